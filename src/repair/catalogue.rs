@@ -1,0 +1,640 @@
+//! Every repair in one table: its name, how certain it is, what it does and why.
+//!
+//! The name finds everything else: the enum variant, the folder
+//! `corpus/broken/<name>/`, the heading in docs/repairs.md, the metric label,
+//! the key in a mapping's `repairs.off` and the argument of `oaimend explain`.
+//! What is not mended at all has its reasons in [`Unmendable`], and each of
+//! them a folder `corpus/refused/<name>*/` and a heading in docs/refused.md.
+
+/// How sure a repair is of what was meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Certainty {
+    /// Only one reading fits the bytes, or XML itself forces the change.
+    Exact,
+    /// A table or a strong sign says so.
+    Likely,
+    /// Plausible and no more. Off unless a mapping turns it on.
+    Guess,
+    /// No repair at all: what the proxy says of itself instead of the source.
+    Rewrite,
+}
+
+impl Certainty {
+    /// The word used in reports and documentation.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Likely => "likely",
+            Self::Guess => "guess",
+            Self::Rewrite => "rewrite",
+        }
+    }
+}
+
+/// The catalogue entry of one repair.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Which repair it is.
+    pub id: RepairId,
+    /// The one kebab-case name.
+    pub name: &'static str,
+    /// How sure it is.
+    pub certainty: Certainty,
+    /// What it changes, in one or two sentences.
+    pub what: &'static str,
+    /// Why it is needed and why this change is the right one.
+    pub why: &'static str,
+    /// An example of what comes in.
+    pub before: &'static str,
+    /// The same example as it goes out.
+    pub after: &'static str,
+}
+
+macro_rules! catalogue {
+    ($($variant:ident $name:literal $certainty:ident
+        what $what:literal
+        why $why:literal
+        before $before:literal
+        after $after:literal)*) => {
+        /// One repair, by its name.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum RepairId {
+            $(#[doc = $what] $variant,)*
+        }
+
+        /// All repairs, in the order in which a response meets them.
+        pub static CATALOGUE: &[Entry] = &[
+            $(Entry {
+                id: RepairId::$variant,
+                name: $name,
+                certainty: Certainty::$certainty,
+                what: $what,
+                why: $why,
+                before: $before,
+                after: $after,
+            },)*
+        ];
+
+        impl RepairId {
+            /// The one kebab-case name.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+        }
+    };
+}
+
+catalogue! {
+    // --- before and behind the document
+    ByteOrderMark "byte-order-mark" Exact
+        what "Removes byte order marks that stand where none may: a second one, or one behind other bytes."
+        why "One U+FEFF at the very start is legal and stays. Any other one before the document element is content where none is allowed, and every strict parser stops at it."
+        before "\u{feff}\u{feff}<?xml version=\"1.0\"?>"
+        after "\u{feff}<?xml version=\"1.0\"?>"
+    LeadingBlank "leading-blank" Exact
+        what "Removes blanks and line breaks before the XML declaration."
+        why "A declaration is legal only as the very first bytes. Scripts that include files with a trailing newline put blanks before it."
+        before "\n\n<?xml version=\"1.0\"?>"
+        after "<?xml version=\"1.0\"?>"
+    JunkBeforeRoot "junk-before-root" Exact
+        what "Removes anything else before the document: PHP notices, dumped HTTP headers, debug output."
+        why "Bytes before the document element are no OAI data. The skipped part is bounded by junk_bytes_max; more than that is no OAI-PMH response."
+        before "<b>Warning</b>: Undefined index<?xml version=\"1.0\"?>"
+        after "<?xml version=\"1.0\"?>"
+    MissingDeclaration "missing-declaration" Exact
+        what "Adds the XML declaration where the response has none."
+        why "OAI-PMH 2.0, section 3.2, wants each response to begin with one."
+        before "<OAI-PMH ...>"
+        after "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<OAI-PMH ...>"
+    WrongDeclaration "wrong-declaration" Exact
+        what "Rewrites an XML declaration that is malformed or names an encoding the answer is not in."
+        why "What goes out is UTF-8. A label such as ISO-8859-1 or utf8, version 1.1, a wrong case or missing quotes makes parsers stop or read other characters."
+        before "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>"
+        after "<?xml version=\"1.0\" encoding=\"UTF-8\"?>"
+    Doctype "doctype" Exact
+        what "Removes a document type declaration, before the root or inside a payload. Entities it defines as plain text are written out where they are used."
+        why "OAI-PMH has none, inside an element it is not well-formed, and expanding one is how entity bombs and file disclosure work. External and parameter entities are never read."
+        before "<!DOCTYPE dc SYSTEM \"dc.dtd\"><dc/>"
+        after "<dc/>"
+    TrailingJunk "trailing-junk" Exact
+        what "Removes everything behind the end of the document."
+        why "Only comments and white space may follow the root. PHP notices, banners and NUL padding make strict parsers reject the whole page."
+        before "</OAI-PMH>\n<br /><b>Notice</b>: Undefined index"
+        after "</OAI-PMH>\n"
+    SecondDocument "second-document" Likely
+        what "Joins a second whole document in the same body to the first: one list, each item once."
+        why "Some providers retry inside one answer and send both tries. Items of the second that were already delivered are skipped; an error document before a list gives way to the list."
+        before "...</ListRecords></OAI-PMH><?xml version=\"1.0\"?><OAI-PMH>...<record>"
+        after "...<record>"
+
+    // --- characters
+    Windows1252Byte "windows-1252-byte" Likely
+        what "Reads a byte that is no UTF-8 as windows-1252, the superset of Latin-1 that web software uses."
+        why "Decided for each text node or attribute value: a node without any valid multi-byte character is in that encoding as a whole, in another one only a lone byte is. Unassigned bytes become U+FFFD."
+        before "caf\\xE9"
+        after "café"
+    BrokenUtf8 "broken-utf8" Likely
+        what "Replaces what is left of a cut multi-byte character by U+FFFD."
+        why "Providers cut text at a number of bytes. The missing part is not in this response; U+FFFD says so honestly."
+        before "na\\xC3 "
+        after "na\u{fffd} "
+    OverlongUtf8 "overlong-utf8" Exact
+        what "Replaces overlong UTF-8 forms and code points above U+10FFFF by U+FFFD."
+        why "Decoding an overlong form would let a hidden markup character through."
+        before "\\xC0\\xBC"
+        after "\u{fffd}"
+    Cesu8 "cesu-8" Exact
+        what "Joins surrogates that were encoded one by one into the character they stand for; a lone one becomes U+FFFD."
+        why "Java and Oracle write characters above U+FFFF as two three-byte sequences (CESU-8). The reading of a pair is unique."
+        before "\\xED\\xA0\\xBD\\xED\\xB8\\x80"
+        after "😀"
+    ControlCharacter "control-character" Exact
+        what "Replaces VT and FF by a space and removes the other control characters that XML 1.0 cannot hold."
+        why "XML has no way to write them, so some change is forced. VT and FF separate words, the others carry nothing. TAB, LF, CR and DEL to U+009F are legal and stay."
+        before "page\\x0Cbreak"
+        after "page break"
+    Noncharacter "noncharacter" Exact
+        what "Removes U+FFFE and U+FFFF."
+        why "XML 1.0 excludes both; they are no characters."
+        before "a\\xEF\\xBF\\xBEb"
+        after "ab"
+    IllegalReference "illegal-reference" Exact
+        what "Resolves character references to characters that XML cannot hold, in the way of the raw character."
+        why "A reference does not make an illegal character legal: &#11; becomes a space, &#0; and &#xFFFE; go, a number above U+10FFFF becomes U+FFFD."
+        before "a&#x1;b"
+        after "ab"
+    SurrogateReference "surrogate-reference" Exact
+        what "Joins a pair of surrogate references into the one character; a lone one becomes U+FFFD."
+        why "Serialisers that think in UTF-16 write one character as two references. The reading of a pair is unique."
+        before "&#55357;&#56832;"
+        after "😀"
+    CdataEndInText "cdata-end-in-text" Exact
+        what "Writes ]]> in text as ]]&gt;."
+        why "XML forbids the sequence outside a CDATA section."
+        before "a[b[0]]>c"
+        after "a[b[0]]&gt;c"
+    DoubleEncoded "double-encoded" Guess
+        what "Decodes a text node once more when all of it is UTF-8 that was read as windows-1252 and encoded again."
+        why "The text is legal, so only a mapping that knows its source should turn this on."
+        before "MÃ¼ller & GrÃ¶ÃŸe"
+        after "Müller & Größe"
+
+    // --- references and markup
+    BareAmpersand "bare-ampersand" Exact
+        what "Writes an ampersand that starts no reference as &amp;."
+        why "The commonest defect of hand-made providers. Escaping is the only reading that keeps all characters as they were typed."
+        before "AT&T, ?a=1&b=2"
+        after "AT&amp;T, ?a=1&amp;b=2"
+    UndefinedEntity "undefined-entity" Likely
+        what "Replaces an HTML entity by its character; an unknown one is text and its ampersand is escaped."
+        why "XML knows five entities, HTML two thousand, and text pasted from web pages brings them along."
+        before "caf&eacute; &ndash; bar"
+        after "café – bar"
+    UnterminatedReference "unterminated-reference" Likely
+        what "Ends a character reference that has lost its semicolon."
+        why "A number behind &# followed by something that is no digit has one plausible end."
+        before "caf&#233 bar"
+        after "caf&#233; bar"
+    BareLessThan "bare-less-than" Exact
+        what "Writes a < that starts no markup as &lt;, in text and in attribute values."
+        why "p < 0.05 and pH<7 are text; a name, a slash, ! or ? must follow for it to be markup."
+        before "p < 0.05"
+        after "p &lt; 0.05"
+    MarkupInField "markup-in-field" Likely
+        what "Escapes tags inside a field that holds plain text, so that the text survives as it was typed."
+        why "dc:description and MARC subfields are defined without elements. HTML in them that does not balance breaks the page. Done only in records that are not well-formed."
+        before "<dc:title>a<br>b</dc:title>"
+        after "<dc:title>a&lt;br&gt;b</dc:title>"
+    MissingEndTag "missing-end-tag" Likely
+        what "Adds an end tag before the tag that cannot stand inside the open element."
+        why "The skeleton of an OAI-PMH record and the fields of its formats say which element cannot hold which."
+        before "<dc:title>a\n<dc:creator>b</dc:creator>"
+        after "<dc:title>a</dc:title>\n<dc:creator>b</dc:creator>"
+    StrayEndTag "stray-end-tag" Likely
+        what "Removes an end tag that closes nothing."
+        why "No element of that name is open; in a plain-text field it is text instead and is escaped."
+        before "<dc:title>a</dc:title></dc:title>"
+        after "<dc:title>a</dc:title>"
+    MismatchedEndTag "mismatched-end-tag" Likely
+        what "Corrects the name of an end tag that is meant for the open element: other prefix or case, or one letter off."
+        why "</DC:TITLE> and </dc:titel> behind <dc:title> have one plausible meaning. The start tag is right."
+        before "<dc:title>a</title>"
+        after "<dc:title>a</dc:title>"
+    InnerDeclaration "inner-declaration" Exact
+        what "Removes an XML declaration inside the document."
+        why "Payloads that were stored as files are pasted with their declaration, which is legal only at the very start."
+        before "<metadata><?xml version=\"1.0\"?><oai_dc:dc"
+        after "<metadata><oai_dc:dc"
+    UnquotedAttribute "unquoted-attribute" Exact
+        what "Puts quotes around an attribute value that has none."
+        why "HTML allows it, XML does not; the value ends at the next blank or at the end of the tag."
+        before "<dc:title xml:lang=en>"
+        after "<dc:title xml:lang=\"en\">"
+    ValuelessAttribute "valueless-attribute" Likely
+        what "Gives an attribute without a value its own name as value."
+        why "That is how HTML defines the short form."
+        before "<option selected>"
+        after "<option selected=\"selected\">"
+    AttributeSpacing "attribute-spacing" Exact
+        what "Adds the blank that is missing between two attributes."
+        why "The closing quote already ends the first one, so nothing else can be meant."
+        before "<a b=\"1\"c=\"2\">"
+        after "<a b=\"1\" c=\"2\">"
+    DuplicateAttribute "duplicate-attribute" Likely
+        what "Removes an attribute that stands on a tag a second time."
+        why "The first one wins, as in HTML; what is removed stands in the journal."
+        before "<oai_dc:dc xmlns:dc=\"u\" xmlns:dc=\"u\">"
+        after "<oai_dc:dc xmlns:dc=\"u\">"
+    UnterminatedCdata "unterminated-cdata" Likely
+        what "Escapes the text of a CDATA section that never ends, up to the next tag that belongs to the record."
+        why "Without its end mark it would swallow the records behind it."
+        before "<dc:title><![CDATA[a & b</dc:title>"
+        after "<dc:title>a &amp; b</dc:title>"
+    EscapedPayload "escaped-payload" Likely
+        what "Unwraps metadata that was delivered as an escaped string or as one CDATA section."
+        why "The schema demands an element; done only when the text is one whole well-formed element."
+        before "<metadata>&lt;dc&gt;...&lt;/dc&gt;</metadata>"
+        after "<metadata><dc>...</dc></metadata>"
+    BrokenComment "broken-comment" Exact
+        what "Removes a comment that is not well-formed, and escapes the opening mark of one that never ends."
+        why "-- may not stand inside a comment, and <! must be followed by a known word. A comment holds no data."
+        before "<!-- a -- b -->"
+        after ""
+
+    // --- namespaces
+    UndeclaredPrefix "undeclared-prefix" Likely
+        what "Declares a well-known namespace prefix where it is used without a declaration."
+        why "oai_dc:, dc:, xsi: and a few more mean one thing in this field. A record with an unknown one is quarantined."
+        before "<oai_dc:dc>"
+        after "<oai_dc:dc xmlns:oai_dc=\"http://www.openarchives.org/OAI/2.0/oai_dc/\">"
+    MissingNamespace "missing-namespace" Exact
+        what "Puts the envelope into the OAI-PMH 2.0 namespace when the root has none."
+        why "Names and structure say what it is, and without the namespace most harvesters find nothing and report no error."
+        before "<OAI-PMH>"
+        after "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\">"
+    HttpsNamespace "https-namespace" Likely
+        what "Writes well-known namespaces with http:// again where somebody changed them to https://."
+        why "A namespace is a name, not a link; the https form names nothing. Only in xmlns attributes and schemaLocation, never in text."
+        before "xmlns=\"https://www.openarchives.org/OAI/2.0/\""
+        after "xmlns=\"http://www.openarchives.org/OAI/2.0/\""
+    NamespaceVariant "namespace-variant" Likely
+        what "Corrects known misspellings of well-known namespaces: missing slash, other case."
+        why "No parser finds elements in http://www.openarchives.org/OAI/2.0 when it looks for the name with the slash."
+        before "xmlns=\"http://www.openarchives.org/OAI/2.0\""
+        after "xmlns=\"http://www.openarchives.org/OAI/2.0/\""
+
+    // --- the envelope
+    MissingResponseDate "missing-response-date" Likely
+        what "Adds a responseDate: the time at which the source was asked."
+        why "The schema demands it. The time of the request is never later than the answer, so an incremental harvest that goes by it loses nothing. Without a time to go by the latest datestamp of the page's beginning serves nobody, so the filter uses 1970-01-01T00:00:00Z."
+        before "<OAI-PMH ...><request>"
+        after "<OAI-PMH ...><responseDate>2026-01-02T03:04:05Z</responseDate><request>"
+    MissingRequest "missing-request" Exact
+        what "Adds the request element."
+        why "The schema demands it, and what was asked is known."
+        before "</responseDate><ListRecords>"
+        after "</responseDate><request>http://example.org/oai</request><ListRecords>"
+    ElementOrder "element-order" Exact
+        what "Puts elements into the order of the schema: responseDate before request, header before metadata, datestamp before setSpec, the token behind the last item."
+        why "The order carries no meaning but schema validators and some harvesters insist on it. A move is one deletion and one insertion."
+        before "<datestamp>...</datestamp><identifier>...</identifier>"
+        after "<identifier>...</identifier><datestamp>...</datestamp>"
+    UnknownElement "unknown-element" Likely
+        what "Removes an element that the OAI-PMH schema does not know, between the elements of the envelope."
+        why "Strict harvesters reject the whole page for it. What is removed stands in the journal."
+        before "<requester>x</requester><ListRecords>"
+        after "<ListRecords>"
+    StrayContent "stray-content" Likely
+        what "Removes text or tags between the elements of the envelope."
+        why "Nothing but white space and comments may stand there; error messages of the server do."
+        before "</record>Warning: timeout<record>"
+        after "</record><record>"
+    EnvelopeAttribute "envelope-attribute" Likely
+        what "Removes an attribute that an envelope element may not carry."
+        why "Only namespace declarations, xsi: attributes and those of the schema are valid there."
+        before "<ListRecords count=\"10\">"
+        after "<ListRecords>"
+    ErrorBesideItems "error-beside-items" Likely
+        what "Removes an error element that stands in or beside a list with items."
+        why "A response holds either errors or a list. What was delivered is kept."
+        before "<error code=\"noRecordsMatch\"/><record>"
+        after "<record>"
+    ErrorCode "error-code" Likely
+        what "Corrects an error code that differs from a legal one by case, by plural or by at most two letters."
+        why "The schema has eight codes, and harvesters decide by them. A code that is near to none is a failed source."
+        before "<error code=\"NoRecordsMatch\">"
+        after "<error code=\"noRecordsMatch\">"
+    EmptyList "empty-list" Exact
+        what "Turns a list that was closed without an item into the error the specification wants: noRecordsMatch, noSetHierarchy or noMetadataFormats."
+        why "The schema demands an item, and harvesters take an empty list for a broken answer. Never done for a list that was cut short or whose records were quarantined."
+        before "<ListRecords></ListRecords>"
+        after "<error code=\"noRecordsMatch\">The list is empty.</error>"
+    RequestAttribute "request-attribute" Exact
+        what "Removes attributes of the request element that the schema does not allow."
+        why "It echoes the arguments of the request; an illegal one fails validation of the whole page."
+        before "<request verb=\"ListSets\" submit=\"go\">"
+        after "<request verb=\"ListSets\">"
+    RequestContent "request-content" Exact
+        what "Trims blanks around the URL in the request element and escapes what a URL cannot hold."
+        why "Its type is anyURI."
+        before "<request>\n http://example.org/oai </request>"
+        after "<request>http://example.org/oai</request>"
+    UnclosedList "unclosed-list" Exact
+        what "Adds the end tags of the envelope that are missing behind a complete list."
+        why "Every item is there and the token, or the list's own end tag, was read whole; only the closing is lost."
+        before "</ListRecords>"
+        after "</ListRecords></OAI-PMH>"
+    TruncatedInput "truncated-input" Exact
+        what "Closes a document that ended early, with a comment that says so. Only the filter does this; the proxy breaks the transfer off instead."
+        why "A list that was cut short must never look complete: exit code 1, the comment and the report say it."
+        before "...</record><record><hea"
+        after "...</record><!-- oaimend: input ended early, list is incomplete --></ListRecords></OAI-PMH>"
+    TokenAttribute "token-attribute" Exact
+        what "Removes attributes of the resumptionToken whose values are not legal."
+        why "All of them are optional; completeListSize=\"0\" or a local expirationDate fails the whole page."
+        before "<resumptionToken completeListSize=\"0\">t</resumptionToken>"
+        after "<resumptionToken>t</resumptionToken>"
+    RepeatedToken "repeated-token" Likely
+        what "Keeps the last resumptionToken that is not empty, where a page has several."
+        why "The schema allows one; the last one is what providers that append it twice mean."
+        before "<resumptionToken>a</resumptionToken><resumptionToken>b</resumptionToken>"
+        after "<resumptionToken>b</resumptionToken>"
+
+    // --- headers of records
+    HeaderBlank "header-blank" Exact
+        what "Removes blanks and line breaks around an identifier or setSpec, and around and inside a datestamp."
+        why "Harvesters compare them to the letter."
+        before "<datestamp>2017-01\n-17T00:26:07Z</datestamp>"
+        after "<datestamp>2017-01-17T00:26:07Z</datestamp>"
+    DatestampFraction "datestamp-fraction" Exact
+        what "Cuts fractions of a second off a datestamp."
+        why "OAI-PMH knows days and seconds only. Rounding down never moves a record past a harvester's from."
+        before "2017-11-09T12:50:22.485Z"
+        after "2017-11-09T12:50:22Z"
+    DatestampOffset "datestamp-offset" Exact
+        what "Converts a datestamp with a numeric offset to UTC."
+        why "Datestamps are UTC with a Z; the instant is the same."
+        before "2015-05-04T22:55:30+0200"
+        after "2015-05-04T20:55:30Z"
+    DatestampZone "datestamp-zone" Likely
+        what "Adds the Z that a datestamp lacks, and the T where a blank stands."
+        why "Providers that forget the zone mean UTC, as the specification demands."
+        before "2015-01-12 13:39:50"
+        after "2015-01-12T13:39:50Z"
+    DatestampForm "datestamp-form" Likely
+        what "Rewrites other common forms of a date: eight digits, year alone, year and month, RFC 822, epoch seconds."
+        why "Each of them has one reading. A year or a month becomes its first day, which never moves a record past a harvester's from. Forms with two readings, such as 12/01/2015, are refused."
+        before "20170214"
+        after "2017-02-14"
+    StatusValue "status-value" Likely
+        what "Corrects the status attribute: other case of deleted, or one on the record instead of its header; any other value is removed."
+        why "The schema knows status=\"deleted\" on the header and nothing else."
+        before "<header status=\"Deleted\">"
+        after "<header status=\"deleted\">"
+    DeletedWithMetadata "deleted-with-metadata" Likely
+        what "Removes metadata and about from a record whose header says it is deleted."
+        why "The header decides. What is removed stands in the journal."
+        before "<header status=\"deleted\">...</header><metadata>...</metadata>"
+        after "<header status=\"deleted\">...</header>"
+
+    // --- what the proxy says of itself
+    OwnRequest "own-request" Rewrite
+        what "Writes the request element from the request that was received."
+        why "A harvester asked us, not the source, and compares. Attributes are left out beside badVerb and badArgument, as the specification demands."
+        before "<request verb=\"Identify\">http://source.example/oai</request>"
+        after "<request verb=\"Identify\">http://proxy.example/id</request>"
+    OwnBaseUrl "own-base-url" Rewrite
+        what "Writes our own public URL as baseURL of Identify."
+        why "Harvesters and validators compare it with the URL they asked."
+        before "<baseURL>http://source.example/oai</baseURL>"
+        after "<baseURL>http://proxy.example/id</baseURL>"
+}
+
+impl RepairId {
+    /// How many repairs there are.
+    pub const COUNT: usize = Self::OwnBaseUrl as usize + 1;
+
+    /// Its entry in the catalogue.
+    pub fn entry(self) -> &'static Entry {
+        // The table and the enum come from one macro, in one order.
+        CATALOGUE.iter().find(|entry| entry.id == self).unwrap_or(&CATALOGUE[0])
+    }
+
+    /// The repair of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        CATALOGUE.iter().find(|entry| entry.name == name).map(|entry| entry.id)
+    }
+
+    /// Whether this is what the proxy says of itself and no repair.
+    pub fn is_rewrite(self) -> bool {
+        matches!(self, Self::OwnRequest | Self::OwnBaseUrl)
+    }
+}
+
+/// A set of repairs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RepairSet(u128);
+
+impl RepairSet {
+    /// The set with no repair in it.
+    pub const EMPTY: Self = Self(0);
+
+    /// Adds a repair.
+    pub fn insert(&mut self, id: RepairId) {
+        self.0 |= 1 << id as u8;
+    }
+
+    /// Whether the repair is in it.
+    pub fn contains(self, id: RepairId) -> bool {
+        self.0 >> id as u8 & 1 == 1
+    }
+}
+
+impl FromIterator<RepairId> for RepairSet {
+    fn from_iter<I: IntoIterator<Item = RepairId>>(ids: I) -> Self {
+        let mut set = Self::EMPTY;
+        for id in ids {
+            set.insert(id);
+        }
+        set
+    }
+}
+
+/// Why an item could not be mended and went to quarantine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Unmendable {
+    /// Tags that do not match and of which no reading is plausible.
+    MismatchedTags,
+    /// A tag that is no tag: illegal name, missing end.
+    MalformedTag,
+    /// A namespace prefix that is neither declared nor well known.
+    UnknownPrefix,
+    /// No identifier, or an empty one.
+    MissingIdentifier,
+    /// No datestamp, or an empty one.
+    MissingDatestamp,
+    /// A datestamp that names no day, or could name two.
+    IllegalDatestamp,
+    /// A setSpec outside the alphabet of the schema.
+    IllegalSetSpec,
+    /// No header.
+    MissingHeader,
+    /// Payload that is text, or more than one element.
+    IllegalPayload,
+    /// Any other breach of the OAI-PMH schema.
+    IllegalEnvelope,
+    /// More repairs than `repairs_per_record_max`.
+    TooManyRepairs,
+    /// Longer than `record_bytes_max`.
+    RecordTooLong,
+    /// Nested deeper than `depth_max`.
+    TooDeep,
+    /// More attributes on a tag than `attributes_per_tag_max`.
+    TooManyAttributes,
+    /// A tag longer than `tag_bytes_max`.
+    TagTooLong,
+    /// The input ended inside it.
+    Truncated,
+    /// A repair it needs is turned off.
+    RepairOff,
+}
+
+impl Unmendable {
+    /// All reasons.
+    pub const ALL: &'static [Self] = &[
+        Self::MismatchedTags,
+        Self::MalformedTag,
+        Self::UnknownPrefix,
+        Self::MissingIdentifier,
+        Self::MissingDatestamp,
+        Self::IllegalDatestamp,
+        Self::IllegalSetSpec,
+        Self::MissingHeader,
+        Self::IllegalPayload,
+        Self::IllegalEnvelope,
+        Self::TooManyRepairs,
+        Self::RecordTooLong,
+        Self::TooDeep,
+        Self::TooManyAttributes,
+        Self::TagTooLong,
+        Self::Truncated,
+        Self::RepairOff,
+    ];
+
+    /// The one kebab-case name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MismatchedTags => "mismatched-tags",
+            Self::MalformedTag => "malformed-tag",
+            Self::UnknownPrefix => "unknown-prefix",
+            Self::MissingIdentifier => "missing-identifier",
+            Self::MissingDatestamp => "missing-datestamp",
+            Self::IllegalDatestamp => "illegal-datestamp",
+            Self::IllegalSetSpec => "illegal-set-spec",
+            Self::MissingHeader => "missing-header",
+            Self::IllegalPayload => "illegal-payload",
+            Self::IllegalEnvelope => "illegal-envelope",
+            Self::TooManyRepairs => "too-many-repairs",
+            Self::RecordTooLong => "record-too-long",
+            Self::TooDeep => "too-deep",
+            Self::TooManyAttributes => "too-many-attributes",
+            Self::TagTooLong => "tag-too-long",
+            Self::Truncated => "truncated",
+            Self::RepairOff => "repair-off",
+        }
+    }
+}
+
+/// Why a whole input is no OAI-PMH 2.0 response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum NotOai {
+    /// Not one byte, or white space only.
+    Empty,
+    /// An HTML page.
+    Html,
+    /// A challenge of a bot wall, or a login page.
+    BotWall,
+    /// JSON.
+    Json,
+    /// Anything else that holds no OAI-PMH document element in its first bytes.
+    Foreign,
+    /// An OAI-PMH 1.0 or 1.1 response.
+    Version1,
+    /// A static repository, which belongs into the mappings.
+    StaticRepository,
+    /// An error whose code is near to no legal one.
+    UnknownError,
+    /// An OAI-PMH document of which nothing can be kept: no item, no token, no error.
+    NothingKept,
+    /// An envelope that is beyond repair: a limit was met before the first item.
+    BrokenEnvelope,
+}
+
+impl NotOai {
+    /// All reasons.
+    pub const ALL: &'static [Self] = &[
+        Self::Empty,
+        Self::Html,
+        Self::BotWall,
+        Self::Json,
+        Self::Foreign,
+        Self::Version1,
+        Self::StaticRepository,
+        Self::UnknownError,
+        Self::NothingKept,
+        Self::BrokenEnvelope,
+    ];
+
+    /// The one kebab-case name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Empty => "empty-body",
+            Self::Html => "html-page",
+            Self::BotWall => "bot-wall",
+            Self::Json => "json-body",
+            Self::Foreign => "no-oai-pmh",
+            Self::Version1 => "version-1",
+            Self::StaticRepository => "static-repository",
+            Self::UnknownError => "unknown-error",
+            Self::NothingKept => "nothing-kept",
+            Self::BrokenEnvelope => "broken-envelope",
+        }
+    }
+
+    /// What to tell a person: what came, whose fault it is, what to do.
+    pub const fn message(self) -> &'static str {
+        match self {
+            Self::Empty => "the source answered with an empty body; ask again later",
+            Self::Html => {
+                "the source answered with an HTML page instead of OAI-PMH; check the base URL in a browser"
+            }
+            Self::BotWall => {
+                "the source answered with a bot challenge or login page; ask its operator to let harvesters pass"
+            }
+            Self::Json => "the source answered with JSON instead of OAI-PMH; check the base URL",
+            Self::Foreign => {
+                "the source answered with something that is no OAI-PMH document; check the base URL"
+            }
+            Self::Version1 => {
+                "OAI-PMH 1.1 response, not upgraded yet; ask the source's operator for OAI-PMH 2.0"
+            }
+            Self::StaticRepository => {
+                "the source is a static repository file; it is not served as a repository yet"
+            }
+            Self::UnknownError => {
+                "the source answered with an error code that OAI-PMH does not know; ask again later or tell its operator"
+            }
+            Self::NothingKept => {
+                "nothing of the page could be kept: no item, no token, no error; see the report for the items put aside"
+            }
+            Self::BrokenEnvelope => {
+                "the envelope of the response is broken beyond repair; tell the source's operator"
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Where the engine's results go: bytes, the journal, and what became of each item.
+//!
+//! Sits last in the flow. A [`Sink`] is handed to every call of the engine
+//! instead of being kept, so that it may borrow what the caller likes.
+
+use super::catalogue::{RepairId, Unmendable};
+
+/// Receives what the engine makes of a response. A push model: the engine
+/// calls, the sink keeps up or buffers.
+///
+/// Order is meaning. Everything that concerns the bytes up to some point is
+/// reported before or with those bytes, in the order of the text; a record
+/// that is removed is reported by [`Sink::record_quarantined`] before any byte
+/// behind it is written.
+pub trait Sink {
+    /// Bytes of the answer, in order. Pieces have no meaning.
+    fn write(&mut self, bytes: &[u8]);
+
+    /// One change, for the journal: `original` at `offset` became `replacement`.
+    fn repaired(&mut self, _repair: &Repair<'_>) {}
+
+    /// An item leaves in the bytes of this or a following `write` of the same
+    /// call; `bytes` is the item as it leaves.
+    fn record_committed(&mut self, _facts: &RecordFacts<'_>, _bytes: &[u8]) {}
+
+    /// An item is taken out of the list; its own repairs are never reported.
+    fn record_quarantined(&mut self, _quarantined: &Quarantined<'_>) {}
+
+    /// The list's resumptionToken, when it is written at the end of the list.
+    fn resumption_token(&mut self, _token: &TokenFacts<'_>) {}
+}
+
+/// One entry of the journal.
+///
+/// Replaying all entries over the text gives the output; undoing them gives
+/// the text again (see [`journal`](super::journal)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repair<'a> {
+    /// Which repair of the catalogue this is.
+    pub id: RepairId,
+    /// Where `original` began, in bytes of the text.
+    pub offset: u64,
+    /// Identifier of the item it lies in, as it leaves; `None` outside items.
+    pub record: Option<&'a [u8]>,
+    /// What stood there; empty for an insertion.
+    pub original: &'a [u8],
+    /// What stands there now; empty for a deletion.
+    pub replacement: &'a [u8],
+}
+
+/// What is known of an item that leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordFacts<'a> {
+    /// `identifier` of a record or header, `setSpec` of a set, `metadataPrefix`
+    /// of a format, as it stands in the XML (references not resolved).
+    pub identifier: &'a [u8],
+    /// `datestamp` of a record or header; empty elsewhere.
+    pub datestamp: &'a [u8],
+    /// Whether the header says `status="deleted"`.
+    pub deleted: bool,
+    /// Where the item began, in bytes of the text.
+    pub offset: u64,
+    /// How many journal entries it took.
+    pub repairs: usize,
+}
+
+/// An item that is beyond repair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quarantined<'a> {
+    /// Its identifier, if one could be read.
+    pub identifier: Option<&'a [u8]>,
+    /// Where it began, in bytes of the text.
+    pub offset: u64,
+    /// The item as it came. Removing these bytes is the journal entry.
+    pub raw: &'a [u8],
+    /// Why it could not be mended.
+    pub why: Unmendable,
+}
+
+/// The resumptionToken of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenFacts<'a> {
+    /// Its text as it stands in the XML (references not resolved); empty on the last page.
+    pub token: &'a [u8],
+}
