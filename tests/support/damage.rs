@@ -163,3 +163,11 @@ const TAGS: &[&str] = &[
     "</ListRecords",
     "</OAI-PMH",
 ];
+
+/// Whether a damaged record says something of the list around it: then the
+/// page is a different one, and the other records may well leave otherwise.
+pub(crate) fn reaches_out(record: &[u8]) -> bool {
+    [b"ListRecords".as_slice(), b"OAI-PMH", b"resumptionToken"].iter().any(|name| {
+        memchr::memmem::find_iter(record, name).any(|at| at > 0 && matches!(record[at - 1], b'<' | b'/'))
+    })
+}

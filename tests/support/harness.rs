@@ -108,6 +108,13 @@ pub(crate) fn run(input: &[u8], config: &RepairConfig, chunking: Chunking) -> Ru
     Run { output, journal, items, tokens, summary, first_output_at, faults }
 }
 
+/// The start of a text for a message, printable.
+pub(crate) fn excerpt(bytes: &[u8], around: usize) -> String {
+    let start = around.saturating_sub(60).min(bytes.len());
+    let end = (around + 100).min(bytes.len());
+    bytes[start..end].escape_ascii().to_string()
+}
+
 /// Keeps all that the engine says, and holds it to the order it promises.
 #[derive(Default)]
 struct Recording {

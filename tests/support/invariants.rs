@@ -8,8 +8,7 @@ use oaimend::repair::journal::{Change, replay, undo};
 use oaimend::repair::{Ending, Limits, Outcome, RepairConfig, RepairId};
 
 use super::envelope::Strictness;
-use super::excerpt;
-use super::harness::{Chunking, Run, run};
+use super::harness::{Chunking, Run, excerpt, run};
 
 /// The comment that a closed document carries where its list was cut short.
 pub(crate) const CUT_SHORT: &str = "<!-- oaimend: input ended early, list is incomplete -->";

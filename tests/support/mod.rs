@@ -7,10 +7,12 @@
 pub(crate) mod corpus;
 pub(crate) mod damage;
 pub(crate) mod envelope;
+pub(crate) mod fuzzing;
 pub(crate) mod harness;
 pub(crate) mod invariants;
 pub(crate) mod judge;
 pub(crate) mod random;
+pub(crate) mod shrink;
 pub(crate) mod strict;
 
 use std::path::{Path, PathBuf};
@@ -32,13 +34,6 @@ pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
     }
     found.sort();
     found
-}
-
-/// The start of a text for a message, printable.
-pub(crate) fn excerpt(bytes: &[u8], around: usize) -> String {
-    let start = around.saturating_sub(60).min(bytes.len());
-    let end = (around + 100).min(bytes.len());
-    bytes[start..end].escape_ascii().to_string()
 }
 
 /// Fails the test with all failures at once.
