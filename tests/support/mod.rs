@@ -11,6 +11,7 @@ pub(crate) mod fuzzing;
 pub(crate) mod harness;
 pub(crate) mod invariants;
 pub(crate) mod judge;
+pub(crate) mod pages;
 pub(crate) mod random;
 pub(crate) mod shrink;
 pub(crate) mod strict;
