@@ -23,10 +23,24 @@ pub(crate) fn judge(document: &[u8], strictness: Strictness) -> Result<(), Strin
     }
 }
 
+/// What is wrong with the document by libxml2 alone.
+pub(crate) fn by_libxml2(document: &[u8], _: Strictness) -> Result<(), String> {
+    libxml2(document)
+}
+
+/// Whether libxml2 can be asked on this machine.
+pub(crate) fn libxml2_is_there() -> bool {
+    process().is_some()
+}
+
+fn process() -> Option<&'static Mutex<Process>> {
+    static PROCESS: OnceLock<Option<Mutex<Process>>> = OnceLock::new();
+    PROCESS.get_or_init(Process::start).as_ref()
+}
+
 /// What libxml2 and the schema say. Nothing where they cannot be asked.
 fn libxml2(document: &[u8]) -> Result<(), String> {
-    static PROCESS: OnceLock<Option<Mutex<Process>>> = OnceLock::new();
-    let Some(process) = PROCESS.get_or_init(Process::start) else { return Ok(()) };
+    let Some(process) = process() else { return Ok(()) };
     let mut process = process.lock().map_err(|_| "the judge was left in the middle of a document")?;
     let verdict = process.ask(document).map_err(|error| format!("the judge does not answer: {error}"))?;
     if verdict.is_empty() { Ok(()) } else { Err(format!("libxml2: {verdict}")) }

@@ -28,6 +28,9 @@ pub(crate) fn read(document: &[u8]) -> Result<Element, String> {
         return Err(format!("U+{:04X} at {at}", u32::from(bad)));
     }
     let body = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if body.starts_with('\u{feff}') {
+        return Err("two byte order marks".to_owned());
+    }
     let mut reader = NsReader::from_str(body);
     let config = reader.config_mut();
     config.check_comments = true;
