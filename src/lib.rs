@@ -8,3 +8,18 @@
 
 pub mod oai;
 pub mod repair;
+
+#[cfg(feature = "program")]
+pub mod clock;
+#[cfg(feature = "program")]
+pub mod config;
+#[cfg(feature = "program")]
+pub mod error;
+#[cfg(feature = "program")]
+pub mod proxy;
+#[cfg(feature = "program")]
+pub mod source;
+#[cfg(feature = "program")]
+pub mod state;
+#[cfg(feature = "program")]
+pub mod telemetry;

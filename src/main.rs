@@ -1,1 +1,3 @@
+//! The command; everything it does is in the library.
+
 fn main() {}
