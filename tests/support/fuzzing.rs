@@ -3,7 +3,8 @@
 //! Shared with `fuzz/`, so that what a fuzzer found can be run again as a
 //! test. The judge is the one that needs no process of its own.
 
-use oaimend::repair::{Limits, RepairConfig};
+use oaimend::oai::{ErrorCode, Request, error_response};
+use oaimend::repair::{Limits, OwnRequest, RepairConfig};
 
 use super::damage;
 use super::envelope::{self, Strictness};
@@ -22,6 +23,7 @@ pub(crate) const TARGETS: &[(&str, Property)] = &[
     ("idempotence", idempotence),
     ("journal", journal),
     ("neighbours", neighbours),
+    ("request", request),
 ];
 
 /// The judge of the fuzzers: quick-xml and the envelope.
@@ -98,6 +100,34 @@ pub(crate) fn neighbours(input: &[u8]) -> Result<(), String> {
 }
 
 const END: &str = "</record>";
+
+/// A request that is read can be written and read again as the same one; one
+/// that is refused is answered by a valid response.
+pub(crate) fn request(input: &[u8]) -> Result<(), String> {
+    const BASE_URL: &str = "http://example.org/oai";
+    const DATE: &str = "2026-03-01T08:15:00Z";
+    let request = match Request::parse(input) {
+        Ok(request) => request,
+        Err(refusal) => {
+            let own = OwnRequest { base_url: BASE_URL.to_owned(), arguments: Vec::new() };
+            let answer = error_response(&own, DATE, refusal.code, &refusal.text);
+            return judge(answer.as_bytes(), Strictness::Schema);
+        }
+    };
+    let query = request.query();
+    match Request::parse(query.as_bytes()) {
+        Ok(again) if again == request => {}
+        other => return Err(format!("{request:?} was written as {query} and read as {other:?}")),
+    }
+    // The values are the harvester's, so the schema need not like them, but they must come back.
+    let answer = error_response(&request.own(BASE_URL), DATE, ErrorCode::NoRecordsMatch, "none");
+    let root = strict::read(answer.as_bytes())?;
+    let echoed = root.children.get(1).map(|element| element.attributes.as_slice()).unwrap_or_default();
+    let told = request.own(BASE_URL).arguments;
+    let same = echoed.len() == told.len()
+        && told.iter().all(|(name, value)| echoed.iter().any(|entry| entry.1 == *name && entry.2 == *value));
+    if same { Ok(()) } else { Err(format!("{told:?} is echoed as {echoed:?}")) }
+}
 
 /// The page with one record replaced: all others must leave as they came.
 pub(crate) fn damaged_alone(whole: &Page, which: usize, record: &[u8]) -> Result<(), String> {
