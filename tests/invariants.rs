@@ -272,6 +272,37 @@ fn memory_and_the_first_byte_do_not_depend_on_the_length() {
     report("long pages", 5, &failures);
 }
 
+/// A query in the words of the protocol, well put together or not.
+fn query(seed: u64) -> Vec<u8> {
+    const PARTS: &[&str] = &[
+        "verb=ListRecords",
+        "verb=GetRecord",
+        "verb=Identify",
+        "verb=listrecords",
+        "metadataPrefix=oai_dc",
+        "identifier=oai%3Ax%3A1",
+        "from=2025-01-01",
+        "until=",
+        "set=a:b+c",
+        "resumptionToken=a%26b%ZZ",
+        "x=y",
+        "",
+        "identifier=%C3%A9%00",
+        "identifier=%FF",
+        "from=%E2%80",
+        "=",
+        "verb",
+    ];
+    let mut random = Random::new(seed);
+    let parts: Vec<&str> = (0..1 + random.below(4)).map(|_| random.pick(PARTS)).collect();
+    parts.join("&").into_bytes()
+}
+
+#[test]
+fn requests_come_back_as_they_were_or_are_refused() {
+    over("requests", 8, 1, query, fuzzing::request);
+}
+
 /// What a fuzzer found on this machine is run again as a test.
 #[test]
 fn what_fuzzers_found_stays_mended() {
