@@ -8,3 +8,5 @@
 
 pub mod oai;
 pub mod repair;
+#[cfg(feature = "program")]
+pub mod report;
