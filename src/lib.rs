@@ -6,6 +6,8 @@
 //! library with `default-features = false`. Everything else is the program
 //! around them; see ARCHITECTURE.md for the way of a page of bytes through it.
 
+#[cfg(feature = "program")]
+pub mod demo;
 pub mod oai;
 pub mod repair;
 #[cfg(feature = "program")]
