@@ -187,7 +187,7 @@ impl Gathered {
 /// The exit code that tells a script how it went.
 fn exit(summary: &Summary) -> Exit {
     match summary.outcome {
-        Outcome::NotOai(NotOai::NothingKept | NotOai::BrokenEnvelope) | Outcome::Truncated => Exit::Lost,
+        Outcome::NotOai(NotOai::NothingKept) | Outcome::Truncated => Exit::Lost,
         Outcome::NotOai(_) => Exit::NotOai,
         Outcome::Clean | Outcome::Repaired if summary.quarantined > 0 || summary.lost > 0 => Exit::Lost,
         Outcome::Clean | Outcome::Repaired => Exit::Success,
