@@ -6,9 +6,24 @@
 //! library with `default-features = false`. Everything else is the program
 //! around them; see ARCHITECTURE.md for the way of a page of bytes through it.
 
-#[cfg(feature = "program")]
-pub mod demo;
 pub mod oai;
 pub mod repair;
+
+#[cfg(feature = "program")]
+pub mod clock;
+#[cfg(feature = "program")]
+pub mod config;
+#[cfg(feature = "program")]
+pub mod demo;
+#[cfg(feature = "program")]
+pub mod error;
+#[cfg(feature = "program")]
+pub mod proxy;
 #[cfg(feature = "program")]
 pub mod report;
+#[cfg(feature = "program")]
+pub mod source;
+#[cfg(feature = "program")]
+pub mod state;
+#[cfg(feature = "program")]
+pub mod telemetry;

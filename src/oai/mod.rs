@@ -1,4 +1,11 @@
-//! The vocabulary of OAI-PMH 2.0: requests, datestamps, error codes.
+//! The vocabulary of OAI-PMH 2.0: requests, error codes, our own answers.
 //!
 //! Pure: no I/O, no clock, no async. Knows nothing of broken XML, that is
 //! [`repair`](crate::repair)'s work.
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
+mod error;
+mod request;
+
+pub use error::{ErrorCode, error_response};
+pub use request::{Argument, Refusal, Request, Verb};

@@ -1,0 +1,31 @@
+//! The only reader of the clock.
+//!
+//! Everything else is told the time, so that it can be tested at any time.
+
+use std::time::SystemTime;
+
+/// The time of day.
+#[expect(clippy::disallowed_methods, reason = "this is where the clock is read")]
+pub fn now() -> SystemTime {
+    SystemTime::now()
+}
+
+/// A time as OAI-PMH writes it, `YYYY-MM-DDThh:mm:ssZ`.
+pub fn utc_datetime(time: SystemTime) -> String {
+    let since_1970 = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let seconds = i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX);
+    chrono::DateTime::from_timestamp(seconds, 0).unwrap_or_default().format("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn datetimes_are_whole_seconds_in_utc() {
+        let time = SystemTime::UNIX_EPOCH + Duration::from_millis(1_000_000_000_999);
+        assert_eq!(utc_datetime(time), "2001-09-09T01:46:40Z");
+        assert_eq!(utc_datetime(SystemTime::UNIX_EPOCH), "1970-01-01T00:00:00Z");
+    }
+}

@@ -1,0 +1,216 @@
+//! One repository: the file `mappings/<repositoryid>.toml`, resolved.
+
+use super::Limits;
+use super::file::{At, Document, Fault, Table, nearest};
+use crate::repair::catalogue::CATALOGUE;
+use crate::repair::{Certainty, RepairId, RepairSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use url::Url;
+
+/// A repository and how its source is to be asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mapping {
+    /// Its id: the name of the file, and the first part of the path in our URLs.
+    pub id: String,
+    /// The source's base URL, http or https.
+    pub base_url: Url,
+    /// A file of PEM certificates that may sign the source's one, beside the usual ones.
+    pub ca_file: Option<PathBuf>,
+    /// Whether the source's certificate is checked at all.
+    pub verify: bool,
+    /// Longest wait for a connection, TLS included.
+    pub connect_timeout: Duration,
+    /// Longest silence of the source, before the header and in the body.
+    pub read_timeout: Duration,
+    /// `User-Agent` of our requests.
+    pub user_agent: String,
+    /// `From` of our requests: the mail address of who harvests.
+    pub from: Option<String>,
+    /// Whether a public base URL may lead to private addresses.
+    pub allow_private: bool,
+    /// What becomes of a record that cannot be mended.
+    pub unmendable: Unmended,
+    /// Repairs that are not made.
+    pub off: RepairSet,
+    /// Repairs of certainty `guess` that are made.
+    pub guesses: RepairSet,
+    /// The bounds for this source.
+    pub limits: Limits,
+}
+
+/// What becomes of a record that cannot be mended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unmended {
+    /// It is put aside, the page goes on.
+    #[default]
+    Quarantine,
+    /// It is put aside, and the page fails visibly.
+    Fail,
+}
+
+impl Mapping {
+    /// A repository with nothing but an id and a base URL; `Err` says what would be right.
+    pub fn new(id: &str, base_url: &str, limits: &Limits) -> Result<Self, String> {
+        check_id(id)?;
+        Ok(Self {
+            id: id.to_owned(),
+            base_url: read_base_url(base_url)?,
+            ca_file: None,
+            verify: true,
+            connect_timeout: CONNECT_TIMEOUT,
+            read_timeout: READ_TIMEOUT,
+            user_agent: default_user_agent(),
+            from: None,
+            allow_private: false,
+            unmendable: Unmended::default(),
+            off: RepairSet::EMPTY,
+            guesses: RepairSet::EMPTY,
+            limits: limits.clone(),
+        })
+    }
+
+    /// Reads the file of a repository.
+    pub(super) fn read(id: &str, file: &Path, text: &str, limits: &Limits) -> Result<Self, Vec<Fault>> {
+        let document = Document::new(file, text);
+        let mut root = document.root();
+        if let Err(text) = check_id(id) {
+            document.fault(0..0, format!("the file's name is the id: \"{id}\" {text}"));
+        }
+        let base_url = root.parsed("base_url", read_base_url);
+        if base_url.is_none() && !root.was_given("base_url") {
+            root.missing("base_url is missing; base_url = \"https://source.example/oai\" is wanted".into());
+        }
+        let mut mapping = Self {
+            id: id.to_owned(),
+            base_url: base_url.unwrap_or_else(placeholder),
+            ca_file: None,
+            verify: true,
+            connect_timeout: seconds(&mut root, "connect_timeout_secs").unwrap_or(CONNECT_TIMEOUT),
+            read_timeout: seconds(&mut root, "read_timeout_secs").unwrap_or(READ_TIMEOUT),
+            user_agent: root.parsed("user_agent", header_text).unwrap_or_else(default_user_agent),
+            from: root.parsed("from", header_text),
+            allow_private: root.boolean("allow_private").unwrap_or(false),
+            unmendable: root.parsed("unmendable", read_unmended).unwrap_or_default(),
+            off: RepairSet::EMPTY,
+            guesses: RepairSet::EMPTY,
+            limits: limits.clone(),
+        };
+        mapping.read_tls(root.table("tls"), file);
+        mapping.read_repairs(root.table("repairs"));
+        mapping.limits.read(root.table("limits"));
+        root.finish();
+        let faults = document.into_faults();
+        if faults.is_empty() { Ok(mapping) } else { Err(faults) }
+    }
+
+    fn read_tls(&mut self, mut table: Table<'_, '_>, file: &Path) {
+        self.ca_file = table.parsed("ca_file", |text| {
+            let path = file.parent().unwrap_or(Path::new("")).join(text);
+            match std::fs::read(&path) {
+                Ok(pem) if pem.windows(PEM_MARK.len()).any(|window| window == PEM_MARK) => Ok(path),
+                Ok(_) => Err("holds no certificate; a file with PEM certificates is wanted".to_owned()),
+                Err(error) => Err(format!("cannot be read: {error}; a file with PEM certificates is wanted")),
+            }
+        });
+        self.verify = table.boolean("verify").unwrap_or(true);
+        table.finish();
+    }
+
+    fn read_repairs(&mut self, mut table: Table<'_, '_>) {
+        for name in table.strings("off") {
+            if let Some(id) = repair_of(&table, &name, "repairs.off", |_| true) {
+                self.off.insert(id);
+            }
+        }
+        for name in table.strings("guesses") {
+            let is_guess = |id: RepairId| id.entry().certainty == Certainty::Guess;
+            if let Some(id) = repair_of(&table, &name, "repairs.guesses", is_guess) {
+                self.guesses.insert(id);
+            }
+        }
+        table.finish();
+    }
+}
+
+/// Whether a text can be the id of a repository; `Err` says what would be right.
+pub(super) fn check_id(id: &str) -> Result<(), String> {
+    let legal = |character: char| character.is_ascii_alphanumeric() || matches!(character, '.' | '_' | '-');
+    if OURS.contains(&id) {
+        return Err("is a path of our own; any other name is right".to_owned());
+    }
+    if id.starts_with(|character: char| character.is_ascii_alphanumeric()) && id.chars().all(legal) {
+        return Ok(());
+    }
+    Err("is no id; letters, digits, '.', '_' and '-' are right, the first a letter or digit".to_owned())
+}
+
+fn read_base_url(text: &str) -> Result<Url, String> {
+    let right = "is no base URL; one like \"https://source.example/oai\" is right";
+    let url = Url::parse(text).map_err(|error| format!("{right} ({error})"))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+        return Err(format!("{right} (http or https, with a host)"));
+    }
+    if url.fragment().is_some() {
+        return Err(format!("{right} (without #)"));
+    }
+    if url.query_pairs().any(|(name, _)| name == "verb") {
+        return Err(format!("{right} (without verb=, the harvester says it)"));
+    }
+    Ok(url)
+}
+
+fn read_unmended(text: &str) -> Result<Unmended, String> {
+    match text {
+        "quarantine" => Ok(Unmended::Quarantine),
+        "fail" => Ok(Unmended::Fail),
+        _ => Err("is not known; \"quarantine\" or \"fail\" is right".to_owned()),
+    }
+}
+
+fn header_text(text: &str) -> Result<String, String> {
+    if !text.is_empty() && text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return Ok(text.to_owned());
+    }
+    Err("cannot stand in an HTTP header; printable ASCII is right".to_owned())
+}
+
+fn seconds(table: &mut Table<'_, '_>, key: &'static str) -> Option<Duration> {
+    table.integer(key, 1..=3600).map(Duration::from_secs)
+}
+
+fn repair_of(
+    table: &Table<'_, '_>,
+    name: &At<String>,
+    key: &str,
+    fits: impl Fn(RepairId) -> bool,
+) -> Option<RepairId> {
+    match RepairId::from_name(&name.value) {
+        Some(id) if fits(id) && !id.is_rewrite() => return Some(id),
+        _ => {}
+    }
+    let names: Vec<&str> =
+        CATALOGUE.iter().filter(|e| fits(e.id) && !e.id.is_rewrite()).map(|e| e.name).collect();
+    let right = match nearest(&name.value, &names) {
+        Some(near) => format!("did you mean \"{near}\"?"),
+        None if names.len() <= 3 => format!("known here are {}", names.join(", ")),
+        None => "the names stand in docs/repairs.md".to_owned(),
+    };
+    table.fault(name.span.clone(), format!("{key}: \"{}\" is no repair that fits here; {right}", name.value));
+    None
+}
+
+fn default_user_agent() -> String {
+    concat!("oaimend/", env!("CARGO_PKG_VERSION")).to_owned()
+}
+
+/// Stands for a base URL whose fault is reported; never asked.
+fn placeholder() -> Url {
+    Url::parse("http://invalid/").expect("a literal URL")
+}
+
+/// Paths of our own beside those that begin with `_` or `-`, which no id can.
+const OURS: &[&str] = &["friends.xml", "robots.txt", "favicon.ico"];
+const PEM_MARK: &[u8] = b"-----BEGIN CERTIFICATE-----";
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const READ_TIMEOUT: Duration = Duration::from_secs(30);

@@ -1,0 +1,145 @@
+//! The eight error codes, and a whole answer that carries one.
+
+use crate::repair::OwnRequest;
+
+/// An error code of OAI-PMH 2.0, section 3.6.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorCode {
+    /// Illegal, missing, repeated or excluded arguments.
+    BadArgument,
+    /// The resumptionToken is not valid, or no longer.
+    BadResumptionToken,
+    /// The verb is missing, repeated or none of the six.
+    BadVerb,
+    /// The item is not available in the format asked for.
+    CannotDisseminateFormat,
+    /// No such item.
+    IdDoesNotExist,
+    /// Nothing fits from, until, set and metadataPrefix.
+    NoRecordsMatch,
+    /// The item has no formats.
+    NoMetadataFormats,
+    /// The repository has no sets.
+    NoSetHierarchy,
+}
+
+impl ErrorCode {
+    /// The code as it stands in the `code` attribute.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::BadArgument => "badArgument",
+            Self::BadResumptionToken => "badResumptionToken",
+            Self::BadVerb => "badVerb",
+            Self::CannotDisseminateFormat => "cannotDisseminateFormat",
+            Self::IdDoesNotExist => "idDoesNotExist",
+            Self::NoRecordsMatch => "noRecordsMatch",
+            Self::NoMetadataFormats => "noMetadataFormats",
+            Self::NoSetHierarchy => "noSetHierarchy",
+        }
+    }
+
+    /// Whether the `request` element must come without attributes beside it
+    /// (OAI-PMH 2.0, section 3.2).
+    pub const fn forbids_attributes(self) -> bool {
+        matches!(self, Self::BadVerb | Self::BadArgument)
+    }
+}
+
+/// A whole, valid response that says one error.
+///
+/// `response_date` is written as it is given, `YYYY-MM-DDThh:mm:ssZ`; the
+/// attributes of `request` are left out where the code forbids them.
+pub fn error_response(request: &OwnRequest, response_date: &str, code: ErrorCode, text: &str) -> String {
+    let mut xml = String::from(concat!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n",
+        "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\"",
+        " xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\"",
+        " xsi:schemaLocation=\"http://www.openarchives.org/OAI/2.0/",
+        " http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd\">\n",
+        "  <responseDate>",
+    ));
+    escape(response_date, &mut xml);
+    xml.push_str("</responseDate>\n  <request");
+    if !code.forbids_attributes() {
+        for (name, value) in &request.arguments {
+            xml.push(' ');
+            xml.push_str(name);
+            xml.push_str("=\"");
+            escape(value, &mut xml);
+            xml.push('"');
+        }
+    }
+    xml.push('>');
+    escape(&request.base_url, &mut xml);
+    xml.push_str("</request>\n  <error code=\"");
+    xml.push_str(code.name());
+    xml.push_str("\">");
+    escape(text, &mut xml);
+    xml.push_str("</error>\n</OAI-PMH>\n");
+    xml
+}
+
+/// Whether XML 1.0 can hold the character.
+pub(super) fn is_xml_char(character: char) -> bool {
+    matches!(character, '\t' | '\n' | '\r' | ' '..='\u{FFFD}' | '\u{10000}'..)
+}
+
+/// Writes text so that it is the same text again in content and in attributes.
+/// What XML cannot hold becomes U+FFFD.
+fn escape(text: &str, xml: &mut String) {
+    for character in text.chars() {
+        match character {
+            '&' => xml.push_str("&amp;"),
+            '<' => xml.push_str("&lt;"),
+            '>' => xml.push_str("&gt;"),
+            '"' => xml.push_str("&quot;"),
+            '\t' => xml.push_str("&#9;"),
+            '\n' => xml.push_str("&#10;"),
+            '\r' => xml.push_str("&#13;"),
+            _ if is_xml_char(character) => xml.push(character),
+            _ => xml.push('\u{FFFD}'),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn get_record() -> OwnRequest {
+        OwnRequest {
+            base_url: "http://proxy.example/x?a=1&b=2".into(),
+            arguments: vec![
+                ("verb".into(), "GetRecord".into()),
+                ("identifier".into(), "oai:x:\"1\" <&>\u{1}".into()),
+            ],
+        }
+    }
+
+    #[test]
+    fn attributes_are_escaped_and_stand_beside_other_errors_only() {
+        let date = "2026-01-02T03:04:05Z";
+        let xml = error_response(&get_record(), date, ErrorCode::IdDoesNotExist, "no <such> item\u{0}");
+        assert!(xml.contains(
+            "<request verb=\"GetRecord\" identifier=\"oai:x:&quot;1&quot; &lt;&amp;&gt;\u{FFFD}\">\
+             http://proxy.example/x?a=1&amp;b=2</request>"
+        ));
+        assert!(xml.contains("<error code=\"idDoesNotExist\">no &lt;such&gt; item\u{FFFD}</error>"));
+        let xml = error_response(&get_record(), date, ErrorCode::BadArgument, "");
+        assert!(xml.contains("<request>http://proxy.example/x?a=1&amp;b=2</request>"));
+    }
+
+    #[test]
+    fn every_answer_is_well_formed_whatever_the_text() {
+        for text in ["]]>", "<!--", "&#0;", "\u{FFFE}\u{FFFF}\u{B}", "é\u{1F600}"] {
+            let xml = error_response(&get_record(), text, ErrorCode::BadVerb, text);
+            let mut reader = quick_xml::Reader::from_str(&xml);
+            let mut event = reader.read_event();
+            while event.as_ref().is_ok_and(|event| *event != quick_xml::events::Event::Eof) {
+                event = reader.read_event();
+            }
+            assert_eq!(event.err().map(|error| error.to_string()), None, "{xml}");
+            assert!(xml.chars().all(is_xml_char));
+        }
+    }
+}

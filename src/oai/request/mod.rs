@@ -1,0 +1,345 @@
+//! A request of a harvester: read from a query or a form, judged, written again.
+//!
+//! Sits first in the flow. What is judged here never reaches the source: verb,
+//! and missing, repeated, unknown and exclusive arguments. Values are judged
+//! only by whether they are text that XML can hold; dates, sets and tokens are
+//! the source's business. The query to the source is always made new from the
+//! parsed request, never from the bytes that came.
+
+use super::error::{ErrorCode, is_xml_char};
+use crate::repair::OwnRequest;
+
+/// One of the six verbs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verb {
+    /// About the repository.
+    Identify,
+    /// The formats of the repository or of one item.
+    ListMetadataFormats,
+    /// The sets.
+    ListSets,
+    /// Headers only.
+    ListIdentifiers,
+    /// Whole records.
+    ListRecords,
+    /// One record.
+    GetRecord,
+}
+
+impl Verb {
+    /// All verbs, in the order of the specification.
+    pub const ALL: &'static [Self] = &[
+        Self::GetRecord,
+        Self::Identify,
+        Self::ListIdentifiers,
+        Self::ListMetadataFormats,
+        Self::ListRecords,
+        Self::ListSets,
+    ];
+
+    /// The verb as it stands in a request.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Identify => "Identify",
+            Self::ListMetadataFormats => "ListMetadataFormats",
+            Self::ListSets => "ListSets",
+            Self::ListIdentifiers => "ListIdentifiers",
+            Self::ListRecords => "ListRecords",
+            Self::GetRecord => "GetRecord",
+        }
+    }
+
+    /// The arguments that must stand beside it, if it is not a resumption.
+    const fn required(self) -> &'static [Argument] {
+        match self {
+            Self::Identify | Self::ListMetadataFormats | Self::ListSets => &[],
+            Self::ListIdentifiers | Self::ListRecords => &[Argument::MetadataPrefix],
+            Self::GetRecord => &[Argument::Identifier, Argument::MetadataPrefix],
+        }
+    }
+
+    /// All arguments that may stand beside it.
+    const fn allowed(self) -> &'static [Argument] {
+        match self {
+            Self::Identify => &[],
+            Self::ListMetadataFormats => &[Argument::Identifier],
+            Self::ListSets => &[Argument::ResumptionToken],
+            Self::ListIdentifiers | Self::ListRecords => &[
+                Argument::From,
+                Argument::Until,
+                Argument::MetadataPrefix,
+                Argument::Set,
+                Argument::ResumptionToken,
+            ],
+            Self::GetRecord => &[Argument::Identifier, Argument::MetadataPrefix],
+        }
+    }
+}
+
+/// One of the six arguments beside the verb.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Argument {
+    /// An item.
+    Identifier,
+    /// A format.
+    MetadataPrefix,
+    /// Lowest datestamp.
+    From,
+    /// Highest datestamp.
+    Until,
+    /// A set.
+    Set,
+    /// Where a list goes on; excludes all others.
+    ResumptionToken,
+}
+
+impl Argument {
+    /// All arguments.
+    pub const ALL: &'static [Self] =
+        &[Self::Identifier, Self::MetadataPrefix, Self::From, Self::Until, Self::Set, Self::ResumptionToken];
+
+    /// The argument as it stands in a request.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Identifier => "identifier",
+            Self::MetadataPrefix => "metadataPrefix",
+            Self::From => "from",
+            Self::Until => "until",
+            Self::Set => "set",
+            Self::ResumptionToken => "resumptionToken",
+        }
+    }
+}
+
+/// A request that keeps the rules of OAI-PMH 2.0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    verb: Verb,
+    arguments: Vec<(Argument, String)>,
+}
+
+/// A request that does not: what to answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// `badVerb` or `badArgument`.
+    pub code: ErrorCode,
+    /// What is wrong and what would be right.
+    pub text: String,
+}
+
+impl Request {
+    /// Reads a query string or a form body (`application/x-www-form-urlencoded`).
+    ///
+    /// `+` is a blank, `%XX` a byte; a `%` that starts no such triple stands
+    /// for itself, as harvesters mean it. Empty pairs are skipped.
+    pub fn parse(query: &[u8]) -> Result<Self, Refusal> {
+        let pairs: Vec<(Vec<u8>, Vec<u8>)> = query
+            .split(|&byte| byte == b'&')
+            .filter(|pair| !pair.is_empty())
+            .map(|pair| {
+                let mut halves = pair.splitn(2, |&byte| byte == b'=');
+                (decode(halves.next().unwrap_or_default()), decode(halves.next().unwrap_or_default()))
+            })
+            .collect();
+        let verb = verb_of(&pairs)?;
+        let mut arguments: Vec<(Argument, String)> = Vec::new();
+        for (name, value) in pairs.into_iter().filter(|(name, _)| name != b"verb") {
+            let argument = argument_of(&name, verb)?;
+            if arguments.iter().any(|(other, _)| *other == argument) {
+                return Err(bad_argument(format!("the argument {} is repeated", argument.name())));
+            }
+            arguments.push((argument, text_of(argument.name(), value)?));
+        }
+        let request = Self { verb, arguments };
+        request.check_company()?;
+        Ok(request)
+    }
+
+    /// The verb.
+    pub fn verb(&self) -> Verb {
+        self.verb
+    }
+
+    /// The value of an argument, decoded.
+    pub fn argument(&self, argument: Argument) -> Option<&str> {
+        self.arguments.iter().find(|(other, _)| *other == argument).map(|(_, value)| value.as_str())
+    }
+
+    /// The query for the source: verb first, then the arguments in the order
+    /// in which they came, each value percent-encoded exactly once.
+    pub fn query(&self) -> String {
+        let mut query = format!("verb={}", self.verb.name());
+        for (argument, value) in &self.arguments {
+            query.push('&');
+            query.push_str(argument.name());
+            query.push('=');
+            encode(value, &mut query);
+        }
+        query
+    }
+
+    /// The request as the `request` element is to say it.
+    pub fn own(&self, base_url: &str) -> OwnRequest {
+        let mut arguments = vec![("verb".to_owned(), self.verb.name().to_owned())];
+        arguments.extend(
+            self.arguments.iter().map(|(argument, value)| (argument.name().to_owned(), value.clone())),
+        );
+        OwnRequest { base_url: base_url.to_owned(), arguments }
+    }
+
+    fn check_company(&self) -> Result<(), Refusal> {
+        let verb = self.verb.name();
+        if self.argument(Argument::ResumptionToken).is_some() {
+            let others: Vec<&str> = self
+                .arguments
+                .iter()
+                .filter(|(argument, _)| *argument != Argument::ResumptionToken)
+                .map(|(argument, _)| argument.name())
+                .collect();
+            if others.is_empty() {
+                return Ok(());
+            }
+            return Err(bad_argument(format!(
+                "resumptionToken is exclusive: it excludes {}; the token stands for the first request of the list",
+                others.join(", ")
+            )));
+        }
+        for required in self.verb.required() {
+            if self.argument(*required).is_none() {
+                let resumption = if self.verb.allowed().contains(&Argument::ResumptionToken) {
+                    ", or a resumptionToken alone"
+                } else {
+                    ""
+                };
+                return Err(bad_argument(format!(
+                    "{verb} needs the argument {}{resumption}",
+                    required.name()
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn verb_of(pairs: &[(Vec<u8>, Vec<u8>)]) -> Result<Verb, Refusal> {
+    let names = || Verb::ALL.iter().map(|verb| verb.name()).collect::<Vec<_>>().join(", ");
+    let mut values = pairs.iter().filter(|(name, _)| name == b"verb").map(|(_, value)| value);
+    let Some(value) = values.next() else {
+        return Err(bad_verb(format!("the argument verb is missing; it is one of {}", names())));
+    };
+    if values.next().is_some() {
+        return Err(bad_verb("the argument verb is repeated".to_owned()));
+    }
+    let value = String::from_utf8_lossy(value);
+    if let Some(verb) = Verb::ALL.iter().find(|verb| verb.name() == value) {
+        return Ok(*verb);
+    }
+    let near = Verb::ALL.iter().find(|verb| verb.name().eq_ignore_ascii_case(value.trim()));
+    Err(bad_verb(match near {
+        Some(verb) => format!("\"{}\" is not a verb; did you mean {}?", cut(&value), verb.name()),
+        None => format!("\"{}\" is not a verb; the verbs are {}", cut(&value), names()),
+    }))
+}
+
+fn argument_of(name: &[u8], verb: Verb) -> Result<Argument, Refusal> {
+    let name = String::from_utf8_lossy(name);
+    let allowed = verb.allowed();
+    match Argument::ALL.iter().find(|argument| argument.name() == name) {
+        Some(argument) if allowed.contains(argument) => Ok(*argument),
+        Some(argument) => {
+            Err(bad_argument(format!("{} does not take the argument {}", verb.name(), argument.name())))
+        }
+        None => {
+            let near = allowed.iter().find(|argument| argument.name().eq_ignore_ascii_case(name.trim()));
+            Err(bad_argument(match near {
+                Some(argument) => {
+                    format!("\"{}\" is not an argument; did you mean {}?", cut(&name), argument.name())
+                }
+                None => format!("\"{}\" is not an argument of {}", cut(&name), verb.name()),
+            }))
+        }
+    }
+}
+
+fn text_of(name: &str, value: Vec<u8>) -> Result<String, Refusal> {
+    let text = String::from_utf8(value).map_err(|_| {
+        bad_argument(format!("the value of {name} is not UTF-8; percent-encode its UTF-8 bytes"))
+    })?;
+    match text.chars().find(|character| !is_xml_char(*character)) {
+        Some(character) => Err(bad_argument(format!(
+            "the value of {name} holds U+{:04X}, which XML cannot hold",
+            u32::from(character)
+        ))),
+        None => Ok(text),
+    }
+}
+
+fn bad_verb(text: String) -> Refusal {
+    Refusal { code: ErrorCode::BadVerb, text }
+}
+
+fn bad_argument(text: String) -> Refusal {
+    Refusal { code: ErrorCode::BadArgument, text }
+}
+
+/// The first characters of what a client wrote, for an error text.
+fn cut(text: &str) -> String {
+    if text.chars().nth(CUT_CHARS).is_none() {
+        return text.to_owned();
+    }
+    let mut cut: String = text.chars().take(CUT_CHARS).collect();
+    cut.push('…');
+    cut
+}
+
+fn decode(encoded: &[u8]) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(encoded.len());
+    let mut rest = encoded;
+    while let Some((&byte, behind)) = rest.split_first() {
+        rest = behind;
+        match byte {
+            b'+' => decoded.push(b' '),
+            b'%' => match hex_pair(behind) {
+                Some((value, behind)) => {
+                    decoded.push(value);
+                    rest = behind;
+                }
+                None => decoded.push(b'%'),
+            },
+            _ => decoded.push(byte),
+        }
+    }
+    decoded
+}
+
+fn hex_pair(bytes: &[u8]) -> Option<(u8, &[u8])> {
+    let (digits, behind) = bytes.split_at_checked(2)?;
+    let mut value = 0;
+    for digit in digits {
+        value = value * 16 + char::from(*digit).to_digit(16)?;
+    }
+    Some((u8::try_from(value).ok()?, behind))
+}
+
+fn encode(value: &str, query: &mut String) {
+    for &byte in value.as_bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                query.push(char::from(byte));
+            }
+            _ => {
+                query.push('%');
+                for nibble in [byte >> 4, byte & 15] {
+                    let digit = char::from_digit(u32::from(nibble), 16).unwrap_or('0');
+                    query.push(digit.to_ascii_uppercase());
+                }
+            }
+        }
+    }
+}
+
+/// Longest piece of a client's own text in an error text, in characters.
+const CUT_CHARS: usize = 60;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+use super::*;
+
+#[track_caller]
+fn check(query: &str, upstream: &str) {
+    assert_eq!(Request::parse(query.as_bytes()).map(|request| request.query()), Ok(upstream.to_owned()));
+}
+
+#[track_caller]
+fn check_refused(query: &str, code: ErrorCode, text: &str) {
+    let refusal = Request::parse(query.as_bytes()).err();
+    assert_eq!(refusal, Some(Refusal { code, text: text.to_owned() }));
+}
+
+#[test]
+fn the_query_for_the_source_has_the_verb_first_and_values_encoded_once() {
+    check("verb=Identify", "verb=Identify");
+    check("&&verb=Identify&", "verb=Identify");
+    check(
+        "metadataPrefix=oai_dc&from=2020-01-01&verb=ListRecords&set=a%3Ab",
+        "verb=ListRecords&metadataPrefix=oai_dc&from=2020-01-01&set=a%3Ab",
+    );
+    check("verb=ListSets&resumptionToken=a|b!c=d=", "verb=ListSets&resumptionToken=a%7Cb%21c%3Dd%3D");
+    check("verb=ListSets&resumptionToken=100%25%2B1+2", "verb=ListSets&resumptionToken=100%25%2B1%202");
+    check("verb=ListSets&resumptionToken=100%&", "verb=ListSets&resumptionToken=100%25");
+    check("verb=ListSets&resumptionToken=%zz%4", "verb=ListSets&resumptionToken=%25zz%254");
+    check("%76erb=List%53ets", "verb=ListSets");
+    check("verb=ListRecords&metadataPrefix=", "verb=ListRecords&metadataPrefix=");
+    check(
+        "verb=ListMetadataFormats&identifier=oai:x:%C3%A9",
+        "verb=ListMetadataFormats&identifier=oai%3Ax%3A%C3%A9",
+    );
+}
+
+#[test]
+fn a_query_made_from_a_request_is_the_same_request_again() {
+    let query = "verb=GetRecord&identifier=%F0%9F%98%80%20%2B%26%3D%25%7E&metadataPrefix=oai_dc";
+    let request = Request::parse(query.as_bytes());
+    assert_eq!(Request::parse(query.replace("%7E", "~").as_bytes()), request);
+    let again = request.map(|request| request.query()).unwrap_or_default();
+    assert_eq!(again, query.replace("%7E", "~"));
+}
+
+#[test]
+fn a_wrong_verb_is_answered_with_what_would_be_right() {
+    let all = "GetRecord, Identify, ListIdentifiers, ListMetadataFormats, ListRecords, ListSets";
+    check_refused("", ErrorCode::BadVerb, &format!("the argument verb is missing; it is one of {all}"));
+    check_refused("verb=", ErrorCode::BadVerb, &format!("\"\" is not a verb; the verbs are {all}"));
+    check_refused("verb=identify", ErrorCode::BadVerb, "\"identify\" is not a verb; did you mean Identify?");
+    check_refused("verb=Identify&verb=Identify", ErrorCode::BadVerb, "the argument verb is repeated");
+    let long = "x".repeat(1000);
+    check_refused(
+        &format!("verb={long}"),
+        ErrorCode::BadVerb,
+        &format!("\"{}…\" is not a verb; the verbs are {all}", &long[..60]),
+    );
+}
+
+#[test]
+fn missing_repeated_unknown_and_exclusive_arguments_are_refused() {
+    let bad = ErrorCode::BadArgument;
+    check_refused(
+        "verb=ListRecords",
+        bad,
+        "ListRecords needs the argument metadataPrefix, or a resumptionToken alone",
+    );
+    check_refused("verb=GetRecord&metadataPrefix=x", bad, "GetRecord needs the argument identifier");
+    check_refused("verb=GetRecord&identifier=x", bad, "GetRecord needs the argument metadataPrefix");
+    check_refused("verb=ListSets&set=x", bad, "ListSets does not take the argument set");
+    check_refused("verb=Identify&foo=1", bad, "\"foo\" is not an argument of Identify");
+    check_refused(
+        "verb=ListRecords&metadataprefix=oai_dc",
+        bad,
+        "\"metadataprefix\" is not an argument; did you mean metadataPrefix?",
+    );
+    check_refused(
+        "verb=ListRecords&metadataPrefix=a&metadataPrefix=a",
+        bad,
+        "the argument metadataPrefix is repeated",
+    );
+    check_refused(
+        "verb=ListRecords&resumptionToken=t&metadataPrefix=oai_dc&set=s",
+        bad,
+        "resumptionToken is exclusive: it excludes metadataPrefix, set; the token stands for the first request of the list",
+    );
+}
+
+#[test]
+fn values_that_no_answer_could_repeat_are_refused() {
+    let bad = ErrorCode::BadArgument;
+    check_refused(
+        "verb=ListSets&resumptionToken=%E9",
+        bad,
+        "the value of resumptionToken is not UTF-8; percent-encode its UTF-8 bytes",
+    );
+    check_refused(
+        "verb=ListSets&resumptionToken=a%00b",
+        bad,
+        "the value of resumptionToken holds U+0000, which XML cannot hold",
+    );
+    check_refused("verb=Identify&%FF=1", bad, "\"\u{FFFD}\" is not an argument of Identify");
+}
+
+#[test]
+fn the_own_request_says_the_decoded_values() {
+    let request = Request::parse(b"metadataPrefix=oai_dc&verb=ListRecords&set=a%26b");
+    let own = request.map(|request| request.own("http://p.example/x")).ok();
+    let arguments = [("verb", "ListRecords"), ("metadataPrefix", "oai_dc"), ("set", "a&b")];
+    assert_eq!(
+        own,
+        Some(OwnRequest {
+            base_url: "http://p.example/x".into(),
+            arguments: arguments.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
+        })
+    );
+}

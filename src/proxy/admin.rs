@@ -1,0 +1,141 @@
+//! The listener for operators: metrics, state and quarantine. Read only.
+
+use super::Shared;
+use super::pages::Page;
+use crate::config::Mapping;
+use crate::state::QuarantineError;
+use async_trait::async_trait;
+use http::{Method, Response, header};
+use pingora_core::apps::http_app::ServeHttp;
+use pingora_core::protocols::http::ServerSession;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Answers operators.
+pub(super) struct Admin {
+    pub(super) shared: Arc<Shared>,
+    pub(super) listens_on: SocketAddr,
+}
+
+#[async_trait]
+impl ServeHttp for Admin {
+    async fn response(&self, session: &mut ServerSession) -> Response<Vec<u8>> {
+        let head = session.req_header();
+        let method = head.method.clone();
+        let path = head.uri.path().to_owned();
+        let host = head.uri.authority().map(|authority| authority.as_str().to_owned()).or_else(|| {
+            head.headers.get(header::HOST).map(|host| String::from_utf8_lossy(host.as_bytes()).into_owned())
+        });
+        let page = if !self.is_own_host(host.as_deref().unwrap_or_default()) {
+            Page::text(403, "ask by the address of the admin listener; another Host is refused")
+        } else if method != Method::GET && method != Method::HEAD {
+            Page::text(405, "GET is allowed here").with("Allow", "GET".to_owned())
+        } else {
+            let shared = Arc::clone(&self.shared);
+            // The quarantine is read from the disk.
+            tokio::task::spawn_blocking(move || shared.admin_page(&path))
+                .await
+                .unwrap_or_else(|_| Page::text(500, "the page could not be made"))
+        };
+        response(page, method == Method::HEAD)
+    }
+}
+
+impl Admin {
+    /// A page in a browser must not reach a loopback listener by a name of its
+    /// own that resolves to it (DNS rebinding).
+    fn is_own_host(&self, host: &str) -> bool {
+        if !self.listens_on.ip().is_loopback() {
+            return true;
+        }
+        let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
+        let name = name.map_or(host, |(name, _)| name);
+        let address = name.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
+        name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
+    }
+}
+
+impl Shared {
+    fn admin_page(&self, path: &str) -> Page {
+        let mut parts = path.trim_start_matches("/-/").split('/');
+        let found = match (path.starts_with("/-/"), parts.next()) {
+            (true, Some("livez")) => return Page::text(200, "ok"),
+            (true, Some("readyz")) => return self.readiness(),
+            (true, Some("metrics")) => {
+                return Page::new(200, "text/plain; version=0.0.4; charset=utf-8", self.telemetry.metrics());
+            }
+            (true, Some("repositories")) => self.repositories_json(parts.collect::<Vec<_>>().as_slice()),
+            _ => Ok(None),
+        };
+        match found {
+            Ok(Some(value)) => Page::json(200, &value),
+            Ok(None) => Page::json(
+                404,
+                &json!({"error": "no such page", "pages": [
+                    "/-/livez", "/-/readyz", "/-/metrics", "/-/repositories", "/-/repositories/ID",
+                    "/-/repositories/ID/repairs", "/-/repositories/ID/quarantine",
+                    "/-/repositories/ID/quarantine/KEY",
+                ]}),
+            ),
+            Err(error) => Page::json(500, &json!({"error": error.to_string()})),
+        }
+    }
+
+    fn repositories_json(&self, parts: &[&str]) -> Result<Option<Value>, QuarantineError> {
+        let mappings = self.repositories.all();
+        let Some((id, rest)) = parts.split_first() else {
+            let all: Vec<Value> = mappings.values().map(|mapping| self.repository_json(mapping)).collect();
+            return Ok(Some(json!({ "repositories": all })));
+        };
+        let Some(mapping) = mappings.get(*id) else { return Ok(None) };
+        Ok(match rest {
+            [] => Some(self.repository_json(mapping)),
+            ["repairs"] => Some(json!({ "repairs": self.telemetry.last(id).repairs })),
+            ["quarantine"] => {
+                let records = self.quarantine.list(id, QUARANTINE_LISTED_MAX)?;
+                let records: Vec<Value> =
+                    records.iter().map(|(key, entry)| with_key(key, json!(entry))).collect();
+                Some(json!({ "records": records }))
+            }
+            ["quarantine", key] => self.quarantine.find(id, key)?.map(|(entry, raw)| {
+                let mut value = with_key(key, json!(entry));
+                match String::from_utf8(raw) {
+                    Ok(text) => value["raw"] = json!(text),
+                    Err(bytes) => {
+                        let hex: String = bytes.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+                        value["raw_hex"] = json!(hex);
+                    }
+                }
+                value
+            }),
+            _ => None,
+        })
+    }
+
+    fn repository_json(&self, mapping: &Mapping) -> Value {
+        let mut value = json!(self.telemetry.last(&mapping.id));
+        value["id"] = json!(mapping.id);
+        value["url"] = json!(format!("{}/{}", self.public_url, mapping.id));
+        value["base_url"] = json!(mapping.base_url.as_str());
+        value
+    }
+}
+
+fn with_key(key: &str, mut entry: Value) -> Value {
+    entry["key"] = json!(key);
+    entry
+}
+
+fn response(page: Page, head_only: bool) -> Response<Vec<u8>> {
+    let mut response =
+        Response::builder().status(page.status).header(header::CONTENT_LENGTH, page.body.len());
+    for (name, value) in page.headers {
+        response = response.header(name, value);
+    }
+    let body = if head_only { Vec::new() } else { page.body.to_vec() };
+    response.body(body).unwrap_or_else(|_| Response::new(Vec::new()))
+}
+
+/// Most records in one list of the quarantine.
+const QUARANTINE_LISTED_MAX: usize = 1000;

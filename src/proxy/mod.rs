@@ -1,0 +1,352 @@
+//! pingora in front: the phases of a request, and nothing else.
+//!
+//! A request is routed and judged in `request_filter`; what is ours is
+//! answered there. What is the source's goes to a custom upstream
+//! ([`upstream`]) as a job, and its answer comes back through
+//! `response_filter` and `response_body_filter`, where it is compressed.
+//! See docs/life-of-a-request.md.
+
+mod admin;
+mod gzip;
+mod pages;
+mod route;
+mod server;
+mod upstream;
+
+pub use server::{Running, Server};
+
+use crate::clock;
+use crate::config::Repositories;
+use crate::oai::{self, Request, Verb};
+use crate::source::{Clients, Job};
+use crate::state::Quarantine;
+use crate::telemetry::{Finished, Telemetry};
+use async_trait::async_trait;
+use bytes::Bytes;
+use gzip::Gzip;
+use http::{Method, Version, header};
+use pages::Page;
+use pingora_core::protocols::ALPN;
+use pingora_core::protocols::tls::CustomALPN;
+use pingora_core::upstreams::peer::HttpPeer;
+use pingora_error::{Error, ErrorType, Result};
+use pingora_http::{RequestHeader, ResponseHeader};
+use pingora_proxy::{FailToProxy, ProxyHttp, Session};
+use route::Target;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, SystemTime};
+use upstream::Ticket;
+
+/// What all requests share.
+#[derive(Debug)]
+struct Shared {
+    /// What `request` and `baseURL` say, without a slash at the end.
+    public_url: String,
+    /// The address harvesters are answered on.
+    listens_on: std::net::SocketAddr,
+    /// How we call ourselves in `Via`; another one at each start.
+    instance: String,
+    repositories: Repositories,
+    clients: Clients,
+    quarantine: Quarantine,
+    telemetry: Telemetry,
+    /// Set when the program ends: what is in flight is answered, nothing new.
+    draining: AtomicBool,
+}
+
+/// The proxy as pingora drives it.
+struct Front(Arc<Shared>);
+
+/// One request on its way.
+struct Passage {
+    shared: Arc<Shared>,
+    started: SystemTime,
+    repository: Option<String>,
+    verb: Option<Verb>,
+    query: String,
+    ticket: Option<Ticket>,
+    gzip: Option<Gzip>,
+    refused: bool,
+    sent_bytes: u64,
+}
+
+impl Drop for Passage {
+    fn drop(&mut self) {
+        self.shared.telemetry.in_flight.dec();
+    }
+}
+
+#[async_trait]
+impl ProxyHttp for Front {
+    type CTX = Passage;
+
+    fn new_ctx(&self) -> Passage {
+        self.0.telemetry.in_flight.inc();
+        Passage {
+            shared: Arc::clone(&self.0),
+            started: clock::now(),
+            repository: None,
+            verb: None,
+            query: String::new(),
+            ticket: None,
+            gzip: None,
+            refused: false,
+            sent_bytes: 0,
+        }
+    }
+
+    /// Routes and judges. `true`: it is answered.
+    async fn request_filter(&self, session: &mut Session, passage: &mut Passage) -> Result<bool> {
+        session.as_downstream_mut().set_write_timeout(Some(WRITE_TIMEOUT));
+        let page = match self.judge(session, passage).await? {
+            Ok(job) => {
+                passage.ticket = Some(Ticket::new(job));
+                return Ok(false);
+            }
+            Err(page) => page,
+        };
+        self.send(session, page).await?;
+        Ok(true)
+    }
+
+    async fn upstream_peer(&self, _session: &mut Session, _passage: &mut Passage) -> Result<Box<HttpPeer>> {
+        // The address is never dialled: the custom connector goes its own way.
+        let mut peer = HttpPeer::new("127.0.0.1:1", false, String::new());
+        peer.options.alpn = ALPN::Custom(CustomALPN::new(b"oai-source".to_vec()));
+        Ok(Box::new(peer))
+    }
+
+    async fn upstream_request_filter(
+        &self,
+        _session: &mut Session,
+        request: &mut RequestHeader,
+        passage: &mut Passage,
+    ) -> Result<()> {
+        if let Some(ticket) = passage.ticket.clone() {
+            request.extensions_mut().insert(ticket);
+        }
+        Ok(())
+    }
+
+    async fn response_filter(
+        &self,
+        session: &mut Session,
+        head: &mut ResponseHeader,
+        passage: &mut Passage,
+    ) -> Result<()> {
+        head.insert_header(header::VIA, format!("1.1 {}", self.0.instance))?;
+        if head.status == http::StatusCode::OK && !head.headers.contains_key(header::CONTENT_LENGTH) {
+            head.insert_header(header::VARY, "Accept-Encoding")?;
+            if gzip::is_accepted(&joined(session.req_header(), header::ACCEPT_ENCODING)) {
+                head.insert_header(header::CONTENT_ENCODING, "gzip")?;
+                passage.gzip = Some(Gzip::new());
+            }
+        }
+        Ok(())
+    }
+
+    fn response_body_filter(
+        &self,
+        _session: &mut Session,
+        body: &mut Option<Bytes>,
+        end: bool,
+        passage: &mut Passage,
+    ) -> Result<Option<Duration>> {
+        if let (Some(gzip), true) = (&mut passage.gzip, body.is_some() || end) {
+            let piece = gzip.compress(body.as_deref().unwrap_or_default(), end);
+            *body = Some(piece.map_err(|error| {
+                Error::because(ErrorType::InternalError, "while compressing the answer", error)
+            })?);
+        }
+        passage.sent_bytes += body.as_ref().map_or(0, |piece| piece.len() as u64);
+        Ok(None)
+    }
+
+    /// Answers what went wrong in pingora, or breaks off what was begun.
+    async fn fail_to_proxy(
+        &self,
+        session: &mut Session,
+        error: &Error,
+        _passage: &mut Passage,
+    ) -> FailToProxy {
+        let begun = session.response_written().is_some();
+        let downstream = *error.esource() == pingora_error::ErrorSource::Downstream;
+        if begun || downstream {
+            return FailToProxy { error_code: 0, can_reuse_downstream: false };
+        }
+        tracing::error!(%error, "a request failed in the proxy itself");
+        let status = "oaimend; error=proxy_internal_error".to_owned();
+        let page = Page::unavailable(60, status, "oaimend itself failed; its log says why");
+        // A client that is gone needs no answer.
+        let _ = self.send(session, page).await;
+        FailToProxy { error_code: 503, can_reuse_downstream: false }
+    }
+
+    fn suppress_error_log(&self, _session: &Session, _passage: &Passage, _error: &Error) -> bool {
+        true
+    }
+
+    async fn logging(&self, session: &mut Session, error: Option<&Error>, passage: &mut Passage) {
+        let status = session.response_written().map_or(0, |head| head.status.as_u16());
+        passage.log(status, error);
+    }
+}
+
+impl Front {
+    /// The job for the source, or the page that answers the request.
+    async fn judge(&self, session: &mut Session, passage: &mut Passage) -> Result<Result<Job, Page>> {
+        let shared = &*self.0;
+        let head = session.req_header();
+        let method = head.method.clone();
+        if ![Method::GET, Method::HEAD, Method::POST].contains(&method) {
+            session.set_keepalive(None);
+            return Ok(Err(Page::text(405, "GET, HEAD and POST are allowed here")
+                .with("Allow", "GET, HEAD, POST".to_owned())));
+        }
+        let via = joined(head, header::VIA);
+        let http_1_0 = head.version == Version::HTTP_10;
+        let (mapping, base_url) = match shared.route(head) {
+            Target::Page(page) => {
+                session.set_keepalive(None);
+                return Ok(Err(page));
+            }
+            Target::Repository(mapping, base_url) => (mapping, base_url),
+        };
+        passage.repository = Some(mapping.id.clone());
+        if let Some(page) = shared.refuse(&via) {
+            session.set_keepalive(None);
+            passage.refused = true;
+            return Ok(Err(page));
+        }
+        let Some(query) = query_of(session, method == Method::POST).await? else {
+            session.set_keepalive(None);
+            passage.refused = true;
+            return Ok(Err(Page::text(413, "the form is longer than 64 KiB, the longest that is read")));
+        };
+        let request = match Request::parse(&query) {
+            Ok(request) => request,
+            Err(refusal) => {
+                passage.refused = true;
+                let own = oai_base(&base_url);
+                let date = clock::utc_datetime(passage.started);
+                return Ok(Err(Page::oai(oai::error_response(&own, &date, refusal.code, &refusal.text))));
+            }
+        };
+        passage.verb = Some(request.verb());
+        passage.query = request.query();
+        let client = match shared.clients.of(&mapping) {
+            Ok(client) => client,
+            Err(failure) => {
+                let status = failure.proxy_status();
+                return Ok(Err(Page::unavailable(failure.retry_after_secs, status, &failure.details)));
+            }
+        };
+        Ok(Ok(Job {
+            own: request.own(&base_url),
+            via: if via.is_empty() {
+                format!("1.1 {}", shared.instance)
+            } else {
+                format!("{via}, 1.1 {}", shared.instance)
+            },
+            quarantine: shared.quarantine.clone(),
+            spool: http_1_0,
+            mapping,
+            request,
+            client,
+        }))
+    }
+
+    async fn send(&self, session: &mut Session, page: Page) -> Result<()> {
+        let mut head = ResponseHeader::build(page.status, Some(page.headers.len() + 2))?;
+        for (name, value) in page.headers {
+            head.insert_header(name, value)?;
+        }
+        head.insert_header(header::VIA, format!("1.1 {}", self.0.instance))?;
+        head.insert_header(header::CONTENT_LENGTH, page.body.len())?;
+        let head_only = session.req_header().method == Method::HEAD;
+        session.write_response_header(Box::new(head), head_only).await?;
+        if !head_only {
+            session.write_response_body(Some(page.body), true).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Passage {
+    /// Counts the request, and writes its line.
+    fn log(&self, status: u16, error: Option<&Error>) {
+        let Some(repository) = &self.repository else { return };
+        let ended = self.ticket.as_ref().and_then(Ticket::ended);
+        let failure = ended.as_ref().and_then(|ended| ended.failure.as_ref());
+        let account = ended.as_ref().map(|ended| &ended.account);
+        let outcome = match (failure, error) {
+            _ if self.refused => "refused",
+            (Some(_), _) if status == 503 => "failed",
+            (Some(_), _) => "broken-off",
+            (None, Some(_)) => "abandoned",
+            (None, None) if status == 503 => "failed",
+            (None, None) => "whole",
+        };
+        let now = clock::now();
+        let at = clock::utc_datetime(now);
+        let verb = self.verb.map(Verb::name);
+        let request = &self.query;
+        self.shared.telemetry.finished(&Finished {
+            repository,
+            verb,
+            request,
+            at: &at,
+            outcome,
+            account,
+            failure,
+        });
+        let summary = account.and_then(|account| account.summary.as_ref());
+        tracing::info!(
+            repository,
+            request,
+            status,
+            outcome,
+            bytes = self.sent_bytes,
+            millis = u64::try_from(now.duration_since(self.started).unwrap_or_default().as_millis())
+                .unwrap_or(u64::MAX),
+            records = summary.map(|summary| summary.records),
+            repaired = account.map(|account| account.repaired),
+            quarantined = summary.map(|summary| summary.quarantined),
+            reason = failure.map(|failure| failure.reason.name()),
+            details = failure.map(|failure| failure.details.as_str()),
+            "request"
+        );
+    }
+}
+
+/// The query, with the form of a POST behind it; `None` when that is too long.
+async fn query_of(session: &mut Session, is_form: bool) -> Result<Option<Vec<u8>>> {
+    let mut query = session.req_header().uri.query().unwrap_or_default().as_bytes().to_vec();
+    if is_form {
+        query.push(b'&');
+        let before = query.len();
+        while let Some(piece) = session.read_request_body().await? {
+            query.extend_from_slice(&piece);
+            if query.len() - before > FORM_BYTES_MAX {
+                return Ok(None);
+            }
+        }
+    }
+    Ok(Some(query))
+}
+
+fn oai_base(base_url: &str) -> crate::repair::OwnRequest {
+    crate::repair::OwnRequest { base_url: base_url.to_owned(), arguments: Vec::new() }
+}
+
+/// All values of a header, as one.
+fn joined(head: &RequestHeader, name: header::HeaderName) -> String {
+    let values = head.headers.get_all(name);
+    values.iter().filter_map(|value| value.to_str().ok()).collect::<Vec<_>>().join(", ")
+}
+
+/// Longest form of a POST, in bytes.
+const FORM_BYTES_MAX: usize = 64 << 10;
+/// Longest that a harvester may leave a piece of an answer unread.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(120);

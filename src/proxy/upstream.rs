@@ -1,0 +1,298 @@
+//! A source as pingora sees it: a custom upstream.
+//!
+//! pingora asks a session for a header and for pieces of a body; the session
+//! takes them from the events of [`source`](crate::source). Thin on purpose:
+//! these traits change with each release of pingora.
+
+use crate::source::{Account, Answer, Event, Failure, Job, answer};
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::HeaderMap;
+use pingora_core::connectors::http::custom::{Connection, Connector};
+use pingora_core::protocols::http::custom::client::Session;
+use pingora_core::protocols::http::custom::{BodyWrite, CustomMessageWrite};
+use pingora_core::protocols::l4::socket::SocketAddr;
+use pingora_core::protocols::{Digest, UniqueIDType};
+use pingora_core::upstreams::peer::Peer;
+use pingora_error::{Error, ErrorType, Result};
+use pingora_http::{RequestHeader, ResponseHeader};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// A job on its way to its session, and its outcome on the way back. Travels
+/// in the extensions of the request header, the only thing that both sides see.
+#[derive(Clone, Debug)]
+pub(super) struct Ticket(Arc<Mutex<Progress>>);
+
+#[derive(Debug)]
+enum Progress {
+    Waiting(Box<Job>),
+    Begun,
+    Ended(Box<Ended>),
+}
+
+/// What became of a job.
+#[derive(Clone, Debug)]
+pub(super) struct Ended {
+    pub(super) account: Account,
+    pub(super) failure: Option<Failure>,
+}
+
+impl Ticket {
+    pub(super) fn new(job: Job) -> Self {
+        Self(Arc::new(Mutex::new(Progress::Waiting(Box::new(job)))))
+    }
+
+    /// What became of the job, if it has ended.
+    pub(super) fn ended(&self) -> Option<Ended> {
+        match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            Progress::Ended(ended) => Some(Ended::clone(ended)),
+            Progress::Waiting(_) | Progress::Begun => None,
+        }
+    }
+
+    fn take(&self) -> Option<Job> {
+        match self.replace(Progress::Begun) {
+            Progress::Waiting(job) => Some(*job),
+            Progress::Begun | Progress::Ended(_) => None,
+        }
+    }
+
+    fn replace(&self, progress: Progress) -> Progress {
+        std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), progress)
+    }
+}
+
+/// Makes sessions.
+pub(super) struct SourceConnector;
+
+#[async_trait]
+impl Connector for SourceConnector {
+    type Session = SourceSession;
+
+    async fn get_http_session<P: Peer + Send + Sync + 'static>(
+        &self,
+        _peer: &P,
+    ) -> Result<(Connection<SourceSession>, bool)> {
+        Ok((Connection::Session(SourceSession::default()), false))
+    }
+
+    async fn reused_http_session<P: Peer + Send + Sync + 'static>(&self, _peer: &P) -> Option<SourceSession> {
+        None
+    }
+
+    async fn release_http_session<P: Peer + Send + Sync + 'static>(
+        &self,
+        _session: SourceSession,
+        _peer: &P,
+        _idle_timeout: Option<Duration>,
+    ) {
+    }
+}
+
+/// One request of a harvester, as an upstream session.
+#[derive(Default)]
+pub(super) struct SourceSession {
+    ticket: Option<Ticket>,
+    events: Option<mpsc::Receiver<Event>>,
+    head_only: bool,
+    head: Option<ResponseHeader>,
+    /// The text of a failure, as body of its 503.
+    text: Option<Bytes>,
+    done: bool,
+}
+
+impl SourceSession {
+    async fn event(&mut self) -> Result<Event> {
+        let stopped = || Error::explain(ErrorType::InternalError, "the conversation with the source stopped");
+        self.events.as_mut().ok_or_else(stopped)?.recv().await.ok_or_else(stopped)
+    }
+
+    fn end(&mut self, account: Account, failure: Option<Failure>) {
+        self.done = true;
+        self.events = None;
+        if let Some(ticket) = &self.ticket {
+            ticket.replace(Progress::Ended(Box::new(Ended { account, failure })));
+        }
+    }
+}
+
+#[async_trait]
+impl Session for SourceSession {
+    async fn write_request_header(&mut self, request: Box<RequestHeader>, _end: bool) -> Result<()> {
+        let ticket = request.extensions.get::<Ticket>().cloned();
+        let job = ticket.as_ref().and_then(Ticket::take);
+        let job = job.ok_or_else(|| Error::explain(ErrorType::InternalError, "a request without a job"))?;
+        self.head_only = request.method == http::Method::HEAD;
+        self.ticket = ticket;
+        self.events = Some(answer(job));
+        Ok(())
+    }
+
+    async fn read_response_header(&mut self) -> Result<()> {
+        match self.event().await? {
+            Event::Head(answer) => {
+                self.head = Some(whole_head(answer)?);
+                if self.head_only {
+                    self.end(Account::default(), None);
+                }
+                Ok(())
+            }
+            Event::Failed(failure, account) => {
+                let text = format!("{}\n", failure.details);
+                self.head = Some(failed_head(&failure, text.len())?);
+                self.end(*account, Some(failure));
+                self.text = (!self.head_only).then(|| text.into());
+                self.done = self.head_only;
+                Ok(())
+            }
+            Event::Body(_) | Event::End(_) => {
+                Error::e_explain(ErrorType::InternalError, "a body without a head")
+            }
+        }
+    }
+
+    async fn read_response_body(&mut self) -> Result<Option<Bytes>> {
+        if let Some(text) = self.text.take() {
+            self.done = true;
+            return Ok(Some(text));
+        }
+        if self.done {
+            return Ok(None);
+        }
+        match self.event().await? {
+            Event::Body(bytes) => Ok(Some(bytes)),
+            Event::End(account) => {
+                self.end(*account, None);
+                Ok(Some(Bytes::new()))
+            }
+            Event::Failed(failure, account) => {
+                let error = Error::explain(ErrorType::ConnectionClosed, failure.details.clone());
+                self.end(*account, Some(failure));
+                Err(error)
+            }
+            Event::Head(_) => Error::e_explain(ErrorType::InternalError, "a second head"),
+        }
+    }
+
+    async fn check_response_end_or_error(&mut self, _headers: bool) -> Result<bool> {
+        Ok(self.done)
+    }
+
+    fn response_header(&self) -> Option<&ResponseHeader> {
+        self.head.as_ref()
+    }
+
+    fn response_finished(&self) -> bool {
+        self.done
+    }
+
+    async fn shutdown(&mut self, _code: u32, _context: &str) {
+        self.events = None;
+    }
+
+    fn take_request_body_writer(&mut self) -> Option<Box<dyn BodyWrite>> {
+        Some(Box::new(NoBody))
+    }
+
+    fn take_custom_message_reader(
+        &mut self,
+    ) -> Option<Box<dyn futures::Stream<Item = Result<Bytes>> + Unpin + Send + Sync + 'static>> {
+        Some(Box::new(futures::stream::empty()))
+    }
+
+    fn take_custom_message_writer(&mut self) -> Option<Box<dyn CustomMessageWrite>> {
+        Some(Box::new(()))
+    }
+
+    async fn write_request_body(&mut self, _data: Bytes, _end: bool) -> Result<()> {
+        Ok(())
+    }
+
+    async fn finish_request_body(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    async fn read_trailers(&mut self) -> Result<Option<HeaderMap>> {
+        Ok(None)
+    }
+
+    async fn finish_custom(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    async fn drain_custom_messages(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn set_read_timeout(&mut self, _timeout: Option<Duration>) {}
+
+    fn set_write_timeout(&mut self, _timeout: Option<Duration>) {}
+
+    fn was_upgraded(&self) -> bool {
+        false
+    }
+
+    fn digest(&self) -> Option<&Digest> {
+        None
+    }
+
+    fn digest_mut(&mut self) -> Option<&mut Digest> {
+        None
+    }
+
+    fn server_addr(&self) -> Option<&SocketAddr> {
+        None
+    }
+
+    fn client_addr(&self) -> Option<&SocketAddr> {
+        None
+    }
+
+    fn fd(&self) -> UniqueIDType {
+        -1
+    }
+}
+
+/// The body of a GET: none.
+struct NoBody;
+
+#[async_trait]
+impl BodyWrite for NoBody {
+    async fn write_all_buf(&mut self, data: &mut Bytes) -> Result<()> {
+        data.clear();
+        Ok(())
+    }
+
+    async fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    async fn cleanup(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn upgrade_body_writer(&mut self) {}
+}
+
+fn whole_head(answer: Answer) -> Result<ResponseHeader> {
+    let mut head = ResponseHeader::build(200, Some(8))?;
+    head.insert_header("Content-Type", "text/xml; charset=UTF-8")?;
+    let status = answer.received_status;
+    head.insert_header("Cache-Status", format!("oaimend; fwd=bypass; fwd-status={status}"))?;
+    if let Some(length) = answer.length {
+        head.insert_header("Content-Length", length)?;
+    }
+    Ok(head)
+}
+
+fn failed_head(failure: &Failure, length: usize) -> Result<ResponseHeader> {
+    let mut head = ResponseHeader::build(503, Some(8))?;
+    head.insert_header("Content-Type", "text/plain; charset=UTF-8")?;
+    head.insert_header("Content-Length", length)?;
+    head.insert_header("Retry-After", failure.retry_after_secs)?;
+    head.insert_header("Proxy-Status", failure.proxy_status())?;
+    head.insert_header("Cache-Control", "no-store")?;
+    Ok(head)
+}

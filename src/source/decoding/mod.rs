@@ -1,0 +1,395 @@
+//! Takes the content codings off a body, judged by its first bytes.
+//!
+//! Providers compress without saying so, say so without compressing, and
+//! compress twice. So gzip, zstd and zlib are recognised by how they begin,
+//! announced or not; brotli and raw deflate have no such mark and must be
+//! announced. Input is pushed, output is pulled in small pieces, so that a
+//! bomb is met piece by piece; what came before a broken spot comes out.
+
+use brotli::{BrotliDecompressStream, BrotliResult, BrotliState, HeapAlloc, HuffmanCode};
+use flate2::{Decompress, FlushDecompress, Status};
+use std::fmt;
+use zstd::stream::raw::{DParameter, Decoder as Zstd, InBuffer, Operation, OutBuffer};
+
+/// A content coding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coding {
+    /// RFC 1952.
+    Gzip,
+    /// RFC 1950, or without its frame RFC 1951: servers send both as `deflate`.
+    Deflate,
+    /// RFC 7932.
+    Brotli,
+    /// RFC 8878.
+    Zstd,
+}
+
+impl Coding {
+    /// Reads the values of `Content-Encoding`; unknown names are left out,
+    /// the first bytes decide anyway.
+    pub fn announced(values: &str) -> Vec<Self> {
+        values
+            .split(',')
+            .filter_map(|name| match name.trim().to_ascii_lowercase().as_str() {
+                "gzip" | "x-gzip" => Some(Self::Gzip),
+                "deflate" => Some(Self::Deflate),
+                "br" => Some(Self::Brotli),
+                "zstd" => Some(Self::Zstd),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// The name as in `Content-Encoding`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Deflate => "deflate",
+            Self::Brotli => "br",
+            Self::Zstd => "zstd",
+        }
+    }
+}
+
+/// Bounds on what decoding may yield.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Most decoded bytes.
+    pub bytes_max: u64,
+    /// Most decoded bytes for one received byte, once a MiB is decoded.
+    pub ratio_max: u64,
+}
+
+/// Why decoding cannot go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The bytes are not in the coding they began with.
+    Broken(Coding),
+    /// The input ended inside the coding.
+    EndedEarly(Coding),
+    /// More decoded bytes than are allowed.
+    TooLong(u64),
+    /// More decoded bytes for one received byte than are allowed.
+    TooDense(u64),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Broken(coding) => write!(f, "the {} coding of the body is broken", coding.name()),
+            Self::EndedEarly(coding) => write!(f, "the body ends inside its {} coding", coding.name()),
+            Self::TooLong(max) => write!(f, "the body is longer than {max} bytes (response_bytes_max)"),
+            Self::TooDense(max) => {
+                write!(f, "the body inflates by more than {max}:1 (inflate_ratio_max)")
+            }
+        }
+    }
+}
+
+/// Decodes one body.
+pub struct Decoder {
+    layers: Vec<Layer>,
+    announced: Vec<Coding>,
+    bounds: Bounds,
+    received: u64,
+    decoded: u64,
+    ended: bool,
+}
+
+impl Decoder {
+    /// A decoder for a body that was announced with these codings, in the
+    /// order of the header.
+    pub fn new(announced: Vec<Coding>, bounds: Bounds) -> Self {
+        Self { layers: vec![Layer::default()], announced, bounds, received: 0, decoded: 0, ended: false }
+    }
+
+    /// Takes the next piece of the body; [`pull`](Self::pull) until it yields
+    /// nothing before the next one.
+    pub fn push(&mut self, input: &[u8]) {
+        self.received += input.len() as u64;
+        if let Some(outermost) = self.layers.first_mut() {
+            outermost.take(input);
+        }
+    }
+
+    /// The input is over; `pull` on until it yields nothing.
+    pub fn end(&mut self) {
+        self.ended = true;
+    }
+
+    /// Decodes into `out` and says how much. 0: more input is needed or, after
+    /// [`end`](Self::end), all is decoded.
+    pub fn pull(&mut self, out: &mut [u8]) -> Result<usize, Fault> {
+        let count = loop {
+            match produce(&mut self.layers, &mut self.announced, self.ended, out)? {
+                Step::Bytes(count) => break count,
+                Step::Starved | Step::Over => return Ok(0),
+                // What a recognised coding yields is judged in turn.
+                Step::Recognised if self.layers.len() < NESTING_MAX => self.layers.push(Layer::default()),
+                Step::Recognised => self.layers.push(Layer::plain()),
+            }
+        };
+        self.decoded += count as u64;
+        if self.decoded > self.bounds.bytes_max {
+            return Err(Fault::TooLong(self.bounds.bytes_max));
+        }
+        let allowed = self.received.saturating_mul(self.bounds.ratio_max);
+        if self.decoded > RATIO_FREE_BYTES && self.decoded > allowed {
+            return Err(Fault::TooDense(self.bounds.ratio_max));
+        }
+        Ok(count)
+    }
+}
+
+enum Step {
+    /// So many bytes were decoded.
+    Bytes(usize),
+    /// More input is needed.
+    Starved,
+    /// Input and output are over.
+    Over,
+    /// The innermost layer was judged, and it is a coding.
+    Recognised,
+}
+
+/// Lets the innermost layer decode, fed by the layers around it.
+fn produce(
+    layers: &mut [Layer],
+    announced: &mut Vec<Coding>,
+    ended: bool,
+    out: &mut [u8],
+) -> Result<Step, Fault> {
+    let Some((layer, around)) = layers.split_last_mut() else { return Ok(Step::Over) };
+    loop {
+        if layer.stage.is_none() && (layer.rest().len() >= JUDGED_BYTES || layer.input_over) {
+            layer.judge(announced);
+            if !matches!(layer.stage, Some(Stage::Plain)) {
+                return Ok(Step::Recognised);
+            }
+        }
+        let count = layer.step(out)?;
+        if count > 0 {
+            return Ok(Step::Bytes(count));
+        }
+        if layer.input_over {
+            return layer.check_end().map(|()| Step::Over);
+        }
+        if around.is_empty() {
+            if !ended {
+                return Ok(Step::Starved);
+            }
+            layer.input_over = true;
+            continue;
+        }
+        let mut piece = [0; PIECE_BYTES];
+        match produce(around, announced, ended, &mut piece)? {
+            Step::Bytes(count) => layer.take(piece.get(..count).unwrap_or_default()),
+            Step::Over => layer.input_over = true,
+            Step::Starved | Step::Recognised => return Ok(Step::Starved),
+        }
+    }
+}
+
+/// One coding, or the plain text inside all of them.
+#[derive(Default)]
+struct Layer {
+    /// `None` until the first bytes are judged.
+    stage: Option<Stage>,
+    input: Vec<u8>,
+    at: usize,
+    /// Whether no input follows.
+    input_over: bool,
+    /// Whether the coding has said that it is over.
+    over: bool,
+}
+
+enum Stage {
+    Plain,
+    Flate(Coding, Decompress),
+    Brotli(Box<BrotliState<HeapAlloc<u8>, HeapAlloc<u32>, HeapAlloc<HuffmanCode>>>),
+    Zstd(Zstd<'static>),
+}
+
+impl Layer {
+    fn plain() -> Self {
+        Self { stage: Some(Stage::Plain), ..Self::default() }
+    }
+
+    fn take(&mut self, input: &[u8]) {
+        self.input.drain(..self.at);
+        self.at = 0;
+        self.input.extend_from_slice(input);
+    }
+
+    fn rest(&self) -> &[u8] {
+        self.input.get(self.at..).unwrap_or_default()
+    }
+
+    /// Decides the coding by the first bytes.
+    fn judge(&mut self, announced: &mut Vec<Coding>) {
+        let first = self.rest();
+        let by_mark = match first {
+            [0x1f, 0x8b, 8, ..] => Some(Coding::Gzip),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Coding::Zstd),
+            // deflate with a window of 32 KiB or less, and the check bits of RFC 1950
+            [cmf @ 0x78, flg, ..] if (u16::from(*cmf) << 8 | u16::from(*flg)) % 31 == 0 => {
+                Some(Coding::Deflate)
+            }
+            _ => None,
+        };
+        let word = announced.last().copied();
+        self.stage = Some(match (by_mark, word) {
+            (Some(coding @ Coding::Gzip), _) => Stage::Flate(coding, Decompress::new_gzip(15)),
+            (Some(coding @ Coding::Deflate), _) => Stage::Flate(coding, Decompress::new(true)),
+            (Some(Coding::Zstd), _) => zstd_stage(),
+            (_, Some(Coding::Deflate)) if !looks_like_text(first) => {
+                Stage::Flate(Coding::Deflate, Decompress::new(false))
+            }
+            (_, Some(Coding::Brotli)) if !looks_like_text(first) => Stage::Brotli(Box::new(
+                BrotliState::new_strict(HeapAlloc::default(), HeapAlloc::default(), HeapAlloc::default()),
+            )),
+            _ => Stage::Plain,
+        });
+        if by_mark.is_none() || by_mark == word {
+            announced.pop();
+        }
+    }
+
+    /// Decodes what it can into `out`, and says how much.
+    fn step(&mut self, out: &mut [u8]) -> Result<usize, Fault> {
+        let Some(stage) = &mut self.stage else { return Ok(0) };
+        let input = self.input.get(self.at..).unwrap_or_default();
+        if self.over && !stage.begins_again(input) {
+            // Padding behind the end of a coding is no part of it.
+            self.at = self.input.len();
+            return Ok(0);
+        }
+        self.over = false;
+        let (consumed, produced, over) = stage.decode(input, out)?;
+        self.at += consumed;
+        self.over = over;
+        Ok(produced)
+    }
+
+    fn check_end(&self) -> Result<(), Fault> {
+        match self.stage.as_ref().and_then(Stage::coding) {
+            Some(coding) if !self.over => Err(Fault::EndedEarly(coding)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Stage {
+    fn coding(&self) -> Option<Coding> {
+        match self {
+            Self::Plain => None,
+            Self::Flate(coding, _) => Some(*coding),
+            Self::Brotli(_) => Some(Coding::Brotli),
+            Self::Zstd(_) => Some(Coding::Zstd),
+        }
+    }
+
+    /// Whether a further member or frame begins behind the end of one.
+    fn begins_again(&mut self, input: &[u8]) -> bool {
+        match (self, input) {
+            (Self::Flate(Coding::Gzip, inflate), [0x1f, ..]) => {
+                *inflate = Decompress::new_gzip(15);
+                true
+            }
+            (Self::Zstd(_), [0x28, ..]) => true,
+            _ => false,
+        }
+    }
+
+    /// Says how much was consumed and produced, and whether the coding is over.
+    fn decode(&mut self, input: &[u8], out: &mut [u8]) -> Result<(usize, usize, bool), Fault> {
+        match self {
+            Self::Plain => {
+                let count = input.len().min(out.len());
+                let (Some(to), Some(from)) = (out.get_mut(..count), input.get(..count)) else {
+                    return Ok((0, 0, false));
+                };
+                to.copy_from_slice(from);
+                Ok((count, count, false))
+            }
+            Self::Flate(coding, inflate) => {
+                let (in_before, out_before) = (inflate.total_in(), inflate.total_out());
+                let status = inflate.decompress(input, out, FlushDecompress::None);
+                let consumed = (inflate.total_in() - in_before) as usize;
+                let produced = (inflate.total_out() - out_before) as usize;
+                match status {
+                    Ok(status) => Ok((consumed, produced, status == Status::StreamEnd)),
+                    // What was decoded before the broken spot comes out; the next step meets it again.
+                    Err(_) if produced > 0 => Ok((consumed, produced, false)),
+                    Err(_) => Err(Fault::Broken(*coding)),
+                }
+            }
+            Self::Brotli(state) => decode_brotli(state, input, out),
+            Self::Zstd(frame) => {
+                let (mut from, mut to) = (InBuffer::around(input), OutBuffer::around(out));
+                match frame.run(&mut from, &mut to) {
+                    Ok(hint) => Ok((from.pos(), to.pos(), hint == 0)),
+                    Err(_) if to.pos() > 0 => Ok((from.pos(), to.pos(), false)),
+                    Err(_) => Err(Fault::Broken(Coding::Zstd)),
+                }
+            }
+        }
+    }
+}
+
+fn zstd_stage() -> Stage {
+    match Zstd::new() {
+        Ok(mut frame) => {
+            // RFC 9659: a content coding needs no window above 8 MiB.
+            let _ = frame.set_parameter(DParameter::WindowLogMax(23));
+            Stage::Zstd(frame)
+        }
+        // Without memory for a context nothing is decoded, and the text is judged as it is.
+        Err(_) => Stage::Plain,
+    }
+}
+
+fn decode_brotli(
+    state: &mut BrotliState<HeapAlloc<u8>, HeapAlloc<u32>, HeapAlloc<HuffmanCode>>,
+    input: &[u8],
+    out: &mut [u8],
+) -> Result<(usize, usize, bool), Fault> {
+    let (mut available_in, mut consumed) = (input.len(), 0);
+    let (mut available_out, mut produced, mut total) = (out.len(), 0, 0);
+    let result = BrotliDecompressStream(
+        &mut available_in,
+        &mut consumed,
+        input,
+        &mut available_out,
+        &mut produced,
+        out,
+        &mut total,
+        state,
+    );
+    match result {
+        BrotliResult::ResultFailure if produced == 0 => Err(Fault::Broken(Coding::Brotli)),
+        result => Ok((consumed, produced, matches!(result, BrotliResult::ResultSuccess))),
+    }
+}
+
+/// Whether bytes begin like a document, and so are in no coding whatever the
+/// header says.
+fn looks_like_text(first: &[u8]) -> bool {
+    let first = first.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(first).trim_ascii_start();
+    match first {
+        [b'<', next, ..] => next.is_ascii_alphabetic() || matches!(next, b'?' | b'!'),
+        [b'<' | b'{'] | [] => true,
+        _ => false,
+    }
+}
+
+/// Codings inside one another that are taken off; a further one is left as it is.
+const NESTING_MAX: usize = 3;
+/// As many first bytes as are looked at.
+const JUDGED_BYTES: usize = 8;
+/// Decoded bytes before the ratio is judged.
+const RATIO_FREE_BYTES: u64 = 1 << 20;
+const PIECE_BYTES: usize = 16 << 10;
+
+#[cfg(test)]
+mod tests;

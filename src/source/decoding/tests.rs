@@ -1,0 +1,150 @@
+use super::*;
+use std::io::Write;
+
+const ROOMY: Bounds = Bounds { bytes_max: 1 << 32, ratio_max: 1000 };
+
+fn gzip(plain: &[u8]) -> Vec<u8> {
+    let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    writer.write_all(plain).and_then(|()| writer.finish()).expect("a Vec takes all")
+}
+
+fn zlib(plain: &[u8]) -> Vec<u8> {
+    let mut writer = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+    writer.write_all(plain).and_then(|()| writer.finish()).expect("a Vec takes all")
+}
+
+fn deflate(plain: &[u8]) -> Vec<u8> {
+    let mut writer = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
+    writer.write_all(plain).and_then(|()| writer.finish()).expect("a Vec takes all")
+}
+
+fn brotli(plain: &[u8]) -> Vec<u8> {
+    let mut coded = Vec::new();
+    brotli::BrotliCompress(&mut &plain[..], &mut coded, &brotli::enc::BrotliEncoderParams::default())
+        .expect("a Vec takes all");
+    coded
+}
+
+fn zstd(plain: &[u8]) -> Vec<u8> {
+    zstd::stream::encode_all(plain, 1).expect("a Vec takes all")
+}
+
+fn document() -> Vec<u8> {
+    let mut text = b"<?xml version=\"1.0\"?><OAI-PMH>".to_vec();
+    for number in 0..3000 {
+        text.extend_from_slice(format!("<record>{number} {:x}</record>", number * 7919).as_bytes());
+    }
+    text
+}
+
+/// Decodes in pieces of the given sizes; what came out, and how it ended.
+fn decode(
+    coded: &[u8],
+    announced: &str,
+    cut: usize,
+    out: usize,
+    bounds: Bounds,
+) -> (Vec<u8>, Result<(), Fault>) {
+    let mut decoder = Decoder::new(Coding::announced(announced), bounds);
+    let (mut decoded, mut piece) = (Vec::new(), vec![0; out]);
+    let mut pieces = coded.chunks(cut);
+    loop {
+        match decoder.pull(&mut piece) {
+            Ok(0) if decoder.ended => return (decoded, Ok(())),
+            Ok(0) => match pieces.next() {
+                Some(input) => decoder.push(input),
+                None => decoder.end(),
+            },
+            Ok(count) => decoded.extend_from_slice(&piece[..count]),
+            Err(fault) => return (decoded, Err(fault)),
+        }
+    }
+}
+
+#[track_caller]
+fn check(coded: &[u8], announced: &str, plain: &[u8]) {
+    for (cut, out) in [(usize::MAX, 1 << 16), (1, 1 << 16), (3, 7), (4096, 1), (1000, 1000)] {
+        let (decoded, end) = decode(coded, announced, cut, out, ROOMY);
+        assert_eq!(end, Ok(()), "{announced} in pieces of {cut} into {out}");
+        assert!(decoded == plain, "{announced} in pieces of {cut} into {out}: {} bytes", decoded.len());
+    }
+}
+
+#[test]
+fn codings_are_recognised_announced_or_not() {
+    let plain = document();
+    for announced in ["", "gzip", "br", "identity"] {
+        check(&gzip(&plain), announced, &plain);
+        check(&zstd(&plain), announced, &plain);
+        check(&zlib(&plain), announced, &plain);
+    }
+    check(&deflate(&plain), "deflate", &plain);
+    check(&zlib(&plain), "deflate", &plain);
+    check(&brotli(&plain), "br", &plain);
+    check(&gzip(b"<a/>"), "", b"<a/>");
+    check(&gzip(b""), "gzip", b"");
+}
+
+#[test]
+fn plain_text_stays_plain_whatever_the_header_says() {
+    for announced in ["", "gzip", "deflate", "br", "zstd", "gzip, br"] {
+        check(&document(), announced, &document());
+        check(b"\xEF\xBB\xBF \n<OAI-PMH/>", announced, b"\xEF\xBB\xBF \n<OAI-PMH/>");
+        check(b"<a/>", announced, b"<a/>");
+        check(b"", announced, b"");
+    }
+}
+
+#[test]
+fn codings_in_codings_are_taken_off() {
+    let plain = document();
+    check(&gzip(&gzip(&plain)), "", &plain);
+    check(&gzip(&gzip(&plain)), "gzip", &plain);
+    check(&brotli(&gzip(&plain)), "gzip, br", &plain);
+    check(&gzip(&brotli(&plain)), "br, gzip", &plain);
+    check(&gzip(&deflate(&plain)), "deflate", &plain);
+}
+
+#[test]
+fn further_members_belong_to_the_body_and_padding_does_not() {
+    let plain = document();
+    let both = [&plain[..], b"<end/>"].concat();
+    check(&[gzip(&plain), gzip(b"<end/>")].concat(), "", &both);
+    check(&[zstd(&plain), zstd(b"<end/>")].concat(), "", &both);
+    check(&[gzip(&plain), vec![0; 100]].concat(), "", &plain);
+    check(&[brotli(&plain), b"\r\n".to_vec()].concat(), "br", &plain);
+}
+
+#[test]
+fn a_coding_that_breaks_delivers_what_came_before_and_says_so() {
+    let plain = document();
+    for (coded, announced, coding) in [
+        (gzip(&plain), "", Coding::Gzip),
+        (zlib(&plain), "", Coding::Deflate),
+        (deflate(&plain), "deflate", Coding::Deflate),
+        (brotli(&plain), "br", Coding::Brotli),
+    ] {
+        let (decoded, end) = decode(&coded[..coded.len() / 2], announced, 1000, 1000, ROOMY);
+        assert_eq!(end, Err(Fault::EndedEarly(coding)));
+        assert!(decoded.len() > 1000 && plain.starts_with(&decoded), "{coding:?}: {}", decoded.len());
+    }
+    let mut broken = gzip(&plain);
+    let middle = broken.len() / 2;
+    broken[middle..middle + 50].fill(0xff);
+    let (decoded, end) = decode(&broken, "", 1000, 1000, ROOMY);
+    assert_eq!(end, Err(Fault::Broken(Coding::Gzip)));
+    assert!(decoded.len() > 1000 && plain[..1000] == decoded[..1000]);
+    let (_, end) = decode(&zstd(&plain)[..100], "", 10, 1000, ROOMY);
+    assert_eq!(end, Err(Fault::EndedEarly(Coding::Zstd)));
+}
+
+#[test]
+fn bombs_are_met_before_they_fill_the_memory() {
+    let bomb = gzip(&gzip(&vec![b' '; 64 << 20]));
+    let (decoded, end) = decode(&bomb, "", usize::MAX, 1 << 16, ROOMY);
+    assert_eq!(end, Err(Fault::TooDense(1000)));
+    assert!(decoded.len() <= bomb.len() * 1000 + (1 << 16), "{} from {}", decoded.len(), bomb.len());
+    let bounds = Bounds { bytes_max: 10_000, ratio_max: 1000 };
+    let (decoded, end) = decode(&document(), "", 1000, 1000, bounds);
+    assert_eq!((decoded.len(), end), (10_000, Err(Fault::TooLong(10_000))));
+}

@@ -1,0 +1,226 @@
+//! A source that gave no good answer: what failed, whose fault it is, when to
+//! come again, and a text that a person can act on.
+
+use crate::repair::NotOai;
+use std::fmt::Write as _;
+
+/// Why a source gave no good answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What kind of failure it is.
+    pub reason: Reason,
+    /// What happened and what to do, printable ASCII.
+    pub details: String,
+    /// When to ask again, in seconds, 1 to 3600.
+    pub retry_after_secs: u64,
+    /// The status the source answered with, if it did.
+    pub received_status: Option<u16>,
+}
+
+/// The kinds of failure: label of the metric, and error type of RFC 9209.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// The name of the source cannot be resolved.
+    Dns,
+    /// The source, or where it redirects to, lies at an address that is not public.
+    AddressRefused,
+    /// Nothing listens there.
+    ConnectionRefused,
+    /// No connection in time.
+    ConnectionTimeout,
+    /// The connection was closed or reset before an answer came.
+    ConnectionLost,
+    /// The source's certificate is not valid.
+    TlsCertificate,
+    /// No agreement on TLS.
+    TlsProtocol,
+    /// What came is no HTTP.
+    HttpProtocol,
+    /// The answer took too long to begin or to go on.
+    ResponseTimeout,
+    /// The answer ended early.
+    Incomplete,
+    /// A content coding of the answer is broken.
+    ContentCoding,
+    /// The answer is too long, or inflates too much.
+    TooLarge,
+    /// A redirect that is not followed.
+    Redirect,
+    /// An error status without an OAI-PMH body.
+    Status,
+    /// The body is no OAI-PMH response.
+    NotOai(NotOai),
+    /// A record could not be mended, and the mapping wants the page to fail then.
+    Unmendable,
+    /// A record could not be put aside.
+    Quarantine,
+    /// The page is too long for an HTTP/1.0 client.
+    SpoolFull,
+    /// The mapping cannot be used.
+    Configuration,
+}
+
+impl Reason {
+    /// The one kebab-case name, as in logs and metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Dns => "dns",
+            Self::AddressRefused => "address-refused",
+            Self::ConnectionRefused => "connection-refused",
+            Self::ConnectionTimeout => "connection-timeout",
+            Self::ConnectionLost => "connection-lost",
+            Self::TlsCertificate => "tls-certificate",
+            Self::TlsProtocol => "tls-protocol",
+            Self::HttpProtocol => "http-protocol",
+            Self::ResponseTimeout => "response-timeout",
+            Self::Incomplete => "incomplete",
+            Self::ContentCoding => "content-coding",
+            Self::TooLarge => "too-large",
+            Self::Redirect => "redirect",
+            Self::Status => "status",
+            Self::NotOai(why) => why.name(),
+            Self::Unmendable => "unmendable",
+            Self::Quarantine => "quarantine",
+            Self::SpoolFull => "spool-full",
+            Self::Configuration => "configuration",
+        }
+    }
+
+    /// The proxy error type of RFC 9209, section 2.3.
+    pub const fn proxy_error(self) -> &'static str {
+        match self {
+            Self::Dns => "dns_error",
+            Self::AddressRefused => "destination_ip_prohibited",
+            Self::ConnectionRefused => "connection_refused",
+            Self::ConnectionTimeout => "connection_timeout",
+            Self::ConnectionLost => "connection_terminated",
+            Self::TlsCertificate => "tls_certificate_error",
+            Self::TlsProtocol => "tls_protocol_error",
+            Self::HttpProtocol => "http_protocol_error",
+            Self::ResponseTimeout => "http_response_timeout",
+            Self::Incomplete => "http_response_incomplete",
+            Self::ContentCoding => "http_response_content_coding",
+            Self::TooLarge => "http_response_body_size",
+            Self::Redirect | Self::Status | Self::NotOai(_) => "destination_unavailable",
+            Self::Unmendable | Self::Quarantine | Self::SpoolFull => "proxy_internal_error",
+            Self::Configuration => "proxy_configuration_error",
+        }
+    }
+
+    /// When a failure of this kind is worth another try, in seconds, where the
+    /// source does not say: soon for what passes by itself, late for what a
+    /// person has to mend.
+    const fn retry_after_secs(self) -> u64 {
+        match self {
+            Self::ConnectionTimeout | Self::ConnectionLost | Self::ResponseTimeout | Self::Incomplete => 60,
+            Self::ConnectionRefused | Self::Dns | Self::Status => 120,
+            Self::NotOai(NotOai::Empty | NotOai::Html | NotOai::BotWall) => 300,
+            Self::Quarantine => 600,
+            Self::AddressRefused
+            | Self::TlsCertificate
+            | Self::TlsProtocol
+            | Self::HttpProtocol
+            | Self::ContentCoding
+            | Self::TooLarge
+            | Self::Redirect
+            | Self::NotOai(_)
+            | Self::Unmendable
+            | Self::SpoolFull
+            | Self::Configuration => 3600,
+        }
+    }
+}
+
+impl Failure {
+    /// A failure with the waiting time of its kind.
+    pub fn new(reason: Reason, details: impl AsRef<str>) -> Self {
+        Self {
+            reason,
+            details: printable(details.as_ref().as_bytes(), DETAILS_CHARS_MAX),
+            retry_after_secs: reason.retry_after_secs(),
+            received_status: None,
+        }
+    }
+
+    /// The same failure after an answer with that status; `retry_after_secs`
+    /// is what the source asked for.
+    #[must_use]
+    pub fn after_status(mut self, status: u16, retry_after_secs: Option<u64>) -> Self {
+        self.received_status = Some(status);
+        if let Some(seconds) = retry_after_secs {
+            self.retry_after_secs = seconds.clamp(1, 3600);
+        }
+        self
+    }
+
+    /// The member of a `Proxy-Status` header (RFC 9209).
+    pub fn proxy_status(&self) -> String {
+        let mut member = format!("oaimend; error={}", self.reason.proxy_error());
+        if let Some(status) = self.received_status {
+            let _ = write!(member, "; received-status={status}");
+        }
+        member.push_str("; details=\"");
+        for character in self.details.chars() {
+            if matches!(character, '"' | '\\') {
+                member.push('\\');
+            }
+            member.push(character);
+        }
+        member.push('"');
+        member
+    }
+}
+
+/// The beginning of what a source said, as printable ASCII: safe in a header,
+/// in a log and on a terminal. Runs of anything else become one blank.
+pub(super) fn printable(said: &[u8], chars_max: usize) -> String {
+    let mut text = String::new();
+    let mut pending_blank = false;
+    for &byte in said {
+        if !byte.is_ascii_graphic() {
+            pending_blank = true;
+            continue;
+        }
+        if text.len() + usize::from(pending_blank) >= chars_max {
+            text.push_str("...");
+            break;
+        }
+        if pending_blank && !text.is_empty() {
+            text.push(' ');
+        }
+        pending_blank = false;
+        text.push(char::from(byte));
+    }
+    text
+}
+
+/// Longest `details`, in characters.
+const DETAILS_CHARS_MAX: usize = 600;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_source_said_is_cut_and_stripped() {
+        assert_eq!(
+            printable(b"  <h1>\x1b[31mno\r\n\r\nX-Evil: 1\x00 caf\xC3\xA9 end", 100),
+            "<h1> [31mno X-Evil: 1 caf end"
+        );
+        assert_eq!(printable(b"abcdef", 4), "abcd...");
+        assert_eq!(printable(b"abc def", 4), "abc...");
+        assert_eq!(printable(b"", 4), "");
+    }
+
+    #[test]
+    fn a_proxy_status_is_one_structured_field_member() {
+        let failure =
+            Failure::new(Reason::Status, "it said \"no\" and \\ and\nmore").after_status(500, Some(9999));
+        assert_eq!(
+            failure.proxy_status(),
+            r#"oaimend; error=destination_unavailable; received-status=500; details="it said \"no\" and \\ and more""#
+        );
+        assert_eq!(failure.retry_after_secs, 3600);
+        assert_eq!(Failure::new(Reason::Dns, "").after_status(200, Some(0)).retry_after_secs, 1);
+    }
+}

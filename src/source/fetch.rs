@@ -1,0 +1,349 @@
+//! One HTTP exchange with a source, redirects included.
+//!
+//! The client follows nothing and decodes nothing by itself: each hop is
+//! checked here, and codings are [`decoding`](super::decoding)'s work.
+
+use super::address::{Reach, Refused, Unresolved};
+use super::decoding::Coding;
+use super::failure::{Failure, Reason};
+use crate::config::Mapping;
+use crate::oai::Request;
+use bytes::Bytes;
+use reqwest::header::{self, HeaderMap, HeaderValue};
+use std::collections::HashMap;
+use std::error::Error as _;
+use std::io::ErrorKind;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+use url::Url;
+
+/// The connections to one source. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Client {
+    http: reqwest::Client,
+    reach: Reach,
+    mapping: Arc<Mapping>,
+}
+
+/// The clients of all sources, each made when it is first used and again when
+/// its mapping has changed.
+#[derive(Debug, Default)]
+pub struct Clients(Mutex<HashMap<String, Client>>);
+
+/// The header of a source's answer, and its body to come.
+pub(super) struct Exchange {
+    pub(super) status: u16,
+    /// What `Content-Encoding` says, in its order.
+    pub(super) announced: Vec<Coding>,
+    /// The charset that `Content-Type` names.
+    pub(super) charset: Option<String>,
+    /// What `Retry-After` says, in seconds.
+    pub(super) retry_after_secs: Option<u64>,
+    /// The URL that answered.
+    pub(super) url: Url,
+    response: reqwest::Response,
+}
+
+impl Clients {
+    /// The client of a source.
+    ///
+    /// # Errors
+    ///
+    /// Its certificates cannot be read.
+    pub fn of(&self, mapping: &Arc<Mapping>) -> Result<Client, Failure> {
+        let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match clients.get(&mapping.id) {
+            Some(client) if Arc::ptr_eq(&client.mapping, mapping) => Ok(client.clone()),
+            _ => {
+                let client = Client::new(mapping)?;
+                clients.insert(mapping.id.clone(), client.clone());
+                Ok(client)
+            }
+        }
+    }
+}
+
+impl Client {
+    /// A client for a source.
+    ///
+    /// # Errors
+    ///
+    /// Its certificates cannot be read.
+    pub fn new(mapping: &Arc<Mapping>) -> Result<Self, Failure> {
+        let reach = Reach::of(&mapping.base_url, mapping.allow_private);
+        let mut builder = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            // A proxy from the environment would make the address filter look at the wrong address.
+            .no_proxy()
+            .dns_resolver(Arc::new(reach))
+            .connect_timeout(mapping.connect_timeout)
+            .read_timeout(mapping.read_timeout)
+            .danger_accept_invalid_certs(!mapping.verify)
+            .default_headers(headers(mapping));
+        if let Some(path) = &mapping.ca_file {
+            let unusable = |error: &dyn std::fmt::Display| {
+                let path = path.display();
+                Failure::new(Reason::Configuration, format!("tls.ca_file {path} cannot be used: {error}"))
+            };
+            let pem = std::fs::read(path).map_err(|error| unusable(&error))?;
+            for root in reqwest::Certificate::from_pem_bundle(&pem).map_err(|error| unusable(&error))? {
+                builder = builder.add_root_certificate(root);
+            }
+        }
+        let http = builder.build().map_err(|error| {
+            Failure::new(Reason::Configuration, format!("no client can be made from the mapping: {error}"))
+        })?;
+        Ok(Self { http, reach, mapping: Arc::clone(mapping) })
+    }
+
+    /// Asks the source and follows its redirects. `via` is the `Via` header to send.
+    pub(super) async fn exchange(
+        &self,
+        request: &Request,
+        via: &str,
+        now: SystemTime,
+    ) -> Result<Exchange, Failure> {
+        let mut url = with_query(&self.mapping.base_url, &request.query());
+        let mut redirects = 0;
+        loop {
+            self.reach.check_literal(&url).map_err(|refused| self.refused(&refused, redirects))?;
+            let asked = self.http.get(url.clone()).header(header::VIA, via).send().await;
+            let response = asked.map_err(|error| self.failure(&error, &url))?;
+            if !is_redirect(response.status().as_u16()) {
+                return Ok(Exchange::new(url, response, now));
+            }
+            redirects += 1;
+            let max = self.mapping.limits.redirects_max;
+            if redirects > max {
+                let details = format!("{} redirects more than {max} times (redirects_max)", self.name());
+                return Err(
+                    Failure::new(Reason::Redirect, details).after_status(response.status().as_u16(), None)
+                );
+            }
+            url = self.redirected(&url, &response)?;
+        }
+    }
+
+    fn redirected(&self, from: &Url, response: &reqwest::Response) -> Result<Url, Failure> {
+        let fail = |what: String| {
+            let details = format!("{} {what}; set base_url to where it has moved", self.name());
+            Failure::new(Reason::Redirect, details).after_status(response.status().as_u16(), None)
+        };
+        let Some(location) = response.headers().get(header::LOCATION) else {
+            return Err(fail("redirects without saying where to".to_owned()));
+        };
+        let location = String::from_utf8_lossy(location.as_bytes());
+        let mut to = from.join(location.trim()).map_err(|_| fail(format!("redirects to \"{location}\"")))?;
+        to.set_fragment(None);
+        if !matches!(to.scheme(), "http" | "https") {
+            return Err(fail(format!("redirects to {to}, which is not http or https")));
+        }
+        if from.scheme() == "https" && to.scheme() == "http" {
+            return Err(fail(format!("redirects from https to {to}, which is not followed")));
+        }
+        Ok(to)
+    }
+
+    fn refused(&self, refused: &Refused, redirects: usize) -> Failure {
+        let how = if redirects > 0 { "redirects to an address that is not followed" } else { "is not asked" };
+        Failure::new(Reason::AddressRefused, format!("{} {how}: {refused}", self.name()))
+    }
+
+    /// How a failure calls the source.
+    pub(super) fn name(&self) -> String {
+        let Mapping { id, base_url, .. } = &*self.mapping;
+        format!("the source of {id} ({base_url})")
+    }
+
+    /// What the client library's error means.
+    pub(super) fn failure(&self, error: &reqwest::Error, url: &Url) -> Failure {
+        let name = self.name();
+        let host = url.host_str().unwrap_or_default();
+        if let Some(refused) = cause::<Refused>(error) {
+            return self.refused(refused, 0);
+        }
+        if let Some(unresolved) = cause::<Unresolved>(error) {
+            let details =
+                format!("{name}: the name {host} cannot be resolved ({unresolved}); check base_url");
+            return Failure::new(Reason::Dns, details);
+        }
+        if let Some(tls) = cause::<rustls::Error>(error) {
+            let (reason, remedy) = match tls {
+                rustls::Error::InvalidCertificate(_) => (
+                    Reason::TlsCertificate,
+                    "tell its operator, or set tls.ca_file, or tls.verify = false if it must be trusted",
+                ),
+                _ => (Reason::TlsProtocol, "it may speak TLS 1.0 or 1.1 only, which are not spoken here"),
+            };
+            return Failure::new(reason, format!("{name}: TLS with {host} fails: {tls}; {remedy}"));
+        }
+        if error.is_timeout() {
+            let Mapping { connect_timeout, read_timeout, .. } = &*self.mapping;
+            return if error.is_connect() {
+                let seconds = connect_timeout.as_secs();
+                let details =
+                    format!("{name}: no connection to {host} within {seconds} s (connect_timeout_secs)");
+                Failure::new(Reason::ConnectionTimeout, details)
+            } else {
+                let seconds = read_timeout.as_secs();
+                let details = format!("{name}: {host} was silent for {seconds} s (read_timeout_secs)");
+                Failure::new(Reason::ResponseTimeout, details)
+            };
+        }
+        let (reason, what) = kind_of(error);
+        let said = innermost(error);
+        Failure::new(reason, format!("{name}: {host} {what} ({said})"))
+    }
+}
+
+impl Exchange {
+    fn new(url: Url, response: reqwest::Response, now: SystemTime) -> Self {
+        let text = |name: header::HeaderName| {
+            let values = response.headers().get_all(name);
+            values.iter().filter_map(|value| value.to_str().ok()).collect::<Vec<_>>().join(",")
+        };
+        Self {
+            status: response.status().as_u16(),
+            announced: Coding::announced(&text(header::CONTENT_ENCODING)),
+            charset: charset_of(&text(header::CONTENT_TYPE)),
+            retry_after_secs: retry_after_secs(&text(header::RETRY_AFTER), now),
+            url,
+            response,
+        }
+    }
+
+    /// The next piece of the body, as it came.
+    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, reqwest::Error> {
+        self.response.chunk().await
+    }
+}
+
+fn headers(mapping: &Mapping) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    // Some providers answer 406 to a narrower list.
+    headers.insert(header::ACCEPT, HeaderValue::from_static("text/xml, application/xml, */*;q=0.5"));
+    headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip, deflate, br, zstd"));
+    let texts = [(header::USER_AGENT, Some(&mapping.user_agent)), (header::FROM, mapping.from.as_ref())];
+    for (name, text) in texts {
+        if let Some(value) = text.and_then(|text| HeaderValue::from_str(text).ok()) {
+            headers.insert(name, value);
+        }
+    }
+    headers
+}
+
+/// A base URL with the request's query behind what it has of its own.
+fn with_query(base_url: &Url, query: &str) -> Url {
+    let mut url = base_url.clone();
+    let own = base_url.query().filter(|own| !own.is_empty());
+    url.set_query(Some(&own.map_or_else(|| query.to_owned(), |own| format!("{own}&{query}"))));
+    url
+}
+
+fn is_redirect(status: u16) -> bool {
+    matches!(status, 301 | 302 | 303 | 307 | 308)
+}
+
+fn charset_of(content_type: &str) -> Option<String> {
+    content_type.split(';').skip(1).find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        let value = value.trim().trim_matches(|quote| matches!(quote, '"' | '\''));
+        (name.trim().eq_ignore_ascii_case("charset") && !value.is_empty()).then(|| value.to_owned())
+    })
+}
+
+/// `Retry-After` as seconds, from either of its forms.
+fn retry_after_secs(value: &str, now: SystemTime) -> Option<u64> {
+    let value = value.trim();
+    if let Ok(seconds) = value.parse() {
+        return Some(seconds);
+    }
+    let date = httpdate::parse_http_date(value).ok()?;
+    Some(date.duration_since(now).unwrap_or_default().as_secs())
+}
+
+/// The error of that type in the chain of causes.
+fn cause<T: std::error::Error + 'static>(error: &reqwest::Error) -> Option<&T> {
+    let mut next = error.source();
+    while let Some(cause) = next {
+        if let Some(found) = cause.downcast_ref::<T>() {
+            return Some(found);
+        }
+        // An error wrapped into an io::Error is not its source but inside it.
+        let wrapped = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        next = match wrapped {
+            Some(inner) => match inner.downcast_ref::<T>() {
+                Some(found) => return Some(found),
+                None => inner.source().or_else(|| cause.source()),
+            },
+            None => cause.source(),
+        };
+    }
+    None
+}
+
+fn innermost(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    cause.to_string()
+}
+
+fn kind_of(error: &reqwest::Error) -> (Reason, &'static str) {
+    match cause::<std::io::Error>(error).map(std::io::Error::kind) {
+        Some(ErrorKind::ConnectionRefused) => {
+            return (
+                Reason::ConnectionRefused,
+                "refuses the connection; check base_url, or wait until it is up",
+            );
+        }
+        Some(ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe) => {
+            return (Reason::ConnectionLost, "closed the connection");
+        }
+        _ => {}
+    }
+    if error.is_connect() {
+        return (Reason::ConnectionRefused, "cannot be reached");
+    }
+    match cause::<hyper::Error>(error) {
+        Some(http) if http.is_parse() => (Reason::HttpProtocol, "does not speak HTTP"),
+        Some(http) if http.is_incomplete_message() => {
+            (Reason::Incomplete, "closed the connection before the answer was complete")
+        }
+        _ if error.is_body() || error.is_decode() => (Reason::Incomplete, "broke its answer off"),
+        _ => (Reason::ConnectionLost, "closed the connection"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn retry_after_is_read_in_both_forms() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
+        assert_eq!(retry_after_secs("120", now), Some(120));
+        assert_eq!(retry_after_secs("Sun, 06 Nov 1994 08:50:37 GMT", now), Some(60));
+        assert_eq!(retry_after_secs("Sun, 06 Nov 1994 08:00:00 GMT", now), Some(0));
+        assert_eq!(retry_after_secs("soon", now), None);
+        assert_eq!(retry_after_secs("", now), None);
+    }
+
+    #[test]
+    fn the_charset_is_found_among_the_parameters() {
+        assert_eq!(charset_of("text/xml; Charset=\"ISO-8859-1\" "), Some("ISO-8859-1".into()));
+        assert_eq!(charset_of("text/xml;version=1;charset=utf8"), Some("utf8".into()));
+        assert_eq!(charset_of("text/xml"), None);
+        assert_eq!(charset_of("text/xml; charset="), None);
+    }
+
+    #[test]
+    fn the_query_goes_behind_the_one_of_the_base_url() {
+        let url = |base: &str| with_query(&Url::parse(base).expect("a literal"), "verb=Identify").to_string();
+        assert_eq!(url("http://x.example/oai"), "http://x.example/oai?verb=Identify");
+        assert_eq!(url("http://x.example/oai?"), "http://x.example/oai?verb=Identify");
+        assert_eq!(url("http://x.example/oai?repo=1"), "http://x.example/oai?repo=1&verb=Identify");
+    }
+}

@@ -1,0 +1,15 @@
+//! Turns a flaky provider into one good answer, or an honest failure.
+//!
+//! `session` is the conversation for one request of a harvester, `fetch` one
+//! HTTP exchange in it, `decoding` takes the content codings off its body.
+//! Knows nothing of the proxy: what it makes is an ordered stream of events.
+
+mod address;
+pub mod decoding;
+mod failure;
+mod fetch;
+mod session;
+
+pub use failure::{Failure, Reason};
+pub use fetch::{Client, Clients};
+pub use session::{Account, Answer, Event, Job, RepairMade, answer};

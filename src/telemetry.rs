@@ -1,0 +1,232 @@
+//! What operators see: one log line a request, metrics, and what happened last.
+
+use crate::repair::catalogue::CATALOGUE;
+use crate::source::{Account, Failure, RepairMade};
+use prometheus::{Encoder, IntCounterVec, IntGauge, Opts, Registry, TextEncoder};
+use serde::Serialize;
+use std::collections::{HashMap, VecDeque};
+use std::io::IsTerminal;
+use std::sync::{Mutex, PoisonError};
+use tracing_subscriber::EnvFilter;
+
+/// Sends the log to stderr: text on a terminal, else JSON, one object a line.
+///
+/// `OAIMEND_LOG` sets what is logged, in the syntax of `RUST_LOG`. Called a
+/// second time in one process it changes nothing.
+pub fn log_to_stderr() {
+    let filter = EnvFilter::try_from_env("OAIMEND_LOG")
+        // pingora says of each page that is broken off what our own line says better.
+        .unwrap_or_else(|_| EnvFilter::new("info,pingora_core=warn,pingora_proxy=off"));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let _ = if std::io::stderr().is_terminal() { log.try_init() } else { log.json().try_init() };
+}
+
+/// Counters and the last events. Of one server, not of the process.
+#[derive(Debug)]
+pub struct Telemetry {
+    registry: Registry,
+    requests: IntCounterVec,
+    repairs: IntCounterVec,
+    records: IntCounterVec,
+    failures: IntCounterVec,
+    /// Requests that are being answered.
+    pub in_flight: IntGauge,
+    last: Mutex<HashMap<String, Last>>,
+}
+
+/// What happened last in one repository.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Last {
+    /// Requests answered since the start.
+    pub requests: u64,
+    /// Records that left as they came.
+    pub records_passed: u64,
+    /// Records that left with repairs.
+    pub records_repaired: u64,
+    /// Records that were put aside.
+    pub records_quarantined: u64,
+    /// Failures of the source.
+    pub source_failures: u64,
+    /// The last failure of the source.
+    pub last_failure: Option<LastFailure>,
+    /// The last repairs, oldest first.
+    #[serde(skip)]
+    pub repairs: VecDeque<LastRepair>,
+}
+
+/// A failure of a source, for operators.
+#[derive(Clone, Debug, Serialize)]
+pub struct LastFailure {
+    /// When, `YYYY-MM-DDThh:mm:ssZ`.
+    pub at: String,
+    /// What was asked.
+    pub request: String,
+    /// Its kind.
+    pub reason: &'static str,
+    /// What happened and what to do.
+    pub details: String,
+}
+
+/// A repair, for operators.
+#[derive(Clone, Debug, Serialize)]
+pub struct LastRepair {
+    /// When, `YYYY-MM-DDThh:mm:ssZ`.
+    pub at: String,
+    /// What was asked.
+    pub request: String,
+    /// Its name.
+    pub repair: &'static str,
+    /// Where it was made, in bytes of the text.
+    pub offset: u64,
+    /// Identifier of the item.
+    pub record: Option<String>,
+    /// What stood there.
+    pub original: String,
+    /// What stands there now.
+    pub replacement: String,
+}
+
+/// What became of one request, as it is counted and logged.
+#[derive(Debug)]
+pub struct Finished<'a> {
+    /// The repository.
+    pub repository: &'a str,
+    /// The verb; `None` when it was none.
+    pub verb: Option<&'static str>,
+    /// The query, as it was understood.
+    pub request: &'a str,
+    /// When it ended, `YYYY-MM-DDThh:mm:ssZ`.
+    pub at: &'a str,
+    /// How it came out: `whole`, `refused`, `failed`, `broken-off` or `abandoned`.
+    pub outcome: &'static str,
+    /// What became of the page.
+    pub account: Option<&'a Account>,
+    /// Why there was none.
+    pub failure: Option<&'a Failure>,
+}
+
+impl Telemetry {
+    /// All counters at zero.
+    pub fn new() -> Self {
+        let counters = |name: &str, help: &str, labels: &[&str]| {
+            let opts = Opts::new(name, help).namespace("oaimend");
+            IntCounterVec::new(opts, labels).expect("literal names are legal")
+        };
+        let telemetry = Self {
+            registry: Registry::new(),
+            requests: counters(
+                "requests_total",
+                "Requests of harvesters, by how they came out.",
+                &["repository", "verb", "outcome"],
+            ),
+            repairs: counters("repairs_total", "Repairs, by name.", &["repository", "repair"]),
+            records: counters(
+                "records_total",
+                "Records, headers, sets and formats, by what became of them.",
+                &["repository", "action"],
+            ),
+            failures: counters(
+                "source_failures_total",
+                "Requests that the source gave no good answer to, by reason.",
+                &["repository", "reason"],
+            ),
+            in_flight: IntGauge::new("oaimend_requests_in_flight", "Requests that are being answered.")
+                .expect("literal names are legal"),
+            last: Mutex::default(),
+        };
+        let all: [Box<dyn prometheus::core::Collector>; 5] = [
+            Box::new(telemetry.requests.clone()),
+            Box::new(telemetry.repairs.clone()),
+            Box::new(telemetry.records.clone()),
+            Box::new(telemetry.failures.clone()),
+            Box::new(telemetry.in_flight.clone()),
+        ];
+        for collector in all {
+            telemetry.registry.register(collector).expect("each name once");
+        }
+        telemetry
+    }
+
+    /// All counters in the text format of Prometheus.
+    pub fn metrics(&self) -> Vec<u8> {
+        let mut text = Vec::new();
+        // Writing to memory fails only for names that are not legal, and ours are.
+        let _ = TextEncoder::new().encode(&self.registry.gather(), &mut text);
+        text
+    }
+
+    /// What happened last in a repository.
+    pub fn last(&self, repository: &str) -> Last {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.get(repository).cloned().unwrap_or_default()
+    }
+
+    /// Counts a request.
+    pub fn finished(&self, finished: &Finished<'_>) {
+        let Finished { repository, outcome, .. } = *finished;
+        let verb = finished.verb.unwrap_or("none");
+        self.requests.with_label_values(&[repository, verb, outcome]).inc();
+        let mut all = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = all.entry(repository.to_owned()).or_default();
+        last.requests += 1;
+        if let Some(failure) = finished.failure {
+            self.failures.with_label_values(&[repository, failure.reason.name()]).inc();
+            last.source_failures += 1;
+            last.last_failure = Some(LastFailure {
+                at: finished.at.to_owned(),
+                request: finished.request.to_owned(),
+                reason: failure.reason.name(),
+                details: failure.details.clone(),
+            });
+        }
+        let Some(account) = finished.account else { return };
+        for made in &account.repairs {
+            last.push(LastRepair::new(made, finished));
+        }
+        let Some(summary) = &account.summary else { return };
+        for (entry, count) in CATALOGUE.iter().zip(summary.repairs).filter(|(_, count)| *count > 0) {
+            self.repairs.with_label_values(&[repository, entry.name]).inc_by(count);
+        }
+        let passed = summary.records.saturating_sub(account.repaired);
+        last.records_passed += passed;
+        last.records_repaired += account.repaired;
+        last.records_quarantined += summary.quarantined;
+        let actions =
+            [("passed", passed), ("repaired", account.repaired), ("quarantined", summary.quarantined)];
+        for (action, count) in actions {
+            self.records.with_label_values(&[repository, action]).inc_by(count);
+        }
+    }
+}
+
+impl Default for Telemetry {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Last {
+    fn push(&mut self, repair: LastRepair) {
+        if self.repairs.len() == LAST_REPAIRS_KEPT {
+            self.repairs.pop_front();
+        }
+        self.repairs.push_back(repair);
+    }
+}
+
+impl LastRepair {
+    fn new(made: &RepairMade, finished: &Finished<'_>) -> Self {
+        Self {
+            at: finished.at.to_owned(),
+            request: finished.request.to_owned(),
+            repair: made.name,
+            offset: made.offset,
+            record: made.record.clone(),
+            original: made.original.clone(),
+            replacement: made.replacement.clone(),
+        }
+    }
+}
+
+/// Last repairs of a repository that are kept for operators.
+const LAST_REPAIRS_KEPT: usize = 200;
