@@ -7,6 +7,7 @@ mod args;
 mod completions;
 mod exit;
 mod explain;
+mod input;
 mod paint;
 mod repair;
 
