@@ -5,6 +5,8 @@ use clap::{Parser, Subcommand};
 use super::completions::CompletionsArguments;
 use super::explain::ExplainArguments;
 use super::repair::RepairArguments;
+use super::serve::ServeArguments;
+use super::validate::ValidateArguments;
 
 /// A transparent repair proxy for OAI-PMH: broken metadata pages in, whole ones out.
 #[derive(Debug, Parser)]
@@ -16,7 +18,9 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Serve(ServeArguments),
     Repair(RepairArguments),
+    Validate(ValidateArguments),
     Explain(ExplainArguments),
     Completions(CompletionsArguments),
 }

@@ -7,6 +7,8 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
+use oaimend::error::{Blame, Error};
+
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -21,6 +23,8 @@ pub(crate) enum Exit {
     Usage = 64,
     /// A file or stream could not be read or written (`EX_IOERR`).
     Io = 74,
+    /// The configuration has faults (`EX_CONFIG`).
+    Config = 78,
 }
 
 impl From<Exit> for ExitCode {
@@ -49,8 +53,25 @@ impl Failure {
 
     /// Tells the person at the terminal and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
-        say(&self.message);
+        match self.exit {
+            // Each fault begins with its file and line, as editors know it.
+            Exit::Config => {
+                let _ = writeln!(io::stderr(), "{}", self.message);
+            }
+            _ => say(&self.message),
+        }
         self.exit.into()
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let exit = match error.blame() {
+            Blame::Caller => Exit::Usage,
+            Blame::Configuration => Exit::Config,
+            Blame::Machine => Exit::Io,
+        };
+        Self { exit, message: error.to_string() }
     }
 }
 

@@ -10,6 +10,8 @@ mod explain;
 mod input;
 mod paint;
 mod repair;
+mod serve;
+mod validate;
 
 use std::process::ExitCode;
 
@@ -37,6 +39,8 @@ pub(crate) fn run() -> ExitCode {
 
 fn dispatch(command: Command) -> Result<Exit, Failure> {
     match command {
+        Command::Serve(arguments) => serve::run(arguments),
+        Command::Validate(arguments) => validate::run(arguments),
         Command::Repair(arguments) => repair::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
