@@ -14,9 +14,13 @@ pub mod clock;
 #[cfg(feature = "program")]
 pub mod config;
 #[cfg(feature = "program")]
+pub mod demo;
+#[cfg(feature = "program")]
 pub mod error;
 #[cfg(feature = "program")]
 pub mod proxy;
+#[cfg(feature = "program")]
+pub mod report;
 #[cfg(feature = "program")]
 pub mod source;
 #[cfg(feature = "program")]

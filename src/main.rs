@@ -1,3 +1,7 @@
-//! The command; everything it does is in the library.
+//! The program `oaimend`. What it does stands in the library; this is its command line.
 
-fn main() {}
+mod cli;
+
+fn main() -> std::process::ExitCode {
+    cli::run()
+}

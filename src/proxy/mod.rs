@@ -322,7 +322,9 @@ impl Passage {
 
 /// The query, with the form of a POST behind it; `None` when that is too long.
 async fn query_of(session: &mut Session, is_form: bool) -> Result<Option<Vec<u8>>> {
-    let mut query = session.req_header().uri.query().unwrap_or_default().as_bytes().to_vec();
+    // The bytes as they came: the URI replaces what is not UTF-8.
+    let target = session.req_header().raw_path();
+    let mut query = target.splitn(2, |&byte| byte == b'?').nth(1).unwrap_or_default().to_vec();
     if is_form {
         query.push(b'&');
         let before = query.len();

@@ -3,10 +3,10 @@
 use super::Shared;
 use super::pages::Page;
 use crate::config::Mapping;
-use http::{Uri, Version};
 use pingora_http::RequestHeader;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use url::Url;
 
 /// Where a request goes.
 pub(super) enum Target {
@@ -19,12 +19,12 @@ pub(super) enum Target {
 impl Shared {
     /// Finds the target of a request.
     pub(super) fn route(&self, head: &RequestHeader) -> Target {
-        let uri = &head.uri;
-        // HTTP/2 always names the authority; in HTTP/1 that is the form for proxies (RFC 9112, 3.2.2).
-        if head.version < Version::HTTP_2 && uri.authority().is_some() && !self.is_own(uri) {
-            return self.route_absolute(uri);
+        // The form for proxies (RFC 9112, 3.2.2); pingora keeps it beside the URI.
+        let absolute = std::str::from_utf8(head.raw_path()).ok().and_then(|target| Url::parse(target).ok());
+        if let Some(url) = absolute.filter(|url| !self.is_own(url)) {
+            return self.route_absolute(&url);
         }
-        let path = uri.path();
+        let path = head.uri.path();
         let mappings = self.repositories.all();
         Target::Page(match path {
             "/" => Page::repositories(200, &self.public_url, &mappings),
@@ -67,37 +67,30 @@ impl Shared {
     }
 
     /// Whether an absolute URL names this server itself.
-    fn is_own(&self, uri: &Uri) -> bool {
-        let public = self.public_url.split_once("://").map_or("", |(_, rest)| rest);
-        let authority = uri.authority().map_or("", |authority| authority.as_str());
-        public.split('/').next().is_some_and(|own| own.eq_ignore_ascii_case(authority))
-            || authority == self.listens_on.to_string()
+    fn is_own(&self, url: &Url) -> bool {
+        let listens_on = format!("http://{}", self.listens_on);
+        [&self.public_url, &listens_on]
+            .iter()
+            .any(|own| Url::parse(own).is_ok_and(|own| same_server(&own, url)))
     }
 
     /// We are the harvester's HTTP proxy: a repository under its own name.
-    fn route_absolute(&self, uri: &Uri) -> Target {
+    fn route_absolute(&self, url: &Url) -> Target {
+        let path = |url: &Url| url.path().trim_end_matches('/').to_owned();
         for mapping in self.repositories.all().values() {
-            let base = &mapping.base_url;
-            let same_host = uri
-                .host()
-                .is_some_and(|host| base.host_str().is_some_and(|own| own.eq_ignore_ascii_case(host)));
-            let port = uri.port_u16().filter(|&port| !(port == 80 && uri.scheme_str() == Some("http")));
-            if same_host
-                && port == base.port()
-                && uri.path().trim_end_matches('/') == base.path().trim_end_matches('/')
-            {
-                let own = format!(
-                    "{}://{}{}",
-                    uri.scheme_str().unwrap_or("http"),
-                    uri.authority().map_or("", |a| a.as_str()),
-                    uri.path()
-                );
-                return Target::Repository(Arc::clone(mapping), own);
+            if same_server(&mapping.base_url, url) && path(&mapping.base_url) == path(url) {
+                let mut own = url.clone();
+                own.set_query(None);
+                return Target::Repository(Arc::clone(mapping), own.to_string());
             }
         }
-        Target::Page(Page::text(
-            403,
-            "this host and path are no repository here; only repositories that are mapped are asked",
-        ))
+        let text = "this host and path are no repository here; only repositories that are mapped are asked";
+        Target::Page(Page::text(403, text))
     }
+}
+
+/// Whether two URLs name one server; the scheme says nothing, a harvester
+/// writes http:// to a proxy whatever the source speaks.
+fn same_server(one: &Url, other: &Url) -> bool {
+    one.host() == other.host() && one.port() == other.port()
 }

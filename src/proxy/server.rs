@@ -91,6 +91,23 @@ impl Server {
         &self.shared.public_url
     }
 
+    /// Logs where it can be reached, and what it serves.
+    pub fn announce(&self) {
+        let repositories = self.shared.repositories.all();
+        tracing::info!(
+            url = self.public_url(),
+            listen = %self.public_addr(),
+            admin = self.admin_addr().map(tracing::field::display),
+            repositories = repositories.len(),
+            "serving"
+        );
+        if repositories.is_empty() {
+            tracing::warn!(
+                "no repositories; put a file into the mappings folder, or start with --map ID=URL"
+            );
+        }
+    }
+
     /// Runs until SIGTERM (what is in flight is answered first) or SIGINT (at once).
     pub fn run_until_signal(self) {
         let shutdown = Signals(Arc::clone(&self.shared));

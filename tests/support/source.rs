@@ -271,8 +271,18 @@ impl Harvester {
         Some(chunk)
     }
 
-    /// Reads the whole answer.
+    /// Sends a further request on the same connection.
+    pub(crate) fn again(&mut self, request: &str) {
+        self.0.get_mut().write_all(request.as_bytes()).expect("the proxy reads");
+    }
+
+    /// Reads the whole answer, which may be the last one of the connection.
     pub(crate) fn rest(mut self) -> Got {
+        self.whole_body()
+    }
+
+    /// Reads the whole answer to one request.
+    pub(crate) fn whole_body(&mut self) -> Got {
         let mut got = self.head();
         if got.header("transfer-encoding") == "chunked" {
             while let Some(chunk) = self.chunk() {
@@ -284,7 +294,7 @@ impl Harvester {
             }
         } else {
             let length: usize = got.header("content-length").parse().unwrap_or_default();
-            let read = self.0.take(length as u64).read_to_end(&mut got.body);
+            let read = (&mut self.0).take(length as u64).read_to_end(&mut got.body);
             got.whole = read.is_ok() && got.body.len() == length;
         }
         got

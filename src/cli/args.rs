@@ -1,0 +1,28 @@
+//! What may stand on the command line. Each command's own arguments are in its file.
+
+use clap::{Parser, Subcommand};
+
+use super::completions::CompletionsArguments;
+use super::demo::DemoArguments;
+use super::explain::ExplainArguments;
+use super::repair::RepairArguments;
+use super::serve::ServeArguments;
+use super::validate::ValidateArguments;
+
+/// A transparent repair proxy for OAI-PMH: broken metadata pages in, whole ones out.
+#[derive(Debug, Parser)]
+#[command(name = "oaimend", version, arg_required_else_help = true, max_term_width = 100)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Demo(DemoArguments),
+    Serve(ServeArguments),
+    Repair(RepairArguments),
+    Validate(ValidateArguments),
+    Explain(ExplainArguments),
+    Completions(CompletionsArguments),
+}

@@ -1,0 +1,253 @@
+//! `oaimend repair [FILE]`: one response in, the repaired one out.
+//!
+//! A stream from end to end: what is held is the engine's affair, bounded by
+//! its limits, and two buffers here.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use oaimend::repair::catalogue::CATALOGUE;
+use oaimend::repair::{
+    NotOai, Outcome, OwnRequest, Quarantined, Repair, RepairConfig, Repairer, Sink, Summary,
+};
+use oaimend::report::Report;
+use url::{Url, form_urlencoded};
+
+use super::exit::{Exit, Failure, say};
+use super::input::{Input, Piece, READ_BYTES};
+
+/// What is written in pieces smaller than this is gathered first, in bytes.
+const GATHER_BYTES: usize = 32 << 10;
+
+/// Repairs one OAI-PMH response: FILE or stdin in, the whole response on stdout
+///
+/// Exit codes: 0 the output is a whole, valid response; 1 something was lost,
+/// and the report says what; 2 the input is no OAI-PMH response, and nothing
+/// is written; 64 wrong usage; 74 a file cannot be read or written.
+#[derive(Debug, Args)]
+pub(crate) struct RepairArguments {
+    /// The response; `-` or nothing is stdin
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Writes each change, each record put aside and a summary to FILE, as JSON Lines
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// The base URL that `<request>` and Identify's baseURL are to say
+    #[arg(long, value_name = "URL", value_parser = base_url)]
+    base_url: Option<String>,
+    /// The request that `<request>` is to say, as in 'verb=ListRecords&metadataPrefix=oai_dc'
+    #[arg(long, value_name = "ARGUMENTS", requires = "base_url", value_parser = request)]
+    request: Option<RequestArguments>,
+}
+
+/// The arguments of a request, `verb` first, names and values decoded.
+#[derive(Clone, Debug)]
+struct RequestArguments(Vec<(String, String)>);
+
+pub(crate) fn run(arguments: &RepairArguments) -> Result<Exit, Failure> {
+    let mut input = Input::open(arguments.file.as_deref())?;
+    let report = arguments.report.as_deref().map(create_report).transpose()?;
+    let output = stdout().map_err(|error| Failure::io("write", Path::new("<stdout>"), &error))?;
+    let mut filter = Filter { output: Gathered::new(output), report };
+
+    let mut repairer = Repairer::new(&config(arguments));
+    let mut buffer = vec![0; READ_BYTES];
+    let mut broken = None;
+    while filter.output.failed.is_none() && repairer.verdict().is_none() {
+        match input.read(&mut buffer)? {
+            Piece::Bytes(length) => repairer.push(&buffer[..length], &mut filter),
+            Piece::End => break,
+            Piece::Broken(fault) => {
+                broken = Some(fault);
+                break;
+            }
+        }
+    }
+    let summary = repairer.finish(&mut filter);
+    let exit = end(filter, &summary, arguments, input.name())?;
+    match broken {
+        Some(fault) if exit == Exit::Success => {
+            say(format_args!("{}: {fault}", input.name().display()));
+            Ok(Exit::Lost)
+        }
+        _ => Ok(exit),
+    }
+}
+
+/// Writes out what is left, and tells how it went.
+fn end(filter: Filter, summary: &Summary, arguments: &RepairArguments, name: &Path) -> Result<Exit, Failure> {
+    let written = filter.output.finish();
+    if let (Some(report), Some(path)) = (filter.report, &arguments.report) {
+        report.finish(summary).map_err(|error| Failure::io("write", path, &error))?;
+    }
+    match written {
+        // The reader has seen enough: nobody waits for a verdict either.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Exit::Success),
+        Err(error) => return Err(Failure::io("write", Path::new("<stdout>"), &error)),
+        Ok(()) => {}
+    }
+    if let Some(verdict) = verdict(summary) {
+        say(format_args!("{}: {verdict}", name.display()));
+    }
+    Ok(exit(summary))
+}
+
+fn config(arguments: &RepairArguments) -> RepairConfig {
+    let request = arguments.base_url.as_ref().map(|base_url| OwnRequest {
+        base_url: base_url.clone(),
+        arguments: arguments.request.clone().map(|request| request.0).unwrap_or_default(),
+    });
+    RepairConfig { request, ..RepairConfig::default() }
+}
+
+fn create_report(path: &Path) -> Result<Report<BufWriter<File>>, Failure> {
+    let file = File::create(path).map_err(|error| Failure::io("write", path, &error))?;
+    Ok(Report::new(BufWriter::with_capacity(64 << 10, file)))
+}
+
+/// Standard output without the line buffer that the standard library puts before it.
+fn stdout() -> io::Result<File> {
+    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
+}
+
+/// Takes what the engine makes: bytes to the output, the journal to the report.
+struct Filter {
+    output: Gathered,
+    report: Option<Report<BufWriter<File>>>,
+}
+
+impl Sink for Filter {
+    fn write(&mut self, bytes: &[u8]) {
+        self.output.write(bytes);
+    }
+
+    fn repaired(&mut self, repair: &Repair<'_>) {
+        if let Some(report) = &mut self.report {
+            report.repaired(repair);
+        }
+    }
+
+    fn record_quarantined(&mut self, item: &Quarantined<'_>) {
+        if let Some(report) = &mut self.report {
+            report.quarantined(item);
+        }
+    }
+}
+
+/// An output that gathers small pieces and passes large ones on as they are.
+///
+/// The first error is kept and nothing is written behind it.
+struct Gathered {
+    file: File,
+    pending: Vec<u8>,
+    failed: Option<io::Error>,
+}
+
+impl Gathered {
+    fn new(file: File) -> Self {
+        Self { file, pending: Vec::with_capacity(2 * GATHER_BYTES), failed: None }
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        if bytes.len() < GATHER_BYTES {
+            self.pending.extend_from_slice(bytes);
+            if self.pending.len() >= GATHER_BYTES {
+                self.flush();
+            }
+        } else {
+            self.flush();
+            self.write_through(bytes);
+        }
+    }
+
+    fn flush(&mut self) {
+        let pending = std::mem::take(&mut self.pending);
+        self.write_through(&pending);
+        self.pending = pending;
+        self.pending.clear();
+    }
+
+    fn write_through(&mut self, bytes: &[u8]) {
+        if self.failed.is_none() {
+            self.failed = self.file.write_all(bytes).err();
+        }
+    }
+
+    fn finish(mut self) -> io::Result<()> {
+        self.flush();
+        self.failed.map_or(Ok(()), Err)
+    }
+}
+
+/// The exit code that tells a script how it went.
+fn exit(summary: &Summary) -> Exit {
+    match summary.outcome {
+        Outcome::NotOai(NotOai::NothingKept) | Outcome::Truncated => Exit::Lost,
+        Outcome::NotOai(_) => Exit::NotOai,
+        Outcome::Clean | Outcome::Repaired if summary.quarantined > 0 || summary.lost > 0 => Exit::Lost,
+        Outcome::Clean | Outcome::Repaired => Exit::Success,
+    }
+}
+
+/// One line for the person at the terminal; nothing when nothing was done.
+fn verdict(summary: &Summary) -> Option<String> {
+    let kept = counted(summary.records, "record");
+    let mut parts = Vec::new();
+    match summary.outcome {
+        Outcome::NotOai(reason) => return Some(reason.message().to_owned()),
+        Outcome::Clean => return None,
+        Outcome::Repaired => parts.push(format!("repaired, {kept} kept")),
+        Outcome::Truncated => parts.push(format!("input ended early, {kept} kept, the list is incomplete")),
+    }
+    if summary.quarantined > 0 {
+        parts.push(format!("{} lost to quarantine", summary.quarantined));
+    }
+    if summary.lost > 0 {
+        parts.push(format!("{} too long to be mended", summary.lost));
+    }
+    let made: Vec<String> = CATALOGUE
+        .iter()
+        .map(|entry| (entry.name, summary.repairs[entry.id as usize]))
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, count)| format!("{name} {count}"))
+        .collect();
+    let made = if made.is_empty() { String::new() } else { format!(" ({})", made.join(", ")) };
+    Some(parts.join(", ") + &made)
+}
+
+fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Reads the value of `--base-url`.
+fn base_url(text: &str) -> Result<String, String> {
+    let url = Url::parse(text).map_err(|error| format!("{error}; such as http://example.org/oai"))?;
+    match url.scheme() {
+        "http" | "https" if url.query().is_none() && url.fragment().is_none() => Ok(text.to_owned()),
+        "http" | "https" => Err("a base URL has no query and no fragment; see --request".to_owned()),
+        other => Err(format!("a base URL begins with http:// or https://, not {other}:")),
+    }
+}
+
+/// Reads the value of `--request`.
+fn request(text: &str) -> Result<RequestArguments, String> {
+    const NAMES: [&str; 7] =
+        ["verb", "identifier", "metadataPrefix", "from", "until", "set", "resumptionToken"];
+    let mut arguments: Vec<(String, String)> = Vec::new();
+    for (name, value) in form_urlencoded::parse(text.as_bytes()) {
+        if !NAMES.contains(&&*name) {
+            return Err(format!("OAI-PMH has no argument {name:?}; it has {}", NAMES.join(", ")));
+        }
+        if arguments.iter().any(|(earlier, _)| *earlier == name) {
+            return Err(format!("the argument {name} stands there twice"));
+        }
+        arguments.push((name.into_owned(), value.into_owned()));
+    }
+    let verb = arguments.iter().position(|(name, _)| name == "verb");
+    let verb = verb.ok_or("the verb is missing; such as verb=ListRecords&metadataPrefix=oai_dc")?;
+    arguments[..=verb].rotate_right(1);
+    Ok(RequestArguments(arguments))
+}

@@ -1,0 +1,36 @@
+//! `oaimend validate`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use oaimend::config::{Config, Fault, Flags};
+use oaimend::error::Error;
+use oaimend::source::Client;
+
+use super::exit::{Exit, Failure, print};
+
+/// Reads the configuration and names each fault by its file and line
+#[derive(Debug, Args)]
+pub(crate) struct ValidateArguments {
+    /// The configuration [default: oaimend.toml, if there is one]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Folder with one file a repository [default: mappings, if there is one]
+    #[arg(long, value_name = "DIR")]
+    mappings: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: ValidateArguments) -> Result<Exit, Failure> {
+    let ValidateArguments { config, mappings } = arguments;
+    let config = Config::load(&Flags { config, mappings, ..Flags::default() })?;
+    let repositories = config.repositories.all();
+    for mapping in repositories.values() {
+        Client::new(mapping).map_err(|failure| {
+            let file = mapping.ca_file.clone().unwrap_or_default();
+            Error::Config(vec![Fault { file, line: 1, text: failure.details }])
+        })?;
+    }
+    let count = repositories.len();
+    let repositories = if count == 1 { "repository" } else { "repositories" };
+    print(format!("no faults; {count} {repositories}\n").as_bytes())
+}

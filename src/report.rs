@@ -1,0 +1,267 @@
+//! The journal as JSON Lines: what `oaimend repair --report` writes.
+//!
+//! One line for each repair and each item put aside, in the order of the
+//! text, and one for the summary at the end. The form is a promise to scripts.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use crate::repair::catalogue::CATALOGUE;
+use crate::repair::{Outcome, Quarantined, Repair, RepairId, Summary};
+
+/// Writes the report of one response.
+///
+/// Give it a buffered writer: every line is one write. The first error of the
+/// writer is kept, nothing is written behind it, and [`Report::finish`] returns it.
+#[derive(Debug)]
+pub struct Report<W> {
+    out: W,
+    failed: Option<io::Error>,
+}
+
+impl<W: Write> Report<W> {
+    /// A report that goes to `out`.
+    pub fn new(out: W) -> Self {
+        Self { out, failed: None }
+    }
+
+    /// Adds the line of a repair.
+    pub fn repaired(&mut self, repair: &Repair<'_>) {
+        self.line(&RepairLine {
+            repair: repair.id.name(),
+            offset: repair.offset,
+            record: repair.record.map(String::from_utf8_lossy),
+            original: repair.original,
+            replacement: repair.replacement,
+        });
+    }
+
+    /// Adds the line of an item put aside.
+    pub fn quarantined(&mut self, item: &Quarantined<'_>) {
+        self.line(&QuarantineLine {
+            quarantined: item.identifier.map(String::from_utf8_lossy),
+            offset: item.offset,
+            length: item.raw.len(),
+            why: item.why.name(),
+        });
+    }
+
+    /// Adds the summary, writes everything out and gives the writer back.
+    ///
+    /// # Errors
+    ///
+    /// The first error of the writer, whenever it came.
+    pub fn finish(mut self, summary: &Summary) -> io::Result<W> {
+        self.line(&SummaryLine { summary: SummaryFields::from(summary) });
+        match self.failed {
+            Some(error) => Err(error),
+            None => {
+                self.out.flush()?;
+                Ok(self.out)
+            }
+        }
+    }
+
+    fn line(&mut self, line: &impl Serialize) {
+        if self.failed.is_some() {
+            return;
+        }
+        let written = serde_json::to_writer(&mut self.out, line)
+            .map_err(io::Error::from)
+            .and_then(|()| self.out.write_all(b"\n"));
+        self.failed = written.err();
+    }
+}
+
+/// `{"repair":"bare-ampersand","offset":1234,"record":"oai:x:2","original":"&","replacement":"&amp;"}`.
+/// Written by hand because bytes that are no UTF-8 change the name of their key.
+struct RepairLine<'a> {
+    repair: &'static str,
+    offset: u64,
+    record: Option<Cow<'a, str>>,
+    original: &'a [u8],
+    replacement: &'a [u8],
+}
+
+impl Serialize for RepairLine<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("repair", self.repair)?;
+        map.serialize_entry("offset", &self.offset)?;
+        if let Some(record) = &self.record {
+            map.serialize_entry("record", record)?;
+        }
+        bytes_entry(&mut map, "original", "original_hex", self.original)?;
+        bytes_entry(&mut map, "replacement", "replacement_hex", self.replacement)?;
+        map.end()
+    }
+}
+
+/// Bytes as text where they are UTF-8, else as lower-case hexadecimal digits
+/// under the other key.
+fn bytes_entry<M: SerializeMap>(
+    map: &mut M,
+    key: &'static str,
+    hex_key: &'static str,
+    bytes: &[u8],
+) -> Result<(), M::Error> {
+    match str::from_utf8(bytes) {
+        Ok(text) => map.serialize_entry(key, text),
+        Err(_) => map.serialize_entry(hex_key, &hex(bytes)),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut digits = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        write!(digits, "{byte:02x}").expect("a String takes all text");
+    }
+    digits
+}
+
+#[derive(serde::Serialize)]
+struct QuarantineLine<'a> {
+    quarantined: Option<Cow<'a, str>>,
+    offset: u64,
+    length: usize,
+    why: &'static str,
+}
+
+#[derive(serde::Serialize)]
+struct SummaryLine {
+    summary: SummaryFields,
+}
+
+#[derive(serde::Serialize)]
+struct SummaryFields {
+    outcome: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<&'static str>,
+    version: Option<&'static str>,
+    records: u64,
+    quarantined: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    lost: u64,
+    repairs: Counts,
+    decoded_as: &'static str,
+    held_bytes_peak: usize,
+}
+
+impl From<&Summary> for SummaryFields {
+    fn from(summary: &Summary) -> Self {
+        Self {
+            outcome: summary.outcome.name(),
+            why: match summary.outcome {
+                Outcome::NotOai(reason) => Some(reason.name()),
+                _ => None,
+            },
+            version: summary.version,
+            records: summary.records,
+            quarantined: summary.quarantined,
+            lost: summary.lost,
+            repairs: Counts(summary.repairs),
+            decoded_as: summary.decoded_as,
+            held_bytes_peak: summary.held_bytes_peak,
+        }
+    }
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// How often each repair was made, those that were not left out.
+struct Counts([u64; RepairId::COUNT]);
+
+impl Serialize for Counts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let made = CATALOGUE
+            .iter()
+            .map(|entry| (entry.name, self.0[entry.id as usize]))
+            .filter(|(_, count)| *count > 0);
+        serializer.collect_map(made)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repair::{NotOai, Unmendable};
+
+    fn summary(outcome: Outcome) -> Summary {
+        let mut repairs = [0; RepairId::COUNT];
+        repairs[RepairId::BareAmpersand as usize] = 1;
+        Summary {
+            outcome,
+            version: Some("2.0"),
+            records: 5,
+            quarantined: 0,
+            lost: 0,
+            repairs,
+            decoded_as: "UTF-8",
+            held_bytes_peak: 1834,
+        }
+    }
+
+    fn repair<'a>(original: &'a [u8], replacement: &'a [u8]) -> Repair<'a> {
+        Repair { id: RepairId::BareAmpersand, offset: 1234, record: Some(b"oai:x:2"), original, replacement }
+    }
+
+    fn lines(report: Report<Vec<u8>>, outcome: Outcome) -> String {
+        let bytes = report.finish(&summary(outcome)).expect("memory takes all bytes");
+        String::from_utf8(bytes).expect("a report is UTF-8")
+    }
+
+    #[test]
+    fn lines_are_as_promised() {
+        let mut report = Report::new(Vec::new());
+        report.repaired(&repair(b"&", b"&amp;"));
+        report.repaired(&Repair { record: None, ..repair(b"\xe9", "é".as_bytes()) });
+        report.quarantined(&Quarantined {
+            identifier: Some(b"oai:x:3"),
+            offset: 2345,
+            raw: &[b'<'; 812],
+            why: Unmendable::MismatchedTags,
+        });
+        assert_eq!(
+            lines(report, Outcome::Repaired),
+            concat!(
+                r#"{"repair":"bare-ampersand","offset":1234,"record":"oai:x:2","original":"&","replacement":"&amp;"}"#,
+                "\n",
+                r#"{"repair":"bare-ampersand","offset":1234,"original_hex":"e9","replacement":"é"}"#,
+                "\n",
+                r#"{"quarantined":"oai:x:3","offset":2345,"length":812,"why":"mismatched-tags"}"#,
+                "\n",
+                r#"{"summary":{"outcome":"repaired","version":"2.0","records":5,"quarantined":0,"#,
+                r#""repairs":{"bare-ampersand":1},"decoded_as":"UTF-8","held_bytes_peak":1834}}"#,
+                "\n",
+            )
+        );
+    }
+
+    #[test]
+    fn a_refused_response_says_why() {
+        let text = lines(Report::new(Vec::new()), Outcome::NotOai(NotOai::Html));
+        assert!(text.contains(r#""outcome":"not-oai","why":"html-page""#), "{text}");
+    }
+
+    #[test]
+    fn the_first_error_of_the_writer_comes_out() {
+        struct Full;
+        impl Write for Full {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::StorageFull.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let mut report = Report::new(Full);
+        report.repaired(&repair(b"&", b"&amp;"));
+        let error = report.finish(&summary(Outcome::Clean)).err().expect("a full disk is told");
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    }
+}

@@ -1,0 +1,254 @@
+"""Harvests every defect by real harvesters, directly and through oaimend.
+
+usage: run.py check OAIMEND [--required]   every harvester gets all there is through the proxy
+       run.py table OAIMEND                as check, and writes docs/harvesters.md and README.md
+
+A harvester that is not installed is skipped and named; with --required that is
+a failure. `scripts/harvesters install` installs them.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import provider
+from defects import DEFECTS
+
+HERE = Path(__file__).resolve().parent
+PROJECT = HERE.parent.parent
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", PROJECT / "target"))
+VENV_PYTHON = TARGET / "harvesters-venv" / "bin" / "python"
+START_SECONDS_MAX = 20
+HARVEST_SECONDS_MAX = 180
+
+
+@dataclass(frozen=True)
+class Harvester:
+    name: str
+    # Prints the version, and fails where the harvester is not installed.
+    version_command: list
+    command: list
+    how_to_get: str
+
+    def version(self):
+        """Its version, or None where it is not installed."""
+        try:
+            ran = subprocess.run(self.version_command, capture_output=True, text=True)
+        except FileNotFoundError:
+            return None
+        return ran.stdout.strip() if ran.returncode == 0 else None
+
+    def harvest(self, base_urls):
+        """What came from each base URL. Where the harvester dies, the rest are given to a new one."""
+        results = []
+        while len(results) < len(base_urls):
+            ran = subprocess.run(
+                [*self.command, *base_urls[len(results):]],
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=HARVEST_SECONDS_MAX,
+            )
+            results += [Result(**json.loads(line)) for line in ran.stdout.splitlines()]
+            if len(results) < len(base_urls):
+                results.append(Result([], f"the harvester died with exit code {ran.returncode}"))
+        return results
+
+
+def python_version(package):
+    return [VENV_PYTHON, "-c", f"import importlib.metadata as m; print(m.version('{package}'))"]
+
+
+# Debian's perl: modules from its packages are not seen by any other.
+PERL = "/usr/bin/perl"
+HARVESTERS = [
+    Harvester("Sickle", python_version("Sickle"), [VENV_PYTHON, HERE / "with_sickle.py"], "PyPI"),
+    Harvester("oaipmh-scythe", python_version("oaipmh-scythe"), [VENV_PYTHON, HERE / "with_scythe.py"], "PyPI"),
+    Harvester(
+        "HTTP::OAI", [PERL, "-MHTTP::OAI", "-e", "print HTTP::OAI->VERSION"],
+        [PERL, HERE / "with_http_oai.pl"], "Debian's libhttp-oai-perl",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Result:
+    records: list
+    error: str | None
+
+    def right(self, meant):
+        return sum(1 for record in self.records if record in meant)
+
+    def holds(self, defect):
+        """Whether a harvester got all that can be had, or knows that it did not."""
+        meant = defect.meant()
+        if defect.hopeless:
+            return self.error is not None and self.right(meant) == len(self.records)
+        return self.error is None and self.records == meant
+
+    def words(self, defect):
+        """What came, for a cell of the table."""
+        meant = defect.meant()
+        count, wrong = len(self.records), len(self.records) - self.right(meant)
+        if self.error is None and self.records == meant:
+            return f"all {count}"
+        came = f"{count} of {len(meant)}"
+        if wrong:
+            came += f", {wrong} damaged"
+        return came + (", error" if self.error else ", **no error**")
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+class Proxy:
+    """A running `oaimend serve` with one mapping for each defect."""
+
+    def __init__(self, oaimend, source_port):
+        self.port = free_port()
+        self.data = tempfile.TemporaryDirectory()
+        mappings = [f"--map={defect.name}=http://127.0.0.1:{source_port}/{defect.name}" for defect in DEFECTS]
+        self.log = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(
+            [oaimend, "serve", f"--listen=127.0.0.1:{self.port}", "--admin=off",
+             f"--public-url=http://127.0.0.1:{self.port}", f"--data={self.data.name}/data",
+             *mappings],
+            cwd=self.data.name, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
+        )
+
+    def __enter__(self):
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while time.monotonic() < deadline and self.process.poll() is None:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+                return self
+            except OSError:
+                time.sleep(0.02)
+        self.__exit__()
+        self.log.seek(0)
+        raise SystemExit(f"oaimend serve did not start:\n{self.log.read().decode(errors='replace')}")
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.data.cleanup()
+
+
+def base_urls(port):
+    return [f"http://127.0.0.1:{port}/{defect.name}" for defect in DEFECTS]
+
+
+def measure(oaimend, harvesters):
+    """Results by harvester name: those of the direct way and those of the way through the proxy."""
+    source = provider.start()
+    with Proxy(oaimend, source.server_port) as proxy:
+        return {
+            harvester.name: (
+                harvester.harvest(base_urls(source.server_port)), harvester.harvest(base_urls(proxy.port))
+            )
+            for harvester in harvesters
+        }
+
+
+def check(results):
+    """Prints what did not come as it should and gives the number of such cases."""
+    failed = 0
+    for name, (_, proxied) in results.items():
+        for defect, result in zip(DEFECTS, proxied):
+            if result.holds(defect):
+                continue
+            failed += 1
+            print(f"{name} through oaimend, {defect.name}: {result.words(defect)}; {result.error}")
+            for got, meant in zip(result.records, defect.meant()):
+                if got != meant:
+                    print(f"    got   {got}\n    meant {meant}")
+        print(f"{name}: {len(DEFECTS)} defects through oaimend, {failed} wrong so far")
+    return failed
+
+
+def together(words):
+    """One cell for several results that say the same, else all of them."""
+    return words[0] if len(set(words)) == 1 else " / ".join(words)
+
+
+def full_table(results):
+    names = list(results)
+    lines = ["| one defect, in record 3 of 10 or around page 1 of 2 | "
+             + " | ".join(f"{name} alone" for name in names) + " | "
+             + " | ".join(f"{name} with oaimend" for name in names) + " |",
+             "|---|" + "---|" * (2 * len(names))]
+    for index, defect in enumerate(DEFECTS):
+        cells = [results[name][way][index].words(defect) for way in (0, 1) for name in names]
+        lines.append(f"| {defect.title} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def short_table(results):
+    lenient = [name for name in results if name != "HTTP::OAI"]
+    lines = [f"| one defect on page 1 | {', '.join(lenient)} | HTTP::OAI | all three with oaimend |", "|---|---|---|---|"]
+    for index, defect in enumerate(DEFECTS):
+        cells = [
+            together([results[name][0][index].words(defect) for name in lenient]),
+            results["HTTP::OAI"][0][index].words(defect),
+            together([results[name][1][index].words(defect) for name in results]),
+        ]
+        lines.append(f"| {defect.title} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def replace_between_marks(path, table):
+    """Puts the table between the two comments that mark its place."""
+    start, end = "<!-- harvesters: written by scripts/harvesters -->\n", "<!-- /harvesters -->"
+    text = path.read_text()
+    head, rest = text.split(start)
+    path.write_text(head + start + "\n" + table + "\n\n" + end + rest.split(end, 1)[1])
+
+
+def write_tables(results, versions):
+    told = ", ".join(f"{name} {version}" for name, version in versions.items())
+    (PROJECT / "docs").mkdir(exist_ok=True)
+    (PROJECT / "docs" / "harvesters.md").write_text(f"""# What harvesters get, with and without oaimend
+
+A repository of ten records on two pages, served on loopback, with one defect at a time
+(tests/harvesters/defects.py), harvested directly and through `oaimend serve`. Measured by
+`scripts/harvesters table`, with {told}.
+
+A record counts as right when identifier, datestamp, title and description are what was meant;
+*damaged* ones came with other text. **No error** beside missing or damaged records means that
+nobody will ever know. The last two defects are beyond repair: what counts there is that
+the harvester is told.
+
+{full_table(results)}
+""")
+    replace_between_marks(PROJECT / "README.md", short_table(results))
+
+
+def main():
+    if len(sys.argv) < 3 or sys.argv[1] not in ("check", "table"):
+        raise SystemExit(__doc__)
+    oaimend = str(Path(sys.argv[2]).resolve())
+    versions = {harvester.name: harvester.version() for harvester in HARVESTERS}
+    missing = [harvester for harvester in HARVESTERS if versions[harvester.name] is None]
+    for harvester in missing:
+        print(f"skipped: {harvester.name} ({harvester.how_to_get}) is not installed; see scripts/harvesters")
+    if missing and ("--required" in sys.argv or sys.argv[1] == "table"):
+        raise SystemExit(1)
+    results = measure(oaimend, [harvester for harvester in HARVESTERS if harvester not in missing])
+    failed = check(results)
+    if sys.argv[1] == "table":
+        write_tables(results, versions)
+    raise SystemExit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
