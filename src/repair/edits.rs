@@ -52,11 +52,11 @@ impl Edits {
         *self = merged;
     }
 
-    /// Takes out the changes that lie in `start..end`.
+    /// Takes out the changes that lie in `start..end`; what is added in front of it stays.
     pub(super) fn take_within(&mut self, start: usize, end: usize) -> Self {
         let all = std::mem::take(&mut self.0);
         let (mut inside, outside): (Vec<Edit>, Vec<Edit>) =
-            all.into_iter().partition(|edit| edit.start >= start && edit.end <= end);
+            all.into_iter().partition(|edit| edit.start >= start && edit.end <= end && edit.end > start);
         self.0 = outside;
         inside.sort_by_key(|edit| (edit.start, edit.end));
         Self(inside)

@@ -12,12 +12,14 @@ use super::gate::{Answer, Role};
 use super::head::Landmark;
 use super::lexeme::{Lexeme, next_lexeme, start_tag_end};
 use super::list::Next;
-use super::name::{blanks, is_blank, name_span, trim};
+use super::name::{blanks, is_blank, name_span, trailing_blanks, trim};
 use super::prolog::{find_root, is_good_comment, is_xml_target};
 use super::schema::Verb;
 use super::sink::Sink;
 use super::text::mend_characters;
 
+/// Bytes that tell one kind of markup from another.
+const LEXEME_BYTES: usize = 12;
 /// Dropped text is reported in entries of this many bytes.
 const DROPPED_BYTES: usize = 64 << 10;
 const INCOMPLETE: &[u8] = b"<!-- oaimend: input ended early, list is incomplete -->";
@@ -96,9 +98,13 @@ impl Engine {
         }
     }
 
-    /// The input ends inside the list's end tag: everything before it is there.
+    /// The input ends inside the list's end tag: complete only with a token.
     fn end_tag_cut(&mut self, list: &mut List, rest: &[u8], sink: &mut impl Sink) -> Step {
         self.verb = Some(list.verb);
+        if !list.token_seen {
+            self.list_cut(list);
+            return Step::Settled(0);
+        }
         if let Some(step) = self.close_list(list, sink) {
             return step;
         }
@@ -211,7 +217,9 @@ impl Engine {
         }
         let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
         let (lexeme, end) = next_lexeme(within, 0);
-        if !last && end >= rest.len().saturating_sub(1) && rest.len() < bytes_max {
+        let open = matches!(lexeme, Lexeme::OpenTag | Lexeme::OpenComment | Lexeme::OpenCdata);
+        let undecided = open || end >= rest.len().saturating_sub(1) || rest.len() < LEXEME_BYTES;
+        if undecided && !last && rest.len() < bytes_max {
             return self.need_more(rest);
         }
         let text = within.get(..end).unwrap_or_default();
@@ -239,6 +247,8 @@ impl Engine {
             }
             Lexeme::EndTag => self.change(RepairId::StrayEndTag, rest, end, b"", sink),
             _ if last && root_end.starts_with(rest) => self.torn_root(rest, sink),
+            // The blanks behind stray text stay.
+            Lexeme::Text => self.change(RepairId::StrayContent, rest, end - trailing_blanks(text), b"", sink),
             _ => self.change(RepairId::StrayContent, rest, end, b"", sink),
         }
     }
@@ -275,8 +285,9 @@ impl Engine {
         }
         let (lexeme, end) = next_lexeme(rest, 0);
         let text = rest.get(..end).unwrap_or_default();
-        let undecided =
-            matches!(lexeme, Lexeme::OpenComment | Lexeme::OpenTag) || end >= rest.len().saturating_sub(1);
+        let undecided = matches!(lexeme, Lexeme::OpenComment | Lexeme::OpenTag)
+            || end >= rest.len().saturating_sub(1)
+            || rest.len() < LEXEME_BYTES;
         if undecided && !last && rest.len() < DROPPED_BYTES {
             return self.need_more(rest);
         }
@@ -372,7 +383,7 @@ impl Engine {
             return;
         }
         let list = self.verb.map(|verb| self.end_tag_of(verb.name())).unwrap_or_default();
-        let closing = [INCOMPLETE, list.as_slice(), &self.end_tag_of(b"OAI-PMH")].concat();
+        let closing = [list.as_slice(), INCOMPLETE, &self.end_tag_of(b"OAI-PMH")].concat();
         self.gate.change(Role::Plain, RepairId::TruncatedInput, self.base, b"", &closing, sink);
     }
 

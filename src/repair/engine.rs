@@ -10,6 +10,7 @@ use super::catalogue::{NotOai, RepairId, RepairSet};
 use super::context::Context;
 use super::edits::Edits;
 use super::gate::{Gate, Role};
+use super::lexeme::start_tag_end_so_far;
 use super::limits::Limits;
 use super::mend::Rules;
 use super::scan::Scanner;
@@ -234,6 +235,18 @@ impl Engine {
                     settled += bytes;
                 }
             }
+        }
+    }
+
+    /// Where the start tag that `rest` begins with ends: `Err(NeedMore)` before
+    /// that can be said, `None` when it never does. Looks at `tag_bytes_max` bytes.
+    pub(super) fn tag_end(&mut self, rest: &[u8], last: bool) -> Result<Option<usize>, Step> {
+        let bytes_max = self.limits().tag_bytes_max;
+        let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
+        let complete = last || rest.len() > bytes_max;
+        match start_tag_end_so_far(within, complete) {
+            None if !complete => Err(self.need_more(rest)),
+            end => Ok(end),
         }
     }
 

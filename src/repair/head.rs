@@ -6,6 +6,7 @@
 
 use memchr::{memchr, memmem};
 
+use super::border::Skeleton;
 use super::catalogue::{NotOai, RepairId};
 use super::edits::Edits;
 use super::engine::{Engine, Stage, Step};
@@ -13,10 +14,12 @@ use super::gate::{Answer, Role};
 use super::lexeme::{Lexeme, next_lexeme, start_tag_end};
 use super::loose::read_loose;
 use super::name::{blanks, is_blank, name_span, split_name, trailing_blanks, trim};
+use super::outline::outline;
 use super::prolog::{is_good_comment, is_xml_target};
+use super::scan::{Scan, Scanner};
 use super::schema::{Text, Verb, is_any_uri};
 use super::sink::Sink;
-use super::tag::declared_prefix;
+use super::tag::is_free_attribute;
 use super::text::{escape, mend_characters, resolve};
 use super::vocabulary::{is_slip, nearest_error_code};
 use crate::oai::ErrorCode;
@@ -34,6 +37,8 @@ pub(super) enum Landmark {
 #[derive(Clone, Copy, Debug)]
 struct Field {
     start: usize,
+    /// Whether its end tag has to be added, at `end`.
+    unclosed: bool,
     content: (usize, usize),
     end: usize,
 }
@@ -46,10 +51,12 @@ impl Engine {
         while let Some(next) = memchr(b'<', rest.get(at..).unwrap_or_default()) {
             at += next;
             let tag = rest.get(at..).unwrap_or_default();
-            if tag.starts_with(b"<!--")
-                && let Some(end) = memmem::find(tag, b"-->")
-            {
-                at += end;
+            if tag.starts_with(b"<!--") {
+                match memmem::find(tag, b"-->") {
+                    Some(end) => at += end,
+                    None if !last => return Err(()),
+                    None => at += 1,
+                }
                 continue;
             }
             let (open, body) = match tag.get(1) {
@@ -108,6 +115,7 @@ impl Engine {
         let (date, request) = read_head(&text, &self.prefix, &mut edits);
         if let Some(date) = date {
             self.mend_response_date(&text, date, &mut edits);
+            self.close_field(b"responseDate", date, &mut edits);
         }
         let new_date = date.is_none().then(|| {
             let stamp = self.config.response_date.as_deref().unwrap_or("1970-01-01T00:00:00Z");
@@ -124,14 +132,29 @@ impl Engine {
         characters.then(&text, edits)
     }
 
+    fn close_field(&self, local: &[u8], field: Field, edits: &mut Edits) {
+        if field.unclosed {
+            let tag = [b"</", self.prefix.as_slice(), local, b">"].concat();
+            edits.push_unordered(RepairId::MissingEndTag, field.end, field.end, tag);
+        }
+    }
+
     /// An element of the envelope with text that is escaped already.
     fn element(&self, local: &[u8], text: &[u8]) -> Vec<u8> {
         [b"<", self.prefix.as_slice(), local, b">", text, b"</", &self.prefix, local, b">"].concat()
     }
 
-    fn mend_response_date(&self, text: &[u8], date: Field, edits: &mut Edits) {
+    fn mend_response_date(&mut self, text: &[u8], date: Field, edits: &mut Edits) {
+        self.mend_field_tag(text, date, RepairId::EnvelopeAttribute, |_, _| false, edits);
         let (start, end) = date.content;
         let raw = text.get(start..end).unwrap_or_default();
+        if text.get(date.start..date.end).is_some_and(|element| element.ends_with(b"/>")) {
+            let stamp = self.config.response_date.as_deref().unwrap_or("1970-01-01T00:00:00Z");
+            let element = self.element(b"responseDate", stamp.as_bytes());
+            let _ = edits.take_within(date.start, date.end);
+            edits.push_unordered(RepairId::MissingResponseDate, date.start, date.end, element);
+            return;
+        }
         if raw.len() == 20 && datestamp::is_legal(raw) {
             return;
         }
@@ -179,6 +202,7 @@ impl Engine {
             }
             None => {
                 self.mend_request(text, field, edits);
+                self.close_field(b"request", field, edits);
                 let inside = edits.take_within(field.start, field.end);
                 let mended = inside
                     .clone()
@@ -211,22 +235,52 @@ impl Engine {
         element
     }
 
-    /// Attributes and text of the source's own request element.
-    fn mend_request(&self, text: &[u8], field: Field, edits: &mut Edits) {
-        if let Some(tag) = read_loose(text, field.start, field.content.0, &self.config.limits) {
-            for edit in tag.edits.iter() {
-                edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
-            }
-            for attribute in &tag.attributes {
-                let name = text.get(attribute.name.0..attribute.name.1).unwrap_or_default();
-                if declared_prefix(name).is_none()
-                    && split_name(name).0 != b"xsi"
-                    && !is_request_argument(name, &attribute.value)
-                {
-                    attribute.remove(RepairId::RequestAttribute, edits);
-                }
+    /// The start tag of a field of the head: keeps the attributes for which
+    /// `keep` holds, and writes a bare tag when that is still not in order.
+    fn mend_field_tag(
+        &mut self,
+        text: &[u8],
+        field: Field,
+        id: RepairId,
+        keep: impl Fn(&[u8], &[u8]) -> bool,
+        edits: &mut Edits,
+    ) {
+        let tag = text.get(field.start..field.content.0).unwrap_or_default();
+        let mut inside = Edits::default();
+        let read = read_loose(tag, 0, tag.len(), &self.config.limits);
+        for attribute in read.iter().flat_map(|read| &read.attributes) {
+            let name = tag.get(attribute.name.0..attribute.name.1).unwrap_or_default();
+            if !is_free_attribute(name) && !keep(name, &attribute.value) {
+                attribute.remove(id, &mut inside);
             }
         }
+        let removed: Vec<(usize, usize)> = inside.iter().map(|edit| (edit.start, edit.end)).collect();
+        for edit in read.iter().flat_map(|read| read.edits.iter()) {
+            if !removed.iter().any(|&(start, end)| edit.start >= start && edit.end <= end) {
+                inside.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
+            }
+        }
+        inside.sort();
+        let strict = self.tags.open(&inside.apply(tag), self.root_context, &self.config.limits);
+        if read.is_none() || !strict.is_ok_and(|tag| tag.oai) {
+            let name_end = 1 + name_span(tag.get(1..).unwrap_or_default());
+            let close = if tag.ends_with(b"/>") { 2 } else { 1 };
+            inside = Edits::default();
+            inside.push(id, name_end, tag.len() - close, b"");
+        }
+        for edit in inside.iter() {
+            edits.push_unordered(
+                edit.id,
+                field.start + edit.start,
+                field.start + edit.end,
+                edit.replacement.clone(),
+            );
+        }
+    }
+
+    /// Attributes and text of the source's own request element.
+    fn mend_request(&mut self, text: &[u8], field: Field, edits: &mut Edits) {
+        self.mend_field_tag(text, field, RepairId::RequestAttribute, is_request_argument, edits);
         let (start, end) = field.content;
         let raw = text.get(start..end).unwrap_or_default();
         let resolved = resolve(raw);
@@ -331,8 +385,10 @@ impl Engine {
 
     /// One error element.
     fn error(&mut self, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
-        let Some(tag_end) = start_tag_end(rest) else {
-            return if last { self.refuse(NotOai::BrokenEnvelope) } else { self.head_need_more(rest) };
+        let tag_end = match self.tag_end(rest, last) {
+            Err(step) => return step,
+            Ok(None) => return self.refuse(NotOai::BrokenEnvelope),
+            Ok(Some(end)) => end,
         };
         let close = [b"</", self.prefix.as_slice(), b"error"].concat();
         let empty = rest.get(..tag_end).is_some_and(|tag| tag.ends_with(b"/>"));
@@ -370,7 +426,7 @@ impl Engine {
                     attribute.set(RepairId::ErrorCode, meant.name().as_bytes(), &mut edits);
                 }
                 code = Some(meant);
-            } else if declared_prefix(name).is_none() && split_name(name).0 != b"xsi" {
+            } else if !is_free_attribute(name) {
                 attribute.remove(RepairId::EnvelopeAttribute, &mut edits);
             }
         }
@@ -394,7 +450,24 @@ impl Engine {
             edits.push_unordered(RepairId::MismatchedEndTag, content_end, text.len(), close);
         }
         edits.sort();
-        Some(characters.then(&text, edits))
+        let strict = self.is_strict_field(&edits.apply(&text), b"error");
+        strict.then(|| characters.then(&text, edits))
+    }
+
+    /// Whether `element` is one well-formed element of that name with nothing but text in it.
+    pub(super) fn is_strict_field(&mut self, element: &[u8], local: &'static [u8]) -> bool {
+        let Ok(tag) = self.tags.open(element, self.root_context, &self.config.limits) else { return false };
+        let name = element.get(1..1 + tag.name_len as usize).unwrap_or_default();
+        let skeleton = Skeleton { element: &super::schema::RECORD, verb: local, prefix: self.prefix.clone() };
+        let mut scanner = Scanner::for_payload(skeleton, self.root_context);
+        scanner.new_window(0);
+        let clean = scanner.scan(element, 0, true, &mut self.tags, &self.config.limits);
+        let inside = element.get(tag.len as usize..).unwrap_or_default();
+        tag.oai
+            && name.strip_prefix(self.prefix.as_slice()) == Some(local)
+            && clean == Scan::Clean(element.len())
+            && outline(inside, 0, memmem::rfind(inside, b"</").unwrap_or(0))
+                .is_some_and(|tree| tree.children.is_empty())
     }
 
     /// The root ends behind errors: they are the answer.
@@ -470,7 +543,7 @@ fn read_head(text: &[u8], prefix: &[u8], edits: &mut Edits) -> (Option<Field>, O
 fn read_field(text: &[u8], at: usize, tag_end: usize, name: &[u8], edits: Option<&mut Edits>) -> Field {
     let mut end = tag_end;
     if text.get(..tag_end).is_some_and(|tag| tag.ends_with(b"/>")) {
-        return Field { start: at, content: (end, end), end };
+        return Field { start: at, unclosed: false, content: (end, end), end };
     }
     while end < text.len() {
         let (lexeme, next) = next_lexeme(text, end);
@@ -478,25 +551,26 @@ fn read_field(text: &[u8], at: usize, tag_end: usize, name: &[u8], edits: Option
         let close = slice.get(2..2 + name_span(slice.get(2..).unwrap_or_default())).unwrap_or_default();
         let exact = lexeme == Lexeme::EndTag && close == name && slice.ends_with(b">");
         if exact {
-            return Field { start: at, content: (tag_end, end), end: next };
+            return Field { start: at, unclosed: false, content: (tag_end, end), end: next };
         }
         if lexeme == Lexeme::EndTag && edits.is_some() && is_slip(split_name(close).1, split_name(name).1) {
             let tag = [b"</", name, b">"].concat();
             if let Some(edits) = edits {
                 edits.push_unordered(RepairId::MismatchedEndTag, end, next, tag);
             }
-            return Field { start: at, content: (tag_end, end), end: next };
+            return Field { start: at, unclosed: false, content: (tag_end, end), end: next };
         }
         if matches!(lexeme, Lexeme::StartTag) && edits.is_some() {
             break;
         }
         end = next;
     }
-    let Some(edits) = edits else { return Field { start: at, content: (tag_end, end), end } };
+    if edits.is_none() {
+        return Field { start: at, unclosed: false, content: (tag_end, end), end };
+    }
     let content = text.get(tag_end..end).unwrap_or_default();
     let end = tag_end + content.len() - trailing_blanks(content);
-    edits.push_unordered(RepairId::MissingEndTag, end, end, [b"</", name, b">"].concat());
-    Field { start: at, content: (tag_end, end), end }
+    Field { start: at, unclosed: true, content: (tag_end, end), end }
 }
 
 /// Whether an attribute of the request element is an argument with a value the

@@ -8,10 +8,10 @@ use super::catalogue::RepairId;
 use super::edits::Edits;
 use super::limits::Limits;
 use super::loose::{LooseAttribute, read_loose};
-use super::name::{blanks, is_blank, name_span, split_name, trim};
+use super::name::{blanks, is_blank, name_span, trim};
 use super::outline::{Child, outline};
 use super::schema::{Content, Element, Text};
-use super::tag::declared_prefix;
+use super::tag::is_free_attribute;
 use super::text::{escape, resolve};
 use crate::oai::datestamp::{self, Oddity};
 
@@ -181,7 +181,7 @@ impl<'t> Pass<'t> {
         let mut deleted = false;
         for attribute in &tag.attributes {
             let name = self.slice(attribute.name.0, attribute.name.1);
-            if declared_prefix(name).is_some() || split_name(name).0 == b"xsi" {
+            if is_free_attribute(name) {
                 continue;
             }
             if name == b"status" {
@@ -249,7 +249,7 @@ pub(super) fn restamp(raw: &[u8], at: usize, stamp: &str, oddity: Oddity, plain:
         }
         return;
     }
-    if oddity != Oddity::Fraction || !plain {
+    if !plain {
         edits.push_unordered(id, at, at + raw.len(), stamp.to_vec());
         return;
     }

@@ -685,6 +685,6 @@ fn is_deleted_status(text: &[u8], tag: &Tag) -> bool {
     }
     attributes.iter().all(|attribute| match attribute.name {
         b"status" => attribute.value == b"deleted",
-        name => super::tag::declared_prefix(name).is_some() || name.starts_with(b"xsi:"),
+        name => super::tag::is_free_attribute(name),
     })
 }

@@ -419,7 +419,10 @@ fn mend_numeric(rest: &[u8], window: &[u8]) -> Option<(usize, Option<RepairId>, 
     if let Some(code) = code.filter(|&code| is_legal_char(code)) {
         let _ = code;
         let mut mended = b"&".to_vec();
-        mended.extend_from_slice(&body);
+        // The digits stay as they were typed; only XML's small x is demanded.
+        let typed = window.get(radix_len..len).unwrap_or_default();
+        mended.extend_from_slice(if hex { b"#x" } else { b"#" });
+        mended.extend_from_slice(typed);
         mended.push(b';');
         let id = if terminated { RepairId::UndefinedEntity } else { RepairId::UnterminatedReference };
         return Some((total, Some(id), mended));
