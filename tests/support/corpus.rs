@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::envelope::Strictness;
 use super::harness::{Chunking, Run, run};
-use super::invariants::{self, difference, find};
+use super::invariants::{self, difference};
 use super::judge::judge;
 use super::root;
 
@@ -369,9 +369,4 @@ fn bless(case: &Case, whole: &Run) {
 pub(crate) fn is_class(name: &str) -> bool {
     let digits = name.strip_prefix(|first: char| ('A'..='F').contains(&first));
     digits.is_some_and(|digits| digits.parse::<u8>().is_ok_and(|number| (1..=22).contains(&number)))
-}
-
-/// Whether a needle is in an output, for cases that ask no more.
-pub(crate) fn contains(run: &Run, needle: &[u8]) -> bool {
-    find(&run.output, needle).is_some()
 }
