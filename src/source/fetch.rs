@@ -270,12 +270,8 @@ fn cause<T: std::error::Error + 'static>(error: &reqwest::Error) -> Option<&T> {
             return Some(found);
         }
         // An error wrapped into an io::Error is not its source but inside it.
-        let wrapped = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        next = match wrapped {
-            Some(inner) => match inner.downcast_ref::<T>() {
-                Some(found) => return Some(found),
-                None => inner.source().or_else(|| cause.source()),
-            },
+        next = match cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
+            Some(inner) => Some(inner),
             None => cause.source(),
         };
     }
