@@ -180,13 +180,12 @@ impl Client {
         if error.is_timeout() {
             let Mapping { connect_timeout, read_timeout, .. } = &*self.mapping;
             return if error.is_connect() {
-                let seconds = connect_timeout.as_secs();
-                let details =
-                    format!("{name}: no connection to {host} within {seconds} s (connect_timeout_secs)");
+                let details = format!(
+                    "{name}: no connection to {host} within {connect_timeout:?} (connect_timeout_secs)"
+                );
                 Failure::new(Reason::ConnectionTimeout, details)
             } else {
-                let seconds = read_timeout.as_secs();
-                let details = format!("{name}: {host} was silent for {seconds} s (read_timeout_secs)");
+                let details = format!("{name}: {host} was silent for {read_timeout:?} (read_timeout_secs)");
                 Failure::new(Reason::ResponseTimeout, details)
             };
         }

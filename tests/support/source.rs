@@ -2,6 +2,7 @@
 //!
 //! One thread a connection, one request a connection. What was asked is kept,
 //! so that a test can also say what must not have been asked.
+#![allow(dead_code, reason = "each test binary uses its part")]
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
