@@ -3,6 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use super::completions::CompletionsArguments;
+use super::demo::DemoArguments;
 use super::explain::ExplainArguments;
 use super::repair::RepairArguments;
 use super::serve::ServeArguments;
@@ -18,6 +19,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Demo(DemoArguments),
     Serve(ServeArguments),
     Repair(RepairArguments),
     Validate(ValidateArguments),

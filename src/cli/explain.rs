@@ -1,11 +1,11 @@
-//! `oaimend explain [REPAIR]`: the catalogue, for people.
+//! `oaimend explain [REPAIR]`: the catalogue, and why some things are not repaired, for people.
 
 use std::fmt::Write as _;
 use std::io;
 
 use clap::Args;
 use oaimend::repair::catalogue::{CATALOGUE, Entry};
-use oaimend::repair::{Certainty, NotOai, RepairId, Unmendable};
+use oaimend::repair::{Certainty, RepairId};
 
 use super::exit::{Exit, Failure, print};
 use super::paint::Paint;
@@ -16,9 +16,11 @@ const WIDTH: usize = 88;
 const INDENT: usize = 11;
 
 /// Explains a repair: what it changes, why, and an example. Lists all without a name
+///
+/// Knows the reasons too for which records are put aside and responses refused.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArguments {
-    /// Name of the repair, as in reports and logs
+    /// Name of the repair or of the reason, as in reports and logs
     #[arg(value_name = "REPAIR")]
     repair: Option<String>,
 }
@@ -26,10 +28,20 @@ pub(crate) struct ExplainArguments {
 pub(crate) fn run(arguments: &ExplainArguments) -> Result<Exit, Failure> {
     let paint = Paint::for_stream(&io::stdout());
     let Some(name) = &arguments.repair else { return print(list(paint).as_bytes()) };
-    match RepairId::from_name(name) {
-        Some(id) => print(describe(id.entry(), paint).as_bytes()),
-        None => Err(Failure::usage(unknown(name))),
+    match (RepairId::from_name(name), reason(name)) {
+        (Some(id), _) => print(describe(id.entry(), paint).as_bytes()),
+        (None, Some(why)) => print(format!("{}\n\n{why}\n", paint.strong(name)).as_bytes()),
+        (None, None) => Err(Failure::usage(unknown(name))),
     }
+}
+
+/// Why something of that name is not repaired: its section of docs/refused.md.
+fn reason(name: &str) -> Option<&'static str> {
+    const REFUSED: &str = include_str!("../../docs/refused.md");
+    let heading = format!("\n### {name}\n");
+    let (_, section) = REFUSED.split_once(&heading)?;
+    let end = section.find("\n##").unwrap_or(section.len());
+    Some(section[..end].trim())
 }
 
 /// One line for each repair: name, certainty, the first sentence of what it does.
@@ -107,12 +119,6 @@ fn wrap(text: &str, width: usize, indent: usize) -> String {
 
 /// What to say about a name that is no repair's.
 fn unknown(name: &str) -> String {
-    if Unmendable::ALL.iter().any(|why| why.name() == name) {
-        return format!("{name} is no repair but a reason for quarantine; see docs/refused.md");
-    }
-    if let Some(reason) = NotOai::ALL.iter().find(|reason| reason.name() == name) {
-        return format!("{name} is no repair but a reason to refuse a response: {}", reason.message());
-    }
     let nearest = CATALOGUE
         .iter()
         .map(|entry| (edit_distance(name, entry.name), entry.name))

@@ -5,8 +5,10 @@
 
 mod args;
 mod completions;
+mod demo;
 mod exit;
 mod explain;
+mod input;
 mod paint;
 mod repair;
 mod serve;
@@ -40,6 +42,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Serve(arguments) => serve::run(arguments),
         Command::Validate(arguments) => validate::run(arguments),
+        Command::Demo(arguments) => demo::run(&arguments),
         Command::Repair(arguments) => repair::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),

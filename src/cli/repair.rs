@@ -4,7 +4,7 @@
 //! its limits, and two buffers here.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
@@ -17,9 +17,8 @@ use oaimend::report::Report;
 use url::{Url, form_urlencoded};
 
 use super::exit::{Exit, Failure, say};
+use super::input::{Input, Piece, READ_BYTES};
 
-/// How much is read at once, in bytes.
-const READ_BYTES: usize = 256 << 10;
 /// What is written in pieces smaller than this is gathered first, in bytes.
 const GATHER_BYTES: usize = 32 << 10;
 
@@ -49,23 +48,33 @@ pub(crate) struct RepairArguments {
 struct RequestArguments(Vec<(String, String)>);
 
 pub(crate) fn run(arguments: &RepairArguments) -> Result<Exit, Failure> {
-    let (name, mut input) = open(arguments.file.as_deref())?;
+    let mut input = Input::open(arguments.file.as_deref())?;
     let report = arguments.report.as_deref().map(create_report).transpose()?;
     let output = stdout().map_err(|error| Failure::io("write", Path::new("<stdout>"), &error))?;
     let mut filter = Filter { output: Gathered::new(output), report };
 
     let mut repairer = Repairer::new(&config(arguments));
     let mut buffer = vec![0; READ_BYTES];
+    let mut broken = None;
     while filter.output.failed.is_none() && repairer.verdict().is_none() {
-        match input.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(length) => repairer.push(&buffer[..length], &mut filter),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(Failure::io("read", &name, &error)),
+        match input.read(&mut buffer)? {
+            Piece::Bytes(length) => repairer.push(&buffer[..length], &mut filter),
+            Piece::End => break,
+            Piece::Broken(fault) => {
+                broken = Some(fault);
+                break;
+            }
         }
     }
     let summary = repairer.finish(&mut filter);
-    end(filter, &summary, arguments, &name)
+    let exit = end(filter, &summary, arguments, input.name())?;
+    match broken {
+        Some(fault) if exit == Exit::Success => {
+            say(format_args!("{}: {fault}", input.name().display()));
+            Ok(Exit::Lost)
+        }
+        _ => Ok(exit),
+    }
 }
 
 /// Writes out what is left, and tells how it went.
@@ -92,17 +101,6 @@ fn config(arguments: &RepairArguments) -> RepairConfig {
         arguments: arguments.request.clone().map(|request| request.0).unwrap_or_default(),
     });
     RepairConfig { request, ..RepairConfig::default() }
-}
-
-/// The input and what to call it.
-fn open(file: Option<&Path>) -> Result<(PathBuf, Box<dyn Read>), Failure> {
-    match file.filter(|path| *path != Path::new("-")) {
-        None => Ok(("<stdin>".into(), Box::new(io::stdin().lock()))),
-        Some(path) => match File::open(path) {
-            Ok(file) => Ok((path.to_owned(), Box::new(file))),
-            Err(error) => Err(Failure::io("read", path, &error)),
-        },
-    }
 }
 
 fn create_report(path: &Path) -> Result<Report<BufWriter<File>>, Failure> {
@@ -187,7 +185,7 @@ impl Gathered {
 /// The exit code that tells a script how it went.
 fn exit(summary: &Summary) -> Exit {
     match summary.outcome {
-        Outcome::NotOai(NotOai::NothingKept | NotOai::BrokenEnvelope) | Outcome::Truncated => Exit::Lost,
+        Outcome::NotOai(NotOai::NothingKept) | Outcome::Truncated => Exit::Lost,
         Outcome::NotOai(_) => Exit::NotOai,
         Outcome::Clean | Outcome::Repaired if summary.quarantined > 0 || summary.lost > 0 => Exit::Lost,
         Outcome::Clean | Outcome::Repaired => Exit::Success,

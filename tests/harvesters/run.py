@@ -118,7 +118,7 @@ class Proxy:
         self.process = subprocess.Popen(
             [oaimend, "serve", f"--listen=127.0.0.1:{self.port}", "--admin=off",
              f"--public-url=http://127.0.0.1:{self.port}", f"--data={self.data.name}/data",
-             f"--mappings={self.data.name}/mappings", *mappings],
+             *mappings],
             cwd=self.data.name, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
         )
 

@@ -1,0 +1,372 @@
+//! The corpus: its cases as they lie in their folders, and the one door to check them.
+//!
+//! A case is its input, what must come out, the report of it, and case.toml
+//! with what the engine is told. A case without expected.xml is one of which
+//! nothing may come out.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use oaimend::repair::journal::{Change, Entry};
+use oaimend::repair::{Ending, Limits, NotOai, Outcome, OwnRequest, RepairConfig, RepairId, RepairSet};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::envelope::Strictness;
+use super::harness::{Chunking, Run, run};
+use super::invariants::{self, difference, find};
+use super::judge::judge;
+use super::root;
+
+/// One case of `corpus/broken` or `corpus/refused`.
+#[derive(Debug)]
+pub(crate) struct Case {
+    /// Its folder below `corpus/`, e.g. `broken/bare-ampersand/title`.
+    pub(crate) name: String,
+    pub(crate) folder: PathBuf,
+    pub(crate) input: Vec<u8>,
+    pub(crate) expected: Vec<u8>,
+    pub(crate) report: Vec<Value>,
+    pub(crate) about: About,
+}
+
+/// case.toml.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct About {
+    /// What is broken, in a sentence.
+    pub(crate) description: String,
+    /// The classes of failure it belongs to, e.g. `C1`.
+    pub(crate) classes: Vec<String>,
+    /// Where the idea is from.
+    pub(crate) source: String,
+    /// Exit code of the filter.
+    pub(crate) exit: i32,
+    /// Whether it is made to be torn inside the defect.
+    #[serde(default)]
+    pub(crate) border: bool,
+    /// Why nothing of it comes out.
+    pub(crate) reason: Option<String>,
+    #[serde(default)]
+    break_off: bool,
+    #[serde(default)]
+    guesses: Vec<String>,
+    #[serde(default)]
+    off: Vec<String>,
+    charset: Option<String>,
+    base_url: Option<String>,
+    request: Option<String>,
+    response_date: Option<String>,
+    #[serde(default)]
+    limits: SmallerLimits,
+}
+
+/// Limits of one case, where the defaults would need a huge input.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SmallerLimits {
+    record_bytes_max: Option<usize>,
+    repairs_per_record_max: Option<usize>,
+    depth_max: Option<usize>,
+    attributes_per_tag_max: Option<usize>,
+    tag_bytes_max: Option<usize>,
+    junk_bytes_max: Option<usize>,
+    head_bytes_max: Option<usize>,
+}
+
+impl About {
+    /// What the engine is told.
+    pub(crate) fn config(&self) -> RepairConfig {
+        let roomy = Limits::default();
+        let small = &self.limits;
+        RepairConfig {
+            limits: Limits {
+                record_bytes_max: small.record_bytes_max.unwrap_or(roomy.record_bytes_max),
+                repairs_per_record_max: small.repairs_per_record_max.unwrap_or(roomy.repairs_per_record_max),
+                depth_max: small.depth_max.unwrap_or(roomy.depth_max),
+                attributes_per_tag_max: small.attributes_per_tag_max.unwrap_or(roomy.attributes_per_tag_max),
+                tag_bytes_max: small.tag_bytes_max.unwrap_or(roomy.tag_bytes_max),
+                junk_bytes_max: small.junk_bytes_max.unwrap_or(roomy.junk_bytes_max),
+                head_bytes_max: small.head_bytes_max.unwrap_or(roomy.head_bytes_max),
+            },
+            off: repairs(&self.off),
+            guesses: repairs(&self.guesses),
+            request: self.base_url.clone().map(|base_url| OwnRequest {
+                base_url,
+                arguments: arguments(self.request.as_deref().unwrap_or_default()),
+            }),
+            response_date: self.response_date.clone(),
+            charset: self.charset.clone(),
+            ending: if self.break_off { Ending::BreakOff } else { Ending::Close },
+        }
+    }
+}
+
+fn repairs(names: &[String]) -> RepairSet {
+    names.iter().map(|name| RepairId::from_name(name).unwrap_or_else(|| panic!("no repair {name}"))).collect()
+}
+
+/// The arguments of a query string.
+fn arguments(query: &str) -> Vec<(String, String)> {
+    let decoded = |text: &str| {
+        let mut bytes = Vec::new();
+        let mut rest = text.bytes();
+        while let Some(byte) = rest.next() {
+            let hex: String = match byte {
+                b'%' => rest.by_ref().take(2).map(char::from).collect(),
+                _ => String::new(),
+            };
+            bytes.push(u8::from_str_radix(&hex, 16).unwrap_or(byte));
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.map(|(name, value)| (decoded(name), decoded(value))).collect()
+}
+
+/// The files of `corpus/wellformed`.
+pub(crate) fn wellformed() -> Vec<(String, Vec<u8>)> {
+    let files = super::files_below(&root().join("corpus/wellformed"));
+    files.iter().map(|path| (file_name(path), read(path))).collect()
+}
+
+/// The cases of `corpus/broken` or `corpus/refused`, all or those that
+/// `OAIMEND_CASE` names.
+pub(crate) fn cases(part: &str) -> Vec<Case> {
+    let wanted = std::env::var("OAIMEND_CASE").unwrap_or_default();
+    let files = super::files_below(&root().join("corpus").join(part));
+    let folders = files.iter().filter(|path| path.ends_with("case.toml")).filter_map(|path| path.parent());
+    folders.map(load).filter(|case| case.name.contains(&wanted)).collect()
+}
+
+/// Reads one case.
+pub(crate) fn load(folder: &Path) -> Case {
+    let name = folder.strip_prefix(root().join("corpus")).unwrap_or(folder).display().to_string();
+    let toml = String::from_utf8_lossy(&read(&folder.join("case.toml"))).into_owned();
+    let about = toml::from_str(&toml).unwrap_or_else(|error| panic!("{name}/case.toml: {error}"));
+    let report = std::fs::read_to_string(folder.join("report.jsonl")).unwrap_or_default();
+    let report = report.lines().map(|line| {
+        serde_json::from_str(line).unwrap_or_else(|error| panic!("{name}/report.jsonl: {error}: {line}"))
+    });
+    Case {
+        report: report.collect(),
+        input: read(&folder.join("input.xml")),
+        expected: std::fs::read(folder.join("expected.xml")).unwrap_or_default(),
+        folder: folder.to_path_buf(),
+        name,
+        about,
+    }
+}
+
+fn read(path: &Path) -> Vec<u8> {
+    std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// The one door: everything that must hold of a case. A panic is a failure
+/// like any other.
+pub(crate) fn check(case: &Case) -> Result<(), String> {
+    let outcome = catch_unwind(AssertUnwindSafe(|| verdicts(case)));
+    let faults = outcome.unwrap_or_else(|_| vec!["the engine panics".to_owned()]);
+    if faults.is_empty() { Ok(()) } else { Err(format!("{}\n  {}", case.name, faults.join("\n  "))) }
+}
+
+fn verdicts(case: &Case) -> Vec<String> {
+    let config = case.about.config();
+    let whole = run(&case.input, &config, Chunking::Whole);
+    let mut faults: Vec<String> = sound(case).err().into_iter().collect();
+    if whole.output != case.expected {
+        faults.push(format!("output: {}", difference(&whole.output, &case.expected)));
+    } else if std::env::var_os("OAIMEND_BLESS").is_some() {
+        bless(case, &whole);
+    } else if let Err(error) = same_report(&report_of(&whole), &case.report) {
+        faults.push(format!("report: {error}"));
+    }
+    if whole.exit_code() != case.about.exit {
+        faults.push(format!("exit code {} ({:?})", whole.exit_code(), whole.summary.outcome));
+    }
+    if let (Some(reason), Outcome::NotOai(why)) = (&case.about.reason, whole.summary.outcome)
+        && why.name() != reason
+    {
+        faults.push(format!("refused as {} instead of {reason}", why.name()));
+    }
+    if let Some(reason) = &case.about.reason
+        && !NotOai::ALL.iter().any(|known| known.name() == reason)
+    {
+        faults.push(format!("there is no reason {reason}"));
+    }
+    faults.extend(invariants::all(&case.input, &config, judge).err());
+    faults.extend(torn(case, &whole, &config).err());
+    faults.extend(at_small_limits(case, &whole, &config).err());
+    faults
+}
+
+/// Whether the case itself says something possible: what it expects is valid.
+fn sound(case: &Case) -> Result<(), String> {
+    if case.expected.is_empty() || case.about.break_off {
+        return Ok(());
+    }
+    let verdict = judge(&case.expected, Strictness::TokenAlone);
+    verdict.map_err(|error| format!("the case itself is wrong: {error}"))
+}
+
+/// Inputs up to this size are cut at every byte.
+const EVERY_SPLIT_MAX: usize = 3_000;
+const SEEDS: std::ops::Range<u64> = 0..6;
+
+/// The case cut in all the ways there are.
+fn torn(case: &Case, whole: &Run, config: &RepairConfig) -> Result<(), String> {
+    let length = case.input.len();
+    let splits: Vec<usize> = if length <= EVERY_SPLIT_MAX {
+        (0..=length).collect()
+    } else {
+        around_defects(&whole.journal, length)
+    };
+    let mut ways: Vec<Chunking> = splits.into_iter().map(Chunking::Split).collect();
+    ways.extend([4_096, 16_384, 65_536].map(Chunking::Blocks));
+    ways.extend(SEEDS.map(|seed| Chunking::Random { seed }));
+    ways.push(Chunking::Bytes);
+    ways.into_iter().try_for_each(|way| invariants::chunk_invariant(&case.input, whole, config, way))
+}
+
+/// The bytes around what was changed; both ends of long changes.
+fn around_defects(journal: &[Entry], length: usize) -> Vec<usize> {
+    let ends = journal.iter().flat_map(|entry| {
+        let start = usize::try_from(entry.offset).unwrap_or(usize::MAX);
+        [start, start.saturating_add(entry.original.len())]
+    });
+    let mut splits: Vec<usize> = ends.flat_map(|at| at.saturating_sub(24)..(at + 24).min(length)).collect();
+    splits.sort_unstable();
+    splits.dedup();
+    splits.truncate(600);
+    splits
+}
+
+/// The least room in which the case still comes out the same, and so little
+/// that it need not: all that is promised at any limits must hold there.
+fn at_small_limits(case: &Case, whole: &Run, config: &RepairConfig) -> Result<(), String> {
+    let with = |record_bytes_max: usize| {
+        let limits = Limits { record_bytes_max, ..config.limits.clone() };
+        RepairConfig { limits, ..config.clone() }
+    };
+    let (mut low, mut high) = (0, case.input.len() + 1);
+    while low + 1 < high {
+        let middle = usize::midpoint(low, high);
+        let run = run(&case.input, &with(middle), Chunking::Whole);
+        if run.output == whole.output && run.journal == whole.journal { high = middle } else { low = middle }
+    }
+    let tight = Limits {
+        record_bytes_max: 400,
+        repairs_per_record_max: 3,
+        depth_max: 6,
+        attributes_per_tag_max: 4,
+        tag_bytes_max: 300,
+        junk_bytes_max: 40,
+        head_bytes_max: 900,
+    };
+    for config in [with(high), RepairConfig { limits: tight, ..config.clone() }] {
+        in_limits(&case.input, &config).map_err(|error| format!("at {:?}: {error}", config.limits))?;
+    }
+    Ok(())
+}
+
+/// What holds at any limits: all but idempotence, for a repair may make a
+/// record longer than the limit.
+fn in_limits(input: &[u8], config: &RepairConfig) -> Result<(), String> {
+    let whole = run(input, config, Chunking::Whole);
+    invariants::orderly(&whole)?;
+    invariants::accountable(input, &whole)?;
+    invariants::bounded(&whole, &config.limits)?;
+    invariants::valid(&whole, config, judge)?;
+    let ways = [Chunking::Bytes, Chunking::Random { seed: 7 }, Chunking::Random { seed: 8 }];
+    ways.into_iter().try_for_each(|way| invariants::chunk_invariant(input, &whole, config, way))
+}
+
+/// The report as the filter writes it, without `held_bytes_peak`.
+pub(crate) fn report_of(run: &Run) -> Vec<Value> {
+    // Items put aside while the head is held come first; a report is read in the order of the text.
+    let mut entries: Vec<&Entry> = run.journal.iter().collect();
+    entries.sort_by_key(|entry| (entry.offset, entry.original.len()));
+    let mut lines: Vec<Value> = entries.into_iter().map(line).collect();
+    let summary = &run.summary;
+    let made = oaimend::repair::catalogue::CATALOGUE.iter().filter_map(|entry| {
+        let count = summary.repairs[entry.id as usize];
+        (count > 0).then(|| (entry.name.to_owned(), json!(count)))
+    });
+    lines.push(json!({"summary": {
+        "outcome": summary.outcome.name(),
+        "version": summary.version,
+        "records": summary.records,
+        "quarantined": summary.quarantined,
+        "repairs": made.collect::<Map<_, _>>(),
+        "decoded_as": summary.decoded_as,
+    }}));
+    lines
+}
+
+fn line(entry: &Entry) -> Value {
+    let mut line = Map::new();
+    let mut put = |key: &str, bytes: &[u8]| match std::str::from_utf8(bytes) {
+        Ok(text) => line.insert(key.to_owned(), json!(text)),
+        Err(_) => {
+            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            line.insert(format!("{key}_hex"), json!(hex))
+        }
+    };
+    match entry.change {
+        Change::Repaired(id) => {
+            put("repair", id.name().as_bytes());
+            if let Some(record) = &entry.record {
+                put("record", record);
+            }
+            put("original", &entry.original);
+            put("replacement", &entry.replacement);
+        }
+        Change::Quarantined(why) => {
+            if let Some(record) = &entry.record {
+                put("quarantined", record);
+            }
+            put("why", why.name().as_bytes());
+            line.insert("length".to_owned(), json!(entry.original.len()));
+            line.entry("quarantined").or_insert(Value::Null);
+        }
+    }
+    line.insert("offset".to_owned(), json!(entry.offset));
+    Value::Object(line)
+}
+
+fn same_report(got: &[Value], expected: &[Value]) -> Result<(), String> {
+    let Some(at) = (0..got.len().max(expected.len())).find(|at| got.get(*at) != expected.get(*at)) else {
+        return Ok(());
+    };
+    let show = |line: Option<&Value>| line.map_or("nothing".to_owned(), Value::to_string);
+    Err(format!(
+        "line {}\n    got      {}\n    expected {}",
+        at + 1,
+        show(got.get(at)),
+        show(expected.get(at))
+    ))
+}
+
+/// Writes the report anew, for a case whose output is right. What is written
+/// must be read before it is committed.
+fn bless(case: &Case, whole: &Run) {
+    let lines: Vec<String> = report_of(whole).iter().map(Value::to_string).collect();
+    let path = case.folder.join("report.jsonl");
+    let text = lines.join("\n") + "\n";
+    std::fs::write(&path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+}
+
+/// Whether a file of the corpus names a class of failure in the way it should.
+pub(crate) fn is_class(name: &str) -> bool {
+    let digits = name.strip_prefix(|first: char| ('A'..='F').contains(&first));
+    digits.is_some_and(|digits| digits.parse::<u8>().is_ok_and(|number| (1..=22).contains(&number)))
+}
+
+/// Whether a needle is in an output, for cases that ask no more.
+pub(crate) fn contains(run: &Run, needle: &[u8]) -> bool {
+    find(&run.output, needle).is_some()
+}

@@ -1,0 +1,173 @@
+//! Damages documents at random, as providers do and worse.
+
+use super::random::Random;
+
+/// Damages the bytes once or a few times.
+pub(crate) fn damage(random: &mut Random, bytes: &mut Vec<u8>) {
+    for _ in 0..1 + random.below(3) {
+        one(random, bytes);
+    }
+}
+
+/// One thing that goes wrong somewhere in the bytes.
+fn one(random: &mut Random, bytes: &mut Vec<u8>) {
+    let at = random.below(bytes.len() + 1);
+    match random.below(12) {
+        0 => flip(random, bytes),
+        1 => {
+            let end = (at + 1 + random.below(12)).min(bytes.len());
+            bytes.drain(at..end);
+        }
+        2 | 3 => insert(bytes, at, random.pick(MARKS).as_bytes()),
+        4 => insert(bytes, at, random.pick(BAD_CHARACTERS)),
+        5 => {
+            if let Some((start, end)) = tag(random, bytes) {
+                bytes.drain(start..end);
+            }
+        }
+        6 => {
+            if let Some((start, end)) = tag(random, bytes) {
+                let copy = bytes[start..end].to_vec();
+                insert(bytes, end, &copy);
+            }
+        }
+        7 => insert(bytes, at, random.pick(WORDS).as_bytes()),
+        8 => {
+            // A letter of a tag's name, so that tags no longer match.
+            if let Some((start, end)) = tag(random, bytes) {
+                let place = start + 1 + random.below(end - start - 1);
+                bytes[place] = random.pick(&[b"x".as_slice(), b"A", b"1", b"\"", b":"])[0];
+            }
+        }
+        9 => {
+            let end = (at + random.below(60)).min(bytes.len());
+            let piece = bytes[at..end].to_vec();
+            insert(bytes, end, &piece);
+        }
+        10 => insert(bytes, at, &[random.next().to_le_bytes()[0]]),
+        _ => insert(bytes, at, random.pick(TAGS).as_bytes()),
+    }
+}
+
+/// Cuts the end off.
+pub(crate) fn truncate(random: &mut Random, bytes: &mut Vec<u8>) {
+    bytes.truncate(random.below(bytes.len() + 1));
+}
+
+fn flip(random: &mut Random, bytes: &mut [u8]) {
+    let at = random.below(bytes.len());
+    if let Some(byte) = bytes.get_mut(at) {
+        *byte ^= 1 << random.below(8);
+    }
+}
+
+fn insert(bytes: &mut Vec<u8>, at: usize, piece: &[u8]) {
+    let at = at.min(bytes.len());
+    bytes.splice(at..at, piece.iter().copied());
+}
+
+/// Some tag of the bytes, from < to behind >.
+fn tag(random: &mut Random, bytes: &[u8]) -> Option<(usize, usize)> {
+    let opens: Vec<usize> = memchr::memchr_iter(b'<', bytes).collect();
+    let start = *opens.get(random.below(opens.len()))?;
+    let end = start + memchr::memchr(b'>', &bytes[start..])? + 1;
+    Some((start, end))
+}
+
+const MARKS: &[&str] = &[
+    "<",
+    "&",
+    "]]>",
+    "<![CDATA[",
+    "<!--",
+    "-->",
+    ">",
+    "\"",
+    "'",
+    "<?",
+    "?>",
+    "</",
+    "/>",
+    "&#",
+    "&#x",
+    ";",
+    "=",
+    "<!",
+    "<![",
+    "--",
+    ":",
+];
+const BAD_CHARACTERS: &[&[u8]] = &[
+    b"\xe9",
+    b"\x93quoted\x94",
+    b"\x00",
+    b"\x0b",
+    b"\x0c",
+    b"\x1a",
+    b"\xc3",
+    b"\xe2\x80",
+    b"\xc0\xbc",
+    b"\xed\xa0\xbd\xed\xb8\x80",
+    b"\xed\xa0\xbd",
+    b"\xef\xbf\xbe",
+    b"\xf8\x88\x80\x80\x80",
+    b"\xf4\x90\x80\x80",
+    b"\xff",
+    b"\xef\xbb\xbf",
+    b"\x81",
+];
+const WORDS: &[&str] = &[
+    "AT&T",
+    "p < 0.05",
+    "caf&eacute;",
+    "&nbsp;",
+    "&foo;",
+    "&#233 ",
+    "&#1;",
+    "&#xFFFE;",
+    "&#55357;&#56832;",
+    "&#55357;",
+    "Warning: timeout in /var/www/oai.php on line 7\n",
+    "<b>Fatal error</b>: out of memory",
+    " status=deleted ",
+    " a=b",
+    " checked ",
+    " xmlns:dc=\"x\"",
+    "<br>",
+    "<i>x</b>",
+    "&amp;amp;",
+];
+const TAGS: &[&str] = &[
+    "</record>",
+    "<record>",
+    "<metadata>",
+    "</metadata>",
+    "</header>",
+    "<header>",
+    "</dc:title>",
+    "<dc:title>",
+    "</oai_dc:dc>",
+    "<x:y>",
+    "<error code=\"noRecordsMatch\">none</error>",
+    "<?xml version=\"1.0\"?>",
+    "<!DOCTYPE html>",
+    "<identifier>",
+    "</datestamp>",
+    "<setSpec>",
+    "<about/>",
+    "<foo/>",
+    "<!-- a -- b -->",
+    "</subfield>",
+    "<record><header>",
+    "<resumptionToken",
+    "</ListRecords",
+    "</OAI-PMH",
+];
+
+/// Whether a damaged record says something of the list around it: then the
+/// page is a different one, and the other records may well leave otherwise.
+pub(crate) fn reaches_out(record: &[u8]) -> bool {
+    [b"ListRecords".as_slice(), b"OAI-PMH", b"resumptionToken"].iter().any(|name| {
+        memchr::memmem::find_iter(record, name).any(|at| at > 0 && matches!(record[at - 1], b'<' | b'/'))
+    })
+}

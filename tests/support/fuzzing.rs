@@ -1,0 +1,172 @@
+//! The properties the fuzzers try to break, one function for each target.
+//!
+//! Shared with `fuzz/`, so that what a fuzzer found can be run again as a
+//! test. The judge is the one that needs no process of its own.
+
+use oaimend::oai::{ErrorCode, Request, error_response};
+use oaimend::repair::{Limits, OwnRequest, RepairConfig};
+
+use super::damage;
+use super::envelope::{self, Strictness};
+use super::harness::{Chunking, run};
+use super::invariants;
+use super::random::{Page, Random, page};
+use super::strict;
+
+/// A property of one input.
+pub(crate) type Property = fn(&[u8]) -> Result<(), String>;
+
+/// Every target by its name.
+pub(crate) const TARGETS: &[(&str, Property)] = &[
+    ("output", output),
+    ("chunking", chunking),
+    ("idempotence", idempotence),
+    ("journal", journal),
+    ("neighbours", neighbours),
+    ("request", request),
+];
+
+/// The judge of the fuzzers: quick-xml and the envelope.
+pub(crate) fn judge(document: &[u8], strictness: Strictness) -> Result<(), String> {
+    envelope::check(&strict::read(document)?, strictness)
+}
+
+/// Limits that small inputs meet too.
+pub(crate) fn tight() -> Limits {
+    Limits {
+        record_bytes_max: 700,
+        repairs_per_record_max: 8,
+        depth_max: 12,
+        attributes_per_tag_max: 6,
+        tag_bytes_max: 400,
+        junk_bytes_max: 60,
+        head_bytes_max: 1_200,
+    }
+}
+
+fn configs() -> [RepairConfig; 2] {
+    [RepairConfig::default(), RepairConfig { limits: tight(), ..RepairConfig::default() }]
+}
+
+/// What goes out is one valid document, or nothing.
+pub(crate) fn output(input: &[u8]) -> Result<(), String> {
+    configs().iter().try_for_each(|config| {
+        let whole = run(input, config, Chunking::Whole);
+        invariants::valid(&whole, config, judge)?;
+        invariants::bounded(&whole, &config.limits)
+    })
+}
+
+/// How the input was cut makes no difference.
+pub(crate) fn chunking(input: &[u8]) -> Result<(), String> {
+    let seed = input.iter().fold(0_u64, |seed, byte| seed.wrapping_mul(31).wrapping_add(u64::from(*byte)));
+    configs().iter().try_for_each(|config| {
+        let whole = run(input, config, Chunking::Whole);
+        [Chunking::Bytes, Chunking::Random { seed }, Chunking::Random { seed: !seed }]
+            .into_iter()
+            .try_for_each(|way| invariants::chunk_invariant(input, &whole, config, way))
+    })
+}
+
+/// Repairing the output changes nothing.
+pub(crate) fn idempotence(input: &[u8]) -> Result<(), String> {
+    let config = RepairConfig::default();
+    invariants::idempotent(&run(input, &config, Chunking::Whole), &config)
+}
+
+/// The journal gives the output from the text and the text from the output.
+pub(crate) fn journal(input: &[u8]) -> Result<(), String> {
+    configs().iter().try_for_each(|config| {
+        let whole = run(input, config, Chunking::Whole);
+        invariants::orderly(&whole)?;
+        invariants::accountable(input, &whole)
+    })
+}
+
+/// One record is damaged, all others keep their bytes. The first byte of the
+/// input chooses the page, the next two the place, the rest is put there.
+pub(crate) fn neighbours(input: &[u8]) -> Result<(), String> {
+    let [seed, which, place, damage @ ..] = input else { return Ok(()) };
+    if damage::reaches_out(damage) {
+        return Ok(());
+    }
+    let whole = page(&mut Random::new(u64::from(*seed)));
+    let which = usize::from(*which) % whole.records.len();
+    let mut record = whole.records[which].0.clone().into_bytes();
+    let room = record.len() - END.len() + 1;
+    let place = usize::from(*place) * room / 256;
+    record.splice(place..place, damage.iter().copied());
+    damaged_alone(&whole, which, &record)
+}
+
+const END: &str = "</record>";
+
+/// A request that is read can be written and read again as the same one; one
+/// that is refused is answered by a valid response.
+pub(crate) fn request(input: &[u8]) -> Result<(), String> {
+    const BASE_URL: &str = "http://example.org/oai";
+    const DATE: &str = "2026-03-01T08:15:00Z";
+    let request = match Request::parse(input) {
+        Ok(request) => request,
+        Err(refusal) => {
+            let own = OwnRequest { base_url: BASE_URL.to_owned(), arguments: Vec::new() };
+            let answer = error_response(&own, DATE, refusal.code, &refusal.text);
+            return judge(answer.as_bytes(), Strictness::Schema);
+        }
+    };
+    let query = request.query();
+    match Request::parse(query.as_bytes()) {
+        Ok(again) if again == request => {}
+        other => return Err(format!("{request:?} was written as {query} and read as {other:?}")),
+    }
+    // The values are the harvester's, so the schema need not like them, but they must come back.
+    let answer = error_response(&request.own(BASE_URL), DATE, ErrorCode::NoRecordsMatch, "none");
+    let root = strict::read(answer.as_bytes())?;
+    let echoed = root.children.get(1).map(|element| element.attributes.as_slice()).unwrap_or_default();
+    let told = request.own(BASE_URL).arguments;
+    let same = echoed.len() == told.len()
+        && told.iter().all(|(name, value)| echoed.iter().any(|entry| entry.1 == *name && entry.2 == *value));
+    if same { Ok(()) } else { Err(format!("{told:?} is echoed as {echoed:?}")) }
+}
+
+/// The page with one record replaced: all others must leave as they came.
+pub(crate) fn damaged_alone(whole: &Page, which: usize, record: &[u8]) -> Result<(), String> {
+    let input = with_record(whole, which, record);
+    let out = run(&input, &RepairConfig::default(), Chunking::Whole);
+    let good = whole.records.iter().enumerate().filter(|(index, _)| *index != which);
+    invariants::neighbours(&out, good.map(|(_, (record, _))| record.as_bytes()))?;
+    let token =
+        whole.tail.split_once("<resumptionToken").and_then(|(_, rest)| rest.split_once("</resumptionToken>"));
+    let expected = token.and_then(|(token, _)| token.split_once('>')).map(|(_, text)| text.as_bytes());
+    if whole.records.len() > 1 && out.tokens.first().map(Vec::as_slice) != expected {
+        return Err(format!("the token is {:?}, not {expected:?}", out.tokens));
+    }
+    Ok(())
+}
+
+/// The page with one record replaced.
+pub(crate) fn with_record(whole: &Page, which: usize, record: &[u8]) -> Vec<u8> {
+    let mut input = whole.head.clone().into_bytes();
+    for (index, (good, space)) in whole.records.iter().enumerate() {
+        input.extend_from_slice(if index == which { record } else { good.as_bytes() });
+        input.extend_from_slice(space.as_bytes());
+    }
+    input.extend_from_slice(whole.tail.as_bytes());
+    input
+}
+
+/// Damages one record of a random page, its end tag left in place, and holds
+/// the others to their bytes. For tests, where a seed is the input.
+pub(crate) fn neighbours_of_seed(seed: u64) -> (Vec<u8>, Result<(), String>) {
+    let mut random = Random::new(seed);
+    let whole = page(&mut random);
+    let which = random.below(whole.records.len());
+    let record = whole.records[which].0.as_bytes();
+    let mut body = record[..record.len() - END.len()].to_vec();
+    damage::damage(&mut random, &mut body);
+    if damage::reaches_out(&body) {
+        return (Vec::new(), Ok(()));
+    }
+    body.extend_from_slice(END.as_bytes());
+    (with_record(&whole, which, &body), damaged_alone(&whole, which, &body))
+}

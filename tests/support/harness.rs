@@ -1,0 +1,185 @@
+//! Runs the engine over one input, cut in some way, and records all it says.
+
+use oaimend::repair::journal::{Change, Entry};
+use oaimend::repair::{
+    NotOai, Outcome, Quarantined, RecordFacts, Repair, RepairConfig, Repairer, Sink, Summary, TokenFacts,
+};
+
+use super::random::Random;
+
+/// How the network cuts an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Chunking {
+    /// In one piece.
+    Whole,
+    /// In two pieces, cut at this byte.
+    Split(usize),
+    /// Byte by byte.
+    Bytes,
+    /// In pieces of this size.
+    Blocks(usize),
+    /// At random, mostly small pieces and now and then an empty one.
+    Random { seed: u64 },
+}
+
+impl Chunking {
+    fn cuts(self, length: usize) -> Vec<usize> {
+        match self {
+            Self::Whole => vec![length],
+            Self::Split(at) => vec![at.min(length), length],
+            Self::Bytes => (1..=length).collect(),
+            Self::Blocks(size) => (1..=length.div_ceil(size)).map(|n| (n * size).min(length)).collect(),
+            Self::Random { seed } => {
+                let mut random = Random::new(seed);
+                let largest = [3, 17, 120, 2_000][random.below(4)];
+                let mut cuts = Vec::new();
+                let mut at = 0;
+                while at < length {
+                    at = (at + random.below(largest + 1)).min(length);
+                    cuts.push(at);
+                }
+                cuts
+            }
+        }
+    }
+}
+
+/// What an item was when it left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Item {
+    pub(crate) identifier: Vec<u8>,
+    pub(crate) datestamp: Vec<u8>,
+    pub(crate) deleted: bool,
+    pub(crate) offset: u64,
+    pub(crate) repairs: usize,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// All that one run gave.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    pub(crate) output: Vec<u8>,
+    pub(crate) journal: Vec<Entry>,
+    pub(crate) items: Vec<Item>,
+    pub(crate) tokens: Vec<Vec<u8>>,
+    pub(crate) summary: Summary,
+    /// How much of the input was taken when the first byte left.
+    pub(crate) first_output_at: Option<usize>,
+    /// What the engine did that no sink should see.
+    pub(crate) faults: Vec<String>,
+}
+
+impl Run {
+    /// Exit code of the filter, as the contract has it.
+    pub(crate) fn exit_code(&self) -> i32 {
+        match self.summary.outcome {
+            Outcome::NotOai(NotOai::NothingKept) | Outcome::Truncated => 1,
+            Outcome::NotOai(_) => 2,
+            _ if self.summary.quarantined > 0 || self.summary.lost > 0 => 1,
+            _ => 0,
+        }
+    }
+}
+
+/// Runs the engine.
+pub(crate) fn run(input: &[u8], config: &RepairConfig, chunking: Chunking) -> Run {
+    let mut recording = Recording::default();
+    let mut engine = Repairer::new(config);
+    let mut first_output_at = None;
+    let mut verdict = None;
+    let mut at = 0;
+    for cut in chunking.cuts(input.len()) {
+        engine.push(&input[at..cut], &mut recording);
+        at = cut;
+        if first_output_at.is_none() && !recording.output.is_empty() {
+            first_output_at = Some(at);
+        }
+        let now = engine.verdict();
+        if verdict.is_some() && now != verdict {
+            recording.faults.push(format!("verdict {verdict:?} became {now:?} at {at}"));
+        }
+        verdict = now;
+    }
+    let summary = engine.finish(&mut recording);
+    if verdict.is_some_and(|verdict| verdict != summary.outcome) {
+        recording.faults.push(format!("verdict {verdict:?}, but in the end {:?}", summary.outcome));
+    }
+    let Recording { output, journal, items, tokens, faults, .. } = recording;
+    Run { output, journal, items, tokens, summary, first_output_at, faults }
+}
+
+/// The start of a text for a message, printable.
+pub(crate) fn excerpt(bytes: &[u8], around: usize) -> String {
+    let start = around.saturating_sub(60).min(bytes.len());
+    let end = (around + 100).min(bytes.len());
+    bytes[start..end].escape_ascii().to_string()
+}
+
+/// Keeps all that the engine says, and holds it to the order it promises.
+#[derive(Default)]
+struct Recording {
+    output: Vec<u8>,
+    journal: Vec<Entry>,
+    items: Vec<Item>,
+    tokens: Vec<Vec<u8>>,
+    faults: Vec<String>,
+    /// Where the last entry ended that came in the order of the text.
+    settled: u64,
+}
+
+impl Recording {
+    fn enter(&mut self, entry: Entry) {
+        // Items that are put aside while the head is held come before the repairs of the head.
+        let early = matches!(entry.change, Change::Quarantined(_)) && self.output.is_empty();
+        if !early && entry.offset < self.settled {
+            self.faults.push(format!("{:?} at {} comes behind what follows it", entry.change, entry.offset));
+        }
+        if !early {
+            self.settled = entry.offset + entry.original.len() as u64;
+        }
+        self.journal.push(entry);
+    }
+
+    /// How far the output may be written before an item that stood here is reported.
+    fn place_of(&self, offset: u64) -> i128 {
+        let earlier = self.journal.iter().filter(|entry| entry.offset < offset);
+        let drift: i128 =
+            earlier.map(|entry| entry.replacement.len() as i128 - entry.original.len() as i128).sum();
+        i128::from(offset) + drift
+    }
+}
+
+impl Sink for Recording {
+    fn write(&mut self, bytes: &[u8]) {
+        self.output.extend_from_slice(bytes);
+    }
+
+    fn repaired(&mut self, repair: &Repair<'_>) {
+        if repair.original == repair.replacement {
+            self.faults.push(format!("{} at {} changes nothing", repair.id.name(), repair.offset));
+        }
+        self.enter(repair.into());
+    }
+
+    fn record_committed(&mut self, facts: &RecordFacts<'_>, bytes: &[u8]) {
+        self.items.push(Item {
+            identifier: facts.identifier.to_vec(),
+            datestamp: facts.datestamp.to_vec(),
+            deleted: facts.deleted,
+            offset: facts.offset,
+            repairs: facts.repairs,
+            bytes: bytes.to_vec(),
+        });
+    }
+
+    fn record_quarantined(&mut self, quarantined: &Quarantined<'_>) {
+        if self.output.len() as i128 > self.place_of(quarantined.offset) {
+            self.faults.push(format!("the item at {} is reported behind its bytes", quarantined.offset));
+        }
+        self.enter(quarantined.into());
+    }
+
+    fn resumption_token(&mut self, token: &TokenFacts<'_>) {
+        self.tokens.push(token.token.to_vec());
+    }
+}

@@ -1,0 +1,257 @@
+//! The invariants of ARCHITECTURE.md, one function each.
+//!
+//! Each takes an input and a run over it and says what does not hold. They
+//! are the same for the corpus, the recorded responses, random documents and
+//! the fuzzers.
+
+use oaimend::repair::journal::{Change, replay, undo};
+use oaimend::repair::{Ending, Limits, Outcome, RepairConfig, RepairId};
+
+use super::envelope::Strictness;
+use super::harness::{Chunking, Run, excerpt, run};
+
+/// The comment that a closed document carries where its list was cut short.
+pub(crate) const CUT_SHORT: &str = "<!-- oaimend: input ended early, list is incomplete -->";
+
+/// Everything that can be said of one input by itself, in one chunking.
+pub(crate) fn all(input: &[u8], config: &RepairConfig, judge: Judge) -> Result<Run, String> {
+    let whole = run(input, config, Chunking::Whole);
+    orderly(&whole)?;
+    accountable(input, &whole)?;
+    bounded(&whole, &config.limits)?;
+    valid(&whole, config, judge)?;
+    idempotent(&whole, config)?;
+    Ok(whole)
+}
+
+/// A judge of documents.
+pub(crate) type Judge = fn(&[u8], Strictness) -> Result<(), String>;
+
+/// The text that the journal speaks of: the input, but for a decoded charset.
+pub(crate) fn text_of(input: &[u8], run: &Run) -> Vec<u8> {
+    let label = run.summary.decoded_as;
+    match encoding_rs::Encoding::for_label(label.as_bytes()) {
+        Some(encoding) if encoding != encoding_rs::UTF_8 => {
+            encoding.decode_with_bom_removal(input).0.into_owned().into_bytes()
+        }
+        _ => input.to_vec(),
+    }
+}
+
+/// First do no harm: the same bytes, an empty journal.
+pub(crate) fn identity(input: &[u8], run: &Run) -> Result<(), String> {
+    if run.output != input {
+        return Err(format!("not left as it was: {}", difference(&run.output, input)));
+    }
+    if let Some(entry) = run.journal.first() {
+        return Err(format!("a journal of {} entries, first {entry:?}", run.journal.len()));
+    }
+    if run.summary.outcome != Outcome::Clean {
+        return Err(format!("outcome {:?}", run.summary.outcome));
+    }
+    Ok(())
+}
+
+/// Nothing reached the sink out of its order.
+pub(crate) fn orderly(run: &Run) -> Result<(), String> {
+    if let Some(fault) = run.faults.first() {
+        return Err(fault.clone());
+    }
+    let mut at = 0;
+    for item in &run.items {
+        let found = find(&run.output[at..], &item.bytes)
+            .ok_or_else(|| format!("item {} is not in the output", item.identifier.escape_ascii()))?;
+        at += found + item.bytes.len();
+    }
+    let (items, records) = (run.items.len() as u64, run.summary.records);
+    if items != records {
+        return Err(format!("{items} items were committed, the summary says {records}"));
+    }
+    let quarantined =
+        run.journal.iter().filter(|entry| matches!(entry.change, Change::Quarantined(_))).count();
+    if quarantined as u64 != run.summary.quarantined {
+        return Err(format!("{quarantined} items put aside, the summary says {}", run.summary.quarantined));
+    }
+    for entry in oaimend::repair::catalogue::CATALOGUE {
+        let reported = run.journal.iter().filter(|made| made.change == Change::Repaired(entry.id)).count();
+        let counted = run.summary.repairs[entry.id as usize];
+        if reported as u64 != counted {
+            return Err(format!("{} was reported {reported} times and counted {counted}", entry.name));
+        }
+    }
+    Ok(())
+}
+
+/// Replay gives the output, undo the text: nothing is lost that is not in the
+/// journal or in quarantine.
+pub(crate) fn accountable(input: &[u8], run: &Run) -> Result<(), String> {
+    if let Outcome::NotOai(_) = run.summary.outcome {
+        // Nothing was written; what was put aside on the way must still be what stood there.
+        return if run.output.is_empty() {
+            Ok(())
+        } else {
+            Err("not OAI-PMH, but bytes went out".to_owned())
+        };
+    }
+    let text = text_of(input, run);
+    match replay(&text, &run.journal) {
+        None => return Err(format!("the journal does not fit the text: {}", first_misfit(&text, run))),
+        Some(replayed) if replayed != run.output => {
+            return Err(format!("replay gives another output: {}", difference(&run.output, &replayed)));
+        }
+        Some(_) => {}
+    }
+    match undo(&run.output, &run.journal) {
+        Some(undone) if undone == text => {}
+        Some(undone) => return Err(format!("undo gives another text: {}", difference(&undone, &text))),
+        None => return Err("the journal does not fit the output".to_owned()),
+    }
+    let clean = run.journal.iter().all(|entry| match entry.change {
+        Change::Repaired(id) => id.is_rewrite(),
+        Change::Quarantined(_) => false,
+    });
+    if clean != (run.summary.outcome == Outcome::Clean) && run.summary.outcome != Outcome::Truncated {
+        return Err(format!("{} journal entries and {:?}", run.journal.len(), run.summary.outcome));
+    }
+    Ok(())
+}
+
+/// Always well-formed and valid, or no document at all.
+pub(crate) fn valid(run: &Run, config: &RepairConfig, judge: Judge) -> Result<(), String> {
+    if run.output.is_empty() {
+        return match run.summary.outcome {
+            Outcome::NotOai(_) => Ok(()),
+            Outcome::Truncated if config.ending == Ending::BreakOff => Ok(()),
+            other => Err(format!("no output, but {other:?}")),
+        };
+    }
+    if run.summary.outcome == Outcome::Truncated && config.ending == Ending::BreakOff {
+        return match judge(&run.output, Strictness::TokenAlone) {
+            Ok(()) => Err("a neat early end: cut short, but what went out is a whole document".to_owned()),
+            Err(_) => Ok(()),
+        };
+    }
+    if run.summary.outcome == Outcome::Truncated && find(&run.output, CUT_SHORT.as_bytes()).is_none() {
+        return Err("cut short, but the comment that says so is not there".to_owned());
+    }
+    let items = run.summary.records > 0;
+    let strictness = if items { Strictness::Schema } else { Strictness::TokenAlone };
+    judge(&run.output, strictness).map_err(|error| format!("{error}\n    in {}", excerpt(&run.output, 0)))
+}
+
+/// Repairing the output changes nothing.
+pub(crate) fn idempotent(run: &Run, config: &RepairConfig) -> Result<(), String> {
+    if run.output.is_empty() || config.ending == Ending::BreakOff {
+        return Ok(());
+    }
+    // What went out is UTF-8, whatever the header said of what came in.
+    let again = RepairConfig { charset: None, ..config.clone() };
+    let second = self::run(&run.output, &again, Chunking::Whole);
+    if second.output != run.output {
+        let change = second.journal.first();
+        return Err(format!("repaired twice: {}, {change:?}", difference(&second.output, &run.output)));
+    }
+    match second.journal.iter().find(|entry| !matches!(entry.change, Change::Repaired(id) if id.is_rewrite()))
+    {
+        Some(entry) => Err(format!("the second pass has a journal: {entry:?}")),
+        None => Ok(()),
+    }
+}
+
+/// Another way to cut the input gives the same in every respect.
+pub(crate) fn chunk_invariant(
+    input: &[u8],
+    whole: &Run,
+    config: &RepairConfig,
+    chunking: Chunking,
+) -> Result<(), String> {
+    let cut = run(input, config, chunking);
+    orderly(&cut).map_err(|error| format!("{chunking:?}: {error}"))?;
+    if cut.output != whole.output {
+        return Err(format!("{chunking:?} gives another output: {}", difference(&cut.output, &whole.output)));
+    }
+    if cut.journal != whole.journal {
+        let at = cut.journal.iter().zip(&whole.journal).take_while(|(one, other)| one == other).count();
+        return Err(format!(
+            "{chunking:?} gives another journal: {:?} instead of {:?}",
+            cut.journal.get(at),
+            whole.journal.get(at)
+        ));
+    }
+    if cut.items != whole.items || cut.tokens != whole.tokens {
+        return Err(format!("{chunking:?} commits other items or tokens"));
+    }
+    let mut summary = cut.summary.clone();
+    summary.held_bytes_peak = whole.summary.held_bytes_peak;
+    if summary != whole.summary {
+        return Err(format!("{chunking:?} ends with {:?}, whole with {:?}", cut.summary, whole.summary));
+    }
+    bounded(&cut, &config.limits).map_err(|error| format!("{chunking:?}: {error}"))
+}
+
+/// What the engine held depends on the limits alone.
+pub(crate) fn bounded(run: &Run, limits: &Limits) -> Result<(), String> {
+    let allowed = 3 * limits.record_bytes_max
+        + 2 * (limits.head_bytes_max + limits.tag_bytes_max + limits.junk_bytes_max)
+        + (128 << 10);
+    if run.summary.held_bytes_peak <= allowed {
+        return Ok(());
+    }
+    Err(format!("{} bytes held, {allowed} allowed by {limits:?}", run.summary.held_bytes_peak))
+}
+
+/// Records that are good leave with their own bytes, in their order.
+pub(crate) fn neighbours<'a>(run: &Run, good: impl IntoIterator<Item = &'a [u8]>) -> Result<(), String> {
+    let mut items = run.items.iter();
+    for record in good {
+        let left = items.by_ref().any(|item| item.bytes == record);
+        if !left {
+            let somewhere = find(&run.output, record).map_or("nowhere", |_| "no item, but in the output");
+            return Err(format!("a good record is {somewhere}: {}", excerpt(record, 0)));
+        }
+    }
+    Ok(())
+}
+
+/// A list that was cut short does not come out as a complete one.
+pub(crate) fn no_neat_end(run: &Run) -> Result<(), String> {
+    match run.summary.outcome {
+        Outcome::Truncated | Outcome::NotOai(_) => {}
+        other => return Err(format!("cut short, but {other:?}")),
+    }
+    if let Some(token) = run.tokens.first() {
+        return Err(format!("cut short, but a token goes out: {}", token.escape_ascii()));
+    }
+    if run.summary.repairs[RepairId::EmptyList as usize] > 0 {
+        return Err("cut short, but an error says that the list is empty".to_owned());
+    }
+    Ok(())
+}
+
+/// Where two texts begin to differ.
+pub(crate) fn difference(got: &[u8], expected: &[u8]) -> String {
+    let at = got.iter().zip(expected).take_while(|(one, other)| one == other).count();
+    format!(
+        "at byte {at} ({} and {} long)\n    got      {}\n    expected {}",
+        got.len(),
+        expected.len(),
+        excerpt(got, at),
+        excerpt(expected, at)
+    )
+}
+
+/// Where a slice stands in another.
+pub(crate) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    memchr::memmem::find(haystack, needle)
+}
+
+fn first_misfit(text: &[u8], run: &Run) -> String {
+    let misfit = run.journal.iter().find(|entry| {
+        let start = usize::try_from(entry.offset).unwrap_or(usize::MAX);
+        text.get(start..start.saturating_add(entry.original.len())) != Some(&entry.original[..])
+    });
+    misfit.map_or("entries out of order".to_owned(), |entry| {
+        let at = usize::try_from(entry.offset).unwrap_or(usize::MAX);
+        format!("{entry:?}, there stands {}", excerpt(text, at))
+    })
+}

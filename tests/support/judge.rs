@@ -1,0 +1,119 @@
+//! Judges what goes out by something that is not ours.
+//!
+//! Two judges: quick-xml (see [`strict`](super::strict)), which is always
+//! there, and libxml2 with the schema, a Python process that `scripts/judge`
+//! sets up. Without Python or without a way to fetch lxml the first one judges
+//! alone and says so.
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, OnceLock};
+
+use super::envelope::{self, Strictness};
+use super::{root, strict};
+
+/// What is wrong with the document by either judge.
+pub(crate) fn judge(document: &[u8], strictness: Strictness) -> Result<(), String> {
+    let tree = strict::read(document).map_err(|error| format!("quick-xml: {error}"))?;
+    envelope::check(&tree, strictness).map_err(|error| format!("envelope: {error}"))?;
+    match strictness {
+        Strictness::Schema => libxml2(document),
+        Strictness::TokenAlone => libxml2(&with_an_item(document)),
+    }
+}
+
+/// What is wrong with the document by libxml2 alone.
+pub(crate) fn by_libxml2(document: &[u8], _: Strictness) -> Result<(), String> {
+    libxml2(document)
+}
+
+/// Whether libxml2 can be asked on this machine.
+pub(crate) fn libxml2_is_there() -> bool {
+    process().is_some()
+}
+
+fn process() -> Option<&'static Mutex<Process>> {
+    static PROCESS: OnceLock<Option<Mutex<Process>>> = OnceLock::new();
+    PROCESS.get_or_init(Process::start).as_ref()
+}
+
+/// What libxml2 and the schema say. Nothing where they cannot be asked.
+fn libxml2(document: &[u8]) -> Result<(), String> {
+    let Some(process) = process() else { return Ok(()) };
+    let mut process = process.lock().map_err(|_| "the judge was left in the middle of a document")?;
+    let verdict = process.ask(document).map_err(|error| format!("the judge does not answer: {error}"))?;
+    if verdict.is_empty() { Ok(()) } else { Err(format!("libxml2: {verdict}")) }
+}
+
+/// A list with a token alone passes the schema once an item stands in it.
+fn with_an_item(document: &[u8]) -> Vec<u8> {
+    const HEADER: &str = "<header xmlns='http://www.openarchives.org/OAI/2.0/'>\
+        <identifier>x</identifier><datestamp>2000-01-01</datestamp></header>";
+    const SET: &str =
+        "<set xmlns='http://www.openarchives.org/OAI/2.0/'><setSpec>x</setSpec><setName>x</setName></set>";
+    let text = String::from_utf8_lossy(document);
+    let list = ["<ListRecords", "<ListIdentifiers", "<ListSets"]
+        .into_iter()
+        .find_map(|name| text.find(name).map(|at| (name, at)));
+    let (Some((name, at)), Some(token)) = (list, text.rfind("<resumptionToken")) else {
+        return document.to_vec();
+    };
+    if text[at..token].contains("</") {
+        return document.to_vec();
+    }
+    let item = match name {
+        "<ListRecords" => format!("<record xmlns='{}'>{HEADER}</record>", envelope::OAI),
+        "<ListSets" => SET.to_owned(),
+        _ => HEADER.to_owned(),
+    };
+    format!("{}{item}{}", &text[..token], &text[token..]).into_bytes()
+}
+
+struct Process {
+    _child: Child,
+    incoming: ChildStdin,
+    outgoing: ChildStdout,
+}
+
+impl Process {
+    fn start() -> Option<Mutex<Self>> {
+        let started = Self::spawn();
+        if let Err(error) = &started {
+            eprintln!("skipped: libxml2 does not judge, quick-xml does it alone ({error})");
+        }
+        started.ok().map(Mutex::new)
+    }
+
+    fn spawn() -> Result<Self, String> {
+        let mut command = Command::new(root().join("scripts/judge"));
+        command.arg("tests/xsd/oai-pmh-envelope.xsd").current_dir(root());
+        let official = Path::new("../shared/xsd/OAI-PMH.envelope.xsd");
+        if root().join(official).exists() {
+            command.arg(official);
+        }
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("scripts/judge: {error}"))?;
+        let (Some(incoming), Some(outgoing)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err("no pipes".to_owned());
+        };
+        let mut process = Self { _child: child, incoming, outgoing };
+        let answer = process.ask(b"<a>").map_err(|error| format!("scripts/judge ended: {error}"))?;
+        if answer.starts_with("not well-formed") { Ok(process) } else { Err(format!("said {answer:?}")) }
+    }
+
+    fn ask(&mut self, document: &[u8]) -> std::io::Result<String> {
+        let length = u32::try_from(document.len()).map_err(std::io::Error::other)?;
+        self.incoming.write_all(&length.to_be_bytes())?;
+        self.incoming.write_all(document)?;
+        self.incoming.flush()?;
+        let mut head = [0; 4];
+        self.outgoing.read_exact(&mut head)?;
+        let mut answer = vec![0; u32::from_be_bytes(head) as usize];
+        self.outgoing.read_exact(&mut answer)?;
+        Ok(String::from_utf8_lossy(&answer).into_owned())
+    }
+}

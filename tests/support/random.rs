@@ -1,0 +1,222 @@
+//! Random valid documents, from a grammar, and the randomness for all else.
+//!
+//! A seed gives the same document for ever, so a failure is a seed.
+
+/// A small generator of random numbers (splitmix64): fast, seeded, ours.
+#[derive(Clone, Debug)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`, 0 when there is none.
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        match u64::try_from(bound) {
+            Ok(bound) if bound > 0 => usize::try_from(self.next() % bound).unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    /// True in so many of a hundred cases.
+    pub(crate) fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    pub(crate) fn pick<'a, T: ?Sized>(&mut self, from: &[&'a T]) -> &'a T {
+        from[self.below(from.len())]
+    }
+}
+
+/// A page in its parts, so that single records can be damaged.
+#[derive(Clone, Debug)]
+pub(crate) struct Page {
+    /// All before the first record.
+    pub(crate) head: String,
+    /// Each record, and the white space behind it.
+    pub(crate) records: Vec<(String, String)>,
+    /// All behind the last record, with the token if there is one.
+    pub(crate) tail: String,
+}
+
+impl Page {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let mut all = self.head.clone();
+        for (record, space) in &self.records {
+            all.push_str(record);
+            all.push_str(space);
+        }
+        all.push_str(&self.tail);
+        all.into_bytes()
+    }
+}
+
+/// A valid, conventional ListRecords page.
+pub(crate) fn page(random: &mut Random) -> Page {
+    let line = random.pick(&["\n", "\n  ", "", "\r\n"]);
+    let mut head = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    if random.chance(15) {
+        head.push_str("<?xml-stylesheet type=\"text/xsl\" href=\"oai.xsl\"?>\n");
+    }
+    if random.chance(10) {
+        head.push_str("<!-- made for a <record> lover & co -->\n");
+    }
+    head.push_str(
+        "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\" \
+         xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\"",
+    );
+    // Declared here and used in the records: legal, and where cutters break.
+    let on_root = random.chance(30);
+    if on_root {
+        head.push_str(DC_BINDINGS);
+    }
+    head.push_str(
+        " xsi:schemaLocation=\"http://www.openarchives.org/OAI/2.0/ \
+         http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd\">",
+    );
+    head.push_str(line);
+    head.push_str("<responseDate>2026-03-01T08:15:00Z</responseDate>");
+    head.push_str(line);
+    head.push_str("<request verb=\"ListRecords\" metadataPrefix=\"oai_dc\">http://example.org/oai</request>");
+    head.push_str(line);
+    head.push_str("<ListRecords>");
+    head.push_str(line);
+    let count = 1 + random.below(5);
+    let records = (0..count).map(|number| (record(random, number, on_root), line.to_owned())).collect();
+    let mut tail = String::new();
+    match random.below(4) {
+        0 => tail.push_str("<resumptionToken>page/2?a=1&amp;b=2</resumptionToken>"),
+        1 => {
+            tail.push_str("<resumptionToken completeListSize=\"512\" cursor=\"0\">0!512|x</resumptionToken>")
+        }
+        _ => {}
+    }
+    tail.push_str(line);
+    tail.push_str("</ListRecords>");
+    tail.push_str(line);
+    tail.push_str("</OAI-PMH>\n");
+    Page { head, records, tail }
+}
+
+const DC_BINDINGS: &str = " xmlns:oai_dc=\"http://www.openarchives.org/OAI/2.0/oai_dc/\" \
+                           xmlns:dc=\"http://purl.org/dc/elements/1.1/\"";
+
+fn record(random: &mut Random, number: usize, on_root: bool) -> String {
+    let space = random.pick(&["", "\n    ", "\n\t", " "]);
+    let mut made = format!("<record>{space}");
+    let deleted = random.chance(8);
+    made.push_str(if deleted { "<header status=\"deleted\">" } else { "<header>" });
+    made.push_str(&format!("{space}<identifier>oai:example.org:{number}</identifier>"));
+    let day = 1 + random.below(28);
+    match random.below(2) {
+        0 => made.push_str(&format!("{space}<datestamp>2025-06-{day:02}</datestamp>")),
+        _ => made.push_str(&format!("{space}<datestamp>2025-06-{day:02}T10:00:00Z</datestamp>")),
+    }
+    for _ in 0..random.below(3) {
+        made.push_str(&format!(
+            "{space}<setSpec>{}</setSpec>",
+            random.pick(&["maps", "theses:2025", "a-b_c.d"])
+        ));
+    }
+    made.push_str("</header>");
+    if !deleted {
+        made.push_str(space);
+        made.push_str(&format!("<metadata>{space}{}{space}</metadata>", payload(random, on_root)));
+        if random.chance(10) {
+            made.push_str(PROVENANCE);
+        }
+    }
+    made.push_str(space);
+    made.push_str("</record>");
+    made
+}
+
+const PROVENANCE: &str = "<about><provenance xmlns=\"http://www.openarchives.org/OAI/2.0/provenance\">\
+    <originDescription harvestDate=\"2025-01-01T00:00:00Z\" altered=\"false\"><baseURL>http://example.org/x</baseURL>\
+    </originDescription></provenance></about>";
+
+fn payload(random: &mut Random, on_root: bool) -> String {
+    match random.below(10) {
+        0 | 1 => marc(random),
+        2 => mods(random),
+        _ => dublin_core(random, on_root),
+    }
+}
+
+fn dublin_core(random: &mut Random, on_root: bool) -> String {
+    let bindings = if on_root { "" } else { DC_BINDINGS };
+    let mut made = format!("<oai_dc:dc{bindings}>");
+    for _ in 0..1 + random.below(5) {
+        let field = random.pick(&["title", "creator", "subject", "description", "identifier"]);
+        let language = random.pick(&["", " xml:lang=\"en\"", " xml:lang='de'"]);
+        made.push_str(&format!("<dc:{field}{language}>{}</dc:{field}>", text(random)));
+        if random.chance(8) {
+            made.push_str("<!-- <record> withdrawn: see below </record> -->");
+        }
+    }
+    if random.chance(10) {
+        made.push_str("<dc:relation/>");
+    }
+    made.push_str("</oai_dc:dc>");
+    made
+}
+
+fn marc(random: &mut Random) -> String {
+    let mut made = String::from(
+        "<record xmlns=\"http://www.loc.gov/MARC21/slim\"><leader>00000nam a2200000 a 4500</leader>\
+         <controlfield tag=\"001\">12345</controlfield>",
+    );
+    for tag in 0..1 + random.below(3) {
+        made.push_str(&format!(
+            "<datafield tag=\"24{tag}\" ind1=\"1\" ind2=\" \"><subfield code=\"a\">{}</subfield></datafield>",
+            text(random)
+        ));
+    }
+    made.push_str("</record>");
+    made
+}
+
+fn mods(random: &mut Random) -> String {
+    format!(
+        "<mods:mods xmlns:mods=\"http://www.loc.gov/mods/v3\"><mods:note>{}</mods:note>\
+         <mods:titleInfo><mods:title>{}</mods:title></mods:titleInfo></mods:mods>",
+        text(random),
+        text(random)
+    )
+}
+
+/// Text with all that is legal and often taken for broken.
+fn text(random: &mut Random) -> String {
+    let mut made = String::new();
+    for _ in 0..random.below(5) {
+        made.push_str(random.pick(&[
+            "plain words",
+            "Smith &amp; Sons",
+            "x &lt; y",
+            "Müller",
+            "日本語，漢字",
+            "😀",
+            "tab\there",
+            "line&#13;\nend",
+            "a ]] b",
+            "replaced \u{fffd}",
+            "c1 \u{85}\u{92}",
+            "&#233;&#x1F600;",
+            "<![CDATA[5 < 6 & so on]]>",
+            "<![CDATA[</record>]]>",
+            "&quot;quoted&apos;",
+            "a > b",
+            " ",
+        ]));
+    }
+    made
+}
