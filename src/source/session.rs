@@ -222,7 +222,11 @@ impl<'a> Page<'a> {
         self.summary = Some(summary);
         if let Outcome::NotOai(why) = outcome {
             self.flush().await?;
-            return Err(broken.map_or_else(|| self.no_answer(why), |broken| broken.failure).into());
+            let failure = match broken {
+                Some(broken) => self.with_status(broken.failure),
+                None => self.no_answer(why),
+            };
+            return Err(failure.into());
         }
         self.flush().await?;
         match (outcome, broken) {
@@ -442,8 +446,8 @@ impl<'a> Body<'a> {
 }
 
 fn late(job: &Job) -> Failure {
-    let (name, seconds) = (job.client.name(), job.mapping.limits.first_record_timeout.as_secs());
-    let details = format!("{name} sent no record within {seconds} s (first_record_timeout_secs)");
+    let (name, limit) = (job.client.name(), job.mapping.limits.first_record_timeout);
+    let details = format!("{name} sent no record within {limit:?} (first_record_timeout_secs)");
     Failure::new(Reason::ResponseTimeout, details)
 }
 
