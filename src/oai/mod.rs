@@ -4,6 +4,7 @@
 //! [`repair`](crate::repair)'s work.
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
+pub mod datestamp;
 mod error;
 mod request;
 

@@ -1,8 +1,9 @@
 //! The journal: every change as one entry that can be replayed and undone.
 //!
-//! Entries come in the order of the text. An insertion has no original, a
-//! deletion no replacement, a move is one of each. An item that was
-//! quarantined is one deletion of the whole item.
+//! An insertion has no original, a deletion no replacement, a move is one of
+//! each. An item that was quarantined is one deletion of the whole item.
+//! Entries come in the order of the text, but for items that are put aside
+//! while the head of the response is still held: those come at once.
 
 use super::catalogue::{RepairId, Unmendable};
 use super::sink::{Quarantined, Repair};
@@ -57,12 +58,12 @@ impl From<&Quarantined<'_>> for Entry {
 
 /// Makes the output from the text.
 ///
-/// `None` when the journal does not fit the text: an entry out of order or
+/// `None` when the journal does not fit the text: entries that overlap, or one
 /// whose original is not what stands there.
 pub fn replay(text: &[u8], journal: &[Entry]) -> Option<Vec<u8>> {
     let mut output = Vec::with_capacity(text.len());
     let mut at = 0;
-    for entry in journal {
+    for entry in in_order(journal) {
         let start = usize::try_from(entry.offset).ok()?;
         let end = start.checked_add(entry.original.len())?;
         output.extend_from_slice(text.get(at..start)?);
@@ -82,7 +83,7 @@ pub fn replay(text: &[u8], journal: &[Entry]) -> Option<Vec<u8>> {
 pub fn undo(output: &[u8], journal: &[Entry]) -> Option<Vec<u8>> {
     let mut text = Vec::with_capacity(output.len());
     let mut at = 0_usize;
-    for entry in journal {
+    for entry in in_order(journal) {
         let start = usize::try_from(entry.offset).ok()?;
         let kept = start.checked_sub(text.len())?;
         text.extend_from_slice(output.get(at..at.checked_add(kept)?)?);
@@ -96,4 +97,11 @@ pub fn undo(output: &[u8], journal: &[Entry]) -> Option<Vec<u8>> {
     }
     text.extend_from_slice(output.get(at..)?);
     Some(text)
+}
+
+/// The entries in the order of the text; an insertion before a change at its place.
+fn in_order(journal: &[Entry]) -> Vec<&Entry> {
+    let mut entries: Vec<&Entry> = journal.iter().collect();
+    entries.sort_by_key(|entry| (entry.offset, entry.original.len()));
+    entries
 }

@@ -4,10 +4,44 @@
 //! Input is pushed in pieces of any size and never fails; the result goes to a
 //! [`Sink`]. What it promises stands in ARCHITECTURE.md under *Invariants*.
 
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
+mod border;
 pub mod catalogue;
+mod context;
+mod decode;
+mod edits;
+mod ends;
+mod engine;
+mod entities;
+mod gate;
+mod head;
+mod header;
+mod index;
 pub mod journal;
+mod lexeme;
 mod limits;
+mod list;
+mod loose;
+mod markup;
+mod mend;
+mod name;
+mod outline;
+mod oversized;
+mod prolog;
+mod scan;
+mod schema;
+mod seen;
+mod simd;
 mod sink;
+mod stretch;
+mod tag;
+mod text;
+mod token;
+mod vocabulary;
+
+use decode::Decode;
+use engine::Engine;
 
 pub use catalogue::{Certainty, NotOai, RepairId, RepairSet, Unmendable};
 pub use limits::Limits;
@@ -105,38 +139,30 @@ pub struct Summary {
 /// Mends one response. One object a response.
 #[derive(Debug)]
 pub struct Repairer {
-    _config: RepairConfig,
-    records: u64,
+    decode: Decode,
+    engine: Engine,
 }
 
 impl Repairer {
     /// An engine for one response.
     pub fn new(config: &RepairConfig) -> Self {
-        Self { _config: config.clone(), records: 0 }
+        Self { decode: Decode::new(config.charset.as_deref()), engine: Engine::new(config) }
     }
 
     /// Takes the next piece of the body. Never fails.
     pub fn push(&mut self, input: &[u8], sink: &mut impl Sink) {
-        sink.write(input);
+        self.decode.push(input, false, &mut |text| self.engine.push(text, sink));
     }
 
     /// The verdict, once nothing that may still come can change it: the caller
     /// need not read on.
     pub fn verdict(&self) -> Option<Outcome> {
-        None
+        self.engine.verdict()
     }
 
     /// The end of the input.
-    pub fn finish(self, _sink: &mut impl Sink) -> Summary {
-        Summary {
-            outcome: Outcome::Clean,
-            version: Some("2.0"),
-            records: self.records,
-            quarantined: 0,
-            lost: 0,
-            repairs: [0; RepairId::COUNT],
-            decoded_as: "UTF-8",
-            held_bytes_peak: 0,
-        }
+    pub fn finish(mut self, sink: &mut impl Sink) -> Summary {
+        self.decode.push(&[], true, &mut |text| self.engine.push(text, sink));
+        self.engine.finish(self.decode.label(), sink)
     }
 }

@@ -9,9 +9,9 @@ use super::catalogue::{RepairId, Unmendable};
 /// calls, the sink keeps up or buffers.
 ///
 /// Order is meaning. Everything that concerns the bytes up to some point is
-/// reported before or with those bytes, in the order of the text; a record
-/// that is removed is reported by [`Sink::record_quarantined`] before any byte
-/// behind it is written.
+/// reported before or with those bytes, in the order of the text. A record that
+/// is removed is reported by [`Sink::record_quarantined`] before any byte behind
+/// it is written, and even before what precedes it while the head is held.
 pub trait Sink {
     /// Bytes of the answer, in order. Pieces have no meaning.
     fn write(&mut self, bytes: &[u8]);

@@ -287,7 +287,10 @@ fn in_limits(input: &[u8], config: &RepairConfig) -> Result<(), String> {
 
 /// The report as the filter writes it, without `held_bytes_peak`.
 pub(crate) fn report_of(run: &Run) -> Vec<Value> {
-    let mut lines: Vec<Value> = run.journal.iter().map(line).collect();
+    // Items put aside while the head is held come first; a report is read in the order of the text.
+    let mut entries: Vec<&Entry> = run.journal.iter().collect();
+    entries.sort_by_key(|entry| (entry.offset, entry.original.len()));
+    let mut lines: Vec<Value> = entries.into_iter().map(line).collect();
     let summary = &run.summary;
     let made = oaimend::repair::catalogue::CATALOGUE.iter().filter_map(|entry| {
         let count = summary.repairs[entry.id as usize];

@@ -1,6 +1,6 @@
 //! Runs the engine over one input, cut in some way, and records all it says.
 
-use oaimend::repair::journal::Entry;
+use oaimend::repair::journal::{Change, Entry};
 use oaimend::repair::{
     NotOai, Outcome, Quarantined, RecordFacts, Repair, RepairConfig, Repairer, Sink, Summary, TokenFacts,
 };
@@ -123,23 +123,29 @@ struct Recording {
     items: Vec<Item>,
     tokens: Vec<Vec<u8>>,
     faults: Vec<String>,
-    /// Bytes of replacements minus bytes of originals so far.
-    drift: i128,
+    /// Where the last entry ended that came in the order of the text.
+    settled: u64,
 }
 
 impl Recording {
-    fn enter(&mut self, entry: Entry, written_no_further: bool) {
-        let place = i128::from(entry.offset) + self.drift;
-        if written_no_further && (self.output.len() as i128) > place {
-            self.faults.push(format!("{:?} at {} reported behind its bytes", entry.change, entry.offset));
+    fn enter(&mut self, entry: Entry) {
+        // Items that are put aside while the head is held come before the repairs of the head.
+        let early = matches!(entry.change, Change::Quarantined(_)) && self.output.is_empty();
+        if !early && entry.offset < self.settled {
+            self.faults.push(format!("{:?} at {} comes behind what follows it", entry.change, entry.offset));
         }
-        let end = self.journal.last().map_or(0, |last| last.offset + last.original.len() as u64);
-        if entry.offset < end {
-            self.faults
-                .push(format!("{:?} at {} lies before the entry before it", entry.change, entry.offset));
+        if !early {
+            self.settled = entry.offset + entry.original.len() as u64;
         }
-        self.drift += entry.replacement.len() as i128 - entry.original.len() as i128;
         self.journal.push(entry);
+    }
+
+    /// How far the output may be written before an item that stood here is reported.
+    fn place_of(&self, offset: u64) -> i128 {
+        let earlier = self.journal.iter().filter(|entry| entry.offset < offset);
+        let drift: i128 =
+            earlier.map(|entry| entry.replacement.len() as i128 - entry.original.len() as i128).sum();
+        i128::from(offset) + drift
     }
 }
 
@@ -152,7 +158,7 @@ impl Sink for Recording {
         if repair.original == repair.replacement {
             self.faults.push(format!("{} at {} changes nothing", repair.id.name(), repair.offset));
         }
-        self.enter(repair.into(), false);
+        self.enter(repair.into());
     }
 
     fn record_committed(&mut self, facts: &RecordFacts<'_>, bytes: &[u8]) {
@@ -167,7 +173,10 @@ impl Sink for Recording {
     }
 
     fn record_quarantined(&mut self, quarantined: &Quarantined<'_>) {
-        self.enter(quarantined.into(), true);
+        if self.output.len() as i128 > self.place_of(quarantined.offset) {
+            self.faults.push(format!("the item at {} is reported behind its bytes", quarantined.offset));
+        }
+        self.enter(quarantined.into());
     }
 
     fn resumption_token(&mut self, token: &TokenFacts<'_>) {

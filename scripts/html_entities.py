@@ -1,0 +1,19 @@
+#!/usr/bin/env python3
+"""Writes the table of src/repair/entities.rs from Python's copy of the HTML standard's."""
+import html.entities
+import pathlib
+import re
+
+path = pathlib.Path(__file__).parent.parent / "src/repair/entities.rs"
+names = sorted((name[:-1], text) for name, text in html.entities.html5.items() if name.endswith(";"))
+lines, line = [], "   "
+for name, text in names:
+    item = ' ("%s", "%s"),' % (name, "".join("\\u{%x}" % ord(c) for c in text))
+    if len(line) + len(item) > 108:
+        lines.append(line)
+        line = "   "
+    line += item
+lines.append(line)
+source = path.read_text()
+table = "static TABLE: &[(&str, &str)] = &[\n" + "\n".join(lines) + "\n];\n"
+path.write_text(re.sub(r"static TABLE: .*\];\n", lambda _: table, source, flags=re.S))

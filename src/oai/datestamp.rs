@@ -1,0 +1,239 @@
+//! Datestamps: the two forms of OAI-PMH 2.0 (section 3.3), and what providers write instead.
+
+use chrono::{DateTime, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, Utc};
+
+/// What was wrong with a datestamp that could be read all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Oddity {
+    /// Blanks or line breaks in or around it (failure class E6).
+    Blank,
+    /// Fractions of a second (E1).
+    Fraction,
+    /// A numeric offset instead of `Z` (E2).
+    Offset,
+    /// No zone, or a blank instead of `T` (E3).
+    Zone,
+    /// Another form of date (E4).
+    Form,
+}
+
+/// Whether `text` is `YYYY-MM-DD` or `YYYY-MM-DDThh:mm:ssZ` and names a day
+/// and a second that exist.
+pub fn is_legal(text: &[u8]) -> bool {
+    match text.len() {
+        10 => is_day(text),
+        20 => {
+            is_day(text.get(..10).unwrap_or_default())
+                && text.get(10) == Some(&b'T')
+                && text.get(13) == Some(&b':')
+                && text.get(16) == Some(&b':')
+                && text.get(19) == Some(&b'Z')
+                && number(text, 11, 2).is_some_and(|hour| hour < 24)
+                && number(text, 14, 2).is_some_and(|minute| minute < 60)
+                && number(text, 17, 2).is_some_and(|second| second < 60)
+        }
+        _ => false,
+    }
+}
+
+fn is_day(text: &[u8]) -> bool {
+    if text.get(4) != Some(&b'-') || text.get(7) != Some(&b'-') {
+        return false;
+    }
+    let (Some(year), Some(month), Some(day)) = (number(text, 0, 4), number(text, 5, 2), number(text, 8, 2))
+    else {
+        return false;
+    };
+    let days = match month {
+        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
+        4 | 6 | 9 | 11 => 30,
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        _ => return false,
+    };
+    year > 0 && (1..=days).contains(&day)
+}
+
+fn number(text: &[u8], at: usize, len: usize) -> Option<u32> {
+    let mut value = 0;
+    for &byte in text.get(at..at + len)? {
+        value = value * 10 + u32::from(byte.checked_sub(b'0').filter(|&digit| digit < 10)?);
+    }
+    Some(value)
+}
+
+/// Reads a datestamp in one of the forms that data providers write, and gives
+/// the legal form with what was odd about it.
+///
+/// `None` when it names no day, or could name two (`12/01/2015`). Never later
+/// than what was meant: fractions are cut off, a year or month becomes its
+/// first day.
+pub fn normalise(text: &str) -> Option<(String, Oddity)> {
+    let trimmed: &str = text.trim_matches([' ', '\t', '\r', '\n']);
+    let dense: String = trimmed.chars().filter(|c| !matches!(c, '\t' | '\r' | '\n')).collect();
+    if dense.is_empty() || !dense.is_ascii() || dense.len() > 64 {
+        return None;
+    }
+    if is_legal(dense.as_bytes()) {
+        return Some((dense, Oddity::Blank));
+    }
+    let joined: String = dense.chars().filter(|c| *c != ' ').collect();
+    if is_legal(joined.as_bytes()) {
+        return Some((joined, Oddity::Blank));
+    }
+    timestamp(&dense).or_else(|| date(&dense)).filter(|(stamp, _)| is_legal(stamp.as_bytes()))
+}
+
+/// `date T time [fraction] [zone]`.
+fn timestamp(text: &str) -> Option<(String, Oddity)> {
+    let day = NaiveDate::parse_from_str(text.get(..10)?, "%Y-%m-%d").ok()?;
+    let rest = text.get(10..)?;
+    if let Some(zone) = date_zone(rest) {
+        let at = day.and_time(NaiveTime::MIN).and_local_timezone(zone).single()?;
+        let oddity = if rest == "Z" || rest == "z" { Oddity::Form } else { Oddity::Offset };
+        return Some((at.with_timezone(&Utc).format("%Y-%m-%d").to_string(), oddity));
+    }
+    let mut oddity = Oddity::Form;
+    let rest = match rest.strip_prefix(['T', 't']) {
+        Some(rest) => rest,
+        None => {
+            oddity = Oddity::Zone;
+            rest.strip_prefix(' ')?
+        }
+    };
+    let digits = rest.find(|c: char| !c.is_ascii_digit() && c != ':').unwrap_or(rest.len());
+    let (time, zone) = rest.split_at(digits);
+    let time = NaiveTime::parse_from_str(time, "%H:%M:%S")
+        .or_else(|_| NaiveTime::parse_from_str(time, "%H:%M"))
+        .ok()?;
+    let mut zone = zone.trim_start();
+    if let Some(fraction) = zone.strip_prefix(['.', ',']) {
+        zone = fraction.trim_start_matches(|c: char| c.is_ascii_digit());
+        oddity = Oddity::Fraction;
+    }
+    let at = NaiveDateTime::new(day, time);
+    let at = match zone {
+        "Z" | "z" => at.and_utc(),
+        "" => {
+            oddity = Oddity::Zone;
+            at.and_utc()
+        }
+        "UTC" | "GMT" => at.and_utc(),
+        _ => {
+            oddity = Oddity::Offset;
+            at.and_local_timezone(offset(zone)?).single()?.with_timezone(&Utc)
+        }
+    };
+    Some((at.format("%Y-%m-%dT%H:%M:%SZ").to_string(), oddity))
+}
+
+/// The zone behind a bare date, as `xs:date` allows it.
+fn date_zone(text: &str) -> Option<FixedOffset> {
+    if matches!(text, "Z" | "z") { FixedOffset::east_opt(0) } else { offset(text) }
+}
+
+/// `+0200`, `+02:00`, `+02`.
+fn offset(text: &str) -> Option<FixedOffset> {
+    let (sign, digits) = match text.as_bytes().first()? {
+        b'+' => (1, text.get(1..)?),
+        b'-' => (-1, text.get(1..)?),
+        _ => return None,
+    };
+    let digits: String = digits.chars().filter(|c| *c != ':').collect();
+    let (hours, minutes) = match digits.len() {
+        2 => (digits.parse::<i32>().ok()?, 0),
+        4 => (digits.get(..2)?.parse::<i32>().ok()?, digits.get(2..)?.parse::<i32>().ok()?),
+        _ => return None,
+    };
+    if hours > 14 || minutes > 59 || digits.contains(|c: char| !c.is_ascii_digit()) {
+        return None;
+    }
+    FixedOffset::east_opt(sign * (hours * 3600 + minutes * 60))
+}
+
+/// Forms without a dash-separated day.
+fn date(text: &str) -> Option<(String, Oddity)> {
+    let form = |stamp: String| Some((stamp, Oddity::Form));
+    if text.bytes().all(|b| b.is_ascii_digit()) {
+        return match text.len() {
+            4 => form(format!("{text}-01-01")),
+            8 => form(NaiveDate::parse_from_str(text, "%Y%m%d").ok()?.format("%Y-%m-%d").to_string()),
+            9 | 10 => epoch(text.parse().ok()?),
+            13 => epoch(text.parse::<i64>().ok()? / 1000),
+            14 => form(
+                NaiveDateTime::parse_from_str(text, "%Y%m%d%H%M%S")
+                    .ok()?
+                    .format("%Y-%m-%dT%H:%M:%SZ")
+                    .to_string(),
+            ),
+            _ => None,
+        };
+    }
+    if text.len() == 7 && text.as_bytes().get(4) == Some(&b'-') {
+        return form(format!("{text}-01"));
+    }
+    if text.len() == 10 && matches!(text.as_bytes().get(4), Some(b'/' | b'.')) {
+        // Year first: the order of the rest is not in doubt.
+        return form(text.replace(['/', '.'], "-"));
+    }
+    if text.len() == 16 && text.ends_with('Z') {
+        let at = NaiveDateTime::parse_from_str(text, "%Y%m%dT%H%M%SZ").ok()?;
+        return form(at.format("%Y-%m-%dT%H:%M:%SZ").to_string());
+    }
+    let at = DateTime::parse_from_rfc2822(text).ok()?;
+    form(at.with_timezone(&Utc).format("%Y-%m-%dT%H:%M:%SZ").to_string())
+}
+
+/// Seconds since 1970, for instants from 1973 to 2100.
+fn epoch(seconds: i64) -> Option<(String, Oddity)> {
+    let at =
+        DateTime::from_timestamp(seconds, 0).filter(|_| (100_000_000..4_102_444_800).contains(&seconds))?;
+    Some((at.format("%Y-%m-%dT%H:%M:%SZ").to_string(), Oddity::Form))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Oddity, is_legal, normalise};
+
+    #[test]
+    fn legal_forms_are_legal_and_no_others() {
+        for legal in ["2024-02-29", "1000-12-31T23:59:59Z"] {
+            assert!(is_legal(legal.as_bytes()), "{legal}");
+        }
+        for illegal in [
+            "2023-02-29",
+            "0000-00-00",
+            "2024-01-01T24:00:00Z",
+            "2024-1-1",
+            "2024-01-01T00:00:00",
+            "2024-01-01Z",
+            "",
+        ] {
+            assert!(!is_legal(illegal.as_bytes()), "{illegal}");
+        }
+    }
+
+    #[test]
+    fn forms_of_the_field_are_read() {
+        for (text, expected, oddity) in [
+            ("2017-01\n-17T00:26:07Z", "2017-01-17T00:26:07Z", Oddity::Blank),
+            (" 2017-01-17 ", "2017-01-17", Oddity::Blank),
+            ("2017-11-09T12:50:22.485Z", "2017-11-09T12:50:22Z", Oddity::Fraction),
+            ("2015-05-04T22:55:30+0000", "2015-05-04T22:55:30Z", Oddity::Offset),
+            ("2015-05-04T22:55:30-04:00", "2015-05-05T02:55:30Z", Oddity::Offset),
+            ("2015-01-12T13:39:50", "2015-01-12T13:39:50Z", Oddity::Zone),
+            ("2015-01-12 13:39:50", "2015-01-12T13:39:50Z", Oddity::Zone),
+            ("20170214", "2017-02-14", Oddity::Form),
+            ("2015", "2015-01-01", Oddity::Form),
+            ("2015-06", "2015-06-01", Oddity::Form),
+            ("Tue, 15 Nov 1994 08:12:31 GMT", "1994-11-15T08:12:31Z", Oddity::Form),
+            ("1420070400", "2015-01-01T00:00:00Z", Oddity::Form),
+            ("2015-01-01+02:00", "2014-12-31", Oddity::Offset),
+        ] {
+            assert_eq!(normalise(text), Some((expected.to_owned(), oddity)), "{text}");
+        }
+        for refused in ["12/01/2015", "2015-02-30", "0000-00-00", "", "yesterday", "2015-13"] {
+            assert_eq!(normalise(refused), None, "{refused}");
+        }
+    }
+}

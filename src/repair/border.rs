@@ -1,0 +1,377 @@
+//! Where a broken item ends: the rule by which damage in one record never touches the next.
+//!
+//! Asked only for items whose strict reading failed. What closes inside its own
+//! item is content: a comment, a CDATA section, a wrapped OAI record. An end
+//! tag of the item with the start of the next one, the token or the end of the
+//! list behind it is a border, whatever state a lexer would be in; so is a next
+//! item or the end of the list behind the last child of this one.
+//! Verdicts never change with more text: too little of it is [`Border::NeedMore`].
+
+use memchr::{memchr, memmem};
+
+use super::name::{blanks, is_blank, trailing_blanks};
+use super::schema::{Content, Element};
+
+/// The names that borders of one list are made of.
+#[derive(Clone, Debug)]
+pub(super) struct Skeleton {
+    pub(super) element: &'static Element,
+    /// Name of the verb element, as `ListRecords`.
+    pub(super) verb: &'static [u8],
+    /// Prefix of the OAI-PMH namespace with its colon, or nothing.
+    pub(super) prefix: Vec<u8>,
+}
+
+/// Where the item ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Border {
+    /// Its bytes are those before this offset.
+    At(usize),
+    /// The input ends inside it.
+    InputEnd,
+    /// More text is needed to say.
+    NeedMore,
+    /// No border within the bytes that may be held.
+    TooLong,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    Yes,
+    No,
+    Cut,
+}
+
+pub(super) const CDATA: &[u8] = b"<![CDATA[";
+pub(super) const COMMENT: &[u8] = b"<!--";
+
+impl Skeleton {
+    fn children(&self) -> &'static [Element] {
+        match self.element.content {
+            Content::Children(children) => children,
+            Content::Payload | Content::Text(_) => &[],
+        }
+    }
+
+    /// Whether `text` begins with `<` or `</`, the prefix, the name, and no more of a name.
+    fn tag(&self, text: &[u8], open: &[u8], name: &[u8]) -> Answer {
+        let parts = [open, &self.prefix, name];
+        let mut rest = text;
+        for part in parts {
+            if rest.len() < part.len() {
+                return if part.starts_with(rest) { Answer::Cut } else { Answer::No };
+            }
+            match rest.strip_prefix(part) {
+                Some(behind) => rest = behind,
+                None => return Answer::No,
+            }
+        }
+        match rest.first() {
+            None => Answer::Cut,
+            Some(&byte) if is_blank(byte) || matches!(byte, b'>' | b'/') => Answer::Yes,
+            Some(_) => Answer::No,
+        }
+    }
+
+    /// Whether an item begins here: its start tag, and one of its children behind it.
+    fn starts_item(&self, text: &[u8]) -> Answer {
+        match self.tag(text, b"<", self.element.name) {
+            Answer::Yes => {}
+            other => return other,
+        }
+        let Some(end) = memchr(b'>', text) else { return Answer::Cut };
+        if text.get(end.wrapping_sub(1)) == Some(&b'/')
+            || memchr(b'<', text.get(1..end).unwrap_or_default()).is_some()
+        {
+            return Answer::No;
+        }
+        let behind = text.get(end + 1..).unwrap_or_default();
+        let behind = behind.get(blanks(behind)..).unwrap_or_default();
+        if behind.is_empty() {
+            return Answer::Cut;
+        }
+        any(self.children().iter().map(|child| self.tag(behind, b"<", child.name)))
+    }
+
+    /// Whether `text`, white space aside, goes on as a list does behind an item.
+    fn follows_item(&self, text: &[u8]) -> Answer {
+        let text = text.get(blanks(text)..).unwrap_or_default();
+        if text.is_empty() {
+            return Answer::Cut;
+        }
+        any([
+            self.starts_item(text),
+            self.tag(text, b"<", b"resumptionToken"),
+            self.tag(text, b"</", self.verb),
+            self.tag(text, b"</", b"OAI-PMH"),
+        ])
+    }
+
+    /// Whether `text`, white space aside, ends with the end tag of a child of the item.
+    fn ends_with_child(&self, text: &[u8]) -> bool {
+        let text = text.get(..text.len() - trailing_blanks(text)).unwrap_or_default();
+        self.children().iter().any(|child| {
+            text.strip_suffix(b">")
+                .and_then(|text| text.strip_suffix(child.name))
+                .and_then(|text| text.strip_suffix(self.prefix.as_slice()))
+                .is_some_and(|text| text.ends_with(b"</"))
+        })
+    }
+
+    /// Whether a border lies inside `body`.
+    fn has_border(&self, body: &[u8]) -> bool {
+        let mut mark = b"</".to_vec();
+        mark.extend_from_slice(&self.prefix);
+        mark.extend_from_slice(self.element.name);
+        memmem::find_iter(body, &mark).any(|at| {
+            let tag = body.get(at..).unwrap_or_default();
+            memchr(b'>', tag)
+                .is_some_and(|end| self.follows_item(tag.get(end + 1..).unwrap_or_default()) == Answer::Yes)
+        })
+    }
+}
+
+fn any(answers: impl IntoIterator<Item = Answer>) -> Answer {
+    let mut verdict = Answer::No;
+    for answer in answers {
+        match answer {
+            Answer::Yes => return Answer::Yes,
+            Answer::Cut => verdict = Answer::Cut,
+            Answer::No => {}
+        }
+    }
+    verdict
+}
+
+/// Whether a section that is closed all the same has swallowed a border: one
+/// lies inside it, and it meets its own opening mark again before its end mark.
+/// Then it was never closed; the end mark belongs to the later one.
+pub(super) fn swallows_border(body: &[u8], skeleton: &Skeleton) -> bool {
+    let mark = if body.starts_with(CDATA) { CDATA } else { COMMENT };
+    body.starts_with(mark)
+        && memmem::find(body.get(mark.len()..).unwrap_or_default(), mark).is_some()
+        && skeleton.has_border(body)
+}
+
+/// The search for the border of one item; `text` always begins at the item.
+#[derive(Debug, Default)]
+pub(super) struct BorderSearch {
+    at: usize,
+    nested_items: usize,
+    nested_roots: usize,
+    /// Length of text below which looking again is not worth it: sections
+    /// without an end are searched again from their start.
+    retry_at: usize,
+}
+
+impl BorderSearch {
+    /// Searches on. Positions behind `bytes_max` count as not there.
+    pub(super) fn find(&mut self, text: &[u8], last: bool, skeleton: &Skeleton, bytes_max: usize) -> Border {
+        let bounded = text.len() > bytes_max;
+        let text = text.get(..bytes_max).unwrap_or(text);
+        if text.len() < self.retry_at && !last && !bounded {
+            return Border::NeedMore;
+        }
+        let last = last && !bounded;
+        // Nothing behind the bound is ever looked at, so that there the verdict
+        // is that of an input which ends.
+        match self.walk(text, last || bounded, skeleton) {
+            Some(Border::NeedMore) => {
+                self.retry_at = text.len() + text.len() / 4 + 1;
+                Border::NeedMore
+            }
+            Some(border) => border,
+            None if bounded => Border::TooLong,
+            None if last => Border::InputEnd,
+            None => {
+                self.retry_at = 0;
+                Border::NeedMore
+            }
+        }
+    }
+
+    fn walk(&mut self, text: &[u8], last: bool, skeleton: &Skeleton) -> Option<Border> {
+        loop {
+            let next = memchr(b'<', text.get(self.at..).unwrap_or_default());
+            let Some(at) = next.map(|next| self.at + next) else {
+                self.at = text.len();
+                return None;
+            };
+            self.at = at;
+            let rest = text.get(at..).unwrap_or_default();
+            let before = text.get(..at).unwrap_or_default();
+            if rest.len() < CDATA.len() && !last {
+                return Some(Border::NeedMore);
+            }
+            let border = match rest.get(1) {
+                Some(b'!' | b'?') => match skip_section(rest, last, skeleton) {
+                    Some(len) => {
+                        self.at += len;
+                        continue;
+                    }
+                    None => Some(Border::NeedMore),
+                },
+                Some(b'/') => self.end_tag(text, at, last, skeleton),
+                _ => self.start_tag(before, rest, last, skeleton),
+            };
+            if border.is_some() {
+                return border;
+            }
+            self.at += 1;
+        }
+    }
+
+    fn end_tag(&mut self, text: &[u8], at: usize, last: bool, skeleton: &Skeleton) -> Option<Border> {
+        let rest = text.get(at..).unwrap_or_default();
+        let before = text.get(..at).unwrap_or_default();
+        let verdicts = [
+            skeleton.tag(rest, b"</", skeleton.element.name),
+            skeleton.tag(rest, b"</", skeleton.verb),
+            skeleton.tag(rest, b"</", b"OAI-PMH"),
+        ];
+        match verdicts {
+            [Answer::Cut, ..] | [_, Answer::Cut, _] | [.., Answer::Cut] if !last => {
+                return Some(Border::NeedMore);
+            }
+            [_, Answer::Yes, _] if self.nested_roots == 0 => return Some(Border::At(at)),
+            [.., Answer::Yes] if self.nested_roots == 0 => return Some(Border::At(at)),
+            [.., Answer::Yes] => {
+                self.nested_roots -= 1;
+                return None;
+            }
+            [Answer::Yes, ..] => {}
+            _ => return None,
+        }
+        let Some(len) = memchr(b'>', rest).map(|end| end + 1) else {
+            return if last { None } else { Some(Border::NeedMore) };
+        };
+        let ends_child = skeleton.ends_with_child(before);
+        match skeleton.follows_item(rest.get(len..).unwrap_or_default()) {
+            Answer::Yes => Some(Border::At(at + len)),
+            Answer::Cut if !last => Some(Border::NeedMore),
+            Answer::Cut => Some(Border::At(at + len)),
+            Answer::No if ends_child && self.nested_items == 0 => Some(Border::At(at + len)),
+            Answer::No => {
+                self.nested_items -= usize::from(ends_child);
+                None
+            }
+        }
+    }
+
+    fn start_tag(&mut self, before: &[u8], rest: &[u8], last: bool, skeleton: &Skeleton) -> Option<Border> {
+        if before.is_empty() {
+            return None;
+        }
+        let at = before.len();
+        match (skeleton.tag(rest, b"<", b"OAI-PMH"), skeleton.tag(rest, b"<", b"resumptionToken")) {
+            (Answer::Cut, _) | (_, Answer::Cut) if !last => return Some(Border::NeedMore),
+            (Answer::Yes, _) => {
+                self.nested_roots += 1;
+                return None;
+            }
+            (_, Answer::Yes) if self.nested_roots == 0 && skeleton.ends_with_child(before) => {
+                return Some(Border::At(at));
+            }
+            (_, Answer::Yes) if self.nested_roots == 0 => {
+                return token_before_list_end(rest, at, last, skeleton);
+            }
+            _ => {}
+        }
+        match skeleton.starts_item(rest) {
+            Answer::No => None,
+            Answer::Cut => {
+                if last {
+                    None
+                } else {
+                    Some(Border::NeedMore)
+                }
+            }
+            Answer::Yes
+                if self.nested_items == 0 && self.nested_roots == 0 && skeleton.ends_with_child(before) =>
+            {
+                Some(Border::At(at))
+            }
+            Answer::Yes => self.next_or_nested(rest, at, last, skeleton),
+        }
+    }
+
+    /// An item begins inside this one: the next of the list, when its own end
+    /// is a border, or one wrapped in the payload.
+    fn next_or_nested(&mut self, rest: &[u8], at: usize, last: bool, skeleton: &Skeleton) -> Option<Border> {
+        let mut from = 1;
+        while let Some(next) = memchr(b'<', rest.get(from..).unwrap_or_default()) {
+            let tag = rest.get(from + next..).unwrap_or_default();
+            match skeleton.tag(tag, b"</", skeleton.element.name) {
+                Answer::No => {
+                    from += next + 1;
+                    continue;
+                }
+                Answer::Cut => break,
+                Answer::Yes => {}
+            }
+            let Some(end) = memchr(b'>', tag) else { break };
+            match skeleton.follows_item(tag.get(end + 1..).unwrap_or_default()) {
+                Answer::Yes => return Some(Border::At(at)),
+                Answer::Cut if !last => return Some(Border::NeedMore),
+                Answer::Cut => return Some(Border::At(at)),
+                Answer::No => {
+                    self.nested_items += 1;
+                    return None;
+                }
+            }
+        }
+        Some(if last { Border::At(at) } else { Border::NeedMore })
+    }
+}
+
+/// A token that does not stand behind a child's end: a border when the list ends behind it.
+fn token_before_list_end(rest: &[u8], at: usize, last: bool, skeleton: &Skeleton) -> Option<Border> {
+    let more = if last { None } else { Some(Border::NeedMore) };
+    let Some(tag_end) = memchr(b'>', rest) else { return more };
+    let mut behind = rest.get(tag_end + 1..).unwrap_or_default();
+    if rest.get(tag_end.wrapping_sub(1)) != Some(&b'/') {
+        let Some(next) = memchr(b'<', behind) else { return more };
+        let end = behind.get(next..).unwrap_or_default();
+        match skeleton.tag(end, b"</", b"resumptionToken") {
+            Answer::No => return None,
+            Answer::Cut => return more,
+            Answer::Yes => {}
+        }
+        let Some(close) = memchr(b'>', end) else { return more };
+        behind = end.get(close + 1..).unwrap_or_default();
+    }
+    let behind = behind.get(blanks(behind)..).unwrap_or_default();
+    match any([skeleton.tag(behind, b"</", skeleton.verb), skeleton.tag(behind, b"</", b"OAI-PMH")]) {
+        Answer::Yes => Some(Border::At(at)),
+        Answer::Cut => more,
+        Answer::No => None,
+    }
+}
+
+/// How many bytes the section that begins here can be skipped over as content
+/// of its item: to its end mark, or 1 when it is none or was never closed.
+fn skip_section(rest: &[u8], last: bool, skeleton: &Skeleton) -> Option<usize> {
+    let (mark, end_mark): (&[u8], &[u8]) = if rest.starts_with(CDATA) {
+        (CDATA, b"]]>")
+    } else if rest.starts_with(COMMENT) {
+        (COMMENT, b"-->")
+    } else if rest.starts_with(b"<?") {
+        (b"<?", b"?>")
+    } else {
+        return Some(1);
+    };
+    let inner = rest.get(mark.len()..).unwrap_or_default();
+    let end = memmem::find(inner, end_mark);
+    let again = memmem::find(inner, mark).filter(|&again| end.is_none_or(|end| again < end));
+    match (end, again) {
+        (Some(end), None) => Some(mark.len() + end + end_mark.len()),
+        (Some(end), Some(_)) => {
+            let len = mark.len() + end + end_mark.len();
+            let body = rest.get(..len).unwrap_or_default();
+            Some(if skeleton.has_border(body) { 1 } else { len })
+        }
+        (None, Some(again)) if skeleton.has_border(inner.get(..again).unwrap_or_default()) => Some(1),
+        (None, _) if last => Some(1),
+        (None, _) => None,
+    }
+}

@@ -1,0 +1,96 @@
+//! Namespace bindings in scope, one number for each set of them.
+//!
+//! Used by [`tag`](super::tag): two start tags with the same bytes in the same
+//! context mean the same thing, which is what lets the fast path remember tags
+//! instead of reading them again.
+
+/// The OAI-PMH 2.0 namespace.
+pub(super) const OAI: &[u8] = b"http://www.openarchives.org/OAI/2.0/";
+/// The XML Schema instance namespace.
+pub(super) const XSI: &[u8] = b"http://www.w3.org/2001/XMLSchema-instance";
+/// What the prefix `xml` is bound to, always.
+pub(super) const XML: &[u8] = b"http://www.w3.org/XML/1998/namespace";
+/// What the prefix `xmlns` stands for; nothing may be bound to it.
+pub(super) const XMLNS: &[u8] = b"http://www.w3.org/2000/xmlns/";
+
+/// A set of bindings in scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(super) struct Context(u32);
+
+/// The bindings of one response. Flat, so that memory stays in proportion to
+/// the text that declared them.
+#[derive(Debug, Default)]
+pub(super) struct Contexts {
+    frames: Vec<Frame>,
+    bindings: Vec<Binding>,
+    bytes: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    parent: u32,
+    first: u32,
+    end: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Binding {
+    prefix: (u32, u32),
+    uri: (u32, u32),
+}
+
+impl Contexts {
+    /// The context of an element that declares `declared` (prefix, URI; the
+    /// default namespace has an empty prefix) inside `parent`.
+    pub(super) fn declare(&mut self, parent: Context, declared: &[(&[u8], &[u8])]) -> Context {
+        let first = self.bindings.len() as u32;
+        for (prefix, uri) in declared {
+            let prefix = self.keep(prefix);
+            let uri = self.keep(uri);
+            self.bindings.push(Binding { prefix, uri });
+        }
+        self.frames.push(Frame { parent: parent.0, first, end: self.bindings.len() as u32 });
+        // Context 0 is the empty one, so that numbers are one ahead of frames.
+        Context(self.frames.len() as u32)
+    }
+
+    /// What `prefix` is bound to; the empty prefix is the default namespace.
+    /// `None` when undeclared; an empty slice is "no namespace".
+    pub(super) fn lookup(&self, context: Context, prefix: &[u8]) -> Option<&[u8]> {
+        let mut at = context.0;
+        while let Some(frame) = (at as usize).checked_sub(1).and_then(|index| self.frames.get(index)) {
+            let bindings = self.bindings.get(frame.first as usize..frame.end as usize).unwrap_or_default();
+            for binding in bindings.iter().rev() {
+                if self.slice(binding.prefix) == prefix {
+                    return Some(self.slice(binding.uri));
+                }
+            }
+            at = frame.parent;
+        }
+        if prefix == b"xml" { Some(XML) } else { None }
+    }
+
+    /// How many contexts there are.
+    pub(super) fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Forgets all contexts behind the first `len`.
+    pub(super) fn truncate(&mut self, len: usize) {
+        self.frames.truncate(len);
+        let bindings = self.frames.last().map_or(0, |frame| frame.end as usize);
+        self.bindings.truncate(bindings);
+        let bytes = self.bindings.last().map_or(0, |binding| (binding.uri.0 + binding.uri.1) as usize);
+        self.bytes.truncate(bytes);
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> (u32, u32) {
+        let start = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(bytes);
+        (start, bytes.len() as u32)
+    }
+
+    fn slice(&self, (start, len): (u32, u32)) -> &[u8] {
+        self.bytes.get(start as usize..(start + len) as usize).unwrap_or_default()
+    }
+}

@@ -1,0 +1,225 @@
+//! A list of changes to one piece of text, which can be applied and composed.
+//!
+//! The slow path works in passes, each a pure function from text to edits.
+//! Composition turns the edits of all passes into edits of the raw text, so
+//! that the journal speaks of what came in.
+
+use super::catalogue::RepairId;
+
+/// One change: `range` of the text becomes `replacement`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Edit {
+    pub(super) id: RepairId,
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) replacement: Vec<u8>,
+}
+
+/// Changes in the order of the text, none overlapping another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Edits(Vec<Edit>);
+
+impl Edits {
+    /// Adds a change that lies behind all others. Adjacent changes of one kind
+    /// become one, so that a run of defects is one entry.
+    pub(super) fn push(&mut self, id: RepairId, start: usize, end: usize, replacement: &[u8]) {
+        if let Some(previous) = self.0.last_mut()
+            && previous.id == id
+            && previous.end == start
+            && end > start
+            && previous.end > previous.start
+        {
+            previous.end = end;
+            previous.replacement.extend_from_slice(replacement);
+            return;
+        }
+        self.0.push(Edit { id, start, end, replacement: replacement.to_vec() });
+    }
+
+    /// Adds a change anywhere; [`Edits::sort`] brings it to its place.
+    pub(super) fn push_unordered(&mut self, id: RepairId, start: usize, end: usize, replacement: Vec<u8>) {
+        self.0.push(Edit { id, start, end, replacement });
+    }
+
+    /// Puts changes into the order of the text; insertions at one place keep
+    /// their order and stand before a change that begins there.
+    pub(super) fn sort(&mut self) {
+        self.0.sort_by_key(|edit| (edit.start, edit.end));
+    }
+
+    /// Takes out the changes that lie in `start..end`.
+    pub(super) fn take_within(&mut self, start: usize, end: usize) -> Self {
+        let all = std::mem::take(&mut self.0);
+        let (mut inside, outside): (Vec<Edit>, Vec<Edit>) =
+            all.into_iter().partition(|edit| edit.start >= start && edit.end <= end);
+        self.0 = outside;
+        inside.sort_by_key(|edit| (edit.start, edit.end));
+        Self(inside)
+    }
+
+    /// Whether one change removes just `start..end`.
+    pub(super) fn removes(&self, start: usize, end: usize) -> bool {
+        self.0.iter().any(|edit| edit.start == start && edit.end == end && edit.replacement.is_empty())
+    }
+
+    /// `text`, which stands at `at`, after the changes inside it.
+    pub(super) fn apply_at(mut self, text: &[u8], at: usize) -> Vec<u8> {
+        for edit in &mut self.0 {
+            edit.start -= at;
+            edit.end -= at;
+        }
+        self.apply(text)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Edit> {
+        self.0.iter()
+    }
+
+    /// The text after the changes.
+    pub(super) fn apply(&self, text: &[u8]) -> Vec<u8> {
+        let grown: usize = self.0.iter().map(|edit| edit.replacement.len()).sum();
+        let mut output = Vec::with_capacity(text.len() + grown);
+        let mut at = 0;
+        for edit in &self.0 {
+            output.extend_from_slice(text.get(at..edit.start).unwrap_or_default());
+            output.extend_from_slice(&edit.replacement);
+            at = edit.end;
+        }
+        output.extend_from_slice(text.get(at..).unwrap_or_default());
+        output
+    }
+
+    /// The changes that do at once what `self` and then `later` do; `middle` is
+    /// the text between the two. Where a later change touches the replacement
+    /// of an earlier one, the two become one under the later's name.
+    pub(super) fn then(self, middle: &[u8], later: Self) -> Self {
+        if self.is_empty() {
+            return later;
+        }
+        let mut earlier = self.0.into_iter().peekable();
+        let mut later = later.0.into_iter().peekable();
+        let mut composed = Vec::new();
+        // Offset in the middle text minus offset in the raw one.
+        let mut shift = 0_isize;
+        loop {
+            match (earlier.peek(), later.peek()) {
+                (None, None) => return Self(composed),
+                (Some(first), second)
+                    if second.is_none_or(|second| first.middle(shift).1 <= second.start) =>
+                {
+                    shift += first.growth();
+                    composed.extend(earlier.next());
+                }
+                (first, Some(second)) if first.is_none_or(|first| second.end <= first.middle(shift).0) => {
+                    let (start, end) = (raw(second.start, shift), raw(second.end, shift));
+                    composed.extend(later.next().map(|second| Edit { start, end, ..second }));
+                }
+                _ => composed.push(merge(&mut earlier, &mut later, middle, &mut shift)),
+            }
+        }
+    }
+}
+
+impl Edit {
+    /// Where its replacement lies in the text after it.
+    fn middle(&self, shift: isize) -> (usize, usize) {
+        let start = self.start.saturating_add_signed(shift);
+        (start, start + self.replacement.len())
+    }
+
+    fn growth(&self) -> isize {
+        self.replacement.len() as isize - (self.end - self.start) as isize
+    }
+}
+
+fn raw(middle: usize, shift: isize) -> usize {
+    middle.saturating_add_signed(-shift)
+}
+
+type Queue = std::iter::Peekable<std::vec::IntoIter<Edit>>;
+
+/// One edit for the stretch of the middle text that an earlier and a later
+/// change both touch, and whatever else touches that.
+fn merge(earlier: &mut Queue, later: &mut Queue, middle: &[u8], shift: &mut isize) -> Edit {
+    let before = *shift;
+    let (mut start, mut end) = (usize::MAX, 0);
+    let mut seconds = Edits::default();
+    loop {
+        let first = earlier.next_if(|first| start == usize::MAX || first.middle(*shift).0 < end);
+        let second = later.next_if(|second| seconds.is_empty() || second.start < end);
+        if first.is_none() && second.is_none() {
+            break;
+        }
+        if let Some(first) = first {
+            let (from, to) = first.middle(*shift);
+            start = start.min(from);
+            end = end.max(to);
+            *shift += first.growth();
+        }
+        if let Some(second) = second {
+            start = start.min(second.start);
+            end = end.max(second.end);
+            seconds.0.push(second);
+        }
+    }
+    let id = seconds.0.first().map_or(RepairId::StrayContent, |edit| edit.id);
+    let stretch = middle.get(start..end).unwrap_or_default();
+    for second in &mut seconds.0 {
+        second.start -= start;
+        second.end -= start;
+    }
+    Edit { id, start: raw(start, before), end: raw(end, *shift), replacement: seconds.apply(stretch) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Edits, RepairId};
+
+    fn random_edits(len: usize, random: &mut impl FnMut(usize) -> usize) -> Edits {
+        let mut edits = Edits::default();
+        let mut at = 0;
+        while at < len && random(4) > 0 {
+            let start = at + random(len - at + 1);
+            let end = start + random((len - start).min(4) + 1);
+            let replacement: Vec<u8> = (0..random(4)).map(|_| b"XYZ"[random(3)]).collect();
+            edits.push(RepairId::BareAmpersand, start, end, &replacement);
+            at = end + 1;
+        }
+        edits
+    }
+
+    #[test]
+    fn composition_does_what_both_do() {
+        let seed = 0x5EED_0002_u64;
+        println!("seed {seed:#x}");
+        let mut state = seed;
+        let mut random = move |n: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state % n as u64) as usize
+        };
+        for _ in 0..200_000 {
+            let text: Vec<u8> = (0..random(24)).map(|_| b"abcdef"[random(6)]).collect();
+            let first = random_edits(text.len(), &mut random);
+            let middle = first.apply(&text);
+            let second = random_edits(middle.len(), &mut random);
+            let output = second.apply(&middle);
+            let both = first.clone().then(&middle, second.clone());
+            assert_eq!(both.apply(&text), output, "{text:?} {first:?} {second:?} {both:?}");
+            let mut at = 0;
+            for edit in both.iter() {
+                assert!(edit.start >= at && edit.end >= edit.start, "{both:?}");
+                at = edit.end;
+            }
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! How responses end: the token, the end of the list and of the root, what follows them, and input that ends early.
+//!
+//! A list that was cut short never gets a neat end. The end tags of a list are
+//! looked at together with all that follows, up to a bound, because more items
+//! or a second document may stand there.
+
+use memchr::memchr;
+
+use super::catalogue::{NotOai, RepairId};
+use super::engine::{Engine, List, Stage, Step};
+use super::gate::{Answer, Role};
+use super::head::Landmark;
+use super::lexeme::{Lexeme, next_lexeme, start_tag_end};
+use super::list::Next;
+use super::name::{blanks, is_blank, name_span, trim};
+use super::prolog::{find_root, is_good_comment, is_xml_target};
+use super::schema::Verb;
+use super::sink::Sink;
+use super::text::mend_characters;
+
+/// Dropped text is reported in entries of this many bytes.
+const DROPPED_BYTES: usize = 64 << 10;
+const INCOMPLETE: &[u8] = b"<!-- oaimend: input ended early, list is incomplete -->";
+
+impl Engine {
+    /// `</ListRecords>`, or the root's end where that should stand.
+    pub(super) fn list_end(
+        &mut self,
+        list: &mut List,
+        rest: &[u8],
+        last: bool,
+        sink: &mut impl Sink,
+    ) -> Next {
+        if !last && rest.len() <= self.limits().head_bytes_max {
+            return Next::Stay(self.need_more(rest));
+        }
+        let name_end = 2 + name_span(rest.get(2..).unwrap_or_default());
+        let is_root = rest.get(..name_end).is_some_and(|tag| tag.ends_with(b"OAI-PMH"));
+        let tag_end = self.end_tag_end(rest);
+        if tag_end == rest.len() && last && !rest.ends_with(b">") {
+            return Next::Leave(self.end_tag_cut(list, rest, sink));
+        }
+        if !is_root {
+            let behind = rest.get(tag_end..).unwrap_or_default();
+            let behind = behind.get(self.misc_len(behind)..).unwrap_or_default();
+            if self.is_item_or_token(list, behind) {
+                return Next::Stay(self.change(RepairId::StrayEndTag, rest, tag_end, b"", sink));
+            }
+        }
+        if let Some(step) = self.second_list(list, rest, sink) {
+            return Next::Stay(step);
+        }
+        self.verb = Some(list.verb);
+        if let Some(step) = self.close_list(list, sink) {
+            return Next::Leave(step);
+        }
+        self.stage = Stage::Tail;
+        if is_root {
+            let close = self.end_tag_of(list.skeleton.verb);
+            self.gate.change(Role::List, RepairId::UnclosedList, self.base, b"", &close, sink);
+            return Next::Leave(Step::Settled(0));
+        }
+        Next::Leave(self.close_tag(Role::List, list.skeleton.verb, rest, tag_end, sink))
+    }
+
+    /// An end tag, written anew where it is not in order.
+    fn close_tag(
+        &mut self,
+        role: Role,
+        local: &[u8],
+        rest: &[u8],
+        tag_end: usize,
+        sink: &mut impl Sink,
+    ) -> Step {
+        let tag = self.end_tag_of(local);
+        let written = rest.get(..tag_end).unwrap_or_default();
+        let bare: Vec<u8> = written.iter().copied().filter(|&byte| !is_blank(byte)).collect();
+        if bare == tag && written.get(..tag.len() - 1) == tag.get(..tag.len() - 1) {
+            return self.keep(role, rest, tag_end, sink);
+        }
+        self.gate.change(role, RepairId::MismatchedEndTag, self.base, written, &tag, sink);
+        Step::Settled(tag_end)
+    }
+
+    fn end_tag_of(&self, local: &[u8]) -> Vec<u8> {
+        [b"</", self.prefix.as_slice(), local, b">"].concat()
+    }
+
+    /// Where the end tag that `rest` begins with ends: at its `>`, or before what cannot belong to it.
+    fn end_tag_end(&self, rest: &[u8]) -> usize {
+        let inner = rest.get(1..).unwrap_or_default();
+        match inner.iter().position(|&byte| matches!(byte, b'<' | b'>')) {
+            Some(at) if inner.get(at) == Some(&b'>') => at + 2,
+            Some(at) => at + 1,
+            None => rest.len(),
+        }
+    }
+
+    /// The input ends inside the list's end tag: everything before it is there.
+    fn end_tag_cut(&mut self, list: &mut List, rest: &[u8], sink: &mut impl Sink) -> Step {
+        self.verb = Some(list.verb);
+        if let Some(step) = self.close_list(list, sink) {
+            return step;
+        }
+        let close = self.end_tag_of(list.skeleton.verb);
+        self.stage = Stage::Tail;
+        self.gate.change(Role::List, RepairId::UnclosedList, self.base, rest, &close, sink);
+        Step::Settled(rest.len())
+    }
+
+    /// White space and comments that `text` begins with.
+    fn misc_len(&self, text: &[u8]) -> usize {
+        let mut at = 0;
+        loop {
+            at += blanks(text.get(at..).unwrap_or_default());
+            let (lexeme, end) = next_lexeme(text, at);
+            if at >= text.len() || !matches!(lexeme, Lexeme::Comment | Lexeme::Instruction) {
+                return at;
+            }
+            at = end;
+        }
+    }
+
+    fn is_item_or_token(&self, list: &List, text: &[u8]) -> bool {
+        let name = text.get(1..1 + name_span(text.get(1..).unwrap_or_default())).unwrap_or_default();
+        text.starts_with(b"<")
+            && name.strip_prefix(self.prefix.as_slice()).is_some_and(|local| {
+                local == list.skeleton.element.name || local == b"resumptionToken" && list.verb.has_token()
+            })
+    }
+
+    /// The list is complete: decides what an answer without items becomes, and
+    /// writes a token that was held back. `Some` when there is no answer.
+    fn close_list(&mut self, list: &mut List, sink: &mut impl Sink) -> Option<Step> {
+        let has_token = list.token_seen;
+        if !self.gate.is_open() {
+            if has_token {
+                self.gate.release(Answer::List, false, sink);
+            } else if self.gate.quarantined > 0 || self.gate.lost > 0 {
+                return Some(self.refuse(NotOai::NothingKept));
+            } else {
+                let error = match list.verb {
+                    _ if self.gate.holds_error() => None,
+                    Verb::ListRecords | Verb::ListIdentifiers => Some("noRecordsMatch"),
+                    Verb::ListSets => Some("noSetHierarchy"),
+                    Verb::ListMetadataFormats => Some("noMetadataFormats"),
+                    Verb::GetRecord | Verb::Identify => return Some(self.refuse(NotOai::NothingKept)),
+                };
+                if let Some(code) = error {
+                    let close = self.end_tag_of(b"error");
+                    let text = [
+                        b"<",
+                        self.prefix.as_slice(),
+                        b"error code=\"",
+                        code.as_bytes(),
+                        b"\">The list is empty.",
+                        &close,
+                    ]
+                    .concat();
+                    self.gate.change(Role::Plain, RepairId::EmptyList, self.base, b"", &text, sink);
+                }
+            }
+        }
+        if let Some(token) = list.token.take() {
+            self.gate.change(Role::Plain, RepairId::ElementOrder, self.base, b"", &token, sink);
+            self.gate.token(token_text(&token), sink);
+        }
+        None
+    }
+
+    /// `<ListRecords/>`: nothing was in it.
+    pub(super) fn empty_list_tag(&mut self, list: &mut List, step: Step, sink: &mut impl Sink) -> Step {
+        self.verb = Some(list.verb);
+        if let Step::Settled(bytes) = step {
+            // Insertions belong behind the tag.
+            self.base += bytes as u64;
+            let refused = self.close_list(list, sink);
+            self.base -= bytes as u64;
+            if let Some(refused) = refused {
+                return refused;
+            }
+        }
+        self.stage = Stage::Tail;
+        step
+    }
+
+    /// Behind the verb element: white space and comments up to the root's end.
+    pub(super) fn tail(&mut self, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
+        let gap = blanks(rest);
+        if gap > 0 {
+            return self.keep(Role::Plain, rest, gap, sink);
+        }
+        let bytes_max = self.limits().head_bytes_max;
+        if !self.gate.is_open() && self.gate.held_bytes > bytes_max {
+            return self.refuse(NotOai::BrokenEnvelope);
+        }
+        let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
+        let (lexeme, end) = next_lexeme(within, 0);
+        if !last && end >= rest.len().saturating_sub(1) && rest.len() < bytes_max {
+            return self.need_more(rest);
+        }
+        let text = within.get(..end).unwrap_or_default();
+        let root_end = [b"</", self.prefix.as_slice(), b"OAI-PMH"].concat();
+        let is_root_end = lexeme == Lexeme::EndTag
+            && text
+                .strip_prefix(root_end.as_slice())
+                .is_some_and(|rest| rest.first().is_none_or(|&b| is_blank(b) || b == b'>'));
+        if is_root_end {
+            self.gate.settle(self.bad_request, sink);
+            self.stage = Stage::Epilog;
+            let end = self.end_tag_end(within);
+            return self.close_tag(Role::Plain, b"OAI-PMH", rest, end, sink);
+        }
+        match lexeme {
+            Lexeme::Comment if self.is_legal_comment(text) => self.keep(Role::Plain, rest, end, sink),
+            Lexeme::Instruction if self.is_legal_instruction(text) => self.keep(Role::Plain, rest, end, sink),
+            Lexeme::StartTag if self.is_error(text) => {
+                let close = self.end_tag_of(b"error");
+                let end = memchr::memmem::find(within, &close).map_or(end, |at| at + close.len());
+                self.change(RepairId::ErrorBesideItems, rest, end, b"", sink)
+            }
+            _ => self.change(RepairId::StrayContent, rest, end, b"", sink),
+        }
+    }
+
+    fn is_error(&self, tag: &[u8]) -> bool {
+        let open = [b"<", self.prefix.as_slice(), b"error"].concat();
+        tag.strip_prefix(open.as_slice())
+            .and_then(|rest| rest.first())
+            .is_some_and(|&b| is_blank(b) || matches!(b, b'>' | b'/'))
+    }
+
+    fn is_legal_comment(&self, text: &[u8]) -> bool {
+        is_good_comment(text) && mend_characters(text, &[], false, &self.config.limits).is_empty()
+    }
+
+    fn is_legal_instruction(&self, text: &[u8]) -> bool {
+        !is_xml_target(text) && mend_characters(text, &[], false, &self.config.limits).is_empty()
+    }
+
+    /// Behind the root: white space and comments stay, from the first other
+    /// thing on everything goes.
+    pub(super) fn epilog(&mut self, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
+        let gap = blanks(rest);
+        if gap > 0 {
+            return self.keep(Role::Plain, rest, gap, sink);
+        }
+        let (lexeme, end) = next_lexeme(rest, 0);
+        let text = rest.get(..end).unwrap_or_default();
+        let undecided =
+            matches!(lexeme, Lexeme::OpenComment | Lexeme::OpenTag) || end >= rest.len().saturating_sub(1);
+        if undecided && !last && rest.len() < DROPPED_BYTES {
+            return self.need_more(rest);
+        }
+        match lexeme {
+            Lexeme::Comment if self.is_legal_comment(text) => self.keep(Role::Plain, rest, end, sink),
+            Lexeme::Instruction if self.is_legal_instruction(text) => self.keep(Role::Plain, rest, end, sink),
+            _ => {
+                if !last && rest.len() < DROPPED_BYTES {
+                    return self.need_more(rest);
+                }
+                self.change(RepairId::TrailingJunk, rest, rest.len().min(DROPPED_BYTES), b"", sink)
+            }
+        }
+    }
+
+    /// The rest of a response that was lost is reported, not written.
+    pub(super) fn lost(&mut self, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
+        if !last && rest.len() < DROPPED_BYTES {
+            return Step::NeedMore;
+        }
+        self.change(RepairId::TruncatedInput, rest, rest.len().min(DROPPED_BYTES), b"", sink)
+    }
+
+    /// The input is over: closes what may be closed.
+    pub(super) fn end(&mut self, sink: &mut impl Sink) {
+        if self.not_oai.is_some() {
+            return;
+        }
+        match std::mem::replace(&mut self.stage, Stage::Done) {
+            Stage::Prolog => self.not_oai = Some(NotOai::Empty),
+            Stage::Head => self.not_oai = Some(NotOai::NothingKept),
+            Stage::Errors => {
+                self.gate.release(Answer::Errors, self.bad_request, sink);
+                self.close_root(sink);
+            }
+            Stage::List(mut list) => self.end_of_list(&mut list, sink),
+            Stage::Oversized(list) => self.end_of_oversized(&list, sink),
+            Stage::Tail => {
+                self.gate.settle(self.bad_request, sink);
+                self.close_root(sink);
+            }
+            Stage::Lost => self.close_cut(sink),
+            Stage::Epilog | Stage::Done => {}
+        }
+        if self.not_oai.is_none() && !self.gate.is_open() {
+            self.not_oai = Some(NotOai::NothingKept);
+        }
+    }
+
+    fn close_root(&mut self, sink: &mut impl Sink) {
+        let close = self.end_tag_of(b"OAI-PMH");
+        self.gate.change(Role::Plain, RepairId::UnclosedList, self.base, b"", &close, sink);
+    }
+
+    /// The input ended between items: complete when the token was read whole.
+    fn end_of_list(&mut self, list: &mut List, sink: &mut impl Sink) {
+        self.verb = Some(list.verb);
+        if !list.opened || list.verb == Verb::Identify {
+            self.refuse(NotOai::NothingKept);
+            return;
+        }
+        // GetRecord has room for one record, and that one is there.
+        let complete = list.token_seen || list.verb == Verb::GetRecord && self.gate.records > 0;
+        if !complete {
+            return self.list_cut(list, sink);
+        }
+        if self.close_list(list, sink).is_none() {
+            let close = self.end_tag_of(list.skeleton.verb);
+            self.gate.change(Role::List, RepairId::UnclosedList, self.base, b"", &close, sink);
+            self.close_root(sink);
+        }
+    }
+
+    /// A list that was cut short.
+    pub(super) fn list_cut(&mut self, list: &List, sink: &mut impl Sink) {
+        self.verb = Some(list.verb);
+        self.truncated = true;
+        if !self.gate.is_open() {
+            self.refuse(NotOai::NothingKept);
+            return;
+        }
+        // Nothing is written here: what follows is settled first.
+        self.stage = Stage::Lost;
+        let _ = sink;
+    }
+
+    /// Closes what went out, with a comment, where the caller wants that.
+    fn close_cut(&mut self, sink: &mut impl Sink) {
+        self.truncated = true;
+        if self.config.ending == super::Ending::BreakOff {
+            return;
+        }
+        let list = self.verb.map(|verb| self.end_tag_of(verb.name())).unwrap_or_default();
+        let closing = [list.as_slice(), INCOMPLETE, &self.end_tag_of(b"OAI-PMH")].concat();
+        self.gate.change(Role::Plain, RepairId::TruncatedInput, self.base, b"", &closing, sink);
+    }
+
+    /// A second document in the same body that goes on with this list: the
+    /// skeleton between the two is removed.
+    fn second_list(&mut self, list: &mut List, rest: &[u8], sink: &mut impl Sink) -> Option<Step> {
+        let (verb_at, verb) = self.second_verb(rest)?;
+        if verb != list.verb || verb == Verb::Identify || verb == Verb::GetRecord {
+            return None;
+        }
+        let tag = rest.get(verb_at..)?;
+        let end = verb_at
+            + start_tag_end(tag).filter(|&end| tag.get(..end).is_some_and(|tag| !tag.ends_with(b"/>")))?;
+        self.in_second_document = true;
+        Some(self.change(RepairId::SecondDocument, rest, end, b"", sink))
+    }
+
+    /// Errors were the whole first document: a second one that has a list takes its place.
+    pub(super) fn second_document(
+        &mut self,
+        rest: &[u8],
+        _answer: Answer,
+        sink: &mut impl Sink,
+    ) -> Option<Step> {
+        let (verb_at, verb) = self.second_verb(rest)?;
+        self.stage = Stage::List(Box::new(self.list_of(verb)));
+        Some(self.change(RepairId::SecondDocument, rest, verb_at, b"", sink))
+    }
+
+    /// A root inside a list that was never closed.
+    pub(super) fn second_document_in_list(
+        &mut self,
+        list: &mut List,
+        rest: &[u8],
+        last: bool,
+        sink: &mut impl Sink,
+    ) -> Option<Step> {
+        if !last && rest.len() <= self.limits().head_bytes_max {
+            return Some(self.need_more(rest));
+        }
+        self.second_list(list, rest, sink)
+    }
+
+    /// The verb element of the next document in `rest`.
+    fn second_verb(&self, rest: &[u8]) -> Option<(usize, Verb)> {
+        let within = rest.get(..rest.len().min(self.limits().head_bytes_max))?;
+        let root = find_root(within)?;
+        let tag = within.get(root..)?;
+        let from = root + start_tag_end(tag)?;
+        match self.landmark(within.get(from..)?, true) {
+            Ok(Some((at, Landmark::Verb(verb)))) => Some((from + at, verb)),
+            _ => None,
+        }
+    }
+}
+
+/// The text between the tags of a token element.
+pub(super) fn token_text(element: &[u8]) -> &[u8] {
+    let Some(start) = memchr(b'>', element).map(|end| end + 1) else { return b"" };
+    let rest = element.get(start..).unwrap_or_default();
+    trim(rest.get(..memchr(b'<', rest).unwrap_or(0)).unwrap_or_default())
+}

@@ -1,0 +1,294 @@
+//! The way of the text through the stages: which one reads next, and how much of the text is settled.
+//!
+//! Each stage looks at the text that is not settled yet and either settles some
+//! of it, or needs more. What it decides never depends on where the pieces of
+//! the input were cut. Text is kept only while a stage still needs it, and is
+//! otherwise passed on as a slice of the input.
+
+use super::border::{BorderSearch, Skeleton};
+use super::catalogue::{NotOai, RepairId, RepairSet};
+use super::context::Context;
+use super::edits::Edits;
+use super::gate::{Gate, Role};
+use super::limits::Limits;
+use super::mend::Rules;
+use super::scan::Scanner;
+use super::schema::Verb;
+use super::seen::Seen;
+use super::sink::Sink;
+use super::tag::Tags;
+use super::{Outcome, RepairConfig, Summary};
+
+/// What a stage made of the text it was shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// So many bytes are settled, and perhaps the stage has changed.
+    Settled(usize),
+    /// Nothing can be said before more text is there.
+    NeedMore,
+}
+
+/// Which stage reads next.
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// Before the document element.
+    Prolog,
+    /// Between the root's start tag and the verb element or an error.
+    Head,
+    /// Behind an error element.
+    Errors,
+    /// In a list, between items.
+    List(Box<List>),
+    /// Inside an item too long to be held.
+    Oversized(Box<List>),
+    /// Behind the verb element, inside the root.
+    Tail,
+    /// Behind the root.
+    Epilog,
+    /// The rest is dropped: what went out is not the whole list.
+    Lost,
+    /// The rest is not looked at.
+    Done,
+}
+
+/// What is known of the list that is being read.
+#[derive(Debug)]
+pub(super) struct List {
+    pub(super) verb: Verb,
+    pub(super) skeleton: Skeleton,
+    pub(super) context: Context,
+    pub(super) scanner: Scanner,
+    /// Whether the verb element's start tag is behind.
+    pub(super) opened: bool,
+    /// Whether the item at hand was read in part.
+    pub(super) in_item: bool,
+    /// Set once the item at hand is known to be broken.
+    pub(super) border: Option<BorderSearch>,
+    /// A token that stood before other items, to be written at the end.
+    pub(super) token: Option<Vec<u8>>,
+    /// Whether a token was read whole.
+    pub(super) token_seen: bool,
+}
+
+/// One response on its way.
+#[derive(Debug)]
+pub(super) struct Engine {
+    pub(super) config: RepairConfig,
+    pub(super) stage: Stage,
+    pub(super) gate: Gate,
+    pub(super) tags: Tags,
+    pub(super) entities: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Prefix of the OAI-PMH namespace with its colon, or nothing.
+    pub(super) prefix: Vec<u8>,
+    pub(super) root_context: Context,
+    /// The list that was read, once it is closed.
+    pub(super) verb: Option<Verb>,
+    /// Items seen, in case a second document repeats them.
+    pub(super) seen: Seen,
+    pub(super) in_second_document: bool,
+    /// An error code for which the request is echoed without arguments.
+    pub(super) bad_request: bool,
+    pub(super) not_oai: Option<NotOai>,
+    pub(super) version: Option<&'static str>,
+    pub(super) truncated: bool,
+    /// Text that is not settled.
+    stash: Vec<u8>,
+    /// Offset of the first unsettled byte in the text.
+    pub(super) base: u64,
+    /// Length of unsettled text below which the stage need not look again.
+    pub(super) retry_at: usize,
+    held_bytes_peak: usize,
+}
+
+/// How much of the input is added to unsettled text at a time.
+const JOIN_BYTES: usize = 16 << 10;
+
+impl Engine {
+    pub(super) fn new(config: &RepairConfig) -> Self {
+        Self {
+            config: config.clone(),
+            stage: Stage::Prolog,
+            gate: Gate::new(),
+            tags: Tags::default(),
+            entities: Vec::new(),
+            prefix: Vec::new(),
+            root_context: Context::default(),
+            verb: None,
+            seen: Seen::default(),
+            in_second_document: false,
+            bad_request: false,
+            not_oai: None,
+            version: None,
+            truncated: false,
+            stash: Vec::new(),
+            base: 0,
+            retry_at: 0,
+            held_bytes_peak: 0,
+        }
+    }
+
+    pub(super) fn limits(&self) -> &Limits {
+        &self.config.limits
+    }
+
+    /// What mending an item needs, beside the tables.
+    pub(super) fn rules<'c>(config: &'c RepairConfig, entities: &'c [(Vec<u8>, Vec<u8>)]) -> Rules<'c> {
+        Rules { limits: &config.limits, off: config.off, guesses: config.guesses, entities }
+    }
+
+    pub(super) fn is_off(&self, id: RepairId) -> bool {
+        let off: RepairSet = self.config.off;
+        off.contains(id)
+    }
+
+    /// Takes the next piece of text.
+    pub(super) fn push(&mut self, mut text: &[u8], sink: &mut impl Sink) {
+        while !text.is_empty() && !matches!(self.stage, Stage::Done) {
+            if self.stash.is_empty() {
+                let settled = self.advance(text, false, sink);
+                self.stash.extend_from_slice(text.get(settled..).unwrap_or_default());
+                break;
+            }
+            let before = self.stash.len();
+            let (step, rest) = text.split_at(text.len().min(before.max(JOIN_BYTES)));
+            let mut stash = std::mem::take(&mut self.stash);
+            stash.extend_from_slice(step);
+            let settled = self.advance(&stash, false, sink);
+            match settled.checked_sub(before) {
+                // The old text is settled: go on in the input itself.
+                Some(into_step) => {
+                    stash.clear();
+                    text = text.get(into_step..).unwrap_or_default();
+                }
+                None => {
+                    stash.drain(..settled);
+                    text = rest;
+                }
+            }
+            self.stash = stash;
+        }
+        self.held_bytes_peak = self.held_bytes_peak.max(self.stash.len() + self.gate.held_bytes);
+    }
+
+    /// The end of the input.
+    pub(super) fn finish(mut self, decoded_as: &'static str, sink: &mut impl Sink) -> Summary {
+        let stash = std::mem::take(&mut self.stash);
+        let settled = self.advance(&stash, true, sink);
+        debug_assert!(settled == stash.len(), "the end settles everything");
+        self.end(sink);
+        let outcome = match self.not_oai {
+            Some(reason) => Outcome::NotOai(reason),
+            None if self.truncated => Outcome::Truncated,
+            None if self.gate.changed => Outcome::Repaired,
+            None => Outcome::Clean,
+        };
+        Summary {
+            outcome,
+            version: self.version,
+            records: self.gate.records,
+            quarantined: self.gate.quarantined,
+            lost: self.gate.lost,
+            repairs: self.gate.repairs,
+            decoded_as,
+            held_bytes_peak: self.held_bytes_peak,
+        }
+    }
+
+    /// The verdict, once no more input can change it.
+    pub(super) fn verdict(&self) -> Option<Outcome> {
+        match (self.not_oai, &self.stage) {
+            (Some(reason), _) => Some(Outcome::NotOai(reason)),
+            (None, Stage::Lost) => Some(Outcome::Truncated),
+            _ => None,
+        }
+    }
+
+    /// Lets the stages read until they need more; returns how much is settled.
+    fn advance(&mut self, text: &[u8], last: bool, sink: &mut impl Sink) -> usize {
+        let mut settled = 0;
+        loop {
+            let rest = text.get(settled..).unwrap_or_default();
+            if rest.is_empty() || !last && rest.len() < self.retry_at {
+                return settled;
+            }
+            let step = match self.stage {
+                Stage::Prolog => self.prolog(rest, last, sink),
+                Stage::Head => self.head(rest, last, sink),
+                Stage::Errors => self.errors(rest, last, sink),
+                Stage::List(_) => self.list(rest, last, sink),
+                Stage::Oversized(_) => self.oversized(rest, last, sink),
+                Stage::Tail => self.tail(rest, last, sink),
+                Stage::Epilog => self.epilog(rest, last, sink),
+                Stage::Lost => self.lost(rest, last, sink),
+                Stage::Done => Step::Settled(rest.len()),
+            };
+            match step {
+                Step::NeedMore => return settled,
+                Step::Settled(bytes) => {
+                    self.retry_at = 0;
+                    self.base += bytes as u64;
+                    settled += bytes;
+                }
+            }
+        }
+    }
+
+    /// Look again only when the unsettled text has grown by a quarter.
+    pub(super) fn need_more(&mut self, rest: &[u8]) -> Step {
+        self.retry_at = rest.len() + rest.len() / 4 + 1;
+        Step::NeedMore
+    }
+
+    /// Nothing will be written: the input is no OAI-PMH response that can be kept.
+    pub(super) fn refuse(&mut self, reason: NotOai) -> Step {
+        if self.gate.is_open() {
+            // Too late for a refusal: what went out breaks off.
+            self.truncated = true;
+            self.stage = Stage::Lost;
+        } else {
+            self.not_oai = Some(reason);
+            self.stage = Stage::Done;
+        }
+        Step::Settled(0)
+    }
+
+    /// Passes on the first `len` bytes of `rest` as they are.
+    pub(super) fn keep(&mut self, role: Role, rest: &[u8], len: usize, sink: &mut impl Sink) -> Step {
+        self.gate.keep(role, self.base, rest.get(..len).unwrap_or_default(), sink);
+        Step::Settled(len)
+    }
+
+    /// Replaces the first `len` bytes of `rest`.
+    pub(super) fn change(
+        &mut self,
+        id: RepairId,
+        rest: &[u8],
+        len: usize,
+        replacement: &[u8],
+        sink: &mut impl Sink,
+    ) -> Step {
+        let original = rest.get(..len).unwrap_or_default();
+        self.gate.change(Role::Plain, id, self.base, original, replacement, sink);
+        Step::Settled(len)
+    }
+
+    /// Passes on the first `len` bytes of `rest` with changes inside.
+    pub(super) fn keep_edited(
+        &mut self,
+        role: Role,
+        rest: &[u8],
+        len: usize,
+        edits: &Edits,
+        sink: &mut impl Sink,
+    ) -> Step {
+        let mut at = 0;
+        for edit in edits.iter() {
+            self.gate.keep(role, self.base + at as u64, rest.get(at..edit.start).unwrap_or_default(), sink);
+            let original = rest.get(edit.start..edit.end).unwrap_or_default();
+            self.gate.change(role, edit.id, self.base + edit.start as u64, original, &edit.replacement, sink);
+            at = edit.end;
+        }
+        self.gate.keep(role, self.base + at as u64, rest.get(at..len).unwrap_or_default(), sink);
+        Step::Settled(len)
+    }
+}

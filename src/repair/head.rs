@@ -1,0 +1,534 @@
+//! From the root's start tag to the verb element or an error: responseDate and request.
+//!
+//! The whole stretch is read at once, because its elements may have to change
+//! places; it is a few hundred bytes. Error elements behind it are held until
+//! it is known that no list follows.
+
+use memchr::{memchr, memmem};
+
+use super::catalogue::{NotOai, RepairId};
+use super::edits::Edits;
+use super::engine::{Engine, Stage, Step};
+use super::gate::{Answer, Role};
+use super::lexeme::{Lexeme, next_lexeme, start_tag_end};
+use super::loose::read_loose;
+use super::name::{blanks, is_blank, name_span, split_name, trailing_blanks, trim};
+use super::prolog::{is_good_comment, is_xml_target};
+use super::schema::{Text, Verb, is_any_uri};
+use super::sink::Sink;
+use super::tag::declared_prefix;
+use super::text::{escape, mend_characters, resolve};
+use super::vocabulary::{is_slip, nearest_error_code};
+use crate::oai::ErrorCode;
+use crate::oai::datestamp;
+
+/// What a `<` at the top level of the document begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Landmark {
+    Verb(Verb),
+    Error,
+    RootEnd,
+}
+
+/// A small element of the head: where it and its content lie.
+#[derive(Clone, Copy, Debug)]
+struct Field {
+    start: usize,
+    content: (usize, usize),
+    end: usize,
+}
+
+impl Engine {
+    /// Looks for the next landmark of the top level, comments aside. `Err` when
+    /// the text ends before it can be said.
+    pub(super) fn landmark(&self, rest: &[u8], last: bool) -> Result<Option<(usize, Landmark)>, ()> {
+        let mut at = 0;
+        while let Some(next) = memchr(b'<', rest.get(at..).unwrap_or_default()) {
+            at += next;
+            let tag = rest.get(at..).unwrap_or_default();
+            if tag.starts_with(b"<!--")
+                && let Some(end) = memmem::find(tag, b"-->")
+            {
+                at += end;
+                continue;
+            }
+            let (open, body) = match tag.get(1) {
+                Some(b'/') => (false, tag.get(2..).unwrap_or_default()),
+                _ => (true, tag.get(1..).unwrap_or_default()),
+            };
+            let span = name_span(body);
+            if span == body.len() && !last {
+                return Err(());
+            }
+            if let Some(local) = body.get(..span).and_then(|name| name.strip_prefix(self.prefix.as_slice())) {
+                let found = match (open, Verb::from_name(local), local) {
+                    (true, Some(verb), _) => Some(Landmark::Verb(verb)),
+                    (true, None, b"error") => Some(Landmark::Error),
+                    (false, _, b"OAI-PMH") => Some(Landmark::RootEnd),
+                    _ => None,
+                };
+                if let Some(found) = found {
+                    return Ok(Some((at, found)));
+                }
+            }
+            at += 1;
+        }
+        Ok(None)
+    }
+
+    /// Reads up to the first landmark.
+    pub(super) fn head(&mut self, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
+        let bytes_max = self.limits().head_bytes_max;
+        let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
+        let bounded = rest.len() > bytes_max;
+        let found = match self.landmark(within, last || bounded) {
+            Ok(Some(found)) => found,
+            _ if bounded => return self.refuse(NotOai::BrokenEnvelope),
+            _ if last => return self.refuse(NotOai::NothingKept),
+            _ => return self.need_more(rest),
+        };
+        let (at, landmark) = found;
+        let edits = self.mend_head(rest.get(..at).unwrap_or_default());
+        if edits.iter().any(|edit| self.is_off(edit.id)) {
+            return self.refuse(NotOai::BrokenEnvelope);
+        }
+        self.stage = match landmark {
+            Landmark::Verb(verb) => Stage::List(Box::new(self.list_of(verb))),
+            Landmark::Error => Stage::Errors,
+            Landmark::RootEnd => return self.refuse(NotOai::NothingKept),
+        };
+        self.keep_edited(Role::Plain, rest, at, &edits, sink)
+    }
+
+    /// The changes that put the head right.
+    fn mend_head(&mut self, head: &[u8]) -> Edits {
+        let characters = mend_characters(head, &self.entities, false, &self.config.limits);
+        let text = characters.apply(head);
+        let mut edits = Edits::default();
+        let (date, request) = read_head(&text, &self.prefix, &mut edits);
+        if let Some(date) = date {
+            self.mend_response_date(&text, date, &mut edits);
+        }
+        let new_date = date.is_none().then(|| {
+            let stamp = self.config.response_date.as_deref().unwrap_or("1970-01-01T00:00:00Z");
+            self.element(b"responseDate", stamp.as_bytes())
+        });
+        let place = date.map_or(0, |date| date.end);
+        if let Some(new_date) = new_date {
+            edits.push_unordered(RepairId::MissingResponseDate, place, place, new_date);
+        }
+        self.place_request(&text, request, date, place, &mut edits);
+        edits.sort();
+        characters.then(&text, edits)
+    }
+
+    /// An element of the envelope with text that is escaped already.
+    fn element(&self, local: &[u8], text: &[u8]) -> Vec<u8> {
+        [b"<", self.prefix.as_slice(), local, b">", text, b"</", &self.prefix, local, b">"].concat()
+    }
+
+    fn mend_response_date(&self, text: &[u8], date: Field, edits: &mut Edits) {
+        let (start, end) = date.content;
+        let raw = text.get(start..end).unwrap_or_default();
+        if raw.len() == 20 && datestamp::is_legal(raw) {
+            return;
+        }
+        let resolved = resolve(raw);
+        let read = std::str::from_utf8(&resolved).ok().and_then(datestamp::normalise);
+        let (id, stamp) = match read {
+            Some((stamp, oddity)) if stamp.len() == 20 => (super::header::repair_of(oddity), stamp),
+            Some((day, _)) => (RepairId::DatestampForm, day + "T00:00:00Z"),
+            None => {
+                let own = self.config.response_date.as_deref().unwrap_or("1970-01-01T00:00:00Z");
+                (RepairId::MissingResponseDate, own.to_owned())
+            }
+        };
+        edits.push_unordered(id, start, end, stamp.into_bytes());
+    }
+
+    fn place_request(
+        &mut self,
+        text: &[u8],
+        request: Option<Field>,
+        date: Option<Field>,
+        place: usize,
+        edits: &mut Edits,
+    ) {
+        let own = self.config.request.is_some().then(|| {
+            self.gate.bare_request = Some(self.own_request(false));
+            self.own_request(true)
+        });
+        let Some(field) = request else {
+            let (id, element) = match own {
+                Some(own) => (RepairId::OwnRequest, own),
+                None => (RepairId::MissingRequest, [b"<", self.prefix.as_slice(), b"request/>"].concat()),
+            };
+            edits.push_unordered(id, place, place, element);
+            return;
+        };
+        let inside = match own {
+            Some(own) => {
+                let _ = edits.take_within(field.start, field.end);
+                edits.push_unordered(RepairId::OwnRequest, field.start, field.end, own.clone());
+                own
+            }
+            None => {
+                self.mend_request(text, field, edits);
+                let inside = edits.take_within(field.start, field.end);
+                let mended = inside
+                    .clone()
+                    .apply_at(text.get(field.start..field.end).unwrap_or_default(), field.start);
+                for edit in inside.iter() {
+                    edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
+                }
+                mended
+            }
+        };
+        if date.is_some_and(|date| date.start > field.start) {
+            let _ = edits.take_within(field.start, field.end);
+            edits.push_unordered(RepairId::ElementOrder, field.start, field.end, Vec::new());
+            edits.push_unordered(RepairId::ElementOrder, place, place, inside);
+        }
+    }
+
+    /// The request element as the proxy writes it.
+    fn own_request(&self, arguments: bool) -> Vec<u8> {
+        let Some(request) = &self.config.request else { return Vec::new() };
+        let mut element = [b"<", self.prefix.as_slice(), b"request"].concat();
+        for (name, value) in request.arguments.iter().filter(|_| arguments) {
+            element.extend_from_slice(format!(" {name}=\"").as_bytes());
+            element.extend_from_slice(&escape_attribute(value));
+            element.push(b'"');
+        }
+        element.push(b'>');
+        element.extend_from_slice(&escape(request.base_url.as_bytes()));
+        element.extend_from_slice(&[b"</", self.prefix.as_slice(), b"request>"].concat());
+        element
+    }
+
+    /// Attributes and text of the source's own request element.
+    fn mend_request(&self, text: &[u8], field: Field, edits: &mut Edits) {
+        if let Some(tag) = read_loose(text, field.start, field.content.0, &self.config.limits) {
+            for edit in tag.edits.iter() {
+                edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
+            }
+            for attribute in &tag.attributes {
+                let name = text.get(attribute.name.0..attribute.name.1).unwrap_or_default();
+                if declared_prefix(name).is_none()
+                    && split_name(name).0 != b"xsi"
+                    && !is_request_argument(name, &attribute.value)
+                {
+                    let _ = edits.take_within(attribute.gap, attribute.end);
+                    edits.push_unordered(
+                        RepairId::RequestAttribute,
+                        attribute.gap,
+                        attribute.end,
+                        Vec::new(),
+                    );
+                }
+            }
+        }
+        let (start, end) = field.content;
+        let raw = text.get(start..end).unwrap_or_default();
+        let resolved = resolve(raw);
+        let url = trim(&resolved);
+        if is_any_uri(url) && url.len() == resolved.len() && !raw.iter().any(|&byte| byte == b'<') {
+            return;
+        }
+        edits.push_unordered(RepairId::RequestContent, start, end, escape(&escape_url(url)));
+    }
+
+    /// Reads the errors behind the head, and what follows them.
+    pub(super) fn errors(&mut self, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
+        if self.gate.held_bytes > self.limits().head_bytes_max {
+            return self.refuse(NotOai::BrokenEnvelope);
+        }
+        let (at, landmark) = match self.landmark(rest, last) {
+            Ok(Some(found)) => found,
+            Ok(None) if last => return self.errors_end(rest, sink),
+            _ => return self.head_need_more(rest),
+        };
+        if at > 0 {
+            return self.between(rest, at, sink);
+        }
+        match landmark {
+            Landmark::Error => self.error(rest, last, sink),
+            Landmark::Verb(verb) => {
+                self.stage = Stage::List(Box::new(self.list_of(verb)));
+                Step::Settled(0)
+            }
+            Landmark::RootEnd => {
+                if !last && rest.len() <= self.limits().head_bytes_max {
+                    // A second document may follow that has the list.
+                    return self.head_need_more(rest);
+                }
+                self.root_end_of_errors(rest, sink)
+            }
+        }
+    }
+
+    fn head_need_more(&mut self, rest: &[u8]) -> Step {
+        if rest.len() > self.limits().head_bytes_max + self.limits().tag_bytes_max {
+            return self.refuse(NotOai::BrokenEnvelope);
+        }
+        self.need_more(rest)
+    }
+
+    /// White space and comments up to the next landmark stay, all else goes.
+    pub(super) fn between(&mut self, rest: &[u8], at: usize, sink: &mut impl Sink) -> Step {
+        let text = rest.get(..at).unwrap_or_default();
+        let mut edits = Edits::default();
+        let mut from = 0;
+        while from < text.len() {
+            let (lexeme, end) = next_lexeme(text, from);
+            let slice = text.get(from..end).unwrap_or_default();
+            let good = match lexeme {
+                Lexeme::Text => trim(slice).is_empty(),
+                Lexeme::Comment => {
+                    is_good_comment(slice)
+                        && mend_characters(slice, &[], false, &self.config.limits).is_empty()
+                }
+                Lexeme::Instruction => {
+                    !is_xml_target(slice)
+                        && mend_characters(slice, &[], false, &self.config.limits).is_empty()
+                }
+                _ => false,
+            };
+            if !good {
+                let (start, stop) = if lexeme == Lexeme::Text {
+                    (from + blanks(slice), end - trailing_blanks(slice))
+                } else {
+                    (from, end)
+                };
+                edits.push(RepairId::StrayContent, start, stop, b"");
+            }
+            from = end;
+        }
+        self.keep_edited(Role::Plain, rest, at, &edits, sink)
+    }
+
+    /// One error element.
+    fn error(&mut self, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
+        let Some(tag_end) = start_tag_end(rest) else {
+            return if last { self.refuse(NotOai::BrokenEnvelope) } else { self.head_need_more(rest) };
+        };
+        let close = [b"</", self.prefix.as_slice(), b"error"].concat();
+        let empty = rest.get(..tag_end).is_some_and(|tag| tag.ends_with(b"/>"));
+        let end = if empty {
+            Some(tag_end)
+        } else {
+            memmem::find(rest, &close).and_then(|at| Some(at + memchr(b'>', rest.get(at..)?)? + 1))
+        };
+        let Some(end) = end else {
+            return if last { self.refuse(NotOai::NothingKept) } else { self.head_need_more(rest) };
+        };
+        let Some(edits) = self.mend_error(rest.get(..end).unwrap_or_default()) else {
+            return self.refuse(NotOai::UnknownError);
+        };
+        self.keep_edited(Role::Error, rest, end, &edits, sink)
+    }
+
+    /// `None` when its code is near to no legal one.
+    pub(super) fn mend_error(&mut self, error: &[u8]) -> Option<Edits> {
+        let characters = mend_characters(error, &self.entities, false, &self.config.limits);
+        let text = characters.apply(error);
+        let mut edits = Edits::default();
+        let tag_end = start_tag_end(&text)?;
+        let tag = read_loose(&text, 0, tag_end, &self.config.limits)?;
+        for edit in tag.edits.iter() {
+            edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
+        }
+        let mut code: Option<ErrorCode> = None;
+        for attribute in &tag.attributes {
+            let name = text.get(attribute.name.0..attribute.name.1).unwrap_or_default();
+            if name == b"code" {
+                let written = std::str::from_utf8(&attribute.value).ok()?;
+                let meant = nearest_error_code(written)?;
+                if meant.name() != written {
+                    let _ = edits.take_within(attribute.span.0, attribute.span.1);
+                    let quoted = format!("\"{}\"", meant.name());
+                    edits.push_unordered(
+                        RepairId::ErrorCode,
+                        attribute.span.0,
+                        attribute.span.1,
+                        quoted.into_bytes(),
+                    );
+                }
+                code = Some(meant);
+            } else if declared_prefix(name).is_none() && split_name(name).0 != b"xsi" {
+                edits.push_unordered(RepairId::EnvelopeAttribute, attribute.gap, attribute.end, Vec::new());
+            }
+        }
+        self.bad_request |= code?.forbids_attributes();
+        // Markup in the text of an error is text.
+        let content_end = if tag.empty { tag_end } else { memmem::rfind(&text, b"</")? };
+        let mut at = tag_end;
+        while at < content_end {
+            let (lexeme, end) = next_lexeme(&text, at);
+            let slice = text.get(at..end)?;
+            match lexeme {
+                Lexeme::Text | Lexeme::Cdata => {}
+                Lexeme::Comment if is_good_comment(slice) => {}
+                _ => edits.push_unordered(RepairId::MarkupInField, at, end, escape(slice)),
+            }
+            at = end;
+        }
+        let close = [b"</", self.prefix.as_slice(), b"error>"].concat();
+        let end_tag = text.get(content_end..)?;
+        if !tag.empty && end_tag.iter().filter(|&&byte| !is_blank(byte)).count() != close.len() {
+            edits.push_unordered(RepairId::MismatchedEndTag, content_end, text.len(), close);
+        }
+        edits.sort();
+        Some(characters.then(&text, edits))
+    }
+
+    /// The root ends behind errors: they are the answer.
+    fn root_end_of_errors(&mut self, rest: &[u8], sink: &mut impl Sink) -> Step {
+        if let Some(step) = self.second_document(rest, Answer::Errors, sink) {
+            return step;
+        }
+        self.gate.release(Answer::Errors, self.bad_request, sink);
+        self.stage = Stage::Tail;
+        Step::Settled(0)
+    }
+
+    /// The input ends behind errors.
+    fn errors_end(&mut self, rest: &[u8], sink: &mut impl Sink) -> Step {
+        let step = self.between(rest, rest.len(), sink);
+        self.gate.release(Answer::Errors, self.bad_request, sink);
+        self.stage = Stage::Tail;
+        step
+    }
+}
+
+/// The first responseDate and the first request; everything else that is not
+/// white space or a comment is removed.
+fn read_head(text: &[u8], prefix: &[u8], edits: &mut Edits) -> (Option<Field>, Option<Field>) {
+    let (mut date, mut request): (Option<Field>, Option<Field>) = (None, None);
+    let mut at = 0;
+    while at < text.len() {
+        let (lexeme, end) = next_lexeme(text, at);
+        let slice = text.get(at..end).unwrap_or_default();
+        let mut next = end;
+        match lexeme {
+            Lexeme::Text if trim(slice).is_empty() => {}
+            Lexeme::Text => {
+                edits.push_unordered(
+                    RepairId::StrayContent,
+                    at + blanks(slice),
+                    end - trailing_blanks(slice),
+                    Vec::new(),
+                );
+            }
+            Lexeme::Comment if is_good_comment(slice) => {}
+            Lexeme::Comment | Lexeme::Declaration => {
+                edits.push_unordered(RepairId::BrokenComment, at, end, Vec::new())
+            }
+            Lexeme::Instruction if !is_xml_target(slice) => {}
+            Lexeme::Instruction => edits.push_unordered(RepairId::InnerDeclaration, at, end, Vec::new()),
+            Lexeme::Doctype => edits.push_unordered(RepairId::Doctype, at, end, Vec::new()),
+            Lexeme::StartTag => {
+                let name =
+                    slice.get(1..1 + name_span(slice.get(1..).unwrap_or_default())).unwrap_or_default();
+                let known = match name.strip_prefix(prefix) {
+                    Some(b"responseDate") if date.is_none() => Some(&mut date),
+                    Some(b"request") if request.is_none() => Some(&mut request),
+                    _ => None,
+                };
+                let wanted = known.is_some();
+                let field = read_field(text, at, end, name, if wanted { Some(&mut *edits) } else { None });
+                match known {
+                    Some(slot) => *slot = Some(field),
+                    None => edits.push_unordered(RepairId::UnknownElement, at, field.end, Vec::new()),
+                }
+                next = field.end;
+            }
+            _ => edits.push_unordered(RepairId::StrayContent, at, end, Vec::new()),
+        }
+        at = next;
+    }
+    (date, request)
+}
+
+/// The element whose start tag is `at..tag_end`. Its end is its own end tag,
+/// one that is meant for it, or the next start tag.
+fn read_field(text: &[u8], at: usize, tag_end: usize, name: &[u8], edits: Option<&mut Edits>) -> Field {
+    let mut end = tag_end;
+    if text.get(..tag_end).is_some_and(|tag| tag.ends_with(b"/>")) {
+        return Field { start: at, content: (end, end), end };
+    }
+    while end < text.len() {
+        let (lexeme, next) = next_lexeme(text, end);
+        let slice = text.get(end..next).unwrap_or_default();
+        let close = slice.get(2..2 + name_span(slice.get(2..).unwrap_or_default())).unwrap_or_default();
+        let exact = lexeme == Lexeme::EndTag && close == name && slice.ends_with(b">");
+        if exact {
+            return Field { start: at, content: (tag_end, end), end: next };
+        }
+        if lexeme == Lexeme::EndTag && edits.is_some() && is_slip(split_name(close).1, split_name(name).1) {
+            let tag = [b"</", name, b">"].concat();
+            if let Some(edits) = edits {
+                edits.push_unordered(RepairId::MismatchedEndTag, end, next, tag);
+            }
+            return Field { start: at, content: (tag_end, end), end: next };
+        }
+        if matches!(lexeme, Lexeme::StartTag) && edits.is_some() {
+            break;
+        }
+        end = next;
+    }
+    let Some(edits) = edits else { return Field { start: at, content: (tag_end, end), end } };
+    let content = text.get(tag_end..end).unwrap_or_default();
+    let end = tag_end + content.len() - trailing_blanks(content);
+    edits.push_unordered(RepairId::MissingEndTag, end, end, [b"</", name, b">"].concat());
+    Field { start: at, content: (tag_end, end), end }
+}
+
+/// Whether an attribute of the request element is an argument with a value the
+/// schema allows.
+fn is_request_argument(name: &[u8], value: &[u8]) -> bool {
+    let value = resolve(value);
+    match name {
+        b"verb" => Verb::from_name(&value).is_some(),
+        b"identifier" | b"resumptionToken" => true,
+        b"metadataPrefix" => Text::MetadataPrefix.holds(&value),
+        b"from" | b"until" => Text::Datestamp.holds(&value),
+        b"set" => Text::SetSpec.holds(&value),
+        _ => false,
+    }
+}
+
+/// An attribute value: white space other than blanks as references, so that it survives.
+fn escape_attribute(value: &str) -> Vec<u8> {
+    let mut escaped = Vec::with_capacity(value.len());
+    for byte in escape(value.as_bytes()) {
+        match byte {
+            b'\t' => escaped.extend_from_slice(b"&#9;"),
+            b'\n' => escaped.extend_from_slice(b"&#10;"),
+            b'\r' => escaped.extend_from_slice(b"&#13;"),
+            _ => escaped.push(byte),
+        }
+    }
+    escaped
+}
+
+/// Percent-escapes what keeps a text from being a URL.
+fn escape_url(url: &[u8]) -> Vec<u8> {
+    let mut escaped = Vec::with_capacity(url.len());
+    let mut fragment = false;
+    for (at, &byte) in url.iter().enumerate() {
+        let digits = url.get(at + 1..at + 3).unwrap_or_default();
+        let stray = match byte {
+            b'%' => digits.len() < 2 || !digits.iter().all(u8::is_ascii_hexdigit),
+            b'#' => std::mem::replace(&mut fragment, true),
+            b'[' | b']' | b'<' | b'>' | b'"' | b' ' => true,
+            _ => byte < 0x20,
+        };
+        if stray {
+            escaped.extend_from_slice(format!("%{byte:02X}").as_bytes());
+        } else {
+            escaped.push(byte);
+        }
+    }
+    if is_any_uri(&escaped) { escaped } else { Vec::new() }
+}

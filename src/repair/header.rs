@@ -1,0 +1,263 @@
+//! The envelope of one item: the third pass of the slow path, over well-formed text.
+//!
+//! Puts right what the schema of OAI-PMH demands around a payload: status,
+//! order, datestamps, blanks, foreign elements and attributes. The payload is
+//! not looked at, but for one that was delivered as a string.
+
+use super::catalogue::RepairId;
+use super::edits::Edits;
+use super::limits::Limits;
+use super::loose::{LooseAttribute, read_loose};
+use super::name::{is_blank, name_span, split_name, trim};
+use super::outline::{Child, outline};
+use super::schema::{Content, Element, Text};
+use super::tag::declared_prefix;
+use super::text::{escape, resolve};
+use crate::oai::datestamp::{self, Oddity};
+
+/// Mends the envelope of one well-formed item; no edits when it cannot.
+pub(super) fn mend_envelope(text: &[u8], element: &'static Element, limits: &Limits) -> Edits {
+    let mut pass = Pass { text, limits, edits: Edits::default() };
+    pass.item(element);
+    pass.edits.sort();
+    pass.edits
+}
+
+/// Most children of one element that are put into order, to bound the work.
+const CHILDREN_ORDERED_MAX: usize = 1000;
+
+struct Pass<'t> {
+    text: &'t [u8],
+    limits: &'t Limits,
+    edits: Edits,
+}
+
+impl<'t> Pass<'t> {
+    fn slice(&self, start: usize, end: usize) -> &'t [u8] {
+        self.text.get(start..end).unwrap_or_default()
+    }
+
+    fn edit(&mut self, id: RepairId, start: usize, end: usize, replacement: &[u8]) {
+        self.edits.push_unordered(id, start, end, replacement.to_vec());
+    }
+
+    fn item(&mut self, element: &'static Element) -> Option<()> {
+        let tree = outline(self.text, 0, self.text.len())?;
+        let item = *tree.children.first()?;
+        for &(start, end) in &tree.stray {
+            self.edit(RepairId::StrayContent, start, end, b"");
+        }
+        let inner = outline(self.text, item.content.0, item.content.1)?;
+        let header = inner.children.iter().find(|child| child.local == b"header").copied();
+        let mut status = self.tag_attributes(item, element.name == b"header");
+        if let Some(header) = header {
+            let moved = status;
+            status = self.tag_attributes(header, true);
+            if moved && !status {
+                let name_end = header.start + 1 + name_span(self.slice(header.start + 1, header.content.0));
+                self.edit(RepairId::StatusValue, name_end, name_end, b" status=\"deleted\"");
+                status = true;
+            }
+        }
+        for child in &inner.children {
+            if matches!(child.local, b"metadata" | b"about") {
+                if status && header.is_some() {
+                    self.edit(RepairId::DeletedWithMetadata, child.start, child.end, b"");
+                } else {
+                    self.tag_attributes(*child, false);
+                    self.payload(*child);
+                }
+            }
+        }
+        self.element(element, item)
+    }
+
+    /// Order and fields of an envelope element's children.
+    fn element(&mut self, element: &'static Element, child: Child<'t>) -> Option<()> {
+        let Content::Children(known) = &element.content else { return None };
+        let inner = outline(self.text, child.content.0, child.content.1)?;
+        for &(start, end) in &inner.stray {
+            self.edit(RepairId::StrayContent, start, end, b"");
+        }
+        let rank = |child: &Child<'_>| known.iter().position(|element| element.name == child.local);
+        for child in inner.children.iter().filter(|child| rank(child).is_none()) {
+            self.edit(RepairId::UnknownElement, child.start, child.end, b"");
+        }
+        let ranked: Vec<(usize, Child<'t>)> =
+            inner.children.iter().filter_map(|child| Some((rank(child)?, *child))).collect();
+        for (rank, child) in &ranked {
+            let Some(element) = known.get(*rank) else { continue };
+            match &element.content {
+                Content::Text(check) => self.field(*check, *child),
+                Content::Children(_) => {
+                    self.element(element, *child);
+                }
+                Content::Payload => {}
+            }
+        }
+        self.order(&ranked, child.content.1);
+        Some(())
+    }
+
+    /// Moves children that stand behind one of higher rank, with the repairs inside them.
+    fn order(&mut self, ranked: &[(usize, Child<'t>)], end: usize) {
+        if ranked.is_sorted_by_key(|(rank, _)| *rank) || ranked.len() > CHILDREN_ORDERED_MAX {
+            return;
+        }
+        let kept = longest_rising(ranked);
+        for (index, (rank, child)) in ranked.iter().enumerate() {
+            if kept.contains(&index) {
+                continue;
+            }
+            if self.edits.removes(child.start, child.end) {
+                continue;
+            }
+            let inside = self.edits.take_within(child.start, child.end);
+            let moved = inside.apply_at(self.slice(child.start, child.end), child.start);
+            let place = kept
+                .iter()
+                .filter_map(|&index| ranked.get(index))
+                .find(|(other, _)| other > rank)
+                .map_or(end, |(_, other)| other.start);
+            self.edit(RepairId::ElementOrder, child.start, child.end, b"");
+            self.edit(RepairId::ElementOrder, place, place, &moved);
+        }
+    }
+
+    fn field(&mut self, check: Text, child: Child<'t>) {
+        self.tag_attributes(child, false);
+        let (start, end) = child.content;
+        let raw = self.slice(start, end);
+        let plain = !raw.iter().any(|&byte| matches!(byte, b'<' | b'&'));
+        let resolved = if plain { raw.to_vec() } else { resolve(raw) };
+        if check.holds(&resolved) || start == end {
+            return;
+        }
+        if check == Text::Datestamp {
+            let read = std::str::from_utf8(&resolved).ok().and_then(datestamp::normalise);
+            if let Some((stamp, oddity)) = read {
+                self.edit(repair_of(oddity), start, end, stamp.as_bytes());
+            }
+            return;
+        }
+        let trimmed = trim(&resolved);
+        if check.holds(trimmed)
+            && trimmed.len() < resolved.len()
+            && matches!(
+                check,
+                Text::Identifier
+                    | Text::SetSpec
+                    | Text::Url
+                    | Text::MetadataPrefix
+                    | Text::Version
+                    | Text::Email
+                    | Text::DeletedRecord
+                    | Text::Granularity
+            )
+        {
+            if plain {
+                let from = start + raw.iter().position(|&byte| !is_blank(byte)).unwrap_or(0);
+                let to = from + trimmed.len();
+                self.delete(RepairId::HeaderBlank, start, from);
+                self.delete(RepairId::HeaderBlank, to, end);
+            } else {
+                self.edit(RepairId::HeaderBlank, start, end, &escape(trimmed));
+            }
+        }
+    }
+
+    fn delete(&mut self, id: RepairId, start: usize, end: usize) {
+        if start < end {
+            self.edit(id, start, end, b"");
+        }
+    }
+
+    /// Removes attributes that the schema does not know; returns whether the
+    /// element says that it is deleted.
+    fn tag_attributes(&mut self, child: Child<'t>, is_header: bool) -> bool {
+        let Some(tag) = read_loose(self.text, child.start, child.content.0, self.limits) else {
+            return false;
+        };
+        let mut deleted = false;
+        for attribute in &tag.attributes {
+            let name = self.slice(attribute.name.0, attribute.name.1);
+            if declared_prefix(name).is_some() || split_name(name).0 == b"xsi" {
+                continue;
+            }
+            if name == b"status" {
+                deleted |= self.status(attribute, is_header);
+            } else {
+                self.edit(RepairId::EnvelopeAttribute, attribute.gap, attribute.end, b"");
+            }
+        }
+        deleted
+    }
+
+    fn status(&mut self, attribute: &LooseAttribute, is_header: bool) -> bool {
+        let LooseAttribute { gap, span, end, value, .. } = attribute;
+        let deleted = trim(value).eq_ignore_ascii_case(b"deleted");
+        if !deleted || !is_header {
+            self.edit(RepairId::StatusValue, *gap, *end, b"");
+        } else if value != b"deleted" {
+            self.edit(RepairId::StatusValue, span.0, span.1, b"\"deleted\"");
+        }
+        deleted
+    }
+
+    /// Metadata that holds nothing but a string which is one whole element.
+    fn payload(&mut self, child: Child<'t>) {
+        let (start, end) = child.content;
+        let Some(inner) = outline(self.text, start, end) else { return };
+        if !inner.children.is_empty() || inner.stray.is_empty() {
+            return;
+        }
+        let text = resolve(self.slice(start, end));
+        let trimmed = trim(&text);
+        let whole = outline(trimmed, 0, trimmed.len())
+            .is_some_and(|tree| tree.children.len() == 1 && tree.stray.is_empty());
+        if whole {
+            self.edit(RepairId::EscapedPayload, start, end, without_declaration(trimmed));
+        }
+    }
+}
+
+/// The payload behind its own XML declaration, if it has one.
+fn without_declaration(text: &[u8]) -> &[u8] {
+    let declared = text.get(..6).is_some_and(|start| start.eq_ignore_ascii_case(b"<?xml "));
+    match memchr::memmem::find(text, b"?>") {
+        Some(end) if declared => trim(text.get(end + 2..).unwrap_or_default()),
+        _ => text,
+    }
+}
+
+/// The repair for what was odd about a datestamp.
+pub(super) fn repair_of(oddity: Oddity) -> RepairId {
+    match oddity {
+        Oddity::Blank => RepairId::HeaderBlank,
+        Oddity::Fraction => RepairId::DatestampFraction,
+        Oddity::Offset => RepairId::DatestampOffset,
+        Oddity::Zone => RepairId::DatestampZone,
+        Oddity::Form => RepairId::DatestampForm,
+    }
+}
+
+/// Indices of a longest run of children whose ranks never fall: those that need not move.
+fn longest_rising(ranked: &[(usize, Child<'_>)]) -> Vec<usize> {
+    let mut best: Vec<(usize, Option<usize>)> = Vec::with_capacity(ranked.len());
+    for (index, (rank, _)) in ranked.iter().enumerate() {
+        let previous = (0..index)
+            .filter(|&other| ranked.get(other).is_some_and(|(lower, _)| lower <= rank))
+            .max_by_key(|&other| (best.get(other).map_or(0, |run| run.0), std::cmp::Reverse(other)));
+        let length = previous.and_then(|other| best.get(other)).map_or(0, |run| run.0) + 1;
+        best.push((length, previous));
+    }
+    let mut at = (0..best.len())
+        .max_by_key(|&index| (best.get(index).map_or(0, |run| run.0), std::cmp::Reverse(index)));
+    let mut kept = Vec::new();
+    while let Some(index) = at {
+        kept.push(index);
+        at = best.get(index).and_then(|run| run.1);
+    }
+    kept.reverse();
+    kept
+}

@@ -1,0 +1,111 @@
+//! One SIMD pass over a block of text: where its markup is, and whether its bytes are legal.
+//!
+//! First stage of the fast path. It marks every `<`, every `&` and every `>`
+//! that ends `]]>`, and finds the first byte that XML 1.0 in UTF-8 cannot
+//! hold. What the marks mean is for [`scan`](super::scan) to say.
+//! Blocks are small, so that the UTF-8 check and this pass share the cache.
+
+/// Bytes looked at in one go: fits the first-level cache twice over, and bounds
+/// what is looked at again behind a record that needed the slow path.
+const BLOCK_BYTES: usize = 4096;
+
+/// The marks of one block of a window. Positions are offsets into the window.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    marks: Vec<u32>,
+    cursor: usize,
+    /// First byte not indexed yet.
+    end: usize,
+    bad: Option<usize>,
+}
+
+/// What comes next in the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// A `<`, `&`, or the `>` of `]]>` at this position.
+    At(usize),
+    /// A byte that is no part of legal text.
+    Bad(usize),
+    /// The window ends; everything before this position is legal text.
+    WindowEnd(usize),
+}
+
+impl Index {
+    /// Forgets everything: the window is a new one, or its bytes moved.
+    pub(super) fn restart(&mut self, at: usize) {
+        self.marks.clear();
+        self.cursor = 0;
+        self.end = at;
+        self.bad = None;
+    }
+
+    /// Goes on at `at`, which may lie before or behind what was indexed.
+    pub(super) fn seek(&mut self, at: usize) {
+        let indexed_from = self.marks.first().map_or(self.end, |&first| first as usize);
+        if at >= self.end || at < indexed_from || self.bad.is_some_and(|bad| at > bad) {
+            return self.restart(at);
+        }
+        while self.cursor > 0 && self.marks.get(self.cursor - 1).is_some_and(|&mark| mark as usize >= at) {
+            self.cursor -= 1;
+        }
+        while self.marks.get(self.cursor).is_some_and(|&mark| (mark as usize) < at) {
+            self.cursor += 1;
+        }
+    }
+
+    /// The next mark of the window. `last` says that no more bytes will come,
+    /// so that a character cut by the end of the window is bad.
+    #[inline]
+    pub(super) fn next(&mut self, window: &[u8], last: bool) -> Mark {
+        loop {
+            if let Some(&mark) = self.marks.get(self.cursor) {
+                self.cursor += 1;
+                return Mark::At(mark as usize);
+            }
+            if let Some(bad) = self.bad {
+                return Mark::Bad(bad);
+            }
+            if !self.fill(window, last) {
+                return Mark::WindowEnd(self.end);
+            }
+        }
+    }
+
+    /// Indexes the next block; false when nothing was left to index.
+    fn fill(&mut self, window: &[u8], last: bool) -> bool {
+        let from = self.end;
+        let mut to = window.len().min(from + BLOCK_BYTES);
+        // A block ends between two characters, so that each is judged as a whole.
+        if to < window.len() {
+            let whole = to;
+            while to > from && whole - to < 3 && window.get(to).is_some_and(|b| b & 0xC0 == 0x80) {
+                to -= 1;
+            }
+        }
+        let Some(block) = window.get(from..to).filter(|block| !block.is_empty()) else {
+            return false;
+        };
+        self.marks.clear();
+        self.cursor = 0;
+        self.bad = None;
+        let mut legal = block.len();
+        if simdutf8::basic::from_utf8(block).is_err() {
+            let error = std::str::from_utf8(block).err();
+            legal = error.map_or(block.len(), |e| e.valid_up_to());
+            let cut = error.is_some_and(|e| e.error_len().is_none()) && to == window.len() && !last;
+            if !cut {
+                self.bad = Some(from + legal);
+            }
+            if legal == 0 {
+                return self.bad.is_some();
+            }
+        }
+        let text = block.get(..legal).unwrap_or_default();
+        let before = window.get(from.saturating_sub(2)..from).unwrap_or_default();
+        if let Some(illegal) = super::simd::mark(text, before, from, &mut self.marks) {
+            self.bad = Some(illegal);
+        }
+        self.end = from + legal;
+        true
+    }
+}

@@ -1,0 +1,169 @@
+//! Lexemes of broken markup: where tags, sections and text are when nothing can be relied on.
+//!
+//! Used by the slow path only. Every byte belongs to one lexeme, and what
+//! cannot be markup is text.
+
+use memchr::{memchr, memmem};
+
+use super::name::may_start_name;
+
+/// What stands at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lexeme {
+    /// Characters without `<`.
+    Text,
+    /// A `<` that starts no markup.
+    BareLessThan,
+    /// `<name` up to its `>`.
+    StartTag,
+    /// `<name` or `<?name` without an end of its own; the lexeme is the `<` alone.
+    OpenTag,
+    /// `</name`, likewise.
+    EndTag,
+    /// `<![CDATA[` to `]]>`.
+    Cdata,
+    /// `<![CDATA[` without an end of its own; the lexeme is the mark alone.
+    OpenCdata,
+    /// `<!--` to `-->`.
+    Comment,
+    /// `<!--` without an end of its own; the lexeme is the mark alone.
+    OpenComment,
+    /// `<?name` to `?>`.
+    Instruction,
+    /// `<!DOCTYPE` to its end.
+    Doctype,
+    /// `<!` and something that XML does not know, up to `>`.
+    Declaration,
+}
+
+/// The lexeme that begins at `at`, and where it ends.
+pub(super) fn next_lexeme(text: &[u8], at: usize) -> (Lexeme, usize) {
+    let rest = text.get(at..).unwrap_or_default();
+    let (lexeme, len) = lexeme_of(rest);
+    (lexeme, at + len.max(1))
+}
+
+fn lexeme_of(rest: &[u8]) -> (Lexeme, usize) {
+    if rest.first() != Some(&b'<') {
+        return (Lexeme::Text, memchr(b'<', rest).unwrap_or(rest.len()));
+    }
+    match rest.get(1) {
+        Some(b'!') => section(rest),
+        Some(b'?') => instruction(rest),
+        Some(b'/') if rest.get(2).copied().is_some_and(may_start_name) => {
+            let inner = rest.get(1..).unwrap_or_default();
+            let end = inner.iter().position(|&byte| matches!(byte, b'<' | b'>'));
+            match end.map(|end| (end, inner.get(end))) {
+                Some((end, Some(b'>'))) => (Lexeme::EndTag, end + 2),
+                Some((end, _)) => (Lexeme::EndTag, end + 1),
+                None => (Lexeme::EndTag, rest.len()),
+            }
+        }
+        Some(&byte) if may_start_name(byte) => match start_tag_end(rest) {
+            Some(end) => (Lexeme::StartTag, end),
+            None => (Lexeme::OpenTag, 1),
+        },
+        _ => (Lexeme::BareLessThan, 1),
+    }
+}
+
+/// Where a start tag ends: at its `>`, quotes minded where they close before
+/// the tag could have ended otherwise. `None` when it never does.
+pub(super) fn start_tag_end(rest: &[u8]) -> Option<usize> {
+    let mut at = 1;
+    loop {
+        let byte = *rest.get(at)?;
+        match byte {
+            b'>' => return Some(at + 1),
+            b'<' => return None,
+            b'"' | b'\'' if follows_equals(rest.get(..at).unwrap_or_default()) => {
+                at += value_len(rest.get(at..).unwrap_or_default())?
+            }
+            _ => at += 1,
+        }
+    }
+}
+
+fn follows_equals(before: &[u8]) -> bool {
+    let blanks = super::name::trailing_blanks(before);
+    before.get(..before.len() - blanks).is_some_and(|text| text.ends_with(b"="))
+}
+
+/// Length of the quoted value that begins here, quotes included. A value with
+/// a `>` and a later `<` in it has lost its closing quote, as has one that
+/// never closes: it ends before the first `>`.
+pub(super) fn value_len(rest: &[u8]) -> Option<usize> {
+    let quote = *rest.first()?;
+    let inner = rest.get(1..)?;
+    let close = memchr(quote, inner);
+    let value = inner.get(..close.unwrap_or(inner.len()))?;
+    let tag_end = memchr(b'>', value);
+    let markup = tag_end.and_then(|end| memchr(b'<', value.get(end..)?));
+    match (close, tag_end, markup) {
+        (Some(close), None, _) | (Some(close), Some(_), None) => Some(close + 2),
+        (_, Some(end), _) => Some(end + 1),
+        (None, None, _) => None,
+    }
+}
+
+fn section(rest: &[u8]) -> (Lexeme, usize) {
+    if let Some(inner) = rest.strip_prefix(b"<![CDATA[") {
+        return match own_end(inner, b"<![CDATA[", b"]]>") {
+            Some(end) => (Lexeme::Cdata, 9 + end),
+            None => (Lexeme::OpenCdata, 9),
+        };
+    }
+    if let Some(inner) = rest.strip_prefix(b"<!--") {
+        return match own_end(inner, b"<!--", b"-->") {
+            Some(end) => (Lexeme::Comment, 4 + end),
+            None => (Lexeme::OpenComment, 4),
+        };
+    }
+    if rest.get(2..9).is_some_and(|word| word.eq_ignore_ascii_case(b"DOCTYPE")) {
+        return (Lexeme::Doctype, doctype_len(rest).unwrap_or(2));
+    }
+    let end = rest.iter().skip(1).position(|&byte| matches!(byte, b'<' | b'>')).map(|end| end + 1);
+    match end.map(|end| (end, rest.get(end))) {
+        Some((end, Some(b'>'))) => (Lexeme::Declaration, end + 1),
+        _ => (Lexeme::BareLessThan, 1),
+    }
+}
+
+/// Where a section ends, unless it meets its own opening mark before: then
+/// the end mark belongs to that one.
+fn own_end(inner: &[u8], mark: &[u8], end_mark: &[u8]) -> Option<usize> {
+    let end = memmem::find(inner, end_mark)?;
+    match memmem::find(inner.get(..end)?, mark) {
+        Some(_) => None,
+        None => Some(end + end_mark.len()),
+    }
+}
+
+/// Length of a document type declaration, internal subset included.
+pub(super) fn doctype_len(rest: &[u8]) -> Option<usize> {
+    let mut in_subset = false;
+    let mut at = 0;
+    loop {
+        match *rest.get(at)? {
+            quote @ (b'"' | b'\'') => at += 1 + memchr(quote, rest.get(at + 1..)?)?,
+            b'[' => in_subset = true,
+            b']' => in_subset = false,
+            b'<' if in_subset && rest.get(at..)?.starts_with(b"<!--") => {
+                at += memmem::find(rest.get(at..)?, b"-->")?
+            }
+            b'>' if !in_subset => return Some(at + 1),
+            _ => {}
+        }
+        at += 1;
+    }
+}
+
+fn instruction(rest: &[u8]) -> (Lexeme, usize) {
+    if !rest.get(2).copied().is_some_and(may_start_name) {
+        return (Lexeme::BareLessThan, 1);
+    }
+    match memmem::find(rest, b"?>") {
+        Some(end) => (Lexeme::Instruction, end + 2),
+        None => (Lexeme::OpenTag, 1),
+    }
+}

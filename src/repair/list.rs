@@ -1,0 +1,507 @@
+//! The items of a list: clean ones pass, broken ones are mended or put aside, and what stands between them is put right.
+
+use memchr::{memchr, memmem};
+
+use super::border::{Border, BorderSearch, CDATA, COMMENT, Skeleton, swallows_border};
+use super::catalogue::{NotOai, RepairId, Unmendable};
+use super::edits::Edits;
+use super::engine::{Engine, List, Stage, Step};
+use super::gate::{Answer, Role};
+use super::lexeme::start_tag_end;
+use super::loose::read_loose;
+use super::mend::{Mended, mend};
+use super::name::{blanks, is_blank, name_span, split_name, trailing_blanks};
+use super::prolog::{is_good_comment, is_xml_target};
+use super::scan::{Facts, Scan, Scanner};
+use super::schema::Verb;
+use super::sink::{RecordFacts, Repair, Sink};
+use super::tag::declared_prefix;
+use super::text::{escape, mend_characters};
+
+/// Where the list goes on.
+pub(super) enum Next {
+    Stay(Step),
+    /// The stage was set.
+    Leave(Step),
+}
+
+impl Engine {
+    /// The list whose verb element begins.
+    pub(super) fn list_of(&self, verb: Verb) -> List {
+        let name = if verb == Verb::Identify { b"OAI-PMH" } else { verb.name() };
+        let skeleton = Skeleton { element: verb.item(), verb: name, prefix: self.prefix.clone() };
+        List {
+            verb,
+            scanner: Scanner::new(skeleton.clone(), self.root_context),
+            skeleton,
+            context: self.root_context,
+            // Identify is an item by itself, in the root.
+            opened: verb == Verb::Identify,
+            in_item: false,
+            border: None,
+            token: None,
+            token_seen: false,
+        }
+    }
+
+    pub(super) fn list(&mut self, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
+        let Stage::List(mut list) = std::mem::replace(&mut self.stage, Stage::Done) else {
+            return Step::Settled(rest.len());
+        };
+        let next = if !list.opened {
+            self.open_list(&mut list, rest, last, sink)
+        } else if list.border.is_some() {
+            self.broken_item(&mut list, rest, last, sink)
+        } else if list.in_item {
+            self.items(&mut list, rest, last, sink)
+        } else {
+            self.between_items(&mut list, rest, last, sink)
+        };
+        match next {
+            Next::Stay(step) => {
+                self.stage = Stage::List(list);
+                step
+            }
+            Next::Leave(step) => {
+                if let Stage::Oversized(slot) = &mut self.stage {
+                    **slot = *list;
+                }
+                step
+            }
+        }
+    }
+
+    /// The start tag of the verb element.
+    fn open_list(&mut self, list: &mut List, rest: &[u8], last: bool, sink: &mut impl Sink) -> Next {
+        let Some(end) = start_tag_end(rest) else {
+            return if last || rest.len() > self.limits().tag_bytes_max {
+                Next::Leave(self.refuse(NotOai::BrokenEnvelope))
+            } else {
+                Next::Stay(self.need_more(rest))
+            };
+        };
+        let Some(tag) = read_loose(rest, 0, end, &self.config.limits) else {
+            return Next::Leave(self.refuse(NotOai::BrokenEnvelope));
+        };
+        let mut edits = Edits::default();
+        for edit in tag.edits.iter() {
+            edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
+        }
+        for attribute in &tag.attributes {
+            let name = rest.get(attribute.name.0..attribute.name.1).unwrap_or_default();
+            if declared_prefix(name).is_none() && split_name(name).0 != b"xsi" {
+                let _ = edits.take_within(attribute.gap, attribute.end);
+                edits.push_unordered(RepairId::EnvelopeAttribute, attribute.gap, attribute.end, Vec::new());
+            }
+        }
+        edits.sort();
+        let mended = edits.apply(rest.get(..end).unwrap_or_default());
+        match self.tags.open(&mended, self.root_context, &self.config.limits) {
+            Ok(tag) if tag.oai => list.context = tag.context,
+            _ => return Next::Leave(self.refuse(NotOai::BrokenEnvelope)),
+        }
+        self.tags.settle_envelope();
+        list.scanner = Scanner::new(list.skeleton.clone(), list.context);
+        list.opened = true;
+        let step = self.keep_edited(Role::List, rest, end, &edits, sink);
+        if tag.empty { Next::Leave(self.empty_list_tag(list, step, sink)) } else { Next::Stay(step) }
+    }
+
+    /// One thing between items.
+    fn between_items(&mut self, list: &mut List, rest: &[u8], last: bool, sink: &mut impl Sink) -> Next {
+        let gap = blanks(rest);
+        if gap > 0 {
+            return Next::Stay(self.keep(Role::Plain, rest, gap, sink));
+        }
+        if self.gate.held_bytes > self.limits().head_bytes_max {
+            return Next::Leave(self.refuse(NotOai::BrokenEnvelope));
+        }
+        if rest.first() != Some(&b'<') {
+            return Next::Stay(self.stray_text(rest, last, sink));
+        }
+        // Longest name that decides: `</`, prefix, `resumptionToken`.
+        if rest.len() < 32 + self.prefix.len() && !last && memchr(b'>', rest).is_none() {
+            return Next::Stay(Step::NeedMore);
+        }
+        match rest.get(1) {
+            Some(b'!' | b'?') => self.comment_between(list, rest, last, sink),
+            Some(b'/') => self.end_tag_between(list, rest, last, sink),
+            _ => self.start_tag_between(list, rest, last, sink),
+        }
+    }
+
+    fn stray_text(&mut self, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
+        let bytes_max = self.limits().head_bytes_max;
+        let end = match memchr(b'<', rest.get(..rest.len().min(bytes_max)).unwrap_or_default()) {
+            Some(end) => end,
+            None if last || rest.len() >= bytes_max => rest.len().min(bytes_max),
+            None => return self.need_more(rest),
+        };
+        let text = rest.get(..end).unwrap_or_default();
+        self.change(RepairId::StrayContent, rest, end - trailing_blanks(text), b"", sink)
+    }
+
+    fn comment_between(&mut self, list: &List, rest: &[u8], last: bool, sink: &mut impl Sink) -> Next {
+        let bytes_max = self.limits().record_bytes_max;
+        let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
+        let (mark, end_mark): (&[u8], &[u8]) = if rest.starts_with(COMMENT) {
+            (COMMENT, b"-->")
+        } else if rest.starts_with(CDATA) {
+            (CDATA, b"]]>")
+        } else if rest.starts_with(b"<?") {
+            (b"<?", b"?>")
+        } else {
+            (b"<!", b">")
+        };
+        let end = memmem::find(within, end_mark).map(|end| end + end_mark.len());
+        let again = memmem::find(within.get(mark.len()..).unwrap_or_default(), mark);
+        let Some(end) = end else {
+            if !last && rest.len() < bytes_max && again.is_none() {
+                return Next::Stay(self.need_more(rest));
+            }
+            return Next::Stay(self.change(RepairId::BrokenComment, rest, mark.len(), b"", sink));
+        };
+        let text = rest.get(..end).unwrap_or_default();
+        if swallows_border(text, &list.skeleton) {
+            return Next::Stay(self.change(RepairId::BrokenComment, rest, mark.len(), b"", sink));
+        }
+        let legal_text = || mend_characters(text, &[], false, &self.config.limits).is_empty();
+        let step = match mark {
+            COMMENT if is_good_comment(text) && legal_text() => self.keep(Role::Plain, rest, end, sink),
+            b"<?" if !is_xml_target(text) && legal_text() => self.keep(Role::Plain, rest, end, sink),
+            b"<?" => self.change(RepairId::InnerDeclaration, rest, end, b"", sink),
+            CDATA => self.change(RepairId::StrayContent, rest, end, b"", sink),
+            _ => self.change(RepairId::BrokenComment, rest, end, b"", sink),
+        };
+        Next::Stay(step)
+    }
+
+    fn end_tag_between(&mut self, list: &mut List, rest: &[u8], last: bool, sink: &mut impl Sink) -> Next {
+        let body = rest.get(2..).unwrap_or_default();
+        let name = body.get(..name_span(body)).unwrap_or_default();
+        let local = name.strip_prefix(self.prefix.as_slice()).unwrap_or_default();
+        if local == list.skeleton.verb || local == b"OAI-PMH" {
+            return self.list_end(list, rest, last, sink);
+        }
+        let end = match memchr(b'>', rest) {
+            Some(end) if memchr(b'<', rest.get(1..end).unwrap_or_default()).is_none() => end + 1,
+            None if !last && rest.len() < self.limits().tag_bytes_max => {
+                return Next::Stay(self.need_more(rest));
+            }
+            _ => 2 + name.len(),
+        };
+        Next::Stay(self.change(RepairId::StrayEndTag, rest, end, b"", sink))
+    }
+
+    fn start_tag_between(&mut self, list: &mut List, rest: &[u8], last: bool, sink: &mut impl Sink) -> Next {
+        let body = rest.get(1..).unwrap_or_default();
+        let name = body.get(..name_span(body)).unwrap_or_default();
+        let local = name.strip_prefix(self.prefix.as_slice()).unwrap_or_default();
+        let single = matches!(list.verb, Verb::GetRecord | Verb::Identify);
+        if local == list.skeleton.element.name && !(single && self.gate.records > 0) {
+            list.in_item = true;
+            list.scanner.next_item(0);
+            return self.items(list, rest, last, sink);
+        }
+        match local {
+            b"resumptionToken" if list.verb.has_token() => self.token(list, rest, last, sink),
+            b"error" => self.error_between(rest, last, sink),
+            b"OAI-PMH" => match self.second_document_in_list(list, rest, last, sink) {
+                Some(step) => Next::Stay(step),
+                None => self.unknown_element(list, rest, last, sink),
+            },
+            _ => self.unknown_element(list, rest, last, sink),
+        }
+    }
+
+    /// An error inside the list: held while no item has left, dropped afterwards.
+    fn error_between(&mut self, rest: &[u8], last: bool, sink: &mut impl Sink) -> Next {
+        let close = [b"</", self.prefix.as_slice(), b"error>"].concat();
+        let tag_end = start_tag_end(rest);
+        let empty = tag_end.is_some_and(|end| rest.get(..end).is_some_and(|tag| tag.ends_with(b"/>")));
+        let end = if empty { tag_end } else { memmem::find(rest, &close).map(|at| at + close.len()) };
+        let bytes_max = self.limits().head_bytes_max;
+        let Some(end) = end.filter(|&end| end <= bytes_max) else {
+            if !last && rest.len() < bytes_max {
+                return Next::Stay(self.need_more(rest));
+            }
+            let end = tag_end.unwrap_or(rest.len()).min(bytes_max);
+            return Next::Stay(self.change(RepairId::ErrorBesideItems, rest, end, b"", sink));
+        };
+        if self.gate.is_open() {
+            return Next::Stay(self.change(RepairId::ErrorBesideItems, rest, end, b"", sink));
+        }
+        match self.mend_error(rest.get(..end).unwrap_or_default()) {
+            Some(edits) => Next::Stay(self.keep_edited(Role::Error, rest, end, &edits, sink)),
+            None => Next::Stay(self.change(RepairId::ErrorBesideItems, rest, end, b"", sink)),
+        }
+    }
+
+    /// An element that does not belong into the list goes, with what it holds;
+    /// one that looks like an item is put aside.
+    fn unknown_element(&mut self, list: &List, rest: &[u8], last: bool, sink: &mut impl Sink) -> Next {
+        let bytes_max = self.limits().record_bytes_max;
+        let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
+        let complete = last || rest.len() >= bytes_max;
+        let Some(tag_end) = start_tag_end(within) else {
+            if !complete && memchr(b'<', within.get(1..).unwrap_or_default()).is_none() {
+                return Next::Stay(self.need_more(rest));
+            }
+            return Next::Stay(self.change(RepairId::StrayContent, rest, 1, b"", sink));
+        };
+        let name = within.get(1..1 + name_span(within.get(1..).unwrap_or_default())).unwrap_or_default();
+        let local = split_name(name).1;
+        let end = if within.get(..tag_end).is_some_and(|tag| tag.ends_with(b"/>")) || name.is_empty() {
+            tag_end
+        } else {
+            let close = [b"</", name, b">"].concat();
+            let item = [b"<", self.prefix.as_slice(), list.skeleton.element.name].concat();
+            let behind = within.get(tag_end..).unwrap_or_default();
+            let close_at = memmem::find(behind, &close);
+            let item_at = memmem::find(behind, &item);
+            match (close_at, item_at) {
+                (Some(close_at), item) if item.is_none_or(|item| close_at < item) => {
+                    tag_end + close_at + close.len()
+                }
+                (_, Some(_)) => tag_end,
+                (None, None) if complete => tag_end,
+                _ => return Next::Stay(self.need_more(rest)),
+            }
+        };
+        if matches!(local, b"record" | b"header" | b"set" | b"metadataFormat") && end > tag_end {
+            let raw = rest.get(..end).unwrap_or_default();
+            self.put_aside(list, raw, Unmendable::IllegalEnvelope, sink);
+            return Next::Stay(Step::Settled(end));
+        }
+        Next::Stay(self.change(RepairId::UnknownElement, rest, end, b"", sink))
+    }
+
+    /// Items one after the other, as long as they are clean.
+    fn items(&mut self, list: &mut List, rest: &[u8], last: bool, sink: &mut impl Sink) -> Next {
+        list.scanner.new_window(0);
+        let mut at = 0;
+        // What was read but not written yet: everything up to `at`.
+        let mut written = 0;
+        loop {
+            match list.scanner.scan(rest, at, last, &mut self.tags, &self.config.limits) {
+                Scan::Clean(len) => {
+                    let raw = rest.get(at..at + len).unwrap_or_default();
+                    if self.needs_care(list, raw, &list.scanner.facts) {
+                        self.flush(rest, &mut written, at, sink);
+                        self.clean_with_care(list, raw, at, sink);
+                        written = at + len;
+                    } else {
+                        self.commit_clean(raw, at, &list.scanner.facts, sink);
+                    }
+                    at += len;
+                    list.in_item = false;
+                    let next = at + blanks(rest.get(at..).unwrap_or_default());
+                    let goes_on = list.verb != Verb::Identify && list.verb != Verb::GetRecord;
+                    if goes_on && self.is_item(list, rest.get(next..).unwrap_or_default()) {
+                        at = next;
+                        list.in_item = true;
+                        self.tags.tidy();
+                        list.scanner.next_item(at);
+                        continue;
+                    }
+                    self.flush(rest, &mut written, at, sink);
+                    return self.after_items(list, at);
+                }
+                other => {
+                    self.flush(rest, &mut written, at, sink);
+                    let step = if at > 0 { Step::Settled(at) } else { Step::NeedMore };
+                    return match other {
+                        Scan::NeedMore => Next::Stay(step),
+                        Scan::TooLong if at == 0 => self.begin_oversized(list, rest, sink),
+                        Scan::Defect(_) if at == 0 => {
+                            list.border = Some(BorderSearch::default());
+                            self.broken_item(list, rest, last, sink)
+                        }
+                        _ => Next::Stay(step),
+                    };
+                }
+            }
+        }
+    }
+
+    fn after_items(&mut self, list: &mut List, at: usize) -> Next {
+        if list.verb == Verb::Identify {
+            self.verb = Some(list.verb);
+            self.stage = Stage::Tail;
+            return Next::Leave(Step::Settled(at));
+        }
+        Next::Stay(Step::Settled(at))
+    }
+
+    #[inline]
+    fn is_item(&self, list: &List, rest: &[u8]) -> bool {
+        rest.strip_prefix(b"<")
+            .and_then(|rest| rest.strip_prefix(self.prefix.as_slice()))
+            .and_then(|rest| rest.strip_prefix(list.skeleton.element.name))
+            .and_then(|rest| rest.first())
+            .is_some_and(|&byte| byte == b'>' || is_blank(byte))
+    }
+
+    /// Writes `rest` from what was written up to `at`.
+    #[inline]
+    fn flush(&mut self, rest: &[u8], written: &mut usize, at: usize, sink: &mut impl Sink) {
+        if *written < at {
+            sink.write(rest.get(*written..at).unwrap_or_default());
+            *written = at;
+        }
+    }
+
+    #[inline]
+    fn needs_care(&self, list: &List, _raw: &[u8], _facts: &Facts) -> bool {
+        !self.gate.is_open() || self.in_second_document || list.verb == Verb::Identify
+    }
+
+    #[inline]
+    fn commit_clean(&mut self, raw: &[u8], at: usize, facts: &Facts, sink: &mut impl Sink) {
+        let facts = RecordFacts {
+            identifier: Facts::slice(raw, facts.identifier),
+            datestamp: Facts::slice(raw, facts.datestamp),
+            deleted: facts.deleted,
+            offset: self.base + at as u64,
+            repairs: 0,
+        };
+        self.seen.insert(facts.identifier, facts.datestamp);
+        self.gate.committed(&facts, raw, sink);
+    }
+
+    /// The first item, Identify, or one that may be there twice.
+    fn clean_with_care(&mut self, list: &List, raw: &[u8], at: usize, sink: &mut impl Sink) {
+        let facts = list.scanner.facts;
+        self.emit(list, raw, at, &Edits::default(), raw, &facts, sink);
+    }
+
+    /// An item leaves, with the changes that were made to it.
+    fn emit(
+        &mut self,
+        list: &List,
+        raw: &[u8],
+        at: usize,
+        edits: &Edits,
+        bytes: &[u8],
+        facts: &Facts,
+        sink: &mut impl Sink,
+    ) {
+        let identifier = Facts::slice(bytes, facts.identifier);
+        let datestamp = Facts::slice(bytes, facts.datestamp);
+        let offset = self.base + at as u64;
+        if self.in_second_document && self.seen.contains(identifier, datestamp) {
+            self.gate.change(Role::Plain, RepairId::SecondDocument, offset, raw, b"", sink);
+            return;
+        }
+        self.gate.release(Answer::List, false, sink);
+        let rewritten = if list.verb == Verb::Identify { self.own_base_url(bytes) } else { Edits::default() };
+        let output = rewritten.apply(bytes);
+        let edits = edits.clone().then(bytes, rewritten);
+        let mut from = 0;
+        for edit in edits.iter() {
+            sink.write(raw.get(from..edit.start).unwrap_or_default());
+            let original = raw.get(edit.start..edit.end).unwrap_or_default();
+            let (offset, replacement) = (offset + edit.start as u64, edit.replacement.as_slice());
+            self.gate.report(
+                &Repair { id: edit.id, offset, record: Some(identifier), original, replacement },
+                sink,
+            );
+            from = edit.end;
+        }
+        sink.write(raw.get(from..).unwrap_or_default());
+        self.seen.insert(identifier, datestamp);
+        let deleted = facts.deleted;
+        let facts = RecordFacts { identifier, datestamp, deleted, offset, repairs: edits.len() };
+        self.gate.committed(&facts, &output, sink);
+    }
+
+    /// Our own URL in place of the source's.
+    fn own_base_url(&self, identify: &[u8]) -> Edits {
+        let mut edits = Edits::default();
+        let Some(request) = &self.config.request else { return edits };
+        let open = [b"<", self.prefix.as_slice(), b"baseURL>"].concat();
+        let close = [b"</", self.prefix.as_slice(), b"baseURL"].concat();
+        if let Some(start) = memmem::find(identify, &open).map(|at| at + open.len())
+            && let Some(len) = memmem::find(identify.get(start..).unwrap_or_default(), &close)
+        {
+            let own = escape(request.base_url.as_bytes());
+            if identify.get(start..start + len) != Some(own.as_slice()) {
+                edits.push(RepairId::OwnBaseUrl, start, start + len, &own);
+            }
+        }
+        edits
+    }
+
+    /// An item whose strict reading failed: find its end, mend it or put it aside.
+    fn broken_item(&mut self, list: &mut List, rest: &[u8], last: bool, sink: &mut impl Sink) -> Next {
+        let bytes_max = self.limits().record_bytes_max;
+        let border = match &mut list.border {
+            Some(search) => search.find(rest, last, &list.skeleton, bytes_max),
+            None => return Next::Stay(Step::Settled(0)),
+        };
+        let end = match border {
+            Border::NeedMore => return Next::Stay(Step::NeedMore),
+            Border::At(end) => end,
+            Border::InputEnd => return Next::Leave(self.input_ends_in_item(list, rest, sink)),
+            Border::TooLong => {
+                self.gate.lost += 1;
+                self.leave_broken_list(list);
+                return Next::Leave(Step::Settled(0));
+            }
+        };
+        list.border = None;
+        list.in_item = false;
+        let raw = rest.get(..end).unwrap_or_default();
+        self.tags.tidy();
+        let rules = Self::rules(&self.config, &self.entities);
+        match mend(raw, &list.skeleton, list.context, &mut self.tags, &rules) {
+            Ok(Mended { bytes, edits, facts }) => self.emit(list, raw, 0, &edits, &bytes, &facts, sink),
+            Err(why) => self.put_aside(list, raw, why, sink),
+        }
+        if list.verb == Verb::Identify && !self.gate.is_open() {
+            return Next::Leave(self.refuse(NotOai::NothingKept));
+        }
+        self.after_items(list, end)
+    }
+
+    fn put_aside(&mut self, list: &List, raw: &[u8], why: Unmendable, sink: &mut impl Sink) {
+        let identifier = peek_identifier(raw, &list.skeleton);
+        self.gate.quarantine(identifier, self.base, raw, why, sink);
+    }
+
+    /// The list cannot go on: what went out breaks off, or nothing went out.
+    pub(super) fn leave_broken_list(&mut self, list: &List) {
+        self.verb = Some(list.verb);
+        self.refuse(NotOai::BrokenEnvelope);
+        self.truncated = self.gate.is_open();
+    }
+
+    fn input_ends_in_item(&mut self, list: &mut List, rest: &[u8], sink: &mut impl Sink) -> Step {
+        self.verb = Some(list.verb);
+        if self.config.ending == super::Ending::Close {
+            self.put_aside(list, rest, Unmendable::Truncated, sink);
+            self.list_cut(list, sink);
+            return Step::Settled(rest.len());
+        }
+        let step = self.change(RepairId::TruncatedInput, rest, rest.len(), b"", sink);
+        self.truncated = true;
+        if !self.gate.is_open() {
+            self.refuse(NotOai::NothingKept);
+        }
+        step
+    }
+}
+
+/// The identifier of an item that could not be read as a whole.
+fn peek_identifier<'t>(raw: &'t [u8], skeleton: &Skeleton) -> Option<&'t [u8]> {
+    let name: &[u8] = match skeleton.element.name {
+        b"set" => b"setSpec",
+        b"metadataFormat" => b"metadataPrefix",
+        _ => b"identifier",
+    };
+    let open = [b"<", skeleton.prefix.as_slice(), name, b">"].concat();
+    let start = memmem::find(raw, &open)? + open.len();
+    let rest = raw.get(start..)?;
+    let text = super::name::trim(rest.get(..memchr(b'<', rest)?)?);
+    (!text.is_empty()).then_some(text)
+}

@@ -1,0 +1,152 @@
+//! Loose reading of one start tag: what its author meant, and the edits that make it well-formed.
+
+use memchr::memchr;
+
+use super::catalogue::RepairId;
+use super::edits::Edits;
+use super::lexeme::value_len;
+use super::limits::Limits;
+use super::name::{blanks, is_blank, is_qualified_name, name_span};
+use super::text::{Node, escape, mend_node};
+
+/// A start tag as it was meant. Ranges are offsets into the text it was read from.
+#[derive(Debug)]
+pub(super) struct LooseTag {
+    /// End of the tag.
+    pub(super) end: usize,
+    /// Where its name ends.
+    pub(super) name_end: usize,
+    /// Whether it is an empty-element tag.
+    pub(super) empty: bool,
+    pub(super) attributes: Vec<LooseAttribute>,
+    /// What makes it well-formed.
+    pub(super) edits: Edits,
+}
+
+/// An attribute that stays.
+#[derive(Debug)]
+pub(super) struct LooseAttribute {
+    /// Where the blanks before it begin.
+    pub(super) gap: usize,
+    pub(super) name: (usize, usize),
+    /// The value between its quotes, after mending.
+    pub(super) value: Vec<u8>,
+    /// Where the value stands, quotes included; empty when it has none.
+    pub(super) span: (usize, usize),
+    pub(super) end: usize,
+}
+
+/// Reads the start tag `at..end` of `text`; `None` when it is beyond reading.
+pub(super) fn read_loose(text: &[u8], at: usize, end: usize, limits: &Limits) -> Option<LooseTag> {
+    let tag = text.get(..end)?;
+    let name_end = at + 1 + name_span(tag.get(at + 1..)?);
+    if !is_qualified_name(tag.get(at + 1..name_end)?) {
+        return None;
+    }
+    let mut read = LooseTag { end, name_end, empty: false, attributes: Vec::new(), edits: Edits::default() };
+    let mut at = name_end;
+    loop {
+        let gap = at;
+        at += blanks(tag.get(at..)?);
+        match *tag.get(at)? {
+            b'>' => return Some(read),
+            b'/' if tag.get(at + 1) == Some(&b'>') => {
+                read.empty = true;
+                return Some(read);
+            }
+            _ => {}
+        }
+        if read.attributes.len() >= limits.attributes_per_tag_max {
+            return None;
+        }
+        at = read.attribute(tag, gap, at)?;
+    }
+}
+
+impl LooseTag {
+    /// Reads one attribute and returns where it ends.
+    fn attribute(&mut self, tag: &[u8], gap: usize, at: usize) -> Option<usize> {
+        let name_end = at + name_span(tag.get(at..)?);
+        let name = tag.get(at..name_end)?;
+        if !is_qualified_name(name) {
+            return None;
+        }
+        let equals = name_end + blanks(tag.get(name_end..)?);
+        let mut edits = Edits::default();
+        if gap == at {
+            edits.push(RepairId::AttributeSpacing, at, at, b" ");
+        }
+        let (value, span, end) = if tag.get(equals) == Some(&b'=') {
+            let start = equals + 1 + blanks(tag.get(equals + 1..)?);
+            read_value(tag, start, &mut edits)?
+        } else {
+            let mut value = b"=\"".to_vec();
+            value.extend_from_slice(name);
+            value.push(b'"');
+            edits.push(RepairId::ValuelessAttribute, name_end, name_end, &value);
+            (name.to_vec(), (name_end, name_end), name_end)
+        };
+        let repeated = self.attributes.iter().any(|other| tag.get(other.name.0..other.name.1) == Some(name));
+        if repeated {
+            self.edits.push(RepairId::DuplicateAttribute, gap, end, b"");
+        } else {
+            self.attributes.push(LooseAttribute { gap, name: (at, name_end), value, span, end });
+            for edit in edits.iter() {
+                self.edits.push(edit.id, edit.start, edit.end, &edit.replacement);
+            }
+        }
+        Some(end)
+    }
+}
+
+type Value = (Vec<u8>, (usize, usize), usize);
+
+/// Reads the value that begins at `start`.
+fn read_value(tag: &[u8], start: usize, edits: &mut Edits) -> Option<Value> {
+    let rest = tag.get(start..)?;
+    let &quote = rest.first()?;
+    if !matches!(quote, b'"' | b'\'') {
+        let len = rest.iter().position(|&byte| is_blank(byte) || byte == b'>')?;
+        let len = if rest.get(len) == Some(&b'>') && rest.get(..len)?.ends_with(b"/") && len > 1 {
+            len - 1
+        } else {
+            len
+        };
+        let raw = rest.get(..len)?;
+        if raw.is_empty()
+            || raw.iter().any(|&byte| matches!(byte, b'=' | b'<' | b'`')) && memchr(b'"', raw).is_some()
+        {
+            return None;
+        }
+        let mut quoted = b"\"".to_vec();
+        let mended = mend_node(raw, Node::Attribute, &[]).apply(raw);
+        for &byte in &mended {
+            if byte == b'"' {
+                quoted.extend_from_slice(&escape(b"\""));
+            } else {
+                quoted.push(byte);
+            }
+        }
+        quoted.push(b'"');
+        edits.push(RepairId::UnquotedAttribute, start, start + len, &quoted);
+        let value = quoted.get(1..quoted.len() - 1)?.to_vec();
+        return Some((value, (start, start + len), start + len));
+    }
+    let inner = tag.get(start + 1..)?;
+    let (len, closed) = match value_len(rest) {
+        Some(len) if rest.get(len - 1) == Some(&quote) && len > 1 => (len - 2, true),
+        Some(len) => (len - 1, false),
+        None => (inner.iter().position(|&byte| byte == b'>')?, false),
+    };
+    let raw = inner.get(..len)?;
+    let mended = mend_node(raw, Node::Attribute, &[]);
+    for edit in mended.iter() {
+        edits.push(edit.id, start + 1 + edit.start, start + 1 + edit.end, &edit.replacement);
+    }
+    let value_end = start + 1 + len;
+    if closed {
+        return Some((mended.apply(raw), (start, value_end + 1), value_end + 1));
+    }
+    edits.push(RepairId::UnquotedAttribute, value_end, value_end, &[quote]);
+    Some((mended.apply(raw), (start, value_end), value_end))
+}

@@ -1,0 +1,404 @@
+//! Tags, sections and prefixes: the second pass of the slow path, over one item.
+//!
+//! Follows the tags with what is known of OAI-PMH and its formats: which
+//! element stands in which, and which fields hold plain text. Runs only on
+//! items that are not well-formed once their characters are mended.
+
+use super::catalogue::{RepairId, Unmendable};
+use super::context::{Context, Contexts, OAI};
+use super::edits::Edits;
+use super::lexeme::{Lexeme, next_lexeme};
+use super::limits::Limits;
+use super::loose::{LooseTag, read_loose};
+use super::name::{blanks, is_blank, name_span, split_name, trailing_blanks};
+use super::schema::{Content, Element};
+use super::tag::declared_prefix;
+use super::text::{Node, mend_node};
+use super::vocabulary::{Family, is_slip, known_prefix, respell};
+
+/// What an open element is to the repair of its content.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// Holds elements of the envelope.
+    Envelope(&'static Element),
+    /// Holds one payload.
+    Holder,
+    /// Holds plain text.
+    Field,
+    /// Anything in a payload that may hold text and elements.
+    Mixed,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    name: (usize, usize),
+    context: Context,
+    kind: Kind,
+}
+
+/// Mends the markup of one item.
+///
+/// # Errors
+/// Why no reading is plausible.
+pub(super) fn mend_markup(
+    text: &[u8],
+    element: &'static Element,
+    outer: Context,
+    contexts: &mut Contexts,
+    limits: &Limits,
+) -> Result<Edits, Unmendable> {
+    let mut tree = Tree {
+        text,
+        element,
+        outer,
+        contexts,
+        limits,
+        open: Vec::new(),
+        family: Family::Other,
+        payload_root: None,
+        content_from: 0,
+        edits: Edits::default(),
+    };
+    let mut at = 0;
+    while at < text.len() {
+        let (lexeme, end) = next_lexeme(text, at);
+        tree.lexeme(lexeme, at, end)?;
+        if tree.edits.len() > limits.repairs_per_record_max {
+            return Err(Unmendable::TooManyRepairs);
+        }
+        at = end;
+        if tree.open.is_empty() && !matches!(lexeme, Lexeme::Text) {
+            break;
+        }
+    }
+    tree.end(at);
+    tree.edits.sort();
+    Ok(tree.edits)
+}
+
+/// The payload's outermost element, where missing prefixes are declared.
+#[derive(Debug)]
+struct PayloadRoot {
+    name_end: usize,
+    added: Vec<Vec<u8>>,
+}
+
+struct Tree<'t> {
+    text: &'t [u8],
+    element: &'static Element,
+    outer: Context,
+    contexts: &'t mut Contexts,
+    limits: &'t Limits,
+    open: Vec<Open>,
+    family: Family,
+    payload_root: Option<PayloadRoot>,
+    /// End of the last tag: an end tag is inserted no further forward than here.
+    content_from: usize,
+    edits: Edits,
+}
+
+impl<'t> Tree<'t> {
+    fn slice(&self, (start, end): (usize, usize)) -> &'t [u8] {
+        self.text.get(start..end).unwrap_or_default()
+    }
+
+    fn edit(&mut self, id: RepairId, start: usize, end: usize, replacement: &[u8]) {
+        self.edits.push_unordered(id, start, end, replacement.to_vec());
+    }
+
+    fn context(&self) -> Context {
+        self.open.last().map_or(self.outer, |open| open.context)
+    }
+
+    fn in_field(&self) -> bool {
+        self.open.last().is_some_and(|open| matches!(open.kind, Kind::Field))
+    }
+
+    fn lexeme(&mut self, lexeme: Lexeme, at: usize, end: usize) -> Result<(), Unmendable> {
+        match lexeme {
+            Lexeme::Text | Lexeme::Cdata => {}
+            Lexeme::StartTag => self.start_tag(at, end)?,
+            Lexeme::EndTag => self.end_tag(at, end),
+            Lexeme::OpenTag if self.in_field() => self.edit(RepairId::BareLessThan, at, end, b"&lt;"),
+            Lexeme::OpenTag => return Err(Unmendable::MalformedTag),
+            Lexeme::BareLessThan => self.edit(RepairId::BareLessThan, at, end, b"&lt;"),
+            Lexeme::OpenCdata => self.edit(RepairId::UnterminatedCdata, at, end, b""),
+            Lexeme::OpenComment => self.edit(RepairId::BrokenComment, at, end, b"&lt;!--"),
+            Lexeme::Comment => self.comment(at, end),
+            Lexeme::Declaration => self.edit(RepairId::BrokenComment, at, end, b""),
+            Lexeme::Doctype => self.edit(RepairId::Doctype, at, end, b""),
+            Lexeme::Instruction => self.instruction(at, end),
+        }
+        Ok(())
+    }
+
+    fn comment(&mut self, at: usize, end: usize) {
+        let inner = self.slice((at + 4, end - 3));
+        if memchr::memmem::find(inner, b"--").is_some() || inner.ends_with(b"-") {
+            self.edit(RepairId::BrokenComment, at, end, b"");
+        }
+    }
+
+    fn instruction(&mut self, at: usize, end: usize) {
+        let inner = self.slice((at + 2, end - 2));
+        let target = inner.get(..name_span(inner)).unwrap_or_default();
+        if target.eq_ignore_ascii_case(b"xml") {
+            self.edit(RepairId::InnerDeclaration, at, end, b"");
+        } else if target.contains(&b':') || inner.get(target.len()).is_some_and(|&byte| !is_blank(byte)) {
+            self.edit(RepairId::BrokenComment, at, end, b"");
+        }
+    }
+
+    fn start_tag(&mut self, at: usize, end: usize) -> Result<(), Unmendable> {
+        let name_end = at + 1 + name_span(self.slice((at + 1, end)));
+        let name = self.slice((at + 1, name_end));
+        if !self.make_room(name, at) {
+            self.escape(at, end);
+            return Ok(());
+        }
+        let Some(tag) = read_loose(self.text, at, end, self.limits) else {
+            return Err(Unmendable::MalformedTag);
+        };
+        for edit in tag.edits.iter() {
+            self.edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
+        }
+        let context = self.declare(&tag);
+        let kind = self.kind_of(name, context);
+        let is_root = matches!(self.open.last().map(|open| open.kind), Some(Kind::Holder));
+        if is_root {
+            self.family = Family::of_root(split_name(name).1);
+            self.payload_root = Some(PayloadRoot { name_end: tag.name_end, added: Vec::new() });
+        }
+        self.declare_missing(&tag, name, context);
+        self.content_from = end;
+        if !tag.empty {
+            if self.open.len() >= self.limits.depth_max {
+                return Err(Unmendable::TooDeep);
+            }
+            self.open.push(Open { name: (at + 1, name_end), context, kind });
+        }
+        Ok(())
+    }
+
+    /// Closes what cannot hold the element that begins at `at`. False when the
+    /// tag is no element but text of the open field.
+    fn make_room(&mut self, name: &[u8], at: usize) -> bool {
+        let Some(top) = self.open.last().copied() else { return true };
+        let (prefix, local) = split_name(name);
+        let oai = self.contexts.lookup(top.context, prefix) == Some(OAI);
+        if oai
+            && self.open.len() > 1
+            && self.is_child_of_item(local)
+            && !matches!(top.kind, Kind::Envelope(e) if e.name == self.element.name)
+        {
+            self.close_above(1, at);
+            return true;
+        }
+        if matches!(top.kind, Kind::Field) {
+            let (field_prefix, _) = split_name(self.slice(top.name));
+            let envelope_field = oai && self.parent_holds(local);
+            let sibling = prefix == field_prefix
+                && (self.family.is_field(local) || self.family.parent(local).is_some())
+                && self.payload_root.is_some();
+            if !envelope_field && !sibling {
+                return false;
+            }
+            self.close_above(self.open.len() - 1, at);
+        }
+        if let Some(parent) = self.family.parent(local)
+            && self.payload_root.is_some()
+            && let Some(depth) =
+                self.open.iter().rposition(|open| split_name(self.slice(open.name)).1 == parent)
+        {
+            self.close_above(depth + 1, at);
+        }
+        true
+    }
+
+    /// Whether the item has a child of this name (header, metadata, about).
+    fn is_child_of_item(&self, local: &[u8]) -> bool {
+        let top = self.open.last().map(|open| open.kind);
+        match &self.element.content {
+            Content::Children(children) => {
+                children.iter().any(|child| child.name == local && !matches!(child.content, Content::Text(_)))
+                    || children.iter().any(|child| child.name == local)
+                        && matches!(top, Some(Kind::Field))
+                        && self.open.len() == 2
+            }
+            Content::Payload | Content::Text(_) => false,
+        }
+    }
+
+    /// Whether the element around the open field has a child of this name.
+    fn parent_holds(&self, local: &[u8]) -> bool {
+        let parent = self.open.iter().rev().nth(1);
+        match parent.map(|open| open.kind) {
+            Some(Kind::Envelope(Element { content: Content::Children(children), .. })) => {
+                children.iter().any(|child| child.name == local)
+            }
+            _ => false,
+        }
+    }
+
+    fn kind_of(&self, name: &[u8], context: Context) -> Kind {
+        let (prefix, local) = split_name(name);
+        let oai = self.contexts.lookup(context, prefix) == Some(OAI);
+        let element = match self.open.last().map(|open| open.kind) {
+            None => Some(self.element).filter(|element| element.name == local),
+            Some(Kind::Envelope(Element { content: Content::Children(children), .. })) => {
+                children.iter().find(|child| child.name == local && oai)
+            }
+            Some(Kind::Mixed) if self.family.is_field(local) => return Kind::Field,
+            _ => None,
+        };
+        match element {
+            Some(element) => match element.content {
+                Content::Children(_) => Kind::Envelope(element),
+                Content::Payload => Kind::Holder,
+                Content::Text(_) => Kind::Field,
+            },
+            None => Kind::Mixed,
+        }
+    }
+
+    /// The context inside the tag, its declarations of the OAI-PMH namespace corrected.
+    fn declare(&mut self, tag: &LooseTag) -> Context {
+        let mut declared: Vec<(&[u8], Vec<u8>)> = Vec::new();
+        for attribute in &tag.attributes {
+            let Some(prefix) = declared_prefix(self.slice(attribute.name)) else { continue };
+            let mut uri = attribute.value.clone();
+            let meant = respell(&uri).filter(|(meant, _)| *meant == OAI);
+            if let (Some((meant, misspelling)), true) = (meant, attribute.span.1 > attribute.span.0 + 1) {
+                uri = meant.to_vec();
+                let (start, end) = (attribute.span.0 + 1, attribute.span.1 - 1);
+                self.edits.push_unordered(misspelling.repair(), start, end, uri.clone());
+            }
+            declared.push((prefix, uri));
+        }
+        if declared.is_empty() {
+            return self.context();
+        }
+        let declared: Vec<(&[u8], &[u8])> =
+            declared.iter().map(|(prefix, uri)| (*prefix, uri.as_slice())).collect();
+        self.contexts.declare(self.context(), &declared)
+    }
+
+    /// Declares well-known prefixes that the tag uses without a declaration.
+    fn declare_missing(&mut self, tag: &LooseTag, name: &'t [u8], context: Context) {
+        let names = tag.attributes.iter().map(|attribute| self.slice(attribute.name));
+        let prefixes: Vec<&[u8]> = std::iter::once(name)
+            .chain(names.filter(|name| declared_prefix(name).is_none()))
+            .map(|name| split_name(name).0)
+            .filter(|prefix| !prefix.is_empty())
+            .collect();
+        let mut added_here: Vec<&[u8]> = Vec::new();
+        for prefix in prefixes {
+            if self.contexts.lookup(context, prefix).is_some() {
+                continue;
+            }
+            let Some(uri) = known_prefix(prefix) else { continue };
+            let place = match &mut self.payload_root {
+                Some(root) if root.added.iter().any(|added| added == prefix) => continue,
+                Some(root) => {
+                    root.added.push(prefix.to_vec());
+                    root.name_end
+                }
+                None if added_here.contains(&prefix) => continue,
+                None => {
+                    added_here.push(prefix);
+                    tag.name_end
+                }
+            };
+            let declaration = [b" xmlns:", prefix, b"=\"", uri, b"\""].concat();
+            self.edit(RepairId::UndeclaredPrefix, place, place, &declaration);
+        }
+    }
+
+    fn end_tag(&mut self, at: usize, end: usize) {
+        let name_end = at + 2 + name_span(self.slice((at + 2, end)));
+        let name = self.slice((at + 2, name_end));
+        let complete = self.slice((at, end)).ends_with(b">")
+            && blanks(self.slice((name_end, end))) + 1 == end - name_end;
+        let Some(top) = self.open.last().copied() else { return };
+        let exact = self.open.iter().rposition(|open| self.slice(open.name) == name);
+        let local = split_name(name).1;
+        let slip = |tree: &Self, open: &Open| is_slip(split_name(tree.slice(open.name)).1, local);
+        if let Some(depth) = exact {
+            self.close_above(depth + 1, at);
+            if !complete {
+                self.rename_end(depth, at, end);
+            }
+            self.pop(end);
+        } else if slip(self, &top) {
+            self.rename_end(self.open.len() - 1, at, end);
+            self.pop(end);
+        } else if let Some(depth) =
+            self.open.iter().rposition(|open| split_name(self.slice(open.name)).1.eq_ignore_ascii_case(local))
+        {
+            self.close_above(depth + 1, at);
+            self.rename_end(depth, at, end);
+            self.pop(end);
+        } else if self.in_field() {
+            self.escape(at, end);
+        } else {
+            self.edit(RepairId::StrayEndTag, at, end, b"");
+            self.content_from = end;
+        }
+    }
+
+    /// The end tag `at..end` becomes that of the element open at `depth`.
+    fn rename_end(&mut self, depth: usize, at: usize, end: usize) {
+        let name = self.open.get(depth).map_or(&b""[..], |open| self.slice(open.name));
+        // A tag that lost its `>` ends before the blanks that follow it.
+        let text = self.slice((at, end));
+        let end = if text.ends_with(b">") { end } else { end - trailing_blanks(text) };
+        let tag = [b"</", name, b">"].concat();
+        self.edit(RepairId::MismatchedEndTag, at, end, &tag);
+    }
+
+    fn pop(&mut self, end: usize) {
+        self.open.pop();
+        if matches!(self.open.last().map(|open| open.kind), Some(Kind::Holder)) {
+            self.payload_root = None;
+        }
+        self.content_from = end;
+    }
+
+    /// Ends all elements from depth `keep` on, before the blanks that precede `at`.
+    fn close_above(&mut self, keep: usize, at: usize) {
+        let content = self.slice((self.content_from, at));
+        let place = at - trailing_blanks(content);
+        while self.open.len() > keep {
+            let name = self.open.last().map_or(&b""[..], |open| self.slice(open.name));
+            let tag = [b"</", name, b">"].concat();
+            self.edit(RepairId::MissingEndTag, place, place, &tag);
+            self.pop(self.content_from);
+        }
+    }
+
+    /// A tag that is text: as it was typed.
+    fn escape(&mut self, at: usize, end: usize) {
+        let text = self.slice((at, end));
+        let mut escaped = Vec::with_capacity(text.len() + 6);
+        for &byte in &mend_node(text, Node::Text, &[]).apply(text) {
+            match byte {
+                b'<' => escaped.extend_from_slice(b"&lt;"),
+                b'>' => escaped.extend_from_slice(b"&gt;"),
+                _ => escaped.push(byte),
+            }
+        }
+        self.edit(RepairId::MarkupInField, at, end, &escaped);
+    }
+
+    /// The item's bytes end, or its end tag was met at `at`.
+    fn end(&mut self, at: usize) {
+        if !self.open.is_empty() {
+            return self.close_above(0, self.text.len());
+        }
+        let behind = self.slice((at, self.text.len()));
+        let junk = behind.len() - trailing_blanks(behind);
+        if junk > blanks(behind) {
+            self.edit(RepairId::StrayContent, at + blanks(behind), at + junk, b"");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The characters of XML 1.0: names, blanks and references (XML 1.0, fifth edition, 2.2, 2.3, 4.1).
+
+/// White space of XML.
+#[inline]
+pub(super) fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
+/// How many bytes of white space `text` begins with.
+pub(super) fn blanks(text: &[u8]) -> usize {
+    text.iter().position(|&byte| !is_blank(byte)).unwrap_or(text.len())
+}
+
+/// How many bytes of white space `text` ends with.
+pub(super) fn trailing_blanks(text: &[u8]) -> usize {
+    text.iter().rev().position(|&byte| !is_blank(byte)).unwrap_or(text.len())
+}
+
+/// Without the white space around it.
+pub(super) fn trim(text: &[u8]) -> &[u8] {
+    let end = text.len() - trailing_blanks(text);
+    let text = text.get(..end).unwrap_or_default();
+    text.get(blanks(text)..).unwrap_or_default()
+}
+
+/// Whether a character is one that XML 1.0 can hold.
+pub(super) fn is_legal_char(code: u32) -> bool {
+    matches!(code, 9 | 10 | 13 | 0x20..=0xD7FF | 0xE000..=0xFFFD | 0x1_0000..=0x10_FFFF)
+}
+
+fn is_name_start(c: char) -> bool {
+    matches!(c,
+        ':' | '_' | 'A'..='Z' | 'a'..='z' | '\u{C0}'..='\u{D6}' | '\u{D8}'..='\u{F6}' | '\u{F8}'..='\u{2FF}'
+        | '\u{370}'..='\u{37D}' | '\u{37F}'..='\u{1FFF}' | '\u{200C}'..='\u{200D}' | '\u{2070}'..='\u{218F}'
+        | '\u{2C00}'..='\u{2FEF}' | '\u{3001}'..='\u{D7FF}' | '\u{F900}'..='\u{FDCF}' | '\u{FDF0}'..='\u{FFFD}'
+        | '\u{10000}'..='\u{EFFFF}')
+}
+
+fn is_name_char(c: char) -> bool {
+    is_name_start(c)
+        || matches!(c, '-' | '.' | '0'..='9' | '\u{B7}' | '\u{300}'..='\u{36F}' | '\u{203F}'..='\u{2040}')
+}
+
+/// Whether a byte can begin a name. Bytes of multi-byte characters are let
+/// through here and judged by [`name_len`].
+#[inline]
+pub(super) fn may_start_name(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || byte == b'_' || byte == b':' || byte >= 0x80
+}
+
+const fn ascii_name_bytes() -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let b = byte as u8;
+        table[byte] = b.is_ascii_alphanumeric() || matches!(b, b'_' | b':' | b'-' | b'.') || b >= 0x80;
+        byte += 1;
+    }
+    table
+}
+
+static NAME_BYTES: [bool; 256] = ascii_name_bytes();
+
+/// How many bytes of `text` look like a name: up to the first ASCII byte that
+/// cannot be part of one.
+#[inline]
+pub(super) fn name_span(text: &[u8]) -> usize {
+    text.iter()
+        .position(|&byte| !NAME_BYTES.get(byte as usize).copied().unwrap_or(false))
+        .unwrap_or(text.len())
+}
+
+/// Whether `name` is a legal qualified name (Namespaces in XML 1.0): a local
+/// part, and at most one prefix.
+pub(super) fn is_qualified_name(name: &[u8]) -> bool {
+    let mut parts = name.split(|&byte| byte == b':');
+    let first = parts.next().unwrap_or_default();
+    let second = parts.next();
+    parts.next().is_none() && is_local_name(first) && second.is_none_or(is_local_name)
+}
+
+/// Whether `name` is a legal name without a colon.
+pub(super) fn is_local_name(name: &[u8]) -> bool {
+    let Some((&first, rest)) = name.split_first() else { return false };
+    if name.is_ascii() {
+        return (first.is_ascii_alphabetic() || first == b'_')
+            && rest
+                .iter()
+                .all(|&byte| byte != b':' && NAME_BYTES.get(byte as usize).copied().unwrap_or(false));
+    }
+    let Ok(name) = std::str::from_utf8(name) else { return false };
+    let mut chars = name.chars();
+    chars.next().is_some_and(|c| c != ':' && is_name_start(c)) && chars.all(|c| c != ':' && is_name_char(c))
+}
+
+/// Prefix and local part of a qualified name; the prefix may be empty.
+pub(super) fn split_name(name: &[u8]) -> (&[u8], &[u8]) {
+    match memchr::memchr(b':', name) {
+        Some(colon) => (name.get(..colon).unwrap_or_default(), name.get(colon + 1..).unwrap_or_default()),
+        None => (&[], name),
+    }
+}
+
+/// Longest reference looked at, in bytes, `&` and `;` included. The longest
+/// name of the HTML table has 31 letters.
+pub(super) const REFERENCE_BYTES_MAX: usize = 40;
+
+/// The verdict on an `&`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reference {
+    /// A legal reference of so many bytes.
+    Legal(usize),
+    /// Not one that XML knows.
+    Illegal,
+    /// The text ends before it can be said.
+    Cut,
+}
+
+/// Judges the reference that `text` begins with.
+pub(super) fn reference(text: &[u8]) -> Reference {
+    for known in [&b"&amp;"[..], b"&lt;", b"&gt;", b"&quot;", b"&apos;"] {
+        if text.starts_with(known) {
+            return Reference::Legal(known.len());
+        }
+    }
+    let window = text.get(..text.len().min(REFERENCE_BYTES_MAX)).unwrap_or_default();
+    let body = window.get(1..).unwrap_or_default();
+    let Some(len) = body.iter().position(|&byte| !byte.is_ascii_alphanumeric() && byte != b'#') else {
+        return if window.len() < REFERENCE_BYTES_MAX { Reference::Cut } else { Reference::Illegal };
+    };
+    let legal = body.get(len) == Some(&b';')
+        && body.get(..len).and_then(numeric_reference).is_some_and(|code| code.is_some_and(is_legal_char));
+    if legal { Reference::Legal(len + 2) } else { Reference::Illegal }
+}
+
+/// Reads `#233` or `#xE9`: the number, or `Some(None)` when it is too large for
+/// any character; `None` when it is no such thing.
+pub(super) fn numeric_reference(body: &[u8]) -> Option<Option<u32>> {
+    let digits = body.strip_prefix(b"#")?;
+    let (digits, radix) = match digits.strip_prefix(b"x") {
+        Some(hex) => (hex, 16),
+        None => (digits, 10),
+    };
+    if digits.is_empty() {
+        return None;
+    }
+    let mut code = Some(0_u32);
+    for &digit in digits {
+        let digit = (digit as char).to_digit(radix)?;
+        code = code.and_then(|c| c.checked_mul(radix)).and_then(|c| c.checked_add(digit));
+    }
+    Some(code)
+}

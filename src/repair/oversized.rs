@@ -1,0 +1,111 @@
+//! Items longer than `record_bytes_max`: passed on as they come while they are clean.
+//!
+//! What was written cannot be taken back, so only repairs of certainty *exact*
+//! are made; at any other defect the list is given up.
+
+use super::catalogue::{NotOai, RepairId};
+use super::engine::{Engine, List, Stage, Step};
+use super::gate::{Answer, Role};
+use super::list::Next;
+use super::name::REFERENCE_BYTES_MAX;
+use super::scan::Scan;
+use super::sink::{RecordFacts, Sink};
+use super::text::exact_repair;
+
+impl Engine {
+    /// The item that `rest` begins with is clean so far and too long to be held.
+    pub(super) fn begin_oversized(&mut self, list: &mut List, rest: &[u8], sink: &mut impl Sink) -> Next {
+        self.gate.release(Answer::List, false, sink);
+        let clean = list.scanner.clean_bytes(rest);
+        list.scanner.let_go(rest, clean);
+        let placeholder = self.list_of(list.verb);
+        self.stage = Stage::Oversized(Box::new(placeholder));
+        Next::Leave(self.keep(Role::Plain, rest, clean, sink))
+    }
+
+    /// Goes on in the item.
+    pub(super) fn oversized(&mut self, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
+        let Stage::Oversized(mut list) = std::mem::replace(&mut self.stage, Stage::Done) else {
+            return Step::Settled(rest.len());
+        };
+        list.scanner.new_window(0);
+        let verdict = list.scanner.scan_on(rest, last, &mut self.tags, &self.config.limits);
+        match verdict {
+            Scan::Clean(len) => {
+                list.in_item = false;
+                let facts = RecordFacts {
+                    identifier: list.scanner.identifier_let_go(),
+                    datestamp: b"",
+                    deleted: false,
+                    offset: self.base,
+                    repairs: 0,
+                };
+                self.gate.committed(&facts, b"", sink);
+                self.stage = Stage::List(list);
+                self.keep(Role::Plain, rest, len, sink)
+            }
+            Scan::NeedMore => {
+                let clean = list.scanner.clean_bytes(rest);
+                if clean == 0 && rest.len() > self.limits().record_bytes_max {
+                    return self.give_up(&list, rest, 0, sink);
+                }
+                list.scanner.let_go(rest, clean);
+                self.stage = Stage::Oversized(list);
+                if clean == 0 { Step::NeedMore } else { self.keep(Role::Plain, rest, clean, sink) }
+            }
+            Scan::Defect(defect) => {
+                let at = defect.at.min(rest.len());
+                let broken = rest.get(at..).unwrap_or_default();
+                if broken.len() < REFERENCE_BYTES_MAX && !last {
+                    self.stage = Stage::Oversized(list);
+                    return Step::NeedMore;
+                }
+                match exact_repair(broken, list.scanner.node_at(at)).filter(|(_, id, _)| !self.is_off(*id)) {
+                    Some((len, id, replacement)) => {
+                        list.scanner.step_over(rest, at + len);
+                        self.stage = Stage::Oversized(list);
+                        self.keep(Role::Plain, rest, at, sink);
+                        let original = broken.get(..len).unwrap_or_default();
+                        self.gate.change(
+                            Role::Plain,
+                            id,
+                            self.base + at as u64,
+                            original,
+                            &replacement,
+                            sink,
+                        );
+                        Step::Settled(at + len)
+                    }
+                    None => self.give_up(&list, rest, at, sink),
+                }
+            }
+            Scan::TooLong => self.give_up(&list, rest, 0, sink),
+        }
+    }
+
+    /// The item is lost, and with it what follows.
+    fn give_up(&mut self, list: &List, rest: &[u8], at: usize, sink: &mut impl Sink) -> Step {
+        self.gate.lost += 1;
+        self.close_open_elements(list, rest, at, sink);
+        self.leave_broken_list(list);
+        Step::Settled(at)
+    }
+
+    fn close_open_elements(&mut self, list: &List, rest: &[u8], at: usize, sink: &mut impl Sink) {
+        self.keep(Role::Plain, rest, at, sink);
+        if self.config.ending == super::Ending::Close {
+            let closing = list.scanner.closing_tags();
+            let place = self.base + at as u64;
+            self.gate.change(Role::Plain, RepairId::TruncatedInput, place, b"", &closing, sink);
+        }
+    }
+
+    /// The input ends inside such an item.
+    pub(super) fn end_of_oversized(&mut self, list: &List, sink: &mut impl Sink) {
+        self.gate.lost += 1;
+        self.close_open_elements(list, b"", 0, sink);
+        self.list_cut(list, sink);
+        self.end(sink);
+        debug_assert!(self.not_oai != Some(NotOai::Empty), "an item was under way");
+    }
+}

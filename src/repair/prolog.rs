@@ -1,0 +1,397 @@
+//! From the first byte to the start tag of the root: junk, byte order marks, the declaration, and what is no OAI-PMH at all.
+
+use memchr::memmem;
+
+use super::catalogue::{NotOai, RepairId};
+use super::context::{Context, OAI, XSI};
+use super::edits::Edits;
+use super::engine::{Engine, Stage, Step};
+use super::gate::Role;
+use super::lexeme::{Lexeme, next_lexeme, start_tag_end};
+use super::loose::{LooseTag, read_loose};
+use super::name::{blanks, is_blank, name_span, split_name, trailing_blanks, trim};
+use super::sink::Sink;
+use super::tag::declared_prefix;
+use super::text::mend_characters;
+use super::vocabulary::{known_prefix, respell};
+
+const BOM: &[u8] = b"\xEF\xBB\xBF";
+const DECLARATION: &[u8] = b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
+/// Entities of an internal subset that are written out, and their longest text, in bytes.
+const ENTITIES_MAX: usize = 64;
+const ENTITY_BYTES_MAX: usize = 1024;
+
+impl Engine {
+    /// Reads up to and including the root's start tag.
+    pub(super) fn prolog(&mut self, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
+        let junk_max = self.limits().junk_bytes_max;
+        let tag_max = self.limits().tag_bytes_max;
+        let Some(root) = find_root(rest) else {
+            // The name of a root that begins within the bound may lie behind it.
+            if last || rest.len() > junk_max + tag_max {
+                return self.refuse(not_oai(rest, junk_max));
+            }
+            return self.need_more(rest);
+        };
+        if root > junk_max {
+            return self.refuse(not_oai(rest, junk_max));
+        }
+        let tag = rest.get(root..).unwrap_or_default();
+        match start_tag_end(tag) {
+            Some(end) if end <= tag_max => {
+                let end = root + end;
+                let Some(read) = read_loose(rest, root, end, &self.config.limits) else {
+                    return self.refuse(NotOai::BrokenEnvelope);
+                };
+                self.begin(rest, root, &read, sink)
+            }
+            None if !last && tag.len() <= tag_max => self.need_more(rest),
+            _ => self.refuse(NotOai::BrokenEnvelope),
+        }
+    }
+
+    fn begin(&mut self, rest: &[u8], root: usize, tag: &LooseTag, sink: &mut impl Sink) -> Step {
+        let name = rest.get(root + 1..tag.name_end).unwrap_or_default();
+        let (prefix, _) = split_name(name);
+        let mut edits = Edits::default();
+        let before = rest.get(..root).unwrap_or_default();
+        self.before_root(before, &mut edits);
+        let Some(context) = self.root_tag(rest, tag, prefix, &mut edits) else {
+            return self.refuse(NotOai::Foreign);
+        };
+        if edits.iter().any(|edit| self.is_off(edit.id)) {
+            return self.refuse(NotOai::BrokenEnvelope);
+        }
+        edits.sort();
+        self.prefix = if prefix.is_empty() { Vec::new() } else { [prefix, b":"].concat() };
+        self.root_context = context;
+        self.version = Some("2.0");
+        self.stage = if tag.empty { Stage::Done } else { Stage::Head };
+        if tag.empty {
+            return self.refuse(NotOai::NothingKept);
+        }
+        self.keep_edited(Role::Plain, rest, tag.end, &edits, sink)
+    }
+
+    /// Everything in front of the root.
+    fn before_root(&mut self, before: &[u8], edits: &mut Edits) {
+        let bom = if before.starts_with(BOM) { BOM.len() } else { 0 };
+        let at = match find_declaration(before) {
+            Some((start, end)) => {
+                let junk = before.get(bom..start).unwrap_or_default();
+                if !junk.is_empty() {
+                    edits.push_unordered(junk_repair(junk), bom, start, Vec::new());
+                }
+                if !is_good_declaration(before.get(start..end).unwrap_or_default()) {
+                    edits.push_unordered(RepairId::WrongDeclaration, start, end, DECLARATION.to_vec());
+                }
+                end
+            }
+            None => {
+                let declaration = [DECLARATION, b"\n"].concat();
+                edits.push_unordered(RepairId::MissingDeclaration, bom, bom, declaration);
+                bom
+            }
+        };
+        self.misc(before, at, edits);
+    }
+
+    /// Comments, instructions and white space may stand before the root, a
+    /// document type declaration goes, and so does anything else.
+    fn misc(&mut self, before: &[u8], from: usize, edits: &mut Edits) {
+        let mut at = from;
+        let mut junk: Option<(usize, usize)> = None;
+        while at < before.len() {
+            let (lexeme, end) = next_lexeme(before, at);
+            let text = before.get(at..end).unwrap_or_default();
+            let good = match lexeme {
+                Lexeme::Text => trim(text).is_empty(),
+                Lexeme::Comment => {
+                    is_good_comment(text) && mend_characters(text, &[], false, &self.config.limits).is_empty()
+                }
+                Lexeme::Instruction => {
+                    !is_xml_target(text) && mend_characters(text, &[], false, &self.config.limits).is_empty()
+                }
+                Lexeme::Doctype => {
+                    self.read_entities(text);
+                    edits.push_unordered(RepairId::Doctype, at, end, Vec::new());
+                    true
+                }
+                _ => false,
+            };
+            if good {
+                if lexeme != Lexeme::Text {
+                    push_junk(junk.take(), edits);
+                }
+            } else {
+                let (from, to) = if lexeme == Lexeme::Text {
+                    (at + blanks(text), end - trailing_blanks(text))
+                } else {
+                    (at, end)
+                };
+                junk = Some((junk.map_or(from, |(start, _)| start), to));
+            }
+            at = end;
+        }
+        push_junk(junk, edits);
+    }
+
+    /// Keeps what an internal subset defines as plain text; external and
+    /// parameter entities are not looked at.
+    fn read_entities(&mut self, doctype: &[u8]) {
+        for at in memmem::find_iter(doctype, b"<!ENTITY") {
+            let rest = doctype.get(at + 8..).unwrap_or_default();
+            let rest = rest.get(blanks(rest)..).unwrap_or_default();
+            let span = name_span(rest);
+            let name = rest.get(..span).unwrap_or_default();
+            let rest = rest.get(span..).unwrap_or_default();
+            let rest = rest.get(blanks(rest)..).unwrap_or_default();
+            let Some(&quote @ (b'"' | b'\'')) = rest.first() else { continue };
+            let Some(len) = memchr::memchr(quote, rest.get(1..).unwrap_or_default()) else { continue };
+            let value = rest.get(1..=len).unwrap_or_default();
+            let plain = !value.iter().any(|byte| matches!(byte, b'<' | b'&' | b'%') || *byte < 0x20)
+                && std::str::from_utf8(value).is_ok();
+            if plain
+                && !name.is_empty()
+                && value.len() <= ENTITY_BYTES_MAX
+                && self.entities.len() < ENTITIES_MAX
+            {
+                self.entities.push((name.to_vec(), value.to_vec()));
+            }
+        }
+    }
+
+    /// The root's start tag; `None` when it is in a namespace that is none of ours.
+    fn root_tag(&mut self, rest: &[u8], tag: &LooseTag, prefix: &[u8], edits: &mut Edits) -> Option<Context> {
+        for edit in tag.edits.iter() {
+            edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
+        }
+        let slice = |(start, end): (usize, usize)| rest.get(start..end).unwrap_or_default();
+        let mut declared: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+        for attribute in &tag.attributes {
+            let name = slice(attribute.name);
+            let Some(declares) = declared_prefix(name) else { continue };
+            let mut uri = attribute.value.clone();
+            if let Some((meant, misspelling)) = respell(&uri) {
+                edits.push_unordered(
+                    misspelling.repair(),
+                    attribute.span.0,
+                    attribute.span.1,
+                    [b"\"", meant, b"\""].concat(),
+                );
+                uri = meant.to_vec();
+            }
+            declared.push((declares.to_vec(), uri));
+        }
+        let bound = |declared: &[(Vec<u8>, Vec<u8>)], prefix: &[u8]| {
+            declared.iter().find(|(known, _)| known == prefix).map(|(_, uri)| uri.clone())
+        };
+        match bound(&declared, prefix) {
+            Some(uri) if uri == OAI => {}
+            Some(uri) if !uri.is_empty() => return None,
+            _ => {
+                let attribute: &[u8] = if prefix.is_empty() { b" xmlns" } else { b" xmlns:" };
+                let text = [attribute, prefix, b"=\"", OAI, b"\""].concat();
+                edits.push_unordered(RepairId::MissingNamespace, tag.name_end, tag.name_end, text);
+                declared.push((prefix.to_vec(), OAI.to_vec()));
+            }
+        }
+        for attribute in &tag.attributes {
+            let name = slice(attribute.name);
+            let (attribute_prefix, local) = split_name(name);
+            if declared_prefix(name).is_some() {
+                continue;
+            }
+            if !attribute_prefix.is_empty()
+                && attribute_prefix != b"xml"
+                && bound(&declared, attribute_prefix).is_none()
+            {
+                if let Some(uri) = known_prefix(attribute_prefix) {
+                    let text = [b" xmlns:", attribute_prefix, b"=\"", uri, b"\""].concat();
+                    edits.push_unordered(RepairId::UndeclaredPrefix, tag.name_end, tag.name_end, text);
+                    declared.push((attribute_prefix.to_vec(), uri.to_vec()));
+                }
+            }
+            let is_xsi = bound(&declared, attribute_prefix).is_some_and(|uri| uri == XSI)
+                && !attribute_prefix.is_empty();
+            if !is_xsi {
+                edits.push_unordered(RepairId::EnvelopeAttribute, attribute.gap, attribute.end, Vec::new());
+            } else if local == b"schemaLocation" {
+                respell_locations(attribute.span, rest, edits);
+            }
+        }
+        let declared: Vec<(&[u8], &[u8])> =
+            declared.iter().map(|(p, u)| (p.as_slice(), u.as_slice())).collect();
+        Some(self.tags.contexts.declare(Context::default(), &declared))
+    }
+}
+
+/// Corrects misspelt namespaces among the pairs of a schemaLocation.
+fn respell_locations(span: (usize, usize), rest: &[u8], edits: &mut Edits) {
+    let value = rest.get(span.0..span.1).unwrap_or_default();
+    let mut at = 0;
+    while at < value.len() {
+        let word = value.get(at..).unwrap_or_default();
+        let len = word
+            .iter()
+            .position(|&byte| is_blank(byte) || matches!(byte, b'"' | b'\''))
+            .unwrap_or(word.len());
+        let uri = word.get(..len).unwrap_or_default();
+        if let Some((meant, misspelling)) = respell(uri) {
+            edits.push_unordered(misspelling.repair(), span.0 + at, span.0 + at + len, meant.to_vec());
+        } else if uri.starts_with(b"https://www.openarchives.org/OAI/2.0/") {
+            edits.push_unordered(RepairId::HttpsNamespace, span.0 + at, span.0 + at + 8, b"http://".to_vec());
+        }
+        at += len.max(1);
+    }
+}
+
+fn push_junk(junk: Option<(usize, usize)>, edits: &mut Edits) {
+    if let Some((start, end)) = junk {
+        edits.push_unordered(RepairId::JunkBeforeRoot, start, end, Vec::new());
+    }
+}
+
+fn junk_repair(junk: &[u8]) -> RepairId {
+    if trim(junk).is_empty() {
+        RepairId::LeadingBlank
+    } else if memmem::find_iter(junk, BOM).count() * BOM.len() + junk.iter().filter(|&&b| is_blank(b)).count()
+        == junk.len()
+    {
+        RepairId::ByteOrderMark
+    } else {
+        RepairId::JunkBeforeRoot
+    }
+}
+
+/// Where the root's start tag begins: `<OAI-PMH`, with any prefix, outside comments.
+pub(super) fn find_root(text: &[u8]) -> Option<usize> {
+    let mut comment_end = 0;
+    for name in memmem::find_iter(text, b"OAI-PMH") {
+        let before = text.get(..name).unwrap_or_default();
+        let tag = before.iter().rposition(|&byte| byte == b'<')?;
+        let prefix = before.get(tag + 1..).unwrap_or_default();
+        let is_prefix =
+            prefix.is_empty() || prefix.strip_suffix(b":").is_some_and(super::name::is_local_name);
+        let ends = text.get(name + 7).is_none_or(|&byte| is_blank(byte) || matches!(byte, b'>' | b'/'));
+        if !is_prefix || !ends || tag < comment_end {
+            continue;
+        }
+        match memmem::rfind(text.get(comment_end..tag).unwrap_or_default(), b"<!--")
+            .map(|at| comment_end + at)
+        {
+            Some(open) => match memmem::find(text.get(open..).unwrap_or_default(), b"-->") {
+                Some(end) if open + end < tag => return Some(tag),
+                Some(end) => comment_end = open + end,
+                None => return None,
+            },
+            None => return Some(tag),
+        }
+    }
+    None
+}
+
+/// The XML declaration, whatever its case: where it begins and ends.
+fn find_declaration(before: &[u8]) -> Option<(usize, usize)> {
+    let start = memmem::find_iter(before, b"<?").find(|&at| {
+        before.get(at + 2..at + 5).is_some_and(|word| word.eq_ignore_ascii_case(b"xml"))
+            && before.get(at + 5).is_some_and(|&byte| is_blank(byte))
+    })?;
+    let rest = before.get(start..)?;
+    // A declaration that lost its `?` ends at its `>` all the same.
+    let end = memchr::memchr(b'>', rest)? + 1;
+    Some((start, start + end))
+}
+
+fn is_good_declaration(text: &[u8]) -> bool {
+    let Some(inner) = text.strip_prefix(b"<?xml").and_then(|text| text.strip_suffix(b"?>")) else {
+        return false;
+    };
+    let mut rest = inner;
+    let mut expected: &[&[u8]] = &[b"version", b"encoding", b"standalone"];
+    let mut first = true;
+    loop {
+        let gap = blanks(rest);
+        rest = rest.get(gap..).unwrap_or_default();
+        if rest.is_empty() {
+            return !first;
+        }
+        let Some((name, value, end)) = pseudo_attribute(rest) else { return false };
+        let Some(index) = expected.iter().position(|known| *known == name) else { return false };
+        let legal = match name {
+            b"version" => value == b"1.0",
+            b"encoding" => value.eq_ignore_ascii_case(b"UTF-8"),
+            _ => matches!(value, b"yes" | b"no"),
+        };
+        if gap == 0 || !legal || first != (name == b"version") {
+            return false;
+        }
+        first = false;
+        expected = expected.get(index + 1..).unwrap_or_default();
+        rest = rest.get(end..).unwrap_or_default();
+    }
+}
+
+fn pseudo_attribute(text: &[u8]) -> Option<(&[u8], &[u8], usize)> {
+    let span = name_span(text);
+    let name = text.get(..span)?;
+    let mut at = span + blanks(text.get(span..)?);
+    if *text.get(at)? != b'=' {
+        return None;
+    }
+    at += 1;
+    at += blanks(text.get(at..)?);
+    let quote = *text.get(at)?;
+    if !matches!(quote, b'"' | b'\'') {
+        return None;
+    }
+    let len = memchr::memchr(quote, text.get(at + 1..)?)?;
+    Some((name, text.get(at + 1..at + 1 + len)?, at + len + 2))
+}
+
+/// Whether a comment is well-formed.
+pub(super) fn is_good_comment(text: &[u8]) -> bool {
+    let inner = text.get(4..text.len().saturating_sub(3)).unwrap_or_default();
+    memmem::find(inner, b"--").is_none() && !inner.ends_with(b"-")
+}
+
+/// Whether an instruction is an XML declaration in the wrong place, or has no proper name.
+pub(super) fn is_xml_target(text: &[u8]) -> bool {
+    let inner = text.get(2..text.len().saturating_sub(2)).unwrap_or_default();
+    let target = inner.get(..name_span(inner)).unwrap_or_default();
+    target.eq_ignore_ascii_case(b"xml")
+        || !super::name::is_local_name(target)
+        || inner.get(target.len()).is_some_and(|&byte| !is_blank(byte))
+}
+
+/// What an input without a root is, from its first bytes.
+fn not_oai(text: &[u8], junk_max: usize) -> NotOai {
+    let text = text.get(..text.len().min(junk_max)).unwrap_or_default();
+    let body = trim(text.strip_prefix(BOM).unwrap_or(text));
+    let body = trim(body.strip_prefix(b"\0").unwrap_or(body));
+    let has = |needle: &[u8]| body.windows(needle.len()).any(|window| window.eq_ignore_ascii_case(needle));
+    if body.iter().all(|&byte| byte == 0 || is_blank(byte)) {
+        return NotOai::Empty;
+    }
+    if has(b"://www.openarchives.org/oai/1.") && has(b"oai_") {
+        return NotOai::Version1;
+    }
+    if has(b"<repository") && has(b"static-repository") {
+        return NotOai::StaticRepository;
+    }
+    if has(b"<html") || has(b"<!doctype html") || has(b"<head") || has(b"<body") {
+        const WALLS: [&[u8]; 9] = [
+            b"just a moment",
+            b"cf-challenge",
+            b"challenge-platform",
+            b"anubis",
+            b"not a bot",
+            b"awswaf",
+            b"captcha",
+            b"type=\"password\"",
+            b"attention required",
+        ];
+        return if WALLS.iter().any(|wall| has(wall)) { NotOai::BotWall } else { NotOai::Html };
+    }
+    if body.starts_with(b"{") || body.starts_with(b"[") { NotOai::Json } else { NotOai::Foreign }
+}

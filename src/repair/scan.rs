@@ -1,0 +1,663 @@
+//! Strict reading of one item: well-formed, namespace-correct and valid in the envelope, or the first defect.
+//!
+//! The judge of the whole engine. What it accepts leaves as it came; what the
+//! slow path makes of a broken item leaves only if this accepts it. It can stop
+//! anywhere for want of input and go on where it stopped. Positions it keeps
+//! are relative to the item, because the window around it moves.
+
+use memchr::memmem;
+
+use super::border::{Skeleton, swallows_border};
+use super::catalogue::Unmendable;
+use super::context::Context;
+use super::index::{Index, Mark};
+use super::limits::Limits;
+use super::name::{Reference, is_blank, is_local_name, may_start_name, name_span, reference};
+use super::schema::{Content, Element, Text};
+use super::tag::{Tag, TagDefect, Tags, end_tag};
+use super::text::resolve;
+
+/// How reading an item ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scan {
+    /// The item is in order and so many bytes long.
+    Clean(usize),
+    /// The window ends before the item does.
+    NeedMore,
+    /// The first defect.
+    Defect(Defect),
+    /// Clean for `record_bytes_max` bytes and not at its end.
+    TooLong,
+}
+
+/// What is wrong, and where in the item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Defect {
+    pub(super) at: usize,
+    pub(super) why: Unmendable,
+}
+
+/// Facts read on the way, as ranges of the item.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Facts {
+    pub(super) identifier: (u32, u32),
+    pub(super) datestamp: (u32, u32),
+    pub(super) deleted: bool,
+}
+
+impl Facts {
+    /// The range's bytes in the item.
+    pub(super) fn slice(item: &[u8], (start, end): (u32, u32)) -> &[u8] {
+        item.get(start as usize..end as usize).unwrap_or_default()
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Open {
+    /// Where its name stands: in the item, or in `let_go` once that part is gone.
+    pub(super) name_at: u32,
+    pub(super) name_len: u32,
+    pub(super) gone: bool,
+    pub(super) context: Context,
+}
+
+/// How far the children of an envelope element have been seen.
+#[derive(Clone, Copy, Debug)]
+struct Sequence {
+    children: &'static [Element],
+    at: usize,
+    count: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Inside {
+    /// Between the children of an envelope element.
+    Children,
+    /// In an element that holds one payload.
+    Payload { seen: bool },
+    /// In a text element whose content began here.
+    Field { check: Text, name: &'static [u8], from: u32, plain: bool },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Construct {
+    None,
+    Cdata(u32),
+    Comment(u32),
+    Instruction(u32),
+}
+
+/// Reads items of one kind, one after the other.
+#[derive(Debug)]
+pub(super) struct Scanner {
+    index: Index,
+    skeleton: Skeleton,
+    outer: Context,
+    /// Everything before it was read and is legal text.
+    pub(super) at: usize,
+    /// Where the search for the end of an open construct goes on.
+    pub(super) search: usize,
+    /// End of the last lexeme: text begins here.
+    pub(super) until: usize,
+    pub(super) stack: Vec<Open>,
+    /// Names of open elements whose start tags were let go.
+    pub(super) let_go: Vec<u8>,
+    pub(super) identifier_let_go: Vec<u8>,
+    sequences: Vec<Sequence>,
+    pub(super) inside: Inside,
+    /// Elements open above the payload; marks deeper than this need no envelope check.
+    payload_depth: usize,
+    pub(super) construct: Construct,
+    pub(super) facts: Facts,
+}
+
+const NOT_IN_PAYLOAD: usize = usize::MAX;
+
+impl Scanner {
+    /// A scanner for the items of a list that stand in the context `outer`.
+    pub(super) fn new(skeleton: Skeleton, outer: Context) -> Self {
+        Self {
+            index: Index::default(),
+            skeleton,
+            outer,
+            at: 0,
+            search: 0,
+            until: 0,
+            stack: Vec::with_capacity(32),
+            let_go: Vec::new(),
+            identifier_let_go: Vec::new(),
+            sequences: Vec::with_capacity(4),
+            inside: Inside::Children,
+            payload_depth: NOT_IN_PAYLOAD,
+            construct: Construct::None,
+            facts: Facts::default(),
+        }
+    }
+
+    /// A scanner that asks of one element to be well-formed and nothing more.
+    pub(super) fn for_payload(skeleton: Skeleton, outer: Context) -> Self {
+        Self { inside: Inside::Payload { seen: false }, payload_depth: 0, ..Self::new(skeleton, outer) }
+    }
+
+    /// The window moved or grew: what was indexed of it counts no more.
+    pub(super) fn new_window(&mut self, item_at: usize) {
+        self.index.restart(item_at + self.at);
+    }
+
+    /// The next item begins at `item_at` of the same window.
+    pub(super) fn next_item(&mut self, item_at: usize) {
+        self.at = 0;
+        self.search = 0;
+        self.until = 0;
+        self.stack.clear();
+        self.let_go.clear();
+        self.sequences.clear();
+        self.inside = Inside::Children;
+        self.payload_depth = NOT_IN_PAYLOAD;
+        self.construct = Construct::None;
+        self.facts = Facts::default();
+        self.index.seek(item_at);
+    }
+
+    /// Reads on in the item that begins at `item_at` of `window`.
+    pub(super) fn scan(
+        &mut self,
+        window: &[u8],
+        item_at: usize,
+        last: bool,
+        tags: &mut Tags,
+        limits: &Limits,
+    ) -> Scan {
+        let limit = item_at.saturating_add(limits.record_bytes_max);
+        let bounded = window.len() > limit;
+        let window = window.get(..limit).unwrap_or(window);
+        let verdict = self.read(window, item_at, last && !bounded, tags, limits);
+        match verdict {
+            Scan::NeedMore if bounded => Scan::TooLong,
+            verdict => verdict,
+        }
+    }
+
+    pub(super) fn read(
+        &mut self,
+        window: &[u8],
+        item_at: usize,
+        last: bool,
+        tags: &mut Tags,
+        limits: &Limits,
+    ) -> Scan {
+        match self.close_construct(window, item_at, last) {
+            Ok(()) => {}
+            Err(Scan::NeedMore) => return self.window_end_inside(window, item_at, last),
+            Err(other) => return other,
+        }
+        loop {
+            let at = match self.index.next(window, last) {
+                Mark::At(at) => at,
+                Mark::Bad(at) => return defect(at - item_at, Unmendable::MismatchedTags),
+                Mark::WindowEnd(end) => return self.window_end(window, end, item_at, last),
+            };
+            let offset = at - item_at;
+            if offset < self.until {
+                continue;
+            }
+            let rest = window.get(at..).unwrap_or_default();
+            let step = match rest.first() {
+                Some(b'&') => self.reference(rest, window, item_at, offset),
+                Some(b'<') => match rest.get(1) {
+                    Some(b'/') => self.close(rest, window, item_at, offset),
+                    Some(b'!' | b'?') => self.construct(rest, window, item_at, offset, last),
+                    Some(_) => self.open(rest, window, item_at, offset, tags, limits),
+                    None => Err(Scan::NeedMore),
+                },
+                _ => Err(defect(offset, Unmendable::MismatchedTags)),
+            };
+            match step {
+                Ok(Step::Next) => {}
+                Ok(Step::End) => {
+                    self.at = self.until;
+                    return Scan::Clean(self.until);
+                }
+                Err(Scan::NeedMore) if last => return defect(offset, Unmendable::Truncated),
+                Err(Scan::NeedMore) if self.construct != Construct::None => {
+                    return self.window_end_inside(window, item_at, last);
+                }
+                Err(Scan::NeedMore) => {
+                    self.at = offset;
+                    return Scan::NeedMore;
+                }
+                Err(other) => return other,
+            }
+        }
+    }
+
+    /// Nothing more in the window: go on later, a little before its end, so
+    /// that `]]>` and characters across the border are seen whole.
+    fn window_end(&mut self, window: &[u8], end: usize, item_at: usize, last: bool) -> Scan {
+        if last {
+            return defect(window.len() - item_at, Unmendable::Truncated);
+        }
+        let mut at = end.saturating_sub(3).max(item_at + self.until);
+        while at > item_at + self.until && window.get(at).is_some_and(|byte| byte & 0xC0 == 0x80) {
+            at -= 1;
+        }
+        self.at = at.min(end) - item_at;
+        Scan::NeedMore
+    }
+
+    /// The window ends inside a comment, CDATA section or instruction: what is
+    /// there of it must be legal text.
+    fn window_end_inside(&mut self, window: &[u8], item_at: usize, last: bool) -> Scan {
+        loop {
+            match self.index.next(window, last) {
+                Mark::At(_) => {}
+                Mark::Bad(at) => return defect(at - item_at, Unmendable::MismatchedTags),
+                Mark::WindowEnd(end) => {
+                    self.at = end - item_at;
+                    return Scan::NeedMore;
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn name_of<'w>(&'w self, open: &Open, window: &'w [u8], item_at: usize) -> &'w [u8] {
+        let (from, text) = if open.gone { (0, self.let_go.as_slice()) } else { (item_at, window) };
+        let at = from + open.name_at as usize;
+        text.get(at..at + open.name_len as usize).unwrap_or_default()
+    }
+
+    #[inline]
+    pub(super) fn in_payload(&self) -> bool {
+        self.stack.len() > self.payload_depth
+    }
+
+    fn reference(&mut self, rest: &[u8], window: &[u8], item_at: usize, offset: usize) -> Result<Step, Scan> {
+        match reference(rest) {
+            Reference::Legal(len) => {
+                if !self.in_payload() {
+                    self.text(window, item_at, offset)?;
+                    match &mut self.inside {
+                        Inside::Field { plain, .. } => *plain = false,
+                        _ => return Err(defect(offset, Unmendable::IllegalEnvelope)),
+                    }
+                }
+                self.until = offset + len;
+                Ok(Step::Next)
+            }
+            Reference::Illegal => Err(defect(offset, Unmendable::MismatchedTags)),
+            Reference::Cut => Err(Scan::NeedMore),
+        }
+    }
+
+    #[inline]
+    fn close(&mut self, rest: &[u8], window: &[u8], item_at: usize, offset: usize) -> Result<Step, Scan> {
+        let Some(&open) = self.stack.last() else {
+            return Err(defect(offset, Unmendable::MismatchedTags));
+        };
+        let name = self.name_of(&open, window, item_at);
+        let len = match end_tag(rest, name) {
+            Ok(len) => len,
+            Err(TagDefect::Cut) => return Err(Scan::NeedMore),
+            Err(_) => return Err(defect(offset, Unmendable::MismatchedTags)),
+        };
+        if !self.in_payload() {
+            self.text(window, item_at, offset)?;
+            self.close_envelope(window, item_at, offset)?;
+        }
+        self.stack.pop();
+        if open.gone {
+            self.let_go.truncate(open.name_at as usize);
+        }
+        self.until = offset + len;
+        Ok(if self.stack.is_empty() { Step::End } else { Step::Next })
+    }
+
+    /// An envelope element ends: are its children, or is its text, complete?
+    fn close_envelope(&mut self, window: &[u8], item_at: usize, offset: usize) -> Result<(), Scan> {
+        match self.inside {
+            Inside::Children => {
+                if let Some(sequence) = self.sequences.pop() {
+                    let mut rest = sequence.children.iter().skip(sequence.at);
+                    let current_missing =
+                        rest.next().is_some_and(|c| c.occurs.required() && sequence.count == 0);
+                    let missing =
+                        sequence.children.iter().skip(sequence.at + 1).find(|c| c.occurs.required());
+                    let current = sequence.children.get(sequence.at).filter(|_| current_missing);
+                    if let Some(child) = current.or(missing) {
+                        return Err(defect(offset, missing_child(child)));
+                    }
+                }
+            }
+            Inside::Payload { .. } => self.payload_depth = NOT_IN_PAYLOAD,
+            Inside::Field { check, name, from, plain } => {
+                let range = (from, offset as u32);
+                let raw = window.get(item_at + from as usize..item_at + offset).unwrap_or_default();
+                let holds = if plain { check.holds(raw) } else { check.holds(&resolve(raw)) };
+                if !holds {
+                    return Err(defect(from as usize, illegal_text(check, raw)));
+                }
+                match name {
+                    b"identifier" | b"setSpec" | b"metadataPrefix" if self.facts.identifier == (0, 0) => {
+                        self.facts.identifier = range;
+                    }
+                    b"datestamp" => self.facts.datestamp = range,
+                    _ => {}
+                }
+            }
+        }
+        self.inside = Inside::Children;
+        Ok(())
+    }
+
+    #[inline]
+    fn open(
+        &mut self,
+        rest: &[u8],
+        window: &[u8],
+        item_at: usize,
+        offset: usize,
+        tags: &mut Tags,
+        limits: &Limits,
+    ) -> Result<Step, Scan> {
+        let context = self.stack.last().map_or(self.outer, |open| open.context);
+        let tag = match tags.open(rest, context, limits) {
+            Ok(tag) => tag,
+            Err(TagDefect::Cut) => return Err(Scan::NeedMore),
+            Err(other) => return Err(defect(offset, tag_defect(other, rest))),
+        };
+        let open =
+            Open { name_at: offset as u32 + 1, name_len: tag.name_len, gone: false, context: tag.context };
+        if !self.in_payload() {
+            self.text(window, item_at, offset)?;
+            self.until = offset + tag.len as usize;
+            self.open_envelope(&tag, rest, offset)?;
+        }
+        self.until = offset + tag.len as usize;
+        if tag.empty {
+            return Ok(if self.stack.is_empty() { Step::End } else { Step::Next });
+        }
+        if self.stack.len() >= limits.depth_max {
+            return Err(defect(offset, Unmendable::TooDeep));
+        }
+        self.stack.push(open);
+        Ok(Step::Next)
+    }
+
+    /// A start tag in the envelope: may this element stand here?
+    fn open_envelope(&mut self, tag: &Tag, rest: &[u8], offset: usize) -> Result<(), Scan> {
+        match self.inside {
+            Inside::Field { .. } => return Err(defect(offset, Unmendable::IllegalEnvelope)),
+            Inside::Payload { seen: true } => return Err(defect(offset, Unmendable::IllegalPayload)),
+            Inside::Payload { seen: false } => {
+                self.inside = Inside::Payload { seen: true };
+                return Ok(());
+            }
+            Inside::Children => {}
+        }
+        let local = rest.get(1 + tag.prefix_len as usize..1 + tag.name_len as usize).unwrap_or_default();
+        if !tag.oai {
+            return Err(defect(offset, Unmendable::IllegalEnvelope));
+        }
+        let child = match self.sequences.last_mut() {
+            None => Some(self.skeleton.element).filter(|element| element.name == local),
+            Some(sequence) => advance(sequence, local),
+        };
+        let Some(child) = child else {
+            return Err(defect(offset, self.missing_before(local)));
+        };
+        if tag.attributes {
+            let deleted = child.name == b"header" && is_deleted_status(rest, tag);
+            if !deleted {
+                return Err(defect(offset, Unmendable::IllegalEnvelope));
+            }
+            self.facts.deleted = true;
+        }
+        if self.facts.deleted && matches!(child.name, b"metadata" | b"about") {
+            return Err(defect(offset, Unmendable::IllegalEnvelope));
+        }
+        self.enter(child, tag, offset)
+    }
+
+    fn enter(&mut self, child: &'static Element, tag: &Tag, offset: usize) -> Result<(), Scan> {
+        let end = offset + tag.len as usize;
+        match &child.content {
+            Content::Children(children) => {
+                if tag.empty {
+                    let missing = children.iter().find(|child| child.occurs.required());
+                    return missing.map_or(Ok(()), |child| Err(defect(offset, missing_child(child))));
+                }
+                self.sequences.push(Sequence { children, at: 0, count: 0 });
+            }
+            Content::Payload => {
+                if !tag.empty {
+                    self.inside = Inside::Payload { seen: false };
+                    // The element itself is pushed next; what stands above it is payload.
+                    self.payload_depth = self.stack.len() + 1;
+                }
+            }
+            Content::Text(check) => {
+                if tag.empty {
+                    return if check.holds(b"") {
+                        Ok(())
+                    } else {
+                        Err(defect(offset, illegal_text(*check, b"")))
+                    };
+                }
+                self.inside =
+                    Inside::Field { check: *check, name: child.name, from: end as u32, plain: true };
+            }
+        }
+        Ok(())
+    }
+
+    /// Why an element cannot stand here: what should have come first.
+    fn missing_before(&self, local: &[u8]) -> Unmendable {
+        let wanted = self.sequences.last().and_then(|sequence| {
+            sequence.children.iter().skip(sequence.at).find(|child| child.occurs.required())
+        });
+        match wanted {
+            Some(child) if child.name != local => missing_child(child),
+            _ => Unmendable::IllegalEnvelope,
+        }
+    }
+
+    /// Text before `offset` at a place of the envelope: only blanks, or a field's.
+    #[inline]
+    fn text(&self, window: &[u8], item_at: usize, offset: usize) -> Result<(), Scan> {
+        if matches!(self.inside, Inside::Field { .. }) {
+            return Ok(());
+        }
+        let text = window.get(item_at + self.until..item_at + offset).unwrap_or_default();
+        match text.iter().position(|&byte| !is_blank(byte)) {
+            None => Ok(()),
+            Some(_) if matches!(self.inside, Inside::Payload { .. }) => {
+                Err(defect(self.until, Unmendable::IllegalPayload))
+            }
+            Some(_) => Err(defect(self.until, Unmendable::IllegalEnvelope)),
+        }
+    }
+
+    /// A comment, CDATA section or processing instruction begins.
+    fn construct(
+        &mut self,
+        rest: &[u8],
+        window: &[u8],
+        item_at: usize,
+        offset: usize,
+        last: bool,
+    ) -> Result<Step, Scan> {
+        let begins = |mark: &[u8]| {
+            if rest.starts_with(mark) {
+                Ok(true)
+            } else if mark.starts_with(rest) {
+                Err(Scan::NeedMore)
+            } else {
+                Ok(false)
+            }
+        };
+        let start = offset as u32;
+        if begins(b"<![CDATA[")? {
+            if !self.in_payload() {
+                self.text(window, item_at, offset)?;
+                match &mut self.inside {
+                    Inside::Field { plain, .. } => *plain = false,
+                    _ => return Err(defect(offset, Unmendable::IllegalEnvelope)),
+                }
+            }
+            self.construct = Construct::Cdata(start);
+            self.search = offset + 9;
+        } else if begins(b"<!--")? {
+            self.around_comment(window, item_at, offset)?;
+            self.construct = Construct::Comment(start);
+            self.search = offset + 4;
+        } else if rest.starts_with(b"<?") {
+            self.around_comment(window, item_at, offset)?;
+            self.construct = Construct::Instruction(start);
+            self.search = offset + 2;
+        } else {
+            return Err(defect(offset, Unmendable::MalformedTag));
+        }
+        self.close_construct(window, item_at, last)?;
+        Ok(Step::Next)
+    }
+
+    fn around_comment(&mut self, window: &[u8], item_at: usize, offset: usize) -> Result<(), Scan> {
+        if !self.in_payload() {
+            self.text(window, item_at, offset)?;
+            if let Inside::Field { plain, .. } = &mut self.inside {
+                *plain = false;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks for the end of the construct that is open, from `self.search` on.
+    fn close_construct(&mut self, window: &[u8], item_at: usize, last: bool) -> Result<(), Scan> {
+        let (start, end_mark): (u32, &[u8]) = match self.construct {
+            Construct::None => return Ok(()),
+            Construct::Cdata(start) => (start, b"]]>"),
+            Construct::Comment(start) => (start, b"--"),
+            Construct::Instruction(start) => (start, b"?>"),
+        };
+        let from = item_at + self.search;
+        let rest = window.get(from..).unwrap_or_default();
+        let start = start as usize;
+        let Some(found) = memmem::find(rest, end_mark) else {
+            if last {
+                return Err(defect(start, Unmendable::Truncated));
+            }
+            self.search = self.search.max((window.len() - item_at).saturating_sub(end_mark.len() - 1));
+            return Err(Scan::NeedMore);
+        };
+        let mut end = self.search + found + end_mark.len();
+        let body = window.get(item_at + start..item_at + end).unwrap_or_default();
+        let legal = match self.construct {
+            Construct::Comment(_) => match window.get(item_at + end) {
+                None if last => false,
+                None => {
+                    self.search = end - 2;
+                    return Err(Scan::NeedMore);
+                }
+                Some(&byte) => {
+                    end += 1;
+                    byte == b'>'
+                }
+            },
+            Construct::Instruction(_) => is_legal_instruction(body),
+            _ => true,
+        };
+        if !legal || swallows_border(body, &self.skeleton) {
+            return Err(defect(start, Unmendable::MismatchedTags));
+        }
+        self.construct = Construct::None;
+        self.until = end;
+        Ok(())
+    }
+}
+
+enum Step {
+    /// On to the next mark.
+    Next,
+    /// The item is complete.
+    End,
+}
+
+fn defect(at: usize, why: Unmendable) -> Scan {
+    Scan::Defect(Defect { at, why })
+}
+
+/// Moves on in the sequence to the child of that name; `None` when it may not stand here.
+fn advance(sequence: &mut Sequence, local: &[u8]) -> Option<&'static Element> {
+    loop {
+        let child = sequence.children.get(sequence.at)?;
+        if child.name == local {
+            if sequence.count > 0 && !child.occurs.repeats() {
+                return None;
+            }
+            sequence.count += 1;
+            return Some(child);
+        }
+        if sequence.count == 0 && child.occurs.required() {
+            return None;
+        }
+        sequence.at += 1;
+        sequence.count = 0;
+    }
+}
+
+fn missing_child(child: &Element) -> Unmendable {
+    match child.name {
+        b"identifier" => Unmendable::MissingIdentifier,
+        b"datestamp" => Unmendable::MissingDatestamp,
+        b"header" => Unmendable::MissingHeader,
+        _ => Unmendable::IllegalEnvelope,
+    }
+}
+
+fn illegal_text(check: Text, raw: &[u8]) -> Unmendable {
+    let empty = super::name::trim(raw).is_empty();
+    match check {
+        Text::Identifier => Unmendable::MissingIdentifier,
+        Text::Datestamp if empty => Unmendable::MissingDatestamp,
+        Text::Datestamp => Unmendable::IllegalDatestamp,
+        Text::SetSpec => Unmendable::IllegalSetSpec,
+        _ => Unmendable::IllegalEnvelope,
+    }
+}
+
+fn tag_defect(tag: TagDefect, rest: &[u8]) -> Unmendable {
+    match tag {
+        TagDefect::Malformed if !rest.get(1).copied().is_some_and(may_start_name) => {
+            Unmendable::MismatchedTags
+        }
+        TagDefect::Malformed | TagDefect::Cut => Unmendable::MalformedTag,
+        TagDefect::UndeclaredPrefix => Unmendable::UnknownPrefix,
+        TagDefect::TooManyAttributes => Unmendable::TooManyAttributes,
+        TagDefect::TooLong => Unmendable::TagTooLong,
+    }
+}
+
+/// A target that is a name and not `xml`, and a blank behind it.
+fn is_legal_instruction(body: &[u8]) -> bool {
+    let inner = body.get(2..body.len().saturating_sub(2)).unwrap_or_default();
+    let span = name_span(inner);
+    let target = inner.get(..span).unwrap_or_default();
+    is_local_name(target)
+        && !target.eq_ignore_ascii_case(b"xml")
+        && inner.get(span).is_none_or(|&byte| is_blank(byte))
+}
+
+/// Whether the only attribute of the element's own is `status="deleted"`.
+fn is_deleted_status(text: &[u8], tag: &Tag) -> bool {
+    let limits = Limits::default();
+    let mut attributes = Vec::new();
+    let tag_text = text.get(..tag.len as usize).unwrap_or_default();
+    if super::tag::read_attributes(tag_text, 1 + tag.name_len as usize, &limits, &mut attributes).is_err() {
+        return false;
+    }
+    attributes.iter().all(|attribute| match attribute.name {
+        b"status" => attribute.value == b"deleted",
+        name => super::tag::declared_prefix(name).is_some() || name.starts_with(b"xsi:"),
+    })
+}

@@ -1,0 +1,263 @@
+//! The envelope of OAI-PMH 2.0 as tables: which element holds which, how often, and which text.
+//!
+//! From the schema of the specification (OAI-PMH.xsd). Payloads below
+//! `metadata`, `about`, `description` and `setDescription` are any one element.
+
+use crate::oai::datestamp;
+
+/// The lists and answers a response can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verb {
+    Identify,
+    ListMetadataFormats,
+    ListSets,
+    GetRecord,
+    ListIdentifiers,
+    ListRecords,
+}
+
+impl Verb {
+    /// All six.
+    pub(super) const ALL: [Self; 6] = [
+        Self::Identify,
+        Self::ListMetadataFormats,
+        Self::ListSets,
+        Self::GetRecord,
+        Self::ListIdentifiers,
+        Self::ListRecords,
+    ];
+
+    /// Name of the element.
+    pub(super) fn name(self) -> &'static [u8] {
+        match self {
+            Self::Identify => b"Identify",
+            Self::ListMetadataFormats => b"ListMetadataFormats",
+            Self::ListSets => b"ListSets",
+            Self::GetRecord => b"GetRecord",
+            Self::ListIdentifiers => b"ListIdentifiers",
+            Self::ListRecords => b"ListRecords",
+        }
+    }
+
+    /// The verb whose element has this local name.
+    pub(super) fn from_name(local: &[u8]) -> Option<Self> {
+        Self::ALL.into_iter().find(|verb| verb.name() == local)
+    }
+
+    /// What it holds. Identify is one item by itself.
+    pub(super) fn item(self) -> &'static Element {
+        match self {
+            Self::Identify => &IDENTIFY,
+            Self::ListMetadataFormats => &METADATA_FORMAT,
+            Self::ListSets => &SET,
+            Self::GetRecord | Self::ListRecords => &RECORD,
+            Self::ListIdentifiers => &HEADER_ITEM,
+        }
+    }
+
+    /// Whether it may end with a resumptionToken.
+    pub(super) fn has_token(self) -> bool {
+        matches!(self, Self::ListSets | Self::ListIdentifiers | Self::ListRecords)
+    }
+}
+
+/// An element of the envelope.
+#[derive(Debug)]
+pub(super) struct Element {
+    pub(super) name: &'static [u8],
+    pub(super) occurs: Occurs,
+    pub(super) content: Content,
+}
+
+/// How often an element may stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Occurs {
+    Once,
+    Optional,
+    OneOrMore,
+    Any,
+}
+
+impl Occurs {
+    pub(super) fn required(self) -> bool {
+        matches!(self, Self::Once | Self::OneOrMore)
+    }
+
+    pub(super) fn repeats(self) -> bool {
+        matches!(self, Self::OneOrMore | Self::Any)
+    }
+}
+
+/// What an element holds.
+#[derive(Debug)]
+pub(super) enum Content {
+    /// Elements in this order.
+    Children(&'static [Element]),
+    /// Any one element, or none.
+    Payload,
+    /// Text for which the check holds.
+    Text(Text),
+}
+
+/// The simple types of the schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Text {
+    Any,
+    Identifier,
+    Datestamp,
+    SetSpec,
+    Url,
+    Version,
+    Email,
+    DeletedRecord,
+    Granularity,
+    MetadataPrefix,
+}
+
+impl Text {
+    /// Whether the text, references resolved, is of the type.
+    pub(super) fn holds(self, text: &[u8]) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Identifier => !text.is_empty() && super::name::trim(text).len() == text.len(),
+            Self::Datestamp => datestamp::is_legal(text),
+            Self::SetSpec => text
+                .split(|&b| b == b':')
+                .all(|part| !part.is_empty() && part.iter().all(|&b| is_unreserved(b))),
+            Self::Url => is_any_uri(text),
+            Self::Version => text == b"2.0",
+            Self::Email => is_email(text),
+            Self::DeletedRecord => matches!(text, b"no" | b"persistent" | b"transient"),
+            Self::Granularity => matches!(text, b"YYYY-MM-DD" | b"YYYY-MM-DDThh:mm:ssZ"),
+            Self::MetadataPrefix => !text.is_empty() && text.iter().all(|&b| is_unreserved(b)),
+        }
+    }
+}
+
+fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-_.!~*'()".contains(&byte)
+}
+
+/// `xs:anyURI` as validators judge it: after the escaping of what URIs cannot
+/// hold, what is left to be wrong is a stray `%`, a second `#` or a bad bracket.
+pub(super) fn is_any_uri(text: &[u8]) -> bool {
+    let mut fragments = 0;
+    for (at, &byte) in text.iter().enumerate() {
+        match byte {
+            b'#' => fragments += 1,
+            b'%' => {
+                let digits = text.get(at + 1..at + 3).unwrap_or_default();
+                if digits.len() < 2 || !digits.iter().all(u8::is_ascii_hexdigit) {
+                    return false;
+                }
+            }
+            b'[' | b']' => return false,
+            _ => {}
+        }
+    }
+    let scheme = text.iter().position(|&b| b == b':');
+    let path = text.iter().position(|&b| matches!(b, b'/' | b'?' | b'#'));
+    let scheme_legal = match scheme {
+        Some(colon) if path.is_none_or(|path| colon < path) => {
+            text.first().is_some_and(u8::is_ascii_alphabetic)
+                && text
+                    .iter()
+                    .take(colon)
+                    .all(|&b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'))
+        }
+        _ => true,
+    };
+    fragments <= 1 && scheme_legal && has_legal_port(text)
+}
+
+/// A port, where there is one, is a number.
+fn has_legal_port(text: &[u8]) -> bool {
+    let Some(start) = memchr::memmem::find(text, b"://") else { return true };
+    let authority = text.get(start + 3..).unwrap_or_default();
+    let end = authority.iter().position(|&b| matches!(b, b'/' | b'?' | b'#')).unwrap_or(authority.len());
+    let authority = authority.get(..end).unwrap_or_default();
+    let host = authority.rsplit(|&b| b == b'@').next().unwrap_or_default();
+    match host.iter().position(|&b| b == b':') {
+        Some(colon) => host.iter().skip(colon + 1).all(u8::is_ascii_digit),
+        None => true,
+    }
+}
+
+/// The pattern `\S+@(\S+\.)+\S+` of the schema.
+fn is_email(text: &[u8]) -> bool {
+    if text.iter().any(|&byte| super::name::is_blank(byte)) {
+        return false;
+    }
+    let Some(at) = text.iter().position(|&byte| byte == b'@') else { return false };
+    let domain = text.get(at + 1..).unwrap_or_default();
+    let dot = domain.iter().skip(1).position(|&byte| byte == b'.').map(|index| index + 1);
+    at > 0 && dot.is_some_and(|dot| dot + 1 < domain.len())
+}
+
+const fn element(name: &'static [u8], occurs: Occurs, content: Content) -> Element {
+    Element { name, occurs, content }
+}
+
+const fn text(name: &'static [u8], occurs: Occurs, check: Text) -> Element {
+    element(name, occurs, Content::Text(check))
+}
+
+const HEADER_CHILDREN: &[Element] = &[
+    text(b"identifier", Occurs::Once, Text::Identifier),
+    text(b"datestamp", Occurs::Once, Text::Datestamp),
+    text(b"setSpec", Occurs::Any, Text::SetSpec),
+];
+
+/// `record` of ListRecords and GetRecord.
+pub(super) static RECORD: Element = element(
+    b"record",
+    Occurs::OneOrMore,
+    Content::Children(&[
+        element(b"header", Occurs::Once, Content::Children(HEADER_CHILDREN)),
+        element(b"metadata", Occurs::Optional, Content::Payload),
+        element(b"about", Occurs::Any, Content::Payload),
+    ]),
+);
+
+/// `header` of ListIdentifiers.
+pub(super) static HEADER_ITEM: Element =
+    element(b"header", Occurs::OneOrMore, Content::Children(HEADER_CHILDREN));
+
+/// `set` of ListSets.
+pub(super) static SET: Element = element(
+    b"set",
+    Occurs::OneOrMore,
+    Content::Children(&[
+        text(b"setSpec", Occurs::Once, Text::SetSpec),
+        text(b"setName", Occurs::Once, Text::Any),
+        element(b"setDescription", Occurs::Any, Content::Payload),
+    ]),
+);
+
+/// `metadataFormat` of ListMetadataFormats.
+pub(super) static METADATA_FORMAT: Element = element(
+    b"metadataFormat",
+    Occurs::OneOrMore,
+    Content::Children(&[
+        text(b"metadataPrefix", Occurs::Once, Text::MetadataPrefix),
+        text(b"schema", Occurs::Once, Text::Url),
+        text(b"metadataNamespace", Occurs::Once, Text::Url),
+    ]),
+);
+
+/// `Identify`.
+pub(super) static IDENTIFY: Element = element(
+    b"Identify",
+    Occurs::Once,
+    Content::Children(&[
+        text(b"repositoryName", Occurs::Once, Text::Any),
+        text(b"baseURL", Occurs::Once, Text::Url),
+        text(b"protocolVersion", Occurs::Once, Text::Version),
+        text(b"adminEmail", Occurs::OneOrMore, Text::Email),
+        text(b"earliestDatestamp", Occurs::Once, Text::Datestamp),
+        text(b"deletedRecord", Occurs::Once, Text::DeletedRecord),
+        text(b"granularity", Occurs::Once, Text::Granularity),
+        text(b"compression", Occurs::Any, Text::Any),
+        element(b"description", Occurs::Any, Content::Payload),
+    ]),
+);

@@ -1,0 +1,169 @@
+//! The inner loop of [`index`](super::index), in vector instructions where the machine has them.
+//!
+//! The only place of the crate with `unsafe`: AVX2 intrinsics behind a check
+//! at run time. The portable loop beside it is the definition; the tests and
+//! the fuzzers hold the two against each other.
+
+/// Marks `<`, `&` and the `>` of `]]>` in `text`, which is valid UTF-8 and
+/// begins at `base` of the window, behind the two bytes `before`.
+///
+/// Stops at the first character that XML 1.0 cannot hold (C0 controls but TAB,
+/// LF and CR; U+FFFE, U+FFFF) and returns its position. Marks before it are
+/// complete.
+pub(super) fn mark(text: &[u8], before: &[u8], base: usize, marks: &mut Vec<u32>) -> Option<usize> {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("bmi1") {
+        // SAFETY: the two features that `avx2::mark` needs were just found on this machine.
+        #[allow(unsafe_code)]
+        return unsafe { avx2::mark(text, before, base, marks) };
+    }
+    mark_portable(text, before, base, marks)
+}
+
+/// The definition: one byte at a time.
+pub(super) fn mark_portable(text: &[u8], before: &[u8], base: usize, marks: &mut Vec<u32>) -> Option<usize> {
+    let mut previous = before.last().copied().unwrap_or(0);
+    let mut second = before.iter().rev().nth(1).copied().unwrap_or(0);
+    for (at, &byte) in text.iter().enumerate() {
+        match byte {
+            b'<' | b'&' => marks.push((base + at) as u32),
+            b'>' if previous == b']' && second == b']' => marks.push((base + at) as u32),
+            0..=8 | 11 | 12 | 14..=31 => return Some(base + at),
+            0xBE | 0xBF if previous == 0xBF && second == 0xEF => {
+                // The marks cannot lie behind it: its own first bytes are none.
+                return Some(base + at - 2);
+            }
+            _ => {}
+        }
+        second = previous;
+        previous = byte;
+    }
+    None
+}
+
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod avx2 {
+    use std::arch::x86_64::{
+        __m256i, _mm256_andnot_si256, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_min_epu8,
+        _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8, _mm256_testz_si256,
+    };
+
+    const STEP: usize = 64;
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn mask(low: __m256i, high: __m256i) -> u64 {
+        u64::from(_mm256_movemask_epi8(low) as u32) | u64::from(_mm256_movemask_epi8(high) as u32) << 32
+    }
+
+    /// Of the bytes EF in the step at `at`, those that begin U+FFFE or U+FFFF.
+    fn noncharacters(text: &[u8], at: usize, mut leads: u64) -> u64 {
+        let mut found = 0;
+        while leads != 0 {
+            let bit = leads.trailing_zeros() as usize;
+            if matches!(text.get(at + bit + 1..at + bit + 3), Some([0xBF, 0xBE | 0xBF])) {
+                found |= 1 << bit;
+            }
+            leads &= leads - 1;
+        }
+        found
+    }
+
+    /// 64 bytes at a time; what is left at the end goes through the portable loop.
+    #[target_feature(enable = "avx2,bmi1")]
+    pub(super) fn mark(text: &[u8], before: &[u8], base: usize, marks: &mut Vec<u32>) -> Option<usize> {
+        let splat = |byte: u8| _mm256_set1_epi8(byte as i8);
+        let (lt, amp, gt, bracket) = (splat(b'<'), splat(b'&'), splat(b'>'), splat(b']'));
+        let (tab, lf, cr, top) = (splat(9), splat(10), splat(13), splat(0x1F));
+        let lead = splat(0xEF);
+        let is = |v: __m256i, w: __m256i| _mm256_cmpeq_epi8(v, w);
+        let control = |v: __m256i| {
+            let blank = _mm256_or_si256(_mm256_or_si256(is(v, tab), is(v, lf)), is(v, cr));
+            _mm256_andnot_si256(blank, is(_mm256_min_epu8(v, top), v))
+        };
+        let tail = |n: usize| before.iter().rev().nth(n) == Some(&b']');
+        // Bit 63: the last byte before is `]`; bit 62: the one before that.
+        let mut carry = u64::from(tail(0)) << 63 | u64::from(tail(1)) << 62;
+        let mut at = 0;
+        while let Some(step) = text.get(at..at + STEP) {
+            // SAFETY: `step` is 64 bytes long, and the loads are unaligned ones.
+            let (low, high) = unsafe {
+                let start = step.as_ptr().cast::<__m256i>();
+                (_mm256_loadu_si256(start), _mm256_loadu_si256(start.add(1)))
+            };
+            let illegal = _mm256_or_si256(control(low), control(high));
+            let leads = _mm256_or_si256(is(low, lead), is(high, lead));
+            let doubtful = _mm256_or_si256(illegal, leads);
+            let mut bad = 0;
+            if _mm256_testz_si256(doubtful, doubtful) == 0 {
+                bad = mask(control(low), control(high));
+                bad |= noncharacters(text, at, mask(is(low, lead), is(high, lead)));
+            }
+            let brackets = mask(is(low, bracket), is(high, bracket));
+            let mut found = mask(
+                _mm256_or_si256(is(low, lt), is(low, amp)),
+                _mm256_or_si256(is(high, lt), is(high, amp)),
+            );
+            if brackets | carry != 0 {
+                let ends = mask(is(low, gt), is(high, gt));
+                found |= ends & (brackets << 1 | carry >> 63) & (brackets << 2 | carry >> 62);
+            }
+            carry = brackets;
+            if bad != 0 {
+                found &= (1 << bad.trailing_zeros()) - 1;
+            }
+            while found != 0 {
+                marks.push((base + at) as u32 + found.trailing_zeros());
+                found &= found - 1;
+            }
+            if bad != 0 {
+                return Some(base + at + bad.trailing_zeros() as usize);
+            }
+            at += STEP;
+        }
+        let context = if at >= 2 { text.get(at - 2..at).unwrap_or_default() } else { before };
+        super::mark_portable(text.get(at..).unwrap_or_default(), context, base + at, marks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{mark, mark_portable};
+
+    /// The vector loop finds what the definition finds, at every alignment.
+    #[test]
+    fn vector_and_portable_agree() {
+        let seed = 0x5EED_0001_u64;
+        println!("seed {seed:#x}");
+        let mut state = seed;
+        let mut random = move |n: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state % n as u64) as usize
+        };
+        let alphabet: [&str; 16] = [
+            "a", "<", "&", "]", "]]>", ">", "\t", "\u{fffe}", "\u{ffff}", "\u{fffd}", "\u{ff0c}", "é",
+            "\u{1}", "text ", "\r\n", "]]",
+        ];
+        for round in 0..20_000 {
+            let rare = round % 3 == 0;
+            let text: String = (0..random(200))
+                .map(|_| {
+                    loop {
+                        let piece = alphabet[random(alphabet.len())];
+                        if rare || !matches!(piece, "\u{fffe}" | "\u{ffff}" | "\u{1}") {
+                            break piece;
+                        }
+                    }
+                })
+                .collect();
+            let before = [b"", &b"]"[..], b"]]", b"a]", b"]a", b"\xef\xbf"][random(6)];
+            let (mut fast, mut slow) = (Vec::new(), Vec::new());
+            let verdict = mark_portable(text.as_bytes(), before, 7, &mut slow);
+            assert_eq!(mark(text.as_bytes(), before, 7, &mut fast), verdict, "{text:?}");
+            assert_eq!(fast, slow, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! Strict reading of one start tag: is it well-formed and namespace-correct, and what does it declare?
+//!
+//! Second stage of the fast path. Pages repeat their tags to the byte, so a tag
+//! that was read once is remembered together with the namespace context it was
+//! read in, and recognised by comparison afterwards.
+
+use memchr::memchr2;
+
+use super::context::{Context, Contexts, OAI, XML, XMLNS, XSI};
+use super::limits::Limits;
+use super::name::{Reference, blanks, is_blank, is_qualified_name, name_span, reference, split_name};
+
+/// A start tag that is in order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tag {
+    /// Bytes from `<` to `>`.
+    pub(super) len: u32,
+    /// Bytes of the name, prefix included.
+    pub(super) name_len: u32,
+    /// Bytes of the prefix and its colon.
+    pub(super) prefix_len: u32,
+    /// Whether it ends in `/>`.
+    pub(super) empty: bool,
+    /// Whether its element is in the OAI-PMH 2.0 namespace.
+    pub(super) oai: bool,
+    /// Whether it has attributes besides namespace declarations and `xsi:`.
+    pub(super) attributes: bool,
+    /// The context its children are in.
+    pub(super) context: Context,
+}
+
+/// What is wrong with a tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TagDefect {
+    /// It is not well-formed.
+    Malformed,
+    /// A prefix is used that nothing declares.
+    UndeclaredPrefix,
+    /// More attributes than `attributes_per_tag_max`.
+    TooManyAttributes,
+    /// Longer than `tag_bytes_max`.
+    TooLong,
+    /// The text ends inside it.
+    Cut,
+}
+
+/// Start tags seen before.
+#[derive(Debug)]
+pub(super) struct Tags {
+    pub(super) contexts: Contexts,
+    slots: Vec<Slot>,
+    /// Contexts that belong to the envelope and are never forgotten.
+    base_contexts: usize,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    context: Context,
+    bytes: Vec<u8>,
+    tag: Option<Tag>,
+}
+
+/// Remembered tags. A format has a few dozen, MARC a few hundred.
+const SLOTS: usize = 512;
+/// Longer tags are read anew each time.
+const REMEMBERED_BYTES_MAX: usize = 1024;
+/// Contexts kept beyond those of the envelope before they are all forgotten.
+const CONTEXTS_MAX: usize = 256;
+
+impl Default for Tags {
+    fn default() -> Self {
+        let slots = (0..SLOTS).map(|_| Slot::default()).collect();
+        Self { contexts: Contexts::default(), slots, base_contexts: 0 }
+    }
+}
+
+impl Tags {
+    /// All contexts so far are those of the envelope.
+    pub(super) fn settle_envelope(&mut self) {
+        self.base_contexts = self.contexts.len();
+    }
+
+    /// Called between items: forgets what grew too large.
+    pub(super) fn tidy(&mut self) {
+        if self.contexts.len() > self.base_contexts + CONTEXTS_MAX {
+            self.contexts.truncate(self.base_contexts);
+            for slot in &mut self.slots {
+                slot.tag = None;
+            }
+        }
+    }
+
+    /// The start tag that `text` begins with, read in `context`.
+    #[inline]
+    pub(super) fn open(&mut self, text: &[u8], context: Context, limits: &Limits) -> Result<Tag, TagDefect> {
+        let index = slot_of(text);
+        if let Some(slot) = self.slots.get(index)
+            && let Some(tag) = slot.tag
+            && slot.context == context
+            && text.starts_with(&slot.bytes)
+        {
+            return Ok(tag);
+        }
+        self.read(text, context, limits, index)
+    }
+
+    #[cold]
+    fn read(
+        &mut self,
+        text: &[u8],
+        context: Context,
+        limits: &Limits,
+        index: usize,
+    ) -> Result<Tag, TagDefect> {
+        let tag = read_tag(text, context, &mut self.contexts, limits)?;
+        if let Some(slot) = self.slots.get_mut(index)
+            && let Some(bytes) = text.get(..tag.len as usize)
+            && bytes.len() <= REMEMBERED_BYTES_MAX
+        {
+            slot.context = context;
+            slot.bytes.clear();
+            slot.bytes.extend_from_slice(bytes);
+            slot.tag = Some(tag);
+        }
+        Ok(tag)
+    }
+}
+
+/// A slot for the tag: from its first 32 bytes, or fewer when it ends sooner.
+#[inline]
+fn slot_of(text: &[u8]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const ENDS: u64 = ONES * b'>' as u64;
+    let mut hash = 0_u64;
+    for word in text.chunks_exact(8).take(4) {
+        let word = word.try_into().map(u64::from_le_bytes).unwrap_or(0);
+        // The classic test for a zero byte, here for a `>`.
+        let difference = word ^ ENDS;
+        let end = difference.wrapping_sub(ONES) & !difference & (ONES << 7);
+        if end != 0 {
+            let kept = word & (end ^ (end - 1));
+            hash = (hash ^ kept).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            break;
+        }
+        hash = (hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23);
+    }
+    (hash >> 55) as usize & (SLOTS - 1)
+}
+
+/// An attribute as it stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Attribute<'t> {
+    pub(super) name: &'t [u8],
+    pub(super) value: &'t [u8],
+}
+
+/// Reads the tag for the first time.
+fn read_tag(
+    text: &[u8],
+    context: Context,
+    contexts: &mut Contexts,
+    limits: &Limits,
+) -> Result<Tag, TagDefect> {
+    let within = text.get(..text.len().min(limits.tag_bytes_max)).unwrap_or_default();
+    let cut = if text.len() > limits.tag_bytes_max { TagDefect::TooLong } else { TagDefect::Cut };
+    let name_len = name_span(within.get(1..).unwrap_or_default());
+    let name = within.get(1..=name_len).unwrap_or_default();
+    let mut attributes = Vec::new();
+    let (len, empty) = match read_attributes(within, 1 + name_len, limits, &mut attributes) {
+        Err(TagDefect::Cut) => return Err(cut),
+        other => other?,
+    };
+    if !is_qualified_name(name) {
+        return Err(TagDefect::Malformed);
+    }
+    let inner = declare(&attributes, context, contexts)?;
+    let (prefix, _) = split_name(name);
+    let uri = contexts.lookup(inner, prefix);
+    if uri.is_none() && !prefix.is_empty() || prefix == b"xmlns" {
+        return Err(TagDefect::UndeclaredPrefix);
+    }
+    let oai = uri == Some(OAI);
+    let foreign = judge_attributes(&attributes, inner, contexts)?;
+    let prefix_len = if prefix.is_empty() { 0 } else { prefix.len() + 1 };
+    Ok(Tag {
+        len: len as u32,
+        name_len: name_len as u32,
+        prefix_len: prefix_len as u32,
+        empty,
+        oai,
+        attributes: foreign,
+        context: inner,
+    })
+}
+
+/// Reads the attributes from `at` on; returns the tag's length and whether it is an empty-element tag.
+pub(super) fn read_attributes<'t>(
+    text: &'t [u8],
+    mut at: usize,
+    limits: &Limits,
+    attributes: &mut Vec<Attribute<'t>>,
+) -> Result<(usize, bool), TagDefect> {
+    loop {
+        let gap = blanks(text.get(at..).unwrap_or_default());
+        at += gap;
+        match text.get(at) {
+            None => return Err(TagDefect::Cut),
+            Some(b'>') => return Ok((at + 1, false)),
+            Some(b'/') => {
+                return match text.get(at + 1) {
+                    None => Err(TagDefect::Cut),
+                    Some(b'>') => Ok((at + 2, true)),
+                    Some(_) => Err(TagDefect::Malformed),
+                };
+            }
+            Some(_) if gap == 0 => return Err(TagDefect::Malformed),
+            Some(_) => {}
+        }
+        if attributes.len() == limits.attributes_per_tag_max {
+            return Err(TagDefect::TooManyAttributes);
+        }
+        let (attribute, end) = read_attribute(text, at)?;
+        attributes.push(attribute);
+        at = end;
+    }
+}
+
+fn read_attribute(text: &[u8], at: usize) -> Result<(Attribute<'_>, usize), TagDefect> {
+    let rest = text.get(at..).unwrap_or_default();
+    let span = name_span(rest);
+    let name = rest.get(..span).unwrap_or_default();
+    let mut at = at + span;
+    at += blanks(text.get(at..).unwrap_or_default());
+    match text.get(at) {
+        None => return Err(TagDefect::Cut),
+        Some(b'=') => at += 1,
+        Some(_) => return Err(TagDefect::Malformed),
+    }
+    at += blanks(text.get(at..).unwrap_or_default());
+    let quote = match text.get(at) {
+        None => return Err(TagDefect::Cut),
+        Some(&quote @ (b'"' | b'\'')) => quote,
+        Some(_) => return Err(TagDefect::Malformed),
+    };
+    let rest = text.get(at + 1..).unwrap_or_default();
+    let end = memchr2(quote, b'<', rest).ok_or(TagDefect::Cut)?;
+    if rest.get(end) == Some(&b'<') || !is_qualified_name(name) {
+        return Err(TagDefect::Malformed);
+    }
+    let value = rest.get(..end).unwrap_or_default();
+    let mut references = value;
+    while let Some(next) = memchr::memchr(b'&', references) {
+        let Reference::Legal(len) = reference(references.get(next..).unwrap_or_default()) else {
+            return Err(TagDefect::Malformed);
+        };
+        references = references.get(next + len..).unwrap_or_default();
+    }
+    Ok((Attribute { name, value }, at + 2 + end))
+}
+
+/// The prefix that an attribute declares; empty for `xmlns` itself.
+pub(super) fn declared_prefix(name: &[u8]) -> Option<&[u8]> {
+    match name.strip_prefix(b"xmlns") {
+        Some(b"") => Some(b""),
+        Some(rest) => rest.strip_prefix(b":"),
+        None => None,
+    }
+}
+
+fn declare(
+    attributes: &[Attribute<'_>],
+    context: Context,
+    contexts: &mut Contexts,
+) -> Result<Context, TagDefect> {
+    if !attributes.iter().any(|attribute| declared_prefix(attribute.name).is_some()) {
+        return Ok(context);
+    }
+    let mut declared: Vec<(&[u8], &[u8])> = Vec::new();
+    for attribute in attributes {
+        let Some(prefix) = declared_prefix(attribute.name) else { continue };
+        let legal = match prefix {
+            b"xmlns" => false,
+            b"xml" => attribute.value == XML,
+            b"" => attribute.value != XML && attribute.value != XMLNS,
+            _ => !attribute.value.is_empty() && attribute.value != XML && attribute.value != XMLNS,
+        };
+        if !legal {
+            return Err(TagDefect::Malformed);
+        }
+        declared.push((prefix, attribute.value));
+    }
+    Ok(contexts.declare(context, &declared))
+}
+
+/// Checks prefixes and uniqueness; returns whether there are attributes of the
+/// element's own besides declarations and `xsi:`.
+fn judge_attributes(
+    attributes: &[Attribute<'_>],
+    context: Context,
+    contexts: &Contexts,
+) -> Result<bool, TagDefect> {
+    let mut own = false;
+    for (index, attribute) in attributes.iter().enumerate() {
+        let before = attributes.get(..index).unwrap_or_default();
+        if before.iter().any(|other| other.name == attribute.name) {
+            return Err(TagDefect::Malformed);
+        }
+        if declared_prefix(attribute.name).is_some() {
+            continue;
+        }
+        let (prefix, local) = split_name(attribute.name);
+        if prefix.is_empty() {
+            own = true;
+            continue;
+        }
+        let uri = contexts.lookup(context, prefix).ok_or(TagDefect::UndeclaredPrefix)?;
+        let same = |other: &Attribute<'_>| {
+            let (other_prefix, other_local) = split_name(other.name);
+            !other_prefix.is_empty()
+                && declared_prefix(other.name).is_none()
+                && other_local == local
+                && contexts.lookup(context, other_prefix) == Some(uri)
+        };
+        if before.iter().any(same) {
+            return Err(TagDefect::Malformed);
+        }
+        own |= uri != XSI;
+    }
+    Ok(own)
+}
+
+/// Whether `text`, which begins with `</` and the name of `len` bytes, is the
+/// end tag: its length, or `None`, or `Cut`.
+#[inline]
+pub(super) fn end_tag(text: &[u8], name: &[u8]) -> Result<usize, TagDefect> {
+    let after = 2 + name.len();
+    match text.get(2..after) {
+        Some(found) if found == name => {}
+        Some(_) => return Err(TagDefect::Malformed),
+        None => {
+            let there = text.get(2..).unwrap_or_default();
+            return Err(if name.starts_with(there) { TagDefect::Cut } else { TagDefect::Malformed });
+        }
+    }
+    if text.get(after) == Some(&b'>') {
+        return Ok(after + 1);
+    }
+    let rest = text.get(after..).unwrap_or_default();
+    let gap = blanks(rest);
+    match rest.get(gap) {
+        None => Err(TagDefect::Cut),
+        Some(b'>') => Ok(after + gap + 1),
+        Some(&byte) => {
+            debug_assert!(!is_blank(byte), "blanks() stops at a byte that is none");
+            Err(TagDefect::Malformed)
+        }
+    }
+}

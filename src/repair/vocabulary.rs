@@ -1,0 +1,240 @@
+//! What the field knows: well-known prefixes and namespaces, and fields that hold plain text.
+
+use super::catalogue::RepairId;
+use super::context::{OAI, XSI};
+use crate::oai::ErrorCode;
+
+/// Prefixes that mean one thing in OAI-PMH, with their namespaces.
+static PREFIXES: &[(&str, &str)] = &[
+    ("oai_dc", "http://www.openarchives.org/OAI/2.0/oai_dc/"),
+    ("dc", "http://purl.org/dc/elements/1.1/"),
+    ("dcterms", "http://purl.org/dc/terms/"),
+    ("dct", "http://purl.org/dc/terms/"),
+    ("dcmitype", "http://purl.org/dc/dcmitype/"),
+    ("xlink", "http://www.w3.org/1999/xlink"),
+    ("marc", "http://www.loc.gov/MARC21/slim"),
+    ("mods", "http://www.loc.gov/mods/v3"),
+    ("mets", "http://www.loc.gov/METS/"),
+    ("didl", "urn:mpeg:mpeg21:2002:02-DIDL-NS"),
+    ("dii", "urn:mpeg:mpeg21:2002:01-DII-NS"),
+    ("rdf", "http://www.w3.org/1999/02/22-rdf-syntax-ns#"),
+    ("rdfs", "http://www.w3.org/2000/01/rdf-schema#"),
+    ("skos", "http://www.w3.org/2004/02/skos/core#"),
+    ("foaf", "http://xmlns.com/foaf/0.1/"),
+    ("edm", "http://www.europeana.eu/schemas/edm/"),
+    ("ore", "http://www.openarchives.org/ore/terms/"),
+    ("etdms", "http://www.ndltd.org/standards/metadata/etdms/1.0/"),
+    ("uketd_dc", "http://naca.central.cranfield.ac.uk/ethos-oai/2.0/"),
+    ("datacite", "http://datacite.org/schema/kernel-4"),
+    ("oaire", "http://namespace.openaire.eu/schema/oaire/"),
+    ("oai-identifier", "http://www.openarchives.org/OAI/2.0/oai-identifier"),
+];
+
+/// The namespace a prefix is known for.
+pub(super) fn known_prefix(prefix: &[u8]) -> Option<&'static [u8]> {
+    if prefix == b"xsi" {
+        return Some(XSI);
+    }
+    PREFIXES.iter().find(|(known, _)| known.as_bytes() == prefix).map(|(_, uri)| uri.as_bytes())
+}
+
+/// How a namespace differs from the well-known one that is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Misspelling {
+    /// https:// for http://.
+    Https,
+    /// Missing or extra slash, other case.
+    Variant,
+}
+
+impl Misspelling {
+    /// The repair that corrects it.
+    pub(super) fn repair(self) -> RepairId {
+        match self {
+            Self::Https => RepairId::HttpsNamespace,
+            Self::Variant => RepairId::NamespaceVariant,
+        }
+    }
+}
+
+/// The well-known namespace that a misspelt one means.
+pub(super) fn respell(uri: &[u8]) -> Option<(&'static [u8], Misspelling)> {
+    let known = || PREFIXES.iter().map(|(_, uri)| uri.as_bytes()).chain([OAI, XSI]);
+    let trimmed = super::name::trim(uri);
+    if known().any(|known| known == uri) {
+        return None;
+    }
+    let plain = trimmed.strip_prefix(b"https://").map(|rest| [b"http://", rest].concat());
+    if let Some(plain) = &plain
+        && let Some(meant) = known().find(|known| known == plain)
+    {
+        return Some((meant, Misspelling::Https));
+    }
+    let folded = fold(plain.as_deref().unwrap_or(trimmed));
+    let meant = known().find(|known| fold(known) == folded)?;
+    Some((meant, if plain.is_some() { Misspelling::Https } else { Misspelling::Variant }))
+}
+
+/// Without case and without slashes at the end.
+fn fold(uri: &[u8]) -> Vec<u8> {
+    let end = uri.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
+    uri.get(..end).unwrap_or_default().to_ascii_lowercase()
+}
+
+/// Formats whose fields hold plain text, by what their elements are called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Family {
+    /// Children of `dc` and its relatives: fields and nothing else.
+    DublinCore,
+    /// MARCXML: record, datafield, subfield.
+    Marc,
+    /// Mixed content, or unknown.
+    Other,
+}
+
+impl Family {
+    /// The family of a payload, from the local name of its root.
+    pub(super) fn of_root(local: &[u8]) -> Self {
+        match local {
+            b"dc" | b"qualifieddc" | b"qdc" | b"dcterms" => Self::DublinCore,
+            b"record" | b"collection" => Self::Marc,
+            _ => Self::Other,
+        }
+    }
+
+    /// Whether the element of this local name holds plain text.
+    pub(super) fn is_field(self, local: &[u8]) -> bool {
+        match self {
+            Self::DublinCore => is_dc_element(local),
+            Self::Marc => matches!(local, b"leader" | b"controlfield" | b"subfield"),
+            Self::Other => false,
+        }
+    }
+
+    /// The local name of the element that this one must stand in, if there is one.
+    pub(super) fn parent(self, local: &[u8]) -> Option<&'static [u8]> {
+        match (self, local) {
+            (Self::Marc, b"leader" | b"controlfield" | b"datafield") => Some(b"record"),
+            (Self::Marc, b"subfield") => Some(b"datafield"),
+            _ => None,
+        }
+    }
+}
+
+/// Elements and refinements of Dublin Core.
+fn is_dc_element(local: &[u8]) -> bool {
+    const NAMES: &[&str] = &[
+        "title",
+        "creator",
+        "subject",
+        "description",
+        "publisher",
+        "contributor",
+        "date",
+        "type",
+        "format",
+        "identifier",
+        "source",
+        "language",
+        "relation",
+        "coverage",
+        "rights",
+        "abstract",
+        "accessRights",
+        "alternative",
+        "audience",
+        "available",
+        "bibliographicCitation",
+        "conformsTo",
+        "created",
+        "dateAccepted",
+        "dateCopyrighted",
+        "dateSubmitted",
+        "educationLevel",
+        "extent",
+        "hasFormat",
+        "hasPart",
+        "hasVersion",
+        "isFormatOf",
+        "isPartOf",
+        "isReferencedBy",
+        "isReplacedBy",
+        "isRequiredBy",
+        "isVersionOf",
+        "issued",
+        "license",
+        "mediator",
+        "medium",
+        "modified",
+        "provenance",
+        "references",
+        "replaces",
+        "requires",
+        "rightsHolder",
+        "spatial",
+        "tableOfContents",
+        "temporal",
+        "valid",
+    ];
+    NAMES.iter().any(|name| name.as_bytes() == local)
+}
+
+/// Whether two local names are meant to be one: equal but for case, or one
+/// letter off (too many, too few, another, or two swapped).
+pub(super) fn is_slip(one: &[u8], other: &[u8]) -> bool {
+    let (one, other) = (one.to_ascii_lowercase(), other.to_ascii_lowercase());
+    // A single letter is too little to go by: <b> and </i> are two things.
+    one == other
+        || one.len().min(other.len()) > 2 && (within_letters(&one, &other, 1) || is_swap(&one, &other))
+}
+
+fn is_swap(one: &[u8], other: &[u8]) -> bool {
+    let differs: Vec<usize> = (0..one.len()).filter(|&at| one.get(at) != other.get(at)).collect();
+    one.len() == other.len()
+        && matches!(differs[..], [a, b] if b == a + 1 && one.get(a) == other.get(b) && one.get(b) == other.get(a))
+}
+
+/// Whether two names differ by at most `letters` insertions, deletions or replacements.
+pub(super) fn within_letters(one: &[u8], other: &[u8], letters: usize) -> bool {
+    if one.len().abs_diff(other.len()) > letters || one.len() > 64 || other.len() > 64 {
+        return false;
+    }
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.iter().enumerate() {
+        let mut diagonal = i;
+        let mut left = i + 1;
+        for (b, cell) in other.iter().zip(row.iter_mut().skip(1)) {
+            let above = *cell;
+            let here = (diagonal + usize::from(a != b)).min(above + 1).min(left + 1);
+            diagonal = above;
+            left = here;
+            *cell = here;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = i + 1;
+        }
+    }
+    row.last().is_some_and(|&distance| distance <= letters)
+}
+
+const ERROR_CODES: [ErrorCode; 8] = [
+    ErrorCode::BadArgument,
+    ErrorCode::BadResumptionToken,
+    ErrorCode::BadVerb,
+    ErrorCode::CannotDisseminateFormat,
+    ErrorCode::IdDoesNotExist,
+    ErrorCode::NoRecordsMatch,
+    ErrorCode::NoMetadataFormats,
+    ErrorCode::NoSetHierarchy,
+];
+
+/// The error code that was meant: equal but for case and blanks, or at most two letters off.
+pub(super) fn nearest_error_code(written: &str) -> Option<ErrorCode> {
+    let written = written.trim().to_ascii_lowercase();
+    let exact = ERROR_CODES.into_iter().find(|code| code.name().eq_ignore_ascii_case(&written));
+    exact.or_else(|| {
+        ERROR_CODES
+            .into_iter()
+            .find(|code| within_letters(code.name().to_ascii_lowercase().as_bytes(), written.as_bytes(), 2))
+    })
+}
