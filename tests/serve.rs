@@ -113,6 +113,16 @@ fn other_methods_and_long_forms_are_refused() {
 }
 
 #[test]
+fn a_form_that_waits_to_be_asked_for_is_asked_for() {
+    let proxy = Proxy::of(&Source::page(""));
+    let head = "POST /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 8\r\nExpect: 100-continue\r\n\r\n";
+    let mut harvester = Harvester::ask(proxy.address(), head);
+    assert_eq!(harvester.head().status, 100);
+    harvester.again("verb=Bad");
+    assert!(harvester.rest().text().contains("badVerb"));
+}
+
+#[test]
 fn what_is_wrong_with_a_request_is_answered_here_and_never_reaches_the_source() {
     let source = Source::page(page_of(1));
     let proxy = Proxy::of(&source);

@@ -33,7 +33,8 @@ impl fmt::Display for Fault {
 pub(super) struct Document<'t> {
     file: &'t Path,
     text: &'t str,
-    faults: RefCell<Vec<Fault>>,
+    /// Each with the place it is at, in bytes.
+    faults: RefCell<Vec<(usize, Fault)>>,
 }
 
 /// A value and where it stands.
@@ -68,14 +69,14 @@ impl<'t> Document<'t> {
     pub(super) fn fault(&self, span: Range<usize>, text: String) {
         let before = self.text.as_bytes().iter().take(span.start);
         let line = 1 + before.filter(|&&byte| byte == b'\n').count();
-        self.faults.borrow_mut().push(Fault { file: self.file.to_owned(), line, text });
+        self.faults.borrow_mut().push((span.start, Fault { file: self.file.to_owned(), line, text }));
     }
 
-    /// All faults, in the order of the lines.
+    /// All faults, in the order of the text.
     pub(super) fn into_faults(self) -> Vec<Fault> {
         let mut faults = self.faults.into_inner();
-        faults.sort_by_key(|fault| fault.line);
-        faults
+        faults.sort_by_key(|(place, _)| *place);
+        faults.into_iter().map(|(_, fault)| fault).collect()
     }
 }
 
@@ -177,7 +178,8 @@ impl<'d, 't> Table<'d, 't> {
             Ok(value) => Some(value),
             Err(right) => {
                 let key = self.full(key);
-                self.document.fault(text.span, format!("{key} = \"{}\" {right}", text.value));
+                let value = text.value.escape_debug();
+                self.document.fault(text.span, format!("{key} = \"{value}\" {right}"));
                 None
             }
         }

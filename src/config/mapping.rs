@@ -196,7 +196,8 @@ fn repair_of(
         None if names.len() <= 3 => format!("known here are {}", names.join(", ")),
         None => "the names stand in docs/repairs.md".to_owned(),
     };
-    table.fault(name.span.clone(), format!("{key}: \"{}\" is no repair that fits here; {right}", name.value));
+    let value = name.value.escape_debug();
+    table.fault(name.span.clone(), format!("{key}: \"{value}\" is no repair that fits here; {right}"));
     None
 }
 

@@ -18,7 +18,8 @@ pub use server::{Running, Server};
 use crate::clock;
 use crate::config::Repositories;
 use crate::oai::{self, Request, Verb};
-use crate::source::{Clients, Job};
+use crate::repair::OwnRequest;
+use crate::source::{Clients, Failure, Job};
 use crate::state::Quarantine;
 use crate::telemetry::{Finished, Telemetry};
 use async_trait::async_trait;
@@ -32,7 +33,6 @@ use pingora_core::upstreams::peer::HttpPeer;
 use pingora_error::{Error, ErrorType, Result};
 use pingora_http::{RequestHeader, ResponseHeader};
 use pingora_proxy::{FailToProxy, ProxyHttp, Session};
-use route::Target;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
@@ -67,7 +67,10 @@ struct Passage {
     query: String,
     ticket: Option<Ticket>,
     gzip: Option<Gzip>,
-    refused: bool,
+    /// Why there is no job.
+    failure: Option<Failure>,
+    /// How it came out, where that is known before the end.
+    outcome: Option<&'static str>,
     sent_bytes: u64,
 }
 
@@ -91,7 +94,8 @@ impl ProxyHttp for Front {
             query: String::new(),
             ticket: None,
             gzip: None,
-            refused: false,
+            failure: None,
+            outcome: None,
             sent_bytes: 0,
         }
     }
@@ -189,72 +193,60 @@ impl ProxyHttp for Front {
 
     async fn logging(&self, session: &mut Session, error: Option<&Error>, passage: &mut Passage) {
         let status = session.response_written().map_or(0, |head| head.status.as_u16());
-        passage.log(status, error);
+        passage.log(session.req_header().uri.path(), status, error);
     }
 }
 
 impl Front {
     /// The job for the source, or the page that answers the request.
     async fn judge(&self, session: &mut Session, passage: &mut Passage) -> Result<Result<Job, Page>> {
-        let shared = &*self.0;
         let head = session.req_header();
-        let method = head.method.clone();
-        if ![Method::GET, Method::HEAD, Method::POST].contains(&method) {
-            session.set_keepalive(None);
-            return Ok(Err(Page::text(405, "GET, HEAD and POST are allowed here")
-                .with("Allow", "GET, HEAD, POST".to_owned())));
-        }
-        let via = joined(head, header::VIA);
-        let http_1_0 = head.version == Version::HTTP_10;
-        let (mapping, base_url) = match shared.route(head) {
-            Target::Page(page) => {
+        let is_form = head.method == Method::POST;
+        let (mapping, base_url) = match self.0.route(head) {
+            Ok(target) => target,
+            Err(page) => {
+                // A body that nobody reads is not waited for.
                 session.set_keepalive(None);
                 return Ok(Err(page));
             }
-            Target::Repository(mapping, base_url) => (mapping, base_url),
         };
         passage.repository = Some(mapping.id.clone());
-        if let Some(page) = shared.refuse(&via) {
+        passage.outcome = Some("refused");
+        let via = joined(head, header::VIA);
+        let spool = head.version == Version::HTTP_10;
+        if let Some(page) = self.0.refuse(&via) {
             session.set_keepalive(None);
-            passage.refused = true;
             return Ok(Err(page));
         }
-        let Some(query) = query_of(session, method == Method::POST).await? else {
+        let Some(query) = query_of(session, is_form).await? else {
             session.set_keepalive(None);
-            passage.refused = true;
             return Ok(Err(Page::text(413, "the form is longer than 64 KiB, the longest that is read")));
         };
         let request = match Request::parse(&query) {
             Ok(request) => request,
             Err(refusal) => {
-                passage.refused = true;
-                let own = oai_base(&base_url);
+                let own = OwnRequest { base_url, arguments: Vec::new() };
                 let date = clock::utc_datetime(passage.started);
                 return Ok(Err(Page::oai(oai::error_response(&own, &date, refusal.code, &refusal.text))));
             }
         };
         passage.verb = Some(request.verb());
         passage.query = request.query();
-        let client = match shared.clients.of(&mapping) {
+        passage.outcome = None;
+        let client = match self.0.clients.of(&mapping) {
             Ok(client) => client,
             Err(failure) => {
-                let status = failure.proxy_status();
-                return Ok(Err(Page::unavailable(failure.retry_after_secs, status, &failure.details)));
+                let page =
+                    Page::unavailable(failure.retry_after_secs, failure.proxy_status(), &failure.details);
+                passage.failure = Some(failure);
+                return Ok(Err(page));
             }
         };
-        Ok(Ok(Job {
-            own: request.own(&base_url),
-            via: if via.is_empty() {
-                format!("1.1 {}", shared.instance)
-            } else {
-                format!("{via}, 1.1 {}", shared.instance)
-            },
-            quarantine: shared.quarantine.clone(),
-            spool: http_1_0,
-            mapping,
-            request,
-            client,
-        }))
+        let own = request.own(&base_url);
+        let hop = format!("1.1 {}", self.0.instance);
+        let via = if via.is_empty() { hop } else { format!("{via}, {hop}") };
+        let quarantine = self.0.quarantine.clone();
+        Ok(Ok(Job { mapping, request, own, via, quarantine, client, spool }))
     }
 
     async fn send(&self, session: &mut Session, page: Page) -> Result<()> {
@@ -275,32 +267,27 @@ impl Front {
 
 impl Passage {
     /// Counts the request, and writes its line.
-    fn log(&self, status: u16, error: Option<&Error>) {
-        let Some(repository) = &self.repository else { return };
+    fn log(&self, path: &str, status: u16, error: Option<&Error>) {
+        let Some(repository) = &self.repository else {
+            tracing::debug!(path, status, "page");
+            return;
+        };
         let ended = self.ticket.as_ref().and_then(Ticket::ended);
-        let failure = ended.as_ref().and_then(|ended| ended.failure.as_ref());
+        let failure = ended.as_ref().map_or(&self.failure, |ended| &ended.failure).as_ref();
         let account = ended.as_ref().map(|ended| &ended.account);
-        let outcome = match (failure, error) {
-            _ if self.refused => "refused",
+        let outcome = self.outcome.unwrap_or(match (failure, error) {
             (Some(_), _) if status == 503 => "failed",
             (Some(_), _) => "broken-off",
             (None, Some(_)) => "abandoned",
-            (None, None) if status == 503 => "failed",
             (None, None) => "whole",
-        };
+        });
         let now = clock::now();
         let at = clock::utc_datetime(now);
         let verb = self.verb.map(Verb::name);
         let request = &self.query;
-        self.shared.telemetry.finished(&Finished {
-            repository,
-            verb,
-            request,
-            at: &at,
-            outcome,
-            account,
-            failure,
-        });
+        let finished = Finished { repository, verb, request, at: &at, outcome, account, failure };
+        self.shared.telemetry.finished(&finished);
+        let millis = now.duration_since(self.started).unwrap_or_default().as_millis();
         let summary = account.and_then(|account| account.summary.as_ref());
         tracing::info!(
             repository,
@@ -308,8 +295,7 @@ impl Passage {
             status,
             outcome,
             bytes = self.sent_bytes,
-            millis = u64::try_from(now.duration_since(self.started).unwrap_or_default().as_millis())
-                .unwrap_or(u64::MAX),
+            millis = u64::try_from(millis).unwrap_or(u64::MAX),
             records = summary.map(|summary| summary.records),
             repaired = account.map(|account| account.repaired),
             quarantined = summary.map(|summary| summary.quarantined),
@@ -326,6 +312,10 @@ async fn query_of(session: &mut Session, is_form: bool) -> Result<Option<Vec<u8>
     let target = session.req_header().raw_path();
     let mut query = target.splitn(2, |&byte| byte == b'?').nth(1).unwrap_or_default().to_vec();
     if is_form {
+        if joined(session.req_header(), header::EXPECT).eq_ignore_ascii_case("100-continue") {
+            let go_on = ResponseHeader::build(100, None)?;
+            session.as_downstream_mut().write_response_header(Box::new(go_on)).await?;
+        }
         query.push(b'&');
         let before = query.len();
         while let Some(piece) = session.read_request_body().await? {
@@ -336,10 +326,6 @@ async fn query_of(session: &mut Session, is_form: bool) -> Result<Option<Vec<u8>
         }
     }
     Ok(Some(query))
-}
-
-fn oai_base(base_url: &str) -> crate::repair::OwnRequest {
-    crate::repair::OwnRequest { base_url: base_url.to_owned(), arguments: Vec::new() }
 }
 
 /// All values of a header, as one.

@@ -3,22 +3,22 @@
 use super::Shared;
 use super::pages::Page;
 use crate::config::Mapping;
+use http::Method;
 use pingora_http::RequestHeader;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use url::Url;
 
-/// Where a request goes.
-pub(super) enum Target {
-    /// It is answered by ourselves.
-    Page(Page),
-    /// A repository, and the base URL that its answers are to say.
-    Repository(Arc<Mapping>, String),
-}
+/// A repository, and the base URL that its answers are to say.
+type Target = (Arc<Mapping>, String);
 
 impl Shared {
-    /// Finds the target of a request.
-    pub(super) fn route(&self, head: &RequestHeader) -> Target {
+    /// Finds the repository that a request is for, or the page of ours that answers it.
+    pub(super) fn route(&self, head: &RequestHeader) -> Result<Target, Page> {
+        if ![Method::GET, Method::HEAD, Method::POST].contains(&head.method) {
+            let page = Page::text(405, "GET, HEAD and POST are allowed here");
+            return Err(page.with("Allow", "GET, HEAD, POST".to_owned()));
+        }
         // The form for proxies (RFC 9112, 3.2.2); pingora keeps it beside the URI.
         let absolute = std::str::from_utf8(head.raw_path()).ok().and_then(|target| Url::parse(target).ok());
         if let Some(url) = absolute.filter(|url| !self.is_own(url)) {
@@ -26,7 +26,7 @@ impl Shared {
         }
         let path = head.uri.path();
         let mappings = self.repositories.all();
-        Target::Page(match path {
+        Err(match path {
             "/" => Page::repositories(200, &self.public_url, &mappings),
             "/friends.xml" => Page::friends(&self.public_url, &mappings),
             "/robots.txt" => Page::robots(),
@@ -36,7 +36,7 @@ impl Shared {
                 let id = path.trim_start_matches('/').trim_end_matches('/');
                 match mappings.get(id) {
                     Some(mapping) => {
-                        return Target::Repository(Arc::clone(mapping), format!("{}/{id}", self.public_url));
+                        return Ok((Arc::clone(mapping), format!("{}/{id}", self.public_url)));
                     }
                     None => Page::repositories(404, &self.public_url, &mappings),
                 }
@@ -75,17 +75,17 @@ impl Shared {
     }
 
     /// We are the harvester's HTTP proxy: a repository under its own name.
-    fn route_absolute(&self, url: &Url) -> Target {
+    fn route_absolute(&self, url: &Url) -> Result<Target, Page> {
         let path = |url: &Url| url.path().trim_end_matches('/').to_owned();
         for mapping in self.repositories.all().values() {
             if same_server(&mapping.base_url, url) && path(&mapping.base_url) == path(url) {
                 let mut own = url.clone();
                 own.set_query(None);
-                return Target::Repository(Arc::clone(mapping), own.to_string());
+                return Ok((Arc::clone(mapping), own.to_string()));
             }
         }
         let text = "this host and path are no repository here; only repositories that are mapped are asked";
-        Target::Page(Page::text(403, text))
+        Err(Page::text(403, text))
     }
 }
 

@@ -101,6 +101,11 @@ impl Server {
             repositories = repositories.len(),
             "serving"
         );
+        if self.shared.public_url.contains(&self.shared.listens_on.to_string())
+            && self.shared.listens_on.ip().is_unspecified()
+        {
+            tracing::warn!("answers call themselves {}; set --public-url", self.public_url());
+        }
         if repositories.is_empty() {
             tracing::warn!(
                 "no repositories; put a file into the mappings folder, or start with --map ID=URL"

@@ -180,13 +180,12 @@ impl Client {
         if error.is_timeout() {
             let Mapping { connect_timeout, read_timeout, .. } = &*self.mapping;
             return if error.is_connect() {
-                let seconds = connect_timeout.as_secs();
-                let details =
-                    format!("{name}: no connection to {host} within {seconds} s (connect_timeout_secs)");
+                let details = format!(
+                    "{name}: no connection to {host} within {connect_timeout:?} (connect_timeout_secs)"
+                );
                 Failure::new(Reason::ConnectionTimeout, details)
             } else {
-                let seconds = read_timeout.as_secs();
-                let details = format!("{name}: {host} was silent for {seconds} s (read_timeout_secs)");
+                let details = format!("{name}: {host} was silent for {read_timeout:?} (read_timeout_secs)");
                 Failure::new(Reason::ResponseTimeout, details)
             };
         }
@@ -270,12 +269,8 @@ fn cause<T: std::error::Error + 'static>(error: &reqwest::Error) -> Option<&T> {
             return Some(found);
         }
         // An error wrapped into an io::Error is not its source but inside it.
-        let wrapped = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        next = match wrapped {
-            Some(inner) => match inner.downcast_ref::<T>() {
-                Some(found) => return Some(found),
-                None => inner.source().or_else(|| cause.source()),
-            },
+        next = match cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
+            Some(inner) => Some(inner),
             None => cause.source(),
         };
     }
@@ -320,6 +315,7 @@ fn kind_of(error: &reqwest::Error) -> (Reason, &'static str) {
 mod tests {
     use super::*;
     use std::time::Duration;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     #[test]
     fn retry_after_is_read_in_both_forms() {
@@ -345,5 +341,57 @@ mod tests {
         assert_eq!(url("http://x.example/oai"), "http://x.example/oai?verb=Identify");
         assert_eq!(url("http://x.example/oai?"), "http://x.example/oai?verb=Identify");
         assert_eq!(url("http://x.example/oai?repo=1"), "http://x.example/oai?repo=1&verb=Identify");
+    }
+
+    fn client(base_url: &str, http: reqwest::Client) -> Client {
+        let mapping = Mapping::new("x", base_url, &crate::config::Limits::default());
+        let mapping = Arc::new(mapping.expect("a legal mapping"));
+        Client { http, reach: Reach::Public, mapping }
+    }
+
+    fn http(reach: Reach) -> reqwest::Client {
+        let builder = reqwest::Client::builder().no_proxy().dns_resolver(Arc::new(reach));
+        builder.redirect(reqwest::redirect::Policy::none()).build().expect("a client")
+    }
+
+    async fn failure_of(client: &Client) -> Failure {
+        let request = Request::parse(b"verb=Identify").expect("a legal request");
+        let exchange = client.exchange(&request, "1.1 test", SystemTime::UNIX_EPOCH).await;
+        exchange.err().expect("it fails")
+    }
+
+    #[tokio::test]
+    async fn a_public_source_must_not_lead_to_a_private_address() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let port = listener.local_addr().expect("it is bound").port();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.expect("a connection");
+            stream.read(&mut [0; 1024]).await.expect("a request");
+            let head = "HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n";
+            stream.write_all(head.as_bytes()).await
+        });
+        // As if localhost were public: only the literal behind the redirect is refused.
+        let redirected = client(&format!("http://localhost:{port}/"), http(Reach::Any));
+        let by_name = client("http://localhost:1/", http(Reach::Public));
+        let by_address = client("http://127.0.0.1:1/", http(Reach::Any));
+        for (client, text) in [
+            (redirected, "redirects to an address that is not followed: 169.254.169.254 is at"),
+            (by_name, "is not asked: localhost is at"),
+            (by_address, "is not asked: 127.0.0.1 is at 127.0.0.1, which is no public address"),
+        ] {
+            let failure = failure_of(&client).await;
+            assert_eq!(failure.reason, Reason::AddressRefused, "{failure:?}");
+            assert!(failure.details.contains(text), "{failure:?}");
+            assert!(failure.details.contains("allow_private = true"), "{failure:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_that_cannot_be_resolved_is_named() {
+        // Too long for a name, so no resolver has to be asked.
+        let host = format!("{}.example", "x".repeat(64));
+        let failure = failure_of(&client(&format!("http://{host}/"), http(Reach::Public))).await;
+        assert_eq!(failure.reason, Reason::Dns, "{failure:?}");
+        assert!(failure.details.contains(&format!("the name {host} cannot be resolved")), "{failure:?}");
     }
 }

@@ -442,8 +442,8 @@ impl<'a> Body<'a> {
 }
 
 fn late(job: &Job) -> Failure {
-    let (name, seconds) = (job.client.name(), job.mapping.limits.first_record_timeout.as_secs());
-    let details = format!("{name} sent no record within {seconds} s (first_record_timeout_secs)");
+    let (name, limit) = (job.client.name(), job.mapping.limits.first_record_timeout);
+    let details = format!("{name} sent no record within {limit:?} (first_record_timeout_secs)");
     Failure::new(Reason::ResponseTimeout, details)
 }
 

@@ -1,4 +1,5 @@
 //! The proxy on loopback, in front of sources of a test.
+#![allow(dead_code, reason = "each test binary uses its part")]
 
 use oaimend::config::{Config, Limits, Mapping};
 use oaimend::proxy::Running;

@@ -2,7 +2,10 @@
 //!
 //! One thread a connection, one request a connection. What was asked is kept,
 //! so that a test can also say what must not have been asked.
+#![allow(dead_code, reason = "each test binary uses its part")]
 
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -86,14 +89,17 @@ impl Reply {
         self
     }
 
-    fn play(self, mut stream: TcpStream, over: &(Mutex<bool>, Condvar)) -> std::io::Result<()> {
+    fn play(self, stream: &mut impl Write, over: &(Mutex<bool>, Condvar)) -> std::io::Result<()> {
         stream.write_all(&self.head)?;
         if self.head.starts_with(b"HTTP/1.1 ") {
             stream.write_all(b"\r\n")?;
         }
         for act in self.acts {
             match act {
-                Act::Send(bytes) => stream.write_all(&bytes)?,
+                Act::Send(bytes) => {
+                    stream.write_all(&bytes)?;
+                    stream.flush()?;
+                }
                 Act::Wait(go) => {
                     let _ = go.recv();
                 }
@@ -110,30 +116,77 @@ impl Reply {
 /// The source. Dropping it ends its threads.
 pub(crate) struct Source {
     pub(crate) address: SocketAddr,
-    asked: Arc<Mutex<Vec<Asked>>>,
-    over: Arc<(Mutex<bool>, Condvar)>,
+    scheme: &'static str,
+    shared: Arc<Shared>,
+}
+
+/// What the threads of a source share.
+#[derive(Default)]
+struct Shared {
+    asked: Mutex<Vec<Asked>>,
+    over: (Mutex<bool>, Condvar),
+}
+
+impl Shared {
+    fn reply(&self, script: &impl Fn(usize, &Asked) -> Reply, asked: Asked) -> Reply {
+        let number = {
+            let mut log = self.asked.lock().expect("no test panics while it holds this");
+            log.push(asked.clone());
+            log.len() - 1
+        };
+        script(number, &asked)
+    }
+
+    fn is_over(&self) -> bool {
+        *self.over.0.lock().expect("no test panics while it holds this")
+    }
 }
 
 impl Source {
     /// Answers the n-th request (from 0) with what `script` says.
     pub(crate) fn start(script: impl Fn(usize, &Asked) -> Reply + Send + Sync + 'static) -> Self {
+        Self::listen("http", move |stream, shared| {
+            let Some(asked) = peek_request(&stream) else { return };
+            let reply = shared.reply(&script, asked);
+            if !reply.reset {
+                read_request(&mut &stream);
+            }
+            // With a request left unread, closing the socket resets the connection.
+            let _ = reply.play(&mut &stream, &shared.over);
+        })
+    }
+
+    /// The same in TLS, with the certificate in tests/support/tls.
+    pub(crate) fn start_tls(script: impl Fn(usize, &Asked) -> Reply + Send + Sync + 'static) -> Self {
+        let config = Arc::new(tls_config());
+        Self::listen("https", move |stream, shared| {
+            let connection = rustls::ServerConnection::new(Arc::clone(&config)).expect("the config is whole");
+            let mut stream = rustls::StreamOwned::new(connection, stream);
+            let Some(asked) = asked_in(&read_request(&mut stream)) else { return };
+            let reply = shared.reply(&script, asked);
+            if reply.play(&mut stream, &shared.over).is_ok() {
+                stream.conn.send_close_notify();
+                let _ = stream.flush();
+            }
+        })
+    }
+
+    fn listen(scheme: &'static str, serve: impl Fn(TcpStream, &Shared) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
         let address = listener.local_addr().expect("it is bound");
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let over = Arc::new((Mutex::new(false), Condvar::new()));
-        let script = Arc::new(script);
-        let (log, end) = (Arc::clone(&asked), Arc::clone(&over));
+        let shared = Arc::new(Shared::default());
+        let (serve, to_serve) = (Arc::new(serve), Arc::clone(&shared));
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                if *end.0.lock().expect("no test panics while it holds this") {
+                if to_serve.is_over() {
                     return;
                 }
                 let Ok(stream) = stream else { continue };
-                let (script, log, end) = (Arc::clone(&script), Arc::clone(&log), Arc::clone(&end));
-                std::thread::spawn(move || answer(stream, &*script, &log, &end));
+                let (serve, shared) = (Arc::clone(&serve), Arc::clone(&to_serve));
+                std::thread::spawn(move || serve(stream, &shared));
             }
         });
-        Self { address, asked, over }
+        Self { address, scheme, shared }
     }
 
     /// Answers every request with the same page of XML.
@@ -144,42 +197,22 @@ impl Source {
 
     /// Its base URL.
     pub(crate) fn base_url(&self) -> String {
-        format!("http://{}/oai", self.address)
+        format!("{}://{}/oai", self.scheme, self.address)
     }
 
     /// All it was asked so far.
     pub(crate) fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().expect("no test panics while it holds this").clone()
+        self.shared.asked.lock().expect("no test panics while it holds this").clone()
     }
 }
 
 impl Drop for Source {
     fn drop(&mut self) {
-        *self.over.0.lock().expect("no test panics while it holds this") = true;
-        self.over.1.notify_all();
+        *self.shared.over.0.lock().expect("no test panics while it holds this") = true;
+        self.shared.over.1.notify_all();
         // Wakes the listening thread, which sees that it is over.
         let _ = TcpStream::connect(self.address);
     }
-}
-
-fn answer(
-    stream: TcpStream,
-    script: &(impl Fn(usize, &Asked) -> Reply + ?Sized),
-    log: &Mutex<Vec<Asked>>,
-    over: &(Mutex<bool>, Condvar),
-) {
-    let Some(asked) = peek_request(&stream) else { return };
-    let number = {
-        let mut log = log.lock().expect("no test panics while it holds this");
-        log.push(asked.clone());
-        log.len() - 1
-    };
-    let reply = script(number, &asked);
-    if !reply.reset {
-        read_request(&stream);
-    }
-    // With a request left unread, closing the socket resets the connection.
-    let _ = reply.play(stream, over);
 }
 
 fn peek_request(stream: &TcpStream) -> Option<Asked> {
@@ -192,6 +225,10 @@ fn peek_request(stream: &TcpStream) -> Option<Asked> {
         }
         std::thread::yield_now();
     };
+    asked_in(&text)
+}
+
+fn asked_in(text: &str) -> Option<Asked> {
     let mut lines = text.lines();
     let target = lines.next()?.split(' ').nth(1)?.to_owned();
     let headers = lines
@@ -202,12 +239,26 @@ fn peek_request(stream: &TcpStream) -> Option<Asked> {
     Some(Asked { target, headers })
 }
 
-fn read_request(mut stream: &TcpStream) {
-    let mut end = Vec::new();
+fn read_request(stream: &mut impl Read) -> String {
+    let mut text = Vec::new();
     let mut byte = [0];
-    while !end.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|count| count == 1) {
-        end.push(byte[0]);
+    while !text.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|count| count == 1) {
+        text.push(byte[0]);
     }
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// A certificate for 127.0.0.1 and localhost, signed by tests/support/tls/ca.pem.
+fn tls_config() -> rustls::ServerConfig {
+    let chain = CertificateDer::pem_slice_iter(include_bytes!("tls/cert.pem"));
+    let chain = chain.collect::<Result<_, _>>().expect("the file holds certificates");
+    let key = PrivateKeyDer::from_pem_slice(include_bytes!("tls/key.pem")).expect("the file holds a key");
+    rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("the provider has ciphers for them")
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .expect("they belong together")
 }
 
 /// An answer of the proxy, read from the wire.

@@ -1,0 +1,310 @@
+//! What `oaimend validate` and `oaimend serve` say about a configuration.
+
+use oaimend::config::{Config, Flags, Reread};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+/// A folder with these files in it.
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (name, text) in files {
+        write(folder.path(), name, text);
+    }
+    folder
+}
+
+fn write(folder: &Path, name: &str, text: &str) {
+    let path = folder.join(name);
+    std::fs::create_dir_all(path.parent().expect("it is in the folder")).expect("a writable folder");
+    std::fs::write(path, text).expect("a writable folder");
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_oaimend"));
+    program.args(arguments).current_dir(folder).output().expect("the program runs")
+}
+
+/// Runs `validate` beside these files; the exit code and what it says.
+#[track_caller]
+fn check(files: &[(&str, &str)], arguments: &[&str], code: i32, said: &str) {
+    let folder = folder(files);
+    let output = run(folder.path(), &[&["validate"], arguments].concat());
+    let text = [output.stdout, output.stderr].concat();
+    assert_eq!(String::from_utf8_lossy(&text).trim_end(), said.trim());
+    assert_eq!(output.status.code(), Some(code));
+}
+
+#[test]
+fn nothing_at_all_is_a_configuration() {
+    check(&[], &[], 0, "no faults; 0 repositories");
+}
+
+#[test]
+fn every_key_can_be_set() {
+    let all = r#"
+listen = "[::1]:9999"
+public_url = "https://oai.example.org/mended/"
+mappings = "sources"
+data = "/var/lib/oaimend"
+[admin]
+listen = "off"
+[limits]
+depth_max = 1_000
+quarantine_bytes_max = 0x1000
+"#;
+    let mapping = r#"
+base_url = "https://source.example:8443/oai?repo=1"
+user_agent = "harvester/1"
+from = "ops@example.org"
+connect_timeout_secs = 1
+read_timeout_secs = 3600
+allow_private = true
+unmendable = "fail"
+[tls]
+ca_file = "ca.pem"
+verify = false
+[repairs]
+off = ["bare-ampersand", "doctype"]
+guesses = ["double-encoded"]
+[limits]
+record_bytes_max = 1024
+tag_bytes_max = 1024
+junk_bytes_max = 1024
+head_bytes_max = 1024
+spool_bytes_max = 1024
+repairs_per_record_max = 0
+attributes_per_tag_max = 8
+redirects_max = 0
+response_bytes_max = 1024
+inflate_ratio_max = 1
+first_record_timeout_secs = 1
+"#;
+    let pem = include_str!("support/tls/ca.pem");
+    let files = [("oaimend.toml", all), ("sources/x.toml", mapping), ("sources/ca.pem", pem)];
+    let folder = folder(&files);
+    let output = run(folder.path(), &["validate"]);
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "no faults; 1 repository\n");
+    let flags = Flags { config: Some(folder.path().join("oaimend.toml")), ..Flags::default() };
+    let config = Config::load(&flags).expect("no faults");
+    assert_eq!(
+        (config.listen, config.admin),
+        (SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, 9999)), None)
+    );
+    assert_eq!(config.public_url.as_deref(), Some("https://oai.example.org/mended"));
+    assert_eq!(config.data, Path::new("/var/lib/oaimend"));
+    let mapping = config.repositories.find("x").expect("it is mapped");
+    assert_eq!(mapping.limits.repair.depth_max, 1000, "a mapping starts from the limits of all");
+    assert_eq!(mapping.limits.quarantine_bytes_max, 4096);
+    assert_eq!(mapping.read_timeout, Duration::from_secs(3600));
+    assert_eq!(mapping.ca_file, Some(folder.path().join("sources/ca.pem")), "paths are meant from the file");
+}
+
+#[test]
+fn each_fault_is_named_with_its_line_and_what_would_be_right() {
+    let main = r#"
+lisen = "127.0.0.1:80"
+public_url = "oai.example.org"
+data = 7
+nonsense = 1
+[admin]
+listen = "8081"
+port = 1
+[limits]
+record_bytes = 1
+depth_max = -1
+redirects_max = "five"
+"#;
+    let mapping = r#"bas_url = "x"
+unmendable = "drop"
+from = "a\nb"
+read_timeout_secs = 0
+allow_private = "yes"
+tls = true
+[repairs]
+off = ["bare-ampersant", "own-request"]
+guesses = ["bare-ampersand", 3]
+"#;
+    check(
+        &[("oaimend.toml", main), ("mappings/x.toml", mapping)],
+        &[],
+        78,
+        r#"
+oaimend.toml:2: unknown key lisen; did you mean listen?
+oaimend.toml:3: public_url = "oai.example.org" is no public URL; one like "https://oai.example.org" is right (relative URL without a base)
+oaimend.toml:4: data is an integer; a text in quotes is wanted
+oaimend.toml:5: unknown key nonsense; known here are admin, data, limits, listen, mappings, public_url
+oaimend.toml:7: admin.listen = "8081" is no address; an IP address and a port like "127.0.0.1:8080" are right, or "off"
+oaimend.toml:8: unknown key admin.port; known here are listen
+oaimend.toml:10: unknown key limits.record_bytes; did you mean record_bytes_max?
+oaimend.toml:11: limits.depth_max = -1 is out of range; a whole number from 8 to 100000
+oaimend.toml:12: limits.redirects_max is a string; a whole number from 0 to 20 is wanted
+mappings/x.toml:1: base_url is missing; base_url = "https://source.example/oai" is wanted
+mappings/x.toml:1: unknown key bas_url; did you mean base_url?
+mappings/x.toml:2: unmendable = "drop" is not known; "quarantine" or "fail" is right
+mappings/x.toml:3: from = "a\nb" cannot stand in an HTTP header; printable ASCII is right
+mappings/x.toml:4: read_timeout_secs = 0 is out of range; a whole number from 1 to 3600
+mappings/x.toml:5: allow_private is a string; true or false is wanted
+mappings/x.toml:6: tls is a boolean; a table is wanted
+mappings/x.toml:8: repairs.off: "bare-ampersant" is no repair that fits here; did you mean "bare-ampersand"?
+mappings/x.toml:8: repairs.off: "own-request" is no repair that fits here; the names stand in docs/repairs.md
+mappings/x.toml:9: repairs.guesses: "bare-ampersand" is no repair that fits here; known here are double-encoded
+mappings/x.toml:9: repairs.guesses is an integer; a list of texts in quotes is wanted
+"#,
+    );
+}
+
+#[test]
+fn what_is_no_toml_is_named_with_its_line() {
+    check(
+        &[("oaimend.toml", "listen = \"127.0.0.1:1\"\n\npublic_url = https://x\n")],
+        &[],
+        78,
+        "oaimend.toml:3: this is no TOML: string values must be quoted, expected literal string",
+    );
+}
+
+#[test]
+fn base_urls_ids_and_certificates_are_checked() {
+    let mapping = |base_url: &str| format!("base_url = \"{base_url}\"\n");
+    let file = |base_url| mapping(base_url);
+    let (ftp, fragment, verb, good) =
+        (file("ftp://x/"), file("http://x/#a"), file("http://x/?verb=Identify"), file("http://x/"));
+    let tls = format!("{good}tls.ca_file = \"none.pem\"\n");
+    check(
+        &[
+            ("mappings/a.toml", &ftp),
+            ("mappings/b.toml", &fragment),
+            ("mappings/c.toml", &verb),
+            ("mappings/_d.toml", &good),
+            ("mappings/robots.txt.toml", &good),
+            ("mappings/e f.toml", &good),
+            ("mappings/g.toml", &tls),
+            ("mappings/README.md", "is no mapping"),
+        ],
+        &[],
+        78,
+        r#"
+mappings/_d.toml:1: the file's name is the id: "_d" is no id; letters, digits, '.', '_' and '-' are right, the first a letter or digit
+mappings/a.toml:1: base_url = "ftp://x/" is no base URL; one like "https://source.example/oai" is right (http or https, with a host)
+mappings/b.toml:1: base_url = "http://x/#a" is no base URL; one like "https://source.example/oai" is right (without #)
+mappings/c.toml:1: base_url = "http://x/?verb=Identify" is no base URL; one like "https://source.example/oai" is right (without verb=, the harvester says it)
+mappings/e f.toml:1: the file's name is the id: "e f" is no id; letters, digits, '.', '_' and '-' are right, the first a letter or digit
+mappings/g.toml:2: tls.ca_file = "none.pem" cannot be read: No such file or directory (os error 2); a file with PEM certificates is wanted
+mappings/robots.txt.toml:1: the file's name is the id: "robots.txt" is a path of our own; any other name is right
+"#,
+    );
+}
+
+#[test]
+fn files_that_are_named_and_missing_are_no_faults_of_the_configuration() {
+    check(
+        &[],
+        &["--config", "none.toml"],
+        74,
+        "oaimend: none.toml: cannot be read: No such file or directory (os error 2); name a readable TOML file with --config",
+    );
+    check(
+        &[("oaimend.toml", "mappings = \"none\"")],
+        &[],
+        74,
+        "oaimend: none: cannot be read: No such file or directory (os error 2); name a folder of mapping files with --mappings",
+    );
+}
+
+#[test]
+fn serve_names_the_same_faults_and_wrong_flags() {
+    let folder = folder(&[("oaimend.toml", "lisen = 1\n")]);
+    let said = |arguments: &[&str]| {
+        let output = run(folder.path(), &[&["serve"], arguments].concat());
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).trim_end().to_owned())
+    };
+    assert_eq!(said(&[]), (Some(78), "oaimend.toml:1: unknown key lisen; did you mean listen?".into()));
+    std::fs::remove_file(folder.path().join("oaimend.toml")).expect("it is there");
+    let (code, text) = said(&["--map", "x=nonsense"]);
+    assert_eq!(code, Some(64));
+    assert_eq!(
+        text,
+        "oaimend: --map x=nonsense: is no base URL; one like \"https://source.example/oai\" is right (relative URL without a base)"
+    );
+    for wrong in [["--map", "x"], ["--listen", "8080"], ["--admin", "8081"], ["--nonsense", "1"]] {
+        assert_eq!(said(&wrong).0, Some(64), "{wrong:?}");
+    }
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = taken.local_addr().expect("it is bound").to_string();
+    let (code, text) = said(&["--listen", &address, "--admin", "off"]);
+    assert_eq!(code, Some(74));
+    assert!(text.contains(&format!("oaimend: cannot listen on {address}: ")), "{text}");
+    assert!(text.ends_with("choose another one by --listen ADDR, or listen in oaimend.toml"), "{text}");
+}
+
+#[test]
+fn flags_win_over_the_file() {
+    let folder = folder(&[
+        ("oaimend.toml", "listen = \"127.0.0.1:1\"\ndata = \"here\"\npublic_url = \"http://file.example\"\n"),
+        ("mappings/x.toml", "base_url = \"http://file.example/oai\"\n"),
+        ("mappings/y.toml", "base_url = \"http://file.example/oai\"\n"),
+    ]);
+    let config = Config::load(&Flags {
+        config: Some(folder.path().join("oaimend.toml")),
+        mappings: Some(folder.path().join("mappings")),
+        public_url: Some("http://flag.example".into()),
+        maps: vec![("x".into(), "http://flag.example/oai".into())],
+        admin: Some(None),
+        ..Flags::default()
+    })
+    .expect("no faults");
+    assert_eq!((config.listen.port(), config.admin), (1, None));
+    assert_eq!(config.data, folder.path().join("here"));
+    assert_eq!(config.public_url.as_deref(), Some("http://flag.example"));
+    let base_url = |id| config.repositories.find(id).map(|mapping| mapping.base_url.to_string());
+    assert_eq!(base_url("x").as_deref(), Some("http://flag.example/oai"));
+    assert_eq!(base_url("y").as_deref(), Some("http://file.example/oai"));
+}
+
+#[test]
+fn a_broken_file_never_takes_a_running_configuration_down() {
+    let folder = folder(&[
+        ("mappings/x.toml", "base_url = \"http://one.example/oai\"\n"),
+        ("mappings/y.toml", "base_url = \"http://one.example/oai\"\n"),
+    ]);
+    let path = folder.path();
+    let config = Config::load(&Flags { mappings: Some(path.join("mappings")), ..Flags::default() });
+    let repositories = config.expect("no faults").repositories;
+    let base_url = |id| repositories.find(id).map(|mapping| mapping.base_url.to_string());
+    assert_eq!(repositories.reread().expect("readable"), Reread::Same);
+    let before = repositories.find("x").expect("it is mapped");
+
+    write(path, "mappings/x.toml", "base_url = \"http://two.example/oai\"\nbroken\n");
+    write(path, "mappings/y.toml", "base_url = \"http://three.example/oai\"\n");
+    write(path, "mappings/z.toml", "base_url = 1\n");
+    let Reread::Faults(faults) = repositories.reread().expect("readable") else { panic!("there are faults") };
+    assert_eq!(faults.iter().map(|fault| fault.line).collect::<Vec<_>>(), [2, 1]);
+    assert_eq!(base_url("x").as_deref(), Some("http://one.example/oai"), "it stays as it was");
+    assert_eq!(base_url("y").as_deref(), Some("http://three.example/oai"), "others change");
+    assert_eq!(base_url("z"), None);
+    assert_eq!(repositories.reread().expect("readable"), Reread::Same, "faults are told once");
+
+    write(path, "mappings/x.toml", "base_url = \"http://one.example/oai\"\n# mended\n");
+    std::fs::remove_file(path.join("mappings/z.toml")).expect("it is there");
+    std::fs::remove_file(path.join("mappings/y.toml")).expect("it is there");
+    assert_eq!(repositories.reread().expect("readable"), Reread::Changed);
+    assert_eq!((base_url("y"), base_url("z")), (None, None));
+    let after = repositories.find("x").expect("it is mapped");
+    assert!(std::sync::Arc::ptr_eq(&before, &after), "what has not changed keeps its connections");
+
+    std::fs::remove_dir_all(path.join("mappings")).expect("it is there");
+    assert!(repositories.reread().is_err());
+    assert!(base_url("x").is_some(), "it stays as it was");
+}
+
+#[test]
+fn the_mappings_in_this_repository_are_without_faults() {
+    let output = run(Path::new(env!("CARGO_MANIFEST_DIR")), &["validate", "--mappings", "mappings"]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let count: Option<usize> =
+        said.strip_prefix("no faults; ").and_then(|rest| rest.split(' ').next()?.parse().ok());
+    assert!(count.is_some_and(|count| count >= 3), "{said}{}", String::from_utf8_lossy(&output.stderr));
+}
