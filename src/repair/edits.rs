@@ -26,8 +26,8 @@ impl Edits {
         if let Some(previous) = self.0.last_mut()
             && previous.id == id
             && previous.end == start
-            && end > start
-            && previous.end > previous.start
+            // Two insertions at one place, or two stretches side by side.
+            && (end > start) == (previous.end > previous.start)
         {
             previous.end = end;
             previous.replacement.extend_from_slice(replacement);
@@ -45,6 +45,11 @@ impl Edits {
     /// their order and stand before a change that begins there.
     pub(super) fn sort(&mut self) {
         self.0.sort_by_key(|edit| (edit.start, edit.end));
+        let mut merged = Self::default();
+        for edit in std::mem::take(&mut self.0) {
+            merged.push(edit.id, edit.start, edit.end, &edit.replacement);
+        }
+        *self = merged;
     }
 
     /// Takes out the changes that lie in `start..end`.

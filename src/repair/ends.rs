@@ -139,25 +139,14 @@ impl Engine {
             } else if self.gate.quarantined > 0 || self.gate.lost > 0 {
                 return Some(self.refuse(NotOai::NothingKept));
             } else {
-                let error = match list.verb {
-                    _ if self.gate.holds_error() => None,
-                    Verb::ListRecords | Verb::ListIdentifiers => Some("noRecordsMatch"),
-                    Verb::ListSets => Some("noSetHierarchy"),
-                    Verb::ListMetadataFormats => Some("noMetadataFormats"),
-                    Verb::GetRecord | Verb::Identify => return Some(self.refuse(NotOai::NothingKept)),
-                };
-                if let Some(code) = error {
-                    let close = self.end_tag_of(b"error");
-                    let text = [
-                        b"<",
-                        self.prefix.as_slice(),
-                        b"error code=\"",
-                        code.as_bytes(),
-                        b"\">The list is empty.",
-                        &close,
-                    ]
-                    .concat();
-                    self.gate.change(Role::Plain, RepairId::EmptyList, self.base, b"", &text, sink);
+                let code = if self.gate.holds_error() { None } else { Some(empty_list_code(list.verb)) };
+                match code {
+                    None => {}
+                    Some(None) => return Some(self.refuse(NotOai::NothingKept)),
+                    Some(Some(code)) => {
+                        let error = self.error_element(code);
+                        self.gate.change(Role::Plain, RepairId::EmptyList, self.base, b"", &error, sink);
+                    }
                 }
             }
         }
@@ -168,20 +157,46 @@ impl Engine {
         None
     }
 
-    /// `<ListRecords/>`: nothing was in it.
-    pub(super) fn empty_list_tag(&mut self, list: &mut List, step: Step, sink: &mut impl Sink) -> Step {
-        self.verb = Some(list.verb);
-        if let Step::Settled(bytes) = step {
-            // Insertions belong behind the tag.
-            self.base += bytes as u64;
-            let refused = self.close_list(list, sink);
-            self.base -= bytes as u64;
-            if let Some(refused) = refused {
-                return refused;
+    /// A list that is closed as soon as it is opened, with nothing but white
+    /// space inside: becomes an error as a whole.
+    pub(super) fn empty_list(
+        &mut self,
+        list: &List,
+        rest: &[u8],
+        tag_end: usize,
+        is_empty_tag: bool,
+        last: bool,
+        sink: &mut impl Sink,
+    ) -> Option<Next> {
+        let code = empty_list_code(list.verb)?;
+        let mut end = tag_end;
+        if !is_empty_tag {
+            let behind = rest.get(tag_end..).unwrap_or_default();
+            let close = self.end_tag_of(list.skeleton.verb);
+            let inside = blanks(behind);
+            let next = behind.get(inside..).unwrap_or_default();
+            if next.len() < close.len()
+                && !last
+                && close.starts_with(next)
+                && behind.len() < self.limits().head_bytes_max
+            {
+                return Some(Next::Stay(self.need_more(rest)));
             }
+            if !next.starts_with(&close) {
+                return None;
+            }
+            end = tag_end + inside + close.len();
         }
+        self.verb = Some(list.verb);
         self.stage = Stage::Tail;
-        step
+        let error = self.error_element(code);
+        Some(Next::Leave(self.change(RepairId::EmptyList, rest, end, &error, sink)))
+    }
+
+    fn error_element(&self, code: &str) -> Vec<u8> {
+        let close = self.end_tag_of(b"error");
+        [b"<", self.prefix.as_slice(), b"error code=\"", code.as_bytes(), b"\">The list is empty.", &close]
+            .concat()
     }
 
     /// Behind the verb element: white space and comments up to the root's end.
@@ -219,8 +234,21 @@ impl Engine {
                 let end = memchr::memmem::find(within, &close).map_or(end, |at| at + close.len());
                 self.change(RepairId::ErrorBesideItems, rest, end, b"", sink)
             }
+            Lexeme::EndTag if last && end == rest.len() && root_end.starts_with(text) => {
+                self.torn_root(rest, sink)
+            }
+            Lexeme::EndTag => self.change(RepairId::StrayEndTag, rest, end, b"", sink),
+            _ if last && root_end.starts_with(rest) => self.torn_root(rest, sink),
             _ => self.change(RepairId::StrayContent, rest, end, b"", sink),
         }
+    }
+
+    /// The input ends inside the root's end tag.
+    fn torn_root(&mut self, rest: &[u8], sink: &mut impl Sink) -> Step {
+        self.gate.settle(self.bad_request, sink);
+        self.stage = Stage::Epilog;
+        let close = self.end_tag_of(b"OAI-PMH");
+        self.change(RepairId::UnclosedList, rest, rest.len(), &close, sink)
     }
 
     fn is_error(&self, tag: &[u8]) -> bool {
@@ -313,26 +341,28 @@ impl Engine {
         // GetRecord has room for one record, and that one is there.
         let complete = list.token_seen || list.verb == Verb::GetRecord && self.gate.records > 0;
         if !complete {
-            return self.list_cut(list, sink);
+            self.list_cut(list);
+            if matches!(self.stage, Stage::Lost) {
+                self.close_cut(sink);
+            }
+            return;
         }
         if self.close_list(list, sink).is_none() {
-            let close = self.end_tag_of(list.skeleton.verb);
-            self.gate.change(Role::List, RepairId::UnclosedList, self.base, b"", &close, sink);
-            self.close_root(sink);
+            let close = [self.end_tag_of(list.skeleton.verb), self.end_tag_of(b"OAI-PMH")].concat();
+            self.gate.settle(self.bad_request, sink);
+            self.gate.change(Role::Plain, RepairId::UnclosedList, self.base, b"", &close, sink);
         }
     }
 
     /// A list that was cut short.
-    pub(super) fn list_cut(&mut self, list: &List, sink: &mut impl Sink) {
+    pub(super) fn list_cut(&mut self, list: &List) {
         self.verb = Some(list.verb);
         self.truncated = true;
         if !self.gate.is_open() {
             self.refuse(NotOai::NothingKept);
             return;
         }
-        // Nothing is written here: what follows is settled first.
         self.stage = Stage::Lost;
-        let _ = sink;
     }
 
     /// Closes what went out, with a comment, where the caller wants that.
@@ -342,7 +372,7 @@ impl Engine {
             return;
         }
         let list = self.verb.map(|verb| self.end_tag_of(verb.name())).unwrap_or_default();
-        let closing = [list.as_slice(), INCOMPLETE, &self.end_tag_of(b"OAI-PMH")].concat();
+        let closing = [INCOMPLETE, list.as_slice(), &self.end_tag_of(b"OAI-PMH")].concat();
         self.gate.change(Role::Plain, RepairId::TruncatedInput, self.base, b"", &closing, sink);
     }
 
@@ -396,6 +426,16 @@ impl Engine {
             Ok(Some((at, Landmark::Verb(verb)))) => Some((from + at, verb)),
             _ => None,
         }
+    }
+}
+
+/// The error that says that there is nothing of this kind.
+fn empty_list_code(verb: Verb) -> Option<&'static str> {
+    match verb {
+        Verb::ListRecords | Verb::ListIdentifiers => Some("noRecordsMatch"),
+        Verb::ListSets => Some("noSetHierarchy"),
+        Verb::ListMetadataFormats => Some("noMetadataFormats"),
+        Verb::GetRecord | Verb::Identify => None,
     }
 }
 

@@ -60,12 +60,16 @@ pub(super) struct List {
     pub(super) scanner: Scanner,
     /// Whether the verb element's start tag is behind.
     pub(super) opened: bool,
+    /// Where an item too long to be held began, in bytes of the text.
+    pub(super) item_offset: u64,
     /// Whether the item at hand was read in part.
     pub(super) in_item: bool,
     /// Set once the item at hand is known to be broken.
     pub(super) border: Option<BorderSearch>,
     /// A token that stood before other items, to be written at the end.
     pub(super) token: Option<Vec<u8>>,
+    /// Whether the list's token went out.
+    pub(super) token_written: bool,
     /// Whether a token was read whole.
     pub(super) token_seen: bool,
 }
@@ -285,6 +289,8 @@ impl Engine {
         for edit in edits.iter() {
             self.gate.keep(role, self.base + at as u64, rest.get(at..edit.start).unwrap_or_default(), sink);
             let original = rest.get(edit.start..edit.end).unwrap_or_default();
+            let is_request = matches!(edit.id, RepairId::OwnRequest | RepairId::MissingRequest);
+            let role = if is_request && self.config.request.is_some() { Role::OwnRequest } else { role };
             self.gate.change(role, edit.id, self.base + edit.start as u64, original, &edit.replacement, sink);
             at = edit.end;
         }

@@ -113,7 +113,9 @@ impl Engine {
             let stamp = self.config.response_date.as_deref().unwrap_or("1970-01-01T00:00:00Z");
             self.element(b"responseDate", stamp.as_bytes())
         });
-        let place = date.map_or(0, |date| date.end);
+        // What is added stands where the next element begins.
+        let behind = date.map_or(0, |date| date.end);
+        let place = behind + blanks(text.get(behind..).unwrap_or_default());
         if let Some(new_date) = new_date {
             edits.push_unordered(RepairId::MissingResponseDate, place, place, new_date);
         }
@@ -136,7 +138,10 @@ impl Engine {
         let resolved = resolve(raw);
         let read = std::str::from_utf8(&resolved).ok().and_then(datestamp::normalise);
         let (id, stamp) = match read {
-            Some((stamp, oddity)) if stamp.len() == 20 => (super::header::repair_of(oddity), stamp),
+            Some((stamp, oddity)) if stamp.len() == 20 => {
+                let plain = !raw.iter().any(|&byte| matches!(byte, b'<' | b'&'));
+                return super::header::restamp(raw, start, &stamp, oddity, plain, edits);
+            }
             Some((day, _)) => (RepairId::DatestampForm, day + "T00:00:00Z"),
             None => {
                 let own = self.config.response_date.as_deref().unwrap_or("1970-01-01T00:00:00Z");
@@ -160,7 +165,7 @@ impl Engine {
         });
         let Some(field) = request else {
             let (id, element) = match own {
-                Some(own) => (RepairId::OwnRequest, own),
+                Some(own) => (RepairId::MissingRequest, own),
                 None => (RepairId::MissingRequest, [b"<", self.prefix.as_slice(), b"request/>"].concat()),
             };
             edits.push_unordered(id, place, place, element);
@@ -218,13 +223,7 @@ impl Engine {
                     && split_name(name).0 != b"xsi"
                     && !is_request_argument(name, &attribute.value)
                 {
-                    let _ = edits.take_within(attribute.gap, attribute.end);
-                    edits.push_unordered(
-                        RepairId::RequestAttribute,
-                        attribute.gap,
-                        attribute.end,
-                        Vec::new(),
-                    );
+                    attribute.remove(RepairId::RequestAttribute, edits);
                 }
             }
         }
@@ -232,7 +231,17 @@ impl Engine {
         let raw = text.get(start..end).unwrap_or_default();
         let resolved = resolve(raw);
         let url = trim(&resolved);
-        if is_any_uri(url) && url.len() == resolved.len() && !raw.iter().any(|&byte| byte == b'<') {
+        let legal = is_any_uri(url) && !url.contains(&b' ') && !raw.contains(&b'<');
+        if legal && url.len() == resolved.len() {
+            return;
+        }
+        let (front, back) = (blanks(raw), trailing_blanks(raw));
+        if legal && raw.len() - front - back >= url.len() {
+            for (from, to) in [(start, start + front), (end - back, end)] {
+                if from < to {
+                    edits.push_unordered(RepairId::RequestContent, from, to, Vec::new());
+                }
+            }
             return;
         }
         edits.push_unordered(RepairId::RequestContent, start, end, escape(&escape_url(url)));
@@ -345,18 +354,11 @@ impl Engine {
                 let written = std::str::from_utf8(&attribute.value).ok()?;
                 let meant = nearest_error_code(written)?;
                 if meant.name() != written {
-                    let _ = edits.take_within(attribute.span.0, attribute.span.1);
-                    let quoted = format!("\"{}\"", meant.name());
-                    edits.push_unordered(
-                        RepairId::ErrorCode,
-                        attribute.span.0,
-                        attribute.span.1,
-                        quoted.into_bytes(),
-                    );
+                    attribute.set(RepairId::ErrorCode, meant.name().as_bytes(), &mut edits);
                 }
                 code = Some(meant);
             } else if declared_prefix(name).is_none() && split_name(name).0 != b"xsi" {
-                edits.push_unordered(RepairId::EnvelopeAttribute, attribute.gap, attribute.end, Vec::new());
+                attribute.remove(RepairId::EnvelopeAttribute, &mut edits);
             }
         }
         self.bad_request |= code?.forbids_attributes();

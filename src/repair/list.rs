@@ -3,7 +3,7 @@
 use memchr::{memchr, memmem};
 
 use super::border::{Border, BorderSearch, CDATA, COMMENT, Skeleton, swallows_border};
-use super::catalogue::{NotOai, RepairId, Unmendable};
+use super::catalogue::{NotOai, RepairId, RepairSet, Unmendable};
 use super::edits::Edits;
 use super::engine::{Engine, List, Stage, Step};
 use super::gate::{Answer, Role};
@@ -37,9 +37,11 @@ impl Engine {
             context: self.root_context,
             // Identify is an item by itself, in the root.
             opened: verb == Verb::Identify,
+            item_offset: 0,
             in_item: false,
             border: None,
             token: None,
+            token_written: false,
             token_seen: false,
         }
     }
@@ -90,11 +92,13 @@ impl Engine {
         for attribute in &tag.attributes {
             let name = rest.get(attribute.name.0..attribute.name.1).unwrap_or_default();
             if declared_prefix(name).is_none() && split_name(name).0 != b"xsi" {
-                let _ = edits.take_within(attribute.gap, attribute.end);
-                edits.push_unordered(RepairId::EnvelopeAttribute, attribute.gap, attribute.end, Vec::new());
+                attribute.remove(RepairId::EnvelopeAttribute, &mut edits);
             }
         }
         edits.sort();
+        if let Some(next) = self.empty_list(list, rest, end, tag.empty, last, sink) {
+            return next;
+        }
         let mended = edits.apply(rest.get(..end).unwrap_or_default());
         match self.tags.open(&mended, self.root_context, &self.config.limits) {
             Ok(tag) if tag.oai => list.context = tag.context,
@@ -104,7 +108,10 @@ impl Engine {
         list.scanner = Scanner::new(list.skeleton.clone(), list.context);
         list.opened = true;
         let step = self.keep_edited(Role::List, rest, end, &edits, sink);
-        if tag.empty { Next::Leave(self.empty_list_tag(list, step, sink)) } else { Next::Stay(step) }
+        if tag.empty {
+            return Next::Leave(self.refuse(NotOai::NothingKept));
+        }
+        Next::Stay(step)
     }
 
     /// One thing between items.
@@ -198,7 +205,7 @@ impl Engine {
         let name = body.get(..name_span(body)).unwrap_or_default();
         let local = name.strip_prefix(self.prefix.as_slice()).unwrap_or_default();
         let single = matches!(list.verb, Verb::GetRecord | Verb::Identify);
-        if local == list.skeleton.element.name && !(single && self.gate.records > 0) {
+        if local == list.skeleton.element.name && !(single && self.gate.is_open()) {
             list.in_item = true;
             list.scanner.next_item(0);
             return self.items(list, rest, last, sink);
@@ -353,7 +360,8 @@ impl Engine {
 
     #[inline]
     fn needs_care(&self, list: &List, _raw: &[u8], _facts: &Facts) -> bool {
-        !self.gate.is_open() || self.in_second_document || list.verb == Verb::Identify
+        let guesses = self.config.guesses != RepairSet::EMPTY;
+        !self.gate.is_open() || self.in_second_document || list.verb == Verb::Identify || guesses
     }
 
     #[inline]
@@ -372,6 +380,12 @@ impl Engine {
     /// The first item, Identify, or one that may be there twice.
     fn clean_with_care(&mut self, list: &List, raw: &[u8], at: usize, sink: &mut impl Sink) {
         let facts = list.scanner.facts;
+        if self.config.guesses.contains(RepairId::DoubleEncoded) {
+            let edits = mend_characters(raw, &self.entities, true, &self.config.limits);
+            if !edits.is_empty() && edits.len() <= self.config.limits.repairs_per_record_max {
+                return self.emit(list, raw, at, &edits, &edits.apply(raw), &facts, sink);
+            }
+        }
         self.emit(list, raw, at, &Edits::default(), raw, &facts, sink);
     }
 
@@ -403,13 +417,23 @@ impl Engine {
             let original = raw.get(edit.start..edit.end).unwrap_or_default();
             let (offset, replacement) = (offset + edit.start as u64, edit.replacement.as_slice());
             self.gate.report(
-                &Repair { id: edit.id, offset, record: Some(identifier), original, replacement },
+                &Repair {
+                    id: edit.id,
+                    offset,
+                    record: (!identifier.is_empty()).then_some(identifier),
+                    original,
+                    replacement,
+                },
                 sink,
             );
             from = edit.end;
         }
         sink.write(raw.get(from..).unwrap_or_default());
         self.seen.insert(identifier, datestamp);
+        if list.verb == Verb::Identify {
+            // The answer itself, and no item of a list.
+            return;
+        }
         let deleted = facts.deleted;
         let facts = RecordFacts { identifier, datestamp, deleted, offset, repairs: edits.len() };
         self.gate.committed(&facts, &output, sink);
@@ -480,7 +504,7 @@ impl Engine {
         self.verb = Some(list.verb);
         if self.config.ending == super::Ending::Close {
             self.put_aside(list, rest, Unmendable::Truncated, sink);
-            self.list_cut(list, sink);
+            self.list_cut(list);
             return Step::Settled(rest.len());
         }
         let step = self.change(RepairId::TruncatedInput, rest, rest.len(), b"", sink);

@@ -50,6 +50,9 @@ pub(super) fn mend(
         Verdict::InOrder(facts) => return Ok(item.mended(facts)),
         Verdict::Broken(why) => why,
     };
+    if matches!(why, Unmendable::TooManyAttributes | Unmendable::TagTooLong | Unmendable::TooDeep) {
+        return Err(why);
+    }
     // Well-formed, and broken only as a record of OAI-PMH: the markup is right.
     if !item.is_envelope_fault(why) {
         let markup = mend_markup(&item.text, skeleton.element, outer, &mut item.tags.contexts, rules.limits)?;

@@ -29,6 +29,7 @@ impl Engine {
         let Some(root) = find_root(rest) else {
             // The name of a root that begins within the bound may lie behind it.
             if last || rest.len() > junk_max + tag_max {
+                self.version = version_1(rest.get(..rest.len().min(junk_max)).unwrap_or_default());
                 return self.refuse(not_oai(rest, junk_max));
             }
             return self.need_more(rest);
@@ -79,9 +80,7 @@ impl Engine {
         let at = match find_declaration(before) {
             Some((start, end)) => {
                 let junk = before.get(bom..start).unwrap_or_default();
-                if !junk.is_empty() {
-                    edits.push_unordered(junk_repair(junk), bom, start, Vec::new());
-                }
+                push_leading(junk, bom, edits);
                 if !is_good_declaration(before.get(start..end).unwrap_or_default()) {
                     edits.push_unordered(RepairId::WrongDeclaration, start, end, DECLARATION.to_vec());
                 }
@@ -173,12 +172,7 @@ impl Engine {
             let Some(declares) = declared_prefix(name) else { continue };
             let mut uri = attribute.value.clone();
             if let Some((meant, misspelling)) = respell(&uri) {
-                edits.push_unordered(
-                    misspelling.repair(),
-                    attribute.span.0,
-                    attribute.span.1,
-                    [b"\"", meant, b"\""].concat(),
-                );
+                attribute.set(misspelling.repair(), meant, edits);
                 uri = meant.to_vec();
             }
             declared.push((declares.to_vec(), uri));
@@ -208,14 +202,19 @@ impl Engine {
             {
                 if let Some(uri) = known_prefix(attribute_prefix) {
                     let text = [b" xmlns:", attribute_prefix, b"=\"", uri, b"\""].concat();
-                    edits.push_unordered(RepairId::UndeclaredPrefix, tag.name_end, tag.name_end, text);
+                    edits.push_unordered(
+                        RepairId::UndeclaredPrefix,
+                        tag.attributes_end,
+                        tag.attributes_end,
+                        text,
+                    );
                     declared.push((attribute_prefix.to_vec(), uri.to_vec()));
                 }
             }
             let is_xsi = bound(&declared, attribute_prefix).is_some_and(|uri| uri == XSI)
                 && !attribute_prefix.is_empty();
             if !is_xsi {
-                edits.push_unordered(RepairId::EnvelopeAttribute, attribute.gap, attribute.end, Vec::new());
+                attribute.remove(RepairId::EnvelopeAttribute, edits);
             } else if local == b"schemaLocation" {
                 respell_locations(attribute.span, rest, edits);
             }
@@ -252,15 +251,26 @@ fn push_junk(junk: Option<(usize, usize)>, edits: &mut Edits) {
     }
 }
 
-fn junk_repair(junk: &[u8]) -> RepairId {
-    if trim(junk).is_empty() {
-        RepairId::LeadingBlank
-    } else if memmem::find_iter(junk, BOM).count() * BOM.len() + junk.iter().filter(|&&b| is_blank(b)).count()
-        == junk.len()
-    {
-        RepairId::ByteOrderMark
-    } else {
-        RepairId::JunkBeforeRoot
+/// What stands before the declaration: blanks, byte order marks, or other things.
+fn push_leading(junk: &[u8], from: usize, edits: &mut Edits) {
+    let marks = memmem::find_iter(junk, BOM).count() * BOM.len();
+    let blank = junk.iter().filter(|&&byte| is_blank(byte)).count();
+    if marks + blank < junk.len() {
+        edits.push_unordered(RepairId::JunkBeforeRoot, from, from + junk.len(), Vec::new());
+        return;
+    }
+    let mut at = 0;
+    while at < junk.len() {
+        let rest = junk.get(at..).unwrap_or_default();
+        let gap = blanks(rest);
+        let (id, len) = if gap > 0 {
+            (RepairId::LeadingBlank, gap)
+        } else {
+            let run = rest.chunks(BOM.len()).take_while(|chunk| *chunk == BOM).count();
+            (RepairId::ByteOrderMark, run.max(1) * BOM.len())
+        };
+        edits.push_unordered(id, from + at, from + at + len, Vec::new());
+        at += len;
     }
 }
 
@@ -364,6 +374,18 @@ pub(super) fn is_xml_target(text: &[u8]) -> bool {
         || inner.get(target.len()).is_some_and(|&byte| !is_blank(byte))
 }
 
+/// Which 1.x version a response is of, by the namespace of its root.
+pub(super) fn version_1(text: &[u8]) -> Option<&'static str> {
+    let lower = text.to_ascii_lowercase();
+    let at = memmem::find(&lower, b"://www.openarchives.org/oai/1.")?;
+    let rest = lower.get(at + 30..)?;
+    match rest.get(..6)? {
+        b"0/oai_" => Some("1.0"),
+        b"1/oai_" => Some("1.1"),
+        _ => None,
+    }
+}
+
 /// What an input without a root is, from its first bytes.
 fn not_oai(text: &[u8], junk_max: usize) -> NotOai {
     let text = text.get(..text.len().min(junk_max)).unwrap_or_default();
@@ -373,7 +395,7 @@ fn not_oai(text: &[u8], junk_max: usize) -> NotOai {
     if body.iter().all(|&byte| byte == 0 || is_blank(byte)) {
         return NotOai::Empty;
     }
-    if has(b"://www.openarchives.org/oai/1.") && has(b"oai_") {
+    if version_1(body).is_some() {
         return NotOai::Version1;
     }
     if has(b"<repository") && has(b"static-repository") {

@@ -103,6 +103,7 @@ pub(super) struct Scanner {
     /// Names of open elements whose start tags were let go.
     pub(super) let_go: Vec<u8>,
     pub(super) identifier_let_go: Vec<u8>,
+    pub(super) datestamp_let_go: Vec<u8>,
     sequences: Vec<Sequence>,
     pub(super) inside: Inside,
     /// Elements open above the payload; marks deeper than this need no envelope check.
@@ -112,6 +113,8 @@ pub(super) struct Scanner {
 }
 
 const NOT_IN_PAYLOAD: usize = usize::MAX;
+/// Longest identifier, datestamp or other typed text, in bytes.
+pub(super) const FIELD_BYTES_MAX: usize = 64 << 10;
 
 impl Scanner {
     /// A scanner for the items of a list that stand in the context `outer`.
@@ -126,6 +129,7 @@ impl Scanner {
             stack: Vec::with_capacity(32),
             let_go: Vec::new(),
             identifier_let_go: Vec::new(),
+            datestamp_let_go: Vec::new(),
             sequences: Vec::with_capacity(4),
             inside: Inside::Children,
             payload_depth: NOT_IN_PAYLOAD,
@@ -151,6 +155,8 @@ impl Scanner {
         self.until = 0;
         self.stack.clear();
         self.let_go.clear();
+        self.identifier_let_go.clear();
+        self.datestamp_let_go.clear();
         self.sequences.clear();
         self.inside = Inside::Children;
         self.payload_depth = NOT_IN_PAYLOAD;
@@ -333,12 +339,21 @@ impl Scanner {
             Inside::Field { check, name, from, plain } => {
                 let range = (from, offset as u32);
                 let raw = window.get(item_at + from as usize..item_at + offset).unwrap_or_default();
-                let holds = if plain { check.holds(raw) } else { check.holds(&resolve(raw)) };
+                let too_long = raw.len() > FIELD_BYTES_MAX && check != Text::Any;
+                let holds = if too_long {
+                    false
+                } else if plain {
+                    check.holds(raw)
+                } else {
+                    check.holds(&resolve(raw))
+                };
                 if !holds {
                     return Err(defect(from as usize, illegal_text(check, raw)));
                 }
                 match name {
-                    b"identifier" | b"setSpec" | b"metadataPrefix" if self.facts.identifier == (0, 0) => {
+                    b"identifier" | b"setSpec" | b"metadataPrefix"
+                        if self.facts.identifier == (0, 0) && self.identifier_let_go.is_empty() =>
+                    {
                         self.facts.identifier = range;
                     }
                     b"datestamp" => self.facts.datestamp = range,
@@ -471,10 +486,10 @@ impl Scanner {
         let text = window.get(item_at + self.until..item_at + offset).unwrap_or_default();
         match text.iter().position(|&byte| !is_blank(byte)) {
             None => Ok(()),
-            Some(_) if matches!(self.inside, Inside::Payload { .. }) => {
-                Err(defect(self.until, Unmendable::IllegalPayload))
+            Some(at) if matches!(self.inside, Inside::Payload { .. }) => {
+                Err(defect(self.until + at, Unmendable::IllegalPayload))
             }
-            Some(_) => Err(defect(self.until, Unmendable::IllegalEnvelope)),
+            Some(at) => Err(defect(self.until + at, Unmendable::IllegalEnvelope)),
         }
     }
 
@@ -632,7 +647,7 @@ fn tag_defect(tag: TagDefect, rest: &[u8]) -> Unmendable {
             Unmendable::MismatchedTags
         }
         TagDefect::Malformed | TagDefect::Cut => Unmendable::MalformedTag,
-        TagDefect::UndeclaredPrefix => Unmendable::UnknownPrefix,
+        TagDefect::UndeclaredPrefix | TagDefect::MisspeltNamespace => Unmendable::UnknownPrefix,
         TagDefect::TooManyAttributes => Unmendable::TooManyAttributes,
         TagDefect::TooLong => Unmendable::TagTooLong,
     }

@@ -1,7 +1,9 @@
 //! Reading an item that is too long to be held: what was passed on is let go, and the reading goes on.
 
 use super::limits::Limits;
-use super::scan::{Construct, Facts, Inside, Open, Scan, Scanner};
+use super::name::blanks;
+use super::scan::{Construct, FIELD_BYTES_MAX, Facts, Inside, Open, Scan, Scanner};
+use super::schema::Text;
 use super::tag::Tags;
 use super::text::Node;
 
@@ -13,11 +15,21 @@ impl Scanner {
 
     /// Bytes of the item that were read and may be passed on.
     pub(super) fn clean_bytes(&self, item: &[u8]) -> usize {
-        if !self.in_payload() && !matches!(self.inside, Inside::Field { .. }) {
-            // Text between envelope elements is judged at the next tag.
-            return self.at.min(self.until);
+        if self.construct == Construct::None
+            && !self.in_payload()
+            && !matches!(self.inside, Inside::Field { .. })
+        {
+            // Between envelope elements only blanks are known to be in order.
+            let text = item.get(self.until..self.at).unwrap_or_default();
+            return self.at.min(self.until + blanks(text));
         }
         let mut clean = self.at.min(item.len());
+        if let Inside::Field { check, from, .. } = self.inside
+            && check != Text::Any
+        {
+            // Judged as a whole when it ends.
+            return clean.min(from as usize);
+        }
         if matches!(self.construct, Construct::Comment(_)) {
             // What is passed on of a comment must be one that can be closed.
             while clean > 0 && item.get(clean - 1) == Some(&b'-') {
@@ -27,11 +39,21 @@ impl Scanner {
         clean
     }
 
+    /// Whether there is a defect already, though the next tag is not there yet:
+    /// text where only blanks may stand, or a field that is no such thing any more.
+    pub(super) fn is_hopeless(&self, item: &[u8]) -> bool {
+        match self.inside {
+            _ if self.construct != Construct::None || self.in_payload() => false,
+            Inside::Field { check, from, .. } => {
+                check != Text::Any && self.at.saturating_sub(from as usize) > FIELD_BYTES_MAX
+            }
+            _ => self.clean_bytes(item) < self.at,
+        }
+    }
+
     /// The first `bytes` of the item were passed on and will not be seen again.
     pub(super) fn let_go(&mut self, item: &[u8], bytes: usize) {
-        if self.identifier_let_go.is_empty() {
-            self.identifier_let_go = Facts::slice(item, self.facts.identifier).to_vec();
-        }
+        self.keep_facts(item);
         for open in &mut self.stack {
             if !open.gone {
                 let name = item.get(open.name_at as usize..(open.name_at + open.name_len) as usize);
@@ -55,9 +77,17 @@ impl Scanner {
         }
     }
 
-    /// The identifier that stood in the part that was let go.
-    pub(super) fn identifier_let_go(&self) -> &[u8] {
-        &self.identifier_let_go
+    /// Keeps the identifier and datestamp of a part that will not be seen again.
+    pub(super) fn keep_facts(&mut self, item: &[u8]) {
+        for (range, kept) in [
+            (&mut self.facts.identifier, &mut self.identifier_let_go),
+            (&mut self.facts.datestamp, &mut self.datestamp_let_go),
+        ] {
+            if kept.is_empty() && range.1 > 0 {
+                *kept = Facts::slice(item, *range).to_vec();
+                *range = (0, 0);
+            }
+        }
     }
 
     /// What kind of text the byte at `at` belongs to.

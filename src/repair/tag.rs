@@ -9,6 +9,7 @@ use memchr::memchr2;
 use super::context::{Context, Contexts, OAI, XML, XMLNS, XSI};
 use super::limits::Limits;
 use super::name::{Reference, blanks, is_blank, is_qualified_name, name_span, reference, split_name};
+use super::vocabulary::respell;
 
 /// A start tag that is in order.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +35,8 @@ pub(super) struct Tag {
 pub(super) enum TagDefect {
     /// It is not well-formed.
     Malformed,
+    /// A well-known namespace is misspelt.
+    MisspeltNamespace,
     /// A prefix is used that nothing declares.
     UndeclaredPrefix,
     /// More attributes than `attributes_per_tag_max`.
@@ -286,6 +289,9 @@ fn declare(
         };
         if !legal {
             return Err(TagDefect::Malformed);
+        }
+        if respell(attribute.value).is_some() {
+            return Err(TagDefect::MisspeltNamespace);
         }
         declared.push((prefix, attribute.value));
     }

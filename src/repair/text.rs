@@ -173,7 +173,7 @@ impl Pass<'_> {
                 len
             }
             b']' if node == Node::Text && rest.starts_with(b"]]>") => {
-                self.edits.push(RepairId::CdataEndInText, at + 2, at + 3, b"&gt;");
+                self.edits.push(RepairId::CdataEndInText, at, at + 3, b"]]&gt;");
                 3
             }
             b'<' if node == Node::Attribute => {
@@ -356,7 +356,7 @@ fn mend_reference(rest: &[u8], entities: &Entities) -> (usize, Option<RepairId>,
     }
     match html_entity(name) {
         Some(text) => (len + 2, Some(RepairId::UndefinedEntity), escape(text.as_bytes())),
-        None => bare,
+        None => (1, Some(RepairId::UndefinedEntity), b"&amp;".to_vec()),
     }
 }
 

@@ -63,7 +63,7 @@ impl Engine {
         list.token_seen = true;
         let written = edits.apply(rest.get(..end).unwrap_or_default());
         let empty = token_text(&written).is_empty();
-        let earlier = list.token.is_some();
+        let earlier = list.token.is_some() || list.token_written;
         let id = match follower {
             Follower::ListEnd if empty && earlier => RepairId::RepeatedToken,
             Follower::ListEnd => {
@@ -71,6 +71,7 @@ impl Engine {
                     self.gate.release(super::gate::Answer::List, false, sink);
                 }
                 list.token = None;
+                list.token_written = true;
                 self.gate.token(token_text(&written), sink);
                 return self.keep_edited(Role::Plain, rest, end, edits, sink);
             }
@@ -125,7 +126,16 @@ impl Engine {
                     let name = text.get(1..1 + name_span(text.get(1..)?))?;
                     let local = name.strip_prefix(self.prefix.as_slice()).unwrap_or_default();
                     if local == b"resumptionToken" {
-                        return Some(Follower::Token);
+                        // An empty one behind this one does not count.
+                        let token = behind.get(at..)?;
+                        match self.token_end(token) {
+                            Some(end) if token_text(token.get(..end)?).is_empty() => {
+                                at += end;
+                                continue;
+                            }
+                            None if !complete => return None,
+                            _ => return Some(Follower::Token),
+                        }
                     }
                     if local == list.skeleton.element.name {
                         return Some(Follower::Item);
@@ -175,8 +185,7 @@ impl Engine {
                 _ if declared_prefix(name).is_some() || split_name(name).0 == b"xsi" => continue,
                 _ => RepairId::EnvelopeAttribute,
             };
-            let _ = edits.take_within(attribute.gap, attribute.end);
-            edits.push_unordered(id, attribute.gap, attribute.end, Vec::new());
+            attribute.remove(id, &mut edits);
         }
         if !tag.empty {
             self.mend_token_text(&text, tag_end, &mut edits)?;
