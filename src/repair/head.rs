@@ -244,6 +244,19 @@ impl Engine {
             }
             return;
         }
+        let plain = resolved == raw && !raw.contains(&b'<');
+        let strays: Vec<usize> = if plain { stray_in_url(raw) } else { Vec::new() };
+        let mut escaped = raw.to_vec();
+        for &at in strays.iter().rev() {
+            escaped.splice(at..=at, percent(raw.get(at).copied().unwrap_or(b' ')));
+        }
+        if plain && url.len() == raw.len() && is_any_uri(&escaped) {
+            for at in strays {
+                let byte = raw.get(at).copied().unwrap_or(b' ');
+                edits.push_unordered(RepairId::RequestContent, start + at, start + at + 1, percent(byte));
+            }
+            return;
+        }
         edits.push_unordered(RepairId::RequestContent, start, end, escape(&escape_url(url)));
     }
 
@@ -514,23 +527,30 @@ fn escape_attribute(value: &str) -> Vec<u8> {
     escaped
 }
 
-/// Percent-escapes what keeps a text from being a URL.
-fn escape_url(url: &[u8]) -> Vec<u8> {
-    let mut escaped = Vec::with_capacity(url.len());
+/// Where a text has what keeps it from being a URL.
+fn stray_in_url(url: &[u8]) -> Vec<usize> {
     let mut fragment = false;
-    for (at, &byte) in url.iter().enumerate() {
+    let mut is_stray = |at: usize, byte: u8| {
         let digits = url.get(at + 1..at + 3).unwrap_or_default();
-        let stray = match byte {
+        match byte {
             b'%' => digits.len() < 2 || !digits.iter().all(u8::is_ascii_hexdigit),
             b'#' => std::mem::replace(&mut fragment, true),
             b'[' | b']' | b'<' | b'>' | b'"' | b' ' => true,
             _ => byte < 0x20,
-        };
-        if stray {
-            escaped.extend_from_slice(format!("%{byte:02X}").as_bytes());
-        } else {
-            escaped.push(byte);
         }
+    };
+    url.iter().enumerate().filter(|&(at, &byte)| is_stray(at, byte)).map(|(at, _)| at).collect()
+}
+
+fn percent(byte: u8) -> Vec<u8> {
+    format!("%{byte:02X}").into_bytes()
+}
+
+/// Percent-escapes what keeps a text from being a URL; nothing when it cannot be one.
+fn escape_url(url: &[u8]) -> Vec<u8> {
+    let mut escaped = url.to_vec();
+    for at in stray_in_url(url).into_iter().rev() {
+        escaped.splice(at..=at, percent(url.get(at).copied().unwrap_or(b' ')));
     }
     if is_any_uri(&escaped) { escaped } else { Vec::new() }
 }

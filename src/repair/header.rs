@@ -249,6 +249,10 @@ pub(super) fn restamp(raw: &[u8], at: usize, stamp: &str, oddity: Oddity, plain:
         }
         return;
     }
+    if oddity != Oddity::Fraction || !plain {
+        edits.push_unordered(id, at, at + raw.len(), stamp.to_vec());
+        return;
+    }
     let same =
         |pairs: &mut dyn Iterator<Item = (&u8, &u8)>| pairs.take_while(|(one, other)| one == other).count();
     let front = same(&mut raw.iter().zip(stamp));

@@ -319,16 +319,29 @@ impl Engine {
                     let step = if at > 0 { Step::Settled(at) } else { Step::NeedMore };
                     return match other {
                         Scan::NeedMore => Next::Stay(step),
-                        Scan::TooLong if at == 0 => self.begin_oversized(list, rest, sink),
-                        Scan::Defect(_) if at == 0 => {
+                        Scan::TooLong if at == 0 && list.verb == Verb::Identify => {
+                            Next::Leave(self.refuse(NotOai::BrokenEnvelope))
+                        }
+                        Scan::TooLong if at == 0 && self.may_hold_border(list, rest) => {
                             list.border = Some(BorderSearch::default());
                             self.broken_item(list, rest, last, sink)
+                        }
+                        Scan::TooLong if at == 0 => self.begin_oversized(list, rest, sink),
+                        Scan::Defect(_) => {
+                            list.border = Some(BorderSearch::default());
+                            if at == 0 { self.broken_item(list, rest, last, sink) } else { Next::Stay(step) }
                         }
                         _ => Next::Stay(step),
                     };
                 }
             }
         }
+    }
+
+    /// Whether an item that is too long is so because a section in it never ended.
+    fn may_hold_border(&self, list: &List, rest: &[u8]) -> bool {
+        let held = rest.get(..rest.len().min(self.limits().record_bytes_max)).unwrap_or_default();
+        list.scanner.section_may_hold_border(held)
     }
 
     fn after_items(&mut self, list: &mut List, at: usize) -> Next {

@@ -96,7 +96,7 @@ impl Engine {
     fn close_open_elements(&mut self, list: &List, rest: &[u8], at: usize, sink: &mut impl Sink) {
         self.keep(Role::Plain, rest, at, sink);
         if self.config.ending == super::Ending::Close {
-            let closing = list.scanner.closing_tags();
+            let closing = list.scanner.closing_tags(rest.get(..at).unwrap_or_default());
             let place = self.base + at as u64;
             self.gate.change(Role::Plain, RepairId::TruncatedInput, place, b"", &closing, sink);
         }

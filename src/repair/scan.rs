@@ -91,7 +91,9 @@ pub(super) enum Construct {
 #[derive(Debug)]
 pub(super) struct Scanner {
     index: Index,
-    skeleton: Skeleton,
+    pub(super) skeleton: Skeleton,
+    /// Whether parts of the item were let go.
+    pub(super) stretched: bool,
     outer: Context,
     /// Everything before it was read and is legal text.
     pub(super) at: usize,
@@ -122,6 +124,7 @@ impl Scanner {
         Self {
             index: Index::default(),
             skeleton,
+            stretched: false,
             outer,
             at: 0,
             search: 0,
@@ -150,6 +153,7 @@ impl Scanner {
 
     /// The next item begins at `item_at` of the same window.
     pub(super) fn next_item(&mut self, item_at: usize) {
+        self.stretched = false;
         self.at = 0;
         self.search = 0;
         self.until = 0;
@@ -224,10 +228,10 @@ impl Scanner {
                     self.at = self.until;
                     return Scan::Clean(self.until);
                 }
-                Err(Scan::NeedMore) if last => return defect(offset, Unmendable::Truncated),
                 Err(Scan::NeedMore) if self.construct != Construct::None => {
                     return self.window_end_inside(window, item_at, last);
                 }
+                Err(Scan::NeedMore) if last => return defect(offset, Unmendable::Truncated),
                 Err(Scan::NeedMore) => {
                     self.at = offset;
                     return Scan::NeedMore;
@@ -260,14 +264,19 @@ impl Scanner {
                 Mark::Bad(at) => return defect(at - item_at, Unmendable::MismatchedTags),
                 Mark::WindowEnd(end) => {
                     self.at = end - item_at;
-                    return Scan::NeedMore;
+                    let body = window.get(item_at..end).unwrap_or_default();
+                    return match self.border_in_stretch(body) {
+                        Some(at) => defect(at, Unmendable::RecordTooLong),
+                        None if last => defect(self.at, Unmendable::Truncated),
+                        None => Scan::NeedMore,
+                    };
                 }
             }
         }
     }
 
     #[inline]
-    fn name_of<'w>(&'w self, open: &Open, window: &'w [u8], item_at: usize) -> &'w [u8] {
+    pub(super) fn name_of<'w>(&'w self, open: &Open, window: &'w [u8], item_at: usize) -> &'w [u8] {
         let (from, text) = if open.gone { (0, self.let_go.as_slice()) } else { (item_at, window) };
         let at = from + open.name_at as usize;
         text.get(at..at + open.name_len as usize).unwrap_or_default()
@@ -559,14 +568,14 @@ impl Scanner {
         let rest = window.get(from..).unwrap_or_default();
         let start = start as usize;
         let Some(found) = memmem::find(rest, end_mark) else {
-            if last {
-                return Err(defect(start, Unmendable::Truncated));
-            }
             self.search = self.search.max((window.len() - item_at).saturating_sub(end_mark.len() - 1));
             return Err(Scan::NeedMore);
         };
         let mut end = self.search + found + end_mark.len();
         let body = window.get(item_at + start..item_at + end).unwrap_or_default();
+        if let Some(at) = self.border_in_stretch(body) {
+            return Err(defect(start + at, Unmendable::RecordTooLong));
+        }
         let legal = match self.construct {
             Construct::Comment(_) => match window.get(item_at + end) {
                 None if last => false,
@@ -582,7 +591,10 @@ impl Scanner {
             Construct::Instruction(_) => is_legal_instruction(body),
             _ => true,
         };
-        if !legal || swallows_border(body, &self.skeleton) {
+        if !legal {
+            return Err(defect(self.search + found, Unmendable::MismatchedTags));
+        }
+        if swallows_border(body, &self.skeleton) {
             return Err(defect(start, Unmendable::MismatchedTags));
         }
         self.construct = Construct::None;

@@ -1,5 +1,7 @@
 //! Reading an item that is too long to be held: what was passed on is let go, and the reading goes on.
 
+use memchr::memmem;
+
 use super::limits::Limits;
 use super::name::blanks;
 use super::scan::{Construct, FIELD_BYTES_MAX, Facts, Inside, Open, Scan, Scanner};
@@ -24,6 +26,10 @@ impl Scanner {
             return self.at.min(self.until + blanks(text));
         }
         let mut clean = self.at.min(item.len());
+        if self.construct != Construct::None {
+            // A border may begin in the last bytes.
+            clean = clean.saturating_sub(self.end_mark().len() - 1);
+        }
         if let Inside::Field { check, from, .. } = self.inside
             && check != Text::Any
         {
@@ -53,6 +59,7 @@ impl Scanner {
 
     /// The first `bytes` of the item were passed on and will not be seen again.
     pub(super) fn let_go(&mut self, item: &[u8], bytes: usize) {
+        self.stretched = true;
         self.keep_facts(item);
         for open in &mut self.stack {
             if !open.gone {
@@ -103,17 +110,39 @@ impl Scanner {
         self.let_go(item, to);
     }
 
-    /// What ends everything that is open.
-    pub(super) fn closing_tags(&self) -> Vec<u8> {
+    /// The beginning of the item's end tag. Inside a section that is too long to
+    /// be held it is taken for the end of an item whose section never ended.
+    fn end_mark(&self) -> Vec<u8> {
+        [b"</", self.skeleton.prefix.as_slice(), self.skeleton.element.name].concat()
+    }
+
+    /// Where the end of an item shows up in a section of which parts were let go.
+    pub(super) fn border_in_stretch(&self, body: &[u8]) -> Option<usize> {
+        if self.stretched { memmem::find(body, &self.end_mark()) } else { None }
+    }
+
+    /// Whether the section that is open holds what may be the item's end.
+    pub(super) fn section_may_hold_border(&self, item: &[u8]) -> bool {
+        let start = match self.construct {
+            Construct::None => return false,
+            Construct::Cdata(start) | Construct::Comment(start) | Construct::Instruction(start) => {
+                start as usize
+            }
+        };
+        memmem::find(item.get(start..).unwrap_or_default(), &self.end_mark()).is_some()
+    }
+
+    /// What ends everything that is open behind `item`.
+    pub(super) fn closing_tags(&self, item: &[u8]) -> Vec<u8> {
         let mut closing = match self.construct {
             Construct::None => Vec::new(),
+            Construct::Comment(_) if item.ends_with(b"-") => b" -->".to_vec(),
             Construct::Cdata(_) => b"]]>".to_vec(),
             Construct::Comment(_) => b"-->".to_vec(),
             Construct::Instruction(_) => b"?>".to_vec(),
         };
-        for open in self.stack.iter().rev().filter(|open| open.gone) {
-            let name = self.let_go.get(open.name_at as usize..(open.name_at + open.name_len) as usize);
-            closing.extend_from_slice(&[b"</", name.unwrap_or_default(), b">"].concat());
+        for open in self.stack.iter().rev() {
+            closing.extend_from_slice(&[b"</", self.name_of(open, item, 0), b">"].concat());
         }
         closing
     }

@@ -342,7 +342,9 @@ fn same_report(got: &[Value], expected: &[Value]) -> Result<(), String> {
     let Some(at) = (0..got.len().max(expected.len())).find(|at| got.get(*at) != expected.get(*at)) else {
         return Ok(());
     };
-    let show = |line: Option<&Value>| line.map_or("nothing".to_owned(), Value::to_string);
+    let show = |line: Option<&Value>| -> String {
+        line.map_or("nothing".to_owned(), Value::to_string).chars().take(600).collect()
+    };
     Err(format!(
         "line {}\n    got      {}\n    expected {}",
         at + 1,
