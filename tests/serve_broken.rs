@@ -6,7 +6,6 @@ mod proxy;
 #[path = "support/source.rs"]
 mod source;
 
-use oaimend::config::Mapping;
 use proxy::{LIST, Proxy, records};
 use source::{Got, Harvester, Reply, Source, fetch_with, page_of};
 use std::io::{Read, Write};
@@ -31,13 +30,13 @@ fn check_failed(got: &Got, error: &str, text: &str) {
 /// The failure that a source with that one reply gives.
 fn failed(reply: impl Fn() -> Reply + Send + Sync + 'static) -> Got {
     let source = Source::start(move |_, _| reply());
-    Proxy::tuned(&source, hasty).get(LIST)
+    Proxy::of(&source).get(LIST)
 }
 
-/// Time-outs that a test can wait for.
-fn hasty(mapping: &mut Mapping) {
-    mapping.connect_timeout = Duration::from_millis(200);
-    mapping.read_timeout = Duration::from_millis(50);
+/// The same where the time-outs are met.
+fn timed_out(reply: impl Fn() -> Reply + Send + Sync + 'static) -> Got {
+    let source = Source::start(move |_, _| reply());
+    Proxy::tuned(&source, |mapping| mapping.read_timeout = Duration::from_millis(50)).get(LIST)
 }
 
 fn gzip(plain: &[u8]) -> Vec<u8> {
@@ -121,9 +120,9 @@ fn what_is_no_answer_is_a_failure_that_says_why() {
     check_failed(&failed(|| Reply::raw("").reset()), "connection_terminated", "closed the connection");
     check_failed(&failed(|| Reply::raw("")), "http_response_incomplete", "closed the connection before");
     check_failed(&failed(|| Reply::raw("SSH-2.0-x\r\n")), "http_protocol_error", "does not speak HTTP");
-    check_failed(&failed(|| Reply::raw("").hang()), "http_response_timeout", "(read_timeout_secs)");
+    check_failed(&timed_out(|| Reply::raw("").hang()), "http_response_timeout", "(read_timeout_secs)");
     check_failed(
-        &failed(|| Reply::new(200, "Content-Length: 9").hang()),
+        &timed_out(|| Reply::new(200, "Content-Length: 9").hang()),
         "http_response_timeout; received-status=200",
         "was silent for 50ms",
     );

@@ -222,7 +222,11 @@ impl<'a> Page<'a> {
         self.summary = Some(summary);
         if let Outcome::NotOai(why) = outcome {
             self.flush().await?;
-            return Err(broken.map_or_else(|| self.no_answer(why), |broken| broken.failure).into());
+            let failure = match broken {
+                Some(broken) => self.with_status(broken.failure),
+                None => self.no_answer(why),
+            };
+            return Err(failure.into());
         }
         self.flush().await?;
         match (outcome, broken) {

@@ -6,7 +6,7 @@
 //! announced. Input is pushed, output is pulled in small pieces, so that a
 //! bomb is met piece by piece; what came before a broken spot comes out.
 
-use brotli::{BrotliDecompressStream, BrotliResult, BrotliState, HeapAlloc, HuffmanCode};
+use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
 use flate2::{Decompress, FlushDecompress, Status};
 use std::fmt;
 use zstd::stream::raw::{DParameter, Decoder as Zstd, InBuffer, Operation, OutBuffer};
@@ -206,7 +206,7 @@ struct Layer {
 enum Stage {
     Plain,
     Flate(Coding, Decompress),
-    Brotli(Box<BrotliState<HeapAlloc<u8>, HeapAlloc<u32>, HeapAlloc<HuffmanCode>>>),
+    Brotli(Box<BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>>),
     Zstd(Zstd<'static>),
 }
 
@@ -245,9 +245,13 @@ impl Layer {
             (_, Some(Coding::Deflate)) if !looks_like_text(first) => {
                 Stage::Flate(Coding::Deflate, Decompress::new(false))
             }
-            (_, Some(Coding::Brotli)) if !looks_like_text(first) => Stage::Brotli(Box::new(
-                BrotliState::new_strict(HeapAlloc::default(), HeapAlloc::default(), HeapAlloc::default()),
-            )),
+            (_, Some(Coding::Brotli)) if !looks_like_text(first) => {
+                Stage::Brotli(Box::new(BrotliState::new_strict(
+                    StandardAlloc::default(),
+                    StandardAlloc::default(),
+                    StandardAlloc::default(),
+                )))
+            }
             _ => Stage::Plain,
         });
         if by_mark.is_none() || by_mark == word {
@@ -350,7 +354,7 @@ fn zstd_stage() -> Stage {
 }
 
 fn decode_brotli(
-    state: &mut BrotliState<HeapAlloc<u8>, HeapAlloc<u32>, HeapAlloc<HuffmanCode>>,
+    state: &mut BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>,
     input: &[u8],
     out: &mut [u8],
 ) -> Result<(usize, usize, bool), Fault> {
