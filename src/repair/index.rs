@@ -9,13 +9,19 @@
 /// what is looked at again behind a record that needed the slow path.
 const BLOCK_BYTES: usize = 4096;
 
-/// The marks of one block of a window. Positions are offsets into the window.
+/// The marks of one block of a window, one bit a byte.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    marks: Vec<u32>,
-    cursor: usize,
+    /// Where the block begins in the window.
+    start: usize,
     /// First byte not indexed yet.
     end: usize,
+    words: Vec<u64>,
+    /// The word after the one that is being read.
+    next_word: usize,
+    /// What is left of the word that is being read, and where it begins in the window.
+    current: u64,
+    current_at: usize,
     bad: Option<usize>,
 }
 
@@ -33,34 +39,42 @@ pub(super) enum Mark {
 impl Index {
     /// Forgets everything: the window is a new one, or its bytes moved.
     pub(super) fn restart(&mut self, at: usize) {
-        self.marks.clear();
-        self.cursor = 0;
+        self.words.clear();
+        self.next_word = 0;
+        self.current = 0;
+        self.start = at;
         self.end = at;
         self.bad = None;
     }
 
     /// Goes on at `at`, which may lie before or behind what was indexed.
     pub(super) fn seek(&mut self, at: usize) {
-        let indexed_from = self.marks.first().map_or(self.end, |&first| first as usize);
-        if at >= self.end || at < indexed_from || self.bad.is_some_and(|bad| at > bad) {
-            return self.restart(at);
-        }
-        while self.cursor > 0 && self.marks.get(self.cursor - 1).is_some_and(|&mark| mark as usize >= at) {
-            self.cursor -= 1;
-        }
-        while self.marks.get(self.cursor).is_some_and(|&mark| (mark as usize) < at) {
-            self.cursor += 1;
+        let offset = at.wrapping_sub(self.start);
+        match self.words.get(offset / 64) {
+            Some(word) if at < self.end && self.bad.is_none_or(|bad| at <= bad) => {
+                self.current = word & (u64::MAX << (offset % 64));
+                self.current_at = at - offset % 64;
+                self.next_word = offset / 64 + 1;
+            }
+            _ => self.restart(at),
         }
     }
 
     /// The next mark of the window. `last` says that no more bytes will come,
     /// so that a character cut by the end of the window is bad.
-    #[inline]
+    #[inline(always)]
     pub(super) fn next(&mut self, window: &[u8], last: bool) -> Mark {
         loop {
-            if let Some(&mark) = self.marks.get(self.cursor) {
-                self.cursor += 1;
-                return Mark::At(mark as usize);
+            if self.current != 0 {
+                let bit = self.current.trailing_zeros() as usize;
+                self.current &= self.current - 1;
+                return Mark::At(self.current_at + bit);
+            }
+            if let Some(&word) = self.words.get(self.next_word) {
+                self.current = word;
+                self.current_at = self.start + self.next_word * 64;
+                self.next_word += 1;
+                continue;
             }
             if let Some(bad) = self.bad {
                 return Mark::Bad(bad);
@@ -85,8 +99,9 @@ impl Index {
         let Some(block) = window.get(from..to).filter(|block| !block.is_empty()) else {
             return false;
         };
-        self.marks.clear();
-        self.cursor = 0;
+        self.words.clear();
+        self.next_word = 0;
+        self.start = from;
         self.bad = None;
         let mut legal = block.len();
         if simdutf8::basic::from_utf8(block).is_err() {
@@ -102,8 +117,8 @@ impl Index {
         }
         let text = block.get(..legal).unwrap_or_default();
         let before = window.get(from.saturating_sub(2)..from).unwrap_or_default();
-        if let Some(illegal) = super::simd::mark(text, before, from, &mut self.marks) {
-            self.bad = Some(illegal);
+        if let Some(illegal) = super::simd::mark(text, before, &mut self.words) {
+            self.bad = Some(from + illegal);
         }
         self.end = from + legal;
         true

@@ -14,7 +14,7 @@ use super::index::{Index, Mark};
 use super::limits::Limits;
 use super::name::{Reference, is_blank, is_local_name, may_start_name, name_span, reference};
 use super::schema::{Content, Element, Text};
-use super::tag::{Tag, TagDefect, Tags, end_tag};
+use super::tag::{Tag, TagDefect, Tags, end_tag, same};
 use super::text::resolve;
 
 /// How reading an item ended.
@@ -212,6 +212,11 @@ impl Scanner {
                 continue;
             }
             let rest = window.get(at..).unwrap_or_default();
+            if self.stack.len() > self.payload_depth
+                && self.known_tag(rest, window, item_at, offset, tags, limits)
+            {
+                continue;
+            }
             let step = match rest.first() {
                 Some(b'&') => self.reference(rest, window, item_at, offset),
                 Some(b'<') => match rest.get(1) {
@@ -238,6 +243,51 @@ impl Scanner {
                 }
                 Err(other) => return other,
             }
+        }
+    }
+
+    /// A tag of a payload that is just what was expected: the end tag of the
+    /// open element, or a start tag that was read before. What it does not
+    /// know it leaves to the full reading, which says the same of these.
+    #[inline(always)]
+    fn known_tag(
+        &mut self,
+        rest: &[u8],
+        window: &[u8],
+        item_at: usize,
+        offset: usize,
+        tags: &Tags,
+        limits: &Limits,
+    ) -> bool {
+        let Some(&top) = self.stack.last() else { return false };
+        match rest {
+            [b'<', b'/', closing @ ..] if !top.gone => {
+                let name_at = item_at + top.name_at as usize;
+                let len = top.name_len as usize;
+                let (Some(name), Some(found)) = (window.get(name_at..name_at + len), closing.get(..len))
+                else {
+                    return false;
+                };
+                let known = closing.get(len) == Some(&b'>') && same(found, name);
+                if known {
+                    self.stack.pop();
+                    self.until = offset + len + 3;
+                }
+                known
+            }
+            [b'<', ..] => {
+                let Some(tag) = tags.recall(rest, top.context) else { return false };
+                if !tag.empty {
+                    if self.stack.len() >= limits.depth_max {
+                        return false;
+                    }
+                    let (name_at, name_len, context) = (offset as u32 + 1, tag.name_len, tag.context);
+                    self.stack.push(Open { name_at, name_len, gone: false, context });
+                }
+                self.until = offset + tag.len as usize;
+                true
+            }
+            _ => false,
         }
     }
 

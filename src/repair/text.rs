@@ -148,6 +148,10 @@ impl Pass<'_> {
 
     /// A tag: each quoted value is a node, the rest is looked at for characters alone.
     fn tag(&mut self, start: usize, end: usize) {
+        let is_plain = |&byte: &u8| PLAIN.get(byte as usize).copied().unwrap_or(false);
+        if self.slice(start + 1, end).iter().all(is_plain) {
+            return;
+        }
         let mut at = start;
         while at < end {
             let rest = self.slice(at, end);
@@ -227,13 +231,19 @@ impl Pass<'_> {
                 1
             }
             0x80.. => self.multibyte(at, len, encoding),
-            _ => rest.iter().skip(1).position(|&byte| !is_plain(byte)).map_or(rest.len(), |plain| plain + 1),
+            _ => {
+                let plain = if encoding == Encoding::Valid { &PLAIN_IN_VALID } else { &PLAIN };
+                let is_plain = |byte: u8| plain.get(byte as usize).copied().unwrap_or(false);
+                rest.iter().skip(1).position(|&byte| !is_plain(byte)).map_or(rest.len(), |run| run + 1)
+            }
         }
     }
 
     fn multibyte(&mut self, at: usize, len: usize, encoding: Encoding) -> usize {
         let (sequence, width) = classify(self.slice(at, at + len));
-        let original = self.slice(at, at + width).to_vec();
+        let decoded = |pass: &Self| -> Vec<u8> {
+            pass.slice(at, at + width).iter().flat_map(|&byte| windows_1252(byte)).collect()
+        };
         match sequence {
             Sequence::Valid => {}
             Sequence::Noncharacter => self.edits.push(RepairId::Noncharacter, at, at + width, b""),
@@ -243,12 +253,12 @@ impl Pass<'_> {
             }
             Sequence::LoneSurrogate => self.edits.push(RepairId::Cesu8, at, at + width, REPLACEMENT),
             Sequence::Overlong => self.edits.push(RepairId::OverlongUtf8, at, at + width, REPLACEMENT),
-            Sequence::Cut | Sequence::Lone if encoding == Encoding::EightBit => {
-                let decoded: Vec<u8> = original.iter().flat_map(|&byte| windows_1252(byte)).collect();
+            Sequence::Cut if encoding == Encoding::EightBit => {
+                let decoded = decoded(self);
                 self.edits.push(RepairId::Windows1252Byte, at, at + width, &decoded);
             }
             Sequence::Lone => {
-                let decoded: Vec<u8> = original.iter().flat_map(|&byte| windows_1252(byte)).collect();
+                let decoded = decoded(self);
                 self.edits.push(RepairId::Windows1252Byte, at, at + width, &decoded);
             }
             Sequence::Cut => self.edits.push(RepairId::BrokenUtf8, at, at + width, REPLACEMENT),
@@ -269,14 +279,29 @@ impl Pass<'_> {
 
 const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 
-fn is_plain(byte: u8) -> bool {
-    (0x20..0x80).contains(&byte) && !matches!(byte, b'&' | b'<' | b']')
-        || matches!(byte, b'\t' | b'\n' | b'\r')
+/// Bytes that are no concern, whatever stands around them.
+static PLAIN: [bool; 256] = plain_bytes(false);
+/// The same in a node that is valid UTF-8: only EF can begin a noncharacter.
+static PLAIN_IN_VALID: [bool; 256] = plain_bytes(true);
+
+const fn plain_bytes(valid: bool) -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let b = byte as u8;
+        let ascii =
+            b >= 0x20 && b < 0x80 && !matches!(b, b'&' | b'<' | b']') || matches!(b, b'\t' | b'\n' | b'\r');
+        table[byte] = ascii || valid && b >= 0x80 && b != 0xEF;
+        byte += 1;
+    }
+    table
 }
 
 /// What the bytes of a node that are no UTF-8 mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Encoding {
+    /// All of the node is valid.
+    Valid,
     /// The node has valid multi-byte characters: it is UTF-8 with damage.
     Utf8,
     /// It has none: it is windows-1252.
@@ -285,6 +310,9 @@ enum Encoding {
 
 impl Encoding {
     fn of(node: &[u8]) -> Self {
+        if simdutf8::basic::from_utf8(node).is_ok() {
+            return Self::Valid;
+        }
         let mut at = 0;
         while let Some(high) = node.get(at..).and_then(|rest| rest.iter().position(|byte| !byte.is_ascii())) {
             let (sequence, width) = classify(node.get(at + high..).unwrap_or_default());

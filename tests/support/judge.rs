@@ -59,7 +59,7 @@ fn with_an_item(document: &[u8]) -> Vec<u8> {
     let (Some((name, at)), Some(token)) = (list, text.rfind("<resumptionToken")) else {
         return document.to_vec();
     };
-    if text[at..token].contains("</") {
+    if ["</record", "</header", "</set"].iter().any(|end| text[at..token].contains(end)) {
         return document.to_vec();
     }
     let item = match name {
