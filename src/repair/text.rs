@@ -168,7 +168,7 @@ impl Pass<'_> {
 
     /// A text node, in the middle of which some `<` are text too.
     fn text_node(&mut self, start: usize, end: usize, bare: &[usize]) {
-        if start == end {
+        if bare.is_empty() && is_quiet(self.slice(start, end)) && !self.guess_double {
             return;
         }
         let encoding = Encoding::of(self.slice(start, end));
@@ -183,6 +183,9 @@ impl Pass<'_> {
     }
 
     fn node(&mut self, start: usize, end: usize, node: Node) {
+        if is_quiet(self.slice(start, end)) {
+            return;
+        }
         let encoding = Encoding::of(self.slice(start, end));
         self.characters(start, end, node, encoding, false);
     }
@@ -283,6 +286,15 @@ const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 static PLAIN: [bool; 256] = plain_bytes(false);
 /// The same in a node that is valid UTF-8: only EF can begin a noncharacter.
 static PLAIN_IN_VALID: [bool; 256] = plain_bytes(true);
+
+/// Whether a node needs no look at its single characters: most of a broken item does not.
+fn is_quiet(node: &[u8]) -> bool {
+    let mut plain = true;
+    for &byte in node {
+        plain &= PLAIN_IN_VALID.get(byte as usize).copied().unwrap_or(false);
+    }
+    plain && simdutf8::basic::from_utf8(node).is_ok()
+}
 
 const fn plain_bytes(valid: bool) -> [bool; 256] {
     let mut table = [false; 256];
