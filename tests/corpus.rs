@@ -10,7 +10,7 @@ mod support;
 use oaimend::repair::RepairConfig;
 use support::corpus::{cases, check, wellformed};
 use support::harness::{Chunking, run};
-use support::{invariants, judge, report};
+use support::{each, invariants, judge, report};
 
 #[test]
 fn wellformed_leaves_byte_for_byte() {
@@ -57,7 +57,7 @@ fn refused_is_refused() {
 #[track_caller]
 fn all(part: &str) {
     let cases = cases(part);
-    let failures: Vec<String> = cases.iter().filter_map(|case| check(case).err()).collect();
+    let failures = each(&cases, |case| check(case).err());
     let filtered = std::env::var_os("OAIMEND_CASE").is_some() && cases.is_empty();
     report(&format!("corpus/{part}"), cases.len() + usize::from(filtered), &failures);
 }

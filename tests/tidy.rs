@@ -175,8 +175,10 @@ fn the_core_is_pure() {
                 found.push(format!("{name}: use {line}"));
             }
         }
+        // What the tests of a module do is their own business.
+        let core = code.split("#[cfg(test)]").next().unwrap_or_default();
         found
-            .extend(IMPURE.iter().filter(|word| code.contains(**word)).map(|word| format!("{name}: {word}")));
+            .extend(IMPURE.iter().filter(|word| core.contains(**word)).map(|word| format!("{name}: {word}")));
         for outer in
             ["crate::source", "crate::proxy", "crate::state", "crate::config", "crate::clock", "crate::cli"]
         {

@@ -11,6 +11,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, OnceLock};
 
 use super::envelope::{self, Strictness};
+use super::strict::Element;
 use super::{root, strict};
 
 /// What is wrong with the document by either judge.
@@ -19,7 +20,8 @@ pub(crate) fn judge(document: &[u8], strictness: Strictness) -> Result<(), Strin
     envelope::check(&tree, strictness).map_err(|error| format!("envelope: {error}"))?;
     match strictness {
         Strictness::Schema => libxml2(document),
-        Strictness::TokenAlone => libxml2(&with_an_item(document)),
+        Strictness::TokenAlone if is_token_alone(&tree) => libxml2(&with_an_item(document)),
+        Strictness::TokenAlone => libxml2(document),
     }
 }
 
@@ -46,6 +48,12 @@ fn libxml2(document: &[u8]) -> Result<(), String> {
     if verdict.is_empty() { Ok(()) } else { Err(format!("libxml2: {verdict}")) }
 }
 
+/// Whether the verb element holds a token and nothing else.
+fn is_token_alone(root: &Element) -> bool {
+    let children = root.children.last().map(|verb| verb.children.as_slice()).unwrap_or_default();
+    matches!(children, [token] if token.name == "resumptionToken")
+}
+
 /// A list with a token alone passes the schema once an item stands in it.
 fn with_an_item(document: &[u8]) -> Vec<u8> {
     const HEADER: &str = "<header xmlns='http://www.openarchives.org/OAI/2.0/'>\
@@ -53,15 +61,8 @@ fn with_an_item(document: &[u8]) -> Vec<u8> {
     const SET: &str =
         "<set xmlns='http://www.openarchives.org/OAI/2.0/'><setSpec>x</setSpec><setName>x</setName></set>";
     let text = String::from_utf8_lossy(document);
-    let list = ["<ListRecords", "<ListIdentifiers", "<ListSets"]
-        .into_iter()
-        .find_map(|name| text.find(name).map(|at| (name, at)));
-    let (Some((name, at)), Some(token)) = (list, text.rfind("<resumptionToken")) else {
-        return document.to_vec();
-    };
-    if ["</record", "</header", "</set"].iter().any(|end| text[at..token].contains(end)) {
-        return document.to_vec();
-    }
+    let list = ["<ListRecords", "<ListIdentifiers", "<ListSets"].into_iter().find(|name| text.contains(name));
+    let (Some(name), Some(token)) = (list, text.rfind("<resumptionToken")) else { return document.to_vec() };
     let item = match name {
         "<ListRecords" => format!("<record xmlns='{}'>{HEADER}</record>", envelope::OAI),
         "<ListSets" => SET.to_owned(),

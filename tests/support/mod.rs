@@ -8,6 +8,7 @@ pub(crate) mod corpus;
 pub(crate) mod damage;
 pub(crate) mod envelope;
 pub(crate) mod fuzzing;
+pub(crate) mod grain;
 pub(crate) mod harness;
 pub(crate) mod invariants;
 pub(crate) mod judge;
@@ -35,6 +36,25 @@ pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
     }
     found.sort();
     found
+}
+
+/// Checks all items, on as many threads as there are processors; the failures
+/// come in the order of the items.
+pub(crate) fn each<T: Sync>(items: &[T], check: impl Fn(&T) -> Option<String> + Sync) -> Vec<String> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let check = &check;
+    let shares: Vec<Vec<(usize, String)>> = std::thread::scope(|scope| {
+        let share = |first: usize| {
+            let own = items.iter().enumerate().skip(first).step_by(threads);
+            own.filter_map(|(index, item)| Some((index, check(item)?))).collect()
+        };
+        let running: Vec<_> = (0..threads).map(|first| scope.spawn(move || share(first))).collect();
+        let joined = running.into_iter().map(std::thread::ScopedJoinHandle::join);
+        joined.map(|share| share.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    });
+    let mut failures: Vec<(usize, String)> = shares.into_iter().flatten().collect();
+    failures.sort();
+    failures.into_iter().map(|(_, failure)| failure).collect()
 }
 
 /// Fails the test with all failures at once.
