@@ -78,6 +78,9 @@ fn redirects_that_lead_nowhere_are_failures() {
     ] {
         check_failed(&failed(move || Reply::redirect(302, location)), unavailable, text);
     }
+    let source = Source::start(|_, _| Reply::redirect(302, "/oai"));
+    assert_eq!(Proxy::of(&source).get(LIST).status, 503);
+    assert_eq!(source.asked().len(), 6, "the first and five more");
     let nowhere = failed(|| Reply::whole(302, "", ""));
     check_failed(&nowhere, unavailable, "redirects without saying where to");
 }
@@ -377,6 +380,31 @@ fn the_first_record_arrives_before_the_last_was_sent() {
         }
         assert_eq!(records(&text(&body)), records(&page_of(2)));
     }
+}
+
+#[test]
+fn head_waits_for_the_first_record_only() {
+    let one_counted = |proxy: &Proxy| {
+        while proxy.told("/-/repositories/x")["requests"] != 1 {
+            std::thread::yield_now();
+        }
+    };
+    let (go, source) = halting();
+    let proxy = Proxy::of(&source);
+    let request = format!("HEAD {LIST} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    assert_eq!(Harvester::ask(proxy.address(), &request).head().status, 200);
+    one_counted(&proxy);
+    drop(go);
+    let (go, source) = halting();
+    let proxy = Proxy::of(&source);
+    let url = format!("http://{}{LIST}", proxy.address());
+    tokio::runtime::Runtime::new().expect("a runtime").block_on(async {
+        let client = reqwest::Client::builder().http2_prior_knowledge().no_proxy().build();
+        let answer = client.expect("a client").head(url).send().await.expect("an answer");
+        assert_eq!((answer.version(), answer.status().as_u16()), (http::Version::HTTP_2, 200));
+        one_counted(&proxy);
+    });
+    drop(go);
 }
 
 #[test]
