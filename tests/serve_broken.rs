@@ -6,6 +6,7 @@ mod proxy;
 #[path = "support/source.rs"]
 mod source;
 
+use oaimend::config::Mapping;
 use proxy::{LIST, Proxy, records};
 use source::{Got, Harvester, Reply, Source, fetch_with, page_of};
 use std::io::{Read, Write};
@@ -382,6 +383,11 @@ fn the_first_record_arrives_before_the_last_was_sent() {
     }
 }
 
+/// No time-out ends what the test says nothing ends.
+fn patient(mapping: &mut Mapping) {
+    mapping.read_timeout = Duration::from_secs(3600);
+}
+
 #[test]
 fn head_waits_for_the_first_record_only() {
     let one_counted = |proxy: &Proxy| {
@@ -390,13 +396,13 @@ fn head_waits_for_the_first_record_only() {
         }
     };
     let (go, source) = halting();
-    let proxy = Proxy::of(&source);
+    let proxy = Proxy::tuned(&source, patient);
     let request = format!("HEAD {LIST} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     assert_eq!(Harvester::ask(proxy.address(), &request).head().status, 200);
     one_counted(&proxy);
     drop(go);
     let (go, source) = halting();
-    let proxy = Proxy::of(&source);
+    let proxy = Proxy::tuned(&source, patient);
     let url = format!("http://{}{LIST}", proxy.address());
     tokio::runtime::Runtime::new().expect("a runtime").block_on(async {
         let client = reqwest::Client::builder().http2_prior_knowledge().no_proxy().build();
@@ -410,7 +416,7 @@ fn head_waits_for_the_first_record_only() {
 #[test]
 fn a_harvester_that_leaves_ends_the_conversation() {
     let (go, source) = halting();
-    let proxy = Proxy::of(&source);
+    let proxy = Proxy::tuned(&source, patient);
     let request = format!("GET {LIST} HTTP/1.1\r\nHost: x\r\n\r\n");
     let mut harvester = Harvester::ask(proxy.address(), &request);
     assert_eq!(harvester.head().status, 200);

@@ -96,6 +96,7 @@ impl Connector for SourceConnector {
 pub(super) struct SourceSession {
     ticket: Option<Ticket>,
     events: Option<mpsc::Receiver<Event>>,
+    head_only: bool,
     head: Option<ResponseHeader>,
     /// The text of a failure, as body of its 503.
     text: Option<Bytes>,
@@ -123,6 +124,7 @@ impl Session for SourceSession {
         let ticket = request.extensions.get::<Ticket>().cloned();
         let job = ticket.as_ref().and_then(Ticket::take);
         let job = job.ok_or_else(|| Error::explain(ErrorType::InternalError, "a request without a job"))?;
+        self.head_only = request.method == http::Method::HEAD;
         self.ticket = ticket;
         self.events = Some(answer(job));
         Ok(())
@@ -132,14 +134,17 @@ impl Session for SourceSession {
         match self.event().await? {
             Event::Head(answer) => {
                 self.head = Some(whole_head(answer)?);
+                if self.head_only {
+                    self.end(Account::default(), None);
+                }
                 Ok(())
             }
             Event::Failed(failure, account) => {
                 let text = format!("{}\n", failure.details);
                 self.head = Some(failed_head(&failure, text.len())?);
                 self.end(*account, Some(failure));
-                self.text = Some(text.into());
-                self.done = false;
+                self.text = (!self.head_only).then(|| text.into());
+                self.done = self.head_only;
                 Ok(())
             }
             Event::Body(_) | Event::End(_) => {
