@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use oaimend::repair::RepairConfig;
 use support::corpus::{cases, wellformed};
 use support::harness::{Chunking, run};
-use support::{invariants, judge, report};
+use support::{invariants, judge, keep, report};
 
 /// The head that most pages of the corpus have.
 const HEAD: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
@@ -79,7 +79,9 @@ fn good_records_survive_every_broken_one() {
             let input = page([before, broken.as_slice(), after, last]);
             let verdict = catch_unwind(AssertUnwindSafe(|| between(&input, [before, after, last])));
             let verdict = verdict.unwrap_or_else(|_| Err("the engine panics".to_owned()));
-            failures.extend(verdict.err().map(|error| format!("{name}, round {round}: {error}")));
+            let Err(error) = verdict else { continue };
+            let place = keep(&format!("{name} {round}"), &input);
+            failures.push(format!("{name}, round {round}: {error}\n  see {place}"));
         }
     }
     report("broken among good", ran, &failures);

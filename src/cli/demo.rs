@@ -10,6 +10,7 @@ use oaimend::config::Config;
 use oaimend::demo::{Provider, fetch};
 use oaimend::error::Error;
 use oaimend::proxy::{Running, Server};
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::exit::{Exit, Failure, print};
 use super::paint::Paint;
@@ -41,8 +42,7 @@ pub(crate) fn run(arguments: &DemoArguments) -> Result<Exit, Failure> {
     print(place.before_and_after(paint)?.as_bytes())?;
     print(place.what_to_try(paint).as_bytes())?;
     if !arguments.once {
-        print(b"\nCtrl-C ends it.\n")?;
-        wait_for_signal()?;
+        stay_until_signal()?;
     }
     place.proxy.stop();
     Ok(Exit::Success)
@@ -136,18 +136,22 @@ fn show(line: &[u8]) -> String {
 }
 
 /// Waits for Ctrl-C or SIGTERM.
-fn wait_for_signal() -> Result<(), Failure> {
+fn stay_until_signal() -> Result<(), Failure> {
     let waited = tokio::runtime::Builder::new_current_thread().enable_all().build().and_then(|runtime| {
         runtime.block_on(async {
-            use tokio::signal::unix::{SignalKind, signal};
+            let mut interrupt = signal(SignalKind::interrupt())?;
             let mut terminate = signal(SignalKind::terminate())?;
+            // Only now does a signal end it in good order; whoever reads this may send one.
+            let told = print(b"\nCtrl-C ends it.\n");
             tokio::select! {
-                interrupted = tokio::signal::ctrl_c() => interrupted,
-                _ = terminate.recv() => Ok(()),
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
             }
+            Ok(told)
         })
     });
-    waited.map_err(|error| Failure::io("wait for", Path::new("Ctrl-C"), &error))
+    waited.map_err(|error| Failure::io("wait for", Path::new("Ctrl-C"), &error))??;
+    Ok(())
 }
 
 /// A folder for the proxy's state that goes with the demonstration.

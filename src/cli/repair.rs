@@ -89,7 +89,7 @@ fn end(filter: Filter, summary: &Summary, arguments: &RepairArguments, name: &Pa
         Err(error) => return Err(Failure::io("write", Path::new("<stdout>"), &error)),
         Ok(()) => {}
     }
-    if let Some(verdict) = verdict(summary) {
+    if let Some(verdict) = verdict(summary, arguments.report.is_some()) {
         say(format_args!("{}: {verdict}", name.display()));
     }
     Ok(exit(summary))
@@ -193,29 +193,24 @@ fn exit(summary: &Summary) -> Exit {
 }
 
 /// One line for the person at the terminal; nothing when nothing was done.
-fn verdict(summary: &Summary) -> Option<String> {
-    let kept = counted(summary.records, "record");
-    let mut parts = Vec::new();
-    match summary.outcome {
+fn verdict(summary: &Summary, reported: bool) -> Option<String> {
+    let mut parts = vec![match summary.outcome {
         Outcome::NotOai(reason) => return Some(reason.message().to_owned()),
         Outcome::Clean => return None,
-        Outcome::Repaired => parts.push(format!("repaired, {kept} kept")),
-        Outcome::Truncated => parts.push(format!("input ended early, {kept} kept, the list is incomplete")),
+        Outcome::Repaired => "repaired".to_owned(),
+        Outcome::Truncated => "ended early, the list is incomplete".to_owned(),
+    }];
+    let put_aside = summary.quarantined + summary.lost;
+    if summary.records + put_aside > 0 {
+        parts.push(format!("{} kept", counted(summary.records, "item")));
     }
-    if summary.quarantined > 0 {
-        parts.push(format!("{} lost to quarantine", summary.quarantined));
+    if put_aside > 0 {
+        let hint = if reported { "" } else { " (--report FILE says which and why)" };
+        parts.push(format!("{put_aside} lost{hint}"));
     }
-    if summary.lost > 0 {
-        parts.push(format!("{} too long to be mended", summary.lost));
-    }
-    let made: Vec<String> = CATALOGUE
-        .iter()
-        .map(|entry| (entry.name, summary.repairs[entry.id as usize]))
-        .filter(|(_, count)| *count > 0)
-        .map(|(name, count)| format!("{name} {count}"))
-        .collect();
-    let made = if made.is_empty() { String::new() } else { format!(" ({})", made.join(", ")) };
-    Some(parts.join(", ") + &made)
+    let made = CATALOGUE.iter().map(|entry| (entry.name, summary.repairs[entry.id as usize]));
+    parts.extend(made.filter(|(_, count)| *count > 0).map(|(name, count)| format!("{name} {count}")));
+    Some(parts.join(", "))
 }
 
 fn counted(count: u64, noun: &str) -> String {

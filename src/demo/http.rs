@@ -97,7 +97,11 @@ pub fn fetch(url: &str) -> io::Result<Vec<u8>> {
     stream.set_read_timeout(Some(SILENCE_MAX))?;
     let query = parsed.query().unwrap_or_default();
     // HTTP/1.0, so that the body comes in one piece and ends with the connection.
-    write!(stream, "GET {}?{query} HTTP/1.0\r\nHost: {host}:{port}\r\n\r\n", parsed.path())?;
+    write!(
+        stream,
+        "GET {}?{query} HTTP/1.0\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n",
+        parsed.path()
+    )?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;
     let head = answer.windows(4).position(|window| window == b"\r\n\r\n");

@@ -7,9 +7,10 @@
 //! item or the end of the list behind the last child of this one.
 //! Verdicts never change with more text: too little of it is [`Border::NeedMore`].
 
-use memchr::{memchr, memmem};
+use memchr::{memchr, memmem, memrchr};
 
-use super::name::{blanks, is_blank, trailing_blanks};
+use super::name::{blanks, is_blank, name_span, trailing_blanks};
+use super::scan::Scan;
 use super::schema::{Content, Element};
 
 /// The names that borders of one list are made of.
@@ -159,14 +160,35 @@ pub(super) struct BorderSearch {
     at: usize,
     nested_items: usize,
     nested_roots: usize,
+    /// End tag of the element around a wrapped document, which ends it in any case.
+    around_root: Vec<u8>,
+    /// Whether sections in which a border lies are no content.
+    tear: bool,
+    /// Whether such a section was taken for content.
+    pub(super) doubtful: bool,
+    /// Whether a section that never ends is open here.
+    in_open_section: bool,
     /// Length of text below which looking again is not worth it: sections
     /// without an end are searched again from their start.
     retry_at: usize,
 }
 
 impl BorderSearch {
-    /// Searches on. Positions behind `bytes_max` count as not there.
-    pub(super) fn find(&mut self, text: &[u8], last: bool, skeleton: &Skeleton, bytes_max: usize) -> Border {
+    /// A search that takes no section for content in which a border lies.
+    pub(super) fn tearing() -> Self {
+        Self { tear: true, ..Self::default() }
+    }
+
+    /// Searches on. Positions behind `bytes_max` count as not there; `probe`
+    /// reads an item strictly, as far as the text goes.
+    pub(super) fn find(
+        &mut self,
+        text: &[u8],
+        last: bool,
+        skeleton: &Skeleton,
+        bytes_max: usize,
+        probe: &mut impl FnMut(&[u8]) -> Scan,
+    ) -> Border {
         let bounded = text.len() > bytes_max;
         let text = text.get(..bytes_max).unwrap_or(text);
         if text.len() < self.retry_at && !last && !bounded {
@@ -175,7 +197,7 @@ impl BorderSearch {
         let last = last && !bounded;
         // Nothing behind the bound is ever looked at, so that there the verdict
         // is that of an input which ends.
-        match self.walk(text, last || bounded, skeleton) {
+        match self.walk(text, last || bounded, skeleton, probe) {
             Some(Border::NeedMore) => {
                 self.retry_at = text.len() + text.len() / 4 + 1;
                 Border::NeedMore
@@ -190,7 +212,13 @@ impl BorderSearch {
         }
     }
 
-    fn walk(&mut self, text: &[u8], last: bool, skeleton: &Skeleton) -> Option<Border> {
+    fn walk(
+        &mut self,
+        text: &[u8],
+        last: bool,
+        skeleton: &Skeleton,
+        probe: &mut impl FnMut(&[u8]) -> Scan,
+    ) -> Option<Border> {
         loop {
             let next = memchr(b'<', text.get(self.at..).unwrap_or_default());
             let Some(at) = next.map(|next| self.at + next) else {
@@ -204,7 +232,7 @@ impl BorderSearch {
                 return Some(Border::NeedMore);
             }
             let border = match rest.get(1) {
-                Some(b'!' | b'?') => match skip_section(rest, last, skeleton) {
+                Some(b'!' | b'?') => match self.section(rest, last, skeleton) {
                     Some(len) => {
                         self.at += len;
                         continue;
@@ -212,7 +240,7 @@ impl BorderSearch {
                     None => Some(Border::NeedMore),
                 },
                 Some(b'/') => self.end_tag(text, at, last, skeleton),
-                _ => self.start_tag(before, rest, last, skeleton),
+                _ => self.start_tag(before, rest, last, skeleton, probe),
             };
             if border.is_some() {
                 return border;
@@ -221,9 +249,30 @@ impl BorderSearch {
         }
     }
 
+    /// How many bytes the section that begins here can be skipped over; `None`
+    /// when more text is needed.
+    fn section(&mut self, rest: &[u8], last: bool, skeleton: &Skeleton) -> Option<usize> {
+        let len = skip_section(rest, last, skeleton)?;
+        if len == 1 {
+            self.in_open_section |= rest.starts_with(CDATA) || rest.starts_with(COMMENT);
+            return Some(len);
+        }
+        if skeleton.has_border(rest.get(..len).unwrap_or_default()) {
+            self.doubtful = true;
+            if self.tear {
+                return Some(1);
+            }
+        }
+        Some(len)
+    }
+
     fn end_tag(&mut self, text: &[u8], at: usize, last: bool, skeleton: &Skeleton) -> Option<Border> {
         let rest = text.get(at..).unwrap_or_default();
         let before = text.get(..at).unwrap_or_default();
+        if self.nested_roots > 0 && !self.around_root.is_empty() && rest.starts_with(&self.around_root) {
+            self.nested_roots = 0;
+            return None;
+        }
         let verdicts = [
             skeleton.tag(rest, b"</", skeleton.element.name),
             skeleton.tag(rest, b"</", skeleton.verb),
@@ -232,6 +281,13 @@ impl BorderSearch {
         match verdicts {
             [Answer::Cut, ..] | [_, Answer::Cut, _] | [.., Answer::Cut] if !last => {
                 return Some(Border::NeedMore);
+            }
+            // In a section that was cut, the end of a list is content, unless it
+            // stands where the item is over.
+            [_, Answer::Yes, _] | [.., Answer::Yes]
+                if self.in_open_section && !skeleton.ends_with_child(before) =>
+            {
+                return None;
             }
             [_, Answer::Yes, _] if self.nested_roots == 0 => return Some(Border::At(at)),
             [.., Answer::Yes] if self.nested_roots == 0 => return Some(Border::At(at)),
@@ -245,6 +301,9 @@ impl BorderSearch {
         let Some(len) = memchr(b'>', rest).map(|end| end + 1) else {
             return if last { None } else { Some(Border::NeedMore) };
         };
+        if self.nested_roots > 0 {
+            return None;
+        }
         let ends_child = skeleton.ends_with_child(before);
         match skeleton.follows_item(rest.get(len..).unwrap_or_default()) {
             Answer::Yes => Some(Border::At(at + len)),
@@ -258,14 +317,25 @@ impl BorderSearch {
         }
     }
 
-    fn start_tag(&mut self, before: &[u8], rest: &[u8], last: bool, skeleton: &Skeleton) -> Option<Border> {
+    fn start_tag(
+        &mut self,
+        before: &[u8],
+        rest: &[u8],
+        last: bool,
+        skeleton: &Skeleton,
+        probe: &mut impl FnMut(&[u8]) -> Scan,
+    ) -> Option<Border> {
         if before.is_empty() {
             return None;
         }
         let at = before.len();
         match (skeleton.tag(rest, b"<", b"OAI-PMH"), skeleton.tag(rest, b"<", b"resumptionToken")) {
             (Answer::Cut, _) | (_, Answer::Cut) if !last => return Some(Border::NeedMore),
+            (Answer::Yes, _) if self.tear => return None,
             (Answer::Yes, _) => {
+                if self.nested_roots == 0 {
+                    self.around_root = end_of_parent(before);
+                }
                 self.nested_roots += 1;
                 return None;
             }
@@ -278,6 +348,7 @@ impl BorderSearch {
             _ => {}
         }
         match skeleton.starts_item(rest) {
+            _ if self.nested_roots > 0 => None,
             Answer::No => None,
             Answer::Cut => {
                 if last {
@@ -291,11 +362,37 @@ impl BorderSearch {
             {
                 Some(Border::At(at))
             }
-            Answer::Yes => self.next_or_nested(rest, at, last, skeleton),
+            Answer::Yes => match probe(rest) {
+                Scan::Clean(len) => self.whole_item(rest, at, len, last, skeleton),
+                Scan::NeedMore if !last => Some(Border::NeedMore),
+                _ => self.next_or_nested(rest, at, last, skeleton),
+            },
         }
     }
 
-    /// An item begins inside this one: the next of the list, when its own end
+    /// An item that is in order stands inside this one: the next of the list,
+    /// when the list goes on behind it, or one wrapped in the payload.
+    fn whole_item(
+        &mut self,
+        rest: &[u8],
+        at: usize,
+        len: usize,
+        last: bool,
+        skeleton: &Skeleton,
+    ) -> Option<Border> {
+        match skeleton.follows_item(rest.get(len..).unwrap_or_default()) {
+            Answer::Yes => Some(Border::At(at)),
+            Answer::Cut if !last => Some(Border::NeedMore),
+            Answer::Cut => Some(Border::At(at)),
+            Answer::No => {
+                // The walk goes on behind its first byte, which the caller adds.
+                self.at += len - 1;
+                None
+            }
+        }
+    }
+
+    /// A broken item begins inside this one: the next of the list, when its own end
     /// is a border, or one wrapped in the payload.
     fn next_or_nested(&mut self, rest: &[u8], at: usize, last: bool, skeleton: &Skeleton) -> Option<Border> {
         let mut from = 1;
@@ -320,8 +417,21 @@ impl BorderSearch {
                 }
             }
         }
-        Some(if last { Border::At(at) } else { Border::NeedMore })
+        if last {
+            // No item ends behind it: one wrapped in an item that was cut.
+            self.nested_items += 1;
+            return None;
+        }
+        Some(Border::NeedMore)
     }
+}
+
+/// The end tag of the element whose start tag `before` ends with, white space aside.
+fn end_of_parent(before: &[u8]) -> Vec<u8> {
+    let before = before.get(..before.len() - trailing_blanks(before)).unwrap_or_default();
+    let tag = memrchr(b'<', before).and_then(|at| before.get(at + 1..)).filter(|_| before.ends_with(b">"));
+    let name = tag.and_then(|tag| tag.get(..name_span(tag))).unwrap_or_default();
+    if name.is_empty() { Vec::new() } else { [b"</", name, b">"].concat() }
 }
 
 /// A token that does not stand behind a child's end: a border when the list ends behind it.

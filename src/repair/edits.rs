@@ -26,8 +26,8 @@ impl Edits {
         if let Some(previous) = self.0.last_mut()
             && previous.id == id
             && previous.end == start
-            && end > start
-            && previous.end > previous.start
+            // Two insertions at one place, or two stretches side by side.
+            && (end > start) == (previous.end > previous.start)
         {
             previous.end = end;
             previous.replacement.extend_from_slice(replacement);
@@ -45,13 +45,18 @@ impl Edits {
     /// their order and stand before a change that begins there.
     pub(super) fn sort(&mut self) {
         self.0.sort_by_key(|edit| (edit.start, edit.end));
+        let mut merged = Self::default();
+        for edit in std::mem::take(&mut self.0) {
+            merged.push(edit.id, edit.start, edit.end, &edit.replacement);
+        }
+        *self = merged;
     }
 
-    /// Takes out the changes that lie in `start..end`.
+    /// Takes out the changes that lie in `start..end`; what is added in front of it stays.
     pub(super) fn take_within(&mut self, start: usize, end: usize) -> Self {
         let all = std::mem::take(&mut self.0);
         let (mut inside, outside): (Vec<Edit>, Vec<Edit>) =
-            all.into_iter().partition(|edit| edit.start >= start && edit.end <= end);
+            all.into_iter().partition(|edit| edit.start >= start && edit.end <= end && edit.end > start);
         self.0 = outside;
         inside.sort_by_key(|edit| (edit.start, edit.end));
         Self(inside)

@@ -12,12 +12,14 @@ use super::gate::{Answer, Role};
 use super::head::Landmark;
 use super::lexeme::{Lexeme, next_lexeme, start_tag_end};
 use super::list::Next;
-use super::name::{blanks, is_blank, name_span, trim};
+use super::name::{blanks, is_blank, name_span, trailing_blanks, trim};
 use super::prolog::{find_root, is_good_comment, is_xml_target};
 use super::schema::Verb;
 use super::sink::Sink;
 use super::text::mend_characters;
 
+/// Bytes that tell one kind of markup from another.
+const LEXEME_BYTES: usize = 12;
 /// Dropped text is reported in entries of this many bytes.
 const DROPPED_BYTES: usize = 64 << 10;
 const INCOMPLETE: &[u8] = b"<!-- oaimend: input ended early, list is incomplete -->";
@@ -96,9 +98,13 @@ impl Engine {
         }
     }
 
-    /// The input ends inside the list's end tag: everything before it is there.
+    /// The input ends inside the list's end tag: complete only with a token.
     fn end_tag_cut(&mut self, list: &mut List, rest: &[u8], sink: &mut impl Sink) -> Step {
         self.verb = Some(list.verb);
+        if !list.token_seen {
+            self.list_cut(list);
+            return Step::Settled(0);
+        }
         if let Some(step) = self.close_list(list, sink) {
             return step;
         }
@@ -139,25 +145,14 @@ impl Engine {
             } else if self.gate.quarantined > 0 || self.gate.lost > 0 {
                 return Some(self.refuse(NotOai::NothingKept));
             } else {
-                let error = match list.verb {
-                    _ if self.gate.holds_error() => None,
-                    Verb::ListRecords | Verb::ListIdentifiers => Some("noRecordsMatch"),
-                    Verb::ListSets => Some("noSetHierarchy"),
-                    Verb::ListMetadataFormats => Some("noMetadataFormats"),
-                    Verb::GetRecord | Verb::Identify => return Some(self.refuse(NotOai::NothingKept)),
-                };
-                if let Some(code) = error {
-                    let close = self.end_tag_of(b"error");
-                    let text = [
-                        b"<",
-                        self.prefix.as_slice(),
-                        b"error code=\"",
-                        code.as_bytes(),
-                        b"\">The list is empty.",
-                        &close,
-                    ]
-                    .concat();
-                    self.gate.change(Role::Plain, RepairId::EmptyList, self.base, b"", &text, sink);
+                let code = if self.gate.holds_error() { None } else { Some(empty_list_code(list.verb)) };
+                match code {
+                    None => {}
+                    Some(None) => return Some(self.refuse(NotOai::NothingKept)),
+                    Some(Some(code)) => {
+                        let error = self.error_element(code);
+                        self.gate.change(Role::Plain, RepairId::EmptyList, self.base, b"", &error, sink);
+                    }
                 }
             }
         }
@@ -168,20 +163,46 @@ impl Engine {
         None
     }
 
-    /// `<ListRecords/>`: nothing was in it.
-    pub(super) fn empty_list_tag(&mut self, list: &mut List, step: Step, sink: &mut impl Sink) -> Step {
-        self.verb = Some(list.verb);
-        if let Step::Settled(bytes) = step {
-            // Insertions belong behind the tag.
-            self.base += bytes as u64;
-            let refused = self.close_list(list, sink);
-            self.base -= bytes as u64;
-            if let Some(refused) = refused {
-                return refused;
+    /// A list that is closed as soon as it is opened, with nothing but white
+    /// space inside: becomes an error as a whole.
+    pub(super) fn empty_list(
+        &mut self,
+        list: &List,
+        rest: &[u8],
+        tag_end: usize,
+        is_empty_tag: bool,
+        last: bool,
+        sink: &mut impl Sink,
+    ) -> Option<Next> {
+        let code = empty_list_code(list.verb)?;
+        let mut end = tag_end;
+        if !is_empty_tag {
+            let behind = rest.get(tag_end..).unwrap_or_default();
+            let close = self.end_tag_of(list.skeleton.verb);
+            let inside = blanks(behind);
+            let next = behind.get(inside..).unwrap_or_default();
+            if next.len() < close.len()
+                && !last
+                && close.starts_with(next)
+                && behind.len() < self.limits().head_bytes_max
+            {
+                return Some(Next::Stay(self.need_more(rest)));
             }
+            if !next.starts_with(&close) {
+                return None;
+            }
+            end = tag_end + inside + close.len();
         }
+        self.verb = Some(list.verb);
         self.stage = Stage::Tail;
-        step
+        let error = self.error_element(code);
+        Some(Next::Leave(self.change(RepairId::EmptyList, rest, end, &error, sink)))
+    }
+
+    fn error_element(&self, code: &str) -> Vec<u8> {
+        let close = self.end_tag_of(b"error");
+        [b"<", self.prefix.as_slice(), b"error code=\"", code.as_bytes(), b"\">The list is empty.", &close]
+            .concat()
     }
 
     /// Behind the verb element: white space and comments up to the root's end.
@@ -196,7 +217,9 @@ impl Engine {
         }
         let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
         let (lexeme, end) = next_lexeme(within, 0);
-        if !last && end >= rest.len().saturating_sub(1) && rest.len() < bytes_max {
+        let open = matches!(lexeme, Lexeme::OpenTag | Lexeme::OpenComment | Lexeme::OpenCdata);
+        let undecided = open || end >= rest.len().saturating_sub(1) || rest.len() < LEXEME_BYTES;
+        if undecided && !last && rest.len() < bytes_max {
             return self.need_more(rest);
         }
         let text = within.get(..end).unwrap_or_default();
@@ -219,8 +242,23 @@ impl Engine {
                 let end = memchr::memmem::find(within, &close).map_or(end, |at| at + close.len());
                 self.change(RepairId::ErrorBesideItems, rest, end, b"", sink)
             }
+            Lexeme::EndTag if last && end == rest.len() && root_end.starts_with(text) => {
+                self.torn_root(rest, sink)
+            }
+            Lexeme::EndTag => self.change(RepairId::StrayEndTag, rest, end, b"", sink),
+            _ if last && root_end.starts_with(rest) => self.torn_root(rest, sink),
+            // The blanks behind stray text stay.
+            Lexeme::Text => self.change(RepairId::StrayContent, rest, end - trailing_blanks(text), b"", sink),
             _ => self.change(RepairId::StrayContent, rest, end, b"", sink),
         }
+    }
+
+    /// The input ends inside the root's end tag.
+    fn torn_root(&mut self, rest: &[u8], sink: &mut impl Sink) -> Step {
+        self.gate.settle(self.bad_request, sink);
+        self.stage = Stage::Epilog;
+        let close = self.end_tag_of(b"OAI-PMH");
+        self.change(RepairId::UnclosedList, rest, rest.len(), &close, sink)
     }
 
     fn is_error(&self, tag: &[u8]) -> bool {
@@ -247,8 +285,9 @@ impl Engine {
         }
         let (lexeme, end) = next_lexeme(rest, 0);
         let text = rest.get(..end).unwrap_or_default();
-        let undecided =
-            matches!(lexeme, Lexeme::OpenComment | Lexeme::OpenTag) || end >= rest.len().saturating_sub(1);
+        let undecided = matches!(lexeme, Lexeme::OpenComment | Lexeme::OpenTag)
+            || end >= rest.len().saturating_sub(1)
+            || rest.len() < LEXEME_BYTES;
         if undecided && !last && rest.len() < DROPPED_BYTES {
             return self.need_more(rest);
         }
@@ -313,26 +352,28 @@ impl Engine {
         // GetRecord has room for one record, and that one is there.
         let complete = list.token_seen || list.verb == Verb::GetRecord && self.gate.records > 0;
         if !complete {
-            return self.list_cut(list, sink);
+            self.list_cut(list);
+            if matches!(self.stage, Stage::Lost) {
+                self.close_cut(sink);
+            }
+            return;
         }
         if self.close_list(list, sink).is_none() {
-            let close = self.end_tag_of(list.skeleton.verb);
-            self.gate.change(Role::List, RepairId::UnclosedList, self.base, b"", &close, sink);
-            self.close_root(sink);
+            let close = [self.end_tag_of(list.skeleton.verb), self.end_tag_of(b"OAI-PMH")].concat();
+            self.gate.settle(self.bad_request, sink);
+            self.gate.change(Role::Plain, RepairId::UnclosedList, self.base, b"", &close, sink);
         }
     }
 
     /// A list that was cut short.
-    pub(super) fn list_cut(&mut self, list: &List, sink: &mut impl Sink) {
+    pub(super) fn list_cut(&mut self, list: &List) {
         self.verb = Some(list.verb);
         self.truncated = true;
         if !self.gate.is_open() {
             self.refuse(NotOai::NothingKept);
             return;
         }
-        // Nothing is written here: what follows is settled first.
         self.stage = Stage::Lost;
-        let _ = sink;
     }
 
     /// Closes what went out, with a comment, where the caller wants that.
@@ -396,6 +437,16 @@ impl Engine {
             Ok(Some((at, Landmark::Verb(verb)))) => Some((from + at, verb)),
             _ => None,
         }
+    }
+}
+
+/// The error that says that there is nothing of this kind.
+fn empty_list_code(verb: Verb) -> Option<&'static str> {
+    match verb {
+        Verb::ListRecords | Verb::ListIdentifiers => Some("noRecordsMatch"),
+        Verb::ListSets => Some("noSetHierarchy"),
+        Verb::ListMetadataFormats => Some("noMetadataFormats"),
+        Verb::GetRecord | Verb::Identify => None,
     }
 }
 

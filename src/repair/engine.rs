@@ -10,6 +10,7 @@ use super::catalogue::{NotOai, RepairId, RepairSet};
 use super::context::Context;
 use super::edits::Edits;
 use super::gate::{Gate, Role};
+use super::lexeme::start_tag_end_so_far;
 use super::limits::Limits;
 use super::mend::Rules;
 use super::scan::Scanner;
@@ -60,12 +61,16 @@ pub(super) struct List {
     pub(super) scanner: Scanner,
     /// Whether the verb element's start tag is behind.
     pub(super) opened: bool,
+    /// Where an item too long to be held began, in bytes of the text.
+    pub(super) item_offset: u64,
     /// Whether the item at hand was read in part.
     pub(super) in_item: bool,
     /// Set once the item at hand is known to be broken.
     pub(super) border: Option<BorderSearch>,
     /// A token that stood before other items, to be written at the end.
     pub(super) token: Option<Vec<u8>>,
+    /// Whether the list's token went out.
+    pub(super) token_written: bool,
     /// Whether a token was read whole.
     pub(super) token_seen: bool,
 }
@@ -233,6 +238,18 @@ impl Engine {
         }
     }
 
+    /// Where the start tag that `rest` begins with ends: `Err(NeedMore)` before
+    /// that can be said, `None` when it never does. Looks at `tag_bytes_max` bytes.
+    pub(super) fn tag_end(&mut self, rest: &[u8], last: bool) -> Result<Option<usize>, Step> {
+        let bytes_max = self.limits().tag_bytes_max;
+        let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
+        let complete = last || rest.len() > bytes_max;
+        match start_tag_end_so_far(within, complete) {
+            None if !complete => Err(self.need_more(rest)),
+            end => Ok(end),
+        }
+    }
+
     /// Look again only when the unsettled text has grown by a quarter.
     pub(super) fn need_more(&mut self, rest: &[u8]) -> Step {
         self.retry_at = rest.len() + rest.len() / 4 + 1;
@@ -285,6 +302,8 @@ impl Engine {
         for edit in edits.iter() {
             self.gate.keep(role, self.base + at as u64, rest.get(at..edit.start).unwrap_or_default(), sink);
             let original = rest.get(edit.start..edit.end).unwrap_or_default();
+            let is_request = matches!(edit.id, RepairId::OwnRequest | RepairId::MissingRequest);
+            let role = if is_request && self.config.request.is_some() { Role::OwnRequest } else { role };
             self.gate.change(role, edit.id, self.base + edit.start as u64, original, &edit.replacement, sink);
             at = edit.end;
         }

@@ -6,6 +6,7 @@
 
 use memchr::{memchr, memmem};
 
+use super::border::Skeleton;
 use super::catalogue::{NotOai, RepairId};
 use super::edits::Edits;
 use super::engine::{Engine, Stage, Step};
@@ -13,10 +14,12 @@ use super::gate::{Answer, Role};
 use super::lexeme::{Lexeme, next_lexeme, start_tag_end};
 use super::loose::read_loose;
 use super::name::{blanks, is_blank, name_span, split_name, trailing_blanks, trim};
+use super::outline::outline;
 use super::prolog::{is_good_comment, is_xml_target};
+use super::scan::{Scan, Scanner};
 use super::schema::{Text, Verb, is_any_uri};
 use super::sink::Sink;
-use super::tag::declared_prefix;
+use super::tag::is_free_attribute;
 use super::text::{escape, mend_characters, resolve};
 use super::vocabulary::{is_slip, nearest_error_code};
 use crate::oai::ErrorCode;
@@ -34,6 +37,8 @@ pub(super) enum Landmark {
 #[derive(Clone, Copy, Debug)]
 struct Field {
     start: usize,
+    /// Whether its end tag has to be added, at `end`.
+    unclosed: bool,
     content: (usize, usize),
     end: usize,
 }
@@ -46,10 +51,12 @@ impl Engine {
         while let Some(next) = memchr(b'<', rest.get(at..).unwrap_or_default()) {
             at += next;
             let tag = rest.get(at..).unwrap_or_default();
-            if tag.starts_with(b"<!--")
-                && let Some(end) = memmem::find(tag, b"-->")
-            {
-                at += end;
+            if tag.starts_with(b"<!--") {
+                match memmem::find(tag, b"-->") {
+                    Some(end) => at += end,
+                    None if !last => return Err(()),
+                    None => at += 1,
+                }
                 continue;
             }
             let (open, body) = match tag.get(1) {
@@ -108,12 +115,15 @@ impl Engine {
         let (date, request) = read_head(&text, &self.prefix, &mut edits);
         if let Some(date) = date {
             self.mend_response_date(&text, date, &mut edits);
+            self.close_field(b"responseDate", date, &mut edits);
         }
         let new_date = date.is_none().then(|| {
             let stamp = self.config.response_date.as_deref().unwrap_or("1970-01-01T00:00:00Z");
             self.element(b"responseDate", stamp.as_bytes())
         });
-        let place = date.map_or(0, |date| date.end);
+        // What is added stands where the next element begins.
+        let behind = date.map_or(0, |date| date.end);
+        let place = behind + blanks(text.get(behind..).unwrap_or_default());
         if let Some(new_date) = new_date {
             edits.push_unordered(RepairId::MissingResponseDate, place, place, new_date);
         }
@@ -122,21 +132,39 @@ impl Engine {
         characters.then(&text, edits)
     }
 
+    fn close_field(&self, local: &[u8], field: Field, edits: &mut Edits) {
+        if field.unclosed {
+            let tag = [b"</", self.prefix.as_slice(), local, b">"].concat();
+            edits.push_unordered(RepairId::MissingEndTag, field.end, field.end, tag);
+        }
+    }
+
     /// An element of the envelope with text that is escaped already.
     fn element(&self, local: &[u8], text: &[u8]) -> Vec<u8> {
         [b"<", self.prefix.as_slice(), local, b">", text, b"</", &self.prefix, local, b">"].concat()
     }
 
-    fn mend_response_date(&self, text: &[u8], date: Field, edits: &mut Edits) {
+    fn mend_response_date(&mut self, text: &[u8], date: Field, edits: &mut Edits) {
+        self.mend_field_tag(text, date, RepairId::EnvelopeAttribute, |_, _| false, edits);
         let (start, end) = date.content;
         let raw = text.get(start..end).unwrap_or_default();
+        if text.get(date.start..date.end).is_some_and(|element| element.ends_with(b"/>")) {
+            let stamp = self.config.response_date.as_deref().unwrap_or("1970-01-01T00:00:00Z");
+            let element = self.element(b"responseDate", stamp.as_bytes());
+            let _ = edits.take_within(date.start, date.end);
+            edits.push_unordered(RepairId::MissingResponseDate, date.start, date.end, element);
+            return;
+        }
         if raw.len() == 20 && datestamp::is_legal(raw) {
             return;
         }
         let resolved = resolve(raw);
         let read = std::str::from_utf8(&resolved).ok().and_then(datestamp::normalise);
         let (id, stamp) = match read {
-            Some((stamp, oddity)) if stamp.len() == 20 => (super::header::repair_of(oddity), stamp),
+            Some((stamp, oddity)) if stamp.len() == 20 => {
+                let plain = !raw.iter().any(|&byte| matches!(byte, b'<' | b'&'));
+                return super::header::restamp(raw, start, &stamp, oddity, plain, edits);
+            }
             Some((day, _)) => (RepairId::DatestampForm, day + "T00:00:00Z"),
             None => {
                 let own = self.config.response_date.as_deref().unwrap_or("1970-01-01T00:00:00Z");
@@ -160,7 +188,7 @@ impl Engine {
         });
         let Some(field) = request else {
             let (id, element) = match own {
-                Some(own) => (RepairId::OwnRequest, own),
+                Some(own) => (RepairId::MissingRequest, own),
                 None => (RepairId::MissingRequest, [b"<", self.prefix.as_slice(), b"request/>"].concat()),
             };
             edits.push_unordered(id, place, place, element);
@@ -174,6 +202,7 @@ impl Engine {
             }
             None => {
                 self.mend_request(text, field, edits);
+                self.close_field(b"request", field, edits);
                 let inside = edits.take_within(field.start, field.end);
                 let mended = inside
                     .clone()
@@ -206,33 +235,80 @@ impl Engine {
         element
     }
 
-    /// Attributes and text of the source's own request element.
-    fn mend_request(&self, text: &[u8], field: Field, edits: &mut Edits) {
-        if let Some(tag) = read_loose(text, field.start, field.content.0, &self.config.limits) {
-            for edit in tag.edits.iter() {
-                edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
-            }
-            for attribute in &tag.attributes {
-                let name = text.get(attribute.name.0..attribute.name.1).unwrap_or_default();
-                if declared_prefix(name).is_none()
-                    && split_name(name).0 != b"xsi"
-                    && !is_request_argument(name, &attribute.value)
-                {
-                    let _ = edits.take_within(attribute.gap, attribute.end);
-                    edits.push_unordered(
-                        RepairId::RequestAttribute,
-                        attribute.gap,
-                        attribute.end,
-                        Vec::new(),
-                    );
-                }
+    /// The start tag of a field of the head: keeps the attributes for which
+    /// `keep` holds, and writes a bare tag when that is still not in order.
+    fn mend_field_tag(
+        &mut self,
+        text: &[u8],
+        field: Field,
+        id: RepairId,
+        keep: impl Fn(&[u8], &[u8]) -> bool,
+        edits: &mut Edits,
+    ) {
+        let tag = text.get(field.start..field.content.0).unwrap_or_default();
+        let mut inside = Edits::default();
+        let read = read_loose(tag, 0, tag.len(), &self.config.limits);
+        for attribute in read.iter().flat_map(|read| &read.attributes) {
+            let name = tag.get(attribute.name.0..attribute.name.1).unwrap_or_default();
+            if !is_free_attribute(name) && !keep(name, &attribute.value) {
+                attribute.remove(id, &mut inside);
             }
         }
+        let removed: Vec<(usize, usize)> = inside.iter().map(|edit| (edit.start, edit.end)).collect();
+        for edit in read.iter().flat_map(|read| read.edits.iter()) {
+            if !removed.iter().any(|&(start, end)| edit.start >= start && edit.end <= end) {
+                inside.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
+            }
+        }
+        inside.sort();
+        let strict = self.tags.open(&inside.apply(tag), self.root_context, &self.config.limits);
+        if read.is_none() || !strict.is_ok_and(|tag| tag.oai) {
+            let name_end = 1 + name_span(tag.get(1..).unwrap_or_default());
+            let close = if tag.ends_with(b"/>") { 2 } else { 1 };
+            inside = Edits::default();
+            inside.push(id, name_end, tag.len() - close, b"");
+        }
+        for edit in inside.iter() {
+            edits.push_unordered(
+                edit.id,
+                field.start + edit.start,
+                field.start + edit.end,
+                edit.replacement.clone(),
+            );
+        }
+    }
+
+    /// Attributes and text of the source's own request element.
+    fn mend_request(&mut self, text: &[u8], field: Field, edits: &mut Edits) {
+        self.mend_field_tag(text, field, RepairId::RequestAttribute, is_request_argument, edits);
         let (start, end) = field.content;
         let raw = text.get(start..end).unwrap_or_default();
         let resolved = resolve(raw);
         let url = trim(&resolved);
-        if is_any_uri(url) && url.len() == resolved.len() && !raw.iter().any(|&byte| byte == b'<') {
+        let legal = is_any_uri(url) && !url.contains(&b' ') && !raw.contains(&b'<');
+        if legal && url.len() == resolved.len() {
+            return;
+        }
+        let (front, back) = (blanks(raw), trailing_blanks(raw));
+        if legal && raw.len() - front - back >= url.len() {
+            for (from, to) in [(start, start + front), (end - back, end)] {
+                if from < to {
+                    edits.push_unordered(RepairId::RequestContent, from, to, Vec::new());
+                }
+            }
+            return;
+        }
+        let plain = resolved == raw && !raw.contains(&b'<');
+        let strays: Vec<usize> = if plain { stray_in_url(raw) } else { Vec::new() };
+        let mut escaped = raw.to_vec();
+        for &at in strays.iter().rev() {
+            escaped.splice(at..=at, percent(raw.get(at).copied().unwrap_or(b' ')));
+        }
+        if plain && url.len() == raw.len() && is_any_uri(&escaped) {
+            for at in strays {
+                let byte = raw.get(at).copied().unwrap_or(b' ');
+                edits.push_unordered(RepairId::RequestContent, start + at, start + at + 1, percent(byte));
+            }
             return;
         }
         edits.push_unordered(RepairId::RequestContent, start, end, escape(&escape_url(url)));
@@ -309,8 +385,10 @@ impl Engine {
 
     /// One error element.
     fn error(&mut self, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
-        let Some(tag_end) = start_tag_end(rest) else {
-            return if last { self.refuse(NotOai::BrokenEnvelope) } else { self.head_need_more(rest) };
+        let tag_end = match self.tag_end(rest, last) {
+            Err(step) => return step,
+            Ok(None) => return self.refuse(NotOai::BrokenEnvelope),
+            Ok(Some(end)) => end,
         };
         let close = [b"</", self.prefix.as_slice(), b"error"].concat();
         let empty = rest.get(..tag_end).is_some_and(|tag| tag.ends_with(b"/>"));
@@ -345,18 +423,11 @@ impl Engine {
                 let written = std::str::from_utf8(&attribute.value).ok()?;
                 let meant = nearest_error_code(written)?;
                 if meant.name() != written {
-                    let _ = edits.take_within(attribute.span.0, attribute.span.1);
-                    let quoted = format!("\"{}\"", meant.name());
-                    edits.push_unordered(
-                        RepairId::ErrorCode,
-                        attribute.span.0,
-                        attribute.span.1,
-                        quoted.into_bytes(),
-                    );
+                    attribute.set(RepairId::ErrorCode, meant.name().as_bytes(), &mut edits);
                 }
                 code = Some(meant);
-            } else if declared_prefix(name).is_none() && split_name(name).0 != b"xsi" {
-                edits.push_unordered(RepairId::EnvelopeAttribute, attribute.gap, attribute.end, Vec::new());
+            } else if !is_free_attribute(name) {
+                attribute.remove(RepairId::EnvelopeAttribute, &mut edits);
             }
         }
         self.bad_request |= code?.forbids_attributes();
@@ -379,7 +450,24 @@ impl Engine {
             edits.push_unordered(RepairId::MismatchedEndTag, content_end, text.len(), close);
         }
         edits.sort();
-        Some(characters.then(&text, edits))
+        let strict = self.is_strict_field(&edits.apply(&text), b"error");
+        strict.then(|| characters.then(&text, edits))
+    }
+
+    /// Whether `element` is one well-formed element of that name with nothing but text in it.
+    pub(super) fn is_strict_field(&mut self, element: &[u8], local: &'static [u8]) -> bool {
+        let Ok(tag) = self.tags.open(element, self.root_context, &self.config.limits) else { return false };
+        let name = element.get(1..1 + tag.name_len as usize).unwrap_or_default();
+        let skeleton = Skeleton { element: &super::schema::RECORD, verb: local, prefix: self.prefix.clone() };
+        let mut scanner = Scanner::for_payload(skeleton, self.root_context);
+        scanner.new_window(0);
+        let clean = scanner.scan(element, 0, true, &mut self.tags, &self.config.limits);
+        let inside = element.get(tag.len as usize..).unwrap_or_default();
+        tag.oai
+            && name.strip_prefix(self.prefix.as_slice()) == Some(local)
+            && clean == Scan::Clean(element.len())
+            && outline(inside, 0, memmem::rfind(inside, b"</").unwrap_or(0))
+                .is_some_and(|tree| tree.children.is_empty())
     }
 
     /// The root ends behind errors: they are the answer.
@@ -455,7 +543,7 @@ fn read_head(text: &[u8], prefix: &[u8], edits: &mut Edits) -> (Option<Field>, O
 fn read_field(text: &[u8], at: usize, tag_end: usize, name: &[u8], edits: Option<&mut Edits>) -> Field {
     let mut end = tag_end;
     if text.get(..tag_end).is_some_and(|tag| tag.ends_with(b"/>")) {
-        return Field { start: at, content: (end, end), end };
+        return Field { start: at, unclosed: false, content: (end, end), end };
     }
     while end < text.len() {
         let (lexeme, next) = next_lexeme(text, end);
@@ -463,25 +551,26 @@ fn read_field(text: &[u8], at: usize, tag_end: usize, name: &[u8], edits: Option
         let close = slice.get(2..2 + name_span(slice.get(2..).unwrap_or_default())).unwrap_or_default();
         let exact = lexeme == Lexeme::EndTag && close == name && slice.ends_with(b">");
         if exact {
-            return Field { start: at, content: (tag_end, end), end: next };
+            return Field { start: at, unclosed: false, content: (tag_end, end), end: next };
         }
         if lexeme == Lexeme::EndTag && edits.is_some() && is_slip(split_name(close).1, split_name(name).1) {
             let tag = [b"</", name, b">"].concat();
             if let Some(edits) = edits {
                 edits.push_unordered(RepairId::MismatchedEndTag, end, next, tag);
             }
-            return Field { start: at, content: (tag_end, end), end: next };
+            return Field { start: at, unclosed: false, content: (tag_end, end), end: next };
         }
         if matches!(lexeme, Lexeme::StartTag) && edits.is_some() {
             break;
         }
         end = next;
     }
-    let Some(edits) = edits else { return Field { start: at, content: (tag_end, end), end } };
+    if edits.is_none() {
+        return Field { start: at, unclosed: false, content: (tag_end, end), end };
+    }
     let content = text.get(tag_end..end).unwrap_or_default();
     let end = tag_end + content.len() - trailing_blanks(content);
-    edits.push_unordered(RepairId::MissingEndTag, end, end, [b"</", name, b">"].concat());
-    Field { start: at, content: (tag_end, end), end }
+    Field { start: at, unclosed: true, content: (tag_end, end), end }
 }
 
 /// Whether an attribute of the request element is an argument with a value the
@@ -512,23 +601,30 @@ fn escape_attribute(value: &str) -> Vec<u8> {
     escaped
 }
 
-/// Percent-escapes what keeps a text from being a URL.
-fn escape_url(url: &[u8]) -> Vec<u8> {
-    let mut escaped = Vec::with_capacity(url.len());
+/// Where a text has what keeps it from being a URL.
+fn stray_in_url(url: &[u8]) -> Vec<usize> {
     let mut fragment = false;
-    for (at, &byte) in url.iter().enumerate() {
+    let mut is_stray = |at: usize, byte: u8| {
         let digits = url.get(at + 1..at + 3).unwrap_or_default();
-        let stray = match byte {
+        match byte {
             b'%' => digits.len() < 2 || !digits.iter().all(u8::is_ascii_hexdigit),
             b'#' => std::mem::replace(&mut fragment, true),
             b'[' | b']' | b'<' | b'>' | b'"' | b' ' => true,
             _ => byte < 0x20,
-        };
-        if stray {
-            escaped.extend_from_slice(format!("%{byte:02X}").as_bytes());
-        } else {
-            escaped.push(byte);
         }
+    };
+    url.iter().enumerate().filter(|&(at, &byte)| is_stray(at, byte)).map(|(at, _)| at).collect()
+}
+
+fn percent(byte: u8) -> Vec<u8> {
+    format!("%{byte:02X}").into_bytes()
+}
+
+/// Percent-escapes what keeps a text from being a URL; nothing when it cannot be one.
+fn escape_url(url: &[u8]) -> Vec<u8> {
+    let mut escaped = url.to_vec();
+    for at in stray_in_url(url).into_iter().rev() {
+        escaped.splice(at..=at, percent(url.get(at).copied().unwrap_or(b' ')));
     }
     if is_any_uri(&escaped) { escaped } else { Vec::new() }
 }

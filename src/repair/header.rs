@@ -8,10 +8,10 @@ use super::catalogue::RepairId;
 use super::edits::Edits;
 use super::limits::Limits;
 use super::loose::{LooseAttribute, read_loose};
-use super::name::{is_blank, name_span, split_name, trim};
+use super::name::{blanks, is_blank, name_span, trim};
 use super::outline::{Child, outline};
 use super::schema::{Content, Element, Text};
-use super::tag::declared_prefix;
+use super::tag::is_free_attribute;
 use super::text::{escape, resolve};
 use crate::oai::datestamp::{self, Oddity};
 
@@ -136,7 +136,7 @@ impl<'t> Pass<'t> {
         if check == Text::Datestamp {
             let read = std::str::from_utf8(&resolved).ok().and_then(datestamp::normalise);
             if let Some((stamp, oddity)) = read {
-                self.edit(repair_of(oddity), start, end, stamp.as_bytes());
+                restamp(raw, start, &stamp, oddity, plain, &mut self.edits);
             }
             return;
         }
@@ -181,25 +181,24 @@ impl<'t> Pass<'t> {
         let mut deleted = false;
         for attribute in &tag.attributes {
             let name = self.slice(attribute.name.0, attribute.name.1);
-            if declared_prefix(name).is_some() || split_name(name).0 == b"xsi" {
+            if is_free_attribute(name) {
                 continue;
             }
             if name == b"status" {
                 deleted |= self.status(attribute, is_header);
             } else {
-                self.edit(RepairId::EnvelopeAttribute, attribute.gap, attribute.end, b"");
+                attribute.remove(RepairId::EnvelopeAttribute, &mut self.edits);
             }
         }
         deleted
     }
 
     fn status(&mut self, attribute: &LooseAttribute, is_header: bool) -> bool {
-        let LooseAttribute { gap, span, end, value, .. } = attribute;
-        let deleted = trim(value).eq_ignore_ascii_case(b"deleted");
+        let deleted = trim(&attribute.value).eq_ignore_ascii_case(b"deleted");
         if !deleted || !is_header {
-            self.edit(RepairId::StatusValue, *gap, *end, b"");
-        } else if value != b"deleted" {
-            self.edit(RepairId::StatusValue, span.0, span.1, b"\"deleted\"");
+            attribute.remove(RepairId::StatusValue, &mut self.edits);
+        } else if attribute.value != b"deleted" {
+            attribute.set(RepairId::StatusValue, b"deleted", &mut self.edits);
         }
         deleted
     }
@@ -215,7 +214,14 @@ impl<'t> Pass<'t> {
         let trimmed = trim(&text);
         let whole = outline(trimmed, 0, trimmed.len())
             .is_some_and(|tree| tree.children.len() == 1 && tree.stray.is_empty());
-        if whole {
+        let raw = trim(self.slice(start, end));
+        let section = raw.strip_prefix(b"<![CDATA[").and_then(|raw| raw.strip_suffix(b"]]>"));
+        if whole && section.is_some_and(|section| without_declaration(trim(section)) == trim(section)) {
+            let from = start + blanks(self.slice(start, end));
+            let to = from + raw.len();
+            self.edit(RepairId::EscapedPayload, from, from + 9, b"");
+            self.edit(RepairId::EscapedPayload, to - 3, to, b"");
+        } else if whole {
             self.edit(RepairId::EscapedPayload, start, end, without_declaration(trimmed));
         }
     }
@@ -228,6 +234,32 @@ fn without_declaration(text: &[u8]) -> &[u8] {
         Some(end) if declared => trim(text.get(end + 2..).unwrap_or_default()),
         _ => text,
     }
+}
+
+/// Changes a datestamp as little as possible.
+pub(super) fn restamp(raw: &[u8], at: usize, stamp: &str, oddity: Oddity, plain: bool, edits: &mut Edits) {
+    let stamp = stamp.as_bytes();
+    let id = repair_of(oddity);
+    if oddity == Oddity::Blank && plain {
+        let mut from = 0;
+        while let Some(gap) = raw.iter().skip(from).position(|&byte| is_blank(byte)).map(|gap| from + gap) {
+            let run = blanks(raw.get(gap..).unwrap_or_default());
+            edits.push_unordered(id, at + gap, at + gap + run, Vec::new());
+            from = gap + run;
+        }
+        return;
+    }
+    if !plain {
+        edits.push_unordered(id, at, at + raw.len(), stamp.to_vec());
+        return;
+    }
+    let same =
+        |pairs: &mut dyn Iterator<Item = (&u8, &u8)>| pairs.take_while(|(one, other)| one == other).count();
+    let front = same(&mut raw.iter().zip(stamp));
+    let room = raw.len().min(stamp.len()) - front;
+    let back = same(&mut raw.iter().rev().zip(stamp.iter().rev())).min(room);
+    let middle = stamp.get(front..stamp.len() - back).unwrap_or_default();
+    edits.push_unordered(id, at + front, at + raw.len() - back, middle.to_vec());
 }
 
 /// The repair for what was odd about a datestamp.

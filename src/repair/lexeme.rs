@@ -55,8 +55,9 @@ fn lexeme_of(rest: &[u8]) -> (Lexeme, usize) {
             let end = inner.iter().position(|&byte| matches!(byte, b'<' | b'>'));
             match end.map(|end| (end, inner.get(end))) {
                 Some((end, Some(b'>'))) => (Lexeme::EndTag, end + 2),
-                Some((end, _)) => (Lexeme::EndTag, end + 1),
-                None => (Lexeme::EndTag, rest.len()),
+                // One that lost its `>` ends before the blanks in front of the next tag.
+                Some((end, _)) => (Lexeme::EndTag, without_blanks(rest, end + 1)),
+                None => (Lexeme::EndTag, without_blanks(rest, rest.len())),
             }
         }
         Some(&byte) if may_start_name(byte) => match start_tag_end(rest) {
@@ -67,17 +68,34 @@ fn lexeme_of(rest: &[u8]) -> (Lexeme, usize) {
     }
 }
 
+fn without_blanks(text: &[u8], end: usize) -> usize {
+    end - super::name::trailing_blanks(text.get(..end).unwrap_or_default())
+}
+
 /// Where a start tag ends: at its `>`, quotes minded where they close before
 /// the tag could have ended otherwise. `None` when it never does.
 pub(super) fn start_tag_end(rest: &[u8]) -> Option<usize> {
+    tag_end(rest, true)
+}
+
+/// The same where more text may follow: `None` also while a quote is open.
+pub(super) fn start_tag_end_so_far(rest: &[u8], complete: bool) -> Option<usize> {
+    tag_end(rest, complete)
+}
+
+fn tag_end(rest: &[u8], complete: bool) -> Option<usize> {
     let mut at = 1;
     loop {
         let byte = *rest.get(at)?;
         match byte {
             b'>' => return Some(at + 1),
             b'<' => return None,
-            b'"' | b'\'' if follows_equals(rest.get(..at).unwrap_or_default()) => {
-                at += value_len(rest.get(at..).unwrap_or_default())?
+            quote @ (b'"' | b'\'') if follows_equals(rest.get(..at).unwrap_or_default()) => {
+                let value = rest.get(at..).unwrap_or_default();
+                if !complete && memchr(quote, value.get(1..)?).is_none() {
+                    return None;
+                }
+                at += value_len(value)?;
             }
             _ => at += 1,
         }

@@ -3,11 +3,10 @@
 use memchr::{memchr, memmem};
 
 use super::border::{Border, BorderSearch, CDATA, COMMENT, Skeleton, swallows_border};
-use super::catalogue::{NotOai, RepairId, Unmendable};
+use super::catalogue::{NotOai, RepairId, RepairSet, Unmendable};
 use super::edits::Edits;
 use super::engine::{Engine, List, Stage, Step};
 use super::gate::{Answer, Role};
-use super::lexeme::start_tag_end;
 use super::loose::read_loose;
 use super::mend::{Mended, mend};
 use super::name::{blanks, is_blank, name_span, split_name, trailing_blanks};
@@ -15,7 +14,7 @@ use super::prolog::{is_good_comment, is_xml_target};
 use super::scan::{Facts, Scan, Scanner};
 use super::schema::Verb;
 use super::sink::{RecordFacts, Repair, Sink};
-use super::tag::declared_prefix;
+use super::tag::is_free_attribute;
 use super::text::{escape, mend_characters};
 
 /// Where the list goes on.
@@ -37,9 +36,11 @@ impl Engine {
             context: self.root_context,
             // Identify is an item by itself, in the root.
             opened: verb == Verb::Identify,
+            item_offset: 0,
             in_item: false,
             border: None,
             token: None,
+            token_written: false,
             token_seen: false,
         }
     }
@@ -63,6 +64,9 @@ impl Engine {
                 step
             }
             Next::Leave(step) => {
+                if matches!(self.stage, Stage::Lost) {
+                    self.verb = Some(list.verb);
+                }
                 if let Stage::Oversized(slot) = &mut self.stage {
                     **slot = *list;
                 }
@@ -73,12 +77,10 @@ impl Engine {
 
     /// The start tag of the verb element.
     fn open_list(&mut self, list: &mut List, rest: &[u8], last: bool, sink: &mut impl Sink) -> Next {
-        let Some(end) = start_tag_end(rest) else {
-            return if last || rest.len() > self.limits().tag_bytes_max {
-                Next::Leave(self.refuse(NotOai::BrokenEnvelope))
-            } else {
-                Next::Stay(self.need_more(rest))
-            };
+        let end = match self.tag_end(rest, last) {
+            Err(step) => return Next::Stay(step),
+            Ok(None) => return Next::Leave(self.refuse(NotOai::BrokenEnvelope)),
+            Ok(Some(end)) => end,
         };
         let Some(tag) = read_loose(rest, 0, end, &self.config.limits) else {
             return Next::Leave(self.refuse(NotOai::BrokenEnvelope));
@@ -89,12 +91,14 @@ impl Engine {
         }
         for attribute in &tag.attributes {
             let name = rest.get(attribute.name.0..attribute.name.1).unwrap_or_default();
-            if declared_prefix(name).is_none() && split_name(name).0 != b"xsi" {
-                let _ = edits.take_within(attribute.gap, attribute.end);
-                edits.push_unordered(RepairId::EnvelopeAttribute, attribute.gap, attribute.end, Vec::new());
+            if !is_free_attribute(name) {
+                attribute.remove(RepairId::EnvelopeAttribute, &mut edits);
             }
         }
         edits.sort();
+        if let Some(next) = self.empty_list(list, rest, end, tag.empty, last, sink) {
+            return next;
+        }
         let mended = edits.apply(rest.get(..end).unwrap_or_default());
         match self.tags.open(&mended, self.root_context, &self.config.limits) {
             Ok(tag) if tag.oai => list.context = tag.context,
@@ -104,7 +108,10 @@ impl Engine {
         list.scanner = Scanner::new(list.skeleton.clone(), list.context);
         list.opened = true;
         let step = self.keep_edited(Role::List, rest, end, &edits, sink);
-        if tag.empty { Next::Leave(self.empty_list_tag(list, step, sink)) } else { Next::Stay(step) }
+        if tag.empty {
+            return Next::Leave(self.refuse(NotOai::NothingKept));
+        }
+        Next::Stay(step)
     }
 
     /// One thing between items.
@@ -198,7 +205,7 @@ impl Engine {
         let name = body.get(..name_span(body)).unwrap_or_default();
         let local = name.strip_prefix(self.prefix.as_slice()).unwrap_or_default();
         let single = matches!(list.verb, Verb::GetRecord | Verb::Identify);
-        if local == list.skeleton.element.name && !(single && self.gate.records > 0) {
+        if local == list.skeleton.element.name && !(single && self.gate.is_open()) {
             list.in_item = true;
             list.scanner.next_item(0);
             return self.items(list, rest, last, sink);
@@ -217,7 +224,10 @@ impl Engine {
     /// An error inside the list: held while no item has left, dropped afterwards.
     fn error_between(&mut self, rest: &[u8], last: bool, sink: &mut impl Sink) -> Next {
         let close = [b"</", self.prefix.as_slice(), b"error>"].concat();
-        let tag_end = start_tag_end(rest);
+        let tag_end = match self.tag_end(rest, last) {
+            Err(step) => return Next::Stay(step),
+            Ok(end) => end,
+        };
         let empty = tag_end.is_some_and(|end| rest.get(..end).is_some_and(|tag| tag.ends_with(b"/>")));
         let end = if empty { tag_end } else { memmem::find(rest, &close).map(|at| at + close.len()) };
         let bytes_max = self.limits().head_bytes_max;
@@ -243,11 +253,10 @@ impl Engine {
         let bytes_max = self.limits().record_bytes_max;
         let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
         let complete = last || rest.len() >= bytes_max;
-        let Some(tag_end) = start_tag_end(within) else {
-            if !complete && memchr(b'<', within.get(1..).unwrap_or_default()).is_none() {
-                return Next::Stay(self.need_more(rest));
-            }
-            return Next::Stay(self.change(RepairId::StrayContent, rest, 1, b"", sink));
+        let tag_end = match self.tag_end(rest, last) {
+            Err(step) => return Next::Stay(step),
+            Ok(None) => return Next::Stay(self.change(RepairId::StrayContent, rest, 1, b"", sink)),
+            Ok(Some(end)) => end,
         };
         let name = within.get(1..1 + name_span(within.get(1..).unwrap_or_default())).unwrap_or_default();
         let local = split_name(name).1;
@@ -312,16 +321,29 @@ impl Engine {
                     let step = if at > 0 { Step::Settled(at) } else { Step::NeedMore };
                     return match other {
                         Scan::NeedMore => Next::Stay(step),
-                        Scan::TooLong if at == 0 => self.begin_oversized(list, rest, sink),
-                        Scan::Defect(_) if at == 0 => {
+                        Scan::TooLong if at == 0 && list.verb == Verb::Identify => {
+                            Next::Leave(self.refuse(NotOai::BrokenEnvelope))
+                        }
+                        Scan::TooLong if at == 0 && self.may_hold_border(list, rest) => {
                             list.border = Some(BorderSearch::default());
                             self.broken_item(list, rest, last, sink)
+                        }
+                        Scan::TooLong if at == 0 => self.begin_oversized(list, rest, sink),
+                        Scan::Defect(_) => {
+                            list.border = Some(BorderSearch::default());
+                            if at == 0 { self.broken_item(list, rest, last, sink) } else { Next::Stay(step) }
                         }
                         _ => Next::Stay(step),
                     };
                 }
             }
         }
+    }
+
+    /// Whether an item that is too long is so because a section in it never ended.
+    fn may_hold_border(&self, list: &List, rest: &[u8]) -> bool {
+        let held = rest.get(..rest.len().min(self.limits().record_bytes_max)).unwrap_or_default();
+        list.scanner.section_may_hold_border(held)
     }
 
     fn after_items(&mut self, list: &mut List, at: usize) -> Next {
@@ -353,7 +375,8 @@ impl Engine {
 
     #[inline]
     fn needs_care(&self, list: &List, _raw: &[u8], _facts: &Facts) -> bool {
-        !self.gate.is_open() || self.in_second_document || list.verb == Verb::Identify
+        let guesses = self.config.guesses != RepairSet::EMPTY;
+        !self.gate.is_open() || self.in_second_document || list.verb == Verb::Identify || guesses
     }
 
     #[inline]
@@ -372,6 +395,12 @@ impl Engine {
     /// The first item, Identify, or one that may be there twice.
     fn clean_with_care(&mut self, list: &List, raw: &[u8], at: usize, sink: &mut impl Sink) {
         let facts = list.scanner.facts;
+        if self.config.guesses.contains(RepairId::DoubleEncoded) {
+            let edits = mend_characters(raw, &self.entities, true, &self.config.limits);
+            if !edits.is_empty() && edits.len() <= self.config.limits.repairs_per_record_max {
+                return self.emit(list, raw, at, &edits, &edits.apply(raw), &facts, sink);
+            }
+        }
         self.emit(list, raw, at, &Edits::default(), raw, &facts, sink);
     }
 
@@ -403,13 +432,23 @@ impl Engine {
             let original = raw.get(edit.start..edit.end).unwrap_or_default();
             let (offset, replacement) = (offset + edit.start as u64, edit.replacement.as_slice());
             self.gate.report(
-                &Repair { id: edit.id, offset, record: Some(identifier), original, replacement },
+                &Repair {
+                    id: edit.id,
+                    offset,
+                    record: (!identifier.is_empty()).then_some(identifier),
+                    original,
+                    replacement,
+                },
                 sink,
             );
             from = edit.end;
         }
         sink.write(raw.get(from..).unwrap_or_default());
         self.seen.insert(identifier, datestamp);
+        if list.verb == Verb::Identify {
+            // The answer itself, and no item of a list.
+            return;
+        }
         let deleted = facts.deleted;
         let facts = RecordFacts { identifier, datestamp, deleted, offset, repairs: edits.len() };
         self.gate.committed(&facts, &output, sink);
@@ -435,33 +474,66 @@ impl Engine {
     /// An item whose strict reading failed: find its end, mend it or put it aside.
     fn broken_item(&mut self, list: &mut List, rest: &[u8], last: bool, sink: &mut impl Sink) -> Next {
         let bytes_max = self.limits().record_bytes_max;
-        let border = match &mut list.border {
-            Some(search) => search.find(rest, last, &list.skeleton, bytes_max),
-            None => return Next::Stay(Step::Settled(0)),
+        let Some(search) = &mut list.border else { return Next::Stay(Step::Settled(0)) };
+        let (skeleton, context) = (&list.skeleton, list.context);
+        let (tags, limits) = (&mut self.tags, &self.config.limits);
+        let mut probe = |text: &[u8]| {
+            let mut scanner = Scanner::new(skeleton.clone(), context);
+            scanner.new_window(0);
+            scanner.scan(text, 0, false, tags, limits)
         };
-        let end = match border {
-            Border::NeedMore => return Next::Stay(Step::NeedMore),
-            Border::At(end) => end,
-            Border::InputEnd => return Next::Leave(self.input_ends_in_item(list, rest, sink)),
-            Border::TooLong => {
-                self.gate.lost += 1;
-                self.leave_broken_list(list);
-                return Next::Leave(Step::Settled(0));
-            }
-        };
+        let mut border = search.find(rest, last, skeleton, bytes_max, &mut probe);
+        let doubtful = search.doubtful;
+        if border == Border::NeedMore {
+            return Next::Stay(Step::NeedMore);
+        }
+        self.tags.tidy();
+        let mut mended = self.mend_item(list, rest, border);
+        if doubtful && !mended.as_ref().is_some_and(|mended| mended.as_ref().is_ok_and(|m| !m.markup)) {
+            // A section with a border in it was taken for content, and that made no
+            // sense: it was never closed.
+            border = self.torn_border(list, rest, last);
+            mended = self.mend_item(list, rest, border);
+        }
         list.border = None;
+        let (Border::At(end), Some(mended)) = (border, mended) else {
+            if border == Border::InputEnd {
+                return Next::Leave(self.input_ends_in_item(list, rest, sink));
+            }
+            self.gate.lost += 1;
+            self.leave_broken_list(list);
+            return Next::Leave(Step::Settled(0));
+        };
         list.in_item = false;
         let raw = rest.get(..end).unwrap_or_default();
-        self.tags.tidy();
-        let rules = Self::rules(&self.config, &self.entities);
-        match mend(raw, &list.skeleton, list.context, &mut self.tags, &rules) {
-            Ok(Mended { bytes, edits, facts }) => self.emit(list, raw, 0, &edits, &bytes, &facts, sink),
+        match mended {
+            Ok(Mended { bytes, edits, facts, .. }) => self.emit(list, raw, 0, &edits, &bytes, &facts, sink),
             Err(why) => self.put_aside(list, raw, why, sink),
         }
         if list.verb == Verb::Identify && !self.gate.is_open() {
             return Next::Leave(self.refuse(NotOai::NothingKept));
         }
         self.after_items(list, end)
+    }
+
+    /// The border when no section counts as content in which one lies.
+    fn torn_border(&mut self, list: &List, rest: &[u8], last: bool) -> Border {
+        let limits = &self.config.limits;
+        let tags = &mut self.tags;
+        let mut probe = |text: &[u8]| {
+            let mut scanner = Scanner::new(list.skeleton.clone(), list.context);
+            scanner.new_window(0);
+            scanner.scan(text, 0, false, tags, limits)
+        };
+        BorderSearch::tearing().find(rest, last, &list.skeleton, limits.record_bytes_max, &mut probe)
+    }
+
+    /// The item before the border, mended; `None` where there is no border.
+    fn mend_item(&mut self, list: &List, rest: &[u8], border: Border) -> Option<Result<Mended, Unmendable>> {
+        let Border::At(end) = border else { return None };
+        let rules = Self::rules(&self.config, &self.entities);
+        let raw = rest.get(..end)?;
+        Some(mend(raw, &list.skeleton, list.context, &mut self.tags, &rules))
     }
 
     fn put_aside(&mut self, list: &List, raw: &[u8], why: Unmendable, sink: &mut impl Sink) {
@@ -480,7 +552,7 @@ impl Engine {
         self.verb = Some(list.verb);
         if self.config.ending == super::Ending::Close {
             self.put_aside(list, rest, Unmendable::Truncated, sink);
-            self.list_cut(list, sink);
+            self.list_cut(list);
             return Step::Settled(rest.len());
         }
         let step = self.change(RepairId::TruncatedInput, rest, rest.len(), b"", sink);

@@ -16,6 +16,8 @@ pub(super) struct LooseTag {
     pub(super) end: usize,
     /// Where its name ends.
     pub(super) name_end: usize,
+    /// Where an attribute can be added: behind the last one.
+    pub(super) attributes_end: usize,
     /// Whether it is an empty-element tag.
     pub(super) empty: bool,
     pub(super) attributes: Vec<LooseAttribute>,
@@ -33,6 +35,8 @@ pub(super) struct LooseAttribute {
     pub(super) value: Vec<u8>,
     /// Where the value stands, quotes included; empty when it has none.
     pub(super) span: (usize, usize),
+    /// Whether it stands in quotes.
+    pub(super) quoted: bool,
     pub(super) end: usize,
 }
 
@@ -43,7 +47,14 @@ pub(super) fn read_loose(text: &[u8], at: usize, end: usize, limits: &Limits) ->
     if !is_qualified_name(tag.get(at + 1..name_end)?) {
         return None;
     }
-    let mut read = LooseTag { end, name_end, empty: false, attributes: Vec::new(), edits: Edits::default() };
+    let mut read = LooseTag {
+        end,
+        name_end,
+        attributes_end: name_end,
+        empty: false,
+        attributes: Vec::new(),
+        edits: Edits::default(),
+    };
     let mut at = name_end;
     loop {
         let gap = at;
@@ -60,6 +71,7 @@ pub(super) fn read_loose(text: &[u8], at: usize, end: usize, limits: &Limits) ->
             return None;
         }
         at = read.attribute(tag, gap, at)?;
+        read.attributes_end = at;
     }
 }
 
@@ -76,7 +88,7 @@ impl LooseTag {
         if gap == at {
             edits.push(RepairId::AttributeSpacing, at, at, b" ");
         }
-        let (value, span, end) = if tag.get(equals) == Some(&b'=') {
+        let (value, span, quoted, end) = if tag.get(equals) == Some(&b'=') {
             let start = equals + 1 + blanks(tag.get(equals + 1..)?);
             read_value(tag, start, &mut edits)?
         } else {
@@ -84,13 +96,13 @@ impl LooseTag {
             value.extend_from_slice(name);
             value.push(b'"');
             edits.push(RepairId::ValuelessAttribute, name_end, name_end, &value);
-            (name.to_vec(), (name_end, name_end), name_end)
+            (name.to_vec(), (name_end, name_end), false, name_end)
         };
         let repeated = self.attributes.iter().any(|other| tag.get(other.name.0..other.name.1) == Some(name));
         if repeated {
             self.edits.push(RepairId::DuplicateAttribute, gap, end, b"");
         } else {
-            self.attributes.push(LooseAttribute { gap, name: (at, name_end), value, span, end });
+            self.attributes.push(LooseAttribute { gap, name: (at, name_end), value, span, quoted, end });
             for edit in edits.iter() {
                 self.edits.push(edit.id, edit.start, edit.end, &edit.replacement);
             }
@@ -99,7 +111,8 @@ impl LooseTag {
     }
 }
 
-type Value = (Vec<u8>, (usize, usize), usize);
+/// The mended value, its place, whether it was quoted, and its end.
+type Value = (Vec<u8>, (usize, usize), bool, usize);
 
 /// Reads the value that begins at `start`.
 fn read_value(tag: &[u8], start: usize, edits: &mut Edits) -> Option<Value> {
@@ -130,23 +143,33 @@ fn read_value(tag: &[u8], start: usize, edits: &mut Edits) -> Option<Value> {
         quoted.push(b'"');
         edits.push(RepairId::UnquotedAttribute, start, start + len, &quoted);
         let value = quoted.get(1..quoted.len() - 1)?.to_vec();
-        return Some((value, (start, start + len), start + len));
+        return Some((value, (start, start + len), false, start + len));
     }
-    let inner = tag.get(start + 1..)?;
-    let (len, closed) = match value_len(rest) {
-        Some(len) if rest.get(len - 1) == Some(&quote) && len > 1 => (len - 2, true),
-        Some(len) => (len - 1, false),
-        None => (inner.iter().position(|&byte| byte == b'>')?, false),
-    };
-    let raw = inner.get(..len)?;
+    // Where a value ends that has lost its closing quote is anybody's guess.
+    let len = value_len(rest).filter(|&len| len > 1 && rest.get(len - 1) == Some(&quote))? - 2;
+    let raw = rest.get(1..1 + len)?;
     let mended = mend_node(raw, Node::Attribute, &[]);
     for edit in mended.iter() {
         edits.push(edit.id, start + 1 + edit.start, start + 1 + edit.end, &edit.replacement);
     }
-    let value_end = start + 1 + len;
-    if closed {
-        return Some((mended.apply(raw), (start, value_end + 1), value_end + 1));
+    let end = start + len + 2;
+    Some((mended.apply(raw), (start, end), true, end))
+}
+
+impl LooseAttribute {
+    /// Writes another value, in the quotes that are there or in new ones.
+    pub(super) fn set(&self, id: RepairId, value: &[u8], edits: &mut Edits) {
+        let _ = edits.take_within(self.span.0, self.span.1);
+        if self.quoted {
+            edits.push_unordered(id, self.span.0 + 1, self.span.1 - 1, value.to_vec());
+        } else {
+            edits.push_unordered(id, self.span.0, self.span.1, [b"\"", value, b"\""].concat());
+        }
     }
-    edits.push(RepairId::UnquotedAttribute, value_end, value_end, &[quote]);
-    Some((mended.apply(raw), (start, value_end), value_end))
+
+    /// Takes the attribute away.
+    pub(super) fn remove(&self, id: RepairId, edits: &mut Edits) {
+        let _ = edits.take_within(self.gap, self.end);
+        edits.push_unordered(id, self.gap, self.end, Vec::new());
+    }
 }

@@ -55,6 +55,7 @@ pub(super) fn mend_markup(
         limits,
         open: Vec::new(),
         family: Family::Other,
+        guessed: false,
         payload_root: None,
         content_from: 0,
         edits: Edits::default(),
@@ -72,6 +73,9 @@ pub(super) fn mend_markup(
         }
     }
     tree.end(at);
+    if tree.guessed {
+        return Err(Unmendable::MismatchedTags);
+    }
     tree.edits.sort();
     Ok(tree.edits)
 }
@@ -79,7 +83,8 @@ pub(super) fn mend_markup(
 /// The payload's outermost element, where missing prefixes are declared.
 #[derive(Debug)]
 struct PayloadRoot {
-    name_end: usize,
+    /// Behind its last attribute.
+    place: usize,
     added: Vec<Vec<u8>>,
 }
 
@@ -91,6 +96,8 @@ struct Tree<'t> {
     limits: &'t Limits,
     open: Vec<Open>,
     family: Family,
+    /// Whether tags of a format that is not known had to be balanced.
+    guessed: bool,
     payload_root: Option<PayloadRoot>,
     /// End of the last tag: an end tag is inserted no further forward than here.
     content_from: usize,
@@ -110,6 +117,10 @@ impl<'t> Tree<'t> {
         self.open.last().map_or(self.outer, |open| open.context)
     }
 
+    fn in_payload(&self) -> bool {
+        self.open.last().is_some_and(|open| matches!(open.kind, Kind::Mixed)) && self.payload_root.is_some()
+    }
+
     fn in_field(&self) -> bool {
         self.open.last().is_some_and(|open| matches!(open.kind, Kind::Field))
     }
@@ -119,11 +130,14 @@ impl<'t> Tree<'t> {
             Lexeme::Text | Lexeme::Cdata => {}
             Lexeme::StartTag => self.start_tag(at, end)?,
             Lexeme::EndTag => self.end_tag(at, end),
-            Lexeme::OpenTag if self.in_field() => self.edit(RepairId::BareLessThan, at, end, b"&lt;"),
+            // `<?` is markup that never ends, `a<b` is text.
+            Lexeme::OpenTag if self.in_field() && self.text.get(at + 1) != Some(&b'?') => {
+                self.edit(RepairId::BareLessThan, at, end, b"&lt;")
+            }
             Lexeme::OpenTag => return Err(Unmendable::MalformedTag),
             Lexeme::BareLessThan => self.edit(RepairId::BareLessThan, at, end, b"&lt;"),
             Lexeme::OpenCdata => self.edit(RepairId::UnterminatedCdata, at, end, b""),
-            Lexeme::OpenComment => self.edit(RepairId::BrokenComment, at, end, b"&lt;!--"),
+            Lexeme::OpenComment => self.edit(RepairId::BrokenComment, at, at + 1, b"&lt;"),
             Lexeme::Comment => self.comment(at, end),
             Lexeme::Declaration => self.edit(RepairId::BrokenComment, at, end, b""),
             Lexeme::Doctype => self.edit(RepairId::Doctype, at, end, b""),
@@ -167,7 +181,7 @@ impl<'t> Tree<'t> {
         let is_root = matches!(self.open.last().map(|open| open.kind), Some(Kind::Holder));
         if is_root {
             self.family = Family::of_root(split_name(name).1);
-            self.payload_root = Some(PayloadRoot { name_end: tag.name_end, added: Vec::new() });
+            self.payload_root = Some(PayloadRoot { place: tag.attributes_end, added: Vec::new() });
         }
         self.declare_missing(&tag, name, context);
         self.content_from = end;
@@ -267,11 +281,9 @@ impl<'t> Tree<'t> {
         for attribute in &tag.attributes {
             let Some(prefix) = declared_prefix(self.slice(attribute.name)) else { continue };
             let mut uri = attribute.value.clone();
-            let meant = respell(&uri).filter(|(meant, _)| *meant == OAI);
-            if let (Some((meant, misspelling)), true) = (meant, attribute.span.1 > attribute.span.0 + 1) {
+            if let Some((meant, misspelling)) = respell(&uri) {
                 uri = meant.to_vec();
-                let (start, end) = (attribute.span.0 + 1, attribute.span.1 - 1);
-                self.edits.push_unordered(misspelling.repair(), start, end, uri.clone());
+                attribute.set(misspelling.repair(), meant, &mut self.edits);
             }
             declared.push((prefix, uri));
         }
@@ -301,12 +313,12 @@ impl<'t> Tree<'t> {
                 Some(root) if root.added.iter().any(|added| added == prefix) => continue,
                 Some(root) => {
                     root.added.push(prefix.to_vec());
-                    root.name_end
+                    root.place
                 }
                 None if added_here.contains(&prefix) => continue,
                 None => {
                     added_here.push(prefix);
-                    tag.name_end
+                    tag.attributes_end
                 }
             };
             let declaration = [b" xmlns:", prefix, b"=\"", uri, b"\""].concat();
@@ -341,6 +353,7 @@ impl<'t> Tree<'t> {
         } else if self.in_field() {
             self.escape(at, end);
         } else {
+            self.guessed |= self.family == Family::Other && self.in_payload();
             self.edit(RepairId::StrayEndTag, at, end, b"");
             self.content_from = end;
         }
@@ -370,6 +383,7 @@ impl<'t> Tree<'t> {
         let place = at - trailing_blanks(content);
         while self.open.len() > keep {
             let name = self.open.last().map_or(&b""[..], |open| self.slice(open.name));
+            self.guessed |= self.family == Family::Other && self.in_payload();
             let tag = [b"</", name, b">"].concat();
             self.edit(RepairId::MissingEndTag, place, place, &tag);
             self.pop(self.content_from);

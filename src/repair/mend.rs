@@ -30,6 +30,8 @@ pub(super) struct Mended {
     pub(super) bytes: Vec<u8>,
     pub(super) edits: Edits,
     pub(super) facts: Facts,
+    /// Whether its markup had to be mended.
+    pub(super) markup: bool,
 }
 
 /// Mends one item whose bytes are `raw`.
@@ -43,16 +45,21 @@ pub(super) fn mend(
     tags: &mut Tags,
     rules: &Rules<'_>,
 ) -> Result<Mended, Unmendable> {
-    let mut item = Item { skeleton, outer, tags, rules, text: raw.to_vec(), edits: Edits::default() };
+    let mut item =
+        Item { skeleton, outer, tags, rules, text: raw.to_vec(), edits: Edits::default(), markup: false };
     let double = rules.guesses.contains(RepairId::DoubleEncoded);
     let characters = mend_characters(&item.text, rules.entities, double, rules.limits);
     let mut why = match item.pass(characters)? {
         Verdict::InOrder(facts) => return Ok(item.mended(facts)),
         Verdict::Broken(why) => why,
     };
+    if matches!(why, Unmendable::TooManyAttributes | Unmendable::TagTooLong | Unmendable::TooDeep) {
+        return Err(why);
+    }
     // Well-formed, and broken only as a record of OAI-PMH: the markup is right.
     if !item.is_envelope_fault(why) {
         let markup = mend_markup(&item.text, skeleton.element, outer, &mut item.tags.contexts, rules.limits)?;
+        item.markup = !markup.is_empty();
         why = match item.pass(markup)? {
             Verdict::InOrder(facts) => return Ok(item.mended(facts)),
             Verdict::Broken(why) => why,
@@ -80,6 +87,7 @@ struct Item<'m> {
     rules: &'m Rules<'m>,
     text: Vec<u8>,
     edits: Edits,
+    markup: bool,
 }
 
 impl Item<'_> {
@@ -138,6 +146,6 @@ impl Item<'_> {
     }
 
     fn mended(self, facts: Facts) -> Mended {
-        Mended { bytes: self.text, edits: self.edits, facts }
+        Mended { bytes: self.text, edits: self.edits, facts, markup: self.markup }
     }
 }

@@ -18,6 +18,7 @@ impl Engine {
         self.gate.release(Answer::List, false, sink);
         let clean = list.scanner.clean_bytes(rest);
         list.scanner.let_go(rest, clean);
+        list.item_offset = self.base;
         let placeholder = self.list_of(list.verb);
         self.stage = Stage::Oversized(Box::new(placeholder));
         Next::Leave(self.keep(Role::Plain, rest, clean, sink))
@@ -33,11 +34,12 @@ impl Engine {
         match verdict {
             Scan::Clean(len) => {
                 list.in_item = false;
+                list.scanner.keep_facts(rest);
                 let facts = RecordFacts {
-                    identifier: list.scanner.identifier_let_go(),
-                    datestamp: b"",
-                    deleted: false,
-                    offset: self.base,
+                    identifier: &list.scanner.identifier_let_go,
+                    datestamp: &list.scanner.datestamp_let_go,
+                    deleted: list.scanner.facts.deleted,
+                    offset: list.item_offset,
                     repairs: 0,
                 };
                 self.gate.committed(&facts, b"", sink);
@@ -46,8 +48,8 @@ impl Engine {
             }
             Scan::NeedMore => {
                 let clean = list.scanner.clean_bytes(rest);
-                if clean == 0 && rest.len() > self.limits().record_bytes_max {
-                    return self.give_up(&list, rest, 0, sink);
+                if list.scanner.is_hopeless(rest) {
+                    return self.give_up(&list, rest, clean, sink);
                 }
                 list.scanner.let_go(rest, clean);
                 self.stage = Stage::Oversized(list);
@@ -94,7 +96,7 @@ impl Engine {
     fn close_open_elements(&mut self, list: &List, rest: &[u8], at: usize, sink: &mut impl Sink) {
         self.keep(Role::Plain, rest, at, sink);
         if self.config.ending == super::Ending::Close {
-            let closing = list.scanner.closing_tags();
+            let closing = list.scanner.closing_tags(rest.get(..at).unwrap_or_default());
             let place = self.base + at as u64;
             self.gate.change(Role::Plain, RepairId::TruncatedInput, place, b"", &closing, sink);
         }
@@ -104,7 +106,7 @@ impl Engine {
     pub(super) fn end_of_oversized(&mut self, list: &List, sink: &mut impl Sink) {
         self.gate.lost += 1;
         self.close_open_elements(list, b"", 0, sink);
-        self.list_cut(list, sink);
+        self.list_cut(list);
         self.end(sink);
         debug_assert!(self.not_oai != Some(NotOai::Empty), "an item was under way");
     }

@@ -7,9 +7,10 @@ use super::context::{Context, OAI, XSI};
 use super::edits::Edits;
 use super::engine::{Engine, Stage, Step};
 use super::gate::Role;
-use super::lexeme::{Lexeme, next_lexeme, start_tag_end};
+use super::lexeme::{Lexeme, next_lexeme};
 use super::loose::{LooseTag, read_loose};
 use super::name::{blanks, is_blank, name_span, split_name, trailing_blanks, trim};
+use super::schema::is_uri_reference;
 use super::sink::Sink;
 use super::tag::declared_prefix;
 use super::text::mend_characters;
@@ -29,6 +30,7 @@ impl Engine {
         let Some(root) = find_root(rest) else {
             // The name of a root that begins within the bound may lie behind it.
             if last || rest.len() > junk_max + tag_max {
+                self.version = version_1(rest.get(..rest.len().min(junk_max)).unwrap_or_default());
                 return self.refuse(not_oai(rest, junk_max));
             }
             return self.need_more(rest);
@@ -37,16 +39,14 @@ impl Engine {
             return self.refuse(not_oai(rest, junk_max));
         }
         let tag = rest.get(root..).unwrap_or_default();
-        match start_tag_end(tag) {
-            Some(end) if end <= tag_max => {
-                let end = root + end;
-                let Some(read) = read_loose(rest, root, end, &self.config.limits) else {
-                    return self.refuse(NotOai::BrokenEnvelope);
-                };
-                self.begin(rest, root, &read, sink)
-            }
-            None if !last && tag.len() <= tag_max => self.need_more(rest),
-            _ => self.refuse(NotOai::BrokenEnvelope),
+        let end = match self.tag_end(tag, last) {
+            Err(_) => return self.need_more(rest),
+            Ok(None) => return self.refuse(NotOai::BrokenEnvelope),
+            Ok(Some(end)) => root + end,
+        };
+        match read_loose(rest, root, end, &self.config.limits) {
+            Some(read) => self.begin(rest, root, &read, sink),
+            None => self.refuse(NotOai::BrokenEnvelope),
         }
     }
 
@@ -56,9 +56,19 @@ impl Engine {
         let mut edits = Edits::default();
         let before = rest.get(..root).unwrap_or_default();
         self.before_root(before, &mut edits);
-        let Some(context) = self.root_tag(rest, tag, prefix, &mut edits) else {
+        let mut inside = Edits::default();
+        if !root_tag(rest, tag, prefix, &mut inside) {
             return self.refuse(NotOai::Foreign);
+        }
+        inside.sort();
+        let mended = inside.clone().apply_at(rest.get(root..tag.end).unwrap_or_default(), root);
+        let context = match self.tags.open(&mended, Context::default(), &self.config.limits) {
+            Ok(tag) if tag.oai && !tag.attributes => tag.context,
+            _ => return self.refuse(NotOai::BrokenEnvelope),
         };
+        for edit in inside.iter() {
+            edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
+        }
         if edits.iter().any(|edit| self.is_off(edit.id)) {
             return self.refuse(NotOai::BrokenEnvelope);
         }
@@ -79,9 +89,7 @@ impl Engine {
         let at = match find_declaration(before) {
             Some((start, end)) => {
                 let junk = before.get(bom..start).unwrap_or_default();
-                if !junk.is_empty() {
-                    edits.push_unordered(junk_repair(junk), bom, start, Vec::new());
-                }
+                push_leading(junk, bom, edits);
                 if !is_good_declaration(before.get(start..end).unwrap_or_default()) {
                     edits.push_unordered(RepairId::WrongDeclaration, start, end, DECLARATION.to_vec());
                 }
@@ -160,70 +168,72 @@ impl Engine {
             }
         }
     }
+}
 
-    /// The root's start tag; `None` when it is in a namespace that is none of ours.
-    fn root_tag(&mut self, rest: &[u8], tag: &LooseTag, prefix: &[u8], edits: &mut Edits) -> Option<Context> {
-        for edit in tag.edits.iter() {
-            edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
-        }
-        let slice = |(start, end): (usize, usize)| rest.get(start..end).unwrap_or_default();
-        let mut declared: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
-        for attribute in &tag.attributes {
-            let name = slice(attribute.name);
-            let Some(declares) = declared_prefix(name) else { continue };
-            let mut uri = attribute.value.clone();
-            if let Some((meant, misspelling)) = respell(&uri) {
-                edits.push_unordered(
-                    misspelling.repair(),
-                    attribute.span.0,
-                    attribute.span.1,
-                    [b"\"", meant, b"\""].concat(),
-                );
-                uri = meant.to_vec();
-            }
-            declared.push((declares.to_vec(), uri));
-        }
-        let bound = |declared: &[(Vec<u8>, Vec<u8>)], prefix: &[u8]| {
-            declared.iter().find(|(known, _)| known == prefix).map(|(_, uri)| uri.clone())
-        };
-        match bound(&declared, prefix) {
-            Some(uri) if uri == OAI => {}
-            Some(uri) if !uri.is_empty() => return None,
-            _ => {
-                let attribute: &[u8] = if prefix.is_empty() { b" xmlns" } else { b" xmlns:" };
-                let text = [attribute, prefix, b"=\"", OAI, b"\""].concat();
-                edits.push_unordered(RepairId::MissingNamespace, tag.name_end, tag.name_end, text);
-                declared.push((prefix.to_vec(), OAI.to_vec()));
-            }
-        }
-        for attribute in &tag.attributes {
-            let name = slice(attribute.name);
-            let (attribute_prefix, local) = split_name(name);
-            if declared_prefix(name).is_some() {
-                continue;
-            }
-            if !attribute_prefix.is_empty()
-                && attribute_prefix != b"xml"
-                && bound(&declared, attribute_prefix).is_none()
-            {
-                if let Some(uri) = known_prefix(attribute_prefix) {
-                    let text = [b" xmlns:", attribute_prefix, b"=\"", uri, b"\""].concat();
-                    edits.push_unordered(RepairId::UndeclaredPrefix, tag.name_end, tag.name_end, text);
-                    declared.push((attribute_prefix.to_vec(), uri.to_vec()));
-                }
-            }
-            let is_xsi = bound(&declared, attribute_prefix).is_some_and(|uri| uri == XSI)
-                && !attribute_prefix.is_empty();
-            if !is_xsi {
-                edits.push_unordered(RepairId::EnvelopeAttribute, attribute.gap, attribute.end, Vec::new());
-            } else if local == b"schemaLocation" {
-                respell_locations(attribute.span, rest, edits);
-            }
-        }
-        let declared: Vec<(&[u8], &[u8])> =
-            declared.iter().map(|(p, u)| (p.as_slice(), u.as_slice())).collect();
-        Some(self.tags.contexts.declare(Context::default(), &declared))
+/// The changes to the root's start tag; false when it is in a namespace that is none of ours.
+fn root_tag(rest: &[u8], tag: &LooseTag, prefix: &[u8], edits: &mut Edits) -> bool {
+    for edit in tag.edits.iter() {
+        edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
     }
+    let slice = |(start, end): (usize, usize)| rest.get(start..end).unwrap_or_default();
+    let mut declared: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+    for attribute in &tag.attributes {
+        let name = slice(attribute.name);
+        let Some(declares) = declared_prefix(name) else { continue };
+        let mut uri = attribute.value.clone();
+        if !is_uri_reference(&uri) {
+            attribute.remove(RepairId::EnvelopeAttribute, edits);
+            continue;
+        }
+        if let Some((meant, misspelling)) = respell(&uri) {
+            attribute.set(misspelling.repair(), meant, edits);
+            uri = meant.to_vec();
+        }
+        declared.push((declares.to_vec(), uri));
+    }
+    let bound = |declared: &[(Vec<u8>, Vec<u8>)], prefix: &[u8]| {
+        declared.iter().find(|(known, _)| known == prefix).map(|(_, uri)| uri.clone())
+    };
+    match bound(&declared, prefix) {
+        Some(uri) if uri == OAI => {}
+        Some(uri) if !uri.is_empty() => return false,
+        _ => {
+            let attribute: &[u8] = if prefix.is_empty() { b" xmlns" } else { b" xmlns:" };
+            let text = [attribute, prefix, b"=\"", OAI, b"\""].concat();
+            edits.push_unordered(RepairId::MissingNamespace, tag.name_end, tag.name_end, text);
+            declared.push((prefix.to_vec(), OAI.to_vec()));
+        }
+    }
+    for attribute in &tag.attributes {
+        let name = slice(attribute.name);
+        let (attribute_prefix, local) = split_name(name);
+        if declared_prefix(name).is_some() {
+            continue;
+        }
+        if !attribute_prefix.is_empty()
+            && attribute_prefix != b"xml"
+            && bound(&declared, attribute_prefix).is_none()
+        {
+            if let Some(uri) = known_prefix(attribute_prefix) {
+                let text = [b" xmlns:", attribute_prefix, b"=\"", uri, b"\""].concat();
+                edits.push_unordered(
+                    RepairId::UndeclaredPrefix,
+                    tag.attributes_end,
+                    tag.attributes_end,
+                    text,
+                );
+                declared.push((attribute_prefix.to_vec(), uri.to_vec()));
+            }
+        }
+        let is_xsi =
+            bound(&declared, attribute_prefix).is_some_and(|uri| uri == XSI) && !attribute_prefix.is_empty();
+        if !is_xsi || !matches!(local, b"schemaLocation" | b"noNamespaceSchemaLocation") {
+            attribute.remove(RepairId::EnvelopeAttribute, edits);
+        } else if local == b"schemaLocation" {
+            respell_locations(attribute.span, rest, edits);
+        }
+    }
+    true
 }
 
 /// Corrects misspelt namespaces among the pairs of a schemaLocation.
@@ -252,15 +262,26 @@ fn push_junk(junk: Option<(usize, usize)>, edits: &mut Edits) {
     }
 }
 
-fn junk_repair(junk: &[u8]) -> RepairId {
-    if trim(junk).is_empty() {
-        RepairId::LeadingBlank
-    } else if memmem::find_iter(junk, BOM).count() * BOM.len() + junk.iter().filter(|&&b| is_blank(b)).count()
-        == junk.len()
-    {
-        RepairId::ByteOrderMark
-    } else {
-        RepairId::JunkBeforeRoot
+/// What stands before the declaration: blanks, byte order marks, or other things.
+fn push_leading(junk: &[u8], from: usize, edits: &mut Edits) {
+    let marks = memmem::find_iter(junk, BOM).count() * BOM.len();
+    let blank = junk.iter().filter(|&&byte| is_blank(byte)).count();
+    if marks + blank < junk.len() {
+        edits.push_unordered(RepairId::JunkBeforeRoot, from, from + junk.len(), Vec::new());
+        return;
+    }
+    let mut at = 0;
+    while at < junk.len() {
+        let rest = junk.get(at..).unwrap_or_default();
+        let gap = blanks(rest);
+        let (id, len) = if gap > 0 {
+            (RepairId::LeadingBlank, gap)
+        } else {
+            let run = rest.chunks(BOM.len()).take_while(|chunk| *chunk == BOM).count();
+            (RepairId::ByteOrderMark, run.max(1) * BOM.len())
+        };
+        edits.push_unordered(id, from + at, from + at + len, Vec::new());
+        at += len;
     }
 }
 
@@ -364,6 +385,18 @@ pub(super) fn is_xml_target(text: &[u8]) -> bool {
         || inner.get(target.len()).is_some_and(|&byte| !is_blank(byte))
 }
 
+/// Which 1.x version a response is of, by the namespace of its root.
+pub(super) fn version_1(text: &[u8]) -> Option<&'static str> {
+    let lower = text.to_ascii_lowercase();
+    let at = memmem::find(&lower, b"://www.openarchives.org/oai/1.")?;
+    let rest = lower.get(at + 30..)?;
+    match rest.get(..6)? {
+        b"0/oai_" => Some("1.0"),
+        b"1/oai_" => Some("1.1"),
+        _ => None,
+    }
+}
+
 /// What an input without a root is, from its first bytes.
 fn not_oai(text: &[u8], junk_max: usize) -> NotOai {
     let text = text.get(..text.len().min(junk_max)).unwrap_or_default();
@@ -373,7 +406,7 @@ fn not_oai(text: &[u8], junk_max: usize) -> NotOai {
     if body.iter().all(|&byte| byte == 0 || is_blank(byte)) {
         return NotOai::Empty;
     }
-    if has(b"://www.openarchives.org/oai/1.") && has(b"oai_") {
+    if version_1(body).is_some() {
         return NotOai::Version1;
     }
     if has(b"<repository") && has(b"static-repository") {

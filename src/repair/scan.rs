@@ -91,7 +91,9 @@ pub(super) enum Construct {
 #[derive(Debug)]
 pub(super) struct Scanner {
     index: Index,
-    skeleton: Skeleton,
+    pub(super) skeleton: Skeleton,
+    /// Whether parts of the item were let go.
+    pub(super) stretched: bool,
     outer: Context,
     /// Everything before it was read and is legal text.
     pub(super) at: usize,
@@ -103,6 +105,7 @@ pub(super) struct Scanner {
     /// Names of open elements whose start tags were let go.
     pub(super) let_go: Vec<u8>,
     pub(super) identifier_let_go: Vec<u8>,
+    pub(super) datestamp_let_go: Vec<u8>,
     sequences: Vec<Sequence>,
     pub(super) inside: Inside,
     /// Elements open above the payload; marks deeper than this need no envelope check.
@@ -112,6 +115,8 @@ pub(super) struct Scanner {
 }
 
 const NOT_IN_PAYLOAD: usize = usize::MAX;
+/// Longest identifier, datestamp or other typed text, in bytes.
+pub(super) const FIELD_BYTES_MAX: usize = 64 << 10;
 
 impl Scanner {
     /// A scanner for the items of a list that stand in the context `outer`.
@@ -119,6 +124,7 @@ impl Scanner {
         Self {
             index: Index::default(),
             skeleton,
+            stretched: false,
             outer,
             at: 0,
             search: 0,
@@ -126,6 +132,7 @@ impl Scanner {
             stack: Vec::with_capacity(32),
             let_go: Vec::new(),
             identifier_let_go: Vec::new(),
+            datestamp_let_go: Vec::new(),
             sequences: Vec::with_capacity(4),
             inside: Inside::Children,
             payload_depth: NOT_IN_PAYLOAD,
@@ -146,11 +153,14 @@ impl Scanner {
 
     /// The next item begins at `item_at` of the same window.
     pub(super) fn next_item(&mut self, item_at: usize) {
+        self.stretched = false;
         self.at = 0;
         self.search = 0;
         self.until = 0;
         self.stack.clear();
         self.let_go.clear();
+        self.identifier_let_go.clear();
+        self.datestamp_let_go.clear();
         self.sequences.clear();
         self.inside = Inside::Children;
         self.payload_depth = NOT_IN_PAYLOAD;
@@ -218,10 +228,10 @@ impl Scanner {
                     self.at = self.until;
                     return Scan::Clean(self.until);
                 }
-                Err(Scan::NeedMore) if last => return defect(offset, Unmendable::Truncated),
                 Err(Scan::NeedMore) if self.construct != Construct::None => {
                     return self.window_end_inside(window, item_at, last);
                 }
+                Err(Scan::NeedMore) if last => return defect(offset, Unmendable::Truncated),
                 Err(Scan::NeedMore) => {
                     self.at = offset;
                     return Scan::NeedMore;
@@ -254,14 +264,19 @@ impl Scanner {
                 Mark::Bad(at) => return defect(at - item_at, Unmendable::MismatchedTags),
                 Mark::WindowEnd(end) => {
                     self.at = end - item_at;
-                    return Scan::NeedMore;
+                    let body = window.get(item_at..end).unwrap_or_default();
+                    return match self.border_in_stretch(body) {
+                        Some(at) => defect(at, Unmendable::RecordTooLong),
+                        None if last => defect(self.at, Unmendable::Truncated),
+                        None => Scan::NeedMore,
+                    };
                 }
             }
         }
     }
 
     #[inline]
-    fn name_of<'w>(&'w self, open: &Open, window: &'w [u8], item_at: usize) -> &'w [u8] {
+    pub(super) fn name_of<'w>(&'w self, open: &Open, window: &'w [u8], item_at: usize) -> &'w [u8] {
         let (from, text) = if open.gone { (0, self.let_go.as_slice()) } else { (item_at, window) };
         let at = from + open.name_at as usize;
         text.get(at..at + open.name_len as usize).unwrap_or_default()
@@ -333,12 +348,21 @@ impl Scanner {
             Inside::Field { check, name, from, plain } => {
                 let range = (from, offset as u32);
                 let raw = window.get(item_at + from as usize..item_at + offset).unwrap_or_default();
-                let holds = if plain { check.holds(raw) } else { check.holds(&resolve(raw)) };
+                let too_long = raw.len() > FIELD_BYTES_MAX && check != Text::Any;
+                let holds = if too_long {
+                    false
+                } else if plain {
+                    check.holds(raw)
+                } else {
+                    check.holds(&resolve(raw))
+                };
                 if !holds {
                     return Err(defect(from as usize, illegal_text(check, raw)));
                 }
                 match name {
-                    b"identifier" | b"setSpec" | b"metadataPrefix" if self.facts.identifier == (0, 0) => {
+                    b"identifier" | b"setSpec" | b"metadataPrefix"
+                        if self.facts.identifier == (0, 0) && self.identifier_let_go.is_empty() =>
+                    {
                         self.facts.identifier = range;
                     }
                     b"datestamp" => self.facts.datestamp = range,
@@ -471,10 +495,10 @@ impl Scanner {
         let text = window.get(item_at + self.until..item_at + offset).unwrap_or_default();
         match text.iter().position(|&byte| !is_blank(byte)) {
             None => Ok(()),
-            Some(_) if matches!(self.inside, Inside::Payload { .. }) => {
-                Err(defect(self.until, Unmendable::IllegalPayload))
+            Some(at) if matches!(self.inside, Inside::Payload { .. }) => {
+                Err(defect(self.until + at, Unmendable::IllegalPayload))
             }
-            Some(_) => Err(defect(self.until, Unmendable::IllegalEnvelope)),
+            Some(at) => Err(defect(self.until + at, Unmendable::IllegalEnvelope)),
         }
     }
 
@@ -544,14 +568,14 @@ impl Scanner {
         let rest = window.get(from..).unwrap_or_default();
         let start = start as usize;
         let Some(found) = memmem::find(rest, end_mark) else {
-            if last {
-                return Err(defect(start, Unmendable::Truncated));
-            }
             self.search = self.search.max((window.len() - item_at).saturating_sub(end_mark.len() - 1));
             return Err(Scan::NeedMore);
         };
         let mut end = self.search + found + end_mark.len();
         let body = window.get(item_at + start..item_at + end).unwrap_or_default();
+        if let Some(at) = self.border_in_stretch(body) {
+            return Err(defect(start + at, Unmendable::RecordTooLong));
+        }
         let legal = match self.construct {
             Construct::Comment(_) => match window.get(item_at + end) {
                 None if last => false,
@@ -567,7 +591,10 @@ impl Scanner {
             Construct::Instruction(_) => is_legal_instruction(body),
             _ => true,
         };
-        if !legal || swallows_border(body, &self.skeleton) {
+        if !legal {
+            return Err(defect(self.search + found, Unmendable::MismatchedTags));
+        }
+        if swallows_border(body, &self.skeleton) {
             return Err(defect(start, Unmendable::MismatchedTags));
         }
         self.construct = Construct::None;
@@ -632,7 +659,7 @@ fn tag_defect(tag: TagDefect, rest: &[u8]) -> Unmendable {
             Unmendable::MismatchedTags
         }
         TagDefect::Malformed | TagDefect::Cut => Unmendable::MalformedTag,
-        TagDefect::UndeclaredPrefix => Unmendable::UnknownPrefix,
+        TagDefect::UndeclaredPrefix | TagDefect::MisspeltNamespace => Unmendable::UnknownPrefix,
         TagDefect::TooManyAttributes => Unmendable::TooManyAttributes,
         TagDefect::TooLong => Unmendable::TagTooLong,
     }
@@ -658,6 +685,6 @@ fn is_deleted_status(text: &[u8], tag: &Tag) -> bool {
     }
     attributes.iter().all(|attribute| match attribute.name {
         b"status" => attribute.value == b"deleted",
-        name => super::tag::declared_prefix(name).is_some() || name.starts_with(b"xsi:"),
+        name => super::tag::is_free_attribute(name),
     })
 }

@@ -170,6 +170,16 @@ pub(super) fn is_any_uri(text: &[u8]) -> bool {
     fragments <= 1 && scheme_legal && has_legal_port(text)
 }
 
+/// A URI reference in ASCII (RFC 3986), as libxml2 demands it of namespace names.
+pub(super) fn is_uri_reference(text: &[u8]) -> bool {
+    let text = super::text::resolve(text);
+    is_any_uri(&text)
+        && text.iter().all(|&byte| {
+            byte.is_ascii_graphic()
+                && !matches!(byte, b'<' | b'>' | b'"' | b'{' | b'}' | b'|' | b'\\' | b'^' | b'`')
+        })
+}
+
 /// A port, where there is one, is a number.
 fn has_legal_port(text: &[u8]) -> bool {
     let Some(start) = memchr::memmem::find(text, b"://") else { return true };
@@ -178,7 +188,7 @@ fn has_legal_port(text: &[u8]) -> bool {
     let authority = authority.get(..end).unwrap_or_default();
     let host = authority.rsplit(|&b| b == b'@').next().unwrap_or_default();
     match host.iter().position(|&b| b == b':') {
-        Some(colon) => host.iter().skip(colon + 1).all(u8::is_ascii_digit),
+        Some(colon) => host.len() > colon + 1 && host.iter().skip(colon + 1).all(u8::is_ascii_digit),
         None => true,
     }
 }

@@ -1,7 +1,11 @@
 //! Reading an item that is too long to be held: what was passed on is let go, and the reading goes on.
 
+use memchr::memmem;
+
 use super::limits::Limits;
-use super::scan::{Construct, Facts, Inside, Open, Scan, Scanner};
+use super::name::blanks;
+use super::scan::{Construct, FIELD_BYTES_MAX, Facts, Inside, Open, Scan, Scanner};
+use super::schema::Text;
 use super::tag::Tags;
 use super::text::Node;
 
@@ -13,11 +17,25 @@ impl Scanner {
 
     /// Bytes of the item that were read and may be passed on.
     pub(super) fn clean_bytes(&self, item: &[u8]) -> usize {
-        if !self.in_payload() && !matches!(self.inside, Inside::Field { .. }) {
-            // Text between envelope elements is judged at the next tag.
-            return self.at.min(self.until);
+        if self.construct == Construct::None
+            && !self.in_payload()
+            && !matches!(self.inside, Inside::Field { .. })
+        {
+            // Between envelope elements only blanks are known to be in order.
+            let text = item.get(self.until..self.at).unwrap_or_default();
+            return self.at.min(self.until + blanks(text));
         }
         let mut clean = self.at.min(item.len());
+        if self.construct != Construct::None {
+            // A border may begin in the last bytes.
+            clean = clean.saturating_sub(self.end_mark().len() - 1);
+        }
+        if let Inside::Field { check, from, .. } = self.inside
+            && check != Text::Any
+        {
+            // Judged as a whole when it ends.
+            return clean.min(from as usize);
+        }
         if matches!(self.construct, Construct::Comment(_)) {
             // What is passed on of a comment must be one that can be closed.
             while clean > 0 && item.get(clean - 1) == Some(&b'-') {
@@ -27,11 +45,22 @@ impl Scanner {
         clean
     }
 
+    /// Whether there is a defect already, though the next tag is not there yet:
+    /// text where only blanks may stand, or a field that is no such thing any more.
+    pub(super) fn is_hopeless(&self, item: &[u8]) -> bool {
+        match self.inside {
+            _ if self.construct != Construct::None || self.in_payload() => false,
+            Inside::Field { check, from, .. } => {
+                check != Text::Any && self.at.saturating_sub(from as usize) > FIELD_BYTES_MAX
+            }
+            _ => self.clean_bytes(item) < self.at,
+        }
+    }
+
     /// The first `bytes` of the item were passed on and will not be seen again.
     pub(super) fn let_go(&mut self, item: &[u8], bytes: usize) {
-        if self.identifier_let_go.is_empty() {
-            self.identifier_let_go = Facts::slice(item, self.facts.identifier).to_vec();
-        }
+        self.stretched = true;
+        self.keep_facts(item);
         for open in &mut self.stack {
             if !open.gone {
                 let name = item.get(open.name_at as usize..(open.name_at + open.name_len) as usize);
@@ -55,9 +84,17 @@ impl Scanner {
         }
     }
 
-    /// The identifier that stood in the part that was let go.
-    pub(super) fn identifier_let_go(&self) -> &[u8] {
-        &self.identifier_let_go
+    /// Keeps the identifier and datestamp of a part that will not be seen again.
+    pub(super) fn keep_facts(&mut self, item: &[u8]) {
+        for (range, kept) in [
+            (&mut self.facts.identifier, &mut self.identifier_let_go),
+            (&mut self.facts.datestamp, &mut self.datestamp_let_go),
+        ] {
+            if kept.is_empty() && range.1 > 0 {
+                *kept = Facts::slice(item, *range).to_vec();
+                *range = (0, 0);
+            }
+        }
     }
 
     /// What kind of text the byte at `at` belongs to.
@@ -73,17 +110,39 @@ impl Scanner {
         self.let_go(item, to);
     }
 
-    /// What ends everything that is open.
-    pub(super) fn closing_tags(&self) -> Vec<u8> {
+    /// The beginning of the item's end tag. Inside a section that is too long to
+    /// be held it is taken for the end of an item whose section never ended.
+    fn end_mark(&self) -> Vec<u8> {
+        [b"</", self.skeleton.prefix.as_slice(), self.skeleton.element.name].concat()
+    }
+
+    /// Where the end of an item shows up in a section of which parts were let go.
+    pub(super) fn border_in_stretch(&self, body: &[u8]) -> Option<usize> {
+        if self.stretched { memmem::find(body, &self.end_mark()) } else { None }
+    }
+
+    /// Whether the section that is open holds what may be the item's end.
+    pub(super) fn section_may_hold_border(&self, item: &[u8]) -> bool {
+        let start = match self.construct {
+            Construct::None => return false,
+            Construct::Cdata(start) | Construct::Comment(start) | Construct::Instruction(start) => {
+                start as usize
+            }
+        };
+        memmem::find(item.get(start..).unwrap_or_default(), &self.end_mark()).is_some()
+    }
+
+    /// What ends everything that is open behind `item`.
+    pub(super) fn closing_tags(&self, item: &[u8]) -> Vec<u8> {
         let mut closing = match self.construct {
             Construct::None => Vec::new(),
+            Construct::Comment(_) if item.ends_with(b"-") => b" -->".to_vec(),
             Construct::Cdata(_) => b"]]>".to_vec(),
             Construct::Comment(_) => b"-->".to_vec(),
             Construct::Instruction(_) => b"?>".to_vec(),
         };
-        for open in self.stack.iter().rev().filter(|open| open.gone) {
-            let name = self.let_go.get(open.name_at as usize..(open.name_at + open.name_len) as usize);
-            closing.extend_from_slice(&[b"</", name.unwrap_or_default(), b">"].concat());
+        for open in self.stack.iter().rev() {
+            closing.extend_from_slice(&[b"</", self.name_of(open, item, 0), b">"].concat());
         }
         closing
     }

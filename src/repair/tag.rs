@@ -9,6 +9,8 @@ use memchr::memchr2;
 use super::context::{Context, Contexts, OAI, XML, XMLNS, XSI};
 use super::limits::Limits;
 use super::name::{Reference, blanks, is_blank, is_qualified_name, name_span, reference, split_name};
+use super::schema::is_uri_reference;
+use super::vocabulary::respell;
 
 /// A start tag that is in order.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +25,7 @@ pub(super) struct Tag {
     pub(super) empty: bool,
     /// Whether its element is in the OAI-PMH 2.0 namespace.
     pub(super) oai: bool,
-    /// Whether it has attributes besides namespace declarations and `xsi:`.
+    /// Whether it has attributes besides namespace declarations and hints at schemas.
     pub(super) attributes: bool,
     /// The context its children are in.
     pub(super) context: Context,
@@ -34,6 +36,8 @@ pub(super) struct Tag {
 pub(super) enum TagDefect {
     /// It is not well-formed.
     Malformed,
+    /// A well-known namespace is misspelt.
+    MisspeltNamespace,
     /// A prefix is used that nothing declares.
     UndeclaredPrefix,
     /// More attributes than `attributes_per_tag_max`.
@@ -258,6 +262,13 @@ fn read_attribute(text: &[u8], at: usize) -> Result<(Attribute<'_>, usize), TagD
     Ok((Attribute { name, value }, at + 2 + end))
 }
 
+/// Whether an attribute of this name may stand on any element of the envelope:
+/// namespace declarations and the two hints at schemas.
+pub(super) fn is_free_attribute(name: &[u8]) -> bool {
+    declared_prefix(name).is_some()
+        || matches!(name, b"xsi:schemaLocation" | b"xsi:noNamespaceSchemaLocation")
+}
+
 /// The prefix that an attribute declares; empty for `xmlns` itself.
 pub(super) fn declared_prefix(name: &[u8]) -> Option<&[u8]> {
     match name.strip_prefix(b"xmlns") {
@@ -284,8 +295,12 @@ fn declare(
             b"" => attribute.value != XML && attribute.value != XMLNS,
             _ => !attribute.value.is_empty() && attribute.value != XML && attribute.value != XMLNS,
         };
+        let legal = legal && is_uri_reference(attribute.value);
         if !legal {
             return Err(TagDefect::Malformed);
+        }
+        if respell(attribute.value).is_some() {
+            return Err(TagDefect::MisspeltNamespace);
         }
         declared.push((prefix, attribute.value));
     }
@@ -293,7 +308,7 @@ fn declare(
 }
 
 /// Checks prefixes and uniqueness; returns whether there are attributes of the
-/// element's own besides declarations and `xsi:`.
+/// element's own besides declarations and hints at schemas.
 fn judge_attributes(
     attributes: &[Attribute<'_>],
     context: Context,
@@ -324,7 +339,7 @@ fn judge_attributes(
         if before.iter().any(same) {
             return Err(TagDefect::Malformed);
         }
-        own |= uri != XSI;
+        own |= uri != XSI || !matches!(local, b"schemaLocation" | b"noNamespaceSchemaLocation");
     }
     Ok(own)
 }

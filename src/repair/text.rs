@@ -13,6 +13,7 @@ use super::lexeme::{Lexeme, next_lexeme};
 use super::limits::Limits;
 use super::name::{
     REFERENCE_BYTES_MAX, Reference, is_legal_char, may_start_name, numeric_reference, reference,
+    trailing_blanks,
 };
 
 /// What stands in a node besides characters.
@@ -44,9 +45,15 @@ pub(super) fn mend_characters(
     // Bare `<` found inside the current text node.
     let mut bare = Vec::new();
     while at < text.len() && pass.edits.len() <= edits_max {
-        let (lexeme, end) = next_lexeme(text, at);
+        let (lexeme, mut end) = next_lexeme(text, at);
         match lexeme {
-            Lexeme::Text | Lexeme::OpenTag | Lexeme::OpenCdata | Lexeme::OpenComment => {}
+            Lexeme::OpenCdata => {
+                pass.text_node(node_at, at, &bare);
+                bare.clear();
+                end = pass.open_cdata(at, end);
+                node_at = end;
+            }
+            Lexeme::Text | Lexeme::OpenTag | Lexeme::OpenComment => {}
             Lexeme::BareLessThan => bare.push(at),
             other => {
                 pass.text_node(node_at, at, &bare);
@@ -112,6 +119,33 @@ impl Pass<'_> {
         }
     }
 
+    /// The text of a CDATA section that never ends, up to the next markup: it
+    /// was meant literally. Returns its end.
+    fn open_cdata(&mut self, at: usize, mark_end: usize) -> usize {
+        let mut end = mark_end;
+        while let (Lexeme::Text | Lexeme::BareLessThan, next) = next_lexeme(self.text, end)
+            && end < self.text.len()
+        {
+            end = next;
+        }
+        let text = self.slice(mark_end, end);
+        let literal = mend_node(text, Node::Verbatim, &[]).apply(text);
+        let mut escaped = Vec::with_capacity(literal.len());
+        for byte in literal {
+            match byte {
+                b'&' => escaped.extend_from_slice(b"&amp;"),
+                b'<' => escaped.extend_from_slice(b"&lt;"),
+                b'>' => escaped.extend_from_slice(b"&gt;"),
+                _ => escaped.push(byte),
+            }
+        }
+        // Blanks behind the text stay outside, so that an end tag can be added before them.
+        let blank = trailing_blanks(self.slice(mark_end, end));
+        escaped.truncate(escaped.len() - blank);
+        self.edits.push(RepairId::UnterminatedCdata, at, end - blank, &escaped);
+        end
+    }
+
     /// A tag: each quoted value is a node, the rest is looked at for characters alone.
     fn tag(&mut self, start: usize, end: usize) {
         let mut at = start;
@@ -167,13 +201,17 @@ impl Pass<'_> {
         match first {
             b'&' if node != Node::Verbatim => {
                 let (len, id, replacement) = mend_reference(rest, self.entities);
-                if let Some(id) = id {
-                    self.edits.push(id, at, at + len, &replacement);
+                match (id, replacement.split_last()) {
+                    (Some(id), Some((b';', kept))) if rest.get(..len) == Some(kept) => {
+                        self.edits.push(id, at + len, at + len, b";");
+                    }
+                    (Some(id), _) => self.edits.push(id, at, at + len, &replacement),
+                    (None, _) => {}
                 }
                 len
             }
             b']' if node == Node::Text && rest.starts_with(b"]]>") => {
-                self.edits.push(RepairId::CdataEndInText, at + 2, at + 3, b"&gt;");
+                self.edits.push(RepairId::CdataEndInText, at, at + 3, b"]]&gt;");
                 3
             }
             b'<' if node == Node::Attribute => {
@@ -356,7 +394,7 @@ fn mend_reference(rest: &[u8], entities: &Entities) -> (usize, Option<RepairId>,
     }
     match html_entity(name) {
         Some(text) => (len + 2, Some(RepairId::UndefinedEntity), escape(text.as_bytes())),
-        None => bare,
+        None => (1, Some(RepairId::UndefinedEntity), b"&amp;".to_vec()),
     }
 }
 
@@ -381,7 +419,10 @@ fn mend_numeric(rest: &[u8], window: &[u8]) -> Option<(usize, Option<RepairId>, 
     if let Some(code) = code.filter(|&code| is_legal_char(code)) {
         let _ = code;
         let mut mended = b"&".to_vec();
-        mended.extend_from_slice(&body);
+        // The digits stay as they were typed; only XML's small x is demanded.
+        let typed = window.get(radix_len..len).unwrap_or_default();
+        mended.extend_from_slice(if hex { b"#x" } else { b"#" });
+        mended.extend_from_slice(typed);
         mended.push(b';');
         let id = if terminated { RepairId::UndefinedEntity } else { RepairId::UnterminatedReference };
         return Some((total, Some(id), mended));

@@ -7,12 +7,13 @@ use super::edits::Edits;
 use super::ends::token_text;
 use super::engine::{Engine, List, Step};
 use super::gate::Role;
-use super::lexeme::{Lexeme, next_lexeme, start_tag_end};
+use super::lexeme::{Lexeme, next_lexeme, start_tag_end, start_tag_end_so_far};
 use super::list::Next;
 use super::loose::read_loose;
-use super::name::{name_span, split_name, trailing_blanks};
+use super::name::{name_span, trailing_blanks};
+use super::schema::Verb;
 use super::sink::Sink;
-use super::tag::declared_prefix;
+use super::tag::is_free_attribute;
 use super::text::{escape, mend_characters};
 use crate::oai::datestamp;
 
@@ -30,7 +31,7 @@ impl Engine {
         let bytes_max = self.limits().head_bytes_max;
         let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
         let complete = last || rest.len() > bytes_max;
-        let Some(end) = self.token_end(within) else {
+        let Some(end) = self.token_end(within, complete) else {
             if !complete {
                 return Next::Stay(self.need_more(rest));
             }
@@ -63,7 +64,7 @@ impl Engine {
         list.token_seen = true;
         let written = edits.apply(rest.get(..end).unwrap_or_default());
         let empty = token_text(&written).is_empty();
-        let earlier = list.token.is_some();
+        let earlier = list.token.is_some() || list.token_written;
         let id = match follower {
             Follower::ListEnd if empty && earlier => RepairId::RepeatedToken,
             Follower::ListEnd => {
@@ -71,6 +72,7 @@ impl Engine {
                     self.gate.release(super::gate::Answer::List, false, sink);
                 }
                 list.token = None;
+                list.token_written = true;
                 self.gate.token(token_text(&written), sink);
                 return self.keep_edited(Role::Plain, rest, end, edits, sink);
             }
@@ -84,8 +86,8 @@ impl Engine {
     }
 
     /// Where the token that begins here ends; `None` when that is not there.
-    fn token_end(&self, rest: &[u8]) -> Option<usize> {
-        let tag_end = start_tag_end(rest)?;
+    fn token_end(&self, rest: &[u8], complete: bool) -> Option<usize> {
+        let tag_end = start_tag_end_so_far(rest, complete)?;
         if rest.get(..tag_end)?.ends_with(b"/>") {
             return Some(tag_end);
         }
@@ -98,8 +100,8 @@ impl Engine {
                 Lexeme::Text if end == rest.len() => return None,
                 Lexeme::Text | Lexeme::Cdata | Lexeme::Comment => {}
                 Lexeme::EndTag if text.starts_with(&close) && text.ends_with(b">") => return Some(end),
-                // Its end tag is missing: it ends where the next tag begins.
-                Lexeme::EndTag | Lexeme::StartTag if text.ends_with(b">") => {
+                // Its end tag is missing: it ends where the list does.
+                Lexeme::EndTag if text.ends_with(b">") && self.ends_list(text) => {
                     let content = rest.get(tag_end..at)?;
                     return Some(at - trailing_blanks(content));
                 }
@@ -110,6 +112,12 @@ impl Engine {
                 return None;
             }
         }
+    }
+
+    fn ends_list(&self, tag: &[u8]) -> bool {
+        let name = tag.get(2..2 + name_span(tag.get(2..).unwrap_or_default())).unwrap_or_default();
+        name.strip_prefix(self.prefix.as_slice())
+            .is_some_and(|local| local == b"OAI-PMH" || Verb::from_name(local).is_some())
     }
 
     fn follower(&self, list: &List, behind: &[u8], complete: bool) -> Option<Follower> {
@@ -125,7 +133,16 @@ impl Engine {
                     let name = text.get(1..1 + name_span(text.get(1..)?))?;
                     let local = name.strip_prefix(self.prefix.as_slice()).unwrap_or_default();
                     if local == b"resumptionToken" {
-                        return Some(Follower::Token);
+                        // An empty one behind this one does not count.
+                        let token = behind.get(at..)?;
+                        match self.token_end(token, complete) {
+                            Some(end) if token_text(token.get(..end)?).is_empty() => {
+                                at += end;
+                                continue;
+                            }
+                            None if !complete => return None,
+                            _ => return Some(Follower::Token),
+                        }
                     }
                     if local == list.skeleton.element.name {
                         return Some(Follower::Item);
@@ -147,7 +164,7 @@ impl Engine {
 
     /// Whether the document that begins here goes on with the list.
     fn second_list_follows(&self, list: &List, text: &[u8], complete: bool) -> Option<bool> {
-        let from = start_tag_end(text)?;
+        let from = start_tag_end_so_far(text, complete)?;
         match self.landmark(text.get(from..)?, complete) {
             Ok(Some((_, super::head::Landmark::Verb(verb)))) => Some(verb == list.verb),
             Ok(_) if complete => Some(false),
@@ -155,7 +172,7 @@ impl Engine {
         }
     }
 
-    fn mend_token(&self, token: &[u8]) -> Option<Edits> {
+    fn mend_token(&mut self, token: &[u8]) -> Option<Edits> {
         let characters = mend_characters(token, &self.entities, false, &self.config.limits);
         let text = characters.apply(token);
         let tag_end = start_tag_end(&text)?;
@@ -172,17 +189,17 @@ impl Engine {
                 b"completeListSize" if is_number(value) && value.iter().any(|&byte| byte != b'0') => continue,
                 b"cursor" if is_number(value) => continue,
                 b"expirationDate" | b"completeListSize" | b"cursor" => RepairId::TokenAttribute,
-                _ if declared_prefix(name).is_some() || split_name(name).0 == b"xsi" => continue,
+                _ if is_free_attribute(name) => continue,
                 _ => RepairId::EnvelopeAttribute,
             };
-            let _ = edits.take_within(attribute.gap, attribute.end);
-            edits.push_unordered(id, attribute.gap, attribute.end, Vec::new());
+            attribute.remove(id, &mut edits);
         }
         if !tag.empty {
             self.mend_token_text(&text, tag_end, &mut edits)?;
         }
         edits.sort();
-        Some(characters.then(&text, edits))
+        let strict = self.is_strict_field(&edits.apply(&text), b"resumptionToken");
+        strict.then(|| characters.then(&text, edits))
     }
 
     /// Comments go, and the end tag is there.

@@ -88,7 +88,9 @@ pub(super) enum Family {
     DublinCore,
     /// MARCXML: record, datafield, subfield.
     Marc,
-    /// Mixed content, or unknown.
+    /// Formats with mixed content, whose tags are balanced.
+    Mixed,
+    /// Not known: nothing is guessed.
     Other,
 }
 
@@ -98,6 +100,8 @@ impl Family {
         match local {
             b"dc" | b"qualifieddc" | b"qdc" | b"dcterms" => Self::DublinCore,
             b"record" | b"collection" => Self::Marc,
+            b"ead" | b"TEI" | b"TEI.2" | b"teiHeader" | b"article" | b"mods" | b"modsCollection"
+            | b"mets" | b"html" | b"body" | b"div" => Self::Mixed,
             _ => Self::Other,
         }
     }
@@ -107,7 +111,7 @@ impl Family {
         match self {
             Self::DublinCore => is_dc_element(local),
             Self::Marc => matches!(local, b"leader" | b"controlfield" | b"subfield"),
-            Self::Other => false,
+            Self::Mixed | Self::Other => false,
         }
     }
 

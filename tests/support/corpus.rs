@@ -8,13 +8,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use oaimend::repair::journal::{Change, Entry};
-use oaimend::repair::{Ending, Limits, NotOai, Outcome, OwnRequest, RepairConfig, RepairId, RepairSet};
+use oaimend::repair::{
+    Ending, Limits, NotOai, Outcome, OwnRequest, RepairConfig, RepairId, RepairSet, Unmendable,
+};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::envelope::Strictness;
 use super::harness::{Chunking, Run, run};
-use super::invariants::{self, difference, find};
+use super::invariants::{self, difference};
 use super::judge::judge;
 use super::root;
 
@@ -45,7 +47,7 @@ pub(crate) struct About {
     /// Whether it is made to be torn inside the defect.
     #[serde(default)]
     pub(crate) border: bool,
-    /// Why nothing of it comes out.
+    /// Why nothing of it comes out, or why the list ends early.
     pub(crate) reason: Option<String>,
     #[serde(default)]
     break_off: bool,
@@ -194,7 +196,8 @@ fn verdicts(case: &Case) -> Vec<String> {
         faults.push(format!("refused as {} instead of {reason}", why.name()));
     }
     if let Some(reason) = &case.about.reason
-        && !NotOai::ALL.iter().any(|known| known.name() == reason)
+        && !NotOai::ALL.iter().map(|known| known.name()).any(|known| known == reason)
+        && !Unmendable::ALL.iter().map(|known| known.name()).any(|known| known == reason)
     {
         faults.push(format!("there is no reason {reason}"));
     }
@@ -342,7 +345,9 @@ fn same_report(got: &[Value], expected: &[Value]) -> Result<(), String> {
     let Some(at) = (0..got.len().max(expected.len())).find(|at| got.get(*at) != expected.get(*at)) else {
         return Ok(());
     };
-    let show = |line: Option<&Value>| line.map_or("nothing".to_owned(), Value::to_string);
+    let show = |line: Option<&Value>| -> String {
+        line.map_or("nothing".to_owned(), Value::to_string).chars().take(600).collect()
+    };
     Err(format!(
         "line {}\n    got      {}\n    expected {}",
         at + 1,
@@ -364,9 +369,4 @@ fn bless(case: &Case, whole: &Run) {
 pub(crate) fn is_class(name: &str) -> bool {
     let digits = name.strip_prefix(|first: char| ('A'..='F').contains(&first));
     digits.is_some_and(|digits| digits.parse::<u8>().is_ok_and(|number| (1..=22).contains(&number)))
-}
-
-/// Whether a needle is in an output, for cases that ask no more.
-pub(crate) fn contains(run: &Run, needle: &[u8]) -> bool {
-    find(&run.output, needle).is_some()
 }

@@ -87,15 +87,15 @@ pub(crate) fn journal(input: &[u8]) -> Result<(), String> {
 /// input chooses the page, the next two the place, the rest is put there.
 pub(crate) fn neighbours(input: &[u8]) -> Result<(), String> {
     let [seed, which, place, damage @ ..] = input else { return Ok(()) };
-    if damage::reaches_out(damage) {
-        return Ok(());
-    }
     let whole = page(&mut Random::new(u64::from(*seed)));
     let which = usize::from(*which) % whole.records.len();
     let mut record = whole.records[which].0.clone().into_bytes();
     let room = record.len() - END.len() + 1;
     let place = usize::from(*place) * room / 256;
     record.splice(place..place, damage.iter().copied());
+    if damage::reaches_out(&record) {
+        return Ok(());
+    }
     damaged_alone(&whole, which, &record)
 }
 

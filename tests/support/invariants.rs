@@ -179,7 +179,8 @@ pub(crate) fn chunk_invariant(
         ));
     }
     if cut.items != whole.items || cut.tokens != whole.tokens {
-        return Err(format!("{chunking:?} commits other items or tokens"));
+        let (got, expected) = (items_of(&cut), items_of(&whole));
+        return Err(format!("{chunking:?} commits other items or tokens: {got}\n    instead of {expected}"));
     }
     let mut summary = cut.summary.clone();
     summary.held_bytes_peak = whole.summary.held_bytes_peak;
@@ -187,6 +188,20 @@ pub(crate) fn chunk_invariant(
         return Err(format!("{chunking:?} ends with {:?}, whole with {:?}", cut.summary, whole.summary));
     }
     bounded(&cut, &config.limits).map_err(|error| format!("{chunking:?}: {error}"))
+}
+
+fn items_of(run: &Run) -> String {
+    let tokens = run.tokens.iter().map(|token| format!("token {}", token.escape_ascii()));
+    let items = run.items.iter().map(|item| {
+        format!(
+            "{} at {}, {} repairs, {} bytes",
+            item.identifier.escape_ascii(),
+            item.offset,
+            item.repairs,
+            item.bytes.len()
+        )
+    });
+    items.chain(tokens).collect::<Vec<_>>().join("; ")
 }
 
 /// What the engine held depends on the limits alone.

@@ -44,3 +44,11 @@ pub(crate) fn report(what: &str, ran: usize, failures: &[String]) {
     println!("{what}: {ran} ran, {} failed", failures.len());
     assert!(failures.is_empty(), "{what}: {} of {ran} failed\n\n{}", failures.len(), failures.join("\n\n"));
 }
+
+/// Keeps an input that failed, and says where.
+pub(crate) fn keep(name: &str, input: &[u8]) -> String {
+    let folder = root().join("target/failures");
+    let path = folder.join(format!("{}.xml", name.replace([' ', '/', ','], "-")));
+    let written = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&path, input));
+    written.map_or_else(|error| error.to_string(), |()| path.display().to_string())
+}

@@ -63,6 +63,18 @@ impl Page {
 /// A valid, conventional ListRecords page.
 pub(crate) fn page(random: &mut Random) -> Page {
     let line = random.pick(&["\n", "\n  ", "", "\r\n"]);
+    // Declared here and used in the records: legal, and where cutters break.
+    let on_root = random.chance(30);
+    let mut head = head(random, "verb=\"ListRecords\" metadataPrefix=\"oai_dc\"", line, on_root);
+    head.push_str("<ListRecords>");
+    head.push_str(line);
+    let count = 1 + random.below(5);
+    let records = (0..count).map(|number| (record(random, number, on_root), line.to_owned())).collect();
+    Page { head, records, tail: tail(random, "ListRecords", line) }
+}
+
+/// All before the verb element.
+fn head(random: &mut Random, request: &str, line: &str, on_root: bool) -> String {
     let mut head = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     if random.chance(15) {
         head.push_str("<?xml-stylesheet type=\"text/xsl\" href=\"oai.xsl\"?>\n");
@@ -70,41 +82,83 @@ pub(crate) fn page(random: &mut Random) -> Page {
     if random.chance(10) {
         head.push_str("<!-- made for a <record> lover & co -->\n");
     }
-    head.push_str(
+    let bindings = if on_root { DC_BINDINGS } else { "" };
+    head.push_str(&format!(
         "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\" \
-         xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\"",
-    );
-    // Declared here and used in the records: legal, and where cutters break.
-    let on_root = random.chance(30);
-    if on_root {
-        head.push_str(DC_BINDINGS);
+         xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\"{bindings} \
+         xsi:schemaLocation=\"http://www.openarchives.org/OAI/2.0/ \
+         http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd\">{line}\
+         <responseDate>2026-03-01T08:15:00Z</responseDate>{line}\
+         <request {request}>http://example.org/oai</request>{line}"
+    ));
+    head
+}
+
+/// All behind the last item, with a token or without one.
+fn tail(random: &mut Random, verb: &str, line: &str) -> String {
+    let token = match random.below(4) {
+        0 => "<resumptionToken>page/2?a=1&amp;b=2</resumptionToken>",
+        1 => "<resumptionToken completeListSize=\"512\" cursor=\"0\">0!512|x</resumptionToken>",
+        _ => "",
+    };
+    format!("{token}{line}</{verb}>{line}</OAI-PMH>\n")
+}
+
+/// A valid, conventional response to any verb, lists of records above all.
+pub(crate) fn response(random: &mut Random) -> Vec<u8> {
+    if random.chance(60) {
+        return page(random).bytes();
     }
-    head.push_str(
-        " xsi:schemaLocation=\"http://www.openarchives.org/OAI/2.0/ \
-         http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd\">",
-    );
-    head.push_str(line);
-    head.push_str("<responseDate>2026-03-01T08:15:00Z</responseDate>");
-    head.push_str(line);
-    head.push_str("<request verb=\"ListRecords\" metadataPrefix=\"oai_dc\">http://example.org/oai</request>");
-    head.push_str(line);
-    head.push_str("<ListRecords>");
-    head.push_str(line);
-    let count = 1 + random.below(5);
-    let records = (0..count).map(|number| (record(random, number, on_root), line.to_owned())).collect();
-    let mut tail = String::new();
-    match random.below(4) {
-        0 => tail.push_str("<resumptionToken>page/2?a=1&amp;b=2</resumptionToken>"),
-        1 => {
-            tail.push_str("<resumptionToken completeListSize=\"512\" cursor=\"0\">0!512|x</resumptionToken>")
+    let line = random.pick(&["\n", "", "\n\t"]);
+    let verb = random.pick(&[
+        "ListIdentifiers",
+        "ListSets",
+        "ListMetadataFormats",
+        "GetRecord",
+        "Identify",
+        "error",
+    ]);
+    let mut made = match verb {
+        "error" => head(random, "verb=\"ListRecords\"", line, false),
+        _ => head(random, &format!("verb=\"{verb}\""), line, false),
+    };
+    let count = if verb == "GetRecord" { 1 } else { 1 + random.below(4) };
+    let items: Vec<String> = (0..count).map(|number| item(random, verb, number)).collect();
+    match verb {
+        "error" => made.push_str(&format!("{}{line}</OAI-PMH>", items.join(line))),
+        "Identify" => made.push_str(&format!("{}{line}</OAI-PMH>", items[0])),
+        "ListMetadataFormats" | "GetRecord" => {
+            made.push_str(&format!("<{verb}>{line}{}{line}</{verb}>{line}</OAI-PMH>\n", items.join(line)));
         }
-        _ => {}
+        _ => made.push_str(&format!("<{verb}>{line}{}{line}{}", items.join(line), tail(random, verb, line))),
     }
-    tail.push_str(line);
-    tail.push_str("</ListRecords>");
-    tail.push_str(line);
-    tail.push_str("</OAI-PMH>\n");
-    Page { head, records, tail }
+    made.into_bytes()
+}
+
+fn item(random: &mut Random, verb: &str, number: usize) -> String {
+    match verb {
+        "ListIdentifiers" => header(random, number, "\n    "),
+        "ListSets" => {
+            format!("<set><setSpec>set:{number}</setSpec><setName>{}</setName></set>", text(random))
+        }
+        "ListMetadataFormats" => format!(
+            "<metadataFormat><metadataPrefix>format{number}</metadataPrefix><schema>http://example.org/{number}.xsd\
+             </schema><metadataNamespace>http://example.org/{number}/</metadataNamespace></metadataFormat>"
+        ),
+        "GetRecord" => record(random, number, false),
+        "Identify" => format!(
+            "<Identify><repositoryName>{}</repositoryName><baseURL>http://example.org/oai</baseURL>\
+             <protocolVersion>2.0</protocolVersion><adminEmail>a@example.org</adminEmail><earliestDatestamp>\
+             2001-01-01</earliestDatestamp><deletedRecord>no</deletedRecord><granularity>YYYY-MM-DD</granularity>\
+             </Identify>",
+            text(random)
+        ),
+        _ => format!(
+            "<error code=\"{}\">{}</error>",
+            random.pick(&["badArgument", "noRecordsMatch"]),
+            text(random)
+        ),
+    }
 }
 
 const DC_BINDINGS: &str = " xmlns:oai_dc=\"http://www.openarchives.org/OAI/2.0/oai_dc/\" \
@@ -113,21 +167,9 @@ const DC_BINDINGS: &str = " xmlns:oai_dc=\"http://www.openarchives.org/OAI/2.0/o
 fn record(random: &mut Random, number: usize, on_root: bool) -> String {
     let space = random.pick(&["", "\n    ", "\n\t", " "]);
     let mut made = format!("<record>{space}");
-    let deleted = random.chance(8);
-    made.push_str(if deleted { "<header status=\"deleted\">" } else { "<header>" });
-    made.push_str(&format!("{space}<identifier>oai:example.org:{number}</identifier>"));
-    let day = 1 + random.below(28);
-    match random.below(2) {
-        0 => made.push_str(&format!("{space}<datestamp>2025-06-{day:02}</datestamp>")),
-        _ => made.push_str(&format!("{space}<datestamp>2025-06-{day:02}T10:00:00Z</datestamp>")),
-    }
-    for _ in 0..random.below(3) {
-        made.push_str(&format!(
-            "{space}<setSpec>{}</setSpec>",
-            random.pick(&["maps", "theses:2025", "a-b_c.d"])
-        ));
-    }
-    made.push_str("</header>");
+    let header = header(random, number, space);
+    let deleted = header.starts_with("<header status");
+    made.push_str(&header);
     if !deleted {
         made.push_str(space);
         made.push_str(&format!("<metadata>{space}{}{space}</metadata>", payload(random, on_root)));
@@ -137,6 +179,22 @@ fn record(random: &mut Random, number: usize, on_root: bool) -> String {
     }
     made.push_str(space);
     made.push_str("</record>");
+    made
+}
+
+fn header(random: &mut Random, number: usize, space: &str) -> String {
+    let status = if random.chance(8) { " status=\"deleted\"" } else { "" };
+    let mut made = format!("<header{status}>{space}<identifier>oai:example.org:{number}</identifier>");
+    let day = 1 + random.below(28);
+    let time = random.pick(&["", "T10:00:00Z"]);
+    made.push_str(&format!("{space}<datestamp>2025-06-{day:02}{time}</datestamp>"));
+    for _ in 0..random.below(3) {
+        made.push_str(&format!(
+            "{space}<setSpec>{}</setSpec>",
+            random.pick(&["maps", "theses:2025", "a-b_c.d"])
+        ));
+    }
+    made.push_str("</header>");
     made
 }
 
