@@ -6,6 +6,7 @@ mod proxy;
 #[path = "support/source.rs"]
 mod source;
 
+use oaimend::config::Mapping;
 use proxy::{LIST, Proxy, records};
 use source::{Got, Harvester, Reply, Source, fetch_with, page_of};
 use std::io::{Read, Write};
@@ -78,6 +79,9 @@ fn redirects_that_lead_nowhere_are_failures() {
     ] {
         check_failed(&failed(move || Reply::redirect(302, location)), unavailable, text);
     }
+    let source = Source::start(|_, _| Reply::redirect(302, "/oai"));
+    assert_eq!(Proxy::of(&source).get(LIST).status, 503);
+    assert_eq!(source.asked().len(), 6, "the first and five more");
     let nowhere = failed(|| Reply::whole(302, "", ""));
     check_failed(&nowhere, unavailable, "redirects without saying where to");
 }
@@ -379,10 +383,40 @@ fn the_first_record_arrives_before_the_last_was_sent() {
     }
 }
 
+/// No time-out ends what the test says nothing ends.
+fn patient(mapping: &mut Mapping) {
+    mapping.read_timeout = Duration::from_secs(3600);
+}
+
+#[test]
+fn head_waits_for_the_first_record_only() {
+    let one_counted = |proxy: &Proxy| {
+        while proxy.told("/-/repositories/x")["requests"] != 1 {
+            std::thread::yield_now();
+        }
+    };
+    let (go, source) = halting();
+    let proxy = Proxy::tuned(&source, patient);
+    let request = format!("HEAD {LIST} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    assert_eq!(Harvester::ask(proxy.address(), &request).head().status, 200);
+    one_counted(&proxy);
+    drop(go);
+    let (go, source) = halting();
+    let proxy = Proxy::tuned(&source, patient);
+    let url = format!("http://{}{LIST}", proxy.address());
+    tokio::runtime::Runtime::new().expect("a runtime").block_on(async {
+        let client = reqwest::Client::builder().http2_prior_knowledge().no_proxy().build();
+        let answer = client.expect("a client").head(url).send().await.expect("an answer");
+        assert_eq!((answer.version(), answer.status().as_u16()), (http::Version::HTTP_2, 200));
+        one_counted(&proxy);
+    });
+    drop(go);
+}
+
 #[test]
 fn a_harvester_that_leaves_ends_the_conversation() {
     let (go, source) = halting();
-    let proxy = Proxy::of(&source);
+    let proxy = Proxy::tuned(&source, patient);
     let request = format!("GET {LIST} HTTP/1.1\r\nHost: x\r\n\r\n");
     let mut harvester = Harvester::ask(proxy.address(), &request);
     assert_eq!(harvester.head().status, 200);

@@ -276,7 +276,8 @@ impl ShutdownSignalWatch for Stopped {
         if let Some(stopped) = stopped {
             let _ = stopped.await;
         }
-        ShutdownSignal::FastShutdown
+        // The fast one does not wait until the sockets are closed.
+        ShutdownSignal::GracefulTerminate
     }
 }
 

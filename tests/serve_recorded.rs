@@ -1,0 +1,96 @@
+//! Recorded responses of real providers, served by a source on loopback and
+//! asked for through the proxy: what arrives is what the engine makes of them,
+//! whole, broken off or 503 as its verdict says.
+//!
+//! They are not part of the project; without ../shared/corpus the corpus of the
+//! project itself is used alone, and the test says so.
+
+#[path = "support/proxy.rs"]
+mod proxy;
+#[path = "support/source.rs"]
+mod source;
+
+use oaimend::oai::Request;
+use oaimend::repair::{Ending, Outcome, RepairConfig, Repairer, Sink};
+use proxy::{LIST, Proxy};
+use source::{Got, Reply, Source};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// What the engine writes.
+#[derive(Default)]
+struct Written(Vec<u8>);
+
+impl Sink for Written {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+}
+
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            files(&path, found);
+        } else if !path.ends_with("case.toml") && !path.ends_with("report.jsonl") {
+            found.push(path);
+        }
+    }
+}
+
+/// A page without the time of the answer, which is ours where the source said none.
+fn timeless(page: &[u8]) -> Vec<u8> {
+    let (start, end) = (b"<responseDate>", b"</responseDate>");
+    let find = |mark: &[u8]| page.windows(mark.len()).position(|window| window == mark);
+    match (find(start), find(end)) {
+        (Some(from), Some(to)) if from < to => [&page[..from], &page[to..]].concat(),
+        _ => page.to_vec(),
+    }
+}
+
+#[track_caller]
+fn check(file: &Path, body: &[u8], got: &Got, base_url: &str) -> &'static str {
+    let query = LIST.split_once('?').map_or("", |(_, query)| query);
+    let config = RepairConfig {
+        request: Request::parse(query.as_bytes()).ok().map(|request| request.own(base_url)),
+        response_date: Some("2026-01-02T03:04:05Z".into()),
+        ending: Ending::BreakOff,
+        ..RepairConfig::default()
+    };
+    let mut written = Written::default();
+    let mut repairer = Repairer::new(&config);
+    repairer.push(body, &mut written);
+    let summary = repairer.finish(&mut written);
+    let file = file.display();
+    if written.0.is_empty() {
+        assert_eq!((got.status, got.whole), (503, true), "{file}");
+        assert!(!got.header("retry-after").is_empty() && !got.header("proxy-status").is_empty(), "{file}");
+        return "failed";
+    }
+    assert_eq!(got.status, 200, "{file}: {}", got.text());
+    assert_eq!(got.whole, summary.outcome != Outcome::Truncated, "{file}");
+    assert!(timeless(&got.body) == timeless(&written.0), "{file}: other bytes than the engine's");
+    if got.whole { "whole" } else { "broken off" }
+}
+
+#[test]
+fn what_arrives_is_what_the_engine_makes_of_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = Vec::new();
+    files(&root.join("corpus"), &mut found);
+    let own = found.len();
+    files(&root.join("../shared/corpus"), &mut found);
+    println!("{own} responses of corpus/, {} of ../shared/corpus", found.len() - own);
+    assert!(own > 100, "{own}");
+    let bodies: Vec<Vec<u8>> = found.iter().map(|file| std::fs::read(file).expect("readable")).collect();
+    let served = bodies.clone();
+    let source = Source::start(move |number, _| Reply::xml(served[number].clone()));
+    let proxy = Proxy::of(&source);
+    let base_url = format!("http://{}/x", proxy.address());
+    let mut outcomes = BTreeMap::new();
+    for (file, body) in found.iter().zip(&bodies) {
+        *outcomes.entry(check(file, body, &proxy.get(LIST), &base_url)).or_insert(0) += 1;
+    }
+    println!("{outcomes:?}");
+    assert_eq!(outcomes.len(), 3, "each of them happens: {outcomes:?}");
+}
