@@ -2,7 +2,7 @@
 //!
 //! A request is routed and judged in `request_filter`; what is ours is
 //! answered there. What is the source's goes to a custom upstream
-//! ([`upstream`]) as a job, and its answer comes back through
+//! (`upstream`) as a job, and its answer comes back through
 //! `response_filter` and `response_body_filter`, where it is compressed.
 //! See docs/life-of-a-request.md.
 
