@@ -124,7 +124,7 @@ impl Mapping {
             }
         }
         for name in table.strings("guesses") {
-            let is_guess = |id: RepairId| id.entry().certainty == Certainty::Guess;
+            let is_guess = |id: RepairId| id.certainty() == Certainty::Guess;
             if let Some(id) = repair_of(&table, &name, "repairs.guesses", is_guess) {
                 self.guesses.insert(id);
             }

@@ -145,8 +145,8 @@ fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
     let start = memchr::memmem::find(bytes, b"<?xml")?;
     let declaration = bytes.get(start..start + memchr::memmem::find(bytes.get(start..)?, b"?>")?)?;
     let value = declaration.get(memchr::memmem::find(declaration, b"encoding")? + 8..)?;
-    let label = value.split(|byte| matches!(byte, b'"' | b'\'' | b'=') || byte.is_ascii_whitespace());
-    Encoding::for_label(label.filter(|part| !part.is_empty()).next()?)
+    let mut labels = value.split(|byte| matches!(byte, b'"' | b'\'' | b'=') || byte.is_ascii_whitespace());
+    Encoding::for_label(labels.find(|part| !part.is_empty())?)
 }
 
 /// Whether non-ASCII bytes are UTF-8: more whole characters than broken ones.

@@ -394,27 +394,20 @@ impl Engine {
 
     /// The first item, Identify, or one that may be there twice.
     fn clean_with_care(&mut self, list: &List, raw: &[u8], at: usize, sink: &mut impl Sink) {
-        let facts = list.scanner.facts;
+        let mut item = Mended::unchanged(raw, list.scanner.facts);
         if self.config.guesses.contains(RepairId::DoubleEncoded) {
             let edits = mend_characters(raw, &self.entities, true, &self.config.limits);
-            if !edits.is_empty() && edits.len() <= self.config.limits.repairs_per_record_max {
-                return self.emit(list, raw, at, &edits, &edits.apply(raw), &facts, sink);
+            if edits.len() <= self.config.limits.repairs_per_record_max {
+                item.bytes = edits.apply(raw);
+                item.edits = edits;
             }
         }
-        self.emit(list, raw, at, &Edits::default(), raw, &facts, sink);
+        self.emit(list, raw, at, &item, sink);
     }
 
     /// An item leaves, with the changes that were made to it.
-    fn emit(
-        &mut self,
-        list: &List,
-        raw: &[u8],
-        at: usize,
-        edits: &Edits,
-        bytes: &[u8],
-        facts: &Facts,
-        sink: &mut impl Sink,
-    ) {
+    fn emit(&mut self, list: &List, raw: &[u8], at: usize, item: &Mended, sink: &mut impl Sink) {
+        let Mended { bytes, edits, facts, .. } = item;
         let identifier = Facts::slice(bytes, facts.identifier);
         let datestamp = Facts::slice(bytes, facts.datestamp);
         let offset = self.base + at as u64;
@@ -507,7 +500,7 @@ impl Engine {
         list.in_item = false;
         let raw = rest.get(..end).unwrap_or_default();
         match mended {
-            Ok(Mended { bytes, edits, facts, .. }) => self.emit(list, raw, 0, &edits, &bytes, &facts, sink),
+            Ok(mended) => self.emit(list, raw, 0, &mended, sink),
             Err(why) => self.put_aside(list, raw, why, sink),
         }
         if list.verb == Verb::Identify && !self.gate.is_open() {

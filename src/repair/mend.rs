@@ -34,6 +34,13 @@ pub(super) struct Mended {
     pub(super) markup: bool,
 }
 
+impl Mended {
+    /// An item that was in order as it came.
+    pub(super) fn unchanged(raw: &[u8], facts: Facts) -> Self {
+        Self { bytes: raw.to_vec(), edits: Edits::default(), facts, markup: false }
+    }
+}
+
 /// Mends one item whose bytes are `raw`.
 ///
 /// # Errors

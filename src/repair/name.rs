@@ -48,6 +48,10 @@ pub(super) fn may_start_name(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte == b'_' || byte == b':' || byte >= 0x80
 }
 
+#[expect(
+    clippy::indexing_slicing,
+    reason = "evaluated by the compiler, where an index out of bounds is an error"
+)]
 const fn ascii_name_bytes() -> [bool; 256] {
     let mut table = [false; 256];
     let mut byte = 0;

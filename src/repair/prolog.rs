@@ -210,20 +210,13 @@ fn root_tag(rest: &[u8], tag: &LooseTag, prefix: &[u8], edits: &mut Edits) -> bo
         if declared_prefix(name).is_some() {
             continue;
         }
-        if !attribute_prefix.is_empty()
+        let undeclared = !attribute_prefix.is_empty()
             && attribute_prefix != b"xml"
-            && bound(&declared, attribute_prefix).is_none()
-        {
-            if let Some(uri) = known_prefix(attribute_prefix) {
-                let text = [b" xmlns:", attribute_prefix, b"=\"", uri, b"\""].concat();
-                edits.push_unordered(
-                    RepairId::UndeclaredPrefix,
-                    tag.attributes_end,
-                    tag.attributes_end,
-                    text,
-                );
-                declared.push((attribute_prefix.to_vec(), uri.to_vec()));
-            }
+            && bound(&declared, attribute_prefix).is_none();
+        if undeclared && let Some(uri) = known_prefix(attribute_prefix) {
+            let text = [b" xmlns:", attribute_prefix, b"=\"", uri, b"\""].concat();
+            edits.push_unordered(RepairId::UndeclaredPrefix, tag.attributes_end, tag.attributes_end, text);
+            declared.push((attribute_prefix.to_vec(), uri.to_vec()));
         }
         let is_xsi =
             bound(&declared, attribute_prefix).is_some_and(|uri| uri == XSI) && !attribute_prefix.is_empty();

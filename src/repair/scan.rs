@@ -5,14 +5,12 @@
 //! anywhere for want of input and go on where it stopped. Positions it keeps
 //! are relative to the item, because the window around it moves.
 
-use memchr::memmem;
-
-use super::border::{Skeleton, swallows_border};
+use super::border::Skeleton;
 use super::catalogue::Unmendable;
 use super::context::Context;
 use super::index::{Index, Mark};
 use super::limits::Limits;
-use super::name::{Reference, is_blank, is_local_name, may_start_name, name_span, reference};
+use super::name::{Reference, is_blank, may_start_name, reference};
 use super::schema::{Content, Element, Text};
 use super::tag::{Tag, TagDefect, Tags, end_tag, same};
 use super::text::resolve;
@@ -90,7 +88,7 @@ pub(super) enum Construct {
 /// Reads items of one kind, one after the other.
 #[derive(Debug)]
 pub(super) struct Scanner {
-    index: Index,
+    pub(super) index: Index,
     pub(super) skeleton: Skeleton,
     /// Whether parts of the item were let go.
     pub(super) stretched: bool,
@@ -303,26 +301,6 @@ impl Scanner {
         }
         self.at = at.min(end) - item_at;
         Scan::NeedMore
-    }
-
-    /// The window ends inside a comment, CDATA section or instruction: what is
-    /// there of it must be legal text.
-    fn window_end_inside(&mut self, window: &[u8], item_at: usize, last: bool) -> Scan {
-        loop {
-            match self.index.next(window, last) {
-                Mark::At(_) => {}
-                Mark::Bad(at) => return defect(at - item_at, Unmendable::MismatchedTags),
-                Mark::WindowEnd(end) => {
-                    self.at = end - item_at;
-                    let body = window.get(item_at..end).unwrap_or_default();
-                    return match self.border_in_stretch(body) {
-                        Some(at) => defect(at, Unmendable::RecordTooLong),
-                        None if last => defect(self.at, Unmendable::Truncated),
-                        None => Scan::NeedMore,
-                    };
-                }
-            }
-        }
     }
 
     #[inline]
@@ -538,7 +516,7 @@ impl Scanner {
 
     /// Text before `offset` at a place of the envelope: only blanks, or a field's.
     #[inline]
-    fn text(&self, window: &[u8], item_at: usize, offset: usize) -> Result<(), Scan> {
+    pub(super) fn text(&self, window: &[u8], item_at: usize, offset: usize) -> Result<(), Scan> {
         if matches!(self.inside, Inside::Field { .. }) {
             return Ok(());
         }
@@ -551,116 +529,16 @@ impl Scanner {
             Some(at) => Err(defect(self.until + at, Unmendable::IllegalEnvelope)),
         }
     }
-
-    /// A comment, CDATA section or processing instruction begins.
-    fn construct(
-        &mut self,
-        rest: &[u8],
-        window: &[u8],
-        item_at: usize,
-        offset: usize,
-        last: bool,
-    ) -> Result<Step, Scan> {
-        let begins = |mark: &[u8]| {
-            if rest.starts_with(mark) {
-                Ok(true)
-            } else if mark.starts_with(rest) {
-                Err(Scan::NeedMore)
-            } else {
-                Ok(false)
-            }
-        };
-        let start = offset as u32;
-        if begins(b"<![CDATA[")? {
-            if !self.in_payload() {
-                self.text(window, item_at, offset)?;
-                match &mut self.inside {
-                    Inside::Field { plain, .. } => *plain = false,
-                    _ => return Err(defect(offset, Unmendable::IllegalEnvelope)),
-                }
-            }
-            self.construct = Construct::Cdata(start);
-            self.search = offset + 9;
-        } else if begins(b"<!--")? {
-            self.around_comment(window, item_at, offset)?;
-            self.construct = Construct::Comment(start);
-            self.search = offset + 4;
-        } else if rest.starts_with(b"<?") {
-            self.around_comment(window, item_at, offset)?;
-            self.construct = Construct::Instruction(start);
-            self.search = offset + 2;
-        } else {
-            return Err(defect(offset, Unmendable::MalformedTag));
-        }
-        self.close_construct(window, item_at, last)?;
-        Ok(Step::Next)
-    }
-
-    fn around_comment(&mut self, window: &[u8], item_at: usize, offset: usize) -> Result<(), Scan> {
-        if !self.in_payload() {
-            self.text(window, item_at, offset)?;
-            if let Inside::Field { plain, .. } = &mut self.inside {
-                *plain = false;
-            }
-        }
-        Ok(())
-    }
-
-    /// Looks for the end of the construct that is open, from `self.search` on.
-    fn close_construct(&mut self, window: &[u8], item_at: usize, last: bool) -> Result<(), Scan> {
-        let (start, end_mark): (u32, &[u8]) = match self.construct {
-            Construct::None => return Ok(()),
-            Construct::Cdata(start) => (start, b"]]>"),
-            Construct::Comment(start) => (start, b"--"),
-            Construct::Instruction(start) => (start, b"?>"),
-        };
-        let from = item_at + self.search;
-        let rest = window.get(from..).unwrap_or_default();
-        let start = start as usize;
-        let Some(found) = memmem::find(rest, end_mark) else {
-            self.search = self.search.max((window.len() - item_at).saturating_sub(end_mark.len() - 1));
-            return Err(Scan::NeedMore);
-        };
-        let mut end = self.search + found + end_mark.len();
-        let body = window.get(item_at + start..item_at + end).unwrap_or_default();
-        if let Some(at) = self.border_in_stretch(body) {
-            return Err(defect(start + at, Unmendable::RecordTooLong));
-        }
-        let legal = match self.construct {
-            Construct::Comment(_) => match window.get(item_at + end) {
-                None if last => false,
-                None => {
-                    self.search = end - 2;
-                    return Err(Scan::NeedMore);
-                }
-                Some(&byte) => {
-                    end += 1;
-                    byte == b'>'
-                }
-            },
-            Construct::Instruction(_) => is_legal_instruction(body),
-            _ => true,
-        };
-        if !legal {
-            return Err(defect(self.search + found, Unmendable::MismatchedTags));
-        }
-        if swallows_border(body, &self.skeleton) {
-            return Err(defect(start, Unmendable::MismatchedTags));
-        }
-        self.construct = Construct::None;
-        self.until = end;
-        Ok(())
-    }
 }
 
-enum Step {
+pub(super) enum Step {
     /// On to the next mark.
     Next,
     /// The item is complete.
     End,
 }
 
-fn defect(at: usize, why: Unmendable) -> Scan {
+pub(super) fn defect(at: usize, why: Unmendable) -> Scan {
     Scan::Defect(Defect { at, why })
 }
 
@@ -713,16 +591,6 @@ fn tag_defect(tag: TagDefect, rest: &[u8]) -> Unmendable {
         TagDefect::TooManyAttributes => Unmendable::TooManyAttributes,
         TagDefect::TooLong => Unmendable::TagTooLong,
     }
-}
-
-/// A target that is a name and not `xml`, and a blank behind it.
-fn is_legal_instruction(body: &[u8]) -> bool {
-    let inner = body.get(2..body.len().saturating_sub(2)).unwrap_or_default();
-    let span = name_span(inner);
-    let target = inner.get(..span).unwrap_or_default();
-    is_local_name(target)
-        && !target.eq_ignore_ascii_case(b"xml")
-        && inner.get(span).is_none_or(|&byte| is_blank(byte))
 }
 
 /// Whether the only attribute of the element's own is `status="deleted"`.

@@ -94,7 +94,7 @@ pub(super) fn exact_repair(rest: &[u8], node: Node) -> Option<(usize, RepairId, 
     }
     let len = pass.step(0, rest.len(), node, Encoding::Utf8);
     let edit = pass.edits.iter().next()?;
-    let exact = edit.id.entry().certainty == Certainty::Exact && edit.start == 0;
+    let exact = edit.id.certainty() == Certainty::Exact && edit.start == 0;
     exact.then(|| (len, edit.id, edit.replacement.clone()))
 }
 
@@ -296,6 +296,10 @@ fn is_quiet(node: &[u8]) -> bool {
     plain && simdutf8::basic::from_utf8(node).is_ok()
 }
 
+#[expect(
+    clippy::indexing_slicing,
+    reason = "evaluated by the compiler, where an index out of bounds is an error"
+)]
 const fn plain_bytes(valid: bool) -> [bool; 256] {
     let mut table = [false; 256];
     let mut byte = 0;

@@ -179,7 +179,7 @@ pub(crate) fn chunk_invariant(
         ));
     }
     if cut.items != whole.items || cut.tokens != whole.tokens {
-        let (got, expected) = (items_of(&cut), items_of(&whole));
+        let (got, expected) = (items_of(&cut), items_of(whole));
         return Err(format!("{chunking:?} commits other items or tokens: {got}\n    instead of {expected}"));
     }
     let mut summary = cut.summary.clone();

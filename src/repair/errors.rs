@@ -1,0 +1,164 @@
+//! Error elements: held until it is known that no list follows.
+
+use memchr::{memchr, memmem};
+
+use super::border::Skeleton;
+use super::catalogue::{NotOai, RepairId};
+use super::edits::Edits;
+use super::engine::{Engine, Stage, Step};
+use super::gate::{Answer, Role};
+use super::head::Landmark;
+use super::lexeme::{Lexeme, next_lexeme, start_tag_end};
+use super::loose::read_loose;
+use super::name::is_blank;
+use super::outline::outline;
+use super::prolog::is_good_comment;
+use super::scan::{Scan, Scanner};
+use super::sink::Sink;
+use super::tag::is_free_attribute;
+use super::text::{escape, mend_characters};
+use super::vocabulary::nearest_error_code;
+use crate::oai::ErrorCode;
+
+impl Engine {
+    /// Reads the errors behind the head, and what follows them.
+    pub(super) fn errors(&mut self, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
+        if self.gate.held_bytes > self.limits().head_bytes_max {
+            return self.refuse(NotOai::BrokenEnvelope);
+        }
+        let (at, landmark) = match self.landmark(rest, last) {
+            Ok(Some(found)) => found,
+            Ok(None) if last => return self.errors_end(rest, sink),
+            _ => return self.head_need_more(rest),
+        };
+        if at > 0 {
+            return self.between(rest, at, sink);
+        }
+        match landmark {
+            Landmark::Error => self.error(rest, last, sink),
+            Landmark::Verb(verb) => {
+                self.stage = Stage::List(Box::new(self.list_of(verb)));
+                Step::Settled(0)
+            }
+            Landmark::RootEnd => {
+                if !last && rest.len() <= self.limits().head_bytes_max {
+                    // A second document may follow that has the list.
+                    return self.head_need_more(rest);
+                }
+                self.root_end_of_errors(rest, sink)
+            }
+        }
+    }
+
+    fn head_need_more(&mut self, rest: &[u8]) -> Step {
+        if rest.len() > self.limits().head_bytes_max + self.limits().tag_bytes_max {
+            return self.refuse(NotOai::BrokenEnvelope);
+        }
+        self.need_more(rest)
+    }
+
+    /// One error element.
+    fn error(&mut self, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
+        let tag_end = match self.tag_end(rest, last) {
+            Err(step) => return step,
+            Ok(None) => return self.refuse(NotOai::BrokenEnvelope),
+            Ok(Some(end)) => end,
+        };
+        let close = [b"</", self.prefix.as_slice(), b"error"].concat();
+        let empty = rest.get(..tag_end).is_some_and(|tag| tag.ends_with(b"/>"));
+        let end = if empty {
+            Some(tag_end)
+        } else {
+            memmem::find(rest, &close).and_then(|at| Some(at + memchr(b'>', rest.get(at..)?)? + 1))
+        };
+        let Some(end) = end else {
+            return if last { self.refuse(NotOai::NothingKept) } else { self.head_need_more(rest) };
+        };
+        let Some(edits) = self.mend_error(rest.get(..end).unwrap_or_default()) else {
+            return self.refuse(NotOai::UnknownError);
+        };
+        self.keep_edited(Role::Error, rest, end, &edits, sink)
+    }
+
+    /// `None` when its code is near to no legal one.
+    pub(super) fn mend_error(&mut self, error: &[u8]) -> Option<Edits> {
+        let characters = mend_characters(error, &self.entities, false, &self.config.limits);
+        let text = characters.apply(error);
+        let mut edits = Edits::default();
+        let tag_end = start_tag_end(&text)?;
+        let tag = read_loose(&text, 0, tag_end, &self.config.limits)?;
+        for edit in tag.edits.iter() {
+            edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
+        }
+        let mut code: Option<ErrorCode> = None;
+        for attribute in &tag.attributes {
+            let name = text.get(attribute.name.0..attribute.name.1).unwrap_or_default();
+            if name == b"code" {
+                let written = std::str::from_utf8(&attribute.value).ok()?;
+                let meant = nearest_error_code(written)?;
+                if meant.name() != written {
+                    attribute.set(RepairId::ErrorCode, meant.name().as_bytes(), &mut edits);
+                }
+                code = Some(meant);
+            } else if !is_free_attribute(name) {
+                attribute.remove(RepairId::EnvelopeAttribute, &mut edits);
+            }
+        }
+        self.bad_request |= code?.forbids_attributes();
+        // Markup in the text of an error is text.
+        let content_end = if tag.empty { tag_end } else { memmem::rfind(&text, b"</")? };
+        let mut at = tag_end;
+        while at < content_end {
+            let (lexeme, end) = next_lexeme(&text, at);
+            let slice = text.get(at..end)?;
+            match lexeme {
+                Lexeme::Text | Lexeme::Cdata => {}
+                Lexeme::Comment if is_good_comment(slice) => {}
+                _ => edits.push_unordered(RepairId::MarkupInField, at, end, escape(slice)),
+            }
+            at = end;
+        }
+        let close = [b"</", self.prefix.as_slice(), b"error>"].concat();
+        let end_tag = text.get(content_end..)?;
+        if !tag.empty && end_tag.iter().filter(|&&byte| !is_blank(byte)).count() != close.len() {
+            edits.push_unordered(RepairId::MismatchedEndTag, content_end, text.len(), close);
+        }
+        edits.sort();
+        let strict = self.is_strict_field(&edits.apply(&text), b"error");
+        strict.then(|| characters.then(&text, edits))
+    }
+
+    /// Whether `element` is one well-formed element of that name with nothing but text in it.
+    pub(super) fn is_strict_field(&mut self, element: &[u8], local: &'static [u8]) -> bool {
+        let Ok(tag) = self.tags.open(element, self.root_context, &self.config.limits) else { return false };
+        let name = element.get(1..1 + tag.name_len as usize).unwrap_or_default();
+        let skeleton = Skeleton { element: &super::schema::RECORD, verb: local, prefix: self.prefix.clone() };
+        let mut scanner = Scanner::for_payload(skeleton, self.root_context);
+        scanner.new_window(0);
+        let clean = scanner.scan(element, 0, true, &mut self.tags, &self.config.limits);
+        let inside = element.get(tag.len as usize..).unwrap_or_default();
+        tag.oai
+            && name.strip_prefix(self.prefix.as_slice()) == Some(local)
+            && clean == Scan::Clean(element.len())
+            && outline(inside, 0, memmem::rfind(inside, b"</").unwrap_or(0))
+                .is_some_and(|tree| tree.children.is_empty())
+    }
+
+    /// The root ends behind errors: they are the answer.
+    fn root_end_of_errors(&mut self, rest: &[u8], sink: &mut impl Sink) -> Step {
+        if let Some(step) = self.second_document(rest, Answer::Errors, sink) {
+            return step;
+        }
+        self.gate.release(Answer::Errors, self.bad_request, sink);
+        self.stage = Stage::Tail;
+        Step::Settled(0)
+    }
+
+    /// The input ends behind errors.
+    fn errors_end(&mut self, rest: &[u8], sink: &mut impl Sink) -> Step {
+        let step = self.between(rest, rest.len(), sink);
+        self.gate.release(Answer::Errors, self.bad_request, sink);
+        self.stage = Stage::Tail;
+        step
+    }
+}
