@@ -266,6 +266,38 @@ impl BorderSearch {
         Some(len)
     }
 
+    /// The end tag of the list or of the root inside the item: where the list
+    /// ends, when the item is over or when nothing but the end follows;
+    /// otherwise somebody typed it.
+    fn list_end(&self, text: &[u8], at: usize, last: bool, skeleton: &Skeleton) -> Option<Border> {
+        if skeleton.ends_with_child(text.get(..at).unwrap_or_default()) {
+            return Some(Border::At(at));
+        }
+        // In a section that was cut, it is content in any case.
+        if self.in_open_section {
+            return None;
+        }
+        let more = if last { None } else { Some(Border::NeedMore) };
+        let rest = text.get(at..).unwrap_or_default();
+        let Some(end) = memchr(b'>', rest) else { return more };
+        let behind = rest.get(end + 1..).unwrap_or_default();
+        let behind = behind.get(blanks(behind)..).unwrap_or_default();
+        if behind.is_empty() {
+            return if last { Some(Border::At(at)) } else { more };
+        }
+        match skeleton.tag(behind, b"</", b"OAI-PMH") {
+            Answer::Yes => Some(Border::At(at)),
+            Answer::Cut => {
+                if last {
+                    Some(Border::At(at))
+                } else {
+                    more
+                }
+            }
+            Answer::No => None,
+        }
+    }
+
     fn end_tag(&mut self, text: &[u8], at: usize, last: bool, skeleton: &Skeleton) -> Option<Border> {
         let rest = text.get(at..).unwrap_or_default();
         let before = text.get(..at).unwrap_or_default();
@@ -282,15 +314,9 @@ impl BorderSearch {
             [Answer::Cut, ..] | [_, Answer::Cut, _] | [.., Answer::Cut] if !last => {
                 return Some(Border::NeedMore);
             }
-            // In a section that was cut, the end of a list is content, unless it
-            // stands where the item is over.
-            [_, Answer::Yes, _] | [.., Answer::Yes]
-                if self.in_open_section && !skeleton.ends_with_child(before) =>
-            {
-                return None;
+            [_, Answer::Yes, _] | [.., Answer::Yes] if self.nested_roots == 0 => {
+                return self.list_end(text, at, last, skeleton);
             }
-            [_, Answer::Yes, _] if self.nested_roots == 0 => return Some(Border::At(at)),
-            [.., Answer::Yes] if self.nested_roots == 0 => return Some(Border::At(at)),
             [.., Answer::Yes] => {
                 self.nested_roots -= 1;
                 return None;

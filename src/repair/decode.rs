@@ -9,6 +9,9 @@ use encoding_rs::{CoderResult, Decoder, Encoding, UTF_8};
 /// Bytes behind the first non-ASCII one that are looked at to tell UTF-8 from an 8-bit charset.
 const EVIDENCE_BYTES: usize = 4096;
 
+/// Bytes in which an XML declaration is looked for.
+const DECLARATION_BYTES: usize = 8192;
+
 #[derive(Debug)]
 enum Mode {
     /// Too few bytes to tell UTF-16 from the rest.
@@ -99,15 +102,14 @@ impl Decode {
 
     /// From byte order marks, the pattern of zero bytes, and the label.
     fn start(&mut self, bytes: &[u8], last: bool) -> Option<Mode> {
-        // The declaration is looked for in the first kilobyte, or up to its end.
-        let declared_whole =
-            memchr::memmem::find(bytes, b"?>").is_some() || memchr::memmem::find(bytes, b"<OAI").is_some();
-        if bytes.len() < 4 && !last
-            || bytes.first() == Some(&b'<') && !declared_whole && bytes.len() < 1024 && !last
-        {
-            return None;
-        }
-        if bytes.first() != Some(&b'<') && !declared_whole && bytes.len() < 1024 && !last && !is_wide(bytes) {
+        // The declaration is looked for in the first bytes and before the
+        // root, wherever the input was cut.
+        let bytes = bytes.get(..bytes.len().min(DECLARATION_BYTES)).unwrap_or_default();
+        let root = memchr::memmem::find(bytes, b"<OAI");
+        let before_root = bytes.get(..root.unwrap_or(bytes.len())).unwrap_or_default();
+        let decided =
+            bytes.len() == DECLARATION_BYTES || root.is_some() || declaration(before_root).is_some();
+        if !last && !decided && !(bytes.len() >= 4 && is_wide(bytes)) {
             return None;
         }
         Some(match bytes {
@@ -115,7 +117,7 @@ impl Decode {
             [0, 0, 0xFE, 0xFF, ..] | [0, 0, 0, b'<', ..] => self.utf32(true),
             [0xFF, 0xFE, ..] | [b'<', 0, _, 0, ..] => self.transcode(encoding_rs::UTF_16LE),
             [0xFE, 0xFF, ..] | [0, b'<', 0, _, ..] => self.transcode(encoding_rs::UTF_16BE),
-            _ => match self.charset.or_else(|| declared(bytes)) {
+            _ => match self.charset.or_else(|| declared(before_root)) {
                 // A label for wide characters on narrow ones is wrong.
                 Some(encoding) if encoding != UTF_8 && encoding.is_ascii_compatible() => {
                     Mode::Ascii(encoding)
@@ -140,10 +142,15 @@ fn is_wide(bytes: &[u8]) -> bool {
     matches!(bytes, [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] | [0, ..] | [_, 0, ..])
 }
 
+/// The XML declaration, without its end mark.
+fn declaration(bytes: &[u8]) -> Option<&[u8]> {
+    let start = memchr::memmem::find(bytes, b"<?xml")?;
+    bytes.get(start..start + memchr::memmem::find(bytes.get(start..)?, b"?>")?)
+}
+
 /// The charset that the XML declaration names.
 fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
-    let start = memchr::memmem::find(bytes, b"<?xml")?;
-    let declaration = bytes.get(start..start + memchr::memmem::find(bytes.get(start..)?, b"?>")?)?;
+    let declaration = declaration(bytes)?;
     let value = declaration.get(memchr::memmem::find(declaration, b"encoding")? + 8..)?;
     let mut labels = value.split(|byte| matches!(byte, b'"' | b'\'' | b'=') || byte.is_ascii_whitespace());
     Encoding::for_label(labels.find(|part| !part.is_empty())?)

@@ -217,7 +217,14 @@ impl Engine {
         }
         let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
         let (lexeme, end) = next_lexeme(within, 0);
-        let open = matches!(lexeme, Lexeme::OpenTag | Lexeme::OpenComment | Lexeme::OpenCdata);
+        let open = matches!(
+            lexeme,
+            Lexeme::OpenTag
+                | Lexeme::OpenComment
+                | Lexeme::OpenCdata
+                | Lexeme::BareLessThan
+                | Lexeme::Doctype
+        );
         let undecided = open || end >= rest.len().saturating_sub(1) || rest.len() < LEXEME_BYTES;
         if undecided && !last && rest.len() < bytes_max {
             return self.need_more(rest);

@@ -144,7 +144,7 @@ impl Engine {
         self.mend_field_tag(text, date, RepairId::EnvelopeAttribute, |_, _| false, edits);
         let (start, end) = date.content;
         let raw = text.get(start..end).unwrap_or_default();
-        if text.get(date.start..date.end).is_some_and(|element| element.ends_with(b"/>")) {
+        if text.get(date.start..start).is_some_and(|tag| tag.ends_with(b"/>")) {
             let stamp = self.config.response_date.as_deref().unwrap_or("1970-01-01T00:00:00Z");
             let element = self.element(b"responseDate", stamp.as_bytes());
             let _ = edits.take_within(date.start, date.end);
@@ -404,7 +404,8 @@ fn read_field(text: &[u8], at: usize, tag_end: usize, name: &[u8], edits: Option
         let (lexeme, next) = next_lexeme(text, end);
         let slice = text.get(end..next).unwrap_or_default();
         let close = slice.get(2..2 + name_span(slice.get(2..).unwrap_or_default())).unwrap_or_default();
-        let exact = lexeme == Lexeme::EndTag && close == name && slice.ends_with(b">");
+        let behind_name = slice.get(2 + close.len()..).unwrap_or_default();
+        let exact = lexeme == Lexeme::EndTag && close == name && trim(behind_name) == b">";
         if exact {
             return Field { start: at, unclosed: false, content: (tag_end, end), end: next };
         }

@@ -203,6 +203,7 @@ impl<'t> Tree<'t> {
         if oai
             && self.open.len() > 1
             && self.is_child_of_item(local)
+            && !self.in_wrapped_item()
             && !matches!(top.kind, Kind::Envelope(e) if e.name == self.element.name)
         {
             self.close_above(1, at);
@@ -227,6 +228,14 @@ impl<'t> Tree<'t> {
             self.close_above(depth + 1, at);
         }
         true
+    }
+
+    /// Whether a record of another list is open, wrapped in the payload.
+    fn in_wrapped_item(&self) -> bool {
+        self.open.iter().skip(1).any(|open| {
+            let (prefix, local) = split_name(self.slice(open.name));
+            local == self.element.name && self.contexts.lookup(open.context, prefix) == Some(OAI)
+        })
     }
 
     /// Whether the item has a child of this name (header, metadata, about).

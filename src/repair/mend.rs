@@ -156,3 +156,50 @@ impl Item<'_> {
         Mended { bytes: self.text, edits: self.edits, facts, markup: self.markup }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may panic")]
+    use super::super::border::Skeleton;
+    use super::super::header::mend_envelope;
+    use super::super::markup::mend_markup;
+    use super::super::name::blanks;
+    use super::super::schema::RECORD;
+    use super::super::text::mend_characters;
+    use super::{Context, Limits, Scan, Scanner, Tags};
+
+    const PAGES: [&[u8]; 6] = [
+        include_bytes!("../../corpus/wellformed/cjk.xml"),
+        include_bytes!("../../corpus/wellformed/cdata-with-border.xml"),
+        include_bytes!("../../corpus/wellformed/marcxml-default-namespace.xml"),
+        include_bytes!("../../corpus/wellformed/mets-wraps-a-record.xml"),
+        include_bytes!("../../corpus/wellformed/mixed-content.xml"),
+        include_bytes!("../../corpus/wellformed/withdrawn-in-comment.xml"),
+    ];
+
+    /// What the fast path lets through, no pass of the slow path would change.
+    #[test]
+    fn the_slow_path_leaves_a_clean_item_alone() {
+        let limits = Limits::default();
+        for page in PAGES {
+            let mut tags = Tags::default();
+            let root_at = memchr::memmem::find(page, b"<OAI-PMH").unwrap();
+            let root = tags.open(&page[root_at..], Context::default(), &limits).unwrap().context;
+            let list_at = memchr::memmem::find(page, b"<ListRecords").unwrap();
+            let list = tags.open(&page[list_at..], root, &limits).unwrap();
+            let skeleton = Skeleton { element: &RECORD, verb: b"ListRecords", prefix: Vec::new() };
+            let mut at = list_at + list.len as usize;
+            at += blanks(&page[at..]);
+            let mut scanner = Scanner::new(skeleton, list.context);
+            scanner.new_window(at);
+            let Scan::Clean(len) = scanner.scan(page, at, true, &mut tags, &limits) else {
+                panic!("a record of {} is not clean", String::from_utf8_lossy(page));
+            };
+            let item = &page[at..at + len];
+            assert!(mend_characters(item, &[], false, &limits).is_empty());
+            let markup = mend_markup(item, &RECORD, list.context, &mut tags.contexts, &limits);
+            assert!(markup.is_ok_and(|edits| edits.is_empty()));
+            assert!(mend_envelope(item, &RECORD, &limits).is_empty());
+        }
+    }
+}

@@ -9,7 +9,7 @@ use super::gate::{Answer, Role};
 use super::list::Next;
 use super::name::REFERENCE_BYTES_MAX;
 use super::scan::Scan;
-use super::sink::{RecordFacts, Sink};
+use super::sink::{RecordFacts, Repair, Sink};
 use super::text::exact_repair;
 
 impl Engine {
@@ -65,17 +65,14 @@ impl Engine {
                 match exact_repair(broken, list.scanner.node_at(at)).filter(|(_, id, _)| !self.is_off(*id)) {
                     Some((len, id, replacement)) => {
                         list.scanner.step_over(rest, at + len);
-                        self.stage = Stage::Oversized(list);
                         self.keep(Role::Plain, rest, at, sink);
                         let original = broken.get(..len).unwrap_or_default();
-                        self.gate.change(
-                            Role::Plain,
-                            id,
-                            self.base + at as u64,
-                            original,
-                            &replacement,
-                            sink,
-                        );
+                        let identifier = list.scanner.identifier_let_go.as_slice();
+                        let record = (!identifier.is_empty()).then_some(identifier);
+                        let offset = self.base + at as u64;
+                        let repair = Repair { id, offset, record, original, replacement: &replacement };
+                        self.gate.report(&repair, sink);
+                        self.stage = Stage::Oversized(list);
                         Step::Settled(at + len)
                     }
                     None => self.give_up(&list, rest, at, sink),

@@ -259,7 +259,8 @@ impl Scanner {
     ) -> bool {
         let Some(&top) = self.stack.last() else { return false };
         match rest {
-            [b'<', b'/', closing @ ..] if !top.gone => {
+            // The last open element ends the item, which is more than a tag.
+            [b'<', b'/', closing @ ..] if !top.gone && self.stack.len() > 1 => {
                 let name_at = item_at + top.name_at as usize;
                 let len = top.name_len as usize;
                 let (Some(name), Some(found)) = (window.get(name_at..name_at + len), closing.get(..len))

@@ -44,6 +44,14 @@ impl Scanner {
             self.search = offset + 4;
         } else if rest.starts_with(b"<?") {
             self.around_comment(window, item_at, offset)?;
+            let body = rest.get(2..).unwrap_or_default();
+            let target = name_span(body);
+            if target + 2 > body.len() && !last {
+                return Err(Scan::NeedMore);
+            }
+            if !is_legal_target(body, target) {
+                return Err(defect(offset, Unmendable::MismatchedTags));
+            }
             self.construct = Construct::Instruction(start);
             self.search = offset + 2;
         } else {
@@ -95,7 +103,6 @@ impl Scanner {
                     byte == b'>'
                 }
             },
-            Construct::Instruction(_) => is_legal_instruction(body),
             _ => true,
         };
         if !legal {
@@ -130,12 +137,11 @@ impl Scanner {
     }
 }
 
-/// A target that is a name and not `xml`, and a blank behind it.
-fn is_legal_instruction(body: &[u8]) -> bool {
-    let inner = body.get(2..body.len().saturating_sub(2)).unwrap_or_default();
-    let span = name_span(inner);
-    let target = inner.get(..span).unwrap_or_default();
+/// Whether an instruction's target is a name and not `xml`, with a blank or the end behind it.
+fn is_legal_target(body: &[u8], len: usize) -> bool {
+    let target = body.get(..len).unwrap_or_default();
+    let behind = body.get(len..).unwrap_or_default();
     is_local_name(target)
         && !target.eq_ignore_ascii_case(b"xml")
-        && inner.get(span).is_none_or(|&byte| is_blank(byte))
+        && (behind.first().is_some_and(|&byte| is_blank(byte)) || behind.starts_with(b"?>"))
 }

@@ -151,11 +151,12 @@ impl Engine {
                         return Some(Follower::Item);
                     }
                 }
-                Lexeme::EndTag | Lexeme::OpenTag | Lexeme::OpenComment | Lexeme::OpenCdata
-                    if !complete && end >= behind.len() =>
+                Lexeme::OpenTag | Lexeme::OpenComment | Lexeme::OpenCdata | Lexeme::BareLessThan
+                    if !complete =>
                 {
                     return None;
                 }
+                Lexeme::EndTag if !complete && end >= behind.len() => return None,
                 _ => {}
             }
             at = end;
