@@ -9,9 +9,10 @@
 
 use memchr::{memchr, memmem, memrchr};
 
-use super::name::{blanks, is_blank, name_span, trailing_blanks};
+use super::name::{blanks, is_blank, name_span, split_name, trailing_blanks};
 use super::scan::Scan;
 use super::schema::{Content, Element};
+use super::vocabulary::Family;
 
 /// The names that borders of one list are made of.
 #[derive(Clone, Debug)]
@@ -119,16 +120,27 @@ impl Skeleton {
         })
     }
 
+    /// Whether the page ends here as pages do.
+    fn ends_page(&self, text: &[u8]) -> bool {
+        let text = text.get(..text.len() - trailing_blanks(text)).unwrap_or_default();
+        text.ends_with(&[b"</", self.prefix.as_slice(), b"OAI-PMH>"].concat())
+    }
+
     /// Whether a border lies inside `body`.
     fn has_border(&self, body: &[u8]) -> bool {
         let mut mark = b"</".to_vec();
         mark.extend_from_slice(&self.prefix);
         mark.extend_from_slice(self.element.name);
-        memmem::find_iter(body, &mark).any(|at| {
-            let tag = body.get(at..).unwrap_or_default();
-            memchr(b'>', tag)
-                .is_some_and(|end| self.follows_item(tag.get(end + 1..).unwrap_or_default()) == Answer::Yes)
-        })
+        let start = [b"<", self.prefix.as_slice(), self.element.name].concat();
+        let starts = memmem::find_iter(body, &start)
+            .any(|at| self.starts_item(body.get(at..).unwrap_or_default()) == Answer::Yes);
+        starts
+            || memmem::find_iter(body, &mark).any(|at| {
+                let tag = body.get(at..).unwrap_or_default();
+                memchr(b'>', tag).is_some_and(|end| {
+                    self.follows_item(tag.get(end + 1..).unwrap_or_default()) == Answer::Yes
+                })
+            })
     }
 }
 
@@ -162,6 +174,8 @@ pub(super) struct BorderSearch {
     nested_roots: usize,
     /// End tag of the element around a wrapped document, which ends it in any case.
     around_root: Vec<u8>,
+    /// Whether what is wrapped is an item without a document around it.
+    wrapped_item: bool,
     /// Whether sections in which a border lies are no content.
     tear: bool,
     /// Whether such a section was taken for content.
@@ -204,7 +218,12 @@ impl BorderSearch {
             }
             Some(border) => border,
             None if bounded => Border::TooLong,
-            None if last => Border::InputEnd,
+            None if last => {
+                // The page is whole, so that the element around an item which
+                // seemed wrapped was never closed.
+                self.doubtful |= self.wrapped_item && skeleton.ends_page(text);
+                Border::InputEnd
+            }
             None => {
                 self.retry_at = 0;
                 Border::NeedMore
@@ -373,8 +392,15 @@ impl BorderSearch {
             }
             _ => {}
         }
+        let wrapper = end_of_parent(before);
         match skeleton.starts_item(rest) {
             _ if self.nested_roots > 0 => None,
+            Answer::Yes if !self.tear && is_wrapper(&wrapper, skeleton) => {
+                self.wrapped_item = true;
+                self.around_root = wrapper;
+                self.nested_roots = 1;
+                None
+            }
             Answer::No => None,
             Answer::Cut => {
                 if last {
@@ -458,6 +484,20 @@ fn end_of_parent(before: &[u8]) -> Vec<u8> {
     let tag = memrchr(b'<', before).and_then(|at| before.get(at + 1..)).filter(|_| before.ends_with(b">"));
     let name = tag.and_then(|tag| tag.get(..name_span(tag))).unwrap_or_default();
     if name.is_empty() { Vec::new() } else { [b"</", name, b">"].concat() }
+}
+
+/// Whether an element of a payload, given by its end tag, can wrap an item: a
+/// field cannot, nor can the envelope or a format made of fields.
+fn is_wrapper(end_tag: &[u8], skeleton: &Skeleton) -> bool {
+    let name = end_tag.strip_prefix(b"</").and_then(|tag| tag.strip_suffix(b">")).unwrap_or_default();
+    let (_, local) = split_name(name);
+    !local.is_empty()
+        && local != skeleton.element.name
+        && local != skeleton.verb
+        && !skeleton.children().iter().any(|child| child.name == local)
+        && !Family::DublinCore.is_field(local)
+        && !Family::Marc.is_field(local)
+        && matches!(Family::of_root(local), Family::Mixed | Family::Other)
 }
 
 /// A token that does not stand behind a child's end: a border when the list ends behind it.
