@@ -279,6 +279,7 @@ impl BorderSearch {
         if skeleton.has_border(rest.get(..len).unwrap_or_default()) {
             self.doubtful = true;
             if self.tear {
+                self.in_open_section = true;
                 return Some(1);
             }
         }
