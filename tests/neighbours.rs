@@ -64,7 +64,8 @@ fn good_records_survive_every_broken_one() {
     let broken: Vec<(String, Vec<u8>)> = ["broken", "refused"]
         .iter()
         .flat_map(|part| cases(part))
-        .filter(|case| case.input.len() < 12_000)
+        // The cut end of an input is no record: nothing says where it would have ended.
+        .filter(|case| case.input.len() < 12_000 && !case.name.contains("truncated"))
         .flat_map(|case| records(&case.input).into_iter().map(move |record| (case.name.clone(), record)))
         .filter(|(_, record)| !is_good(record))
         .collect();

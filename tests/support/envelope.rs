@@ -223,10 +223,11 @@ fn identify(element: &Element) -> Result<(), String> {
     children.try_for_each(|description| payload(description, "description"))
 }
 
+/// `\S+@(\S+\.)+\S+`, where `\S` is all but the four blanks of XML.
 fn is_email(text: &str) -> bool {
-    text.split_once('@').is_some_and(|(name, host)| {
-        !name.is_empty() && host.trim_matches('.').contains('.') && !text.contains(char::is_whitespace)
-    })
+    let dotted = |host: &str| host.char_indices().any(|(at, c)| c == '.' && at > 0 && at + 1 < host.len());
+    !text.contains([' ', '\t', '\r', '\n'])
+        && text.char_indices().any(|(at, c)| c == '@' && at > 0 && dotted(&text[at + 1..]))
 }
 
 fn is_prefix(text: &str) -> bool {

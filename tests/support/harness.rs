@@ -142,9 +142,9 @@ impl Recording {
 
     /// How far the output may be written before an item that stood here is reported.
     fn place_of(&self, offset: u64) -> i128 {
-        // What was inserted just in front of the item is written, too.
-        let end = |entry: &Entry| entry.offset + entry.original.len() as u64;
-        let earlier = self.journal.iter().filter(|entry| end(entry) <= offset);
+        // What was added where the item began closes what stood before it.
+        let added = |entry: &&Entry| entry.offset == offset && entry.original.is_empty();
+        let earlier = self.journal.iter().filter(|entry| entry.offset < offset || added(entry));
         let drift: i128 =
             earlier.map(|entry| entry.replacement.len() as i128 - entry.original.len() as i128).sum();
         i128::from(offset) + drift
