@@ -37,7 +37,7 @@ fn failed(reply: impl Fn() -> Reply + Send + Sync + 'static) -> Got {
 /// The same where the time-outs are met.
 fn timed_out(reply: impl Fn() -> Reply + Send + Sync + 'static) -> Got {
     let source = Source::start(move |_, _| reply());
-    Proxy::tuned(&source, |mapping| mapping.read_timeout = Duration::from_millis(50)).get(LIST)
+    Proxy::tuned(&source, |mapping| mapping.read_timeout = Duration::from_millis(500)).get(LIST)
 }
 
 fn gzip(plain: &[u8]) -> Vec<u8> {
@@ -128,7 +128,7 @@ fn what_is_no_answer_is_a_failure_that_says_why() {
     check_failed(
         &timed_out(|| Reply::new(200, "Content-Length: 9").hang()),
         "http_response_timeout; received-status=200",
-        "was silent for 50ms",
+        "was silent for 500ms",
     );
     let plain = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("https://{}/oai", plain.local_addr().expect("it is bound"));
