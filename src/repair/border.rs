@@ -126,15 +126,19 @@ impl Skeleton {
         text.ends_with(&[b"</", self.prefix.as_slice(), b"OAI-PMH>"].concat())
     }
 
+    /// Whether an item begins inside `body`.
+    pub(super) fn holds_item(&self, body: &[u8]) -> bool {
+        let start = [b"<", self.prefix.as_slice(), self.element.name].concat();
+        memmem::find_iter(body, &start)
+            .any(|at| self.starts_item(body.get(at..).unwrap_or_default()) == Answer::Yes)
+    }
+
     /// Whether a border lies inside `body`.
     fn has_border(&self, body: &[u8]) -> bool {
         let mut mark = b"</".to_vec();
         mark.extend_from_slice(&self.prefix);
         mark.extend_from_slice(self.element.name);
-        let start = [b"<", self.prefix.as_slice(), self.element.name].concat();
-        let starts = memmem::find_iter(body, &start)
-            .any(|at| self.starts_item(body.get(at..).unwrap_or_default()) == Answer::Yes);
-        starts
+        self.holds_item(body)
             || memmem::find_iter(body, &mark).any(|at| {
                 let tag = body.get(at..).unwrap_or_default();
                 memchr(b'>', tag).is_some_and(|end| {

@@ -109,7 +109,8 @@ impl Decode {
         let before_root = bytes.get(..root.unwrap_or(bytes.len())).unwrap_or_default();
         let decided =
             bytes.len() == DECLARATION_BYTES || root.is_some() || declaration(before_root).is_some();
-        if !last && !decided && !(bytes.len() >= 4 && is_wide(bytes)) {
+        let wide = bytes.len() >= 4 && is_wide(bytes);
+        if !(last || decided || wide) {
             return None;
         }
         Some(match bytes {

@@ -6,6 +6,7 @@
 
 use memchr::memchr;
 
+use super::border::Skeleton;
 use super::catalogue::{NotOai, RepairId};
 use super::engine::{Engine, List, Stage, Step};
 use super::gate::{Answer, Role};
@@ -305,9 +306,23 @@ impl Engine {
                 if !last && rest.len() < DROPPED_BYTES {
                     return self.need_more(rest);
                 }
-                self.change(RepairId::TrailingJunk, rest, rest.len().min(DROPPED_BYTES), b"", sink)
+                let junk = rest.get(..rest.len().min(DROPPED_BYTES)).unwrap_or_default();
+                if self.holds_items(junk) {
+                    // No junk at all: the page ended where it should not have.
+                    self.gate.lost += 1;
+                    self.truncated = true;
+                }
+                self.change(RepairId::TrailingJunk, rest, junk.len(), b"", sink)
             }
         }
+    }
+
+    /// Whether items of the list stand in what is about to be dropped, and not
+    /// in a document of their own.
+    fn holds_items(&self, junk: &[u8]) -> bool {
+        let Some(verb) = self.verb else { return false };
+        let own = junk.get(..find_root(junk).unwrap_or(junk.len())).unwrap_or_default();
+        Skeleton { element: verb.item(), verb: verb.name(), prefix: self.prefix.clone() }.holds_item(own)
     }
 
     /// The rest of a response that was lost is reported, not written.

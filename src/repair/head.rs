@@ -285,7 +285,8 @@ impl Engine {
         if legal && url.len() == resolved.len() {
             return;
         }
-        let (front, back) = (blanks(raw), trailing_blanks(raw));
+        let front = blanks(raw);
+        let back = trailing_blanks(raw.get(front..).unwrap_or_default());
         if legal && raw.len() - front - back >= url.len() {
             for (from, to) in [(start, start + front), (end - back, end)] {
                 if from < to {

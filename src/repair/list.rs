@@ -212,7 +212,7 @@ impl Engine {
         }
         match local {
             b"resumptionToken" if list.verb.has_token() => self.token(list, rest, last, sink),
-            b"error" => self.error_between(rest, last, sink),
+            b"error" => self.error_between(list, rest, last, sink),
             b"OAI-PMH" => match self.second_document_in_list(list, rest, last, sink) {
                 Some(step) => Next::Stay(step),
                 None => self.unknown_element(list, rest, last, sink),
@@ -222,61 +222,57 @@ impl Engine {
     }
 
     /// An error inside the list: held while no item has left, dropped afterwards.
-    fn error_between(&mut self, rest: &[u8], last: bool, sink: &mut impl Sink) -> Next {
-        let close = [b"</", self.prefix.as_slice(), b"error>"].concat();
-        let tag_end = match self.tag_end(rest, last) {
+    fn error_between(&mut self, list: &List, rest: &[u8], last: bool, sink: &mut impl Sink) -> Next {
+        let end = match self.element_end(list, rest, last) {
             Err(step) => return Next::Stay(step),
-            Ok(end) => end,
+            Ok(None) => return Next::Stay(self.change(RepairId::StrayContent, rest, 1, b"", sink)),
+            Ok(Some((_, end))) => end,
         };
-        let empty = tag_end.is_some_and(|end| rest.get(..end).is_some_and(|tag| tag.ends_with(b"/>")));
-        let end = if empty { tag_end } else { memmem::find(rest, &close).map(|at| at + close.len()) };
-        let bytes_max = self.limits().head_bytes_max;
-        let Some(end) = end.filter(|&end| end <= bytes_max) else {
-            if !last && rest.len() < bytes_max {
-                return Next::Stay(self.need_more(rest));
-            }
-            let end = tag_end.unwrap_or(rest.len()).min(bytes_max);
-            return Next::Stay(self.change(RepairId::ErrorBesideItems, rest, end, b"", sink));
-        };
-        if self.gate.is_open() {
-            return Next::Stay(self.change(RepairId::ErrorBesideItems, rest, end, b"", sink));
-        }
-        match self.mend_error(rest.get(..end).unwrap_or_default()) {
+        let edits =
+            if self.gate.is_open() { None } else { self.mend_error(rest.get(..end).unwrap_or_default()) };
+        match edits {
             Some(edits) => Next::Stay(self.keep_edited(Role::Error, rest, end, &edits, sink)),
             None => Next::Stay(self.change(RepairId::ErrorBesideItems, rest, end, b"", sink)),
+        }
+    }
+
+    /// Where the start tag and the whole of an element end that is no item. One
+    /// whose end tag does not come before the next item is its start tag alone;
+    /// `None` when even that never ends.
+    fn element_end(&mut self, list: &List, rest: &[u8], last: bool) -> Result<Option<(usize, usize)>, Step> {
+        let bytes_max = self.limits().record_bytes_max;
+        let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
+        let complete = last || rest.len() >= bytes_max;
+        let Some(tag_end) = self.tag_end(rest, last)? else { return Ok(None) };
+        let name = within.get(1..1 + name_span(within.get(1..).unwrap_or_default())).unwrap_or_default();
+        if name.is_empty() || within.get(..tag_end).is_some_and(|tag| tag.ends_with(b"/>")) {
+            return Ok(Some((tag_end, tag_end)));
+        }
+        let close = [b"</", name, b">"].concat();
+        let item = [b"<", self.prefix.as_slice(), list.skeleton.element.name].concat();
+        let behind = within.get(tag_end..).unwrap_or_default();
+        let close_at = memmem::find(behind, &close);
+        let item_at = memmem::find(behind, &item);
+        match (close_at, item_at) {
+            (Some(close_at), item) if item.is_none_or(|item| close_at < item) => {
+                Ok(Some((tag_end, tag_end + close_at + close.len())))
+            }
+            (_, Some(_)) => Ok(Some((tag_end, tag_end))),
+            (None, None) if complete => Ok(Some((tag_end, tag_end))),
+            _ => Err(self.need_more(rest)),
         }
     }
 
     /// An element that does not belong into the list goes, with what it holds;
     /// one that looks like an item is put aside.
     fn unknown_element(&mut self, list: &List, rest: &[u8], last: bool, sink: &mut impl Sink) -> Next {
-        let bytes_max = self.limits().record_bytes_max;
-        let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
-        let complete = last || rest.len() >= bytes_max;
-        let tag_end = match self.tag_end(rest, last) {
+        let (tag_end, end) = match self.element_end(list, rest, last) {
             Err(step) => return Next::Stay(step),
             Ok(None) => return Next::Stay(self.change(RepairId::StrayContent, rest, 1, b"", sink)),
-            Ok(Some(end)) => end,
+            Ok(Some(ends)) => ends,
         };
-        let name = within.get(1..1 + name_span(within.get(1..).unwrap_or_default())).unwrap_or_default();
+        let name = rest.get(1..1 + name_span(rest.get(1..).unwrap_or_default())).unwrap_or_default();
         let local = split_name(name).1;
-        let end = if within.get(..tag_end).is_some_and(|tag| tag.ends_with(b"/>")) || name.is_empty() {
-            tag_end
-        } else {
-            let close = [b"</", name, b">"].concat();
-            let item = [b"<", self.prefix.as_slice(), list.skeleton.element.name].concat();
-            let behind = within.get(tag_end..).unwrap_or_default();
-            let close_at = memmem::find(behind, &close);
-            let item_at = memmem::find(behind, &item);
-            match (close_at, item_at) {
-                (Some(close_at), item) if item.is_none_or(|item| close_at < item) => {
-                    tag_end + close_at + close.len()
-                }
-                (_, Some(_)) => tag_end,
-                (None, None) if complete => tag_end,
-                _ => return Next::Stay(self.need_more(rest)),
-            }
-        };
         if matches!(local, b"record" | b"header" | b"set" | b"metadataFormat") && end > tag_end {
             let raw = rest.get(..end).unwrap_or_default();
             self.put_aside(list, raw, Unmendable::IllegalEnvelope, sink);

@@ -159,7 +159,7 @@ impl Item<'_> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may panic")]
+    #![expect(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
     use super::super::border::Skeleton;
     use super::super::header::mend_envelope;
     use super::super::markup::mend_markup;

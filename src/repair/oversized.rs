@@ -75,7 +75,10 @@ impl Engine {
                         self.stage = Stage::Oversized(list);
                         Step::Settled(at + len)
                     }
-                    None => self.give_up(&list, rest, at, sink),
+                    None => {
+                        let at = list.scanner.cut_at(at);
+                        self.give_up(&list, rest, at, sink)
+                    }
                 }
             }
             Scan::TooLong => self.give_up(&list, rest, 0, sink),

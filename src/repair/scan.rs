@@ -97,6 +97,8 @@ pub(super) struct Scanner {
     pub(super) at: usize,
     /// Where the search for the end of an open construct goes on.
     pub(super) search: usize,
+    /// Where the last lexeme begins.
+    pub(super) lexeme_at: usize,
     /// End of the last lexeme: text begins here.
     pub(super) until: usize,
     pub(super) stack: Vec<Open>,
@@ -126,6 +128,7 @@ impl Scanner {
             outer,
             at: 0,
             search: 0,
+            lexeme_at: 0,
             until: 0,
             stack: Vec::with_capacity(32),
             let_go: Vec::new(),
@@ -154,6 +157,7 @@ impl Scanner {
         self.stretched = false;
         self.at = 0;
         self.search = 0;
+        self.lexeme_at = 0;
         self.until = 0;
         self.stack.clear();
         self.let_go.clear();
@@ -209,6 +213,7 @@ impl Scanner {
             if offset < self.until {
                 continue;
             }
+            self.lexeme_at = offset;
             let rest = window.get(at..).unwrap_or_default();
             if self.stack.len() > self.payload_depth
                 && self.known_tag(rest, window, item_at, offset, tags, limits)

@@ -26,6 +26,10 @@ impl Scanner {
             return self.at.min(self.until + blanks(text));
         }
         let mut clean = self.at.min(item.len());
+        if self.construct == Construct::None && self.until > clean {
+            // Half a tag is not to be passed on.
+            clean = clean.min(self.lexeme_at);
+        }
         if self.construct != Construct::None {
             // A border may begin in the last bytes.
             clean = clean.saturating_sub(self.end_mark().len() - 1);
@@ -71,6 +75,7 @@ impl Scanner {
         }
         self.at = self.at.saturating_sub(bytes);
         self.search = self.search.saturating_sub(bytes);
+        self.lexeme_at = self.lexeme_at.saturating_sub(bytes);
         self.until = self.until.saturating_sub(bytes);
         let back = bytes as u32;
         self.construct = match self.construct {
@@ -100,6 +105,11 @@ impl Scanner {
     /// What kind of text the byte at `at` belongs to.
     pub(super) fn node_at(&self, at: usize) -> Node {
         if self.construct == Construct::None && at >= self.until { Node::Text } else { Node::Verbatim }
+    }
+
+    /// The last place at or before `at` where the item can be closed: not inside a tag.
+    pub(super) fn cut_at(&self, at: usize) -> usize {
+        if self.construct == Construct::None && at < self.until { self.lexeme_at.min(at) } else { at }
     }
 
     /// The defect before `to` was mended: go on behind it.
@@ -141,7 +151,7 @@ impl Scanner {
             Construct::Comment(_) => b"-->".to_vec(),
             Construct::Instruction(_) => b"?>".to_vec(),
         };
-        for open in self.stack.iter().rev() {
+        for open in self.stack.iter().rev().filter(|open| open.gone || (open.name_at as usize) < item.len()) {
             closing.extend_from_slice(&[b"</", self.name_of(open, item, 0), b">"].concat());
         }
         closing
