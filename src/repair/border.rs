@@ -325,9 +325,14 @@ impl BorderSearch {
     fn end_tag(&mut self, text: &[u8], at: usize, last: bool, skeleton: &Skeleton) -> Option<Border> {
         let rest = text.get(at..).unwrap_or_default();
         let before = text.get(..at).unwrap_or_default();
-        if self.nested_roots > 0 && !self.around_root.is_empty() && rest.starts_with(&self.around_root) {
-            self.nested_roots = 0;
-            return None;
+        if self.nested_roots > 0 && !self.around_root.is_empty() {
+            if rest.starts_with(&self.around_root) {
+                self.nested_roots = 0;
+                return None;
+            }
+            if self.around_root.starts_with(rest) && !last {
+                return Some(Border::NeedMore);
+            }
         }
         let verdicts = [
             skeleton.tag(rest, b"</", skeleton.element.name),

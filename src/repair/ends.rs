@@ -37,10 +37,12 @@ impl Engine {
         if !last && rest.len() <= self.limits().head_bytes_max {
             return Next::Stay(self.need_more(rest));
         }
+        let whole = rest.len() <= self.limits().head_bytes_max;
+        let rest = rest.get(..rest.len().min(self.limits().head_bytes_max)).unwrap_or_default();
         let name_end = 2 + name_span(rest.get(2..).unwrap_or_default());
         let is_root = rest.get(..name_end).is_some_and(|tag| tag.ends_with(b"OAI-PMH"));
         let tag_end = self.end_tag_end(rest);
-        if tag_end == rest.len() && last && !rest.ends_with(b">") {
+        if tag_end == rest.len() && last && whole && !rest.ends_with(b">") {
             return Next::Leave(self.end_tag_cut(list, rest, sink));
         }
         if !is_root {
@@ -291,8 +293,9 @@ impl Engine {
         if gap > 0 {
             return self.keep(Role::Plain, rest, gap, sink);
         }
-        let (lexeme, end) = next_lexeme(rest, 0);
-        let text = rest.get(..end).unwrap_or_default();
+        let within = rest.get(..rest.len().min(DROPPED_BYTES)).unwrap_or_default();
+        let (lexeme, end) = next_lexeme(within, 0);
+        let text = within.get(..end).unwrap_or_default();
         let undecided = matches!(lexeme, Lexeme::OpenComment | Lexeme::OpenTag)
             || end >= rest.len().saturating_sub(1)
             || rest.len() < LEXEME_BYTES;
@@ -476,5 +479,5 @@ fn empty_list_code(verb: Verb) -> Option<&'static str> {
 pub(super) fn token_text(element: &[u8]) -> &[u8] {
     let Some(start) = memchr(b'>', element).map(|end| end + 1) else { return b"" };
     let rest = element.get(start..).unwrap_or_default();
-    trim(rest.get(..memchr(b'<', rest).unwrap_or(0)).unwrap_or_default())
+    trim(rest.get(..memchr(b'<', rest).unwrap_or(rest.len())).unwrap_or_default())
 }

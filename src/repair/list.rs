@@ -190,9 +190,11 @@ impl Engine {
         if local == list.skeleton.verb || local == b"OAI-PMH" {
             return self.list_end(list, rest, last, sink);
         }
-        let end = match memchr(b'>', rest) {
-            Some(end) if memchr(b'<', rest.get(1..end).unwrap_or_default()).is_none() => end + 1,
-            None if !last && rest.len() < self.limits().tag_bytes_max => {
+        let bytes_max = self.limits().tag_bytes_max;
+        let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
+        let end = match memchr(b'>', within) {
+            Some(end) if memchr(b'<', within.get(1..end).unwrap_or_default()).is_none() => end + 1,
+            None if !last && rest.len() < bytes_max => {
                 return Next::Stay(self.need_more(rest));
             }
             _ => 2 + name.len(),
@@ -337,7 +339,11 @@ impl Engine {
     }
 
     /// Whether an item that is too long is so because a section in it never ended.
+    /// Or because its header does not end: then it cannot be closed and is not begun.
     fn may_hold_border(&self, list: &List, rest: &[u8]) -> bool {
+        if !list.scanner.in_payload() {
+            return true;
+        }
         let held = rest.get(..rest.len().min(self.limits().record_bytes_max)).unwrap_or_default();
         list.scanner.section_may_hold_border(held)
     }
