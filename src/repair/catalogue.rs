@@ -153,8 +153,8 @@ catalogue! {
     BrokenUtf8 "broken-utf8" Likely
         what "Replaces what is left of a cut multi-byte character by U+FFFD."
         why "Providers cut text at a number of bytes. The missing part is not in this response; U+FFFD says so honestly."
-        before "na\\xC3 "
-        after "na\u{fffd} "
+        before "naïve \\xE2\\x80"
+        after "naïve \u{fffd}"
     OverlongUtf8 "overlong-utf8" Exact
         what "Replaces overlong UTF-8 forms and code points above U+10FFFF by U+FFFD."
         why "Decoding an overlong form would let a hidden markup character through."
@@ -303,7 +303,7 @@ catalogue! {
     // --- the envelope
     MissingResponseDate "missing-response-date" Likely
         what "Adds a responseDate: the time at which the source was asked."
-        why "The schema demands it. The time of the request is never later than the answer, so an incremental harvest that goes by it loses nothing. Without a time to go by the latest datestamp of the page's beginning serves nobody, so the filter uses 1970-01-01T00:00:00Z."
+        why "The schema demands it. The time of the request is never later than the answer, so an incremental harvest that goes by it loses nothing. The filter knows no such time and writes 1970-01-01T00:00:00Z, which loses nothing either."
         before "<OAI-PMH ...><request>"
         after "<OAI-PMH ...><responseDate>2026-01-02T03:04:05Z</responseDate><request>"
     MissingRequest "missing-request" Exact
@@ -365,7 +365,7 @@ catalogue! {
         what "Closes a document that ended early, with a comment that says so. Only the filter does this; the proxy breaks the transfer off instead."
         why "A list that was cut short must never look complete: exit code 1, the comment and the report say it."
         before "...</record><record><hea"
-        after "...</record><!-- oaimend: input ended early, list is incomplete --></ListRecords></OAI-PMH>"
+        after "...</record></ListRecords><!-- oaimend: input ended early, list is incomplete --></OAI-PMH>"
     TokenAttribute "token-attribute" Exact
         what "Removes attributes of the resumptionToken whose values are not legal."
         why "All of them are optional; completeListSize=\"0\" or a local expirationDate fails the whole page."
