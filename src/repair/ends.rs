@@ -312,8 +312,9 @@ impl Engine {
                 let junk = rest.get(..rest.len().min(DROPPED_BYTES)).unwrap_or_default();
                 if self.holds_items(junk) {
                     // No junk at all: the page ended where it should not have.
+                    // A file can still say so by its account; a transfer breaks off.
                     self.gate.lost += 1;
-                    self.truncated = true;
+                    self.truncated |= self.config.ending == super::Ending::BreakOff;
                 }
                 self.change(RepairId::TrailingJunk, rest, junk.len(), b"", sink)
             }

@@ -8,7 +8,7 @@ use super::edits::Edits;
 use super::engine::{Engine, Stage, Step};
 use super::gate::Role;
 use super::lexeme::{Lexeme, next_lexeme};
-use super::loose::{LooseTag, read_loose};
+use super::loose::{LooseAttribute, LooseTag, read_loose};
 use super::name::{blanks, is_blank, name_span, split_name, trailing_blanks, trim};
 use super::schema::is_uri_reference;
 use super::sink::Sink;
@@ -223,29 +223,38 @@ fn root_tag(rest: &[u8], tag: &LooseTag, prefix: &[u8], edits: &mut Edits) -> bo
         if !is_xsi || !matches!(local, b"schemaLocation" | b"noNamespaceSchemaLocation") {
             attribute.remove(RepairId::EnvelopeAttribute, edits);
         } else if local == b"schemaLocation" {
-            respell_locations(attribute.span, rest, edits);
+            respell_locations(attribute, rest, edits);
         }
     }
     true
 }
 
 /// Corrects misspelt namespaces among the pairs of a schemaLocation.
-fn respell_locations(span: (usize, usize), rest: &[u8], edits: &mut Edits) {
-    let value = rest.get(span.0..span.1).unwrap_or_default();
+fn respell_locations(attribute: &LooseAttribute, rest: &[u8], edits: &mut Edits) {
+    let value = &attribute.value;
+    let mut inside = Edits::default();
     let mut at = 0;
     while at < value.len() {
         let word = value.get(at..).unwrap_or_default();
-        let len = word
-            .iter()
-            .position(|&byte| is_blank(byte) || matches!(byte, b'"' | b'\''))
-            .unwrap_or(word.len());
+        let len = word.iter().position(|&byte| is_blank(byte)).unwrap_or(word.len());
         let uri = word.get(..len).unwrap_or_default();
         if let Some((meant, misspelling)) = respell(uri) {
-            edits.push_unordered(misspelling.repair(), span.0 + at, span.0 + at + len, meant.to_vec());
+            inside.push(misspelling.repair(), at, at + len, meant);
         } else if uri.starts_with(b"https://www.openarchives.org/OAI/2.0/") {
-            edits.push_unordered(RepairId::HttpsNamespace, span.0 + at, span.0 + at + 8, b"http://".to_vec());
+            inside.push(RepairId::HttpsNamespace, at, at + 8, b"http://");
         }
         at += len.max(1);
+    }
+    let start = attribute.span.0 + 1;
+    let untouched = attribute.quoted && rest.get(start..attribute.span.1 - 1) == Some(value.as_slice());
+    match inside.iter().next().map(|edit| edit.id) {
+        None => {}
+        Some(_) if untouched => {
+            for edit in inside.iter() {
+                edits.push_unordered(edit.id, start + edit.start, start + edit.end, edit.replacement.clone());
+            }
+        }
+        Some(id) => attribute.set(id, &inside.apply(value), edits),
     }
 }
 
