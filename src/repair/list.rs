@@ -161,9 +161,8 @@ impl Engine {
             (b"<!", b">")
         };
         let end = memmem::find(within, end_mark).map(|end| end + end_mark.len());
-        let again = memmem::find(within.get(mark.len()..).unwrap_or_default(), mark);
         let Some(end) = end else {
-            if !last && rest.len() < bytes_max && again.is_none() {
+            if !last && rest.len() < bytes_max {
                 return Next::Stay(self.need_more(rest));
             }
             return Next::Stay(self.change(RepairId::BrokenComment, rest, mark.len(), b"", sink));

@@ -62,7 +62,9 @@ impl Engine {
                     self.stage = Stage::Oversized(list);
                     return Step::NeedMore;
                 }
-                match exact_repair(broken, list.scanner.node_at(at)).filter(|(_, id, _)| !self.is_off(*id)) {
+                match exact_repair(broken, list.scanner.node_at(at))
+                    .filter(|(_, id, _)| list.scanner.may_hold_text() && !self.is_off(*id))
+                {
                     Some((len, id, replacement)) => {
                         list.scanner.step_over(rest, at + len);
                         self.keep(Role::Plain, rest, at, sink);

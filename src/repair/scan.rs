@@ -206,7 +206,10 @@ impl Scanner {
         loop {
             let at = match self.index.next(window, last) {
                 Mark::At(at) => at,
-                Mark::Bad(at) => return defect(at - item_at, Unmendable::MismatchedTags),
+                Mark::Bad(at) => {
+                    let stray = self.text(window, item_at, (at - item_at).max(self.until));
+                    return stray.err().unwrap_or(defect(at - item_at, Unmendable::MismatchedTags));
+                }
                 Mark::WindowEnd(end) => return self.window_end(window, end, item_at, last),
             };
             let offset = at - item_at;
@@ -220,12 +223,16 @@ impl Scanner {
             {
                 continue;
             }
+            // Stray text is the first defect, whatever tag stands behind it.
+            if let Err(stray) = self.text(window, item_at, offset) {
+                return stray;
+            }
             let step = match rest.first() {
-                Some(b'&') => self.reference(rest, window, item_at, offset),
+                Some(b'&') => self.reference(rest, offset),
                 Some(b'<') => match rest.get(1) {
                     Some(b'/') => self.close(rest, window, item_at, offset),
                     Some(b'!' | b'?') => self.construct(rest, window, item_at, offset, last),
-                    Some(_) => self.open(rest, window, item_at, offset, tags, limits),
+                    Some(_) => self.open(rest, offset, tags, limits),
                     None => Err(Scan::NeedMore),
                 },
                 _ => Err(defect(offset, Unmendable::MismatchedTags)),
@@ -321,11 +328,10 @@ impl Scanner {
         self.stack.len() > self.payload_depth
     }
 
-    fn reference(&mut self, rest: &[u8], window: &[u8], item_at: usize, offset: usize) -> Result<Step, Scan> {
+    fn reference(&mut self, rest: &[u8], offset: usize) -> Result<Step, Scan> {
         match reference(rest) {
             Reference::Legal(len) => {
                 if !self.in_payload() {
-                    self.text(window, item_at, offset)?;
                     match &mut self.inside {
                         Inside::Field { plain, .. } => *plain = false,
                         _ => return Err(defect(offset, Unmendable::IllegalEnvelope)),
@@ -351,7 +357,6 @@ impl Scanner {
             Err(_) => return Err(defect(offset, Unmendable::MismatchedTags)),
         };
         if !self.in_payload() {
-            self.text(window, item_at, offset)?;
             self.close_envelope(window, item_at, offset)?;
         }
         self.stack.pop();
@@ -409,15 +414,7 @@ impl Scanner {
     }
 
     #[inline]
-    fn open(
-        &mut self,
-        rest: &[u8],
-        window: &[u8],
-        item_at: usize,
-        offset: usize,
-        tags: &mut Tags,
-        limits: &Limits,
-    ) -> Result<Step, Scan> {
+    fn open(&mut self, rest: &[u8], offset: usize, tags: &mut Tags, limits: &Limits) -> Result<Step, Scan> {
         let context = self.stack.last().map_or(self.outer, |open| open.context);
         let tag = match tags.open(rest, context, limits) {
             Ok(tag) => tag,
@@ -427,7 +424,6 @@ impl Scanner {
         let open =
             Open { name_at: offset as u32 + 1, name_len: tag.name_len, gone: false, context: tag.context };
         if !self.in_payload() {
-            self.text(window, item_at, offset)?;
             self.until = offset + tag.len as usize;
             self.open_envelope(&tag, rest, offset)?;
         }
@@ -523,7 +519,7 @@ impl Scanner {
     /// Text before `offset` at a place of the envelope: only blanks, or a field's.
     #[inline]
     pub(super) fn text(&self, window: &[u8], item_at: usize, offset: usize) -> Result<(), Scan> {
-        if matches!(self.inside, Inside::Field { .. }) {
+        if self.in_payload() || matches!(self.inside, Inside::Field { .. }) {
             return Ok(());
         }
         let text = window.get(item_at + self.until..item_at + offset).unwrap_or_default();

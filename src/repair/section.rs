@@ -30,7 +30,6 @@ impl Scanner {
         let start = offset as u32;
         if begins(b"<![CDATA[")? {
             if !self.in_payload() {
-                self.text(window, item_at, offset)?;
                 match &mut self.inside {
                     Inside::Field { plain, .. } => *plain = false,
                     _ => return Err(defect(offset, Unmendable::IllegalEnvelope)),
@@ -39,11 +38,11 @@ impl Scanner {
             self.construct = Construct::Cdata(start);
             self.search = offset + 9;
         } else if begins(b"<!--")? {
-            self.around_comment(window, item_at, offset)?;
+            self.around_comment();
             self.construct = Construct::Comment(start);
             self.search = offset + 4;
         } else if rest.starts_with(b"<?") {
-            self.around_comment(window, item_at, offset)?;
+            self.around_comment();
             let body = rest.get(2..).unwrap_or_default();
             let target = name_span(body);
             if target + 2 > body.len() && !last {
@@ -61,14 +60,11 @@ impl Scanner {
         Ok(Step::Next)
     }
 
-    fn around_comment(&mut self, window: &[u8], item_at: usize, offset: usize) -> Result<(), Scan> {
-        if !self.in_payload() {
-            self.text(window, item_at, offset)?;
-            if let Inside::Field { plain, .. } = &mut self.inside {
-                *plain = false;
-            }
+    /// A field with a comment in it is more than its plain text.
+    fn around_comment(&mut self) {
+        if let Inside::Field { plain, .. } = &mut self.inside {
+            *plain = false;
         }
-        Ok(())
     }
 
     /// Looks for the end of the construct that is open, from `self.search` on.

@@ -102,6 +102,11 @@ impl Scanner {
         }
     }
 
+    /// Whether text may stand here at all, so that mending it helps.
+    pub(super) fn may_hold_text(&self) -> bool {
+        self.in_payload() || self.construct != Construct::None || matches!(self.inside, Inside::Field { .. })
+    }
+
     /// What kind of text the byte at `at` belongs to.
     pub(super) fn node_at(&self, at: usize) -> Node {
         if self.construct == Construct::None && at >= self.until { Node::Text } else { Node::Verbatim }
