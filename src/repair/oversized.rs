@@ -58,7 +58,9 @@ impl Engine {
             Scan::Defect(defect) => {
                 let at = defect.at.min(rest.len());
                 let broken = rest.get(at..).unwrap_or_default();
-                if broken.len() < REFERENCE_BYTES_MAX && !last {
+                // A character or reference must be there as a whole; tags are.
+                let is_tag = matches!(broken.first(), Some(b'<' | b'>'));
+                if broken.len() < REFERENCE_BYTES_MAX && !is_tag && !last {
                     self.stage = Stage::Oversized(list);
                     return Step::NeedMore;
                 }
