@@ -183,7 +183,7 @@ pub(super) struct BorderSearch {
     /// Whether sections in which a border lies are no content.
     tear: bool,
     /// Whether such a section was taken for content.
-    pub(super) doubtful: bool,
+    doubtful: bool,
     /// Whether a section that never ends is open here.
     in_open_section: bool,
     /// Length of text below which looking again is not worth it: sections
@@ -195,6 +195,11 @@ impl BorderSearch {
     /// A search that takes no section for content in which a border lies.
     pub(super) fn tearing() -> Self {
         Self { tear: true, ..Self::default() }
+    }
+
+    /// Whether a search that tears sections might find another border.
+    pub(super) fn may_tear(&self) -> bool {
+        self.doubtful && !self.tear
     }
 
     /// Searches on. Positions behind `bytes_max` count as not there; `probe`

@@ -476,18 +476,18 @@ impl Engine {
             scanner.new_window(0);
             scanner.scan(text, 0, false, tags, limits)
         };
-        let mut border = search.find(rest, last, skeleton, bytes_max, &mut probe);
-        let doubtful = search.doubtful;
+        let border = search.find(rest, last, skeleton, bytes_max, &mut probe);
+        let may_tear = search.may_tear();
         if border == Border::NeedMore {
             return Next::Stay(Step::NeedMore);
         }
         self.tags.tidy();
-        let mut mended = self.mend_item(list, rest, border);
-        if doubtful && !mended.as_ref().is_some_and(|mended| mended.as_ref().is_ok_and(|m| !m.markup)) {
+        let mended = self.mend_item(list, rest, border);
+        if may_tear && !mended.as_ref().is_some_and(|mended| mended.as_ref().is_ok_and(|m| !m.markup)) {
             // A section with a border in it was taken for content, and that made no
             // sense: it was never closed.
-            border = self.torn_border(list, rest, last);
-            mended = self.mend_item(list, rest, border);
+            list.border = Some(BorderSearch::tearing());
+            return self.broken_item(list, rest, last, sink);
         }
         list.border = None;
         let (Border::At(end), Some(mended)) = (border, mended) else {
@@ -508,18 +508,6 @@ impl Engine {
             return Next::Leave(self.refuse(NotOai::NothingKept));
         }
         self.after_items(list, end)
-    }
-
-    /// The border when no section counts as content in which one lies.
-    fn torn_border(&mut self, list: &List, rest: &[u8], last: bool) -> Border {
-        let limits = &self.config.limits;
-        let tags = &mut self.tags;
-        let mut probe = |text: &[u8]| {
-            let mut scanner = Scanner::new(list.skeleton.clone(), list.context);
-            scanner.new_window(0);
-            scanner.scan(text, 0, false, tags, limits)
-        };
-        BorderSearch::tearing().find(rest, last, &list.skeleton, limits.record_bytes_max, &mut probe)
     }
 
     /// The item before the border, mended; `None` where there is no border.
