@@ -1,8 +1,11 @@
 //! The only reader of the clock.
 //!
 //! Everything else is told the time, so that it can be tested at any time.
+//! What has to wait is handed a [`Clock`], so that a test need not wait.
 
-use std::time::SystemTime;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use std::time::{Duration, SystemTime};
 
 /// The time of day.
 #[expect(clippy::disallowed_methods, reason = "this is where the clock is read")]
@@ -17,10 +20,42 @@ pub fn utc_datetime(time: SystemTime) -> String {
     chrono::DateTime::from_timestamp(seconds, 0).unwrap_or_default().format("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
+/// Time for those who wait.
+pub trait Clock: Send + Sync + std::fmt::Debug {
+    /// The time of day.
+    fn now(&self) -> SystemTime {
+        now()
+    }
+
+    /// A number from 0 to 1, for waits that must not be the same everywhere.
+    fn chance(&self) -> f64 {
+        fastrand::f64()
+    }
+
+    /// Waits on purpose, for so long.
+    fn pause(&self, time: Duration) -> BoxFuture<'static, ()>;
+
+    /// Ends when so much time has passed in which something else was expected.
+    fn deadline(&self, time: Duration) -> BoxFuture<'static, ()>;
+}
+
+/// Time as it passes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn pause(&self, time: Duration) -> BoxFuture<'static, ()> {
+        tokio::time::sleep(time).boxed()
+    }
+
+    fn deadline(&self, time: Duration) -> BoxFuture<'static, ()> {
+        tokio::time::sleep(time).boxed()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn datetimes_are_whole_seconds_in_utc() {

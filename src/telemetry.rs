@@ -97,7 +97,7 @@ pub struct Finished<'a> {
     pub request: &'a str,
     /// When it ended, `YYYY-MM-DDThh:mm:ssZ`.
     pub at: &'a str,
-    /// How it came out: `whole`, `refused`, `failed`, `broken-off` or `abandoned`.
+    /// How it came out: `whole`, `continued`, `refused`, `failed`, `broken-off` or `abandoned`.
     pub outcome: &'static str,
     /// What became of the page.
     pub account: Option<&'a Account>,
@@ -183,16 +183,15 @@ impl Telemetry {
         for made in &account.repairs {
             last.push(LastRepair::new(made, finished));
         }
-        let Some(summary) = &account.summary else { return };
-        for (entry, count) in CATALOGUE.iter().zip(summary.repairs).filter(|(_, count)| *count > 0) {
+        for (entry, count) in CATALOGUE.iter().zip(account.counts).filter(|(_, count)| *count > 0) {
             self.repairs.with_label_values(&[repository, entry.name]).inc_by(count);
         }
-        let passed = summary.records.saturating_sub(account.repaired);
+        let passed = account.records.saturating_sub(account.repaired);
         last.records_passed += passed;
         last.records_repaired += account.repaired;
-        last.records_quarantined += summary.quarantined;
+        last.records_quarantined += account.quarantined;
         let actions =
-            [("passed", passed), ("repaired", account.repaired), ("quarantined", summary.quarantined)];
+            [("passed", passed), ("repaired", account.repaired), ("quarantined", account.quarantined)];
         for (action, count) in actions {
             self.records.with_label_values(&[repository, action]).inc_by(count);
         }

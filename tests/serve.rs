@@ -4,6 +4,8 @@
 mod proxy;
 #[path = "support/source.rs"]
 mod source;
+#[path = "support/time.rs"]
+mod time;
 
 use oaimend::config::Config;
 use oaimend::error::Error;

@@ -5,6 +5,8 @@
 mod proxy;
 #[path = "support/source.rs"]
 mod source;
+#[path = "support/time.rs"]
+mod time;
 
 use oaimend::config::Mapping;
 use proxy::{LIST, Proxy, records};
@@ -37,7 +39,11 @@ fn failed(reply: impl Fn() -> Reply + Send + Sync + 'static) -> Got {
 /// The same where the time-outs are met.
 fn timed_out(reply: impl Fn() -> Reply + Send + Sync + 'static) -> Got {
     let source = Source::start(move |_, _| reply());
-    Proxy::tuned(&source, |mapping| mapping.read_timeout = Duration::from_millis(500)).get(LIST)
+    Proxy::tuned(&source, |mapping| {
+        mapping.connect_timeout = Duration::from_millis(200);
+        mapping.read_timeout = Duration::from_millis(200);
+    })
+    .get(LIST)
 }
 
 fn gzip(plain: &[u8]) -> Vec<u8> {
@@ -128,7 +134,7 @@ fn what_is_no_answer_is_a_failure_that_says_why() {
     check_failed(
         &timed_out(|| Reply::new(200, "Content-Length: 9").hang()),
         "http_response_timeout; received-status=200",
-        "was silent for 500ms",
+        "was silent for 200ms",
     );
     let plain = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("https://{}/oai", plain.local_addr().expect("it is bound"));
@@ -212,10 +218,19 @@ fn bombs_and_endless_pages_are_broken_off() {
     }
 }
 
-/// Sources that break their answer off in the middle of the second of three records.
+/// A proxy that holds no more than small records: what it has begun to pass on
+/// of a large one can neither be taken back nor gone on with.
+fn holding_little(source: &Source) -> Proxy {
+    Proxy::tuned(source, |mapping| mapping.limits.repair.record_bytes_max = 1024)
+}
+
+/// Sources that break their answer off in the middle of the second of three
+/// records, which is a large one.
 fn cut_sources() -> Vec<(&'static str, Source)> {
-    let page = page_of(3);
-    let middle = page.find("Title 1").expect("it is there");
+    let page = page_of(3).replace("Title 1", &"Title 1 ".repeat(1000));
+    let middle =
+        page.find("</dc:title></oai_dc:dc></metadata></record>\n<record><header><identifier>oai:x:2");
+    let middle = middle.expect("it is there");
     let first = page[..middle].to_owned();
     let coded = gzip(page.as_bytes());
     let half = coded[..coded.len() - 40].to_vec();
@@ -251,7 +266,7 @@ fn cut_sources() -> Vec<(&'static str, Source)> {
 #[test]
 fn a_page_that_ends_early_is_visibly_broken_off() {
     for (how, source) in cut_sources() {
-        let proxy = Proxy::of(&source);
+        let proxy = holding_little(&source);
         let got = proxy.get(LIST);
         if got.status == 503 {
             continue;
@@ -267,7 +282,7 @@ fn a_page_that_ends_early_is_visibly_broken_off() {
 #[test]
 fn what_was_read_of_a_page_before_it_broke_off_is_delivered() {
     for (how, source) in cut_sources().into_iter().filter(|(how, _)| *how == "length" || *how == "chunks") {
-        let got = Proxy::of(&source).get(LIST);
+        let got = holding_little(&source).get(LIST);
         assert_eq!((got.status, got.whole), (200, false), "{how}");
         assert!(got.text().contains("oai:x:0"), "{how}: {}", got.text());
     }
@@ -276,7 +291,7 @@ fn what_was_read_of_a_page_before_it_broke_off_is_delivered() {
 #[test]
 fn over_http_2_a_page_that_ends_early_resets_its_stream() {
     for (how, source) in cut_sources().into_iter().filter(|(how, _)| *how != "reset" && *how != "gzip") {
-        let proxy = Proxy::of(&source);
+        let proxy = holding_little(&source);
         let url = format!("http://{}{LIST}", proxy.address());
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         runtime.block_on(async {
@@ -296,7 +311,7 @@ fn towards_http_1_0_a_page_comes_whole_or_not_at_all() {
             .rest()
     };
     for (how, source) in cut_sources() {
-        let got = ask(&Proxy::of(&source));
+        let got = ask(&holding_little(&source));
         assert_eq!((got.status, got.whole), (503, true), "{how}");
     }
     let source = Source::page(page_of(100));

@@ -93,12 +93,12 @@ impl Shared {
             [] => Some(self.repository_json(mapping)),
             ["repairs"] => Some(json!({ "repairs": self.telemetry.last(id).repairs })),
             ["quarantine"] => {
-                let records = self.quarantine.list(id, QUARANTINE_LISTED_MAX)?;
+                let records = self.state.quarantine.list(id, QUARANTINE_LISTED_MAX)?;
                 let records: Vec<Value> =
                     records.iter().map(|(key, entry)| with_key(key, json!(entry))).collect();
                 Some(json!({ "records": records }))
             }
-            ["quarantine", key] => self.quarantine.find(id, key)?.map(|(entry, raw)| {
+            ["quarantine", key] => self.state.quarantine.find(id, key)?.map(|(entry, raw)| {
                 let mut value = with_key(key, json!(entry));
                 match String::from_utf8(raw) {
                     Ok(text) => value["raw"] = json!(text),
@@ -118,6 +118,7 @@ impl Shared {
         value["id"] = json!(mapping.id);
         value["url"] = json!(format!("{}/{}", self.public_url, mapping.id));
         value["base_url"] = json!(mapping.base_url.as_str());
+        value["rests_for_secs"] = json!(self.clients.rests_for_secs(&mapping.id, self.clock.now()));
         value
     }
 }

@@ -15,12 +15,12 @@ mod upstream;
 
 pub use server::{Running, Server};
 
-use crate::clock;
+use crate::clock::{self, Clock};
 use crate::config::Repositories;
 use crate::oai::{self, Request, Verb};
 use crate::repair::OwnRequest;
 use crate::source::{Clients, Failure, Job};
-use crate::state::Quarantine;
+use crate::state::State;
 use crate::telemetry::{Finished, Telemetry};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -49,8 +49,10 @@ struct Shared {
     instance: String,
     repositories: Repositories,
     clients: Clients,
-    quarantine: Quarantine,
+    state: State,
     telemetry: Telemetry,
+    /// Time for the conversations with sources.
+    clock: Arc<dyn Clock>,
     /// Set when the program ends: what is in flight is answered, nothing new.
     draining: AtomicBool,
 }
@@ -245,8 +247,9 @@ impl Front {
         let own = request.own(&base_url);
         let hop = format!("1.1 {}", self.0.instance);
         let via = if via.is_empty() { hop } else { format!("{via}, {hop}") };
-        let quarantine = self.0.quarantine.clone();
-        Ok(Ok(Job { mapping, request, own, via, quarantine, client, spool }))
+        let state = self.0.state.clone();
+        let clock = Arc::clone(&self.0.clock);
+        Ok(Ok(Job { mapping, request, own, via, state, client, clock, spool }))
     }
 
     async fn send(&self, session: &mut Session, page: Page) -> Result<()> {
@@ -273,10 +276,12 @@ impl Passage {
             return;
         };
         let ended = self.ticket.as_ref().and_then(Ticket::ended);
-        let failure = ended.as_ref().map_or(&self.failure, |ended| &ended.failure).as_ref();
         let account = ended.as_ref().map(|ended| &ended.account);
+        let continued = account.and_then(|account| account.continued.as_ref());
+        let failure = ended.as_ref().map_or(&self.failure, |ended| &ended.failure).as_ref().or(continued);
         let outcome = self.outcome.unwrap_or(match (failure, error) {
             (Some(_), _) if status == 503 => "failed",
+            (Some(_), None) if continued.is_some() => "continued",
             (Some(_), _) => "broken-off",
             (None, Some(_)) => "abandoned",
             (None, None) => "whole",
@@ -288,7 +293,6 @@ impl Passage {
         let finished = Finished { repository, verb, request, at: &at, outcome, account, failure };
         self.shared.telemetry.finished(&finished);
         let millis = now.duration_since(self.started).unwrap_or_default().as_millis();
-        let summary = account.and_then(|account| account.summary.as_ref());
         tracing::info!(
             repository,
             request,
@@ -296,9 +300,10 @@ impl Passage {
             outcome,
             bytes = self.sent_bytes,
             millis = u64::try_from(millis).unwrap_or(u64::MAX),
-            records = summary.map(|summary| summary.records),
+            records = account.map(|account| account.records),
             repaired = account.map(|account| account.repaired),
-            quarantined = summary.map(|summary| summary.quarantined),
+            quarantined = account.map(|account| account.quarantined),
+            attempts = account.map(|account| account.attempts),
             reason = failure.map(|failure| failure.reason.name()),
             details = failure.map(|failure| failure.details.as_str()),
             "request"

@@ -6,10 +6,11 @@
 use super::admin::Admin;
 use super::upstream::SourceConnector;
 use super::{Front, Shared};
+use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, Reread};
 use crate::error::Error;
 use crate::source::Clients;
-use crate::state::Quarantine;
+use crate::state::State;
 use crate::telemetry::Telemetry;
 use async_trait::async_trait;
 use pingora_core::apps::HttpServerOptions;
@@ -53,6 +54,15 @@ impl Server {
     ///
     /// An address is in use or not ours, or the data folder cannot be written to.
     pub fn bind(config: Config) -> Result<Self, Error> {
+        Self::bind_with(config, Arc::new(SystemClock))
+    }
+
+    /// The same with another time for the conversations with sources.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::bind`].
+    pub fn bind_with(config: Config, clock: Arc<dyn Clock>) -> Result<Self, Error> {
         let public = bind(config.listen, "--listen ADDR, or listen in oaimend.toml")?;
         let admin = match config.admin {
             Some(address) => {
@@ -60,7 +70,7 @@ impl Server {
             }
             None => None,
         };
-        let quarantine = Quarantine::open(&config.data)?;
+        let state = State::open(&config.data)?;
         let public_url = config.public_url.unwrap_or_else(|| format!("http://{}", public.0));
         let shared = Shared {
             public_url,
@@ -68,8 +78,9 @@ impl Server {
             instance: format!("oaimend-{:016x}", RandomState::new().hash_one(std::process::id())),
             repositories: config.repositories,
             clients: Clients::default(),
-            quarantine,
+            state,
             telemetry: Telemetry::new(),
+            clock,
             draining: AtomicBool::new(false),
         };
         let upgrade_sock = config.data.join("upgrade.sock").to_string_lossy().into_owned();
@@ -171,6 +182,15 @@ impl Running {
     /// As [`Server::bind`].
     pub fn start(config: Config) -> Result<Self, Error> {
         Ok(Server::bind(config)?.in_background())
+    }
+
+    /// The same with another time for the conversations with sources.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::bind`].
+    pub fn start_with(config: Config, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+        Ok(Server::bind_with(config, clock)?.in_background())
     }
 
     /// Stops at once and waits until all sockets are closed.

@@ -163,6 +163,12 @@ impl Repairer {
         self.engine.verdict()
     }
 
+    /// Whether a part of an item was written that is too long to be held: what
+    /// is written so far does not end between two items.
+    pub fn is_inside_item(&self) -> bool {
+        matches!(self.engine.stage, engine::Stage::Oversized(_))
+    }
+
     /// The end of the input.
     pub fn finish(mut self, sink: &mut impl Sink) -> Summary {
         self.decode.push(&[], true, &mut |text| self.engine.push(text, sink));

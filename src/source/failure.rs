@@ -15,6 +15,8 @@ pub struct Failure {
     pub retry_after_secs: u64,
     /// The status the source answered with, if it did.
     pub received_status: Option<u16>,
+    /// What the source said by `Retry-After`, in seconds.
+    pub asked_to_wait_secs: Option<u64>,
 }
 
 /// The kinds of failure: label of the metric, and error type of RFC 9209.
@@ -40,6 +42,10 @@ pub enum Reason {
     ResponseTimeout,
     /// The answer ended early.
     Incomplete,
+    /// The page was asked for again and is another one now.
+    Unproven,
+    /// The source has failed often and is left alone for a while.
+    Resting,
     /// A content coding of the answer is broken.
     ContentCoding,
     /// The answer is too long, or inflates too much.
@@ -54,6 +60,8 @@ pub enum Reason {
     Unmendable,
     /// A record could not be put aside.
     Quarantine,
+    /// The ledger of tokens cannot be read.
+    Ledger,
     /// The page is too long for an HTTP/1.0 client.
     SpoolFull,
     /// The mapping cannot be used.
@@ -74,6 +82,8 @@ impl Reason {
             Self::HttpProtocol => "http-protocol",
             Self::ResponseTimeout => "response-timeout",
             Self::Incomplete => "incomplete",
+            Self::Unproven => "unproven",
+            Self::Resting => "resting",
             Self::ContentCoding => "content-coding",
             Self::TooLarge => "too-large",
             Self::Redirect => "redirect",
@@ -81,6 +91,7 @@ impl Reason {
             Self::NotOai(why) => why.name(),
             Self::Unmendable => "unmendable",
             Self::Quarantine => "quarantine",
+            Self::Ledger => "ledger",
             Self::SpoolFull => "spool-full",
             Self::Configuration => "configuration",
         }
@@ -98,11 +109,11 @@ impl Reason {
             Self::TlsProtocol => "tls_protocol_error",
             Self::HttpProtocol => "http_protocol_error",
             Self::ResponseTimeout => "http_response_timeout",
-            Self::Incomplete => "http_response_incomplete",
+            Self::Incomplete | Self::Unproven => "http_response_incomplete",
             Self::ContentCoding => "http_response_content_coding",
             Self::TooLarge => "http_response_body_size",
-            Self::Redirect | Self::Status | Self::NotOai(_) => "destination_unavailable",
-            Self::Unmendable | Self::Quarantine | Self::SpoolFull => "proxy_internal_error",
+            Self::Redirect | Self::Status | Self::NotOai(_) | Self::Resting => "destination_unavailable",
+            Self::Unmendable | Self::Quarantine | Self::Ledger | Self::SpoolFull => "proxy_internal_error",
             Self::Configuration => "proxy_configuration_error",
         }
     }
@@ -112,10 +123,15 @@ impl Reason {
     /// person has to mend.
     const fn retry_after_secs(self) -> u64 {
         match self {
-            Self::ConnectionTimeout | Self::ConnectionLost | Self::ResponseTimeout | Self::Incomplete => 60,
+            Self::ConnectionTimeout
+            | Self::ConnectionLost
+            | Self::ResponseTimeout
+            | Self::Incomplete
+            | Self::Unproven
+            | Self::Resting => 60,
             Self::ConnectionRefused | Self::Dns | Self::Status => 120,
             Self::NotOai(NotOai::Empty | NotOai::Html | NotOai::BotWall) => 300,
-            Self::Quarantine => 600,
+            Self::Quarantine | Self::Ledger => 600,
             Self::AddressRefused
             | Self::TlsCertificate
             | Self::TlsProtocol
@@ -139,6 +155,7 @@ impl Failure {
             details: printable(details.as_ref().as_bytes(), DETAILS_CHARS_MAX),
             retry_after_secs: reason.retry_after_secs(),
             received_status: None,
+            asked_to_wait_secs: None,
         }
     }
 
@@ -147,6 +164,7 @@ impl Failure {
     #[must_use]
     pub fn after_status(mut self, status: u16, retry_after_secs: Option<u64>) -> Self {
         self.received_status = Some(status);
+        self.asked_to_wait_secs = retry_after_secs;
         if let Some(seconds) = retry_after_secs {
             self.retry_after_secs = seconds.clamp(1, 3600);
         }

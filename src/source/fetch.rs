@@ -4,6 +4,8 @@
 //! checked here, and codings are [`decoding`](super::decoding)'s work.
 
 use super::address::{Reach, Refused, Unresolved};
+use super::breaker::{Breaker, Resting};
+use super::budget::{Budget, Late};
 use super::decoding::Coding;
 use super::failure::{Failure, Reason};
 use crate::config::Mapping;
@@ -13,7 +15,7 @@ use reqwest::header::{self, HeaderMap, HeaderValue};
 use std::collections::HashMap;
 use std::error::Error as _;
 use std::io::ErrorKind;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 use url::Url;
 
@@ -23,6 +25,7 @@ pub struct Client {
     http: reqwest::Client,
     reach: Reach,
     mapping: Arc<Mapping>,
+    breaker: Arc<Mutex<Breaker>>,
 }
 
 /// The clients of all sources, each made when it is first used and again when
@@ -63,6 +66,14 @@ impl Clients {
     }
 }
 
+impl Clients {
+    /// For how many seconds a repository's source is left alone, if it is.
+    pub fn rests_for_secs(&self, id: &str, now: SystemTime) -> Option<u64> {
+        let clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        clients.get(id)?.breaker().rests_for_secs(now)
+    }
+}
+
 impl Client {
     /// A client for a source.
     ///
@@ -77,7 +88,6 @@ impl Client {
             .no_proxy()
             .dns_resolver(Arc::new(reach))
             .connect_timeout(mapping.connect_timeout)
-            .read_timeout(mapping.read_timeout)
             .danger_accept_invalid_certs(!mapping.verify)
             .default_headers(headers(mapping));
         if let Some(path) = &mapping.ca_file {
@@ -93,7 +103,32 @@ impl Client {
         let http = builder.build().map_err(|error| {
             Failure::new(Reason::Configuration, format!("no client can be made from the mapping: {error}"))
         })?;
-        Ok(Self { http, reach, mapping: Arc::clone(mapping) })
+        Ok(Self { http, reach, mapping: Arc::clone(mapping), breaker: Arc::default() })
+    }
+
+    /// May the source be asked now?
+    pub(super) fn admit(&self, now: SystemTime) -> Result<(), Failure> {
+        self.breaker().admit(now).map_err(|Resting { secs, because }| {
+            let details = format!(
+                "{} has failed often and is left alone for {secs} more seconds; it last said: {because}",
+                self.name()
+            );
+            Failure { retry_after_secs: secs, ..Failure::new(Reason::Resting, details) }
+        })
+    }
+
+    /// A request was answered.
+    pub(super) fn succeeded(&self) {
+        self.breaker().succeeded();
+    }
+
+    /// A request failed for good.
+    pub(super) fn failed(&self, now: SystemTime, failure: &Failure) {
+        self.breaker().failed(now, failure);
+    }
+
+    fn breaker(&self) -> MutexGuard<'_, Breaker> {
+        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks the source and follows its redirects. `via` is the `Via` header to send.
@@ -101,16 +136,19 @@ impl Client {
         &self,
         request: &Request,
         via: &str,
-        now: SystemTime,
+        budget: &mut Budget,
     ) -> Result<Exchange, Failure> {
         let mut url = with_query(&self.mapping.base_url, &request.query());
         let mut redirects = 0;
         loop {
             self.reach.check_literal(&url).map_err(|refused| self.refused(&refused, redirects))?;
-            let asked = self.http.get(url.clone()).header(header::VIA, via).send().await;
+            // Until the header is there, a connection may have to be made first.
+            let step = self.mapping.connect_timeout.max(self.mapping.read_timeout);
+            let asked = self.http.get(url.clone()).header(header::VIA, via).send();
+            let asked = budget.within(step, asked).await.map_err(|late| self.late(late, &url))?;
             let response = asked.map_err(|error| self.failure(&error, &url))?;
             if !is_redirect(response.status().as_u16()) {
-                return Ok(Exchange::new(url, response, now));
+                return Ok(Exchange::new(url, response, budget.now()));
             }
             redirects += 1;
             let max = self.mapping.limits.redirects_max;
@@ -155,6 +193,22 @@ impl Client {
         format!("the source of {id} ({base_url})")
     }
 
+    /// What it means that nothing came in time.
+    pub(super) fn late(&self, late: Late, url: &Url) -> Failure {
+        let (name, host) = (self.name(), url.host_str().unwrap_or_default());
+        let details = match late {
+            Late::Step => {
+                let limit = self.mapping.read_timeout;
+                format!("{name}: {host} was silent for {limit:?} (read_timeout_secs)")
+            }
+            Late::Budget => {
+                let limit = self.mapping.limits.first_record_timeout;
+                format!("{name} sent no record within {limit:?} (first_record_timeout_secs)")
+            }
+        };
+        Failure::new(Reason::ResponseTimeout, details)
+    }
+
     /// What the client library's error means.
     pub(super) fn failure(&self, error: &reqwest::Error, url: &Url) -> Failure {
         let name = self.name();
@@ -178,16 +232,9 @@ impl Client {
             return Failure::new(reason, format!("{name}: TLS with {host} fails: {tls}; {remedy}"));
         }
         if error.is_timeout() {
-            let Mapping { connect_timeout, read_timeout, .. } = &*self.mapping;
-            return if error.is_connect() {
-                let details = format!(
-                    "{name}: no connection to {host} within {connect_timeout:?} (connect_timeout_secs)"
-                );
-                Failure::new(Reason::ConnectionTimeout, details)
-            } else {
-                let details = format!("{name}: {host} was silent for {read_timeout:?} (read_timeout_secs)");
-                Failure::new(Reason::ResponseTimeout, details)
-            };
+            let limit = self.mapping.connect_timeout;
+            let details = format!("{name}: no connection to {host} within {limit:?} (connect_timeout_secs)");
+            return Failure::new(Reason::ConnectionTimeout, details);
         }
         let (reason, what) = kind_of(error);
         let said = innermost(error);
@@ -346,7 +393,7 @@ mod tests {
     fn client(base_url: &str, http: reqwest::Client) -> Client {
         let mapping = Mapping::new("x", base_url, &crate::config::Limits::default());
         let mapping = Arc::new(mapping.expect("a legal mapping"));
-        Client { http, reach: Reach::Public, mapping }
+        Client { http, reach: Reach::Public, mapping, breaker: Arc::default() }
     }
 
     fn http(reach: Reach) -> reqwest::Client {
@@ -356,7 +403,8 @@ mod tests {
 
     async fn failure_of(client: &Client) -> Failure {
         let request = Request::parse(b"verb=Identify").expect("a legal request");
-        let exchange = client.exchange(&request, "1.1 test", SystemTime::UNIX_EPOCH).await;
+        let mut budget = Budget::new(Arc::new(crate::clock::SystemClock), Duration::from_secs(60));
+        let exchange = client.exchange(&request, "1.1 test", &mut budget).await;
         exchange.err().expect("it fails")
     }
 

@@ -4,12 +4,23 @@
 //! HTTP exchange in it, `decoding` takes the content codings off its body.
 //! Knows nothing of the proxy: what it makes is an ordered stream of events.
 
+mod account;
 mod address;
+mod body;
+mod breaker;
+mod budget;
+mod chain;
 pub mod decoding;
 mod failure;
 mod fetch;
+mod outlet;
+mod own_token;
+mod page;
+mod patience;
 mod session;
+mod splice;
 
+pub use account::{Account, RepairMade};
 pub use failure::{Failure, Reason};
 pub use fetch::{Client, Clients};
-pub use session::{Account, Answer, Event, Job, RepairMade, answer};
+pub use session::{Answer, Event, Job, answer};

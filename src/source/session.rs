@@ -1,28 +1,36 @@
 //! The conversation for one request of a harvester: an ordered stream of events.
 //!
-//! One exchange at present. Waiting, asking again and going on behind the last
-//! record that was delivered have their place in `converse`: nobody outside
-//! sees how often the source was asked.
+//! One request becomes as many exchanges as it takes: a source that fails is
+//! waited for and asked again, a page that breaks off is asked for again and
+//! goes on behind the last record that was delivered. Nobody outside sees how
+//! often the source was asked.
 //!
-//! Invariants: the head is sent with the first bytes of the repaired answer,
-//! so that every failure before them is clean; a record that was put
-//! aside is on disk before any byte behind it is sent; after [`Event::Failed`]
-//! nothing follows, and without [`Event::End`] the page is not whole.
+//! Invariants: the head is sent with the first item, error or whole answer, so
+//! that every failure before it is clean; a record that was put aside is on
+//! disk before any byte behind it is sent; after [`Event::Failed`] nothing
+//! follows, and without [`Event::End`] the page is not whole.
 
-use super::decoding::{Bounds, Decoder, Fault};
-use super::failure::{Failure, Reason, printable};
-use super::fetch::{Client, Exchange};
-use crate::clock;
+use super::account::Account;
+use super::body::Body;
+use super::budget::Budget;
+use super::chain::{self, Chain, Opening};
+use super::failure::{Failure, Reason};
+use super::fetch::Client;
+use super::outlet::Outlet;
+use super::page::{Page, Start, Verdict};
+use super::patience::next_wait;
+use super::splice::{Delivered, Skeleton, Splice, Taken, Unproven};
+use crate::clock::{self, Clock};
 use crate::config::{Mapping, Unmended};
-use crate::oai::Request;
-use crate::repair::{
-    Ending, NotOai, Outcome, OwnRequest, Quarantined, RecordFacts, Repair, RepairConfig, Repairer, Sink,
-    Summary,
-};
-use crate::state::{PutAside, Quarantine};
+use crate::oai::{ErrorCode, Request, error_response};
+use crate::repair::{NotOai, OwnRequest};
+use crate::state::{PutAside, State};
 use bytes::Bytes;
-use std::collections::VecDeque;
+use quick_xml::events::Event as XmlEvent;
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// One request of a harvester.
@@ -36,10 +44,12 @@ pub struct Job {
     pub own: OwnRequest,
     /// The `Via` header for the source.
     pub via: String,
-    /// Where records that cannot be mended go.
-    pub quarantine: Quarantine,
+    /// Where records go that cannot be mended, and what lists have delivered.
+    pub state: State,
     /// Connections to the source.
     pub client: Client,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
     /// Hold the whole page back until it is whole, for a client that cannot
     /// see a page that breaks off.
     pub spool: bool,
@@ -67,32 +77,6 @@ pub struct Answer {
     pub length: Option<usize>,
 }
 
-/// What became of a page.
-#[derive(Clone, Debug, Default)]
-pub struct Account {
-    /// The engine's account; `None` when the source gave nothing to mend.
-    pub summary: Option<Summary>,
-    /// Items that left with repairs.
-    pub repaired: u64,
-    /// The last repairs.
-    pub repairs: Vec<RepairMade>,
-}
-
-/// One repair, for people to look at.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RepairMade {
-    /// Its name.
-    pub name: &'static str,
-    /// Where it was made, in bytes of the text.
-    pub offset: u64,
-    /// Identifier of the item.
-    pub record: Option<String>,
-    /// What stood there, cut.
-    pub original: String,
-    /// What stands there now, cut.
-    pub replacement: String,
-}
-
 /// Answers a request: starts the conversation in a task of its own, which
 /// ends when the receiver is dropped.
 pub fn answer(job: Job) -> mpsc::Receiver<Event> {
@@ -102,31 +86,33 @@ pub fn answer(job: Job) -> mpsc::Receiver<Event> {
 }
 
 async fn converse(job: Job, events: mpsc::Sender<Event>) {
-    let deadline = tokio::time::sleep(job.mapping.limits.first_record_timeout);
-    tokio::pin!(deadline);
-    let now = clock::now();
-    let exchange = tokio::select! {
-        exchange = job.client.exchange(&job.request, &job.via, now) => exchange,
-        () = &mut deadline => Err(late(&job)),
+    let budget = Budget::new(Arc::clone(&job.clock), job.mapping.limits.first_record_timeout);
+    let in_one_piece = job.spool.then_some(job.mapping.limits.spool_bytes_max);
+    let mut conversation = Conversation {
+        job: &job,
+        outlet: Outlet::new(events.clone(), in_one_piece),
+        account: Account::default(),
+        budget,
+        asked: job.request.clone(),
+        delivered: Delivered::default(),
+        known: HashMap::new(),
+        chain: None,
+        suspicion: None,
+        skeleton: None,
+        waiting: Vec::new(),
     };
-    let (end, account) = match exchange {
-        Ok(exchange) => {
-            let mut page = Page::new(&job, &exchange, clock::utc_datetime(now), events.clone());
-            let end = page.run(Body::new(&job, exchange), deadline.as_mut()).await;
-            (end, page.into_account())
-        }
-        Err(failure) => (Err(Stop::Failed(failure)), Account::default()),
-    };
+    let end = conversation.answer().await;
+    let account = Box::new(conversation.account);
     // Whoever does not listen any more has nothing to be told.
     let _ = match end {
-        Ok(()) => events.send(Event::End(Box::new(account))).await,
-        Err(Stop::Failed(failure)) => events.send(Event::Failed(failure, Box::new(account))).await,
+        Ok(()) => events.send(Event::End(account)).await,
+        Err(Stop::Failed(failure)) => events.send(Event::Failed(failure, account)).await,
         Err(Stop::Gone) => Ok(()),
     };
 }
 
 /// Why a conversation is over before its end.
-enum Stop {
+pub(super) enum Stop {
     Failed(Failure),
     /// Nobody listens any more.
     Gone,
@@ -138,336 +124,395 @@ impl From<Failure> for Stop {
     }
 }
 
-/// The answer in the making.
-struct Page<'a> {
-    job: &'a Job,
-    status: u16,
-    retry_after_secs: Option<u64>,
-    now: String,
-    events: mpsc::Sender<Event>,
-    repairer: Option<Repairer>,
-    summary: Option<Summary>,
-    made: Made,
-    begun: bool,
-    spooled: Vec<u8>,
-    first: Vec<u8>,
-    last: Vec<u8>,
+/// How an attempt ended that did not break the conversation off.
+enum Ended {
+    /// The answer is whole.
+    Whole,
+    /// The answer is an error of ours, and has left.
+    Refused,
+    /// The page holds nothing new but a token: the list goes on with the next one.
+    NextPage(String),
+    /// The source does not know its token any more, and says so by these bytes.
+    Expired(Vec<u8>),
+    /// It failed, and may be tried again.
+    Again(Failure),
 }
 
-impl<'a> Page<'a> {
-    fn new(job: &'a Job, exchange: &Exchange, now: String, events: mpsc::Sender<Event>) -> Self {
-        let config = RepairConfig {
-            limits: job.mapping.limits.repair.clone(),
-            off: job.mapping.off,
-            guesses: job.mapping.guesses,
-            request: Some(job.own.clone()),
-            response_date: Some(now.clone()),
-            charset: exchange.charset.clone(),
-            ending: Ending::BreakOff,
+/// The answer in the making, over all attempts.
+struct Conversation<'a> {
+    job: &'a Job,
+    outlet: Outlet,
+    account: Account,
+    budget: Budget,
+    /// What the source is asked: not always what the harvester asks.
+    asked: Request,
+    /// What the harvester has of the page that is asked for.
+    delivered: Delivered,
+    /// What it has of earlier pages, where the list was begun anew.
+    known: HashMap<u64, u32>,
+    chain: Option<Chain>,
+    /// What the list delivered before, while it is not clear whether it goes in circles.
+    suspicion: Option<HashSet<u64>>,
+    /// What is open around the items that were delivered.
+    skeleton: Option<Skeleton>,
+    /// What was made before there was an item: it leaves with the first one.
+    waiting: Vec<u8>,
+}
+
+impl Conversation<'_> {
+    /// Answers the request, unless the source is left alone for now.
+    async fn answer(&mut self) -> Result<(), Stop> {
+        let job = self.job;
+        match chain::open(job, self.budget.now()).await? {
+            Opening::Ask { asked, delivered, chain } => {
+                (self.asked, self.delivered, self.chain) = (asked, delivered, chain);
+            }
+            Opening::Refuse(why) => return self.refuse_token(why).await,
+        }
+        job.client.admit(self.budget.now())?;
+        let end = self.run().await;
+        match &end {
+            Ok(()) if self.account.continued.is_some() => {}
+            Ok(()) => job.client.succeeded(),
+            Err(Stop::Failed(failure)) => job.client.failed(self.budget.now(), failure),
+            Err(Stop::Gone) => {}
+        }
+        end
+    }
+
+    /// Asks until the answer is whole, or as whole as it gets.
+    async fn run(&mut self) -> Result<(), Stop> {
+        let (mut attempts, mut pages) = (0, 0);
+        loop {
+            let reached = self.account.items();
+            attempts += 1;
+            self.account.attempts += 1;
+            let failure = match self.attempt().await? {
+                Ended::Whole => return self.outlet.finish().await,
+                Ended::Refused => return Ok(()),
+                Ended::NextPage(token) => {
+                    pages += 1;
+                    self.go_on_with(token, pages)?;
+                    attempts = 0;
+                    continue;
+                }
+                Ended::Expired(error) => {
+                    if self.begin_anew().await? {
+                        attempts = 0;
+                        continue;
+                    }
+                    self.outlet.send(error, 200).await?;
+                    return self.outlet.finish().await;
+                }
+                Ended::Again(failure) => failure,
+            };
+            if self.account.items() > reached {
+                attempts = 1;
+                self.budget.renew(self.job.mapping.limits.first_record_timeout);
+            }
+            if let Some(wait) = next_wait(&failure, attempts, self.budget.left(), self.budget.chance()) {
+                self.log_retry(&failure, wait);
+                self.budget.pause(wait).await;
+            } else if self.may_have_expired(&failure) && self.begin_anew().await? {
+                attempts = 0;
+            } else {
+                return self.close(failure).await;
+            }
+        }
+    }
+
+    /// Asks the source once, and passes on what is new of its page.
+    async fn attempt(&mut self) -> Result<Ended, Stop> {
+        let job = self.job;
+        let asked_at = clock::utc_datetime(self.budget.now());
+        let exchange = match job.client.exchange(&self.asked, &job.via, &mut self.budget).await {
+            Ok(exchange) => exchange,
+            Err(failure) => return self.resumable(failure, 0),
         };
-        Self {
-            job,
+        let start = Start {
+            name: job.client.name(),
             status: exchange.status,
             retry_after_secs: exchange.retry_after_secs,
-            now,
-            events,
-            repairer: Some(Repairer::new(&config)),
-            summary: None,
-            made: Made::default(),
-            begun: false,
-            spooled: Vec::new(),
-            first: Vec::new(),
-            last: Vec::new(),
-        }
-    }
-
-    async fn run(
-        &mut self,
-        mut body: Body<'_>,
-        mut deadline: std::pin::Pin<&mut tokio::time::Sleep>,
-    ) -> Result<(), Stop> {
-        loop {
-            let piece = tokio::select! {
-                piece = body.next() => piece,
-                () = &mut deadline, if !self.begun => Err(Broken { failure: late(self.job), forgivable: false }),
-            };
-            match piece {
-                Ok(Some(piece)) => self.push(piece).await?,
-                Ok(None) => return self.finish(None).await,
-                Err(broken) => return self.finish(Some(broken)).await,
+            charset: exchange.charset.clone(),
+            asked_at,
+        };
+        let mut page = Page::new(&job.mapping, &job.own, start);
+        let mut splice = Splice::new(&self.known, &self.delivered, self.skeleton.clone());
+        let mut body = Body::new(&job.client, &job.mapping, exchange);
+        self.waiting.clear();
+        let broken = loop {
+            match body.next(&mut self.budget).await {
+                Ok(Some(piece)) => page.push(piece),
+                Ok(None) => break None,
+                Err(broken) => break Some(broken),
             }
-            if self.repairer.as_ref().is_some_and(|repairer| repairer.verdict().is_some()) {
-                return self.finish(None).await;
+            if let Err(unproven) = self.pass_on(&mut page, &mut splice, false).await? {
+                return self.resumable(self.unproven(unproven), 0);
+            }
+            if page.is_decided() {
+                break None;
+            }
+        };
+        match page.finish(broken) {
+            Verdict::Whole(summary) => {
+                self.account.note(&summary);
+                self.finish_page(&mut page, splice).await
+            }
+            Verdict::Cut(failure, summary) => {
+                let lost = summary.as_ref().map_or(0, |summary| summary.lost);
+                if let Some(summary) = summary {
+                    self.account.note(&summary);
+                }
+                let passed = self.pass_on(&mut page, &mut splice, false).await?;
+                let failure = passed.err().map_or(failure, |unproven| self.unproven(unproven));
+                self.resumable(failure, lost)
             }
         }
     }
 
-    async fn push(&mut self, piece: &[u8]) -> Result<(), Stop> {
-        let wanted = FIRST_BYTES_KEPT.saturating_sub(self.first.len());
-        self.first.extend(piece.iter().take(wanted));
-        self.last.extend(piece.iter().skip(piece.len().saturating_sub(LAST_BYTES_KEPT)));
-        self.last.drain(..self.last.len().saturating_sub(LAST_BYTES_KEPT));
-        if let Some(repairer) = &mut self.repairer {
-            repairer.push(piece, &mut self.made);
-        }
-        self.flush().await
-    }
-
-    /// Ends the engine and judges the page. `broken` is what ended the body
-    /// other than its end.
-    async fn finish(&mut self, broken: Option<Broken>) -> Result<(), Stop> {
-        let Some(repairer) = self.repairer.take() else { return Ok(()) };
-        let summary = repairer.finish(&mut self.made);
-        let outcome = summary.outcome;
-        self.summary = Some(summary);
-        if let Outcome::NotOai(why) = outcome {
-            self.flush().await?;
-            let failure = match broken {
-                Some(broken) => self.with_status(broken.failure),
-                None => self.no_answer(why),
+    /// The engine has said that the page is whole.
+    async fn finish_page(&mut self, page: &mut Page, mut splice: Splice) -> Result<Ended, Stop> {
+        let is_list = self.job.request.verb().is_list();
+        let token = page.pieces.token.as_deref().map(resolved).filter(|token| !token.is_empty());
+        if splice.is_again() && !splice.has_items() && !page.pieces.has_items() {
+            // An error, where a page was expected that holds what was delivered.
+            let error = page.pieces.take_bytes();
+            let expired = self.asked.is_resumption() && !self.outlet.has_begun() && is_expired(&error);
+            return match expired {
+                true => Ok(Ended::Expired(error)),
+                false => self.resumable(self.unproven(Unproven::Items), 0),
             };
-            return Err(failure.into());
         }
-        self.flush().await?;
-        match (outcome, broken) {
-            (Outcome::Truncated, None) => return Err(self.truncated().into()),
-            // A wrong Content-Length or a missing gzip trailer behind the end of the document
-            // has cost nothing of it.
-            (Outcome::Clean | Outcome::Repaired, Some(broken)) if broken.forgivable && self.saw_end() => {}
-            (_, Some(broken)) => return Err(self.with_status(broken.failure).into()),
-            (_, None) => {}
+        if let Err(unproven) = self.pass_on(page, &mut splice, true).await? {
+            return self.resumable(self.unproven(unproven), 0);
         }
-        if !self.begun && self.spooled.is_empty() {
+        if is_list && self.account.records == 0 {
+            if self.account.quarantined > 0 {
+                return self.resumable(page.no_answer(NotOai::NothingKept), 0);
+            }
+            if self.asked.is_resumption() && is_expired(&self.waiting) {
+                return Ok(Ended::Expired(std::mem::take(&mut self.waiting)));
+            }
+            if let Some(token) = token {
+                self.known = splice.into_missing();
+                return Ok(Ended::NextPage(token));
+            }
+            if let Some(last_page) = splice.empty_last_page() {
+                self.waiting = last_page;
+            }
+        }
+        if self.suspicion.take().is_some() && self.goes_in_circles(token.as_deref()).await? {
+            return self.refuse_circle().await;
+        }
+        if !self.outlet.has_begun() && self.waiting.is_empty() {
             // Without a byte there is no answer, whatever the verdict.
-            return Err(self.no_answer(NotOai::Empty).into());
+            return self.resumable(page.no_answer(NotOai::Empty), 0);
         }
-        if self.job.spool {
-            let body = Bytes::from(std::mem::take(&mut self.spooled));
-            self.begin(Some(body.len())).await?;
-            self.send(Event::Body(body)).await?;
+        if let Some(chain) = &self.chain {
+            chain.note(self.job, &self.delivered, token, self.budget.now());
         }
-        Ok(())
+        let waiting = std::mem::take(&mut self.waiting);
+        self.outlet.send(waiting, page.status).await?;
+        Ok(Ended::Whole)
     }
 
-    /// Sends what the engine has made, once what it put aside is on disk.
-    async fn flush(&mut self) -> Result<(), Stop> {
-        if !self.made.aside.is_empty() {
-            let records = std::mem::take(&mut self.made.aside);
-            self.put_aside(records).await?;
-            if self.job.mapping.unmendable == Unmended::Fail {
-                let name = self.job.client.name();
-                let details = format!(
-                    "{name} sent a record that cannot be mended, and the mapping says unmendable = \"fail\"; see the quarantine"
-                );
-                return Err(Failure::new(Reason::Unmendable, details).into());
+    /// Passes on what the engine has made, once what it put aside is on disk.
+    async fn pass_on(
+        &mut self,
+        page: &mut Page,
+        splice: &mut Splice,
+        ended: bool,
+    ) -> Result<Result<(), Unproven>, Stop> {
+        if splice.is_again() && page.is_inside_item() {
+            return Ok(Err(Unproven::Held));
+        }
+        let had_items = !self.delivered.is_empty();
+        let mut taken = match splice.take(&mut page.pieces, &mut self.delivered, ended) {
+            Ok(taken) => taken,
+            Err(unproven) => return Ok(Err(unproven)),
+        };
+        self.account.add(&mut taken);
+        let Taken { bytes, items, aside, hashes, .. } = taken;
+        if !aside.is_empty() {
+            self.put_aside(aside).await?;
+        }
+        if !had_items && let (Some(chain), Some(first)) = (&self.chain, hashes.first()) {
+            self.suspicion = chain.suspicion(self.job, *first).await?;
+        }
+        if self.suspicion.as_ref().is_some_and(|before| hashes.iter().any(|hash| !before.contains(hash))) {
+            self.suspicion = None;
+        }
+        let mut bytes = bytes;
+        if !self.outlet.has_begun() {
+            // The head waits for the first item that is new: until then every failure is clean.
+            self.waiting.append(&mut bytes);
+            let nothing_yet = self.account.records == 0 && items == 0 && !page.is_inside_item();
+            if nothing_yet || self.suspicion.is_some() && self.waiting.len() < WAITING_BYTES_MAX {
+                return Ok(Ok(()));
             }
+            bytes = std::mem::take(&mut self.waiting);
+            // From here on it is the silence that is bounded, not the whole.
+            self.budget.renew(self.job.mapping.limits.first_record_timeout);
         }
-        let bytes = std::mem::take(&mut self.made.bytes);
-        if bytes.is_empty() {
-            return Ok(());
+        if self.skeleton.is_none() {
+            self.skeleton = splice.skeleton();
         }
-        if !self.job.spool {
-            self.begin(None).await?;
-            return self.send(Event::Body(bytes.into())).await;
-        }
-        let max = self.job.mapping.limits.spool_bytes_max;
-        if self.spooled.len() + bytes.len() > max {
-            let details = format!(
-                "the page is longer than {max} bytes (spool_bytes_max) for HTTP/1.0; ask with HTTP/1.1"
-            );
-            return Err(Failure::new(Reason::SpoolFull, details).into());
-        }
-        self.spooled.extend_from_slice(&bytes);
-        Ok(())
+        self.outlet.send(bytes, page.status).await?;
+        Ok(Ok(()))
     }
 
     async fn put_aside(&self, records: Vec<PutAside>) -> Result<(), Failure> {
-        let Job { mapping, quarantine, request, .. } = self.job;
-        let (quarantine, id, query) = (quarantine.clone(), mapping.id.clone(), request.query());
-        let (now, max) = (self.now.clone(), mapping.limits.quarantine_bytes_max);
+        let Job { mapping, state, request, client, .. } = self.job;
+        let (quarantine, id, query) = (state.quarantine.clone(), mapping.id.clone(), request.query());
+        let now = clock::utc_datetime(self.budget.now());
+        let max = mapping.limits.quarantine_bytes_max;
         let put = tokio::task::spawn_blocking(move || quarantine.put(&id, &query, &now, max, &records));
         match put.await {
+            Ok(Ok(())) if mapping.unmendable == Unmended::Fail => {
+                let details = format!(
+                    "{} sent a record that cannot be mended, and the mapping says unmendable = \"fail\"; see the quarantine",
+                    client.name()
+                );
+                Err(Failure::new(Reason::Unmendable, details))
+            }
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(Failure::new(Reason::Quarantine, error.to_string())),
             Err(error) => Err(Failure::new(Reason::Quarantine, format!("the quarantine stopped: {error}"))),
         }
     }
 
-    async fn begin(&mut self, length: Option<usize>) -> Result<(), Stop> {
-        if std::mem::replace(&mut self.begun, true) {
-            return Ok(());
+    /// Whether a page that was cut can be gone on with.
+    fn resumable(&self, failure: Failure, lost: u64) -> Result<Ended, Stop> {
+        let can = !self.outlet.has_begun()
+            || lost == 0
+                && self.job.request.verb().is_list()
+                && self.delivered.is_complete()
+                && self.skeleton.is_some();
+        if can { Ok(Ended::Again(failure)) } else { Err(failure.into()) }
+    }
+
+    /// A page with nothing new is skipped by asking for the next one.
+    fn go_on_with(&mut self, token: String, pages: u32) -> Result<(), Stop> {
+        let next = self.asked.resumed(token);
+        if pages >= PAGES_SKIPPED_MAX || next == self.asked {
+            let name = self.job.client.name();
+            let details = format!("{name} sent {pages} pages without a new item one after the other");
+            return Err(Failure::new(Reason::NotOai(NotOai::NothingKept), details).into());
         }
-        self.send(Event::Head(Answer { received_status: self.status, length })).await
+        self.asked = next;
+        self.delivered = Delivered::default();
+        self.waiting.clear();
+        Ok(())
     }
 
-    async fn send(&self, event: Event) -> Result<(), Stop> {
-        self.events.send(event).await.map_err(|_| Stop::Gone)
-    }
-
-    fn no_answer(&self, why: NotOai) -> Failure {
-        let (name, status) = (self.job.client.name(), self.status);
-        let began = match printable(&self.first, FIRST_CHARS_SHOWN) {
-            text if text.is_empty() => String::new(),
-            text => format!("; the answer began: {text}"),
+    /// Begins the list anew in place of a token that expired, where that is safe.
+    async fn begin_anew(&mut self) -> Result<bool, Stop> {
+        let Some(chain) = self.chain.as_ref().filter(|_| !self.outlet.has_begun() && self.known.is_empty())
+        else {
+            return Ok(false);
         };
-        let failure = if status >= 400 {
-            let details = format!("{name} answered with status {status} and no OAI-PMH body{began}");
-            Failure::new(Reason::Status, details)
-        } else {
-            Failure::new(Reason::NotOai(why), format!("{name}: {}{began}", why.message()))
-        };
-        self.with_status(failure)
+        let Some((asked, mut known)) = chain.anew(self.job).await? else { return Ok(false) };
+        for hash in self.delivered.hashes() {
+            *known.entry(*hash).or_insert(0) += 1;
+        }
+        tracing::info!(
+            repository = self.job.mapping.id,
+            request = self.job.request.query(),
+            "a token has expired; its list is begun anew"
+        );
+        (self.asked, self.known, self.delivered) = (asked, known, Delivered::default());
+        Ok(true)
     }
 
-    fn truncated(&self) -> Failure {
+    /// Whether a failure may mean that the source has forgotten its token.
+    fn may_have_expired(&self, failure: &Failure) -> bool {
+        self.asked.is_resumption()
+            && failure.reason == Reason::Status
+            && failure.received_status.is_some_and(|status| !matches!(status, 401 | 403 | 429 | 503))
+    }
+
+    /// The source cannot be brought to give the rest of the page: the list is
+    /// closed with a token of ours that leads to it, or breaks off visibly.
+    async fn close(&mut self, failure: Failure) -> Result<(), Stop> {
+        let (Some(chain), Some(skeleton)) = (&self.chain, &self.skeleton) else { return Err(failure.into()) };
+        let token = chain.own_token(self.job, &self.asked, &self.delivered, self.budget.now()).await;
+        let Some(token) = token else { return Err(failure.into()) };
+        self.outlet.send(skeleton.close_with(&token), 200).await?;
+        self.account.continued = Some(failure);
+        self.outlet.finish().await
+    }
+
+    async fn refuse_token(&mut self, why: &str) -> Result<(), Stop> {
+        let now = clock::utc_datetime(self.budget.now());
+        let error = error_response(&self.job.own, &now, ErrorCode::BadResumptionToken, why);
+        self.outlet.send(error.into_bytes(), 200).await?;
+        self.outlet.finish().await
+    }
+
+    async fn refuse_circle(&mut self) -> Result<Ended, Stop> {
         let name = self.job.client.name();
-        self.with_status(Failure::new(Reason::Incomplete, format!("{name} sent a page that ends early")))
+        self.waiting.clear();
+        self.refuse_token(&format!(
+            "{name} goes in circles: its token leads back to a page of the same list"
+        ))
+        .await?;
+        Ok(Ended::Refused)
     }
 
-    fn with_status(&self, failure: Failure) -> Failure {
-        failure.after_status(self.status, self.retry_after_secs)
+    fn log_retry(&self, failure: &Failure, wait: Duration) {
+        tracing::debug!(
+            repository = self.job.mapping.id,
+            attempt = self.account.attempts,
+            wait_millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+            reason = failure.reason.name(),
+            "the source is asked again"
+        );
     }
 
-    /// Whether the body ended with the end tag of the document element.
-    fn saw_end(&self) -> bool {
-        let last = self.last.trim_ascii_end();
-        let tag = last.iter().rposition(|&byte| byte == b'<').and_then(|at| last.get(at..));
-        let name = tag.and_then(|tag| tag.strip_prefix(b"</")).and_then(|tag| tag.strip_suffix(b">"));
-        let local = name.and_then(|name| name.trim_ascii_end().rsplit(|&byte| byte == b':').next());
-        local == Some(b"OAI-PMH".as_slice())
-    }
-
-    fn into_account(self) -> Account {
-        Account { summary: self.summary, repaired: self.made.repaired, repairs: self.made.repairs.into() }
-    }
-}
-
-/// What the engine has made and was not sent yet, and the account so far.
-#[derive(Default)]
-struct Made {
-    bytes: Vec<u8>,
-    aside: Vec<PutAside>,
-    repaired: u64,
-    repairs: VecDeque<RepairMade>,
-}
-
-impl Sink for Made {
-    fn write(&mut self, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    fn repaired(&mut self, repair: &Repair<'_>) {
-        if repair.id.is_rewrite() {
-            return;
-        }
-        if self.repairs.len() == REPAIRS_KEPT {
-            self.repairs.pop_front();
-        }
-        self.repairs.push_back(RepairMade {
-            name: repair.id.name(),
-            offset: repair.offset,
-            record: repair.record.map(lossy),
-            original: shown(repair.original),
-            replacement: shown(repair.replacement),
-        });
-    }
-
-    fn record_committed(&mut self, facts: &RecordFacts<'_>, _bytes: &[u8]) {
-        self.repaired += u64::from(facts.repairs > 0);
-    }
-
-    fn record_quarantined(&mut self, quarantined: &Quarantined<'_>) {
-        self.aside.push(PutAside {
-            identifier: quarantined.identifier.map(lossy),
-            why: quarantined.why.name(),
-            offset: quarantined.offset,
-            raw: quarantined.raw.to_vec(),
-        });
-    }
-}
-
-/// The decoded body of one exchange, piece by piece.
-struct Body<'a> {
-    job: &'a Job,
-    exchange: Exchange,
-    decoder: Decoder,
-    piece: Vec<u8>,
-    ended: bool,
-}
-
-/// A body that ended other than by its end.
-struct Broken {
-    failure: Failure,
-    /// Whether the document may have been whole before.
-    forgivable: bool,
-}
-
-impl<'a> Body<'a> {
-    fn new(job: &'a Job, mut exchange: Exchange) -> Self {
-        let limits = &job.mapping.limits;
-        let bounds = Bounds { bytes_max: limits.response_bytes_max, ratio_max: limits.inflate_ratio_max };
-        let decoder = Decoder::new(std::mem::take(&mut exchange.announced), bounds);
-        Self { job, exchange, decoder, piece: vec![0; PIECE_BYTES], ended: false }
-    }
-
-    /// The next piece; `None` is the end of the body.
-    async fn next(&mut self) -> Result<Option<&[u8]>, Broken> {
-        loop {
-            let count = self.decoder.pull(&mut self.piece).map_err(|fault| self.broken(fault))?;
-            if count > 0 {
-                return Ok(self.piece.get(..count));
-            }
-            if self.ended {
-                return Ok(None);
-            }
-            match self.exchange.chunk().await {
-                Ok(Some(chunk)) => self.decoder.push(&chunk),
-                Ok(None) => {
-                    self.ended = true;
-                    self.decoder.end();
-                }
-                Err(error) => {
-                    let failure = self.job.client.failure(&error, &self.exchange.url);
-                    return Err(Broken { failure, forgivable: true });
-                }
-            }
-        }
-    }
-
-    fn broken(&self, fault: Fault) -> Broken {
-        let reason = match fault {
-            Fault::Broken(_) => Reason::ContentCoding,
-            Fault::EndedEarly(_) => Reason::Incomplete,
-            Fault::TooLong(_) | Fault::TooDense(_) => Reason::TooLarge,
+    fn unproven(&self, why: Unproven) -> Failure {
+        let name = self.job.client.name();
+        let what = match why {
+            Unproven::Head => "begins differently now",
+            Unproven::Items => "does not hold what was delivered",
+            Unproven::Held => "cannot be told from another one within the limits",
         };
-        let failure = Failure::new(reason, format!("{}: {fault}", self.job.client.name()));
-        Broken { failure, forgivable: matches!(fault, Fault::EndedEarly(_)) }
+        let details = format!("{name} broke a page off, and the page it sends instead {what}");
+        Failure::new(Reason::Unproven, details)
+    }
+
+    async fn goes_in_circles(&self, token: Option<&str>) -> Result<bool, Stop> {
+        let (Some(chain), Some(token)) = (&self.chain, token) else { return Ok(false) };
+        Ok(self.asked == self.asked.resumed(token.to_owned()) || chain.leads_back(self.job, token).await?)
     }
 }
 
-fn late(job: &Job) -> Failure {
-    let (name, limit) = (job.client.name(), job.mapping.limits.first_record_timeout);
-    let details = format!("{name} sent no record within {limit:?} (first_record_timeout_secs)");
-    Failure::new(Reason::ResponseTimeout, details)
+/// The text of a token as it stands in XML.
+fn resolved(token: &[u8]) -> String {
+    let text = String::from_utf8_lossy(token);
+    let resolved = quick_xml::escape::unescape(&text).map_or_else(|_| text.to_string(), Cow::into_owned);
+    resolved.trim().to_owned()
 }
 
-fn lossy(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn shown(bytes: &[u8]) -> String {
-    lossy(bytes.get(..REPAIR_BYTES_SHOWN).unwrap_or(bytes))
+/// Whether a response says that its resumptionToken is not known.
+fn is_expired(response: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(response) else { return false };
+    let mut reader = quick_xml::Reader::from_str(text);
+    loop {
+        match reader.read_event() {
+            Ok(XmlEvent::Start(tag) | XmlEvent::Empty(tag)) if tag.local_name().as_ref() == "error" => {
+                let code = tag.try_get_attribute("code").ok().flatten();
+                return code.is_some_and(|code| &*code.value == "badResumptionToken");
+            }
+            Ok(XmlEvent::Eof) | Err(_) => return false,
+            Ok(_) => {}
+        }
+    }
 }
 
 /// Events held between the source and a slow harvester; with them at most
 /// about a MiB waits.
 const EVENTS_HELD: usize = 8;
-const PIECE_BYTES: usize = 64 << 10;
-/// First bytes of the body that are kept for the text of a failure.
-const FIRST_BYTES_KEPT: usize = 1024;
-const FIRST_CHARS_SHOWN: usize = 160;
-/// Last bytes that are kept, to see whether the document was whole.
-const LAST_BYTES_KEPT: usize = 256;
-/// Last repairs of a page that are kept for people to look at.
-const REPAIRS_KEPT: usize = 50;
-const REPAIR_BYTES_SHOWN: usize = 200;
+/// Pages without anything new that are skipped one after the other within one request.
+const PAGES_SKIPPED_MAX: u32 = 1_000;
+/// What is held, in bytes, until it is clear that a list does not go in circles.
+const WAITING_BYTES_MAX: usize = 32 << 20;

@@ -8,7 +8,7 @@
 //! record may leave the stream only then.
 
 use blake2::{Blake2s256, Digest};
-use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -90,19 +90,7 @@ impl Quarantine {
         let remedy = "name a folder that can be written to with --data";
         std::fs::create_dir_all(&folder).map_err(|error| Error::writing(&folder, error, remedy))?;
         let path = folder.join("index.redb");
-        let index = Database::builder().set_cache_size(CACHE_BYTES).create(&path);
-        let index = index.map_err(|error| match error {
-            DatabaseError::DatabaseAlreadyOpen => Error::State {
-                path: path.clone(),
-                message: "another oaimend has this data folder open; give each its own with --data"
-                    .to_owned(),
-            },
-            DatabaseError::Storage(redb::StorageError::Io(error)) => Error::writing(&path, error, remedy),
-            error => Error::State {
-                path: path.clone(),
-                message: format!("{error}; move the file away to begin with an empty index"),
-            },
-        })?;
+        let index = super::open_database(&path, CACHE_BYTES)?;
         Ok(Self { folder: Arc::new(folder), index: Arc::new(index) })
     }
 

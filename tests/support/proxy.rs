@@ -5,12 +5,15 @@ use oaimend::config::{Config, Limits, Mapping};
 use oaimend::proxy::Running;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::source::{Got, Source, fetch};
+use super::time::Skipping;
 
 /// A proxy with one repository, `x`, unless the test configures others.
 pub(crate) struct Proxy {
     pub(crate) running: Running,
+    pub(crate) clock: Arc<Skipping>,
     data: tempfile::TempDir,
 }
 
@@ -28,9 +31,26 @@ impl Proxy {
 
     pub(crate) fn with(configure: impl FnOnce(&mut Config)) -> Self {
         let data = tempfile::tempdir().expect("a temporary folder");
+        Self::start(data, Skipping::new(), configure)
+    }
+
+    /// With a time and a data folder of the test's own.
+    pub(crate) fn start(
+        data: tempfile::TempDir,
+        clock: Arc<Skipping>,
+        configure: impl FnOnce(&mut Config),
+    ) -> Self {
         let mut config = Config::on_loopback(data.path());
         configure(&mut config);
-        Self { running: Running::start(config).expect("loopback has free ports"), data }
+        let time = Arc::clone(&clock) as Arc<dyn oaimend::clock::Clock>;
+        Self { running: Running::start_with(config, time).expect("loopback has free ports"), clock, data }
+    }
+
+    /// Ends it, and starts another one on the same data.
+    pub(crate) fn restart(self, configure: impl FnOnce(&mut Config)) -> Self {
+        let Self { running, clock, data } = self;
+        running.stop();
+        Self::start(data, clock, configure)
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

@@ -7,10 +7,11 @@
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 /// A request as the source got it.
 #[derive(Clone, Debug)]
@@ -34,6 +35,8 @@ enum Act {
     Wait(Receiver<()>),
     /// Says nothing more until the source is dropped.
     Hang,
+    /// Says nothing more until the other side gives up, and tells somebody so over and over.
+    Stall(Box<dyn Fn() + Send>),
 }
 
 impl Reply {
@@ -83,13 +86,24 @@ impl Reply {
         self
     }
 
+    /// Says nothing more until the other side gives up; `tell` makes it lose its patience.
+    pub(crate) fn stall(mut self, tell: impl Fn() + Send + 'static) -> Self {
+        self.acts.push(Act::Stall(Box::new(tell)));
+        self
+    }
+
     /// Ends with a reset instead of a close.
     pub(crate) fn reset(mut self) -> Self {
         self.reset = true;
         self
     }
 
-    fn play(self, stream: &mut impl Write, over: &(Mutex<bool>, Condvar)) -> std::io::Result<()> {
+    fn play(
+        self,
+        stream: &mut impl Write,
+        is_gone: impl Fn() -> bool,
+        over: &(Mutex<bool>, Condvar),
+    ) -> std::io::Result<()> {
         stream.write_all(&self.head)?;
         if self.head.starts_with(b"HTTP/1.1 ") {
             stream.write_all(b"\r\n")?;
@@ -102,6 +116,11 @@ impl Reply {
                 }
                 Act::Wait(go) => {
                     let _ = go.recv();
+                }
+                Act::Stall(tell) => {
+                    while !is_gone() && !*over.0.lock().expect("no test panics while it holds this") {
+                        tell();
+                    }
                 }
                 Act::Hang => {
                     let over_now = over.0.lock().expect("no test panics while it holds this");
@@ -152,7 +171,15 @@ impl Source {
                 read_request(&mut &stream);
             }
             // With a request left unread, closing the socket resets the connection.
-            let _ = reply.play(&mut &stream, &shared.over);
+            let is_gone = || {
+                // A little patience: what was sent has to arrive first.
+                let _ = stream.set_read_timeout(Some(Duration::from_millis(20)));
+                match stream.peek(&mut [0; 1]) {
+                    Ok(count) => count == 0,
+                    Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
+                }
+            };
+            let _ = reply.play(&mut &stream, is_gone, &shared.over);
         })
     }
 
@@ -164,7 +191,7 @@ impl Source {
             let mut stream = rustls::StreamOwned::new(connection, stream);
             let Some(asked) = asked_in(&read_request(&mut stream)) else { return };
             let reply = shared.reply(&script, asked);
-            if reply.play(&mut stream, &shared.over).is_ok() {
+            if reply.play(&mut stream, || false, &shared.over).is_ok() {
                 stream.conn.send_close_notify();
                 let _ = stream.flush();
             }

@@ -49,6 +49,11 @@ impl Verb {
         }
     }
 
+    /// Whether its answers are lists, which tokens may go on with.
+    pub const fn is_list(self) -> bool {
+        matches!(self, Self::ListIdentifiers | Self::ListRecords | Self::ListSets)
+    }
+
     /// The arguments that must stand beside it, if it is not a resumption.
     const fn required(self) -> &'static [Argument] {
         match self {
@@ -163,6 +168,17 @@ impl Request {
     /// The value of an argument, decoded.
     pub fn argument(&self, argument: Argument) -> Option<&str> {
         self.arguments.iter().find(|(other, _)| *other == argument).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether it goes on with a list.
+    pub fn is_resumption(&self) -> bool {
+        self.argument(Argument::ResumptionToken).is_some()
+    }
+
+    /// The request that goes on with this list.
+    #[must_use]
+    pub fn resumed(&self, token: String) -> Self {
+        Self { verb: self.verb, arguments: vec![(Argument::ResumptionToken, token)] }
     }
 
     /// The query for the source: verb first, then the arguments in the order

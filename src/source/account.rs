@@ -1,0 +1,115 @@
+//! The account of one request: what left, what was mended, how often the source was asked.
+
+use super::failure::Failure;
+use super::splice::Taken;
+use crate::repair::{Outcome, Repair, RepairId, Summary};
+use std::collections::VecDeque;
+
+/// What became of a request.
+#[derive(Clone, Debug)]
+pub struct Account {
+    /// The last attempt's outcome; `None` when the source gave nothing to mend.
+    pub outcome: Option<Outcome>,
+    /// Protocol version of the source's response.
+    pub version: Option<&'static str>,
+    /// Items that left.
+    pub records: u64,
+    /// Items that left with repairs.
+    pub repaired: u64,
+    /// Items that were put aside.
+    pub quarantined: u64,
+    /// How often each repair was made; index with `RepairId as usize`.
+    pub counts: [u64; RepairId::COUNT],
+    /// The last repairs, oldest first.
+    pub repairs: VecDeque<RepairMade>,
+    /// How often the source was asked.
+    pub attempts: u32,
+    /// Why the answer ends with a token of ours, where it does.
+    pub continued: Option<Failure>,
+}
+
+/// One repair, for people to look at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepairMade {
+    /// Its name.
+    pub name: &'static str,
+    /// Where it was made, in bytes of the text.
+    pub offset: u64,
+    /// Identifier of the item.
+    pub record: Option<String>,
+    /// What stood there, cut.
+    pub original: String,
+    /// What stands there now, cut.
+    pub replacement: String,
+}
+
+impl Default for Account {
+    fn default() -> Self {
+        Self {
+            outcome: None,
+            version: None,
+            records: 0,
+            repaired: 0,
+            quarantined: 0,
+            counts: [0; RepairId::COUNT],
+            repairs: VecDeque::new(),
+            attempts: 0,
+            continued: None,
+        }
+    }
+}
+
+impl Account {
+    /// Items that left or were put aside.
+    pub(super) fn items(&self) -> u64 {
+        self.records + self.quarantined
+    }
+
+    /// Adds what leaves, or is put aside.
+    pub(super) fn add(&mut self, taken: &mut Taken) {
+        self.records += taken.items;
+        self.repaired += taken.repaired;
+        self.quarantined += taken.aside.len() as u64;
+        for (id, made) in taken.repairs.drain(..) {
+            if let Some(count) = self.counts.get_mut(id as usize) {
+                *count += 1;
+            }
+            let Some(made) = made else { continue };
+            if self.repairs.len() == REPAIRS_KEPT {
+                self.repairs.pop_front();
+            }
+            self.repairs.push_back(made);
+        }
+    }
+
+    /// Notes how an attempt came out.
+    pub(super) fn note(&mut self, summary: &Summary) {
+        self.outcome = Some(summary.outcome);
+        self.version = summary.version.or(self.version);
+    }
+}
+
+impl RepairMade {
+    /// `None` for what is no repair but our own word.
+    pub(super) fn of(repair: &Repair<'_>) -> Option<Self> {
+        (!repair.id.is_rewrite()).then(|| Self {
+            name: repair.id.name(),
+            offset: repair.offset,
+            record: repair.record.map(lossy),
+            original: shown(repair.original),
+            replacement: shown(repair.replacement),
+        })
+    }
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn shown(bytes: &[u8]) -> String {
+    lossy(bytes.get(..REPAIR_BYTES_SHOWN).unwrap_or(bytes))
+}
+
+/// Last repairs of a request that are kept for people to look at.
+const REPAIRS_KEPT: usize = 50;
+const REPAIR_BYTES_SHOWN: usize = 200;

@@ -1,0 +1,73 @@
+//! The decoded body of one exchange, piece by piece.
+
+use super::budget::{Budget, Late};
+use super::decoding::{Bounds, Decoder, Fault};
+use super::failure::{Failure, Reason};
+use super::fetch::{Client, Exchange};
+use crate::config::Mapping;
+
+/// A body on its way.
+pub(super) struct Body<'a> {
+    client: &'a Client,
+    mapping: &'a Mapping,
+    exchange: Exchange,
+    decoder: Decoder,
+    piece: Vec<u8>,
+    ended: bool,
+}
+
+/// A body that ended other than by its end.
+pub(super) struct Broken {
+    pub(super) failure: Failure,
+    /// Whether the document may have been whole before.
+    pub(super) forgivable: bool,
+}
+
+const PIECE_BYTES: usize = 64 << 10;
+
+impl<'a> Body<'a> {
+    pub(super) fn new(client: &'a Client, mapping: &'a Mapping, mut exchange: Exchange) -> Self {
+        let limits = &mapping.limits;
+        let bounds = Bounds { bytes_max: limits.response_bytes_max, ratio_max: limits.inflate_ratio_max };
+        let decoder = Decoder::new(std::mem::take(&mut exchange.announced), bounds);
+        Self { client, mapping, exchange, decoder, piece: vec![0; PIECE_BYTES], ended: false }
+    }
+
+    /// The next piece; `None` is the end of the body.
+    pub(super) async fn next(&mut self, budget: &mut Budget) -> Result<Option<&[u8]>, Broken> {
+        loop {
+            let count = self.decoder.pull(&mut self.piece).map_err(|fault| self.broken(fault))?;
+            if count > 0 {
+                return Ok(self.piece.get(..count));
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            match budget.within(self.mapping.read_timeout, self.exchange.chunk()).await {
+                Ok(Ok(Some(chunk))) => self.decoder.push(&chunk),
+                Ok(Ok(None)) => {
+                    self.ended = true;
+                    self.decoder.end();
+                }
+                Ok(Err(error)) => {
+                    let failure = self.client.failure(&error, &self.exchange.url);
+                    return Err(Broken { failure, forgivable: true });
+                }
+                Err(late) => {
+                    let failure = self.client.late(late, &self.exchange.url);
+                    return Err(Broken { failure, forgivable: late == Late::Step });
+                }
+            }
+        }
+    }
+
+    fn broken(&self, fault: Fault) -> Broken {
+        let reason = match fault {
+            Fault::Broken(_) => Reason::ContentCoding,
+            Fault::EndedEarly(_) => Reason::Incomplete,
+            Fault::TooLong(_) | Fault::TooDense(_) => Reason::TooLarge,
+        };
+        let failure = Failure::new(reason, format!("{}: {fault}", self.client.name()));
+        Broken { failure, forgivable: matches!(fault, Fault::EndedEarly(_)) }
+    }
+}

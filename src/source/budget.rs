@@ -1,0 +1,73 @@
+//! The time a harvester's request may still take. All waiting for a source goes through it.
+
+use crate::clock::Clock;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// Time that is spent by waiting, and given anew when something was reached.
+#[derive(Debug)]
+pub(super) struct Budget {
+    clock: Arc<dyn Clock>,
+    total: Duration,
+    spent: Duration,
+}
+
+/// Which time was over first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Late {
+    /// What this one step may take.
+    Step,
+    /// The whole budget.
+    Budget,
+}
+
+impl Budget {
+    pub(super) fn new(clock: Arc<dyn Clock>, total: Duration) -> Self {
+        Self { clock, total, spent: Duration::ZERO }
+    }
+
+    pub(super) fn now(&self) -> SystemTime {
+        self.clock.now()
+    }
+
+    /// A number from 0 to 1.
+    pub(super) fn chance(&self) -> f64 {
+        self.clock.chance()
+    }
+
+    /// What is left.
+    pub(super) fn left(&self) -> Duration {
+        self.total.saturating_sub(self.spent)
+    }
+
+    /// Something was reached: from here on there is so much time again.
+    pub(super) fn renew(&mut self, total: Duration) {
+        self.total = total;
+        self.spent = Duration::ZERO;
+    }
+
+    /// Waits on purpose. The caller has seen to it that so much is left.
+    pub(super) async fn pause(&mut self, time: Duration) {
+        self.clock.pause(time).await;
+        self.spent += time;
+    }
+
+    /// Waits for something that may take so long at the most.
+    pub(super) async fn within<T>(
+        &mut self,
+        step: Duration,
+        awaited: impl Future<Output = T>,
+    ) -> Result<T, Late> {
+        let (late, limit) = if step < self.left() { (Late::Step, step) } else { (Late::Budget, self.left()) };
+        let before = self.clock.now();
+        let result = tokio::select! {
+            biased;
+            result = awaited => Ok(result),
+            () = self.clock.deadline(limit) => Err(late),
+        };
+        let passed = self.clock.now().duration_since(before).unwrap_or_default();
+        self.spent += if result.is_err() { passed.max(limit) } else { passed };
+        result
+    }
+}

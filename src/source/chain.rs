@@ -1,0 +1,196 @@
+//! Where a request stands in its list: what the ledger knows of it, and what follows from that.
+//!
+//! Reads and writes of the ledger block on the disk and run beside the task.
+
+use super::failure::{Failure, Reason};
+use super::own_token::{OwnToken, hash_of_all};
+use super::session::Job;
+use super::splice::Delivered;
+use crate::oai::{Argument, Request};
+use crate::state::{Ledger, LedgerError, Note, Place};
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, SystemTime};
+
+/// How a list request begins.
+pub(super) enum Opening {
+    /// The source is asked for this; `delivered` is what the harvester has of the page.
+    Ask { asked: Request, delivered: Delivered, chain: Option<Chain> },
+    /// The token is ours and of no use any more: why.
+    Refuse(&'static str),
+}
+
+/// A list, and where in it the request stands.
+#[derive(Clone, Debug)]
+pub(super) struct Chain {
+    pub(super) place: Place,
+    /// The query that began the list; of no use where its beginning was not seen.
+    first_query: String,
+    /// Whether the ledger knows the place from a token that was given out.
+    given_out: bool,
+}
+
+/// How long a token of ours may be used.
+const OWN_TOKEN_LIFE: Duration = Duration::from_secs(3 * 24 * 3600);
+
+/// Finds out where the request stands.
+pub(super) async fn open(job: &Job, now: SystemTime) -> Result<Opening, Failure> {
+    let request = &job.request;
+    let ask = |chain| Opening::Ask { asked: request.clone(), delivered: Delivered::default(), chain };
+    if !request.verb().is_list() {
+        return Ok(ask(None));
+    }
+    let Some(token) = request.argument(Argument::ResumptionToken) else {
+        let place = Place { list: fastrand::u64(..), page: 0 };
+        return Ok(ask(Some(Chain { place, first_query: request.query(), given_out: false })));
+    };
+    if let Some(own) = OwnToken::read(token, &job.state.token_key) {
+        return open_own(job, own, now).await;
+    }
+    let (repository, verb, token) = (job.mapping.id.clone(), request.verb().name(), token.to_owned());
+    let known = read(job, move |ledger| {
+        let Some(place) = ledger.find(&repository, verb, &token)? else { return Ok(None) };
+        Ok(ledger.list(&repository, place.list)?.map(|facts| (place, facts.first_query)))
+    });
+    Ok(ask(Some(match known.await? {
+        Some((place, first_query)) => Chain { place, first_query, given_out: true },
+        // A list that began elsewhere: from here on it is known.
+        None => Chain {
+            place: Place { list: fastrand::u64(..), page: 1 },
+            first_query: String::new(),
+            given_out: false,
+        },
+    })))
+}
+
+async fn open_own(job: &Job, own: OwnToken, now: SystemTime) -> Result<Opening, Failure> {
+    if own.repository != job.mapping.id {
+        return Ok(Opening::Refuse("the token is one of another repository"));
+    }
+    if secs(now) > own.expires_secs {
+        return Ok(Opening::Refuse("the token has expired; begin the list again"));
+    }
+    let Ok(asked) = Request::parse(own.query.as_bytes()) else {
+        return Ok(Opening::Refuse("the token cannot be used any more; begin the list again"));
+    };
+    if asked.verb() != job.request.verb() {
+        return Ok(Opening::Refuse("the token is one of another verb"));
+    }
+    let (repository, place) = (job.mapping.id.clone(), own.place);
+    let known = read(job, move |ledger| {
+        let facts = ledger.list(&repository, place.list)?;
+        Ok((ledger.delivered_of(&repository, place)?, facts.map(|facts| facts.first_query)))
+    });
+    let (hashes, first_query) = known.await?;
+    // What came behind may have been noted already; what the token speaks of stands before it.
+    let count = usize::try_from(own.count).unwrap_or(usize::MAX);
+    let Some(hashes) = hashes.get(..count).filter(|hashes| hash_of_all(hashes) == own.delivered) else {
+        return Ok(Opening::Refuse("what was delivered before is not known any more; begin the list again"));
+    };
+    let chain = Chain { place, first_query: first_query.unwrap_or_default(), given_out: true };
+    Ok(Opening::Ask { asked, delivered: Delivered::of(hashes.to_vec()), chain: Some(chain) })
+}
+
+impl Chain {
+    /// Writes down what was delivered of the page that is whole.
+    pub(super) fn note(&self, job: &Job, delivered: &Delivered, next: Option<String>, now: SystemTime) {
+        job.state.ledger.note(self.as_note(job, delivered, next, now));
+    }
+
+    /// A token of ours for the rest of the page; `None` where none can be given.
+    pub(super) async fn own_token(
+        &self,
+        job: &Job,
+        asked: &Request,
+        delivered: &Delivered,
+        now: SystemTime,
+    ) -> Option<String> {
+        let own = OwnToken {
+            repository: job.mapping.id.clone(),
+            query: asked.query(),
+            place: self.place,
+            count: delivered.hashes().len() as u64,
+            delivered: hash_of_all(delivered.hashes()),
+            expires_secs: secs(now + OWN_TOKEN_LIFE),
+        };
+        let token = own.write(&job.state.token_key)?;
+        let note = Note { ended: false, ..self.as_note(job, delivered, None, now) };
+        let ledger = job.state.ledger.clone();
+        let noted = tokio::task::spawn_blocking(move || ledger.note_durably(note)).await;
+        noted.unwrap_or(false).then_some(token)
+    }
+
+    fn as_note(&self, job: &Job, delivered: &Delivered, next: Option<String>, now: SystemTime) -> Note {
+        Note {
+            repository: job.mapping.id.clone(),
+            verb: job.request.verb().name(),
+            place: self.place,
+            first_query: self.first_query.clone(),
+            hashes: delivered.hashes().to_vec(),
+            complete: delivered.is_complete(),
+            ended: next.is_none(),
+            next,
+            now_secs: secs(now),
+        }
+    }
+
+    /// What the list had delivered before this page, if an earlier page of it
+    /// began with the same item: then it may go in circles.
+    pub(super) async fn suspicion(&self, job: &Job, first: u64) -> Result<Option<HashSet<u64>>, Failure> {
+        if !self.given_out {
+            return Ok(None);
+        }
+        let (repository, place) = (job.mapping.id.clone(), self.place);
+        let known = read(job, move |ledger| {
+            Ok(match ledger.earlier_page(&repository, place, first)? {
+                Some(_) => Some(ledger.delivered_before(&repository, place)?),
+                None => None,
+            })
+        });
+        Ok(known.await?.map(|hashes| hashes.into_iter().collect()))
+    }
+
+    /// Whether a token leads back to this page or an earlier one of the list.
+    pub(super) async fn leads_back(&self, job: &Job, token: &str) -> Result<bool, Failure> {
+        let (repository, verb) = (job.mapping.id.clone(), job.request.verb().name());
+        let (token, place) = (token.to_owned(), self.place);
+        let found = read(job, move |ledger| ledger.find(&repository, verb, &token)).await?;
+        Ok(found.is_some_and(|found| found.list == place.list && found.page <= place.page))
+    }
+
+    /// The list begun anew instead of a token that expired: its first request,
+    /// and what of it was delivered. `None` where it is not safe.
+    pub(super) async fn anew(&self, job: &Job) -> Result<Option<(Request, HashMap<u64, u32>)>, Failure> {
+        if !self.given_out || self.place.page == 0 {
+            return Ok(None);
+        }
+        let (repository, place) = (job.mapping.id.clone(), self.place);
+        let known = read(job, move |ledger| {
+            let facts = ledger.list(&repository, place.list)?.filter(|facts| facts.complete);
+            let Some(facts) = facts else { return Ok(None) };
+            Ok(Some((facts.first_query, ledger.delivered_before(&repository, place)?)))
+        });
+        let Some((query, hashes)) = known.await? else { return Ok(None) };
+        let mut delivered = HashMap::new();
+        for hash in hashes {
+            *delivered.entry(hash).or_insert(0) += 1;
+        }
+        Ok(Request::parse(query.as_bytes()).ok().map(|request| (request, delivered)))
+    }
+}
+
+async fn read<T: Send + 'static>(
+    job: &Job,
+    reading: impl FnOnce(&Ledger) -> Result<T, LedgerError> + Send + 'static,
+) -> Result<T, Failure> {
+    let ledger = job.state.ledger.clone();
+    let read = tokio::task::spawn_blocking(move || reading(&ledger)).await;
+    match read {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(Failure::new(Reason::Ledger, error.to_string())),
+        Err(error) => Err(Failure::new(Reason::Ledger, format!("the ledger stopped: {error}"))),
+    }
+}
+
+fn secs(time: SystemTime) -> u64 {
+    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
+}

@@ -1,0 +1,65 @@
+//! Where the bytes of an answer leave: as events, or in one piece when it is whole.
+
+use super::failure::{Failure, Reason};
+use super::session::{Answer, Event, Stop};
+use bytes::Bytes;
+use tokio::sync::mpsc;
+
+/// The way to the harvester.
+pub(super) struct Outlet {
+    events: mpsc::Sender<Event>,
+    /// Most bytes that are held for an answer in one piece; `None`: they leave as they come.
+    in_one_piece: Option<usize>,
+    begun: bool,
+    held: Vec<u8>,
+    status: u16,
+}
+
+impl Outlet {
+    pub(super) fn new(events: mpsc::Sender<Event>, in_one_piece: Option<usize>) -> Self {
+        Self { events, in_one_piece, begun: false, held: Vec::new(), status: 200 }
+    }
+
+    /// Whether something has left, so that what follows must fit behind it.
+    pub(super) fn has_begun(&self) -> bool {
+        self.begun
+    }
+
+    /// Sends bytes; the head of the answer first. `status` is the source's.
+    pub(super) async fn send(&mut self, bytes: Vec<u8>, status: u16) -> Result<(), Stop> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let first = !std::mem::replace(&mut self.begun, true);
+        let Some(max) = self.in_one_piece else {
+            if first {
+                self.event(Event::Head(Answer { received_status: status, length: None })).await?;
+            }
+            return self.event(Event::Body(bytes.into())).await;
+        };
+        self.status = status;
+        if self.held.len() + bytes.len() > max {
+            let details = format!(
+                "the page is longer than {max} bytes (spool_bytes_max) for HTTP/1.0; ask with HTTP/1.1"
+            );
+            return Err(Failure::new(Reason::SpoolFull, details).into());
+        }
+        self.held.extend_from_slice(&bytes);
+        Ok(())
+    }
+
+    /// The answer is whole: what was held leaves.
+    pub(super) async fn finish(&mut self) -> Result<(), Stop> {
+        if self.in_one_piece.is_none() {
+            return Ok(());
+        }
+        let body = Bytes::from(std::mem::take(&mut self.held));
+        let answer = Answer { received_status: self.status, length: Some(body.len()) };
+        self.event(Event::Head(answer)).await?;
+        self.event(Event::Body(body)).await
+    }
+
+    async fn event(&self, event: Event) -> Result<(), Stop> {
+        self.events.send(event).await.map_err(|_| Stop::Gone)
+    }
+}

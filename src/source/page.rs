@@ -1,0 +1,154 @@
+//! One attempt at a page: the body of one exchange, through the engine, to its verdict.
+
+use super::body::Broken;
+use super::failure::{Failure, Reason, printable};
+use super::splice::Pieces;
+use crate::config::Mapping;
+use crate::repair::{Ending, NotOai, Outcome, OwnRequest, RepairConfig, Repairer, Summary};
+
+/// A page on its way through the engine.
+pub(super) struct Page {
+    repairer: Option<Repairer>,
+    pub(super) pieces: Pieces,
+    /// How failures call the source.
+    name: String,
+    pub(super) status: u16,
+    retry_after_secs: Option<u64>,
+    first: Vec<u8>,
+    last: Vec<u8>,
+}
+
+/// How a page came out.
+pub(super) enum Verdict {
+    /// Whole.
+    Whole(Summary),
+    /// Not whole: what the engine made leaves, and the rest has to be had again.
+    Cut(Failure, Option<Summary>),
+}
+
+/// What is known of an exchange when its body begins.
+pub(super) struct Start {
+    pub(super) name: String,
+    pub(super) status: u16,
+    pub(super) retry_after_secs: Option<u64>,
+    pub(super) charset: Option<String>,
+    /// When the source was asked, `YYYY-MM-DDThh:mm:ssZ`.
+    pub(super) asked_at: String,
+}
+
+impl Page {
+    pub(super) fn new(mapping: &Mapping, own: &OwnRequest, start: Start) -> Self {
+        let config = RepairConfig {
+            limits: mapping.limits.repair.clone(),
+            off: mapping.off,
+            guesses: mapping.guesses,
+            request: Some(own.clone()),
+            response_date: Some(start.asked_at),
+            charset: start.charset,
+            ending: Ending::BreakOff,
+        };
+        Self {
+            repairer: Some(Repairer::new(&config)),
+            pieces: Pieces::default(),
+            name: start.name,
+            status: start.status,
+            retry_after_secs: start.retry_after_secs,
+            first: Vec::new(),
+            last: Vec::new(),
+        }
+    }
+
+    /// Takes the next piece of the body.
+    pub(super) fn push(&mut self, piece: &[u8]) {
+        let wanted = FIRST_BYTES_KEPT.saturating_sub(self.first.len());
+        self.first.extend(piece.iter().take(wanted));
+        self.last.extend(piece.iter().skip(piece.len().saturating_sub(LAST_BYTES_KEPT)));
+        self.last.drain(..self.last.len().saturating_sub(LAST_BYTES_KEPT));
+        if let Some(repairer) = &mut self.repairer {
+            repairer.push(piece, &mut self.pieces);
+        }
+    }
+
+    /// Whether nothing that may still come can change the verdict.
+    pub(super) fn is_decided(&self) -> bool {
+        self.repairer.as_ref().is_some_and(|repairer| repairer.verdict().is_some())
+    }
+
+    /// Whether a part of an item has left that was too long to be held.
+    pub(super) fn is_inside_item(&self) -> bool {
+        self.repairer.as_ref().is_some_and(Repairer::is_inside_item)
+    }
+
+    /// Ends the engine and judges the page. `broken` is what ended the body
+    /// other than its end.
+    pub(super) fn finish(&mut self, broken: Option<Broken>) -> Verdict {
+        let decided = self.is_decided();
+        let Some(repairer) = self.repairer.take() else {
+            return Verdict::Cut(self.no_answer(NotOai::Empty), None);
+        };
+        let summary = repairer.finish(&mut self.pieces);
+        let failure = match (summary.outcome, broken) {
+            (Outcome::NotOai(_), Some(broken)) => self.with_status(broken.failure),
+            // The end of the connection was taken for the end of the body.
+            (Outcome::NotOai(NotOai::NothingKept | NotOai::BrokenEnvelope), None)
+                if !decided && summary.quarantined == 0 && !self.saw_end() =>
+            {
+                self.truncated()
+            }
+            (Outcome::NotOai(why), None) => self.no_answer(why),
+            (Outcome::Truncated, None) => self.truncated(),
+            // A wrong Content-Length or a missing gzip trailer behind the end of the document
+            // has cost nothing of it.
+            (_, Some(broken))
+                if broken.forgivable && self.saw_end() && summary.outcome != Outcome::Truncated =>
+            {
+                return Verdict::Whole(summary);
+            }
+            (_, Some(broken)) => self.with_status(broken.failure),
+            (_, None) => return Verdict::Whole(summary),
+        };
+        Verdict::Cut(failure, Some(summary))
+    }
+
+    /// The failure of a page that held nothing to deliver.
+    pub(super) fn no_answer(&self, why: NotOai) -> Failure {
+        let (name, status) = (&self.name, self.status);
+        let began = match printable(&self.first, FIRST_CHARS_SHOWN) {
+            text if text.is_empty() => String::new(),
+            text => format!("; the answer began: {text}"),
+        };
+        let failure = if status >= 400 {
+            let details = format!("{name} answered with status {status} and no OAI-PMH body{began}");
+            Failure::new(Reason::Status, details)
+        } else {
+            Failure::new(Reason::NotOai(why), format!("{name}: {}{began}", why.message()))
+        };
+        self.with_status(failure)
+    }
+
+    fn truncated(&self) -> Failure {
+        self.with_status(Failure::new(
+            Reason::Incomplete,
+            format!("{} sent a page that ends early", self.name),
+        ))
+    }
+
+    fn with_status(&self, failure: Failure) -> Failure {
+        failure.after_status(self.status, self.retry_after_secs)
+    }
+
+    /// Whether the body ended with the end tag of the document element.
+    fn saw_end(&self) -> bool {
+        let last = self.last.trim_ascii_end();
+        let tag = last.iter().rposition(|&byte| byte == b'<').and_then(|at| last.get(at..));
+        let name = tag.and_then(|tag| tag.strip_prefix(b"</")).and_then(|tag| tag.strip_suffix(b">"));
+        let local = name.and_then(|name| name.trim_ascii_end().rsplit(|&byte| byte == b':').next());
+        local == Some(b"OAI-PMH".as_slice())
+    }
+}
+
+/// First bytes of the body that are kept for the text of a failure.
+const FIRST_BYTES_KEPT: usize = 1024;
+const FIRST_CHARS_SHOWN: usize = 160;
+/// Last bytes that are kept, to see whether the document was whole.
+const LAST_BYTES_KEPT: usize = 256;

@@ -1,0 +1,436 @@
+//! Joins the attempts at one page to one answer: what was delivered is left out, the rest follows.
+//!
+//! Sits behind the engine: [`Pieces`] takes what the engine makes of one
+//! attempt and knows where in its output each item stands; [`Splice`] lets
+//! through what the harvester does not have yet. Pure, like the engine.
+//!
+//! Invariants: the bytes of all attempts, one after the other, are one
+//! well-formed answer; no item is in it twice that was in the page once; nothing
+//! of a further attempt leaves before it is proven to be the same page.
+
+use super::account::RepairMade;
+use crate::repair::{Quarantined, RecordFacts, Repair, RepairId, Sink, TokenFacts};
+use crate::state::PutAside;
+use blake2::digest::consts::U8;
+use blake2::{Blake2b, Digest};
+use quick_xml::events::Event;
+use std::collections::HashMap;
+
+/// The items of a list that a harvester has, in the order in which they left.
+///
+/// An item is the hash of its identifier and datestamp, one that was put aside
+/// the hash of its raw bytes: it counts as delivered, since it is on disk.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Delivered {
+    hashes: Vec<u64>,
+    overflowed: bool,
+}
+
+/// Items of one page that are remembered, at 8 bytes each; a page with more cannot be resumed.
+const DELIVERED_ITEMS_MAX: usize = 1 << 20;
+/// So many items in the same order prove that a page is the same.
+const PROOF_ITEMS: usize = 10;
+/// What may be held, in bytes, until a page is proven to be the same.
+const HELD_BYTES_MAX: usize = 32 << 20;
+/// Longest head that is kept for comparison, in bytes.
+const HEAD_BYTES_KEPT: usize = 64 << 10;
+
+impl Delivered {
+    /// From hashes that were kept elsewhere.
+    pub(super) fn of(hashes: Vec<u64>) -> Self {
+        let mut delivered = Self::default();
+        delivered.extend(&hashes);
+        delivered
+    }
+
+    pub(super) fn hashes(&self) -> &[u64] {
+        &self.hashes
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.hashes.is_empty()
+    }
+
+    /// Whether all items are remembered.
+    pub(super) fn is_complete(&self) -> bool {
+        !self.overflowed
+    }
+
+    fn extend(&mut self, hashes: &[u64]) {
+        let room = DELIVERED_ITEMS_MAX - self.hashes.len();
+        self.hashes.extend(hashes.iter().take(room));
+        self.overflowed |= hashes.len() > room;
+    }
+}
+
+/// What the engine has made since it was last taken.
+#[derive(Debug, Default)]
+pub(super) struct Pieces {
+    bytes: Vec<u8>,
+    /// Where `bytes` begins, in bytes of the whole output.
+    base: u64,
+    found: Vec<Found>,
+    /// Repairs since the last item.
+    repairs: Vec<(RepairId, Option<RepairMade>)>,
+    /// By how much the output is longer than the text so far.
+    drift: i64,
+    /// Changes that may lie in the next item: where, and by how much it gets longer.
+    recent: Vec<(u64, i64)>,
+    /// The list's resumptionToken as it stands in the XML.
+    pub(super) token: Option<Vec<u8>>,
+}
+
+/// An item, in the order of the page.
+#[derive(Debug)]
+enum Found {
+    /// One that leaves: its place in `bytes`.
+    Item { start: usize, len: usize, hash: u64, repairs: Vec<(RepairId, Option<RepairMade>)> },
+    /// One that is put aside.
+    Aside { hash: u64, record: PutAside },
+}
+
+impl Pieces {
+    /// Whether items were found since it was last taken.
+    pub(super) fn has_items(&self) -> bool {
+        !self.found.is_empty()
+    }
+
+    /// What was written, as it is.
+    pub(super) fn take_bytes(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
+
+    fn place(&mut self, offset: u64) -> usize {
+        // What was added where an item begins closes what stands before it.
+        for (_, delta) in self.recent.extract_if(.., |(at, _)| *at < offset) {
+            self.drift += delta;
+        }
+        let start = i128::from(offset) + i128::from(self.drift) - i128::from(self.base);
+        usize::try_from(start).unwrap_or(0)
+    }
+}
+
+impl Sink for Pieces {
+    fn write(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    fn repaired(&mut self, repair: &Repair<'_>) {
+        let delta = repair.replacement.len() as i64 - repair.original.len() as i64;
+        // An insertion belongs to what stands before it, also where an item begins.
+        let at = if repair.original.is_empty() { repair.offset.saturating_sub(1) } else { repair.offset };
+        self.recent.push((at, delta));
+        self.repairs.push((repair.id, RepairMade::of(repair)));
+    }
+
+    fn record_committed(&mut self, facts: &RecordFacts<'_>, bytes: &[u8]) {
+        let start = self.place(facts.offset);
+        let hash = hash_of(facts.identifier, facts.datestamp);
+        let repairs = std::mem::take(&mut self.repairs);
+        self.found.push(Found::Item { start, len: bytes.len(), hash, repairs });
+    }
+
+    fn record_quarantined(&mut self, quarantined: &Quarantined<'_>) {
+        self.recent.push((quarantined.offset, -(quarantined.raw.len() as i64)));
+        let record = PutAside {
+            identifier: quarantined.identifier.map(|name| String::from_utf8_lossy(name).into_owned()),
+            why: quarantined.why.name(),
+            offset: quarantined.offset,
+            raw: quarantined.raw.to_vec(),
+        };
+        self.found.push(Found::Aside { hash: hash_of(quarantined.raw, b""), record });
+    }
+
+    fn resumption_token(&mut self, token: &TokenFacts<'_>) {
+        self.token = Some(token.token.to_vec());
+    }
+}
+
+/// What may leave.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    pub(super) bytes: Vec<u8>,
+    /// Items in `bytes`.
+    pub(super) items: u64,
+    /// Those of them that were mended.
+    pub(super) repaired: u64,
+    /// To be on disk before `bytes` leave.
+    pub(super) aside: Vec<PutAside>,
+    pub(super) repairs: Vec<(RepairId, Option<RepairMade>)>,
+    /// Of the items, put aside or not.
+    pub(super) hashes: Vec<u64>,
+}
+
+/// Why an attempt cannot go on behind what was delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unproven {
+    /// Its envelope is another one.
+    Head,
+    /// It does not hold what was delivered.
+    Items,
+    /// More would have to be held than is allowed.
+    Held,
+}
+
+/// The start tags that are open around the items of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Skeleton {
+    root: String,
+    root_name: String,
+    list: String,
+    list_name: String,
+}
+
+/// One attempt at a page.
+#[derive(Debug)]
+pub(super) struct Splice {
+    /// Everything before the first item, as far as it is kept.
+    head: Vec<u8>,
+    in_head: bool,
+    /// How what was delivered is left out; `None` for a first attempt.
+    again: Option<Again>,
+}
+
+#[derive(Debug)]
+struct Again {
+    /// What the answer has begun with; `None`: it has not begun.
+    begun: Option<Skeleton>,
+    /// What was delivered and not met yet.
+    missing: HashMap<u64, u32>,
+    missing_count: usize,
+    /// The last items delivered, and how many of them were met in their order.
+    last: Vec<u64>,
+    met: usize,
+    /// What stands behind the last item.
+    gap: Vec<u8>,
+    held: Taken,
+}
+
+impl Splice {
+    /// An attempt at a page of which `delivered` was delivered, in a list of
+    /// which `known` was delivered on other pages. `begun` is what the answer has
+    /// begun with, if it has.
+    pub(super) fn new(known: &HashMap<u64, u32>, delivered: &Delivered, begun: Option<Skeleton>) -> Self {
+        if known.is_empty() && delivered.is_empty() {
+            return Self { head: Vec::new(), in_head: true, again: None };
+        }
+        let hashes = delivered.hashes();
+        let mut missing = known.clone();
+        for hash in hashes {
+            *missing.entry(*hash).or_insert(0) += 1;
+        }
+        let again = Again {
+            begun,
+            missing,
+            missing_count: hashes.len() + known.values().map(|count| *count as usize).sum::<usize>(),
+            last: hashes.iter().skip(hashes.len().saturating_sub(PROOF_ITEMS)).copied().collect(),
+            met: 0,
+            gap: Vec::new(),
+            held: Taken::default(),
+        };
+        Self { head: Vec::new(), in_head: true, again: Some(again) }
+    }
+
+    pub(super) fn is_again(&self) -> bool {
+        self.again.is_some()
+    }
+
+    /// Takes what may leave of what the engine has made so far. `ended`: it will make no more.
+    pub(super) fn take(
+        &mut self,
+        pieces: &mut Pieces,
+        delivered: &mut Delivered,
+        ended: bool,
+    ) -> Result<Taken, Unproven> {
+        let bytes = std::mem::take(&mut pieces.bytes);
+        let found = std::mem::take(&mut pieces.found);
+        let others = std::mem::take(&mut pieces.repairs);
+        pieces.base += bytes.len() as u64;
+        let first = found.iter().find_map(Found::start);
+        if self.in_head {
+            let head = bytes.get(..first.unwrap_or(bytes.len())).unwrap_or(&bytes);
+            self.head.extend(head.iter().take(HEAD_BYTES_KEPT.saturating_sub(self.head.len())));
+        }
+        let in_head = self.in_head;
+        self.in_head &= first.is_none();
+        let Some(again) = &mut self.again else {
+            let mut taken = Taken::default();
+            for found in found {
+                taken.count(found);
+            }
+            delivered.extend(&taken.hashes);
+            taken.bytes = bytes;
+            taken.repairs.extend(others);
+            return Ok(taken);
+        };
+        if in_head && first.is_some() && again.begun.is_some() && again.begun != skeleton_of(&self.head) {
+            return Err(Unproven::Head);
+        }
+        again.sort(&bytes, found, in_head)?;
+        if ended {
+            again.close()?;
+            again.held.repairs.extend(others);
+        }
+        Ok(again.release(delivered))
+    }
+
+    /// Whether an item was met.
+    pub(super) fn has_items(&self) -> bool {
+        !self.in_head
+    }
+
+    /// What was delivered and did not come on this page.
+    pub(super) fn into_missing(self) -> HashMap<u64, u32> {
+        self.again.map(|again| again.missing).unwrap_or_default()
+    }
+
+    /// The page when everything on it was delivered before, and it was the last one.
+    pub(super) fn empty_last_page(&self) -> Option<Vec<u8>> {
+        self.again.as_ref()?;
+        let closing = self.skeleton()?.close_with("");
+        Some([self.head.as_slice(), &closing].concat())
+    }
+
+    /// What is open around the items, once there was one.
+    pub(super) fn skeleton(&self) -> Option<Skeleton> {
+        if self.in_head { None } else { skeleton_of(&self.head) }
+    }
+}
+
+impl Again {
+    /// Sorts what is new from what was delivered.
+    fn sort(&mut self, bytes: &[u8], found: Vec<Found>, mut in_head: bool) -> Result<(), Unproven> {
+        let mut cursor = 0;
+        for found in found {
+            let known = self.meet(found.hash());
+            let Some(start) = found.start() else {
+                if !known {
+                    self.held.count(found);
+                }
+                continue;
+            };
+            if found.len() == 0 {
+                // It was too long to be held, and so to be compared.
+                return Err(Unproven::Held);
+            }
+            let end = start + found.len();
+            self.gap.extend_from_slice(bytes.get(cursor..start).unwrap_or_default());
+            let is_head = std::mem::replace(&mut in_head, false);
+            if if is_head { self.begun.is_none() } else { !known } {
+                self.held.bytes.append(&mut self.gap);
+            }
+            self.gap.clear();
+            if !known {
+                self.held.bytes.extend_from_slice(bytes.get(start..end).unwrap_or_default());
+                self.held.count(found);
+            }
+            cursor = end;
+        }
+        self.gap.extend_from_slice(bytes.get(cursor..).unwrap_or_default());
+        let held = self.held.bytes.len() + self.gap.len();
+        if held > HELD_BYTES_MAX { Err(Unproven::Held) } else { Ok(()) }
+    }
+
+    /// Whether the harvester has the item already.
+    fn meet(&mut self, hash: u64) -> bool {
+        let Some(count) = self.missing.get_mut(&hash).filter(|count| **count > 0) else { return false };
+        *count -= 1;
+        self.missing_count -= 1;
+        self.met += usize::from(self.last.get(self.met) == Some(&hash));
+        true
+    }
+
+    fn is_proven(&self) -> bool {
+        self.missing_count == 0 || self.met == self.last.len()
+    }
+
+    /// The page is over: what stands behind its last item leaves too.
+    fn close(&mut self) -> Result<(), Unproven> {
+        if !self.is_proven() {
+            return Err(Unproven::Items);
+        }
+        self.held.bytes.append(&mut self.gap);
+        Ok(())
+    }
+
+    fn release(&mut self, delivered: &mut Delivered) -> Taken {
+        if !self.is_proven() {
+            return Taken::default();
+        }
+        delivered.extend(&self.held.hashes);
+        std::mem::take(&mut self.held)
+    }
+}
+
+impl Found {
+    fn start(&self) -> Option<usize> {
+        match self {
+            Self::Item { start, .. } => Some(*start),
+            Self::Aside { .. } => None,
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Item { len, .. } => *len,
+            Self::Aside { .. } => 0,
+        }
+    }
+
+    fn hash(&self) -> u64 {
+        match self {
+            Self::Item { hash, .. } | Self::Aside { hash, .. } => *hash,
+        }
+    }
+}
+
+impl Taken {
+    fn count(&mut self, found: Found) {
+        self.hashes.push(found.hash());
+        match found {
+            Found::Item { repairs, .. } => {
+                self.items += 1;
+                self.repaired += u64::from(repairs.iter().any(|(id, _)| !id.is_rewrite()));
+                self.repairs.extend(repairs);
+            }
+            Found::Aside { record, .. } => self.aside.push(record),
+        }
+    }
+}
+
+impl Skeleton {
+    /// What closes a list of which more is to be had: a token and the end tags.
+    pub(super) fn close_with(&self, token: &str) -> Vec<u8> {
+        let Self { root_name, list_name, .. } = self;
+        let prefix = root_name.strip_suffix("OAI-PMH").unwrap_or_default();
+        let name = format!("{prefix}resumptionToken");
+        format!("<{name}>{token}</{name}></{list_name}></{root_name}>").into_bytes()
+    }
+}
+
+/// The start tags of the root and of the last element that is open at the end of a head.
+fn skeleton_of(head: &[u8]) -> Option<Skeleton> {
+    let mut reader = quick_xml::Reader::from_str(std::str::from_utf8(head).ok()?);
+    let mut open: Vec<(String, String)> = Vec::new();
+    loop {
+        match reader.read_event() {
+            Ok(Event::Start(tag)) => open.push((tag.to_string(), tag.name().as_ref().to_owned())),
+            Ok(Event::End(_)) => drop(open.pop()),
+            Ok(Event::Eof) | Err(_) => break,
+            Ok(_) => {}
+        }
+    }
+    let [(root, root_name), (list, list_name)] = <[_; 2]>::try_from(open).ok()?;
+    Some(Skeleton { root, root_name, list, list_name })
+}
+
+/// Identifies an item within a list.
+fn hash_of(identifier: &[u8], datestamp: &[u8]) -> u64 {
+    let mut hash = Blake2b64::new();
+    hash.update((identifier.len() as u64).to_le_bytes());
+    hash.update(identifier);
+    hash.update(datestamp);
+    u64::from_le_bytes(hash.finalize().into())
+}
+
+type Blake2b64 = Blake2b<U8>;
