@@ -68,6 +68,10 @@ verify = false
 [repairs]
 off = ["bare-ampersand", "doctype"]
 guesses = ["double-encoded"]
+[politeness]
+list_requests_max = 4
+gap_millis = 250
+requests_per_minute_max = 60
 [limits]
 record_bytes_max = 1024
 tag_bytes_max = 1024
@@ -99,6 +103,9 @@ first_record_timeout_secs = 1
     assert_eq!(mapping.limits.repair.depth_max, 1000, "a mapping starts from the limits of all");
     assert_eq!(mapping.limits.quarantine_bytes_max, 4096);
     assert_eq!(mapping.read_timeout, Duration::from_secs(3600));
+    let politeness = &mapping.politeness;
+    assert_eq!((politeness.list_requests_max, politeness.gap), (4, Duration::from_millis(250)));
+    assert_eq!(politeness.requests_per_minute_max.map(u32::from), Some(60));
     assert_eq!(mapping.ca_file, Some(folder.path().join("sources/ca.pem")), "paths are meant from the file");
 }
 

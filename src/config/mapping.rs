@@ -1,7 +1,7 @@
 //! One repository: the file `mappings/<repositoryid>.toml`, resolved.
 
-use super::Limits;
 use super::file::{At, Document, Fault, Table, nearest};
+use super::{Limits, Politeness};
 use crate::repair::catalogue::CATALOGUE;
 use crate::repair::{Certainty, RepairId, RepairSet};
 use std::path::{Path, PathBuf};
@@ -35,6 +35,8 @@ pub struct Mapping {
     pub off: RepairSet,
     /// Repairs of certainty `guess` that are made.
     pub guesses: RepairSet,
+    /// How much is asked of it.
+    pub politeness: Politeness,
     /// The bounds for this source.
     pub limits: Limits,
 }
@@ -66,6 +68,7 @@ impl Mapping {
             unmendable: Unmended::default(),
             off: RepairSet::EMPTY,
             guesses: RepairSet::EMPTY,
+            politeness: Politeness::default(),
             limits: limits.clone(),
         })
     }
@@ -94,10 +97,12 @@ impl Mapping {
             unmendable: root.parsed("unmendable", read_unmended).unwrap_or_default(),
             off: RepairSet::EMPTY,
             guesses: RepairSet::EMPTY,
+            politeness: Politeness::default(),
             limits: limits.clone(),
         };
         mapping.read_tls(root.table("tls"), file);
         mapping.read_repairs(root.table("repairs"));
+        mapping.politeness.read(root.table("politeness"));
         mapping.limits.read(root.table("limits"));
         root.finish();
         let faults = document.into_faults();

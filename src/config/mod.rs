@@ -7,11 +7,13 @@
 mod file;
 mod limits;
 mod mapping;
+mod politeness;
 mod repositories;
 
 pub use file::Fault;
 pub use limits::Limits;
 pub use mapping::{Mapping, Unmended};
+pub use politeness::Politeness;
 pub use repositories::{Repositories, Reread};
 
 use crate::error::Error;
@@ -29,7 +31,7 @@ pub struct Config {
     /// What `request` and `baseURL` say, without a slash at the end. `None`:
     /// `http://` and the address that is listened on.
     pub public_url: Option<String>,
-    /// The folder of state: quarantine, later cache and ledger.
+    /// The folder of state: quarantine, ledger, key of our tokens.
     pub data: PathBuf,
     /// Where operators are answered; `None` turns it off.
     pub admin: Option<SocketAddr>,

@@ -44,6 +44,8 @@ pub enum Reason {
     Incomplete,
     /// The page was asked for again and is another one now.
     Unproven,
+    /// Others are asking the source, and no turn came in time.
+    Busy,
     /// The source has failed often and is left alone for a while.
     Resting,
     /// A content coding of the answer is broken.
@@ -83,6 +85,7 @@ impl Reason {
             Self::ResponseTimeout => "response-timeout",
             Self::Incomplete => "incomplete",
             Self::Unproven => "unproven",
+            Self::Busy => "busy",
             Self::Resting => "resting",
             Self::ContentCoding => "content-coding",
             Self::TooLarge => "too-large",
@@ -112,7 +115,9 @@ impl Reason {
             Self::Incomplete | Self::Unproven => "http_response_incomplete",
             Self::ContentCoding => "http_response_content_coding",
             Self::TooLarge => "http_response_body_size",
-            Self::Redirect | Self::Status | Self::NotOai(_) | Self::Resting => "destination_unavailable",
+            Self::Redirect | Self::Status | Self::NotOai(_) | Self::Busy | Self::Resting => {
+                "destination_unavailable"
+            }
             Self::Unmendable | Self::Quarantine | Self::Ledger | Self::SpoolFull => "proxy_internal_error",
             Self::Configuration => "proxy_configuration_error",
         }
@@ -129,6 +134,7 @@ impl Reason {
             | Self::Incomplete
             | Self::Unproven
             | Self::Resting => 60,
+            Self::Busy => 30,
             Self::ConnectionRefused | Self::Dns | Self::Status => 120,
             Self::NotOai(NotOai::Empty | NotOai::Html | NotOai::BotWall) => 300,
             Self::Quarantine | Self::Ledger => 600,

@@ -8,6 +8,7 @@ use super::breaker::{Breaker, Resting};
 use super::budget::{Budget, Late};
 use super::decoding::Coding;
 use super::failure::{Failure, Reason};
+use super::politeness::{Turn, Turns};
 use crate::config::Mapping;
 use crate::oai::Request;
 use bytes::Bytes;
@@ -26,12 +27,18 @@ pub struct Client {
     reach: Reach,
     mapping: Arc<Mapping>,
     breaker: Arc<Mutex<Breaker>>,
+    turns: Arc<Turns>,
 }
 
 /// The clients of all sources, each made when it is first used and again when
 /// its mapping has changed.
 #[derive(Debug, Default)]
 pub struct Clients(Mutex<HashMap<String, Client>>);
+
+/// Where requests take turns: host and port, whatever the scheme.
+fn shares_turns(one: &Url, other: &Url) -> bool {
+    one.host() == other.host() && one.port_or_known_default() == other.port_or_known_default()
+}
 
 /// The header of a source's answer, and its body to come.
 pub(super) struct Exchange {
@@ -58,7 +65,14 @@ impl Clients {
         match clients.get(&mapping.id) {
             Some(client) if Arc::ptr_eq(&client.mapping, mapping) => Ok(client.clone()),
             _ => {
-                let client = Client::new(mapping)?;
+                let mut client = Client::new(mapping)?;
+                // Repositories of one server take turns; the first one's politeness holds.
+                let neighbour = clients.values().find(|other| {
+                    other.mapping.id != mapping.id && shares_turns(&other.mapping.base_url, &mapping.base_url)
+                });
+                if let Some(neighbour) = neighbour {
+                    client.turns = Arc::clone(&neighbour.turns);
+                }
                 clients.insert(mapping.id.clone(), client.clone());
                 Ok(client)
             }
@@ -103,7 +117,8 @@ impl Client {
         let http = builder.build().map_err(|error| {
             Failure::new(Reason::Configuration, format!("no client can be made from the mapping: {error}"))
         })?;
-        Ok(Self { http, reach, mapping: Arc::clone(mapping), breaker: Arc::default() })
+        let turns = Arc::new(Turns::new(&mapping.politeness));
+        Ok(Self { http, reach, mapping: Arc::clone(mapping), breaker: Arc::default(), turns })
     }
 
     /// May the source be asked now?
@@ -131,6 +146,11 @@ impl Client {
         self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Waits for a turn at the source.
+    pub(super) async fn turn(&self, is_list: bool, budget: &mut Budget) -> Result<Turn, Failure> {
+        self.turns.take(is_list, &self.name(), budget).await
+    }
+
     /// Asks the source and follows its redirects. `via` is the `Via` header to send.
     pub(super) async fn exchange(
         &self,
@@ -145,10 +165,20 @@ impl Client {
             // Until the header is there, a connection may have to be made first.
             let step = self.mapping.connect_timeout.max(self.mapping.read_timeout);
             let asked = self.http.get(url.clone()).header(header::VIA, via).send();
-            let asked = budget.within(step, asked).await.map_err(|late| self.late(late, &url))?;
+            let began = budget.now();
+            let asked = match budget.within(step, asked).await {
+                Ok(asked) => asked,
+                Err(late) => {
+                    self.turns.note(budget.now(), None, None, step);
+                    return Err(self.late(late, &url));
+                }
+            };
             let response = asked.map_err(|error| self.failure(&error, &url))?;
             if !is_redirect(response.status().as_u16()) {
-                return Ok(Exchange::new(url, response, budget.now()));
+                let exchange = Exchange::new(url, response, budget.now());
+                let took = budget.now().duration_since(began).unwrap_or_default();
+                self.turns.note(budget.now(), Some(exchange.status), exchange.retry_after_secs, took);
+                return Ok(exchange);
             }
             redirects += 1;
             let max = self.mapping.limits.redirects_max;
@@ -393,7 +423,8 @@ mod tests {
     fn client(base_url: &str, http: reqwest::Client) -> Client {
         let mapping = Mapping::new("x", base_url, &crate::config::Limits::default());
         let mapping = Arc::new(mapping.expect("a legal mapping"));
-        Client { http, reach: Reach::Public, mapping, breaker: Arc::default() }
+        let turns = Arc::new(Turns::new(&mapping.politeness));
+        Client { http, reach: Reach::Public, mapping, breaker: Arc::default(), turns }
     }
 
     fn http(reach: Reach) -> reqwest::Client {

@@ -17,6 +17,7 @@ mod outlet;
 mod own_token;
 mod page;
 mod patience;
+mod politeness;
 mod session;
 mod splice;
 

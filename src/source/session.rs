@@ -224,6 +224,10 @@ impl Conversation<'_> {
     /// Asks the source once, and passes on what is new of its page.
     async fn attempt(&mut self) -> Result<Ended, Stop> {
         let job = self.job;
+        let _turn = match job.client.turn(self.asked.verb().is_list(), &mut self.budget).await {
+            Ok(turn) => turn,
+            Err(failure) => return self.resumable(failure, 0),
+        };
         let asked_at = clock::utc_datetime(self.budget.now());
         let exchange = match job.client.exchange(&self.asked, &job.via, &mut self.budget).await {
             Ok(exchange) => exchange,
