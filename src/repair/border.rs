@@ -502,14 +502,13 @@ fn end_of_parent(before: &[u8]) -> Vec<u8> {
 }
 
 /// Whether an element of a payload, given by its end tag, can wrap an item: a
-/// field cannot, nor can the envelope or a format made of fields.
+/// field cannot, nor can the envelope, at any depth, or a format made of fields.
 fn is_wrapper(end_tag: &[u8], skeleton: &Skeleton) -> bool {
     let name = end_tag.strip_prefix(b"</").and_then(|tag| tag.strip_suffix(b">")).unwrap_or_default();
     let (_, local) = split_name(name);
     !local.is_empty()
-        && local != skeleton.element.name
         && local != skeleton.verb
-        && !skeleton.children().iter().any(|child| child.name == local)
+        && !skeleton.element.names(local)
         && !Family::DublinCore.is_field(local)
         && !Family::Marc.is_field(local)
         && matches!(Family::of_root(local), Family::Mixed | Family::Other)

@@ -69,6 +69,17 @@ pub(super) struct Element {
     pub(super) content: Content,
 }
 
+impl Element {
+    /// Whether it, or an element of the envelope inside it, has this name.
+    pub(super) fn names(&self, local: &[u8]) -> bool {
+        let inside = match self.content {
+            Content::Children(children) => children.iter().any(|child| child.names(local)),
+            Content::Payload | Content::Text(_) => false,
+        };
+        self.name == local || inside
+    }
+}
+
 /// How often an element may stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Occurs {
