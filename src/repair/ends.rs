@@ -4,14 +4,14 @@
 //! looked at together with all that follows, up to a bound, because more items
 //! or a second document may stand there.
 
-use memchr::memchr;
+use memchr::{memchr, memmem};
 
 use super::border::Skeleton;
 use super::catalogue::{NotOai, RepairId};
 use super::engine::{Engine, List, Stage, Step};
 use super::gate::{Answer, Role};
 use super::head::Landmark;
-use super::lexeme::{Lexeme, next_lexeme, start_tag_end};
+use super::lexeme::{Lexeme, next_lexeme, start_tag_end, start_tag_end_so_far};
 use super::list::Next;
 use super::name::{blanks, is_blank, name_span, trailing_blanks, trim};
 use super::prolog::{find_root, is_good_comment, is_xml_target};
@@ -220,19 +220,20 @@ impl Engine {
         }
         let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
         let (lexeme, end) = next_lexeme(within, 0);
-        let open = matches!(
-            lexeme,
-            Lexeme::OpenTag
-                | Lexeme::OpenComment
-                | Lexeme::OpenCdata
-                | Lexeme::BareLessThan
-                | Lexeme::Doctype
-        );
-        let undecided = open || end >= rest.len().saturating_sub(1) || rest.len() < LEXEME_BYTES;
+        let text = within.get(..end).unwrap_or_default();
+        // An error goes with what it says.
+        let error_end = if lexeme == Lexeme::StartTag && self.is_error(text) {
+            self.error_end(within, end)
+        } else {
+            Some(end)
+        };
+        let undecided = error_end.is_none()
+            || is_cut(within, lexeme, end)
+            || end >= rest.len().saturating_sub(1)
+            || rest.len() < LEXEME_BYTES;
         if undecided && !last && rest.len() < bytes_max {
             return self.need_more(rest);
         }
-        let text = within.get(..end).unwrap_or_default();
         let root_end = [b"</", self.prefix.as_slice(), b"OAI-PMH"].concat();
         let is_root_end = lexeme == Lexeme::EndTag
             && text
@@ -248,9 +249,7 @@ impl Engine {
             Lexeme::Comment if self.is_legal_comment(text) => self.keep(Role::Plain, rest, end, sink),
             Lexeme::Instruction if self.is_legal_instruction(text) => self.keep(Role::Plain, rest, end, sink),
             Lexeme::StartTag if self.is_error(text) => {
-                let close = self.end_tag_of(b"error");
-                let end = memchr::memmem::find(within, &close).map_or(end, |at| at + close.len());
-                self.change(RepairId::ErrorBesideItems, rest, end, b"", sink)
+                self.change(RepairId::ErrorBesideItems, rest, error_end.unwrap_or(end), b"", sink)
             }
             Lexeme::EndTag if last && end == rest.len() && root_end.starts_with(text) => {
                 self.torn_root(rest, sink)
@@ -276,6 +275,15 @@ impl Engine {
         tag.strip_prefix(open.as_slice())
             .and_then(|rest| rest.first())
             .is_some_and(|&b| is_blank(b) || matches!(b, b'>' | b'/'))
+    }
+
+    /// Where the error whose start tag ends at `tag_end` ends, if that is in `text`.
+    fn error_end(&self, text: &[u8], tag_end: usize) -> Option<usize> {
+        if text.get(..tag_end)?.ends_with(b"/>") {
+            return Some(tag_end);
+        }
+        let close = self.end_tag_of(b"error");
+        memmem::find(text, &close).map(|at| at + close.len())
     }
 
     fn is_legal_comment(&self, text: &[u8]) -> bool {
@@ -463,6 +471,25 @@ impl Engine {
             Ok(Some((at, Landmark::Verb(verb)))) => Some((from + at, verb)),
             _ => None,
         }
+    }
+}
+
+/// Whether with more text the lexeme that `text` begins with might be another one, or longer.
+fn is_cut(text: &[u8], lexeme: Lexeme, end: usize) -> bool {
+    match lexeme {
+        Lexeme::OpenTag
+        | Lexeme::OpenComment
+        | Lexeme::OpenCdata
+        | Lexeme::BareLessThan
+        | Lexeme::Doctype => true,
+        // A quote that is still open may close behind the `>`.
+        Lexeme::StartTag => start_tag_end_so_far(text, false) != Some(end),
+        // One without a `>` ends before the blanks in front of the next `<`.
+        Lexeme::EndTag => {
+            let closed = text.get(..end).is_some_and(|tag| tag.ends_with(b">"));
+            !closed && blanks(text.get(end..).unwrap_or_default()) == text.len() - end
+        }
+        _ => false,
     }
 }
 
