@@ -292,7 +292,7 @@ impl Engine {
             match list.scanner.scan(rest, at, last, &mut self.tags, &self.config.limits) {
                 Scan::Clean(len) => {
                     let raw = rest.get(at..at + len).unwrap_or_default();
-                    if self.needs_care(list, raw, &list.scanner.facts) {
+                    if self.needs_care(list) {
                         self.flush(rest, &mut written, at, sink);
                         self.clean_with_care(list, raw, at, sink);
                         written = at + len;
@@ -375,9 +375,13 @@ impl Engine {
     }
 
     #[inline]
-    fn needs_care(&self, list: &List, _raw: &[u8], _facts: &Facts) -> bool {
+    fn needs_care(&self, list: &List) -> bool {
         let guesses = self.config.guesses != RepairSet::EMPTY;
-        !self.gate.is_open() || self.in_second_document || list.verb == Verb::Identify || guesses
+        !self.gate.is_open()
+            || self.in_second_document
+            || list.verb == Verb::Identify
+            || list.token_written
+            || guesses
     }
 
     #[inline]
@@ -415,6 +419,11 @@ impl Engine {
         if self.in_second_document && self.seen.contains(identifier, datestamp) {
             self.gate.change(Role::Plain, RepairId::SecondDocument, offset, raw, b"", sink);
             return;
+        }
+        if list.token_written {
+            // Nothing may stand behind the token, and that one is out.
+            let identifier = (!identifier.is_empty()).then_some(identifier);
+            return self.gate.quarantine(identifier, offset, raw, Unmendable::IllegalEnvelope, sink);
         }
         self.gate.release(Answer::List, false, sink);
         let rewritten = if list.verb == Verb::Identify { self.own_base_url(bytes) } else { Edits::default() };

@@ -15,6 +15,12 @@ use super::text::exact_repair;
 impl Engine {
     /// The item that `rest` begins with is clean so far and too long to be held.
     pub(super) fn begin_oversized(&mut self, list: &mut List, rest: &[u8], sink: &mut impl Sink) -> Next {
+        if list.token_written {
+            // Nothing may stand behind the token, and to be put aside it is too long.
+            self.gate.lost += 1;
+            self.leave_broken_list(list);
+            return Next::Leave(Step::Settled(0));
+        }
         self.gate.release(Answer::List, false, sink);
         let clean = list.scanner.clean_bytes(rest);
         list.scanner.let_go(rest, clean);

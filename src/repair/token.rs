@@ -62,9 +62,13 @@ impl Engine {
         sink: &mut impl Sink,
     ) -> Step {
         list.token_seen = true;
+        if list.token_written {
+            // One is out; another cannot stand beside it.
+            return self.change(RepairId::RepeatedToken, rest, end, b"", sink);
+        }
         let written = edits.apply(rest.get(..end).unwrap_or_default());
         let empty = token_text(&written).is_empty();
-        let earlier = list.token.is_some() || list.token_written;
+        let earlier = list.token.is_some();
         let id = match follower {
             Follower::ListEnd if empty && earlier => RepairId::RepeatedToken,
             Follower::ListEnd => {
