@@ -9,7 +9,7 @@ use super::engine::{Engine, Stage, Step};
 use super::gate::Role;
 use super::lexeme::{Lexeme, next_lexeme};
 use super::loose::{LooseAttribute, LooseTag, read_loose};
-use super::name::{blanks, is_blank, name_span, split_name, trailing_blanks, trim};
+use super::name::{blanks, is_blank, is_local_name, name_span, split_name, trailing_blanks, trim};
 use super::schema::is_uri_reference;
 use super::sink::Sink;
 use super::tag::declared_prefix;
@@ -30,13 +30,12 @@ impl Engine {
         let Some(root) = find_root(rest) else {
             // The name of a root that begins within the bound may lie behind it.
             if last || rest.len() > junk_max + tag_max {
-                self.version = version_1(rest.get(..rest.len().min(junk_max)).unwrap_or_default());
-                return self.refuse(not_oai(rest, junk_max));
+                return self.refuse_foreign(rest);
             }
             return self.need_more(rest);
         };
         if root > junk_max {
-            return self.refuse(not_oai(rest, junk_max));
+            return self.refuse_foreign(rest);
         }
         let tag = rest.get(root..).unwrap_or_default();
         let end = match self.tag_end(tag, last) {
@@ -48,6 +47,13 @@ impl Engine {
             Some(read) => self.begin(rest, root, &read, sink),
             None => self.refuse(NotOai::BrokenEnvelope),
         }
+    }
+
+    /// What stands within the bound for junk is no OAI-PMH of this version.
+    fn refuse_foreign(&mut self, rest: &[u8]) -> Step {
+        let junk_max = self.limits().junk_bytes_max;
+        self.version = version_1(rest.get(..rest.len().min(junk_max)).unwrap_or_default());
+        self.refuse(not_oai(rest, junk_max))
     }
 
     fn begin(&mut self, rest: &[u8], root: usize, tag: &LooseTag, sink: &mut impl Sink) -> Step {
@@ -292,12 +298,9 @@ pub(super) fn find_root(text: &[u8]) -> Option<usize> {
     let mut comment_end = 0;
     for name in memmem::find_iter(text, b"OAI-PMH") {
         let before = text.get(..name).unwrap_or_default();
-        let tag = before.iter().rposition(|&byte| byte == b'<')?;
-        let prefix = before.get(tag + 1..).unwrap_or_default();
-        let is_prefix =
-            prefix.is_empty() || prefix.strip_suffix(b":").is_some_and(super::name::is_local_name);
+        let Some(tag) = tag_before(before) else { continue };
         let ends = text.get(name + 7).is_none_or(|&byte| is_blank(byte) || matches!(byte, b'>' | b'/'));
-        if !is_prefix || !ends || tag < comment_end {
+        if !ends || tag < comment_end {
             continue;
         }
         match memmem::rfind(text.get(comment_end..tag).unwrap_or_default(), b"<!--")
@@ -312,6 +315,17 @@ pub(super) fn find_root(text: &[u8]) -> Option<usize> {
         }
     }
     None
+}
+
+/// Where the start tag begins whose local name stands behind `before`: at a `<`, or one with a prefix.
+fn tag_before(before: &[u8]) -> Option<usize> {
+    if before.ends_with(b"<") {
+        return Some(before.len() - 1);
+    }
+    let before = before.strip_suffix(b":")?;
+    let tag = before.iter().rposition(|&byte| matches!(byte, b'<' | b':'))?;
+    let is_tag = before.get(tag) == Some(&b'<') && is_local_name(before.get(tag + 1..)?);
+    is_tag.then_some(tag)
 }
 
 /// The XML declaration, whatever its case: where it begins and ends.
@@ -383,7 +397,7 @@ pub(super) fn is_xml_target(text: &[u8]) -> bool {
     let inner = text.get(2..text.len().saturating_sub(2)).unwrap_or_default();
     let target = inner.get(..name_span(inner)).unwrap_or_default();
     target.eq_ignore_ascii_case(b"xml")
-        || !super::name::is_local_name(target)
+        || !is_local_name(target)
         || inner.get(target.len()).is_some_and(|&byte| !is_blank(byte))
 }
 
