@@ -11,7 +11,7 @@ use super::catalogue::{NotOai, RepairId};
 use super::engine::{Engine, List, Stage, Step};
 use super::gate::{Answer, Role};
 use super::head::Landmark;
-use super::lexeme::{Lexeme, next_lexeme, start_tag_end, start_tag_end_so_far};
+use super::lexeme::{Lexeme, is_cut, next_lexeme, start_tag_end};
 use super::list::Next;
 use super::name::{blanks, is_blank, name_span, trailing_blanks, trim};
 use super::prolog::{find_root, is_good_comment, is_xml_target};
@@ -181,14 +181,12 @@ impl Engine {
         let mut end = tag_end;
         if !is_empty_tag {
             let behind = rest.get(tag_end..).unwrap_or_default();
+            let bytes_max = self.limits().head_bytes_max;
+            let behind = behind.get(..behind.len().min(bytes_max)).unwrap_or_default();
             let close = self.end_tag_of(list.skeleton.verb);
             let inside = blanks(behind);
             let next = behind.get(inside..).unwrap_or_default();
-            if next.len() < close.len()
-                && !last
-                && close.starts_with(next)
-                && behind.len() < self.limits().head_bytes_max
-            {
+            if next.len() < close.len() && !last && close.starts_with(next) && behind.len() < bytes_max {
                 return Some(Next::Stay(self.need_more(rest)));
             }
             if !next.starts_with(&close) {
@@ -228,7 +226,7 @@ impl Engine {
             Some(end)
         };
         let undecided = error_end.is_none()
-            || is_cut(within, lexeme, end)
+            || is_cut(within, 0)
             || end >= rest.len().saturating_sub(1)
             || rest.len() < LEXEME_BYTES;
         if undecided && !last && rest.len() < bytes_max {
@@ -471,25 +469,6 @@ impl Engine {
             Ok(Some((at, Landmark::Verb(verb)))) => Some((from + at, verb)),
             _ => None,
         }
-    }
-}
-
-/// Whether with more text the lexeme that `text` begins with might be another one, or longer.
-fn is_cut(text: &[u8], lexeme: Lexeme, end: usize) -> bool {
-    match lexeme {
-        Lexeme::OpenTag
-        | Lexeme::OpenComment
-        | Lexeme::OpenCdata
-        | Lexeme::BareLessThan
-        | Lexeme::Doctype => true,
-        // A quote that is still open may close behind the `>`.
-        Lexeme::StartTag => start_tag_end_so_far(text, false) != Some(end),
-        // One without a `>` ends before the blanks in front of the next `<`.
-        Lexeme::EndTag => {
-            let closed = text.get(..end).is_some_and(|tag| tag.ends_with(b">"));
-            !closed && blanks(text.get(end..).unwrap_or_default()) == text.len() - end
-        }
-        _ => false,
     }
 }
 

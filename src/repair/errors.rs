@@ -26,9 +26,10 @@ impl Engine {
         if self.gate.held_bytes > self.limits().head_bytes_max {
             return self.refuse(NotOai::BrokenEnvelope);
         }
-        let (at, landmark) = match self.landmark(rest, last) {
+        let (within, bounded) = self.within_head(rest);
+        let (at, landmark) = match self.landmark(within, last && !bounded) {
             Ok(Some(found)) => found,
-            Ok(None) if last => return self.errors_end(rest, sink),
+            Ok(None) if last && !bounded => return self.errors_end(rest, sink),
             _ => return self.head_need_more(rest),
         };
         if at > 0 {
@@ -50,11 +51,15 @@ impl Engine {
         }
     }
 
+    /// The text that may be held here, and whether there is more than that.
+    fn within_head<'t>(&self, rest: &'t [u8]) -> (&'t [u8], bool) {
+        let bytes_max = self.limits().head_bytes_max + self.limits().tag_bytes_max;
+        (rest.get(..bytes_max).unwrap_or(rest), rest.len() > bytes_max)
+    }
+
     fn head_need_more(&mut self, rest: &[u8]) -> Step {
-        if rest.len() > self.limits().head_bytes_max + self.limits().tag_bytes_max {
-            return self.refuse(NotOai::BrokenEnvelope);
-        }
-        self.need_more(rest)
+        let (_, bounded) = self.within_head(rest);
+        if bounded { self.refuse(NotOai::BrokenEnvelope) } else { self.need_more(rest) }
     }
 
     /// One error element.
@@ -64,15 +69,17 @@ impl Engine {
             Ok(None) => return self.refuse(NotOai::BrokenEnvelope),
             Ok(Some(end)) => end,
         };
+        let (within, bounded) = self.within_head(rest);
         let close = [b"</", self.prefix.as_slice(), b"error"].concat();
         let empty = rest.get(..tag_end).is_some_and(|tag| tag.ends_with(b"/>"));
         let end = if empty {
             Some(tag_end)
         } else {
-            memmem::find(rest, &close).and_then(|at| Some(at + memchr(b'>', rest.get(at..)?)? + 1))
+            memmem::find(within, &close).and_then(|at| Some(at + memchr(b'>', within.get(at..)?)? + 1))
         };
         let Some(end) = end else {
-            return if last { self.refuse(NotOai::NothingKept) } else { self.head_need_more(rest) };
+            let over = last && !bounded;
+            return if over { self.refuse(NotOai::NothingKept) } else { self.head_need_more(rest) };
         };
         let Some(edits) = self.mend_error(rest.get(..end).unwrap_or_default()) else {
             return self.refuse(NotOai::UnknownError);

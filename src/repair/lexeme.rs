@@ -43,6 +43,26 @@ pub(super) fn next_lexeme(text: &[u8], at: usize) -> (Lexeme, usize) {
     (lexeme, at + len.max(1))
 }
 
+/// Whether the lexeme that begins at `at` might be another one, or longer, if more text followed.
+pub(super) fn is_cut(text: &[u8], at: usize) -> bool {
+    let (lexeme, end) = next_lexeme(text, at);
+    let rest = text.get(at..).unwrap_or_default();
+    let behind = text.get(end..).unwrap_or_default();
+    match lexeme {
+        Lexeme::OpenTag | Lexeme::OpenComment | Lexeme::OpenCdata | Lexeme::BareLessThan => true,
+        // A quote that is still open may close behind the `>`.
+        Lexeme::StartTag => start_tag_end_so_far(rest, false).is_none(),
+        // One without a `>` ends before the blanks in front of the next `<`.
+        Lexeme::EndTag => {
+            let closed = text.get(..end).is_some_and(|tag| tag.ends_with(b">"));
+            !closed && super::name::blanks(behind) == behind.len()
+        }
+        Lexeme::Doctype => doctype_len(rest).is_none(),
+        Lexeme::Text => behind.is_empty(),
+        Lexeme::Cdata | Lexeme::Comment | Lexeme::Instruction | Lexeme::Declaration => false,
+    }
+}
+
 fn lexeme_of(rest: &[u8]) -> (Lexeme, usize) {
     if rest.first() != Some(&b'<') {
         return (Lexeme::Text, memchr(b'<', rest).unwrap_or(rest.len()));
@@ -150,11 +170,12 @@ fn section(rest: &[u8]) -> (Lexeme, usize) {
 /// Where a section ends, unless it meets its own opening mark before: then
 /// the end mark belongs to that one.
 fn own_end(inner: &[u8], mark: &[u8], end_mark: &[u8]) -> Option<usize> {
-    let end = memmem::find(inner, end_mark)?;
-    match memmem::find(inner.get(..end)?, mark) {
-        Some(_) => None,
-        None => Some(end + end_mark.len()),
-    }
+    // The opening mark first: a run of them is then read once and not from each anew.
+    let within = match memmem::find(inner, mark) {
+        Some(again) => inner.get(..(again + end_mark.len()).min(inner.len()))?,
+        None => inner,
+    };
+    memmem::find(within, end_mark).map(|end| end + end_mark.len())
 }
 
 /// Length of a document type declaration, internal subset included.

@@ -183,14 +183,14 @@ impl Engine {
     }
 
     fn end_tag_between(&mut self, list: &mut List, rest: &[u8], last: bool, sink: &mut impl Sink) -> Next {
-        let body = rest.get(2..).unwrap_or_default();
+        let bytes_max = self.limits().tag_bytes_max;
+        let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
+        let body = within.get(2..).unwrap_or_default();
         let name = body.get(..name_span(body)).unwrap_or_default();
         let local = name.strip_prefix(self.prefix.as_slice()).unwrap_or_default();
         if local == list.skeleton.verb || local == b"OAI-PMH" {
             return self.list_end(list, rest, last, sink);
         }
-        let bytes_max = self.limits().tag_bytes_max;
-        let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
         let end = match memchr(b'>', within) {
             Some(end) if memchr(b'<', within.get(1..end).unwrap_or_default()).is_none() => end + 1,
             None if !last && rest.len() < bytes_max => {

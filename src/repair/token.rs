@@ -7,7 +7,7 @@ use super::edits::Edits;
 use super::ends::token_text;
 use super::engine::{Engine, List, Step};
 use super::gate::Role;
-use super::lexeme::{Lexeme, next_lexeme, start_tag_end, start_tag_end_so_far};
+use super::lexeme::{Lexeme, is_cut, next_lexeme, start_tag_end, start_tag_end_so_far};
 use super::list::Next;
 use super::loose::read_loose;
 use super::name::{name_span, trailing_blanks};
@@ -155,12 +155,7 @@ impl Engine {
                         return Some(Follower::Item);
                     }
                 }
-                Lexeme::OpenTag | Lexeme::OpenComment | Lexeme::OpenCdata | Lexeme::BareLessThan
-                    if !complete =>
-                {
-                    return None;
-                }
-                Lexeme::EndTag if !complete && end >= behind.len() => return None,
+                _ if !complete && is_cut(behind, at) => return None,
                 _ => {}
             }
             at = end;
