@@ -189,6 +189,30 @@ pub(super) struct BorderSearch {
     /// Length of text below which looking again is not worth it: sections
     /// without an end are searched again from their start.
     retry_at: usize,
+    /// Where sections end next, for each kind of them.
+    section_ends: [Ahead; 3],
+    /// No end tag of an item before this offset has the next item behind it,
+    /// nor has the one that stands here.
+    no_next_before: usize,
+}
+
+/// Where a mark stands next, so that it is not searched again from every place before it.
+#[derive(Debug, Default)]
+struct Ahead {
+    at: Option<usize>,
+    none: bool,
+}
+
+impl Ahead {
+    /// The first `mark` at or behind `from`, which never moves back.
+    fn find(&mut self, text: &[u8], from: usize, mark: &[u8], last: bool) -> Option<usize> {
+        if self.none || self.at.is_some_and(|at| at >= from) {
+            return self.at;
+        }
+        self.at = memmem::find(text.get(from..).unwrap_or_default(), mark).map(|at| from + at);
+        self.none = self.at.is_none() && last;
+        self.at
+    }
 }
 
 impl BorderSearch {
@@ -260,7 +284,7 @@ impl BorderSearch {
                 return Some(Border::NeedMore);
             }
             let border = match rest.get(1) {
-                Some(b'!' | b'?') => match self.section(rest, last, skeleton) {
+                Some(b'!' | b'?') => match self.section(text, at, last, skeleton) {
                     Some(len) => {
                         self.at += len;
                         continue;
@@ -279,8 +303,9 @@ impl BorderSearch {
 
     /// How many bytes the section that begins here can be skipped over; `None`
     /// when more text is needed.
-    fn section(&mut self, rest: &[u8], last: bool, skeleton: &Skeleton) -> Option<usize> {
-        let len = skip_section(rest, last, skeleton)?;
+    fn section(&mut self, text: &[u8], at: usize, last: bool, skeleton: &Skeleton) -> Option<usize> {
+        let rest = text.get(at..).unwrap_or_default();
+        let len = self.skip_section(text, at, last, skeleton)?;
         if len == 1 {
             self.in_open_section |= rest.starts_with(CDATA) || rest.starts_with(COMMENT);
             return Some(len);
@@ -293,6 +318,36 @@ impl BorderSearch {
             }
         }
         Some(len)
+    }
+
+    /// How many bytes the section that begins at `at` can be skipped over as content
+    /// of its item: to its end mark, or 1 when it is none or was never closed.
+    fn skip_section(&mut self, text: &[u8], at: usize, last: bool, skeleton: &Skeleton) -> Option<usize> {
+        let rest = text.get(at..).unwrap_or_default();
+        let [cdata_end, comment_end, instruction_end] = &mut self.section_ends;
+        let (mark, end_mark, ahead): (&[u8], &[u8], _) = if rest.starts_with(CDATA) {
+            (CDATA, b"]]>", cdata_end)
+        } else if rest.starts_with(COMMENT) {
+            (COMMENT, b"-->", comment_end)
+        } else if rest.starts_with(b"<?") {
+            (b"<?", b"?>", instruction_end)
+        } else {
+            return Some(1);
+        };
+        let inner = rest.get(mark.len()..).unwrap_or_default();
+        let end = ahead.find(text, at + mark.len(), end_mark, last).map(|end| end - at - mark.len());
+        let again = memmem::find(inner, mark).filter(|&again| end.is_none_or(|end| again < end));
+        match (end, again) {
+            (Some(end), None) => Some(mark.len() + end + end_mark.len()),
+            (Some(end), Some(_)) => {
+                let len = mark.len() + end + end_mark.len();
+                let body = rest.get(..len).unwrap_or_default();
+                Some(if skeleton.has_border(body) { 1 } else { len })
+            }
+            (None, Some(again)) if skeleton.has_border(inner.get(..again).unwrap_or_default()) => Some(1),
+            (None, _) if last => Some(1),
+            (None, _) => None,
+        }
     }
 
     /// The end tag of the list or of the root inside the item: where the list
@@ -462,14 +517,15 @@ impl BorderSearch {
     /// A broken item begins inside this one: the next of the list, when its own end
     /// is a border, or one wrapped in the payload.
     fn next_or_nested(&mut self, rest: &[u8], at: usize, last: bool, skeleton: &Skeleton) -> Option<Border> {
-        let mut from = 1;
-        while let Some(next) = memchr(b'<', rest.get(from..).unwrap_or_default()) {
-            let tag = rest.get(from + next..).unwrap_or_default();
+        if at < self.no_next_before {
+            self.nested_items += 1;
+            return None;
+        }
+        let mark = [b"</", skeleton.prefix.as_slice(), skeleton.element.name].concat();
+        for next in memmem::find_iter(rest, &mark) {
+            let tag = rest.get(next..).unwrap_or_default();
             match skeleton.tag(tag, b"</", skeleton.element.name) {
-                Answer::No => {
-                    from += next + 1;
-                    continue;
-                }
+                Answer::No => continue,
                 Answer::Cut => break,
                 Answer::Yes => {}
             }
@@ -479,6 +535,7 @@ impl BorderSearch {
                 Answer::Cut if !last => return Some(Border::NeedMore),
                 Answer::Cut => return Some(Border::At(at)),
                 Answer::No => {
+                    self.no_next_before = at + next;
                     self.nested_items += 1;
                     return None;
                 }
@@ -486,6 +543,7 @@ impl BorderSearch {
         }
         if last {
             // No item ends behind it: one wrapped in an item that was cut.
+            self.no_next_before = usize::MAX;
             self.nested_items += 1;
             return None;
         }
@@ -535,33 +593,5 @@ fn token_before_list_end(rest: &[u8], at: usize, last: bool, skeleton: &Skeleton
         Answer::Yes => Some(Border::At(at)),
         Answer::Cut => more,
         Answer::No => None,
-    }
-}
-
-/// How many bytes the section that begins here can be skipped over as content
-/// of its item: to its end mark, or 1 when it is none or was never closed.
-fn skip_section(rest: &[u8], last: bool, skeleton: &Skeleton) -> Option<usize> {
-    let (mark, end_mark): (&[u8], &[u8]) = if rest.starts_with(CDATA) {
-        (CDATA, b"]]>")
-    } else if rest.starts_with(COMMENT) {
-        (COMMENT, b"-->")
-    } else if rest.starts_with(b"<?") {
-        (b"<?", b"?>")
-    } else {
-        return Some(1);
-    };
-    let inner = rest.get(mark.len()..).unwrap_or_default();
-    let end = memmem::find(inner, end_mark);
-    let again = memmem::find(inner, mark).filter(|&again| end.is_none_or(|end| again < end));
-    match (end, again) {
-        (Some(end), None) => Some(mark.len() + end + end_mark.len()),
-        (Some(end), Some(_)) => {
-            let len = mark.len() + end + end_mark.len();
-            let body = rest.get(..len).unwrap_or_default();
-            Some(if skeleton.has_border(body) { 1 } else { len })
-        }
-        (None, Some(again)) if skeleton.has_border(inner.get(..again).unwrap_or_default()) => Some(1),
-        (None, _) if last => Some(1),
-        (None, _) => None,
     }
 }
