@@ -3,14 +3,14 @@
 //! What was written cannot be taken back, so only repairs of certainty *exact*
 //! are made; at any other defect the list is given up.
 
-use super::catalogue::{NotOai, RepairId};
+use super::catalogue::{Certainty, NotOai, RepairId};
 use super::engine::{Engine, List, Stage, Step};
 use super::gate::{Answer, Role};
 use super::list::Next;
 use super::name::REFERENCE_BYTES_MAX;
-use super::scan::Scan;
+use super::scan::{Scan, Scanner};
 use super::sink::{RecordFacts, Repair, Sink};
-use super::text::exact_repair;
+use super::text::{Node, exact_repair, mend_node};
 
 impl Engine {
     /// The item that `rest` begins with is clean so far and too long to be held.
@@ -70,9 +70,7 @@ impl Engine {
                     self.stage = Stage::Oversized(list);
                     return Step::NeedMore;
                 }
-                match exact_repair(broken, list.scanner.node_at(at))
-                    .filter(|(_, id, _)| list.scanner.may_hold_text() && !self.is_off(*id))
-                {
+                match self.exact_repair_at(&list.scanner, rest, at) {
                     Some((len, id, replacement)) => {
                         list.scanner.step_over(rest, at + len);
                         self.keep(Role::Plain, rest, at, sink);
@@ -93,6 +91,29 @@ impl Engine {
             }
             Scan::TooLong => self.give_up(&list, rest, 0, sink),
         }
+    }
+
+    /// The repair for the defect at `at`, where one can be made in what may not be seen again.
+    fn exact_repair_at(
+        &self,
+        scanner: &Scanner,
+        rest: &[u8],
+        at: usize,
+    ) -> Option<(usize, RepairId, Vec<u8>)> {
+        if !scanner.may_hold_text() {
+            return None;
+        }
+        let broken = rest.get(at..)?;
+        // Half a tag must not leave: all that is wrong with it is mended, or nothing.
+        let tag = rest.get(at..at.max(scanner.tag_end(at)))?;
+        let is_sure = |id: RepairId| id.certainty() == Certainty::Exact && !self.is_off(id);
+        if !mend_node(tag, Node::Verbatim, &[]).iter().all(|edit| is_sure(edit.id)) {
+            return None;
+        }
+        let (len, id, replacement) = exact_repair(broken, scanner.node_at(at))?;
+        // What stands on both sides of what is dropped must not make a mark.
+        let joins = replacement.is_empty() && broken.get(len).is_some_and(|&next| scanner.may_end_with(next));
+        (is_sure(id) && !joins).then_some((len, id, replacement))
     }
 
     /// The item is lost, and with it what follows.

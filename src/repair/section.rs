@@ -83,10 +83,11 @@ impl Scanner {
             return Err(Scan::NeedMore);
         };
         let mut end = self.search + found + end_mark.len();
-        let body = window.get(item_at + start..item_at + end).unwrap_or_default();
-        if let Some(at) = self.border_in_stretch(body) {
-            return Err(defect(start + at, Unmendable::RecordTooLong));
+        if let Some(at) = self.border_inside(window, item_at, item_at + end) {
+            let bad = self.bad_inside(window, item_at, item_at + at, last);
+            return Err(bad.unwrap_or(defect(at, Unmendable::RecordTooLong)));
         }
+        let body = window.get(item_at + start..item_at + end).unwrap_or_default();
         let legal = match self.construct {
             Construct::Comment(_) => match window.get(item_at + end) {
                 None if last => false,
@@ -102,10 +103,18 @@ impl Scanner {
             _ => true,
         };
         if !legal {
-            return Err(defect(self.search + found, Unmendable::MismatchedTags));
+            let at = self.search + found;
+            let bad = self.bad_inside(window, item_at, item_at + at, last);
+            return Err(bad.unwrap_or(defect(at, Unmendable::MismatchedTags)));
         }
         if swallows_border(body, &self.skeleton) {
             return Err(defect(start, Unmendable::MismatchedTags));
+        }
+        // What is passed on before the item ends is mended while it is known what it is part of.
+        if self.stretched
+            && let Some(bad) = self.bad_inside(window, item_at, item_at + end, last)
+        {
+            return Err(bad);
         }
         self.construct = Construct::None;
         self.until = end;
@@ -116,20 +125,43 @@ impl Scanner {
     /// there of it must be legal text.
     pub(super) fn window_end_inside(&mut self, window: &[u8], item_at: usize, last: bool) -> Scan {
         loop {
+            let (end, bad) = match self.index.next(window, last) {
+                Mark::At(_) => continue,
+                Mark::Bad(at) => (at, true),
+                Mark::WindowEnd(end) => (end, false),
+            };
+            self.at = end - item_at;
+            return match self.border_inside(window, item_at, end) {
+                Some(at) => defect(at, Unmendable::RecordTooLong),
+                None if bad => defect(self.at, Unmendable::MismatchedTags),
+                None if last => defect(self.at, Unmendable::Truncated),
+                None => Scan::NeedMore,
+            };
+        }
+    }
+
+    /// Where in the section that is open, before `end`, the end of an item shows up.
+    fn border_inside(&self, window: &[u8], item_at: usize, end: usize) -> Option<usize> {
+        let (Construct::Cdata(start) | Construct::Comment(start) | Construct::Instruction(start)) =
+            self.construct
+        else {
+            return None;
+        };
+        let body = window.get(item_at + start as usize..end).unwrap_or_default();
+        self.border_in_stretch(body).map(|at| start as usize + at)
+    }
+
+    /// An illegal byte of the section that is open, before `end`.
+    fn bad_inside(&mut self, window: &[u8], item_at: usize, end: usize, last: bool) -> Option<Scan> {
+        loop {
             match self.index.next(window, last) {
-                Mark::At(_) => {}
-                Mark::Bad(at) => return defect(at - item_at, Unmendable::MismatchedTags),
-                Mark::WindowEnd(end) => {
-                    self.at = end - item_at;
-                    let body = window.get(item_at..end).unwrap_or_default();
-                    return match self.border_in_stretch(body) {
-                        Some(at) => defect(at, Unmendable::RecordTooLong),
-                        None if last => defect(self.at, Unmendable::Truncated),
-                        None => Scan::NeedMore,
-                    };
-                }
+                Mark::At(at) if at < end => {}
+                Mark::Bad(at) if at < end => return Some(defect(at - item_at, Unmendable::MismatchedTags)),
+                _ => break,
             }
         }
+        self.index.seek(end);
+        None
     }
 }
 

@@ -112,6 +112,21 @@ impl Scanner {
         if self.construct == Construct::None && at >= self.until { Node::Text } else { Node::Verbatim }
     }
 
+    /// Where the tag ends in which `at` lies; `at` or before where there is none.
+    pub(super) fn tag_end(&self, at: usize) -> usize {
+        if self.construct == Construct::None { self.until } else { at }
+    }
+
+    /// Whether a mark that means something here goes on with `byte`: the end of
+    /// a section, two hyphens in a comment, `]]>` in text.
+    pub(super) fn may_end_with(&self, byte: u8) -> bool {
+        match self.construct {
+            Construct::None | Construct::Cdata(_) => matches!(byte, b']' | b'>'),
+            Construct::Comment(_) => matches!(byte, b'-' | b'>'),
+            Construct::Instruction(_) => byte == b'>',
+        }
+    }
+
     /// The last place at or before `at` where the item can be closed: not inside a tag.
     pub(super) fn cut_at(&self, at: usize) -> usize {
         if self.construct == Construct::None && at < self.until { self.lexeme_at.min(at) } else { at }
