@@ -111,8 +111,10 @@ impl Engine {
             return None;
         }
         let (len, id, replacement) = exact_repair(broken, scanner.node_at(at))?;
-        // What stands on both sides of what is dropped must not make a mark.
-        let joins = replacement.is_empty() && broken.get(len).is_some_and(|&next| scanner.may_end_with(next));
+        // What stands on both sides of what is dropped must not make a mark. Of what
+        // was passed on before, the last byte begins none.
+        let before = rest.get(..at)?.last().copied();
+        let joins = replacement.is_empty() && before == Some(scanner.mark_byte());
         (is_sure(id) && !joins).then_some((len, id, replacement))
     }
 

@@ -117,13 +117,13 @@ impl Scanner {
         if self.construct == Construct::None { self.until } else { at }
     }
 
-    /// Whether a mark that means something here goes on with `byte`: the end of
-    /// a section, two hyphens in a comment, `]]>` in text.
-    pub(super) fn may_end_with(&self, byte: u8) -> bool {
+    /// The byte that begins the marks which mean something here: the end of a
+    /// section, two hyphens in a comment, `]]>` in text.
+    pub(super) fn mark_byte(&self) -> u8 {
         match self.construct {
-            Construct::None | Construct::Cdata(_) => matches!(byte, b']' | b'>'),
-            Construct::Comment(_) => matches!(byte, b'-' | b'>'),
-            Construct::Instruction(_) => byte == b'>',
+            Construct::None | Construct::Cdata(_) => b']',
+            Construct::Comment(_) => b'-',
+            Construct::Instruction(_) => b'?',
         }
     }
 
