@@ -11,8 +11,6 @@ pub(super) struct Budget {
     clock: Arc<dyn Clock>,
     total: Duration,
     spent: Duration,
-    /// What of the pauses the clock did not make us wait for.
-    skipped: Duration,
 }
 
 /// Which time was over first.
@@ -26,11 +24,11 @@ pub(super) enum Late {
 
 impl Budget {
     pub(super) fn new(clock: Arc<dyn Clock>, total: Duration) -> Self {
-        Self { clock, total, spent: Duration::ZERO, skipped: Duration::ZERO }
+        Self { clock, total, spent: Duration::ZERO }
     }
 
     pub(super) fn now(&self) -> SystemTime {
-        self.clock.now() + self.skipped
+        self.clock.now()
     }
 
     /// A number from 0 to 1.
@@ -51,10 +49,7 @@ impl Budget {
 
     /// Waits on purpose. The caller has seen to it that so much is left.
     pub(super) async fn pause(&mut self, time: Duration) {
-        let before = self.clock.now();
         self.clock.pause(time).await;
-        let passed = self.clock.now().duration_since(before).unwrap_or_default();
-        self.skipped += time.saturating_sub(passed);
         self.spent += time;
     }
 

@@ -5,11 +5,11 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use oaimend::clock::Clock;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 
-/// Waits for nothing. A pause is written down and is over; a time-out comes
-/// when its time has passed, or at once when a test lets it lapse.
+/// Waits for nothing. A pause is written down and is over, and the clock has moved on;
+/// a time-out comes when its time has passed, or at once when a test lets it lapse.
 #[derive(Debug)]
 pub(crate) struct Skipping {
     pauses: Mutex<Vec<Duration>>,
@@ -33,6 +33,10 @@ impl Skipping {
 }
 
 impl Clock for Skipping {
+    fn now(&self) -> SystemTime {
+        oaimend::clock::now() + self.pauses().iter().sum::<Duration>()
+    }
+
     fn chance(&self) -> f64 {
         0.5
     }
