@@ -18,7 +18,11 @@ pub fn log_to_stderr() {
         // pingora says of each page that is broken off what our own line says better.
         .unwrap_or_else(|_| EnvFilter::new("info,pingora_core=warn,pingora_proxy=off"));
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    let _ = if std::io::stderr().is_terminal() { log.try_init() } else { log.json().try_init() };
+    let _ = if std::io::stderr().is_terminal() {
+        log.try_init()
+    } else {
+        log.json().flatten_event(true).try_init()
+    };
 }
 
 /// Counters and the last events. Of one server, not of the process.

@@ -17,9 +17,9 @@ pub use server::{Running, Server};
 
 use crate::clock::{self, Clock};
 use crate::config::Repositories;
-use crate::oai::{self, Request, Verb};
+use crate::oai::{self, Argument, Request};
 use crate::repair::OwnRequest;
-use crate::source::{Clients, Failure, Job};
+use crate::source::{Account, Clients, Failure, Job};
 use crate::state::State;
 use crate::telemetry::{Finished, Telemetry};
 use async_trait::async_trait;
@@ -65,8 +65,7 @@ struct Passage {
     shared: Arc<Shared>,
     started: SystemTime,
     repository: Option<String>,
-    verb: Option<Verb>,
-    query: String,
+    request: Option<Request>,
     ticket: Option<Ticket>,
     gzip: Option<Gzip>,
     /// Why there is no job.
@@ -92,8 +91,7 @@ impl ProxyHttp for Front {
             shared: Arc::clone(&self.0),
             started: clock::now(),
             repository: None,
-            verb: None,
-            query: String::new(),
+            request: None,
             ticket: None,
             gzip: None,
             failure: None,
@@ -232,8 +230,7 @@ impl Front {
                 return Ok(Err(Page::oai(oai::error_response(&own, &date, refusal.code, &refusal.text))));
             }
         };
-        passage.verb = Some(request.verb());
-        passage.query = request.query();
+        passage.request = Some(request.clone());
         passage.outcome = None;
         let client = match self.0.clients.of(&mapping) {
             Ok(client) => client,
@@ -272,7 +269,7 @@ impl Passage {
     /// Counts the request, and writes its line.
     fn log(&self, path: &str, status: u16, error: Option<&Error>) {
         let Some(repository) = &self.repository else {
-            tracing::debug!(path, status, "page");
+            tracing::debug!(path, status, "page of our own");
             return;
         };
         let ended = self.ticket.as_ref().and_then(Ticket::ended);
@@ -288,25 +285,32 @@ impl Passage {
         });
         let now = clock::now();
         let at = clock::utc_datetime(now);
-        let verb = self.verb.map(Verb::name);
-        let request = &self.query;
-        let finished = Finished { repository, verb, request, at: &at, outcome, account, failure };
+        let verb = self.request.as_ref().map(|request| request.verb().name());
+        let query = self.request.as_ref().map(Request::query).unwrap_or_default();
+        let finished = Finished { repository, verb, request: &query, at: &at, outcome, account, failure };
         self.shared.telemetry.finished(&finished);
         let millis = now.duration_since(self.started).unwrap_or_default().as_millis();
+        let argument = |name| self.request.as_ref().and_then(|request| request.argument(name));
         tracing::info!(
-            repository,
-            request,
+            ts = at,
+            repo = repository,
+            verb,
+            set = argument(Argument::Set),
+            token = argument(Argument::ResumptionToken),
+            cursor = account.and_then(|account| account.progress.0),
+            total = account.and_then(|account| account.progress.1),
             status,
             outcome,
-            bytes = self.sent_bytes,
-            millis = u64::try_from(millis).unwrap_or(u64::MAX),
             records = account.map(|account| account.records),
-            repaired = account.map(|account| account.repaired),
+            repairs = account.map(Account::repairs_made),
             quarantined = account.map(|account| account.quarantined),
             attempts = account.map(|account| account.attempts),
+            ms = u64::try_from(millis).unwrap_or(u64::MAX),
+            bytes = self.sent_bytes,
+            request = query,
             reason = failure.map(|failure| failure.reason.name()),
             details = failure.map(|failure| failure.details.as_str()),
-            "request"
+            "page"
         );
     }
 }

@@ -259,18 +259,29 @@ impl<S: pingora_core::services::Service + 'static> ServiceWithDependents for Bou
     }
 }
 
-/// Reads the mappings again when a file has changed.
+/// Reads the mappings again when a file has changed, and at SIGHUP.
 struct MappingsWatch(Arc<Shared>);
 
 #[async_trait]
 impl BackgroundService for MappingsWatch {
     async fn start(&self, mut shutdown: ShutdownWatch) {
+        let mut hangup = signal(SignalKind::hangup()).ok();
+        let mut hung_up = async || match &mut hangup {
+            Some(hangup) => hangup.recv().await,
+            None => std::future::pending().await,
+        };
         loop {
-            tokio::select! {
-                () = tokio::time::sleep(MAPPINGS_INTERVAL) => {}
+            let asked = tokio::select! {
+                () = tokio::time::sleep(MAPPINGS_INTERVAL) => false,
+                _ = hung_up() => true,
                 _ = shutdown.changed() => return,
-            }
+            };
             match self.0.repositories.reread() {
+                Ok(Reread::Same) if asked => {
+                    tracing::info!(
+                        "mappings read again, none has changed; oaimend.toml is read at the start only"
+                    );
+                }
                 Ok(Reread::Same) => {}
                 Ok(Reread::Changed) => {
                     tracing::info!(repositories = self.0.repositories.all().len(), "mappings read again");

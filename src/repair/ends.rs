@@ -12,11 +12,13 @@ use super::engine::{Engine, List, Stage, Step};
 use super::gate::{Answer, Role};
 use super::head::Landmark;
 use super::lexeme::{Lexeme, is_cut, next_lexeme, start_tag_end};
+use super::limits::Limits;
 use super::list::Next;
 use super::name::{blanks, is_blank, name_span, trailing_blanks, trim};
 use super::prolog::{find_root, is_good_comment, is_xml_target};
 use super::schema::Verb;
-use super::sink::Sink;
+use super::sink::{Sink, TokenFacts};
+use super::tag::read_attributes;
 use super::text::mend_characters;
 
 /// Bytes that tell one kind of markup from another.
@@ -161,7 +163,7 @@ impl Engine {
         }
         if let Some(token) = list.token.take() {
             self.gate.change(Role::Plain, RepairId::ElementOrder, self.base, b"", &token, sink);
-            self.gate.token(token_text(&token), sink);
+            self.gate.token(&token_facts(&token), sink);
         }
         None
     }
@@ -479,6 +481,23 @@ fn empty_list_code(verb: Verb) -> Option<&'static str> {
         Verb::ListSets => Some("noSetHierarchy"),
         Verb::ListMetadataFormats => Some("noMetadataFormats"),
         Verb::GetRecord | Verb::Identify => None,
+    }
+}
+
+/// What a token element that is in order says.
+pub(super) fn token_facts(element: &[u8]) -> TokenFacts<'_> {
+    let mut attributes = Vec::new();
+    let name = name_span(element.get(1..).unwrap_or_default());
+    // Of a tag that is in order nothing is missing.
+    let _ = read_attributes(element, 1 + name, &Limits::default(), &mut attributes);
+    let number = |name: &[u8]| {
+        let value = attributes.iter().find(|attribute| attribute.name == name)?.value;
+        std::str::from_utf8(value).ok()?.trim().parse().ok()
+    };
+    TokenFacts {
+        token: token_text(element),
+        cursor: number(b"cursor"),
+        complete_list_size: number(b"completeListSize"),
     }
 }
 

@@ -154,8 +154,8 @@ impl Gate {
     }
 
     /// The list's token leaves.
-    pub(super) fn token(&mut self, token: &[u8], sink: &mut impl Sink) {
-        sink.resumption_token(&TokenFacts { token });
+    pub(super) fn token(&mut self, facts: &TokenFacts<'_>, sink: &mut impl Sink) {
+        sink.resumption_token(facts);
     }
 
     /// The head leaves; the gate is open from now on.

@@ -82,4 +82,8 @@ pub struct Quarantined<'a> {
 pub struct TokenFacts<'a> {
     /// Its text as it stands in the XML (references not resolved); empty on the last page.
     pub token: &'a [u8],
+    /// `cursor`: how many items the list has delivered before this page.
+    pub cursor: Option<u64>,
+    /// `completeListSize`: how many items the list has, as far as the source knows.
+    pub complete_list_size: Option<u64>,
 }

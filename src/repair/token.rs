@@ -4,7 +4,7 @@ use memchr::{memchr, memmem};
 
 use super::catalogue::{NotOai, RepairId};
 use super::edits::Edits;
-use super::ends::token_text;
+use super::ends::{token_facts, token_text};
 use super::engine::{Engine, List, Step};
 use super::gate::Role;
 use super::lexeme::{Lexeme, is_cut, next_lexeme, start_tag_end, start_tag_end_so_far};
@@ -77,7 +77,7 @@ impl Engine {
                 }
                 list.token = None;
                 list.token_written = true;
-                self.gate.token(token_text(&written), sink);
+                self.gate.token(&token_facts(&written), sink);
                 return self.keep_edited(Role::Plain, rest, end, edits, sink);
             }
             Follower::Token => RepairId::RepeatedToken,

@@ -2,6 +2,7 @@
 
 use super::failure::Failure;
 use super::splice::Taken;
+use crate::repair::catalogue::CATALOGUE;
 use crate::repair::{Outcome, Repair, RepairId, Summary};
 use std::collections::VecDeque;
 
@@ -24,6 +25,8 @@ pub struct Account {
     pub repairs: VecDeque<RepairMade>,
     /// How often the source was asked.
     pub attempts: u32,
+    /// `cursor` and `completeListSize`, as the source said on the page.
+    pub progress: (Option<u64>, Option<u64>),
     /// Why the answer ends with a token of ours, where it does.
     pub continued: Option<Failure>,
 }
@@ -54,12 +57,19 @@ impl Default for Account {
             counts: [0; RepairId::COUNT],
             repairs: VecDeque::new(),
             attempts: 0,
+            progress: (None, None),
             continued: None,
         }
     }
 }
 
 impl Account {
+    /// Repairs made, without what is only our own word.
+    pub fn repairs_made(&self) -> u64 {
+        let repairs = CATALOGUE.iter().zip(self.counts).filter(|(entry, _)| !entry.id.is_rewrite());
+        repairs.map(|(_, count)| count).sum()
+    }
+
     /// Items that left or were put aside.
     pub(super) fn items(&self) -> u64 {
         self.records + self.quarantined

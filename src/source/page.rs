@@ -4,7 +4,9 @@ use super::body::Broken;
 use super::failure::{Failure, Reason, printable};
 use super::splice::Pieces;
 use crate::config::Mapping;
+use crate::oai::Request;
 use crate::repair::{Ending, NotOai, Outcome, OwnRequest, RepairConfig, Repairer, Summary};
+use crate::state::{AboutBroken, BROKEN_PAGE_BYTES_MAX};
 
 /// A page on its way through the engine.
 pub(super) struct Page {
@@ -14,8 +16,11 @@ pub(super) struct Page {
     name: String,
     pub(super) status: u16,
     retry_after_secs: Option<u64>,
+    asked_at: String,
     first: Vec<u8>,
     last: Vec<u8>,
+    /// The page as it came, while it is short enough to be kept.
+    raw: Option<Vec<u8>>,
 }
 
 /// How a page came out.
@@ -43,7 +48,7 @@ impl Page {
             off: mapping.off,
             guesses: mapping.guesses,
             request: Some(own.clone()),
-            response_date: Some(start.asked_at),
+            response_date: Some(start.asked_at.clone()),
             charset: start.charset,
             ending: Ending::BreakOff,
         };
@@ -53,8 +58,10 @@ impl Page {
             name: start.name,
             status: start.status,
             retry_after_secs: start.retry_after_secs,
+            asked_at: start.asked_at,
             first: Vec::new(),
             last: Vec::new(),
+            raw: Some(Vec::new()),
         }
     }
 
@@ -64,6 +71,10 @@ impl Page {
         self.first.extend(piece.iter().take(wanted));
         self.last.extend(piece.iter().skip(piece.len().saturating_sub(LAST_BYTES_KEPT)));
         self.last.drain(..self.last.len().saturating_sub(LAST_BYTES_KEPT));
+        match &mut self.raw {
+            Some(raw) if raw.len() + piece.len() <= BROKEN_PAGE_BYTES_MAX => raw.extend_from_slice(piece),
+            raw => *raw = None,
+        }
         if let Some(repairer) = &mut self.repairer {
             repairer.push(piece, &mut self.pieces);
         }
@@ -108,6 +119,20 @@ impl Page {
             (_, None) => return Verdict::Whole(summary),
         };
         Verdict::Cut(failure, Some(summary))
+    }
+
+    /// The page as it came, and what it needed; `None` when it needed nothing or is too long.
+    pub(super) fn evidence(
+        &mut self,
+        asked: &Request,
+        failure: Option<&Failure>,
+    ) -> Option<(Vec<u8>, AboutBroken)> {
+        let mut needed: Vec<&'static str> = self.pieces.needed.iter().copied().collect();
+        needed.extend(failure.map(|failure| failure.reason.name()));
+        let raw = self.raw.take().filter(|raw| !needed.is_empty() && !raw.is_empty())?;
+        let about =
+            AboutBroken { request: asked.query(), at: self.asked_at.clone(), status: self.status, needed };
+        Some((raw, about))
     }
 
     /// The failure of a page that held nothing to deliver.

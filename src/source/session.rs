@@ -257,7 +257,9 @@ impl Conversation<'_> {
                 break None;
             }
         };
-        match page.finish(broken) {
+        let verdict = page.finish(broken);
+        self.keep_evidence(&mut page, &verdict);
+        match verdict {
             Verdict::Whole(summary) => {
                 self.account.note(&summary);
                 self.finish_page(&mut page, splice).await
@@ -272,6 +274,21 @@ impl Conversation<'_> {
                 self.resumable(failure, lost)
             }
         }
+    }
+
+    /// Keeps a page that was broken, as it came. Nobody waits for that.
+    fn keep_evidence(&self, page: &mut Page, verdict: &Verdict) {
+        let failure = match verdict {
+            Verdict::Whole(_) => None,
+            Verdict::Cut(failure, _) => Some(failure),
+        };
+        let Some((raw, about)) = page.evidence(&self.asked, failure) else { return };
+        let (broken, id) = (self.job.state.broken.clone(), self.job.mapping.id.clone());
+        tokio::task::spawn_blocking(move || {
+            if let Err(error) = broken.keep(&id, &raw, &about) {
+                tracing::warn!(repo = id, %error, "a broken page is not kept; check space and rights of the data folder");
+            }
+        });
     }
 
     /// The engine has said that the page is whole.
@@ -312,6 +329,7 @@ impl Conversation<'_> {
             // Without a byte there is no answer, whatever the verdict.
             return self.resumable(page.no_answer(NotOai::Empty), 0);
         }
+        self.account.progress = page.pieces.progress;
         if let Some(chain) = &self.chain {
             chain.note(self.job, &self.delivered, token, self.budget.now());
         }
@@ -420,7 +438,7 @@ impl Conversation<'_> {
             *known.entry(*hash).or_insert(0) += 1;
         }
         tracing::info!(
-            repository = self.job.mapping.id,
+            repo = self.job.mapping.id,
             request = self.job.request.query(),
             "a token has expired; its list is begun anew"
         );
@@ -465,7 +483,7 @@ impl Conversation<'_> {
 
     fn log_retry(&self, failure: &Failure, wait: Duration) {
         tracing::debug!(
-            repository = self.job.mapping.id,
+            repo = self.job.mapping.id,
             attempt = self.account.attempts,
             wait_millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
             reason = failure.reason.name(),

@@ -14,7 +14,7 @@ use crate::state::PutAside;
 use blake2::digest::consts::U8;
 use blake2::{Blake2b, Digest};
 use quick_xml::events::Event;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// The items of a list that a harvester has, in the order in which they left.
 ///
@@ -78,6 +78,10 @@ pub(super) struct Pieces {
     recent: Vec<(u64, i64)>,
     /// The list's resumptionToken as it stands in the XML.
     pub(super) token: Option<Vec<u8>>,
+    /// What the token says of the list: its `cursor` and `completeListSize`.
+    pub(super) progress: (Option<u64>, Option<u64>),
+    /// What the page needed: names of repairs, and why items were put aside.
+    pub(super) needed: BTreeSet<&'static str>,
 }
 
 /// An item, in the order of the page.
@@ -120,6 +124,9 @@ impl Sink for Pieces {
         // An insertion belongs to what stands before it, also where an item begins.
         let at = if repair.original.is_empty() { repair.offset.saturating_sub(1) } else { repair.offset };
         self.recent.push((at, delta));
+        if !repair.id.is_rewrite() {
+            self.needed.insert(repair.id.name());
+        }
         self.repairs.push((repair.id, RepairMade::of(repair)));
     }
 
@@ -132,6 +139,7 @@ impl Sink for Pieces {
 
     fn record_quarantined(&mut self, quarantined: &Quarantined<'_>) {
         self.recent.push((quarantined.offset, -(quarantined.raw.len() as i64)));
+        self.needed.insert(quarantined.why.name());
         let record = PutAside {
             identifier: quarantined.identifier.map(|name| String::from_utf8_lossy(name).into_owned()),
             why: quarantined.why.name(),
@@ -143,6 +151,7 @@ impl Sink for Pieces {
 
     fn resumption_token(&mut self, token: &TokenFacts<'_>) {
         self.token = Some(token.token.to_vec());
+        self.progress = (token.cursor, token.complete_list_size);
     }
 }
 

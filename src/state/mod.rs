@@ -1,9 +1,11 @@
 //! What must survive a restart.
 
+mod broken;
 mod ledger;
 mod quarantine;
 mod token_key;
 
+pub use broken::{AboutBroken, BROKEN_PAGE_BYTES_MAX, BrokenPages};
 pub use ledger::{Ledger, LedgerError, ListFacts, Note, Place};
 pub use quarantine::{Entry, PutAside, Quarantine, QuarantineError};
 pub use token_key::TokenKey;
@@ -21,6 +23,8 @@ pub struct State {
     pub ledger: Ledger,
     /// What makes tokens of ours ours.
     pub token_key: TokenKey,
+    /// Broken pages as they came.
+    pub broken: BrokenPages,
 }
 
 impl State {
@@ -32,7 +36,8 @@ impl State {
     pub fn open(data: &Path) -> Result<Self, Error> {
         // First the one that makes the folder.
         let quarantine = Quarantine::open(data)?;
-        Ok(Self { quarantine, ledger: Ledger::open(data)?, token_key: TokenKey::open(data)? })
+        let (ledger, token_key) = (Ledger::open(data)?, TokenKey::open(data)?);
+        Ok(Self { quarantine, ledger, token_key, broken: BrokenPages::of(data) })
     }
 }
 
