@@ -56,6 +56,8 @@ quarantine_bytes_max = 0x1000
 "#;
     let mapping = r#"
 base_url = "https://source.example:8443/oai?repo=1"
+user = "harvester"
+password_file = "password"
 user_agent = "harvester/1"
 from = "ops@example.org"
 connect_timeout_secs = 1
@@ -86,7 +88,12 @@ inflate_ratio_max = 1
 first_record_timeout_secs = 1
 "#;
     let pem = include_str!("support/tls/ca.pem");
-    let files = [("oaimend.toml", all), ("sources/x.toml", mapping), ("sources/ca.pem", pem)];
+    let files = [
+        ("oaimend.toml", all),
+        ("sources/x.toml", mapping),
+        ("sources/ca.pem", pem),
+        ("sources/password", "se cret\n"),
+    ];
     let folder = folder(&files);
     let output = run(folder.path(), &["validate"]);
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
@@ -100,6 +107,9 @@ first_record_timeout_secs = 1
     assert_eq!(config.public_url.as_deref(), Some("https://oai.example.org/mended"));
     assert_eq!(config.data, Path::new("/var/lib/oaimend"));
     let mapping = config.repositories.find("x").expect("it is mapped");
+    let credentials = mapping.credentials.as_ref().expect("they are set");
+    assert_eq!((credentials.user(), credentials.password()), ("harvester", "se cret"));
+    assert!(!format!("{mapping:?}").contains("se cret"), "a password is never shown");
     assert_eq!(mapping.limits.repair.depth_max, 1000, "a mapping starts from the limits of all");
     assert_eq!(mapping.limits.quarantine_bytes_max, 4096);
     assert_eq!(mapping.read_timeout, Duration::from_secs(3600));
@@ -203,6 +213,36 @@ mappings/g.toml:2: tls.ca_file = "none.pem" cannot be read: No such file or dire
 mappings/robots.txt.toml:1: the file's name is the id: "robots.txt" is a path of our own; any other name is right
 "#,
     );
+}
+
+#[test]
+fn credentials_stand_in_a_file_and_are_never_shown() {
+    let base_url = "base_url = \"http://x/\"\n";
+    let alone = format!("{base_url}user = \"a:b\"\n");
+    let nobody = format!("{base_url}password_file = \"empty\"\n");
+    check(
+        &[
+            ("mappings/a.toml", "base_url = \"https://me:secret@x/oai\"\n"),
+            ("mappings/b.toml", "base_url = \"ftp://me:sec@ret@x\"\n"),
+            ("mappings/c.toml", &alone),
+            ("mappings/d.toml", &nobody),
+            ("mappings/empty", "\n"),
+        ],
+        &[],
+        78,
+        r#"
+mappings/a.toml:1: base_url = "https://***@x/oai" is no base URL; one like "https://source.example/oai" is right (without user and password: set user and password_file instead)
+mappings/b.toml:1: base_url = "ftp://***@x" is no base URL; one like "https://source.example/oai" is right (http or https, with a host)
+mappings/c.toml:1: user is set without password_file; the file of its password is wanted
+mappings/c.toml:2: user = "a:b" is no user name; a text without ':' and control characters is right
+mappings/d.toml:1: password_file is set without user; whose password is it?
+mappings/d.toml:2: password_file = "empty" holds no password; a file with the password in its only line is wanted
+"#,
+    );
+    let output = run(folder(&[]).path(), &["serve", "--map", "x=http://me:secret@x/oai"]);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(64), "{text}");
+    assert!(text.starts_with("oaimend: --map x=http://***@x/oai: is no base URL"), "{text}");
 }
 
 #[test]

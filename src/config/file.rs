@@ -178,7 +178,7 @@ impl<'d, 't> Table<'d, 't> {
             Ok(value) => Some(value),
             Err(right) => {
                 let key = self.full(key);
-                let value = text.value.escape_debug();
+                let value = shown(&text.value);
                 self.document.fault(text.span, format!("{key} = \"{value}\" {right}"));
                 None
             }
@@ -234,6 +234,17 @@ impl<'d, 't> Table<'d, 't> {
             .fault(entry.span(), format!("{key} is {}; {right} is wanted", article(found.type_str())));
         None
     }
+}
+
+/// A value as a fault shows it: escaped, and without the user and password of a URL.
+pub(super) fn shown(value: &str) -> String {
+    let mut text = value.escape_debug().to_string();
+    let Some(start) = text.find("://").map(|colon| colon + 3) else { return text };
+    let end = text[start..].find(['/', '?', '#']).map_or(text.len(), |end| start + end);
+    if let Some(at) = text[start..end].rfind('@') {
+        text.replace_range(start..start + at, "***");
+    }
+    text
 }
 
 /// The known name that is likely to be meant, if one is near.

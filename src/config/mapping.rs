@@ -1,5 +1,6 @@
 //! One repository: the file `mappings/<repositoryid>.toml`, resolved.
 
+use super::credentials::Credentials;
 use super::file::{At, Document, Fault, Table, nearest};
 use super::{Limits, Politeness};
 use crate::repair::catalogue::CATALOGUE;
@@ -15,6 +16,8 @@ pub struct Mapping {
     pub id: String,
     /// The source's base URL, http or https.
     pub base_url: Url,
+    /// What the source wants to know us by; sent to the scheme, host and port of `base_url` only.
+    pub credentials: Option<Credentials>,
     /// A file of PEM certificates that may sign the source's one, beside the usual ones.
     pub ca_file: Option<PathBuf>,
     /// Whether the source's certificate is checked at all.
@@ -58,6 +61,7 @@ impl Mapping {
         Ok(Self {
             id: id.to_owned(),
             base_url: read_base_url(base_url)?,
+            credentials: None,
             ca_file: None,
             verify: true,
             connect_timeout: CONNECT_TIMEOUT,
@@ -87,6 +91,7 @@ impl Mapping {
         let mut mapping = Self {
             id: id.to_owned(),
             base_url: base_url.unwrap_or_else(placeholder),
+            credentials: Credentials::read(&mut root, file),
             ca_file: None,
             verify: true,
             connect_timeout: seconds(&mut root, "connect_timeout_secs").unwrap_or(CONNECT_TIMEOUT),
@@ -158,6 +163,9 @@ fn read_base_url(text: &str) -> Result<Url, String> {
     }
     if url.fragment().is_some() {
         return Err(format!("{right} (without #)"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(format!("{right} (without user and password: set user and password_file instead)"));
     }
     if url.query_pairs().any(|(name, _)| name == "verb") {
         return Err(format!("{right} (without verb=, the harvester says it)"));

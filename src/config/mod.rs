@@ -4,12 +4,14 @@
 //! repositories stand beside it, one file each in the mappings folder, and
 //! are read again while the program runs; see [`Repositories`].
 
+mod credentials;
 mod file;
 mod limits;
 mod mapping;
 mod politeness;
 mod repositories;
 
+pub use credentials::Credentials;
 pub use file::Fault;
 pub use limits::Limits;
 pub use mapping::{Mapping, Unmended};
@@ -75,7 +77,8 @@ impl Config {
     /// Adds a repository, as `--map` does.
     pub fn map(&mut self, id: &str, base_url: &str) -> Result<(), Error> {
         let mapping = Mapping::new(id, base_url, self.repositories.limits());
-        let mapping = mapping.map_err(|right| Error::Usage(format!("--map {id}={base_url}: {right}")))?;
+        let mapping = mapping
+            .map_err(|right| Error::Usage(format!("--map {id}={}: {right}", file::shown(base_url))))?;
         self.repositories.fix(mapping);
         Ok(())
     }

@@ -9,7 +9,7 @@ use super::budget::{Budget, Late};
 use super::decoding::Coding;
 use super::failure::{Failure, Reason};
 use super::politeness::{Turn, Turns};
-use crate::config::Mapping;
+use crate::config::{Credentials, Mapping};
 use crate::oai::Request;
 use bytes::Bytes;
 use reqwest::header::{self, HeaderMap, HeaderValue};
@@ -164,9 +164,12 @@ impl Client {
             self.reach.check_literal(&url).map_err(|refused| self.refused(&refused, redirects))?;
             // Until the header is there, a connection may have to be made first.
             let step = self.mapping.connect_timeout.max(self.mapping.read_timeout);
-            let asked = self.http.get(url.clone()).header(header::VIA, via).send();
+            let mut asked = self.http.get(url.clone()).header(header::VIA, via);
+            if let Some(credentials) = self.credentials_for(&url) {
+                asked = asked.basic_auth(credentials.user(), Some(credentials.password()));
+            }
             let began = budget.now();
-            let asked = match budget.within(step, asked).await {
+            let asked = match budget.within(step, asked.send()).await {
                 Ok(asked) => asked,
                 Err(late) => {
                     self.turns.note(budget.now(), None, None, step);
@@ -192,6 +195,11 @@ impl Client {
         }
     }
 
+    /// What the source wants to know us by; nobody else is told, wherever a redirect leads.
+    fn credentials_for(&self, url: &Url) -> Option<&Credentials> {
+        self.mapping.credentials.as_ref().filter(|_| url.origin() == self.mapping.base_url.origin())
+    }
+
     fn redirected(&self, from: &Url, response: &reqwest::Response) -> Result<Url, Failure> {
         let fail = |what: String| {
             let details = format!("{} {what}; set base_url to where it has moved", self.name());
@@ -203,6 +211,8 @@ impl Client {
         let location = String::from_utf8_lossy(location.as_bytes());
         let mut to = from.join(location.trim()).map_err(|_| fail(format!("redirects to \"{location}\"")))?;
         to.set_fragment(None);
+        // What a redirect says of users is not ours to say. Only a URL without a host refuses this.
+        let _ = (to.set_username(""), to.set_password(None));
         if !matches!(to.scheme(), "http" | "https") {
             return Err(fail(format!("redirects to {to}, which is not http or https")));
         }
