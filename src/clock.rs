@@ -5,12 +5,20 @@
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use std::time::{Duration, SystemTime};
+use std::sync::LazyLock;
+use std::time::{Duration, Instant, SystemTime};
 
 /// The time of day.
 #[expect(clippy::disallowed_methods, reason = "this is where the clock is read")]
 pub fn now() -> SystemTime {
     SystemTime::now()
+}
+
+/// The time since this was asked first, which never goes back and knows no date.
+#[expect(clippy::disallowed_methods, reason = "this is where the clock is read")]
+pub fn uptime() -> Duration {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    START.elapsed()
 }
 
 /// A time as OAI-PMH writes it, `YYYY-MM-DDThh:mm:ssZ`.

@@ -33,6 +33,7 @@ pub struct Telemetry {
     repairs: IntCounterVec,
     records: IntCounterVec,
     failures: IntCounterVec,
+    refused: IntCounterVec,
     /// Requests that are being answered.
     pub in_flight: IntGauge,
     last: Mutex<HashMap<String, Last>>,
@@ -134,15 +135,21 @@ impl Telemetry {
                 "Requests that the source gave no good answer to, by reason.",
                 &["repository", "reason"],
             ),
+            refused: counters(
+                "refused_total",
+                "Requests that were sent away for their client, by class of clients and reason.",
+                &["class", "reason"],
+            ),
             in_flight: IntGauge::new("oaimend_requests_in_flight", "Requests that are being answered.")
                 .expect("literal names are legal"),
             last: Mutex::default(),
         };
-        let all: [Box<dyn prometheus::core::Collector>; 5] = [
+        let all: [Box<dyn prometheus::core::Collector>; 6] = [
             Box::new(telemetry.requests.clone()),
             Box::new(telemetry.repairs.clone()),
             Box::new(telemetry.records.clone()),
             Box::new(telemetry.failures.clone()),
+            Box::new(telemetry.refused.clone()),
             Box::new(telemetry.in_flight.clone()),
         ];
         for collector in all {
@@ -157,6 +164,12 @@ impl Telemetry {
         // Writing to memory fails only for names that are not legal, and ours are.
         let _ = TextEncoder::new().encode(&self.registry.gather(), &mut text);
         text
+    }
+
+    /// Counts a request or a connection that was sent away: `class` is one of
+    /// the configured classes of clients, `any` where it is not known yet.
+    pub fn refused(&self, class: &str, reason: &str) {
+        self.refused.with_label_values(&[class, reason]).inc();
     }
 
     /// What happened last in a repository.

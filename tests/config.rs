@@ -50,6 +50,26 @@ mappings = "sources"
 data = "/var/lib/oaimend"
 [admin]
 listen = "off"
+[clients]
+trusted_proxies = ["10.0.0.0/8", "2001:db8::1"]
+wait_max_millis = 0
+rate_per_minute = 60
+burst = 0
+in_flight_max = 100
+all = { rate_per_minute = 6000, burst = 100, in_flight_max = 200 }
+[clients.crawlers]
+user_agents = ["ExampleBot", "spider"]
+addresses = ["192.0.2.0/24"]
+rate_per_minute = 1
+burst = 1
+in_flight_max = 1
+all.in_flight_max = 0
+[clients.known.core]
+token_file = "core.token"
+addresses = ["198.51.100.7"]
+in_flight_max = 8
+[clients.known.base]
+addresses = ["203.0.113.0/24"]
 [limits]
 depth_max = 1_000
 quarantine_bytes_max = 0x1000
@@ -93,6 +113,7 @@ first_record_timeout_secs = 1
         ("sources/x.toml", mapping),
         ("sources/ca.pem", pem),
         ("sources/password", "se cret\n"),
+        ("core.token", "0123456789abcdef\n"),
     ];
     let folder = folder(&files);
     let output = run(folder.path(), &["validate"]);
@@ -106,6 +127,20 @@ first_record_timeout_secs = 1
     );
     assert_eq!(config.public_url.as_deref(), Some("https://oai.example.org/mended"));
     assert_eq!(config.data, Path::new("/var/lib/oaimend"));
+    let bound = std::num::NonZeroU32::new;
+    let clients = &config.clients;
+    assert_eq!(clients.trusted_proxies.len(), 2);
+    let each = clients.harvesters.each;
+    assert_eq!((each.rate_per_minute, each.burst, each.in_flight_max), (bound(60), None, bound(100)));
+    assert_eq!(clients.harvesters.all.in_flight_max, bound(200));
+    assert_eq!(clients.crawlers.user_agents, ["examplebot", "spider"]);
+    assert_eq!(
+        (clients.crawlers.quotas.all.in_flight_max, clients.crawlers.quotas.all.burst),
+        (None, bound(40))
+    );
+    let names: Vec<&str> = clients.known.iter().map(|known| known.name.as_str()).collect();
+    assert_eq!(names, ["core", "base"], "in the order of the file: the first that fits counts");
+    assert!(clients.known[0].token.is_some());
     let mapping = config.repositories.find("x").expect("it is mapped");
     let credentials = mapping.credentials.as_ref().expect("they are set");
     assert_eq!((credentials.user(), credentials.password()), ("harvester", "se cret"));
@@ -152,7 +187,7 @@ guesses = ["bare-ampersand", 3]
 oaimend.toml:2: unknown key lisen; did you mean listen?
 oaimend.toml:3: public_url = "oai.example.org" is no public URL; one like "https://oai.example.org" is right (relative URL without a base)
 oaimend.toml:4: data is an integer; a text in quotes is wanted
-oaimend.toml:5: unknown key nonsense; known here are admin, data, limits, listen, mappings, public_url
+oaimend.toml:5: unknown key nonsense; known here are admin, clients, data, limits, listen, mappings, public_url
 oaimend.toml:7: admin.listen = "8081" is no address; an IP address and a port like "127.0.0.1:8080" are right, or "off"
 oaimend.toml:8: unknown key admin.port; known here are listen
 oaimend.toml:10: unknown key limits.record_bytes; did you mean record_bytes_max?
@@ -243,6 +278,44 @@ mappings/d.toml:2: password_file = "empty" holds no password; a file with the pa
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(64), "{text}");
     assert!(text.starts_with("oaimend: --map x=http://***@x/oai: is no base URL"), "{text}");
+}
+
+#[test]
+fn clients_and_connections_are_checked() {
+    let main = r#"[clients]
+trusted_proxy = ["10.0.0.1"]
+trusted_proxies = ["10.0.0.0/8", "proxy.example"]
+rate_per_minute = -1
+[clients.crawlers]
+user_agents = ["bo"]
+[clients.known.crawlers]
+addresses = ["192.0.2.1"]
+[clients.known.nobody]
+in_flight_max = 1
+[clients.known.short]
+token_file = "short"
+[clients.known.one]
+token_file = "token"
+[clients.known.two]
+token_file = "token"
+rate = 5
+"#;
+    check(
+        &[("oaimend.toml", main), ("short", "secret"), ("token", "0123456789abcdef")],
+        &[],
+        78,
+        r#"
+oaimend.toml:2: unknown key clients.trusted_proxy; did you mean trusted_proxies?
+oaimend.toml:3: trusted_proxies: "proxy.example" is no address; an address like "192.0.2.7" or a network like "2001:db8::/32" is right
+oaimend.toml:4: clients.rate_per_minute = -1 is out of range; a whole number from 0 to 1000000
+oaimend.toml:6: clients.crawlers.user_agents: "bo" tells nobody; a part of a User-Agent of 3 characters or more, like "examplebot", is right
+oaimend.toml:7: clients.known: "crawlers" is no name for a client; letters, digits, '-' and '_' are right, and harvesters, crawlers and any are taken
+oaimend.toml:9: clients.known.nobody: token_file or addresses are wanted, to know it by
+oaimend.toml:12: clients.known.short.token_file = "short" holds no token; a file with a token of 16 printable characters or more is wanted
+oaimend.toml:15: clients.known.two has the token of one
+oaimend.toml:17: unknown key clients.known.two.rate; known here are addresses, all, burst, in_flight_max, rate_per_minute, token_file
+"#,
+    );
 }
 
 #[test]

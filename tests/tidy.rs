@@ -127,6 +127,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("pingora_http::", &["src/proxy"]),
     ("pingora_proxy::", &["src/proxy"]),
     ("reqwest::", &["src/source"]),
+    ("governor::", &["src/proxy"]),
     ("redb::", &["src/state"]),
     ("clap::", &["src/cli"]),
     ("clap_complete::", &["src/cli"]),

@@ -167,6 +167,26 @@ impl<'d, 't> Table<'d, 't> {
         table
     }
 
+    /// The tables inside the one of that key, whatever their names, in the order of the file.
+    pub(super) fn tables(&mut self, key: &'static str) -> Vec<(At<String>, Self)> {
+        let outer = self.table(key);
+        let mut tables = Vec::new();
+        for (name, entry) in outer.entries {
+            let full = format!("{}.{}", outer.name, name.get_ref());
+            let (at, found) = (entry.span(), entry.into_inner());
+            let DeValue::Table(entries) = found else {
+                let found = article(found.type_str());
+                self.document.fault(at, format!("{full} is {found}; a table is wanted"));
+                continue;
+            };
+            let known = BTreeMap::new();
+            let table = Table { document: self.document, name: full, whole: name.span(), entries, known };
+            tables.push((At { value: name.get_ref().to_string(), span: name.span() }, table));
+        }
+        tables.sort_by_key(|(name, _)| name.span.start);
+        tables
+    }
+
     /// The text and, if it can be read as `T`, its value; a fault says what would be right.
     pub(super) fn parsed<T>(
         &mut self,

@@ -4,6 +4,7 @@
 //! repositories stand beside it, one file each in the mappings folder, and
 //! are read again while the program runs; see [`Repositories`].
 
+mod clients;
 mod credentials;
 mod file;
 mod limits;
@@ -11,6 +12,7 @@ mod mapping;
 mod politeness;
 mod repositories;
 
+pub use clients::{Clients, Crawlers, Known, Quota, Quotas, Token};
 pub use credentials::Credentials;
 pub use file::Fault;
 pub use limits::Limits;
@@ -37,6 +39,8 @@ pub struct Config {
     pub data: PathBuf,
     /// Where operators are answered; `None` turns it off.
     pub admin: Option<SocketAddr>,
+    /// Who asks us, and how much each may ask.
+    pub clients: Clients,
     /// The repositories.
     pub repositories: Repositories,
 }
@@ -70,6 +74,7 @@ impl Config {
             public_url: None,
             data: data.to_owned(),
             admin: Some(free),
+            clients: Clients::default(),
             repositories: Repositories::new(None, Limits::default()),
         }
     }
@@ -112,6 +117,7 @@ impl Config {
             public_url,
             data: flags.data.clone().or(written.data).unwrap_or_else(|| PathBuf::from("data")),
             admin: flags.admin.or(written.admin).unwrap_or(Some(SocketAddr::from(([127, 0, 0, 1], 8081)))),
+            clients: written.clients,
             repositories: Repositories::new(folder, written.limits),
         };
         for (id, base_url) in &flags.maps {
@@ -133,6 +139,7 @@ struct Written {
     mappings: Option<PathBuf>,
     data: Option<PathBuf>,
     admin: Option<Option<SocketAddr>>,
+    clients: Clients,
     limits: Limits,
 }
 
@@ -147,6 +154,7 @@ impl Written {
         self.mappings = root.string("mappings").map(|text| folder.join(text.value));
         self.data = root.string("data").map(|text| folder.join(text.value));
         self.read_admin(root.table("admin"));
+        self.clients.read(root.table("clients"), folder);
         self.limits.read(root.table("limits"));
         root.finish();
         document.into_faults()

@@ -7,8 +7,10 @@
 //! See docs/life-of-a-request.md.
 
 mod admin;
+mod clients;
 mod gzip;
 mod pages;
+mod quotas;
 mod route;
 mod server;
 mod upstream;
@@ -49,6 +51,8 @@ struct Shared {
     instance: String,
     repositories: Repositories,
     clients: Clients,
+    classes: clients::Classes,
+    quotas: quotas::Quotas,
     state: State,
     telemetry: Telemetry,
     /// Time for the conversations with sources.
@@ -73,6 +77,8 @@ struct Passage {
     /// How it came out, where that is known before the end.
     outcome: Option<&'static str>,
     sent_bytes: u64,
+    /// Held until the answer is sent.
+    permit: Option<quotas::Permit>,
 }
 
 impl Drop for Passage {
@@ -97,6 +103,7 @@ impl ProxyHttp for Front {
             failure: None,
             outcome: None,
             sent_bytes: 0,
+            permit: None,
         }
     }
 
@@ -202,7 +209,18 @@ impl Front {
     async fn judge(&self, session: &mut Session, passage: &mut Passage) -> Result<Result<Job, Page>> {
         let head = session.req_header();
         let is_form = head.method == Method::POST;
-        let (mapping, base_url) = match self.0.route(head) {
+        let routed = self.0.route(head);
+        if !matches!(&routed, Err(page) if page.is_health) {
+            let peer = session.client_addr().and_then(|address| address.as_inet()).copied();
+            match self.0.admit(peer, &head.headers).await {
+                Ok(permit) => passage.permit = permit,
+                Err(page) => {
+                    session.set_keepalive(None);
+                    return Ok(Err(page));
+                }
+            }
+        }
+        let (mapping, base_url) = match routed {
             Ok(target) => target,
             Err(page) => {
                 // A body that nobody reads is not waited for.

@@ -12,6 +12,8 @@ pub(super) struct Page {
     pub(super) status: u16,
     pub(super) headers: Vec<(&'static str, String)>,
     pub(super) body: Bytes,
+    /// Answered however much its client has asked: who asks that is asking after us.
+    pub(super) is_health: bool,
 }
 
 type Mappings = BTreeMap<String, Arc<Mapping>>;
@@ -27,6 +29,19 @@ impl Page {
         Self::text(503, text)
             .with("Retry-After", retry_after_secs.to_string())
             .with("Proxy-Status", proxy_status)
+    }
+
+    /// Whether we are well.
+    pub(super) fn health(status: u16, text: &str) -> Self {
+        Self { is_health: true, ..Self::text(status, text) }
+    }
+
+    /// Sends a client away that asks too much. No failure of the source, so
+    /// nothing is said of one.
+    pub(super) fn refused(retry_after_secs: u64, text: &str) -> Self {
+        Self::text(503, text)
+            .with("Retry-After", retry_after_secs.to_string())
+            .with("Cache-Control", "no-store".to_owned())
     }
 
     /// An OAI-PMH response.
@@ -93,7 +108,7 @@ impl Page {
     pub(super) fn new(status: u16, content_type: &'static str, body: impl Into<Bytes>) -> Self {
         let headers =
             vec![("Content-Type", content_type.to_owned()), ("X-Content-Type-Options", "nosniff".to_owned())];
-        Self { status, headers, body: body.into() }
+        Self { status, headers, body: body.into(), is_health: false }
     }
 
     #[must_use]

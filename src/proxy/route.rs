@@ -2,9 +2,11 @@
 
 use super::Shared;
 use super::pages::Page;
+use super::quotas::Permit;
 use crate::config::Mapping;
-use http::Method;
+use http::{HeaderMap, Method};
 use pingora_http::RequestHeader;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use url::Url;
@@ -30,7 +32,7 @@ impl Shared {
             "/" => Page::repositories(200, &self.public_url, &mappings),
             "/friends.xml" => Page::friends(&self.public_url, &mappings),
             "/robots.txt" => Page::robots(),
-            "/-/livez" => Page::text(200, "ok"),
+            "/-/livez" => Page::health(200, "ok"),
             "/-/readyz" => self.readiness(),
             _ => {
                 let id = path.trim_start_matches('/').trim_end_matches('/');
@@ -47,9 +49,32 @@ impl Shared {
     /// Whether we take requests; the sources have no say in it.
     pub(super) fn readiness(&self) -> Page {
         if self.draining.load(Ordering::Relaxed) {
-            return Page::text(503, "ending");
+            return Page::health(503, "ending");
         }
-        Page::text(200, "ok")
+        Page::health(200, "ok")
+    }
+
+    /// Lets a client in; `None` for one without a quota, or the page that sends it away.
+    pub(super) async fn admit(
+        &self,
+        peer: Option<SocketAddr>,
+        headers: &HeaderMap,
+    ) -> Result<Option<Permit>, Page> {
+        let Some(client) = self.classes.client(peer, headers) else {
+            if self.classes.is_surprised(headers) {
+                tracing::warn!(
+                    "X-Forwarded-For from loopback is not believed, so who comes that way has no quota; \
+                     set clients.trusted_proxies"
+                );
+            }
+            return Ok(None);
+        };
+        self.quotas.admit(client).await.map(Some).map_err(|refused| {
+            let class = &self.classes.names()[client.class];
+            self.telemetry.refused(class, refused.reason());
+            tracing::debug!(class, client = %client.origin, reason = refused.reason(), "refused");
+            Page::refused(refused.retry_after_secs, &refused.text(class))
+        })
     }
 
     /// Refuses a request that must not reach a source.

@@ -4,6 +4,8 @@
 //! address that is in use; so a fault is ours to explain, and port 0 works.
 
 use super::admin::Admin;
+use super::clients::Classes;
+use super::quotas::{Quotas, Uptime};
 use super::upstream::SourceConnector;
 use super::{Front, Shared};
 use crate::clock::{Clock, SystemClock};
@@ -78,6 +80,8 @@ impl Server {
             instance: format!("oaimend-{:016x}", RandomState::new().hash_one(std::process::id())),
             repositories: config.repositories,
             clients: Clients::default(),
+            classes: Classes::new(&config.clients),
+            quotas: Quotas::new(&config.clients, Uptime),
             state,
             telemetry: Telemetry::new(),
             clock,

@@ -1,0 +1,337 @@
+//! Who asks: the address of a client, and the class it belongs to.
+//!
+//! A function of the peer's address, the header of the request and the
+//! configuration. `X-Forwarded-For` is believed from right to left, as long as
+//! each hop that added to it is a proxy that the configuration trusts; so what
+//! a client writes into it itself counts for nothing.
+
+use crate::config::{self, Token};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use http::{HeaderMap, header};
+use ipnet::IpNet;
+use std::collections::HashMap;
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What counts as one client: an IPv4 address, or an IPv6 network of 56 bits,
+/// which is what one household or one host is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Origin(IpAddr);
+
+impl Origin {
+    pub(super) fn of(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V6(address) => Self(IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (!0 << 72)))),
+            address => Self(address),
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.0, if self.0.is_ipv6() { "/56" } else { "" })
+    }
+}
+
+/// A client that has a quota.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Client {
+    /// Its class, as an index into [`Classes::names`].
+    pub(super) class: usize,
+    pub(super) origin: Origin,
+}
+
+/// Tells clients and classes apart.
+#[derive(Debug)]
+pub(super) struct Classes {
+    trusted_proxies: Vec<IpNet>,
+    names: Vec<String>,
+    tokens: HashMap<Token, usize>,
+    known: Vec<(IpNet, usize)>,
+    crawler_words: Vec<String>,
+    crawler_addresses: Vec<IpNet>,
+    /// Whether it was said that a proxy on this machine is not trusted.
+    told: AtomicBool,
+}
+
+impl Classes {
+    pub(super) fn new(config: &config::Clients) -> Self {
+        let mut names = vec!["harvesters".to_owned(), "crawlers".to_owned()];
+        let (mut tokens, mut known) = (HashMap::new(), Vec::new());
+        for client in &config.known {
+            let class = names.len();
+            names.push(client.name.clone());
+            tokens.extend(client.token.map(|token| (token, class)));
+            known.extend(client.addresses.iter().map(|network| (*network, class)));
+        }
+        Self {
+            trusted_proxies: config.trusted_proxies.clone(),
+            names,
+            tokens,
+            known,
+            crawler_words: config.crawlers.user_agents.clone(),
+            crawler_addresses: config.crawlers.addresses.clone(),
+            told: AtomicBool::new(false),
+        }
+    }
+
+    /// The names of the classes, the harvesters first and the crawlers second.
+    pub(super) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Whether it is time to say, once, that a proxy on this machine is not
+    /// trusted: what comes through it has no quota then, and hardly anybody means that.
+    pub(super) fn is_surprised(&self, unlimited: &HeaderMap) -> bool {
+        unlimited.contains_key(X_FORWARDED_FOR) && !self.told.swap(true, Ordering::Relaxed)
+    }
+
+    /// The client that asks; `None` is loopback, which has no quota.
+    pub(super) fn client(&self, peer: Option<SocketAddr>, headers: &HeaderMap) -> Option<Client> {
+        let peer = peer.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |peer| peer.ip().to_canonical());
+        let forwarded = self.forwarded_for(peer, headers);
+        // An address that was only told is never this machine.
+        if peer.is_loopback() && forwarded.is_none() {
+            return None;
+        }
+        let address = forwarded.unwrap_or(peer);
+        Some(Client { class: self.class(address, headers), origin: Origin::of(address) })
+    }
+
+    /// The address that a trusted proxy asks for.
+    fn forwarded_for(&self, peer: IpAddr, headers: &HeaderMap) -> Option<IpAddr> {
+        let lines = headers.get_all(X_FORWARDED_FOR).iter().rev();
+        let hops = lines.flat_map(|line| line.as_bytes().rsplit(|&byte| byte == b','));
+        let mut address = None;
+        for hop in hops {
+            if !self.is_trusted(address.unwrap_or(peer)) {
+                break;
+            }
+            // What is no address ends the belief: who passed it on answers for it.
+            let Some(hop) = read_hop(hop) else { break };
+            address = Some(hop);
+        }
+        address
+    }
+
+    fn class(&self, address: IpAddr, headers: &HeaderMap) -> usize {
+        let by_token = || tokens_of(headers).find_map(|token| self.tokens.get(&token).copied());
+        let by_address = || {
+            let home = self.known.iter().find(|(network, _)| network.contains(&address));
+            home.map(|(_, class)| *class)
+        };
+        let is_crawler = || {
+            self.crawler_addresses.iter().any(|network| network.contains(&address))
+                || headers
+                    .get_all(header::USER_AGENT)
+                    .iter()
+                    .any(|name| self.names_a_crawler(name.as_bytes()))
+        };
+        let by_kind = || if is_crawler() { CRAWLERS } else { HARVESTERS };
+        by_token().or_else(by_address).unwrap_or_else(by_kind)
+    }
+
+    fn names_a_crawler(&self, user_agent: &[u8]) -> bool {
+        let user_agent = user_agent.to_ascii_lowercase();
+        self.crawler_words.iter().any(|word| memchr::memmem::find(&user_agent, word.as_bytes()).is_some())
+    }
+
+    fn is_trusted(&self, address: IpAddr) -> bool {
+        self.trusted_proxies.iter().any(|network| network.contains(&address.to_canonical()))
+    }
+}
+
+/// The tokens a request shows: as `Bearer`, or as the password of `Basic`,
+/// which is what harvesters and proxy settings know.
+fn tokens_of(headers: &HeaderMap) -> impl Iterator<Item = Token> {
+    let names = [header::AUTHORIZATION, header::PROXY_AUTHORIZATION];
+    let values = names.into_iter().filter_map(|name| headers.get(name)?.to_str().ok());
+    values.filter_map(|value| {
+        let (scheme, shown) = value.split_once(' ')?;
+        let shown = shown.trim();
+        if scheme.eq_ignore_ascii_case("bearer") {
+            return Some(Token::of(shown.as_bytes()));
+        }
+        let pair = BASE64_STANDARD.decode(shown).ok().filter(|_| scheme.eq_ignore_ascii_case("basic"))?;
+        let colon = pair.iter().position(|&byte| byte == b':')?;
+        Some(Token::of(&pair[colon + 1..]))
+    })
+}
+
+/// An address in `X-Forwarded-For`; some proxies write the port with it.
+fn read_hop(hop: &[u8]) -> Option<IpAddr> {
+    let hop = std::str::from_utf8(hop).ok()?.trim();
+    let bare = hop.trim_start_matches('[').trim_end_matches(']').parse();
+    let address = bare.or_else(|_| hop.parse().map(|address: SocketAddr| address.ip()));
+    address.ok().map(|address| address.to_canonical())
+}
+
+/// The class of everybody.
+pub(super) const HARVESTERS: usize = 0;
+/// The class of crawlers.
+pub(super) const CRAWLERS: usize = 1;
+const X_FORWARDED_FOR: &str = "x-forwarded-for";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn classes(configure: impl FnOnce(&mut config::Clients)) -> Classes {
+        let mut config = config::Clients::default();
+        configure(&mut config);
+        Classes::new(&config)
+    }
+
+    fn behind(proxies: &[&str]) -> Classes {
+        classes(|config| {
+            config.trusted_proxies = proxies.iter().map(|text| text.parse().expect("a network")).collect();
+        })
+    }
+
+    fn asked(classes: &Classes, peer: &str, headers: &[(&'static str, &str)]) -> Option<Client> {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, value.parse().expect("a legal value"));
+        }
+        classes.client(Some(SocketAddr::new(peer.parse().expect("an address"), 1)), &map)
+    }
+
+    #[track_caller]
+    fn comes_from(classes: &Classes, peer: &str, forwarded: &[&str], address: &str) {
+        let headers: Vec<_> = forwarded.iter().map(|value| (X_FORWARDED_FOR, *value)).collect();
+        let origin = asked(classes, peer, &headers).map(|client| client.origin);
+        assert_eq!(origin, Some(Origin::of(address.parse().expect("an address"))), "{peer} {forwarded:?}");
+    }
+
+    #[test]
+    fn an_ipv4_address_is_a_client_and_so_is_an_ipv6_network_of_56_bits() {
+        let origin = |text: &str| Origin::of(text.parse().expect("an address"));
+        assert_ne!(origin("192.0.2.1"), origin("192.0.2.2"));
+        assert_eq!(origin("::ffff:192.0.2.1"), origin("192.0.2.1"));
+        assert_eq!(origin("2001:db8:0:ff::1"), origin("2001:db8:0:00::ffff:1"));
+        assert_ne!(origin("2001:db8:0:100::1"), origin("2001:db8:0:00::1"));
+    }
+
+    #[test]
+    fn who_is_not_trusted_cannot_say_whom_it_asks_for() {
+        let classes = behind(&["10.0.0.0/8"]);
+        comes_from(&classes, "192.0.2.9", &["198.51.100.1"], "192.0.2.9");
+        comes_from(&classes, "192.0.2.9", &["127.0.0.1"], "192.0.2.9");
+        comes_from(&behind(&[]), "10.0.0.1", &["198.51.100.1"], "10.0.0.1");
+    }
+
+    #[test]
+    fn the_rightmost_hop_that_is_not_trusted_is_the_client() {
+        let classes = behind(&["10.0.0.0/8", "2001:db8:aaaa::/48"]);
+        comes_from(&classes, "10.0.0.1", &["198.51.100.1"], "198.51.100.1");
+        comes_from(&classes, "::ffff:10.0.0.1", &["198.51.100.1:443"], "198.51.100.1");
+        comes_from(&classes, "10.0.0.1", &["127.0.0.1, 198.51.100.1"], "198.51.100.1");
+        comes_from(&classes, "10.0.0.1", &["198.51.100.7", "198.51.100.1 ,10.0.0.2"], "198.51.100.1");
+        comes_from(&classes, "10.0.0.1", &["198.51.100.7, [2001:db8:aaaa::1]:80"], "198.51.100.7");
+        comes_from(&classes, "2001:db8:aaaa::2", &["[2001:db8::1]"], "2001:db8::1");
+        // All of them are ours: the first one is who asked.
+        comes_from(&classes, "10.0.0.1", &["10.0.0.3, 10.0.0.2"], "10.0.0.3");
+    }
+
+    #[test]
+    fn what_is_no_address_ends_the_belief() {
+        let classes = behind(&["10.0.0.0/8"]);
+        comes_from(&classes, "10.0.0.1", &["198.51.100.1, unknown"], "10.0.0.1");
+        comes_from(&classes, "10.0.0.1", &["198.51.100.1, unknown, 10.0.0.2"], "10.0.0.2");
+        comes_from(&classes, "10.0.0.1", &[""], "10.0.0.1");
+    }
+
+    #[test]
+    fn loopback_has_no_quota_and_cannot_be_claimed() {
+        let classes = behind(&["127.0.0.0/8"]);
+        let forwarded = HeaderMap::from_iter([(
+            http::HeaderName::from_static(X_FORWARDED_FOR),
+            "x".parse().expect("legal"),
+        )]);
+        assert!(!classes.is_surprised(&HeaderMap::new()));
+        assert_eq!(
+            [classes.is_surprised(&forwarded), classes.is_surprised(&forwarded)],
+            [true, false],
+            "once"
+        );
+        assert_eq!(asked(&classes, "127.0.0.1", &[]), None);
+        assert_eq!(asked(&classes, "::1", &[]), None);
+        assert_eq!(asked(&behind(&[]), "127.0.0.1", &[(X_FORWARDED_FOR, "198.51.100.1")]), None);
+        comes_from(&classes, "127.0.0.1", &["198.51.100.1"], "198.51.100.1");
+        comes_from(&classes, "127.0.0.1", &["127.0.0.1"], "127.0.0.1");
+    }
+
+    #[test]
+    fn crawlers_are_told_by_their_name_and_http_libraries_are_none() {
+        let classes = classes(|config| {
+            config.crawlers.addresses = vec!["203.0.113.0/24".parse().expect("a network")];
+        });
+        let class = |user_agent: &str| {
+            asked(&classes, "192.0.2.1", &[("user-agent", user_agent)]).expect("it is not loopback").class
+        };
+        for crawler in [
+            "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
+            "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)",
+            "Mozilla/5.0 (compatible; ClaudeBot/1.0; +claudebot@anthropic.com)",
+            "CCBot/2.0 (https://commoncrawl.org/faq/)",
+            "Mozilla/5.0 (Linux; Android 5.0) AppleWebKit/537.36 (compatible; Bytespider; spider-feedback@bytedance.com)",
+            "mozilla/5.0 (compatible; AHREFSBOT/7.0)",
+            "Mozilla/5.0 (compatible; Yahoo! Slurp; http://help.yahoo.com/help/us/ysearch/slurp)",
+        ] {
+            assert_eq!(class(crawler), CRAWLERS, "{crawler}");
+        }
+        for harvester in [
+            "Python-urllib/3.12",
+            "python-requests/2.32.3",
+            "libwww-perl/6.77",
+            "curl/8.5.0",
+            "Wget/1.21",
+            "Java/17.0.2",
+            "Apache-HttpClient/4.5.13 (Java/11)",
+            "Go-http-client/1.1",
+            "okhttp/4.9.3",
+            "OAIHarvester/2.0",
+            "oaimend/0.1.0",
+            "BASE-OAI-Harvester",
+            "Sickle",
+            "METHA/0.3.1",
+            "",
+            "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0",
+            "Scrapy/2.11",
+        ] {
+            assert_eq!(class(harvester), HARVESTERS, "{harvester}");
+        }
+        assert_eq!(asked(&classes, "203.0.113.9", &[]).map(|client| client.class), Some(CRAWLERS));
+    }
+
+    #[test]
+    fn the_known_are_told_by_token_or_address_before_anything_else() {
+        let known = |name: &str, token: Option<&str>, address: &str| config::Known {
+            name: name.into(),
+            token: token.map(|token| Token::of(token.as_bytes())),
+            addresses: vec![address.parse().expect("a network")],
+            quotas: config::Quotas::default(),
+        };
+        let classes = classes(|config| {
+            config.known = vec![
+                known("core", Some("a-token-of-core"), "192.0.2.0/28"),
+                known("base", None, "198.51.100.0/24"),
+            ];
+        });
+        assert_eq!(classes.names(), ["harvesters", "crawlers", "core", "base"]);
+        let class = |peer: &str, name: &'static str, value: &str| {
+            asked(&classes, peer, &[(name, value), ("user-agent", "Googlebot")]).expect("not loopback").class
+        };
+        assert_eq!(class("203.0.113.1", "authorization", "Bearer a-token-of-core"), 2);
+        assert_eq!(class("203.0.113.1", "authorization", "bearer  a-token-of-core "), 2);
+        let basic = format!("Basic {}", BASE64_STANDARD.encode("any:a-token-of-core"));
+        assert_eq!(class("203.0.113.1", "authorization", &basic), 2);
+        assert_eq!(class("203.0.113.1", "proxy-authorization", &basic), 2);
+        assert_eq!(class("198.51.100.9", "accept", "*/*"), 3);
+        for wrong in ["Bearer a-token-of-cor", "Basic a-token-of-core", "a-token-of-core", "Basic YQ=="] {
+            assert_eq!(class("203.0.113.1", "authorization", wrong), CRAWLERS, "{wrong}");
+        }
+    }
+}
