@@ -36,6 +36,8 @@ pub struct Telemetry {
     refused: IntCounterVec,
     /// Requests that are being answered.
     pub in_flight: IntGauge,
+    /// Connections of harvesters that are open.
+    pub connections: IntGauge,
     last: Mutex<HashMap<String, Last>>,
 }
 
@@ -142,15 +144,21 @@ impl Telemetry {
             ),
             in_flight: IntGauge::new("oaimend_requests_in_flight", "Requests that are being answered.")
                 .expect("literal names are legal"),
+            connections: IntGauge::new(
+                "oaimend_connections_open",
+                "Connections of harvesters that are open.",
+            )
+            .expect("literal names are legal"),
             last: Mutex::default(),
         };
-        let all: [Box<dyn prometheus::core::Collector>; 6] = [
+        let all: [Box<dyn prometheus::core::Collector>; 7] = [
             Box::new(telemetry.requests.clone()),
             Box::new(telemetry.repairs.clone()),
             Box::new(telemetry.records.clone()),
             Box::new(telemetry.failures.clone()),
             Box::new(telemetry.refused.clone()),
             Box::new(telemetry.in_flight.clone()),
+            Box::new(telemetry.connections.clone()),
         ];
         for collector in all {
             telemetry.registry.register(collector).expect("each name once");

@@ -70,6 +70,16 @@ addresses = ["198.51.100.7"]
 in_flight_max = 8
 [clients.known.base]
 addresses = ["203.0.113.0/24"]
+[connections]
+max = 100
+per_client_max = 10
+idle_timeout_secs = 1
+request_timeout_secs = 2
+write_timeout_secs = 3
+stop_timeout_secs = 4
+uri_bytes_max = 8192
+header_bytes_max = 16384
+form_bytes_max = 1024
 [limits]
 depth_max = 1_000
 quarantine_bytes_max = 0x1000
@@ -141,6 +151,9 @@ first_record_timeout_secs = 1
     let names: Vec<&str> = clients.known.iter().map(|known| known.name.as_str()).collect();
     assert_eq!(names, ["core", "base"], "in the order of the file: the first that fits counts");
     assert!(clients.known[0].token.is_some());
+    let connections = &config.connections;
+    assert_eq!((connections.connections_max, connections.per_client_max), (100, 10));
+    assert_eq!(connections.stop_timeout, Duration::from_secs(4));
     let mapping = config.repositories.find("x").expect("it is mapped");
     let credentials = mapping.credentials.as_ref().expect("they are set");
     assert_eq!((credentials.user(), credentials.password()), ("harvester", "se cret"));
@@ -187,7 +200,7 @@ guesses = ["bare-ampersand", 3]
 oaimend.toml:2: unknown key lisen; did you mean listen?
 oaimend.toml:3: public_url = "oai.example.org" is no public URL; one like "https://oai.example.org" is right (relative URL without a base)
 oaimend.toml:4: data is an integer; a text in quotes is wanted
-oaimend.toml:5: unknown key nonsense; known here are admin, clients, data, limits, listen, mappings, public_url
+oaimend.toml:5: unknown key nonsense; known here are admin, clients, connections, data, limits, listen, mappings, public_url
 oaimend.toml:7: admin.listen = "8081" is no address; an IP address and a port like "127.0.0.1:8080" are right, or "off"
 oaimend.toml:8: unknown key admin.port; known here are listen
 oaimend.toml:10: unknown key limits.record_bytes; did you mean record_bytes_max?
@@ -299,6 +312,8 @@ token_file = "token"
 [clients.known.two]
 token_file = "token"
 rate = 5
+[connections]
+uri_bytes_max = 100
 "#;
     check(
         &[("oaimend.toml", main), ("short", "secret"), ("token", "0123456789abcdef")],
@@ -314,6 +329,7 @@ oaimend.toml:9: clients.known.nobody: token_file or addresses are wanted, to kno
 oaimend.toml:12: clients.known.short.token_file = "short" holds no token; a file with a token of 16 printable characters or more is wanted
 oaimend.toml:15: clients.known.two has the token of one
 oaimend.toml:17: unknown key clients.known.two.rate; known here are addresses, all, burst, in_flight_max, rate_per_minute, token_file
+oaimend.toml:19: connections.uri_bytes_max = 100 is out of range; a whole number from 8192 to 60000
 "#,
     );
 }

@@ -5,6 +5,7 @@
 //! are read again while the program runs; see [`Repositories`].
 
 mod clients;
+mod connections;
 mod credentials;
 mod file;
 mod limits;
@@ -13,6 +14,7 @@ mod politeness;
 mod repositories;
 
 pub use clients::{Clients, Crawlers, Known, Quota, Quotas, Token};
+pub use connections::Connections;
 pub use credentials::Credentials;
 pub use file::Fault;
 pub use limits::Limits;
@@ -41,6 +43,8 @@ pub struct Config {
     pub admin: Option<SocketAddr>,
     /// Who asks us, and how much each may ask.
     pub clients: Clients,
+    /// The bounds on connections and requests.
+    pub connections: Connections,
     /// The repositories.
     pub repositories: Repositories,
 }
@@ -75,6 +79,7 @@ impl Config {
             data: data.to_owned(),
             admin: Some(free),
             clients: Clients::default(),
+            connections: Connections::default(),
             repositories: Repositories::new(None, Limits::default()),
         }
     }
@@ -118,6 +123,7 @@ impl Config {
             data: flags.data.clone().or(written.data).unwrap_or_else(|| PathBuf::from("data")),
             admin: flags.admin.or(written.admin).unwrap_or(Some(SocketAddr::from(([127, 0, 0, 1], 8081)))),
             clients: written.clients,
+            connections: written.connections,
             repositories: Repositories::new(folder, written.limits),
         };
         for (id, base_url) in &flags.maps {
@@ -140,6 +146,7 @@ struct Written {
     data: Option<PathBuf>,
     admin: Option<Option<SocketAddr>>,
     clients: Clients,
+    connections: Connections,
     limits: Limits,
 }
 
@@ -155,6 +162,7 @@ impl Written {
         self.data = root.string("data").map(|text| folder.join(text.value));
         self.read_admin(root.table("admin"));
         self.clients.read(root.table("clients"), folder);
+        self.connections.read(root.table("connections"));
         self.limits.read(root.table("limits"));
         root.finish();
         document.into_faults()

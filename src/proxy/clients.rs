@@ -88,6 +88,12 @@ impl Classes {
         unlimited.contains_key(X_FORWARDED_FOR) && !self.told.swap(true, Ordering::Relaxed)
     }
 
+    /// Whether connections from there are not counted by their address: many
+    /// clients may stand behind it, or it is this machine itself.
+    pub(super) fn is_near(&self, peer: IpAddr) -> bool {
+        peer.to_canonical().is_loopback() || self.is_trusted(peer)
+    }
+
     /// The client that asks; `None` is loopback, which has no quota.
     pub(super) fn client(&self, peer: Option<SocketAddr>, headers: &HeaderMap) -> Option<Client> {
         let peer = peer.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |peer| peer.ip().to_canonical());

@@ -8,6 +8,7 @@
 
 mod admin;
 mod clients;
+mod connections;
 mod gzip;
 mod pages;
 mod quotas;
@@ -18,7 +19,7 @@ mod upstream;
 pub use server::{Running, Server};
 
 use crate::clock::{self, Clock};
-use crate::config::Repositories;
+use crate::config::{self, Repositories};
 use crate::oai::{self, Argument, Request};
 use crate::repair::OwnRequest;
 use crate::source::{Account, Clients, Failure, Job};
@@ -53,6 +54,7 @@ struct Shared {
     clients: Clients,
     classes: clients::Classes,
     quotas: quotas::Quotas,
+    connections: config::Connections,
     state: State,
     telemetry: Telemetry,
     /// Time for the conversations with sources.
@@ -109,7 +111,9 @@ impl ProxyHttp for Front {
 
     /// Routes and judges. `true`: it is answered.
     async fn request_filter(&self, session: &mut Session, passage: &mut Passage) -> Result<bool> {
-        session.as_downstream_mut().set_write_timeout(Some(WRITE_TIMEOUT));
+        let bounds = &self.0.connections;
+        session.as_downstream_mut().set_write_timeout(Some(bounds.write_timeout));
+        session.as_downstream_mut().set_total_drain_timeout(Some(bounds.request_timeout));
         let page = match self.judge(session, passage).await? {
             Ok(job) => {
                 passage.ticket = Some(Ticket::new(job));
@@ -236,9 +240,12 @@ impl Front {
             session.set_keepalive(None);
             return Ok(Err(page));
         }
-        let Some(query) = query_of(session, is_form).await? else {
-            session.set_keepalive(None);
-            return Ok(Err(Page::text(413, "the form is longer than 64 KiB, the longest that is read")));
+        let query = match query_of(session, is_form, &self.0.connections).await? {
+            Ok(query) => query,
+            Err(page) => {
+                session.set_keepalive(None);
+                return Ok(Err(page));
+            }
         };
         let request = match Request::parse(&query) {
             Ok(request) => request,
@@ -333,26 +340,39 @@ impl Passage {
     }
 }
 
-/// The query, with the form of a POST behind it; `None` when that is too long.
-async fn query_of(session: &mut Session, is_form: bool) -> Result<Option<Vec<u8>>> {
+/// The query, with the form of a POST behind it; or the page that says why it is not read.
+async fn query_of(
+    session: &mut Session,
+    is_form: bool,
+    bounds: &config::Connections,
+) -> Result<Result<Vec<u8>, Page>> {
     // The bytes as they came: the URI replaces what is not UTF-8.
     let target = session.req_header().raw_path();
     let mut query = target.splitn(2, |&byte| byte == b'?').nth(1).unwrap_or_default().to_vec();
-    if is_form {
-        if joined(session.req_header(), header::EXPECT).eq_ignore_ascii_case("100-continue") {
-            let go_on = ResponseHeader::build(100, None)?;
-            session.as_downstream_mut().write_response_header(Box::new(go_on)).await?;
-        }
-        query.push(b'&');
-        let before = query.len();
+    if !is_form {
+        return Ok(Ok(query));
+    }
+    if joined(session.req_header(), header::EXPECT).eq_ignore_ascii_case("100-continue") {
+        let go_on = ResponseHeader::build(100, None)?;
+        session.as_downstream_mut().write_response_header(Box::new(go_on)).await?;
+    }
+    query.push(b'&');
+    let max = query.len() + bounds.form_bytes_max;
+    let reading = async {
         while let Some(piece) = session.read_request_body().await? {
             query.extend_from_slice(&piece);
-            if query.len() - before > FORM_BYTES_MAX {
-                return Ok(None);
+            if query.len() > max {
+                let max = bounds.form_bytes_max;
+                let text = format!("the form is longer than {max} bytes, the longest that is read");
+                return Ok(Some(Page::text(413, &text)));
             }
         }
-    }
-    Ok(Some(query))
+        Result::<_, Box<Error>>::Ok(None)
+    };
+    Ok(match tokio::time::timeout(bounds.request_timeout, reading).await {
+        Ok(too_long) => too_long?.map_or(Ok(query), Err),
+        Err(_) => Err(Page::text(408, "the form took too long to come")),
+    })
 }
 
 /// All values of a header, as one.
@@ -360,8 +380,3 @@ fn joined(head: &RequestHeader, name: header::HeaderName) -> String {
     let values = head.headers.get_all(name);
     values.iter().filter_map(|value| value.to_str().ok()).collect::<Vec<_>>().join(", ")
 }
-
-/// Longest form of a POST, in bytes.
-const FORM_BYTES_MAX: usize = 64 << 10;
-/// Longest that a harvester may leave a piece of an answer unread.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(120);

@@ -1,5 +1,6 @@
 //! What we answer ourselves: the page for people, the list for machines, health.
 
+use crate::clock;
 use crate::config::Mapping;
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -109,6 +110,19 @@ impl Page {
         let headers =
             vec![("Content-Type", content_type.to_owned()), ("X-Content-Type-Options", "nosniff".to_owned())];
         Self { status, headers, body: body.into(), is_health: false }
+    }
+
+    /// The whole answer in HTTP/1.1, after which the connection is closed.
+    pub(super) fn on_the_wire(&self, instance: &str) -> Vec<u8> {
+        let status = http::StatusCode::from_u16(self.status).unwrap_or_default();
+        let date = httpdate::fmt_http_date(clock::now());
+        let length = self.body.len();
+        let mut head = format!("HTTP/1.1 {status}\r\nDate: {date}\r\nVia: 1.1 {instance}\r\n");
+        for (name, value) in &self.headers {
+            let _ = write!(head, "{name}: {value}\r\n");
+        }
+        let _ = write!(head, "Content-Length: {length}\r\nConnection: close\r\n\r\n");
+        [head.as_bytes(), &self.body].concat()
     }
 
     #[must_use]

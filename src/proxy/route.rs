@@ -1,6 +1,7 @@
 //! Which repository a request is for, or which page of ours.
 
 use super::Shared;
+use super::connections::uri_too_long;
 use super::pages::Page;
 use super::quotas::Permit;
 use crate::config::Mapping;
@@ -17,6 +18,10 @@ type Target = (Arc<Mapping>, String);
 impl Shared {
     /// Finds the repository that a request is for, or the page of ours that answers it.
     pub(super) fn route(&self, head: &RequestHeader) -> Result<Target, Page> {
+        let max = self.connections.uri_bytes_max;
+        if head.raw_path().len() > max {
+            return Err(uri_too_long(max));
+        }
         if ![Method::GET, Method::HEAD, Method::POST].contains(&head.method) {
             let page = Page::text(405, "GET, HEAD and POST are allowed here");
             return Err(page.with("Allow", "GET, HEAD, POST".to_owned()));

@@ -7,7 +7,7 @@ use super::admin::Admin;
 use super::clients::Classes;
 use super::quotas::{Quotas, Uptime};
 use super::upstream::SourceConnector;
-use super::{Front, Shared};
+use super::{Front, Shared, connections};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, Reread};
 use crate::error::Error;
@@ -15,13 +15,12 @@ use crate::source::Clients;
 use crate::state::State;
 use crate::telemetry::Telemetry;
 use async_trait::async_trait;
-use pingora_core::apps::HttpServerOptions;
 use pingora_core::server::configuration::ServerConf;
 use pingora_core::server::{ListenFds, RunArgs, ShutdownSignal, ShutdownSignalWatch, ShutdownWatch};
 use pingora_core::services::background::{BackgroundService, background_service};
 use pingora_core::services::listening::Service;
 use pingora_core::services::{ServiceReadyNotifier, ServiceWithDependents};
-use pingora_proxy::{ProcessCustomSession, ProxyServiceBuilder};
+use pingora_proxy::ProxyServiceBuilder;
 use std::hash::{BuildHasher, RandomState};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::IntoRawFd;
@@ -82,6 +81,7 @@ impl Server {
             clients: Clients::default(),
             classes: Classes::new(&config.clients),
             quotas: Quotas::new(&config.clients, Uptime),
+            connections: config.connections,
             state,
             telemetry: Telemetry::new(),
             clock,
@@ -154,15 +154,11 @@ impl Server {
         };
         let mut server = pingora_core::server::Server::new_with_opt_and_conf(None, conf);
         server.bootstrap();
-        let on_custom: ProcessCustomSession<Front, SourceConnector> =
-            Arc::new(|_, _, _| Box::pin(async { None }));
-        let mut options = HttpServerOptions::default();
-        options.h2c = true;
         let front = Front(Arc::clone(&self.shared));
         let mut public = ProxyServiceBuilder::new(&server.configuration, front)
             .name("harvesters")
-            .server_options(options)
-            .custom(SourceConnector, on_custom)
+            .server_options(connections::options())
+            .custom(SourceConnector, connections::doorkeeper(Arc::clone(&self.shared)))
             .build();
         public.add_tcp(&self.public.0.to_string());
         server.add_service(Bound { service: public, socket: Some(self.public) });
@@ -340,7 +336,7 @@ impl ShutdownSignalWatch for Signals {
         };
         tokio::select! {
             () = answered => {}
-            () = tokio::time::sleep(DRAIN_MAX) => {}
+            () = tokio::time::sleep(self.0.connections.stop_timeout) => {}
             _ = interrupt.recv() => return ShutdownSignal::FastShutdown,
         }
         ShutdownSignal::GracefulTerminate
@@ -349,5 +345,3 @@ impl ShutdownSignalWatch for Signals {
 
 /// How often the mappings folder is looked at.
 const MAPPINGS_INTERVAL: Duration = Duration::from_secs(2);
-/// Longest wait for what is in flight when the program ends.
-const DRAIN_MAX: Duration = Duration::from_secs(20);
