@@ -213,10 +213,12 @@ impl Front {
     async fn judge(&self, session: &mut Session, passage: &mut Passage) -> Result<Result<Job, Page>> {
         let head = session.req_header();
         let is_form = head.method == Method::POST;
-        let routed = self.0.route(head);
+        let inet = |address: Option<&pingora_core::protocols::l4::socket::SocketAddr>| {
+            address.and_then(|address| address.as_inet()).copied()
+        };
+        let routed = self.0.route(head, inet(session.server_addr()));
         if !matches!(&routed, Err(page) if page.is_health) {
-            let peer = session.client_addr().and_then(|address| address.as_inet()).copied();
-            match self.0.admit(peer, &head.headers).await {
+            match self.0.admit(inet(session.client_addr()), &head.headers).await {
                 Ok(permit) => passage.permit = permit,
                 Err(page) => {
                     session.set_keepalive(None);
@@ -224,7 +226,7 @@ impl Front {
                 }
             }
         }
-        let (mapping, base_url) = match routed {
+        let target = match routed {
             Ok(target) => target,
             Err(page) => {
                 // A body that nobody reads is not waited for.
@@ -232,7 +234,7 @@ impl Front {
                 return Ok(Err(page));
             }
         };
-        passage.repository = Some(mapping.id.clone());
+        passage.repository = Some(target.mapping.id.clone());
         passage.outcome = Some("refused");
         let via = joined(head, header::VIA);
         let spool = head.version == Version::HTTP_10;
@@ -241,12 +243,13 @@ impl Front {
             return Ok(Err(page));
         }
         let query = match query_of(session, is_form, &self.0.connections).await? {
-            Ok(query) => query,
+            Ok(query) => target.arguments(query),
             Err(page) => {
                 session.set_keepalive(None);
                 return Ok(Err(page));
             }
         };
+        let route::Target { mapping, base_url, .. } = target;
         let request = match Request::parse(&query) {
             Ok(request) => request,
             Err(refusal) => {

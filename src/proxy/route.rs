@@ -10,14 +10,38 @@ use pingora_http::RequestHeader;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use url::Url;
+use url::{Url, form_urlencoded};
 
-/// A repository, and the base URL that its answers are to say.
-type Target = (Arc<Mapping>, String);
+/// What a request is for.
+pub(super) struct Target {
+    pub(super) mapping: Arc<Mapping>,
+    /// The base URL that its answers are to say: the one that was asked.
+    pub(super) base_url: String,
+    /// Whether the base URL's own query stands among the arguments.
+    is_absolute: bool,
+}
+
+impl Target {
+    /// The arguments of a query, without what belongs to the base URL.
+    pub(super) fn arguments(&self, query: Vec<u8>) -> Vec<u8> {
+        if !self.is_absolute {
+            return query;
+        }
+        let mut own: Vec<_> = self.mapping.base_url.query_pairs().collect();
+        let mut pieces: Vec<&[u8]> = query.split(|&byte| byte == b'&').collect();
+        pieces.retain(|piece| {
+            let pair = form_urlencoded::parse(piece).next();
+            let found = own.iter().position(|own| Some(own) == pair.as_ref());
+            found.map(|found| own.swap_remove(found)).is_none()
+        });
+        pieces.join(&b'&')
+    }
+}
 
 impl Shared {
-    /// Finds the repository that a request is for, or the page of ours that answers it.
-    pub(super) fn route(&self, head: &RequestHeader) -> Result<Target, Page> {
+    /// Finds the repository that a request is for, or the page of ours that
+    /// answers it. `local` is the address that the request came to.
+    pub(super) fn route(&self, head: &RequestHeader, local: Option<SocketAddr>) -> Result<Target, Page> {
         let max = self.connections.uri_bytes_max;
         if head.raw_path().len() > max {
             return Err(uri_too_long(max));
@@ -28,8 +52,17 @@ impl Shared {
         }
         // The form for proxies (RFC 9112, 3.2.2); pingora keeps it beside the URI.
         let absolute = std::str::from_utf8(head.raw_path()).ok().and_then(|target| Url::parse(target).ok());
-        if let Some(url) = absolute.filter(|url| !self.is_own(url)) {
-            return self.route_absolute(&url);
+        if let Some(url) = absolute {
+            if let Some(target) = self.mapped(&url) {
+                return Ok(target);
+            }
+            if !self.is_own(&url, local) {
+                let url = &self.public_url;
+                let text = format!(
+                    "no repository here has this base URL; only those that are mapped are asked, see {url}/"
+                );
+                return Err(Page::text(403, &text));
+            }
         }
         let path = head.uri.path();
         let mappings = self.repositories.all();
@@ -43,7 +76,8 @@ impl Shared {
                 let id = path.trim_start_matches('/').trim_end_matches('/');
                 match mappings.get(id) {
                     Some(mapping) => {
-                        return Ok((Arc::clone(mapping), format!("{}/{id}", self.public_url)));
+                        let base_url = format!("{}/{id}", self.public_url);
+                        return Ok(Target { mapping: Arc::clone(mapping), base_url, is_absolute: false });
                     }
                     None => Page::repositories(404, &self.public_url, &mappings),
                 }
@@ -97,30 +131,126 @@ impl Shared {
     }
 
     /// Whether an absolute URL names this server itself.
-    fn is_own(&self, url: &Url) -> bool {
-        let listens_on = format!("http://{}", self.listens_on);
-        [&self.public_url, &listens_on]
-            .iter()
-            .any(|own| Url::parse(own).is_ok_and(|own| same_server(&own, url)))
+    fn is_own(&self, url: &Url, local: Option<SocketAddr>) -> bool {
+        let near = local.filter(|local| local.ip().to_canonical().is_loopback());
+        let near = near.map(|local| format!("http://localhost:{}", local.port()));
+        let addresses = [Some(self.listens_on), local].into_iter().flatten();
+        let addresses = addresses.map(|address| {
+            format!("http://{}", SocketAddr::new(address.ip().to_canonical(), address.port()))
+        });
+        let names = addresses.chain(near).chain([self.public_url.clone()]);
+        names.filter_map(|own| Url::parse(&own).ok()).any(|own| same_server(&own, url))
     }
 
     /// We are the harvester's HTTP proxy: a repository under its own name.
-    fn route_absolute(&self, url: &Url) -> Result<Target, Page> {
-        let path = |url: &Url| url.path().trim_end_matches('/').to_owned();
-        for mapping in self.repositories.all().values() {
-            if same_server(&mapping.base_url, url) && path(&mapping.base_url) == path(url) {
-                let mut own = url.clone();
-                own.set_query(None);
-                return Ok((Arc::clone(mapping), own.to_string()));
-            }
-        }
-        let text = "this host and path are no repository here; only repositories that are mapped are asked";
-        Err(Page::text(403, text))
+    /// Where several stand under one path, the query of their base URLs decides.
+    fn mapped(&self, url: &Url) -> Option<Target> {
+        let mappings = self.repositories.all();
+        let asked: Vec<_> = url.query_pairs().collect();
+        let fits = |base: &Url| {
+            same_server(base, url)
+                && plain_path(base) == plain_path(url)
+                && base.query_pairs().all(|own| asked.contains(&own))
+        };
+        let fitting = mappings.values().filter(|mapping| fits(&mapping.base_url));
+        let mapping = fitting.max_by_key(|mapping| {
+            let base = &mapping.base_url;
+            (base.query_pairs().count(), base.scheme() == url.scheme())
+        })?;
+        let mut own = url.clone();
+        own.set_query(mapping.base_url.query());
+        own.set_fragment(None);
+        Some(Target { mapping: Arc::clone(mapping), base_url: own.into(), is_absolute: true })
     }
 }
 
 /// Whether two URLs name one server; the scheme says nothing, a harvester
-/// writes http:// to a proxy whatever the source speaks.
+/// writes http:// to a proxy whatever the source speaks. So the usual ports of
+/// both schemes are one.
 fn same_server(one: &Url, other: &Url) -> bool {
-    one.host() == other.host() && one.port() == other.port()
+    let port = |url: &Url| url.port().filter(|port| ![80, 443].contains(port));
+    let host = |url: &Url| url.host_str().map(|host| host.trim_end_matches('.').to_owned());
+    host(one) == host(other) && port(one) == port(other)
+}
+
+/// A path in the one spelling of its kind (RFC 3986, 6.2.2): what needs no
+/// percent-encoding has none. A slash at the end is not part of it.
+fn plain_path(url: &Url) -> String {
+    let mut rest = url.path().trim_end_matches('/');
+    let mut plain = String::with_capacity(rest.len());
+    while let Some((before, after)) = rest.split_once('%') {
+        plain.push_str(before);
+        let byte = after.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match byte {
+            Some(byte) if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => {
+                plain.push(char::from(byte));
+            }
+            Some(byte) => plain.push_str(&format!("%{byte:02X}")),
+            None => plain.push('%'),
+        }
+        rest = if byte.is_some() { &after[2..] } else { after };
+    }
+    plain.push_str(rest);
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Limits;
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).expect("a literal URL")
+    }
+
+    #[test]
+    fn a_server_is_its_host_and_port_whatever_the_scheme() {
+        for same in [
+            "http://X.example/",
+            "https://x.example",
+            "http://x.example:80/",
+            "http://x.example:443/",
+            "http://x.example./",
+        ] {
+            assert!(same_server(&url("https://x.example/oai"), &url(same)), "{same}");
+            assert!(same_server(&url("http://x.example:80/oai"), &url(same)), "{same}");
+        }
+        for other in ["http://x.example:8080/", "http://y.example/", "http://x.example.org/"] {
+            assert!(!same_server(&url("https://x.example/oai"), &url(other)), "{other}");
+        }
+        assert!(same_server(&url("https://x.example:8443/"), &url("http://x.example:8443/")));
+        assert!(same_server(&url("http://[2001:db8::1]:8080/"), &url("http://[2001:DB8:0::1]:8080/")));
+    }
+
+    #[test]
+    fn a_path_has_one_spelling() {
+        let path = |text: &str| plain_path(&url(&format!("http://x{text}")));
+        for (one, other) in [
+            ("/%7Eme/oai", "/~me/oai"),
+            ("/a%2fb", "/a%2Fb"),
+            ("/oai/", "/oai"),
+            ("", "/"),
+            ("/%6f%61i", "/oai"),
+        ] {
+            assert_eq!(path(one), path(other), "{one}");
+        }
+        for (one, other) in [("/a%2Fb", "/a/b"), ("/OAI", "/oai"), ("/oai/x", "/oai"), ("/a%2", "/a%25")] {
+            assert_ne!(path(one), path(other), "{one}");
+        }
+    }
+
+    #[test]
+    fn the_query_of_a_base_url_is_no_argument() {
+        let mapping = Mapping::new("x", "http://x/oai?repo=a%20b&page=oai", &Limits::default());
+        let mapping = Arc::new(mapping.expect("a legal mapping"));
+        let target =
+            |is_absolute| Target { mapping: Arc::clone(&mapping), base_url: String::new(), is_absolute };
+        let arguments =
+            |query: &str| String::from_utf8(target(true).arguments(query.into())).expect("it was text");
+        assert_eq!(arguments("repo=a+b&page=oai&verb=Identify"), "verb=Identify");
+        assert_eq!(arguments("verb=Identify&page=oai&repo=a%20b&page=oai"), "verb=Identify&page=oai");
+        assert_eq!(arguments("verb=Identify&repo=b"), "verb=Identify&repo=b");
+        assert_eq!(arguments(""), "");
+        assert_eq!(target(false).arguments(b"page=oai".to_vec()), b"page=oai");
+    }
 }
