@@ -120,6 +120,28 @@ fn refused_md_has_every_reason() {
     assert_eq!(headings, known, "the headings of docs/refused.md and the reasons differ");
 }
 
+#[test]
+fn the_threat_model_names_tests_that_exist() {
+    let page = text("THREAT_MODEL.md");
+    let mut code = String::new();
+    for path in sources("src").into_iter().chain(sources("tests")) {
+        code.push_str(&text(&path));
+    }
+    let is_test =
+        |word: &&str| word.contains('_') && word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    let rows = page.lines().filter(|line| line.starts_with('|'));
+    let named = rows.filter_map(|row| row.trim_end_matches('|').rsplit('|').next());
+    let tests: Vec<&str> = named.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    let targets = text("Cargo.toml");
+    let is_known = |name: &str| {
+        code.contains(&format!("fn {name}()")) || targets.contains(&format!("name = \"{name}\""))
+    };
+    let unknown = tests.iter().filter(|word| is_test(word) && !is_known(word));
+    let found: Vec<String> = unknown.map(|&word| word.to_owned()).collect();
+    none("tests that THREAT_MODEL.md names and nobody wrote", &found);
+    assert!(tests.len() > 20, "the tables were not found");
+}
+
 /// Who may use what: a word in a source, and the folders in which it may stand.
 const LAYERS: &[(&str, &[&str])] = &[
     ("pingora_core::", &["src/proxy"]),
