@@ -351,8 +351,7 @@ fn the_program_answers_what_is_in_flight_before_it_ends() {
     let mut line = String::new();
     std::io::BufRead::read_line(&mut log, &mut line).expect("it logs");
     let log_line: serde_json::Value = serde_json::from_str(&line).expect("JSON when stderr is no terminal");
-    let address =
-        log_line["listen"].as_str().and_then(|text| text.parse().ok()).expect("an address");
+    let address = log_line["listen"].as_str().and_then(|text| text.parse().ok()).expect("an address");
     let mut harvester =
         Harvester::ask(address, &format!("GET {LIST} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
     assert_eq!(harvester.head().status, 200);

@@ -5,6 +5,8 @@
 mod proxy;
 #[path = "support/source.rs"]
 mod source;
+#[path = "support/time.rs"]
+mod time;
 
 use oaimend::config::{Limits, Mapping};
 use proxy::{LIST, Proxy, records};

@@ -8,9 +8,11 @@
 mod proxy;
 #[path = "support/source.rs"]
 mod source;
+#[path = "support/time.rs"]
+mod time;
 
 use oaimend::config::{Clients, Quota, Quotas};
-use proxy::{LIST, Proxy, records};
+use proxy::{LIST, Proxy, at_once, records};
 use source::{Got, Harvester, Reply, Source, fetch, fetch_with, page_of};
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +23,7 @@ use std::time::Duration;
 /// A proxy in front of a source, and itself behind a trusted proxy on loopback.
 fn behind_a_proxy(source: &Source, configure: impl FnOnce(&mut Clients)) -> Proxy {
     Proxy::with(|config| {
-        config.map("x", &source.base_url()).expect("a legal mapping");
+        config.repositories.fix(at_once(source));
         config.clients.trusted_proxies = vec!["127.0.0.0/8".parse().expect("a network")];
         configure(&mut config.clients);
     })
@@ -223,7 +225,7 @@ fn nobody_gets_more_by_what_it_says_of_itself() {
     assert_eq!(get(&proxy, "192.0.2.1, 203.0.113.5", "").status, 200);
     // Whoever is not trusted is itself, and loopback has no quota.
     let proxy = Proxy::with(|config| {
-        config.map("x", &source.base_url()).expect("a legal mapping");
+        config.repositories.fix(at_once(&source));
         strict(&mut config.clients);
     });
     for _ in 0..5 {
@@ -243,7 +245,7 @@ fn who_shows_a_token_has_the_quota_of_its_name() {
     let flags = oaimend::config::Flags { config: Some(file), ..oaimend::config::Flags::default() };
     let loaded = oaimend::config::Config::load(&flags).expect("no faults");
     let proxy = Proxy::with(|config| {
-        config.map("x", &source.base_url()).expect("a legal mapping");
+        config.repositories.fix(at_once(&source));
         config.clients = loaded.clients;
     });
     let token = "Authorization: Bearer 0123456789abcdef\r\n";

@@ -5,6 +5,8 @@
 mod proxy;
 #[path = "support/source.rs"]
 mod source;
+#[path = "support/time.rs"]
+mod time;
 
 use oaimend::config::{Config, Flags};
 use proxy::{LIST, Proxy};
@@ -95,7 +97,7 @@ fn the_password_stands_in_no_log_and_on_no_page() {
         assert!(log.read_line(&mut line).expect("it logs") > 0, "it ended: {said}");
         said.push_str(&line);
         let parsed: serde_json::Value = serde_json::from_str(&line).expect("JSON when stderr is no terminal");
-        if parsed["fields"]["message"] == "serving" {
+        if parsed["message"] == "serving" {
             break parsed;
         }
     };
@@ -103,7 +105,7 @@ fn the_password_stands_in_no_log_and_on_no_page() {
         let mut rest = String::new();
         log.read_to_string(&mut rest).map(|_| rest)
     });
-    let address = |field: &str| serving["fields"][field].as_str().and_then(|text| text.parse().ok());
+    let address = |field: &str| serving[field].as_str().and_then(|text| text.parse().ok());
     let (public, admin) = (address("listen").expect("an address"), address("admin").expect("an address"));
     let got = source::fetch(public, LIST);
     assert_eq!(got.status, 503);

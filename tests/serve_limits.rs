@@ -5,9 +5,11 @@
 mod proxy;
 #[path = "support/source.rs"]
 mod source;
+#[path = "support/time.rs"]
+mod time;
 
 use oaimend::config::Connections;
-use proxy::{LIST, Proxy, records};
+use proxy::{LIST, Proxy, at_once, records};
 use source::{Got, Harvester, Reply, Source, fetch, fetch_with, page_of};
 use std::io::{BufRead, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -16,7 +18,7 @@ use std::time::Duration;
 
 fn bounded(source: &Source, bound: impl FnOnce(&mut Connections)) -> Proxy {
     Proxy::with(|config| {
-        config.map("x", &source.base_url()).expect("a legal mapping");
+        config.repositories.fix(at_once(source));
         bound(&mut config.connections);
     })
 }
@@ -109,7 +111,7 @@ fn who_says_nothing_is_not_kept() {
 #[test]
 fn the_shortest_request_is_answered() {
     let source = Source::page(page_of(1));
-    let proxy = Proxy::of(&source);
+    let proxy = Proxy::with(|config| config.repositories.fix(at_once(&source)));
     let got = Harvester::ask(proxy.address(), "GET / HTTP/1.0\r\n\r\n").rest();
     assert_eq!(got.status, 200, "pingora would wait for as many bytes as HTTP/2 begins with");
     let got = Harvester::ask(proxy.address(), "\r\n\r\nGET / HTTP/1.0\r\n\r\n").rest();
@@ -161,7 +163,7 @@ fn endless(proxy: &Proxy, before: &str, count: usize) -> String {
 #[test]
 fn a_target_of_8_kib_is_passed_on_and_a_longer_one_than_16_kib_is_refused() {
     let source = Source::page(page_of(1));
-    let proxy = Proxy::of(&source);
+    let proxy = Proxy::with(|config| config.repositories.fix(at_once(&source)));
     let target = |length: usize| {
         let start = "/x?verb=ListRecords&resumptionToken=";
         format!("{start}{}", "t".repeat(length - start.len()))
@@ -195,7 +197,7 @@ fn http_2(proxy: &Proxy, path: &str) -> u16 {
 #[test]
 fn a_long_header_is_refused() {
     let source = Source::page(page_of(1));
-    let proxy = Proxy::of(&source);
+    let proxy = Proxy::with(|config| config.repositories.fix(at_once(&source)));
     let field = |length: usize| format!("X-Long: {}\r\n", "x".repeat(length));
     assert_eq!(fetch_with(proxy.address(), LIST, &field(60 << 10)).status, 200);
     assert_eq!(fetch_with(proxy.address(), LIST, &field(64 << 10)).status, 431);
@@ -227,7 +229,7 @@ fn a_long_form_is_refused() {
 #[test]
 fn what_comes_behind_a_request_uninvited_is_not_answered() {
     let source = Source::page(page_of(1));
-    let proxy = Proxy::of(&source);
+    let proxy = Proxy::with(|config| config.repositories.fix(at_once(&source)));
     let request = format!("GET {LIST} HTTP/1.1\r\nHost: x\r\n\r\n");
     for rubbish in ["\0\u{1}\u{2} rubbish\r\n\r\n".repeat(50), request.repeat(1000), "x".repeat(1 << 20)] {
         let stream = connect(&proxy);
@@ -244,7 +246,7 @@ fn what_comes_behind_a_request_uninvited_is_not_answered() {
 #[test]
 fn what_is_no_http_is_told_so() {
     let source = Source::page(page_of(1));
-    let proxy = Proxy::of(&source);
+    let proxy = Proxy::with(|config| config.repositories.fix(at_once(&source)));
     let hello = [&b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"[..], &[7; 300]].concat();
     let stream = connect(&proxy);
     (&stream).write_all(&hello).expect("the proxy reads");
@@ -300,7 +302,7 @@ fn the_end_is_not_held_up_for_longer_than_allowed() {
     let mut line = String::new();
     log.read_line(&mut line).expect("it logs");
     let line: serde_json::Value = serde_json::from_str(&line).expect("JSON when stderr is no terminal");
-    let address = line["fields"]["listen"].as_str().and_then(|text| text.parse().ok()).expect("an address");
+    let address = line["listen"].as_str().and_then(|text| text.parse().ok()).expect("an address");
     let request = format!("GET {LIST} HTTP/1.1\r\nHost: x\r\n\r\n");
     let mut held = Harvester::ask(address, &request);
     assert_eq!(held.head().status, 200);

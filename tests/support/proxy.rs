@@ -76,6 +76,13 @@ impl Proxy {
     }
 }
 
+/// The repository `x`, whose source takes as many requests at a time as come.
+pub(crate) fn at_once(source: &Source) -> Mapping {
+    let mut mapping = Mapping::new("x", &source.base_url(), &Limits::default()).expect("a legal mapping");
+    mapping.politeness.list_requests_max = 1000;
+    mapping
+}
+
 /// A list request for the repository `x`.
 pub(crate) const LIST: &str = "/x?verb=ListRecords&metadataPrefix=oai_dc";
 
