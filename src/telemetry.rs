@@ -29,8 +29,13 @@ pub struct Telemetry {
     repairs: IntCounterVec,
     records: IntCounterVec,
     failures: IntCounterVec,
+    lookups: IntCounterVec,
     /// Requests that are being answered.
     pub in_flight: IntGauge,
+    /// Pages that the cache keeps.
+    pub cache_entries: IntGauge,
+    /// What they take on the disk.
+    pub cache_bytes: IntGauge,
     last: Mutex<HashMap<String, Last>>,
 }
 
@@ -112,6 +117,7 @@ impl Telemetry {
             let opts = Opts::new(name, help).namespace("oaimend");
             IntCounterVec::new(opts, labels).expect("literal names are legal")
         };
+        let gauge = |name: &str, help: &str| IntGauge::new(name, help).expect("literal names are legal");
         let telemetry = Self {
             registry: Registry::new(),
             requests: counters(
@@ -130,16 +136,25 @@ impl Telemetry {
                 "Requests that the source gave no good answer to, by reason.",
                 &["repository", "reason"],
             ),
-            in_flight: IntGauge::new("oaimend_requests_in_flight", "Requests that are being answered.")
-                .expect("literal names are legal"),
+            lookups: counters(
+                "cache_lookups_total",
+                "Requests by how the cache had a part in them: hit, stale, collapsed, miss or bypass.",
+                &["repository", "outcome"],
+            ),
+            in_flight: gauge("oaimend_requests_in_flight", "Requests that are being answered."),
+            cache_entries: gauge("oaimend_cache_entries", "Pages that the cache keeps."),
+            cache_bytes: gauge("oaimend_cache_bytes", "What the cache takes on the disk, in bytes."),
             last: Mutex::default(),
         };
-        let all: [Box<dyn prometheus::core::Collector>; 5] = [
+        let all: [Box<dyn prometheus::core::Collector>; 8] = [
             Box::new(telemetry.requests.clone()),
             Box::new(telemetry.repairs.clone()),
             Box::new(telemetry.records.clone()),
             Box::new(telemetry.failures.clone()),
+            Box::new(telemetry.lookups.clone()),
             Box::new(telemetry.in_flight.clone()),
+            Box::new(telemetry.cache_entries.clone()),
+            Box::new(telemetry.cache_bytes.clone()),
         ];
         for collector in all {
             telemetry.registry.register(collector).expect("each name once");
@@ -159,6 +174,11 @@ impl Telemetry {
     pub fn last(&self, repository: &str) -> Last {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.get(repository).cloned().unwrap_or_default()
+    }
+
+    /// Counts how the cache had a part in a request.
+    pub fn looked_up(&self, repository: &str, outcome: &str) {
+        self.lookups.with_label_values(&[repository, outcome]).inc();
     }
 
     /// Counts a request.

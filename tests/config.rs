@@ -135,7 +135,7 @@ guesses = ["bare-ampersand", 3]
 oaimend.toml:2: unknown key lisen; did you mean listen?
 oaimend.toml:3: public_url = "oai.example.org" is no public URL; one like "https://oai.example.org" is right (relative URL without a base)
 oaimend.toml:4: data is an integer; a text in quotes is wanted
-oaimend.toml:5: unknown key nonsense; known here are admin, data, limits, listen, mappings, public_url
+oaimend.toml:5: unknown key nonsense; known here are admin, cache, data, limits, listen, mappings, public_url
 oaimend.toml:7: admin.listen = "8081" is no address; an IP address and a port like "127.0.0.1:8080" are right, or "off"
 oaimend.toml:8: unknown key admin.port; known here are listen
 oaimend.toml:10: unknown key limits.record_bytes; did you mean record_bytes_max?

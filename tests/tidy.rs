@@ -122,6 +122,7 @@ fn refused_md_has_every_reason() {
 
 /// Who may use what: a word in a source, and the folders in which it may stand.
 const LAYERS: &[(&str, &[&str])] = &[
+    ("pingora_cache::", &["src/proxy"]),
     ("pingora_core::", &["src/proxy"]),
     ("pingora_error::", &["src/proxy"]),
     ("pingora_http::", &["src/proxy"]),

@@ -4,11 +4,13 @@
 //! repositories stand beside it, one file each in the mappings folder, and
 //! are read again while the program runs; see [`Repositories`].
 
+mod cache;
 mod file;
 mod limits;
 mod mapping;
 mod repositories;
 
+pub use cache::Cache;
 pub use file::Fault;
 pub use limits::Limits;
 pub use mapping::{Mapping, Unmended};
@@ -29,10 +31,12 @@ pub struct Config {
     /// What `request` and `baseURL` say, without a slash at the end. `None`:
     /// `http://` and the address that is listened on.
     pub public_url: Option<String>,
-    /// The folder of state: quarantine, later cache and ledger.
+    /// The folder of state: quarantine and cache, later the ledger.
     pub data: PathBuf,
     /// Where operators are answered; `None` turns it off.
     pub admin: Option<SocketAddr>,
+    /// What is kept of answers.
+    pub cache: Cache,
     /// The repositories.
     pub repositories: Repositories,
 }
@@ -66,6 +70,7 @@ impl Config {
             public_url: None,
             data: data.to_owned(),
             admin: Some(free),
+            cache: Cache::default(),
             repositories: Repositories::new(None, Limits::default()),
         }
     }
@@ -107,6 +112,7 @@ impl Config {
             public_url,
             data: flags.data.clone().or(written.data).unwrap_or_else(|| PathBuf::from("data")),
             admin: flags.admin.or(written.admin).unwrap_or(Some(SocketAddr::from(([127, 0, 0, 1], 8081)))),
+            cache: written.cache,
             repositories: Repositories::new(folder, written.limits),
         };
         for (id, base_url) in &flags.maps {
@@ -128,6 +134,7 @@ struct Written {
     mappings: Option<PathBuf>,
     data: Option<PathBuf>,
     admin: Option<Option<SocketAddr>>,
+    cache: Cache,
     limits: Limits,
 }
 
@@ -142,6 +149,7 @@ impl Written {
         self.mappings = root.string("mappings").map(|text| folder.join(text.value));
         self.data = root.string("data").map(|text| folder.join(text.value));
         self.read_admin(root.table("admin"));
+        self.cache.read(root.table("cache"));
         self.limits.read(root.table("limits"));
         root.finish();
         document.into_faults()

@@ -4,6 +4,7 @@
 //! address that is in use; so a fault is ours to explain, and port 0 works.
 
 use super::admin::Admin;
+use super::cache::Cache;
 use super::upstream::SourceConnector;
 use super::{Front, Shared};
 use crate::config::{Config, Reread};
@@ -61,6 +62,7 @@ impl Server {
             None => None,
         };
         let quarantine = Quarantine::open(&config.data)?;
+        let cache = Cache::open(&config.data, config.cache)?;
         let public_url = config.public_url.unwrap_or_else(|| format!("http://{}", public.0));
         let shared = Shared {
             public_url,
@@ -68,6 +70,7 @@ impl Server {
             instance: format!("oaimend-{:016x}", RandomState::new().hash_one(std::process::id())),
             repositories: config.repositories,
             clients: Clients::default(),
+            cache,
             quarantine,
             telemetry: Telemetry::new(),
             draining: AtomicBool::new(false),
@@ -158,6 +161,9 @@ impl Server {
             admin.add_tcp(&address.to_string());
             server.add_service(Bound { service: admin, socket: Some((address, listener)) });
         }
+        if let Some(cache) = self.shared.cache.clone() {
+            server.add_service(background_service("cache", CacheCare(cache)));
+        }
         server.add_service(background_service("mappings", MappingsWatch(self.shared)));
         server.run(RunArgs { shutdown_signal });
     }
@@ -239,6 +245,30 @@ impl<S: pingora_core::services::Service + 'static> ServiceWithDependents for Bou
     }
 }
 
+/// Finds what was kept before the start, and clears away what is of no use any more.
+struct CacheCare(Cache);
+
+#[async_trait]
+impl BackgroundService for CacheCare {
+    async fn start(&self, mut shutdown: ShutdownWatch) {
+        let cache = self.0.clone();
+        let mut work = tokio::task::spawn_blocking(move || cache.scan());
+        loop {
+            // What is begun is ended: it is short, and has no place to stop at.
+            if let Err(error) = work.await {
+                tracing::error!(%error, "the care of the cache stopped; what is too old stays on the disk");
+                return;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(SWEEP_INTERVAL) => {}
+                _ = shutdown.changed() => return,
+            }
+            let cache = self.0.clone();
+            work = tokio::task::spawn_blocking(move || cache.sweep());
+        }
+    }
+}
+
 /// Reads the mappings again when a file has changed.
 struct MappingsWatch(Arc<Shared>);
 
@@ -312,6 +342,8 @@ impl ShutdownSignalWatch for Signals {
     }
 }
 
+/// How often pages of no use any more are removed.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 /// How often the mappings folder is looked at.
 const MAPPINGS_INTERVAL: Duration = Duration::from_secs(2);
 /// Longest wait for what is in flight when the program ends.

@@ -76,6 +76,8 @@ pub struct Account {
     pub repaired: u64,
     /// The last repairs.
     pub repairs: Vec<RepairMade>,
+    /// A token of ours is on the page: it is never kept.
+    pub own_token: bool,
 }
 
 /// One repair, for people to look at.
@@ -338,7 +340,8 @@ impl<'a> Page<'a> {
     }
 
     fn into_account(self) -> Account {
-        Account { summary: self.summary, repaired: self.made.repaired, repairs: self.made.repairs.into() }
+        let (repaired, repairs) = (self.made.repaired, self.made.repairs.into());
+        Account { summary: self.summary, repaired, repairs, own_token: false }
     }
 }
 

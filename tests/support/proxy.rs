@@ -33,6 +33,15 @@ impl Proxy {
         Self { running: Running::start(config).expect("loopback has free ports"), data }
     }
 
+    /// Ends it, and starts another one on what it has left behind.
+    pub(crate) fn restarted(self, configure: impl FnOnce(&mut Config)) -> Self {
+        let Self { running, data } = self;
+        running.stop();
+        let mut config = Config::on_loopback(data.path());
+        configure(&mut config);
+        Self { running: Running::start(config).expect("loopback has free ports"), data }
+    }
+
     pub(crate) fn address(&self) -> SocketAddr {
         self.running.public_addr
     }
