@@ -1,6 +1,6 @@
 //! What `oaimend validate` and `oaimend serve` say about a configuration.
 
-use oaimend::config::{Config, Flags, Reread};
+use oaimend::config::{self, Config, Flags, Reread};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -53,6 +53,14 @@ listen = "off"
 [limits]
 depth_max = 1_000
 quarantine_bytes_max = 0x1000
+[cache]
+enabled = false
+bytes_max = 0
+entry_bytes_max = 1_048_576
+fresh_secs = 1
+token_pages_secs = 2
+stale_if_error_secs = 3
+failures_secs = 4
 "#;
     let mapping = r#"
 base_url = "https://source.example:8443/oai?repo=1"
@@ -62,6 +70,7 @@ connect_timeout_secs = 1
 read_timeout_secs = 3600
 allow_private = true
 unmendable = "fail"
+stale_lists = true
 [tls]
 ca_file = "ca.pem"
 verify = false
@@ -95,9 +104,20 @@ first_record_timeout_secs = 1
     );
     assert_eq!(config.public_url.as_deref(), Some("https://oai.example.org/mended"));
     assert_eq!(config.data, Path::new("/var/lib/oaimend"));
+    let cache = config::Cache {
+        enabled: false,
+        bytes_max: 0,
+        entry_bytes_max: 1 << 20,
+        fresh: Duration::from_secs(1),
+        token_pages: Duration::from_secs(2),
+        stale_if_error: Duration::from_secs(3),
+        failures: Duration::from_secs(4),
+    };
+    assert_eq!(config.cache, cache);
     let mapping = config.repositories.find("x").expect("it is mapped");
     assert_eq!(mapping.limits.repair.depth_max, 1000, "a mapping starts from the limits of all");
     assert_eq!(mapping.limits.quarantine_bytes_max, 4096);
+    assert!(mapping.stale_lists);
     assert_eq!(mapping.read_timeout, Duration::from_secs(3600));
     assert_eq!(mapping.ca_file, Some(folder.path().join("sources/ca.pem")), "paths are meant from the file");
 }
