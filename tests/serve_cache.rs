@@ -11,7 +11,9 @@ use keeping::{IDENTIFY, TOKEN_PAGE, forgetful, identify, kept, map, numbered, pu
 use oaimend::config::Config;
 use proxy::{LIST, Proxy, records};
 use source::{Got, Harvester, Reply, Source, fetch, fetch_with, page_of};
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// An OAI error.
@@ -206,6 +208,71 @@ fn what_is_kept_survives_a_restart_and_a_kill() {
     let got = proxy.get(IDENTIFY);
     assert_eq!((got.header("cache-status"), got.text()), ("oaimend; hit", first));
     assert_eq!(source.asked().len(), 1);
+}
+
+#[test]
+fn a_program_that_is_killed_leaves_whole_pages_and_no_others() {
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let stopped = std::sync::Mutex::new(Some(stopped));
+    let source = Source::start(move |_, asked| {
+        if asked.target.contains("verb=Identify") {
+            return Reply::xml(identify("kept"));
+        }
+        let page = page_of(6000);
+        match stopped.lock().expect("no panic").take() {
+            Some(stopped) => Reply::new(200, &format!("Content-Length: {}", page.len()))
+                .send(&page[..page.len() - 1000])
+                .wait(stopped),
+            None => Reply::xml(page),
+        }
+    });
+    let proxy = Proxy::with(|_| {}).restarted(|config| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_oaimend"))
+            .args([
+                "serve",
+                "--listen",
+                "127.0.0.1:0",
+                "--admin",
+                "off",
+                "--public-url",
+                "http://oai.example",
+            ])
+            .arg("--map")
+            .arg(format!("x={}", source.base_url()))
+            .arg("--data")
+            .arg(&config.data)
+            .current_dir(&config.data)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program runs");
+        let mut line = String::new();
+        let mut log = BufReader::new(program.stderr.take().expect("it is piped"));
+        log.read_line(&mut line).expect("it logs");
+        let line: serde_json::Value = serde_json::from_str(&line).expect("JSON when stderr is no terminal");
+        let address = line["fields"]["listen"].as_str().and_then(|text| text.parse().ok());
+        let address = address.expect("an address");
+        assert!(fetch(address, IDENTIFY).whole);
+        let mut reading = Harvester::ask(address, &request(address, TOKEN_PAGE));
+        assert_eq!(reading.head().status, 200);
+        // More than is held in memory: the rest of it is in a file by now.
+        let mut bytes = 0;
+        while bytes < 3 << 19 {
+            bytes += reading.chunk().expect("it goes on").len();
+        }
+        let parts = std::fs::read_dir(config.data.join("cache/x")).expect("it is there").flatten();
+        assert_eq!(parts.filter(|file| file.path().extension().is_some()).count(), 1, "half a page");
+        program.kill().expect("it runs");
+        program.wait().expect("it was killed");
+        assert!(reading.chunk().is_none_or(|chunk| !chunk.is_empty()), "no end that was none");
+        config.public_url = Some("http://oai.example".into());
+        map(config, &source, |_| {});
+    });
+    drop(stop);
+    assert_eq!(kept(&proxy).len(), 1, "the part is gone");
+    assert_eq!(proxy.get(IDENTIFY).header("cache-status"), "oaimend; hit");
+    let got = proxy.get(TOKEN_PAGE);
+    assert!(got.whole && records(&got.text()) == records(&page_of(6000)));
+    assert_eq!(source.asked().len(), 3);
 }
 
 #[test]

@@ -246,3 +246,23 @@ fn a_page_that_was_purged_under_way_is_not_kept() {
     wait_until(|| in_flight(&proxy) == 0);
     assert_eq!(kept(&proxy).len(), 0);
 }
+
+#[test]
+fn who_asks_first_and_leaves_does_not_cost_those_who_wait_a_second_conversation() {
+    let (go, source) = held(|| Reply::xml(page_of(50)));
+    let proxy = Proxy::of(&source);
+    let first = Harvester::ask(proxy.address(), &request(proxy.address(), LIST));
+    wait_until(|| source.asked().len() == 1);
+    let address = proxy.address();
+    let got: Vec<Got> = std::thread::scope(|scope| {
+        let asking: Vec<_> = (0..5).map(|_| scope.spawn(|| fetch(address, LIST))).collect();
+        wait_until(|| in_flight(&proxy) == 6);
+        drop(first);
+        go.send(()).expect("the source waits");
+        asking.into_iter().map(|asked| asked.join().expect("it was answered")).collect()
+    });
+    for one in got {
+        assert_eq!((one.status, one.whole, records(&one.text())), (200, true, records(&page_of(50))));
+    }
+    assert_eq!(source.asked().len(), 1);
+}

@@ -6,7 +6,7 @@
 //! everybody reads, and pingora is told here only that it has ended. Thin on
 //! purpose: these traits change with each release of pingora.
 
-use super::cache::{Errand, Fill};
+use super::cache::{Errand, Fill, LINGER};
 use crate::source::{Account, Answer, Event, Failure, Job, answer};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -174,7 +174,12 @@ impl SourceSession {
         if let Some(ticket) = &self.ticket {
             let _ = ticket.0.fill.set(Arc::clone(&fill));
             if ticket.0.has_left.load(Ordering::Acquire) {
-                fill.first_left();
+                // Those who waited for the head with it come now, and may want the rest.
+                let fill = Arc::clone(&fill);
+                tokio::spawn(async move {
+                    tokio::time::sleep(LINGER).await;
+                    fill.first_left();
+                });
             }
         }
         self.fill = Some(fill);

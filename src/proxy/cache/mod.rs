@@ -18,6 +18,7 @@ mod storage;
 mod tests;
 
 pub(super) use fill::Fill;
+pub(super) use storage::LINGER;
 
 use crate::clock;
 use crate::config::{self, Mapping};
@@ -35,7 +36,7 @@ use rules::Plan;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use storage::{LINGER, PageHit, PageStorage};
+use storage::{PageHit, PageStorage};
 use tokio::sync::mpsc;
 
 /// The cache of one server. Cheap to clone; all clones are one.

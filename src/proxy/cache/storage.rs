@@ -378,6 +378,6 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// Blocks of 64 KiB that are read from the disk in one go.
 const BLOCKS_AT_ONCE: u64 = 4;
 
-/// How long a page that has ended and is not kept waits for those who came
-/// while it was under way and have not been told yet.
-pub(super) const LINGER: Duration = Duration::from_secs(2);
+/// How long a page that has ended and is not kept, or that nobody reads yet,
+/// waits for those who came while it was under way and have not been told.
+pub(in crate::proxy) const LINGER: Duration = Duration::from_secs(2);
