@@ -27,7 +27,7 @@ use crate::oai::Request;
 use crate::source::{Account, Event, Failure};
 use crate::state::{PageKey, Pages, Size};
 use fill::{Over, Recipe, Writer};
-use pingora_cache::lock::{CacheKeyLockImpl, CacheLock};
+use pingora_cache::lock::CacheKeyLockImpl;
 use pingora_cache::{
     CacheKey, CacheMeta, CacheOptionOverrides, CachePhase, ForcedFreshness, HitHandler, HttpCache,
 };
@@ -36,7 +36,7 @@ use rules::Plan;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use storage::{PageHit, PageStorage};
+use storage::{Lock, PageHit, PageStorage};
 use tokio::sync::mpsc;
 
 /// The cache of one server. Cheap to clone; all clones are one.
@@ -103,9 +103,10 @@ impl Cache {
             return Ok(None);
         }
         let pages = Pages::open(data, config.bytes_max)?;
+        let storage: &'static PageStorage = Box::leak(Box::new(PageStorage::new(pages)));
         Ok(Some(Self {
-            storage: Box::leak(Box::new(PageStorage::new(pages))),
-            lock: Box::leak(CacheLock::new_boxed(LOCK_AGE_MAX)),
+            storage,
+            lock: Box::leak(Box::new(Lock::new(storage, LOCK_AGE_MAX))),
             config: Arc::new(config),
         }))
     }

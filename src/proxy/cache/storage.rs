@@ -17,6 +17,7 @@ use crate::state::{BLOCK_BYTES, PageEntry, PageKey, Pages};
 use async_trait::async_trait;
 use bytes::Bytes;
 use pingora_cache::key::CacheHashKey;
+use pingora_cache::lock::{CacheKeyLock, CacheLock, LockStatus, Locked, WritePermit};
 use pingora_cache::storage::streaming_write::U64WriteId;
 use pingora_cache::storage::{
     HandleHit, HandleMiss, HitHandler, MissFinishType, MissHandler, PurgeOutcome, PurgeTarget, PurgeType,
@@ -125,12 +126,24 @@ impl PageStorage {
         }
     }
 
-    fn found_live(&self, key: &CacheKey) -> Option<(CacheMeta, HitHandler)> {
+    /// Whether a page has come since it was looked for. One that is too old was
+    /// there already, unless its source has failed since and it stands in.
+    fn is_there(&self, key: &CacheKey, is_too_old: bool) -> bool {
+        let page = page_key(key);
+        let is_new = if is_too_old { self.has_failed(&page) } else { self.pages.is_known(&page) };
+        is_new || self.live_for(key).is_some()
+    }
+
+    fn live_for(&self, key: &CacheKey) -> Option<Arc<Fill>> {
         let now = clock::now();
         let arrived = key.extensions.get::<Arrived>().map_or(now, |arrived| arrived.0);
         let fill = lock(&self.live).get(&page_key(key)).cloned()?;
-        fill.is_for(arrived, now)
-            .then(|| (meta_of_live(&fill), Box::new(PageHit::Live(fill.reader(false))) as _))
+        fill.is_for(arrived, now).then_some(fill)
+    }
+
+    fn found_live(&self, key: &CacheKey) -> Option<(CacheMeta, HitHandler)> {
+        let fill = self.live_for(key)?;
+        Some((meta_of_live(&fill), Box::new(PageHit::Live(fill.reader(false)))))
     }
 }
 
@@ -228,6 +241,38 @@ impl PageStorage {
                 None
             }
         }
+    }
+}
+
+/// pingora's lock, with a second look. pingora looks for a page first and asks
+/// for the lock then; who finds nothing, and is late for the lock of the one who
+/// was about to begin the page, would begin it a second time.
+pub(super) struct Lock {
+    inner: CacheLock,
+    storage: &'static PageStorage,
+}
+
+impl Lock {
+    pub(super) fn new(storage: &'static PageStorage, age_max: Duration) -> Self {
+        Self { inner: CacheLock::new(age_max), storage }
+    }
+}
+
+impl CacheKeyLock for Lock {
+    fn lock(&self, key: &CacheKey, stale_writer: bool) -> Locked {
+        match self.inner.lock(key, stale_writer) {
+            Locked::Write(permit) if self.storage.is_there(key, stale_writer) => {
+                // A lock to wait for that is released at once: it looks again.
+                let wait = self.inner.lock(key, stale_writer);
+                self.inner.release(key, permit, LockStatus::Done);
+                wait
+            }
+            locked => locked,
+        }
+    }
+
+    fn release(&self, key: &CacheKey, permit: WritePermit, reason: LockStatus) {
+        self.inner.release(key, permit, reason);
     }
 }
 

@@ -56,8 +56,8 @@ impl PageKey {
     }
 }
 
-/// The pages on disk. All calls block on the disk but for [`Pages::is_absent`]
-/// and [`Pages::size`].
+/// The pages on disk. All calls block on the disk but for [`Pages::is_absent`],
+/// [`Pages::is_known`] and [`Pages::size`].
 #[derive(Debug)]
 pub struct Pages {
     folder: PathBuf,
@@ -156,6 +156,11 @@ impl Pages {
     pub fn is_absent(&self, key: &PageKey) -> bool {
         let index = self.index();
         index.is_whole && !index.slots.contains_key(&key.name())
+    }
+
+    /// Whether the index has such a page; costs no look at the disk.
+    pub fn is_known(&self, key: &PageKey) -> bool {
+        self.index().slots.contains_key(&key.name())
     }
 
     /// The page, if it is there and whole.
