@@ -38,6 +38,11 @@ pub struct Telemetry {
     pub in_flight: IntGauge,
     /// Connections of harvesters that are open.
     pub connections: IntGauge,
+    lookups: IntCounterVec,
+    /// Pages that the cache keeps.
+    pub cache_entries: IntGauge,
+    /// What they take on the disk.
+    pub cache_bytes: IntGauge,
     last: Mutex<HashMap<String, Last>>,
 }
 
@@ -119,6 +124,7 @@ impl Telemetry {
             let opts = Opts::new(name, help).namespace("oaimend");
             IntCounterVec::new(opts, labels).expect("literal names are legal")
         };
+        let gauge = |name: &str, help: &str| IntGauge::new(name, help).expect("literal names are legal");
         let telemetry = Self {
             registry: Registry::new(),
             requests: counters(
@@ -142,23 +148,28 @@ impl Telemetry {
                 "Requests that were sent away for their client, by class of clients and reason.",
                 &["class", "reason"],
             ),
-            in_flight: IntGauge::new("oaimend_requests_in_flight", "Requests that are being answered.")
-                .expect("literal names are legal"),
-            connections: IntGauge::new(
-                "oaimend_connections_open",
-                "Connections of harvesters that are open.",
-            )
-            .expect("literal names are legal"),
+            connections: gauge("oaimend_connections_open", "Connections of harvesters that are open."),
+            lookups: counters(
+                "cache_lookups_total",
+                "Requests by how the cache had a part in them: hit, stale, collapsed, miss or bypass.",
+                &["repository", "outcome"],
+            ),
+            in_flight: gauge("oaimend_requests_in_flight", "Requests that are being answered."),
+            cache_entries: gauge("oaimend_cache_entries", "Pages that the cache keeps."),
+            cache_bytes: gauge("oaimend_cache_bytes", "What the cache takes on the disk, in bytes."),
             last: Mutex::default(),
         };
-        let all: [Box<dyn prometheus::core::Collector>; 7] = [
+        let all: [Box<dyn prometheus::core::Collector>; 10] = [
             Box::new(telemetry.requests.clone()),
             Box::new(telemetry.repairs.clone()),
             Box::new(telemetry.records.clone()),
             Box::new(telemetry.failures.clone()),
             Box::new(telemetry.refused.clone()),
-            Box::new(telemetry.in_flight.clone()),
             Box::new(telemetry.connections.clone()),
+            Box::new(telemetry.lookups.clone()),
+            Box::new(telemetry.in_flight.clone()),
+            Box::new(telemetry.cache_entries.clone()),
+            Box::new(telemetry.cache_bytes.clone()),
         ];
         for collector in all {
             telemetry.registry.register(collector).expect("each name once");
@@ -184,6 +195,11 @@ impl Telemetry {
     pub fn last(&self, repository: &str) -> Last {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.get(repository).cloned().unwrap_or_default()
+    }
+
+    /// Counts how the cache had a part in a request.
+    pub fn looked_up(&self, repository: &str, outcome: &str) {
+        self.lookups.with_label_values(&[repository, outcome]).inc();
     }
 
     /// Counts a request.

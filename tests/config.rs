@@ -1,6 +1,6 @@
 //! What `oaimend validate` and `oaimend serve` say about a configuration.
 
-use oaimend::config::{Config, Flags, Reread};
+use oaimend::config::{self, Config, Flags, Reread};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -83,6 +83,14 @@ form_bytes_max = 1024
 [limits]
 depth_max = 1_000
 quarantine_bytes_max = 0x1000
+[cache]
+enabled = false
+bytes_max = 0
+entry_bytes_max = 1_048_576
+fresh_secs = 1
+token_pages_secs = 2
+stale_if_error_secs = 3
+failures_secs = 4
 "#;
     let mapping = r#"
 base_url = "https://source.example:8443/oai?repo=1"
@@ -94,6 +102,7 @@ connect_timeout_secs = 1
 read_timeout_secs = 3600
 allow_private = true
 unmendable = "fail"
+stale_lists = true
 [tls]
 ca_file = "ca.pem"
 verify = false
@@ -154,12 +163,23 @@ first_record_timeout_secs = 1
     let connections = &config.connections;
     assert_eq!((connections.connections_max, connections.per_client_max), (100, 10));
     assert_eq!(connections.stop_timeout, Duration::from_secs(4));
+    let cache = config::Cache {
+        enabled: false,
+        bytes_max: 0,
+        entry_bytes_max: 1 << 20,
+        fresh: Duration::from_secs(1),
+        token_pages: Duration::from_secs(2),
+        stale_if_error: Duration::from_secs(3),
+        failures: Duration::from_secs(4),
+    };
+    assert_eq!(config.cache, cache);
     let mapping = config.repositories.find("x").expect("it is mapped");
     let credentials = mapping.credentials.as_ref().expect("they are set");
     assert_eq!((credentials.user(), credentials.password()), ("harvester", "se cret"));
     assert!(!format!("{mapping:?}").contains("se cret"), "a password is never shown");
     assert_eq!(mapping.limits.repair.depth_max, 1000, "a mapping starts from the limits of all");
     assert_eq!(mapping.limits.quarantine_bytes_max, 4096);
+    assert!(mapping.stale_lists);
     assert_eq!(mapping.read_timeout, Duration::from_secs(3600));
     let politeness = &mapping.politeness;
     assert_eq!((politeness.list_requests_max, politeness.gap), (4, Duration::from_millis(250)));
@@ -200,7 +220,7 @@ guesses = ["bare-ampersand", 3]
 oaimend.toml:2: unknown key lisen; did you mean listen?
 oaimend.toml:3: public_url = "oai.example.org" is no public URL; one like "https://oai.example.org" is right (relative URL without a base)
 oaimend.toml:4: data is an integer; a text in quotes is wanted
-oaimend.toml:5: unknown key nonsense; known here are admin, clients, connections, data, limits, listen, mappings, public_url
+oaimend.toml:5: unknown key nonsense; known here are admin, cache, clients, connections, data, limits, listen, mappings, public_url
 oaimend.toml:7: admin.listen = "8081" is no address; an IP address and a port like "127.0.0.1:8080" are right, or "off"
 oaimend.toml:8: unknown key admin.port; known here are listen
 oaimend.toml:10: unknown key limits.record_bytes; did you mean record_bytes_max?

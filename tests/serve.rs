@@ -39,7 +39,7 @@ fn a_page_of_the_source_arrives_with_the_headers_of_the_proxy() {
     assert_eq!((got.status, got.whole), (200, true));
     assert_eq!(records(&got.text()), records(&page_of(3)));
     assert_eq!(got.header("content-type"), "text/xml; charset=UTF-8");
-    assert_eq!(got.header("cache-status"), "oaimend; fwd=bypass; fwd-status=200");
+    assert_eq!(got.header("cache-status"), "oaimend; fwd=miss; fwd-status=200");
     assert!(got.header("via").starts_with("1.1 oaimend-"), "{got:?}");
     for absent in ["etag", "set-cookie", "content-length", "proxy-status"] {
         assert_eq!(got.header(absent), "", "{absent}");

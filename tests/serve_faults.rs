@@ -311,7 +311,7 @@ fn a_token_of_ours_leads_to_the_rest_of_the_page_even_after_a_restart() {
     let first = proxy.get(LIST);
     let ours = token_in(&first.text()).expect("a token of ours");
     assert!(ours.starts_with("oaimend1_") && records_in(&first.text()).len() == 2, "{}", first.text());
-    let proxy = proxy.restart(|config| config.map("x", &url).expect("a legal mapping"));
+    let proxy = proxy.restarted(|config| config.map("x", &url).expect("a legal mapping"));
     let rest = resume(&proxy, &ours);
     assert_eq!((rest.status, rest.whole), (200, true), "{}", rest.text());
     assert_eq!(records_in(&rest.text()), (2..5).map(|number| (number, 1)).collect(), "{}", rest.text());

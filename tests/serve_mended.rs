@@ -134,7 +134,7 @@ fn an_oai_error_travels_with_200_whatever_status_it_came_with() {
         let got = Proxy::of(&source).get(LIST);
         assert_eq!((got.status, got.whole, got.header("proxy-status")), (200, true, ""), "{status}");
         assert!(got.text().contains("<error code=\"noRecordsMatch\">none</error>"), "{}", got.text());
-        assert_eq!(got.header("cache-status"), format!("oaimend; fwd=bypass; fwd-status={status}"));
+        assert_eq!(got.header("cache-status"), format!("oaimend; fwd=miss; fwd-status={status}"));
     }
 }
 

@@ -144,6 +144,7 @@ fn the_threat_model_names_tests_that_exist() {
 
 /// Who may use what: a word in a source, and the folders in which it may stand.
 const LAYERS: &[(&str, &[&str])] = &[
+    ("pingora_cache::", &["src/proxy"]),
     ("pingora_core::", &["src/proxy"]),
     ("pingora_error::", &["src/proxy"]),
     ("pingora_http::", &["src/proxy"]),

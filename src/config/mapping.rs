@@ -34,6 +34,8 @@ pub struct Mapping {
     pub allow_private: bool,
     /// What becomes of a record that cannot be mended.
     pub unmendable: Unmended,
+    /// Whether the first page of a list may be an old one when the source fails.
+    pub stale_lists: bool,
     /// Repairs that are not made.
     pub off: RepairSet,
     /// Repairs of certainty `guess` that are made.
@@ -70,6 +72,7 @@ impl Mapping {
             from: None,
             allow_private: false,
             unmendable: Unmended::default(),
+            stale_lists: false,
             off: RepairSet::EMPTY,
             guesses: RepairSet::EMPTY,
             politeness: Politeness::default(),
@@ -100,6 +103,7 @@ impl Mapping {
             from: root.parsed("from", header_text),
             allow_private: root.boolean("allow_private").unwrap_or(false),
             unmendable: root.parsed("unmendable", read_unmended).unwrap_or_default(),
+            stale_lists: root.boolean("stale_lists").unwrap_or(false),
             off: RepairSet::EMPTY,
             guesses: RepairSet::EMPTY,
             politeness: Politeness::default(),

@@ -4,6 +4,7 @@
 //! repositories stand beside it, one file each in the mappings folder, and
 //! are read again while the program runs; see [`Repositories`].
 
+mod cache;
 mod clients;
 mod connections;
 mod credentials;
@@ -13,6 +14,7 @@ mod mapping;
 mod politeness;
 mod repositories;
 
+pub use cache::Cache;
 pub use clients::{Clients, Crawlers, Known, Quota, Quotas, Token};
 pub use connections::Connections;
 pub use credentials::Credentials;
@@ -37,7 +39,7 @@ pub struct Config {
     /// What `request` and `baseURL` say, without a slash at the end. `None`:
     /// `http://` and the address that is listened on.
     pub public_url: Option<String>,
-    /// The folder of state: quarantine, ledger, key of our tokens.
+    /// The folder of state: quarantine, ledger, key of our tokens, cache.
     pub data: PathBuf,
     /// Where operators are answered; `None` turns it off.
     pub admin: Option<SocketAddr>,
@@ -45,6 +47,8 @@ pub struct Config {
     pub clients: Clients,
     /// The bounds on connections and requests.
     pub connections: Connections,
+    /// What is kept of answers.
+    pub cache: Cache,
     /// The repositories.
     pub repositories: Repositories,
 }
@@ -80,6 +84,7 @@ impl Config {
             admin: Some(free),
             clients: Clients::default(),
             connections: Connections::default(),
+            cache: Cache::default(),
             repositories: Repositories::new(None, Limits::default()),
         }
     }
@@ -124,6 +129,7 @@ impl Config {
             admin: flags.admin.or(written.admin).unwrap_or(Some(SocketAddr::from(([127, 0, 0, 1], 8081)))),
             clients: written.clients,
             connections: written.connections,
+            cache: written.cache,
             repositories: Repositories::new(folder, written.limits),
         };
         for (id, base_url) in &flags.maps {
@@ -147,6 +153,7 @@ struct Written {
     admin: Option<Option<SocketAddr>>,
     clients: Clients,
     connections: Connections,
+    cache: Cache,
     limits: Limits,
 }
 
@@ -163,6 +170,7 @@ impl Written {
         self.read_admin(root.table("admin"));
         self.clients.read(root.table("clients"), folder);
         self.connections.read(root.table("connections"));
+        self.cache.read(root.table("cache"));
         self.limits.read(root.table("limits"));
         root.finish();
         document.into_faults()

@@ -1,8 +1,9 @@
-//! The listener for operators: metrics, state and quarantine. Read only.
+//! The listener for operators: metrics, state and quarantine. Reads only, but for `PURGE`.
 
 use super::Shared;
 use super::pages::Page;
 use crate::config::Mapping;
+use crate::oai::Request;
 use crate::state::QuarantineError;
 use async_trait::async_trait;
 use http::{Method, Response, header};
@@ -24,17 +25,23 @@ impl ServeHttp for Admin {
         let head = session.req_header();
         let method = head.method.clone();
         let path = head.uri.path().to_owned();
+        let query = head.uri.query().map(str::to_owned);
+        let is_purge = method.as_str() == "PURGE";
         let host = head.uri.authority().map(|authority| authority.as_str().to_owned()).or_else(|| {
             head.headers.get(header::HOST).map(|host| String::from_utf8_lossy(host.as_bytes()).into_owned())
         });
         let page = if !self.is_own_host(host.as_deref().unwrap_or_default()) {
             Page::text(403, "ask by the address of the admin listener; another Host is refused")
-        } else if method != Method::GET && method != Method::HEAD {
-            Page::text(405, "GET is allowed here").with("Allow", "GET".to_owned())
+        } else if method != Method::GET && method != Method::HEAD && !is_purge {
+            Page::text(405, "GET and PURGE are allowed here").with("Allow", "GET, PURGE".to_owned())
         } else {
             let shared = Arc::clone(&self.shared);
-            // The quarantine is read from the disk.
-            tokio::task::spawn_blocking(move || shared.admin_page(&path))
+            // The quarantine and the cache are on the disk.
+            let answer = move || match is_purge {
+                true => shared.purge(&path, query.as_deref()),
+                false => shared.admin_page(&path),
+            };
+            tokio::task::spawn_blocking(answer)
                 .await
                 .unwrap_or_else(|_| Page::text(500, "the page could not be made"))
         };
@@ -63,6 +70,11 @@ impl Shared {
             (true, Some("livez")) => return Page::text(200, "ok"),
             (true, Some("readyz")) => return self.readiness(),
             (true, Some("metrics")) => {
+                if let Some(cache) = &self.cache {
+                    let size = cache.size();
+                    self.telemetry.cache_entries.set(size.entries.cast_signed());
+                    self.telemetry.cache_bytes.set(size.bytes.cast_signed());
+                }
                 return Page::new(200, "text/plain; version=0.0.4; charset=utf-8", self.telemetry.metrics());
             }
             (true, Some("repositories")) => self.repositories_json(parts.collect::<Vec<_>>().as_slice()),
@@ -80,6 +92,32 @@ impl Shared {
             ),
             Err(error) => Page::json(500, &json!({"error": error.to_string()})),
         }
+    }
+
+    /// Removes pages from the cache: all of a repository, or with a query the
+    /// one that answers it.
+    fn purge(&self, path: &str, query: Option<&str>) -> Page {
+        let Some(cache) = &self.cache else {
+            return Page::json(409, &json!({"error": "the cache is off (cache.enabled)"}));
+        };
+        let id = path.strip_prefix("/-/cache/").unwrap_or_default();
+        let purged = match (self.repositories.find(id), query) {
+            (Some(mapping), Some(query)) => {
+                let mut own = mapping.base_url.clone();
+                own.set_query(None);
+                let base_urls = [format!("{}/{id}", self.public_url), own.to_string()];
+                match Request::parse(query.as_bytes()) {
+                    Ok(request) => cache.purge(&mapping, &base_urls, Some(&request)),
+                    Err(refusal) => return Page::json(400, &json!({"error": refusal.text})),
+                }
+            }
+            (Some(mapping), None) => cache.purge(&mapping, &[], None),
+            (None, _) => {
+                let right = "PURGE /-/cache/ID, or /-/cache/ID?verb=... for one page; ID is a repository";
+                return Page::json(404, &json!({"error": right}));
+            }
+        };
+        Page::json(200, &json!({ "purged": purged }))
     }
 
     fn repositories_json(&self, parts: &[&str]) -> Result<Option<Value>, QuarantineError> {

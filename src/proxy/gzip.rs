@@ -2,24 +2,98 @@
 //!
 //! pingora's own compression holds bytes back until its window is full; here
 //! each piece is flushed, so that the first record arrives before the last
-//! was read.
+//! was read. A module of pingora, the last that an answer goes through: a page
+//! from the spool ends without a last piece, which no filter of the proxy sees.
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use http::{StatusCode, header};
+use pingora_core::modules::http::{HttpModule, HttpModuleBuilder, Module};
+use pingora_error::{Error, ErrorType, Result};
+use pingora_http::{RequestHeader, ResponseHeader};
+use std::any::Any;
 use std::io::Write;
 
+/// Makes the module for a request.
+pub(super) struct GzipBuilder;
+
+impl HttpModuleBuilder for GzipBuilder {
+    fn init(&self) -> Module {
+        Box::new(GzipModule::default())
+    }
+}
+
+/// Compresses the answer to one request, if it is a page and gzip is accepted.
+#[derive(Default)]
+struct GzipModule {
+    is_accepted: bool,
+    stream: Option<Gzip>,
+}
+
+impl GzipModule {
+    fn compress(&mut self, piece: Option<&[u8]>, end: bool) -> Result<Option<Bytes>> {
+        let Some(stream) = self.stream.as_mut().filter(|_| piece.is_some() || end) else { return Ok(None) };
+        let compressed = stream.compress(piece.unwrap_or_default(), end);
+        if end {
+            self.stream = None;
+        }
+        compressed
+            .map(Some)
+            .map_err(|error| Error::because(ErrorType::InternalError, "while compressing the answer", error))
+    }
+}
+
+#[async_trait]
+impl HttpModule for GzipModule {
+    async fn request_header_filter(&mut self, request: &mut RequestHeader) -> Result<()> {
+        self.is_accepted = is_accepted(&super::joined(request, header::ACCEPT_ENCODING));
+        Ok(())
+    }
+
+    async fn response_header_filter(&mut self, head: &mut ResponseHeader, _end: bool) -> Result<()> {
+        if head.status == StatusCode::OK && !head.headers.contains_key(header::CONTENT_LENGTH) {
+            head.insert_header(header::VARY, "Accept-Encoding")?;
+            if self.is_accepted {
+                head.insert_header(header::CONTENT_ENCODING, "gzip")?;
+                self.stream = Some(Gzip::new());
+            }
+        }
+        Ok(())
+    }
+
+    fn response_body_filter(&mut self, body: &mut Option<Bytes>, end: bool) -> Result<()> {
+        if let Some(compressed) = self.compress(body.as_deref(), end)? {
+            *body = Some(compressed);
+        }
+        Ok(())
+    }
+
+    fn response_done_filter(&mut self) -> Result<Option<Bytes>> {
+        self.compress(None, true)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
 /// The gzip stream of one answer.
-pub(super) struct Gzip(GzEncoder<Vec<u8>>);
+struct Gzip(GzEncoder<Vec<u8>>);
 
 impl Gzip {
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         Self(GzEncoder::new(Vec::new(), Compression::new(LEVEL)))
     }
 
     /// Compresses a piece; `end` ends the stream. A page that is broken off is
     /// never ended, so that its stream is visibly broken too.
-    pub(super) fn compress(&mut self, piece: &[u8], end: bool) -> std::io::Result<Bytes> {
+    fn compress(&mut self, piece: &[u8], end: bool) -> std::io::Result<Bytes> {
         self.0.write_all(piece)?;
         if end {
             self.0.try_finish()?;
@@ -31,7 +105,7 @@ impl Gzip {
 }
 
 /// Whether an `Accept-Encoding` allows gzip (RFC 9110, section 12.5.3).
-pub(super) fn is_accepted(accept_encoding: &str) -> bool {
+fn is_accepted(accept_encoding: &str) -> bool {
     let mut by_star = false;
     for element in accept_encoding.split(',') {
         let (coding, weight) = element.split_once(';').unwrap_or((element, ""));

@@ -1,12 +1,14 @@
 //! pingora in front: the phases of a request, and nothing else.
 //!
 //! A request is routed and judged in `request_filter`; what is ours is
-//! answered there. What is the source's goes to a custom upstream
-//! (`upstream`) as a job, and its answer comes back through
-//! `response_filter` and `response_body_filter`, where it is compressed.
+//! answered there. What is the source's is looked for in the cache (`cache`),
+//! then goes to a custom upstream (`upstream`) as a job, and its answer comes
+//! back, through the spool where it may be shared or kept, to
+//! `response_filter`, and is compressed (`gzip`) last of all.
 //! See docs/life-of-a-request.md.
 
 mod admin;
+mod cache;
 mod clients;
 mod connections;
 mod gzip;
@@ -26,19 +28,21 @@ use crate::source::{Account, Clients, Failure, Job};
 use crate::state::State;
 use crate::telemetry::{Finished, Telemetry};
 use async_trait::async_trait;
-use bytes::Bytes;
-use gzip::Gzip;
+use cache::{Cache, Errand};
+use gzip::GzipBuilder;
 use http::{Method, Version, header};
 use pages::Page;
+use pingora_cache::{CacheKey, CacheMeta, ForcedFreshness, HitHandler, NoCacheReason, RespCacheable};
+use pingora_core::modules::http::HttpModules;
 use pingora_core::protocols::ALPN;
 use pingora_core::protocols::tls::CustomALPN;
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_error::{Error, ErrorType, Result};
 use pingora_http::{RequestHeader, ResponseHeader};
-use pingora_proxy::{FailToProxy, ProxyHttp, Session};
+use pingora_proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, RangeType, Session};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 use upstream::Ticket;
 
 /// What all requests share.
@@ -55,6 +59,7 @@ struct Shared {
     classes: clients::Classes,
     quotas: quotas::Quotas,
     connections: config::Connections,
+    cache: Option<Cache>,
     state: State,
     telemetry: Telemetry,
     /// Time for the conversations with sources.
@@ -73,12 +78,12 @@ struct Passage {
     repository: Option<String>,
     request: Option<Request>,
     ticket: Option<Ticket>,
-    gzip: Option<Gzip>,
+    /// What it wants of the cache; `None` goes past it.
+    errand: Option<Errand>,
     /// Why there is no job.
     failure: Option<Failure>,
     /// How it came out, where that is known before the end.
     outcome: Option<&'static str>,
-    sent_bytes: u64,
     /// Held until the answer is sent.
     permit: Option<quotas::Permit>,
 }
@@ -101,12 +106,15 @@ impl ProxyHttp for Front {
             repository: None,
             request: None,
             ticket: None,
-            gzip: None,
+            errand: None,
             failure: None,
             outcome: None,
-            sent_bytes: 0,
             permit: None,
         }
+    }
+
+    fn init_downstream_modules(&self, modules: &mut HttpModules) {
+        modules.add_module(Box::new(GzipBuilder));
     }
 
     /// Routes and judges. `true`: it is answered.
@@ -125,6 +133,88 @@ impl ProxyHttp for Front {
         Ok(true)
     }
 
+    fn request_cache_filter(&self, session: &mut Session, passage: &mut Passage) -> Result<()> {
+        if let Some(errand) = &passage.errand {
+            errand.enable(&mut session.cache);
+        }
+        Ok(())
+    }
+
+    fn cache_key_callback(&self, _session: &Session, passage: &mut Passage) -> Result<CacheKey> {
+        let none = || Error::explain(ErrorType::InternalError, "the cache is asked for nothing");
+        passage.errand.as_ref().map(Errand::cache_key).ok_or_else(none)
+    }
+
+    async fn cache_hit_filter(
+        &self,
+        _session: &mut Session,
+        meta: &CacheMeta,
+        hit: &mut HitHandler,
+        is_fresh: bool,
+        passage: &mut Passage,
+    ) -> Result<Option<ForcedFreshness>> {
+        Ok(passage.errand.as_mut().and_then(|errand| errand.judge(meta, hit, is_fresh)))
+    }
+
+    fn response_cache_filter(
+        &self,
+        _session: &Session,
+        head: &ResponseHeader,
+        passage: &mut Passage,
+    ) -> Result<RespCacheable> {
+        let fill = passage.ticket.as_ref().and_then(Ticket::fill).cloned();
+        Ok(match passage.errand.as_ref().zip(fill) {
+            // Whether it is kept is seen at its end; it is shared in any case.
+            Some((errand, fill)) => RespCacheable::Cacheable(errand.meta(head, fill)),
+            None => RespCacheable::Uncacheable(NoCacheReason::InternalError),
+        })
+    }
+
+    fn should_serve_stale(
+        &self,
+        _session: &mut Session,
+        passage: &mut Passage,
+        error: Option<&Error>,
+    ) -> bool {
+        // Without an error it is a page that could be had while the source is asked.
+        let Some((errand, _)) = passage.errand.as_mut().zip(error) else { return false };
+        errand.stands_in();
+        true
+    }
+
+    fn cache_not_modified_filter(
+        &self,
+        _session: &Session,
+        _head: &ResponseHeader,
+        _passage: &mut Passage,
+    ) -> Result<bool> {
+        // Answers have no validators.
+        Ok(false)
+    }
+
+    fn range_header_filter(
+        &self,
+        _session: &mut Session,
+        _head: &mut ResponseHeader,
+        _passage: &mut Passage,
+    ) -> RangeType {
+        RangeType::None
+    }
+
+    fn suppress_proxy_warn_log(
+        &self,
+        _session: &Session,
+        passage: &Passage,
+        _error: &Error,
+        context: ProxyWarnLogContext,
+    ) -> bool {
+        // pingora's only word on a harvester that left while its answer goes on.
+        if let (ProxyWarnLogContext::DownstreamCache, Some(ticket)) = (context, &passage.ticket) {
+            ticket.harvester_left();
+        }
+        true
+    }
+
     async fn upstream_peer(&self, _session: &mut Session, _passage: &mut Passage) -> Result<Box<HttpPeer>> {
         // The address is never dialled: the custom connector goes its own way.
         let mut peer = HttpPeer::new("127.0.0.1:1", false, String::new());
@@ -134,11 +224,14 @@ impl ProxyHttp for Front {
 
     async fn upstream_request_filter(
         &self,
-        _session: &mut Session,
+        session: &mut Session,
         request: &mut RequestHeader,
         passage: &mut Passage,
     ) -> Result<()> {
         if let Some(ticket) = passage.ticket.clone() {
+            if let Some(errand) = passage.errand.clone().filter(|_| session.cache.enabled()) {
+                ticket.through_spool(errand);
+            }
             request.extensions_mut().insert(ticket);
         }
         Ok(())
@@ -151,31 +244,12 @@ impl ProxyHttp for Front {
         passage: &mut Passage,
     ) -> Result<()> {
         head.insert_header(header::VIA, format!("1.1 {}", self.0.instance))?;
-        if head.status == http::StatusCode::OK && !head.headers.contains_key(header::CONTENT_LENGTH) {
-            head.insert_header(header::VARY, "Accept-Encoding")?;
-            if gzip::is_accepted(&joined(session.req_header(), header::ACCEPT_ENCODING)) {
-                head.insert_header(header::CONTENT_ENCODING, "gzip")?;
-                passage.gzip = Some(Gzip::new());
-            }
+        if let Some(errand) = passage.errand.as_ref().filter(|_| session.cache.enabled()) {
+            let said = head.headers.get("Cache-Status").and_then(|said| said.to_str().ok());
+            let status = errand.cache_status(session.cache.phase(), said.unwrap_or_default());
+            head.insert_header("Cache-Status", status)?;
         }
         Ok(())
-    }
-
-    fn response_body_filter(
-        &self,
-        _session: &mut Session,
-        body: &mut Option<Bytes>,
-        end: bool,
-        passage: &mut Passage,
-    ) -> Result<Option<Duration>> {
-        if let (Some(gzip), true) = (&mut passage.gzip, body.is_some() || end) {
-            let piece = gzip.compress(body.as_deref().unwrap_or_default(), end);
-            *body = Some(piece.map_err(|error| {
-                Error::because(ErrorType::InternalError, "while compressing the answer", error)
-            })?);
-        }
-        passage.sent_bytes += body.as_ref().map_or(0, |piece| piece.len() as u64);
-        Ok(None)
     }
 
     /// Answers what went wrong in pingora, or breaks off what was begun.
@@ -204,7 +278,8 @@ impl ProxyHttp for Front {
 
     async fn logging(&self, session: &mut Session, error: Option<&Error>, passage: &mut Passage) {
         let status = session.response_written().map_or(0, |head| head.status.as_u16());
-        passage.log(session.req_header().uri.path(), status, error);
+        let bytes = session.body_bytes_sent();
+        passage.log(session.req_header().uri.path(), status, bytes, error);
     }
 }
 
@@ -269,6 +344,10 @@ impl Front {
                 return Ok(Err(page));
             }
         };
+        let goes_past = spool || session.req_header().method == Method::HEAD;
+        if let Some(cache) = self.0.cache.as_ref().filter(|_| !goes_past) {
+            passage.errand = Some(cache.errand(&mapping, &request, &base_url, passage.started));
+        }
         let own = request.own(&base_url);
         let hop = format!("1.1 {}", self.0.instance);
         let via = if via.is_empty() { hop } else { format!("{via}, {hop}") };
@@ -295,7 +374,7 @@ impl Front {
 
 impl Passage {
     /// Counts the request, and writes its line.
-    fn log(&self, path: &str, status: u16, error: Option<&Error>) {
+    fn log(&self, path: &str, status: u16, bytes: usize, error: Option<&Error>) {
         let Some(repository) = &self.repository else {
             tracing::debug!(path, status, "page of our own");
             return;
@@ -304,13 +383,20 @@ impl Passage {
         let account = ended.as_ref().map(|ended| &ended.account);
         let continued = account.and_then(|account| account.continued.as_ref());
         let failure = ended.as_ref().map_or(&self.failure, |ended| &ended.failure).as_ref().or(continued);
+        // A page of another request's conversation: what became of it is counted there.
+        let shared = self.errand.as_ref().and_then(|errand| errand.shared.as_ref());
         let outcome = self.outcome.unwrap_or(match (failure, error) {
-            (Some(_), _) if status == 503 => "failed",
+            _ if status == 503 => "failed",
             (Some(_), None) if continued.is_some() => "continued",
-            (Some(_), _) => "broken-off",
-            (None, Some(_)) => "abandoned",
-            (None, None) => "whole",
+            (Some(_), Some(_)) => "broken-off",
+            (None, Some(_)) if shared.is_some_and(|fill| fill.is_broken()) => "broken-off",
+            (_, Some(_)) => "abandoned",
+            (_, None) => "whole",
         });
+        let cache = self.errand.as_ref().map_or("bypass", |errand| errand.got().name());
+        if self.request.is_some() {
+            self.shared.telemetry.looked_up(repository, cache);
+        }
         let now = clock::now();
         let at = clock::utc_datetime(now);
         let verb = self.request.as_ref().map(|request| request.verb().name());
@@ -329,12 +415,13 @@ impl Passage {
             total = account.and_then(|account| account.progress.1),
             status,
             outcome,
+            cache,
             records = account.map(|account| account.records),
             repairs = account.map(Account::repairs_made),
             quarantined = account.map(|account| account.quarantined),
             attempts = account.map(|account| account.attempts),
             ms = u64::try_from(millis).unwrap_or(u64::MAX),
-            bytes = self.sent_bytes,
+            bytes,
             request = query,
             reason = failure.map(|failure| failure.reason.name()),
             details = failure.map(|failure| failure.details.as_str()),

@@ -4,6 +4,7 @@
 //! address that is in use; so a fault is ours to explain, and port 0 works.
 
 use super::admin::Admin;
+use super::cache::Cache;
 use super::clients::Classes;
 use super::quotas::{Quotas, Uptime};
 use super::upstream::SourceConnector;
@@ -72,6 +73,7 @@ impl Server {
             None => None,
         };
         let state = State::open(&config.data)?;
+        let cache = Cache::open(&config.data, config.cache)?;
         let public_url = config.public_url.unwrap_or_else(|| format!("http://{}", public.0));
         let shared = Shared {
             public_url,
@@ -82,6 +84,7 @@ impl Server {
             classes: Classes::new(&config.clients),
             quotas: Quotas::new(&config.clients, Uptime),
             connections: config.connections,
+            cache,
             state,
             telemetry: Telemetry::new(),
             clock,
@@ -168,6 +171,9 @@ impl Server {
             admin.threads = Some(1);
             admin.add_tcp(&address.to_string());
             server.add_service(Bound { service: admin, socket: Some((address, listener)) });
+        }
+        if let Some(cache) = self.shared.cache.clone() {
+            server.add_service(background_service("cache", CacheCare(cache)));
         }
         server.add_service(background_service("mappings", MappingsWatch(self.shared)));
         server.run(RunArgs { shutdown_signal });
@@ -259,6 +265,30 @@ impl<S: pingora_core::services::Service + 'static> ServiceWithDependents for Bou
     }
 }
 
+/// Finds what was kept before the start, and clears away what is of no use any more.
+struct CacheCare(Cache);
+
+#[async_trait]
+impl BackgroundService for CacheCare {
+    async fn start(&self, mut shutdown: ShutdownWatch) {
+        let cache = self.0.clone();
+        let mut work = tokio::task::spawn_blocking(move || cache.scan());
+        loop {
+            // What is begun is ended: it is short, and has no place to stop at.
+            if let Err(error) = work.await {
+                tracing::error!(%error, "the care of the cache stopped; what is too old stays on the disk");
+                return;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(SWEEP_INTERVAL) => {}
+                _ = shutdown.changed() => return,
+            }
+            let cache = self.0.clone();
+            work = tokio::task::spawn_blocking(move || cache.sweep());
+        }
+    }
+}
+
 /// Reads the mappings again when a file has changed, and at SIGHUP.
 struct MappingsWatch(Arc<Shared>);
 
@@ -343,5 +373,7 @@ impl ShutdownSignalWatch for Signals {
     }
 }
 
+/// How often pages of no use any more are removed.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 /// How often the mappings folder is looked at.
 const MAPPINGS_INTERVAL: Duration = Duration::from_secs(2);

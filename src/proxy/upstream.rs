@@ -1,9 +1,12 @@
 //! A source as pingora sees it: a custom upstream.
 //!
 //! pingora asks a session for a header and for pieces of a body; the session
-//! takes them from the events of [`source`](crate::source). Thin on purpose:
-//! these traits change with each release of pingora.
+//! takes them from the events of [`source`](crate::source). Where the cache has
+//! a part in it, the body goes from there into the spool ([`Fill`]), which
+//! everybody reads, and pingora is told here only that it has ended. Thin on
+//! purpose: these traits change with each release of pingora.
 
+use super::cache::{Errand, Fill, LINGER};
 use crate::source::{Account, Answer, Event, Failure, Job, answer};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -16,14 +19,27 @@ use pingora_core::protocols::{Digest, UniqueIDType};
 use pingora_core::upstreams::peer::Peer;
 use pingora_error::{Error, ErrorType, Result};
 use pingora_http::{RequestHeader, ResponseHeader};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 /// A job on its way to its session, and its outcome on the way back. Travels
 /// in the extensions of the request header, the only thing that both sides see.
 #[derive(Clone, Debug)]
-pub(super) struct Ticket(Arc<Mutex<Progress>>);
+pub(super) struct Ticket(Arc<Errands>);
+
+#[derive(Debug)]
+struct Errands {
+    progress: Mutex<Progress>,
+    /// The answer goes through the spool, and this is what the cache wants of it.
+    errand: OnceLock<Errand>,
+    /// The answer in the spool.
+    fill: OnceLock<Arc<Fill>>,
+    /// The harvester is gone; the answer may still be wanted.
+    has_left: AtomicBool,
+    left: Notify,
+}
 
 #[derive(Debug)]
 enum Progress {
@@ -41,15 +57,45 @@ pub(super) struct Ended {
 
 impl Ticket {
     pub(super) fn new(job: Job) -> Self {
-        Self(Arc::new(Mutex::new(Progress::Waiting(Box::new(job)))))
+        Self(Arc::new(Errands {
+            progress: Mutex::new(Progress::Waiting(Box::new(job))),
+            errand: OnceLock::new(),
+            fill: OnceLock::new(),
+            has_left: AtomicBool::new(false),
+            left: Notify::new(),
+        }))
+    }
+
+    /// Sends the answer through the spool.
+    pub(super) fn through_spool(&self, errand: Errand) {
+        // A second try of pingora would find the job taken.
+        let _ = self.0.errand.set(errand);
+    }
+
+    /// The answer in the spool, once its head is there.
+    pub(super) fn fill(&self) -> Option<&Arc<Fill>> {
+        self.0.fill.get()
+    }
+
+    /// The harvester is gone, and pingora waits for the rest of the answer.
+    pub(super) fn harvester_left(&self) {
+        self.0.has_left.store(true, Ordering::Release);
+        if let Some(fill) = self.fill() {
+            fill.first_left();
+        }
+        self.0.left.notify_one();
     }
 
     /// What became of the job, if it has ended.
     pub(super) fn ended(&self) -> Option<Ended> {
-        match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+        match &*self.0.progress.lock().unwrap_or_else(PoisonError::into_inner) {
             Progress::Ended(ended) => Some(Ended::clone(ended)),
             Progress::Waiting(_) | Progress::Begun => None,
         }
+    }
+
+    fn end(&self, account: Account, failure: Option<Failure>) {
+        self.replace(Progress::Ended(Box::new(Ended { account, failure })));
     }
 
     fn take(&self) -> Option<Job> {
@@ -60,7 +106,7 @@ impl Ticket {
     }
 
     fn replace(&self, progress: Progress) -> Progress {
-        std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), progress)
+        std::mem::replace(&mut *self.0.progress.lock().unwrap_or_else(PoisonError::into_inner), progress)
     }
 }
 
@@ -96,6 +142,8 @@ impl Connector for SourceConnector {
 pub(super) struct SourceSession {
     ticket: Option<Ticket>,
     events: Option<mpsc::Receiver<Event>>,
+    /// The body, where it goes through the spool.
+    fill: Option<Arc<Fill>>,
     head_only: bool,
     head: Option<ResponseHeader>,
     /// The text of a failure, as body of its 503.
@@ -113,7 +161,48 @@ impl SourceSession {
         self.done = true;
         self.events = None;
         if let Some(ticket) = &self.ticket {
-            ticket.replace(Progress::Ended(Box::new(Ended { account, failure })));
+            ticket.end(account, failure);
+        }
+    }
+
+    fn errand(&self) -> Option<&Errand> {
+        self.ticket.as_ref().and_then(|ticket| ticket.0.errand.get())
+    }
+
+    /// From here on the body is in the spool.
+    fn hand_over(&mut self, fill: Arc<Fill>) {
+        if let Some(ticket) = &self.ticket {
+            let _ = ticket.0.fill.set(Arc::clone(&fill));
+            if ticket.0.has_left.load(Ordering::Acquire) {
+                // Those who waited for the head with it come now, and may want the rest.
+                let fill = Arc::clone(&fill);
+                tokio::spawn(async move {
+                    tokio::time::sleep(LINGER).await;
+                    fill.first_left();
+                });
+            }
+        }
+        self.fill = Some(fill);
+    }
+
+    /// Waits for the end of what is in the spool.
+    async fn spooled(&mut self, fill: &Fill) -> Result<Option<Bytes>> {
+        if fill.ended().await {
+            self.done = true;
+            return Ok(Some(Bytes::new()));
+        }
+        // The harvester is told by its own reader, when it has got all that came.
+        if let Some(ticket) = &self.ticket {
+            ticket.0.left.notified().await;
+        }
+        Error::e_explain(ErrorType::ConnectionClosed, "the page broke off, and the harvester is gone")
+    }
+}
+
+impl Drop for SourceSession {
+    fn drop(&mut self) {
+        if let Some(fill) = &self.fill {
+            fill.first_left();
         }
     }
 }
@@ -133,7 +222,14 @@ impl Session for SourceSession {
     async fn read_response_header(&mut self) -> Result<()> {
         match self.event().await? {
             Event::Head(answer) => {
-                self.head = Some(whole_head(answer)?);
+                let head = whole_head(answer, self.errand().is_some())?;
+                if let Some((errand, ticket)) = self.errand().cloned().zip(self.ticket.clone())
+                    && let Some(events) = self.events.take()
+                {
+                    let ended = move |account, failure| ticket.end(account, failure);
+                    self.hand_over(errand.begin(&head, events, ended));
+                }
+                self.head = Some(head);
                 if self.head_only {
                     self.end(Account::default(), None);
                 }
@@ -141,8 +237,15 @@ impl Session for SourceSession {
             }
             Event::Failed(failure, account) => {
                 let text = format!("{}\n", failure.details);
-                self.head = Some(failed_head(&failure, text.len())?);
+                let head = failed_head(&failure, text.len())?;
+                let fill = self.errand().map(|errand| errand.failed(&head, text.as_bytes()));
+                self.head = Some(head);
                 self.end(*account, Some(failure));
+                if let Some(fill) = fill {
+                    self.hand_over(fill);
+                    self.done = false;
+                    return Ok(());
+                }
                 self.text = (!self.head_only).then(|| text.into());
                 self.done = self.head_only;
                 Ok(())
@@ -154,6 +257,9 @@ impl Session for SourceSession {
     }
 
     async fn read_response_body(&mut self) -> Result<Option<Bytes>> {
+        if let Some(fill) = self.fill.clone() {
+            return if self.done { Ok(None) } else { self.spooled(&fill).await };
+        }
         if let Some(text) = self.text.take() {
             self.done = true;
             return Ok(Some(text));
@@ -215,6 +321,10 @@ impl Session for SourceSession {
     }
 
     async fn read_trailers(&mut self) -> Result<Option<HeaderMap>> {
+        // The last that pingora asks for.
+        if let Some(fill) = &self.fill {
+            fill.set_piped();
+        }
         Ok(None)
     }
 
@@ -276,11 +386,12 @@ impl BodyWrite for NoBody {
     fn upgrade_body_writer(&mut self) {}
 }
 
-fn whole_head(answer: Answer) -> Result<ResponseHeader> {
+fn whole_head(answer: Answer, is_spooled: bool) -> Result<ResponseHeader> {
     let mut head = ResponseHeader::build(200, Some(8))?;
     head.insert_header("Content-Type", "text/xml; charset=UTF-8")?;
     let status = answer.received_status;
-    head.insert_header("Cache-Status", format!("oaimend; fwd=bypass; fwd-status={status}"))?;
+    let why = if is_spooled { "miss" } else { "bypass" };
+    head.insert_header("Cache-Status", format!("oaimend; fwd={why}; fwd-status={status}"))?;
     if let Some(length) = answer.length {
         head.insert_header("Content-Length", length)?;
     }

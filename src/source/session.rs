@@ -459,8 +459,8 @@ impl Conversation<'_> {
         let (Some(chain), Some(skeleton)) = (&self.chain, &self.skeleton) else { return Err(failure.into()) };
         let token = chain.own_token(self.job, &self.asked, &self.delivered, self.budget.now()).await;
         let Some(token) = token else { return Err(failure.into()) };
-        self.outlet.send(skeleton.close_with(&token), 200).await?;
         self.account.continued = Some(failure);
+        self.outlet.send(skeleton.close_with(&token), 200).await?;
         self.outlet.finish().await
     }
 

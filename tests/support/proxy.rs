@@ -46,8 +46,8 @@ impl Proxy {
         Self { running: Running::start_with(config, time).expect("loopback has free ports"), clock, data }
     }
 
-    /// Ends it, and starts another one on the same data.
-    pub(crate) fn restart(self, configure: impl FnOnce(&mut Config)) -> Self {
+    /// Ends it, and starts another one on what it has left behind.
+    pub(crate) fn restarted(self, configure: impl FnOnce(&mut Config)) -> Self {
         let Self { running, clock, data } = self;
         running.stop();
         Self::start(data, clock, configure)

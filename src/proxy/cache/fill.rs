@@ -1,0 +1,531 @@
+//! The spool: an answer on its way, written once at the speed of its source,
+//! read by any number of harvesters at theirs.
+//!
+//! Sits between the conversation with a source and all who wait for its page.
+//! The first MiB is held in memory, what is more lies in a file, and a page
+//! that is worth it becomes an entry of [`Pages`] when it is whole.
+//!
+//! Must stay true: a reader gets all bytes in order and then the end or an
+//! error, never an end that was none; what is held is bounded by
+//! `entry_bytes_max`. A page longer than that is not kept: from there on the
+//! spool is a ring, which nobody joins any more and in which the source waits
+//! for the slowest of its readers.
+
+use super::rules::{END_BYTES, Kept, Plan};
+use crate::clock;
+use crate::source::Account;
+use crate::state::{BlockSums, PageKey, Pages, Part};
+use bytes::Bytes;
+use pingora_http::ResponseHeader;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+use tokio::sync::watch;
+
+/// One answer on its way.
+#[derive(Debug)]
+pub(in crate::proxy) struct Fill {
+    /// Tells it from others for the same page.
+    pub(super) id: u64,
+    pub(super) key: PageKey,
+    pub(super) plan: Plan,
+    pub(super) head: ResponseHeader,
+    /// When the head was there.
+    pub(super) began: SystemTime,
+    state: Mutex<State>,
+    /// Nobody joins it any more. Changed only with the storage's table locked.
+    pub(super) is_retired: AtomicBool,
+    /// pingora has been told that there is nothing more to come from the source.
+    is_piped: AtomicBool,
+    /// Told when there is more to read, or the end.
+    progress: watch::Sender<()>,
+    /// Told when a reader has made room, or is gone.
+    room: watch::Sender<()>,
+}
+
+#[derive(Debug)]
+struct State {
+    held: Held,
+    /// Most bytes that are held.
+    capacity: u64,
+    /// Bytes that came so far.
+    written: u64,
+    /// How far each reader is.
+    readers: HashMap<u64, u64>,
+    next_reader: u64,
+    /// Must not be kept: it was purged while it was under way, or it is too long.
+    is_passing: bool,
+    /// Longer than what is held: it wraps around.
+    is_ring: bool,
+    end: End,
+}
+
+/// Where the bytes are; byte `n` of the page at `n % capacity`.
+#[derive(Debug)]
+enum Held {
+    Memory(Vec<u8>),
+    File(Arc<Part>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// It goes on.
+    Open,
+    /// It was whole at that time. Who asked before may share it, and until
+    /// `answers_until` everybody.
+    Whole { at: SystemTime, answers_until: Option<SystemTime> },
+    /// There will be no more of it.
+    Broken,
+}
+
+/// Writes a fill. Dropped before its end, the fill is broken.
+pub(super) struct Writer {
+    pub(super) fill: Arc<Fill>,
+    pages: Arc<Pages>,
+    sums: BlockSums,
+    end: Vec<u8>,
+}
+
+/// Reads a fill from its start.
+#[derive(Debug)]
+pub(super) struct Reader {
+    pub(super) fill: Arc<Fill>,
+    id: u64,
+    at: u64,
+    progress: watch::Receiver<()>,
+}
+
+/// Why a page is over before its end.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Over {
+    #[error("nobody reads the page any more, and it would not be kept")]
+    Unwanted,
+    #[error("the page broke off")]
+    Broken,
+    #[error("the spool of the page cannot be used: {0}; check space and rights of the data folder")]
+    Disk(#[from] std::io::Error),
+}
+
+/// What a fill is made of.
+pub(super) struct Recipe {
+    pub(super) id: u64,
+    pub(super) key: PageKey,
+    pub(super) plan: Plan,
+    pub(super) head: ResponseHeader,
+    /// Most bytes that are held.
+    pub(super) capacity: u64,
+}
+
+impl Fill {
+    /// A page that begins. The reader of who asked first is there already.
+    pub(super) fn begin(recipe: Recipe, pages: Arc<Pages>) -> Writer {
+        let fill = Self::new(recipe, Vec::new(), End::Open);
+        Writer { fill: Arc::new(fill), pages, sums: BlockSums::default(), end: Vec::new() }
+    }
+
+    /// A failure, which is an answer for a few seconds.
+    pub(super) fn failure(recipe: Recipe, text: &[u8]) -> Arc<Self> {
+        let now = clock::now();
+        let end = End::Whole { at: now, answers_until: Some(now + recipe.plan.failures) };
+        Arc::new(Self::new(recipe, text.to_vec(), end))
+    }
+
+    fn new(recipe: Recipe, bytes: Vec<u8>, end: End) -> Self {
+        let Recipe { id, key, plan, head, capacity } = recipe;
+        let state = State {
+            capacity: capacity.max(PIECE_BYTES as u64),
+            written: bytes.len() as u64,
+            held: Held::Memory(bytes),
+            readers: HashMap::from([(FIRST_READER, 0)]),
+            next_reader: FIRST_READER + 1,
+            is_passing: !plan.is_kept,
+            is_ring: false,
+            end,
+        };
+        let (progress, room) = (watch::Sender::default(), watch::Sender::default());
+        let (began, state) = (clock::now(), Mutex::new(state));
+        let (is_retired, is_piped) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { id, key, plan, head, began, state, is_retired, is_piped, progress, room }
+    }
+
+    /// Whether a request that came at `arrived` may be answered with it.
+    pub(super) fn is_for(&self, arrived: SystemTime, now: SystemTime) -> bool {
+        let state = self.state();
+        let is_near = self.plan.is_shared || arrived <= self.began + JOIN_WINDOW;
+        match state.end {
+            _ if state.is_ring => false,
+            End::Open => is_near,
+            End::Whole { at, answers_until } => {
+                (is_near && arrived <= at) || answers_until.is_some_and(|until| now < until)
+            }
+            End::Broken => false,
+        }
+    }
+
+    /// Whether it is over, and whole.
+    pub(super) fn is_whole(&self) -> bool {
+        matches!(self.state().end, End::Whole { .. })
+    }
+
+    /// Whether it is over, and was not whole.
+    pub(in crate::proxy) fn is_broken(&self) -> bool {
+        self.state().end == End::Broken
+    }
+
+    /// Whether it was over at a time.
+    pub(super) fn was_over(&self, at: SystemTime) -> bool {
+        matches!(self.state().end, End::Whole { at: ended, .. } if ended < at)
+    }
+
+    /// Waits for the end; says whether it was whole.
+    pub(in crate::proxy) async fn ended(&self) -> bool {
+        let mut progress = self.progress.subscribe();
+        loop {
+            progress.borrow_and_update();
+            match self.state().end {
+                End::Open => {}
+                End::Whole { .. } => return true,
+                End::Broken => return false,
+            }
+            if progress.changed().await.is_err() {
+                return false;
+            }
+        }
+    }
+
+    /// pingora has been told of the end, and may tell the harvester.
+    pub(in crate::proxy) fn set_piped(&self) {
+        self.is_piped.store(true, Ordering::Release);
+        self.progress.send_replace(());
+    }
+
+    /// A reader from the start. The first one is who asked first.
+    pub(super) fn reader(self: &Arc<Self>, is_first: bool) -> Reader {
+        let mut state = self.state();
+        let id = if is_first { FIRST_READER } else { state.next_reader };
+        if !is_first {
+            state.next_reader += 1;
+        }
+        state.readers.insert(id, 0);
+        drop(state);
+        Reader { fill: Arc::clone(self), id, at: 0, progress: self.progress.subscribe() }
+    }
+
+    /// Who asked first is gone.
+    pub(in crate::proxy) fn first_left(&self) {
+        self.leave(FIRST_READER);
+    }
+
+    /// It must not be kept.
+    pub(super) fn purge(&self) {
+        self.state().is_passing = true;
+        self.room.send_replace(());
+    }
+
+    fn leave(&self, reader: u64) {
+        self.state().readers.remove(&reader);
+        self.room.send_replace(());
+    }
+
+    fn finish(&self, end: End) {
+        let mut state = self.state();
+        if state.end == End::Open {
+            state.end = end;
+        }
+        drop(state);
+        self.progress.send_replace(());
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn is_unwanted(&self) -> bool {
+        self.is_passing && self.readers.is_empty()
+    }
+
+    /// Whether `count` more bytes can be held; makes a ring of what gets too long.
+    fn has_room(&mut self, count: u64) -> Result<bool, Over> {
+        if self.is_unwanted() {
+            return Err(Over::Unwanted);
+        }
+        if self.written + count <= self.capacity {
+            return Ok(true);
+        }
+        self.is_ring = true;
+        self.is_passing = true;
+        let slowest = self.readers.values().copied().min().ok_or(Over::Unwanted)?;
+        Ok(self.written + count - slowest <= self.capacity)
+    }
+
+    /// Takes bytes into memory, if they are to be there.
+    fn remember(&mut self, bytes: &[u8]) -> bool {
+        let (written, capacity) = (self.written, self.capacity);
+        let Held::Memory(memory) = &mut self.held else { return false };
+        if written + bytes.len() as u64 > MEMORY_BYTES.min(capacity) && capacity > MEMORY_BYTES {
+            return false;
+        }
+        for (at, run) in runs(written, bytes, capacity) {
+            let at = usize::try_from(at).unwrap_or(usize::MAX);
+            let known = run.len().min(memory.len().saturating_sub(at));
+            let (over, behind) = run.split_at(known);
+            if let Some(place) = memory.get_mut(at..at + known) {
+                place.copy_from_slice(over);
+            }
+            memory.extend_from_slice(behind);
+        }
+        true
+    }
+}
+
+/// The one or two runs of bytes in a ring, each with its place.
+fn runs(written: u64, bytes: &[u8], capacity: u64) -> impl Iterator<Item = (u64, &[u8])> {
+    let at = written % capacity;
+    let fits = usize::try_from(capacity - at).unwrap_or(usize::MAX).min(bytes.len());
+    let (first, second) = bytes.split_at(fits);
+    [(at, first), (0, second)].into_iter().filter(|(_, run)| !run.is_empty())
+}
+
+impl Writer {
+    /// Takes the next bytes; waits while there is no room for them.
+    ///
+    /// # Errors
+    ///
+    /// Nobody wants the page any more, or the disk fails.
+    pub(super) async fn append(&mut self, mut bytes: Bytes) -> Result<(), Over> {
+        while !bytes.is_empty() {
+            let piece = bytes.split_to(bytes.len().min(PIECE_BYTES));
+            self.wait_for_room(piece.len() as u64).await?;
+            if self.fill.plan.is_kept {
+                self.sums.push(&piece);
+            }
+            self.end.extend(piece.iter().skip(piece.len().saturating_sub(END_BYTES)));
+            self.end.drain(..self.end.len().saturating_sub(END_BYTES));
+            let count = piece.len() as u64;
+            let is_held = self.fill.state().remember(&piece);
+            if !is_held {
+                self.write(piece).await?;
+            }
+            self.fill.state().written += count;
+            self.fill.progress.send_replace(());
+        }
+        Ok(())
+    }
+
+    /// Waits until nobody wants the page any more.
+    pub(super) async fn unwanted(&self) {
+        let mut room = self.fill.room.subscribe();
+        loop {
+            room.borrow_and_update();
+            if self.fill.state().is_unwanted() {
+                return;
+            }
+            if room.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn wait_for_room(&self, count: u64) -> Result<(), Over> {
+        let mut room = self.fill.room.subscribe();
+        loop {
+            room.borrow_and_update();
+            if self.fill.state().has_room(count)? {
+                return Ok(());
+            }
+            room.changed().await.map_err(|_| Over::Unwanted)?;
+        }
+    }
+
+    /// Writes a piece to the file, which is made if it is not there.
+    async fn write(&self, piece: Bytes) -> Result<(), Over> {
+        let (fill, pages) = (Arc::clone(&self.fill), Arc::clone(&self.pages));
+        let written = tokio::task::spawn_blocking(move || {
+            let (at, capacity, known) = {
+                let state = fill.state();
+                let known = match &state.held {
+                    Held::File(part) => Ok(Arc::clone(part)),
+                    Held::Memory(memory) => Err(memory.clone()),
+                };
+                (state.written, state.capacity, known)
+            };
+            let part = match known {
+                Ok(part) => part,
+                Err(memory) => {
+                    let part = Arc::new(pages.part(&fill.key)?);
+                    part.write(0, &memory)?;
+                    fill.state().held = Held::File(Arc::clone(&part));
+                    part
+                }
+            };
+            for (at, run) in runs(at, &piece, capacity) {
+                part.write(at, run)?;
+            }
+            Ok(())
+        });
+        written.await.map_err(|error| Over::Disk(std::io::Error::other(error)))?.map_err(Over::Disk)
+    }
+
+    /// The page was whole: keeps it if it is worth that, and tells its readers.
+    /// `meta` makes what is kept beside the body. Says whether it is kept.
+    pub(super) async fn finish(
+        mut self,
+        account: &Account,
+        meta: impl FnOnce(&Fill, Kept) -> Option<Vec<u8>>,
+    ) -> bool {
+        let kept = self.fill.plan.verdict(account, &self.end, self.fill.began);
+        let kept = kept.filter(|_| !self.fill.state().is_passing);
+        let is_kept = match kept.and_then(|kept| Some((kept, meta(&self.fill, kept)?))) {
+            Some((kept, meta)) => self.commit(kept, meta).await,
+            None => false,
+        };
+        // What is on the disk now is found there.
+        self.fill.finish(End::Whole { at: clock::now(), answers_until: None });
+        is_kept
+    }
+
+    async fn commit(&mut self, kept: Kept, meta: Vec<u8>) -> bool {
+        let (fill, pages, sums) =
+            (Arc::clone(&self.fill), Arc::clone(&self.pages), std::mem::take(&mut self.sums));
+        let until = kept.fresh_until + kept.stale_if_error;
+        let useless_from = until.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs() + 1;
+        let committed = tokio::task::spawn_blocking(move || {
+            let (written, known) = {
+                let mut state = fill.state();
+                let known = match &mut state.held {
+                    Held::File(part) => Ok(Arc::clone(part)),
+                    Held::Memory(memory) => Err(memory.clone()),
+                };
+                (state.written, known)
+            };
+            let part = match known {
+                Ok(part) => part,
+                Err(memory) => {
+                    let part = Arc::new(pages.part(&fill.key)?);
+                    part.write(0, &memory)?;
+                    part
+                }
+            };
+            pages.commit(&part, &fill.key, &meta, written, sums, useless_from)?;
+            // A purge that came in between found no file.
+            Ok(!fill.state().is_passing || !pages.purge(&fill.key))
+        });
+        match committed.await.map_err(std::io::Error::other).flatten() {
+            Ok(is_kept) => is_kept,
+            Err(error) => {
+                let error: std::io::Error = error;
+                tracing::warn!(%error, "a page cannot be kept; check space and rights of the data folder");
+                false
+            }
+        }
+    }
+
+    /// The page broke off.
+    pub(super) fn fail(self) {
+        self.fill.finish(End::Broken);
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.fill.finish(End::Broken);
+    }
+}
+
+impl Reader {
+    /// The next bytes; `None` is the end of a whole page.
+    ///
+    /// Nothing is lost when this is dropped before it is done.
+    ///
+    /// # Errors
+    ///
+    /// The page broke off, or the disk fails.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Over> {
+        loop {
+            self.progress.borrow_and_update();
+            if self.is_early() {
+                self.progress.changed().await.map_err(|_| Over::Broken)?;
+                continue;
+            }
+            if self.id == FIRST_READER {
+                // Whatever else pingora has ready comes before.
+                tokio::task::yield_now().await;
+            }
+            let part = {
+                let state = self.fill.state();
+                let there = state.written - self.at;
+                if there == 0 {
+                    match state.end {
+                        End::Open => None,
+                        End::Whole { .. } => return Ok(None),
+                        End::Broken => return Err(Over::Broken),
+                    }
+                } else {
+                    let at = self.at % state.capacity;
+                    let count = there.min(PIECE_BYTES as u64).min(state.capacity - at);
+                    match &state.held {
+                        Held::Memory(memory) => {
+                            let range = usize::try_from(at).ok().zip(usize::try_from(at + count).ok());
+                            let bytes =
+                                range.and_then(|(from, to)| memory.get(from..to)).ok_or(Over::Broken)?;
+                            let bytes = Bytes::copy_from_slice(bytes);
+                            drop(state);
+                            self.advance(count);
+                            return Ok(Some(bytes));
+                        }
+                        Held::File(part) => Some((Arc::clone(part), at, count)),
+                    }
+                }
+            };
+            let Some((part, at, count)) = part else {
+                self.progress.changed().await.map_err(|_| Over::Broken)?;
+                continue;
+            };
+            let read = tokio::task::spawn_blocking(move || {
+                let mut bytes = vec![0; usize::try_from(count).unwrap_or_default()];
+                part.read(at, &mut bytes).map(|()| bytes)
+            });
+            let bytes = read.await.map_err(std::io::Error::other).flatten()?;
+            self.advance(count);
+            return Ok(Some(bytes.into()));
+        }
+    }
+
+    /// Whether these would be the last bytes, or the end, for a connection that
+    /// pingora still believes to be busy with the source. A harvester that has
+    /// it all may send its next request at once, which would be an intrusion
+    /// then and cost it the connection.
+    fn is_early(&self) -> bool {
+        let state = self.fill.state();
+        self.id == FIRST_READER
+            && matches!(state.end, End::Whole { .. })
+            && state.written - self.at <= PIECE_BYTES as u64
+            && !self.fill.is_piped.load(Ordering::Acquire)
+    }
+
+    fn advance(&mut self, count: u64) {
+        self.at += count;
+        if let Some(at) = self.fill.state().readers.get_mut(&self.id) {
+            *at = self.at;
+        }
+        self.fill.room.send_replace(());
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.fill.leave(self.id);
+    }
+}
+
+/// The reader of who asked first.
+const FIRST_READER: u64 = 0;
+/// What is read and written at once, in bytes.
+const PIECE_BYTES: usize = 256 << 10;
+/// Longest page that is held in memory, in bytes; longer ones lie in a file.
+const MEMORY_BYTES: u64 = 1 << 20;
+/// How long after its first record the first page of a list may still be shared.
+const JOIN_WINDOW: Duration = Duration::from_secs(5);

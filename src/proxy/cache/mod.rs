@@ -1,0 +1,320 @@
+//! The cache: one conversation for all who ask the same at the same time, and
+//! pages that are kept.
+//!
+//! Sits between the phases of pingora (`super`) and the source. pingora's cache
+//! decides who asks the source and who waits for it; `rules` say what is kept
+//! for how long, `fill` is the spool that everybody reads, `storage` is how
+//! pingora sees both, and the pages on disk are [`Pages`](crate::state::Pages).
+//!
+//! Must stay true: requests that are alike and come together are one
+//! conversation, also when it fails; a page that is kept is what the source
+//! meant, with the `responseDate` of its fetch; nobody's slowness holds the
+//! source but that of the last reader of a page longer than the spool.
+
+mod fill;
+mod rules;
+mod storage;
+#[cfg(test)]
+mod tests;
+
+pub(super) use fill::Fill;
+pub(super) use storage::LINGER;
+
+use crate::clock;
+use crate::config::{self, Mapping};
+use crate::error::Error;
+use crate::oai::Request;
+use crate::source::{Account, Event, Failure};
+use crate::state::{PageKey, Pages, Size};
+use fill::{Over, Recipe, Writer};
+use pingora_cache::lock::CacheKeyLockImpl;
+use pingora_cache::{
+    CacheKey, CacheMeta, CacheOptionOverrides, CachePhase, ForcedFreshness, HitHandler, HttpCache,
+};
+use pingora_http::ResponseHeader;
+use rules::Plan;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use storage::{Lock, PageHit, PageStorage};
+use tokio::sync::mpsc;
+
+/// The cache of one server. Cheap to clone; all clones are one.
+///
+/// pingora wants what it holds to live for ever, so each server leaves a few
+/// empty tables behind when it is gone.
+#[derive(Clone)]
+pub(super) struct Cache {
+    storage: &'static PageStorage,
+    lock: &'static CacheKeyLockImpl,
+    config: Arc<config::Cache>,
+}
+
+impl std::fmt::Debug for Cache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cache").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+/// What one request wants of the cache, and what it has got.
+#[derive(Clone, Debug)]
+pub(super) struct Errand {
+    cache: Cache,
+    key: PageKey,
+    plan: Plan,
+    arrived: SystemTime,
+    got: Got,
+    /// The page under way that it shares.
+    pub(super) shared: Option<Arc<Fill>>,
+}
+
+/// How a request came to its answer: label of the metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Got {
+    /// By a conversation of its own.
+    Miss,
+    /// By the conversation of another request.
+    Collapsed,
+    /// By a page that is kept.
+    Hit,
+    /// By an old page, since the source fails.
+    Stale,
+}
+
+impl Got {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Miss => "miss",
+            Self::Collapsed => "collapsed",
+            Self::Hit => "hit",
+            Self::Stale => "stale",
+        }
+    }
+}
+
+impl Cache {
+    /// Opens the cache in the data folder; `None` when it is off.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be written to.
+    pub(super) fn open(data: &Path, config: config::Cache) -> Result<Option<Self>, Error> {
+        if !config.enabled {
+            return Ok(None);
+        }
+        let pages = Pages::open(data, config.bytes_max)?;
+        let storage: &'static PageStorage = Box::leak(Box::new(PageStorage::new(pages)));
+        Ok(Some(Self {
+            storage,
+            lock: Box::leak(Box::new(Lock::new(storage, LOCK_AGE_MAX))),
+            config: Arc::new(config),
+        }))
+    }
+
+    /// What a request of a harvester wants of it.
+    pub(super) fn errand(
+        &self,
+        mapping: &Mapping,
+        request: &Request,
+        base_url: &str,
+        arrived: SystemTime,
+    ) -> Errand {
+        Errand {
+            cache: self.clone(),
+            key: rules::key(mapping, base_url, &request.query()),
+            plan: Plan::of(request, mapping, &self.config),
+            arrived,
+            got: Got::Miss,
+            shared: None,
+        }
+    }
+
+    /// Reads what was kept before the start. Blocks on the disk.
+    pub(super) fn scan(&self) {
+        self.storage.pages.scan();
+    }
+
+    /// Removes what is of no use any more. Blocks on the disk.
+    pub(super) fn sweep(&self) {
+        let now = clock::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        self.storage.pages.sweep(now.as_secs());
+    }
+
+    /// How much is kept.
+    pub(super) fn size(&self) -> Size {
+        self.storage.pages.size()
+    }
+
+    /// Removes the page that answers a request under any of our names for the
+    /// repository, or without a request all of its pages; says how many. Blocks
+    /// on the disk.
+    pub(super) fn purge(&self, mapping: &Mapping, base_urls: &[String], request: Option<&Request>) -> u64 {
+        let keys = request.map(|request| {
+            let keys = base_urls.iter().map(|base_url| rules::key(mapping, base_url, &request.query()));
+            keys.collect::<Vec<_>>()
+        });
+        self.storage.purge_pages(&mapping.id, keys.as_deref())
+    }
+}
+
+impl Errand {
+    /// Lets pingora look, and wait for others that ask the same.
+    pub(super) fn enable(&self, cache: &mut HttpCache) {
+        let mut overrides = CacheOptionOverrides::default();
+        overrides.max_lock_retries = Some(LOCK_RETRIES_MAX);
+        cache.enable(self.cache.storage, None, None, Some(self.cache.lock), Some(overrides));
+    }
+
+    pub(super) fn cache_key(&self) -> CacheKey {
+        storage::cache_key(&self.key, self.arrived)
+    }
+
+    /// Judges what pingora found: an old page stands in for a source that has
+    /// just failed, so that all who wait get it, and not only who asked.
+    pub(super) fn judge(
+        &mut self,
+        meta: &CacheMeta,
+        hit: &HitHandler,
+        is_fresh: bool,
+    ) -> Option<ForcedFreshness> {
+        if let Some(PageHit::Live(reader)) = hit.as_any().downcast_ref::<PageHit>() {
+            let is_late = reader.fill.was_over(self.arrived);
+            self.got = if is_late { Got::Hit } else { Got::Collapsed };
+            self.shared = Some(Arc::clone(&reader.fill));
+            return Some(ForcedFreshness::ForceFresh);
+        }
+        self.shared = None;
+        if is_fresh {
+            self.got = Got::Hit;
+            return None;
+        }
+        self.got = Got::Miss;
+        if meta.serve_stale_if_error(clock::now()) && self.cache.storage.has_failed(&self.key) {
+            self.got = Got::Stale;
+            return Some(ForcedFreshness::ForceFresh);
+        }
+        None
+    }
+
+    /// The source has failed, and there is an old page.
+    pub(super) fn stands_in(&mut self) {
+        // Long enough for those who wait to look again.
+        let until = clock::now() + self.plan.failures.max(LINGER);
+        self.cache.storage.note_failure(&self.key, until);
+        self.got = Got::Stale;
+    }
+
+    /// How the request came to its answer.
+    pub(super) fn got(&self) -> Got {
+        self.got
+    }
+
+    /// Says in a header how the request came to its answer (RFC 9211).
+    pub(super) fn cache_status(&self, phase: CachePhase, said: &str) -> String {
+        let forwarded = if said.is_empty() { "oaimend; fwd=miss" } else { said };
+        match self.got {
+            Got::Hit => "oaimend; hit".to_owned(),
+            Got::Collapsed => format!("{forwarded}; collapsed"),
+            Got::Stale if phase == CachePhase::Stale => {
+                "oaimend; fwd=stale; detail=stale-if-error".to_owned()
+            }
+            Got::Stale => "oaimend; hit; detail=stale-if-error".to_owned(),
+            Got::Miss if phase == CachePhase::Expired => forwarded.replace("fwd=miss", "fwd=stale"),
+            Got::Miss => forwarded.to_owned(),
+        }
+    }
+
+    /// The meta of an answer that begins: tells the storage which fill it is.
+    pub(super) fn meta(&self, head: &ResponseHeader, fill: Arc<Fill>) -> CacheMeta {
+        let mut meta = CacheMeta::new(fill.began, fill.began, 0, 0, head.clone());
+        meta.extensions_mut().insert(fill);
+        meta
+    }
+
+    /// An answer that begins. `events` are what follows its head, `ended` is
+    /// told what became of it.
+    pub(super) fn begin(
+        &self,
+        head: &ResponseHeader,
+        events: mpsc::Receiver<Event>,
+        ended: impl FnOnce(Account, Option<Failure>) + Send + 'static,
+    ) -> Arc<Fill> {
+        let writer = Fill::begin(self.recipe(head), Arc::clone(&self.cache.storage.pages));
+        let fill = Arc::clone(&writer.fill);
+        tokio::spawn(drain(self.cache.storage, events, writer, ended));
+        fill
+    }
+
+    /// A failure, as an answer that is there as a whole.
+    pub(super) fn failed(&self, head: &ResponseHeader, text: &[u8]) -> Arc<Fill> {
+        let fill = Fill::failure(self.recipe(head), text);
+        let (storage, known, wait) = (self.cache.storage, Arc::clone(&fill), self.plan.failures.max(LINGER));
+        tokio::spawn(async move {
+            tokio::time::sleep(wait).await;
+            storage.retire(&known);
+        });
+        fill
+    }
+
+    fn recipe(&self, head: &ResponseHeader) -> Recipe {
+        let (storage, config) = (self.cache.storage, &self.cache.config);
+        Recipe {
+            id: storage.next_id(),
+            key: self.key.clone(),
+            plan: self.plan,
+            head: head.clone(),
+            capacity: config.entry_bytes_max,
+        }
+    }
+}
+
+/// Takes what the source sends into the spool, whoever reads it.
+async fn drain(
+    storage: &'static PageStorage,
+    mut events: mpsc::Receiver<Event>,
+    mut writer: Writer,
+    ended: impl FnOnce(Account, Option<Failure>),
+) {
+    let fill = Arc::clone(&writer.fill);
+    let is_kept = loop {
+        let event = tokio::select! {
+            event = events.recv() => event,
+            () = writer.unwanted() => None,
+        };
+        match event {
+            Some(Event::Body(bytes)) => match writer.append(bytes).await {
+                Ok(()) => {}
+                Err(over) => {
+                    if let Over::Disk(_) = over {
+                        tracing::error!(repository = fill.key.repository, "{over}");
+                    }
+                    break false;
+                }
+            },
+            Some(Event::End(account)) => {
+                // Readers see the end after this, and the log after them.
+                ended(Account::clone(&account), None);
+                break writer.finish(&account, storage::write_meta).await;
+            }
+            Some(Event::Failed(failure, account)) => {
+                ended(*account, Some(failure));
+                writer.fail();
+                break false;
+            }
+            Some(Event::Head(_)) | None => break false,
+        }
+    };
+    // The conversation ends with the last who listens to it.
+    drop(events);
+    if fill.is_whole() && !is_kept {
+        tokio::time::sleep(LINGER).await;
+    }
+    storage.retire(&fill);
+}
+
+/// Longest that a lock is believed to be held by somebody. Every conversation
+/// ends by itself, at its own time-outs; those who wait for it must not begin
+/// a second one before.
+const LOCK_AGE_MAX: Duration = Duration::from_secs(2 * 3600);
+/// How often a request waits for another one before it goes alone.
+const LOCK_RETRIES_MAX: usize = 8;

@@ -1,0 +1,428 @@
+//! pingora-cache's `Storage` over the spool and the pages on disk.
+//!
+//! The only file that knows these traits, which change with each release of
+//! pingora. pingora decides who asks the source and who waits; bodies do not go
+//! through its hands. What it writes to a miss handler is nothing: the
+//! [`Fill`] is written by a task of ours, at the speed of the source, and
+//! everybody reads that.
+//!
+//! Must stay true: a writer that pingora knows of is always found by its tag
+//! (`lookup_streaming_write` answering none makes pingora panic), and a reader
+//! whose page breaks off gets an error, which breaks its answer off.
+
+use super::fill::{Fill, Reader};
+use super::rules::Kept;
+use crate::clock;
+use crate::state::{BLOCK_BYTES, PageEntry, PageKey, Pages};
+use async_trait::async_trait;
+use bytes::Bytes;
+use pingora_cache::key::CacheHashKey;
+use pingora_cache::lock::{CacheKeyLock, CacheLock, LockStatus, Locked, WritePermit};
+use pingora_cache::storage::streaming_write::U64WriteId;
+use pingora_cache::storage::{
+    HandleHit, HandleMiss, HitHandler, MissFinishType, MissHandler, PurgeOutcome, PurgeTarget, PurgeType,
+    Storage,
+};
+use pingora_cache::trace::SpanHandle;
+use pingora_cache::{CacheKey, CacheMeta};
+use pingora_error::{Error, ErrorType, Result};
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// What pingora asks for pages, and what is under way.
+#[derive(Debug)]
+pub(super) struct PageStorage {
+    pub(super) pages: Arc<Pages>,
+    /// The pages under way that may be shared, the last one for each key.
+    live: Mutex<HashMap<PageKey, Arc<Fill>>>,
+    /// The fills that pingora has a miss handler for, by their number.
+    writing: Mutex<HashMap<u64, Arc<Fill>>>,
+    /// Until when a source that failed for a page is not asked for it again,
+    /// while there is an old one.
+    failed: Mutex<HashMap<PageKey, SystemTime>>,
+    next_id: AtomicU64,
+}
+
+/// When a request came; travels in the extensions of its key.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrived(pub(super) SystemTime);
+
+/// A page that was found.
+pub(super) enum PageHit {
+    /// It is under way, or was when the request came.
+    Live(Reader),
+    /// It is on the disk.
+    Kept(KeptPage),
+}
+
+/// A page on the disk on its way to a harvester.
+pub(super) struct KeptPage {
+    pages: Arc<Pages>,
+    key: PageKey,
+    entry: Arc<PageEntry>,
+    /// What was read with the head, for most pages all of it.
+    first: Option<Bytes>,
+    at: u64,
+}
+
+impl PageStorage {
+    pub(super) fn new(pages: Pages) -> Self {
+        Self {
+            pages: Arc::new(pages),
+            live: Mutex::default(),
+            writing: Mutex::default(),
+            failed: Mutex::default(),
+            next_id: AtomicU64::new(1),
+        }
+    }
+
+    /// A number for a fill.
+    pub(super) fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Takes a fill out: nobody joins it any more.
+    pub(super) fn retire(&self, fill: &Fill) {
+        let mut live = lock(&self.live);
+        fill.is_retired.store(true, Ordering::Relaxed);
+        if live.get(&fill.key).is_some_and(|known| known.id == fill.id) {
+            live.remove(&fill.key);
+        }
+    }
+
+    /// The source has failed; an old page stands in for it until then.
+    pub(super) fn note_failure(&self, key: &PageKey, until: SystemTime) {
+        let now = clock::now();
+        let mut failed = lock(&self.failed);
+        failed.retain(|_, until| *until > now);
+        failed.insert(key.clone(), until);
+    }
+
+    /// Whether the source failed for this page just now.
+    pub(super) fn has_failed(&self, key: &PageKey) -> bool {
+        lock(&self.failed).get(key).is_some_and(|until| *until > clock::now())
+    }
+
+    /// Removes pages, on the disk and under way: one, or all of a repository.
+    /// Says how many were on the disk. Blocks on it.
+    pub(super) fn purge_pages(&self, repository: &str, keys: Option<&[PageKey]>) -> u64 {
+        let is_meant = |key: &PageKey| match keys {
+            Some(keys) => keys.contains(key),
+            None => key.repository == repository,
+        };
+        lock(&self.live).retain(|key, fill| {
+            if is_meant(key) {
+                fill.purge();
+            }
+            !is_meant(key)
+        });
+        lock(&self.failed).retain(|key, _| !is_meant(key));
+        match keys {
+            Some(keys) => keys.iter().map(|key| u64::from(self.pages.purge(key))).sum(),
+            None => self.pages.purge_repository(repository),
+        }
+    }
+
+    /// Whether a page has come since it was looked for. One that is too old was
+    /// there already, unless its source has failed since and it stands in.
+    fn is_there(&self, key: &CacheKey, is_too_old: bool) -> bool {
+        let page = page_key(key);
+        let is_new = if is_too_old { self.has_failed(&page) } else { self.pages.is_known(&page) };
+        is_new || self.live_for(key).is_some()
+    }
+
+    fn live_for(&self, key: &CacheKey) -> Option<Arc<Fill>> {
+        let now = clock::now();
+        let arrived = key.extensions.get::<Arrived>().map_or(now, |arrived| arrived.0);
+        let fill = lock(&self.live).get(&page_key(key)).cloned()?;
+        fill.is_for(arrived, now).then_some(fill)
+    }
+
+    fn found_live(&self, key: &CacheKey) -> Option<(CacheMeta, HitHandler)> {
+        let fill = self.live_for(key)?;
+        Some((meta_of_live(&fill), Box::new(PageHit::Live(fill.reader(false)))))
+    }
+}
+
+#[async_trait]
+impl Storage for PageStorage {
+    async fn lookup(
+        &'static self,
+        key: &CacheKey,
+        _trace: &SpanHandle,
+    ) -> Result<Option<(CacheMeta, HitHandler)>> {
+        if let Some(found) = self.found_live(key) {
+            return Ok(Some(found));
+        }
+        let key = page_key(key);
+        if self.pages.is_absent(&key) {
+            return Ok(None);
+        }
+        let found = tokio::task::spawn_blocking(move || self.found_kept(key)).await;
+        found.map_err(|error| Error::because(ErrorType::InternalError, "while looking for a page", error))
+    }
+
+    async fn lookup_streaming_write(
+        &'static self,
+        key: &CacheKey,
+        tag: Option<&[u8]>,
+        trace: &SpanHandle,
+    ) -> Result<Option<(CacheMeta, HitHandler)>> {
+        let id = tag.and_then(|tag| U64WriteId::try_from(tag).ok()).map(u64::from);
+        match id.and_then(|id| lock(&self.writing).get(&id).cloned()) {
+            Some(fill) => Ok(Some((meta_of_live(&fill), Box::new(PageHit::Live(fill.reader(true)))))),
+            None => self.lookup(key, trace).await,
+        }
+    }
+
+    async fn get_miss_handler(
+        &'static self,
+        _key: &CacheKey,
+        meta: &CacheMeta,
+        _trace: &SpanHandle,
+    ) -> Result<MissHandler> {
+        let fill = meta.extensions().get::<Arc<Fill>>().cloned();
+        let fill = fill.ok_or_else(|| Error::explain(ErrorType::InternalError, "a miss without a fill"))?;
+        let id = fill.id;
+        lock(&self.writing).insert(id, Arc::clone(&fill));
+        let mut live = lock(&self.live);
+        if !fill.is_retired.load(Ordering::Relaxed) {
+            live.insert(fill.key.clone(), fill);
+        }
+        drop(live);
+        Ok(Box::new(PageMiss { storage: self, id, tag: U64WriteId::from(id) }))
+    }
+
+    async fn purge(
+        &'static self,
+        _target: PurgeTarget<'_>,
+        _kind: PurgeType,
+        _trace: &SpanHandle,
+    ) -> Result<PurgeOutcome> {
+        // pingora knows a page by its hash alone. The admin listener purges.
+        Ok(PurgeOutcome::NotFound)
+    }
+
+    async fn update_meta(
+        &'static self,
+        _key: &CacheKey,
+        _meta: &CacheMeta,
+        _trace: &SpanHandle,
+    ) -> Result<bool> {
+        // Comes with a 304, and sources are never asked conditionally.
+        Ok(false)
+    }
+
+    fn support_streaming_partial_write(&self) -> bool {
+        true
+    }
+
+    fn as_any(&self) -> &(dyn Any + Send + Sync + 'static) {
+        self
+    }
+}
+
+impl PageStorage {
+    fn found_kept(&self, key: PageKey) -> Option<(CacheMeta, HitHandler)> {
+        let entry = self.pages.find(&key)?;
+        let read = read_meta(&entry.meta).ok_or(std::io::ErrorKind::InvalidData.into());
+        let first = |meta| Ok((meta, read_blocks(&entry, 0)?));
+        match read.and_then(first) {
+            Ok((meta, first)) => {
+                let pages = Arc::clone(&self.pages);
+                let kept = KeptPage { pages, key, entry: Arc::new(entry), first: Some(first.into()), at: 0 };
+                Some((meta, Box::new(PageHit::Kept(kept))))
+            }
+            Err(error) => {
+                self.pages.remove_damaged(&key, &error);
+                None
+            }
+        }
+    }
+}
+
+/// pingora's lock, with a second look. pingora looks for a page first and asks
+/// for the lock then; who finds nothing, and is late for the lock of the one who
+/// was about to begin the page, would begin it a second time.
+pub(super) struct Lock {
+    inner: CacheLock,
+    storage: &'static PageStorage,
+}
+
+impl Lock {
+    pub(super) fn new(storage: &'static PageStorage, age_max: Duration) -> Self {
+        Self { inner: CacheLock::new(age_max), storage }
+    }
+}
+
+impl CacheKeyLock for Lock {
+    fn lock(&self, key: &CacheKey, stale_writer: bool) -> Locked {
+        match self.inner.lock(key, stale_writer) {
+            Locked::Write(permit) if self.storage.is_there(key, stale_writer) => {
+                // A lock to wait for that is released at once: it looks again.
+                let wait = self.inner.lock(key, stale_writer);
+                self.inner.release(key, permit, LockStatus::Done);
+                wait
+            }
+            locked => locked,
+        }
+    }
+
+    fn release(&self, key: &CacheKey, permit: WritePermit, reason: LockStatus) {
+        self.inner.release(key, permit, reason);
+    }
+}
+
+#[async_trait]
+impl HandleHit for PageHit {
+    async fn read_body(&mut self) -> Result<Option<Bytes>> {
+        match self {
+            Self::Live(reader) => reader
+                .next()
+                .await
+                .map_err(|over| Error::because(ErrorType::ConnectionClosed, "the page ended early", over)),
+            Self::Kept(page) => page.next().await,
+        }
+    }
+
+    async fn finish(
+        self: Box<Self>,
+        _storage: &'static (dyn Storage + Sync),
+        _key: &CacheKey,
+        _trace: &SpanHandle,
+    ) -> Result<()> {
+        Ok(())
+    }
+
+    fn as_any(&self) -> &(dyn Any + Send + Sync) {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut (dyn Any + Send + Sync) {
+        self
+    }
+}
+
+impl KeptPage {
+    async fn next(&mut self) -> Result<Option<Bytes>> {
+        let bytes = match self.first.take() {
+            Some(first) => first,
+            None if self.at >= self.entry.body_bytes => return Ok(None),
+            None => self.read().await?,
+        };
+        self.at += bytes.len() as u64;
+        Ok((!bytes.is_empty()).then_some(bytes))
+    }
+
+    async fn read(&self) -> Result<Bytes> {
+        let (entry, at) = (Arc::clone(&self.entry), self.at);
+        let (pages, key) = (Arc::clone(&self.pages), self.key.clone());
+        let read = tokio::task::spawn_blocking(move || {
+            let read = read_blocks(&entry, at);
+            if let Err(error) = &read {
+                pages.remove_damaged(&key, error);
+            }
+            read
+        });
+        let bytes = read.await.map_err(std::io::Error::other).flatten();
+        bytes
+            .map(Bytes::from)
+            .map_err(|error| Error::because(ErrorType::ReadError, "a page in the cache is damaged", error))
+    }
+}
+
+/// What pingora has in hand while a page is under way.
+struct PageMiss {
+    storage: &'static PageStorage,
+    id: u64,
+    tag: U64WriteId,
+}
+
+#[async_trait]
+impl HandleMiss for PageMiss {
+    async fn write_body(&mut self, _data: Bytes, _end: bool) -> Result<()> {
+        Ok(())
+    }
+
+    async fn finish(self: Box<Self>) -> Result<MissFinishType> {
+        Ok(MissFinishType::Created(0))
+    }
+
+    fn streaming_write_tag(&self) -> Option<&[u8]> {
+        Some(self.tag.as_bytes())
+    }
+}
+
+impl Drop for PageMiss {
+    fn drop(&mut self) {
+        lock(&self.storage.writing).remove(&self.id);
+    }
+}
+
+/// The key of a page as pingora is told it.
+pub(super) fn cache_key(key: &PageKey, arrived: SystemTime) -> CacheKey {
+    let mut cache_key = CacheKey::new(key.text.as_bytes(), key.repository.as_str());
+    cache_key.set_primary_bin_override(hash_of(key));
+    cache_key.extensions.insert(Arrived(arrived));
+    cache_key
+}
+
+/// pingora's own hash leaves the repository out, which is its user tag.
+fn hash_of(key: &PageKey) -> pingora_cache::key::HashBinary {
+    pingora_cache::key::hash_key(format!("{}\n{}", key.repository, key.text))
+}
+
+fn page_key(key: &CacheKey) -> PageKey {
+    let text = String::from_utf8_lossy(key.primary_key()).into_owned();
+    PageKey { repository: key.user_tag().to_owned(), text }
+}
+
+/// The meta of a page under way. It is never compared with the clock: whoever
+/// finds the page may have it.
+fn meta_of_live(fill: &Fill) -> CacheMeta {
+    CacheMeta::new(fill.began, fill.began, 0, 0, fill.head.clone())
+}
+
+/// The meta of a page that is kept, as bytes.
+pub(super) fn write_meta(fill: &Fill, kept: Kept) -> Option<Vec<u8>> {
+    let stale_if_error = u32::try_from(kept.stale_if_error.as_secs()).unwrap_or(u32::MAX);
+    let meta = CacheMeta::new(kept.fresh_until, fill.began, 0, stale_if_error, fill.head.clone());
+    let (internal, header) = meta.serialize().ok()?;
+    let mut bytes = u32::try_from(internal.len()).ok()?.to_le_bytes().to_vec();
+    bytes.extend(internal);
+    bytes.extend(header);
+    Some(bytes)
+}
+
+fn read_meta(bytes: &[u8]) -> Option<CacheMeta> {
+    let (length, rest) = bytes.split_first_chunk()?;
+    let (internal, header) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    CacheMeta::deserialize(internal, header).ok()
+}
+
+/// Some blocks of a page, each checked.
+fn read_blocks(entry: &PageEntry, at: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = entry.block(at)?;
+    for number in 1..BLOCKS_AT_ONCE {
+        let block = entry.block(at + number * BLOCK_BYTES as u64)?;
+        if block.is_empty() {
+            break;
+        }
+        bytes.extend(block);
+    }
+    Ok(bytes)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Blocks of 64 KiB that are read from the disk in one go.
+const BLOCKS_AT_ONCE: u64 = 4;
+
+/// How long a page that has ended and is not kept, or that nobody reads yet,
+/// waits for those who came while it was under way and have not been told.
+pub(in crate::proxy) const LINGER: Duration = Duration::from_secs(2);

@@ -1,0 +1,227 @@
+//! The rules by request and by page, and the spool without a proxy around it.
+
+use super::fill::{Fill, Over, Recipe};
+use super::rules::{self, Kept, Plan};
+use crate::clock;
+use crate::config::{self, Limits, Mapping};
+use crate::oai::Request;
+use crate::repair::Outcome;
+use crate::source::{Account, Failure, Reason};
+use crate::state::Pages;
+use bytes::Bytes;
+use pingora_http::ResponseHeader;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+fn whole() -> Account {
+    Account { outcome: Some(Outcome::Clean), ..Account::default() }
+}
+
+fn mapping() -> Mapping {
+    Mapping::new("x", "http://source.example/oai", &Limits::default()).expect("a legal mapping")
+}
+
+fn plan(query: &str, mapping: &Mapping) -> Plan {
+    let request = Request::parse(query.as_bytes()).expect("a legal request");
+    Plan::of(&request, mapping, &config::Cache::default())
+}
+
+fn at(seconds: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+}
+
+const LIST: &str = "verb=ListRecords&metadataPrefix=a";
+const TOKEN: &str = "verb=ListIdentifiers&resumptionToken=t";
+const END: &[u8] = b"</record></ListRecords></OAI-PMH>\n";
+
+#[test]
+fn what_is_asked_says_how_long_it_is_kept() {
+    let account = whole();
+    let began = at(1000);
+    let day = Duration::from_secs(86_400);
+    for (query, kept) in [
+        ("verb=Identify", Some((1300, day))),
+        ("verb=ListMetadataFormats", Some((1300, day))),
+        ("verb=ListSets", Some((1300, day))),
+        ("verb=GetRecord&identifier=a&metadataPrefix=b", Some((1300, day))),
+        (LIST, None),
+        ("verb=ListIdentifiers&metadataPrefix=a&from=2020-01-01", None),
+        (TOKEN, Some((1060, Duration::ZERO))),
+        ("verb=ListSets&resumptionToken=t", Some((1060, Duration::ZERO))),
+    ] {
+        let plan = plan(query, &mapping());
+        let wanted = kept.map(|(until, stale)| Kept { fresh_until: at(until), stale_if_error: stale });
+        assert_eq!(plan.verdict(&account, END, began), wanted, "{query}");
+        assert_eq!(plan.is_shared, kept.is_some(), "{query}");
+    }
+    let lax = Mapping { stale_lists: true, ..mapping() };
+    let wanted = Kept { fresh_until: began, stale_if_error: day };
+    assert_eq!(plan(LIST, &lax).verdict(&account, END, began), Some(wanted));
+    assert!(!plan(LIST, &lax).is_shared);
+}
+
+#[test]
+fn what_lost_something_or_has_a_token_of_ours_is_not_kept() {
+    let plan = plan(TOKEN, &mapping());
+    assert!(plan.verdict(&whole(), END, at(0)).is_some());
+    let failure = Failure::new(Reason::Incomplete, "");
+    for account in [
+        Account::default(),
+        Account { outcome: Some(Outcome::Truncated), ..whole() },
+        Account { quarantined: 1, ..whole() },
+        Account { continued: Some(failure), ..whole() },
+    ] {
+        assert_eq!(plan.verdict(&account, END, at(0)), None, "{account:?}");
+    }
+}
+
+#[test]
+fn the_end_of_a_page_tells_errors_and_tokens() {
+    let account = whole();
+    let until = |query: &str, end: &str| {
+        plan(query, &mapping()).verdict(&account, end.as_bytes(), at(1000)).map(|kept| kept.fresh_until)
+    };
+    for error in [
+        "<error code=\"a\">b</error></OAI-PMH>",
+        "<error code=\"a\"/>\n</OAI-PMH>\n",
+        "<o:error code=\"a\">x</o:error></o:OAI-PMH>",
+    ] {
+        assert_eq!(until("verb=ListSets", error), Some(at(1005)), "{error}");
+    }
+    for answer in ["<dc:error>x</dc:error></record></GetRecord></OAI-PMH>", "<error/></a></OAI-PMH>", "", "<"]
+    {
+        assert_eq!(until("verb=ListSets", answer), Some(at(1300)), "{answer}");
+    }
+    let token = |date: &str| {
+        format!(
+            "<resumptionToken cursor=\"0\" expirationDate={date}>t</resumptionToken></ListRecords></OAI-PMH>"
+        )
+    };
+    assert_eq!(until(TOKEN, &token("\"1970-01-01T00:17:00Z\"")), Some(at(1020)));
+    assert_eq!(until(TOKEN, &token("'1970-01-01T00:17:00Z'")), Some(at(1020)));
+    assert_eq!(until(TOKEN, &token("\"2970-01-01T00:00:00Z\"")), Some(at(1060)));
+    assert_eq!(until(TOKEN, &token("\"1970-01-01T00:16:00Z\"")), None, "expired already");
+    assert_eq!(until(TOKEN, &token("\"tomorrow\"")), Some(at(1060)));
+    assert_eq!(until(TOKEN, "<resumptionToken/></ListRecords></OAI-PMH>"), Some(at(1060)));
+    let sets =
+        "<resumptionToken expirationDate=\"1970-01-01T00:17:00Z\">t</resumptionToken></ListSets></OAI-PMH>";
+    assert_eq!(until("verb=ListSets", sets), Some(at(1020)));
+}
+
+#[test]
+fn keys_tell_names_queries_and_mappings_apart() {
+    let key = |mapping: &Mapping, base: &str, query: &str| rules::key(mapping, base, query);
+    let first = key(&mapping(), "http://a/x", "verb=Identify");
+    assert_eq!(first, key(&mapping(), "http://a/x", "verb=Identify"));
+    let other = Mapping { allow_private: true, ..mapping() };
+    let renamed = Mapping { id: "y".into(), ..mapping() };
+    for different in [
+        key(&mapping(), "http://b/x", "verb=Identify"),
+        key(&mapping(), "http://a/x", "verb=ListSets"),
+        key(&other, "http://a/x", "verb=Identify"),
+        key(&renamed, "http://a/x", "verb=Identify"),
+    ] {
+        assert_ne!(different, first);
+    }
+}
+
+/// A fill on a disk of its own.
+fn recipe(query: &str, capacity: u64) -> (tempfile::TempDir, Recipe, Arc<Pages>) {
+    let data = tempfile::tempdir().expect("a temporary folder");
+    let pages = Arc::new(Pages::open(data.path(), u64::MAX).expect("it can be written to"));
+    let mapping = mapping();
+    let head = ResponseHeader::build(200, None).expect("a legal status");
+    let (key, plan) = (rules::key(&mapping, "http://a/x", query), plan(query, &mapping));
+    (data, Recipe { id: 1, key, plan, head, capacity }, pages)
+}
+
+fn piece(number: u8) -> Bytes {
+    Bytes::from(vec![number; 100_000])
+}
+
+#[tokio::test]
+async fn readers_at_any_speed_get_the_same() {
+    for capacity in [u64::MAX, 400_000] {
+        let (_data, recipe, pages) = recipe(TOKEN, capacity);
+        let mut writer = Fill::begin(recipe, pages);
+        let fill = Arc::clone(&writer.fill);
+        let mut readers = vec![fill.reader(false), fill.reader(false)];
+        fill.first_left();
+        let reading: Vec<_> = readers
+            .drain(..)
+            .enumerate()
+            .map(|(slow, mut reader)| {
+                tokio::spawn(async move {
+                    let mut got = Vec::new();
+                    while let Some(bytes) = reader.next().await.expect("it is whole") {
+                        got.extend_from_slice(&bytes);
+                        for _ in 0..slow * 20 {
+                            tokio::task::yield_now().await;
+                        }
+                    }
+                    got
+                })
+            })
+            .collect();
+        for number in 0..40 {
+            writer.append(piece(number)).await.expect("it is wanted");
+        }
+        let is_joined = fill.is_for(clock::now(), clock::now());
+        assert_eq!(is_joined, capacity == u64::MAX, "a ring is not joined");
+        let account = whole();
+        let kept = writer.finish(&account, |_, _| Some(b"meta".to_vec())).await;
+        assert_eq!(kept, capacity == u64::MAX);
+        let wanted: Vec<u8> = (0..40).flat_map(piece).collect();
+        for reading in reading {
+            assert!(reading.await.expect("no panic") == wanted);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_writer_that_vanishes_is_an_error_behind_what_it_wrote() {
+    let (_data, recipe, pages) = recipe(TOKEN, u64::MAX);
+    let mut writer = Fill::begin(recipe, pages);
+    let mut reader = writer.fill.reader(false);
+    writer.append(piece(1)).await.expect("it is wanted");
+    let fill = Arc::clone(&writer.fill);
+    drop(writer);
+    assert!(matches!(reader.next().await, Ok(Some(bytes)) if bytes == piece(1)));
+    assert!(matches!(reader.next().await, Err(Over::Broken)));
+    assert!(!fill.ended().await && fill.is_broken());
+    assert!(!fill.is_for(SystemTime::UNIX_EPOCH, clock::now()), "nobody joins it");
+}
+
+#[tokio::test]
+async fn a_page_that_nobody_reads_goes_on_only_if_it_is_kept() {
+    for (query, is_kept) in [(TOKEN, true), (LIST, false)] {
+        let (_data, recipe, pages) = recipe(query, u64::MAX);
+        let mut writer = Fill::begin(recipe, pages);
+        writer.append(piece(1)).await.expect("it has its first reader");
+        writer.fill.first_left();
+        assert_eq!(writer.append(piece(2)).await.is_ok(), is_kept, "{query}");
+    }
+}
+
+#[test]
+fn the_first_page_of_a_list_is_shared_with_those_who_came_when_it_began() {
+    let (_data, list, pages) = recipe(LIST, u64::MAX);
+    let (_data, token, _) = recipe(TOKEN, u64::MAX);
+    let (list, token) = (Fill::begin(list, Arc::clone(&pages)), Fill::begin(token, pages));
+    let now = clock::now();
+    for (seconds, is_shared) in [(0, true), (4, true), (60, false)] {
+        let arrived = now + Duration::from_secs(seconds);
+        assert_eq!(list.fill.is_for(arrived, arrived), is_shared, "{seconds}");
+        assert!(token.fill.is_for(arrived, arrived), "{seconds}");
+    }
+}
+
+#[test]
+fn a_failure_answers_all_for_some_seconds() {
+    let (_data, recipe, _) = recipe(LIST, u64::MAX);
+    let failure = Fill::failure(recipe, b"no");
+    let now = clock::now();
+    let later = |seconds| now + Duration::from_secs(seconds);
+    assert!(failure.is_for(later(4), later(4)));
+    assert!(!failure.is_for(later(6), later(6)));
+}

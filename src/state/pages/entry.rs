@@ -1,0 +1,217 @@
+//! One kept page as a file: what stands in it, and what proves that it is whole.
+//!
+//! ```text
+//! head, 64 bytes   magic, version, length of body and tail, checksum of the
+//!                  tail, when the page is of no more use, checksum of the head
+//! body             the page, in blocks of 64 KiB
+//! tail             key, meta, one checksum for each block
+//! ```
+//!
+//! Must stay true: no byte of a body leaves [`Entry`] without its checksum
+//! having been compared. CRC-32 guards against what disks and crashes do; it is
+//! no signature, and whoever can write into the data folder can forge a page.
+
+use super::PageKey;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// A page on disk, open and with head and tail checked.
+#[derive(Debug)]
+pub struct Entry {
+    file: File,
+    /// What the caller gave to be kept beside the body.
+    pub meta: Vec<u8>,
+    /// Length of the body, in bytes.
+    pub body_bytes: u64,
+    /// From here on the page is of no use, in seconds since 1970.
+    pub useless_from: u64,
+    sums: Vec<u32>,
+}
+
+/// Checksums of a body that is being written, block by block.
+#[derive(Clone, Debug, Default)]
+pub struct BlockSums {
+    whole: Vec<u32>,
+    open: crc32fast::Hasher,
+    open_bytes: usize,
+}
+
+impl BlockSums {
+    /// Takes the next bytes of the body.
+    pub fn push(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let (now, later) = bytes.split_at(bytes.len().min(BLOCK_BYTES - self.open_bytes));
+            self.open.update(now);
+            self.open_bytes += now.len();
+            bytes = later;
+            if self.open_bytes == BLOCK_BYTES {
+                self.close();
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        self.whole.push(std::mem::take(&mut self.open).finalize());
+        self.open_bytes = 0;
+    }
+
+    fn finish(mut self) -> Vec<u32> {
+        if self.open_bytes > 0 {
+            self.close();
+        }
+        self.whole
+    }
+}
+
+impl Entry {
+    /// Reads head and tail. `key` is the page that is wanted; another one in
+    /// its place counts as damage. `Err` is [`io::ErrorKind::InvalidData`] for a
+    /// damaged file.
+    pub(super) fn read(file: File, key: &PageKey) -> io::Result<Self> {
+        let head = Head::read(&file)?;
+        let mut tail =
+            vec![0; usize::try_from(head.tail_bytes).map_err(|_| damaged("its tail is too long"))?];
+        file.read_exact_at(&mut tail, HEAD_BYTES + head.body_bytes)?;
+        if crc32fast::hash(&tail) != head.tail_sum {
+            return Err(damaged("its tail is not what was written"));
+        }
+        let mut rest = tail.as_slice();
+        if take_part(&mut rest)? != key.framed() {
+            return Err(damaged("it is another page"));
+        }
+        let meta = take_part(&mut rest)?.to_vec();
+        let (sums, odd) = rest.as_chunks::<4>();
+        if !odd.is_empty() || sums.len() as u64 != head.body_bytes.div_ceil(BLOCK_BYTES as u64) {
+            return Err(damaged("its checksums are not as many as its blocks"));
+        }
+        let sums = sums.iter().map(|sum| u32::from_le_bytes(*sum)).collect();
+        let Head { body_bytes, useless_from, .. } = head;
+        Ok(Self { file, meta, body_bytes, useless_from, sums })
+    }
+
+    /// The block of the body that begins at `at`, a multiple of [`BLOCK_BYTES`];
+    /// empty at the end of the body. Blocks on the disk.
+    ///
+    /// # Errors
+    ///
+    /// The disk fails, or the block is not what was written.
+    pub fn block(&self, at: u64) -> io::Result<Vec<u8>> {
+        let length = self.body_bytes.saturating_sub(at).min(BLOCK_BYTES as u64);
+        let mut block = vec![0; usize::try_from(length).unwrap_or(BLOCK_BYTES)];
+        if block.is_empty() {
+            return Ok(block);
+        }
+        self.file.read_exact_at(&mut block, HEAD_BYTES + at)?;
+        let sum = usize::try_from(at / BLOCK_BYTES as u64).ok().and_then(|index| self.sums.get(index));
+        match sum {
+            Some(sum) if *sum == crc32fast::hash(&block) => Ok(block),
+            _ => Err(damaged("a block is not what was written")),
+        }
+    }
+
+    /// Reads the whole body once, so that no damage is found half-way through an answer.
+    pub(super) fn check(&self) -> io::Result<()> {
+        (0..self.body_bytes).step_by(BLOCK_BYTES).try_for_each(|at| self.block(at).map(drop))
+    }
+}
+
+/// Writes head and tail around a body that is in its place in the file already.
+/// The head is written last: without it the file is no entry.
+pub(super) fn seal(
+    file: &File,
+    key: &PageKey,
+    meta: &[u8],
+    body_bytes: u64,
+    sums: BlockSums,
+    useless_from: u64,
+) -> io::Result<u64> {
+    let key = key.framed();
+    let mut tail = Vec::with_capacity(key.len() + meta.len() + 64);
+    for part in [key.as_slice(), meta] {
+        let length = u32::try_from(part.len()).map_err(|_| damaged("key or meta is too long"))?;
+        tail.extend_from_slice(&length.to_le_bytes());
+        tail.extend_from_slice(part);
+    }
+    tail.extend(sums.finish().into_iter().flat_map(u32::to_le_bytes));
+    file.write_all_at(&tail, HEAD_BYTES + body_bytes)?;
+    let tail_bytes = tail.len() as u64;
+    let head = Head { body_bytes, tail_bytes, tail_sum: crc32fast::hash(&tail), useless_from };
+    file.write_all_at(&head.to_bytes(), 0)?;
+    Ok(HEAD_BYTES + body_bytes + tail_bytes)
+}
+
+/// The head block.
+pub(super) struct Head {
+    body_bytes: u64,
+    tail_bytes: u64,
+    tail_sum: u32,
+    pub(super) useless_from: u64,
+}
+
+impl Head {
+    /// Reads and checks it against itself and the length of the file.
+    pub(super) fn read(file: &File) -> io::Result<Self> {
+        let mut bytes = [0; HEAD_BYTES as usize];
+        file.read_exact_at(&mut bytes, 0)?;
+        let (head, sum) = bytes.split_at(bytes.len() - 4);
+        if crc32fast::hash(head).to_le_bytes() != sum {
+            return Err(damaged("its head is not what was written"));
+        }
+        let mut rest = head;
+        if take(&mut rest)? != *MAGIC || u32::from_le_bytes(take(&mut rest)?) != VERSION {
+            return Err(damaged("it is of another version"));
+        }
+        let head = Self {
+            body_bytes: u64::from_le_bytes(take(&mut rest)?),
+            tail_bytes: u64::from_le_bytes(take(&mut rest)?),
+            tail_sum: u32::from_le_bytes(take(&mut rest)?),
+            useless_from: u64::from_le_bytes(take(&mut rest)?),
+        };
+        let length = HEAD_BYTES.checked_add(head.body_bytes).and_then(|sum| sum.checked_add(head.tail_bytes));
+        if length != Some(file.metadata()?.len()) {
+            return Err(damaged("it is not as long as it says"));
+        }
+        Ok(head)
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(HEAD_BYTES as usize);
+        bytes.extend_from_slice(MAGIC);
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&self.body_bytes.to_le_bytes());
+        bytes.extend_from_slice(&self.tail_bytes.to_le_bytes());
+        bytes.extend_from_slice(&self.tail_sum.to_le_bytes());
+        bytes.extend_from_slice(&self.useless_from.to_le_bytes());
+        bytes.resize(HEAD_BYTES as usize - 4, 0);
+        let sum = crc32fast::hash(&bytes);
+        bytes.extend_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+}
+
+fn take<const COUNT: usize>(rest: &mut &[u8]) -> io::Result<[u8; COUNT]> {
+    let (taken, behind) = rest.split_first_chunk().ok_or_else(|| damaged("it ends early"))?;
+    *rest = behind;
+    Ok(*taken)
+}
+
+fn take_part<'a>(rest: &mut &'a [u8]) -> io::Result<&'a [u8]> {
+    let length = u32::from_le_bytes(take(rest)?) as usize;
+    let (part, behind) = rest.split_at_checked(length).ok_or_else(|| damaged("it ends early"))?;
+    *rest = behind;
+    Ok(part)
+}
+
+fn damaged(what: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+/// Length of a block of the body, in bytes: what is checked before it leaves.
+pub const BLOCK_BYTES: usize = 64 << 10;
+/// Where the body begins.
+pub(super) const HEAD_BYTES: u64 = 64;
+const MAGIC: &[u8; 8] = b"oaimendp";
+/// Raised with every change of the format or of what the meta means: entries
+/// of another version are no entries.
+const VERSION: u32 = 1;

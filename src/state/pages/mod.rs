@@ -1,0 +1,389 @@
+//! Pages that are kept: one file an entry, an index in memory, a bound on all of it.
+//!
+//! `data/cache/<repository>/<name>` is one page (`entry` says what stands in
+//! it), the name a hash of its key. A page is written into a `.part` file
+//! beside it and renamed when it is whole. Knows nothing of HTTP: the meta
+//! beside a body is the caller's.
+//!
+//! **Nothing is synced to the disk.** When the program is killed, the kernel
+//! still writes what it was given. When the machine goes down, entries may be
+//! lost or torn, and their checksums say so: a cache may forget, but it must
+//! never give out a damaged page. What [`Pages::find`] finds damaged it removes.
+//!
+//! The index is made anew at each start by [`Pages::scan`], which reads the
+//! heads; until it is through, [`Pages::find`] looks at the disk itself. It
+//! knows what was used last, for [`Pages::commit`] to evict the rest.
+
+mod entry;
+#[cfg(test)]
+mod tests;
+
+pub use entry::{BLOCK_BYTES, BlockSums, Entry};
+
+use crate::error::Error;
+use blake2::{Blake2s256, Digest};
+use entry::{HEAD_BYTES, Head};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What tells one answer from another.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PageKey {
+    /// Id of the repository: letters, digits, `.`, `_` and `-`, also the name of its folder.
+    pub repository: String,
+    /// Everything else that the answer depends on.
+    pub text: String,
+}
+
+impl PageKey {
+    fn framed(&self) -> Vec<u8> {
+        [self.repository.as_bytes(), b"\n", self.text.as_bytes()].concat()
+    }
+
+    fn name(&self) -> Name {
+        let hash = Blake2s256::digest(self.framed());
+        let mut file = String::with_capacity(NAME_CHARS);
+        for byte in hash.iter().take(NAME_CHARS / 2) {
+            let _ = write!(file, "{byte:02x}");
+        }
+        Name { repository: self.repository.clone(), file }
+    }
+}
+
+/// The pages on disk. All calls block on the disk but for [`Pages::is_absent`],
+/// [`Pages::is_known`] and [`Pages::size`].
+#[derive(Debug)]
+pub struct Pages {
+    folder: PathBuf,
+    bytes_max: u64,
+    parts: AtomicU64,
+    index: Mutex<Index>,
+}
+
+/// How much is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Size {
+    /// Pages.
+    pub entries: u64,
+    /// Their files, in bytes.
+    pub bytes: u64,
+}
+
+/// A page that is being written. Its file is gone when this is dropped,
+/// unless [`Pages::commit`] took it.
+#[derive(Debug)]
+pub struct Part {
+    file: File,
+    path: PathBuf,
+}
+
+/// Where an entry lies.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Name {
+    repository: String,
+    file: String,
+}
+
+#[derive(Debug, Default)]
+struct Index {
+    slots: HashMap<Name, Slot>,
+    /// By when they were used, the longest ago first.
+    order: BTreeMap<i64, Name>,
+    last_use: i64,
+    bytes: u64,
+    /// All files are known.
+    is_whole: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    bytes: u64,
+    used: i64,
+    useless_from: u64,
+    /// The whole body was compared with its checksums in this process, or written by it.
+    is_checked: bool,
+}
+
+impl Pages {
+    /// Opens or creates `cache/` in the data folder, and removes what a process
+    /// that was killed left half written. `bytes_max` bounds all files together.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be written to.
+    pub fn open(data: &Path, bytes_max: u64) -> Result<Self, Error> {
+        let folder = data.join("cache");
+        let remedy = "name a folder that can be written to with --data";
+        std::fs::create_dir_all(&folder).map_err(|error| Error::writing(&folder, error, remedy))?;
+        let pages = Self { folder, bytes_max, parts: AtomicU64::new(0), index: Mutex::default() };
+        for path in pages.files().into_iter().filter(|path| path.extension().is_some_and(|e| e == PART)) {
+            std::fs::remove_file(&path).map_err(|error| Error::writing(&path, error, remedy))?;
+        }
+        Ok(pages)
+    }
+
+    /// Makes the index from the heads of all files; to be run once, beside everything else.
+    pub fn scan(&self) {
+        let mut found = Vec::new();
+        for path in self.files() {
+            let Some(name) = name_of(&path) else { continue };
+            match File::open(&path).and_then(|file| Ok((Head::read(&file)?, file.metadata()?))) {
+                Ok((head, about)) => {
+                    found.push((about.modified().ok(), name, head.useless_from, about.len()))
+                }
+                Err(error) => self.forget_damaged(&name, &error),
+            }
+        }
+        found.sort_by_key(|(modified, ..)| *modified);
+        let mut index = self.index();
+        // Older than all that was used since the start.
+        for ((_, name, useless_from, bytes), used) in found.into_iter().rev().zip((i64::MIN..0).rev()) {
+            if !index.slots.contains_key(&name) && self.path(&name).exists() {
+                index.insert(name, Slot { bytes, used, useless_from, is_checked: false });
+            }
+        }
+        index.is_whole = true;
+        self.evict(&mut index);
+    }
+
+    /// Whether there is certainly no such page; costs no look at the disk.
+    pub fn is_absent(&self, key: &PageKey) -> bool {
+        let index = self.index();
+        index.is_whole && !index.slots.contains_key(&key.name())
+    }
+
+    /// Whether the index has such a page; costs no look at the disk.
+    pub fn is_known(&self, key: &PageKey) -> bool {
+        self.index().slots.contains_key(&key.name())
+    }
+
+    /// The page, if it is there and whole.
+    pub fn find(&self, key: &PageKey) -> Option<Entry> {
+        let name = key.name();
+        let file = match File::open(self.path(&name)) {
+            Ok(file) => file,
+            Err(error) => {
+                if error.kind() == io::ErrorKind::NotFound {
+                    self.index().remove(&name);
+                }
+                return None;
+            }
+        };
+        let is_checked = self.index().slots.get(&name).is_some_and(|slot| slot.is_checked);
+        let bytes = file.metadata().map_or(0, |about| about.len());
+        let entry = Entry::read(file, key).and_then(|entry| {
+            if !is_checked {
+                entry.check()?;
+            }
+            Ok(entry)
+        });
+        match entry {
+            Ok(entry) => {
+                let mut index = self.index();
+                let used = index.next_use();
+                index.insert(name, Slot { bytes, used, useless_from: entry.useless_from, is_checked: true });
+                Some(entry)
+            }
+            Err(error) => {
+                self.remove_damaged(key, &error);
+                None
+            }
+        }
+    }
+
+    /// Removes a page that turned out to be damaged.
+    pub fn remove_damaged(&self, key: &PageKey, error: &io::Error) {
+        let name = key.name();
+        self.index().remove(&name);
+        self.forget_damaged(&name, error);
+    }
+
+    /// Begins a page.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be written to.
+    pub fn part(&self, key: &PageKey) -> io::Result<Part> {
+        let folder = self.folder.join(&key.repository);
+        std::fs::create_dir_all(&folder)?;
+        let number = self.parts.fetch_add(1, Ordering::Relaxed);
+        let path = folder.join(format!("{}-{number}.{PART}", key.name().file));
+        let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+        Ok(Part { file, path })
+    }
+
+    /// Makes an entry of a page whose body is whole, in place of an older one,
+    /// and evicts what was not used for the longest time.
+    ///
+    /// `meta` is kept beside the body; from `useless_from` on, in seconds since
+    /// 1970, [`Pages::sweep`] may remove it.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written; the older entry stays.
+    pub fn commit(
+        &self,
+        part: &Part,
+        key: &PageKey,
+        meta: &[u8],
+        body_bytes: u64,
+        sums: BlockSums,
+        useless_from: u64,
+    ) -> io::Result<()> {
+        let bytes = entry::seal(&part.file, key, meta, body_bytes, sums, useless_from)?;
+        let name = key.name();
+        let mut index = self.index();
+        // Dropping the part removes a name that is not there any more.
+        std::fs::rename(&part.path, self.path(&name))?;
+        let used = index.next_use();
+        index.insert(name, Slot { bytes, used, useless_from, is_checked: true });
+        self.evict(&mut index);
+        Ok(())
+    }
+
+    /// Removes one page; says whether there was one.
+    pub fn purge(&self, key: &PageKey) -> bool {
+        let name = key.name();
+        let mut index = self.index();
+        index.remove(&name);
+        std::fs::remove_file(self.path(&name)).is_ok()
+    }
+
+    /// Removes all pages of a repository; says how many there were.
+    pub fn purge_repository(&self, repository: &str) -> u64 {
+        let mut index = self.index();
+        let mut purged = 0;
+        for path in files_in(&self.folder.join(repository)) {
+            if let Some(name) = name_of(&path) {
+                index.remove(&name);
+                purged += u64::from(std::fs::remove_file(&path).is_ok());
+            }
+        }
+        purged
+    }
+
+    /// Removes what is of no use any more; `now` in seconds since 1970.
+    pub fn sweep(&self, now: u64) {
+        let mut index = self.index();
+        let useless: Vec<Name> = index
+            .slots
+            .iter()
+            .filter(|(_, slot)| slot.useless_from <= now)
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in useless {
+            index.remove(&name);
+            let _ = std::fs::remove_file(self.path(&name));
+        }
+    }
+
+    /// How much is kept, as far as the index knows.
+    pub fn size(&self) -> Size {
+        let index = self.index();
+        Size { entries: index.slots.len() as u64, bytes: index.bytes }
+    }
+
+    fn evict(&self, index: &mut Index) {
+        while index.bytes > self.bytes_max {
+            let Some((_, name)) = index.order.pop_first() else { return };
+            index.remove(&name);
+            // Whoever is reading it has it open.
+            let _ = std::fs::remove_file(self.path(&name));
+        }
+    }
+
+    fn forget_damaged(&self, name: &Name, error: &io::Error) {
+        let index = self.index();
+        if index.slots.contains_key(name) {
+            // A whole page has taken its place by now.
+            return;
+        }
+        let path = self.path(name);
+        if error.kind() != io::ErrorKind::NotFound && std::fs::remove_file(&path).is_ok() {
+            tracing::warn!(path = %path.display(), %error, "a page in the cache was damaged and is removed");
+        }
+    }
+
+    fn path(&self, name: &Name) -> PathBuf {
+        self.folder.join(&name.repository).join(&name.file)
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        files_in(&self.folder).into_iter().flat_map(|folder| files_in(&folder)).collect()
+    }
+
+    fn index(&self) -> MutexGuard<'_, Index> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Part {
+    /// Writes a piece of the body to its place, `at` in bytes from the body's start.
+    ///
+    /// # Errors
+    ///
+    /// The disk says no.
+    pub fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(bytes, HEAD_BYTES + at)
+    }
+
+    /// Reads back a piece of the body that was written.
+    ///
+    /// # Errors
+    ///
+    /// The disk says no.
+    pub fn read(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(bytes, HEAD_BYTES + at)
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+impl Index {
+    fn insert(&mut self, name: Name, slot: Slot) {
+        self.remove(&name);
+        self.bytes += slot.bytes;
+        self.order.insert(slot.used, name.clone());
+        self.slots.insert(name, slot);
+    }
+
+    fn remove(&mut self, name: &Name) {
+        if let Some(slot) = self.slots.remove(name) {
+            self.bytes -= slot.bytes;
+            self.order.remove(&slot.used);
+        }
+    }
+
+    fn next_use(&mut self) -> i64 {
+        self.last_use += 1;
+        self.last_use
+    }
+}
+
+/// The entry that a path is, by its name alone.
+fn name_of(path: &Path) -> Option<Name> {
+    let file = path.file_name()?.to_str()?;
+    let repository = path.parent()?.file_name()?.to_str()?;
+    let is_name = file.len() == NAME_CHARS && file.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_name.then(|| Name { repository: repository.to_owned(), file: file.to_owned() })
+}
+
+fn files_in(folder: &Path) -> Vec<PathBuf> {
+    let Ok(listed) = std::fs::read_dir(folder) else { return Vec::new() };
+    listed.filter_map(|entry| Some(entry.ok()?.path())).collect()
+}
+
+/// Ending of files that are being written.
+const PART: &str = "part";
+/// Length of an entry's name: a hash of 128 bits.
+const NAME_CHARS: usize = 32;
