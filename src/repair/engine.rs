@@ -7,17 +7,18 @@
 
 use super::border::{BorderSearch, Skeleton};
 use super::catalogue::{NotOai, RepairId, RepairSet};
-use super::context::Context;
+use super::context::{Context, XSI};
 use super::edits::Edits;
 use super::gate::{Gate, Role};
 use super::lexeme::start_tag_end_so_far;
 use super::limits::Limits;
+use super::loose::LooseAttribute;
 use super::mend::Rules;
 use super::scan::Scanner;
 use super::schema::Verb;
 use super::seen::Seen;
 use super::sink::Sink;
-use super::tag::Tags;
+use super::tag::{Tags, declared_prefix, is_free_attribute};
 use super::{Outcome, RepairConfig, Summary};
 
 /// What a stage made of the text it was shown.
@@ -248,6 +249,18 @@ impl Engine {
             None if !complete => Err(self.need_more(rest)),
             end => Ok(end),
         }
+    }
+
+    /// Whether an attribute of a tag at the top level or of a list may stand on any element.
+    pub(super) fn is_free(&self, text: &[u8], attributes: &[LooseAttribute], name: &[u8]) -> bool {
+        is_free_attribute(name, |prefix| {
+            let own = attributes.iter().find(|attribute| {
+                let declares = text.get(attribute.name.0..attribute.name.1).and_then(declared_prefix);
+                declares == Some(prefix) && !prefix.is_empty()
+            });
+            let outer = || self.tags.contexts.lookup(self.root_context, prefix);
+            !prefix.is_empty() && own.map(|own| own.value.as_slice()).or_else(outer) == Some(XSI)
+        })
     }
 
     /// Look again only when the unsettled text has grown by a quarter.

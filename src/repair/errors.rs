@@ -15,7 +15,6 @@ use super::outline::outline;
 use super::prolog::is_good_comment;
 use super::scan::{Scan, Scanner};
 use super::sink::Sink;
-use super::tag::is_free_attribute;
 use super::text::{escape, mend_characters};
 use super::vocabulary::nearest_error_code;
 use crate::oai::ErrorCode;
@@ -27,7 +26,7 @@ impl Engine {
             return self.refuse(NotOai::BrokenEnvelope);
         }
         let (within, bounded) = self.within_head(rest);
-        let (at, landmark) = match self.landmark(within, last && !bounded) {
+        let (at, landmark) = match self.landmark(within, last || bounded) {
             Ok(Some(found)) => found,
             Ok(None) if last && !bounded => return self.errors_end(rest, sink),
             _ => return self.head_need_more(rest),
@@ -107,7 +106,7 @@ impl Engine {
                     attribute.set(RepairId::ErrorCode, meant.name().as_bytes(), &mut edits);
                 }
                 code = Some(meant);
-            } else if !is_free_attribute(name) {
+            } else if !self.is_free(&text, &tag.attributes, name) {
                 attribute.remove(RepairId::EnvelopeAttribute, &mut edits);
             }
         }

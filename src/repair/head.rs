@@ -6,6 +6,7 @@
 
 use memchr::{memchr, memmem};
 
+use super::border::COMMENT;
 use super::catalogue::{NotOai, RepairId};
 use super::edits::Edits;
 use super::engine::{Engine, Stage, Step};
@@ -16,7 +17,6 @@ use super::name::{blanks, name_span, split_name, trailing_blanks, trim};
 use super::prolog::{is_good_comment, is_xml_target};
 use super::schema::{Text, Verb, is_any_uri};
 use super::sink::Sink;
-use super::tag::is_free_attribute;
 use super::text::{escape, mend_characters, resolve};
 use super::vocabulary::is_slip;
 use crate::oai::datestamp;
@@ -40,16 +40,16 @@ struct Field {
 }
 
 impl Engine {
-    /// Looks for the next landmark of the top level, comments aside. `Err` when
-    /// the text ends before it can be said.
+    /// Looks for the next landmark of the top level, comments and instructions
+    /// aside. `Err` when the text ends before it can be said.
     pub(super) fn landmark(&self, rest: &[u8], last: bool) -> Result<Option<(usize, Landmark)>, ()> {
         let mut at = 0;
         while let Some(next) = memchr(b'<', rest.get(at..).unwrap_or_default()) {
             at += next;
             let tag = rest.get(at..).unwrap_or_default();
-            if tag.starts_with(b"<!--") {
-                match memmem::find(tag, b"-->") {
-                    Some(end) => at += end,
+            if let Some((mark, end_mark)) = section_marks(tag) {
+                match memmem::find(tag.get(mark..).unwrap_or_default(), end_mark) {
+                    Some(end) => at += mark + end,
                     None if !last => return Err(()),
                     None => at += 1,
                 }
@@ -244,9 +244,10 @@ impl Engine {
         let tag = text.get(field.start..field.content.0).unwrap_or_default();
         let mut inside = Edits::default();
         let read = read_loose(tag, 0, tag.len(), &self.config.limits);
-        for attribute in read.iter().flat_map(|read| &read.attributes) {
+        let attributes = read.as_ref().map(|read| read.attributes.as_slice()).unwrap_or_default();
+        for attribute in attributes {
             let name = tag.get(attribute.name.0..attribute.name.1).unwrap_or_default();
-            if !is_free_attribute(name) && !keep(name, &attribute.value) {
+            if !self.is_free(tag, attributes, name) && !keep(name, &attribute.value) {
                 attribute.remove(id, &mut inside);
             }
         }
@@ -258,9 +259,10 @@ impl Engine {
         }
         inside.sort();
         let strict = self.tags.open(&inside.apply(tag), self.root_context, &self.config.limits);
-        if read.is_none() || !strict.is_ok_and(|tag| tag.oai) {
+        let empty = tag.ends_with(b"/>");
+        if read.is_none() || !strict.is_ok_and(|strict| strict.oai && strict.empty == empty) {
             let name_end = 1 + name_span(tag.get(1..).unwrap_or_default());
-            let close = if tag.ends_with(b"/>") { 2 } else { 1 };
+            let close = if empty { 2 } else { 1 };
             inside = Edits::default();
             inside.push(id, name_end, tag.len() - close, b"");
         }
@@ -342,6 +344,17 @@ impl Engine {
             from = end;
         }
         self.keep_edited(Role::Plain, rest, at, &edits, sink)
+    }
+}
+
+/// Length of the mark that opens a comment or an instruction, and the mark that ends it.
+fn section_marks(text: &[u8]) -> Option<(usize, &'static [u8])> {
+    if text.starts_with(COMMENT) {
+        Some((COMMENT.len(), b"-->"))
+    } else if text.starts_with(b"<?") {
+        Some((2, b"?>"))
+    } else {
+        None
     }
 }
 

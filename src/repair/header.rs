@@ -181,7 +181,7 @@ impl<'t> Pass<'t> {
         let mut deleted = false;
         for attribute in &tag.attributes {
             let name = self.slice(attribute.name.0, attribute.name.1);
-            if is_free_attribute(name) {
+            if is_free_attribute(name, |prefix| prefix == b"xsi") {
                 continue;
             }
             if name == b"status" {

@@ -14,7 +14,6 @@ use super::prolog::{is_good_comment, is_xml_target};
 use super::scan::{Facts, Scan, Scanner};
 use super::schema::Verb;
 use super::sink::{RecordFacts, Repair, Sink};
-use super::tag::is_free_attribute;
 use super::text::{escape, mend_characters};
 
 /// Where the list goes on.
@@ -91,7 +90,7 @@ impl Engine {
         }
         for attribute in &tag.attributes {
             let name = rest.get(attribute.name.0..attribute.name.1).unwrap_or_default();
-            if !is_free_attribute(name) {
+            if !self.is_free(rest, &tag.attributes, name) {
                 attribute.remove(RepairId::EnvelopeAttribute, &mut edits);
             }
         }
@@ -160,7 +159,8 @@ impl Engine {
         } else {
             (b"<!", b">")
         };
-        let end = memmem::find(within, end_mark).map(|end| end + end_mark.len());
+        let inner = within.get(mark.len()..).unwrap_or_default();
+        let end = memmem::find(inner, end_mark).map(|end| mark.len() + end + end_mark.len());
         let Some(end) = end else {
             if !last && rest.len() < bytes_max {
                 return Next::Stay(self.need_more(rest));

@@ -306,9 +306,9 @@ pub(super) fn find_root(text: &[u8]) -> Option<usize> {
         match memmem::rfind(text.get(comment_end..tag).unwrap_or_default(), b"<!--")
             .map(|at| comment_end + at)
         {
-            Some(open) => match memmem::find(text.get(open..).unwrap_or_default(), b"-->") {
-                Some(end) if open + end < tag => return Some(tag),
-                Some(end) => comment_end = open + end,
+            Some(open) => match memmem::find(text.get(open + 4..).unwrap_or_default(), b"-->") {
+                Some(end) if open + 4 + end < tag => return Some(tag),
+                Some(end) => comment_end = open + 4 + end,
                 None => return None,
             },
             None => return Some(tag),

@@ -7,7 +7,7 @@
 
 use super::border::Skeleton;
 use super::catalogue::Unmendable;
-use super::context::Context;
+use super::context::{Context, Contexts, XSI};
 use super::index::{Index, Mark};
 use super::limits::Limits;
 use super::name::{Reference, is_blank, may_start_name, reference};
@@ -425,7 +425,7 @@ impl Scanner {
             Open { name_at: offset as u32 + 1, name_len: tag.name_len, gone: false, context: tag.context };
         if !self.in_payload() {
             self.until = offset + tag.len as usize;
-            self.open_envelope(&tag, rest, offset)?;
+            self.open_envelope(&tag, rest, offset, &tags.contexts)?;
         }
         self.until = offset + tag.len as usize;
         if tag.empty {
@@ -439,7 +439,13 @@ impl Scanner {
     }
 
     /// A start tag in the envelope: may this element stand here?
-    fn open_envelope(&mut self, tag: &Tag, rest: &[u8], offset: usize) -> Result<(), Scan> {
+    fn open_envelope(
+        &mut self,
+        tag: &Tag,
+        rest: &[u8],
+        offset: usize,
+        contexts: &Contexts,
+    ) -> Result<(), Scan> {
         match self.inside {
             Inside::Field { .. } => return Err(defect(offset, Unmendable::IllegalEnvelope)),
             Inside::Payload { seen: true } => return Err(defect(offset, Unmendable::IllegalPayload)),
@@ -461,7 +467,7 @@ impl Scanner {
             return Err(defect(offset, self.missing_before(local)));
         };
         if tag.attributes {
-            let deleted = child.name == b"header" && is_deleted_status(rest, tag);
+            let deleted = child.name == b"header" && is_deleted_status(rest, tag, contexts);
             if !deleted {
                 return Err(defect(offset, Unmendable::IllegalEnvelope));
             }
@@ -596,7 +602,7 @@ fn tag_defect(tag: TagDefect, rest: &[u8]) -> Unmendable {
 }
 
 /// Whether the only attribute of the element's own is `status="deleted"`.
-fn is_deleted_status(text: &[u8], tag: &Tag) -> bool {
+fn is_deleted_status(text: &[u8], tag: &Tag, contexts: &Contexts) -> bool {
     let limits = Limits::default();
     let mut attributes = Vec::new();
     let tag_text = text.get(..tag.len as usize).unwrap_or_default();
@@ -605,6 +611,8 @@ fn is_deleted_status(text: &[u8], tag: &Tag) -> bool {
     }
     attributes.iter().all(|attribute| match attribute.name {
         b"status" => attribute.value == b"deleted",
-        name => super::tag::is_free_attribute(name),
+        name => {
+            super::tag::is_free_attribute(name, |prefix| contexts.lookup(tag.context, prefix) == Some(XSI))
+        }
     })
 }

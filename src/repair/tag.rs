@@ -306,10 +306,12 @@ fn read_attribute(text: &[u8], at: usize) -> Result<(Attribute<'_>, usize), TagD
 }
 
 /// Whether an attribute of this name may stand on any element of the envelope:
-/// namespace declarations and the two hints at schemas.
-pub(super) fn is_free_attribute(name: &[u8]) -> bool {
+/// namespace declarations and the two hints at schemas. `bound` says whether a
+/// prefix is bound to the namespace of the hints.
+pub(super) fn is_free_attribute(name: &[u8], bound: impl Fn(&[u8]) -> bool) -> bool {
+    let (prefix, local) = split_name(name);
     declared_prefix(name).is_some()
-        || matches!(name, b"xsi:schemaLocation" | b"xsi:noNamespaceSchemaLocation")
+        || matches!(local, b"schemaLocation" | b"noNamespaceSchemaLocation") && bound(prefix)
 }
 
 /// The prefix that an attribute declares; empty for `xmlns` itself.

@@ -13,7 +13,6 @@ use super::loose::read_loose;
 use super::name::{name_span, trailing_blanks};
 use super::schema::Verb;
 use super::sink::Sink;
-use super::tag::is_free_attribute;
 use super::text::{escape, mend_characters};
 use crate::oai::datestamp;
 
@@ -189,7 +188,7 @@ impl Engine {
                 b"completeListSize" if is_number(value) && value.iter().any(|&byte| byte != b'0') => continue,
                 b"cursor" if is_number(value) => continue,
                 b"expirationDate" | b"completeListSize" | b"cursor" => RepairId::TokenAttribute,
-                _ if is_free_attribute(name) => continue,
+                _ if self.is_free(&text, &tag.attributes, name) => continue,
                 _ => RepairId::EnvelopeAttribute,
             };
             attribute.remove(id, &mut edits);
