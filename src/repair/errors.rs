@@ -8,7 +8,7 @@ use super::edits::Edits;
 use super::engine::{Engine, Stage, Step};
 use super::gate::{Answer, Role};
 use super::head::Landmark;
-use super::lexeme::{Lexeme, next_lexeme, start_tag_end};
+use super::lexeme::{Lexeme, is_cut, next_lexeme, start_tag_end};
 use super::loose::read_loose;
 use super::name::is_blank;
 use super::outline::outline;
@@ -69,12 +69,11 @@ impl Engine {
             Ok(Some(end)) => end,
         };
         let (within, bounded) = self.within_head(rest);
-        let close = [b"</", self.prefix.as_slice(), b"error"].concat();
         let empty = rest.get(..tag_end).is_some_and(|tag| tag.ends_with(b"/>"));
         let end = if empty {
             Some(tag_end)
         } else {
-            memmem::find(within, &close).and_then(|at| Some(at + memchr(b'>', within.get(at..)?)? + 1))
+            self.error_close(within, tag_end, last || bounded).map(|(_, end)| end)
         };
         let Some(end) = end else {
             let over = last && !bounded;
@@ -84,6 +83,27 @@ impl Engine {
             return self.refuse(NotOai::UnknownError);
         };
         self.keep_edited(Role::Error, rest, end, &edits, sink)
+    }
+
+    /// Where the end tag begins and ends of the error whose content begins at `at`.
+    /// One in a comment or a CDATA section is none. `None` when it is not there, or not yet.
+    fn error_close(&self, text: &[u8], mut at: usize, complete: bool) -> Option<(usize, usize)> {
+        let close = [b"</", self.prefix.as_slice(), b"error"].concat();
+        loop {
+            at += memchr(b'<', text.get(at..)?)?;
+            let rest = text.get(at..)?;
+            if rest.starts_with(&close) {
+                return Some((at, at + memchr(b'>', rest)? + 1));
+            }
+            let is_section = rest.get(1).is_none_or(|&byte| byte == b'!');
+            if !complete && is_section && is_cut(text, at) {
+                return None;
+            }
+            at = match is_section.then(|| next_lexeme(text, at)) {
+                Some((Lexeme::Comment | Lexeme::Cdata, end)) => end,
+                _ => at + 1,
+            };
+        }
     }
 
     /// `None` when its code is near to no legal one.
@@ -112,10 +132,11 @@ impl Engine {
         }
         self.bad_request |= code?.forbids_attributes();
         // Markup in the text of an error is text.
-        let content_end = if tag.empty { tag_end } else { memmem::rfind(&text, b"</")? };
+        let content_end = if tag.empty { tag_end } else { self.error_close(&text, tag_end, true)?.0 };
+        let content = text.get(..content_end)?;
         let mut at = tag_end;
         while at < content_end {
-            let (lexeme, end) = next_lexeme(&text, at);
+            let (lexeme, end) = next_lexeme(content, at);
             let slice = text.get(at..end)?;
             match lexeme {
                 Lexeme::Text | Lexeme::Cdata => {}
