@@ -23,6 +23,8 @@ use std::time::Duration;
 /// A proxy in front of a source, and itself behind a trusted proxy on loopback.
 fn behind_a_proxy(source: &Source, configure: impl FnOnce(&mut Clients)) -> Proxy {
     Proxy::with(|config| {
+        // Requests that are alike must not become one.
+        config.cache.enabled = false;
         config.repositories.fix(at_once(source));
         config.clients.trusted_proxies = vec!["127.0.0.0/8".parse().expect("a network")];
         configure(&mut config.clients);
@@ -225,6 +227,8 @@ fn nobody_gets_more_by_what_it_says_of_itself() {
     assert_eq!(get(&proxy, "192.0.2.1, 203.0.113.5", "").status, 200);
     // Whoever is not trusted is itself, and loopback has no quota.
     let proxy = Proxy::with(|config| {
+        // Requests that are alike must not become one.
+        config.cache.enabled = false;
         config.repositories.fix(at_once(&source));
         strict(&mut config.clients);
     });
@@ -245,6 +249,8 @@ fn who_shows_a_token_has_the_quota_of_its_name() {
     let flags = oaimend::config::Flags { config: Some(file), ..oaimend::config::Flags::default() };
     let loaded = oaimend::config::Config::load(&flags).expect("no faults");
     let proxy = Proxy::with(|config| {
+        // Requests that are alike must not become one.
+        config.cache.enabled = false;
         config.repositories.fix(at_once(&source));
         config.clients = loaded.clients;
     });

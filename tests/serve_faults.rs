@@ -461,7 +461,11 @@ fn a_source_that_asks_for_a_little_time_gets_it_and_one_that_asks_for_much_is_pa
 #[test]
 fn a_source_that_fails_again_and_again_is_left_alone() {
     let source = Source::start(|_, _| Reply::whole(403, "", "go away"));
-    let proxy = Proxy::of(&source);
+    let url = source.base_url();
+    let proxy = Proxy::with(|config| {
+        config.cache.failures = Duration::ZERO;
+        config.map("x", &url).expect("a legal mapping");
+    });
     for _ in 0..5 {
         assert_eq!(proxy.get(LIST).status, 503);
     }

@@ -18,6 +18,8 @@ use std::time::Duration;
 
 fn bounded(source: &Source, bound: impl FnOnce(&mut Connections)) -> Proxy {
     Proxy::with(|config| {
+        // Requests that are alike must not become one.
+        config.cache.enabled = false;
         config.repositories.fix(at_once(source));
         bound(&mut config.connections);
     })

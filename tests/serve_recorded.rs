@@ -69,7 +69,7 @@ fn check(file: &Path, body: &[u8], got: &Got, base_url: &str) -> &'static str {
     // A list of which everything was put aside is no empty list, and neither is one
     // whose next page is as empty.
     let says = |text: &str| written.0.windows(text.len()).any(|window| window == text.as_bytes());
-    let only_leads_on = summary.records == 0 && says("</resumptionToken>");
+    let only_leads_on = summary.records == 0 && says("</resumptionToken>") && !says("<resumptionToken></");
     if written.0.is_empty() || only_leads_on || summary.records == 0 && summary.quarantined > 0 {
         assert_eq!((got.status, got.whole), (503, true), "{file}");
         assert!(!got.header("retry-after").is_empty() && !got.header("proxy-status").is_empty(), "{file}");

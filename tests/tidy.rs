@@ -150,7 +150,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("pingora_http::", &["src/proxy"]),
     ("pingora_proxy::", &["src/proxy"]),
     ("reqwest::", &["src/source"]),
-    ("governor::", &["src/proxy"]),
+    ("governor::", &["src/proxy", "src/source"]),
     ("redb::", &["src/state"]),
     ("clap::", &["src/cli"]),
     ("clap_complete::", &["src/cli"]),

@@ -52,7 +52,6 @@ pub(crate) fn run(arguments: ServeArguments) -> Result<Exit, Failure> {
         admin: arguments.admin.map(|admin| admin.0),
     })?;
     let server = Server::bind(config)?;
-    server.announce();
     server.run_until_signal();
     Ok(Exit::Success)
 }

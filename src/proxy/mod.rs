@@ -260,7 +260,9 @@ impl ProxyHttp for Front {
         _passage: &mut Passage,
     ) -> FailToProxy {
         let begun = session.response_written().is_some();
-        let downstream = *error.esource() == pingora_error::ErrorSource::Downstream;
+        // Towards sources nothing is written: what cannot be written is an answer.
+        let downstream = *error.esource() == pingora_error::ErrorSource::Downstream
+            || *error.etype() == ErrorType::WriteError;
         if begun || downstream {
             return FailToProxy { error_code: 0, can_reuse_downstream: false };
         }

@@ -109,43 +109,22 @@ impl Server {
         &self.shared.public_url
     }
 
-    /// Logs where it can be reached, and what it serves.
-    pub fn announce(&self) {
-        let repositories = self.shared.repositories.all();
-        tracing::info!(
-            url = self.public_url(),
-            listen = %self.public_addr(),
-            admin = self.admin_addr().map(tracing::field::display),
-            repositories = repositories.len(),
-            "serving"
-        );
-        if self.shared.public_url.contains(&self.shared.listens_on.to_string())
-            && self.shared.listens_on.ip().is_unspecified()
-        {
-            tracing::warn!("answers call themselves {}; set --public-url", self.public_url());
-        }
-        if repositories.is_empty() {
-            tracing::warn!(
-                "no repositories; put a file into the mappings folder, or start with --map ID=URL"
-            );
-        }
-    }
-
     /// Runs until SIGTERM (what is in flight is answered first) or SIGINT (at once).
     pub fn run_until_signal(self) {
         let shutdown = Signals(Arc::clone(&self.shared));
-        self.run(Box::new(shutdown));
+        let announcement = Announcement { listen: self.public_addr(), admin: self.admin_addr() };
+        self.run(Box::new(shutdown), Some(announcement));
     }
 
     /// Runs in a thread of its own until it is stopped.
     pub fn in_background(self) -> Running {
         let (stop, stopped) = oneshot::channel();
         let (public_addr, admin_addr) = (self.public_addr(), self.admin_addr());
-        let thread = std::thread::spawn(move || self.run(Box::new(Stopped(Mutex::new(Some(stopped))))));
+        let thread = std::thread::spawn(move || self.run(Box::new(Stopped(Mutex::new(Some(stopped)))), None));
         Running { public_addr, admin_addr, stop: Some(stop), thread: Some(thread) }
     }
 
-    fn run(self, shutdown_signal: Box<dyn ShutdownSignalWatch>) {
+    fn run(self, shutdown_signal: Box<dyn ShutdownSignalWatch>, announcement: Option<Announcement>) {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let conf = ServerConf {
             threads,
@@ -175,7 +154,8 @@ impl Server {
         if let Some(cache) = self.shared.cache.clone() {
             server.add_service(background_service("cache", CacheCare(cache)));
         }
-        server.add_service(background_service("mappings", MappingsWatch(self.shared)));
+        server
+            .add_service(background_service("mappings", MappingsWatch { shared: self.shared, announcement }));
         server.run(RunArgs { shutdown_signal });
     }
 }
@@ -290,7 +270,40 @@ impl BackgroundService for CacheCare {
 }
 
 /// Reads the mappings again when a file has changed, and at SIGHUP.
-struct MappingsWatch(Arc<Shared>);
+struct MappingsWatch {
+    shared: Arc<Shared>,
+    /// What to say once signals are heard.
+    announcement: Option<Announcement>,
+}
+
+/// Where we can be reached.
+#[derive(Clone, Copy)]
+struct Announcement {
+    listen: SocketAddr,
+    admin: Option<SocketAddr>,
+}
+
+impl Announcement {
+    /// Logs where we can be reached, and what is served.
+    fn log(self, shared: &Shared) {
+        let repositories = shared.repositories.all();
+        tracing::info!(
+            url = shared.public_url,
+            listen = %self.listen,
+            admin = self.admin.map(tracing::field::display),
+            repositories = repositories.len(),
+            "serving"
+        );
+        if shared.public_url.contains(&self.listen.to_string()) && self.listen.ip().is_unspecified() {
+            tracing::warn!("answers call themselves {}; set --public-url", shared.public_url);
+        }
+        if repositories.is_empty() {
+            tracing::warn!(
+                "no repositories; put a file into the mappings folder, or start with --map ID=URL"
+            );
+        }
+    }
+}
 
 #[async_trait]
 impl BackgroundService for MappingsWatch {
@@ -300,13 +313,16 @@ impl BackgroundService for MappingsWatch {
             Some(hangup) => hangup.recv().await,
             None => std::future::pending().await,
         };
+        if let Some(announcement) = self.announcement {
+            announcement.log(&self.shared);
+        }
         loop {
             let asked = tokio::select! {
                 () = tokio::time::sleep(MAPPINGS_INTERVAL) => false,
                 _ = hung_up() => true,
                 _ = shutdown.changed() => return,
             };
-            match self.0.repositories.reread() {
+            match self.shared.repositories.reread() {
                 Ok(Reread::Same) if asked => {
                     tracing::info!(
                         "mappings read again, none has changed; oaimend.toml is read at the start only"
@@ -314,7 +330,10 @@ impl BackgroundService for MappingsWatch {
                 }
                 Ok(Reread::Same) => {}
                 Ok(Reread::Changed) => {
-                    tracing::info!(repositories = self.0.repositories.all().len(), "mappings read again");
+                    tracing::info!(
+                        repositories = self.shared.repositories.all().len(),
+                        "mappings read again"
+                    );
                 }
                 Ok(Reread::Faults(faults)) => {
                     for fault in faults {

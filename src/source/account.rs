@@ -27,6 +27,9 @@ pub struct Account {
     pub attempts: u32,
     /// `cursor` and `completeListSize`, as the source said on the page.
     pub progress: (Option<u64>, Option<u64>),
+    /// Whether the page's token is the one that was asked: the next answer to
+    /// the same request is another page.
+    pub leads_to_itself: bool,
     /// Why the answer ends with a token of ours, where it does.
     pub continued: Option<Failure>,
 }
@@ -58,6 +61,7 @@ impl Default for Account {
             repairs: VecDeque::new(),
             attempts: 0,
             progress: (None, None),
+            leads_to_itself: false,
             continued: None,
         }
     }

@@ -330,6 +330,8 @@ impl Conversation<'_> {
             return self.resumable(page.no_answer(NotOai::Empty), 0);
         }
         self.account.progress = page.pieces.progress;
+        self.account.leads_to_itself =
+            token.as_ref().is_some_and(|next| self.asked.resumed(next.clone()) == self.asked);
         if let Some(chain) = &self.chain {
             chain.note(self.job, &self.delivered, token, self.budget.now());
         }

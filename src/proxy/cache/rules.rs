@@ -58,7 +58,8 @@ impl Plan {
     /// its last bytes.
     pub(super) fn verdict(&self, account: &Account, end: &[u8], began: SystemTime) -> Option<Kept> {
         let is_whole = matches!(account.outcome, Some(Outcome::Clean | Outcome::Repaired));
-        if !self.is_kept || !is_whole || account.quarantined > 0 || account.continued.is_some() {
+        let is_lasting = account.quarantined == 0 && account.continued.is_none() && !account.leads_to_itself;
+        if !self.is_kept || !is_whole || !is_lasting {
             return None;
         }
         let mut kept = Kept { fresh_until: began + self.fresh, stale_if_error: self.stale_if_error };
