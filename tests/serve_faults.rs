@@ -401,6 +401,25 @@ fn a_list_that_goes_in_circles_is_told_so_and_a_repeated_request_is_not() {
 }
 
 #[test]
+fn what_was_held_when_a_page_broke_off_is_not_taken_for_delivered() {
+    // Page 1 repeats page 0, which is held until it is clear that it is no circle; then it breaks off.
+    let (_, source) = paged(|number, count| {
+        let whole = page(0..5, ["page-1", "page-2"][number]);
+        let at = whole.find("page-2").map(|at| at + 2);
+        match at.filter(|_| count == 0) {
+            Some(at) => cut(&whole, at, Framing::Length),
+            None => Reply::xml(whole),
+        }
+    });
+    let proxy = Proxy::of(&source);
+    let token = token_in(&proxy.get(LIST).text()).expect("a token");
+    let got = resume(&proxy, &token);
+    assert_eq!((got.status, got.whole), (200, true), "{}", got.text());
+    assert_eq!(records_in(&got.text()).len(), 5, "{}", got.text());
+    assert_eq!(token_in(&got.text()).as_deref(), Some("page-2"));
+}
+
+#[test]
 fn an_expired_token_is_replaced_by_its_list_begun_anew() {
     let expired = |status| {
         let body = concat!(

@@ -64,7 +64,12 @@ fn check(file: &Path, body: &[u8], got: &Got, base_url: &str) -> &'static str {
     let mut written = Written::default();
     let mut repairer = Repairer::new(&config);
     repairer.push(body, &mut written);
+    let before_the_end = written.0.len();
     let summary = repairer.finish(&mut written);
+    if summary.outcome == Outcome::Truncated && summary.lost == 0 {
+        // What the engine makes of a cut end is left for the rest of the page.
+        written.0.truncate(before_the_end);
+    }
     let file = file.display();
     // A list of which everything was put aside is no empty list, and neither is one
     // whose next page is as empty.

@@ -94,6 +94,7 @@ async fn converse(job: Job, events: mpsc::Sender<Event>) {
         account: Account::default(),
         budget,
         asked: job.request.clone(),
+        had: Delivered::default(),
         delivered: Delivered::default(),
         known: HashMap::new(),
         chain: None,
@@ -146,7 +147,9 @@ struct Conversation<'a> {
     budget: Budget,
     /// What the source is asked: not always what the harvester asks.
     asked: Request,
-    /// What the harvester has of the page that is asked for.
+    /// What the harvester had of the page that is asked for before this request.
+    had: Delivered,
+    /// What it has of it now, once something has left.
     delivered: Delivered,
     /// What it has of earlier pages, where the list was begun anew.
     known: HashMap<u64, u32>,
@@ -165,7 +168,7 @@ impl Conversation<'_> {
         let job = self.job;
         match chain::open(job, self.budget.now()).await? {
             Opening::Ask { asked, delivered, chain } => {
-                (self.asked, self.delivered, self.chain) = (asked, delivered, chain);
+                (self.asked, self.had, self.chain) = (asked, delivered, chain);
             }
             Opening::Refuse(why) => return self.refuse_token(why).await,
         }
@@ -206,7 +209,7 @@ impl Conversation<'_> {
                 }
                 Ended::Again(failure) => failure,
             };
-            if self.account.items() > reached {
+            if self.outlet.has_begun() && self.account.items() > reached {
                 attempts = 1;
                 self.budget.renew(self.job.mapping.limits.first_record_timeout);
             }
@@ -224,6 +227,13 @@ impl Conversation<'_> {
     /// Asks the source once, and passes on what is new of its page.
     async fn attempt(&mut self) -> Result<Ended, Stop> {
         let job = self.job;
+        if !self.outlet.has_begun() {
+            // What an earlier attempt gave was held and is gone.
+            self.delivered = self.had.clone();
+            self.account = Account { attempts: self.account.attempts, ..Account::default() };
+            self.suspicion = None;
+        }
+        self.waiting.clear();
         let _turn = match job.client.turn(self.asked.verb().is_list(), &mut self.budget).await {
             Ok(turn) => turn,
             Err(failure) => return self.resumable(failure, 0),
@@ -243,7 +253,6 @@ impl Conversation<'_> {
         let mut page = Page::new(&job.mapping, &job.own, start);
         let mut splice = Splice::new(&self.known, &self.delivered, self.skeleton.clone());
         let mut body = Body::new(&job.client, &job.mapping, exchange);
-        self.waiting.clear();
         let broken = loop {
             match body.next(&mut self.budget).await {
                 Ok(Some(piece)) => page.push(piece),
@@ -269,8 +278,8 @@ impl Conversation<'_> {
                 if let Some(summary) = summary {
                     self.account.note(&summary);
                 }
-                let passed = self.pass_on(&mut page, &mut splice, false).await?;
-                let failure = passed.err().map_or(failure, |unproven| self.unproven(unproven));
+                // What the engine made of the cut end is left: where a record ends that broke off
+                // in a section, only the rest of the page can say.
                 self.resumable(failure, lost)
             }
         }
@@ -424,8 +433,7 @@ impl Conversation<'_> {
             return Err(Failure::new(Reason::NotOai(NotOai::NothingKept), details).into());
         }
         self.asked = next;
-        self.delivered = Delivered::default();
-        self.waiting.clear();
+        self.had = Delivered::default();
         Ok(())
     }
 
@@ -436,7 +444,7 @@ impl Conversation<'_> {
             return Ok(false);
         };
         let Some((asked, mut known)) = chain.anew(self.job).await? else { return Ok(false) };
-        for hash in self.delivered.hashes() {
+        for hash in self.had.hashes() {
             *known.entry(*hash).or_insert(0) += 1;
         }
         tracing::info!(
@@ -444,7 +452,7 @@ impl Conversation<'_> {
             request = self.job.request.query(),
             "a token has expired; its list is begun anew"
         );
-        (self.asked, self.known, self.delivered) = (asked, known, Delivered::default());
+        (self.asked, self.known, self.had) = (asked, known, Delivered::default());
         Ok(true)
     }
 

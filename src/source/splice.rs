@@ -443,3 +443,155 @@ fn hash_of(identifier: &[u8], datestamp: &[u8]) -> u64 {
 }
 
 type Blake2b64 = Blake2b<U8>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repair::{Ending, Outcome, RepairConfig, Repairer, Summary};
+    use std::path::{Path, PathBuf};
+
+    /// Pages as providers send them, broken and not.
+    fn pages() -> Vec<(PathBuf, Vec<u8>)> {
+        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+        let mut folders = vec![corpus.join("wellformed"), corpus.join("broken"), corpus.join("refused")];
+        let mut pages = Vec::new();
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).expect("the corpus is there") {
+                let path = entry.expect("readable").path();
+                let is_input =
+                    path.ends_with("input.xml") || path.parent().is_some_and(|p| p.ends_with("wellformed"));
+                if path.is_dir() {
+                    folders.push(path);
+                } else if is_input {
+                    let page = std::fs::read(&path).expect("readable");
+                    pages.push((path, page));
+                }
+            }
+        }
+        pages.sort();
+        assert!(pages.len() > 300, "{}", pages.len());
+        pages
+    }
+
+    /// Pieces that remember what was committed since they were last taken.
+    #[derive(Default)]
+    struct Remembering(Pieces, Vec<Vec<u8>>);
+
+    impl Sink for Remembering {
+        fn write(&mut self, bytes: &[u8]) {
+            self.0.write(bytes);
+        }
+
+        fn repaired(&mut self, repair: &Repair<'_>) {
+            self.0.repaired(repair);
+        }
+
+        fn record_committed(&mut self, facts: &RecordFacts<'_>, bytes: &[u8]) {
+            self.0.record_committed(facts, bytes);
+            self.1.push(bytes.to_vec());
+        }
+
+        fn record_quarantined(&mut self, quarantined: &Quarantined<'_>) {
+            self.0.record_quarantined(quarantined);
+        }
+    }
+
+    impl Remembering {
+        fn check(&mut self, path: &Path) {
+            let committed = std::mem::take(&mut self.1);
+            let items = self.0.found.iter().filter_map(|found| Some((found.start()?, found.len())));
+            for ((start, len), item) in items.zip(committed) {
+                let there = self.0.bytes.get(start..start + len).map(String::from_utf8_lossy);
+                assert_eq!(there, Some(String::from_utf8_lossy(&item)), "{}", path.display());
+            }
+        }
+    }
+
+    #[test]
+    fn each_item_stands_where_it_is_said_to_stand() {
+        for (path, page) in pages() {
+            let mut repairer = Repairer::new(&RepairConfig::default());
+            let (mut sink, mut splice) =
+                (Remembering::default(), Splice::new(&HashMap::new(), &Delivered::default(), None));
+            let mut delivered = Delivered::default();
+            for block in page.chunks(61) {
+                repairer.push(block, &mut sink);
+                sink.check(&path);
+                splice.take(&mut sink.0, &mut delivered, false).expect("a first attempt needs no proof");
+            }
+            repairer.finish(&mut sink);
+            sink.check(&path);
+        }
+    }
+
+    /// One attempt: what leaves of the page, and the engine's account.
+    fn attempt(
+        page: &[u8],
+        mut splice: Splice,
+        delivered: &mut Delivered,
+    ) -> Result<(Vec<u8>, Summary, Splice), Unproven> {
+        let mut repairer =
+            Repairer::new(&RepairConfig { ending: Ending::BreakOff, ..RepairConfig::default() });
+        let (mut pieces, mut out) = (Pieces::default(), Vec::new());
+        for block in page.chunks(97) {
+            repairer.push(block, &mut pieces);
+            out.extend(splice.take(&mut pieces, delivered, false)?.bytes);
+        }
+        let summary = repairer.finish(&mut pieces);
+        if matches!(summary.outcome, Outcome::Clean | Outcome::Repaired) {
+            out.extend(splice.take(&mut pieces, delivered, true)?.bytes);
+        }
+        Ok((out, summary, splice))
+    }
+
+    #[test]
+    fn a_page_cut_anywhere_and_had_again_is_the_page() {
+        // What stands between two items may come twice: blanks, comments, instructions.
+        let bare = |text: &[u8]| -> String {
+            let mut text = String::from_utf8_lossy(text).into_owned();
+            for (mark, end) in [("<!--", "-->"), ("<?", "?>")] {
+                while let Some(at) = text.find(mark) {
+                    let len = text[at..].find(end).map_or(text.len() - at, |len| len + end.len());
+                    text.replace_range(at..at + len, "");
+                }
+            }
+            text.split_ascii_whitespace().collect()
+        };
+        let fresh = || Splice::new(&HashMap::new(), &Delivered::default(), None);
+        let (mut joined, mut unproven) = (0, 0);
+        for (path, page) in pages() {
+            let (whole, account, _) =
+                attempt(&page, fresh(), &mut Delivered::default()).expect("a first attempt");
+            if !matches!(account.outcome, Outcome::Clean | Outcome::Repaired) || account.lost > 0 {
+                continue;
+            }
+            for at in (0..page.len()).step_by(53) {
+                let mut delivered = Delivered::default();
+                let (first, cut, splice) =
+                    attempt(&page[..at], fresh(), &mut delivered).expect("a first attempt");
+                let Some(begun) =
+                    splice.skeleton().filter(|_| cut.outcome == Outcome::Truncated && cut.lost == 0)
+                else {
+                    continue;
+                };
+                let again = Splice::new(&HashMap::new(), &delivered, Some(begun));
+                match attempt(&page, again, &mut delivered) {
+                    Ok((rest, _, _)) => {
+                        joined += 1;
+                        let both = [first, rest].concat();
+                        let (found, wanted) = (bare(&both), bare(&whole));
+                        assert!(
+                            found == wanted,
+                            "{} at {at}:\n{}",
+                            path.display(),
+                            String::from_utf8_lossy(&both)
+                        );
+                    }
+                    Err(_) => unproven += 1,
+                }
+            }
+        }
+        println!("{joined} joined, {unproven} not proven");
+        assert!(joined > 1_000 && unproven * 20 < joined, "{joined} joined, {unproven} not proven");
+    }
+}
