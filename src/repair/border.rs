@@ -9,20 +9,11 @@
 
 use memchr::{memchr, memmem, memrchr};
 
-use super::name::{blanks, is_blank, name_span, split_name, trailing_blanks};
+use super::lookahead::Lookahead;
+use super::name::{blanks, name_span, split_name, trailing_blanks};
 use super::scan::Scan;
-use super::schema::{Content, Element};
+use super::skeleton::{Answer, Skeleton, any};
 use super::vocabulary::Family;
-
-/// The names that borders of one list are made of.
-#[derive(Clone, Debug)]
-pub(super) struct Skeleton {
-    pub(super) element: &'static Element,
-    /// Name of the verb element, as `ListRecords`.
-    pub(super) verb: &'static [u8],
-    /// Prefix of the OAI-PMH namespace with its colon, or nothing.
-    pub(super) prefix: Vec<u8>,
-}
 
 /// Where the item ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,128 +28,8 @@ pub(super) enum Border {
     TooLong,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
-    Yes,
-    No,
-    Cut,
-}
-
 pub(super) const CDATA: &[u8] = b"<![CDATA[";
 pub(super) const COMMENT: &[u8] = b"<!--";
-
-impl Skeleton {
-    fn children(&self) -> &'static [Element] {
-        match self.element.content {
-            Content::Children(children) => children,
-            Content::Payload | Content::Text(_) => &[],
-        }
-    }
-
-    /// Whether `text` begins with `<` or `</`, the prefix, the name, and no more of a name.
-    fn tag(&self, text: &[u8], open: &[u8], name: &[u8]) -> Answer {
-        let parts = [open, &self.prefix, name];
-        let mut rest = text;
-        for part in parts {
-            if rest.len() < part.len() {
-                return if part.starts_with(rest) { Answer::Cut } else { Answer::No };
-            }
-            match rest.strip_prefix(part) {
-                Some(behind) => rest = behind,
-                None => return Answer::No,
-            }
-        }
-        match rest.first() {
-            None => Answer::Cut,
-            Some(&byte) if is_blank(byte) || matches!(byte, b'>' | b'/') => Answer::Yes,
-            Some(_) => Answer::No,
-        }
-    }
-
-    /// Whether an item begins here: its start tag, and one of its children behind it.
-    fn starts_item(&self, text: &[u8]) -> Answer {
-        match self.tag(text, b"<", self.element.name) {
-            Answer::Yes => {}
-            other => return other,
-        }
-        let Some(end) = memchr(b'>', text) else { return Answer::Cut };
-        if text.get(end.wrapping_sub(1)) == Some(&b'/')
-            || memchr(b'<', text.get(1..end).unwrap_or_default()).is_some()
-        {
-            return Answer::No;
-        }
-        let behind = text.get(end + 1..).unwrap_or_default();
-        let behind = behind.get(blanks(behind)..).unwrap_or_default();
-        if behind.is_empty() {
-            return Answer::Cut;
-        }
-        any(self.children().iter().map(|child| self.tag(behind, b"<", child.name)))
-    }
-
-    /// Whether `text`, white space aside, goes on as a list does behind an item.
-    fn follows_item(&self, text: &[u8]) -> Answer {
-        let text = text.get(blanks(text)..).unwrap_or_default();
-        if text.is_empty() {
-            return Answer::Cut;
-        }
-        any([
-            self.starts_item(text),
-            self.tag(text, b"<", b"resumptionToken"),
-            self.tag(text, b"</", self.verb),
-            self.tag(text, b"</", b"OAI-PMH"),
-        ])
-    }
-
-    /// Whether `text`, white space aside, ends with the end tag of a child of the item.
-    fn ends_with_child(&self, text: &[u8]) -> bool {
-        let text = text.get(..text.len() - trailing_blanks(text)).unwrap_or_default();
-        self.children().iter().any(|child| {
-            text.strip_suffix(b">")
-                .and_then(|text| text.strip_suffix(child.name))
-                .and_then(|text| text.strip_suffix(self.prefix.as_slice()))
-                .is_some_and(|text| text.ends_with(b"</"))
-        })
-    }
-
-    /// Whether the page ends here as pages do.
-    fn ends_page(&self, text: &[u8]) -> bool {
-        let text = text.get(..text.len() - trailing_blanks(text)).unwrap_or_default();
-        text.ends_with(&[b"</", self.prefix.as_slice(), b"OAI-PMH>"].concat())
-    }
-
-    /// Whether an item begins inside `body`.
-    pub(super) fn holds_item(&self, body: &[u8]) -> bool {
-        let start = [b"<", self.prefix.as_slice(), self.element.name].concat();
-        memmem::find_iter(body, &start)
-            .any(|at| self.starts_item(body.get(at..).unwrap_or_default()) == Answer::Yes)
-    }
-
-    /// Whether a border lies inside `body`.
-    fn has_border(&self, body: &[u8]) -> bool {
-        let mut mark = b"</".to_vec();
-        mark.extend_from_slice(&self.prefix);
-        mark.extend_from_slice(self.element.name);
-        self.holds_item(body)
-            || memmem::find_iter(body, &mark).any(|at| {
-                let tag = body.get(at..).unwrap_or_default();
-                memchr(b'>', tag).is_some_and(|end| {
-                    self.follows_item(tag.get(end + 1..).unwrap_or_default()) == Answer::Yes
-                })
-            })
-    }
-}
-
-fn any(answers: impl IntoIterator<Item = Answer>) -> Answer {
-    let mut verdict = Answer::No;
-    for answer in answers {
-        match answer {
-            Answer::Yes => return Answer::Yes,
-            Answer::Cut => verdict = Answer::Cut,
-            Answer::No => {}
-        }
-    }
-    verdict
-}
 
 /// Whether a section that is closed all the same has swallowed a border: one
 /// lies inside it, and it meets its own opening mark again before its end mark.
@@ -189,36 +60,28 @@ pub(super) struct BorderSearch {
     /// Length of text below which looking again is not worth it: sections
     /// without an end are searched again from their start.
     retry_at: usize,
-    /// Where sections end next, for each kind of them.
-    section_ends: [Ahead; 3],
-    /// No end tag of an item before this offset has the next item behind it,
-    /// nor has the one that stands here.
-    no_next_before: usize,
-}
-
-/// Where a mark stands next, so that it is not searched again from every place before it.
-#[derive(Debug, Default)]
-struct Ahead {
-    at: Option<usize>,
-    none: bool,
-}
-
-impl Ahead {
-    /// The first `mark` at or behind `from`, which never moves back.
-    fn find(&mut self, text: &[u8], from: usize, mark: &[u8], last: bool) -> Option<usize> {
-        if self.none || self.at.is_some_and(|at| at >= from) {
-            return self.at;
-        }
-        self.at = memmem::find(text.get(from..).unwrap_or_default(), mark).map(|at| from + at);
-        self.none = self.at.is_none() && last;
-        self.at
-    }
+    /// How far it walked, where the rest did not need to be looked at.
+    walked: Option<usize>,
+    /// Where the item begins, in bytes of the text.
+    base: u64,
+    lookahead: Lookahead,
 }
 
 impl BorderSearch {
-    /// A search that takes no section for content in which a border lies.
-    pub(super) fn tearing() -> Self {
-        Self { tear: true, ..Self::default() }
+    /// A search for the end of the item at offset `base` of the text.
+    pub(super) fn new(base: u64, lookahead: Lookahead) -> Self {
+        Self { base, lookahead, ..Self::default() }
+    }
+
+    /// Begins again, and takes no section for content in which a border lies.
+    pub(super) fn tearing(mut self) -> Self {
+        self.lookahead.in_vain(self.walked.unwrap_or(self.at));
+        Self { tear: true, ..Self::new(self.base, self.lookahead) }
+    }
+
+    /// What was learned on the way.
+    pub(super) fn into_lookahead(self) -> Lookahead {
+        self.lookahead
     }
 
     /// Whether a search that tears sections might find another border.
@@ -272,6 +135,9 @@ impl BorderSearch {
         probe: &mut impl FnMut(&[u8]) -> Scan,
     ) -> Option<Border> {
         loop {
+            if self.lookahead.is_spent(self.base + self.at as u64) {
+                return Some(Border::TooLong);
+            }
             let next = memchr(b'<', text.get(self.at..).unwrap_or_default());
             let Some(at) = next.map(|next| self.at + next) else {
                 self.at = text.len();
@@ -314,6 +180,7 @@ impl BorderSearch {
             self.doubtful = true;
             if self.tear {
                 self.in_open_section = true;
+                self.lookahead.in_vain(len);
                 return Some(1);
             }
         }
@@ -324,7 +191,7 @@ impl BorderSearch {
     /// of its item: to its end mark, or 1 when it is none or was never closed.
     fn skip_section(&mut self, text: &[u8], at: usize, last: bool, skeleton: &Skeleton) -> Option<usize> {
         let rest = text.get(at..).unwrap_or_default();
-        let [cdata_end, comment_end, instruction_end] = &mut self.section_ends;
+        let [cdata_end, comment_end, instruction_end] = &mut self.lookahead.section_ends;
         let (mark, end_mark, ahead): (&[u8], &[u8], _) = if rest.starts_with(CDATA) {
             (CDATA, b"]]>", cdata_end)
         } else if rest.starts_with(COMMENT) {
@@ -335,14 +202,17 @@ impl BorderSearch {
             return Some(1);
         };
         let inner = rest.get(mark.len()..).unwrap_or_default();
-        let end = ahead.find(text, at + mark.len(), end_mark, last).map(|end| end - at - mark.len());
+        let end = ahead.find(text, self.base, at + mark.len(), end_mark).map(|end| end - at - mark.len());
         let again = memmem::find(inner, mark).filter(|&again| end.is_none_or(|end| again < end));
         match (end, again) {
             (Some(end), None) => Some(mark.len() + end + end_mark.len()),
             (Some(end), Some(_)) => {
                 let len = mark.len() + end + end_mark.len();
-                let body = rest.get(..len).unwrap_or_default();
-                Some(if skeleton.has_border(body) { 1 } else { len })
+                if !skeleton.has_border(rest.get(..len).unwrap_or_default()) {
+                    return Some(len);
+                }
+                self.lookahead.in_vain(len);
+                Some(1)
             }
             (None, Some(again)) if skeleton.has_border(inner.get(..again).unwrap_or_default()) => Some(1),
             (None, _) if last => Some(1),
@@ -466,10 +336,7 @@ impl BorderSearch {
         match skeleton.starts_item(rest) {
             _ if self.nested_roots > 0 => None,
             Answer::Yes if !self.tear && is_wrapper(&wrapper, skeleton) => {
-                self.wrapped_item = true;
-                self.around_root = wrapper;
-                self.nested_roots = 1;
-                None
+                self.enter_wrapper(wrapper, rest, at, last)
             }
             Answer::No => None,
             Answer::Cut => {
@@ -487,9 +354,35 @@ impl BorderSearch {
             Answer::Yes => match probe(rest) {
                 Scan::Clean(len) => self.whole_item(rest, at, len, last, skeleton),
                 Scan::NeedMore if !last => Some(Border::NeedMore),
-                _ => self.next_or_nested(rest, at, last, skeleton),
+                other => {
+                    let border = self.next_or_nested(rest, at, last, skeleton);
+                    if border != Some(Border::NeedMore) {
+                        self.lookahead.in_vain(match other {
+                            Scan::Defect(defect) => defect.at,
+                            _ => rest.len(),
+                        });
+                    }
+                    border
+                }
             },
         }
+    }
+
+    /// An item begins in an element of this one, which holds it up to its end tag.
+    fn enter_wrapper(&mut self, end_tag: Vec<u8>, rest: &[u8], at: usize, last: bool) -> Option<Border> {
+        let ends = self.lookahead.wrapper_end(&end_tag).find(rest, self.base + at as u64, 0, &end_tag);
+        if ends.is_none() && !last {
+            return Some(Border::NeedMore);
+        }
+        self.wrapped_item = true;
+        self.nested_roots = 1;
+        self.around_root = end_tag;
+        if ends.is_none() {
+            // It holds all the rest. The walk goes on behind its first byte, which the caller adds.
+            self.walked = Some(at);
+            self.at = at + rest.len() - 1;
+        }
+        None
     }
 
     /// An item that is in order stands inside this one: the next of the list,
@@ -517,38 +410,47 @@ impl BorderSearch {
     /// A broken item begins inside this one: the next of the list, when its own end
     /// is a border, or one wrapped in the payload.
     fn next_or_nested(&mut self, rest: &[u8], at: usize, last: bool, skeleton: &Skeleton) -> Option<Border> {
-        if at < self.no_next_before {
-            self.nested_items += 1;
-            return None;
+        let from = self.base + at as u64;
+        let (known_to, mut border) = self.lookahead.item_end.known(from);
+        if border.is_none() {
+            let (next, follows) = next_item_end(rest, (known_to - from) as usize, skeleton);
+            border = match follows {
+                Some(Answer::Yes) => Some(true),
+                Some(Answer::No) => Some(false),
+                Some(Answer::Cut) | None => None,
+            };
+            self.lookahead.item_end.note(from, from + next as u64, border);
+            // What is so at the end of what may be held need not be so for the next item.
+            border = border.or((last && follows.is_some()).then_some(true));
         }
-        let mark = [b"</", skeleton.prefix.as_slice(), skeleton.element.name].concat();
-        for next in memmem::find_iter(rest, &mark) {
-            let tag = rest.get(next..).unwrap_or_default();
-            match skeleton.tag(tag, b"</", skeleton.element.name) {
-                Answer::No => continue,
-                Answer::Cut => break,
-                Answer::Yes => {}
-            }
-            let Some(end) = memchr(b'>', tag) else { break };
-            match skeleton.follows_item(tag.get(end + 1..).unwrap_or_default()) {
-                Answer::Yes => return Some(Border::At(at)),
-                Answer::Cut if !last => return Some(Border::NeedMore),
-                Answer::Cut => return Some(Border::At(at)),
-                Answer::No => {
-                    self.no_next_before = at + next;
-                    self.nested_items += 1;
-                    return None;
-                }
-            }
-        }
-        if last {
+        match border {
+            Some(true) => Some(Border::At(at)),
+            None if !last => Some(Border::NeedMore),
             // No item ends behind it: one wrapped in an item that was cut.
-            self.no_next_before = usize::MAX;
-            self.nested_items += 1;
-            return None;
+            Some(false) | None => {
+                self.nested_items += 1;
+                None
+            }
         }
-        Some(Border::NeedMore)
     }
+}
+
+/// The first end tag of an item in `text`, at or behind `from`: where it begins, and whether the
+/// list goes on behind it. Without one, or where it is cut, the place to go on searching.
+fn next_item_end(text: &[u8], from: usize, skeleton: &Skeleton) -> (usize, Option<Answer>) {
+    let mark = [b"</", skeleton.prefix.as_slice(), skeleton.element.name].concat();
+    for next in memmem::find_iter(text.get(from..).unwrap_or_default(), &mark) {
+        let at = from + next;
+        let tag = text.get(at..).unwrap_or_default();
+        match (skeleton.tag(tag, b"</", skeleton.element.name), memchr(b'>', tag)) {
+            (Answer::No, _) => {}
+            (Answer::Yes, Some(end)) => {
+                return (at, Some(skeleton.follows_item(tag.get(end + 1..).unwrap_or_default())));
+            }
+            (Answer::Cut, _) | (Answer::Yes, None) => return (at, None),
+        }
+    }
+    ((text.len() + 1).saturating_sub(mark.len()).max(from), None)
 }
 
 /// The end tag of the element whose start tag `before` ends with, white space aside.

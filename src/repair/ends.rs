@@ -6,7 +6,6 @@
 
 use memchr::{memchr, memmem};
 
-use super::border::Skeleton;
 use super::catalogue::{NotOai, RepairId};
 use super::engine::{Engine, List, Stage, Step};
 use super::gate::{Answer, Role};
@@ -18,6 +17,7 @@ use super::name::{blanks, is_blank, name_span, trailing_blanks, trim};
 use super::prolog::{find_root, is_good_comment, is_xml_target};
 use super::schema::Verb;
 use super::sink::{Sink, TokenFacts};
+use super::skeleton::Skeleton;
 use super::tag::read_attributes;
 use super::text::mend_characters;
 
@@ -244,6 +244,9 @@ impl Engine {
             self.stage = Stage::Epilog;
             let end = self.end_tag_end(within);
             return self.close_tag(Role::Plain, b"OAI-PMH", rest, end, sink);
+        }
+        if error_end.is_none() || lexeme != Lexeme::BareLessThan && is_cut(within, 0) {
+            self.lookahead.in_vain(within.len());
         }
         match lexeme {
             Lexeme::Comment if self.is_legal_comment(text) => self.keep(Role::Plain, rest, end, sink),

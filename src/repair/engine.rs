@@ -5,19 +5,21 @@
 //! the input were cut. Text is kept only while a stage still needs it, and is
 //! otherwise passed on as a slice of the input.
 
-use super::border::{BorderSearch, Skeleton};
+use super::border::BorderSearch;
 use super::catalogue::{NotOai, RepairId, RepairSet};
 use super::context::{Context, XSI};
 use super::edits::Edits;
 use super::gate::{Gate, Role};
 use super::lexeme::start_tag_end_so_far;
 use super::limits::Limits;
+use super::lookahead::Lookahead;
 use super::loose::LooseAttribute;
 use super::mend::Rules;
 use super::scan::Scanner;
 use super::schema::Verb;
 use super::seen::Seen;
 use super::sink::Sink;
+use super::skeleton::Skeleton;
 use super::tag::{Tags, declared_prefix, is_free_attribute};
 use super::{Outcome, RepairConfig, Summary};
 
@@ -92,6 +94,8 @@ pub(super) struct Engine {
     /// Items seen, in case a second document repeats them.
     pub(super) seen: Seen,
     pub(super) in_second_document: bool,
+    /// What looking ahead has shown, and cost.
+    pub(super) lookahead: Lookahead,
     /// An error code for which the request is echoed without arguments.
     pub(super) bad_request: bool,
     pub(super) not_oai: Option<NotOai>,
@@ -122,6 +126,7 @@ impl Engine {
             verb: None,
             seen: Seen::default(),
             in_second_document: false,
+            lookahead: Lookahead::default(),
             bad_request: false,
             not_oai: None,
             version: None,
@@ -217,6 +222,9 @@ impl Engine {
             if rest.is_empty() || !last && rest.len() < self.retry_at {
                 return settled;
             }
+            if self.lookahead.is_spent(self.base) {
+                self.give_up_looking();
+            }
             let step = match self.stage {
                 Stage::Prolog => self.prolog(rest, last, sink),
                 Stage::Head => self.head(rest, last, sink),
@@ -235,6 +243,20 @@ impl Engine {
                     self.base += bytes as u64;
                     settled += bytes;
                 }
+            }
+        }
+    }
+
+    /// The damage is made so that every byte of it needs all the others: what went out breaks off.
+    fn give_up_looking(&mut self) {
+        match std::mem::replace(&mut self.stage, Stage::Done) {
+            stage @ (Stage::Lost | Stage::Done) => self.stage = stage,
+            Stage::List(list) | Stage::Oversized(list) => {
+                self.gate.lost += 1;
+                self.leave_broken_list(&list);
+            }
+            _ => {
+                self.refuse(NotOai::BrokenEnvelope);
             }
         }
     }

@@ -2,19 +2,19 @@
 
 use memchr::{memchr, memmem};
 
-use super::border::Skeleton;
 use super::catalogue::{NotOai, RepairId};
 use super::edits::Edits;
 use super::engine::{Engine, Stage, Step};
 use super::gate::{Answer, Role};
 use super::head::Landmark;
-use super::lexeme::{Lexeme, is_cut, next_lexeme, start_tag_end};
+use super::lexeme::{Lexeme, Lexemes, is_cut, next_lexeme, start_tag_end};
 use super::loose::read_loose;
 use super::name::is_blank;
 use super::outline::outline;
 use super::prolog::is_good_comment;
 use super::scan::{Scan, Scanner};
 use super::sink::Sink;
+use super::skeleton::Skeleton;
 use super::text::{escape, mend_characters};
 use super::vocabulary::nearest_error_code;
 use crate::oai::ErrorCode;
@@ -135,8 +135,9 @@ impl Engine {
         let content_end = if tag.empty { tag_end } else { self.error_close(&text, tag_end, true)?.0 };
         let content = text.get(..content_end)?;
         let mut at = tag_end;
+        let mut lexemes = Lexemes::of(content);
         while at < content_end {
-            let (lexeme, end) = next_lexeme(content, at);
+            let (lexeme, end) = lexemes.at(at);
             let slice = text.get(at..end)?;
             match lexeme {
                 Lexeme::Text | Lexeme::Cdata => {}

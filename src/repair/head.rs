@@ -4,14 +4,15 @@
 //! places; it is a few hundred bytes. Error elements behind it are held until
 //! it is known that no list follows.
 
-use memchr::{memchr, memmem};
+use memchr::memchr;
 
 use super::border::COMMENT;
 use super::catalogue::{NotOai, RepairId};
 use super::edits::Edits;
 use super::engine::{Engine, Stage, Step};
 use super::gate::Role;
-use super::lexeme::{Lexeme, next_lexeme};
+use super::lexeme::{Lexeme, Lexemes};
+use super::lookahead::Ahead;
 use super::loose::read_loose;
 use super::name::{blanks, name_span, split_name, trailing_blanks, trim};
 use super::prolog::{is_good_comment, is_xml_target};
@@ -44,12 +45,14 @@ impl Engine {
     /// aside. `Err` when the text ends before it can be said.
     pub(super) fn landmark(&self, rest: &[u8], last: bool) -> Result<Option<(usize, Landmark)>, ()> {
         let mut at = 0;
+        let mut ends = [Ahead::default(); 2];
         while let Some(next) = memchr(b'<', rest.get(at..).unwrap_or_default()) {
             at += next;
             let tag = rest.get(at..).unwrap_or_default();
-            if let Some((mark, end_mark)) = section_marks(tag) {
-                match memmem::find(tag.get(mark..).unwrap_or_default(), end_mark) {
-                    Some(end) => at += mark + end,
+            if let Some((kind, mark, end_mark)) = section_marks(tag) {
+                let end = ends.get_mut(kind).and_then(|ahead| ahead.find(rest, 0, at + mark, end_mark));
+                match end {
+                    Some(end) => at = end,
                     None if !last => return Err(()),
                     None => at += 1,
                 }
@@ -318,8 +321,9 @@ impl Engine {
         let text = rest.get(..at).unwrap_or_default();
         let mut edits = Edits::default();
         let mut from = 0;
+        let mut lexemes = Lexemes::of(text);
         while from < text.len() {
-            let (lexeme, end) = next_lexeme(text, from);
+            let (lexeme, end) = lexemes.at(from);
             let slice = text.get(from..end).unwrap_or_default();
             let good = match lexeme {
                 Lexeme::Text => trim(slice).is_empty(),
@@ -347,12 +351,12 @@ impl Engine {
     }
 }
 
-/// Length of the mark that opens a comment or an instruction, and the mark that ends it.
-fn section_marks(text: &[u8]) -> Option<(usize, &'static [u8])> {
+/// Whether a comment (0) or an instruction (1) opens here, the length of its mark, and the mark that ends it.
+fn section_marks(text: &[u8]) -> Option<(usize, usize, &'static [u8])> {
     if text.starts_with(COMMENT) {
-        Some((COMMENT.len(), b"-->"))
+        Some((0, COMMENT.len(), b"-->"))
     } else if text.starts_with(b"<?") {
-        Some((2, b"?>"))
+        Some((1, 2, b"?>"))
     } else {
         None
     }
@@ -363,8 +367,9 @@ fn section_marks(text: &[u8]) -> Option<(usize, &'static [u8])> {
 fn read_head(text: &[u8], prefix: &[u8], edits: &mut Edits) -> (Option<Field>, Option<Field>) {
     let (mut date, mut request): (Option<Field>, Option<Field>) = (None, None);
     let mut at = 0;
+    let mut lexemes = Lexemes::of(text);
     while at < text.len() {
-        let (lexeme, end) = next_lexeme(text, at);
+        let (lexeme, end) = lexemes.at(at);
         let slice = text.get(at..end).unwrap_or_default();
         let mut next = end;
         match lexeme {
@@ -414,8 +419,9 @@ fn read_field(text: &[u8], at: usize, tag_end: usize, name: &[u8], edits: Option
     if text.get(..tag_end).is_some_and(|tag| tag.ends_with(b"/>")) {
         return Field { start: at, unclosed: false, content: (end, end), end };
     }
+    let mut lexemes = Lexemes::of(text);
     while end < text.len() {
-        let (lexeme, next) = next_lexeme(text, end);
+        let (lexeme, next) = lexemes.at(end);
         let slice = text.get(end..next).unwrap_or_default();
         let close = slice.get(2..2 + name_span(slice.get(2..).unwrap_or_default())).unwrap_or_default();
         let behind_name = slice.get(2 + close.len()..).unwrap_or_default();

@@ -38,9 +38,58 @@ pub(super) enum Lexeme {
 
 /// The lexeme that begins at `at`, and where it ends.
 pub(super) fn next_lexeme(text: &[u8], at: usize) -> (Lexeme, usize) {
-    let rest = text.get(at..).unwrap_or_default();
-    let (lexeme, len) = lexeme_of(rest);
-    (lexeme, at + len.max(1))
+    Lexemes::of(text).at(at)
+}
+
+/// The lexemes of a text that is read through. Ends that are not there are looked for once.
+#[derive(Debug)]
+pub(super) struct Lexemes<'t> {
+    text: &'t [u8],
+    /// No instruction that begins here or later ends.
+    no_instruction_from: usize,
+    /// The same of document type declarations, of which there is one at most.
+    no_doctype_from: usize,
+}
+
+impl<'t> Lexemes<'t> {
+    pub(super) fn of(text: &'t [u8]) -> Self {
+        Self { text, no_instruction_from: usize::MAX, no_doctype_from: usize::MAX }
+    }
+
+    /// The lexeme that begins at `at`, and where it ends.
+    pub(super) fn at(&mut self, at: usize) -> (Lexeme, usize) {
+        let rest = self.text.get(at..).unwrap_or_default();
+        let (lexeme, len) = match rest {
+            [b'<', b'?', ..] => self.instruction(rest, at),
+            [b'<', b'!', ..] if is_doctype(rest) => {
+                (Lexeme::Doctype, self.doctype_len(rest, at).unwrap_or(2))
+            }
+            _ => lexeme_of(rest),
+        };
+        (lexeme, at + len.max(1))
+    }
+
+    fn instruction(&mut self, rest: &[u8], at: usize) -> (Lexeme, usize) {
+        if !rest.get(2).copied().is_some_and(may_start_name) {
+            return (Lexeme::BareLessThan, 1);
+        }
+        let end = if at < self.no_instruction_from { memmem::find(rest, b"?>") } else { None };
+        match end {
+            Some(end) => (Lexeme::Instruction, end + 2),
+            None => {
+                self.no_instruction_from = self.no_instruction_from.min(at);
+                (Lexeme::OpenTag, 1)
+            }
+        }
+    }
+
+    fn doctype_len(&mut self, rest: &[u8], at: usize) -> Option<usize> {
+        let len = if at < self.no_doctype_from { doctype_len(rest) } else { None };
+        if len.is_none() {
+            self.no_doctype_from = self.no_doctype_from.min(at);
+        }
+        len
+    }
 }
 
 /// Whether the lexeme that begins at `at` might be another one, or longer, if more text followed.
@@ -69,7 +118,6 @@ fn lexeme_of(rest: &[u8]) -> (Lexeme, usize) {
     }
     match rest.get(1) {
         Some(b'!') => section(rest),
-        Some(b'?') => instruction(rest),
         Some(b'/') if rest.get(2).copied().is_some_and(may_start_name) => {
             let inner = rest.get(1..).unwrap_or_default();
             let end = inner.iter().position(|&byte| matches!(byte, b'<' | b'>'));
@@ -157,9 +205,6 @@ fn section(rest: &[u8]) -> (Lexeme, usize) {
             None => (Lexeme::OpenComment, 4),
         };
     }
-    if rest.get(2..9).is_some_and(|word| word.eq_ignore_ascii_case(b"DOCTYPE")) {
-        return (Lexeme::Doctype, doctype_len(rest).unwrap_or(2));
-    }
     let end = rest.iter().skip(1).position(|&byte| matches!(byte, b'<' | b'>')).map(|end| end + 1);
     match end.map(|end| (end, rest.get(end))) {
         Some((end, Some(b'>'))) => (Lexeme::Declaration, end + 1),
@@ -197,12 +242,7 @@ pub(super) fn doctype_len(rest: &[u8]) -> Option<usize> {
     }
 }
 
-fn instruction(rest: &[u8]) -> (Lexeme, usize) {
-    if !rest.get(2).copied().is_some_and(may_start_name) {
-        return (Lexeme::BareLessThan, 1);
-    }
-    match memmem::find(rest, b"?>") {
-        Some(end) => (Lexeme::Instruction, end + 2),
-        None => (Lexeme::OpenTag, 1),
-    }
+/// Whether a document type declaration begins here.
+fn is_doctype(rest: &[u8]) -> bool {
+    rest.get(2..9).is_some_and(|word| word.eq_ignore_ascii_case(b"DOCTYPE"))
 }

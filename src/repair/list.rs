@@ -2,7 +2,7 @@
 
 use memchr::{memchr, memmem};
 
-use super::border::{Border, BorderSearch, CDATA, COMMENT, Skeleton, swallows_border};
+use super::border::{Border, BorderSearch, CDATA, COMMENT, swallows_border};
 use super::catalogue::{NotOai, RepairId, RepairSet, Unmendable};
 use super::edits::Edits;
 use super::engine::{Engine, List, Stage, Step};
@@ -14,6 +14,7 @@ use super::prolog::{is_good_comment, is_xml_target};
 use super::scan::{Facts, Scan, Scanner};
 use super::schema::Verb;
 use super::sink::{RecordFacts, Repair, Sink};
+use super::skeleton::Skeleton;
 use super::text::{escape, mend_characters};
 
 /// Where the list goes on.
@@ -165,10 +166,12 @@ impl Engine {
             if !last && rest.len() < bytes_max {
                 return Next::Stay(self.need_more(rest));
             }
+            self.lookahead.in_vain(within.len());
             return Next::Stay(self.change(RepairId::BrokenComment, rest, mark.len(), b"", sink));
         };
         let text = rest.get(..end).unwrap_or_default();
         if swallows_border(text, &list.skeleton) {
+            self.lookahead.in_vain(text.len());
             return Next::Stay(self.change(RepairId::BrokenComment, rest, mark.len(), b"", sink));
         }
         let legal_text = || mend_characters(text, &[], false, &self.config.limits).is_empty();
@@ -216,7 +219,13 @@ impl Engine {
             b"error" => self.error_between(list, rest, last, sink),
             b"OAI-PMH" => match self.second_document_in_list(list, rest, last, sink) {
                 Some(step) => Next::Stay(step),
-                None => self.unknown_element(list, rest, last, sink),
+                None => {
+                    let next = self.unknown_element(list, rest, last, sink);
+                    if !matches!(next, Next::Stay(Step::NeedMore)) {
+                        self.lookahead.in_vain(rest.len().min(self.limits().head_bytes_max));
+                    }
+                    next
+                }
             },
             _ => self.unknown_element(list, rest, last, sink),
         }
@@ -251,16 +260,15 @@ impl Engine {
         }
         let close = [b"</", name, b">"].concat();
         let item = [b"<", self.prefix.as_slice(), list.skeleton.element.name].concat();
-        let behind = within.get(tag_end..).unwrap_or_default();
-        let close_at = memmem::find(behind, &close);
-        let item_at = memmem::find(behind, &item);
-        match (close_at, item_at) {
-            (Some(close_at), item) if item.is_none_or(|item| close_at < item) => {
-                Ok(Some((tag_end, tag_end + close_at + close.len())))
+        let item_at = self.lookahead.item_start.find(within, self.base, tag_end, &item);
+        let behind = within.get(tag_end..item_at.unwrap_or(within.len())).unwrap_or_default();
+        match memmem::find(behind, &close) {
+            Some(close_at) => Ok(Some((tag_end, tag_end + close_at + close.len()))),
+            None if item_at.is_none() && !complete => Err(self.need_more(rest)),
+            None => {
+                self.lookahead.in_vain(behind.len());
+                Ok(Some((tag_end, tag_end)))
             }
-            (_, Some(_)) => Ok(Some((tag_end, tag_end))),
-            (None, None) if complete => Ok(Some((tag_end, tag_end))),
-            _ => Err(self.need_more(rest)),
         }
     }
 
@@ -322,12 +330,12 @@ impl Engine {
                             Next::Leave(self.refuse(NotOai::BrokenEnvelope))
                         }
                         Scan::TooLong if at == 0 && self.may_hold_border(list, rest) => {
-                            list.border = Some(BorderSearch::default());
+                            self.search_border(list, 0);
                             self.broken_item(list, rest, last, sink)
                         }
                         Scan::TooLong if at == 0 => self.begin_oversized(list, rest, sink),
                         Scan::Defect(_) => {
-                            list.border = Some(BorderSearch::default());
+                            self.search_border(list, at);
                             if at == 0 { self.broken_item(list, rest, last, sink) } else { Next::Stay(step) }
                         }
                         _ => Next::Stay(step),
@@ -335,6 +343,11 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// The item `at` so many bytes is broken: its end has to be searched.
+    fn search_border(&mut self, list: &mut List, at: usize) {
+        list.border = Some(BorderSearch::new(self.base + at as u64, std::mem::take(&mut self.lookahead)));
     }
 
     /// Whether an item that is too long is so because a section in it never ended.
@@ -495,10 +508,10 @@ impl Engine {
         if may_tear && !mended.as_ref().is_some_and(|mended| mended.as_ref().is_ok_and(|m| !m.markup)) {
             // A section with a border in it was taken for content, and that made no
             // sense: it was never closed.
-            list.border = Some(BorderSearch::tearing());
+            list.border = list.border.take().map(BorderSearch::tearing);
             return self.broken_item(list, rest, last, sink);
         }
-        list.border = None;
+        self.lookahead = list.border.take().map(BorderSearch::into_lookahead).unwrap_or_default();
         let (Border::At(end), Some(mended)) = (border, mended) else {
             if border == Border::InputEnd {
                 return Next::Leave(self.input_ends_in_item(list, rest, sink));

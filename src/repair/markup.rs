@@ -7,7 +7,7 @@
 use super::catalogue::{RepairId, Unmendable};
 use super::context::{Context, Contexts, OAI};
 use super::edits::Edits;
-use super::lexeme::{Lexeme, next_lexeme};
+use super::lexeme::{Lexeme, Lexemes};
 use super::limits::Limits;
 use super::loose::{LooseTag, read_loose};
 use super::name::{blanks, is_blank, name_span, split_name, trailing_blanks};
@@ -61,8 +61,9 @@ pub(super) fn mend_markup(
         edits: Edits::default(),
     };
     let mut at = 0;
+    let mut lexemes = Lexemes::of(text);
     while at < text.len() {
-        let (lexeme, end) = next_lexeme(text, at);
+        let (lexeme, end) = lexemes.at(at);
         tree.lexeme(lexeme, at, end)?;
         if tree.edits.len() > limits.repairs_per_record_max {
             return Err(Unmendable::TooManyRepairs);

@@ -4,7 +4,6 @@
 //! strictly, and the first version that is in order is taken. What no pass can
 //! mend is beyond repair, and the strict reader says why.
 
-use super::border::Skeleton;
 use super::catalogue::{RepairId, RepairSet, Unmendable};
 use super::context::Context;
 use super::edits::Edits;
@@ -12,6 +11,7 @@ use super::header::mend_envelope;
 use super::limits::Limits;
 use super::markup::mend_markup;
 use super::scan::{Facts, Scan, Scanner};
+use super::skeleton::Skeleton;
 use super::tag::Tags;
 use super::text::{Entities, mend_characters};
 
@@ -160,11 +160,11 @@ impl Item<'_> {
 #[cfg(test)]
 mod tests {
     #![expect(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
-    use super::super::border::Skeleton;
     use super::super::header::mend_envelope;
     use super::super::markup::mend_markup;
     use super::super::name::blanks;
     use super::super::schema::RECORD;
+    use super::super::skeleton::Skeleton;
     use super::super::text::mend_characters;
     use super::{Context, Limits, Scan, Scanner, Tags};
 

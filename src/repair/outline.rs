@@ -1,6 +1,6 @@
 //! The direct children of an element of the envelope, as ranges of the text.
 
-use super::lexeme::{Lexeme, next_lexeme};
+use super::lexeme::{Lexeme, Lexemes};
 use super::name::{blanks, name_span, split_name, trailing_blanks};
 
 /// A child element.
@@ -29,8 +29,9 @@ pub(super) fn outline(text: &[u8], from: usize, to: usize) -> Option<Outline<'_>
     let mut outline = Outline::default();
     let mut at = from;
     let mut depth = 0_usize;
+    let mut lexemes = Lexemes::of(text);
     while at < to {
-        let (lexeme, end) = next_lexeme(text, at);
+        let (lexeme, end) = lexemes.at(at);
         match lexeme {
             Lexeme::Text if depth == 0 => {
                 let run = text.get(at..end)?;

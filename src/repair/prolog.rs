@@ -7,7 +7,7 @@ use super::context::{Context, OAI, XSI};
 use super::edits::Edits;
 use super::engine::{Engine, Stage, Step};
 use super::gate::Role;
-use super::lexeme::{Lexeme, next_lexeme};
+use super::lexeme::{Lexeme, Lexemes};
 use super::loose::{LooseAttribute, LooseTag, read_loose};
 use super::name::{blanks, is_blank, is_local_name, name_span, split_name, trailing_blanks, trim};
 use super::schema::is_uri_reference;
@@ -115,8 +115,9 @@ impl Engine {
     fn misc(&mut self, before: &[u8], from: usize, edits: &mut Edits) {
         let mut at = from;
         let mut junk: Option<(usize, usize)> = None;
+        let mut lexemes = Lexemes::of(before);
         while at < before.len() {
-            let (lexeme, end) = next_lexeme(before, at);
+            let (lexeme, end) = lexemes.at(at);
             let text = before.get(at..end).unwrap_or_default();
             let good = match lexeme {
                 Lexeme::Text => trim(text).is_empty(),

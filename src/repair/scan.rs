@@ -5,13 +5,13 @@
 //! anywhere for want of input and go on where it stopped. Positions it keeps
 //! are relative to the item, because the window around it moves.
 
-use super::border::Skeleton;
 use super::catalogue::Unmendable;
 use super::context::{Context, Contexts, XSI};
 use super::index::{Index, Mark};
 use super::limits::Limits;
 use super::name::{Reference, is_blank, may_start_name, reference};
 use super::schema::{Content, Element, Text};
+use super::skeleton::Skeleton;
 use super::tag::{Tag, TagDefect, Tags, end_tag, same};
 use super::text::resolve;
 

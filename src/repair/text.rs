@@ -9,7 +9,7 @@ use memchr::memmem;
 use super::catalogue::{Certainty, RepairId};
 use super::edits::Edits;
 use super::entities::html_entity;
-use super::lexeme::{Lexeme, next_lexeme};
+use super::lexeme::{Lexeme, Lexemes};
 use super::limits::Limits;
 use super::name::{
     REFERENCE_BYTES_MAX, Reference, is_legal_char, may_start_name, numeric_reference, reference,
@@ -44,13 +44,14 @@ pub(super) fn mend_characters(
     let mut node_at = 0;
     // Bare `<` found inside the current text node.
     let mut bare = Vec::new();
+    let mut lexemes = Lexemes::of(text);
     while at < text.len() && pass.edits.len() <= edits_max {
-        let (lexeme, mut end) = next_lexeme(text, at);
+        let (lexeme, mut end) = lexemes.at(at);
         match lexeme {
             Lexeme::OpenCdata => {
                 pass.text_node(node_at, at, &bare);
                 bare.clear();
-                end = pass.open_cdata(at, end);
+                end = pass.open_cdata(at, end, &mut lexemes);
                 node_at = end;
             }
             Lexeme::Text | Lexeme::OpenTag | Lexeme::OpenComment => {}
@@ -121,9 +122,9 @@ impl Pass<'_> {
 
     /// The text of a CDATA section that never ends, up to the next markup: it
     /// was meant literally. Returns its end.
-    fn open_cdata(&mut self, at: usize, mark_end: usize) -> usize {
+    fn open_cdata(&mut self, at: usize, mark_end: usize, lexemes: &mut Lexemes<'_>) -> usize {
         let mut end = mark_end;
-        while let (Lexeme::Text | Lexeme::BareLessThan, next) = next_lexeme(self.text, end)
+        while let (Lexeme::Text | Lexeme::BareLessThan, next) = lexemes.at(end)
             && end < self.text.len()
         {
             end = next;

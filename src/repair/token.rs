@@ -38,13 +38,19 @@ impl Engine {
             self.leave_broken_list(list);
             return Next::Leave(Step::Settled(0));
         };
-        let Some(follower) = self.follower(list, within.get(end..).unwrap_or_default(), complete) else {
+        if list.token_written {
+            // One is out; another cannot stand beside it.
+            return Next::Stay(self.change(RepairId::RepeatedToken, rest, end, b"", sink));
+        }
+        let behind = within.get(end..).unwrap_or_default();
+        let Some((follower, follower_at)) = self.follower(list, behind, complete) else {
             return Next::Stay(self.need_more(rest));
         };
         if follower == Follower::ListEnd && !complete {
             // A second document may follow, with items and a token of its own.
             return Next::Stay(self.need_more(rest));
         }
+        self.lookahead.in_vain(follower_at);
         let Some(edits) = self.mend_token(rest.get(..end).unwrap_or_default()) else {
             return Next::Leave(self.refuse(NotOai::BrokenEnvelope));
         };
@@ -61,10 +67,6 @@ impl Engine {
         sink: &mut impl Sink,
     ) -> Step {
         list.token_seen = true;
-        if list.token_written {
-            // One is out; another cannot stand beside it.
-            return self.change(RepairId::RepeatedToken, rest, end, b"", sink);
-        }
         let written = edits.apply(rest.get(..end).unwrap_or_default());
         let empty = token_text(&written).is_empty();
         let earlier = list.token.is_some();
@@ -123,13 +125,16 @@ impl Engine {
             .is_some_and(|local| local == b"OAI-PMH" || Verb::from_name(local).is_some())
     }
 
-    fn follower(&self, list: &List, behind: &[u8], complete: bool) -> Option<Follower> {
+    /// What follows behind a token, and where that stands.
+    fn follower(&self, list: &List, behind: &[u8], complete: bool) -> Option<(Follower, usize)> {
         let mut at = 0;
+        // Documents that begin before this place do not go on with the list.
+        let mut other_until = 0;
         loop {
             let (lexeme, end) = next_lexeme(behind, at);
             let text = behind.get(at..end).unwrap_or_default();
             if at >= behind.len() {
-                return complete.then_some(Follower::ListEnd);
+                return complete.then_some((Follower::ListEnd, at));
             }
             match lexeme {
                 Lexeme::StartTag => {
@@ -144,14 +149,17 @@ impl Engine {
                                 continue;
                             }
                             None if !complete => return None,
-                            _ => return Some(Follower::Token),
+                            _ => return Some((Follower::Token, at)),
                         }
                     }
                     if local == list.skeleton.element.name {
-                        return Some(Follower::Item);
+                        return Some((Follower::Item, at));
                     }
-                    if local == b"OAI-PMH" && self.second_list_follows(list, behind.get(at..)?, complete)? {
-                        return Some(Follower::Item);
+                    if local == b"OAI-PMH" && at >= other_until {
+                        match self.second_list_follows(list, behind.get(at..)?, complete)? {
+                            (true, _) => return Some((Follower::Item, at)),
+                            (false, len) => other_until = at + len,
+                        }
                     }
                 }
                 _ if !complete && is_cut(behind, at) => return None,
@@ -161,12 +169,13 @@ impl Engine {
         }
     }
 
-    /// Whether the document that begins here goes on with the list.
-    fn second_list_follows(&self, list: &List, text: &[u8], complete: bool) -> Option<bool> {
+    /// Whether the document that begins here goes on with the list, and where in it that was seen.
+    fn second_list_follows(&self, list: &List, text: &[u8], complete: bool) -> Option<(bool, usize)> {
         let from = start_tag_end_so_far(text, complete)?;
         match self.landmark(text.get(from..)?, complete) {
-            Ok(Some((_, super::head::Landmark::Verb(verb)))) => Some(verb == list.verb),
-            Ok(_) if complete => Some(false),
+            Ok(Some((at, super::head::Landmark::Verb(verb)))) => Some((verb == list.verb, from + at)),
+            Ok(Some((at, _))) if complete => Some((false, from + at)),
+            Ok(None) if complete => Some((false, text.len())),
             _ => None,
         }
     }

@@ -1,0 +1,137 @@
+//! The names that hold a list together, and what stands where: the signs by which a border is known.
+
+use memchr::{memchr, memchr2, memmem};
+
+use super::name::{blanks, is_blank, trailing_blanks};
+use super::schema::{Content, Element};
+
+/// The names that borders of one list are made of.
+#[derive(Clone, Debug)]
+pub(super) struct Skeleton {
+    pub(super) element: &'static Element,
+    /// Name of the verb element, as `ListRecords`.
+    pub(super) verb: &'static [u8],
+    /// Prefix of the OAI-PMH namespace with its colon, or nothing.
+    pub(super) prefix: Vec<u8>,
+}
+
+/// Whether something stands at a place; `Cut` where the text ends before that can be said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Yes,
+    No,
+    Cut,
+}
+
+impl Skeleton {
+    pub(super) fn children(&self) -> &'static [Element] {
+        match self.element.content {
+            Content::Children(children) => children,
+            Content::Payload | Content::Text(_) => &[],
+        }
+    }
+
+    /// Whether `text` begins with `<` or `</`, the prefix, the name, and no more of a name.
+    pub(super) fn tag(&self, text: &[u8], open: &[u8], name: &[u8]) -> Answer {
+        let parts = [open, &self.prefix, name];
+        let mut rest = text;
+        for part in parts {
+            if rest.len() < part.len() {
+                return if part.starts_with(rest) { Answer::Cut } else { Answer::No };
+            }
+            match rest.strip_prefix(part) {
+                Some(behind) => rest = behind,
+                None => return Answer::No,
+            }
+        }
+        match rest.first() {
+            None => Answer::Cut,
+            Some(&byte) if is_blank(byte) || matches!(byte, b'>' | b'/') => Answer::Yes,
+            Some(_) => Answer::No,
+        }
+    }
+
+    /// Whether an item begins here: its start tag, and one of its children behind it.
+    pub(super) fn starts_item(&self, text: &[u8]) -> Answer {
+        match self.tag(text, b"<", self.element.name) {
+            Answer::Yes => {}
+            other => return other,
+        }
+        let Some(end) = memchr2(b'<', b'>', text.get(1..).unwrap_or_default()).map(|end| end + 1) else {
+            return Answer::Cut;
+        };
+        if text.get(end) == Some(&b'<') || text.get(end.wrapping_sub(1)) == Some(&b'/') {
+            return Answer::No;
+        }
+        let behind = text.get(end + 1..).unwrap_or_default();
+        let behind = behind.get(blanks(behind)..).unwrap_or_default();
+        if behind.is_empty() {
+            return Answer::Cut;
+        }
+        any(self.children().iter().map(|child| self.tag(behind, b"<", child.name)))
+    }
+
+    /// Whether `text`, white space aside, goes on as a list does behind an item.
+    pub(super) fn follows_item(&self, text: &[u8]) -> Answer {
+        let text = text.get(blanks(text)..).unwrap_or_default();
+        if text.is_empty() {
+            return Answer::Cut;
+        }
+        any([
+            self.starts_item(text),
+            self.tag(text, b"<", b"resumptionToken"),
+            self.tag(text, b"</", self.verb),
+            self.tag(text, b"</", b"OAI-PMH"),
+        ])
+    }
+
+    /// Whether `text`, white space aside, ends with the end tag of a child of the item.
+    pub(super) fn ends_with_child(&self, text: &[u8]) -> bool {
+        let text = text.get(..text.len() - trailing_blanks(text)).unwrap_or_default();
+        self.children().iter().any(|child| {
+            text.strip_suffix(b">")
+                .and_then(|text| text.strip_suffix(child.name))
+                .and_then(|text| text.strip_suffix(self.prefix.as_slice()))
+                .is_some_and(|text| text.ends_with(b"</"))
+        })
+    }
+
+    /// Whether the page ends here as pages do.
+    pub(super) fn ends_page(&self, text: &[u8]) -> bool {
+        let text = text.get(..text.len() - trailing_blanks(text)).unwrap_or_default();
+        text.ends_with(&[b"</", self.prefix.as_slice(), b"OAI-PMH>"].concat())
+    }
+
+    /// Whether an item begins inside `body`.
+    pub(super) fn holds_item(&self, body: &[u8]) -> bool {
+        let start = [b"<", self.prefix.as_slice(), self.element.name].concat();
+        memmem::find_iter(body, &start)
+            .any(|at| self.starts_item(body.get(at..).unwrap_or_default()) == Answer::Yes)
+    }
+
+    /// Whether a border lies inside `body`.
+    pub(super) fn has_border(&self, body: &[u8]) -> bool {
+        let mut mark = b"</".to_vec();
+        mark.extend_from_slice(&self.prefix);
+        mark.extend_from_slice(self.element.name);
+        self.holds_item(body)
+            || memmem::find_iter(body, &mark).any(|at| {
+                let tag = body.get(at..).unwrap_or_default();
+                memchr(b'>', tag).is_some_and(|end| {
+                    self.follows_item(tag.get(end + 1..).unwrap_or_default()) == Answer::Yes
+                })
+            })
+    }
+}
+
+pub(super) fn any(answers: impl IntoIterator<Item = Answer>) -> Answer {
+    let mut verdict = Answer::No;
+    for answer in answers {
+        match answer {
+            Answer::Yes => return Answer::Yes,
+            Answer::Cut => verdict = Answer::Cut,
+            Answer::No => {}
+        }
+    }
+    verdict
+}
