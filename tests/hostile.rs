@@ -89,6 +89,7 @@ impl Sink for Nowhere {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "real time is what is measured")]
 fn no_page_takes_time_out_of_proportion() {
     let cases: Vec<_> = DAMAGE.iter().flat_map(|case| [(case, false), (case, true)]).collect();
     let failures = each(&cases, |((place, fragment), in_blocks)| {
