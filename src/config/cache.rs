@@ -44,23 +44,13 @@ impl Cache {
         if let Some(enabled) = table.boolean("enabled") {
             self.enabled = enabled;
         }
-        if let Some(bytes) = table.integer("bytes_max", 0..=1 << 50) {
-            self.bytes_max = bytes;
-        }
-        if let Some(bytes) = table.integer("entry_bytes_max", SPOOL_BYTES_MIN..=1 << 40) {
-            self.entry_bytes_max = bytes;
-        }
-        seconds(&mut table, "fresh_secs", 7 * DAY_SECS, &mut self.fresh);
-        seconds(&mut table, "token_pages_secs", 3600, &mut self.token_pages);
-        seconds(&mut table, "stale_if_error_secs", 365 * DAY_SECS, &mut self.stale_if_error);
-        seconds(&mut table, "failures_secs", 3600, &mut self.failures);
+        table.number("bytes_max", 0..=1 << 50, &mut self.bytes_max);
+        table.number("entry_bytes_max", SPOOL_BYTES_MIN..=1 << 40, &mut self.entry_bytes_max);
+        table.seconds("fresh_secs", 0..=7 * DAY_SECS, &mut self.fresh);
+        table.seconds("token_pages_secs", 0..=3600, &mut self.token_pages);
+        table.seconds("stale_if_error_secs", 0..=365 * DAY_SECS, &mut self.stale_if_error);
+        table.seconds("failures_secs", 0..=3600, &mut self.failures);
         table.finish();
-    }
-}
-
-fn seconds(table: &mut Table<'_, '_>, key: &'static str, max: u64, value: &mut Duration) {
-    if let Some(seconds) = table.integer(key, 0..=max) {
-        *value = Duration::from_secs(seconds);
     }
 }
 

@@ -46,33 +46,16 @@ impl Default for Connections {
 impl Connections {
     /// Takes over what a `connections` table says.
     pub(super) fn read(&mut self, mut table: Table<'_, '_>) {
-        count(&mut table, "max", 1..=1_000_000, &mut self.connections_max);
-        count(&mut table, "per_client_max", 1..=1_000_000, &mut self.per_client_max);
-        seconds(&mut table, "idle_timeout_secs", &mut self.idle_timeout);
-        seconds(&mut table, "request_timeout_secs", &mut self.request_timeout);
-        seconds(&mut table, "write_timeout_secs", &mut self.write_timeout);
-        seconds(&mut table, "stop_timeout_secs", &mut self.stop_timeout);
+        table.count("max", 1..=1_000_000, &mut self.connections_max);
+        table.count("per_client_max", 1..=1_000_000, &mut self.per_client_max);
+        table.seconds("idle_timeout_secs", 1..=3600, &mut self.idle_timeout);
+        table.seconds("request_timeout_secs", 1..=3600, &mut self.request_timeout);
+        table.seconds("write_timeout_secs", 1..=3600, &mut self.write_timeout);
+        table.seconds("stop_timeout_secs", 1..=3600, &mut self.stop_timeout);
         // pingora reads targets below 64 KiB and headers below 1 MiB.
-        count(&mut table, "uri_bytes_max", 8192..=60_000, &mut self.uri_bytes_max);
-        count(&mut table, "header_bytes_max", 16_384..=524_288, &mut self.header_bytes_max);
-        count(&mut table, "form_bytes_max", 1024..=16_777_216, &mut self.form_bytes_max);
+        table.count("uri_bytes_max", 8192..=60_000, &mut self.uri_bytes_max);
+        table.count("header_bytes_max", 16_384..=524_288, &mut self.header_bytes_max);
+        table.count("form_bytes_max", 1024..=16_777_216, &mut self.form_bytes_max);
         table.finish();
-    }
-}
-
-fn count(
-    table: &mut Table<'_, '_>,
-    key: &'static str,
-    range: std::ops::RangeInclusive<u64>,
-    limit: &mut usize,
-) {
-    if let Some(count) = table.integer(key, range).and_then(|count| usize::try_from(count).ok()) {
-        *limit = count;
-    }
-}
-
-fn seconds(table: &mut Table<'_, '_>, key: &'static str, limit: &mut Duration) {
-    if let Some(seconds) = table.integer(key, 1..=3600) {
-        *limit = Duration::from_secs(seconds);
     }
 }

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -121,6 +122,22 @@ impl<'d, 't> Table<'d, 't> {
             },
             other => self.wrong_type(key, &entry, &right, other),
         }
+    }
+
+    /// A number takes the place of `value`, if the key is there.
+    pub(super) fn number(&mut self, key: &'static str, range: RangeInclusive<u64>, value: &mut u64) {
+        *value = self.integer(key, range).unwrap_or(*value);
+    }
+
+    /// The same of a count or a size in memory.
+    pub(super) fn count(&mut self, key: &'static str, range: RangeInclusive<u64>, value: &mut usize) {
+        let count = self.integer(key, range).and_then(|count| usize::try_from(count).ok());
+        *value = count.unwrap_or(*value);
+    }
+
+    /// The same of a time in whole seconds.
+    pub(super) fn seconds(&mut self, key: &'static str, range: RangeInclusive<u64>, value: &mut Duration) {
+        *value = self.integer(key, range).map_or(*value, Duration::from_secs);
     }
 
     pub(super) fn strings(&mut self, key: &'static str) -> Vec<At<String>> {

@@ -41,42 +41,22 @@ impl Limits {
     /// Takes over what a `limits` table says.
     pub(super) fn read(&mut self, mut table: Table<'_, '_>) {
         let repair = &mut self.repair;
-        bytes(&mut table, "record_bytes_max", &mut repair.record_bytes_max);
-        bytes(&mut table, "tag_bytes_max", &mut repair.tag_bytes_max);
-        bytes(&mut table, "junk_bytes_max", &mut repair.junk_bytes_max);
-        bytes(&mut table, "head_bytes_max", &mut repair.head_bytes_max);
-        bytes(&mut table, "spool_bytes_max", &mut self.spool_bytes_max);
-        count(&mut table, "repairs_per_record_max", 0..=10_000_000, &mut repair.repairs_per_record_max);
-        count(&mut table, "depth_max", 8..=100_000, &mut repair.depth_max);
-        count(&mut table, "attributes_per_tag_max", 8..=100_000, &mut repair.attributes_per_tag_max);
-        count(&mut table, "redirects_max", 0..=20, &mut self.redirects_max);
-        if let Some(bytes) = table.integer("response_bytes_max", 1024..=1 << 50) {
-            self.response_bytes_max = bytes;
-        }
-        if let Some(bytes) = table.integer("quarantine_bytes_max", 0..=1 << 50) {
-            self.quarantine_bytes_max = bytes;
-        }
-        if let Some(ratio) = table.integer("inflate_ratio_max", 1..=1_000_000) {
-            self.inflate_ratio_max = ratio;
-        }
-        if let Some(seconds) = table.integer("first_record_timeout_secs", 1..=3600) {
-            self.first_record_timeout = Duration::from_secs(seconds);
-        }
+        table.count("record_bytes_max", BYTES, &mut repair.record_bytes_max);
+        table.count("tag_bytes_max", BYTES, &mut repair.tag_bytes_max);
+        table.count("junk_bytes_max", BYTES, &mut repair.junk_bytes_max);
+        table.count("head_bytes_max", BYTES, &mut repair.head_bytes_max);
+        table.count("spool_bytes_max", BYTES, &mut self.spool_bytes_max);
+        table.count("repairs_per_record_max", 0..=10_000_000, &mut repair.repairs_per_record_max);
+        table.count("depth_max", 8..=100_000, &mut repair.depth_max);
+        table.count("attributes_per_tag_max", 8..=100_000, &mut repair.attributes_per_tag_max);
+        table.count("redirects_max", 0..=20, &mut self.redirects_max);
+        table.number("response_bytes_max", 1024..=1 << 50, &mut self.response_bytes_max);
+        table.number("quarantine_bytes_max", 0..=1 << 50, &mut self.quarantine_bytes_max);
+        table.number("inflate_ratio_max", 1..=1_000_000, &mut self.inflate_ratio_max);
+        table.seconds("first_record_timeout_secs", 1..=3600, &mut self.first_record_timeout);
         table.finish();
     }
 }
 
-fn bytes(table: &mut Table<'_, '_>, key: &'static str, limit: &mut usize) {
-    count(table, key, 1024..=1 << 40, limit);
-}
-
-fn count(
-    table: &mut Table<'_, '_>,
-    key: &'static str,
-    range: std::ops::RangeInclusive<u64>,
-    limit: &mut usize,
-) {
-    if let Some(count) = table.integer(key, range).and_then(|count| usize::try_from(count).ok()) {
-        *limit = count;
-    }
-}
+/// What a limit in bytes may be.
+const BYTES: std::ops::RangeInclusive<u64> = 1024..=1 << 40;

@@ -24,9 +24,7 @@ impl Default for Politeness {
 impl Politeness {
     /// Takes over what a `politeness` table says.
     pub(super) fn read(&mut self, mut table: Table<'_, '_>) {
-        if let Some(max) = table.integer("list_requests_max", 1..=1000) {
-            self.list_requests_max = usize::try_from(max).unwrap_or(1);
-        }
+        table.count("list_requests_max", 1..=1000, &mut self.list_requests_max);
         if let Some(millis) = table.integer("gap_millis", 0..=3_600_000) {
             self.gap = Duration::from_millis(millis);
         }
