@@ -6,6 +6,7 @@
 
 mod account;
 mod address;
+mod aside;
 mod body;
 mod breaker;
 mod budget;
@@ -13,11 +14,13 @@ mod chain;
 pub mod decoding;
 mod failure;
 mod fetch;
+mod method;
 mod outlet;
 mod own_token;
 mod page;
 mod patience;
 mod politeness;
+mod recovery;
 mod session;
 mod splice;
 

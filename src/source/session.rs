@@ -14,19 +14,20 @@ use super::account::Account;
 use super::body::Body;
 use super::budget::Budget;
 use super::chain::{self, Chain, Opening};
-use super::failure::{Failure, Reason};
+use super::failure::Failure;
 use super::fetch::Client;
 use super::outlet::Outlet;
 use super::page::{Page, Start, Verdict};
 use super::patience::next_wait;
 use super::splice::{Delivered, Skeleton, Splice, Taken, Unproven};
 use crate::clock::{self, Clock};
-use crate::config::{Mapping, Unmended};
-use crate::oai::{ErrorCode, Request, error_response};
+use crate::config::Mapping;
+use crate::oai::Request;
 use crate::repair::{NotOai, OwnRequest};
-use crate::state::{PutAside, State};
+use crate::state::State;
 use bytes::Bytes;
 use quick_xml::events::Event as XmlEvent;
+use reqwest::Method;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -98,6 +99,8 @@ async fn converse(job: Job, events: mpsc::Sender<Event>) {
         delivered: Delivered::default(),
         known: HashMap::new(),
         chain: None,
+        method: job.client.methods.first(),
+        tried_both: false,
         suspicion: None,
         skeleton: None,
         waiting: Vec::new(),
@@ -126,7 +129,7 @@ impl From<Failure> for Stop {
 }
 
 /// How an attempt ended that did not break the conversation off.
-enum Ended {
+pub(super) enum Ended {
     /// The answer is whole.
     Whole,
     /// The answer is an error of ours, and has left.
@@ -140,26 +143,29 @@ enum Ended {
 }
 
 /// The answer in the making, over all attempts.
-struct Conversation<'a> {
-    job: &'a Job,
-    outlet: Outlet,
-    account: Account,
-    budget: Budget,
+pub(super) struct Conversation<'a> {
+    pub(super) job: &'a Job,
+    pub(super) outlet: Outlet,
+    pub(super) account: Account,
+    pub(super) budget: Budget,
     /// What the source is asked: not always what the harvester asks.
-    asked: Request,
+    pub(super) asked: Request,
+    /// By which method of HTTP the source is asked, and whether the other one was tried before.
+    pub(super) method: Method,
+    pub(super) tried_both: bool,
     /// What the harvester had of the page that is asked for before this request.
-    had: Delivered,
+    pub(super) had: Delivered,
     /// What it has of it now, once something has left.
-    delivered: Delivered,
+    pub(super) delivered: Delivered,
     /// What it has of earlier pages, where the list was begun anew.
-    known: HashMap<u64, u32>,
-    chain: Option<Chain>,
+    pub(super) known: HashMap<u64, u32>,
+    pub(super) chain: Option<Chain>,
     /// What the list delivered before, while it is not clear whether it goes in circles.
-    suspicion: Option<HashSet<u64>>,
+    pub(super) suspicion: Option<HashSet<u64>>,
     /// What is open around the items that were delivered.
-    skeleton: Option<Skeleton>,
+    pub(super) skeleton: Option<Skeleton>,
     /// What was made before there was an item: it leaves with the first one.
-    waiting: Vec<u8>,
+    pub(super) waiting: Vec<u8>,
 }
 
 impl Conversation<'_> {
@@ -191,7 +197,10 @@ impl Conversation<'_> {
             attempts += 1;
             self.account.attempts += 1;
             let failure = match self.attempt().await? {
-                Ended::Whole => return self.outlet.finish().await,
+                Ended::Whole => {
+                    self.job.client.methods.worked(&self.method);
+                    return self.outlet.finish().await;
+                }
                 Ended::Refused => return Ok(()),
                 Ended::NextPage(token) => {
                     pages += 1;
@@ -213,7 +222,10 @@ impl Conversation<'_> {
                 attempts = 1;
                 self.budget.renew(self.job.mapping.limits.first_record_timeout);
             }
-            if let Some(wait) = next_wait(&failure, attempts, self.budget.left(), self.budget.chance()) {
+            if self.may_take_the_other_method(&failure) {
+                attempts = 0;
+            } else if let Some(wait) = next_wait(&failure, attempts, self.budget.left(), self.budget.chance())
+            {
                 self.log_retry(&failure, wait);
                 self.budget.pause(wait).await;
             } else if self.may_have_expired(&failure) && self.begin_anew().await? {
@@ -239,7 +251,8 @@ impl Conversation<'_> {
             Err(failure) => return self.resumable(failure, 0),
         };
         let asked_at = clock::utc_datetime(self.budget.now());
-        let exchange = match job.client.exchange(&self.asked, &job.via, &mut self.budget).await {
+        let exchange = match job.client.exchange(&self.asked, &self.method, &job.via, &mut self.budget).await
+        {
             Ok(exchange) => exchange,
             Err(failure) => return self.resumable(failure, 0),
         };
@@ -283,21 +296,6 @@ impl Conversation<'_> {
                 self.resumable(failure, lost)
             }
         }
-    }
-
-    /// Keeps a page that was broken, as it came. Nobody waits for that.
-    fn keep_evidence(&self, page: &mut Page, verdict: &Verdict) {
-        let failure = match verdict {
-            Verdict::Whole(_) => None,
-            Verdict::Cut(failure, _) => Some(failure),
-        };
-        let Some((raw, about)) = page.evidence(&self.asked, failure) else { return };
-        let (broken, id) = (self.job.state.broken.clone(), self.job.mapping.id.clone());
-        tokio::task::spawn_blocking(move || {
-            if let Err(error) = broken.keep(&id, &raw, &about) {
-                tracing::warn!(repo = id, %error, "a broken page is not kept; check space and rights of the data folder");
-            }
-        });
     }
 
     /// The engine has said that the page is whole.
@@ -394,103 +392,6 @@ impl Conversation<'_> {
         Ok(Ok(()))
     }
 
-    async fn put_aside(&self, records: Vec<PutAside>) -> Result<(), Failure> {
-        let Job { mapping, state, request, client, .. } = self.job;
-        let (quarantine, id, query) = (state.quarantine.clone(), mapping.id.clone(), request.query());
-        let now = clock::utc_datetime(self.budget.now());
-        let max = mapping.limits.quarantine_bytes_max;
-        let put = tokio::task::spawn_blocking(move || quarantine.put(&id, &query, &now, max, &records));
-        match put.await {
-            Ok(Ok(())) if mapping.unmendable == Unmended::Fail => {
-                let details = format!(
-                    "{} sent a record that cannot be mended, and the mapping says unmendable = \"fail\"; see the quarantine",
-                    client.name()
-                );
-                Err(Failure::new(Reason::Unmendable, details))
-            }
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(Failure::new(Reason::Quarantine, error.to_string())),
-            Err(error) => Err(Failure::new(Reason::Quarantine, format!("the quarantine stopped: {error}"))),
-        }
-    }
-
-    /// Whether a page that was cut can be gone on with.
-    fn resumable(&self, failure: Failure, lost: u64) -> Result<Ended, Stop> {
-        let can = !self.outlet.has_begun()
-            || lost == 0
-                && self.job.request.verb().is_list()
-                && self.delivered.is_complete()
-                && self.skeleton.is_some();
-        if can { Ok(Ended::Again(failure)) } else { Err(failure.into()) }
-    }
-
-    /// A page with nothing new is skipped by asking for the next one.
-    fn go_on_with(&mut self, token: String, pages: u32) -> Result<(), Stop> {
-        let next = self.asked.resumed(token);
-        if pages >= PAGES_SKIPPED_MAX || next == self.asked {
-            let name = self.job.client.name();
-            let details = format!("{name} sent {pages} pages without a new item one after the other");
-            return Err(Failure::new(Reason::NotOai(NotOai::NothingKept), details).into());
-        }
-        self.asked = next;
-        self.had = Delivered::default();
-        Ok(())
-    }
-
-    /// Begins the list anew in place of a token that expired, where that is safe.
-    async fn begin_anew(&mut self) -> Result<bool, Stop> {
-        let Some(chain) = self.chain.as_ref().filter(|_| !self.outlet.has_begun() && self.known.is_empty())
-        else {
-            return Ok(false);
-        };
-        let Some((asked, mut known)) = chain.anew(self.job).await? else { return Ok(false) };
-        for hash in self.had.hashes() {
-            *known.entry(*hash).or_insert(0) += 1;
-        }
-        tracing::info!(
-            repo = self.job.mapping.id,
-            request = self.job.request.query(),
-            "a token has expired; its list is begun anew"
-        );
-        (self.asked, self.known, self.had) = (asked, known, Delivered::default());
-        Ok(true)
-    }
-
-    /// Whether a failure may mean that the source has forgotten its token.
-    fn may_have_expired(&self, failure: &Failure) -> bool {
-        self.asked.is_resumption()
-            && failure.reason == Reason::Status
-            && failure.received_status.is_some_and(|status| !matches!(status, 401 | 403 | 429 | 503))
-    }
-
-    /// The source cannot be brought to give the rest of the page: the list is
-    /// closed with a token of ours that leads to it, or breaks off visibly.
-    async fn close(&mut self, failure: Failure) -> Result<(), Stop> {
-        let (Some(chain), Some(skeleton)) = (&self.chain, &self.skeleton) else { return Err(failure.into()) };
-        let token = chain.own_token(self.job, &self.asked, &self.delivered, self.budget.now()).await;
-        let Some(token) = token else { return Err(failure.into()) };
-        self.account.continued = Some(failure);
-        self.outlet.send(skeleton.close_with(&token), 200).await?;
-        self.outlet.finish().await
-    }
-
-    async fn refuse_token(&mut self, why: &str) -> Result<(), Stop> {
-        let now = clock::utc_datetime(self.budget.now());
-        let error = error_response(&self.job.own, &now, ErrorCode::BadResumptionToken, why);
-        self.outlet.send(error.into_bytes(), 200).await?;
-        self.outlet.finish().await
-    }
-
-    async fn refuse_circle(&mut self) -> Result<Ended, Stop> {
-        let name = self.job.client.name();
-        self.waiting.clear();
-        self.refuse_token(&format!(
-            "{name} goes in circles: its token leads back to a page of the same list"
-        ))
-        .await?;
-        Ok(Ended::Refused)
-    }
-
     fn log_retry(&self, failure: &Failure, wait: Duration) {
         tracing::debug!(
             repo = self.job.mapping.id,
@@ -499,22 +400,6 @@ impl Conversation<'_> {
             reason = failure.reason.name(),
             "the source is asked again"
         );
-    }
-
-    fn unproven(&self, why: Unproven) -> Failure {
-        let name = self.job.client.name();
-        let what = match why {
-            Unproven::Head => "begins differently now",
-            Unproven::Items => "does not hold what was delivered",
-            Unproven::Held => "cannot be told from another one within the limits",
-        };
-        let details = format!("{name} broke a page off, and the page it sends instead {what}");
-        Failure::new(Reason::Unproven, details)
-    }
-
-    async fn goes_in_circles(&self, token: Option<&str>) -> Result<bool, Stop> {
-        let (Some(chain), Some(token)) = (&self.chain, token) else { return Ok(false) };
-        Ok(self.asked == self.asked.resumed(token.to_owned()) || chain.leads_back(self.job, token).await?)
     }
 }
 
@@ -544,7 +429,5 @@ fn is_expired(response: &[u8]) -> bool {
 /// Events held between the source and a slow harvester; with them at most
 /// about a MiB waits.
 const EVENTS_HELD: usize = 8;
-/// Pages without anything new that are skipped one after the other within one request.
-const PAGES_SKIPPED_MAX: u32 = 1_000;
 /// What is held, in bytes, until it is clear that a list does not go in circles.
 const WAITING_BYTES_MAX: usize = 32 << 20;

@@ -1,0 +1,44 @@
+//! What is particular about a source, and what may be done about it.
+
+use super::file::Table;
+
+/// The particulars of a source.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Quirks {
+    /// By which methods of HTTP it may be asked.
+    pub method: Method,
+}
+
+/// By which methods of HTTP a source may be asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Method {
+    /// GET only.
+    #[default]
+    Get,
+    /// POST only, the request as a form.
+    Post,
+    /// GET, and POST where the source does not take that.
+    GetThenPost,
+    /// POST, and GET where the source does not take that.
+    PostThenGet,
+}
+
+impl Quirks {
+    /// Reads them from the top of a mapping.
+    pub(super) fn read(root: &mut Table<'_, '_>) -> Self {
+        let quirks = Self::default();
+        Self { method: root.parsed("method", read_method).unwrap_or(quirks.method) }
+    }
+}
+
+fn read_method(text: &str) -> Result<Method, String> {
+    match text {
+        "get" => Ok(Method::Get),
+        "post" => Ok(Method::Post),
+        "get-then-post" => Ok(Method::GetThenPost),
+        "post-then-get" => Ok(Method::PostThenGet),
+        _ => {
+            Err("is not known; \"get\", \"post\", \"get-then-post\" or \"post-then-get\" is right".to_owned())
+        }
+    }
+}
