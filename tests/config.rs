@@ -104,6 +104,7 @@ allow_private = true
 unmendable = "fail"
 stale_lists = true
 method = "get-then-post"
+poisoned = "getrecord"
 [tls]
 ca_file = "ca.pem"
 verify = false
@@ -182,6 +183,7 @@ first_record_timeout_secs = 1
     assert_eq!(mapping.limits.quarantine_bytes_max, 4096);
     assert!(mapping.stale_lists);
     assert_eq!(mapping.quirks.method, config::Method::GetThenPost);
+    assert_eq!(mapping.quirks.poisoned, config::Poisoned::GetRecord);
     assert_eq!(mapping.read_timeout, Duration::from_secs(3600));
     let politeness = &mapping.politeness;
     assert_eq!((politeness.list_requests_max, politeness.gap), (4, Duration::from_millis(250)));

@@ -1,6 +1,8 @@
 //! What a harvester gets that retries nothing, from a source that fails: each
 //! fault at each place of a page, in each framing, once and every time.
 
+#[path = "support/lists.rs"]
+mod lists;
 #[path = "support/proxy.rs"]
 mod proxy;
 #[path = "support/random.rs"]
@@ -11,10 +13,11 @@ mod source;
 #[path = "support/time.rs"]
 mod time;
 
+use lists::{page, records_in, resume, token_in};
 use oaimend::config::{Limits, Mapping};
 use proxy::{LIST, Proxy};
 use random::Random;
-use source::{Asked, Got, Reply, Source, record};
+use source::{Asked, Reply, Source};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::Arc;
@@ -38,19 +41,6 @@ enum Framing {
     Unframed,
     Chunked,
     Gzip,
-}
-
-/// A page of a list: its records, and where the list goes on.
-fn page(numbers: std::ops::Range<usize>, token: &str) -> String {
-    let whole = source::page_of(0);
-    let (head, tail) = whole.split_once("</ListRecords>").expect("it is there");
-    let records: String = numbers.map(|number| record(number).replace("Title", "T\u{ef}tle")).collect();
-    let token = if token.is_empty() {
-        String::new()
-    } else {
-        format!("<resumptionToken>{token}</resumptionToken>\n")
-    };
-    format!("{head}{records}{token}</ListRecords>{tail}")
 }
 
 /// The page up to `at`, as the source sends it before the fault.
@@ -84,27 +74,6 @@ fn with(fault: Fault, reply: Reply, clock: &Arc<Skipping>) -> Reply {
             reply.stall(move || clock.lapse())
         }
     }
-}
-
-/// How often each record stands in an answer.
-fn records_in(text: &str) -> BTreeMap<usize, usize> {
-    let mut found = BTreeMap::new();
-    for piece in text.split("<identifier>oai:x:").skip(1) {
-        let digits: String = piece.chars().take_while(char::is_ascii_digit).collect();
-        *found.entry(digits.parse().expect("a number")).or_insert(0) += 1;
-    }
-    found
-}
-
-fn token_in(text: &str) -> Option<String> {
-    let (_, behind) = text.split_once("<resumptionToken>")?;
-    let (token, _) = behind.split_once("</resumptionToken>")?;
-    (!token.is_empty()).then(|| token.replace("&amp;", "&"))
-}
-
-fn resume(proxy: &Proxy, token: &str) -> Got {
-    let token: String = token.bytes().map(|byte| format!("%{byte:02X}")).collect();
-    proxy.get(&format!("/x?verb=ListRecords&resumptionToken={token}"))
 }
 
 const RECORDS: usize = 5;

@@ -23,7 +23,7 @@ pub use file::Fault;
 pub use limits::Limits;
 pub use mapping::{Mapping, Unmended};
 pub use politeness::Politeness;
-pub use quirks::{Method, Quirks};
+pub use quirks::{Method, Poisoned, Quirks};
 pub use repositories::{Repositories, Reread};
 
 use crate::error::Error;

@@ -7,6 +7,18 @@ use super::file::Table;
 pub struct Quirks {
     /// By which methods of HTTP it may be asked.
     pub method: Method,
+    /// What is done about a page that fails every time.
+    pub poisoned: Poisoned,
+}
+
+/// What is done about a page that fails every time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Poisoned {
+    /// Nothing: the list stops there.
+    #[default]
+    Off,
+    /// Its records are asked for one by one.
+    GetRecord,
 }
 
 /// By which methods of HTTP a source may be asked.
@@ -27,7 +39,18 @@ impl Quirks {
     /// Reads them from the top of a mapping.
     pub(super) fn read(root: &mut Table<'_, '_>) -> Self {
         let quirks = Self::default();
-        Self { method: root.parsed("method", read_method).unwrap_or(quirks.method) }
+        Self {
+            method: root.parsed("method", read_method).unwrap_or(quirks.method),
+            poisoned: root.parsed("poisoned", read_poisoned).unwrap_or(quirks.poisoned),
+        }
+    }
+}
+
+fn read_poisoned(text: &str) -> Result<Poisoned, String> {
+    match text {
+        "off" => Ok(Poisoned::Off),
+        "getrecord" => Ok(Poisoned::GetRecord),
+        _ => Err("is not known; \"off\" or \"getrecord\" is right".to_owned()),
     }
 }
 

@@ -6,7 +6,7 @@ use super::failure::{Failure, Reason};
 use super::own_token::{OwnToken, hash_of_all};
 use super::session::Job;
 use super::splice::Delivered;
-use crate::oai::{Argument, Request};
+use crate::oai::{Argument, Request, Verb};
 use crate::state::{Ledger, LedgerError, Note, Place};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, SystemTime};
@@ -72,7 +72,9 @@ async fn open_own(job: &Job, own: OwnToken, now: SystemTime) -> Result<Opening, 
     let Ok(asked) = Request::parse(own.query.as_bytes()) else {
         return Ok(Opening::Refuse("the token cannot be used any more; begin the list again"));
     };
-    if asked.verb() != job.request.verb() {
+    // The rest of a list of records may have to be had by its headers, one by one.
+    let is_one_by_one = asked.verb() == Verb::ListIdentifiers && job.request.verb() == Verb::ListRecords;
+    if asked.verb() != job.request.verb() && !is_one_by_one {
         return Ok(Opening::Refuse("the token is one of another verb"));
     }
     let (repository, place) = (job.mapping.id.clone(), own.place);
@@ -119,6 +121,25 @@ impl Chain {
         noted.unwrap_or(false).then_some(token)
     }
 
+    /// A token of ours for the page behind this one, of which nothing was delivered yet.
+    pub(super) async fn own_token_for_the_next_page(
+        &self,
+        job: &Job,
+        asked: &Request,
+        delivered: &Delivered,
+        now: SystemTime,
+    ) -> Option<String> {
+        job.state.ledger.note(Note { ended: false, ..self.as_note(job, delivered, None, now) });
+        let place = Place { page: self.place.page + 1, ..self.place };
+        Self { place, ..self.clone() }.own_token(job, asked, &Delivered::default(), now).await
+    }
+
+    /// The format of the list's records, where its beginning is known.
+    pub(super) fn metadata_prefix(&self) -> Option<String> {
+        let first = Request::parse(self.first_query.as_bytes()).ok()?;
+        first.argument(Argument::MetadataPrefix).map(str::to_owned)
+    }
+
     fn as_note(&self, job: &Job, delivered: &Delivered, next: Option<String>, now: SystemTime) -> Note {
         Note {
             repository: job.mapping.id.clone(),
@@ -157,10 +178,13 @@ impl Chain {
         Ok(found.is_some_and(|found| found.list == place.list && found.page <= place.page))
     }
 
-    /// The list begun anew instead of a token that expired: its first request,
-    /// and what of it was delivered. `None` where it is not safe.
+    /// The list begun anew, where it cannot be gone on with: its first request, and
+    /// what was delivered of it before this page. `None` where it is not safe.
     pub(super) async fn anew(&self, job: &Job) -> Result<Option<(Request, HashMap<u64, u32>)>, Failure> {
-        if !self.given_out || self.place.page == 0 {
+        if self.place.page == 0 {
+            return Ok(Request::parse(self.first_query.as_bytes()).ok().map(|first| (first, HashMap::new())));
+        }
+        if !self.given_out {
             return Ok(None);
         }
         let (repository, place) = (job.mapping.id.clone(), self.place);

@@ -75,7 +75,7 @@ impl Conversation<'_> {
         let token = chain.own_token(self.job, &self.asked, &self.delivered, self.budget.now()).await;
         let Some(token) = token else { return Err(failure.into()) };
         self.account.continued = Some(failure);
-        self.outlet.send(skeleton.close_with(&token), 200).await?;
+        self.outlet.send(skeleton.close_with(Some(&token)), 200).await?;
         self.outlet.finish().await
     }
 

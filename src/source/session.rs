@@ -16,10 +16,12 @@ use super::budget::Budget;
 use super::chain::{self, Chain, Opening};
 use super::failure::Failure;
 use super::fetch::Client;
+use super::one_by_one::may_go_one_by_one;
 use super::outlet::Outlet;
 use super::page::{Page, Start, Verdict};
 use super::patience::next_wait;
-use super::splice::{Delivered, Skeleton, Splice, Taken, Unproven};
+use super::skeleton::Skeleton;
+use super::splice::{Delivered, Splice, Taken, Unproven};
 use crate::clock::{self, Clock};
 use crate::config::Mapping;
 use crate::oai::Request;
@@ -87,7 +89,7 @@ pub fn answer(job: Job) -> mpsc::Receiver<Event> {
 }
 
 async fn converse(job: Job, events: mpsc::Sender<Event>) {
-    let budget = Budget::new(Arc::clone(&job.clock), job.mapping.limits.first_record_timeout);
+    let budget = Budget::new(Arc::clone(&job.clock), time_for_a_page(&job));
     let in_one_piece = job.spool.then_some(job.mapping.limits.spool_bytes_max);
     let mut conversation = Conversation {
         job: &job,
@@ -195,8 +197,11 @@ impl Conversation<'_> {
         loop {
             let reached = self.account.items();
             attempts += 1;
-            self.account.attempts += 1;
-            let failure = match self.attempt().await? {
+            let ended = match self.is_one_by_one() {
+                true => self.one_by_one(None).await?,
+                false => self.attempt().await?,
+            };
+            let failure = match ended {
                 Ended::Whole => {
                     self.job.client.methods.worked(&self.method);
                     return self.outlet.finish().await;
@@ -220,7 +225,7 @@ impl Conversation<'_> {
             };
             if self.outlet.has_begun() && self.account.items() > reached {
                 attempts = 1;
-                self.budget.renew(self.job.mapping.limits.first_record_timeout);
+                self.budget.renew(time_for_a_page(self.job));
             }
             if self.may_take_the_other_method(&failure) {
                 attempts = 0;
@@ -230,6 +235,11 @@ impl Conversation<'_> {
                 self.budget.pause(wait).await;
             } else if self.may_have_expired(&failure) && self.begin_anew().await? {
                 attempts = 0;
+            } else if self.may_be_poisoned(&failure) {
+                match self.one_by_one(Some(failure)).await? {
+                    Ended::Again(failure) => return self.close(failure).await,
+                    _ => return self.outlet.finish().await,
+                }
             } else {
                 return self.close(failure).await;
             }
@@ -239,13 +249,8 @@ impl Conversation<'_> {
     /// Asks the source once, and passes on what is new of its page.
     async fn attempt(&mut self) -> Result<Ended, Stop> {
         let job = self.job;
-        if !self.outlet.has_begun() {
-            // What an earlier attempt gave was held and is gone.
-            self.delivered = self.had.clone();
-            self.account = Account { attempts: self.account.attempts, ..Account::default() };
-            self.suspicion = None;
-        }
-        self.waiting.clear();
+        self.forget_what_was_held();
+        self.account.attempts += 1;
         let _turn = match job.client.turn(self.asked.verb().is_list(), &mut self.budget).await {
             Ok(turn) => turn,
             Err(failure) => return self.resumable(failure, 0),
@@ -298,6 +303,16 @@ impl Conversation<'_> {
         }
     }
 
+    /// What an earlier attempt gave was held, and is gone, unless something has left.
+    pub(super) fn forget_what_was_held(&mut self) {
+        if !self.outlet.has_begun() {
+            self.delivered = self.had.clone();
+            self.account = Account { attempts: self.account.attempts, ..Account::default() };
+            self.suspicion = None;
+        }
+        self.waiting.clear();
+    }
+
     /// The engine has said that the page is whole.
     async fn finish_page(&mut self, page: &mut Page, mut splice: Splice) -> Result<Ended, Stop> {
         let is_list = self.job.request.verb().is_list();
@@ -348,7 +363,7 @@ impl Conversation<'_> {
     }
 
     /// Passes on what the engine has made, once what it put aside is on disk.
-    async fn pass_on(
+    pub(super) async fn pass_on(
         &mut self,
         page: &mut Page,
         splice: &mut Splice,
@@ -383,7 +398,7 @@ impl Conversation<'_> {
             }
             bytes = std::mem::take(&mut self.waiting);
             // From here on it is the silence that is bounded, not the whole.
-            self.budget.renew(self.job.mapping.limits.first_record_timeout);
+            self.budget.renew(time_for_a_page(self.job));
         }
         if self.skeleton.is_none() {
             self.skeleton = splice.skeleton();
@@ -403,8 +418,8 @@ impl Conversation<'_> {
     }
 }
 
-/// The text of a token as it stands in XML.
-fn resolved(token: &[u8]) -> String {
+/// A text as it stands in XML, such as a token, as it is meant.
+pub(super) fn resolved(token: &[u8]) -> String {
     let text = String::from_utf8_lossy(token);
     let resolved = quick_xml::escape::unescape(&text).map_or_else(|_| text.to_string(), Cow::into_owned);
     resolved.trim().to_owned()
@@ -412,18 +427,30 @@ fn resolved(token: &[u8]) -> String {
 
 /// Whether a response says that its resumptionToken is not known.
 fn is_expired(response: &[u8]) -> bool {
-    let Ok(text) = std::str::from_utf8(response) else { return false };
+    error_code(response).is_some_and(|code| code == "badResumptionToken")
+}
+
+/// The code of the first error that a response says.
+pub(super) fn error_code(response: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(response).ok()?;
     let mut reader = quick_xml::Reader::from_str(text);
     loop {
         match reader.read_event() {
             Ok(XmlEvent::Start(tag) | XmlEvent::Empty(tag)) if tag.local_name().as_ref() == "error" => {
                 let code = tag.try_get_attribute("code").ok().flatten();
-                return code.is_some_and(|code| &*code.value == "badResumptionToken");
+                return code.map(|code| code.value.into_owned());
             }
-            Ok(XmlEvent::Eof) | Err(_) => return false,
+            Ok(XmlEvent::Eof) | Err(_) => return None,
             Ok(_) => {}
         }
     }
+}
+
+/// How long a page is asked for without a further record: half of the time, where the
+/// other half is for its records one by one.
+pub(super) fn time_for_a_page(job: &Job) -> Duration {
+    let whole = job.mapping.limits.first_record_timeout;
+    if may_go_one_by_one(job) { whole / 2 } else { whole }
 }
 
 /// Events held between the source and a slow harvester; with them at most

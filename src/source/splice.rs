@@ -9,11 +9,11 @@
 //! of a further attempt leaves before it is proven to be the same page.
 
 use super::account::RepairMade;
+use super::skeleton::{Skeleton, skeleton_of};
 use crate::repair::{Quarantined, RecordFacts, Repair, RepairId, Sink, TokenFacts};
 use crate::state::PutAside;
 use blake2::digest::consts::U8;
 use blake2::{Blake2b, Digest};
-use quick_xml::events::Event;
 use std::collections::{BTreeSet, HashMap};
 
 /// The items of a list that a harvester has, in the order in which they left.
@@ -54,6 +54,13 @@ impl Delivered {
     /// Whether all items are remembered.
     pub(super) fn is_complete(&self) -> bool {
         !self.overflowed
+    }
+
+    /// Notes an item that is done with, whatever became of it.
+    pub(super) fn note(&mut self, hash: u64) {
+        if self.hashes.last() != Some(&hash) {
+            self.extend(&[hash]);
+        }
     }
 
     fn extend(&mut self, hashes: &[u64]) {
@@ -99,6 +106,17 @@ impl Pieces {
         !self.found.is_empty()
     }
 
+    /// What was written and not taken yet.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// What was written before the first item.
+    pub(super) fn before_items(&self) -> &[u8] {
+        let first = self.found.iter().find_map(Found::start);
+        self.bytes.get(..first.unwrap_or(self.bytes.len())).unwrap_or_default()
+    }
+
     /// What was written, as it is.
     pub(super) fn take_bytes(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
@@ -140,13 +158,8 @@ impl Sink for Pieces {
     fn record_quarantined(&mut self, quarantined: &Quarantined<'_>) {
         self.recent.push((quarantined.offset, -(quarantined.raw.len() as i64)));
         self.needed.insert(quarantined.why.name());
-        let record = PutAside {
-            identifier: quarantined.identifier.map(|name| String::from_utf8_lossy(name).into_owned()),
-            why: quarantined.why.name(),
-            offset: quarantined.offset,
-            raw: quarantined.raw.to_vec(),
-        };
-        self.found.push(Found::Aside { hash: hash_of(quarantined.raw, b""), record });
+        let hash = hash_of(quarantined.raw, b"");
+        self.found.push(Found::Aside { hash, record: aside_of(quarantined) });
     }
 
     fn resumption_token(&mut self, token: &TokenFacts<'_>) {
@@ -179,15 +192,6 @@ pub(super) enum Unproven {
     Items,
     /// More would have to be held than is allowed.
     Held,
-}
-
-/// The start tags that are open around the items of a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Skeleton {
-    root: String,
-    root_name: String,
-    list: String,
-    list_name: String,
 }
 
 /// One attempt at a page.
@@ -238,6 +242,20 @@ impl Splice {
             held: Taken::default(),
         };
         Self { head: Vec::new(), in_head: true, again: Some(again) }
+    }
+
+    /// A page of our own making, which holds nothing that was delivered.
+    pub(super) fn of_ours(begun: Option<Skeleton>) -> Self {
+        let again = begun.map(|begun| Again {
+            begun: Some(begun),
+            missing: HashMap::new(),
+            missing_count: 0,
+            last: Vec::new(),
+            met: 0,
+            gap: Vec::new(),
+            held: Taken::default(),
+        });
+        Self { head: Vec::new(), in_head: true, again }
     }
 
     pub(super) fn is_again(&self) -> bool {
@@ -296,7 +314,7 @@ impl Splice {
     /// The page when everything on it was delivered before, and it was the last one.
     pub(super) fn empty_last_page(&self) -> Option<Vec<u8>> {
         self.again.as_ref()?;
-        let closing = self.skeleton()?.close_with("");
+        let closing = self.skeleton()?.close_with(Some(""));
         Some([self.head.as_slice(), &closing].concat())
     }
 
@@ -407,34 +425,18 @@ impl Taken {
     }
 }
 
-impl Skeleton {
-    /// What closes a list of which more is to be had: a token and the end tags.
-    pub(super) fn close_with(&self, token: &str) -> Vec<u8> {
-        let Self { root_name, list_name, .. } = self;
-        let prefix = root_name.strip_suffix("OAI-PMH").unwrap_or_default();
-        let name = format!("{prefix}resumptionToken");
-        format!("<{name}>{token}</{name}></{list_name}></{root_name}>").into_bytes()
+/// What is kept of an item that was put aside.
+pub(super) fn aside_of(quarantined: &Quarantined<'_>) -> PutAside {
+    PutAside {
+        identifier: quarantined.identifier.map(|name| String::from_utf8_lossy(name).into_owned()),
+        why: quarantined.why.name(),
+        offset: quarantined.offset,
+        raw: quarantined.raw.to_vec(),
     }
-}
-
-/// The start tags of the root and of the last element that is open at the end of a head.
-fn skeleton_of(head: &[u8]) -> Option<Skeleton> {
-    let mut reader = quick_xml::Reader::from_str(std::str::from_utf8(head).ok()?);
-    let mut open: Vec<(String, String)> = Vec::new();
-    loop {
-        match reader.read_event() {
-            Ok(Event::Start(tag)) => open.push((tag.to_string(), tag.name().as_ref().to_owned())),
-            Ok(Event::End(_)) => drop(open.pop()),
-            Ok(Event::Eof) | Err(_) => break,
-            Ok(_) => {}
-        }
-    }
-    let [(root, root_name), (list, list_name)] = <[_; 2]>::try_from(open).ok()?;
-    Some(Skeleton { root, root_name, list, list_name })
 }
 
 /// Identifies an item within a list.
-fn hash_of(identifier: &[u8], datestamp: &[u8]) -> u64 {
+pub(super) fn hash_of(identifier: &[u8], datestamp: &[u8]) -> u64 {
     let mut hash = Blake2b64::new();
     hash.update((identifier.len() as u64).to_le_bytes());
     hash.update(identifier);

@@ -181,6 +181,27 @@ impl Request {
         Self { verb: self.verb, arguments: vec![(Argument::ResumptionToken, token)] }
     }
 
+    /// The request for the headers of what this one lists; `ListRecords` and
+    /// `ListIdentifiers` take the same arguments.
+    #[must_use]
+    pub fn headers_only(&self) -> Self {
+        Self { verb: Verb::ListIdentifiers, arguments: self.arguments.clone() }
+    }
+
+    /// The request for one record.
+    pub fn get_record(identifier: &str, metadata_prefix: &str) -> Self {
+        let arguments = vec![
+            (Argument::Identifier, identifier.to_owned()),
+            (Argument::MetadataPrefix, metadata_prefix.to_owned()),
+        ];
+        Self { verb: Verb::GetRecord, arguments }
+    }
+
+    /// The request for what the repository says of itself.
+    pub fn identify() -> Self {
+        Self { verb: Verb::Identify, arguments: Vec::new() }
+    }
+
     /// The query for the source: verb first, then the arguments in the order
     /// in which they came, each value percent-encoded exactly once.
     pub fn query(&self) -> String {
