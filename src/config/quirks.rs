@@ -3,12 +3,20 @@
 use super::file::Table;
 
 /// The particulars of a source.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quirks {
     /// By which methods of HTTP it may be asked.
     pub method: Method,
     /// What is done about a page that fails every time.
     pub poisoned: Poisoned,
+    /// Whether a record that cannot be mended is asked for once by itself.
+    pub recall: bool,
+}
+
+impl Default for Quirks {
+    fn default() -> Self {
+        Self { method: Method::default(), poisoned: Poisoned::default(), recall: true }
+    }
 }
 
 /// What is done about a page that fails every time.
@@ -42,6 +50,7 @@ impl Quirks {
         Self {
             method: root.parsed("method", read_method).unwrap_or(quirks.method),
             poisoned: root.parsed("poisoned", read_poisoned).unwrap_or(quirks.poisoned),
+            recall: root.boolean("recall").unwrap_or(quirks.recall),
         }
     }
 }

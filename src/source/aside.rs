@@ -23,6 +23,16 @@ impl Conversation<'_> {
         });
     }
 
+    /// Puts aside what waited for a first good item to stand beside, and there is none.
+    pub(super) async fn give_up_early(&mut self, page: &mut Page) -> Result<(), Failure> {
+        let early = page.pieces.take_early();
+        if early.is_empty() {
+            return Ok(());
+        }
+        self.account.quarantined += early.len() as u64;
+        self.put_aside(early).await
+    }
+
     pub(super) async fn put_aside(&self, records: Vec<PutAside>) -> Result<(), Failure> {
         let Job { mapping, state, request, client, .. } = self.job;
         let (quarantine, id, query) = (state.quarantine.clone(), mapping.id.clone(), request.query());

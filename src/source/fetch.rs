@@ -10,6 +10,7 @@ use super::decoding::Coding;
 use super::failure::{Failure, Reason};
 use super::method::Methods;
 use super::politeness::{Turn, Turns};
+use super::recall::Recalls;
 use crate::config::{Credentials, Mapping};
 use crate::oai::Request;
 use bytes::Bytes;
@@ -31,6 +32,7 @@ pub struct Client {
     breaker: Arc<Mutex<Breaker>>,
     turns: Arc<Turns>,
     pub(super) methods: Arc<Methods>,
+    pub(super) recalls: Arc<Recalls>,
 }
 
 /// The clients of all sources, each made when it is first used and again when
@@ -122,7 +124,8 @@ impl Client {
         })?;
         let turns = Arc::new(Turns::new(&mapping.politeness));
         let methods = Arc::new(Methods::new(mapping.quirks.method));
-        Ok(Self { http, reach, mapping: Arc::clone(mapping), breaker: Arc::default(), turns, methods })
+        let (breaker, recalls) = <(Arc<Mutex<Breaker>>, Arc<Recalls>)>::default();
+        Ok(Self { http, reach, mapping: Arc::clone(mapping), breaker, turns, methods, recalls })
     }
 
     /// May the source be asked now?
@@ -460,7 +463,8 @@ mod tests {
         let mapping = Arc::new(mapping.expect("a legal mapping"));
         let turns = Arc::new(Turns::new(&mapping.politeness));
         let methods = Arc::new(Methods::new(mapping.quirks.method));
-        Client { http, reach: Reach::Public, mapping, breaker: Arc::default(), turns, methods }
+        let (breaker, recalls) = Default::default();
+        Client { http, reach: Reach::Public, mapping, breaker, turns, methods, recalls }
     }
 
     fn http(reach: Reach) -> reqwest::Client {

@@ -100,9 +100,9 @@ impl Conversation<'_> {
             self.budget.renew(time_for_a_page(self.job));
         }
         let failure = failure.unwrap_or_else(|| self.cannot_be_had("the headers of the list"));
-        let prefix = self.job.request.argument(Argument::MetadataPrefix).map(str::to_owned);
-        let prefix = prefix.or_else(|| self.chain.as_ref()?.metadata_prefix());
-        let (Some(prefix), Some(_)) = (prefix, &self.chain) else { return Ok(Ended::Again(failure)) };
+        let (Some(prefix), Some(_)) = (self.metadata_prefix(), &self.chain) else {
+            return Ok(Ended::Again(failure));
+        };
         let Some(mut headers) = self.headers().await? else { return Ok(Ended::Again(failure)) };
         tracing::info!(
             repo = self.job.mapping.id,
@@ -135,6 +135,12 @@ impl Conversation<'_> {
             };
             return self.close_ours(ours, rest, stopped.unwrap_or(failure)).await;
         }
+    }
+
+    /// The format of the records, where it is known.
+    pub(super) fn metadata_prefix(&self) -> Option<String> {
+        let prefix = self.job.request.argument(Argument::MetadataPrefix).map(str::to_owned);
+        prefix.or_else(|| self.chain.as_ref()?.metadata_prefix())
     }
 
     /// The headers of what comes next in the list; `None` where nothing proves that they are that.

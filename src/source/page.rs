@@ -2,7 +2,7 @@
 
 use super::body::Broken;
 use super::failure::{Failure, Reason, printable};
-use super::splice::Pieces;
+use super::pieces::Pieces;
 use crate::config::Mapping;
 use crate::oai::Request;
 use crate::repair::{Ending, NotOai, Outcome, OwnRequest, RepairConfig, Repairer, Sink, Summary};

@@ -103,6 +103,7 @@ async fn converse(job: Job, events: mpsc::Sender<Event>) {
         chain: None,
         method: job.client.methods.first(),
         tried_both: false,
+        recalls: 0,
         suspicion: None,
         skeleton: None,
         waiting: Vec::new(),
@@ -162,6 +163,8 @@ pub(super) struct Conversation<'a> {
     /// What it has of earlier pages, where the list was begun anew.
     pub(super) known: HashMap<u64, u32>,
     pub(super) chain: Option<Chain>,
+    /// How many records were asked for by themselves that were about to be put aside.
+    pub(super) recalls: u32,
     /// What the list delivered before, while it is not clear whether it goes in circles.
     pub(super) suspicion: Option<HashSet<u64>>,
     /// What is open around the items that were delivered.
@@ -292,6 +295,7 @@ impl Conversation<'_> {
                 self.finish_page(&mut page, splice).await
             }
             Verdict::Cut(failure, summary) => {
+                self.give_up_early(&mut page).await?;
                 let lost = summary.as_ref().map_or(0, |summary| summary.lost);
                 if let Some(summary) = summary {
                     self.account.note(&summary);
@@ -326,6 +330,7 @@ impl Conversation<'_> {
                 false => self.resumable(self.unproven(Unproven::Items), 0),
             };
         }
+        self.give_up_early(page).await?;
         if let Err(unproven) = self.pass_on(page, &mut splice, true).await? {
             return self.resumable(self.unproven(unproven), 0);
         }
@@ -372,6 +377,7 @@ impl Conversation<'_> {
         if splice.is_again() && page.is_inside_item() {
             return Ok(Err(Unproven::Held));
         }
+        self.recall(&mut page.pieces, splice).await;
         let had_items = !self.delivered.is_empty();
         let mut taken = match splice.take(&mut page.pieces, &mut self.delivered, ended) {
             Ok(taken) => taken,

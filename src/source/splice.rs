@@ -1,20 +1,18 @@
 //! Joins the attempts at one page to one answer: what was delivered is left out, the rest follows.
 //!
 //! Sits behind the engine: [`Pieces`] takes what the engine makes of one
-//! attempt and knows where in its output each item stands; [`Splice`] lets
-//! through what the harvester does not have yet. Pure, like the engine.
+//! attempt; [`Splice`] lets through what the harvester does not have yet. Pure, like the engine.
 //!
 //! Invariants: the bytes of all attempts, one after the other, are one
 //! well-formed answer; no item is in it twice that was in the page once; nothing
 //! of a further attempt leaves before it is proven to be the same page.
 
 use super::account::RepairMade;
+use super::pieces::{Found, Pieces};
 use super::skeleton::{Skeleton, skeleton_of};
-use crate::repair::{Quarantined, RecordFacts, Repair, RepairId, Sink, TokenFacts};
+use crate::repair::RepairId;
 use crate::state::PutAside;
-use blake2::digest::consts::U8;
-use blake2::{Blake2b, Digest};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 /// The items of a list that a harvester has, in the order in which they left.
 ///
@@ -67,104 +65,6 @@ impl Delivered {
         let room = DELIVERED_ITEMS_MAX - self.hashes.len();
         self.hashes.extend(hashes.iter().take(room));
         self.overflowed |= hashes.len() > room;
-    }
-}
-
-/// What the engine has made since it was last taken.
-#[derive(Debug, Default)]
-pub(super) struct Pieces {
-    bytes: Vec<u8>,
-    /// Where `bytes` begins, in bytes of the whole output.
-    base: u64,
-    found: Vec<Found>,
-    /// Repairs since the last item.
-    repairs: Vec<(RepairId, Option<RepairMade>)>,
-    /// By how much the output is longer than the text so far.
-    drift: i64,
-    /// Changes that may lie in the next item: where, and by how much it gets longer.
-    recent: Vec<(u64, i64)>,
-    /// The list's resumptionToken as it stands in the XML.
-    pub(super) token: Option<Vec<u8>>,
-    /// What the token says of the list: its `cursor` and `completeListSize`.
-    pub(super) progress: (Option<u64>, Option<u64>),
-    /// What the page needed: names of repairs, and why items were put aside.
-    pub(super) needed: BTreeSet<&'static str>,
-}
-
-/// An item, in the order of the page.
-#[derive(Debug)]
-enum Found {
-    /// One that leaves: its place in `bytes`.
-    Item { start: usize, len: usize, hash: u64, repairs: Vec<(RepairId, Option<RepairMade>)> },
-    /// One that is put aside.
-    Aside { hash: u64, record: PutAside },
-}
-
-impl Pieces {
-    /// Whether items were found since it was last taken.
-    pub(super) fn has_items(&self) -> bool {
-        !self.found.is_empty()
-    }
-
-    /// What was written and not taken yet.
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// What was written before the first item.
-    pub(super) fn before_items(&self) -> &[u8] {
-        let first = self.found.iter().find_map(Found::start);
-        self.bytes.get(..first.unwrap_or(self.bytes.len())).unwrap_or_default()
-    }
-
-    /// What was written, as it is.
-    pub(super) fn take_bytes(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.bytes)
-    }
-
-    fn place(&mut self, offset: u64) -> usize {
-        // What was added where an item begins closes what stands before it.
-        for (_, delta) in self.recent.extract_if(.., |(at, _)| *at < offset) {
-            self.drift += delta;
-        }
-        let start = i128::from(offset) + i128::from(self.drift) - i128::from(self.base);
-        usize::try_from(start).unwrap_or(0)
-    }
-}
-
-impl Sink for Pieces {
-    fn write(&mut self, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    fn repaired(&mut self, repair: &Repair<'_>) {
-        let delta = repair.replacement.len() as i64 - repair.original.len() as i64;
-        // An insertion belongs to what stands before it, also where an item begins.
-        let at = if repair.original.is_empty() { repair.offset.saturating_sub(1) } else { repair.offset };
-        self.recent.push((at, delta));
-        if !repair.id.is_rewrite() {
-            self.needed.insert(repair.id.name());
-        }
-        self.repairs.push((repair.id, RepairMade::of(repair)));
-    }
-
-    fn record_committed(&mut self, facts: &RecordFacts<'_>, bytes: &[u8]) {
-        let start = self.place(facts.offset);
-        let hash = hash_of(facts.identifier, facts.datestamp);
-        let repairs = std::mem::take(&mut self.repairs);
-        self.found.push(Found::Item { start, len: bytes.len(), hash, repairs });
-    }
-
-    fn record_quarantined(&mut self, quarantined: &Quarantined<'_>) {
-        self.recent.push((quarantined.offset, -(quarantined.raw.len() as i64)));
-        self.needed.insert(quarantined.why.name());
-        let hash = hash_of(quarantined.raw, b"");
-        self.found.push(Found::Aside { hash, record: aside_of(quarantined) });
-    }
-
-    fn resumption_token(&mut self, token: &TokenFacts<'_>) {
-        self.token = Some(token.token.to_vec());
-        self.progress = (token.cursor, token.complete_list_size);
     }
 }
 
@@ -301,6 +201,18 @@ impl Splice {
         Ok(again.release(delivered))
     }
 
+    /// Whether the harvester has the item already.
+    pub(super) fn knows(&self, hash: u64) -> bool {
+        let again = self.again.as_ref();
+        again.is_some_and(|again| again.missing.get(&hash).is_some_and(|count| *count > 0))
+    }
+
+    /// Everything before the first item, the part in `pieces` included.
+    pub(super) fn head_with(&self, pieces: &Pieces) -> Vec<u8> {
+        let rest = if self.in_head { pieces.before_items() } else { &[] };
+        [self.head.as_slice(), rest].concat()
+    }
+
     /// Whether an item was met.
     pub(super) fn has_items(&self) -> bool {
         !self.in_head
@@ -389,28 +301,6 @@ impl Again {
     }
 }
 
-impl Found {
-    fn start(&self) -> Option<usize> {
-        match self {
-            Self::Item { start, .. } => Some(*start),
-            Self::Aside { .. } => None,
-        }
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Self::Item { len, .. } => *len,
-            Self::Aside { .. } => 0,
-        }
-    }
-
-    fn hash(&self) -> u64 {
-        match self {
-            Self::Item { hash, .. } | Self::Aside { hash, .. } => *hash,
-        }
-    }
-}
-
 impl Taken {
     fn count(&mut self, found: Found) {
         self.hashes.push(found.hash());
@@ -425,31 +315,12 @@ impl Taken {
     }
 }
 
-/// What is kept of an item that was put aside.
-pub(super) fn aside_of(quarantined: &Quarantined<'_>) -> PutAside {
-    PutAside {
-        identifier: quarantined.identifier.map(|name| String::from_utf8_lossy(name).into_owned()),
-        why: quarantined.why.name(),
-        offset: quarantined.offset,
-        raw: quarantined.raw.to_vec(),
-    }
-}
-
-/// Identifies an item within a list.
-pub(super) fn hash_of(identifier: &[u8], datestamp: &[u8]) -> u64 {
-    let mut hash = Blake2b64::new();
-    hash.update((identifier.len() as u64).to_le_bytes());
-    hash.update(identifier);
-    hash.update(datestamp);
-    u64::from_le_bytes(hash.finalize().into())
-}
-
-type Blake2b64 = Blake2b<U8>;
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::repair::{Ending, Outcome, RepairConfig, Repairer, Summary};
+    use crate::repair::{
+        Ending, Outcome, Quarantined, RecordFacts, Repair, RepairConfig, Repairer, Sink, Summary,
+    };
     use std::path::{Path, PathBuf};
 
     /// Pages as providers send them, broken and not.
