@@ -106,6 +106,7 @@ stale_lists = true
 method = "get-then-post"
 poisoned = "getrecord"
 recall = false
+order = "datestamp"
 [tls]
 ca_file = "ca.pem"
 verify = false
@@ -185,7 +186,7 @@ first_record_timeout_secs = 1
     assert!(mapping.stale_lists);
     assert_eq!(mapping.quirks.method, config::Method::GetThenPost);
     assert_eq!(mapping.quirks.poisoned, config::Poisoned::GetRecord);
-    assert!(!mapping.quirks.recall);
+    assert!(!mapping.quirks.recall && mapping.quirks.ordered_by_datestamp);
     assert_eq!(mapping.read_timeout, Duration::from_secs(3600));
     let politeness = &mapping.politeness;
     assert_eq!((politeness.list_requests_max, politeness.gap), (4, Duration::from_millis(250)));

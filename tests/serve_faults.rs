@@ -297,24 +297,6 @@ fn a_token_of_ours_leads_to_the_rest_of_the_page_even_after_a_restart() {
 }
 
 #[test]
-fn a_page_that_comes_again_as_another_one_is_not_gone_on_with() {
-    let (_, source) = paged(|_, count| {
-        let whole = page(if count == 0 { 0..5 } else { 50..60 }, "");
-        if count == 0 {
-            cut(&whole, whole.find("oai:x:3").expect("it is there"), Framing::Length)
-        } else {
-            Reply::xml(whole)
-        }
-    });
-    let proxy = Proxy::of(&source);
-    let got = proxy.get(LIST);
-    assert_eq!(records_in(&got.text()), (0..3).map(|number| (number, 1)).collect(), "{}", got.text());
-    assert!(token_in(&got.text()).expect("ours").starts_with("oaimend1_"));
-    let failure = &proxy.told("/-/repositories/x")["last_failure"];
-    assert_eq!(failure["reason"], "unproven", "{failure}");
-}
-
-#[test]
 fn a_page_without_items_is_skipped_by_asking_for_the_next() {
     let (_, source) = paged(|number, _| match number {
         0 | 1 => Reply::xml(page(0..0, &format!("page-{}", number + 1))),

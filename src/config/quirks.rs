@@ -11,11 +11,18 @@ pub struct Quirks {
     pub poisoned: Poisoned,
     /// Whether a record that cannot be mended is asked for once by itself.
     pub recall: bool,
+    /// Whether its lists come in the order of their datestamps, the oldest first.
+    pub ordered_by_datestamp: bool,
 }
 
 impl Default for Quirks {
     fn default() -> Self {
-        Self { method: Method::default(), poisoned: Poisoned::default(), recall: true }
+        Self {
+            method: Method::default(),
+            poisoned: Poisoned::default(),
+            recall: true,
+            ordered_by_datestamp: false,
+        }
     }
 }
 
@@ -51,7 +58,16 @@ impl Quirks {
             method: root.parsed("method", read_method).unwrap_or(quirks.method),
             poisoned: root.parsed("poisoned", read_poisoned).unwrap_or(quirks.poisoned),
             recall: root.boolean("recall").unwrap_or(quirks.recall),
+            ordered_by_datestamp: root.parsed("order", read_order).unwrap_or(quirks.ordered_by_datestamp),
         }
+    }
+}
+
+fn read_order(text: &str) -> Result<bool, String> {
+    match text {
+        "datestamp" => Ok(true),
+        "unknown" => Ok(false),
+        _ => Err("is not known; \"datestamp\" or \"unknown\" is right".to_owned()),
     }
 }
 

@@ -7,14 +7,15 @@ use super::own_token::{OwnToken, hash_of_all};
 use super::session::Job;
 use super::splice::Delivered;
 use crate::oai::{Argument, Request, Verb};
-use crate::state::{Ledger, LedgerError, Note, Place};
+use crate::state::{Ledger, LedgerError, Note, Place, Walk};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, SystemTime};
 
 /// How a list request begins.
 pub(super) enum Opening {
     /// The source is asked for this; `delivered` is what the harvester has of the page.
-    Ask { asked: Request, delivered: Delivered, chain: Option<Chain> },
+    /// `anew` is what was delivered besides, if the page is one of the list begun anew.
+    Ask { asked: Request, delivered: Delivered, chain: Option<Chain>, anew: Option<Known> },
     /// The token is ours and of no use any more: why.
     Refuse(&'static str),
 }
@@ -29,13 +30,17 @@ pub(super) struct Chain {
     given_out: bool,
 }
 
+/// What a list has delivered: how often each item.
+pub(super) type Known = HashMap<u64, u32>;
+
 /// How long a token of ours may be used.
 const OWN_TOKEN_LIFE: Duration = Duration::from_secs(3 * 24 * 3600);
 
 /// Finds out where the request stands.
 pub(super) async fn open(job: &Job, now: SystemTime) -> Result<Opening, Failure> {
     let request = &job.request;
-    let ask = |chain| Opening::Ask { asked: request.clone(), delivered: Delivered::default(), chain };
+    let ask =
+        |chain| Opening::Ask { asked: request.clone(), delivered: Delivered::default(), chain, anew: None };
     if !request.verb().is_list() {
         return Ok(ask(None));
     }
@@ -80,22 +85,31 @@ async fn open_own(job: &Job, own: OwnToken, now: SystemTime) -> Result<Opening, 
     let (repository, place) = (job.mapping.id.clone(), own.place);
     let known = read(job, move |ledger| {
         let facts = ledger.list(&repository, place.list)?;
-        Ok((ledger.delivered_of(&repository, place)?, facts.map(|facts| facts.first_query)))
+        let before = if own.anew { ledger.delivered_before(&repository, place)? } else { Vec::new() };
+        Ok((ledger.delivered_of(&repository, place)?, before, facts.map(|facts| facts.first_query)))
     });
-    let (hashes, first_query) = known.await?;
+    let (hashes, before, first_query) = known.await?;
     // What came behind may have been noted already; what the token speaks of stands before it.
     let count = usize::try_from(own.count).unwrap_or(usize::MAX);
     let Some(hashes) = hashes.get(..count).filter(|hashes| hash_of_all(hashes) == own.delivered) else {
         return Ok(Opening::Refuse("what was delivered before is not known any more; begin the list again"));
     };
     let chain = Chain { place, first_query: first_query.unwrap_or_default(), given_out: true };
-    Ok(Opening::Ask { asked, delivered: Delivered::of(hashes.to_vec()), chain: Some(chain) })
+    let anew = own.anew.then(|| counted(before.iter().chain(hashes)));
+    Ok(Opening::Ask { asked, delivered: Delivered::of(hashes.to_vec()), chain: Some(chain), anew })
 }
 
 impl Chain {
     /// Writes down what was delivered of the page that is whole.
-    pub(super) fn note(&self, job: &Job, delivered: &Delivered, next: Option<String>, now: SystemTime) {
-        job.state.ledger.note(self.as_note(job, delivered, next, now));
+    pub(super) fn note(
+        &self,
+        job: &Job,
+        delivered: &Delivered,
+        next: Option<String>,
+        last_datestamp: Option<String>,
+        now: SystemTime,
+    ) {
+        job.state.ledger.note(Note { last_datestamp, ..self.as_note(job, delivered, next, now) });
     }
 
     /// A token of ours for the rest of the page; `None` where none can be given.
@@ -104,6 +118,7 @@ impl Chain {
         job: &Job,
         asked: &Request,
         delivered: &Delivered,
+        anew: bool,
         now: SystemTime,
     ) -> Option<String> {
         let own = OwnToken {
@@ -113,6 +128,7 @@ impl Chain {
             count: delivered.hashes().len() as u64,
             delivered: hash_of_all(delivered.hashes()),
             expires_secs: secs(now + OWN_TOKEN_LIFE),
+            anew,
         };
         let token = own.write(&job.state.token_key)?;
         let note = Note { ended: false, ..self.as_note(job, delivered, None, now) };
@@ -131,7 +147,7 @@ impl Chain {
     ) -> Option<String> {
         job.state.ledger.note(Note { ended: false, ..self.as_note(job, delivered, None, now) });
         let place = Place { page: self.place.page + 1, ..self.place };
-        Self { place, ..self.clone() }.own_token(job, asked, &Delivered::default(), now).await
+        Self { place, ..self.clone() }.own_token(job, asked, &Delivered::default(), false, now).await
     }
 
     /// The format of the list's records, where its beginning is known.
@@ -150,6 +166,7 @@ impl Chain {
             complete: delivered.is_complete(),
             ended: next.is_none(),
             next,
+            last_datestamp: None,
             now_secs: secs(now),
         }
     }
@@ -180,7 +197,7 @@ impl Chain {
 
     /// The list begun anew, where it cannot be gone on with: its first request, and
     /// what was delivered of it before this page. `None` where it is not safe.
-    pub(super) async fn anew(&self, job: &Job) -> Result<Option<(Request, HashMap<u64, u32>)>, Failure> {
+    pub(super) async fn anew(&self, job: &Job) -> Result<Option<(Request, Known)>, Failure> {
         if self.place.page == 0 {
             return Ok(Request::parse(self.first_query.as_bytes()).ok().map(|first| (first, HashMap::new())));
         }
@@ -194,12 +211,33 @@ impl Chain {
             Ok(Some((facts.first_query, ledger.delivered_before(&repository, place)?)))
         });
         let Some((query, hashes)) = known.await? else { return Ok(None) };
-        let mut delivered = HashMap::new();
-        for hash in hashes {
-            *delivered.entry(hash).or_insert(0) += 1;
-        }
-        Ok(Request::parse(query.as_bytes()).ok().map(|request| (request, delivered)))
+        Ok(Request::parse(query.as_bytes()).ok().map(|request| (request, counted(&hashes))))
     }
+
+    /// Where an earlier walk through the list to this page was left, and the datestamp
+    /// before which everything was delivered if the list is in their order.
+    pub(super) async fn shortcuts(&self, job: &Job) -> Result<(Option<Request>, Option<String>), Failure> {
+        let (repository, place) = (job.mapping.id.clone(), self.place);
+        let known = read(job, move |ledger| {
+            Ok((ledger.walk(&repository, place)?, ledger.last_datestamp(&repository, place)?))
+        });
+        let (walk, datestamp) = known.await?;
+        Ok((walk.and_then(|query| Request::parse(query.as_bytes()).ok()), datestamp))
+    }
+
+    /// Writes down how far the list has been walked through to this page.
+    pub(super) fn note_walk(&self, job: &Job, stands_at: Option<&Request>) {
+        let (repository, place) = (job.mapping.id.clone(), self.place);
+        job.state.ledger.note_walk(Walk { repository, place, query: stands_at.map(Request::query) });
+    }
+}
+
+fn counted<'a>(hashes: impl IntoIterator<Item = &'a u64>) -> Known {
+    let mut known = Known::new();
+    for hash in hashes {
+        *known.entry(*hash).or_insert(0) += 1;
+    }
+    known
 }
 
 async fn read<T: Send + 'static>(

@@ -272,7 +272,7 @@ impl Conversation<'_> {
         let token = match &rest {
             Rest::End => self.job.request.is_resumption().then(String::new),
             Rest::Theirs(token) => Some(quick_xml::escape::escape(token).into_owned()),
-            Rest::SamePage(asked) => chain.own_token(job, asked, &self.delivered, now).await,
+            Rest::SamePage(asked) => chain.own_token(job, asked, &self.delivered, false, now).await,
             Rest::NextPage(asked) => {
                 chain.own_token_for_the_next_page(job, asked, &self.delivered, now).await
             }
@@ -288,8 +288,8 @@ impl Conversation<'_> {
             return Err(failure.into());
         }
         match rest {
-            Rest::Theirs(token) => chain.note(job, &self.delivered, Some(token), now),
-            Rest::End => chain.note(job, &self.delivered, None, now),
+            Rest::Theirs(token) => chain.note(job, &self.delivered, Some(token), None, now),
+            Rest::End => chain.note(job, &self.delivered, None, None, now),
             Rest::SamePage(_) | Rest::NextPage(_) => self.account.continued = Some(failure),
         }
         self.suspicion = None;

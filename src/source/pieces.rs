@@ -24,6 +24,8 @@ pub(super) struct Pieces {
     recent: Vec<(u64, i64)>,
     /// The list's resumptionToken as it stands in the XML.
     pub(super) token: Option<Vec<u8>>,
+    /// The datestamp of the last item, as it stands in the XML.
+    pub(super) last_datestamp: Vec<u8>,
     /// What the token says of the list: its `cursor` and `completeListSize`.
     pub(super) progress: (Option<u64>, Option<u64>),
     /// What the page needed: names of repairs, and why items were put aside.
@@ -136,6 +138,8 @@ impl Sink for Pieces {
     fn record_committed(&mut self, facts: &RecordFacts<'_>, bytes: &[u8]) {
         let start = self.place(facts.offset);
         let hash = hash_of(facts.identifier, facts.datestamp);
+        self.last_datestamp.clear();
+        self.last_datestamp.extend_from_slice(facts.datestamp);
         let repairs = std::mem::take(&mut self.repairs);
         let early = self.early.drain(..);
         self.found.extend(early.map(|(hash, record)| Found::Aside { hash, record, at: Some(start) }));

@@ -13,13 +13,14 @@
 use super::account::Account;
 use super::body::Body;
 use super::budget::Budget;
-use super::chain::{self, Chain, Opening};
-use super::failure::Failure;
+use super::chain::{self, Chain, Known, Opening};
+use super::failure::{Failure, Reason};
 use super::fetch::Client;
 use super::one_by_one::may_go_one_by_one;
 use super::outlet::Outlet;
 use super::page::{Page, Start, Verdict};
 use super::patience::next_wait;
+use super::recovery::Begun;
 use super::skeleton::Skeleton;
 use super::splice::{Delivered, Splice, Taken, Unproven};
 use crate::clock::{self, Clock};
@@ -31,7 +32,7 @@ use bytes::Bytes;
 use quick_xml::events::Event as XmlEvent;
 use reqwest::Method;
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -99,10 +100,12 @@ async fn converse(job: Job, events: mpsc::Sender<Event>) {
         asked: job.request.clone(),
         had: Delivered::default(),
         delivered: Delivered::default(),
-        known: HashMap::new(),
+        known: Known::new(),
         chain: None,
         method: job.client.methods.first(),
         tried_both: false,
+        anew: None,
+        begun: Begun::No,
         recalls: 0,
         suspicion: None,
         skeleton: None,
@@ -160,8 +163,12 @@ pub(super) struct Conversation<'a> {
     pub(super) had: Delivered,
     /// What it has of it now, once something has left.
     pub(super) delivered: Delivered,
-    /// What it has of earlier pages, where the list was begun anew.
-    pub(super) known: HashMap<u64, u32>,
+    /// What it has of the list, where that was begun anew, and does not come any more.
+    pub(super) known: Known,
+    /// The list was begun anew: how many of the items of `delivered` stand in `known` too.
+    pub(super) anew: Option<usize>,
+    /// How far back it was begun.
+    pub(super) begun: Begun,
     pub(super) chain: Option<Chain>,
     /// How many records were asked for by themselves that were about to be put aside.
     pub(super) recalls: u32,
@@ -178,13 +185,16 @@ impl Conversation<'_> {
     async fn answer(&mut self) -> Result<(), Stop> {
         let job = self.job;
         match chain::open(job, self.budget.now()).await? {
-            Opening::Ask { asked, delivered, chain } => {
+            Opening::Ask { asked, delivered, chain, anew } => {
+                self.anew = anew.is_some().then(|| delivered.hashes().len());
+                self.known = anew.unwrap_or_default();
                 (self.asked, self.had, self.chain) = (asked, delivered, chain);
             }
             Opening::Refuse(why) => return self.refuse_token(why).await,
         }
         job.client.admit(self.budget.now())?;
         let end = self.run().await;
+        self.note_walk(&end);
         match &end {
             Ok(()) if self.account.continued.is_some() => {}
             Ok(()) => job.client.succeeded(),
@@ -196,7 +206,7 @@ impl Conversation<'_> {
 
     /// Asks until the answer is whole, or as whole as it gets.
     async fn run(&mut self) -> Result<(), Stop> {
-        let (mut attempts, mut pages) = (0, 0);
+        let (mut attempts, mut pages, mut unproven) = (0, 0, 0);
         loop {
             let reached = self.account.items();
             attempts += 1;
@@ -230,8 +240,11 @@ impl Conversation<'_> {
                 attempts = 1;
                 self.budget.renew(time_for_a_page(self.job));
             }
-            if self.may_take_the_other_method(&failure) {
-                attempts = 0;
+            unproven += u32::from(failure.reason == Reason::Unproven);
+            if self.may_take_the_other_method(&failure)
+                || unproven >= UNPROVEN_MAX && self.begin_anew().await?
+            {
+                (attempts, unproven) = (0, 0);
             } else if let Some(wait) = next_wait(&failure, attempts, self.budget.left(), self.budget.chance())
             {
                 self.log_retry(&failure, wait);
@@ -272,7 +285,13 @@ impl Conversation<'_> {
             asked_at,
         };
         let mut page = Page::new(&job.mapping, &job.own, start);
-        let mut splice = Splice::new(&self.known, &self.delivered, self.skeleton.clone());
+        let mut splice = match self.anew {
+            None => Splice::new(&self.known, &self.delivered, self.skeleton.clone()),
+            Some(walked) => {
+                let since = self.delivered.hashes().get(walked..).unwrap_or_default();
+                Splice::anew(&self.known, since, self.skeleton.clone())
+            }
+        };
         let mut body = Body::new(&job.client, &job.mapping, exchange);
         let broken = loop {
             match body.next(&mut self.budget).await {
@@ -331,6 +350,15 @@ impl Conversation<'_> {
             };
         }
         self.give_up_early(page).await?;
+        if self.anew.is_some() && self.outlet.has_begun() && token.is_some() {
+            if let Err(unproven) = self.pass_on(page, &mut splice, false).await? {
+                return self.resumable(self.unproven(unproven), 0);
+            }
+            if !splice.has_given() {
+                self.known = splice.into_missing();
+                return Ok(Ended::NextPage(token.unwrap_or_default()));
+            }
+        }
         if let Err(unproven) = self.pass_on(page, &mut splice, true).await? {
             return self.resumable(self.unproven(unproven), 0);
         }
@@ -360,7 +388,9 @@ impl Conversation<'_> {
         self.account.leads_to_itself =
             token.as_ref().is_some_and(|next| self.asked.resumed(next.clone()) == self.asked);
         if let Some(chain) = &self.chain {
-            chain.note(self.job, &self.delivered, token, self.budget.now());
+            let datestamp = String::from_utf8(page.pieces.last_datestamp.clone()).ok();
+            let datestamp = datestamp.filter(|datestamp| !datestamp.is_empty());
+            chain.note(self.job, &self.delivered, token, datestamp, self.budget.now());
         }
         let waiting = std::mem::take(&mut self.waiting);
         self.outlet.send(waiting, page.status).await?;
@@ -459,6 +489,8 @@ pub(super) fn time_for_a_page(job: &Job) -> Duration {
     if may_go_one_by_one(job) { whole / 2 } else { whole }
 }
 
+/// So often a page is asked for again that is not proven to be the same.
+const UNPROVEN_MAX: u32 = 2;
 /// Events held between the source and a slow harvester; with them at most
 /// about a MiB waits.
 const EVENTS_HELD: usize = 8;

@@ -114,6 +114,8 @@ struct Again {
     /// The last items delivered, and how many of them were met in their order.
     last: Vec<u64>,
     met: usize,
+    /// Whether something of it was new.
+    has_given: bool,
     /// What stands behind the last item.
     gap: Vec<u8>,
     held: Taken,
@@ -138,10 +140,22 @@ impl Splice {
             missing_count: hashes.len() + known.values().map(|count| *count as usize).sum::<usize>(),
             last: hashes.iter().skip(hashes.len().saturating_sub(PROOF_ITEMS)).copied().collect(),
             met: 0,
+            has_given: false,
             gap: Vec::new(),
             held: Taken::default(),
         };
         Self { head: Vec::new(), in_head: true, again: Some(again) }
+    }
+
+    /// A page of a list that was begun anew: what was delivered is left out where it is
+    /// met, and what is new is new wherever it stands.
+    pub(super) fn anew(known: &HashMap<u64, u32>, delivered: &[u64], begun: Option<Skeleton>) -> Self {
+        let mut splice = Self::new(known, &Delivered::of(delivered.to_vec()), begun.clone());
+        match &mut splice.again {
+            Some(again) => again.last.clear(),
+            None => splice = Self::of_ours(begun),
+        }
+        splice
     }
 
     /// A page of our own making, which holds nothing that was delivered.
@@ -152,6 +166,7 @@ impl Splice {
             missing_count: 0,
             last: Vec::new(),
             met: 0,
+            has_given: false,
             gap: Vec::new(),
             held: Taken::default(),
         });
@@ -216,6 +231,11 @@ impl Splice {
     /// Whether an item was met.
     pub(super) fn has_items(&self) -> bool {
         !self.in_head
+    }
+
+    /// Whether something left of a page of which all could have been delivered before.
+    pub(super) fn has_given(&self) -> bool {
+        self.again.as_ref().is_none_or(|again| again.has_given)
     }
 
     /// What was delivered and did not come on this page.
@@ -297,6 +317,7 @@ impl Again {
             return Taken::default();
         }
         delivered.extend(&self.held.hashes);
+        self.has_given |= !self.held.hashes.is_empty();
         std::mem::take(&mut self.held)
     }
 }

@@ -188,6 +188,24 @@ impl Request {
         Self { verb: Verb::ListIdentifiers, arguments: self.arguments.clone() }
     }
 
+    /// The same list from a datestamp on, in the granularity of its `until`; `None` for one
+    /// that is gone on with by a token.
+    pub fn from_on(&self, datestamp: &str) -> Option<Self> {
+        if self.is_resumption() {
+            return None;
+        }
+        let day = datestamp.get(..DAY_CHARS)?;
+        let from = match self.argument(Argument::Until).map(str::len) {
+            Some(DAY_CHARS) => day.to_owned(),
+            Some(_) if datestamp.len() == DAY_CHARS => format!("{day}T00:00:00Z"),
+            _ => datestamp.to_owned(),
+        };
+        let mut arguments = self.arguments.clone();
+        arguments.retain(|(argument, _)| *argument != Argument::From);
+        arguments.push((Argument::From, from));
+        Some(Self { verb: self.verb, arguments })
+    }
+
     /// The request for one record.
     pub fn get_record(identifier: &str, metadata_prefix: &str) -> Self {
         let arguments = vec![
@@ -375,6 +393,8 @@ fn encode(value: &str, query: &mut String) {
     }
 }
 
+/// Length of `YYYY-MM-DD`.
+const DAY_CHARS: usize = 10;
 /// Longest piece of a client's own text in an error text, in characters.
 const CUT_CHARS: usize = 60;
 
