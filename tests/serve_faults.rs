@@ -13,7 +13,7 @@ mod source;
 #[path = "support/time.rs"]
 mod time;
 
-use lists::{page, records_in, resume, token_in};
+use lists::{page, read_to_the_end, records_in, resume, token_in};
 use oaimend::config::{Limits, Mapping};
 use proxy::{LIST, Proxy};
 use random::Random;
@@ -189,6 +189,61 @@ fn every_fault_at_every_place_of_a_gzipped_body() {
     matrix(Framing::Gzip);
 }
 
+#[test]
+fn every_error_status_in_place_of_a_page() {
+    let whole = page(0..RECORDS, TOKEN);
+    let statuses = [
+        (500, ""),
+        (502, ""),
+        (503, ""),
+        (503, "Retry-After: 7"),
+        (504, ""),
+        (429, "Retry-After: 3"),
+        (403, ""),
+    ];
+    for (status, headers) in statuses {
+        for (always, path) in [(false, LIST), (true, LIST), (false, RESUMED), (true, RESUMED)] {
+            let cell = format!("{status} {headers}, always {always}, {path}");
+            let body = whole.clone();
+            let source = Source::start(move |number, _| {
+                if always || number == 0 {
+                    Reply::whole(status, &format!("Content-Type: text/html\n{headers}"), "<html>no</html>")
+                } else {
+                    Reply::xml(body.clone())
+                }
+            });
+            let url = source.base_url();
+            let proxy = Proxy::with(|config| {
+                config.cache.failures = Duration::ZERO;
+                config.map("x", &url).expect("a legal mapping");
+            });
+            let mut got = proxy.get(path);
+            if status == 403 && !always {
+                // What is forbidden is not tried twice within one request, but in the next.
+                assert_eq!((got.status, source.asked().len()), (503, 1), "{cell}");
+                got = proxy.get(path);
+            }
+            if always {
+                assert_eq!((got.status, got.whole), (503, true), "{cell}: {}", got.text());
+                let seconds: u64 = got.header("retry-after").parse().expect("an integer");
+                assert!((1..=3600).contains(&seconds), "{cell}: {seconds}");
+                assert!(got.header("proxy-status").starts_with("oaimend; error="), "{cell}");
+                assert_eq!(status == 403, source.asked().len() == 1, "{cell}");
+                continue;
+            }
+            assert_eq!((got.status, got.whole), (200, true), "{cell}: {}", got.text());
+            assert_eq!(records_in(&got.text()), (0..RECORDS).map(|number| (number, 1)).collect(), "{cell}");
+            assert_eq!(source.asked().len(), 2, "{cell}");
+            let waited = proxy.clock.pauses().first().map_or(0, Duration::as_secs);
+            let wanted =
+                headers.strip_prefix("Retry-After: ").map_or(0, |seconds| seconds.parse().expect("one"));
+            assert!(waited >= wanted, "{cell}: {waited}");
+        }
+    }
+}
+
+const RESUMED: &str = "/x?verb=ListRecords&resumptionToken=page-1";
+
 const PAGES: usize = 30;
 const PER_PAGE: usize = 100;
 
@@ -230,11 +285,7 @@ fn through_a_storm_of_faults_a_list_is_finished_by_a_client_that_retries_nothing
     let pages: Arc<Vec<String>> = Arc::new((0..PAGES).map(storm_page).collect());
     let (mut asked, mut answers) = (0, 0);
     for seed in 1..=SEEDS {
-        let served = Arc::clone(&pages);
-        let source = Source::start(move |number, asked| {
-            let mut random = Random::new(seed << 32 | number as u64);
-            stormy(&mut random, &served[page_asked(asked)])
-        });
+        let source = storm(seed, &pages);
         let proxy = Proxy::of(&source);
         let mut found = BTreeMap::new();
         let mut got = proxy.get(LIST);
@@ -255,6 +306,41 @@ fn through_a_storm_of_faults_a_list_is_finished_by_a_client_that_retries_nothing
         "{SEEDS} lists of {} records: {asked} requests to the source, {answers} answers",
         PAGES * PER_PAGE
     );
+}
+
+/// A source in the storm of a seed.
+fn storm(seed: u64, pages: &Arc<Vec<String>>) -> Source {
+    let served = Arc::clone(pages);
+    Source::start(move |number, asked| {
+        let mut random = Random::new(seed << 32 | number as u64);
+        stormy(&mut random, &served[page_asked(asked)])
+    })
+}
+
+#[test]
+fn twenty_clients_at_once_cost_a_source_in_a_storm_hardly_more_than_one() {
+    const SEEDS: std::ops::RangeInclusive<u64> = 101..=108;
+    const CLIENTS: usize = 20;
+    println!("seeds {SEEDS:?}");
+    let pages: Arc<Vec<String>> = Arc::new((0..PAGES).map(storm_page).collect());
+    for seed in SEEDS {
+        let all = |proxy: &Proxy| {
+            let (found, _) = read_to_the_end(proxy);
+            assert_eq!(found, (0..PAGES * PER_PAGE).map(|number| (number, 1)).collect(), "seed {seed}");
+        };
+        let alone = storm(seed, &pages);
+        all(&Proxy::of(&alone));
+        let source = storm(seed, &pages);
+        let proxy = Proxy::of(&source);
+        std::thread::scope(|scope| {
+            for _ in 0..CLIENTS {
+                scope.spawn(|| all(&proxy));
+            }
+        });
+        let (one, many) = (alone.asked().len(), source.asked().len());
+        println!("seed {seed}: {one} requests for one client, {many} for {CLIENTS}");
+        assert!(many <= 3 * one, "seed {seed}: {many} requests for {CLIENTS} clients, {one} for one");
+    }
 }
 
 /// A source whose n-th answer for each page number is what `script` says.

@@ -134,6 +134,25 @@ fn a_page_that_breaks_off_behind_such_a_record_has_it_once() {
 }
 
 #[test]
+fn in_a_long_page_that_breaks_off_each_stands_in_its_place() {
+    let source = Source::start(|number, asked| match single(asked) {
+        Some(number) => Reply::xml(get_record(number)),
+        None => {
+            // So long that the page comes in many pieces.
+            let whole =
+                broken(0..30, "next", &[3, 15, 16, 22]).replace("T\u{ef}tle", &"T\u{ef}tle ".repeat(5_000));
+            let at = if number == 0 { whole.find("oai:x:10<").expect("it is there") } else { whole.len() };
+            Reply::new(200, &format!("Content-Length: {}", whole.len())).send(&whole.as_bytes()[..at])
+        }
+    });
+    let got = Proxy::of(&source).get(LIST);
+    assert_eq!((got.status, got.whole), (200, true));
+    assert_eq!(numbers_in_order(&got.text()), (0..30).collect::<Vec<_>>());
+    assert!(strict::read(&got.body).is_ok());
+    assert_eq!(singles(&source), 4);
+}
+
+#[test]
 fn behind_a_token_the_format_is_that_of_the_list_if_it_is_known() {
     let source = Source::start(|_, asked| match single(asked) {
         Some(number) => Reply::xml(get_record(number)),
