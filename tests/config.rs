@@ -103,6 +103,10 @@ read_timeout_secs = 3600
 allow_private = true
 unmendable = "fail"
 stale_lists = true
+method = "get-then-post"
+poisoned = "getrecord"
+recall = false
+order = "datestamp"
 [tls]
 ca_file = "ca.pem"
 verify = false
@@ -180,6 +184,9 @@ first_record_timeout_secs = 1
     assert_eq!(mapping.limits.repair.depth_max, 1000, "a mapping starts from the limits of all");
     assert_eq!(mapping.limits.quarantine_bytes_max, 4096);
     assert!(mapping.stale_lists);
+    assert_eq!(mapping.quirks.method, config::Method::GetThenPost);
+    assert_eq!(mapping.quirks.poisoned, config::Poisoned::GetRecord);
+    assert!(!mapping.quirks.recall && mapping.quirks.ordered_by_datestamp);
     assert_eq!(mapping.read_timeout, Duration::from_secs(3600));
     let politeness = &mapping.politeness;
     assert_eq!((politeness.list_requests_max, politeness.gap), (4, Duration::from_millis(250)));

@@ -1,6 +1,8 @@
 //! What a harvester gets that retries nothing, from a source that fails: each
 //! fault at each place of a page, in each framing, once and every time.
 
+#[path = "support/lists.rs"]
+mod lists;
 #[path = "support/proxy.rs"]
 mod proxy;
 #[path = "support/random.rs"]
@@ -11,10 +13,11 @@ mod source;
 #[path = "support/time.rs"]
 mod time;
 
+use lists::{page, read_to_the_end, records_in, resume, token_in};
 use oaimend::config::{Limits, Mapping};
 use proxy::{LIST, Proxy};
 use random::Random;
-use source::{Asked, Got, Reply, Source, record};
+use source::{Asked, Reply, Source};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::Arc;
@@ -38,19 +41,6 @@ enum Framing {
     Unframed,
     Chunked,
     Gzip,
-}
-
-/// A page of a list: its records, and where the list goes on.
-fn page(numbers: std::ops::Range<usize>, token: &str) -> String {
-    let whole = source::page_of(0);
-    let (head, tail) = whole.split_once("</ListRecords>").expect("it is there");
-    let records: String = numbers.map(|number| record(number).replace("Title", "T\u{ef}tle")).collect();
-    let token = if token.is_empty() {
-        String::new()
-    } else {
-        format!("<resumptionToken>{token}</resumptionToken>\n")
-    };
-    format!("{head}{records}{token}</ListRecords>{tail}")
 }
 
 /// The page up to `at`, as the source sends it before the fault.
@@ -84,27 +74,6 @@ fn with(fault: Fault, reply: Reply, clock: &Arc<Skipping>) -> Reply {
             reply.stall(move || clock.lapse())
         }
     }
-}
-
-/// How often each record stands in an answer.
-fn records_in(text: &str) -> BTreeMap<usize, usize> {
-    let mut found = BTreeMap::new();
-    for piece in text.split("<identifier>oai:x:").skip(1) {
-        let digits: String = piece.chars().take_while(char::is_ascii_digit).collect();
-        *found.entry(digits.parse().expect("a number")).or_insert(0) += 1;
-    }
-    found
-}
-
-fn token_in(text: &str) -> Option<String> {
-    let (_, behind) = text.split_once("<resumptionToken>")?;
-    let (token, _) = behind.split_once("</resumptionToken>")?;
-    (!token.is_empty()).then(|| token.replace("&amp;", "&"))
-}
-
-fn resume(proxy: &Proxy, token: &str) -> Got {
-    let token: String = token.bytes().map(|byte| format!("%{byte:02X}")).collect();
-    proxy.get(&format!("/x?verb=ListRecords&resumptionToken={token}"))
 }
 
 const RECORDS: usize = 5;
@@ -220,6 +189,61 @@ fn every_fault_at_every_place_of_a_gzipped_body() {
     matrix(Framing::Gzip);
 }
 
+#[test]
+fn every_error_status_in_place_of_a_page() {
+    let whole = page(0..RECORDS, TOKEN);
+    let statuses = [
+        (500, ""),
+        (502, ""),
+        (503, ""),
+        (503, "Retry-After: 7"),
+        (504, ""),
+        (429, "Retry-After: 3"),
+        (403, ""),
+    ];
+    for (status, headers) in statuses {
+        for (always, path) in [(false, LIST), (true, LIST), (false, RESUMED), (true, RESUMED)] {
+            let cell = format!("{status} {headers}, always {always}, {path}");
+            let body = whole.clone();
+            let source = Source::start(move |number, _| {
+                if always || number == 0 {
+                    Reply::whole(status, &format!("Content-Type: text/html\n{headers}"), "<html>no</html>")
+                } else {
+                    Reply::xml(body.clone())
+                }
+            });
+            let url = source.base_url();
+            let proxy = Proxy::with(|config| {
+                config.cache.failures = Duration::ZERO;
+                config.map("x", &url).expect("a legal mapping");
+            });
+            let mut got = proxy.get(path);
+            if status == 403 && !always {
+                // What is forbidden is not tried twice within one request, but in the next.
+                assert_eq!((got.status, source.asked().len()), (503, 1), "{cell}");
+                got = proxy.get(path);
+            }
+            if always {
+                assert_eq!((got.status, got.whole), (503, true), "{cell}: {}", got.text());
+                let seconds: u64 = got.header("retry-after").parse().expect("an integer");
+                assert!((1..=3600).contains(&seconds), "{cell}: {seconds}");
+                assert!(got.header("proxy-status").starts_with("oaimend; error="), "{cell}");
+                assert_eq!(status == 403, source.asked().len() == 1, "{cell}");
+                continue;
+            }
+            assert_eq!((got.status, got.whole), (200, true), "{cell}: {}", got.text());
+            assert_eq!(records_in(&got.text()), (0..RECORDS).map(|number| (number, 1)).collect(), "{cell}");
+            assert_eq!(source.asked().len(), 2, "{cell}");
+            let waited = proxy.clock.pauses().first().map_or(0, Duration::as_secs);
+            let wanted =
+                headers.strip_prefix("Retry-After: ").map_or(0, |seconds| seconds.parse().expect("one"));
+            assert!(waited >= wanted, "{cell}: {waited}");
+        }
+    }
+}
+
+const RESUMED: &str = "/x?verb=ListRecords&resumptionToken=page-1";
+
 const PAGES: usize = 30;
 const PER_PAGE: usize = 100;
 
@@ -261,11 +285,7 @@ fn through_a_storm_of_faults_a_list_is_finished_by_a_client_that_retries_nothing
     let pages: Arc<Vec<String>> = Arc::new((0..PAGES).map(storm_page).collect());
     let (mut asked, mut answers) = (0, 0);
     for seed in 1..=SEEDS {
-        let served = Arc::clone(&pages);
-        let source = Source::start(move |number, asked| {
-            let mut random = Random::new(seed << 32 | number as u64);
-            stormy(&mut random, &served[page_asked(asked)])
-        });
+        let source = storm(seed, &pages);
         let proxy = Proxy::of(&source);
         let mut found = BTreeMap::new();
         let mut got = proxy.get(LIST);
@@ -286,6 +306,41 @@ fn through_a_storm_of_faults_a_list_is_finished_by_a_client_that_retries_nothing
         "{SEEDS} lists of {} records: {asked} requests to the source, {answers} answers",
         PAGES * PER_PAGE
     );
+}
+
+/// A source in the storm of a seed.
+fn storm(seed: u64, pages: &Arc<Vec<String>>) -> Source {
+    let served = Arc::clone(pages);
+    Source::start(move |number, asked| {
+        let mut random = Random::new(seed << 32 | number as u64);
+        stormy(&mut random, &served[page_asked(asked)])
+    })
+}
+
+#[test]
+fn twenty_clients_at_once_cost_a_source_in_a_storm_hardly_more_than_one() {
+    const SEEDS: std::ops::RangeInclusive<u64> = 101..=108;
+    const CLIENTS: usize = 20;
+    println!("seeds {SEEDS:?}");
+    let pages: Arc<Vec<String>> = Arc::new((0..PAGES).map(storm_page).collect());
+    for seed in SEEDS {
+        let all = |proxy: &Proxy| {
+            let (found, _) = read_to_the_end(proxy);
+            assert_eq!(found, (0..PAGES * PER_PAGE).map(|number| (number, 1)).collect(), "seed {seed}");
+        };
+        let alone = storm(seed, &pages);
+        all(&Proxy::of(&alone));
+        let source = storm(seed, &pages);
+        let proxy = Proxy::of(&source);
+        std::thread::scope(|scope| {
+            for _ in 0..CLIENTS {
+                scope.spawn(|| all(&proxy));
+            }
+        });
+        let (one, many) = (alone.asked().len(), source.asked().len());
+        println!("seed {seed}: {one} requests for one client, {many} for {CLIENTS}");
+        assert!(many <= 3 * one, "seed {seed}: {many} requests for {CLIENTS} clients, {one} for one");
+    }
 }
 
 /// A source whose n-th answer for each page number is what `script` says.
@@ -325,24 +380,6 @@ fn a_token_of_ours_leads_to_the_rest_of_the_page_even_after_a_restart() {
         "what is not ours goes upstream"
     );
     assert_eq!(got.status, 200);
-}
-
-#[test]
-fn a_page_that_comes_again_as_another_one_is_not_gone_on_with() {
-    let (_, source) = paged(|_, count| {
-        let whole = page(if count == 0 { 0..5 } else { 50..60 }, "");
-        if count == 0 {
-            cut(&whole, whole.find("oai:x:3").expect("it is there"), Framing::Length)
-        } else {
-            Reply::xml(whole)
-        }
-    });
-    let proxy = Proxy::of(&source);
-    let got = proxy.get(LIST);
-    assert_eq!(records_in(&got.text()), (0..3).map(|number| (number, 1)).collect(), "{}", got.text());
-    assert!(token_in(&got.text()).expect("ours").starts_with("oaimend1_"));
-    let failure = &proxy.told("/-/repositories/x")["last_failure"];
-    assert_eq!(failure["reason"], "unproven", "{failure}");
 }
 
 #[test]

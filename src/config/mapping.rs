@@ -2,7 +2,7 @@
 
 use super::credentials::Credentials;
 use super::file::{At, Document, Fault, Table, nearest};
-use super::{Limits, Politeness};
+use super::{Limits, Politeness, Quirks};
 use crate::repair::catalogue::CATALOGUE;
 use crate::repair::{Certainty, RepairId, RepairSet};
 use std::path::{Path, PathBuf};
@@ -40,6 +40,8 @@ pub struct Mapping {
     pub off: RepairSet,
     /// Repairs of certainty `guess` that are made.
     pub guesses: RepairSet,
+    /// What is particular about it.
+    pub quirks: Quirks,
     /// How much is asked of it.
     pub politeness: Politeness,
     /// The bounds for this source.
@@ -75,6 +77,7 @@ impl Mapping {
             stale_lists: false,
             off: RepairSet::EMPTY,
             guesses: RepairSet::EMPTY,
+            quirks: Quirks::default(),
             politeness: Politeness::default(),
             limits: limits.clone(),
         })
@@ -106,6 +109,7 @@ impl Mapping {
             stale_lists: root.boolean("stale_lists").unwrap_or(false),
             off: RepairSet::EMPTY,
             guesses: RepairSet::EMPTY,
+            quirks: Quirks::read(&mut root),
             politeness: Politeness::default(),
             limits: limits.clone(),
         };

@@ -12,6 +12,7 @@ mod file;
 mod limits;
 mod mapping;
 mod politeness;
+mod quirks;
 mod repositories;
 
 pub use cache::Cache;
@@ -22,6 +23,7 @@ pub use file::Fault;
 pub use limits::Limits;
 pub use mapping::{Mapping, Unmended};
 pub use politeness::Politeness;
+pub use quirks::{Method, Poisoned, Quirks};
 pub use repositories::{Repositories, Reread};
 
 use crate::error::Error;

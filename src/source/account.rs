@@ -19,6 +19,10 @@ pub struct Account {
     pub repaired: u64,
     /// Items that were put aside.
     pub quarantined: u64,
+    /// Items that left in place of broken ones: they were had by themselves.
+    pub recalled: u64,
+    /// Items that stood in the list and that the source does not know any more.
+    pub withdrawn: u64,
     /// How often each repair was made; index with `RepairId as usize`.
     pub counts: [u64; RepairId::COUNT],
     /// The last repairs, oldest first.
@@ -57,6 +61,8 @@ impl Default for Account {
             records: 0,
             repaired: 0,
             quarantined: 0,
+            recalled: 0,
+            withdrawn: 0,
             counts: [0; RepairId::COUNT],
             repairs: VecDeque::new(),
             attempts: 0,

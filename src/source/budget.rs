@@ -41,6 +41,11 @@ impl Budget {
         self.total.saturating_sub(self.spent)
     }
 
+    /// What was spent of another budget was spent of this one too.
+    pub(super) fn spend(&mut self, other: &Self) {
+        self.spent += other.spent;
+    }
+
     /// Something was reached: from here on there is so much time again.
     pub(super) fn renew(&mut self, total: Duration) {
         self.total = total;

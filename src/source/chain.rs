@@ -6,15 +6,16 @@ use super::failure::{Failure, Reason};
 use super::own_token::{OwnToken, hash_of_all};
 use super::session::Job;
 use super::splice::Delivered;
-use crate::oai::{Argument, Request};
-use crate::state::{Ledger, LedgerError, Note, Place};
+use crate::oai::{Argument, Request, Verb};
+use crate::state::{Ledger, LedgerError, Note, Place, Walk};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, SystemTime};
 
 /// How a list request begins.
 pub(super) enum Opening {
     /// The source is asked for this; `delivered` is what the harvester has of the page.
-    Ask { asked: Request, delivered: Delivered, chain: Option<Chain> },
+    /// `anew` is what was delivered besides, if the page is one of the list begun anew.
+    Ask { asked: Request, delivered: Delivered, chain: Option<Chain>, anew: Option<Known> },
     /// The token is ours and of no use any more: why.
     Refuse(&'static str),
 }
@@ -29,13 +30,17 @@ pub(super) struct Chain {
     given_out: bool,
 }
 
+/// What a list has delivered: how often each item.
+pub(super) type Known = HashMap<u64, u32>;
+
 /// How long a token of ours may be used.
 const OWN_TOKEN_LIFE: Duration = Duration::from_secs(3 * 24 * 3600);
 
 /// Finds out where the request stands.
 pub(super) async fn open(job: &Job, now: SystemTime) -> Result<Opening, Failure> {
     let request = &job.request;
-    let ask = |chain| Opening::Ask { asked: request.clone(), delivered: Delivered::default(), chain };
+    let ask =
+        |chain| Opening::Ask { asked: request.clone(), delivered: Delivered::default(), chain, anew: None };
     if !request.verb().is_list() {
         return Ok(ask(None));
     }
@@ -72,28 +77,39 @@ async fn open_own(job: &Job, own: OwnToken, now: SystemTime) -> Result<Opening, 
     let Ok(asked) = Request::parse(own.query.as_bytes()) else {
         return Ok(Opening::Refuse("the token cannot be used any more; begin the list again"));
     };
-    if asked.verb() != job.request.verb() {
+    // The rest of a list of records may have to be had by its headers, one by one.
+    let is_one_by_one = asked.verb() == Verb::ListIdentifiers && job.request.verb() == Verb::ListRecords;
+    if asked.verb() != job.request.verb() && !is_one_by_one {
         return Ok(Opening::Refuse("the token is one of another verb"));
     }
     let (repository, place) = (job.mapping.id.clone(), own.place);
     let known = read(job, move |ledger| {
         let facts = ledger.list(&repository, place.list)?;
-        Ok((ledger.delivered_of(&repository, place)?, facts.map(|facts| facts.first_query)))
+        let before = if own.anew { ledger.delivered_before(&repository, place)? } else { Vec::new() };
+        Ok((ledger.delivered_of(&repository, place)?, before, facts.map(|facts| facts.first_query)))
     });
-    let (hashes, first_query) = known.await?;
+    let (hashes, before, first_query) = known.await?;
     // What came behind may have been noted already; what the token speaks of stands before it.
     let count = usize::try_from(own.count).unwrap_or(usize::MAX);
     let Some(hashes) = hashes.get(..count).filter(|hashes| hash_of_all(hashes) == own.delivered) else {
         return Ok(Opening::Refuse("what was delivered before is not known any more; begin the list again"));
     };
     let chain = Chain { place, first_query: first_query.unwrap_or_default(), given_out: true };
-    Ok(Opening::Ask { asked, delivered: Delivered::of(hashes.to_vec()), chain: Some(chain) })
+    let anew = own.anew.then(|| counted(before.iter().chain(hashes)));
+    Ok(Opening::Ask { asked, delivered: Delivered::of(hashes.to_vec()), chain: Some(chain), anew })
 }
 
 impl Chain {
     /// Writes down what was delivered of the page that is whole.
-    pub(super) fn note(&self, job: &Job, delivered: &Delivered, next: Option<String>, now: SystemTime) {
-        job.state.ledger.note(self.as_note(job, delivered, next, now));
+    pub(super) fn note(
+        &self,
+        job: &Job,
+        delivered: &Delivered,
+        next: Option<String>,
+        last_datestamp: Option<String>,
+        now: SystemTime,
+    ) {
+        job.state.ledger.note(Note { last_datestamp, ..self.as_note(job, delivered, next, now) });
     }
 
     /// A token of ours for the rest of the page; `None` where none can be given.
@@ -102,6 +118,7 @@ impl Chain {
         job: &Job,
         asked: &Request,
         delivered: &Delivered,
+        anew: bool,
         now: SystemTime,
     ) -> Option<String> {
         let own = OwnToken {
@@ -111,12 +128,32 @@ impl Chain {
             count: delivered.hashes().len() as u64,
             delivered: hash_of_all(delivered.hashes()),
             expires_secs: secs(now + OWN_TOKEN_LIFE),
+            anew,
         };
         let token = own.write(&job.state.token_key)?;
         let note = Note { ended: false, ..self.as_note(job, delivered, None, now) };
         let ledger = job.state.ledger.clone();
         let noted = tokio::task::spawn_blocking(move || ledger.note_durably(note)).await;
         noted.unwrap_or(false).then_some(token)
+    }
+
+    /// A token of ours for the page behind this one, of which nothing was delivered yet.
+    pub(super) async fn own_token_for_the_next_page(
+        &self,
+        job: &Job,
+        asked: &Request,
+        delivered: &Delivered,
+        now: SystemTime,
+    ) -> Option<String> {
+        job.state.ledger.note(Note { ended: false, ..self.as_note(job, delivered, None, now) });
+        let place = Place { page: self.place.page + 1, ..self.place };
+        Self { place, ..self.clone() }.own_token(job, asked, &Delivered::default(), false, now).await
+    }
+
+    /// The format of the list's records, where its beginning is known.
+    pub(super) fn metadata_prefix(&self) -> Option<String> {
+        let first = Request::parse(self.first_query.as_bytes()).ok()?;
+        first.argument(Argument::MetadataPrefix).map(str::to_owned)
     }
 
     fn as_note(&self, job: &Job, delivered: &Delivered, next: Option<String>, now: SystemTime) -> Note {
@@ -129,6 +166,7 @@ impl Chain {
             complete: delivered.is_complete(),
             ended: next.is_none(),
             next,
+            last_datestamp: None,
             now_secs: secs(now),
         }
     }
@@ -157,10 +195,13 @@ impl Chain {
         Ok(found.is_some_and(|found| found.list == place.list && found.page <= place.page))
     }
 
-    /// The list begun anew instead of a token that expired: its first request,
-    /// and what of it was delivered. `None` where it is not safe.
-    pub(super) async fn anew(&self, job: &Job) -> Result<Option<(Request, HashMap<u64, u32>)>, Failure> {
-        if !self.given_out || self.place.page == 0 {
+    /// The list begun anew, where it cannot be gone on with: its first request, and
+    /// what was delivered of it before this page. `None` where it is not safe.
+    pub(super) async fn anew(&self, job: &Job) -> Result<Option<(Request, Known)>, Failure> {
+        if self.place.page == 0 {
+            return Ok(Request::parse(self.first_query.as_bytes()).ok().map(|first| (first, HashMap::new())));
+        }
+        if !self.given_out {
             return Ok(None);
         }
         let (repository, place) = (job.mapping.id.clone(), self.place);
@@ -170,12 +211,33 @@ impl Chain {
             Ok(Some((facts.first_query, ledger.delivered_before(&repository, place)?)))
         });
         let Some((query, hashes)) = known.await? else { return Ok(None) };
-        let mut delivered = HashMap::new();
-        for hash in hashes {
-            *delivered.entry(hash).or_insert(0) += 1;
-        }
-        Ok(Request::parse(query.as_bytes()).ok().map(|request| (request, delivered)))
+        Ok(Request::parse(query.as_bytes()).ok().map(|request| (request, counted(&hashes))))
     }
+
+    /// Where an earlier walk through the list to this page was left, and the datestamp
+    /// before which everything was delivered if the list is in their order.
+    pub(super) async fn shortcuts(&self, job: &Job) -> Result<(Option<Request>, Option<String>), Failure> {
+        let (repository, place) = (job.mapping.id.clone(), self.place);
+        let known = read(job, move |ledger| {
+            Ok((ledger.walk(&repository, place)?, ledger.last_datestamp(&repository, place)?))
+        });
+        let (walk, datestamp) = known.await?;
+        Ok((walk.and_then(|query| Request::parse(query.as_bytes()).ok()), datestamp))
+    }
+
+    /// Writes down how far the list has been walked through to this page.
+    pub(super) fn note_walk(&self, job: &Job, stands_at: Option<&Request>) {
+        let (repository, place) = (job.mapping.id.clone(), self.place);
+        job.state.ledger.note_walk(Walk { repository, place, query: stands_at.map(Request::query) });
+    }
+}
+
+fn counted<'a>(hashes: impl IntoIterator<Item = &'a u64>) -> Known {
+    let mut known = Known::new();
+    for hash in hashes {
+        *known.entry(*hash).or_insert(0) += 1;
+    }
+    known
 }
 
 async fn read<T: Send + 'static>(

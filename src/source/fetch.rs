@@ -8,10 +8,13 @@ use super::breaker::{Breaker, Resting};
 use super::budget::{Budget, Late};
 use super::decoding::Coding;
 use super::failure::{Failure, Reason};
+use super::method::Methods;
 use super::politeness::{Turn, Turns};
+use super::recall::Recalls;
 use crate::config::{Credentials, Mapping};
 use crate::oai::Request;
 use bytes::Bytes;
+use reqwest::Method;
 use reqwest::header::{self, HeaderMap, HeaderValue};
 use std::collections::HashMap;
 use std::error::Error as _;
@@ -28,6 +31,8 @@ pub struct Client {
     mapping: Arc<Mapping>,
     breaker: Arc<Mutex<Breaker>>,
     turns: Arc<Turns>,
+    pub(super) methods: Arc<Methods>,
+    pub(super) recalls: Arc<Recalls>,
 }
 
 /// The clients of all sources, each made when it is first used and again when
@@ -118,7 +123,9 @@ impl Client {
             Failure::new(Reason::Configuration, format!("no client can be made from the mapping: {error}"))
         })?;
         let turns = Arc::new(Turns::new(&mapping.politeness));
-        Ok(Self { http, reach, mapping: Arc::clone(mapping), breaker: Arc::default(), turns })
+        let methods = Arc::new(Methods::new(mapping.quirks.method));
+        let (breaker, recalls) = <(Arc<Mutex<Breaker>>, Arc<Recalls>)>::default();
+        Ok(Self { http, reach, mapping: Arc::clone(mapping), breaker, turns, methods, recalls })
     }
 
     /// May the source be asked now?
@@ -152,19 +159,34 @@ impl Client {
     }
 
     /// Asks the source and follows its redirects. `via` is the `Via` header to send.
+    ///
+    /// By POST the request is a form, which goes wherever a redirect leads: without it
+    /// the request would be another one. Only 303 says that the answer is had by GET.
     pub(super) async fn exchange(
         &self,
         request: &Request,
+        method: &Method,
         via: &str,
         budget: &mut Budget,
     ) -> Result<Exchange, Failure> {
-        let mut url = with_query(&self.mapping.base_url, &request.query());
+        let query = request.query();
+        let mut form = (*method == Method::POST).then(|| query.clone());
+        let mut url = match form {
+            Some(_) => self.mapping.base_url.clone(),
+            None => with_query(&self.mapping.base_url, &query),
+        };
         let mut redirects = 0;
         loop {
             self.reach.check_literal(&url).map_err(|refused| self.refused(&refused, redirects))?;
             // Until the header is there, a connection may have to be made first.
             let step = self.mapping.connect_timeout.max(self.mapping.read_timeout);
-            let mut asked = self.http.get(url.clone()).header(header::VIA, via);
+            let mut asked = match &form {
+                Some(form) => {
+                    self.http.post(url.clone()).header(header::CONTENT_TYPE, FORM).body(form.clone())
+                }
+                None => self.http.get(url.clone()),
+            };
+            asked = asked.header(header::VIA, via);
             if let Some(credentials) = self.credentials_for(&url) {
                 asked = asked.basic_auth(credentials.user(), Some(credentials.password()));
             }
@@ -182,6 +204,9 @@ impl Client {
                 let took = budget.now().duration_since(began).unwrap_or_default();
                 self.turns.note(budget.now(), Some(exchange.status), exchange.retry_after_secs, took);
                 return Ok(exchange);
+            }
+            if response.status().as_u16() == 303 {
+                form = None;
             }
             redirects += 1;
             let max = self.mapping.limits.redirects_max;
@@ -326,6 +351,9 @@ fn with_query(base_url: &Url, query: &str) -> Url {
     url
 }
 
+/// The media type of a request that is made by POST.
+const FORM: &str = "application/x-www-form-urlencoded";
+
 fn is_redirect(status: u16) -> bool {
     matches!(status, 301 | 302 | 303 | 307 | 308)
 }
@@ -434,7 +462,9 @@ mod tests {
         let mapping = Mapping::new("x", base_url, &crate::config::Limits::default());
         let mapping = Arc::new(mapping.expect("a legal mapping"));
         let turns = Arc::new(Turns::new(&mapping.politeness));
-        Client { http, reach: Reach::Public, mapping, breaker: Arc::default(), turns }
+        let methods = Arc::new(Methods::new(mapping.quirks.method));
+        let (breaker, recalls) = Default::default();
+        Client { http, reach: Reach::Public, mapping, breaker, turns, methods, recalls }
     }
 
     fn http(reach: Reach) -> reqwest::Client {
@@ -445,7 +475,7 @@ mod tests {
     async fn failure_of(client: &Client) -> Failure {
         let request = Request::parse(b"verb=Identify").expect("a legal request");
         let mut budget = Budget::new(Arc::new(crate::clock::SystemClock), Duration::from_secs(60));
-        let exchange = client.exchange(&request, "1.1 test", &mut budget).await;
+        let exchange = client.exchange(&request, &Method::GET, "1.1 test", &mut budget).await;
         exchange.err().expect("it fails")
     }
 

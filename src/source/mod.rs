@@ -6,6 +6,7 @@
 
 mod account;
 mod address;
+mod aside;
 mod body;
 mod breaker;
 mod budget;
@@ -13,13 +14,21 @@ mod chain;
 pub mod decoding;
 mod failure;
 mod fetch;
+mod inquiry;
+mod method;
+mod one_by_one;
 mod outlet;
 mod own_token;
 mod page;
 mod patience;
+mod pieces;
 mod politeness;
+mod recall;
+mod recovery;
 mod session;
+mod skeleton;
 mod splice;
+mod transplant;
 
 pub use account::{Account, RepairMade};
 pub use failure::{Failure, Reason};

@@ -24,6 +24,8 @@ pub(super) struct OwnToken {
     pub(super) delivered: u64,
     /// Seconds since 1970.
     pub(super) expires_secs: u64,
+    /// Whether the page is one of the list begun anew, where anything of it may have been delivered.
+    pub(super) anew: bool,
 }
 
 /// Marks the version of what follows.
@@ -36,8 +38,8 @@ impl OwnToken {
     /// `None` when it would be too long.
     pub(super) fn write(&self, key: &TokenKey) -> Option<String> {
         let Place { list, page } = self.place;
-        let fields =
-            (&self.repository, &self.query, list, page, self.count, self.delivered, self.expires_secs);
+        let Self { repository, query, count, delivered, expires_secs, anew, .. } = self;
+        let fields = (repository, query, list, page, count, delivered, expires_secs, anew);
         let body = BASE64.encode(serde_json::to_vec(&fields).ok()?);
         let token = format!("{MARK}{}{body}", BASE64.encode(mac(&body, key)));
         (token.len() <= TOKEN_BYTES_MAX).then_some(token)
@@ -52,9 +54,9 @@ impl OwnToken {
         if claimed.len() != 16 || wrong != 0 {
             return None;
         }
-        let (repository, query, list, page, count, delivered, expires_secs) =
+        let (repository, query, list, page, count, delivered, expires_secs, anew) =
             serde_json::from_slice(&BASE64.decode(body).ok()?).ok()?;
-        Some(Self { repository, query, place: Place { list, page }, count, delivered, expires_secs })
+        Some(Self { repository, query, place: Place { list, page }, count, delivered, expires_secs, anew })
     }
 }
 
@@ -86,6 +88,7 @@ mod tests {
             count: 7,
             delivered: hash_of_all(&[1, 2]),
             expires_secs: 1_800_000_000,
+            anew: true,
         }
     }
 

@@ -2,16 +2,16 @@
 
 use super::body::Broken;
 use super::failure::{Failure, Reason, printable};
-use super::splice::Pieces;
+use super::pieces::Pieces;
 use crate::config::Mapping;
 use crate::oai::Request;
-use crate::repair::{Ending, NotOai, Outcome, OwnRequest, RepairConfig, Repairer, Summary};
+use crate::repair::{Ending, NotOai, Outcome, OwnRequest, RepairConfig, Repairer, Sink, Summary};
 use crate::state::{AboutBroken, BROKEN_PAGE_BYTES_MAX};
 
 /// A page on its way through the engine.
-pub(super) struct Page {
+pub(super) struct Page<S = Pieces> {
     repairer: Option<Repairer>,
-    pub(super) pieces: Pieces,
+    pub(super) pieces: S,
     /// How failures call the source.
     name: String,
     pub(super) status: u16,
@@ -41,7 +41,7 @@ pub(super) struct Start {
     pub(super) asked_at: String,
 }
 
-impl Page {
+impl<S: Sink + Default> Page<S> {
     pub(super) fn new(mapping: &Mapping, own: &OwnRequest, start: Start) -> Self {
         let config = RepairConfig {
             limits: mapping.limits.repair.clone(),
@@ -54,7 +54,7 @@ impl Page {
         };
         Self {
             repairer: Some(Repairer::new(&config)),
-            pieces: Pieces::default(),
+            pieces: S::default(),
             name: start.name,
             status: start.status,
             retry_after_secs: start.retry_after_secs,
@@ -121,18 +121,9 @@ impl Page {
         Verdict::Cut(failure, Some(summary))
     }
 
-    /// The page as it came, and what it needed; `None` when it needed nothing or is too long.
-    pub(super) fn evidence(
-        &mut self,
-        asked: &Request,
-        failure: Option<&Failure>,
-    ) -> Option<(Vec<u8>, AboutBroken)> {
-        let mut needed: Vec<&'static str> = self.pieces.needed.iter().copied().collect();
-        needed.extend(failure.map(|failure| failure.reason.name()));
-        let raw = self.raw.take().filter(|raw| !needed.is_empty() && !raw.is_empty())?;
-        let about =
-            AboutBroken { request: asked.query(), at: self.asked_at.clone(), status: self.status, needed };
-        Some((raw, about))
+    /// The page as it came, if it was short enough to be kept.
+    pub(super) fn take_raw(&mut self) -> Vec<u8> {
+        self.raw.take().unwrap_or_default()
     }
 
     /// The failure of a page that held nothing to deliver.
@@ -169,6 +160,22 @@ impl Page {
         let name = tag.and_then(|tag| tag.strip_prefix(b"</")).and_then(|tag| tag.strip_suffix(b">"));
         let local = name.and_then(|name| name.trim_ascii_end().rsplit(|&byte| byte == b':').next());
         local == Some(b"OAI-PMH".as_slice())
+    }
+}
+
+impl Page {
+    /// The page as it came, and what it needed; `None` when it needed nothing or is too long.
+    pub(super) fn evidence(
+        &mut self,
+        asked: &Request,
+        failure: Option<&Failure>,
+    ) -> Option<(Vec<u8>, AboutBroken)> {
+        let mut needed: Vec<&'static str> = self.pieces.needed.iter().copied().collect();
+        needed.extend(failure.map(|failure| failure.reason.name()));
+        let raw = self.raw.take().filter(|raw| !needed.is_empty() && !raw.is_empty())?;
+        let about =
+            AboutBroken { request: asked.query(), at: self.asked_at.clone(), status: self.status, needed };
+        Some((raw, about))
     }
 }
 

@@ -35,6 +35,22 @@ pub(super) fn next_wait(failure: &Failure, attempts: u32, left: Duration, random
     (wait < left).then_some(wait)
 }
 
+/// Whether a failure may lie in just what was asked for, while the source answers
+/// everything else.
+pub(super) fn may_lie_in_what_was_asked(failure: &Failure) -> bool {
+    match failure.reason {
+        Reason::ConnectionLost
+        | Reason::HttpProtocol
+        | Reason::ResponseTimeout
+        | Reason::Incomplete
+        | Reason::ContentCoding
+        | Reason::TooLarge => true,
+        Reason::NotOai(why) => why != NotOai::BotWall,
+        Reason::Status => matches!(failure.received_status, Some(400 | 404 | 410 | 500 | 502 | 504..=599)),
+        _ => false,
+    }
+}
+
 /// Whether a failure may pass by itself within seconds.
 fn passes(failure: &Failure) -> bool {
     match failure.reason {

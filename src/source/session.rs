@@ -13,22 +13,26 @@
 use super::account::Account;
 use super::body::Body;
 use super::budget::Budget;
-use super::chain::{self, Chain, Opening};
+use super::chain::{self, Chain, Known, Opening};
 use super::failure::{Failure, Reason};
 use super::fetch::Client;
+use super::one_by_one::may_go_one_by_one;
 use super::outlet::Outlet;
 use super::page::{Page, Start, Verdict};
 use super::patience::next_wait;
-use super::splice::{Delivered, Skeleton, Splice, Taken, Unproven};
+use super::recovery::Begun;
+use super::skeleton::Skeleton;
+use super::splice::{Delivered, Splice, Taken, Unproven};
 use crate::clock::{self, Clock};
-use crate::config::{Mapping, Unmended};
-use crate::oai::{ErrorCode, Request, error_response};
+use crate::config::Mapping;
+use crate::oai::Request;
 use crate::repair::{NotOai, OwnRequest};
-use crate::state::{PutAside, State};
+use crate::state::State;
 use bytes::Bytes;
 use quick_xml::events::Event as XmlEvent;
+use reqwest::Method;
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -86,7 +90,7 @@ pub fn answer(job: Job) -> mpsc::Receiver<Event> {
 }
 
 async fn converse(job: Job, events: mpsc::Sender<Event>) {
-    let budget = Budget::new(Arc::clone(&job.clock), job.mapping.limits.first_record_timeout);
+    let budget = Budget::new(Arc::clone(&job.clock), time_for_a_page(&job));
     let in_one_piece = job.spool.then_some(job.mapping.limits.spool_bytes_max);
     let mut conversation = Conversation {
         job: &job,
@@ -96,8 +100,13 @@ async fn converse(job: Job, events: mpsc::Sender<Event>) {
         asked: job.request.clone(),
         had: Delivered::default(),
         delivered: Delivered::default(),
-        known: HashMap::new(),
+        known: Known::new(),
         chain: None,
+        method: job.client.methods.first(),
+        tried_both: false,
+        anew: None,
+        begun: Begun::No,
+        recalls: 0,
         suspicion: None,
         skeleton: None,
         waiting: Vec::new(),
@@ -126,7 +135,7 @@ impl From<Failure> for Stop {
 }
 
 /// How an attempt ended that did not break the conversation off.
-enum Ended {
+pub(super) enum Ended {
     /// The answer is whole.
     Whole,
     /// The answer is an error of ours, and has left.
@@ -140,26 +149,35 @@ enum Ended {
 }
 
 /// The answer in the making, over all attempts.
-struct Conversation<'a> {
-    job: &'a Job,
-    outlet: Outlet,
-    account: Account,
-    budget: Budget,
+pub(super) struct Conversation<'a> {
+    pub(super) job: &'a Job,
+    pub(super) outlet: Outlet,
+    pub(super) account: Account,
+    pub(super) budget: Budget,
     /// What the source is asked: not always what the harvester asks.
-    asked: Request,
+    pub(super) asked: Request,
+    /// By which method of HTTP the source is asked, and whether the other one was tried before.
+    pub(super) method: Method,
+    pub(super) tried_both: bool,
     /// What the harvester had of the page that is asked for before this request.
-    had: Delivered,
+    pub(super) had: Delivered,
     /// What it has of it now, once something has left.
-    delivered: Delivered,
-    /// What it has of earlier pages, where the list was begun anew.
-    known: HashMap<u64, u32>,
-    chain: Option<Chain>,
+    pub(super) delivered: Delivered,
+    /// What it has of the list, where that was begun anew, and does not come any more.
+    pub(super) known: Known,
+    /// The list was begun anew: how many of the items of `delivered` stand in `known` too.
+    pub(super) anew: Option<usize>,
+    /// How far back it was begun.
+    pub(super) begun: Begun,
+    pub(super) chain: Option<Chain>,
+    /// How many records were asked for by themselves that were about to be put aside.
+    pub(super) recalls: u32,
     /// What the list delivered before, while it is not clear whether it goes in circles.
-    suspicion: Option<HashSet<u64>>,
+    pub(super) suspicion: Option<HashSet<u64>>,
     /// What is open around the items that were delivered.
-    skeleton: Option<Skeleton>,
+    pub(super) skeleton: Option<Skeleton>,
     /// What was made before there was an item: it leaves with the first one.
-    waiting: Vec<u8>,
+    pub(super) waiting: Vec<u8>,
 }
 
 impl Conversation<'_> {
@@ -167,13 +185,16 @@ impl Conversation<'_> {
     async fn answer(&mut self) -> Result<(), Stop> {
         let job = self.job;
         match chain::open(job, self.budget.now()).await? {
-            Opening::Ask { asked, delivered, chain } => {
+            Opening::Ask { asked, delivered, chain, anew } => {
+                self.anew = anew.is_some().then(|| delivered.hashes().len());
+                self.known = anew.unwrap_or_default();
                 (self.asked, self.had, self.chain) = (asked, delivered, chain);
             }
             Opening::Refuse(why) => return self.refuse_token(why).await,
         }
         job.client.admit(self.budget.now())?;
         let end = self.run().await;
+        self.note_walk(&end);
         match &end {
             Ok(()) if self.account.continued.is_some() => {}
             Ok(()) => job.client.succeeded(),
@@ -185,13 +206,19 @@ impl Conversation<'_> {
 
     /// Asks until the answer is whole, or as whole as it gets.
     async fn run(&mut self) -> Result<(), Stop> {
-        let (mut attempts, mut pages) = (0, 0);
+        let (mut attempts, mut pages, mut unproven) = (0, 0, 0);
         loop {
             let reached = self.account.items();
             attempts += 1;
-            self.account.attempts += 1;
-            let failure = match self.attempt().await? {
-                Ended::Whole => return self.outlet.finish().await,
+            let ended = match self.is_one_by_one() {
+                true => self.one_by_one(None).await?,
+                false => self.attempt().await?,
+            };
+            let failure = match ended {
+                Ended::Whole => {
+                    self.job.client.methods.worked(&self.method);
+                    return self.outlet.finish().await;
+                }
                 Ended::Refused => return Ok(()),
                 Ended::NextPage(token) => {
                     pages += 1;
@@ -211,13 +238,24 @@ impl Conversation<'_> {
             };
             if self.outlet.has_begun() && self.account.items() > reached {
                 attempts = 1;
-                self.budget.renew(self.job.mapping.limits.first_record_timeout);
+                self.budget.renew(time_for_a_page(self.job));
             }
-            if let Some(wait) = next_wait(&failure, attempts, self.budget.left(), self.budget.chance()) {
+            unproven += u32::from(failure.reason == Reason::Unproven);
+            if self.may_take_the_other_method(&failure)
+                || unproven >= UNPROVEN_MAX && self.begin_anew().await?
+            {
+                (attempts, unproven) = (0, 0);
+            } else if let Some(wait) = next_wait(&failure, attempts, self.budget.left(), self.budget.chance())
+            {
                 self.log_retry(&failure, wait);
                 self.budget.pause(wait).await;
             } else if self.may_have_expired(&failure) && self.begin_anew().await? {
                 attempts = 0;
+            } else if self.may_be_poisoned(&failure) {
+                match self.one_by_one(Some(failure)).await? {
+                    Ended::Again(failure) => return self.close(failure).await,
+                    _ => return self.outlet.finish().await,
+                }
             } else {
                 return self.close(failure).await;
             }
@@ -227,19 +265,15 @@ impl Conversation<'_> {
     /// Asks the source once, and passes on what is new of its page.
     async fn attempt(&mut self) -> Result<Ended, Stop> {
         let job = self.job;
-        if !self.outlet.has_begun() {
-            // What an earlier attempt gave was held and is gone.
-            self.delivered = self.had.clone();
-            self.account = Account { attempts: self.account.attempts, ..Account::default() };
-            self.suspicion = None;
-        }
-        self.waiting.clear();
+        self.forget_what_was_held();
+        self.account.attempts += 1;
         let _turn = match job.client.turn(self.asked.verb().is_list(), &mut self.budget).await {
             Ok(turn) => turn,
             Err(failure) => return self.resumable(failure, 0),
         };
         let asked_at = clock::utc_datetime(self.budget.now());
-        let exchange = match job.client.exchange(&self.asked, &job.via, &mut self.budget).await {
+        let exchange = match job.client.exchange(&self.asked, &self.method, &job.via, &mut self.budget).await
+        {
             Ok(exchange) => exchange,
             Err(failure) => return self.resumable(failure, 0),
         };
@@ -251,7 +285,13 @@ impl Conversation<'_> {
             asked_at,
         };
         let mut page = Page::new(&job.mapping, &job.own, start);
-        let mut splice = Splice::new(&self.known, &self.delivered, self.skeleton.clone());
+        let mut splice = match self.anew {
+            None => Splice::new(&self.known, &self.delivered, self.skeleton.clone()),
+            Some(walked) => {
+                let since = self.delivered.hashes().get(walked..).unwrap_or_default();
+                Splice::anew(&self.known, since, self.skeleton.clone())
+            }
+        };
         let mut body = Body::new(&job.client, &job.mapping, exchange);
         let broken = loop {
             match body.next(&mut self.budget).await {
@@ -274,6 +314,7 @@ impl Conversation<'_> {
                 self.finish_page(&mut page, splice).await
             }
             Verdict::Cut(failure, summary) => {
+                self.give_up_early(&mut page).await?;
                 let lost = summary.as_ref().map_or(0, |summary| summary.lost);
                 if let Some(summary) = summary {
                     self.account.note(&summary);
@@ -285,19 +326,14 @@ impl Conversation<'_> {
         }
     }
 
-    /// Keeps a page that was broken, as it came. Nobody waits for that.
-    fn keep_evidence(&self, page: &mut Page, verdict: &Verdict) {
-        let failure = match verdict {
-            Verdict::Whole(_) => None,
-            Verdict::Cut(failure, _) => Some(failure),
-        };
-        let Some((raw, about)) = page.evidence(&self.asked, failure) else { return };
-        let (broken, id) = (self.job.state.broken.clone(), self.job.mapping.id.clone());
-        tokio::task::spawn_blocking(move || {
-            if let Err(error) = broken.keep(&id, &raw, &about) {
-                tracing::warn!(repo = id, %error, "a broken page is not kept; check space and rights of the data folder");
-            }
-        });
+    /// What an earlier attempt gave was held, and is gone, unless something has left.
+    pub(super) fn forget_what_was_held(&mut self) {
+        if !self.outlet.has_begun() {
+            self.delivered = self.had.clone();
+            self.account = Account { attempts: self.account.attempts, ..Account::default() };
+            self.suspicion = None;
+        }
+        self.waiting.clear();
     }
 
     /// The engine has said that the page is whole.
@@ -312,6 +348,16 @@ impl Conversation<'_> {
                 true => Ok(Ended::Expired(error)),
                 false => self.resumable(self.unproven(Unproven::Items), 0),
             };
+        }
+        self.give_up_early(page).await?;
+        if self.anew.is_some() && self.outlet.has_begun() && token.is_some() {
+            if let Err(unproven) = self.pass_on(page, &mut splice, false).await? {
+                return self.resumable(self.unproven(unproven), 0);
+            }
+            if !splice.has_given() {
+                self.known = splice.into_missing();
+                return Ok(Ended::NextPage(token.unwrap_or_default()));
+            }
         }
         if let Err(unproven) = self.pass_on(page, &mut splice, true).await? {
             return self.resumable(self.unproven(unproven), 0);
@@ -342,7 +388,9 @@ impl Conversation<'_> {
         self.account.leads_to_itself =
             token.as_ref().is_some_and(|next| self.asked.resumed(next.clone()) == self.asked);
         if let Some(chain) = &self.chain {
-            chain.note(self.job, &self.delivered, token, self.budget.now());
+            let datestamp = String::from_utf8(page.pieces.last_datestamp.clone()).ok();
+            let datestamp = datestamp.filter(|datestamp| !datestamp.is_empty());
+            chain.note(self.job, &self.delivered, token, datestamp, self.budget.now());
         }
         let waiting = std::mem::take(&mut self.waiting);
         self.outlet.send(waiting, page.status).await?;
@@ -350,7 +398,7 @@ impl Conversation<'_> {
     }
 
     /// Passes on what the engine has made, once what it put aside is on disk.
-    async fn pass_on(
+    pub(super) async fn pass_on(
         &mut self,
         page: &mut Page,
         splice: &mut Splice,
@@ -359,6 +407,7 @@ impl Conversation<'_> {
         if splice.is_again() && page.is_inside_item() {
             return Ok(Err(Unproven::Held));
         }
+        self.recall(&mut page.pieces, splice).await;
         let had_items = !self.delivered.is_empty();
         let mut taken = match splice.take(&mut page.pieces, &mut self.delivered, ended) {
             Ok(taken) => taken,
@@ -385,110 +434,13 @@ impl Conversation<'_> {
             }
             bytes = std::mem::take(&mut self.waiting);
             // From here on it is the silence that is bounded, not the whole.
-            self.budget.renew(self.job.mapping.limits.first_record_timeout);
+            self.budget.renew(time_for_a_page(self.job));
         }
         if self.skeleton.is_none() {
             self.skeleton = splice.skeleton();
         }
         self.outlet.send(bytes, page.status).await?;
         Ok(Ok(()))
-    }
-
-    async fn put_aside(&self, records: Vec<PutAside>) -> Result<(), Failure> {
-        let Job { mapping, state, request, client, .. } = self.job;
-        let (quarantine, id, query) = (state.quarantine.clone(), mapping.id.clone(), request.query());
-        let now = clock::utc_datetime(self.budget.now());
-        let max = mapping.limits.quarantine_bytes_max;
-        let put = tokio::task::spawn_blocking(move || quarantine.put(&id, &query, &now, max, &records));
-        match put.await {
-            Ok(Ok(())) if mapping.unmendable == Unmended::Fail => {
-                let details = format!(
-                    "{} sent a record that cannot be mended, and the mapping says unmendable = \"fail\"; see the quarantine",
-                    client.name()
-                );
-                Err(Failure::new(Reason::Unmendable, details))
-            }
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(Failure::new(Reason::Quarantine, error.to_string())),
-            Err(error) => Err(Failure::new(Reason::Quarantine, format!("the quarantine stopped: {error}"))),
-        }
-    }
-
-    /// Whether a page that was cut can be gone on with.
-    fn resumable(&self, failure: Failure, lost: u64) -> Result<Ended, Stop> {
-        let can = !self.outlet.has_begun()
-            || lost == 0
-                && self.job.request.verb().is_list()
-                && self.delivered.is_complete()
-                && self.skeleton.is_some();
-        if can { Ok(Ended::Again(failure)) } else { Err(failure.into()) }
-    }
-
-    /// A page with nothing new is skipped by asking for the next one.
-    fn go_on_with(&mut self, token: String, pages: u32) -> Result<(), Stop> {
-        let next = self.asked.resumed(token);
-        if pages >= PAGES_SKIPPED_MAX || next == self.asked {
-            let name = self.job.client.name();
-            let details = format!("{name} sent {pages} pages without a new item one after the other");
-            return Err(Failure::new(Reason::NotOai(NotOai::NothingKept), details).into());
-        }
-        self.asked = next;
-        self.had = Delivered::default();
-        Ok(())
-    }
-
-    /// Begins the list anew in place of a token that expired, where that is safe.
-    async fn begin_anew(&mut self) -> Result<bool, Stop> {
-        let Some(chain) = self.chain.as_ref().filter(|_| !self.outlet.has_begun() && self.known.is_empty())
-        else {
-            return Ok(false);
-        };
-        let Some((asked, mut known)) = chain.anew(self.job).await? else { return Ok(false) };
-        for hash in self.had.hashes() {
-            *known.entry(*hash).or_insert(0) += 1;
-        }
-        tracing::info!(
-            repo = self.job.mapping.id,
-            request = self.job.request.query(),
-            "a token has expired; its list is begun anew"
-        );
-        (self.asked, self.known, self.had) = (asked, known, Delivered::default());
-        Ok(true)
-    }
-
-    /// Whether a failure may mean that the source has forgotten its token.
-    fn may_have_expired(&self, failure: &Failure) -> bool {
-        self.asked.is_resumption()
-            && failure.reason == Reason::Status
-            && failure.received_status.is_some_and(|status| !matches!(status, 401 | 403 | 429 | 503))
-    }
-
-    /// The source cannot be brought to give the rest of the page: the list is
-    /// closed with a token of ours that leads to it, or breaks off visibly.
-    async fn close(&mut self, failure: Failure) -> Result<(), Stop> {
-        let (Some(chain), Some(skeleton)) = (&self.chain, &self.skeleton) else { return Err(failure.into()) };
-        let token = chain.own_token(self.job, &self.asked, &self.delivered, self.budget.now()).await;
-        let Some(token) = token else { return Err(failure.into()) };
-        self.account.continued = Some(failure);
-        self.outlet.send(skeleton.close_with(&token), 200).await?;
-        self.outlet.finish().await
-    }
-
-    async fn refuse_token(&mut self, why: &str) -> Result<(), Stop> {
-        let now = clock::utc_datetime(self.budget.now());
-        let error = error_response(&self.job.own, &now, ErrorCode::BadResumptionToken, why);
-        self.outlet.send(error.into_bytes(), 200).await?;
-        self.outlet.finish().await
-    }
-
-    async fn refuse_circle(&mut self) -> Result<Ended, Stop> {
-        let name = self.job.client.name();
-        self.waiting.clear();
-        self.refuse_token(&format!(
-            "{name} goes in circles: its token leads back to a page of the same list"
-        ))
-        .await?;
-        Ok(Ended::Refused)
     }
 
     fn log_retry(&self, failure: &Failure, wait: Duration) {
@@ -500,26 +452,10 @@ impl Conversation<'_> {
             "the source is asked again"
         );
     }
-
-    fn unproven(&self, why: Unproven) -> Failure {
-        let name = self.job.client.name();
-        let what = match why {
-            Unproven::Head => "begins differently now",
-            Unproven::Items => "does not hold what was delivered",
-            Unproven::Held => "cannot be told from another one within the limits",
-        };
-        let details = format!("{name} broke a page off, and the page it sends instead {what}");
-        Failure::new(Reason::Unproven, details)
-    }
-
-    async fn goes_in_circles(&self, token: Option<&str>) -> Result<bool, Stop> {
-        let (Some(chain), Some(token)) = (&self.chain, token) else { return Ok(false) };
-        Ok(self.asked == self.asked.resumed(token.to_owned()) || chain.leads_back(self.job, token).await?)
-    }
 }
 
-/// The text of a token as it stands in XML.
-fn resolved(token: &[u8]) -> String {
+/// A text as it stands in XML, such as a token, as it is meant.
+pub(super) fn resolved(token: &[u8]) -> String {
     let text = String::from_utf8_lossy(token);
     let resolved = quick_xml::escape::unescape(&text).map_or_else(|_| text.to_string(), Cow::into_owned);
     resolved.trim().to_owned()
@@ -527,24 +463,36 @@ fn resolved(token: &[u8]) -> String {
 
 /// Whether a response says that its resumptionToken is not known.
 fn is_expired(response: &[u8]) -> bool {
-    let Ok(text) = std::str::from_utf8(response) else { return false };
+    error_code(response).is_some_and(|code| code == "badResumptionToken")
+}
+
+/// The code of the first error that a response says.
+pub(super) fn error_code(response: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(response).ok()?;
     let mut reader = quick_xml::Reader::from_str(text);
     loop {
         match reader.read_event() {
             Ok(XmlEvent::Start(tag) | XmlEvent::Empty(tag)) if tag.local_name().as_ref() == "error" => {
                 let code = tag.try_get_attribute("code").ok().flatten();
-                return code.is_some_and(|code| &*code.value == "badResumptionToken");
+                return code.map(|code| code.value.into_owned());
             }
-            Ok(XmlEvent::Eof) | Err(_) => return false,
+            Ok(XmlEvent::Eof) | Err(_) => return None,
             Ok(_) => {}
         }
     }
 }
 
+/// How long a page is asked for without a further record: half of the time, where the
+/// other half is for its records one by one.
+pub(super) fn time_for_a_page(job: &Job) -> Duration {
+    let whole = job.mapping.limits.first_record_timeout;
+    if may_go_one_by_one(job) { whole / 2 } else { whole }
+}
+
+/// So often a page is asked for again that is not proven to be the same.
+const UNPROVEN_MAX: u32 = 2;
 /// Events held between the source and a slow harvester; with them at most
 /// about a MiB waits.
 const EVENTS_HELD: usize = 8;
-/// Pages without anything new that are skipped one after the other within one request.
-const PAGES_SKIPPED_MAX: u32 = 1_000;
 /// What is held, in bytes, until it is clear that a list does not go in circles.
 const WAITING_BYTES_MAX: usize = 32 << 20;

@@ -1,20 +1,18 @@
 //! Joins the attempts at one page to one answer: what was delivered is left out, the rest follows.
 //!
 //! Sits behind the engine: [`Pieces`] takes what the engine makes of one
-//! attempt and knows where in its output each item stands; [`Splice`] lets
-//! through what the harvester does not have yet. Pure, like the engine.
+//! attempt; [`Splice`] lets through what the harvester does not have yet. Pure, like the engine.
 //!
 //! Invariants: the bytes of all attempts, one after the other, are one
 //! well-formed answer; no item is in it twice that was in the page once; nothing
 //! of a further attempt leaves before it is proven to be the same page.
 
 use super::account::RepairMade;
-use crate::repair::{Quarantined, RecordFacts, Repair, RepairId, Sink, TokenFacts};
+use super::pieces::{Found, Pieces};
+use super::skeleton::{Skeleton, skeleton_of};
+use crate::repair::RepairId;
 use crate::state::PutAside;
-use blake2::digest::consts::U8;
-use blake2::{Blake2b, Digest};
-use quick_xml::events::Event;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 /// The items of a list that a harvester has, in the order in which they left.
 ///
@@ -56,102 +54,17 @@ impl Delivered {
         !self.overflowed
     }
 
+    /// Notes an item that is done with, whatever became of it.
+    pub(super) fn note(&mut self, hash: u64) {
+        if self.hashes.last() != Some(&hash) {
+            self.extend(&[hash]);
+        }
+    }
+
     fn extend(&mut self, hashes: &[u64]) {
         let room = DELIVERED_ITEMS_MAX - self.hashes.len();
         self.hashes.extend(hashes.iter().take(room));
         self.overflowed |= hashes.len() > room;
-    }
-}
-
-/// What the engine has made since it was last taken.
-#[derive(Debug, Default)]
-pub(super) struct Pieces {
-    bytes: Vec<u8>,
-    /// Where `bytes` begins, in bytes of the whole output.
-    base: u64,
-    found: Vec<Found>,
-    /// Repairs since the last item.
-    repairs: Vec<(RepairId, Option<RepairMade>)>,
-    /// By how much the output is longer than the text so far.
-    drift: i64,
-    /// Changes that may lie in the next item: where, and by how much it gets longer.
-    recent: Vec<(u64, i64)>,
-    /// The list's resumptionToken as it stands in the XML.
-    pub(super) token: Option<Vec<u8>>,
-    /// What the token says of the list: its `cursor` and `completeListSize`.
-    pub(super) progress: (Option<u64>, Option<u64>),
-    /// What the page needed: names of repairs, and why items were put aside.
-    pub(super) needed: BTreeSet<&'static str>,
-}
-
-/// An item, in the order of the page.
-#[derive(Debug)]
-enum Found {
-    /// One that leaves: its place in `bytes`.
-    Item { start: usize, len: usize, hash: u64, repairs: Vec<(RepairId, Option<RepairMade>)> },
-    /// One that is put aside.
-    Aside { hash: u64, record: PutAside },
-}
-
-impl Pieces {
-    /// Whether items were found since it was last taken.
-    pub(super) fn has_items(&self) -> bool {
-        !self.found.is_empty()
-    }
-
-    /// What was written, as it is.
-    pub(super) fn take_bytes(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.bytes)
-    }
-
-    fn place(&mut self, offset: u64) -> usize {
-        // What was added where an item begins closes what stands before it.
-        for (_, delta) in self.recent.extract_if(.., |(at, _)| *at < offset) {
-            self.drift += delta;
-        }
-        let start = i128::from(offset) + i128::from(self.drift) - i128::from(self.base);
-        usize::try_from(start).unwrap_or(0)
-    }
-}
-
-impl Sink for Pieces {
-    fn write(&mut self, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    fn repaired(&mut self, repair: &Repair<'_>) {
-        let delta = repair.replacement.len() as i64 - repair.original.len() as i64;
-        // An insertion belongs to what stands before it, also where an item begins.
-        let at = if repair.original.is_empty() { repair.offset.saturating_sub(1) } else { repair.offset };
-        self.recent.push((at, delta));
-        if !repair.id.is_rewrite() {
-            self.needed.insert(repair.id.name());
-        }
-        self.repairs.push((repair.id, RepairMade::of(repair)));
-    }
-
-    fn record_committed(&mut self, facts: &RecordFacts<'_>, bytes: &[u8]) {
-        let start = self.place(facts.offset);
-        let hash = hash_of(facts.identifier, facts.datestamp);
-        let repairs = std::mem::take(&mut self.repairs);
-        self.found.push(Found::Item { start, len: bytes.len(), hash, repairs });
-    }
-
-    fn record_quarantined(&mut self, quarantined: &Quarantined<'_>) {
-        self.recent.push((quarantined.offset, -(quarantined.raw.len() as i64)));
-        self.needed.insert(quarantined.why.name());
-        let record = PutAside {
-            identifier: quarantined.identifier.map(|name| String::from_utf8_lossy(name).into_owned()),
-            why: quarantined.why.name(),
-            offset: quarantined.offset,
-            raw: quarantined.raw.to_vec(),
-        };
-        self.found.push(Found::Aside { hash: hash_of(quarantined.raw, b""), record });
-    }
-
-    fn resumption_token(&mut self, token: &TokenFacts<'_>) {
-        self.token = Some(token.token.to_vec());
-        self.progress = (token.cursor, token.complete_list_size);
     }
 }
 
@@ -181,15 +94,6 @@ pub(super) enum Unproven {
     Held,
 }
 
-/// The start tags that are open around the items of a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Skeleton {
-    root: String,
-    root_name: String,
-    list: String,
-    list_name: String,
-}
-
 /// One attempt at a page.
 #[derive(Debug)]
 pub(super) struct Splice {
@@ -210,6 +114,8 @@ struct Again {
     /// The last items delivered, and how many of them were met in their order.
     last: Vec<u64>,
     met: usize,
+    /// Whether something of it was new.
+    has_given: bool,
     /// What stands behind the last item.
     gap: Vec<u8>,
     held: Taken,
@@ -234,10 +140,37 @@ impl Splice {
             missing_count: hashes.len() + known.values().map(|count| *count as usize).sum::<usize>(),
             last: hashes.iter().skip(hashes.len().saturating_sub(PROOF_ITEMS)).copied().collect(),
             met: 0,
+            has_given: false,
             gap: Vec::new(),
             held: Taken::default(),
         };
         Self { head: Vec::new(), in_head: true, again: Some(again) }
+    }
+
+    /// A page of a list that was begun anew: what was delivered is left out where it is
+    /// met, and what is new is new wherever it stands.
+    pub(super) fn anew(known: &HashMap<u64, u32>, delivered: &[u64], begun: Option<Skeleton>) -> Self {
+        let mut splice = Self::new(known, &Delivered::of(delivered.to_vec()), begun.clone());
+        match &mut splice.again {
+            Some(again) => again.last.clear(),
+            None => splice = Self::of_ours(begun),
+        }
+        splice
+    }
+
+    /// A page of our own making, which holds nothing that was delivered.
+    pub(super) fn of_ours(begun: Option<Skeleton>) -> Self {
+        let again = begun.map(|begun| Again {
+            begun: Some(begun),
+            missing: HashMap::new(),
+            missing_count: 0,
+            last: Vec::new(),
+            met: 0,
+            has_given: false,
+            gap: Vec::new(),
+            held: Taken::default(),
+        });
+        Self { head: Vec::new(), in_head: true, again }
     }
 
     pub(super) fn is_again(&self) -> bool {
@@ -283,9 +216,26 @@ impl Splice {
         Ok(again.release(delivered))
     }
 
+    /// Whether the harvester has the item already.
+    pub(super) fn knows(&self, hash: u64) -> bool {
+        let again = self.again.as_ref();
+        again.is_some_and(|again| again.missing.get(&hash).is_some_and(|count| *count > 0))
+    }
+
+    /// Everything before the first item, the part in `pieces` included.
+    pub(super) fn head_with(&self, pieces: &Pieces) -> Vec<u8> {
+        let rest = if self.in_head { pieces.before_items() } else { &[] };
+        [self.head.as_slice(), rest].concat()
+    }
+
     /// Whether an item was met.
     pub(super) fn has_items(&self) -> bool {
         !self.in_head
+    }
+
+    /// Whether something left of a page of which all could have been delivered before.
+    pub(super) fn has_given(&self) -> bool {
+        self.again.as_ref().is_none_or(|again| again.has_given)
     }
 
     /// What was delivered and did not come on this page.
@@ -296,7 +246,7 @@ impl Splice {
     /// The page when everything on it was delivered before, and it was the last one.
     pub(super) fn empty_last_page(&self) -> Option<Vec<u8>> {
         self.again.as_ref()?;
-        let closing = self.skeleton()?.close_with("");
+        let closing = self.skeleton()?.close_with(Some(""));
         Some([self.head.as_slice(), &closing].concat())
     }
 
@@ -367,29 +317,8 @@ impl Again {
             return Taken::default();
         }
         delivered.extend(&self.held.hashes);
+        self.has_given |= !self.held.hashes.is_empty();
         std::mem::take(&mut self.held)
-    }
-}
-
-impl Found {
-    fn start(&self) -> Option<usize> {
-        match self {
-            Self::Item { start, .. } => Some(*start),
-            Self::Aside { .. } => None,
-        }
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Self::Item { len, .. } => *len,
-            Self::Aside { .. } => 0,
-        }
-    }
-
-    fn hash(&self) -> u64 {
-        match self {
-            Self::Item { hash, .. } | Self::Aside { hash, .. } => *hash,
-        }
     }
 }
 
@@ -407,47 +336,12 @@ impl Taken {
     }
 }
 
-impl Skeleton {
-    /// What closes a list of which more is to be had: a token and the end tags.
-    pub(super) fn close_with(&self, token: &str) -> Vec<u8> {
-        let Self { root_name, list_name, .. } = self;
-        let prefix = root_name.strip_suffix("OAI-PMH").unwrap_or_default();
-        let name = format!("{prefix}resumptionToken");
-        format!("<{name}>{token}</{name}></{list_name}></{root_name}>").into_bytes()
-    }
-}
-
-/// The start tags of the root and of the last element that is open at the end of a head.
-fn skeleton_of(head: &[u8]) -> Option<Skeleton> {
-    let mut reader = quick_xml::Reader::from_str(std::str::from_utf8(head).ok()?);
-    let mut open: Vec<(String, String)> = Vec::new();
-    loop {
-        match reader.read_event() {
-            Ok(Event::Start(tag)) => open.push((tag.to_string(), tag.name().as_ref().to_owned())),
-            Ok(Event::End(_)) => drop(open.pop()),
-            Ok(Event::Eof) | Err(_) => break,
-            Ok(_) => {}
-        }
-    }
-    let [(root, root_name), (list, list_name)] = <[_; 2]>::try_from(open).ok()?;
-    Some(Skeleton { root, root_name, list, list_name })
-}
-
-/// Identifies an item within a list.
-fn hash_of(identifier: &[u8], datestamp: &[u8]) -> u64 {
-    let mut hash = Blake2b64::new();
-    hash.update((identifier.len() as u64).to_le_bytes());
-    hash.update(identifier);
-    hash.update(datestamp);
-    u64::from_le_bytes(hash.finalize().into())
-}
-
-type Blake2b64 = Blake2b<U8>;
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::repair::{Ending, Outcome, RepairConfig, Repairer, Summary};
+    use crate::repair::{
+        Ending, Outcome, Quarantined, RecordFacts, Repair, RepairConfig, Repairer, Sink, Summary,
+    };
     use std::path::{Path, PathBuf};
 
     /// Pages as providers send them, broken and not.

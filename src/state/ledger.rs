@@ -37,6 +37,8 @@ enum Message {
     Note(Box<Note>),
     /// To be on disk before it is answered.
     Durable(Box<Note>, SyncSender<bool>),
+    /// To be written soon.
+    Walk(Walk),
     /// To be answered when all before it can be read.
     Barrier(SyncSender<bool>),
 }
@@ -70,8 +72,21 @@ pub struct Note {
     pub next: Option<String>,
     /// Whether this is the end of the list.
     pub ended: bool,
+    /// The datestamp of the last item, where the page is whole.
+    pub last_datestamp: Option<String>,
     /// Seconds since 1970.
     pub now_secs: u64,
+}
+
+/// How far a list has been walked through that was begun anew for the sake of one page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Walk {
+    /// The repository.
+    pub repository: String,
+    /// The page.
+    pub place: Place,
+    /// The query that goes on with it; `None` when it is over.
+    pub query: Option<String>,
 }
 
 /// A page of a list.
@@ -116,6 +131,11 @@ const FIRSTS: TableDefinition<'_, (&str, u64, u64), u32> = TableDefinition::new(
 /// By repository, verb and token.
 const TOKENS: TableDefinition<'_, (&str, &str, &str), &[u8]> = TableDefinition::new("tokens");
 
+/// By repository, list and page: the datestamp of the page's last item.
+const DATES: TableDefinition<'_, (&str, u64, u32), &str> = TableDefinition::new("dates");
+/// By repository, list and page: the query that goes on with the walk to it.
+const WALKS: TableDefinition<'_, (&str, u64, u32), &str> = TableDefinition::new("walks");
+
 const CACHE_BYTES: usize = 16 << 20;
 /// Notes that wait to be written; who has more waits.
 const NOTES_WAITING_MAX: usize = 1024;
@@ -151,7 +171,16 @@ impl Ledger {
 
     /// Writes a page down, soon.
     pub fn note(&self, note: Note) {
-        let sent = self.0.messages.as_ref().map(|messages| messages.try_send(Message::Note(Box::new(note))));
+        self.write_soon(Message::Note(Box::new(note)));
+    }
+
+    /// Writes down how far a walk has come, soon.
+    pub fn note_walk(&self, walk: Walk) {
+        self.write_soon(Message::Walk(walk));
+    }
+
+    fn write_soon(&self, message: Message) {
+        let sent = self.0.messages.as_ref().map(|messages| messages.try_send(message));
         if !matches!(sent, Some(Ok(()))) {
             tracing::warn!("the ledger cannot keep up; a page is not written down");
         }
@@ -216,6 +245,33 @@ impl Ledger {
         Ok(page.map(|page| page.value()).filter(|page| *page < place.page))
     }
 
+    /// The query that goes on with the walk to this page, if one was left.
+    ///
+    /// # Errors
+    ///
+    /// The ledger cannot be read.
+    pub fn walk(&self, repository: &str, place: Place) -> Result<Option<String>, LedgerError> {
+        let reading = self.read()?;
+        let Some(walks) = existing(reading.open_table(WALKS))? else { return Ok(None) };
+        let query = walks.get((repository, place.list, place.page)).map_err(redb::Error::from)?;
+        Ok(query.map(|query| query.value().to_owned()))
+    }
+
+    /// The datestamp of the last item before this page, or of an earlier one.
+    ///
+    /// # Errors
+    ///
+    /// The ledger cannot be read.
+    pub fn last_datestamp(&self, repository: &str, place: Place) -> Result<Option<String>, LedgerError> {
+        let reading = self.read()?;
+        let Some(dates) = existing(reading.open_table(DATES))? else { return Ok(None) };
+        let Place { list, page } = place;
+        let before =
+            dates.range((repository, list, 0)..(repository, list, page)).map_err(redb::Error::from)?;
+        let last = before.last().transpose().map_err(redb::Error::from)?;
+        Ok(last.map(|(_, datestamp)| datestamp.value().to_owned()))
+    }
+
     /// What the list has delivered before this page.
     ///
     /// # Errors
@@ -277,7 +333,8 @@ fn write(database: &Database, messages: &Receiver<Message>) {
         let durable =
             together.is_empty() || together.iter().any(|message| matches!(message, Message::Durable(..)));
         let written = write_together(database, &together, durable);
-        unsynced = !durable && (unsynced || together.iter().any(|m| matches!(m, Message::Note(_))));
+        unsynced = !durable
+            && (unsynced || together.iter().any(|m| matches!(m, Message::Note(_) | Message::Walk(_))));
         report(&written);
         for message in together {
             if let Message::Durable(_, done) | Message::Barrier(done) = message {
@@ -311,6 +368,14 @@ fn write_together(database: &Database, messages: &[Message], durable: bool) -> R
         if let Message::Note(note) | Message::Durable(note, _) = message {
             write_one(&transaction, note)?;
         }
+        if let Message::Walk(Walk { repository, place, query }) = message {
+            let mut walks = transaction.open_table(WALKS)?;
+            let key = (repository.as_str(), place.list, place.page);
+            match query {
+                Some(query) => drop(walks.insert(key, query.as_str())?),
+                None => drop(walks.remove(key)?),
+            }
+        }
     }
     transaction.commit()?;
     Ok(())
@@ -342,6 +407,10 @@ fn write_one(transaction: &redb::WriteTransaction, note: &Note) -> Result<(), re
     if facts.items <= ITEMS_MAX {
         let bytes: Vec<u8> = note.hashes.iter().flat_map(|hash| hash.to_le_bytes()).collect();
         pages.insert((repository, place.list, place.page), bytes.as_slice())?;
+    }
+    if let Some(datestamp) = &note.last_datestamp {
+        let mut dates = transaction.open_table(DATES)?;
+        dates.insert((repository, place.list, place.page), datestamp.as_str())?;
     }
     if let Some(first) = note.hashes.first() {
         let mut firsts = transaction.open_table(FIRSTS)?;
@@ -396,10 +465,14 @@ fn forget_old(
     }
     let mut firsts = transaction.open_table(FIRSTS)?;
     let mut tokens = transaction.open_table(TOKENS)?;
+    let mut dates = transaction.open_table(DATES)?;
+    let mut walks = transaction.open_table(WALKS)?;
     for list in &old {
         lists.remove((repository, *list))?;
         pages.retain_in((repository, *list, 0)..=(repository, *list, u32::MAX), |_, _| false)?;
         firsts.retain_in((repository, *list, 0)..=(repository, *list, u64::MAX), |_, _| false)?;
+        dates.retain_in((repository, *list, 0)..=(repository, *list, u32::MAX), |_, _| false)?;
+        walks.retain_in((repository, *list, 0)..=(repository, *list, u32::MAX), |_, _| false)?;
     }
     let is_old = |json: &[u8]| {
         serde_json::from_slice::<Leads>(json).map_or(true, |leads| old.contains(&leads.place.list))
@@ -434,6 +507,7 @@ mod tests {
             complete: true,
             next: next.map(str::to_owned),
             ended: next.is_none(),
+            last_datestamp: None,
             now_secs: 1_000_000,
         }
     }
@@ -499,6 +573,37 @@ mod tests {
         assert!(
             !ledger.list("x", 8).expect("readable").expect("known").complete,
             "its first page is missing"
+        );
+    }
+
+    #[test]
+    fn how_far_a_walk_has_come_is_known_until_it_is_over() {
+        let (data, ledger) = open();
+        let place = Place { list: 7, page: 2 };
+        let walk =
+            |query: Option<&str>| Walk { repository: "x".into(), place, query: query.map(str::to_owned) };
+        ledger.note_walk(walk(Some("q")));
+        drop(ledger);
+        let ledger = Ledger::open(data.path()).expect("it survives");
+        assert_eq!(ledger.walk("x", place).expect("readable").as_deref(), Some("q"));
+        assert_eq!(ledger.walk("x", Place { page: 3, ..place }).expect("readable"), None);
+        ledger.note_walk(walk(None));
+        assert_eq!(ledger.walk("x", place).expect("readable"), None);
+    }
+
+    #[test]
+    fn the_last_datestamp_is_that_of_a_page_before() {
+        let (_data, ledger) = open();
+        for (page, date) in
+            [(0, Some("2020-01-01")), (1, Some("2020-01-02")), (2, None), (3, Some("2020-01-04"))]
+        {
+            let last_datestamp = date.map(str::to_owned);
+            ledger.note(Note { last_datestamp, ..note(7, page, &[u64::from(page)], Some("a")) });
+        }
+        let before = |page| ledger.last_datestamp("x", Place { list: 7, page }).expect("readable");
+        assert_eq!(
+            [before(0), before(1), before(3)].map(Option::unwrap_or_default),
+            ["", "2020-01-01", "2020-01-02"]
         );
     }
 

@@ -16,10 +16,14 @@ use std::time::Duration;
 /// A request as the source got it.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
+    /// GET or POST.
+    pub(crate) method: String,
     /// Path and query.
     pub(crate) target: String,
     /// The headers, names in lower case.
     pub(crate) headers: HashMap<String, String>,
+    /// The form of a POST.
+    pub(crate) form: String,
 }
 
 /// What the source does with a request.
@@ -247,7 +251,7 @@ fn peek_request(stream: &TcpStream) -> Option<Asked> {
     let text = loop {
         let count = stream.peek(&mut bytes).ok().filter(|count| *count > 0)?;
         let text = String::from_utf8_lossy(&bytes[..count]).into_owned();
-        if text.contains("\r\n\r\n") {
+        if is_whole(&text) {
             break text;
         }
         std::thread::yield_now();
@@ -256,20 +260,32 @@ fn peek_request(stream: &TcpStream) -> Option<Asked> {
 }
 
 fn asked_in(text: &str) -> Option<Asked> {
-    let mut lines = text.lines();
-    let target = lines.next()?.split(' ').nth(1)?.to_owned();
+    let (head, form) = text.split_once("\r\n\r\n")?;
+    let mut lines = head.lines();
+    let (method, rest) = lines.next()?.split_once(' ')?;
+    let target = rest.split(' ').next()?.to_owned();
     let headers = lines
         .take_while(|line| !line.is_empty())
         .filter_map(|line| line.split_once(':'))
         .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
         .collect();
-    Some(Asked { target, headers })
+    Some(Asked { method: method.to_owned(), target, headers, form: form.to_owned() })
+}
+
+/// Whether the header of a request is there, and as much of a form as it announces.
+fn is_whole(text: &str) -> bool {
+    let Some((head, form)) = text.split_once("\r\n\r\n") else { return false };
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().ok())?
+    });
+    form.len() >= length.unwrap_or(0)
 }
 
 fn read_request(stream: &mut impl Read) -> String {
     let mut text = Vec::new();
     let mut byte = [0];
-    while !text.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|count| count == 1) {
+    while !is_whole(&String::from_utf8_lossy(&text)) && stream.read(&mut byte).is_ok_and(|count| count == 1) {
         text.push(byte[0]);
     }
     String::from_utf8_lossy(&text).into_owned()

@@ -181,6 +181,45 @@ impl Request {
         Self { verb: self.verb, arguments: vec![(Argument::ResumptionToken, token)] }
     }
 
+    /// The request for the headers of what this one lists; `ListRecords` and
+    /// `ListIdentifiers` take the same arguments.
+    #[must_use]
+    pub fn headers_only(&self) -> Self {
+        Self { verb: Verb::ListIdentifiers, arguments: self.arguments.clone() }
+    }
+
+    /// The same list from a datestamp on, in the granularity of its `until`; `None` for one
+    /// that is gone on with by a token.
+    pub fn from_on(&self, datestamp: &str) -> Option<Self> {
+        if self.is_resumption() {
+            return None;
+        }
+        let day = datestamp.get(..DAY_CHARS)?;
+        let from = match self.argument(Argument::Until).map(str::len) {
+            Some(DAY_CHARS) => day.to_owned(),
+            Some(_) if datestamp.len() == DAY_CHARS => format!("{day}T00:00:00Z"),
+            _ => datestamp.to_owned(),
+        };
+        let mut arguments = self.arguments.clone();
+        arguments.retain(|(argument, _)| *argument != Argument::From);
+        arguments.push((Argument::From, from));
+        Some(Self { verb: self.verb, arguments })
+    }
+
+    /// The request for one record.
+    pub fn get_record(identifier: &str, metadata_prefix: &str) -> Self {
+        let arguments = vec![
+            (Argument::Identifier, identifier.to_owned()),
+            (Argument::MetadataPrefix, metadata_prefix.to_owned()),
+        ];
+        Self { verb: Verb::GetRecord, arguments }
+    }
+
+    /// The request for what the repository says of itself.
+    pub fn identify() -> Self {
+        Self { verb: Verb::Identify, arguments: Vec::new() }
+    }
+
     /// The query for the source: verb first, then the arguments in the order
     /// in which they came, each value percent-encoded exactly once.
     pub fn query(&self) -> String {
@@ -354,6 +393,8 @@ fn encode(value: &str, query: &mut String) {
     }
 }
 
+/// Length of `YYYY-MM-DD`.
+const DAY_CHARS: usize = 10;
 /// Longest piece of a client's own text in an error text, in characters.
 const CUT_CHARS: usize = 60;
 

@@ -1,0 +1,55 @@
+//! What a page leaves behind for people: records put aside, and broken pages as they came.
+
+use super::failure::{Failure, Reason};
+use super::page::{Page, Verdict};
+use super::session::{Conversation, Job};
+use crate::clock;
+use crate::config::Unmended;
+use crate::state::PutAside;
+
+impl Conversation<'_> {
+    /// Keeps a page that was broken, as it came. Nobody waits for that.
+    pub(super) fn keep_evidence(&self, page: &mut Page, verdict: &Verdict) {
+        let failure = match verdict {
+            Verdict::Whole(_) => None,
+            Verdict::Cut(failure, _) => Some(failure),
+        };
+        let Some((raw, about)) = page.evidence(&self.asked, failure) else { return };
+        let (broken, id) = (self.job.state.broken.clone(), self.job.mapping.id.clone());
+        tokio::task::spawn_blocking(move || {
+            if let Err(error) = broken.keep(&id, &raw, &about) {
+                tracing::warn!(repo = id, %error, "a broken page is not kept; check space and rights of the data folder");
+            }
+        });
+    }
+
+    /// Puts aside what waited for a first good item to stand beside, and there is none.
+    pub(super) async fn give_up_early(&mut self, page: &mut Page) -> Result<(), Failure> {
+        let early = page.pieces.take_early();
+        if early.is_empty() {
+            return Ok(());
+        }
+        self.account.quarantined += early.len() as u64;
+        self.put_aside(early).await
+    }
+
+    pub(super) async fn put_aside(&self, records: Vec<PutAside>) -> Result<(), Failure> {
+        let Job { mapping, state, request, client, .. } = self.job;
+        let (quarantine, id, query) = (state.quarantine.clone(), mapping.id.clone(), request.query());
+        let now = clock::utc_datetime(self.budget.now());
+        let max = mapping.limits.quarantine_bytes_max;
+        let put = tokio::task::spawn_blocking(move || quarantine.put(&id, &query, &now, max, &records));
+        match put.await {
+            Ok(Ok(())) if mapping.unmendable == Unmended::Fail => {
+                let details = format!(
+                    "{} sent a record that cannot be mended, and the mapping says unmendable = \"fail\"; see the quarantine",
+                    client.name()
+                );
+                Err(Failure::new(Reason::Unmendable, details))
+            }
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(Failure::new(Reason::Quarantine, error.to_string())),
+            Err(error) => Err(Failure::new(Reason::Quarantine, format!("the quarantine stopped: {error}"))),
+        }
+    }
+}

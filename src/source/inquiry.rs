@@ -1,0 +1,164 @@
+//! A question of our own to the source, beside the page that a harvester asked for.
+//!
+//! Its answer goes through the engine like any other, and is held: it is never
+//! passed on as it is.
+
+use super::body::Body;
+use super::budget::Budget;
+use super::failure::{Failure, Reason};
+use super::page::{Page, Start, Verdict};
+use super::pieces::{Pieces, aside_of, hash_of};
+use super::session::{Job, error_code, resolved};
+use super::transplant::Scope;
+use crate::clock;
+use crate::oai::Request;
+use crate::repair::{NotOai, Quarantined, RecordFacts, Repair, Sink, TokenFacts};
+use crate::state::PutAside;
+use reqwest::Method;
+
+/// An answer to a question of ours.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    pieces: Pieces,
+    pub(super) items: Vec<Item>,
+    /// What could not be mended of it.
+    pub(super) aside: Vec<PutAside>,
+    /// Whether an item was too long to be held.
+    pub(super) is_too_long: bool,
+}
+
+/// An item of such an answer.
+#[derive(Clone, Debug)]
+pub(super) struct Item {
+    /// As it stands in the XML.
+    pub(super) identifier: Vec<u8>,
+    /// What it is known by in a list.
+    pub(super) hash: u64,
+    pub(super) deleted: bool,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// A question that was not answered, and what came instead.
+#[derive(Debug)]
+pub(super) struct Unanswered {
+    pub(super) failure: Failure,
+    /// As it came; empty where it was nothing or too much.
+    pub(super) raw: Vec<u8>,
+}
+
+/// Longest answer to a question of ours, in decoded bytes: it is held.
+const ANSWER_BYTES_MAX: usize = 16 << 20;
+
+impl Told {
+    /// The resumptionToken, where the list goes on.
+    pub(super) fn token(&self) -> Option<String> {
+        self.pieces.token.as_deref().map(resolved).filter(|token| !token.is_empty())
+    }
+
+    /// The code of the error that it is.
+    pub(super) fn error(&self) -> Option<String> {
+        if self.items.is_empty() { error_code(self.pieces.bytes()) } else { None }
+    }
+
+    /// The namespaces around its items.
+    pub(super) fn scope(&self) -> Scope {
+        Scope::of(&String::from_utf8_lossy(self.pieces.before_items()))
+    }
+
+    /// The record that was asked for by its identifier, if it is that, and whole.
+    pub(super) fn record(&self, identifier: &str) -> Option<&Item> {
+        match self.items.as_slice() {
+            [item]
+                if !self.is_too_long && self.aside.is_empty() && resolved(&item.identifier) == identifier =>
+            {
+                Some(item)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Sink for Told {
+    fn write(&mut self, bytes: &[u8]) {
+        self.pieces.write(bytes);
+    }
+
+    fn repaired(&mut self, repair: &Repair<'_>) {
+        self.pieces.repaired(repair);
+    }
+
+    fn record_committed(&mut self, facts: &RecordFacts<'_>, bytes: &[u8]) {
+        self.pieces.record_committed(facts, bytes);
+        self.is_too_long |= bytes.is_empty();
+        self.items.push(Item {
+            identifier: facts.identifier.to_vec(),
+            hash: hash_of(facts.identifier, facts.datestamp),
+            deleted: facts.deleted,
+            bytes: bytes.to_vec(),
+        });
+    }
+
+    fn record_quarantined(&mut self, quarantined: &Quarantined<'_>) {
+        self.pieces.record_quarantined(quarantined);
+        self.aside.push(aside_of(quarantined));
+    }
+
+    fn resumption_token(&mut self, token: &TokenFacts<'_>) {
+        self.pieces.resumption_token(token);
+    }
+}
+
+/// Asks the source once, in its turn. Reads no further once there are `enough` items.
+pub(super) async fn inquire(
+    job: &Job,
+    request: &Request,
+    method: &Method,
+    enough: usize,
+    budget: &mut Budget,
+) -> Result<Told, Unanswered> {
+    let nothing = |failure| Unanswered { failure, raw: Vec::new() };
+    let client = &job.client;
+    let _turn = client.turn(request.verb().is_list(), budget).await.map_err(nothing)?;
+    let asked_at = clock::utc_datetime(budget.now());
+    let exchange = client.exchange(request, method, &job.via, budget).await.map_err(nothing)?;
+    let start = Start {
+        name: client.name(),
+        status: exchange.status,
+        retry_after_secs: exchange.retry_after_secs,
+        charset: exchange.charset.clone(),
+        asked_at,
+    };
+    let mut page: Page<Told> = Page::new(&job.mapping, &request.own(&job.own.base_url), start);
+    let mut body = Body::new(client, &job.mapping, exchange);
+    let mut length = 0;
+    let broken = loop {
+        match body.next(budget).await {
+            Ok(Some(piece)) => {
+                length += piece.len();
+                page.push(piece);
+            }
+            Ok(None) => break None,
+            Err(broken) => break Some(broken),
+        }
+        if page.pieces.items.len() >= enough {
+            return Ok(page.pieces);
+        }
+        if length > ANSWER_BYTES_MAX {
+            let details = format!("{} answers a question of ours with more than 16 MiB", client.name());
+            return Err(nothing(Failure::new(Reason::TooLarge, details)));
+        }
+        if page.is_decided() {
+            break None;
+        }
+    };
+    match page.finish(broken) {
+        Verdict::Whole(_) => Ok(page.pieces),
+        // What was put aside of it says more than that nothing is left.
+        Verdict::Cut(Failure { reason: Reason::NotOai(NotOai::NothingKept), .. }, _)
+            if !page.pieces.aside.is_empty() =>
+        {
+            Ok(page.pieces)
+        }
+        Verdict::Cut(failure, _) => Err(Unanswered { failure, raw: page.take_raw() }),
+    }
+}

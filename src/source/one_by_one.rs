@@ -1,0 +1,419 @@
+//! A page that fails every time while the source answers everything else: its
+//! records one by one.
+//!
+//! `ListIdentifiers` says which records there are, `GetRecord` gives each. What
+//! comes of it is made into a page of ours, which goes through the engine like any
+//! other. Only where the mapping allows it (`poisoned`).
+//!
+//! Invariants: no record is skipped that the list has. Whose place the headers
+//! have is proven: they are those of the list's beginning, or begin with what the
+//! page delivered before it broke. The way back into the list is taken only where
+//! both verbs are seen to go on with the same records. Nothing is put aside for
+//! good before another record of the page was had after it, or the source is seen
+//! to answer at all.
+
+use super::failure::{Failure, Reason};
+use super::inquiry::{Item, Told, Unanswered, inquire};
+use super::page::{Page, Start, Verdict};
+use super::patience::{may_lie_in_what_was_asked, next_wait};
+use super::session::{Conversation, Ended, Job, Stop, resolved, time_for_a_page};
+use super::skeleton::Skeleton;
+use super::splice::Splice;
+use super::transplant::{Scope, record_of};
+use crate::clock;
+use crate::config::Poisoned;
+use crate::oai::{Argument, Request, Verb};
+use crate::state::PutAside;
+use std::collections::HashMap;
+
+/// The headers of records that the harvester does not have, next in the list.
+struct Headers {
+    /// The `ListIdentifiers` request that gave them.
+    asked: Request,
+    items: Vec<Item>,
+    scope: Scope,
+    /// Where the headers go on.
+    token: Option<String>,
+}
+
+/// What became of the question for one record.
+enum Had {
+    /// It is there, as it has to stand in the page.
+    Record(String),
+    /// The source does not know it any more.
+    Withdrawn,
+    /// It cannot be had.
+    Lost(PutAside),
+    /// The source is not to be asked on.
+    No(Failure),
+}
+
+/// How a page of ours goes on.
+enum Rest {
+    /// With a token of the source.
+    Theirs(String),
+    /// With the headers that this request gives, of which some were done with.
+    SamePage(Request),
+    /// With the headers that this request gives.
+    NextPage(Request),
+    /// Not at all: this is the end of the list.
+    End,
+}
+
+/// Most records that are had one by one for one page of ours.
+const RECORDS_MAX: usize = 200;
+/// Records one behind the other that cannot be had before the source is left in peace.
+const LOST_IN_A_ROW_MAX: usize = 10;
+/// Attempts at one record.
+const ATTEMPTS_AT_A_RECORD: u32 = 2;
+/// Attempts at headers.
+const ATTEMPTS_AT_HEADERS: u32 = 3;
+/// Pages of headers that are looked through for the place of the page.
+const HEADER_PAGES_MAX: usize = 10_000;
+/// So many items in the same order prove a place.
+const PROOF_ITEMS: usize = 10;
+
+/// Whether records may be asked for one by one in place of the page.
+pub(super) fn may_go_one_by_one(job: &Job) -> bool {
+    job.mapping.quirks.poisoned == Poisoned::GetRecord && job.request.verb() == Verb::ListRecords
+}
+
+impl Conversation<'_> {
+    /// Whether the list has come to be asked for by its headers: a token of ours said so.
+    pub(super) fn is_one_by_one(&self) -> bool {
+        self.job.request.verb() == Verb::ListRecords && self.asked.verb() == Verb::ListIdentifiers
+    }
+
+    /// Whether a page that failed again and again may be had by its records.
+    pub(super) fn may_be_poisoned(&self, failure: &Failure) -> bool {
+        may_go_one_by_one(self.job)
+            && !self.is_one_by_one()
+            && may_lie_in_what_was_asked(failure)
+            && self.delivered.is_complete()
+            && (!self.outlet.has_begun() || self.skeleton.is_some())
+    }
+
+    /// Makes a page of ours out of single records. `failure` is why.
+    pub(super) async fn one_by_one(&mut self, failure: Option<Failure>) -> Result<Ended, Stop> {
+        self.forget_what_was_held();
+        if failure.is_some() {
+            self.budget.renew(time_for_a_page(self.job));
+        }
+        let failure = failure.unwrap_or_else(|| self.cannot_be_had("the headers of the list"));
+        let (Some(prefix), Some(_)) = (self.metadata_prefix(), &self.chain) else {
+            return Ok(Ended::Again(failure));
+        };
+        let Some(mut headers) = self.headers().await? else { return Ok(Ended::Again(failure)) };
+        tracing::info!(
+            repo = self.job.mapping.id,
+            request = self.job.request.query(),
+            because = failure.details,
+            "a page fails every time; its records are asked for one by one"
+        );
+        loop {
+            let before = self.delivered.hashes().len();
+            let mut ours = Ours::new(self, &failure);
+            let stopped = ours.fill(self, &headers, &prefix).await?;
+            if ours.is_empty && self.delivered.hashes().len() > before && stopped.is_none() {
+                // Everything on it was withdrawn: an empty page would be none.
+                let next = headers.token.as_ref().map(|token| headers.asked.resumed(token.clone()));
+                if let Some(next) = next.filter(|_| headers.items.len() <= RECORDS_MAX)
+                    && let Some(more) = self.headers_from(next, HashMap::new()).await
+                {
+                    headers = more;
+                    continue;
+                }
+            }
+            if ours.is_empty {
+                return Ok(Ended::Again(stopped.unwrap_or(failure)));
+            }
+            let rest = match (&stopped, headers.token) {
+                (Some(_), _) => Rest::SamePage(headers.asked),
+                (None, _) if headers.items.len() > RECORDS_MAX => Rest::SamePage(headers.asked),
+                (None, Some(token)) => self.way_back(headers.asked.resumed(token)).await,
+                (None, None) => Rest::End,
+            };
+            return self.close_ours(ours, rest, stopped.unwrap_or(failure)).await;
+        }
+    }
+
+    /// The format of the records, where it is known.
+    pub(super) fn metadata_prefix(&self) -> Option<String> {
+        let prefix = self.job.request.argument(Argument::MetadataPrefix).map(str::to_owned);
+        prefix.or_else(|| self.chain.as_ref()?.metadata_prefix())
+    }
+
+    /// The headers of what comes next in the list; `None` where nothing proves that they are that.
+    async fn headers(&mut self) -> Result<Option<Headers>, Stop> {
+        let Some(chain) = &self.chain else { return Ok(None) };
+        let anew = chain.anew(self.job).await?;
+        let mut known = anew.as_ref().map(|(_, known)| known.clone()).unwrap_or_default();
+        for hash in self.delivered.hashes() {
+            *known.entry(*hash).or_insert(0) += 1;
+        }
+        let asked = self.asked.headers_only();
+        if self.is_one_by_one() || !self.asked.is_resumption() {
+            if let Some(headers) = self.headers_from(asked, known.clone()).await {
+                return Ok(Some(headers));
+            }
+        } else if !self.delivered.is_empty()
+            && let Ok(told) = self.ask(&asked, usize::MAX, ATTEMPTS_AT_HEADERS).await
+            && self.begins_with_what_was_delivered(&told)
+        {
+            return Ok(self.sorted(asked, told, &mut known));
+        }
+        let Some((first, _)) = anew.filter(|_| self.asked.is_resumption()) else { return Ok(None) };
+        Ok(self.headers_from(first.headers_only(), known).await)
+    }
+
+    /// The first headers from there on that are not `known`.
+    async fn headers_from(&mut self, mut asked: Request, mut known: HashMap<u64, u32>) -> Option<Headers> {
+        for _ in 0..HEADER_PAGES_MAX {
+            let told = self.ask(&asked, usize::MAX, ATTEMPTS_AT_HEADERS).await.ok()?;
+            let next = told.token().map(|token| asked.resumed(token));
+            let headers = self.sorted(asked.clone(), told, &mut known)?;
+            match next {
+                Some(next) if headers.items.is_empty() && next != asked => asked = next,
+                _ => return Some(headers),
+            }
+        }
+        None
+    }
+
+    /// The headers of an answer that are not known; `None` where it is not whole.
+    fn sorted(&self, asked: Request, told: Told, known: &mut HashMap<u64, u32>) -> Option<Headers> {
+        if told.items.is_empty() || !told.aside.is_empty() || told.is_too_long {
+            return None;
+        }
+        let (scope, token) = (told.scope(), told.token());
+        let mut items = told.items;
+        items.retain(|item| match known.get_mut(&item.hash).filter(|count| **count > 0) {
+            Some(count) => {
+                *count -= 1;
+                false
+            }
+            None => true,
+        });
+        Some(Headers { asked, items, scope, token })
+    }
+
+    fn begins_with_what_was_delivered(&self, told: &Told) -> bool {
+        let delivered = self.delivered.hashes();
+        let hashes: Vec<u64> = told.items.iter().map(|item| item.hash).collect();
+        hashes.starts_with(delivered)
+    }
+
+    /// How the list goes on behind headers that are done with: with whole pages again,
+    /// where both verbs go on with the same records.
+    async fn way_back(&mut self, next: Request) -> Rest {
+        let Some(token) = next.argument(Argument::ResumptionToken) else { return Rest::NextPage(next) };
+        let records = self.job.request.resumed(token.to_owned());
+        let headers = self.ask(&next, PROOF_ITEMS, 1).await;
+        let records = self.ask(&records, PROOF_ITEMS, 1).await;
+        match (headers, records) {
+            (Ok(headers), Ok(records)) if are_the_same(&headers, &records) => Rest::Theirs(token.to_owned()),
+            _ => Rest::NextPage(next),
+        }
+    }
+
+    /// Asks until there is an answer, a few times.
+    async fn ask(&mut self, request: &Request, enough: usize, attempts_max: u32) -> Result<Told, Unanswered> {
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            self.account.attempts += 1;
+            let told = inquire(self.job, request, &self.method, enough, &mut self.budget).await;
+            let Err(unanswered) = told else { return told };
+            let (left, chance) = (self.budget.left(), self.budget.chance());
+            match next_wait(&unanswered.failure, attempts, left, chance) {
+                Some(wait) if attempts < attempts_max => self.budget.pause(wait).await,
+                _ => return Err(unanswered),
+            }
+        }
+    }
+
+    /// One record, as it has to stand in `place`.
+    async fn had(&mut self, item: &Item, prefix: &str, scope: &Scope, place: &Scope) -> Had {
+        if item.deleted {
+            let record = record_of(&String::from_utf8_lossy(&item.bytes));
+            return Had::Record(scope.transplanted(&record, place));
+        }
+        let identifier = resolved(&item.identifier);
+        let request = Request::get_record(&identifier, prefix);
+        let lost = |why, raw| {
+            let identifier = Some(String::from_utf8_lossy(&item.identifier).into_owned());
+            Had::Lost(PutAside { identifier, why, offset: 0, raw })
+        };
+        let mut told = match self.ask(&request, usize::MAX, ATTEMPTS_AT_A_RECORD).await {
+            Ok(told) => told,
+            Err(Unanswered { failure, raw })
+                if may_lie_in_what_was_asked(&failure) && !self.budget.left().is_zero() =>
+            {
+                return lost(failure.reason.name(), raw);
+            }
+            Err(Unanswered { failure, .. }) => return Had::No(failure),
+        };
+        if let Some(record) = told.record(&identifier) {
+            let record = String::from_utf8_lossy(&record.bytes);
+            return Had::Record(told.scope().transplanted(&record, place));
+        }
+        match (told.error().as_deref(), told.aside.pop()) {
+            (Some("idDoesNotExist"), _) => Had::Withdrawn,
+            (None, Some(PutAside { why, raw, .. })) => lost(why, raw),
+            (Some(_), _) => lost("error-instead", Vec::new()),
+            (None, None) => lost("another-record", Vec::new()),
+        }
+    }
+
+    /// The page of ours is over: it gets its end.
+    async fn close_ours(&mut self, mut ours: Ours, rest: Rest, failure: Failure) -> Result<Ended, Stop> {
+        let (job, now) = (self.job, self.budget.now());
+        let Some(chain) = self.chain.clone() else { return Err(failure.into()) };
+        let token = match &rest {
+            Rest::End => self.job.request.is_resumption().then(String::new),
+            Rest::Theirs(token) => Some(quick_xml::escape::escape(token).into_owned()),
+            Rest::SamePage(asked) => chain.own_token(job, asked, &self.delivered, false, now).await,
+            Rest::NextPage(asked) => {
+                chain.own_token_for_the_next_page(job, asked, &self.delivered, now).await
+            }
+        };
+        let is_ours = matches!(rest, Rest::SamePage(_) | Rest::NextPage(_));
+        if is_ours && token.is_none() {
+            return Err(failure.into());
+        }
+        ours.page.push(&ours.skeleton.close_with(token.as_deref()));
+        let Verdict::Whole(summary) = ours.page.finish(None) else { return Err(failure.into()) };
+        self.account.note(&summary);
+        if self.pass_on(&mut ours.page, &mut ours.splice, true).await?.is_err() {
+            return Err(failure.into());
+        }
+        match rest {
+            Rest::Theirs(token) => chain.note(job, &self.delivered, Some(token), None, now),
+            Rest::End => chain.note(job, &self.delivered, None, None, now),
+            Rest::SamePage(_) | Rest::NextPage(_) => self.account.continued = Some(failure),
+        }
+        self.suspicion = None;
+        let waiting = std::mem::take(&mut self.waiting);
+        self.outlet.send(waiting, 200).await?;
+        Ok(Ended::Whole)
+    }
+
+    fn cannot_be_had(&self, what: &str) -> Failure {
+        let name = self.job.client.name();
+        Failure::new(Reason::Incomplete, format!("{name} fails at a page, and {what} cannot be had either"))
+    }
+}
+
+/// A page of our own making.
+struct Ours {
+    page: Page,
+    splice: Splice,
+    skeleton: Skeleton,
+    place: Scope,
+    /// Whether nothing stands on it yet.
+    is_empty: bool,
+    /// What cannot be had, as long as it is not clear that the source gives the others.
+    lost: Vec<(u64, PutAside)>,
+}
+
+impl Ours {
+    fn new(conversation: &Conversation<'_>, failure: &Failure) -> Self {
+        let job = conversation.job;
+        let asked_at = clock::utc_datetime(conversation.budget.now());
+        let skeleton = conversation.skeleton.clone();
+        let skeleton = skeleton.unwrap_or_else(|| Skeleton::of_ours(job.request.verb()));
+        let head = skeleton.open(&asked_at, &job.own.base_url);
+        let start = Start {
+            name: job.client.name(),
+            status: failure.received_status.unwrap_or(200),
+            retry_after_secs: None,
+            charset: None,
+            asked_at,
+        };
+        let mut page = Page::new(&job.mapping, &job.own, start);
+        page.push(head.as_bytes());
+        let splice = Splice::of_ours(conversation.skeleton.clone());
+        Self { page, splice, skeleton, place: Scope::of(&head), is_empty: true, lost: Vec::new() }
+    }
+
+    /// Asks for the records of these headers; what ended it early.
+    async fn fill(
+        &mut self,
+        conversation: &mut Conversation<'_>,
+        headers: &Headers,
+        prefix: &str,
+    ) -> Result<Option<Failure>, Stop> {
+        let mut was_any_had = false;
+        for item in headers.items.iter().take(RECORDS_MAX) {
+            match conversation.had(item, prefix, &headers.scope, &self.place).await {
+                Had::Record(record) => {
+                    was_any_had |= !item.deleted;
+                    if !item.deleted {
+                        self.give_up_the_lost(conversation).await?;
+                    }
+                    self.add(conversation, item, &record).await?;
+                }
+                Had::Withdrawn => {
+                    conversation.account.withdrawn += 1;
+                    conversation.delivered.note(item.hash);
+                }
+                Had::Lost(record) => self.lost.push((item.hash, record)),
+                Had::No(failure) => return Ok(Some(failure)),
+            }
+            if self.lost.len() >= LOST_IN_A_ROW_MAX {
+                return Ok(Some(conversation.cannot_be_had("its records")));
+            }
+        }
+        if self.lost.is_empty() {
+            return Ok(None);
+        }
+        // Those at the end have nobody behind them who speaks for the source.
+        let is_alive = was_any_had && conversation.ask(&Request::identify(), 1, 1).await.is_ok();
+        if !is_alive {
+            return Ok(Some(conversation.cannot_be_had("its records")));
+        }
+        self.give_up_the_lost(conversation).await?;
+        Ok(None)
+    }
+
+    /// Passes a record on.
+    async fn add(
+        &mut self,
+        conversation: &mut Conversation<'_>,
+        item: &Item,
+        record: &str,
+    ) -> Result<(), Stop> {
+        self.page.push(record.as_bytes());
+        self.is_empty = false;
+        if conversation.pass_on(&mut self.page, &mut self.splice, false).await?.is_err() {
+            return Err(conversation.cannot_be_had("the rest of it").into());
+        }
+        conversation.delivered.note(item.hash);
+        if conversation.outlet.has_begun() {
+            conversation.budget.renew(time_for_a_page(conversation.job));
+        }
+        Ok(())
+    }
+
+    /// Puts aside what cannot be had: the source gives the others.
+    async fn give_up_the_lost(&mut self, conversation: &mut Conversation<'_>) -> Result<(), Stop> {
+        if self.lost.is_empty() {
+            return Ok(());
+        }
+        let (hashes, records): (Vec<u64>, Vec<PutAside>) = self.lost.drain(..).unzip();
+        conversation.account.quarantined += records.len() as u64;
+        conversation.put_aside(records).await?;
+        for hash in hashes {
+            conversation.delivered.note(hash);
+        }
+        Ok(())
+    }
+}
+
+/// Whether two answers begin with the same items.
+fn are_the_same(one: &Told, other: &Told) -> bool {
+    let hashes = |told: &Told| told.items.iter().take(PROOF_ITEMS).map(|item| item.hash).collect::<Vec<_>>();
+    let (one, other) = (hashes(one), hashes(other));
+    let both = one.len().min(other.len());
+    both > 0 && one.get(..both) == other.get(..both)
+}

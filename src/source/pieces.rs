@@ -1,0 +1,214 @@
+//! What the engine makes of one attempt at a page, with the place of each item in it.
+
+use super::account::RepairMade;
+use crate::repair::{Quarantined, RecordFacts, Repair, RepairId, Sink, TokenFacts};
+use crate::state::PutAside;
+use blake2::digest::consts::U8;
+use blake2::{Blake2b, Digest};
+use std::collections::BTreeSet;
+
+/// What the engine has made since it was last taken.
+#[derive(Debug, Default)]
+pub(super) struct Pieces {
+    pub(super) bytes: Vec<u8>,
+    /// Where `bytes` begins, in bytes of the whole output.
+    pub(super) base: u64,
+    pub(super) found: Vec<Found>,
+    /// Items that were put aside before there was anything to stand beside.
+    early: Vec<(u64, PutAside)>,
+    /// Repairs since the last item.
+    pub(super) repairs: Vec<(RepairId, Option<RepairMade>)>,
+    /// By how much the output is longer than the text so far.
+    drift: i64,
+    /// Changes that may lie in the next item: where, and by how much it gets longer.
+    recent: Vec<(u64, i64)>,
+    /// The list's resumptionToken as it stands in the XML.
+    pub(super) token: Option<Vec<u8>>,
+    /// The datestamp of the last item, as it stands in the XML.
+    pub(super) last_datestamp: Vec<u8>,
+    /// What the token says of the list: its `cursor` and `completeListSize`.
+    pub(super) progress: (Option<u64>, Option<u64>),
+    /// What the page needed: names of repairs, and why items were put aside.
+    pub(super) needed: BTreeSet<&'static str>,
+}
+
+/// An item, in the order of the page.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// One that leaves: its place in `bytes`.
+    Item { start: usize, len: usize, hash: u64, repairs: Vec<(RepairId, Option<RepairMade>)> },
+    /// One that is put aside: where in `bytes` another one could stand in its place.
+    Aside { hash: u64, record: PutAside, at: Option<usize> },
+}
+
+/// Records that wait for the head of their page, and what their bytes may be together:
+/// only beside a good one can they be had by themselves.
+const EARLY_ITEMS_MAX: usize = 20;
+const EARLY_BYTES_MAX: usize = 8 << 20;
+
+impl Pieces {
+    /// Whether items were found since it was last taken.
+    pub(super) fn has_items(&self) -> bool {
+        !self.found.is_empty() || !self.early.is_empty()
+    }
+
+    /// What was written and not taken yet.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// What was written before the first item.
+    pub(super) fn before_items(&self) -> &[u8] {
+        let first = self.found.iter().find_map(Found::start);
+        self.bytes.get(..first.unwrap_or(self.bytes.len())).unwrap_or_default()
+    }
+
+    /// What was written, as it is.
+    pub(super) fn take_bytes(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
+
+    /// The items that never came to stand beside a good one.
+    pub(super) fn take_early(&mut self) -> Vec<PutAside> {
+        self.early.drain(..).map(|(_, record)| record).collect()
+    }
+
+    /// The items put aside in whose place others can stand, and that are not known: which
+    /// of `found`, and their identifiers as they stand in the XML.
+    pub(super) fn recallable(&self, is_known: impl Fn(u64) -> bool) -> Vec<(usize, String)> {
+        let mut recallable = Vec::new();
+        for (index, found) in self.found.iter().enumerate() {
+            match found {
+                Found::Aside {
+                    hash,
+                    record: PutAside { identifier: Some(identifier), .. },
+                    at: Some(at),
+                } if *at <= self.bytes.len() && !is_known(*hash) => {
+                    recallable.push((index, identifier.clone()));
+                }
+                _ => {}
+            }
+        }
+        recallable
+    }
+
+    /// Puts an item in the place of the one of that index, which was put aside.
+    pub(super) fn put_in_place(&mut self, index: usize, item: &[u8]) {
+        let Some(Found::Aside { hash, at: Some(at), .. }) = self.found.get(index) else { return };
+        let (hash, start, len) = (*hash, *at, item.len());
+        self.bytes.splice(start..start, item.iter().copied());
+        self.drift += len as i64;
+        for (other, found) in self.found.iter_mut().enumerate() {
+            match found {
+                _ if other == index => *found = Found::Item { start, len, hash, repairs: Vec::new() },
+                Found::Item { start, .. } | Found::Aside { at: Some(start), .. } if other > index => {
+                    *start += len
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn place(&mut self, offset: u64) -> usize {
+        // What was added where an item begins closes what stands before it.
+        for (_, delta) in self.recent.extract_if(.., |(at, _)| *at < offset) {
+            self.drift += delta;
+        }
+        let start = i128::from(offset) + i128::from(self.drift) - i128::from(self.base);
+        usize::try_from(start).unwrap_or(0)
+    }
+}
+
+impl Sink for Pieces {
+    fn write(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    fn repaired(&mut self, repair: &Repair<'_>) {
+        let delta = repair.replacement.len() as i64 - repair.original.len() as i64;
+        // An insertion belongs to what stands before it, also where an item begins.
+        let at = if repair.original.is_empty() { repair.offset.saturating_sub(1) } else { repair.offset };
+        self.recent.push((at, delta));
+        if !repair.id.is_rewrite() {
+            self.needed.insert(repair.id.name());
+        }
+        self.repairs.push((repair.id, RepairMade::of(repair)));
+    }
+
+    fn record_committed(&mut self, facts: &RecordFacts<'_>, bytes: &[u8]) {
+        let start = self.place(facts.offset);
+        let hash = hash_of(facts.identifier, facts.datestamp);
+        self.last_datestamp.clear();
+        self.last_datestamp.extend_from_slice(facts.datestamp);
+        let repairs = std::mem::take(&mut self.repairs);
+        let early = self.early.drain(..);
+        self.found.extend(early.map(|(hash, record)| Found::Aside { hash, record, at: Some(start) }));
+        self.found.push(Found::Item { start, len: bytes.len(), hash, repairs });
+    }
+
+    fn record_quarantined(&mut self, quarantined: &Quarantined<'_>) {
+        self.needed.insert(quarantined.why.name());
+        let hash = hash_of(quarantined.raw, b"");
+        let record = aside_of(quarantined);
+        let place = self.place(quarantined.offset);
+        self.recent.push((quarantined.offset, -(quarantined.raw.len() as i64)));
+        let early_bytes: usize = self.early.iter().map(|(_, record)| record.raw.len()).sum();
+        let is_early =
+            self.base == 0 && self.bytes.is_empty() && self.found.iter().all(|found| found.start().is_none());
+        if is_early && self.early.len() < EARLY_ITEMS_MAX && early_bytes + record.raw.len() <= EARLY_BYTES_MAX
+        {
+            self.early.push((hash, record));
+            return;
+        }
+        let at = (!is_early && self.token.is_none()).then_some(place);
+        self.found.push(Found::Aside { hash, record, at });
+    }
+
+    fn resumption_token(&mut self, token: &TokenFacts<'_>) {
+        self.token = Some(token.token.to_vec());
+        self.progress = (token.cursor, token.complete_list_size);
+    }
+}
+
+impl Found {
+    pub(super) fn start(&self) -> Option<usize> {
+        match self {
+            Self::Item { start, .. } => Some(*start),
+            Self::Aside { .. } => None,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Item { len, .. } => *len,
+            Self::Aside { .. } => 0,
+        }
+    }
+
+    pub(super) fn hash(&self) -> u64 {
+        match self {
+            Self::Item { hash, .. } | Self::Aside { hash, .. } => *hash,
+        }
+    }
+}
+
+/// What is kept of an item that was put aside.
+pub(super) fn aside_of(quarantined: &Quarantined<'_>) -> PutAside {
+    PutAside {
+        identifier: quarantined.identifier.map(|name| String::from_utf8_lossy(name).into_owned()),
+        why: quarantined.why.name(),
+        offset: quarantined.offset,
+        raw: quarantined.raw.to_vec(),
+    }
+}
+
+/// Identifies an item within a list.
+pub(super) fn hash_of(identifier: &[u8], datestamp: &[u8]) -> u64 {
+    let mut hash = Blake2b64::new();
+    hash.update((identifier.len() as u64).to_le_bytes());
+    hash.update(identifier);
+    hash.update(datestamp);
+    u64::from_le_bytes(hash.finalize().into())
+}
+
+type Blake2b64 = Blake2b<U8>;

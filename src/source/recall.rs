@@ -1,0 +1,117 @@
+//! A record that is about to be put aside is asked for once more, by itself.
+//!
+//! Some sources break a record only in lists: a page that is cut by its length, a
+//! record that was written while the page was. What `GetRecord` gives is delivered in
+//! the place of the broken one, if it is whole and the same record; and is known
+//! by the broken one's bytes, so that a further attempt at the page leaves both out.
+
+use super::budget::Budget;
+use super::failure::Reason;
+use super::inquiry::inquire;
+use super::pieces::Pieces;
+use super::session::{Conversation, resolved};
+use super::splice::Splice;
+use super::transplant::Scope;
+use crate::oai::{Request, Verb};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// Whether a source is worth such a question. Pure: the time is an argument.
+#[derive(Debug, Default)]
+pub(super) struct Recalls(Mutex<Outcomes>);
+
+#[derive(Debug, Default)]
+struct Outcomes {
+    failures_in_a_row: u32,
+    rests_until: Option<SystemTime>,
+}
+
+/// Questions of this kind for one request of a harvester.
+const RECALLS_MAX: u32 = 20;
+/// Questions in a row that brought nothing before the source is spared them.
+const FAILURES_MAX: u32 = 3;
+/// For how long it is then.
+const REST: Duration = Duration::from_secs(600);
+/// Longest wait for one record: the page behind it waits meanwhile.
+const TIME_MAX: Duration = Duration::from_secs(5);
+
+impl Recalls {
+    fn are_worth_it(&self, now: SystemTime) -> bool {
+        let outcomes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        outcomes.rests_until.is_none_or(|until| until <= now)
+    }
+
+    fn note(&self, now: SystemTime, was_had: bool) {
+        let mut outcomes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        outcomes.failures_in_a_row = if was_had { 0 } else { outcomes.failures_in_a_row + 1 };
+        if outcomes.failures_in_a_row >= FAILURES_MAX {
+            outcomes.rests_until = Some(now + REST);
+            outcomes.failures_in_a_row = 0;
+        }
+    }
+}
+
+impl Conversation<'_> {
+    /// Asks for the records that are about to be put aside, and puts those that are had into their places.
+    pub(super) async fn recall(&mut self, pieces: &mut Pieces, splice: &Splice) {
+        if !self.job.mapping.quirks.recall || self.job.request.verb() != Verb::ListRecords {
+            return;
+        }
+        let wanted = pieces.recallable(|hash| splice.knows(hash));
+        if wanted.is_empty() {
+            return;
+        }
+        let Some(prefix) = self.metadata_prefix() else { return };
+        let place = Scope::of(&String::from_utf8_lossy(&splice.head_with(pieces)));
+        for (index, identifier) in wanted {
+            if let Some(record) = self.recalled(&resolved(identifier.as_bytes()), &prefix, &place).await {
+                pieces.put_in_place(index, record.as_bytes());
+                self.account.recalled += 1;
+            }
+        }
+    }
+
+    async fn recalled(&mut self, identifier: &str, prefix: &str, place: &Scope) -> Option<String> {
+        let (job, now) = (self.job, self.budget.now());
+        if self.recalls >= RECALLS_MAX || !job.client.recalls.are_worth_it(now) {
+            return None;
+        }
+        self.recalls += 1;
+        self.account.attempts += 1;
+        // What is left is first of all for the rest of the page.
+        let mut budget = Budget::new(Arc::clone(&job.clock), TIME_MAX.min(self.budget.left() / 2));
+        let request = Request::get_record(identifier, prefix);
+        let told = inquire(job, &request, &self.method, usize::MAX, &mut budget).await;
+        self.budget.spend(&budget);
+        let record = match &told {
+            Ok(told) => told.record(identifier).map(|record| {
+                let record = String::from_utf8_lossy(&record.bytes);
+                told.scope().transplanted(&record, place)
+            }),
+            // That says nothing of the source.
+            Err(unanswered) if unanswered.failure.reason == Reason::Busy => return None,
+            Err(_) => None,
+        };
+        job.client.recalls.note(now, record.is_some());
+        record
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_that_has_nothing_better_is_spared_for_a_while() {
+        let at = |secs| SystemTime::UNIX_EPOCH + Duration::from_secs(secs);
+        let recalls = Recalls::default();
+        for had in [false, false, true, false, false] {
+            recalls.note(at(0), had);
+            assert!(recalls.are_worth_it(at(0)));
+        }
+        recalls.note(at(0), false);
+        assert!(!recalls.are_worth_it(at(599)) && recalls.are_worth_it(at(600)));
+        recalls.note(at(600), false);
+        assert!(recalls.are_worth_it(at(600)), "counted anew");
+    }
+}

@@ -1,0 +1,275 @@
+//! A page that fails every time: its records come one by one, where the mapping says so.
+
+#[path = "support/lists.rs"]
+mod lists;
+#[path = "support/proxy.rs"]
+mod proxy;
+#[path = "support/source.rs"]
+mod source;
+#[path = "support/strict.rs"]
+#[allow(dead_code, reason = "the other tests use the rest")]
+mod strict;
+#[path = "support/time.rs"]
+mod time;
+
+use lists::{page, read_to_the_end, records_in, resume, token_in};
+use oaimend::config::Poisoned;
+use proxy::{LIST, Proxy};
+use source::{Asked, Reply, Source, record};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A repository of which some records break the page they are on.
+struct Repository {
+    records: usize,
+    per_page: usize,
+    headers_per_page: usize,
+    /// Whether both verbs take the same tokens.
+    shared: bool,
+    /// Whether tokens count pages, of whatever size, and not records.
+    numbered: bool,
+    /// Whether a page breaks off at its poisoned record instead of not coming at all.
+    cut: bool,
+    poisoned: Vec<usize>,
+    /// Not to be had by GetRecord either.
+    lost: Vec<usize>,
+    withdrawn: Vec<usize>,
+    deleted: Vec<usize>,
+}
+
+impl Default for Repository {
+    fn default() -> Self {
+        let none = Vec::new;
+        Self {
+            records: 30,
+            per_page: 5,
+            headers_per_page: 5,
+            shared: true,
+            numbered: false,
+            cut: false,
+            poisoned: none(),
+            lost: none(),
+            withdrawn: none(),
+            deleted: none(),
+        }
+    }
+}
+
+fn argument(asked: &Asked, name: &str) -> Option<String> {
+    let query = asked.target.split_once('?')?.1;
+    let value = query.split('&').find_map(|pair| pair.strip_prefix(&format!("{name}=")))?;
+    Some(value.replace("%3A", ":"))
+}
+
+fn error(code: &str) -> Reply {
+    Reply::xml(format!(
+        "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\"><responseDate>2026-01-02T03:04:05Z</responseDate>\
+         <request>http://source.example/oai</request><error code=\"{code}\">no</error></OAI-PMH>"
+    ))
+}
+
+impl Repository {
+    fn start(self) -> Source {
+        let this = Arc::new(self);
+        Source::start(move |_, asked| this.answer(asked))
+    }
+
+    fn answer(&self, asked: &Asked) -> Reply {
+        let verb = argument(asked, "verb").expect("a verb");
+        match verb.as_str() {
+            "Identify" => Reply::xml(identify()),
+            "GetRecord" => self.one(&argument(asked, "identifier").expect("an identifier")),
+            _ => self.list(asked, verb == "ListRecords"),
+        }
+    }
+
+    fn one(&self, identifier: &str) -> Reply {
+        let number: usize =
+            identifier.strip_prefix("oai:x:").expect("one of ours").parse().expect("a number");
+        if self.withdrawn.contains(&number) {
+            return error("idDoesNotExist");
+        }
+        if self.lost.contains(&number) {
+            return Reply::whole(500, "", "<html>oops</html>");
+        }
+        Reply::xml(page(number..number + 1, "").replace("ListRecords", "GetRecord"))
+    }
+
+    fn list(&self, asked: &Asked, is_records: bool) -> Reply {
+        let name = if self.shared || is_records { "page" } else { "ids" };
+        let size = if is_records { self.per_page } else { self.headers_per_page };
+        let unit = if self.numbered { size } else { 1 };
+        let start = match argument(asked, "resumptionToken") {
+            None => 0,
+            Some(token) => match token.strip_prefix(name).and_then(|at| at.parse::<usize>().ok()) {
+                Some(start) => start * unit,
+                None => return error("badResumptionToken"),
+            },
+        };
+        let end = self.records.min(start + size);
+        let token = if end < self.records { format!("{name}{}", end / unit) } else { String::new() };
+        let whole = page(start..end, &token);
+        let poisoned = self.poisoned.iter().find(|number| (start..end).contains(number));
+        match poisoned.filter(|_| is_records) {
+            Some(number) if self.cut => {
+                let at = whole.find(&format!("oai:x:{number}<")).expect("it is there");
+                Reply::new(200, &format!("Content-Length: {}", whole.len())).send(&whole.as_bytes()[..at])
+            }
+            Some(_) => Reply::whole(500, "", "<html>oops</html>"),
+            None if is_records => Reply::xml(whole),
+            None => Reply::xml(self.headers_of(&whole, start..end)),
+        }
+    }
+
+    fn headers_of(&self, page: &str, numbers: std::ops::Range<usize>) -> String {
+        let mut headers = page.replace("ListRecords", "ListIdentifiers");
+        for number in numbers {
+            let whole = record(number).replace("Title", "T\u{ef}tle");
+            let (_, rest) = whole.split_once("<header>").expect("it has one");
+            let (header, _) = rest.split_once("</header>").expect("it has one");
+            let status = if self.deleted.contains(&number) { " status=\"deleted\"" } else { "" };
+            headers = headers.replace(&whole, &format!("<header{status}>{header}</header>\n"));
+        }
+        headers
+    }
+}
+
+fn identify() -> String {
+    String::from(concat!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n",
+        "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\" ",
+        "xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" ",
+        "xsi:schemaLocation=\"http://www.openarchives.org/OAI/2.0/ http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd\">",
+        "<responseDate>2026-01-02T03:04:05Z</responseDate><request verb=\"Identify\">http://source.example/oai</request>",
+        "<Identify><repositoryName>x</repositoryName><baseURL>http://source.example/oai</baseURL>",
+        "<protocolVersion>2.0</protocolVersion><adminEmail>a@source.example</adminEmail>",
+        "<earliestDatestamp>2000-01-01</earliestDatestamp><deletedRecord>no</deletedRecord>",
+        "<granularity>YYYY-MM-DD</granularity></Identify></OAI-PMH>"
+    ))
+}
+
+fn allowing(source: &Source) -> Proxy {
+    Proxy::tuned(source, |mapping| mapping.quirks.poisoned = Poisoned::GetRecord)
+}
+
+fn each_once(numbers: impl Iterator<Item = usize>) -> BTreeMap<usize, usize> {
+    numbers.map(|number| (number, 1)).collect()
+}
+
+fn count(source: &Source, verb: &str) -> usize {
+    source.asked().iter().filter(|asked| argument(asked, "verb").as_deref() == Some(verb)).count()
+}
+
+#[test]
+fn without_a_word_of_the_mapping_the_list_stops_there() {
+    let source = Repository { poisoned: vec![2], ..Repository::default() }.start();
+    assert_eq!(Proxy::of(&source).get(LIST).status, 503);
+    assert_eq!(count(&source, "ListIdentifiers") + count(&source, "GetRecord"), 0);
+}
+
+#[test]
+fn the_records_of_any_page_come_one_by_one_and_the_list_goes_on_in_whole_pages() {
+    for poisoned in [2, 12, 29] {
+        for cut in [false, true] {
+            let cell = format!("poisoned {poisoned}, cut {cut}");
+            let source = Repository { poisoned: vec![poisoned], cut, ..Repository::default() }.start();
+            let (found, answers) = read_to_the_end(&allowing(&source));
+            assert_eq!(found, each_once(0..30), "{cell}");
+            assert_eq!(answers.len(), 6, "{cell}: each page is one answer");
+            let left = if cut { 5 - poisoned % 5 } else { 5 };
+            assert_eq!(count(&source, "GetRecord"), left, "{cell}");
+            for answer in &answers {
+                let read = strict::read(&answer.body);
+                assert!(read.is_ok(), "{cell}: {:?}: {}", read.err(), answer.text());
+            }
+        }
+    }
+}
+
+#[test]
+fn where_the_verbs_have_tokens_of_their_own_the_rest_comes_one_by_one_by_tokens_of_ours() {
+    for headers_per_page in [4, 7, 50] {
+        let source =
+            Repository { poisoned: vec![12], shared: false, headers_per_page, ..Repository::default() };
+        let source = source.start();
+        let (found, answers) = read_to_the_end(&allowing(&source));
+        assert_eq!(found, each_once(0..30), "{headers_per_page}");
+        assert_eq!(count(&source, "GetRecord"), 20, "{headers_per_page}");
+        let tokens = answers.iter().filter_map(|answer| token_in(&answer.text()));
+        let ours = tokens.filter(|token| token.starts_with("oaimend1_")).count();
+        assert_eq!(ours > 0, headers_per_page < 18, "{headers_per_page}");
+    }
+}
+
+#[test]
+fn tokens_that_mean_another_place_to_the_other_verb_are_seen_through() {
+    for cut in [false, true] {
+        let repository = Repository { poisoned: vec![12], headers_per_page: 4, cut, ..Repository::default() };
+        let source = Repository { numbered: true, ..repository }.start();
+        let (found, _) = read_to_the_end(&allowing(&source));
+        assert_eq!(found, each_once(0..30), "cut {cut}");
+    }
+}
+
+#[test]
+fn what_cannot_be_had_is_put_aside_and_what_was_withdrawn_is_left_out() {
+    let source = Repository {
+        poisoned: vec![6],
+        lost: vec![6],
+        withdrawn: vec![8],
+        deleted: vec![9],
+        ..Repository::default()
+    };
+    let source = source.start();
+    let proxy = allowing(&source);
+    let (found, answers) = read_to_the_end(&proxy);
+    assert_eq!(found, each_once((0..30).filter(|number| ![6, 8].contains(number))));
+    let deleted = "<header status=\"deleted\"><identifier>oai:x:9</identifier>";
+    assert!(answers[1].text().contains(deleted), "{}", answers[1].text());
+    assert!(!answers[1].text().contains("T\u{ef}tle 9"), "a header is all there is of it");
+    let aside = proxy.told("/-/repositories/x/quarantine").to_string();
+    assert!(aside.contains("oai:x:6") && !aside.contains("oai:x:8"), "{aside}");
+}
+
+#[test]
+fn the_last_record_is_put_aside_only_if_the_source_is_alive() {
+    let source = Repository { poisoned: vec![9], lost: vec![9], ..Repository::default() }.start();
+    let (found, _) = read_to_the_end(&allowing(&source));
+    assert_eq!(found, each_once((0..30).filter(|number| *number != 9)));
+    assert_eq!(count(&source, "Identify"), 1);
+}
+
+#[test]
+fn a_source_that_gives_no_record_at_all_loses_none() {
+    let source = Repository { poisoned: vec![2], lost: (0..30).collect(), ..Repository::default() }.start();
+    let proxy = allowing(&source);
+    let got = proxy.get(LIST);
+    assert_eq!(got.status, 503, "{}", got.text());
+    let aside = proxy.told("/-/repositories/x/quarantine").to_string();
+    assert!(!aside.contains("oai:x:"), "{aside}");
+}
+
+#[test]
+fn headers_whose_place_is_not_proven_are_not_taken() {
+    // A list that began elsewhere: nothing says what was delivered before its token.
+    let source = Repository { poisoned: vec![12], ..Repository::default() }.start();
+    let got = resume(&allowing(&source), "page10");
+    assert_eq!(got.status, 503, "{}", got.text());
+    assert_eq!(count(&source, "GetRecord"), 0);
+}
+
+#[test]
+fn a_page_of_ours_is_bounded_and_goes_on_by_a_token_of_ours() {
+    let source = Repository {
+        records: 450,
+        per_page: 450,
+        headers_per_page: 450,
+        poisoned: vec![449],
+        ..Repository::default()
+    };
+    let source = source.start();
+    let (found, answers) = read_to_the_end(&allowing(&source));
+    assert_eq!(found, each_once(0..450));
+    let sizes: Vec<usize> = answers.iter().map(|answer| records_in(&answer.text()).len()).collect();
+    assert_eq!(sizes, [200, 200, 50]);
+}
