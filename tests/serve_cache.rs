@@ -2,6 +2,8 @@
 
 #[path = "support/keeping.rs"]
 mod keeping;
+#[path = "support/program.rs"]
+mod program;
 #[path = "support/proxy.rs"]
 mod proxy;
 #[path = "support/source.rs"]
@@ -11,11 +13,10 @@ mod time;
 
 use keeping::{IDENTIFY, TOKEN_PAGE, forgetful, identify, kept, map, numbered, purge, request, wait_until};
 use oaimend::config::Config;
+use program::{Program, serve};
 use proxy::{LIST, Proxy, records};
 use source::{Got, Harvester, Reply, Source, fetch, fetch_with, page_of};
-use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// An OAI error.
@@ -234,30 +235,13 @@ fn a_program_that_is_killed_leaves_whole_pages_and_no_others() {
         }
     });
     let proxy = Proxy::with(|_| {}).restarted(|config| {
-        let mut program = Command::new(env!("CARGO_BIN_EXE_oaimend"))
-            .args([
-                "serve",
-                "--listen",
-                "127.0.0.1:0",
-                "--admin",
-                "off",
-                "--public-url",
-                "http://oai.example",
-            ])
-            .arg("--map")
-            .arg(format!("x={}", source.base_url()))
-            .arg("--data")
-            .arg(&config.data)
-            .current_dir(&config.data)
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program runs");
-        let mut line = String::new();
-        let mut log = BufReader::new(program.stderr.take().expect("it is piped"));
-        log.read_line(&mut line).expect("it logs");
-        let line: serde_json::Value = serde_json::from_str(&line).expect("JSON when stderr is no terminal");
-        let address = line["listen"].as_str().and_then(|text| text.parse().ok());
-        let address = address.expect("an address");
+        let program = Program::run(
+            serve(&config.data)
+                .args(["--admin", "off", "--public-url", "http://oai.example", "--data"])
+                .arg(&config.data)
+                .args(["--map", &format!("x={}", source.base_url())]),
+        );
+        let address = program.address();
         assert!(fetch(address, IDENTIFY).whole);
         let mut reading = Harvester::ask(address, &request(address, TOKEN_PAGE));
         assert_eq!(reading.head().status, 200);
@@ -268,8 +252,7 @@ fn a_program_that_is_killed_leaves_whole_pages_and_no_others() {
         }
         let parts = std::fs::read_dir(config.data.join("cache/x")).expect("it is there").flatten();
         assert_eq!(parts.filter(|file| file.path().extension().is_some()).count(), 1, "half a page");
-        program.kill().expect("it runs");
-        program.wait().expect("it was killed");
+        drop(program);
         assert!(reading.chunk().is_none_or(|chunk| !chunk.is_empty()), "no end that was none");
         config.public_url = Some("http://oai.example".into());
         map(config, &source, |_| {});
