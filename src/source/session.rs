@@ -24,7 +24,7 @@ use crate::clock::{self, Clock};
 use crate::config::{Mapping, Unmended};
 use crate::oai::{ErrorCode, Request, error_response};
 use crate::repair::{NotOai, OwnRequest};
-use crate::state::{PutAside, State};
+use crate::state::{PutAside, QuarantineError, State};
 use bytes::Bytes;
 use quick_xml::events::Event as XmlEvent;
 use std::borrow::Cow;
@@ -409,6 +409,9 @@ impl Conversation<'_> {
                 Err(Failure::new(Reason::Unmendable, details))
             }
             Ok(Ok(())) => Ok(()),
+            Ok(Err(error @ QuarantineError::Closed)) => {
+                Err(Failure::new(Reason::TakenOver, error.to_string()))
+            }
             Ok(Err(error)) => Err(Failure::new(Reason::Quarantine, error.to_string())),
             Err(error) => Err(Failure::new(Reason::Quarantine, format!("the quarantine stopped: {error}"))),
         }
