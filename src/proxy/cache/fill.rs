@@ -377,7 +377,7 @@ impl Writer {
         meta: impl FnOnce(&Fill, Kept) -> Option<Vec<u8>>,
     ) -> bool {
         let kept = self.fill.plan.verdict(account, &self.end, self.fill.began);
-        let kept = kept.filter(|_| !self.fill.state().is_passing);
+        let kept = kept.filter(|_| !self.fill.state().is_passing && !self.pages.is_closed());
         let is_kept = match kept.and_then(|kept| Some((kept, meta(&self.fill, kept)?))) {
             Some((kept, meta)) => self.commit(kept, meta).await,
             None => false,

@@ -140,6 +140,11 @@ impl Cache {
         self.storage.pages.sweep(now.as_secs());
     }
 
+    /// Keeps nothing from now on, and removes nothing: the folder is another process's.
+    pub(super) fn close(&self) {
+        self.storage.pages.close();
+    }
+
     /// How much is kept.
     pub(super) fn size(&self) -> Size {
         self.storage.pages.size()
