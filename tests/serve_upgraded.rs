@@ -101,6 +101,17 @@ impl Http2 {
     }
 }
 
+/// Tells everybody when a harvester falls.
+struct Falls<'a>(&'a AtomicBool);
+
+impl Drop for Falls<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
 const UPGRADES: usize = 4;
 
 #[test]
@@ -114,6 +125,7 @@ fn an_upgrade_under_load_refuses_nothing_breaks_nothing_and_loses_nothing() {
     let (address, over) = (program.address(), AtomicBool::new(false));
     let answered = |count: usize| {
         while scene.given.lock().expect("no panic").whole < count {
+            assert!(!over.load(Ordering::Relaxed), "a harvester fell");
             std::thread::yield_now();
         }
     };
@@ -121,6 +133,7 @@ fn an_upgrade_under_load_refuses_nothing_breaks_nothing_and_loses_nothing() {
         for harvester in 0..6 {
             let (scene, over) = (&scene, &over);
             scope.spawn(move || {
+                let _falls = Falls(over);
                 let mut random = Random::new(seed ^ (harvester as u64) << 32);
                 let mut keeping = Keeping { address, connection: None };
                 let http_2 = Http2::of(address);

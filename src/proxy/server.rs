@@ -132,8 +132,10 @@ impl Server {
             tracing::warn!(%error, "SIGQUIT will not be obeyed; raise the limit of open files");
         }
         let (shared, data) = (Arc::clone(&self.shared), self.data.clone());
-        let shutdown = Signals { shared, data, sockets: Mutex::new(sockets.ok()) };
-        let announcement = Announcement { listen: self.public_addr(), admin: self.admin_addr() };
+        let (heard, is_heard) = watch::channel(false);
+        let shutdown = Signals { shared, data, sockets: Mutex::new(sockets.ok()), heard };
+        let (listen, admin) = (self.public_addr(), self.admin_addr());
+        let announcement = Announcement { listen, admin, is_heard };
         self.run(Box::new(shutdown), Some(announcement));
     }
 
@@ -307,20 +309,24 @@ impl BackgroundService for CacheCare {
 /// Reads the mappings again when a file has changed, and at SIGHUP.
 struct MappingsWatch {
     shared: Arc<Shared>,
-    /// What to say once signals are heard.
+    /// What to say once signals are heard: who reads it may send one.
     announcement: Option<Announcement>,
 }
 
 /// Where we can be reached.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Announcement {
     listen: SocketAddr,
     admin: Option<SocketAddr>,
+    /// Whether signals are heard.
+    is_heard: watch::Receiver<bool>,
 }
 
 impl Announcement {
     /// Logs where we can be reached, and what is served.
-    fn log(self, shared: &Shared) {
+    async fn log(mut self, shared: &Shared) {
+        // A sender that is gone hears nothing any more.
+        let _ = self.is_heard.wait_for(|is_heard| *is_heard).await;
         let repositories = shared.repositories.all();
         tracing::info!(
             url = shared.public_url,
@@ -348,8 +354,8 @@ impl BackgroundService for MappingsWatch {
             Some(hangup) => hangup.recv().await,
             None => std::future::pending().await,
         };
-        if let Some(announcement) = self.announcement {
-            announcement.log(&self.shared);
+        if let Some(announcement) = self.announcement.clone() {
+            announcement.log(&self.shared).await;
         }
         loop {
             let asked = tokio::select! {
@@ -403,6 +409,7 @@ struct Signals {
     data: PathBuf,
     /// The sockets to hand over.
     sockets: Mutex<Option<Sockets>>,
+    heard: watch::Sender<bool>,
 }
 
 #[async_trait]
@@ -412,8 +419,10 @@ impl ShutdownSignalWatch for Signals {
             (signal(SignalKind::terminate()), signal(SignalKind::interrupt()), signal(SignalKind::quit()))
         else {
             tracing::error!("signals cannot be watched; only SIGKILL ends this process");
+            self.heard.send_replace(true);
             return std::future::pending().await;
         };
+        self.heard.send_replace(true);
         loop {
             let ended = async {
                 tokio::select! {

@@ -193,7 +193,10 @@ impl Quarantine {
 
     fn write_raw(&self, repository: &str, key: &str, raw: &[u8]) -> Result<(), std::io::Error> {
         let folder = self.folder.join(repository);
-        std::fs::create_dir_all(&folder)?;
+        if !folder.exists() {
+            std::fs::create_dir_all(&folder)?;
+            std::fs::File::open(self.folder.as_path())?.sync_all()?;
+        }
         let mut file = std::fs::File::create(folder.join(key))?;
         file.write_all(raw)?;
         file.sync_all()?;
