@@ -17,6 +17,7 @@ use program::{Program, serve};
 use proxy::{LIST, Proxy, records};
 use source::{Got, Harvester, Reply, Source, fetch, fetch_with, page_of};
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 /// An OAI error.
@@ -263,6 +264,42 @@ fn a_program_that_is_killed_leaves_whole_pages_and_no_others() {
     let got = proxy.get(TOKEN_PAGE);
     assert!(got.whole && records(&got.text()) == records(&page_of(6000)));
     assert_eq!(source.asked().len(), 3);
+}
+
+#[test]
+fn a_page_that_cannot_be_spooled_goes_on_and_is_not_kept() {
+    let page = page_of(9000);
+    let source = Source::page(page.clone());
+    let proxy = Proxy::of(&source);
+    // Where its file would be made.
+    std::fs::write(proxy.data().join("cache/x"), "no folder").expect("it can be written");
+    for asked in 1..3 {
+        let got = proxy.get(TOKEN_PAGE);
+        assert!(got.body.len() > 3 << 20, "longer than what is held in memory: {}", got.body.len());
+        assert!(got.whole && records(&got.text()) == records(&page));
+        assert_eq!(source.asked().len(), asked);
+    }
+}
+
+#[test]
+fn a_page_for_which_the_disk_has_no_room_goes_on_and_is_not_kept() {
+    let page = page_of(30_000);
+    let source = Source::page(page.clone());
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    // No file may be longer than 8 MiB; the signal that would say so is not heard.
+    let limited = format!(
+        "trap '' XFSZ; ulimit -f 16384; exec {} serve --listen 127.0.0.1:0 --admin off --map x={}",
+        env!("CARGO_BIN_EXE_oaimend"),
+        source.base_url()
+    );
+    let mut program = Program::run(Command::new("sh").args(["-c", &limited]).current_dir(folder.path()));
+    for asked in 1..3 {
+        let got = fetch(program.address(), TOKEN_PAGE);
+        assert!(got.body.len() > 10 << 20, "longer than a file may be: {}", got.body.len());
+        assert!(got.whole && records(&got.text()) == records(&page));
+        assert_eq!(source.asked().len(), asked);
+        program.line("a page cannot be spooled");
+    }
 }
 
 #[test]
