@@ -1,5 +1,7 @@
 //! What harvesters and operators ask `oaimend serve`, and what they are told.
 
+#[path = "support/program.rs"]
+mod program;
 #[path = "support/proxy.rs"]
 mod proxy;
 #[path = "support/source.rs"]
@@ -10,10 +12,9 @@ mod time;
 use oaimend::config::Config;
 use oaimend::error::Error;
 use oaimend::proxy::{Running, Server};
+use program::Program;
 use proxy::{LIST, Proxy, records};
 use source::{Got, Harvester, Reply, Source, fetch, fetch_with, page_of};
-use std::io::Read;
-use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 
 /// Asks with any method; `tail` is further headers and the body.
@@ -340,23 +341,12 @@ fn the_program_answers_what_is_in_flight_before_it_ends() {
         Reply::new(200, &format!("Content-Length: {}", page.len())).send(first).wait(wait).send(rest)
     });
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let mut program = Command::new(env!("CARGO_BIN_EXE_oaimend"))
-        .args(["serve", "--listen", "127.0.0.1:0", "--admin", "off", "--map"])
-        .arg(format!("x={}", source.base_url()))
-        .current_dir(folder.path())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program runs");
-    let mut log = std::io::BufReader::new(program.stderr.take().expect("it is piped"));
-    let mut line = String::new();
-    std::io::BufRead::read_line(&mut log, &mut line).expect("it logs");
-    let log_line: serde_json::Value = serde_json::from_str(&line).expect("JSON when stderr is no terminal");
-    let address = log_line["listen"].as_str().and_then(|text| text.parse().ok()).expect("an address");
+    let program = Program::start(folder.path(), &["--map", &format!("x={}", source.base_url())]);
+    let address = program.address();
     let mut harvester =
         Harvester::ask(address, &format!("GET {LIST} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
     assert_eq!(harvester.head().status, 200);
-    let killed = Command::new("kill").args(["-TERM", &program.id().to_string()]).status();
-    assert!(killed.expect("kill runs").success());
+    program.signal("-TERM");
     while fetch(address, "/-/readyz").status != 503 {
         std::thread::yield_now();
     }
@@ -367,10 +357,9 @@ fn the_program_answers_what_is_in_flight_before_it_ends() {
         body.extend(chunk);
     }
     assert!(String::from_utf8_lossy(&body).trim_end().ends_with("</OAI-PMH>"));
-    assert!(program.wait().expect("it ends").success());
-    let mut rest = String::new();
-    log.read_to_string(&mut rest).expect("it logs");
-    assert!(rest.contains("\"outcome\":\"whole\""), "{rest}");
+    assert!(program.ended().success());
+    let said = program.whole_log();
+    assert!(said.contains("\"outcome\":\"whole\""), "{said}");
     let left: Vec<_> =
         std::fs::read_dir(folder.path()).expect("readable").flatten().map(|e| e.file_name()).collect();
     assert_eq!(left, ["data"], "no pid file, no socket");

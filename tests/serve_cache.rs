@@ -2,6 +2,8 @@
 
 #[path = "support/keeping.rs"]
 mod keeping;
+#[path = "support/program.rs"]
+mod program;
 #[path = "support/proxy.rs"]
 mod proxy;
 #[path = "support/source.rs"]
@@ -11,11 +13,11 @@ mod time;
 
 use keeping::{IDENTIFY, TOKEN_PAGE, forgetful, identify, kept, map, numbered, purge, request, wait_until};
 use oaimend::config::Config;
+use program::{Program, serve};
 use proxy::{LIST, Proxy, records};
 use source::{Got, Harvester, Reply, Source, fetch, fetch_with, page_of};
-use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 /// An OAI error.
@@ -234,30 +236,13 @@ fn a_program_that_is_killed_leaves_whole_pages_and_no_others() {
         }
     });
     let proxy = Proxy::with(|_| {}).restarted(|config| {
-        let mut program = Command::new(env!("CARGO_BIN_EXE_oaimend"))
-            .args([
-                "serve",
-                "--listen",
-                "127.0.0.1:0",
-                "--admin",
-                "off",
-                "--public-url",
-                "http://oai.example",
-            ])
-            .arg("--map")
-            .arg(format!("x={}", source.base_url()))
-            .arg("--data")
-            .arg(&config.data)
-            .current_dir(&config.data)
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program runs");
-        let mut line = String::new();
-        let mut log = BufReader::new(program.stderr.take().expect("it is piped"));
-        log.read_line(&mut line).expect("it logs");
-        let line: serde_json::Value = serde_json::from_str(&line).expect("JSON when stderr is no terminal");
-        let address = line["listen"].as_str().and_then(|text| text.parse().ok());
-        let address = address.expect("an address");
+        let program = Program::run(
+            serve(&config.data)
+                .args(["--admin", "off", "--public-url", "http://oai.example", "--data"])
+                .arg(&config.data)
+                .args(["--map", &format!("x={}", source.base_url())]),
+        );
+        let address = program.address();
         assert!(fetch(address, IDENTIFY).whole);
         let mut reading = Harvester::ask(address, &request(address, TOKEN_PAGE));
         assert_eq!(reading.head().status, 200);
@@ -268,8 +253,7 @@ fn a_program_that_is_killed_leaves_whole_pages_and_no_others() {
         }
         let parts = std::fs::read_dir(config.data.join("cache/x")).expect("it is there").flatten();
         assert_eq!(parts.filter(|file| file.path().extension().is_some()).count(), 1, "half a page");
-        program.kill().expect("it runs");
-        program.wait().expect("it was killed");
+        drop(program);
         assert!(reading.chunk().is_none_or(|chunk| !chunk.is_empty()), "no end that was none");
         config.public_url = Some("http://oai.example".into());
         map(config, &source, |_| {});
@@ -280,6 +264,42 @@ fn a_program_that_is_killed_leaves_whole_pages_and_no_others() {
     let got = proxy.get(TOKEN_PAGE);
     assert!(got.whole && records(&got.text()) == records(&page_of(6000)));
     assert_eq!(source.asked().len(), 3);
+}
+
+#[test]
+fn a_page_that_cannot_be_spooled_goes_on_and_is_not_kept() {
+    let page = page_of(9000);
+    let source = Source::page(page.clone());
+    let proxy = Proxy::of(&source);
+    // Where its file would be made.
+    std::fs::write(proxy.data().join("cache/x"), "no folder").expect("it can be written");
+    for asked in 1..3 {
+        let got = proxy.get(TOKEN_PAGE);
+        assert!(got.body.len() > 3 << 20, "longer than what is held in memory: {}", got.body.len());
+        assert!(got.whole && records(&got.text()) == records(&page));
+        assert_eq!(source.asked().len(), asked);
+    }
+}
+
+#[test]
+fn a_page_for_which_the_disk_has_no_room_goes_on_and_is_not_kept() {
+    let page = page_of(30_000);
+    let source = Source::page(page.clone());
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    // No file may be longer than 8 MiB; the signal that would say so is not heard.
+    let limited = format!(
+        "trap '' XFSZ; ulimit -f 16384; exec {} serve --listen 127.0.0.1:0 --admin off --map x={}",
+        env!("CARGO_BIN_EXE_oaimend"),
+        source.base_url()
+    );
+    let mut program = Program::run(Command::new("sh").args(["-c", &limited]).current_dir(folder.path()));
+    for asked in 1..3 {
+        let got = fetch(program.address(), TOKEN_PAGE);
+        assert!(got.body.len() > 10 << 20, "longer than a file may be: {}", got.body.len());
+        assert!(got.whole && records(&got.text()) == records(&page));
+        assert_eq!(source.asked().len(), asked);
+        program.line("a page cannot be spooled");
+    }
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Credentials of a mapping: the source is told them, and nobody else is,
 //! wherever it redirects to and whatever goes wrong.
 
+#[path = "support/program.rs"]
+mod program;
 #[path = "support/proxy.rs"]
 mod proxy;
 #[path = "support/source.rs"]
@@ -9,10 +11,9 @@ mod source;
 mod time;
 
 use oaimend::config::{Config, Flags};
+use program::{Program, serve};
 use proxy::{LIST, Proxy};
 use source::{Harvester, Reply, Source, page_of};
-use std::io::{BufRead, Read};
-use std::process::{Command, Stdio};
 
 const PASSWORD: &str = "open-sesame-7f3a";
 /// `harvester:open-sesame-7f3a`
@@ -83,30 +84,9 @@ fn the_password_stands_in_no_log_and_on_no_page() {
     let source =
         Source::start(|_, _| Reply::whole(401, "WWW-Authenticate: Basic realm=\"x\"", "<html>no</html>"));
     let folder = folder(&source.base_url());
-    let mut program = Command::new(env!("CARGO_BIN_EXE_oaimend"))
-        .args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
-        .env("OAIMEND_LOG", "trace")
-        .current_dir(folder.path())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program runs");
-    let mut log = std::io::BufReader::new(program.stderr.take().expect("it is piped"));
-    let mut said = String::new();
-    let serving = loop {
-        let mut line = String::new();
-        assert!(log.read_line(&mut line).expect("it logs") > 0, "it ended: {said}");
-        said.push_str(&line);
-        let parsed: serde_json::Value = serde_json::from_str(&line).expect("JSON when stderr is no terminal");
-        if parsed["message"] == "serving" {
-            break parsed;
-        }
-    };
-    let reader = std::thread::spawn(move || {
-        let mut rest = String::new();
-        log.read_to_string(&mut rest).map(|_| rest)
-    });
-    let address = |field: &str| serving[field].as_str().and_then(|text| text.parse().ok());
-    let (public, admin) = (address("listen").expect("an address"), address("admin").expect("an address"));
+    let program =
+        Program::run(serve(folder.path()).args(["--admin", "127.0.0.1:0"]).env("OAIMEND_LOG", "trace"));
+    let (public, admin) = (program.address(), program.admin());
     let got = source::fetch(public, LIST);
     assert_eq!(got.status, 503);
     let mut pages = format!("{got:?}{}", got.text());
@@ -114,9 +94,8 @@ fn the_password_stands_in_no_log_and_on_no_page() {
         pages.push_str(&source::fetch(admin, path).text());
     }
     pages.push_str(&source::fetch(public, "/").text());
-    program.kill().expect("it runs");
-    program.wait().expect("it ends");
-    said.push_str(&reader.join().expect("no panic").expect("readable"));
+    program.killer().kill();
+    let said = program.whole_log();
     assert_eq!(source.asked()[0].headers["authorization"], BASIC);
     for secret in [PASSWORD, "b3Blbi1zZXNhbWU", "aGFydmVzdGVyOm9"] {
         assert!(!pages.contains(secret), "{pages}");

@@ -1,6 +1,8 @@
 //! Clients that are slow, endless or many: each is bounded, and the next one is
 //! answered as if nothing had been.
 
+#[path = "support/program.rs"]
+mod program;
 #[path = "support/proxy.rs"]
 mod proxy;
 #[path = "support/source.rs"]
@@ -9,11 +11,11 @@ mod source;
 mod time;
 
 use oaimend::config::Connections;
+use program::Program;
 use proxy::{LIST, Proxy, at_once, records};
 use source::{Got, Harvester, Reply, Source, fetch, fetch_with, page_of};
-use std::io::{BufRead, ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 fn bounded(source: &Source, bound: impl FnOnce(&mut Connections)) -> Proxy {
@@ -293,24 +295,12 @@ fn the_end_is_not_held_up_for_longer_than_allowed() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("oaimend.toml"), "connections.stop_timeout_secs = 1\n")
         .expect("writable");
-    let mut program = Command::new(env!("CARGO_BIN_EXE_oaimend"))
-        .args(["serve", "--listen", "127.0.0.1:0", "--admin", "off", "--map"])
-        .arg(format!("x={}", source.base_url()))
-        .current_dir(folder.path())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program runs");
-    let mut log = std::io::BufReader::new(program.stderr.take().expect("it is piped"));
-    let mut line = String::new();
-    log.read_line(&mut line).expect("it logs");
-    let line: serde_json::Value = serde_json::from_str(&line).expect("JSON when stderr is no terminal");
-    let address = line["listen"].as_str().and_then(|text| text.parse().ok()).expect("an address");
+    let program = Program::start(folder.path(), &["--map", &format!("x={}", source.base_url())]);
     let request = format!("GET {LIST} HTTP/1.1\r\nHost: x\r\n\r\n");
-    let mut held = Harvester::ask(address, &request);
+    let mut held = Harvester::ask(program.address(), &request);
     assert_eq!(held.head().status, 200);
-    let killed = Command::new("kill").args(["-TERM", &program.id().to_string()]).status();
-    assert!(killed.expect("kill runs").success());
-    assert!(program.wait().expect("it ends").success());
+    program.signal("-TERM");
+    assert!(program.ended().success());
     while held.chunk().is_some_and(|chunk| !chunk.is_empty()) {}
     assert_eq!(held.chunk(), None, "what it had is visibly no whole page");
 }

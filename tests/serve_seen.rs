@@ -1,5 +1,7 @@
 //! What operators see: the line a page, broken pages as evidence, mappings read again.
 
+#[path = "support/program.rs"]
+mod program;
 #[path = "support/proxy.rs"]
 mod proxy;
 #[path = "support/source.rs"]
@@ -7,58 +9,10 @@ mod source;
 #[path = "support/time.rs"]
 mod time;
 
+use program::Program;
 use proxy::{LIST, Proxy};
 use serde_json::Value;
 use source::{Reply, Source, fetch, page_of};
-use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
-use std::process::{Child, ChildStderr, Command, Stdio};
-
-/// The program, with its log.
-struct Program {
-    child: Child,
-    log: BufReader<ChildStderr>,
-}
-
-impl Program {
-    fn start(folder: &std::path::Path) -> (Self, SocketAddr) {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_oaimend"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--admin", "off", "--mappings", "mappings"])
-            .current_dir(folder)
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program is built");
-        let log = BufReader::new(child.stderr.take().expect("it is piped"));
-        let mut program = Self { child, log };
-        let serving = program.line("serving");
-        let address = serving["listen"].as_str().and_then(|listen| listen.parse().ok());
-        (program, address.unwrap_or_else(|| panic!("{serving}")))
-    }
-
-    /// The next line of the log with that message.
-    fn line(&mut self, message: &str) -> Value {
-        loop {
-            let mut line = String::new();
-            assert!(self.log.read_line(&mut line).expect("readable") > 0, "the log ends before {message:?}");
-            let line: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
-            if line["message"].as_str().is_some_and(|found| found.starts_with(message)) {
-                return line;
-            }
-        }
-    }
-
-    fn signal(&self, name: &str) {
-        let kill = Command::new("kill").args([name, &self.child.id().to_string()]).status();
-        assert!(kill.expect("kill is everywhere").success());
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 fn mapped(base_url: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -81,7 +35,8 @@ fn each_page_is_one_line_of_the_log() {
     let folder = mapped(&Source::page(page.clone()).base_url());
     let source = Source::page(page);
     map(&folder, &source.base_url());
-    let (mut program, address) = Program::start(folder.path());
+    let mut program = Program::start(folder.path(), &["--mappings", "mappings"]);
+    let address = program.address();
     assert_eq!(fetch(address, "/x?verb=ListRecords&resumptionToken=a%2Fb").status, 200);
     let line = program.line("page");
     let wanted = [
@@ -109,7 +64,8 @@ fn each_page_is_one_line_of_the_log() {
 fn mappings_are_read_again_at_sighup_and_a_broken_one_changes_nothing() {
     let (old, new) = (Source::page(page_of(1)), Source::page(page_of(2)));
     let folder = mapped(&old.base_url());
-    let (mut program, address) = Program::start(folder.path());
+    let mut program = Program::start(folder.path(), &["--mappings", "mappings"]);
+    let address = program.address();
     std::fs::write(folder.path().join("mappings/x.toml"), "base_url = 7\n").expect("writable");
     program.signal("-HUP");
     let fault = program.line("");

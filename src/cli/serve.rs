@@ -34,6 +34,9 @@ pub(crate) struct ServeArguments {
     /// Where operators are answered, or off [default: 127.0.0.1:8081]
     #[arg(long, value_name = "ADDR|off", value_parser = admin)]
     admin: Option<Admin>,
+    /// Take over from the oaimend that runs on the same data folder, once it is sent SIGQUIT
+    #[arg(long)]
+    upgrade: bool,
 }
 
 /// Where operators are answered, or nowhere.
@@ -51,7 +54,7 @@ pub(crate) fn run(arguments: ServeArguments) -> Result<Exit, Failure> {
         data: arguments.data,
         admin: arguments.admin.map(|admin| admin.0),
     })?;
-    let server = Server::bind(config)?;
+    let server = if arguments.upgrade { Server::take_over(config)? } else { Server::bind(config)? };
     server.run_until_signal();
     Ok(Exit::Success)
 }

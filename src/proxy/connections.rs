@@ -11,6 +11,7 @@
 
 use super::clients::Origin;
 use super::pages::Page;
+use super::upgrade::Leaving;
 use super::upstream::SourceConnector;
 use super::{Front, Shared};
 use crate::clock;
@@ -199,7 +200,7 @@ impl Door {
         // Between two requests a connection may be closed at any time.
         let begun = tokio::select! {
             begun = timeout(bounds.idle_timeout, stream.read_buf(&mut read)) => begun,
-            () = ending(shutdown) => return Head::Gone,
+            () = self.ending(shutdown) => return Head::Gone,
         };
         if !matches!(begun, Ok(Ok(1..))) {
             return Head::Gone;
@@ -211,6 +212,15 @@ impl Door {
                 Head::Refused("slow-header", Page::text(408, text))
             }
         }
+    }
+
+    /// Until nothing new is answered on this connection.
+    async fn ending(&self, shutdown: &mut ShutdownWatch) {
+        // A sender that is gone has ended.
+        let _ = shutdown.wait_for(|is_over| *is_over).await;
+        // Who is about to ask while another process takes over is answered, and told to come anew.
+        let mut leaving = self.shared.leaving.subscribe();
+        let _ = leaving.wait_for(|leaving| *leaving != Leaving::Answering).await;
     }
 
     async fn read_rest(&self, stream: &mut Stream, mut read: BytesMut) -> Head {
@@ -331,15 +341,6 @@ impl HttpServerApp for Http2 {
 
     fn server_options(&self) -> Option<&HttpServerOptions> {
         Some(&self.options)
-    }
-}
-
-/// Until the program ends.
-async fn ending(shutdown: &mut ShutdownWatch) {
-    while !*shutdown.borrow() {
-        if shutdown.changed().await.is_err() {
-            return;
-        }
     }
 }
 

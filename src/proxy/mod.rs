@@ -16,6 +16,7 @@ mod pages;
 mod quotas;
 mod route;
 mod server;
+mod upgrade;
 mod upstream;
 
 pub use server::{Running, Server};
@@ -43,6 +44,8 @@ use pingora_proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, RangeType, Sess
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
+use tokio::sync::watch;
+use upgrade::Leaving;
 use upstream::Ticket;
 
 /// What all requests share.
@@ -66,6 +69,8 @@ struct Shared {
     clock: Arc<dyn Clock>,
     /// Set when the program ends: what is in flight is answered, nothing new.
     draining: AtomicBool,
+    /// Set when another process takes over.
+    leaving: watch::Sender<Leaving>,
 }
 
 /// The proxy as pingora drives it.

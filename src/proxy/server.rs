@@ -1,19 +1,22 @@
 //! Starting and stopping: sockets, services, signals.
 //!
-//! The sockets are bound here and handed to pingora, which would panic on an
-//! address that is in use; so a fault is ours to explain, and port 0 works.
+//! The sockets are bound before pingora, which would panic on an address that
+//! is in use; so a fault is ours to explain, and port 0 works. pingora's own way
+//! to hand them to another process is not used: it accepts on both sides for five
+//! seconds and lets nobody close the ledger in between; see `upgrade`.
 
 use super::admin::Admin;
 use super::cache::Cache;
 use super::clients::Classes;
 use super::quotas::{Quotas, Uptime};
+use super::upgrade::{self, Leaving, Sockets};
 use super::upstream::SourceConnector;
 use super::{Front, Shared, connections};
-use crate::clock::{Clock, SystemClock};
+use crate::clock::{self, Clock, SystemClock};
 use crate::config::{Config, Reread};
 use crate::error::Error;
 use crate::source::Clients;
-use crate::state::State;
+use crate::state::{Hold, State};
 use crate::telemetry::Telemetry;
 use async_trait::async_trait;
 use pingora_core::server::configuration::ServerConf;
@@ -25,18 +28,18 @@ use pingora_proxy::ProxyServiceBuilder;
 use std::hash::{BuildHasher, RandomState};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::IntoRawFd;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 /// A proxy whose sockets are bound and whose state is open, ready to run.
 pub struct Server {
     shared: Arc<Shared>,
-    public: (SocketAddr, TcpListener),
-    admin: Option<(SocketAddr, TcpListener)>,
-    upgrade_sock: String,
+    sockets: Sockets,
+    data: PathBuf,
 }
 
 /// A proxy that runs in a thread of its own.
@@ -65,19 +68,31 @@ impl Server {
     ///
     /// As [`Server::bind`].
     pub fn bind_with(config: Config, clock: Arc<dyn Clock>) -> Result<Self, Error> {
-        let public = bind(config.listen, "--listen ADDR, or listen in oaimend.toml")?;
-        let admin = match config.admin {
-            Some(address) => {
-                Some(bind(address, "--admin ADDR, --admin off, or admin.listen in oaimend.toml")?)
-            }
-            None => None,
-        };
+        let sockets = Sockets::bind(&config)?;
         let state = State::open(&config.data)?;
+        Self::with(config, clock, sockets, state)
+    }
+
+    /// Takes the sockets and the state over from the process that has them, once it
+    /// is told to hand them over. Without such a process it is [`Server::bind`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::bind`], and when the other process does not hand over in time.
+    pub fn take_over(config: Config) -> Result<Self, Error> {
+        let (sockets, hold) = match Hold::take(&config.data)? {
+            Some(hold) => (Sockets::bind(&config)?, hold),
+            None => upgrade::take_over(&config)?,
+        };
+        Self::with(config, Arc::new(SystemClock), sockets, State::open_held(hold)?)
+    }
+
+    fn with(config: Config, clock: Arc<dyn Clock>, sockets: Sockets, state: State) -> Result<Self, Error> {
         let cache = Cache::open(&config.data, config.cache)?;
-        let public_url = config.public_url.unwrap_or_else(|| format!("http://{}", public.0));
+        let public_url = config.public_url.unwrap_or_else(|| format!("http://{}", sockets.public.0));
         let shared = Shared {
             public_url,
-            listens_on: public.0,
+            listens_on: sockets.public.0,
             instance: format!("oaimend-{:016x}", RandomState::new().hash_one(std::process::id())),
             repositories: config.repositories,
             clients: Clients::default(),
@@ -89,19 +104,19 @@ impl Server {
             telemetry: Telemetry::new(),
             clock,
             draining: AtomicBool::new(false),
+            leaving: watch::Sender::default(),
         };
-        let upgrade_sock = config.data.join("upgrade.sock").to_string_lossy().into_owned();
-        Ok(Self { shared: Arc::new(shared), public, admin, upgrade_sock })
+        Ok(Self { shared: Arc::new(shared), sockets, data: config.data })
     }
 
     /// Where harvesters are answered.
     pub fn public_addr(&self) -> SocketAddr {
-        self.public.0
+        self.sockets.public.0
     }
 
     /// Where operators are answered.
     pub fn admin_addr(&self) -> Option<SocketAddr> {
-        self.admin.as_ref().map(|(address, _)| *address)
+        self.sockets.admin.as_ref().map(|(address, _)| *address)
     }
 
     /// The public URL, without a slash at the end.
@@ -109,10 +124,18 @@ impl Server {
         &self.shared.public_url
     }
 
-    /// Runs until SIGTERM (what is in flight is answered first) or SIGINT (at once).
+    /// Runs until SIGTERM (what is in flight is answered first), SIGINT (at once), or
+    /// SIGQUIT, if there is a process that takes over.
     pub fn run_until_signal(self) {
-        let shutdown = Signals(Arc::clone(&self.shared));
-        let announcement = Announcement { listen: self.public_addr(), admin: self.admin_addr() };
+        let sockets = self.sockets.try_clone();
+        if let Err(error) = &sockets {
+            tracing::warn!(%error, "SIGQUIT will not be obeyed; raise the limit of open files");
+        }
+        let (shared, data) = (Arc::clone(&self.shared), self.data.clone());
+        let (heard, is_heard) = watch::channel(false);
+        let shutdown = Signals { shared, data, sockets: Mutex::new(sockets.ok()), heard };
+        let (listen, admin) = (self.public_addr(), self.admin_addr());
+        let announcement = Announcement { listen, admin, is_heard };
         self.run(Box::new(shutdown), Some(announcement));
     }
 
@@ -131,7 +154,6 @@ impl Server {
             // `Signals` has waited already for what is in flight.
             grace_period_seconds: Some(0),
             graceful_shutdown_timeout_seconds: Some(1),
-            upgrade_sock: self.upgrade_sock,
             ..ServerConf::default()
         };
         let mut server = pingora_core::server::Server::new_with_opt_and_conf(None, conf);
@@ -142,14 +164,17 @@ impl Server {
             .server_options(connections::options())
             .custom(SourceConnector, connections::doorkeeper(Arc::clone(&self.shared)))
             .build();
-        public.add_tcp(&self.public.0.to_string());
-        server.add_service(Bound { service: public, socket: Some(self.public) });
-        if let Some((address, listener)) = self.admin {
+        let leaving = || self.shared.leaving.subscribe();
+        public.add_tcp(&self.sockets.public.0.to_string());
+        let socket = Some(self.sockets.public);
+        server.add_service(Bound { service: public, socket, leaving: leaving() });
+        if let Some((address, listener)) = self.sockets.admin {
             let app = Admin { shared: Arc::clone(&self.shared), listens_on: address };
             let mut admin = Service::new("operators".to_owned(), app);
             admin.threads = Some(1);
             admin.add_tcp(&address.to_string());
-            server.add_service(Bound { service: admin, socket: Some((address, listener)) });
+            let socket = Some((address, listener));
+            server.add_service(Bound { service: admin, socket, leaving: leaving() });
         }
         if let Some(cache) = self.shared.cache.clone() {
             server.add_service(background_service("cache", CacheCare(cache)));
@@ -201,18 +226,12 @@ impl Drop for Running {
     }
 }
 
-fn bind(address: SocketAddr, flag: &str) -> Result<(SocketAddr, TcpListener), Error> {
-    let bound = TcpListener::bind(address).and_then(|listener| {
-        listener.set_nonblocking(true)?;
-        Ok((listener.local_addr()?, listener))
-    });
-    bound.map_err(|source| Error::Listen { address, source, remedy: format!("choose another one by {flag}") })
-}
-
 /// A service on a socket that is bound already.
 struct Bound<S> {
     service: S,
     socket: Option<(SocketAddr, TcpListener)>,
+    /// It accepts nothing any more when its socket is another's.
+    leaving: watch::Receiver<Leaving>,
 }
 
 #[async_trait]
@@ -229,7 +248,9 @@ impl<S: pingora_core::services::Service + 'static> ServiceWithDependents for Bou
             fds.lock().add(address.to_string(), listener.into_raw_fd());
         }
         ready.notify_ready();
-        self.service.start_service(fds, shutdown, listeners_per_fd).await;
+        let (stop, stopped) = watch::channel(false);
+        tokio::spawn(until_it_stops(shutdown, self.leaving.clone(), stop));
+        self.service.start_service(fds, stopped, listeners_per_fd).await;
     }
 
     fn name(&self) -> &str {
@@ -243,6 +264,22 @@ impl<S: pingora_core::services::Service + 'static> ServiceWithDependents for Bou
     fn listen_addresses(&self) -> Option<Vec<String>> {
         self.service.listen_addresses()
     }
+}
+
+/// Tells a service to accept nothing any more, when the program ends or its socket is another's.
+async fn until_it_stops(
+    mut shutdown: ShutdownWatch,
+    mut leaving: watch::Receiver<Leaving>,
+    stop: watch::Sender<bool>,
+) {
+    // A sender that is gone has stopped.
+    tokio::select! {
+        _ = shutdown.wait_for(|is_over| *is_over) => {}
+        _ = leaving.wait_for(|leaving| *leaving != Leaving::No) => {}
+    }
+    stop.send_replace(true);
+    // Nobody must take the service for lost as long as it answers.
+    stop.closed().await;
 }
 
 /// Finds what was kept before the start, and clears away what is of no use any more.
@@ -272,20 +309,24 @@ impl BackgroundService for CacheCare {
 /// Reads the mappings again when a file has changed, and at SIGHUP.
 struct MappingsWatch {
     shared: Arc<Shared>,
-    /// What to say once signals are heard.
+    /// What to say once signals are heard: who reads it may send one.
     announcement: Option<Announcement>,
 }
 
 /// Where we can be reached.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Announcement {
     listen: SocketAddr,
     admin: Option<SocketAddr>,
+    /// Whether signals are heard.
+    is_heard: watch::Receiver<bool>,
 }
 
 impl Announcement {
     /// Logs where we can be reached, and what is served.
-    fn log(self, shared: &Shared) {
+    async fn log(mut self, shared: &Shared) {
+        // A sender that is gone hears nothing any more.
+        let _ = self.is_heard.wait_for(|is_heard| *is_heard).await;
         let repositories = shared.repositories.all();
         tracing::info!(
             url = shared.public_url,
@@ -313,8 +354,8 @@ impl BackgroundService for MappingsWatch {
             Some(hangup) => hangup.recv().await,
             None => std::future::pending().await,
         };
-        if let Some(announcement) = self.announcement {
-            announcement.log(&self.shared);
+        if let Some(announcement) = self.announcement.clone() {
+            announcement.log(&self.shared).await;
         }
         loop {
             let asked = tokio::select! {
@@ -361,37 +402,112 @@ impl ShutdownSignalWatch for Stopped {
     }
 }
 
-/// Stops at SIGINT at once, at SIGTERM when what is in flight is answered.
-struct Signals(Arc<Shared>);
+/// Stops at SIGINT at once, at SIGTERM when what is in flight is answered, at
+/// SIGQUIT when another process has taken over.
+struct Signals {
+    shared: Arc<Shared>,
+    data: PathBuf,
+    /// The sockets to hand over.
+    sockets: Mutex<Option<Sockets>>,
+    heard: watch::Sender<bool>,
+}
 
 #[async_trait]
 impl ShutdownSignalWatch for Signals {
     async fn recv(&self) -> ShutdownSignal {
-        let (Ok(mut terminate), Ok(mut interrupt)) =
-            (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+        let (Ok(mut terminate), Ok(mut interrupt), Ok(mut quit)) =
+            (signal(SignalKind::terminate()), signal(SignalKind::interrupt()), signal(SignalKind::quit()))
         else {
             tracing::error!("signals cannot be watched; only SIGKILL ends this process");
+            self.heard.send_replace(true);
             return std::future::pending().await;
         };
-        tokio::select! {
-            _ = interrupt.recv() => return ShutdownSignal::FastShutdown,
-            _ = terminate.recv() => {}
+        self.heard.send_replace(true);
+        loop {
+            let ended = async {
+                tokio::select! {
+                    _ = terminate.recv() => {
+                        self.shared.draining.store(true, Ordering::Relaxed);
+                        true
+                    }
+                    _ = quit.recv() => self.hand_over().await,
+                }
+            };
+            tokio::select! {
+                _ = interrupt.recv() => return ShutdownSignal::FastShutdown,
+                ended = ended => if ended { break },
+            }
         }
-        self.0.draining.store(true, Ordering::Relaxed);
         let answered = async {
-            while self.0.telemetry.in_flight.get() > 0 {
-                tokio::time::sleep(Duration::from_millis(20)).await;
+            while self.shared.telemetry.in_flight.get() > 0 {
+                tokio::time::sleep(ANSWERED_INTERVAL).await;
             }
         };
         tokio::select! {
             () = answered => {}
-            () = tokio::time::sleep(self.0.connections.stop_timeout) => {}
+            () = tokio::time::sleep(self.shared.connections.stop_timeout) => {}
             _ = interrupt.recv() => return ShutdownSignal::FastShutdown,
         }
         ShutdownSignal::GracefulTerminate
     }
 }
 
+impl Signals {
+    /// Hands sockets and data folder to the process that waits for them; says whether there was one.
+    async fn hand_over(&self) -> bool {
+        let sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(sockets) = sockets else { return false };
+        let connection = match upgrade::hand_over(&self.data, &sockets).await {
+            Ok(connection) => connection,
+            Err(error) => {
+                tracing::error!(
+                    %error,
+                    "SIGQUIT, and no process takes over; start one with --upgrade first. This one goes on"
+                );
+                *self.sockets.lock().unwrap_or_else(PoisonError::into_inner) = Some(sockets);
+                return false;
+            }
+        };
+        drop(sockets);
+        tracing::info!("another process takes over; what is in flight is answered");
+        self.shared.leaving.send_replace(Leaving::Answering);
+        self.answer_who_is_there().await;
+        let shared = Arc::clone(&self.shared);
+        let closed = tokio::task::spawn_blocking(move || {
+            if let Some(cache) = &shared.cache {
+                cache.close();
+            }
+            shared.state.close();
+        });
+        if let Err(error) = closed.await {
+            tracing::error!(%error, "the data folder was not closed as it should be");
+        }
+        self.shared.leaving.send_replace(Leaving::Unrecorded);
+        drop(connection);
+        true
+    }
+
+    /// Waits, bounded, for what is in flight, and for those who are connected to ask once more:
+    /// they are told to connect anew then.
+    async fn answer_who_is_there(&self) {
+        let telemetry = &self.shared.telemetry;
+        let began = clock::uptime();
+        loop {
+            let waited = clock::uptime().saturating_sub(began);
+            let max = match telemetry.in_flight.get() {
+                0 => upgrade::SILENCE_MAX,
+                _ => upgrade::ANSWERING_MAX,
+            };
+            if telemetry.connections.get() == 0 || waited >= max {
+                return;
+            }
+            tokio::time::sleep(ANSWERED_INTERVAL).await;
+        }
+    }
+}
+
+/// How often it is looked whether all is answered.
+const ANSWERED_INTERVAL: Duration = Duration::from_millis(20);
 /// How often pages of no use any more are removed.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 /// How often the mappings folder is looked at.

@@ -5,7 +5,7 @@ use super::page::{Page, Verdict};
 use super::session::{Conversation, Job};
 use crate::clock;
 use crate::config::Unmended;
-use crate::state::PutAside;
+use crate::state::{PutAside, QuarantineError};
 
 impl Conversation<'_> {
     /// Keeps a page that was broken, as it came. Nobody waits for that.
@@ -48,6 +48,9 @@ impl Conversation<'_> {
                 Err(Failure::new(Reason::Unmendable, details))
             }
             Ok(Ok(())) => Ok(()),
+            Ok(Err(error @ QuarantineError::Closed)) => {
+                Err(Failure::new(Reason::TakenOver, error.to_string()))
+            }
             Ok(Err(error)) => Err(Failure::new(Reason::Quarantine, error.to_string())),
             Err(error) => Err(Failure::new(Reason::Quarantine, format!("the quarantine stopped: {error}"))),
         }

@@ -52,7 +52,7 @@ pub(super) async fn open(job: &Job, now: SystemTime) -> Result<Opening, Failure>
         return open_own(job, own, now).await;
     }
     let (repository, verb, token) = (job.mapping.id.clone(), request.verb().name(), token.to_owned());
-    let known = read(job, move |ledger| {
+    let known = read_if_open(job, move |ledger| {
         let Some(place) = ledger.find(&repository, verb, &token)? else { return Ok(None) };
         Ok(ledger.list(&repository, place.list)?.map(|facts| (place, facts.first_query)))
     });
@@ -178,7 +178,7 @@ impl Chain {
             return Ok(None);
         }
         let (repository, place) = (job.mapping.id.clone(), self.place);
-        let known = read(job, move |ledger| {
+        let known = read_if_open(job, move |ledger| {
             Ok(match ledger.earlier_page(&repository, place, first)? {
                 Some(_) => Some(ledger.delivered_before(&repository, place)?),
                 None => None,
@@ -191,7 +191,7 @@ impl Chain {
     pub(super) async fn leads_back(&self, job: &Job, token: &str) -> Result<bool, Failure> {
         let (repository, verb) = (job.mapping.id.clone(), job.request.verb().name());
         let (token, place) = (token.to_owned(), self.place);
-        let found = read(job, move |ledger| ledger.find(&repository, verb, &token)).await?;
+        let found = read_if_open(job, move |ledger| ledger.find(&repository, verb, &token)).await?;
         Ok(found.is_some_and(|found| found.list == place.list && found.page <= place.page))
     }
 
@@ -205,7 +205,7 @@ impl Chain {
             return Ok(None);
         }
         let (repository, place) = (job.mapping.id.clone(), self.place);
-        let known = read(job, move |ledger| {
+        let known = read_if_open(job, move |ledger| {
             let facts = ledger.list(&repository, place.list)?.filter(|facts| facts.complete);
             let Some(facts) = facts else { return Ok(None) };
             Ok(Some((facts.first_query, ledger.delivered_before(&repository, place)?)))
@@ -240,6 +240,19 @@ fn counted<'a>(hashes: impl IntoIterator<Item = &'a u64>) -> Known {
     known
 }
 
+/// The same where nothing is known once another process has the ledger: what
+/// is in flight then goes on as if there had never been one.
+async fn read_if_open<T: Default + Send + 'static>(
+    job: &Job,
+    reading: impl FnOnce(&Ledger) -> Result<T, LedgerError> + Send + 'static,
+) -> Result<T, Failure> {
+    let reading = move |ledger: &Ledger| match reading(ledger) {
+        Err(LedgerError::Closed) => Ok(T::default()),
+        other => other,
+    };
+    read(job, reading).await
+}
+
 async fn read<T: Send + 'static>(
     job: &Job,
     reading: impl FnOnce(&Ledger) -> Result<T, LedgerError> + Send + 'static,
@@ -248,6 +261,7 @@ async fn read<T: Send + 'static>(
     let read = tokio::task::spawn_blocking(move || reading(&ledger)).await;
     match read {
         Ok(Ok(value)) => Ok(value),
+        Ok(Err(error @ LedgerError::Closed)) => Err(Failure::new(Reason::TakenOver, error.to_string())),
         Ok(Err(error)) => Err(Failure::new(Reason::Ledger, error.to_string())),
         Err(error) => Err(Failure::new(Reason::Ledger, format!("the ledger stopped: {error}"))),
     }

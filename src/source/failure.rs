@@ -64,6 +64,8 @@ pub enum Reason {
     Quarantine,
     /// The ledger of tokens cannot be read.
     Ledger,
+    /// Another process of ours has the ledger and the quarantine by now.
+    TakenOver,
     /// The page is too long for an HTTP/1.0 client.
     SpoolFull,
     /// The mapping cannot be used.
@@ -95,6 +97,7 @@ impl Reason {
             Self::Unmendable => "unmendable",
             Self::Quarantine => "quarantine",
             Self::Ledger => "ledger",
+            Self::TakenOver => "taken-over",
             Self::SpoolFull => "spool-full",
             Self::Configuration => "configuration",
         }
@@ -118,7 +121,9 @@ impl Reason {
             Self::Redirect | Self::Status | Self::NotOai(_) | Self::Busy | Self::Resting => {
                 "destination_unavailable"
             }
-            Self::Unmendable | Self::Quarantine | Self::Ledger | Self::SpoolFull => "proxy_internal_error",
+            Self::Unmendable | Self::Quarantine | Self::Ledger | Self::TakenOver | Self::SpoolFull => {
+                "proxy_internal_error"
+            }
             Self::Configuration => "proxy_configuration_error",
         }
     }
@@ -138,6 +143,7 @@ impl Reason {
             Self::ConnectionRefused | Self::Dns | Self::Status => 120,
             Self::NotOai(NotOai::Empty | NotOai::Html | NotOai::BotWall) => 300,
             Self::Quarantine | Self::Ledger => 600,
+            Self::TakenOver => 1,
             Self::AddressRefused
             | Self::TlsCertificate
             | Self::TlsProtocol

@@ -11,12 +11,13 @@
 //! transaction: one sync a page would cost more than the page. A token that
 //! stands in two lists that are under way is ambiguous and is never recovered.
 
+use super::store::Store;
 use crate::error::Error;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -26,10 +27,10 @@ pub struct Ledger(Arc<Open>);
 
 #[derive(Debug)]
 struct Open {
-    database: Arc<Database>,
+    store: Arc<Store>,
     /// To the thread that writes; `None` once it is to end.
-    messages: Option<SyncSender<Message>>,
-    writer: Option<JoinHandle<()>>,
+    messages: Mutex<Option<SyncSender<Message>>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
 }
 
 enum Message {
@@ -43,13 +44,25 @@ enum Message {
     Barrier(SyncSender<bool>),
 }
 
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.messages = None;
-        if let Some(writer) = self.writer.take() {
+impl Open {
+    /// Ends the thread that writes, with all that it was given on disk.
+    fn end(&self) {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(writer) = writer {
             // It has logged what it could not write.
             let _ = writer.join();
         }
+    }
+
+    fn messages(&self) -> Option<SyncSender<Message>> {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -119,8 +132,14 @@ struct Leads {
 
 /// Why the ledger cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("the ledger cannot be read: {0}; check the data folder")]
-pub struct LedgerError(#[from] redb::Error);
+pub enum LedgerError {
+    /// It was closed for another process.
+    #[error("another oaimend has taken the ledger over; ask again")]
+    Closed,
+    /// The disk says no.
+    #[error("the ledger cannot be read: {0}; check the data folder")]
+    Disk(#[from] redb::Error),
+}
 
 /// By repository and list.
 const LISTS: TableDefinition<'_, (&str, u64), &[u8]> = TableDefinition::new("lists");
@@ -158,15 +177,21 @@ impl Ledger {
     /// The folder cannot be written to, or another process has it open.
     pub fn open(data: &Path) -> Result<Self, Error> {
         let path = data.join("ledger.redb");
-        let opened = super::open_database(&path, CACHE_BYTES)?;
-        let database = Arc::new(opened);
+        let store = Arc::new(Store::open(&path, CACHE_BYTES)?);
         let (messages, waiting) = sync_channel(NOTES_WAITING_MAX);
-        let to_write = Arc::clone(&database);
+        let to_write = Arc::clone(&store);
         let writer = std::thread::Builder::new()
             .name("ledger".to_owned())
             .spawn(move || write(&to_write, &waiting))
             .map_err(|error| Error::writing(&path, error, "raise the limit of threads"))?;
-        Ok(Self(Arc::new(Open { database, messages: Some(messages), writer: Some(writer) })))
+        let (messages, writer) = (Mutex::new(Some(messages)), Mutex::new(Some(writer)));
+        Ok(Self(Arc::new(Open { store, messages, writer })))
+    }
+
+    /// Puts on disk what was noted, and closes it: from now on nothing is noted or known.
+    pub(super) fn close(&self) {
+        self.0.end();
+        self.0.store.close();
     }
 
     /// Writes a page down, soon.
@@ -180,9 +205,11 @@ impl Ledger {
     }
 
     fn write_soon(&self, message: Message) {
-        let sent = self.0.messages.as_ref().map(|messages| messages.try_send(message));
-        if !matches!(sent, Some(Ok(()))) {
-            tracing::warn!("the ledger cannot keep up; a page is not written down");
+        let sent = self.0.messages().map(|messages| messages.try_send(message));
+        match sent {
+            Some(Ok(())) => {}
+            Some(Err(_)) => tracing::warn!("the ledger cannot keep up; a page is not written down"),
+            None => tracing::debug!("another oaimend has the ledger; a page is not written down"),
         }
     }
 
@@ -193,14 +220,19 @@ impl Ledger {
 
     fn ask(&self, message: impl FnOnce(SyncSender<bool>) -> Message) -> bool {
         let (done, answered) = sync_channel(1);
-        let sent = self.0.messages.as_ref().is_some_and(|messages| messages.send(message(done)).is_ok());
+        let sent = self.0.messages().is_some_and(|messages| messages.send(message(done)).is_ok());
         sent && answered.recv().unwrap_or(false)
     }
 
-    /// Begins to read, with all that was noted before.
-    fn read(&self) -> Result<redb::ReadTransaction, redb::Error> {
+    /// Reads, with all that was noted before.
+    fn read<T>(
+        &self,
+        reading: impl FnOnce(redb::ReadTransaction) -> Result<T, LedgerError>,
+    ) -> Result<T, LedgerError> {
         self.ask(Message::Barrier);
-        Ok(self.0.database.begin_read()?)
+        self.0
+            .store
+            .with(LedgerError::Closed, |database| reading(database.begin_read().map_err(redb::Error::from)?))
     }
 
     /// Where a token leads that was given out; `None` when it is not known or ambiguous.
@@ -209,11 +241,12 @@ impl Ledger {
     ///
     /// The ledger cannot be read.
     pub fn find(&self, repository: &str, verb: &str, token: &str) -> Result<Option<Place>, LedgerError> {
-        let reading = self.read()?;
-        let Some(tokens) = existing(reading.open_table(TOKENS))? else { return Ok(None) };
-        let leads = tokens.get((repository, verb, token)).map_err(redb::Error::from)?;
-        let leads = leads.and_then(|json| serde_json::from_slice::<Leads>(json.value()).ok());
-        Ok(leads.filter(|leads| !leads.ambiguous).map(|leads| leads.place))
+        self.read(|reading| {
+            let Some(tokens) = existing(reading.open_table(TOKENS))? else { return Ok(None) };
+            let leads = tokens.get((repository, verb, token)).map_err(redb::Error::from)?;
+            let leads = leads.and_then(|json| serde_json::from_slice::<Leads>(json.value()).ok());
+            Ok(leads.filter(|leads| !leads.ambiguous).map(|leads| leads.place))
+        })
     }
 
     /// What is known of a list.
@@ -222,10 +255,11 @@ impl Ledger {
     ///
     /// The ledger cannot be read.
     pub fn list(&self, repository: &str, list: u64) -> Result<Option<ListFacts>, LedgerError> {
-        let reading = self.read()?;
-        let Some(lists) = existing(reading.open_table(LISTS))? else { return Ok(None) };
-        let facts = lists.get((repository, list)).map_err(redb::Error::from)?;
-        Ok(facts.and_then(|json| serde_json::from_slice(json.value()).ok()))
+        self.read(|reading| {
+            let Some(lists) = existing(reading.open_table(LISTS))? else { return Ok(None) };
+            let facts = lists.get((repository, list)).map_err(redb::Error::from)?;
+            Ok(facts.and_then(|json| serde_json::from_slice(json.value()).ok()))
+        })
     }
 
     /// The earlier page of the list that began with this item, if there was one.
@@ -239,10 +273,11 @@ impl Ledger {
         place: Place,
         first: u64,
     ) -> Result<Option<u32>, LedgerError> {
-        let reading = self.read()?;
-        let Some(firsts) = existing(reading.open_table(FIRSTS))? else { return Ok(None) };
-        let page = firsts.get((repository, place.list, first)).map_err(redb::Error::from)?;
-        Ok(page.map(|page| page.value()).filter(|page| *page < place.page))
+        self.read(|reading| {
+            let Some(firsts) = existing(reading.open_table(FIRSTS))? else { return Ok(None) };
+            let page = firsts.get((repository, place.list, first)).map_err(redb::Error::from)?;
+            Ok(page.map(|page| page.value()).filter(|page| *page < place.page))
+        })
     }
 
     /// The query that goes on with the walk to this page, if one was left.
@@ -251,10 +286,11 @@ impl Ledger {
     ///
     /// The ledger cannot be read.
     pub fn walk(&self, repository: &str, place: Place) -> Result<Option<String>, LedgerError> {
-        let reading = self.read()?;
-        let Some(walks) = existing(reading.open_table(WALKS))? else { return Ok(None) };
-        let query = walks.get((repository, place.list, place.page)).map_err(redb::Error::from)?;
-        Ok(query.map(|query| query.value().to_owned()))
+        self.read(|reading| {
+            let Some(walks) = existing(reading.open_table(WALKS))? else { return Ok(None) };
+            let query = walks.get((repository, place.list, place.page)).map_err(redb::Error::from)?;
+            Ok(query.map(|query| query.value().to_owned()))
+        })
     }
 
     /// The datestamp of the last item before this page, or of an earlier one.
@@ -263,13 +299,14 @@ impl Ledger {
     ///
     /// The ledger cannot be read.
     pub fn last_datestamp(&self, repository: &str, place: Place) -> Result<Option<String>, LedgerError> {
-        let reading = self.read()?;
-        let Some(dates) = existing(reading.open_table(DATES))? else { return Ok(None) };
-        let Place { list, page } = place;
-        let before =
-            dates.range((repository, list, 0)..(repository, list, page)).map_err(redb::Error::from)?;
-        let last = before.last().transpose().map_err(redb::Error::from)?;
-        Ok(last.map(|(_, datestamp)| datestamp.value().to_owned()))
+        self.read(|reading| {
+            let Some(dates) = existing(reading.open_table(DATES))? else { return Ok(None) };
+            let Place { list, page } = place;
+            let before =
+                dates.range((repository, list, 0)..(repository, list, page)).map_err(redb::Error::from)?;
+            let last = before.last().transpose().map_err(redb::Error::from)?;
+            Ok(last.map(|(_, datestamp)| datestamp.value().to_owned()))
+        })
     }
 
     /// What the list has delivered before this page.
@@ -292,19 +329,20 @@ impl Ledger {
     }
 
     fn delivered(&self, pages: std::ops::Range<(&str, u64, u32)>) -> Result<Vec<u64>, LedgerError> {
-        let reading = self.read()?;
-        let Some(table) = existing(reading.open_table(PAGES))? else { return Ok(Vec::new()) };
-        let mut hashes = Vec::new();
-        for page in table.range(pages).map_err(redb::Error::from)? {
-            let (_, bytes) = page.map_err(redb::Error::from)?;
-            hashes.extend(
-                bytes
-                    .value()
-                    .chunks_exact(8)
-                    .map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default())),
-            );
-        }
-        Ok(hashes)
+        self.read(|reading| {
+            let Some(table) = existing(reading.open_table(PAGES))? else { return Ok(Vec::new()) };
+            let mut hashes = Vec::new();
+            for page in table.range(pages).map_err(redb::Error::from)? {
+                let (_, bytes) = page.map_err(redb::Error::from)?;
+                hashes.extend(
+                    bytes
+                        .value()
+                        .chunks_exact(8)
+                        .map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default())),
+                );
+            }
+            Ok(hashes)
+        })
     }
 }
 
@@ -319,7 +357,7 @@ fn existing<T>(table: Result<T, redb::TableError>) -> Result<Option<T>, redb::Er
 
 /// Writes notes until nobody has any more to give. They can be read at once,
 /// and are on disk when somebody waits for that or there is time.
-fn write(database: &Database, messages: &Receiver<Message>) {
+fn write(store: &Store, messages: &Receiver<Message>) {
     let mut unsynced = false;
     loop {
         let first = match messages.recv_timeout(SYNC_AFTER) {
@@ -332,7 +370,7 @@ fn write(database: &Database, messages: &Receiver<Message>) {
         together.extend(messages.try_iter().take(NOTES_TOGETHER_MAX));
         let durable =
             together.is_empty() || together.iter().any(|message| matches!(message, Message::Durable(..)));
-        let written = write_together(database, &together, durable);
+        let written = write_together(store, &together, durable);
         unsynced = !durable
             && (unsynced || together.iter().any(|m| matches!(m, Message::Note(_) | Message::Walk(_))));
         report(&written);
@@ -344,22 +382,27 @@ fn write(database: &Database, messages: &Receiver<Message>) {
         }
     }
     if unsynced {
-        report(&write_together(database, &[], true));
+        report(&write_together(store, &[], true));
     }
 }
 
-fn report(written: &Result<(), redb::Error>) {
-    if let Err(error) = written {
+fn report(written: &Result<(), LedgerError>) {
+    // It is closed only when the thread that writes has ended.
+    if let Err(LedgerError::Disk(error)) = written {
         tracing::error!(
             "the ledger cannot be written to: {error}; check space and rights of the data folder"
         );
     }
 }
 
-fn write_together(database: &Database, messages: &[Message], durable: bool) -> Result<(), redb::Error> {
+fn write_together(store: &Store, messages: &[Message], durable: bool) -> Result<(), LedgerError> {
     if !durable && messages.iter().all(|message| matches!(message, Message::Barrier(_))) {
         return Ok(());
     }
+    store.with(LedgerError::Closed, |database| Ok(write_into(database, messages, durable)?))
+}
+
+fn write_into(database: &Database, messages: &[Message], durable: bool) -> Result<(), redb::Error> {
     let mut transaction = database.begin_write()?;
     if !durable {
         transaction.set_durability(redb::Durability::None)?;

@@ -4,6 +4,7 @@ mod broken;
 mod ledger;
 mod pages;
 mod quarantine;
+mod store;
 mod token_key;
 
 pub use broken::{AboutBroken, BROKEN_PAGE_BYTES_MAX, BrokenPages};
@@ -13,8 +14,9 @@ pub use quarantine::{Entry, PutAside, Quarantine, QuarantineError};
 pub use token_key::TokenKey;
 
 use crate::error::Error;
-use redb::{Database, DatabaseError};
-use std::path::Path;
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// All of it. Cheap to clone; all clones are one.
 #[derive(Clone, Debug)]
@@ -27,6 +29,15 @@ pub struct State {
     pub token_key: TokenKey,
     /// Broken pages as they came.
     pub broken: BrokenPages,
+    held: Arc<Mutex<Option<Hold>>>,
+}
+
+/// The data folder, which is one process's at a time. Let go when this is
+/// dropped, and by the kernel when the process is killed.
+#[derive(Debug)]
+pub struct Hold {
+    _lock: File,
+    data: PathBuf,
 }
 
 impl State {
@@ -36,28 +47,89 @@ impl State {
     ///
     /// The folder cannot be written to, or another process has it open.
     pub fn open(data: &Path) -> Result<Self, Error> {
-        // First the one that makes the folder.
-        let quarantine = Quarantine::open(data)?;
-        let (ledger, token_key) = (Ledger::open(data)?, TokenKey::open(data)?);
-        Ok(Self { quarantine, ledger, token_key, broken: BrokenPages::of(data) })
+        Self::open_held(Hold::take(data)?.ok_or_else(|| taken(data))?)
+    }
+
+    /// The same in a folder that is held already.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be written to.
+    pub fn open_held(hold: Hold) -> Result<Self, Error> {
+        let data = hold.data.as_path();
+        let (quarantine, ledger) = (Quarantine::open(data)?, Ledger::open(data)?);
+        let (token_key, broken) = (TokenKey::open(data)?, BrokenPages::of(data));
+        Ok(Self { quarantine, ledger, token_key, broken, held: Arc::new(Mutex::new(Some(hold))) })
+    }
+
+    /// Closes what two processes must not share, and lets go of the folder. What
+    /// was noted is on disk then; what is to be noted or put aside later is
+    /// refused. Blocks on the disk.
+    pub fn close(&self) {
+        self.ledger.close();
+        self.quarantine.close();
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }
 
-/// Opens or creates a database; the error says what to do.
-fn open_database(path: &Path, cache_bytes: usize) -> Result<Database, Error> {
-    let database = Database::builder().set_cache_size(cache_bytes).create(path);
-    database.map_err(|error| match error {
-        DatabaseError::DatabaseAlreadyOpen => Error::State {
-            path: path.to_owned(),
-            message: "another oaimend has this data folder open; give each its own with --data".to_owned(),
-        },
-        DatabaseError::Storage(redb::StorageError::Io(error)) => Error::writing(path, error, WRITABLE),
-        error => Error::State {
-            path: path.to_owned(),
-            message: format!("{error}; move the file away to begin with an empty one"),
-        },
-    })
+impl Hold {
+    /// Takes the data folder, which is made if it is not there; `None` when
+    /// another process has it.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be written to.
+    pub fn take(data: &Path) -> Result<Option<Self>, Error> {
+        std::fs::create_dir_all(data).map_err(|error| Error::writing(data, error, WRITABLE))?;
+        let path = data.join("lock");
+        let lock = File::options().create(true).truncate(false).write(true).open(&path);
+        let lock = lock.map_err(|error| Error::writing(&path, error, WRITABLE))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Some(Self { _lock: lock, data: data.to_owned() })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(Error::writing(&path, error, WRITABLE)),
+        }
+    }
+}
+
+/// Another process has it.
+fn taken(path: &Path) -> Error {
+    let message = "another oaimend has this data folder open; give each its own with --data, or start with \
+                   --upgrade to take over from it";
+    Error::State { path: path.to_owned(), message: message.to_owned() }
 }
 
 /// What to do about a data folder that cannot be written to.
 const WRITABLE: &str = "name a folder that can be written to with --data";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_data_folder_is_one_process_s_until_it_is_closed() {
+        let data = tempfile::tempdir().expect("a temporary folder");
+        let state = State::open(data.path()).expect("it can be written to");
+        let error = State::open(data.path()).expect_err("it is open");
+        assert!(error.to_string().contains("give each its own with --data"), "{error}");
+        assert_eq!(error.exit_code(), 74);
+        let clone = state.clone();
+        state.close();
+        let next = State::open(data.path()).expect("it is closed, whoever holds a clone");
+        assert!(matches!(clone.quarantine.list("x", 1), Err(QuarantineError::Closed)));
+        assert!(matches!(clone.ledger.find("x", "ListRecords", "a"), Err(LedgerError::Closed)));
+        assert!(next.quarantine.list("x", 1).expect("readable").is_empty());
+    }
+
+    #[test]
+    fn what_a_killed_process_has_half_made_is_made_anew() {
+        let data = tempfile::tempdir().expect("a temporary folder");
+        std::fs::create_dir(data.path().join("quarantine")).expect("writable");
+        for file in ["quarantine/index.redb.part", "ledger.redb.part", "token.key.part"] {
+            std::fs::write(data.path().join(file), [0; 5000]).expect("writable");
+        }
+        State::open(data.path()).expect("nothing of it counts");
+        let left: Vec<_> = std::fs::read_dir(data.path()).expect("readable").flatten().collect();
+        assert!(left.iter().all(|file| file.path().extension().is_none_or(|e| e != "part")), "{left:?}");
+    }
+}

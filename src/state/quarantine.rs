@@ -7,6 +7,7 @@
 //! Invariant: when [`Quarantine::put`] returns, entry and bytes are on disk. A
 //! record may leave the stream only then.
 
+use super::store::Store;
 use blake2::{Blake2s256, Digest};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use serde::{Deserialize, Serialize};
@@ -21,7 +22,7 @@ use crate::error::Error;
 #[derive(Clone, Debug)]
 pub struct Quarantine {
     folder: Arc<PathBuf>,
-    index: Arc<Database>,
+    index: Arc<Store>,
 }
 
 /// A record to be put aside.
@@ -69,6 +70,9 @@ pub enum QuarantineError {
         /// The bound, in bytes.
         max: u64,
     },
+    /// It was closed for another process.
+    #[error("another oaimend has taken the quarantine over; ask again")]
+    Closed,
     /// The disk says no.
     #[error("the quarantine cannot be written to: {0}; check space and rights of the data folder")]
     Io(#[from] std::io::Error),
@@ -90,8 +94,13 @@ impl Quarantine {
         let remedy = "name a folder that can be written to with --data";
         std::fs::create_dir_all(&folder).map_err(|error| Error::writing(&folder, error, remedy))?;
         let path = folder.join("index.redb");
-        let index = super::open_database(&path, CACHE_BYTES)?;
+        let index = Store::open(&path, CACHE_BYTES)?;
         Ok(Self { folder: Arc::new(folder), index: Arc::new(index) })
+    }
+
+    /// Closes the index; what is put aside from now on is refused.
+    pub(super) fn close(&self) {
+        self.index.close();
     }
 
     /// Puts records of one response aside, all in one transaction.
@@ -110,7 +119,21 @@ impl Quarantine {
         bytes_max: u64,
         records: &[PutAside],
     ) -> Result<(), QuarantineError> {
-        let transaction = self.index.begin_write().map_err(index_error)?;
+        self.index.with(QuarantineError::Closed, |index| {
+            self.put_into(index, repository, request, now, bytes_max, records)
+        })
+    }
+
+    fn put_into(
+        &self,
+        index: &Database,
+        repository: &str,
+        request: &str,
+        now: &str,
+        bytes_max: u64,
+        records: &[PutAside],
+    ) -> Result<(), QuarantineError> {
+        let transaction = index.begin_write().map_err(index_error)?;
         {
             let mut entries = transaction.open_table(ENTRIES).map_err(index_error)?;
             let mut sizes = transaction.open_table(SIZES).map_err(index_error)?;
@@ -153,24 +176,7 @@ impl Quarantine {
     ///
     /// The index cannot be read.
     pub fn list(&self, repository: &str, count_max: usize) -> Result<Vec<(String, Entry)>, QuarantineError> {
-        let transaction = self.index.begin_read().map_err(index_error)?;
-        let entries = match transaction.open_table(ENTRIES) {
-            Ok(entries) => entries,
-            Err(redb::TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
-            Err(error) => return Err(index_error(error)),
-        };
-        let mut listed = Vec::new();
-        for row in entries.range((repository, "")..).map_err(index_error)?.take(count_max) {
-            let (key, json) = row.map_err(index_error)?;
-            let (of, key) = key.value();
-            if of != repository {
-                break;
-            }
-            if let Ok(entry) = serde_json::from_slice(json.value()) {
-                listed.push((key.to_owned(), entry));
-            }
-        }
-        Ok(listed)
+        self.index.with(QuarantineError::Closed, |index| list_of(index, repository, count_max))
     }
 
     /// One record that was put aside, with its raw bytes.
@@ -179,26 +185,59 @@ impl Quarantine {
     ///
     /// The index or the file cannot be read.
     pub fn find(&self, repository: &str, key: &str) -> Result<Option<(Entry, Vec<u8>)>, QuarantineError> {
-        let transaction = self.index.begin_read().map_err(index_error)?;
-        let entries = match transaction.open_table(ENTRIES) {
-            Ok(entries) => entries,
-            Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
-            Err(error) => return Err(index_error(error)),
-        };
-        let Some(json) = entries.get((repository, key)).map_err(index_error)? else { return Ok(None) };
-        let entry = serde_json::from_slice(json.value()).map_err(std::io::Error::other)?;
+        let entry = self.index.with(QuarantineError::Closed, |index| entry_of(index, repository, key))?;
+        let Some(entry) = entry else { return Ok(None) };
         // The key is in the index, so it is one of ours and no path into other folders.
         Ok(Some((entry, std::fs::read(self.folder.join(repository).join(key))?)))
     }
 
     fn write_raw(&self, repository: &str, key: &str, raw: &[u8]) -> Result<(), std::io::Error> {
         let folder = self.folder.join(repository);
-        std::fs::create_dir_all(&folder)?;
+        if !folder.exists() {
+            std::fs::create_dir_all(&folder)?;
+            std::fs::File::open(self.folder.as_path())?.sync_all()?;
+        }
         let mut file = std::fs::File::create(folder.join(key))?;
         file.write_all(raw)?;
         file.sync_all()?;
         std::fs::File::open(folder)?.sync_all()
     }
+}
+
+fn list_of(
+    index: &Database,
+    repository: &str,
+    count_max: usize,
+) -> Result<Vec<(String, Entry)>, QuarantineError> {
+    let transaction = index.begin_read().map_err(index_error)?;
+    let entries = match transaction.open_table(ENTRIES) {
+        Ok(entries) => entries,
+        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
+        Err(error) => return Err(index_error(error)),
+    };
+    let mut listed = Vec::new();
+    for row in entries.range((repository, "")..).map_err(index_error)?.take(count_max) {
+        let (key, json) = row.map_err(index_error)?;
+        let (of, key) = key.value();
+        if of != repository {
+            break;
+        }
+        if let Ok(entry) = serde_json::from_slice(json.value()) {
+            listed.push((key.to_owned(), entry));
+        }
+    }
+    Ok(listed)
+}
+
+fn entry_of(index: &Database, repository: &str, key: &str) -> Result<Option<Entry>, QuarantineError> {
+    let transaction = index.begin_read().map_err(index_error)?;
+    let entries = match transaction.open_table(ENTRIES) {
+        Ok(entries) => entries,
+        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
+        Err(error) => return Err(index_error(error)),
+    };
+    let Some(json) = entries.get((repository, key)).map_err(index_error)? else { return Ok(None) };
+    Ok(Some(serde_json::from_slice(json.value()).map_err(std::io::Error::other)?))
 }
 
 /// The name of a record: one for (repository, identifier, raw bytes).

@@ -1,6 +1,7 @@
 //! The key that makes tokens of ours ours: `data/token.key`, 32 random bytes.
 
 use super::WRITABLE;
+use super::store::put_in_place;
 use crate::error::Error;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
@@ -42,9 +43,13 @@ impl TokenKey {
         let mut key = [0; 32];
         getrandom::fill(&mut key)
             .map_err(|error| Error::State { path: path.clone(), message: error.to_string() })?;
-        let written = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        // A process that is killed here leaves no key that is too short.
+        let unfinished = path.with_extension("key.part");
+        let written =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished);
         written
             .and_then(|mut file| file.write_all(&key).and_then(|()| file.sync_all()))
+            .and_then(|()| put_in_place(&unfinished, &path))
             .map_err(|error| Error::writing(&path, error, WRITABLE))?;
         Ok(Self(key))
     }

@@ -9,7 +9,8 @@
 //! error, never an end that was none; what is held is bounded by
 //! `entry_bytes_max`. A page longer than that is not kept: from there on the
 //! spool is a ring, which nobody joins any more and in which the source waits
-//! for the slowest of its readers.
+//! for the slowest of its readers. So is, in memory, the rest of a page for which
+//! the disk has no room.
 
 use super::rules::{END_BYTES, Kept, Plan};
 use crate::clock;
@@ -261,6 +262,21 @@ impl State {
         Ok(self.written + count - slowest <= self.capacity)
     }
 
+    /// Makes a ring in memory of what is held, if no reader needs the file any more.
+    fn forget_file(&mut self) -> Result<bool, Over> {
+        self.is_ring = true;
+        self.is_passing = true;
+        let slowest = self.readers.values().copied().min().ok_or(Over::Unwanted)?;
+        if matches!(self.held, Held::File(_)) {
+            if slowest < self.written {
+                return Ok(false);
+            }
+            self.held = Held::Memory(vec![0; usize::try_from(MEMORY_BYTES).unwrap_or_default()]);
+        }
+        self.capacity = MEMORY_BYTES;
+        Ok(true)
+    }
+
     /// Takes bytes into memory, if they are to be there.
     fn remember(&mut self, bytes: &[u8]) -> bool {
         let (written, capacity) = (self.written, self.capacity);
@@ -306,8 +322,16 @@ impl Writer {
             self.end.drain(..self.end.len().saturating_sub(END_BYTES));
             let count = piece.len() as u64;
             let is_held = self.fill.state().remember(&piece);
-            if !is_held {
-                self.write(piece).await?;
+            if !is_held && let Err(error) = self.write(piece.clone()).await {
+                tracing::error!(
+                    repository = self.fill.key.repository,
+                    %error,
+                    "a page cannot be spooled and goes on without being kept; check space and rights of the \
+                     data folder"
+                );
+                self.go_on_in_memory().await?;
+                self.wait_for_room(count).await?;
+                self.fill.state().remember(&piece);
             }
             self.fill.state().written += count;
             self.fill.progress.send_replace(());
@@ -329,6 +353,18 @@ impl Writer {
         }
     }
 
+    /// Makes a ring in memory of what is held, once all has been read that memory does not have.
+    async fn go_on_in_memory(&self) -> Result<(), Over> {
+        let mut room = self.fill.room.subscribe();
+        loop {
+            room.borrow_and_update();
+            if self.fill.state().forget_file()? {
+                return Ok(());
+            }
+            room.changed().await.map_err(|_| Over::Unwanted)?;
+        }
+    }
+
     async fn wait_for_room(&self, count: u64) -> Result<(), Over> {
         let mut room = self.fill.room.subscribe();
         loop {
@@ -341,7 +377,7 @@ impl Writer {
     }
 
     /// Writes a piece to the file, which is made if it is not there.
-    async fn write(&self, piece: Bytes) -> Result<(), Over> {
+    async fn write(&self, piece: Bytes) -> std::io::Result<()> {
         let (fill, pages) = (Arc::clone(&self.fill), Arc::clone(&self.pages));
         let written = tokio::task::spawn_blocking(move || {
             let (at, capacity, known) = {
@@ -366,7 +402,7 @@ impl Writer {
             }
             Ok(())
         });
-        written.await.map_err(|error| Over::Disk(std::io::Error::other(error)))?.map_err(Over::Disk)
+        written.await.map_err(std::io::Error::other).flatten()
     }
 
     /// The page was whole: keeps it if it is worth that, and tells its readers.
@@ -377,7 +413,7 @@ impl Writer {
         meta: impl FnOnce(&Fill, Kept) -> Option<Vec<u8>>,
     ) -> bool {
         let kept = self.fill.plan.verdict(account, &self.end, self.fill.began);
-        let kept = kept.filter(|_| !self.fill.state().is_passing);
+        let kept = kept.filter(|_| !self.fill.state().is_passing && !self.pages.is_closed());
         let is_kept = match kept.and_then(|kept| Some((kept, meta(&self.fill, kept)?))) {
             Some((kept, meta)) => self.commit(kept, meta).await,
             None => false,
@@ -457,6 +493,10 @@ impl Reader {
             let part = {
                 let state = self.fill.state();
                 let there = state.written - self.at;
+                if there > state.capacity {
+                    // Who joined in the moment in which it became a ring.
+                    return Err(Over::Broken);
+                }
                 if there == 0 {
                     match state.end {
                         End::Open => None,

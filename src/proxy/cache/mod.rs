@@ -26,7 +26,7 @@ use crate::error::Error;
 use crate::oai::Request;
 use crate::source::{Account, Event, Failure};
 use crate::state::{PageKey, Pages, Size};
-use fill::{Over, Recipe, Writer};
+use fill::{Recipe, Writer};
 use pingora_cache::lock::CacheKeyLockImpl;
 use pingora_cache::{
     CacheKey, CacheMeta, CacheOptionOverrides, CachePhase, ForcedFreshness, HitHandler, HttpCache,
@@ -138,6 +138,11 @@ impl Cache {
     pub(super) fn sweep(&self) {
         let now = clock::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         self.storage.pages.sweep(now.as_secs());
+    }
+
+    /// Keeps nothing from now on, and removes nothing: the folder is another process's.
+    pub(super) fn close(&self) {
+        self.storage.pages.close();
     }
 
     /// How much is kept.
@@ -284,12 +289,8 @@ async fn drain(
         match event {
             Some(Event::Body(bytes)) => match writer.append(bytes).await {
                 Ok(()) => {}
-                Err(over) => {
-                    if let Over::Disk(_) = over {
-                        tracing::error!(repository = fill.key.repository, "{over}");
-                    }
-                    break false;
-                }
+                // Nobody wants it any more.
+                Err(_) => break false,
             },
             Some(Event::End(account)) => {
                 // Readers see the end after this, and the log after them.

@@ -29,7 +29,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What tells one answer from another.
@@ -63,6 +63,8 @@ pub struct Pages {
     folder: PathBuf,
     bytes_max: u64,
     parts: AtomicU64,
+    /// Another process has the folder.
+    is_closed: AtomicBool,
     index: Mutex<Index>,
 }
 
@@ -121,7 +123,13 @@ impl Pages {
         let folder = data.join("cache");
         let remedy = "name a folder that can be written to with --data";
         std::fs::create_dir_all(&folder).map_err(|error| Error::writing(&folder, error, remedy))?;
-        let pages = Self { folder, bytes_max, parts: AtomicU64::new(0), index: Mutex::default() };
+        let pages = Self {
+            folder,
+            bytes_max,
+            parts: AtomicU64::new(0),
+            is_closed: AtomicBool::new(false),
+            index: Mutex::default(),
+        };
         for path in pages.files().into_iter().filter(|path| path.extension().is_some_and(|e| e == PART)) {
             std::fs::remove_file(&path).map_err(|error| Error::writing(&path, error, remedy))?;
         }
@@ -213,7 +221,9 @@ impl Pages {
         let folder = self.folder.join(&key.repository);
         std::fs::create_dir_all(&folder)?;
         let number = self.parts.fetch_add(1, Ordering::Relaxed);
-        let path = folder.join(format!("{}-{number}.{PART}", key.name().file));
+        // Two processes write at the same time while one takes over from the other.
+        let process = std::process::id();
+        let path = folder.join(format!("{}-{process}-{number}.{PART}", key.name().file));
         let file = File::options().read(true).write(true).create_new(true).open(&path)?;
         Ok(Part { file, path })
     }
@@ -268,9 +278,23 @@ impl Pages {
         purged
     }
 
+    /// From now on another process keeps pages in the folder, and this one is to
+    /// commit none; its index is not worth anything any more.
+    pub fn close(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether another process has the folder.
+    pub fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Relaxed)
+    }
+
     /// Removes what is of no use any more; `now` in seconds since 1970.
     pub fn sweep(&self, now: u64) {
         let mut index = self.index();
+        if self.is_closed() {
+            return;
+        }
         let useless: Vec<Name> = index
             .slots
             .iter()

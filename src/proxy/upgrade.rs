@@ -1,0 +1,232 @@
+//! One process takes over from another, and no connection is refused.
+//!
+//! The new process waits at a socket in the data folder (`Waiting`); the old
+//! one, told by SIGQUIT, sends its listening sockets there (`hand_over`). From
+//! then on nobody accepts: who connects waits in the kernel. The old process
+//! answers what it has, lets go of the data folder and says so by closing
+//! the connection; the new one opens the folder and accepts.
+//!
+//! Must stay true: until the new process has said that it has the sockets, the
+//! old one goes on as if nothing had been asked of it; the new one touches the
+//! state only when the old one has let go of it; both know only bounded waits.
+
+use crate::config::Config;
+use crate::error::Error;
+use crate::state::Hold;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
+};
+use std::fs::{DirBuilder, Permissions};
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::time::timeout;
+
+/// Where a process is between serving and having handed over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Leaving {
+    /// It serves.
+    #[default]
+    No,
+    /// Its sockets are another's. Who is connected is still answered, once.
+    Answering,
+    /// So is its data folder. What is in flight is answered, and nothing else.
+    Unrecorded,
+}
+
+/// The sockets that are listened on.
+#[derive(Debug)]
+pub(super) struct Sockets {
+    /// Where harvesters are answered.
+    pub(super) public: (SocketAddr, TcpListener),
+    /// Where operators are answered.
+    pub(super) admin: Option<(SocketAddr, TcpListener)>,
+}
+
+impl Sockets {
+    /// Binds those of the configuration.
+    pub(super) fn bind(config: &Config) -> Result<Self, Error> {
+        Self::bind_but_for(config, Vec::new())
+    }
+
+    /// Binds those of the configuration that were not handed over. What was and
+    /// is not wanted any more is closed.
+    fn bind_but_for(config: &Config, mut handed: Vec<(SocketAddr, TcpListener)>) -> Result<Self, Error> {
+        let mut bound = |address: SocketAddr, flag| {
+            let fits = |own: &SocketAddr| {
+                own.ip() == address.ip() && (address.port() == 0 || own.port() == address.port())
+            };
+            match handed.iter().position(|(own, _)| fits(own)) {
+                Some(at) => Ok(handed.remove(at)),
+                None => bind(address, flag),
+            }
+        };
+        let public = bound(config.listen, "--listen ADDR, or listen in oaimend.toml")?;
+        let admin = config
+            .admin
+            .map(|address| bound(address, "--admin ADDR, --admin off, or admin.listen in oaimend.toml"));
+        Ok(Self { public, admin: admin.transpose()? })
+    }
+
+    /// The same sockets once more.
+    pub(super) fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self { public: again(&self.public)?, admin: self.admin.as_ref().map(again).transpose()? })
+    }
+}
+
+fn again((address, listener): &(SocketAddr, TcpListener)) -> io::Result<(SocketAddr, TcpListener)> {
+    Ok((*address, listener.try_clone()?))
+}
+
+fn bind(address: SocketAddr, flag: &str) -> Result<(SocketAddr, TcpListener), Error> {
+    let bound = TcpListener::bind(address).and_then(|listener| {
+        listener.set_nonblocking(true)?;
+        Ok((listener.local_addr()?, listener))
+    });
+    bound.map_err(|source| Error::Listen { address, source, remedy: format!("choose another one by {flag}") })
+}
+
+/// The sockets of the process that has the data folder now, and the folder.
+/// Waits until it hands them over.
+///
+/// # Errors
+///
+/// It does not in time, or an address is in use that it did not have.
+pub(super) fn take_over(config: &Config) -> Result<(Sockets, Hold), Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| failed(&config.data, &error.to_string()))?;
+    runtime.block_on(async {
+        let waiting = Waiting::at(&config.data).map_err(|error| failed(&config.data, &error.to_string()))?;
+        tracing::info!("waiting for the running oaimend; send it SIGQUIT");
+        let (mut stream, handed) = waiting.receive().await?;
+        let sockets = Sockets::bind_but_for(config, handed)?;
+        let released = async {
+            stream.write_all(TAKEN).await?;
+            // Its end comes when the folder is free, whatever becomes of the other one.
+            stream.read_to_end(&mut Vec::new()).await
+        };
+        match timeout(RELEASE_MAX, released).await {
+            Ok(_) => {}
+            Err(_) => return Err(failed(&config.data, "the running oaimend does not let go of it")),
+        }
+        let hold = Hold::take(&config.data)?;
+        Ok((sockets, hold.ok_or_else(|| failed(&config.data, "another oaimend has taken it"))?))
+    })
+}
+
+/// A process that waits to be handed sockets. Nobody but its user can reach it.
+struct Waiting {
+    folder: PathBuf,
+    listener: UnixListener,
+}
+
+impl Waiting {
+    fn at(data: &Path) -> io::Result<Self> {
+        let folder = data.join(FOLDER);
+        match std::fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        // The folder guards the socket from its first moment on.
+        DirBuilder::new().mode(0o700).create(&folder)?;
+        let listener = UnixListener::bind(folder.join(SOCKET))?;
+        std::fs::set_permissions(folder.join(SOCKET), Permissions::from_mode(0o600))?;
+        Ok(Self { folder, listener })
+    }
+
+    async fn receive(&self) -> Result<(UnixStream, Vec<(SocketAddr, TcpListener)>), Error> {
+        let received = async {
+            let (stream, _) = self.listener.accept().await?;
+            let sockets = stream.async_io(Interest::READABLE, || receive_sockets(&stream)).await?;
+            let named = sockets.into_iter().map(|socket| {
+                let listener = TcpListener::from(socket);
+                Ok((listener.local_addr()?, listener))
+            });
+            Ok((stream, named.collect::<io::Result<Vec<_>>>()?))
+        };
+        match timeout(SIGNAL_MAX, received).await {
+            Ok(received) => received.map_err(|error: io::Error| failed(&self.folder, &error.to_string())),
+            Err(_) => Err(failed(&self.folder, "the running oaimend was not sent SIGQUIT in time")),
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Sends the sockets to the process that waits for them. What is given back is to
+/// be dropped when the data folder is free.
+pub(super) async fn hand_over(data: &Path, sockets: &Sockets) -> io::Result<UnixStream> {
+    let handed = async {
+        let mut stream = UnixStream::connect(data.join(FOLDER).join(SOCKET)).await?;
+        stream.async_io(Interest::WRITABLE, || send_sockets(&stream, sockets)).await?;
+        let mut said = [0; TAKEN.len()];
+        stream.read_exact(&mut said).await?;
+        Ok(stream)
+    };
+    timeout(TAKE_MAX, handed).await.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))
+}
+
+fn send_sockets(stream: &UnixStream, sockets: &Sockets) -> io::Result<()> {
+    let listeners = [Some(&sockets.public), sockets.admin.as_ref()].into_iter().flatten();
+    let all: Vec<_> = listeners.map(|(_, listener)| listener.as_fd()).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !control.push(SendAncillaryMessage::ScmRights(&all)) {
+        return Err(io::Error::other("more sockets than can be sent"));
+    }
+    sendmsg(stream, &[IoSlice::new(SENT)], &mut control, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+fn receive_sockets(stream: &UnixStream) -> io::Result<Vec<OwnedFd>> {
+    let mut said = [0; SENT.len()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    recvmsg(stream, &mut [IoSliceMut::new(&mut said)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let mut sockets = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(sent) = message {
+            sockets.extend(sent);
+        }
+    }
+    if said != *SENT || sockets.is_empty() {
+        return Err(io::Error::other("what came there were no sockets of an oaimend of this version"));
+    }
+    Ok(sockets)
+}
+
+fn failed(path: &Path, what: &str) -> Error {
+    let message = format!("cannot be taken over: {what}; see docs/operating.md");
+    Error::State { path: path.to_owned(), message }
+}
+
+/// In the data folder, while a process waits.
+const FOLDER: &str = "upgrade";
+const SOCKET: &str = "socket";
+/// What comes with the sockets.
+const SENT: &[u8; 17] = b"oaimend sockets 1";
+/// What is said when they are there and can be used.
+const TAKEN: &[u8; 5] = b"taken";
+/// Those for harvesters and for operators.
+const SOCKETS_MAX: usize = 2;
+/// Longest wait of a new process for SIGQUIT to the old one.
+const SIGNAL_MAX: Duration = Duration::from_secs(60);
+/// Longest wait of the old process for the new one to take its sockets.
+const TAKE_MAX: Duration = Duration::from_secs(5);
+/// Longest wait of the new process for the data folder: longer than the old one answers.
+const RELEASE_MAX: Duration = Duration::from_secs(30);
+/// How long an old process answers with the data folder, while new connections wait.
+pub(super) const ANSWERING_MAX: Duration = Duration::from_secs(2);
+/// How long it waits for a word of those who are connected and ask nothing.
+pub(super) const SILENCE_MAX: Duration = Duration::from_secs(1);

@@ -1,0 +1,116 @@
+//! SIGKILL at random moments under load: what is answered afterwards is whole
+//! or an honest failure, the store opens, and nothing is lost that a harvester
+//! has a right to rely on.
+//!
+//! `OAIMEND_KILLS=200 cargo test --test serve_killed` kills that often, from
+//! `OAIMEND_SEED` on.
+
+#[path = "support/keeping.rs"]
+mod keeping;
+#[path = "support/load.rs"]
+mod load;
+#[path = "support/program.rs"]
+mod program;
+#[path = "support/proxy.rs"]
+mod proxy;
+#[path = "support/random.rs"]
+#[allow(dead_code, reason = "the other tests use the rest")]
+mod random;
+#[path = "support/source.rs"]
+mod source;
+#[path = "support/time.rs"]
+mod time;
+
+use load::{Kind, PUBLIC_URL, SIZES, Scene, Wanted, ask, put_aside};
+use program::{Program, serve};
+use random::Random;
+use source::fetch;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+fn number(variable: &str) -> Option<usize> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+/// Harvesters that ask at the same time.
+const HARVESTERS: usize = 6;
+/// Rounds that share a repository: its lists and the pages of its quarantine must not be too many.
+const ROUNDS_A_REPOSITORY: usize = 8;
+
+/// Puts load on the program until it has answered so much, and kills it then.
+fn load_until_killed(program: &Program, scene: &Scene, repository: &str, seed: u64, pieces: usize) {
+    let (read, over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        for harvester in 0..HARVESTERS {
+            let (read, over, killer, address) = (&read, &over, program.killer(), program.address());
+            scope.spawn(move || {
+                let mut random = Random::new(seed ^ (harvester as u64) << 32);
+                while !over.load(Ordering::Relaxed) {
+                    let wanted = scene.next(&mut random, repository);
+                    let came = ask(address, &wanted.path(), |_| {
+                        if read.fetch_add(1, Ordering::Relaxed) == pieces {
+                            killer.kill();
+                            over.store(true, Ordering::Relaxed);
+                        }
+                    });
+                    scene.judge(&wanted, &came);
+                }
+            });
+        }
+    });
+}
+
+/// The program in front of as many repositories as the rounds need.
+fn start(folder: &Path) -> Program {
+    Program::run(serve(folder).args(["--admin", "127.0.0.1:0", "--public-url", PUBLIC_URL]))
+}
+
+#[test]
+fn nothing_that_was_given_is_lost_by_a_kill() {
+    let seed = number("OAIMEND_SEED").map_or(20_261_122, |seed| seed as u64);
+    let kills = number("OAIMEND_KILLS").unwrap_or(20);
+    println!("seed {seed}, {kills} kills");
+    let repository = |round: usize| format!("x{}", round / ROUNDS_A_REPOSITORY);
+    let scene = Scene::new(&(0..kills).map(repository).collect());
+    let mut random = Random::new(seed);
+    for round in 0..kills {
+        let program = start(scene.folder.path());
+        // What was given before is there, and what is kept is as it was.
+        let before = repository(round.saturating_sub(1));
+        let there = put_aside(&program, &before, false);
+        let given = scene.given.lock().expect("no panic").aside.clone();
+        let lost: Vec<_> = given.iter().filter(|key| key.0 == before && !there.contains(key)).collect();
+        assert!(lost.is_empty(), "round {round}: lost from the quarantine: {lost:?}");
+        let own = repository(round);
+        for number in 0..SIZES.len() {
+            let wanted = Wanted { kind: Kind::Token, repository: own.clone(), number };
+            scene.judge(&wanted, &ask(program.address(), &wanted.path(), |_| {}));
+        }
+        load_until_killed(&program, &scene, &own, random.next(), random.below(2500));
+    }
+    scene.check_all(&start(scene.folder.path()));
+    let given = scene.given.lock().expect("no panic");
+    assert!(given.whole > kills && given.broken > 0, "the load was none");
+}
+
+#[test]
+fn a_first_start_that_is_killed_leaves_nothing_that_the_next_one_stumbles_over() {
+    let all = ["quarantine", "quarantine/index.redb", "ledger.redb", "token.key", "cache"];
+    for (round, file) in all.into_iter().cycle().take(4 * all.len()).enumerate() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut command: Command = serve(folder.path());
+        let program = Program::spawn(command.args(["--admin", "off"]));
+        let path = folder.path().join("data").join(file);
+        while !path.exists() {
+            std::thread::yield_now();
+        }
+        // A little later each time.
+        for _ in 0..round * 20 {
+            std::thread::yield_now();
+        }
+        drop(program);
+        let again = Program::start(folder.path(), &[]);
+        assert_eq!(fetch(again.address(), "/-/readyz").status, 200, "killed when {file} was there");
+    }
+}
