@@ -11,15 +11,15 @@
 //! transaction: one sync a page would cost more than the page. A token that
 //! stands in two lists that are under way is ambiguous and is never recovered.
 
+use super::ledger_writer::{DATES, FIRSTS, LISTS, PAGES, TOKENS, WALKS, write};
 use super::store::Store;
 use crate::error::Error;
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::ReadableDatabase;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 /// The ledger. Cheap to clone; all clones are one.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ struct Open {
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
-enum Message {
+pub(super) enum Message {
     /// To be written soon.
     Note(Box<Note>),
     /// To be on disk before it is answered.
@@ -120,14 +120,14 @@ pub struct ListFacts {
     pub complete: bool,
     /// Items delivered.
     pub items: u64,
-    ended: bool,
-    touched_secs: u64,
+    pub(super) ended: bool,
+    pub(super) touched_secs: u64,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Leads {
-    place: Place,
-    ambiguous: bool,
+pub(super) struct Leads {
+    pub(super) place: Place,
+    pub(super) ambiguous: bool,
 }
 
 /// Why the ledger cannot be read.
@@ -141,33 +141,9 @@ pub enum LedgerError {
     Disk(#[from] redb::Error),
 }
 
-/// By repository and list.
-const LISTS: TableDefinition<'_, (&str, u64), &[u8]> = TableDefinition::new("lists");
-/// By repository, list and page: the hashes, 8 bytes each.
-const PAGES: TableDefinition<'_, (&str, u64, u32), &[u8]> = TableDefinition::new("pages");
-/// By repository, list and the hash of a page's first item: the page.
-const FIRSTS: TableDefinition<'_, (&str, u64, u64), u32> = TableDefinition::new("firsts");
-/// By repository, verb and token.
-const TOKENS: TableDefinition<'_, (&str, &str, &str), &[u8]> = TableDefinition::new("tokens");
-
-/// By repository, list and page: the datestamp of the page's last item.
-const DATES: TableDefinition<'_, (&str, u64, u32), &str> = TableDefinition::new("dates");
-/// By repository, list and page: the query that goes on with the walk to it.
-const WALKS: TableDefinition<'_, (&str, u64, u32), &str> = TableDefinition::new("walks");
-
 const CACHE_BYTES: usize = 16 << 20;
 /// Notes that wait to be written; who has more waits.
 const NOTES_WAITING_MAX: usize = 1024;
-/// Notes in one transaction.
-const NOTES_TOGETHER_MAX: usize = 256;
-/// Longest that a note is not on disk.
-const SYNC_AFTER: Duration = Duration::from_millis(200);
-/// Items of a list that are remembered: 8 MB. A longer list is not recovered.
-const ITEMS_MAX: u64 = 1_000_000;
-/// How long a list is remembered that nobody goes on with, in seconds.
-const KEPT_SECS: u64 = 3 * 24 * 3600;
-/// Lists of a repository that are remembered.
-const LISTS_MAX: u64 = 1_000;
 
 impl Ledger {
     /// Opens or creates the ledger in the data folder.
@@ -355,181 +331,9 @@ fn existing<T>(table: Result<T, redb::TableError>) -> Result<Option<T>, redb::Er
     }
 }
 
-/// Writes notes until nobody has any more to give. They can be read at once,
-/// and are on disk when somebody waits for that or there is time.
-fn write(store: &Store, messages: &Receiver<Message>) {
-    let mut unsynced = false;
-    loop {
-        let first = match messages.recv_timeout(SYNC_AFTER) {
-            Ok(message) => Some(message),
-            Err(RecvTimeoutError::Timeout) if !unsynced => continue,
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => break,
-        };
-        let mut together: Vec<Message> = first.into_iter().collect();
-        together.extend(messages.try_iter().take(NOTES_TOGETHER_MAX));
-        let durable =
-            together.is_empty() || together.iter().any(|message| matches!(message, Message::Durable(..)));
-        let written = write_together(store, &together, durable);
-        unsynced = !durable
-            && (unsynced || together.iter().any(|m| matches!(m, Message::Note(_) | Message::Walk(_))));
-        report(&written);
-        for message in together {
-            if let Message::Durable(_, done) | Message::Barrier(done) = message {
-                // Who does not wait any more need not know.
-                let _ = done.send(written.is_ok());
-            }
-        }
-    }
-    if unsynced {
-        report(&write_together(store, &[], true));
-    }
-}
-
-fn report(written: &Result<(), LedgerError>) {
-    // It is closed only when the thread that writes has ended.
-    if let Err(LedgerError::Disk(error)) = written {
-        tracing::error!(
-            "the ledger cannot be written to: {error}; check space and rights of the data folder"
-        );
-    }
-}
-
-fn write_together(store: &Store, messages: &[Message], durable: bool) -> Result<(), LedgerError> {
-    if !durable && messages.iter().all(|message| matches!(message, Message::Barrier(_))) {
-        return Ok(());
-    }
-    store.with(LedgerError::Closed, |database| Ok(write_into(database, messages, durable)?))
-}
-
-fn write_into(database: &Database, messages: &[Message], durable: bool) -> Result<(), redb::Error> {
-    let mut transaction = database.begin_write()?;
-    if !durable {
-        transaction.set_durability(redb::Durability::None)?;
-    }
-    for message in messages {
-        if let Message::Note(note) | Message::Durable(note, _) = message {
-            write_one(&transaction, note)?;
-        }
-        if let Message::Walk(Walk { repository, place, query }) = message {
-            let mut walks = transaction.open_table(WALKS)?;
-            let key = (repository.as_str(), place.list, place.page);
-            match query {
-                Some(query) => drop(walks.insert(key, query.as_str())?),
-                None => drop(walks.remove(key)?),
-            }
-        }
-    }
-    transaction.commit()?;
-    Ok(())
-}
-
-fn write_one(transaction: &redb::WriteTransaction, note: &Note) -> Result<(), redb::Error> {
-    let Note { repository, verb, place, .. } = note;
-    let repository = repository.as_str();
-    let mut lists = transaction.open_table(LISTS)?;
-    let mut pages = transaction.open_table(PAGES)?;
-    let key = (repository, place.list);
-    let known: Option<ListFacts> = lists.get(key)?.and_then(|json| serde_json::from_slice(json.value()).ok());
-    if known.is_none() {
-        forget_old(transaction, &mut lists, &mut pages, repository, note.now_secs)?;
-    }
-    let before =
-        pages.get((repository, place.list, place.page))?.map_or(0, |page| page.value().len() as u64 / 8);
-    let mut facts = known.unwrap_or_else(|| ListFacts {
-        first_query: note.first_query.clone(),
-        complete: place.page == 0,
-        items: 0,
-        ended: false,
-        touched_secs: 0,
-    });
-    facts.items = facts.items - before.min(facts.items) + note.hashes.len() as u64;
-    facts.complete &= note.complete && facts.items <= ITEMS_MAX;
-    facts.ended = note.ended;
-    facts.touched_secs = note.now_secs;
-    if facts.items <= ITEMS_MAX {
-        let bytes: Vec<u8> = note.hashes.iter().flat_map(|hash| hash.to_le_bytes()).collect();
-        pages.insert((repository, place.list, place.page), bytes.as_slice())?;
-    }
-    if let Some(datestamp) = &note.last_datestamp {
-        let mut dates = transaction.open_table(DATES)?;
-        dates.insert((repository, place.list, place.page), datestamp.as_str())?;
-    }
-    if let Some(first) = note.hashes.first() {
-        let mut firsts = transaction.open_table(FIRSTS)?;
-        let earlier = firsts.get((repository, place.list, *first))?.map(|page| page.value());
-        firsts.insert((repository, place.list, *first), earlier.unwrap_or(place.page).min(place.page))?;
-    }
-    if let Some(token) = &note.next {
-        let next = Place { list: place.list, page: place.page + 1 };
-        let mut tokens = transaction.open_table(TOKENS)?;
-        let token = (repository, *verb, token.as_str());
-        let known = tokens.get(token)?.and_then(|json| serde_json::from_slice::<Leads>(json.value()).ok());
-        let other = known.filter(|known| known.place.list != next.list);
-        let under_way = |list: u64| -> Result<bool, redb::Error> {
-            let facts = lists.get((repository, list))?;
-            let facts = facts.and_then(|json| serde_json::from_slice::<ListFacts>(json.value()).ok());
-            Ok(facts.is_some_and(|facts| !facts.ended))
-        };
-        let ambiguous = match other {
-            Some(other) => other.ambiguous || under_way(other.place.list)?,
-            None => known.is_some_and(|known| known.ambiguous),
-        };
-        tokens.insert(token, json(&Leads { place: next, ambiguous })?.as_slice())?;
-    }
-    lists.insert(key, json(&facts)?.as_slice())?;
-    Ok(())
-}
-
-/// Makes room: lists nobody goes on with, and the oldest when there are too many.
-fn forget_old(
-    transaction: &redb::WriteTransaction,
-    lists: &mut redb::Table<'_, (&'static str, u64), &'static [u8]>,
-    pages: &mut redb::Table<'_, (&'static str, u64, u32), &'static [u8]>,
-    repository: &str,
-    now_secs: u64,
-) -> Result<(), redb::Error> {
-    let mut touched: Vec<(u64, u64)> = Vec::new();
-    for list in lists.range((repository, 0)..=(repository, u64::MAX))? {
-        let (key, json) = list?;
-        let facts: Option<ListFacts> = serde_json::from_slice(json.value()).ok();
-        touched.push((facts.map_or(0, |facts| facts.touched_secs), key.value().1));
-    }
-    touched.sort_unstable();
-    let too_many = (touched.len() as u64 + 1).saturating_sub(LISTS_MAX) as usize;
-    let old: Vec<u64> = touched
-        .iter()
-        .enumerate()
-        .filter(|(at, (secs, _))| *at < too_many || secs + KEPT_SECS < now_secs)
-        .map(|(_, (_, list))| *list)
-        .collect();
-    if old.is_empty() {
-        return Ok(());
-    }
-    let mut firsts = transaction.open_table(FIRSTS)?;
-    let mut tokens = transaction.open_table(TOKENS)?;
-    let mut dates = transaction.open_table(DATES)?;
-    let mut walks = transaction.open_table(WALKS)?;
-    for list in &old {
-        lists.remove((repository, *list))?;
-        pages.retain_in((repository, *list, 0)..=(repository, *list, u32::MAX), |_, _| false)?;
-        firsts.retain_in((repository, *list, 0)..=(repository, *list, u64::MAX), |_, _| false)?;
-        dates.retain_in((repository, *list, 0)..=(repository, *list, u32::MAX), |_, _| false)?;
-        walks.retain_in((repository, *list, 0)..=(repository, *list, u32::MAX), |_, _| false)?;
-    }
-    let is_old = |json: &[u8]| {
-        serde_json::from_slice::<Leads>(json).map_or(true, |leads| old.contains(&leads.place.list))
-    };
-    tokens.retain(|(of, _, _), json| of != repository || !is_old(json))?;
-    Ok(())
-}
-
-fn json(value: &impl Serialize) -> Result<Vec<u8>, redb::Error> {
-    serde_json::to_vec(value).map_err(|error| redb::Error::Io(std::io::Error::other(error)))
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::ledger_writer::KEPT_SECS;
     use super::*;
 
     const LIST: &str = "verb=ListRecords&metadataPrefix=oai_dc";

@@ -2,6 +2,7 @@
 
 mod broken;
 mod ledger;
+mod ledger_writer;
 mod pages;
 mod quarantine;
 mod store;
