@@ -14,6 +14,7 @@
 use crate::error::Error;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use serde::{Deserialize, Serialize};
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -129,6 +130,10 @@ const ITEMS_MAX: u64 = 1_000_000;
 const KEPT_SECS: u64 = 3 * 24 * 3600;
 /// Lists of a repository that are remembered.
 const LISTS_MAX: u64 = 1_000;
+/// Of these, how many are forgotten at once when there are more.
+const LISTS_FORGOTTEN_TOGETHER: u64 = 125;
+/// How often what nobody goes on with is looked for, in seconds.
+const TIDIED_EVERY_SECS: u64 = 3600;
 
 impl Ledger {
     /// Opens or creates the ledger in the data folder.
@@ -264,7 +269,7 @@ fn existing<T>(table: Result<T, redb::TableError>) -> Result<Option<T>, redb::Er
 /// Writes notes until nobody has any more to give. They can be read at once,
 /// and are on disk when somebody waits for that or there is time.
 fn write(database: &Database, messages: &Receiver<Message>) {
-    let mut unsynced = false;
+    let (mut unsynced, mut tidied) = (false, Tidied::new());
     loop {
         let first = match messages.recv_timeout(SYNC_AFTER) {
             Ok(message) => Some(message),
@@ -276,7 +281,7 @@ fn write(database: &Database, messages: &Receiver<Message>) {
         together.extend(messages.try_iter().take(NOTES_TOGETHER_MAX));
         let durable =
             together.is_empty() || together.iter().any(|message| matches!(message, Message::Durable(..)));
-        let written = write_together(database, &together, durable);
+        let written = write_together(database, &together, durable, &mut tidied);
         unsynced = !durable && (unsynced || together.iter().any(|m| matches!(m, Message::Note(_))));
         report(&written);
         for message in together {
@@ -287,7 +292,7 @@ fn write(database: &Database, messages: &Receiver<Message>) {
         }
     }
     if unsynced {
-        report(&write_together(database, &[], true));
+        report(&write_together(database, &[], true, &mut tidied));
     }
 }
 
@@ -299,7 +304,12 @@ fn report(written: &Result<(), redb::Error>) {
     }
 }
 
-fn write_together(database: &Database, messages: &[Message], durable: bool) -> Result<(), redb::Error> {
+fn write_together(
+    database: &Database,
+    messages: &[Message],
+    durable: bool,
+    tidied: &mut Tidied,
+) -> Result<(), redb::Error> {
     if !durable && messages.iter().all(|message| matches!(message, Message::Barrier(_))) {
         return Ok(());
     }
@@ -309,14 +319,28 @@ fn write_together(database: &Database, messages: &[Message], durable: bool) -> R
     }
     for message in messages {
         if let Message::Note(note) | Message::Durable(note, _) = message {
-            write_one(&transaction, note)?;
+            write_one(&transaction, note, tidied)?;
         }
     }
     transaction.commit()?;
     Ok(())
 }
 
-fn write_one(transaction: &redb::WriteTransaction, note: &Note) -> Result<(), redb::Error> {
+/// When room was made last, by repository.
+type Tidied = HashMap<String, LastTidied>;
+
+#[derive(Clone, Copy, Debug)]
+struct LastTidied {
+    at_secs: u64,
+    /// Lists that may be begun before it has to be made again.
+    room: u64,
+}
+
+fn write_one(
+    transaction: &redb::WriteTransaction,
+    note: &Note,
+    tidied: &mut Tidied,
+) -> Result<(), redb::Error> {
     let Note { repository, verb, place, .. } = note;
     let repository = repository.as_str();
     let mut lists = transaction.open_table(LISTS)?;
@@ -324,7 +348,16 @@ fn write_one(transaction: &redb::WriteTransaction, note: &Note) -> Result<(), re
     let key = (repository, place.list);
     let known: Option<ListFacts> = lists.get(key)?.and_then(|json| serde_json::from_slice(json.value()).ok());
     if known.is_none() {
-        forget_old(transaction, &mut lists, &mut pages, repository, note.now_secs)?;
+        let now_secs = note.now_secs;
+        let last = tidied.get(repository).copied();
+        let last = match last.filter(|last| last.room > 0 && now_secs < last.at_secs + TIDIED_EVERY_SECS) {
+            Some(last) => last,
+            None => {
+                let room = forget_old(transaction, &mut lists, &mut pages, repository, now_secs)?;
+                LastTidied { at_secs: now_secs, room }
+            }
+        };
+        tidied.insert(repository.to_owned(), LastTidied { room: last.room - 1, ..last });
     }
     let before =
         pages.get((repository, place.list, place.page))?.map_or(0, |page| page.value().len() as u64 / 8);
@@ -370,13 +403,14 @@ fn write_one(transaction: &redb::WriteTransaction, note: &Note) -> Result<(), re
 }
 
 /// Makes room: lists nobody goes on with, and the oldest when there are too many.
+/// Says how many may be begun now; more than one, since this reads all of them.
 fn forget_old(
     transaction: &redb::WriteTransaction,
     lists: &mut redb::Table<'_, (&'static str, u64), &'static [u8]>,
     pages: &mut redb::Table<'_, (&'static str, u64, u32), &'static [u8]>,
     repository: &str,
     now_secs: u64,
-) -> Result<(), redb::Error> {
+) -> Result<u64, redb::Error> {
     let mut touched: Vec<(u64, u64)> = Vec::new();
     for list in lists.range((repository, 0)..=(repository, u64::MAX))? {
         let (key, json) = list?;
@@ -384,15 +418,17 @@ fn forget_old(
         touched.push((facts.map_or(0, |facts| facts.touched_secs), key.value().1));
     }
     touched.sort_unstable();
-    let too_many = (touched.len() as u64 + 1).saturating_sub(LISTS_MAX) as usize;
+    let known = touched.len() as u64;
+    let too_many = if known < LISTS_MAX { 0 } else { known - LISTS_MAX + LISTS_FORGOTTEN_TOGETHER };
     let old: Vec<u64> = touched
         .iter()
         .enumerate()
-        .filter(|(at, (secs, _))| *at < too_many || secs + KEPT_SECS < now_secs)
+        .filter(|(at, (secs, _))| (*at as u64) < too_many || secs + KEPT_SECS < now_secs)
         .map(|(_, (_, list))| *list)
         .collect();
+    let room = LISTS_MAX - (known - old.len() as u64);
     if old.is_empty() {
-        return Ok(());
+        return Ok(room);
     }
     let mut firsts = transaction.open_table(FIRSTS)?;
     let mut tokens = transaction.open_table(TOKENS)?;
@@ -401,11 +437,12 @@ fn forget_old(
         pages.retain_in((repository, *list, 0)..=(repository, *list, u32::MAX), |_, _| false)?;
         firsts.retain_in((repository, *list, 0)..=(repository, *list, u64::MAX), |_, _| false)?;
     }
+    let old: HashSet<u64> = old.into_iter().collect();
     let is_old = |json: &[u8]| {
         serde_json::from_slice::<Leads>(json).map_or(true, |leads| old.contains(&leads.place.list))
     };
     tokens.retain(|(of, _, _), json| of != repository || !is_old(json))?;
-    Ok(())
+    Ok(room)
 }
 
 fn json(value: &impl Serialize) -> Result<Vec<u8>, redb::Error> {
@@ -509,5 +546,33 @@ mod tests {
         ledger.note(Note { now_secs: 1_000_001 + KEPT_SECS, ..note(8, 0, &[1], Some("b")) });
         assert_eq!((found(&ledger, "a"), found(&ledger, "b")), (None, Some(Place { list: 8, page: 1 })));
         assert_eq!(ledger.list("x", 7).expect("readable"), None);
+    }
+
+    #[test]
+    fn no_more_lists_are_remembered_than_there_may_be() {
+        let (data, ledger) = open();
+        let count = |ledger: &Ledger| {
+            let reading = ledger.read().expect("readable");
+            let lists = reading.open_table(LISTS).expect("written to");
+            let lists = lists.iter().expect("readable").map(|list| list.expect("readable").0.value().1);
+            let tokens = reading.open_table(TOKENS).expect("written to");
+            (lists.collect::<Vec<u64>>(), tokens.iter().expect("readable").count())
+        };
+        let begin = |ledger: &Ledger, list: u64| {
+            let note = note(list, 0, &[list], Some(&format!("token {list}")));
+            assert!(ledger.note_durably(Note { now_secs: 1_000_000 + list, ..note }));
+        };
+        (0..LISTS_MAX).for_each(|list| begin(&ledger, list));
+        assert_eq!(count(&ledger).0.len() as u64, LISTS_MAX);
+        drop(ledger);
+        let ledger = Ledger::open(data.path()).expect("it survives");
+        for list in LISTS_MAX..LISTS_MAX + 2 * LISTS_FORGOTTEN_TOGETHER {
+            begin(&ledger, list);
+            let (lists, tokens) = count(&ledger);
+            assert!(lists.len() as u64 <= LISTS_MAX && tokens == lists.len(), "{}", lists.len());
+            assert!(lists.contains(&list) && lists.len() as u64 >= LISTS_MAX - LISTS_FORGOTTEN_TOGETHER);
+        }
+        let oldest = count(&ledger).0.into_iter().min();
+        assert_eq!(oldest, Some(2 * LISTS_FORGOTTEN_TOGETHER), "the oldest go first");
     }
 }

@@ -178,6 +178,14 @@ impl Fill {
         matches!(self.state().end, End::Whole { at: ended, .. } if ended < at)
     }
 
+    /// What it takes in memory, in bytes.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        match &self.state().held {
+            Held::Memory(memory) => memory.len() as u64,
+            Held::File(_) => 0,
+        }
+    }
+
     /// Waits for the end; says whether it was whole.
     pub(in crate::proxy) async fn ended(&self) -> bool {
         let mut progress = self.progress.subscribe();

@@ -111,7 +111,9 @@ fn the_end_of_a_page_tells_errors_and_tokens() {
 
 #[test]
 fn keys_tell_names_queries_and_mappings_apart() {
-    let key = |mapping: &Mapping, base: &str, query: &str| rules::key(mapping, base, query);
+    let key = |mapping: &Mapping, base: &str, query: &str| {
+        rules::key(mapping, &rules::generation(mapping), base, query)
+    };
     let first = key(&mapping(), "http://a/x", "verb=Identify");
     assert_eq!(first, key(&mapping(), "http://a/x", "verb=Identify"));
     let other = Mapping { allow_private: true, ..mapping() };
@@ -132,7 +134,7 @@ fn recipe(query: &str, capacity: u64) -> (tempfile::TempDir, Recipe, Arc<Pages>)
     let pages = Arc::new(Pages::open(data.path(), u64::MAX).expect("it can be written to"));
     let mapping = mapping();
     let head = ResponseHeader::build(200, None).expect("a legal status");
-    let (key, plan) = (rules::key(&mapping, "http://a/x", query), plan(query, &mapping));
+    let (key, plan) = (rules::key(&mapping, "", "http://a/x", query), plan(query, &mapping));
     (data, Recipe { id: 1, key, plan, head, capacity }, pages)
 }
 
