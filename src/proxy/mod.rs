@@ -432,7 +432,8 @@ impl Passage {
             bytes,
             request = query,
             reason = failure.map(|failure| failure.reason.name()),
-            details = failure.map(|failure| failure.details.as_str()),
+            details =
+                failure.map(|failure| failure.details.clone()).or_else(|| error.map(ToString::to_string)),
             "page"
         );
     }

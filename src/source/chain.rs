@@ -93,6 +93,10 @@ async fn open_own(job: &Job, own: OwnToken, now: SystemTime) -> Result<Opening, 
 impl Chain {
     /// Writes down what was delivered of the page that is whole.
     pub(super) fn note(&self, job: &Job, delivered: &Delivered, next: Option<String>, now: SystemTime) {
+        if next.is_none() && !self.given_out {
+            // No token leads from it and none of ours led to it: nobody comes back to this list.
+            return;
+        }
         job.state.ledger.note(self.as_note(job, delivered, next, now));
     }
 

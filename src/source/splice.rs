@@ -99,6 +99,11 @@ impl Pieces {
         !self.found.is_empty()
     }
 
+    /// Makes room for what the engine makes of so many bytes.
+    pub(super) fn reserve(&mut self, bytes: usize) {
+        self.bytes.reserve(bytes);
+    }
+
     /// What was written, as it is.
     pub(super) fn take_bytes(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
