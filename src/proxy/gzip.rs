@@ -105,7 +105,7 @@ impl Gzip {
 }
 
 /// Whether an `Accept-Encoding` allows gzip (RFC 9110, section 12.5.3).
-fn is_accepted(accept_encoding: &str) -> bool {
+pub(super) fn is_accepted(accept_encoding: &str) -> bool {
     let mut by_star = false;
     for element in accept_encoding.split(',') {
         let (coding, weight) = element.split_once(';').unwrap_or((element, ""));

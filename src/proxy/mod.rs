@@ -253,6 +253,12 @@ impl ProxyHttp for Front {
             let said = head.headers.get("Cache-Status").and_then(|said| said.to_str().ok());
             let status = errand.cache_status(session.cache.phase(), said.unwrap_or_default());
             head.insert_header("Cache-Status", status)?;
+            let accepted = joined(session.req_header(), header::ACCEPT_ENCODING);
+            if let Some(length) = errand.length().filter(|_| !gzip::is_accepted(&accepted)) {
+                head.remove_header(&header::TRANSFER_ENCODING);
+                head.insert_header(header::CONTENT_LENGTH, length)?;
+                head.insert_header(header::VARY, "Accept-Encoding")?;
+            }
         }
         Ok(())
     }
@@ -431,7 +437,8 @@ impl Passage {
             bytes,
             request = query,
             reason = failure.map(|failure| failure.reason.name()),
-            details = failure.map(|failure| failure.details.as_str()),
+            details =
+                failure.map(|failure| failure.details.clone()).or_else(|| error.map(ToString::to_string)),
             "page"
         );
     }

@@ -23,7 +23,8 @@ pub(super) struct Broken {
     pub(super) forgivable: bool,
 }
 
-const PIECE_BYTES: usize = 64 << 10;
+/// What is decoded and repaired in one go: pages of common length are one piece.
+const PIECE_BYTES: usize = 128 << 10;
 
 impl<'a> Body<'a> {
     pub(super) fn new(client: &'a Client, mapping: &'a Mapping, mut exchange: Exchange) -> Self {

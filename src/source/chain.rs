@@ -109,6 +109,10 @@ impl Chain {
         last_datestamp: Option<String>,
         now: SystemTime,
     ) {
+        if next.is_none() && !self.given_out {
+            // No token leads from it and none of ours led to it: nobody comes back to this list.
+            return;
+        }
         job.state.ledger.note(Note { last_datestamp, ..self.as_note(job, delivered, next, now) });
     }
 

@@ -69,8 +69,9 @@ impl<S: Sink + Default> Page<S> {
     pub(super) fn push(&mut self, piece: &[u8]) {
         let wanted = FIRST_BYTES_KEPT.saturating_sub(self.first.len());
         self.first.extend(piece.iter().take(wanted));
-        self.last.extend(piece.iter().skip(piece.len().saturating_sub(LAST_BYTES_KEPT)));
-        self.last.drain(..self.last.len().saturating_sub(LAST_BYTES_KEPT));
+        let last = piece.get(piece.len().saturating_sub(LAST_BYTES_KEPT)..).unwrap_or_default();
+        self.last.drain(..(self.last.len() + last.len()).saturating_sub(LAST_BYTES_KEPT));
+        self.last.extend_from_slice(last);
         match &mut self.raw {
             Some(raw) if raw.len() + piece.len() <= BROKEN_PAGE_BYTES_MAX => raw.extend_from_slice(piece),
             raw => *raw = None,

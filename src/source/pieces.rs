@@ -52,6 +52,11 @@ impl Pieces {
         !self.found.is_empty() || !self.early.is_empty()
     }
 
+    /// Makes room for what the engine makes of so many bytes.
+    pub(super) fn reserve(&mut self, bytes: usize) {
+        self.bytes.reserve(bytes);
+    }
+
     /// What was written and not taken yet.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes

@@ -20,6 +20,7 @@ use super::one_by_one::may_go_one_by_one;
 use super::outlet::Outlet;
 use super::page::{Page, Start, Verdict};
 use super::patience::next_wait;
+use super::pieces::Pieces;
 use super::recovery::Begun;
 use super::skeleton::Skeleton;
 use super::splice::{Delivered, Splice, Taken, Unproven};
@@ -284,7 +285,7 @@ impl Conversation<'_> {
             charset: exchange.charset.clone(),
             asked_at,
         };
-        let mut page = Page::new(&job.mapping, &job.own, start);
+        let mut page: Page<Pieces> = Page::new(&job.mapping, &job.own, start);
         let mut splice = match self.anew {
             None => Splice::new(&self.known, &self.delivered, self.skeleton.clone()),
             Some(walked) => {
@@ -295,7 +296,11 @@ impl Conversation<'_> {
         let mut body = Body::new(&job.client, &job.mapping, exchange);
         let broken = loop {
             match body.next(&mut self.budget).await {
-                Ok(Some(piece)) => page.push(piece),
+                Ok(Some(piece)) => {
+                    // What the engine holds back is short beside a piece.
+                    page.pieces.reserve(piece.len());
+                    page.push(piece);
+                }
                 Ok(None) => break None,
                 Err(broken) => break Some(broken),
             }

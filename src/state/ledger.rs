@@ -333,8 +333,9 @@ fn existing<T>(table: Result<T, redb::TableError>) -> Result<Option<T>, redb::Er
 
 #[cfg(test)]
 mod tests {
-    use super::super::ledger_writer::KEPT_SECS;
+    use super::super::ledger_writer::{KEPT_SECS, LISTS_FORGOTTEN_TOGETHER, LISTS_MAX};
     use super::*;
+    use redb::ReadableTable;
 
     const LIST: &str = "verb=ListRecords&metadataPrefix=oai_dc";
 
@@ -461,5 +462,35 @@ mod tests {
         ledger.note(Note { now_secs: 1_000_001 + KEPT_SECS, ..note(8, 0, &[1], Some("b")) });
         assert_eq!((found(&ledger, "a"), found(&ledger, "b")), (None, Some(Place { list: 8, page: 1 })));
         assert_eq!(ledger.list("x", 7).expect("readable"), None);
+    }
+
+    #[test]
+    fn no_more_lists_are_remembered_than_there_may_be() {
+        let (data, ledger) = open();
+        let count = |ledger: &Ledger| {
+            let read = ledger.read(|reading| {
+                let lists = reading.open_table(LISTS).expect("written to");
+                let lists = lists.iter().expect("readable").map(|list| list.expect("readable").0.value().1);
+                let tokens = reading.open_table(TOKENS).expect("written to");
+                Ok((lists.collect::<Vec<u64>>(), tokens.iter().expect("readable").count()))
+            });
+            read.expect("readable")
+        };
+        let begin = |ledger: &Ledger, list: u64| {
+            let note = note(list, 0, &[list], Some(&format!("token {list}")));
+            assert!(ledger.note_durably(Note { now_secs: 1_000_000 + list, ..note }));
+        };
+        (0..LISTS_MAX).for_each(|list| begin(&ledger, list));
+        assert_eq!(count(&ledger).0.len() as u64, LISTS_MAX);
+        drop(ledger);
+        let ledger = Ledger::open(data.path()).expect("it survives");
+        for list in LISTS_MAX..LISTS_MAX + 2 * LISTS_FORGOTTEN_TOGETHER {
+            begin(&ledger, list);
+            let (lists, tokens) = count(&ledger);
+            assert!(lists.len() as u64 <= LISTS_MAX && tokens == lists.len(), "{}", lists.len());
+            assert!(lists.contains(&list) && lists.len() as u64 >= LISTS_MAX - LISTS_FORGOTTEN_TOGETHER);
+        }
+        let oldest = count(&ledger).0.into_iter().min();
+        assert_eq!(oldest, Some(2 * LISTS_FORGOTTEN_TOGETHER), "the oldest go first");
     }
 }

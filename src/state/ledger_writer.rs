@@ -24,6 +24,9 @@ pub(super) const WALKS: TableDefinition<'_, (&str, u64, u32), &str> = TableDefin
 
 /// Notes in one transaction.
 const NOTES_TOGETHER_MAX: usize = 256;
+/// Notes that are waited for before they are written, and how long for each.
+const NOTES_GATHERED_MAX: usize = 16;
+const GATHER_WITHIN: Duration = Duration::from_millis(5);
 /// Longest that a note is not on disk.
 const SYNC_AFTER: Duration = Duration::from_millis(200);
 /// Items of a list that are remembered: 8 MB. A longer list is not recovered.
@@ -49,6 +52,13 @@ pub(super) fn write(store: &Store, messages: &Receiver<Message>) {
             Err(RecvTimeoutError::Disconnected) => break,
         };
         let mut together: Vec<Message> = first.into_iter().collect();
+        // Nobody waits for a note: some more may come.
+        while (1..NOTES_GATHERED_MAX).contains(&together.len())
+            && together.iter().all(|message| matches!(message, Message::Note(_)))
+            && let Ok(message) = messages.recv_timeout(GATHER_WITHIN)
+        {
+            together.push(message);
+        }
         together.extend(messages.try_iter().take(NOTES_TOGETHER_MAX));
         let durable =
             together.is_empty() || together.iter().any(|message| matches!(message, Message::Durable(..)));

@@ -10,7 +10,7 @@ mod token_key;
 
 pub use broken::{AboutBroken, BROKEN_PAGE_BYTES_MAX, BrokenPages};
 pub use ledger::{Ledger, LedgerError, ListFacts, Note, Place, Walk};
-pub use pages::{BLOCK_BYTES, BlockSums, Entry as PageEntry, PageKey, Pages, Part, Size};
+pub use pages::{BlockSums, Entry as PageEntry, HotPage, PageKey, Pages, Part, Size};
 pub use quarantine::{Entry, PutAside, Quarantine, QuarantineError};
 pub use token_key::TokenKey;
 

@@ -179,6 +179,14 @@ impl Fill {
         matches!(self.state().end, End::Whole { at: ended, .. } if ended < at)
     }
 
+    /// What it takes in memory, in bytes.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        match &self.state().held {
+            Held::Memory(memory) => memory.len() as u64,
+            Held::File(_) => 0,
+        }
+    }
+
     /// Waits for the end; says whether it was whole.
     pub(in crate::proxy) async fn ended(&self) -> bool {
         let mut progress = self.progress.subscribe();
@@ -317,9 +325,8 @@ impl Writer {
             self.wait_for_room(piece.len() as u64).await?;
             if self.fill.plan.is_kept {
                 self.sums.push(&piece);
+                self.note_end(&piece);
             }
-            self.end.extend(piece.iter().skip(piece.len().saturating_sub(END_BYTES)));
-            self.end.drain(..self.end.len().saturating_sub(END_BYTES));
             let count = piece.len() as u64;
             let is_held = self.fill.state().remember(&piece);
             if !is_held && let Err(error) = self.write(piece.clone()).await {
@@ -337,6 +344,13 @@ impl Writer {
             self.fill.progress.send_replace(());
         }
         Ok(())
+    }
+
+    /// Remembers the last bytes of the page, which say how long it is kept.
+    fn note_end(&mut self, piece: &[u8]) {
+        let last = piece.get(piece.len().saturating_sub(END_BYTES)..).unwrap_or_default();
+        self.end.drain(..(self.end.len() + last.len()).saturating_sub(END_BYTES));
+        self.end.extend_from_slice(last);
     }
 
     /// Waits until nobody wants the page any more.
@@ -482,10 +496,7 @@ impl Reader {
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Over> {
         loop {
             self.progress.borrow_and_update();
-            if self.is_early() {
-                self.progress.changed().await.map_err(|_| Over::Broken)?;
-                continue;
-            }
+            let is_piped = self.fill.is_piped.load(Ordering::Acquire);
             if self.id == FIRST_READER {
                 // Whatever else pingora has ready comes before.
                 tokio::task::yield_now().await;
@@ -497,7 +508,9 @@ impl Reader {
                     // Who joined in the moment in which it became a ring.
                     return Err(Over::Broken);
                 }
-                if there == 0 {
+                if !is_piped && self.is_last_for_first(&state) {
+                    None
+                } else if there == 0 {
                     match state.end {
                         End::Open => None,
                         End::Whole { .. } => return Ok(None),
@@ -534,16 +547,14 @@ impl Reader {
         }
     }
 
-    /// Whether these would be the last bytes, or the end, for a connection that
-    /// pingora still believes to be busy with the source. A harvester that has
-    /// it all may send its next request at once, which would be an intrusion
-    /// then and cost it the connection.
-    fn is_early(&self) -> bool {
-        let state = self.fill.state();
+    /// Whether these would be the last bytes, or the end, for the connection that
+    /// pingora believes to be busy with the source until that is piped. A harvester
+    /// that has it all may send its next request at once, which would be an
+    /// intrusion then and cost it the connection.
+    fn is_last_for_first(&self, state: &State) -> bool {
         self.id == FIRST_READER
             && matches!(state.end, End::Whole { .. })
             && state.written - self.at <= PIECE_BYTES as u64
-            && !self.fill.is_piped.load(Ordering::Acquire)
     }
 
     fn advance(&mut self, count: u64) {

@@ -33,8 +33,9 @@ use pingora_cache::{
 };
 use pingora_http::ResponseHeader;
 use rules::Plan;
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 use storage::{Lock, PageHit, PageStorage};
 use tokio::sync::mpsc;
@@ -48,6 +49,13 @@ pub(super) struct Cache {
     storage: &'static PageStorage,
     lock: &'static CacheKeyLockImpl,
     config: Arc<config::Cache>,
+    generations: Arc<Mutex<HashMap<String, Generation>>>,
+}
+
+/// A mapping, and what tells its pages from those of the one before.
+struct Generation {
+    mapping: Arc<Mapping>,
+    text: Arc<str>,
 }
 
 impl std::fmt::Debug for Cache {
@@ -64,6 +72,8 @@ pub(super) struct Errand {
     plan: Plan,
     arrived: SystemTime,
     got: Got,
+    /// Length of the page that was found on the disk, in bytes.
+    kept_bytes: Option<u64>,
     /// The page under way that it shares.
     pub(super) shared: Option<Arc<Fill>>,
 }
@@ -108,23 +118,38 @@ impl Cache {
             storage,
             lock: Box::leak(Box::new(Lock::new(storage, LOCK_AGE_MAX))),
             config: Arc::new(config),
+            generations: Arc::default(),
         }))
+    }
+
+    fn generation(&self, mapping: &Arc<Mapping>) -> Arc<str> {
+        let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
+        match generations.get(&mapping.id) {
+            Some(known) if Arc::ptr_eq(&known.mapping, mapping) => Arc::clone(&known.text),
+            _ => {
+                let text: Arc<str> = rules::generation(mapping).into();
+                let generation = Generation { mapping: Arc::clone(mapping), text: Arc::clone(&text) };
+                generations.insert(mapping.id.clone(), generation);
+                text
+            }
+        }
     }
 
     /// What a request of a harvester wants of it.
     pub(super) fn errand(
         &self,
-        mapping: &Mapping,
+        mapping: &Arc<Mapping>,
         request: &Request,
         base_url: &str,
         arrived: SystemTime,
     ) -> Errand {
         Errand {
             cache: self.clone(),
-            key: rules::key(mapping, base_url, &request.query()),
+            key: rules::key(mapping, &self.generation(mapping), base_url, &request.query()),
             plan: Plan::of(request, mapping, &self.config),
             arrived,
             got: Got::Miss,
+            kept_bytes: None,
             shared: None,
         }
     }
@@ -153,9 +178,16 @@ impl Cache {
     /// Removes the page that answers a request under any of our names for the
     /// repository, or without a request all of its pages; says how many. Blocks
     /// on the disk.
-    pub(super) fn purge(&self, mapping: &Mapping, base_urls: &[String], request: Option<&Request>) -> u64 {
+    pub(super) fn purge(
+        &self,
+        mapping: &Arc<Mapping>,
+        base_urls: &[String],
+        request: Option<&Request>,
+    ) -> u64 {
+        let generation = self.generation(mapping);
         let keys = request.map(|request| {
-            let keys = base_urls.iter().map(|base_url| rules::key(mapping, base_url, &request.query()));
+            let query = request.query();
+            let keys = base_urls.iter().map(|base_url| rules::key(mapping, &generation, base_url, &query));
             keys.collect::<Vec<_>>()
         });
         self.storage.purge_pages(&mapping.id, keys.as_deref())
@@ -182,13 +214,17 @@ impl Errand {
         hit: &HitHandler,
         is_fresh: bool,
     ) -> Option<ForcedFreshness> {
-        if let Some(PageHit::Live(reader)) = hit.as_any().downcast_ref::<PageHit>() {
-            let is_late = reader.fill.was_over(self.arrived);
-            self.got = if is_late { Got::Hit } else { Got::Collapsed };
-            self.shared = Some(Arc::clone(&reader.fill));
-            return Some(ForcedFreshness::ForceFresh);
+        (self.shared, self.kept_bytes) = (None, None);
+        match hit.as_any().downcast_ref::<PageHit>() {
+            Some(PageHit::Live(reader)) => {
+                let is_late = reader.fill.was_over(self.arrived);
+                self.got = if is_late { Got::Hit } else { Got::Collapsed };
+                self.shared = Some(Arc::clone(&reader.fill));
+                return Some(ForcedFreshness::ForceFresh);
+            }
+            Some(PageHit::Kept(page)) => self.kept_bytes = Some(page.bytes),
+            None => {}
         }
-        self.shared = None;
         if is_fresh {
             self.got = Got::Hit;
             return None;
@@ -212,6 +248,11 @@ impl Errand {
     /// How the request came to its answer.
     pub(super) fn got(&self) -> Got {
         self.got
+    }
+
+    /// How long the answer is, in bytes, where it is a page that was kept.
+    pub(super) fn length(&self) -> Option<u64> {
+        self.kept_bytes.filter(|_| matches!(self.got, Got::Hit | Got::Stale))
     }
 
     /// Says in a header how the request came to its answer (RFC 9211).
@@ -308,9 +349,10 @@ async fn drain(
     // The conversation ends with the last who listens to it.
     drop(events);
     if fill.is_whole() && !is_kept {
-        tokio::time::sleep(LINGER).await;
+        storage.linger(fill).await;
+    } else {
+        storage.retire(&fill);
     }
-    storage.retire(&fill);
 }
 
 /// Longest that a lock is believed to be held by somebody. Every conversation

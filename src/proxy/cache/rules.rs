@@ -78,14 +78,14 @@ impl Plan {
 
 /// The page that answers a request. `base_url` is what the answer calls itself:
 /// the same repository under another name has other bytes.
-pub(super) fn key(mapping: &Mapping, base_url: &str, query: &str) -> PageKey {
+pub(super) fn key(mapping: &Mapping, generation: &str, base_url: &str, query: &str) -> PageKey {
     // Neither a URL nor a query has a line end in it.
-    let text = format!("{base_url}\n{query}\n{}", generation(mapping));
+    let text = format!("{base_url}\n{query}\n{generation}");
     PageKey { repository: mapping.id.clone(), text }
 }
 
 /// Another one with every change of a mapping, or of the program that mends by it.
-fn generation(mapping: &Mapping) -> String {
+pub(super) fn generation(mapping: &Mapping) -> String {
     let all = format!("{} {mapping:?}", env!("CARGO_PKG_VERSION"));
     let hash = Blake2s256::digest(all);
     let mut text = String::new();

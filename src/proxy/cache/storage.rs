@@ -13,7 +13,7 @@
 use super::fill::{Fill, Reader};
 use super::rules::Kept;
 use crate::clock;
-use crate::state::{BLOCK_BYTES, PageEntry, PageKey, Pages};
+use crate::state::{PageEntry, PageKey, Pages};
 use async_trait::async_trait;
 use bytes::Bytes;
 use pingora_cache::key::CacheHashKey;
@@ -27,7 +27,7 @@ use pingora_cache::trace::SpanHandle;
 use pingora_cache::{CacheKey, CacheMeta};
 use pingora_error::{Error, ErrorType, Result};
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -43,6 +43,8 @@ pub(super) struct PageStorage {
     /// Until when a source that failed for a page is not asked for it again,
     /// while there is an old one.
     failed: Mutex<HashMap<PageKey, SystemTime>>,
+    /// What has ended and is still shared, the first one longest.
+    lingering: Mutex<VecDeque<Arc<Fill>>>,
     next_id: AtomicU64,
 }
 
@@ -58,14 +60,22 @@ pub(super) enum PageHit {
     Kept(KeptPage),
 }
 
-/// A page on the disk on its way to a harvester.
+/// A page that is kept on its way to a harvester.
 pub(super) struct KeptPage {
+    /// Where what is behind `first` lies.
+    rest: Option<Rest>,
+    /// What was read with the head, for most pages all of it.
+    first: Option<Bytes>,
+    /// Length of all of it, in bytes.
+    pub(super) bytes: u64,
+    at: u64,
+}
+
+/// The blocks of a page on the disk.
+struct Rest {
     pages: Arc<Pages>,
     key: PageKey,
     entry: Arc<PageEntry>,
-    /// What was read with the head, for most pages all of it.
-    first: Option<Bytes>,
-    at: u64,
 }
 
 impl PageStorage {
@@ -75,6 +85,7 @@ impl PageStorage {
             live: Mutex::default(),
             writing: Mutex::default(),
             failed: Mutex::default(),
+            lingering: Mutex::default(),
             next_id: AtomicU64::new(1),
         }
     }
@@ -90,6 +101,34 @@ impl PageStorage {
         fill.is_retired.store(true, Ordering::Relaxed);
         if live.get(&fill.key).is_some_and(|known| known.id == fill.id) {
             live.remove(&fill.key);
+        }
+    }
+
+    /// Takes out a fill that has ended and is not kept, but not before those could
+    /// find it who came while it was under way; where too much waits like
+    /// that, what has waited longest goes at once.
+    pub(super) async fn linger(&self, fill: Arc<Fill>) {
+        let (id, mut past) = (fill.id, Vec::new());
+        {
+            let mut lingering = lock(&self.lingering);
+            lingering.push_back(fill);
+            let mut bytes: u64 = lingering.iter().map(|fill| fill.memory_bytes()).sum();
+            while (bytes > LINGERING_BYTES_MAX || lingering.len() > LINGERING_PAGES_MAX)
+                && let Some(first) = lingering.pop_front()
+            {
+                bytes -= first.memory_bytes();
+                past.push(first);
+            }
+        }
+        past.iter().for_each(|fill| self.retire(fill));
+        drop(past);
+        tokio::time::sleep(LINGER).await;
+        let mut lingering = lock(&self.lingering);
+        let known = lingering.iter().position(|fill| fill.id == id);
+        let fill = known.and_then(|at| lingering.remove(at));
+        drop(lingering);
+        if let Some(fill) = fill {
+            self.retire(&fill);
         }
     }
 
@@ -161,6 +200,9 @@ impl Storage for PageStorage {
         if self.pages.is_absent(&key) {
             return Ok(None);
         }
+        if let Some(found) = self.found_hot(&key) {
+            return Ok(Some(found));
+        }
         let found = tokio::task::spawn_blocking(move || self.found_kept(key)).await;
         found.map_err(|error| Error::because(ErrorType::InternalError, "while looking for a page", error))
     }
@@ -226,14 +268,25 @@ impl Storage for PageStorage {
 }
 
 impl PageStorage {
+    fn found_hot(&self, key: &PageKey) -> Option<(CacheMeta, HitHandler)> {
+        let hot = self.pages.hot(key)?;
+        let (meta, body) = (read_meta(&hot.meta)?, hot.body.clone());
+        let kept = KeptPage { rest: None, bytes: body.len() as u64, first: Some(body), at: 0 };
+        Some((meta, Box::new(PageHit::Kept(kept))))
+    }
+
     fn found_kept(&self, key: PageKey) -> Option<(CacheMeta, HitHandler)> {
         let entry = self.pages.find(&key)?;
         let read = read_meta(&entry.meta).ok_or(std::io::ErrorKind::InvalidData.into());
-        let first = |meta| Ok((meta, read_blocks(&entry, 0)?));
+        let first = |meta| Ok((meta, Bytes::from(entry.blocks(0, BLOCKS_AT_ONCE)?)));
         match read.and_then(first) {
             Ok((meta, first)) => {
-                let pages = Arc::clone(&self.pages);
-                let kept = KeptPage { pages, key, entry: Arc::new(entry), first: Some(first.into()), at: 0 };
+                let bytes = entry.body_bytes;
+                if first.len() as u64 == bytes {
+                    self.pages.keep_hot(&key, &entry, first.clone());
+                }
+                let rest = Rest { pages: Arc::clone(&self.pages), key, entry: Arc::new(entry) };
+                let kept = KeptPage { rest: Some(rest), bytes, first: Some(first), at: 0 };
                 Some((meta, Box::new(PageHit::Kept(kept))))
             }
             Err(error) => {
@@ -308,20 +361,21 @@ impl HandleHit for PageHit {
 
 impl KeptPage {
     async fn next(&mut self) -> Result<Option<Bytes>> {
-        let bytes = match self.first.take() {
-            Some(first) => first,
-            None if self.at >= self.entry.body_bytes => return Ok(None),
-            None => self.read().await?,
+        let bytes = match (self.first.take(), &self.rest) {
+            (Some(first), _) => first,
+            (None, Some(rest)) if self.at < self.bytes => rest.read(self.at).await?,
+            (None, _) => return Ok(None),
         };
         self.at += bytes.len() as u64;
         Ok((!bytes.is_empty()).then_some(bytes))
     }
+}
 
-    async fn read(&self) -> Result<Bytes> {
-        let (entry, at) = (Arc::clone(&self.entry), self.at);
-        let (pages, key) = (Arc::clone(&self.pages), self.key.clone());
+impl Rest {
+    async fn read(&self, at: u64) -> Result<Bytes> {
+        let (entry, pages, key) = (Arc::clone(&self.entry), Arc::clone(&self.pages), self.key.clone());
         let read = tokio::task::spawn_blocking(move || {
-            let read = read_blocks(&entry, at);
+            let read = entry.blocks(at, BLOCKS_AT_ONCE);
             if let Err(error) = &read {
                 pages.remove_damaged(&key, error);
             }
@@ -403,26 +457,18 @@ fn read_meta(bytes: &[u8]) -> Option<CacheMeta> {
     CacheMeta::deserialize(internal, header).ok()
 }
 
-/// Some blocks of a page, each checked.
-fn read_blocks(entry: &PageEntry, at: u64) -> std::io::Result<Vec<u8>> {
-    let mut bytes = entry.block(at)?;
-    for number in 1..BLOCKS_AT_ONCE {
-        let block = entry.block(at + number * BLOCK_BYTES as u64)?;
-        if block.is_empty() {
-            break;
-        }
-        bytes.extend(block);
-    }
-    Ok(bytes)
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Blocks of 64 KiB that are read from the disk in one go.
-const BLOCKS_AT_ONCE: u64 = 4;
+/// Blocks of 64 KiB that are read from the disk in one go. A page of no more is
+/// held in memory when it has been asked for.
+const BLOCKS_AT_ONCE: usize = 4;
 
 /// How long a page that has ended and is not kept, or that nobody reads yet,
 /// waits for those who came while it was under way and have not been told.
 pub(in crate::proxy) const LINGER: Duration = Duration::from_secs(2);
+/// Most that pages take in memory that have ended and wait like that, in bytes.
+const LINGERING_BYTES_MAX: u64 = 16 << 20;
+/// Most of them, also of those that lie in files.
+const LINGERING_PAGES_MAX: usize = 256;

@@ -2,6 +2,7 @@
 
 use super::fill::{Fill, Over, Recipe};
 use super::rules::{self, Kept, Plan};
+use super::storage::PageStorage;
 use crate::clock;
 use crate::config::{self, Limits, Mapping};
 use crate::oai::Request;
@@ -10,7 +11,10 @@ use crate::source::{Account, Failure, Reason};
 use crate::state::Pages;
 use bytes::Bytes;
 use pingora_http::ResponseHeader;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, SystemTime};
 
 fn whole() -> Account {
@@ -111,7 +115,9 @@ fn the_end_of_a_page_tells_errors_and_tokens() {
 
 #[test]
 fn keys_tell_names_queries_and_mappings_apart() {
-    let key = |mapping: &Mapping, base: &str, query: &str| rules::key(mapping, base, query);
+    let key = |mapping: &Mapping, base: &str, query: &str| {
+        rules::key(mapping, &rules::generation(mapping), base, query)
+    };
     let first = key(&mapping(), "http://a/x", "verb=Identify");
     assert_eq!(first, key(&mapping(), "http://a/x", "verb=Identify"));
     let other = Mapping { allow_private: true, ..mapping() };
@@ -132,7 +138,7 @@ fn recipe(query: &str, capacity: u64) -> (tempfile::TempDir, Recipe, Arc<Pages>)
     let pages = Arc::new(Pages::open(data.path(), u64::MAX).expect("it can be written to"));
     let mapping = mapping();
     let head = ResponseHeader::build(200, None).expect("a legal status");
-    let (key, plan) = (rules::key(&mapping, "http://a/x", query), plan(query, &mapping));
+    let (key, plan) = (rules::key(&mapping, "", "http://a/x", query), plan(query, &mapping));
     (data, Recipe { id: 1, key, plan, head, capacity }, pages)
 }
 
@@ -202,6 +208,52 @@ async fn a_page_that_nobody_reads_goes_on_only_if_it_is_kept() {
         writer.fill.first_left();
         assert_eq!(writer.append(piece(2)).await.is_ok(), is_kept, "{query}");
     }
+}
+
+/// Looks at a future once.
+fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+#[tokio::test]
+async fn who_asked_first_is_told_the_end_when_pingora_knows_it_and_not_before() {
+    let (_data, recipe, pages) = recipe(LIST, u64::MAX);
+    let mut writer = Fill::begin(recipe, pages);
+    let fill = Arc::clone(&writer.fill);
+    let mut reader = fill.reader(true);
+    writer.append(piece(1)).await.expect("it has its first reader");
+    assert!(matches!(reader.next().await, Ok(Some(bytes)) if bytes == piece(1)));
+    let mut next = pin!(reader.next());
+    assert!(poll(next.as_mut()).is_pending(), "it has found no end, and lets others go first");
+    assert!(!writer.finish(&whole(), |_, _| None).await);
+    for _ in 0..3 {
+        assert!(poll(next.as_mut()).is_pending(), "pingora is not through with the source");
+    }
+    fill.set_piped();
+    assert!(poll(next.as_mut()).is_pending(), "others go first once more");
+    assert!(matches!(poll(next.as_mut()), Poll::Ready(Ok(None))));
+}
+
+#[tokio::test]
+async fn pages_that_linger_take_no_more_memory_than_they_may() {
+    let (_data, _, pages) = recipe(LIST, u64::MAX);
+    let pages = Arc::into_inner(pages).expect("nobody else has it");
+    let storage: &'static PageStorage = Box::leak(Box::new(PageStorage::new(pages)));
+    let mut lingering = Vec::new();
+    for id in 1..=20 {
+        let (_data, recipe, _) = recipe(LIST, u64::MAX);
+        let fill = Fill::failure(Recipe { id, ..recipe }, &vec![b' '; 1 << 20]);
+        let mut linger = Box::pin(storage.linger(Arc::clone(&fill)));
+        assert!(poll(linger.as_mut()).is_pending());
+        lingering.push((fill, linger));
+    }
+    let gone: Vec<u64> =
+        lingering.iter().map(|(fill, _)| fill).filter(|fill| is_retired(fill)).map(|fill| fill.id).collect();
+    assert_eq!(gone, [1, 2, 3, 4], "of 20 MiB the first made room");
+}
+
+fn is_retired(fill: &Fill) -> bool {
+    fill.is_retired.load(Ordering::Relaxed)
 }
 
 #[test]

@@ -26,6 +26,8 @@ pub struct Entry {
     pub body_bytes: u64,
     /// From here on the page is of no use, in seconds since 1970.
     pub useless_from: u64,
+    /// Which page of the index it was, if it was one when it was opened.
+    pub(super) edition: Option<i64>,
     sums: Vec<u32>,
 }
 
@@ -87,32 +89,30 @@ impl Entry {
         }
         let sums = sums.iter().map(|sum| u32::from_le_bytes(*sum)).collect();
         let Head { body_bytes, useless_from, .. } = head;
-        Ok(Self { file, meta, body_bytes, useless_from, sums })
+        Ok(Self { file, meta, body_bytes, useless_from, edition: None, sums })
     }
 
-    /// The block of the body that begins at `at`, a multiple of [`BLOCK_BYTES`];
-    /// empty at the end of the body. Blocks on the disk.
+    /// At most `count` blocks of 64 KiB of the body, from `at` on, where one
+    /// begins; empty at the end of the body. Blocks on the disk.
     ///
     /// # Errors
     ///
-    /// The disk fails, or the block is not what was written.
-    pub fn block(&self, at: u64) -> io::Result<Vec<u8>> {
-        let length = self.body_bytes.saturating_sub(at).min(BLOCK_BYTES as u64);
-        let mut block = vec![0; usize::try_from(length).unwrap_or(BLOCK_BYTES)];
-        if block.is_empty() {
-            return Ok(block);
-        }
-        self.file.read_exact_at(&mut block, HEAD_BYTES + at)?;
-        let sum = usize::try_from(at / BLOCK_BYTES as u64).ok().and_then(|index| self.sums.get(index));
-        match sum {
-            Some(sum) if *sum == crc32fast::hash(&block) => Ok(block),
-            _ => Err(damaged("a block is not what was written")),
+    /// The disk fails, or a block is not what was written.
+    pub fn blocks(&self, at: u64, count: usize) -> io::Result<Vec<u8>> {
+        let length = self.body_bytes.saturating_sub(at).min((count * BLOCK_BYTES) as u64);
+        let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
+        self.file.read_exact_at(&mut bytes, HEAD_BYTES + at)?;
+        let first = usize::try_from(at / BLOCK_BYTES as u64).unwrap_or(usize::MAX);
+        let mut sums = self.sums.iter().skip(first);
+        match bytes.chunks(BLOCK_BYTES).all(|block| sums.next() == Some(&crc32fast::hash(block))) {
+            true => Ok(bytes),
+            false => Err(damaged("a block is not what was written")),
         }
     }
 
     /// Reads the whole body once, so that no damage is found half-way through an answer.
     pub(super) fn check(&self) -> io::Result<()> {
-        (0..self.body_bytes).step_by(BLOCK_BYTES).try_for_each(|at| self.block(at).map(drop))
+        (0..self.body_bytes).step_by(BLOCK_BYTES).try_for_each(|at| self.blocks(at, 1).map(drop))
     }
 }
 
@@ -208,7 +208,7 @@ fn damaged(what: &'static str) -> io::Error {
 }
 
 /// Length of a block of the body, in bytes: what is checked before it leaves.
-pub const BLOCK_BYTES: usize = 64 << 10;
+pub(super) const BLOCK_BYTES: usize = 64 << 10;
 /// Where the body begins.
 pub(super) const HEAD_BYTES: u64 = 64;
 const MAGIC: &[u8; 8] = b"oaimendp";

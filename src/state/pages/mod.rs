@@ -13,15 +13,19 @@
 //! The index is made anew at each start by [`Pages::scan`], which reads the
 //! heads; until it is through, [`Pages::find`] looks at the disk itself. It
 //! knows what was used last, for [`Pages::commit`] to evict the rest.
+//!
+//! Short pages that were read are held in memory too, as many as fit there:
+//! checked when they were read, and gone when their file is removed or replaced by us.
 
 mod entry;
 #[cfg(test)]
 mod tests;
 
-pub use entry::{BLOCK_BYTES, BlockSums, Entry};
+pub use entry::{BlockSums, Entry};
 
 use crate::error::Error;
 use blake2::{Blake2s256, Digest};
+use bytes::Bytes;
 use entry::{HEAD_BYTES, Head};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -30,7 +34,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What tells one answer from another.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -57,7 +61,7 @@ impl PageKey {
 }
 
 /// The pages on disk. All calls block on the disk but for [`Pages::is_absent`],
-/// [`Pages::is_known`] and [`Pages::size`].
+/// [`Pages::is_known`], [`Pages::hot`], [`Pages::keep_hot`] and [`Pages::size`].
 #[derive(Debug)]
 pub struct Pages {
     folder: PathBuf,
@@ -85,6 +89,15 @@ pub struct Part {
     path: PathBuf,
 }
 
+/// A page in memory.
+#[derive(Debug)]
+pub struct HotPage {
+    /// What the caller gave to be kept beside the body.
+    pub meta: Vec<u8>,
+    /// All of the body.
+    pub body: Bytes,
+}
+
 /// Where an entry lies.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Name {
@@ -97,19 +110,25 @@ struct Index {
     slots: HashMap<Name, Slot>,
     /// By when they were used, the longest ago first.
     order: BTreeMap<i64, Name>,
+    /// The pages in memory by their editions, the oldest first.
+    hot: BTreeMap<i64, Name>,
+    hot_bytes: usize,
     last_use: i64,
     bytes: u64,
     /// All files are known.
     is_whole: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Slot {
     bytes: u64,
     used: i64,
     useless_from: u64,
     /// The whole body was compared with its checksums in this process, or written by it.
     is_checked: bool,
+    /// Tells a page from one that had its place before.
+    edition: i64,
+    hot: Option<Arc<HotPage>>,
 }
 
 impl Pages {
@@ -153,7 +172,7 @@ impl Pages {
         // Older than all that was used since the start.
         for ((_, name, useless_from, bytes), used) in found.into_iter().rev().zip((i64::MIN..0).rev()) {
             if !index.slots.contains_key(&name) && self.path(&name).exists() {
-                index.insert(name, Slot { bytes, used, useless_from, is_checked: false });
+                index.insert(name, Slot::new(bytes, used, useless_from));
             }
         }
         index.is_whole = true;
@@ -171,9 +190,42 @@ impl Pages {
         self.index().slots.contains_key(&key.name())
     }
 
+    /// The page, if it is in memory; costs no look at the disk.
+    pub fn hot(&self, key: &PageKey) -> Option<Arc<HotPage>> {
+        let name = key.name();
+        let mut index = self.index();
+        let hot = index.slots.get(&name)?.hot.clone()?;
+        index.touch(&name);
+        Some(hot)
+    }
+
+    /// Holds a page in memory too whose body was read; the one that is there
+    /// for the longest time makes room. Gone with the file.
+    pub fn keep_hot(&self, key: &PageKey, entry: &Entry, body: Bytes) {
+        let name = key.name();
+        let mut index = self.index();
+        let Some(slot) = index.slots.get_mut(&name) else { return };
+        if entry.edition != Some(slot.edition) || slot.hot.is_some() {
+            return;
+        }
+        let edition = slot.edition;
+        let hot = HotPage { meta: entry.meta.clone(), body };
+        let bytes = hot.bytes();
+        slot.hot = Some(Arc::new(hot));
+        index.hot.insert(edition, name);
+        index.hot_bytes += bytes;
+        while index.hot_bytes > HOT_BYTES_MAX
+            && let Some(name) = index.hot.first_key_value().map(|(_, name)| name.clone())
+        {
+            index.cool(&name);
+        }
+    }
+
     /// The page, if it is there and whole.
     pub fn find(&self, key: &PageKey) -> Option<Entry> {
         let name = key.name();
+        // Asked for before the file is opened: what takes its place meanwhile is another one.
+        let known = self.index().slots.get(&name).map(|slot| (slot.edition, slot.is_checked));
         let file = match File::open(self.path(&name)) {
             Ok(file) => file,
             Err(error) => {
@@ -183,7 +235,7 @@ impl Pages {
                 return None;
             }
         };
-        let is_checked = self.index().slots.get(&name).is_some_and(|slot| slot.is_checked);
+        let is_checked = known.is_some_and(|(_, is_checked)| is_checked);
         let bytes = file.metadata().map_or(0, |about| about.len());
         let entry = Entry::read(file, key).and_then(|entry| {
             if !is_checked {
@@ -192,10 +244,17 @@ impl Pages {
             Ok(entry)
         });
         match entry {
-            Ok(entry) => {
+            Ok(mut entry) => {
+                entry.edition = known.map(|(edition, _)| edition);
                 let mut index = self.index();
-                let used = index.next_use();
-                index.insert(name, Slot { bytes, used, useless_from: entry.useless_from, is_checked: true });
+                match index.touch(&name) {
+                    Some(slot) => slot.is_checked |= entry.edition == Some(slot.edition),
+                    None => {
+                        let used = index.next_use();
+                        let slot = Slot::new(bytes, used, entry.useless_from);
+                        index.insert(name, Slot { is_checked: true, ..slot });
+                    }
+                }
                 Some(entry)
             }
             Err(error) => {
@@ -252,7 +311,7 @@ impl Pages {
         // Dropping the part removes a name that is not there any more.
         std::fs::rename(&part.path, self.path(&name))?;
         let used = index.next_use();
-        index.insert(name, Slot { bytes, used, useless_from, is_checked: true });
+        index.insert(name, Slot { is_checked: true, ..Slot::new(bytes, used, useless_from) });
         self.evict(&mut index);
         Ok(())
     }
@@ -373,6 +432,18 @@ impl Drop for Part {
     }
 }
 
+impl HotPage {
+    fn bytes(&self) -> usize {
+        self.body.len() + self.meta.len() + HOT_PAGE_OVERHEAD_BYTES
+    }
+}
+
+impl Slot {
+    fn new(bytes: u64, used: i64, useless_from: u64) -> Self {
+        Self { bytes, used, useless_from, is_checked: false, edition: used, hot: None }
+    }
+}
+
 impl Index {
     fn insert(&mut self, name: Name, slot: Slot) {
         self.remove(&name);
@@ -381,7 +452,28 @@ impl Index {
         self.slots.insert(name, slot);
     }
 
+    /// Makes a page the one that was used last.
+    fn touch(&mut self, name: &Name) -> Option<&mut Slot> {
+        let used = self.next_use();
+        let slot = self.slots.get_mut(name)?;
+        if let Some(name) = self.order.remove(&slot.used) {
+            self.order.insert(used, name);
+        }
+        slot.used = used;
+        Some(slot)
+    }
+
+    /// Takes a page out of the memory.
+    fn cool(&mut self, name: &Name) {
+        let Some(slot) = self.slots.get_mut(name) else { return };
+        if let Some(hot) = slot.hot.take() {
+            self.hot_bytes -= hot.bytes();
+            self.hot.remove(&slot.edition);
+        }
+    }
+
     fn remove(&mut self, name: &Name) {
+        self.cool(name);
         if let Some(slot) = self.slots.remove(name) {
             self.bytes -= slot.bytes;
             self.order.remove(&slot.used);
@@ -407,6 +499,10 @@ fn files_in(folder: &Path) -> Vec<PathBuf> {
     listed.filter_map(|entry| Some(entry.ok()?.path())).collect()
 }
 
+/// Most that all pages in memory take there, in bytes.
+const HOT_BYTES_MAX: usize = 32 << 20;
+/// What a page in memory takes beside its bytes: its place in the tables.
+const HOT_PAGE_OVERHEAD_BYTES: usize = 512;
 /// Ending of files that are being written.
 const PART: &str = "part";
 /// Length of an entry's name: a hash of 128 bits.

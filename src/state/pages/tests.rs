@@ -1,5 +1,6 @@
 //! What is kept comes back as it was, or not at all.
 
+use super::entry::BLOCK_BYTES;
 use super::*;
 
 /// Numbers that are the same in each run with one seed.
@@ -40,7 +41,7 @@ fn keep(pages: &Pages, key: &PageKey, body: &[u8]) {
 fn read(pages: &Pages, key: &PageKey) -> Option<io::Result<Vec<u8>>> {
     let entry = pages.find(key)?;
     assert_eq!((entry.meta.as_slice(), entry.useless_from), (b"meta".as_slice(), 5000));
-    let blocks = (0..entry.body_bytes).step_by(BLOCK_BYTES).map(|at| entry.block(at));
+    let blocks = (0..entry.body_bytes).step_by(BLOCK_BYTES).map(|at| entry.blocks(at, 1));
     Some(blocks.collect::<io::Result<Vec<_>>>().map(|blocks| blocks.concat()))
 }
 
@@ -230,6 +231,94 @@ fn who_reads_a_page_reads_it_to_its_end_though_it_is_replaced_or_removed() {
     let entry = pages.find(&key("a")).expect("it is there");
     keep(&pages, &key("a"), b"another");
     pages.purge_repository("x");
-    let blocks = (0..entry.body_bytes).step_by(BLOCK_BYTES).map(|at| entry.block(at).expect("it is whole"));
+    let blocks =
+        (0..entry.body_bytes).step_by(BLOCK_BYTES).map(|at| entry.blocks(at, 1).expect("it is whole"));
     assert!(blocks.collect::<Vec<_>>().concat() == body(3 * BLOCK_BYTES));
+}
+
+/// Reads a page and holds it in memory.
+fn warm(pages: &Pages, key: &PageKey) {
+    let entry = pages.find(key).expect("it is there");
+    let body = entry.blocks(0, 4).expect("it is whole");
+    assert_eq!(body.len() as u64, entry.body_bytes);
+    pages.keep_hot(key, &entry, body.into());
+}
+
+fn is_hot(pages: &Pages, key: &PageKey) -> bool {
+    pages.hot(key).is_some()
+}
+
+#[test]
+fn a_page_in_memory_is_gone_with_its_file() {
+    let (_data, pages) = open(u64::MAX);
+    let (a, b) = (key("a"), key("b"));
+    let again = || {
+        for key in [&a, &b] {
+            keep(&pages, key, b"first");
+            assert!(!is_hot(&pages, key), "nobody has asked for it");
+            warm(&pages, key);
+        }
+        let hot = pages.hot(&a).expect("it was read");
+        assert_eq!((hot.body.as_ref(), hot.meta.as_slice()), (b"first".as_slice(), b"meta".as_slice()));
+    };
+    again();
+    keep(&pages, &a, b"second");
+    assert!(!is_hot(&pages, &a) && is_hot(&pages, &b), "it was replaced");
+    again();
+    assert!(pages.purge(&a));
+    assert!(!is_hot(&pages, &a) && is_hot(&pages, &b), "it was purged");
+    again();
+    assert_eq!(pages.purge_repository("x"), 2);
+    assert!(!is_hot(&pages, &a) && !is_hot(&pages, &b), "all of its repository were purged");
+    again();
+    pages.sweep(5000);
+    assert!(!is_hot(&pages, &a), "it is of no use any more");
+    again();
+    assert_eq!(pages.index().hot_bytes, 2 * (5 + 4 + HOT_PAGE_OVERHEAD_BYTES), "what is gone is not counted");
+}
+
+#[test]
+fn what_was_read_before_a_page_was_replaced_is_not_held_in_its_place() {
+    let (_data, pages) = open(u64::MAX);
+    let key = key("a");
+    keep(&pages, &key, b"first");
+    let entry = pages.find(&key).expect("it is there");
+    keep(&pages, &key, b"second");
+    pages.keep_hot(&key, &entry, Bytes::from_static(b"first"));
+    assert!(!is_hot(&pages, &key));
+    pages.purge(&key);
+    pages.keep_hot(&key, &entry, Bytes::from_static(b"first"));
+    assert!(!is_hot(&pages, &key));
+}
+
+#[test]
+fn pages_in_memory_take_no_more_than_they_may() {
+    let (_data, pages) = open(u64::MAX);
+    let page = body(4 * BLOCK_BYTES);
+    let fit = HOT_BYTES_MAX / (page.len() + b"meta".len() + HOT_PAGE_OVERHEAD_BYTES);
+    let keys: Vec<PageKey> = (0..fit + 3).map(|number| key(&number.to_string())).collect();
+    for key in &keys {
+        keep(&pages, key, &page);
+        warm(&pages, key);
+        assert!(is_hot(&pages, key) && pages.index().hot_bytes <= HOT_BYTES_MAX);
+    }
+    let hot: Vec<bool> = keys.iter().map(|key| is_hot(&pages, key)).collect();
+    assert_eq!(hot.iter().position(|is_hot| *is_hot), Some(3), "the oldest made room");
+    assert_eq!(hot.iter().filter(|is_hot| **is_hot).count(), fit);
+}
+
+#[test]
+fn a_page_that_is_asked_for_in_memory_is_used_too() {
+    let (_data, pages) = open(3 * 1200);
+    for name in ["a", "b"] {
+        keep(&pages, &key(name), &body(1000));
+        warm(&pages, &key(name));
+    }
+    assert!(is_hot(&pages, &key("a")));
+    for name in ["c", "d"] {
+        keep(&pages, &key(name), &body(1000));
+    }
+    let there = |name: &str| file(&pages, &key(name)).exists();
+    assert!(there("a") && !there("b"), "the one that was not used for the longest time went");
+    assert!(is_hot(&pages, &key("a")) && !is_hot(&pages, &key("b")));
 }
