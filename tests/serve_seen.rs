@@ -80,6 +80,45 @@ fn mappings_are_read_again_at_sighup_and_a_broken_one_changes_nothing() {
 }
 
 #[test]
+fn oaimend_toml_is_read_again_at_sighup_and_a_broken_one_changes_nothing() {
+    let source = Source::page(page_of(1));
+    let folder = mapped(&source.base_url());
+    let write = |text: &str| std::fs::write(folder.path().join("oaimend.toml"), text).expect("writable");
+    write("[connections]\nuri_bytes_max = 9000\n");
+    let mut program = Program::start(folder.path(), &["--mappings", "mappings"]);
+    let address = program.address();
+    let long = format!("{LIST}&set={}", "a".repeat(8500));
+    assert_eq!(fetch(address, &long).status, 200);
+    program.line("page");
+    write("[connections]\nuri_bytes_max = 8200\n[limits]\nrecord_bytes_max = 7\n");
+    program.signal("-HUP");
+    let fault = program.line("");
+    assert!(fault["message"].to_string().contains("what was read before stays in force"), "{fault}");
+    assert_eq!(fetch(address, &long).status, 200, "no half of a broken file counts");
+    write("listen = \"127.0.0.1:1\"\n[connections]\nuri_bytes_max = 8200\n");
+    program.signal("-HUP");
+    program.line("oaimend.toml read again; listen counts from the next start on");
+    assert_eq!(fetch(address, &long).status, 414);
+    assert_eq!(fetch(address, LIST).status, 200);
+}
+
+#[test]
+fn limits_that_change_hold_for_the_mappings_too() {
+    let source = Source::page(page_of(20));
+    let folder = mapped(&source.base_url());
+    let write = |text: &str| std::fs::write(folder.path().join("oaimend.toml"), text).expect("writable");
+    write("");
+    let mut program = Program::start(folder.path(), &["--mappings", "mappings"]);
+    let address = program.address();
+    assert_eq!(fetch(address, LIST).status, 200);
+    write("[limits]\nresponse_bytes_max = 1024\n");
+    program.signal("-HUP");
+    program.line("oaimend.toml read again");
+    program.line("mappings read again");
+    assert_eq!(fetch(address, &format!("{LIST}&set=maps")).status, 503);
+}
+
+#[test]
 fn a_broken_page_is_kept_as_it_came() {
     let page = page_of(2).replace("Title 1", "Q&A");
     let served = page.clone();

@@ -14,6 +14,7 @@ mod mapping;
 mod politeness;
 mod quirks;
 mod repositories;
+mod settings;
 
 pub use cache::Cache;
 pub use clients::{Clients, Crawlers, Known, Quota, Quotas, Token};
@@ -25,13 +26,12 @@ pub use mapping::{Mapping, Unmended};
 pub use politeness::Politeness;
 pub use quirks::{Method, Poisoned, Quirks};
 pub use repositories::{Repositories, Reread};
+pub use settings::{Change, Resettled, Settings};
 
 use crate::error::Error;
-use file::{Document, Table};
-use std::io::ErrorKind;
+use settings::{Written, read_public_url};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use url::Url;
 
 /// Everything the program is told.
 #[derive(Debug)]
@@ -51,6 +51,8 @@ pub struct Config {
     pub connections: Connections,
     /// What is kept of answers.
     pub cache: Cache,
+    /// The file all this was read from, where it is to be read again.
+    pub settings: Option<Settings>,
     /// The repositories.
     pub repositories: Repositories,
 }
@@ -87,13 +89,14 @@ impl Config {
             clients: Clients::default(),
             connections: Connections::default(),
             cache: Cache::default(),
+            settings: None,
             repositories: Repositories::new(None, Limits::default()),
         }
     }
 
     /// Adds a repository, as `--map` does.
     pub fn map(&mut self, id: &str, base_url: &str) -> Result<(), Error> {
-        let mapping = Mapping::new(id, base_url, self.repositories.limits());
+        let mapping = Mapping::new(id, base_url, &self.repositories.limits());
         let mapping = mapping
             .map_err(|right| Error::Usage(format!("--map {id}={}: {right}", file::shown(base_url))))?;
         self.repositories.fix(mapping);
@@ -108,11 +111,8 @@ impl Config {
     /// that was named and is not there ([`Error::File`]), or a flag that makes
     /// no sense ([`Error::Usage`]).
     pub fn load(flags: &Flags) -> Result<Self, Error> {
-        let mut written = Written::default();
-        let mut faults = Vec::new();
-        if let Some((path, text)) = config_file(flags.config.as_deref())? {
-            faults = written.read(&path, &text);
-        }
+        let (settings, mut faults) = Settings::open(flags.config.as_deref())?;
+        let mut written: Written = settings.written.clone();
         let folder = match flags.mappings.clone().or(written.mappings.take()) {
             Some(named) => Some(existing_folder(named)?),
             None => Some(PathBuf::from("mappings")).filter(|default| default.is_dir()),
@@ -132,6 +132,7 @@ impl Config {
             clients: written.clients,
             connections: written.connections,
             cache: written.cache,
+            settings: Some(settings),
             repositories: Repositories::new(folder, written.limits),
         };
         for (id, base_url) in &flags.maps {
@@ -145,78 +146,9 @@ impl Config {
     }
 }
 
-/// What `oaimend.toml` says.
-#[derive(Default)]
-struct Written {
-    listen: Option<SocketAddr>,
-    public_url: Option<String>,
-    mappings: Option<PathBuf>,
-    data: Option<PathBuf>,
-    admin: Option<Option<SocketAddr>>,
-    clients: Clients,
-    connections: Connections,
-    cache: Cache,
-    limits: Limits,
-}
-
-impl Written {
-    fn read(&mut self, path: &Path, text: &str) -> Vec<Fault> {
-        let document = Document::new(path, text);
-        let mut root = document.root();
-        // Paths in the file are meant from where the file lies.
-        let folder = path.parent().unwrap_or(Path::new(""));
-        self.listen = root.parsed("listen", read_address);
-        self.public_url = root.parsed("public_url", read_public_url);
-        self.mappings = root.string("mappings").map(|text| folder.join(text.value));
-        self.data = root.string("data").map(|text| folder.join(text.value));
-        self.read_admin(root.table("admin"));
-        self.clients.read(root.table("clients"), folder);
-        self.connections.read(root.table("connections"));
-        self.cache.read(root.table("cache"));
-        self.limits.read(root.table("limits"));
-        root.finish();
-        document.into_faults()
-    }
-
-    fn read_admin(&mut self, mut table: Table<'_, '_>) {
-        self.admin = table.parsed("listen", |text| match text {
-            "off" => Ok(None),
-            _ => read_address(text).map(Some).map_err(|right| format!("{right}, or \"off\"")),
-        });
-        table.finish();
-    }
-}
-
-fn config_file(named: Option<&Path>) -> Result<Option<(PathBuf, String)>, Error> {
-    let path = named.unwrap_or(Path::new("oaimend.toml"));
-    match std::fs::read_to_string(path) {
-        Ok(text) => Ok(Some((path.to_owned(), text))),
-        Err(error) if named.is_none() && error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::reading(path, error, "name a readable TOML file with --config")),
-    }
-}
-
 fn existing_folder(path: PathBuf) -> Result<PathBuf, Error> {
     match std::fs::read_dir(&path) {
         Ok(_) => Ok(path),
         Err(error) => Err(Error::reading(&path, error, "name a folder of mapping files with --mappings")),
     }
-}
-
-fn read_address(text: &str) -> Result<SocketAddr, String> {
-    text.parse()
-        .map_err(|_| "is no address; an IP address and a port like \"127.0.0.1:8080\" are right".to_owned())
-}
-
-/// Reads a public URL; `Err` says what would be right.
-fn read_public_url(text: &str) -> Result<String, String> {
-    let right = "is no public URL; one like \"https://oai.example.org\" is right";
-    let url = Url::parse(text).map_err(|error| format!("{right} ({error})"))?;
-    if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
-        return Err(format!("{right} (http or https, with a host)"));
-    }
-    if url.query().is_some() || url.fragment().is_some() {
-        return Err(format!("{right} (without ? and #)"));
-    }
-    Ok(url.as_str().trim_end_matches('/').to_owned())
 }

@@ -15,7 +15,7 @@ use std::time::SystemTime;
 #[derive(Debug)]
 pub struct Repositories {
     folder: Option<PathBuf>,
-    limits: Limits,
+    limits: RwLock<Limits>,
     fixed: BTreeMap<String, Arc<Mapping>>,
     current: RwLock<Arc<BTreeMap<String, Arc<Mapping>>>>,
     seen: Mutex<Option<Listing>>,
@@ -38,7 +38,13 @@ type Listing = BTreeMap<PathBuf, (Option<SystemTime>, u64)>;
 impl Repositories {
     /// None yet; [`reread`](Self::reread) fills it from the folder.
     pub fn new(folder: Option<PathBuf>, limits: Limits) -> Self {
-        Self { folder, limits, fixed: BTreeMap::new(), current: RwLock::default(), seen: Mutex::default() }
+        Self {
+            folder,
+            limits: RwLock::new(limits),
+            fixed: BTreeMap::new(),
+            current: RwLock::default(),
+            seen: Mutex::default(),
+        }
     }
 
     /// Adds a repository that no file can change.
@@ -61,8 +67,16 @@ impl Repositories {
     }
 
     /// The bounds a mapping starts from.
-    pub fn limits(&self) -> &Limits {
-        &self.limits
+    pub fn limits(&self) -> Limits {
+        self.limits.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Sets them anew; the files of the folder count as changed then. Those of `--map` stay.
+    pub fn set_limits(&self, limits: Limits) {
+        if self.limits() != limits {
+            *self.limits.write().unwrap_or_else(PoisonError::into_inner) = limits;
+            *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
     }
 
     /// Reads the folder again if a file in it has changed.
@@ -104,7 +118,7 @@ impl Repositories {
         let text = std::fs::read_to_string(file).map_err(|error| {
             vec![Fault { file: file.to_owned(), line: 1, text: format!("cannot be read: {error}") }]
         })?;
-        Mapping::read(id, file, &text, &self.limits)
+        Mapping::read(id, file, &text, &self.limits())
     }
 
     fn replace(&self, all: BTreeMap<String, Arc<Mapping>>) {

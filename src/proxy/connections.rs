@@ -163,8 +163,9 @@ impl Door {
 
     /// Counts a connection; `None` is one that is not even told that there are too many.
     fn enter(&self, peer: Option<SocketAddr>) -> Option<Entry<'_>> {
-        let bounds = &self.shared.connections;
-        let counted = peer.map(|peer| peer.ip()).filter(|ip| !self.shared.classes.is_near(*ip));
+        let now = self.shared.bounds();
+        let bounds = &now.connections;
+        let counted = peer.map(|peer| peer.ip()).filter(|ip| !now.classes.is_near(*ip));
         let origin = counted.map(Origin::of);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let entered = open.enter(origin, bounds);
@@ -195,7 +196,8 @@ impl Door {
 
     /// Reads one header, whole and within the bounds.
     async fn read_head(&self, stream: &mut Stream, shutdown: &mut ShutdownWatch) -> Head {
-        let bounds = &self.shared.connections;
+        let now = self.shared.bounds();
+        let bounds = &now.connections;
         let mut read = BytesMut::with_capacity(READ_BYTES);
         // Between two requests a connection may be closed at any time.
         let begun = tokio::select! {
@@ -272,7 +274,8 @@ impl Door {
 
     /// What is too long of the part of a header that came.
     fn too_long(&self, head: &[u8]) -> Option<(&'static str, Page)> {
-        let bounds = &self.shared.connections;
+        let now = self.shared.bounds();
+        let bounds = &now.connections;
         let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
         // Method, blanks and version stand around the target.
         if line.len() > bounds.uri_bytes_max + AROUND_TARGET_BYTES {
@@ -296,7 +299,7 @@ impl Door {
         socket.rewind(read);
         let mut options = HttpServerOptions::default();
         options.h2c = true;
-        options.h2_idle_timeout = Some(self.shared.connections.idle_timeout);
+        options.h2_idle_timeout = Some(self.shared.bounds().connections.idle_timeout);
         Arc::new(Http2 { proxy, options }).process_new(socket, shutdown).await;
     }
 

@@ -41,8 +41,8 @@ use pingora_core::upstreams::peer::HttpPeer;
 use pingora_error::{Error, ErrorType, Result};
 use pingora_http::{RequestHeader, ResponseHeader};
 use pingora_proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, RangeType, Session};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
 use tokio::sync::watch;
 use upgrade::Leaving;
@@ -59,9 +59,7 @@ struct Shared {
     instance: String,
     repositories: Repositories,
     clients: Clients,
-    classes: clients::Classes,
-    quotas: quotas::Quotas,
-    connections: config::Connections,
+    bounds: RwLock<Arc<Bounds>>,
     cache: Option<Cache>,
     state: State,
     telemetry: Telemetry,
@@ -71,6 +69,40 @@ struct Shared {
     draining: AtomicBool,
     /// Set when another process takes over.
     leaving: watch::Sender<Leaving>,
+}
+
+/// What clients may ask of us. One request or connection sees one state of it.
+#[derive(Debug)]
+struct Bounds {
+    classes: Arc<clients::Classes>,
+    quotas: Arc<quotas::Quotas>,
+    connections: config::Connections,
+    /// What the first two were made of.
+    clients: config::Clients,
+}
+
+impl Bounds {
+    fn new(clients: config::Clients, connections: config::Connections) -> Self {
+        let classes = Arc::new(clients::Classes::new(&clients));
+        let quotas = Arc::new(quotas::Quotas::new(&clients, quotas::Uptime));
+        Self { classes, quotas, connections, clients }
+    }
+
+    /// The same with another configuration. Quotas that stay as they are know what was asked.
+    fn changed(&self, clients: config::Clients, connections: config::Connections) -> Self {
+        if clients != self.clients {
+            return Self::new(clients, connections);
+        }
+        let (classes, quotas) = (Arc::clone(&self.classes), Arc::clone(&self.quotas));
+        Self { classes, quotas, connections, clients }
+    }
+}
+
+impl Shared {
+    /// What clients may ask of us now.
+    fn bounds(&self) -> Arc<Bounds> {
+        Arc::clone(&self.bounds.read().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// The proxy as pingora drives it.
@@ -124,7 +156,8 @@ impl ProxyHttp for Front {
 
     /// Routes and judges. `true`: it is answered.
     async fn request_filter(&self, session: &mut Session, passage: &mut Passage) -> Result<bool> {
-        let bounds = &self.0.connections;
+        let now = self.0.bounds();
+        let bounds = &now.connections;
         session.as_downstream_mut().set_write_timeout(Some(bounds.write_timeout));
         session.as_downstream_mut().set_total_drain_timeout(Some(bounds.request_timeout));
         let page = match self.judge(session, passage).await? {
@@ -330,7 +363,7 @@ impl Front {
             session.set_keepalive(None);
             return Ok(Err(page));
         }
-        let query = match query_of(session, is_form, &self.0.connections).await? {
+        let query = match query_of(session, is_form, &self.0.bounds().connections).await? {
             Ok(query) => target.arguments(query),
             Err(page) => {
                 session.set_keepalive(None);

@@ -42,7 +42,7 @@ impl Shared {
     /// Finds the repository that a request is for, or the page of ours that
     /// answers it. `local` is the address that the request came to.
     pub(super) fn route(&self, head: &RequestHeader, local: Option<SocketAddr>) -> Result<Target, Page> {
-        let max = self.connections.uri_bytes_max;
+        let max = self.bounds().connections.uri_bytes_max;
         if head.raw_path().len() > max {
             return Err(uri_too_long(max));
         }
@@ -99,8 +99,9 @@ impl Shared {
         peer: Option<SocketAddr>,
         headers: &HeaderMap,
     ) -> Result<Option<Permit>, Page> {
-        let Some(client) = self.classes.client(peer, headers) else {
-            if self.classes.is_surprised(headers) {
+        let bounds = self.bounds();
+        let Some(client) = bounds.classes.client(peer, headers) else {
+            if bounds.classes.is_surprised(headers) {
                 tracing::warn!(
                     "X-Forwarded-For from loopback is not believed, so who comes that way has no quota; \
                      set clients.trusted_proxies"
@@ -108,8 +109,8 @@ impl Shared {
             }
             return Ok(None);
         };
-        self.quotas.admit(client).await.map(Some).map_err(|refused| {
-            let class = &self.classes.names()[client.class];
+        bounds.quotas.admit(client).await.map(Some).map_err(|refused| {
+            let class = &bounds.classes.names()[client.class];
             self.telemetry.refused(class, refused.reason());
             tracing::debug!(class, client = %client.origin, reason = refused.reason(), "refused");
             Page::refused(refused.retry_after_secs, &refused.text(class))

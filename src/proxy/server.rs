@@ -7,13 +7,11 @@
 
 use super::admin::Admin;
 use super::cache::Cache;
-use super::clients::Classes;
-use super::quotas::{Quotas, Uptime};
 use super::upgrade::{self, Leaving, Sockets};
 use super::upstream::SourceConnector;
-use super::{Front, Shared, connections};
+use super::{Bounds, Front, Shared, connections};
 use crate::clock::{self, Clock, SystemClock};
-use crate::config::{Config, Reread};
+use crate::config::{Config, Reread, Resettled, Settings};
 use crate::error::Error;
 use crate::source::Clients;
 use crate::state::{Hold, State};
@@ -30,7 +28,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::IntoRawFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{oneshot, watch};
@@ -40,6 +38,7 @@ pub struct Server {
     shared: Arc<Shared>,
     sockets: Sockets,
     data: PathBuf,
+    settings: Option<Settings>,
 }
 
 /// A proxy that runs in a thread of its own.
@@ -96,9 +95,7 @@ impl Server {
             instance: format!("oaimend-{:016x}", RandomState::new().hash_one(std::process::id())),
             repositories: config.repositories,
             clients: Clients::default(),
-            classes: Classes::new(&config.clients),
-            quotas: Quotas::new(&config.clients, Uptime),
-            connections: config.connections,
+            bounds: RwLock::new(Arc::new(Bounds::new(config.clients, config.connections))),
             cache,
             state,
             telemetry: Telemetry::new(),
@@ -106,7 +103,7 @@ impl Server {
             draining: AtomicBool::new(false),
             leaving: watch::Sender::default(),
         };
-        Ok(Self { shared: Arc::new(shared), sockets, data: config.data })
+        Ok(Self { shared: Arc::new(shared), sockets, data: config.data, settings: config.settings })
     }
 
     /// Where harvesters are answered.
@@ -179,8 +176,9 @@ impl Server {
         if let Some(cache) = self.shared.cache.clone() {
             server.add_service(background_service("cache", CacheCare(cache)));
         }
-        server
-            .add_service(background_service("mappings", MappingsWatch { shared: self.shared, announcement }));
+        let settings = Mutex::new(self.settings);
+        let watch = ConfigWatch { shared: self.shared, settings, announcement };
+        server.add_service(background_service("configuration", watch));
         server.run(RunArgs { shutdown_signal });
     }
 }
@@ -306,9 +304,10 @@ impl BackgroundService for CacheCare {
     }
 }
 
-/// Reads the mappings again when a file has changed, and at SIGHUP.
-struct MappingsWatch {
+/// Reads the configuration again when a file has changed, and at SIGHUP.
+struct ConfigWatch {
     shared: Arc<Shared>,
+    settings: Mutex<Option<Settings>>,
     /// What to say once signals are heard: who reads it may send one.
     announcement: Option<Announcement>,
 }
@@ -347,7 +346,7 @@ impl Announcement {
 }
 
 #[async_trait]
-impl BackgroundService for MappingsWatch {
+impl BackgroundService for ConfigWatch {
     async fn start(&self, mut shutdown: ShutdownWatch) {
         let mut hangup = signal(SignalKind::hangup()).ok();
         let mut hung_up = async || match &mut hangup {
@@ -359,31 +358,61 @@ impl BackgroundService for MappingsWatch {
         }
         loop {
             let asked = tokio::select! {
-                () = tokio::time::sleep(MAPPINGS_INTERVAL) => false,
+                () = tokio::time::sleep(CONFIG_INTERVAL) => false,
                 _ = hung_up() => true,
                 _ = shutdown.changed() => return,
             };
-            match self.shared.repositories.reread() {
-                Ok(Reread::Same) if asked => {
-                    tracing::info!(
-                        "mappings read again, none has changed; oaimend.toml is read at the start only"
-                    );
-                }
-                Ok(Reread::Same) => {}
-                Ok(Reread::Changed) => {
-                    tracing::info!(
-                        repositories = self.shared.repositories.all().len(),
-                        "mappings read again"
-                    );
-                }
-                Ok(Reread::Faults(faults)) => {
-                    for fault in faults {
-                        tracing::error!("{fault}; the repository stays as it was");
-                    }
-                }
-                Err(error) => tracing::error!("{error}; the repositories stay as they were"),
+            let same = [self.reread_settings(), self.reread_mappings()] == [true, true];
+            if asked && same {
+                tracing::info!("configuration read again, nothing has changed");
             }
         }
+    }
+}
+
+impl ConfigWatch {
+    /// Reads `oaimend.toml` again; says whether it is as it was.
+    fn reread_settings(&self) -> bool {
+        let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
+        match settings.as_mut().map_or(Ok(Resettled::Same), Settings::reread) {
+            Ok(Resettled::Same) => return true,
+            Ok(Resettled::Changed(change)) => {
+                self.shared.repositories.set_limits(change.limits);
+                let mut bounds = self.shared.bounds.write().unwrap_or_else(PoisonError::into_inner);
+                *bounds = Arc::new(bounds.changed(change.clients, change.connections));
+                match change.at_next_start.as_slice() {
+                    [] => tracing::info!("oaimend.toml read again"),
+                    keys => tracing::warn!(
+                        "oaimend.toml read again; {} counts from the next start on",
+                        keys.join(", ")
+                    ),
+                }
+            }
+            Ok(Resettled::Faults(faults)) => {
+                for fault in faults {
+                    tracing::error!("{fault}; what was read before stays in force");
+                }
+            }
+            Err(error) => tracing::error!("{error}; what was read before stays in force"),
+        }
+        false
+    }
+
+    /// Reads the mappings again; says whether they are as they were.
+    fn reread_mappings(&self) -> bool {
+        match self.shared.repositories.reread() {
+            Ok(Reread::Same) => return true,
+            Ok(Reread::Changed) => {
+                tracing::info!(repositories = self.shared.repositories.all().len(), "mappings read again");
+            }
+            Ok(Reread::Faults(faults)) => {
+                for fault in faults {
+                    tracing::error!("{fault}; the repository stays as it was");
+                }
+            }
+            Err(error) => tracing::error!("{error}; the repositories stay as they were"),
+        }
+        false
     }
 }
 
@@ -445,7 +474,7 @@ impl ShutdownSignalWatch for Signals {
         };
         tokio::select! {
             () = answered => {}
-            () = tokio::time::sleep(self.shared.connections.stop_timeout) => {}
+            () = tokio::time::sleep(self.shared.bounds().connections.stop_timeout) => {}
             _ = interrupt.recv() => return ShutdownSignal::FastShutdown,
         }
         ShutdownSignal::GracefulTerminate
@@ -510,5 +539,5 @@ impl Signals {
 const ANSWERED_INTERVAL: Duration = Duration::from_millis(20);
 /// How often pages of no use any more are removed.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
-/// How often the mappings folder is looked at.
-const MAPPINGS_INTERVAL: Duration = Duration::from_secs(2);
+/// How often `oaimend.toml` and the mappings folder are looked at.
+const CONFIG_INTERVAL: Duration = Duration::from_secs(2);

@@ -8,6 +8,10 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Longest that a line of the log may take: a test that waits for one that never comes fails.
+const LINE_WITHIN: Duration = Duration::from_secs(60);
 
 /// The program, with its log. Killed when this is dropped.
 pub(crate) struct Program {
@@ -89,8 +93,8 @@ impl Program {
     #[track_caller]
     pub(crate) fn line(&mut self, message: &str) -> Value {
         loop {
-            let Ok(line) = self.log.recv() else {
-                panic!("the log ends before {message:?}:\n{}", self.said);
+            let Ok(line) = self.log.recv_timeout(LINE_WITHIN) else {
+                panic!("the log ends or stands still before {message:?}:\n{}", self.said);
             };
             self.said.push_str(&line);
             self.said.push('\n');
