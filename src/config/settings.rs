@@ -27,7 +27,7 @@ pub enum Resettled {
     /// It has not changed.
     Same,
     /// It has, and is well.
-    Changed(Change),
+    Changed(Box<Change>),
     /// It has, and these are its faults.
     Faults(Vec<Fault>),
 }
@@ -92,12 +92,12 @@ impl Settings {
             ("[admin]", before.admin != written.admin),
             ("[cache]", before.cache != written.cache),
         ];
-        Ok(Resettled::Changed(Change {
+        Ok(Resettled::Changed(Box::new(Change {
             clients: written.clients.clone(),
             connections: written.connections.clone(),
             limits: written.limits.clone(),
             at_next_start: fixed.into_iter().filter(|(_, changed)| *changed).map(|(key, _)| key).collect(),
-        }))
+        })))
     }
 }
 
