@@ -16,10 +16,14 @@ use std::time::Duration;
 /// A request as the source got it.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
+    /// GET or POST.
+    pub(crate) method: String,
     /// Path and query.
     pub(crate) target: String,
     /// The headers, names in lower case.
     pub(crate) headers: HashMap<String, String>,
+    /// What stands behind them.
+    pub(crate) form: String,
 }
 
 /// What the source does with a request.
@@ -247,7 +251,7 @@ fn peek_request(stream: &TcpStream) -> Option<Asked> {
     let text = loop {
         let count = stream.peek(&mut bytes).ok().filter(|count| *count > 0)?;
         let text = String::from_utf8_lossy(&bytes[..count]).into_owned();
-        if text.contains("\r\n\r\n") {
+        if text.split_once("\r\n\r\n").is_some_and(|(head, form)| form.len() >= form_length(head)) {
             break text;
         }
         std::thread::yield_now();
@@ -256,14 +260,23 @@ fn peek_request(stream: &TcpStream) -> Option<Asked> {
 }
 
 fn asked_in(text: &str) -> Option<Asked> {
-    let mut lines = text.lines();
-    let target = lines.next()?.split(' ').nth(1)?.to_owned();
+    let (head, form) = text.split_once("\r\n\r\n").unwrap_or((text, ""));
+    let mut lines = head.lines();
+    let mut words = lines.next()?.split(' ').map(str::to_owned);
+    let (method, target) = (words.next()?, words.next()?);
     let headers = lines
         .take_while(|line| !line.is_empty())
         .filter_map(|line| line.split_once(':'))
         .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
         .collect();
-    Some(Asked { target, headers })
+    Some(Asked { method, target, headers, form: form.to_owned() })
+}
+
+/// How long a form a header announces.
+fn form_length(head: &str) -> usize {
+    let lengths = head.lines().filter_map(|line| line.split_once(':'));
+    let mut lengths = lengths.filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+    lengths.next().and_then(|(_, length)| length.trim().parse().ok()).unwrap_or(0)
 }
 
 fn read_request(stream: &mut impl Read) -> String {
@@ -271,6 +284,10 @@ fn read_request(stream: &mut impl Read) -> String {
     let mut byte = [0];
     while !text.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|count| count == 1) {
         text.push(byte[0]);
+    }
+    let mut form = vec![0; form_length(&String::from_utf8_lossy(&text))];
+    if stream.read_exact(&mut form).is_ok() {
+        text.extend(form);
     }
     String::from_utf8_lossy(&text).into_owned()
 }
