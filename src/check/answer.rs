@@ -103,6 +103,13 @@ impl Answer {
         ["<OAI-PMH", ":OAI-PMH"].iter().any(|mark| memchr::memmem::find(body, mark.as_bytes()).is_some())
     }
 
+    /// Whether its content can be judged: something came, and if it was meant as
+    /// an OAI-PMH response it is well-formed.
+    pub(super) fn is_readable(&self) -> bool {
+        let is_broken = self.document.is_err() && self.looks_like_oai();
+        matches!(self.came, Came::Whole(_)) && !is_broken
+    }
+
     /// The element of the verb that was asked, if it came.
     pub(super) fn verb_element(&self) -> Option<&Element> {
         self.root()?.first(self.asked.verb())

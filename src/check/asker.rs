@@ -101,7 +101,7 @@ const GAP: Duration = Duration::from_secs(1);
 /// Most requests of one check; without a 503 it makes some 40.
 const REQUESTS_MAX: usize = 100;
 /// Longest answer, in bytes after decoding: it is held, and read into a tree.
-const RESPONSE_BYTES_MAX: u64 = 16 << 20;
+const RESPONSE_BYTES_MAX: u64 = 32 << 20;
 /// Longest time that an answer may take.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 /// How often in a row a source may say that it should be asked later.

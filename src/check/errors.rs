@@ -106,7 +106,9 @@ fn years_away(date: &str, years: i32) -> Option<String> {
 
 /// Whether the error is the one that is wanted.
 pub(super) fn judge(wrong: &Wrong, answer: &Answer, findings: &mut Findings) {
-    if matches!(answer.came, Came::NotAsked(_)) {
+    // Of a quotation mark that leads to no well-formed answer: that is the very point.
+    let is_the_point = wrong.rule == Rule::QuoteInIdentifier && matches!(answer.came, Came::Whole(_));
+    if !is_the_point && !findings.can_judge(wrong.rule, answer) {
         return;
     }
     let codes = answer.errors();

@@ -68,6 +68,16 @@ impl Findings {
         self.note(rule, Verdict::Unjudged, answer, came.as_ref());
     }
 
+    /// Whether a rule can be judged by an answer at all. One that did not come,
+    /// or cannot be read, breaks rules of its own.
+    pub(super) fn can_judge(&mut self, rule: Rule, answer: &Answer) -> bool {
+        if answer.is_readable() {
+            return true;
+        }
+        self.unjudged(rule, answer, answer.gist());
+        false
+    }
+
     /// Holds or fails.
     pub(super) fn judge(&mut self, rule: Rule, holds: bool, answer: &Answer, came: impl AsRef<str>) {
         let verdict = if holds { Verdict::Holds } else { Verdict::Fails };
@@ -85,16 +95,16 @@ impl Findings {
         }
     }
 
-    /// One finding for each rule, in the order of the table; `why` is said of
+    /// One finding for each rule, in the order of the table; `why` is asked of
     /// those that nothing was seen of.
-    pub(super) fn of_each_rule(mut self, why: &str) -> Vec<Finding> {
+    pub(super) fn of_each_rule(mut self, why: impl Fn(Rule) -> &'static str) -> Vec<Finding> {
         let of = |entry: &super::rules::Entry| {
             let found = self.0.iter().position(|finding| finding.rule == entry.rule);
             found.map(|found| self.0.swap_remove(found)).unwrap_or_else(|| Finding {
                 rule: entry.rule,
                 verdict: Verdict::Unjudged,
                 asked: String::new(),
-                came: why.to_owned(),
+                came: why(entry.rule).to_owned(),
                 answers: 0,
             })
         };
@@ -141,7 +151,7 @@ mod tests {
         findings.fails(Rule::Post, &answer("C"), "an\n\u{1b}[31mend\u{202e}");
         findings.holds(Rule::Post, &answer("D"), "well");
         findings.fails(Rule::Post, &answer("E"), "x".repeat(300));
-        let all = findings.of_each_rule("why");
+        let all = findings.of_each_rule(|_| "why");
         assert_eq!(all.len(), RULES.len());
         let post = all.iter().find(|finding| finding.rule == Rule::Post).expect("it is in the table");
         assert_eq!((post.verdict, post.answers, post.asked.as_str()), (Verdict::Fails, 2, "verb=C"));

@@ -1,6 +1,6 @@
 //! What holds of formats, sets, headers and records.
 
-use super::answer::{Answer, Came};
+use super::answer::Answer;
 use super::findings::Findings;
 use super::identify::Identity;
 use super::rules::Rule;
@@ -14,11 +14,6 @@ pub(super) struct Header {
     pub(super) datestamp: String,
     pub(super) sets: Vec<String>,
     pub(super) is_deleted: bool,
-}
-
-/// Whether a source could have answered at all.
-pub(super) fn was_asked(answer: &Answer) -> bool {
-    !matches!(answer.came, Came::NotAsked(_))
 }
 
 /// The headers of an answer, in their order.
@@ -60,7 +55,7 @@ fn judge_header(answer: &Answer, header: &Header, identity: &Identity, findings:
             findings.fails(Rule::EarliestDatestamp, answer, came);
         }
     }
-    if *is_deleted {
+    if *is_deleted && !identity.deleted_record.is_empty() {
         let came = format!("{identifier} is deleted, deletedRecord is {}", identity.deleted_record);
         findings.judge(Rule::DeletedStatus, identity.deleted_record != "no", answer, came);
     }
@@ -106,7 +101,7 @@ fn twice_encoded(element: &Element) -> Option<&str> {
 
 /// Whether oai_dc is among the formats.
 pub(super) fn judge_formats(answer: &Answer, rule: Rule, findings: &mut Findings) {
-    if !was_asked(answer) {
+    if !findings.can_judge(rule, answer) {
         return;
     }
     let formats = answer.verb_element().into_iter().flat_map(|verb| verb.all("metadataFormat"));
@@ -134,7 +129,7 @@ fn answer_without(answer: &Answer, wanted: &str) -> String {
 
 /// Judges ListSets against the headers that were seen; gives the first set.
 pub(super) fn judge_sets(answer: &Answer, seen: &[Header], findings: &mut Findings) -> Option<String> {
-    if !was_asked(answer) {
+    if !findings.can_judge(Rule::Sets, answer) {
         return None;
     }
     let sets: Vec<&Element> = answer.verb_element().into_iter().flat_map(|verb| verb.all("set")).collect();
@@ -156,14 +151,14 @@ pub(super) fn judge_sets(answer: &Answer, seen: &[Header], findings: &mut Findin
         Some(spec) => {
             findings.fails(Rule::Sets, answer, format!("the set \"{spec}\" lacks setSpec or setName"))
         }
-        None => findings.holds(Rule::Sets, answer, format!("{} sets", sets.len())),
+        None => findings.holds(Rule::Sets, answer, format!("{} listed", sets.len())),
     }
     sets.iter().find_map(|set| set.value("setSpec")).filter(|spec| !spec.is_empty()).map(str::to_owned)
 }
 
 /// Whether a list of a set is one.
 pub(super) fn judge_set(answer: &Answer, set: &str, is_known_full: bool, findings: &mut Findings) {
-    if !was_asked(answer) {
+    if !findings.can_judge(Rule::SetOfRecords, answer) {
         return;
     }
     let below = format!("{set}:");
@@ -178,13 +173,13 @@ pub(super) fn judge_set(answer: &Answer, set: &str, is_known_full: bool, finding
             let holds = !is_known_full && answer.is_error("noRecordsMatch");
             findings.judge(Rule::SetOfRecords, holds, answer, answer.gist());
         }
-        None => findings.holds(Rule::SetOfRecords, answer, format!("{} records of {set}", listed.len())),
+        None => findings.holds(Rule::SetOfRecords, answer, format!("{} listed of {set}", listed.len())),
     }
 }
 
 /// Whether GetRecord gave the record that lists name.
 pub(super) fn judge_get_record(answer: &Answer, wanted: &Header, findings: &mut Findings) {
-    if !was_asked(answer) {
+    if !findings.can_judge(Rule::GetRecord, answer) {
         return;
     }
     match headers(answer).as_slice() {
@@ -207,7 +202,7 @@ pub(super) fn judge_window(
     rule: Rule,
     findings: &mut Findings,
 ) {
-    let Some(first) = pages.first().filter(|first| was_asked(first)) else { return };
+    let Some(first) = pages.first().filter(|first| findings.can_judge(rule, first)) else { return };
     let cut = |header: &Header| header.datestamp.get(..date.len()).unwrap_or(&header.datestamp).to_owned();
     for page in pages {
         for header in headers(page) {

@@ -96,28 +96,28 @@ impl Run<'_> {
         let identify = self.ask(Asked::get(&[("verb", "Identify")])).await;
         let identity = identify::judge(&identify, &self.base_url, &mut self.findings);
         // Who does not speak OAI-PMH at all need not be asked forty times.
-        let why = if identity.is_some() || identify.looks_like_oai() {
-            self.identity = identity.unwrap_or_default();
+        let is_spoken = identity.is_some() || identify.looks_like_oai();
+        self.identity = identity.unwrap_or_default();
+        if is_spoken {
             self.check_all().await;
-            "nothing came that it could be judged by"
-        } else {
-            "Identify was not answered in OAI-PMH"
-        };
+        }
         let Self { asker, base_url, findings, .. } = self;
+        let why = |rule| if is_spoken { unseen(rule) } else { "Identify was not answered in OAI-PMH" };
         Report { base_url, findings: findings.of_each_rule(why), requests: asker.requests }
     }
 
     async fn check_all(&mut self) {
         let formats = self.ask(Asked::get(&[("verb", "ListMetadataFormats")])).await;
         lists::judge_formats(&formats, Rule::OaiDc, &mut self.findings);
-        let headers = self.check_headers().await;
+        let mut headers = self.check_headers().await;
+        headers.extend(self.check_records().await);
         let live = headers.iter().find(|header| !header.is_deleted).cloned();
         self.check_sets(&headers, live.as_ref()).await;
+        let mut by_post = vec![Asked::post(&[("verb", "Identify")])];
         if let Some(live) = &live {
-            self.check_item(live).await;
-        }
-        self.check_records().await;
-        if let Some(live) = &live {
+            if self.check_item(live).await {
+                by_post.push(Asked::post(&get_record(&live.identifier)));
+            }
             self.check_windows(live).await;
         }
         let identifier = live.as_ref().map(|live| live.identifier.as_str());
@@ -125,7 +125,7 @@ impl Run<'_> {
             let answer = self.ask(wrong.asked.clone()).await;
             errors::judge(&wrong, &answer, &mut self.findings);
         }
-        self.check_post(live.as_ref()).await;
+        self.check_post(by_post).await;
     }
 
     /// Asks, and judges what holds of every answer.
@@ -145,18 +145,18 @@ impl Run<'_> {
             tokens::judge_again(&again, second, &mut self.findings);
         }
         let headers: Vec<Header> = pages.iter().flat_map(lists::headers).collect();
-        if let Some(first) = pages.first().filter(|first| lists::was_asked(first)) {
+        if let Some(first) = pages.first().filter(|first| self.findings.can_judge(Rule::LiveRecord, first)) {
             let is_alive = headers.iter().any(|header| !header.is_deleted);
-            let came = if headers.is_empty() { first.gist() } else { format!("{} headers", headers.len()) };
+            let came = if headers.is_empty() { first.gist() } else { format!("{} listed", headers.len()) };
             self.findings.judge(Rule::LiveRecord, is_alive, first, came);
         }
         headers
     }
 
-    /// The first pages of ListRecords.
-    async fn check_records(&mut self) {
+    /// The first pages of ListRecords; gives their headers.
+    async fn check_records(&mut self) -> Vec<Header> {
         let first = self.ask(Asked::get(&[("verb", "ListRecords"), ("metadataPrefix", "oai_dc")])).await;
-        self.pages(first).await;
+        self.pages(first).await.iter().flat_map(lists::headers).collect()
     }
 
     /// A list from its first page on, as far as it is followed, each page judged.
@@ -189,13 +189,15 @@ impl Run<'_> {
         }
     }
 
-    async fn check_item(&mut self, live: &Header) {
+    /// Formats and record of one item; gives whether the record came.
+    async fn check_item(&mut self, live: &Header) -> bool {
         let identifier = live.identifier.as_str();
         let formats =
             self.ask(Asked::get(&[("verb", "ListMetadataFormats"), ("identifier", identifier)])).await;
         lists::judge_formats(&formats, Rule::FormatsOfItem, &mut self.findings);
         let record = self.ask(Asked::get(&get_record(identifier))).await;
         lists::judge_get_record(&record, live, &mut self.findings);
+        record.verb_element().is_some()
     }
 
     /// Lists of the very date of a record, and of its day.
@@ -217,16 +219,32 @@ impl Run<'_> {
         lists::judge_window(&pages, date, live, rule, &mut self.findings);
     }
 
-    async fn check_post(&mut self, live: Option<&Header>) {
-        let identify = Asked::post(&[("verb", "Identify")]);
-        let record = live.map(|live| Asked::post(&get_record(&live.identifier)));
-        for asked in [Some(identify), record].into_iter().flatten() {
+    /// Requests that are answered when they come by GET.
+    async fn check_post(&mut self, by_post: Vec<Asked>) {
+        for asked in by_post {
             let answer = self.ask(asked).await;
-            if lists::was_asked(&answer) {
+            if self.findings.can_judge(Rule::Post, &answer) {
                 let holds = answer.verb_element().is_some();
                 self.findings.judge(Rule::Post, holds, &answer, answer.gist());
             }
         }
+    }
+}
+
+/// Why nothing was seen of a rule.
+fn unseen(rule: Rule) -> &'static str {
+    match rule {
+        Rule::RetryAfter => "no answer was put off",
+        Rule::OaiIdentifier => "no description of identifiers",
+        Rule::TooFine => "the granularity is not in days",
+        Rule::DayHarvest => "the granularity is not in seconds",
+        Rule::DeletedStatus => "no deleted record was listed",
+        Rule::ExpirationDate => "no resumptionToken says when it expires",
+        Rule::FirstCursor | Rule::NextCursor => "no resumptionToken says a cursor",
+        Rule::CompleteListSize => "no resumptionToken says how long its list is",
+        Rule::LastToken => "no list was followed to its end",
+        Rule::OneToken | Rule::TokenWorks | Rule::TokenAgain | Rule::PageSize => "no list had a second page",
+        _ => "nothing came that it could be judged by",
     }
 }
 

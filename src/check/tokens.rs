@@ -2,7 +2,7 @@
 
 use super::answer::Answer;
 use super::findings::Findings;
-use super::lists::{headers, was_asked};
+use super::lists::headers;
 use super::rules::Rule;
 use super::tree::Element;
 use crate::oai::datestamp;
@@ -40,7 +40,7 @@ pub(super) fn judge_first(answer: &Answer, findings: &mut Findings) {
 
 /// Judges a page that a token led to; `before` is all that came before it in the list.
 pub(super) fn judge_next(answer: &Answer, before: &[String], findings: &mut Findings) {
-    if !was_asked(answer) {
+    if !findings.can_judge(Rule::TokenWorks, answer) {
         return;
     }
     let items = identifiers(answer);
@@ -71,7 +71,8 @@ pub(super) fn judge_next(answer: &Answer, before: &[String], findings: &mut Find
 
 /// Judges the same page, asked for a second time.
 pub(super) fn judge_again(again: &Answer, first_time: &Answer, findings: &mut Findings) {
-    if was_asked(again) && !identifiers(first_time).is_empty() {
+    let has_items = !identifiers(first_time).is_empty();
+    if findings.can_judge(Rule::TokenAgain, again) && has_items {
         let is_same = identifiers(again) == identifiers(first_time);
         let came = if is_same { "the same items".to_owned() } else { again.gist() };
         findings.judge(Rule::TokenAgain, is_same, again, came);
@@ -82,7 +83,7 @@ fn judge_number(answer: &Answer, verb: &Element, findings: &mut Findings) {
     let count = verb.all("resumptionToken").count();
     let is_last = verb.children.last().is_some_and(|last| last.name == "resumptionToken");
     if count > 0 {
-        let came = format!("{count} of them{}", if is_last { "" } else { ", not at the end" });
+        let came = format!("{count}{}", if is_last { ", at the end" } else { ", not at the end" });
         findings.judge(Rule::OneToken, count == 1 && is_last, answer, came);
     }
 }

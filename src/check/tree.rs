@@ -4,6 +4,7 @@
 //! checked here. Nothing is mended.
 
 use crate::oai::is_xml_char;
+use quick_xml::errors::{Error, IllFormedError};
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::name::{Namespace, ResolveResult};
 use quick_xml::reader::NsReader;
@@ -76,7 +77,11 @@ pub(super) fn read(document: &[u8]) -> Result<Element, String> {
     loop {
         let at = usize::try_from(reader.buffer_position()).unwrap_or(usize::MAX);
         let told = |error: &dyn std::fmt::Display| format!("line {}: {error}", line_of(text.as_bytes(), at));
-        match reader.read_event().map_err(|error| told(&error))? {
+        let event = reader.read_event().map_err(|error| match error {
+            Error::IllFormed(IllFormedError::UnclosedReference) => told(&"a bare &"),
+            error => told(&error),
+        })?;
+        match event {
             Event::Eof => return building.root(),
             Event::Start(tag) => {
                 let element = element(&reader, &tag).map_err(|error| told(&error))?;
@@ -235,7 +240,7 @@ mod tests {
             ("<a>\n<b></a>", "line 2: "),
             ("<a>\n&nbsp;</a>", "line 2: &nbsp; is no reference of XML"),
             ("<a>&#3;</a>", "line 1: &#3; is no reference of XML"),
-            ("<a>a & b</a>", "line 1: "),
+            ("<a>a & b</a>", "line 1: a bare &"),
             ("<a>\u{3}</a>", "line 1: U+0003 is no character of XML"),
             ("<a>]]></a>", "line 1: ]]> in text"),
             ("<p:a/>", "line 1: the prefix \"p\" is not declared"),

@@ -191,7 +191,7 @@ fn as_document(report: &Report) -> String {
 }
 
 /// Longest cells of the table, in characters; below a rule that fails the whole text stands.
-const ASKED_CHARS_MAX: usize = 48;
-const CAME_CHARS_MAX: usize = 56;
+const ASKED_CHARS_MAX: usize = 40;
+const CAME_CHARS_MAX: usize = 48;
 /// Longest request that is shown while it runs, in characters.
 const PROGRESS_CHARS_MAX: usize = 70;
