@@ -18,9 +18,9 @@ use faults::{Case, HELD};
 use oaimend::check::{self, Finding, RULES, Report, Verdict};
 use oaimend::clock::Clock;
 use oaimend::config::{Limits, Mapping};
-use provider::Fault::{ContentType, Nothing, PutOff};
+use provider::Fault::{ContentType, Edit, Nothing, PutOff};
 use provider::Provider;
-use provider::When::{Always, Is};
+use provider::When::{Always, Has, Is};
 use proxy::Proxy;
 use source::{Reply, Source};
 use std::path::Path;
@@ -197,6 +197,16 @@ fn conformance_md_is_the_table() {
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(written == page, "docs/conformance.md is old: OAIMEND_BLESS=1 cargo test --test check");
+}
+
+#[test]
+fn a_list_that_begins_with_deleted_records_may_hold_others_further_on() {
+    let provider = Provider { page: 10, ..Provider::default() };
+    let deleted = Edit("<header>", "<header status=\"deleted\">");
+    let (source, _) = provider.start(Has("verb=ListIdentifiers"), deleted);
+    let report = of(&source.base_url());
+    let live = finding(&report, "live-record");
+    assert_eq!((live.verdict, live.came.as_str()), (Verdict::Unjudged, "30 listed, and the list goes on"));
 }
 
 #[test]

@@ -147,8 +147,13 @@ impl Run<'_> {
         let headers: Vec<Header> = pages.iter().flat_map(lists::headers).collect();
         if let Some(first) = pages.first().filter(|first| self.findings.can_judge(Rule::LiveRecord, first)) {
             let is_alive = headers.iter().any(|header| !header.is_deleted);
+            let is_open = pages.last().is_some_and(|page| tokens::next(page).is_some());
             let came = if headers.is_empty() { first.gist() } else { format!("{} listed", headers.len()) };
-            self.findings.judge(Rule::LiveRecord, is_alive, first, came);
+            if is_open && !is_alive {
+                self.findings.unjudged(Rule::LiveRecord, first, format!("{came}, and the list goes on"));
+            } else {
+                self.findings.judge(Rule::LiveRecord, is_alive, first, came);
+            }
         }
         headers
     }

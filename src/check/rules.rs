@@ -77,7 +77,7 @@ rules! {
         wants "An answer begins with an XML declaration, version 1.0, encoding UTF-8."
         remedy "Begin with <?xml version=\"1.0\" encoding=\"UTF-8\"?>, and nothing before it."
     RootElement "root-element" "3.2"
-        wants "The document element is OAI-PMH in http://www.openarchives.org/OAI/2.0/."
+        wants "The document element is OAI-PMH, in the namespace of version 2.0."
         remedy "Answer in OAI-PMH 2.0, at the base URL itself; from 1.x there is a migration guide at openarchives.org."
     SchemaLocation "schema-location" "3.2"
         wants "The root's schemaLocation pairs the OAI-PMH namespace with OAI-PMH.xsd."

@@ -248,7 +248,7 @@ mod tests {
             ("<a b='&x'/>", "line 1: a bare & in an attribute"),
             ("<a/><b/>", "line 1: <b> stands behind the document element"),
             ("x<a/>", "line 1: text outside the document element"),
-            ("\n<?xml version='1.0'?><a/>", "line 1: an XML declaration that is not at the beginning"),
+            ("\n<?xml version='1.0'?><a/>", "line 2: an XML declaration that is not at the beginning"),
             ("<a><b>", "the document ends within <b>"),
             ("", "no document element"),
             ("<!DOCTYPE a><a/>", "line 1: a document type declaration, which is not read"),
