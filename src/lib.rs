@@ -10,6 +10,8 @@ pub mod oai;
 pub mod repair;
 
 #[cfg(feature = "program")]
+pub mod check;
+#[cfg(feature = "program")]
 pub mod clock;
 #[cfg(feature = "program")]
 pub mod config;

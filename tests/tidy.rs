@@ -120,9 +120,8 @@ fn refused_md_has_every_reason() {
     assert_eq!(headings, known, "the headings of docs/refused.md and the reasons differ");
 }
 
-#[test]
-fn the_threat_model_names_tests_that_exist() {
-    let page = text("THREAT_MODEL.md");
+/// The names in the last cells of a page's tables that no test has, and how many there are.
+fn tests_named_in(page: &str) -> (Vec<String>, usize) {
     let mut code = String::new();
     for path in sources("src").into_iter().chain(sources("tests")) {
         code.push_str(&text(&path));
@@ -137,9 +136,33 @@ fn the_threat_model_names_tests_that_exist() {
         code.contains(&format!("fn {name}()")) || targets.contains(&format!("name = \"{name}\""))
     };
     let unknown = tests.iter().filter(|word| is_test(word) && !is_known(word));
-    let found: Vec<String> = unknown.map(|&word| word.to_owned()).collect();
-    none("tests that THREAT_MODEL.md names and nobody wrote", &found);
-    assert!(tests.len() > 20, "the tables were not found");
+    (unknown.map(|&word| word.to_owned()).collect(), tests.len())
+}
+
+#[test]
+fn the_threat_model_names_tests_that_exist() {
+    let (unknown, count) = tests_named_in(&text("THREAT_MODEL.md"));
+    none("tests that THREAT_MODEL.md names and nobody wrote", &unknown);
+    assert!(count > 20, "the tables were not found");
+}
+
+#[test]
+fn every_rule_of_the_check_is_documented_with_a_test_that_exists() {
+    let page = text("docs/conformance.md");
+    let rows: Vec<&str> =
+        page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
+    // In the table an entry is its variant, its name and its section, the two in quotes.
+    let table = text("src/check/rules.rs");
+    let entries = table.lines().filter(|line| line.starts_with("    ") && line.matches('"').count() == 4);
+    let rules: Vec<&str> = entries
+        .filter(|line| line.trim().starts_with(|first: char| first.is_ascii_uppercase()))
+        .filter_map(|line| line.split('"').nth(1))
+        .collect();
+    assert!(rules.len() > 50, "the table was not found: {rules:?}");
+    assert_eq!(rows, rules, "the rows of docs/conformance.md and the rules of src/check differ");
+    let (unknown, count) = tests_named_in(&page);
+    none("tests that docs/conformance.md names and nobody wrote", &unknown);
+    assert_eq!(count, rules.len(), "each rule has one test");
 }
 
 /// Who may use what: a word in a source, and the folders in which it may stand.

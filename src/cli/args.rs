@@ -2,6 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
+use super::check::CheckArguments;
 use super::completions::CompletionsArguments;
 use super::demo::DemoArguments;
 use super::explain::ExplainArguments;
@@ -22,6 +23,7 @@ pub(crate) enum Command {
     Demo(DemoArguments),
     Serve(ServeArguments),
     Repair(RepairArguments),
+    Check(CheckArguments),
     Validate(ValidateArguments),
     Explain(ExplainArguments),
     Completions(CompletionsArguments),

@@ -15,8 +15,9 @@ use oaimend::error::{Blame, Error};
 pub(crate) enum Exit {
     /// Done; of `repair`: the output is a whole, valid response.
     Success = 0,
-    /// Something was lost, and the report says what.
-    Lost = 1,
+    /// Done, and not all is well: of `repair`, something was lost; of `check`,
+    /// a rule does not hold. The report says what.
+    Wanting = 1,
     /// The input is no OAI-PMH response; nothing was written.
     NotOai = 2,
     /// Wrong usage (`EX_USAGE`).

@@ -4,6 +4,7 @@
 //! appears nowhere but here.
 
 mod args;
+mod check;
 mod completions;
 mod demo;
 mod exit;
@@ -41,6 +42,7 @@ pub(crate) fn run() -> ExitCode {
 fn dispatch(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Serve(arguments) => serve::run(arguments),
+        Command::Check(arguments) => check::run(arguments),
         Command::Validate(arguments) => validate::run(arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Repair(arguments) => repair::run(&arguments),

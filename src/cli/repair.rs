@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &RepairArguments) -> Result<Exit, Failure> {
     match broken {
         Some(fault) if exit == Exit::Success => {
             say(format_args!("{}: {fault}", input.name().display()));
-            Ok(Exit::Lost)
+            Ok(Exit::Wanting)
         }
         _ => Ok(exit),
     }
@@ -185,9 +185,9 @@ impl Gathered {
 /// The exit code that tells a script how it went.
 fn exit(summary: &Summary) -> Exit {
     match summary.outcome {
-        Outcome::NotOai(NotOai::NothingKept) | Outcome::Truncated => Exit::Lost,
+        Outcome::NotOai(NotOai::NothingKept) | Outcome::Truncated => Exit::Wanting,
         Outcome::NotOai(_) => Exit::NotOai,
-        Outcome::Clean | Outcome::Repaired if summary.quarantined > 0 || summary.lost > 0 => Exit::Lost,
+        Outcome::Clean | Outcome::Repaired if summary.quarantined > 0 || summary.lost > 0 => Exit::Wanting,
         Outcome::Clean | Outcome::Repaired => Exit::Success,
     }
 }

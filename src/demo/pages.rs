@@ -40,11 +40,46 @@ fn list(arguments: &Arguments, shape: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
             None => error("badResumptionToken", "no list of this demonstration goes on there"),
         };
     }
-    match arguments.get("metadataPrefix").map(String::as_str) {
-        Some("oai_dc") => shape(RECORDS[0]),
-        Some(_) => error("cannotDisseminateFormat", "only oai_dc here"),
-        None => error("badArgument", "metadataPrefix is missing"),
+    if let Some(error) = format_error(arguments) {
+        return error;
     }
+    if ["from", "until", "set"].iter().any(|name| arguments.contains_key(*name)) {
+        return match selected(arguments) {
+            Some(page) => shape(&page),
+            None => error("noRecordsMatch", "nothing of this demonstration fits"),
+        };
+    }
+    shape(RECORDS[0])
+}
+
+/// What is wrong with the format that is asked for.
+fn format_error(arguments: &Arguments) -> Option<Vec<u8>> {
+    match arguments.get("metadataPrefix").map(String::as_str) {
+        Some("oai_dc") => None,
+        Some(_) => Some(error("cannotDisseminateFormat", "only oai_dc here")),
+        None => Some(error("badArgument", "metadataPrefix is missing")),
+    }
+}
+
+/// One page of all records that fit `from`, `until` and `set`, if there are any.
+fn selected(arguments: &Arguments) -> Option<Vec<u8>> {
+    let argument = |name: &str| arguments.get(name).map(String::as_bytes);
+    let fits = |record: &[u8]| {
+        let datestamp = value(record, b"<datestamp>", b"</datestamp>");
+        // Compared as long as the argument is: a day holds all of its seconds.
+        let cut = |date: &[u8]| &datestamp[..date.len().min(datestamp.len())];
+        argument("from").is_none_or(|from| cut(from) >= from)
+            && argument("until").is_none_or(|until| cut(until) <= until)
+            && argument("set").is_none_or(|set| value(record, b"<setSpec>", b"</setSpec>") == set)
+    };
+    let mut found = Vec::new();
+    for record in RECORDS.iter().flat_map(|page| records(page)).filter(|record| fits(record)) {
+        found.extend_from_slice(&[b"    ", record, b"\n"].concat());
+    }
+    let first = RECORDS[0];
+    let head = &first[..find(first, b"    <record>")?];
+    let tail = &first[find(first, b"  </ListRecords>")?..];
+    (!found.is_empty()).then(|| [head, &found, tail].concat())
 }
 
 /// The page of headers that belongs to a page of records.
@@ -55,9 +90,10 @@ fn identifiers(page: &[u8]) -> Vec<u8> {
         headers.extend_from_slice(between(record, b"<header", b"</header>").unwrap_or_default());
         headers.push(b'\n');
     }
-    let end = find(page, b"<resumptionToken").unwrap_or(page.len());
+    let end = find(page, b"    <resumptionToken").or_else(|| find(page, b"  </ListRecords>"));
+    let end = end.unwrap_or(page.len());
     let begin = find(page, b"    <record>").unwrap_or(end);
-    let page = [&page[..begin], &headers, b"    ", &page[end..]].concat();
+    let page = [&page[..begin], &headers, &page[end..]].concat();
     replace(&page, b"ListRecords", b"ListIdentifiers")
 }
 
@@ -66,6 +102,9 @@ fn single(arguments: &Arguments) -> Vec<u8> {
     let Some(wanted) = arguments.get("identifier") else {
         return error("badArgument", "identifier is missing");
     };
+    if let Some(error) = format_error(arguments) {
+        return error;
+    }
     let identifier = format!("<identifier>{wanted}</identifier>");
     let record = RECORDS.iter().flat_map(|page| records(page)).find(|record| {
         between(record, b"<header", b"</header>")
@@ -109,6 +148,12 @@ fn envelope(verb: &str, content: &[u8]) -> Vec<u8> {
 fn between<'a>(text: &'a [u8], start: &[u8], end: &[u8]) -> Option<&'a [u8]> {
     let text = &text[find(text, start)?..];
     Some(&text[..find(text, end)? + end.len()])
+}
+
+/// What stands between `start` and `end`.
+fn value<'a>(text: &'a [u8], start: &[u8], end: &[u8]) -> &'a [u8] {
+    let found = between(text, start, end).unwrap_or_default();
+    found.get(start.len()..found.len().saturating_sub(end.len())).unwrap_or_default()
 }
 
 fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
@@ -155,11 +200,28 @@ mod tests {
             ),
             (&[("verb", "Bogus")], "badVerb"),
             (&[("verb", "ListRecords")], "badArgument"),
+            (&[("verb", "ListRecords"), ("metadataPrefix", "marc")], "cannotDisseminateFormat"),
             (&[("verb", "ListRecords"), ("resumptionToken", "demo-9")], "badResumptionToken"),
         ] {
             let page = ask(arguments);
             assert!(page.contains(wanted), "{arguments:?}: {page}");
             assert!(page.contains(">http://127.0.0.1:1/oai</request>") && !page.contains(WRITTEN_BASE_URL));
+        }
+    }
+
+    #[test]
+    fn records_are_selected_by_date_and_set() {
+        let list = |arguments: &[(&str, &str)]| {
+            let base = [("verb", "ListIdentifiers"), ("metadataPrefix", "oai_dc")];
+            ask(&[&base, arguments].concat())
+        };
+        let one = list(&[("from", "2025-02-11"), ("until", "2025-02-11")]);
+        assert_eq!(one.matches("</header>").count(), 1, "{one}");
+        assert!(one.contains("oai:demo.example.org:1<") && one.trim_end().ends_with("</OAI-PMH>"), "{one}");
+        assert_eq!(list(&[("from", "2025-09-18T08:30:00Z")]).matches("</header>").count(), 1);
+        assert_eq!(list(&[("set", "notes")]).matches("</header>").count(), 12);
+        for nothing in [("set", "note"), ("until", "2024-12-31"), ("from", "2025-09-18T08:30:01Z")] {
+            assert!(list(&[nothing]).contains("noRecordsMatch"), "{nothing:?}");
         }
     }
 

@@ -80,7 +80,7 @@ pub fn error_response(request: &OwnRequest, response_date: &str, code: ErrorCode
 }
 
 /// Whether XML 1.0 can hold the character.
-pub(super) fn is_xml_char(character: char) -> bool {
+pub(crate) fn is_xml_char(character: char) -> bool {
     matches!(character, '\t' | '\n' | '\r' | ' '..='\u{FFFD}' | '\u{10000}'..)
 }
 

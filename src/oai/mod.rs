@@ -8,5 +8,7 @@ pub mod datestamp;
 mod error;
 mod request;
 
+#[cfg(feature = "program")]
+pub(crate) use error::is_xml_char;
 pub use error::{ErrorCode, error_response};
 pub use request::{Argument, Refusal, Request, Verb};

@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use std::error::Error as _;
 use std::io::ErrorKind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use url::Url;
 
 /// The connections to one source. Cheap to clone.
@@ -177,19 +177,12 @@ impl Client {
         };
         let mut redirects = 0;
         loop {
-            self.reach.check_literal(&url).map_err(|refused| self.refused(&refused, redirects))?;
-            // Until the header is there, a connection may have to be made first.
-            let step = self.mapping.connect_timeout.max(self.mapping.read_timeout);
-            let mut asked = match &form {
-                Some(form) => {
-                    self.http.post(url.clone()).header(header::CONTENT_TYPE, FORM).body(form.clone())
-                }
-                None => self.http.get(url.clone()),
-            };
-            asked = asked.header(header::VIA, via);
-            if let Some(credentials) = self.credentials_for(&url) {
-                asked = asked.basic_auth(credentials.user(), Some(credentials.password()));
+            let verb = if form.is_some() { Method::POST } else { Method::GET };
+            let mut asked = self.prepare(verb, &url, redirects)?.header(header::VIA, via);
+            if let Some(form) = &form {
+                asked = asked.header(header::CONTENT_TYPE, FORM).body(form.clone());
             }
+            let step = self.step();
             let began = budget.now();
             let asked = match budget.within(step, asked.send()).await {
                 Ok(asked) => asked,
@@ -220,12 +213,38 @@ impl Client {
         }
     }
 
+    /// A request to one address, once that is found to be allowed.
+    pub(super) fn prepare(
+        &self,
+        method: Method,
+        url: &Url,
+        redirects: usize,
+    ) -> Result<reqwest::RequestBuilder, Failure> {
+        self.reach.check_literal(url).map_err(|refused| self.refused(&refused, redirects))?;
+        let asked = self.http.request(method, url.clone());
+        Ok(match self.credentials_for(url) {
+            Some(credentials) => asked.basic_auth(credentials.user(), Some(credentials.password())),
+            None => asked,
+        })
+    }
+
+    /// Longest wait for a header; a connection may have to be made first.
+    pub(super) fn step(&self) -> Duration {
+        self.mapping.connect_timeout.max(self.mapping.read_timeout)
+    }
+
+    /// The repository that it is the client of.
+    pub(super) fn mapping(&self) -> &Mapping {
+        &self.mapping
+    }
+
     /// What the source wants to know us by; nobody else is told, wherever a redirect leads.
     fn credentials_for(&self, url: &Url) -> Option<&Credentials> {
         self.mapping.credentials.as_ref().filter(|_| url.origin() == self.mapping.base_url.origin())
     }
 
-    fn redirected(&self, from: &Url, response: &reqwest::Response) -> Result<Url, Failure> {
+    /// Where a redirect leads.
+    pub(super) fn redirected(&self, from: &Url, response: &reqwest::Response) -> Result<Url, Failure> {
         let fail = |what: String| {
             let details = format!("{} {what}; set base_url to where it has moved", self.name());
             Failure::new(Reason::Redirect, details).after_status(response.status().as_u16(), None)
@@ -308,7 +327,7 @@ impl Client {
 }
 
 impl Exchange {
-    fn new(url: Url, response: reqwest::Response, now: SystemTime) -> Self {
+    pub(super) fn new(url: Url, response: reqwest::Response, now: SystemTime) -> Self {
         let text = |name: header::HeaderName| {
             let values = response.headers().get_all(name);
             values.iter().filter_map(|value| value.to_str().ok()).collect::<Vec<_>>().join(",")
@@ -344,7 +363,7 @@ fn headers(mapping: &Mapping) -> HeaderMap {
 }
 
 /// A base URL with the request's query behind what it has of its own.
-fn with_query(base_url: &Url, query: &str) -> Url {
+pub(super) fn with_query(base_url: &Url, query: &str) -> Url {
     let mut url = base_url.clone();
     let own = base_url.query().filter(|own| !own.is_empty());
     url.set_query(Some(&own.map_or_else(|| query.to_owned(), |own| format!("{own}&{query}"))));
@@ -354,7 +373,8 @@ fn with_query(base_url: &Url, query: &str) -> Url {
 /// The media type of a request that is made by POST.
 const FORM: &str = "application/x-www-form-urlencoded";
 
-fn is_redirect(status: u16) -> bool {
+/// Whether the status leads elsewhere.
+pub(super) fn is_redirect(status: u16) -> bool {
     matches!(status, 301 | 302 | 303 | 307 | 308)
 }
 
@@ -429,7 +449,6 @@ fn kind_of(error: &reqwest::Error) -> (Reason, &'static str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     #[test]

@@ -1,7 +1,7 @@
 //! Turns a flaky provider into one good answer, or an honest failure.
 //!
 //! `session` is the conversation for one request of a harvester, `fetch` one
-//! HTTP exchange in it, `decoding` takes the content codings off its body.
+//! HTTP exchange in it, `probe` one that hides nothing, `decoding` takes the content codings off its body.
 //! Knows nothing of the proxy: what it makes is an ordered stream of events.
 
 mod account;
@@ -23,6 +23,7 @@ mod page;
 mod patience;
 mod pieces;
 mod politeness;
+mod probe;
 mod recall;
 mod recovery;
 mod session;
@@ -33,4 +34,5 @@ mod transplant;
 pub use account::{Account, RepairMade};
 pub use failure::{Failure, Reason};
 pub use fetch::{Client, Clients};
+pub use probe::Probed;
 pub use session::{Answer, Event, Job, answer};

@@ -1,11 +1,13 @@
 //! A request of a harvester: read from a query or a form, judged, written again.
 //!
 //! Sits first in the flow. What is judged here never reaches the source: verb,
-//! and missing, repeated, unknown and exclusive arguments. Values are judged
-//! only by whether they are text that XML can hold; dates, sets and tokens are
-//! the source's business. The query to the source is always made new from the
+//! and missing, repeated, unknown and exclusive arguments, and dates that no
+//! repository could harvest by. Other values are judged only by whether they
+//! are text that XML can hold; sets and tokens, and which granularity it has,
+//! are the source's business. The query to the source is always made new from the
 //! parsed request, never from the bytes that came.
 
+use super::datestamp;
 use super::error::{ErrorCode, is_xml_char};
 use crate::repair::OwnRequest;
 
@@ -272,7 +274,31 @@ impl Request {
                 )));
             }
         }
-        Ok(())
+        self.check_window()
+    }
+
+    /// Dates that are dates, of one granularity, and in their order (OAI-PMH 2.0, sections 2.7.1 and 3.3.1).
+    fn check_window(&self) -> Result<(), Refusal> {
+        let dates = [Argument::From, Argument::Until].map(|argument| (argument, self.argument(argument)));
+        for (argument, date) in dates {
+            if let Some(date) = date.filter(|date| !datestamp::is_legal(date.as_bytes())) {
+                return Err(bad_argument(format!(
+                    "{} is \"{}\", which is no date; YYYY-MM-DD or YYYY-MM-DDThh:mm:ssZ is right",
+                    argument.name(),
+                    cut(date)
+                )));
+            }
+        }
+        match dates {
+            [(_, Some(from)), (_, Some(until))] if from.len() != until.len() => {
+                Err(bad_argument(format!("from {from} and until {until} are of different granularity")))
+            }
+            // Of one length, their order as text is their order in time.
+            [(_, Some(from)), (_, Some(until))] if from > until => {
+                Err(bad_argument(format!("from {from} is later than until {until}")))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -85,6 +85,36 @@ fn missing_repeated_unknown_and_exclusive_arguments_are_refused() {
 }
 
 #[test]
+fn dates_that_no_repository_could_harvest_by_are_refused() {
+    let list = |dates: &str| format!("verb=ListIdentifiers&metadataPrefix=oai_dc&{dates}");
+    let right = "which is no date; YYYY-MM-DD or YYYY-MM-DDThh:mm:ssZ is right";
+    for (name, date) in [
+        ("from", "junk"),
+        ("until", ""),
+        ("from", "2023-02-29"),
+        ("until", "2024-01-01T00:00Z"),
+        ("from", "2024-01-01T00:00:00.5Z"),
+        ("until", "2024-01-01T00:00:00 02:00"),
+    ] {
+        let text = format!("{name} is \"{date}\", {right}");
+        check_refused(&list(&format!("{name}={date}")), ErrorCode::BadArgument, &text);
+    }
+    check_refused(
+        &list("from=2024-01-01&until=2024-01-02T00:00:00Z"),
+        ErrorCode::BadArgument,
+        "from 2024-01-01 and until 2024-01-02T00:00:00Z are of different granularity",
+    );
+    check_refused(
+        &list("until=2024-01-01&from=2024-01-02"),
+        ErrorCode::BadArgument,
+        "from 2024-01-02 is later than until 2024-01-01",
+    );
+    for dates in ["from=2024-01-01&until=2024-01-01", "from=2024-02-29T23:59:59Z", "until=1000-01-01"] {
+        assert_eq!(Request::parse(list(dates).as_bytes()).map(|_| ()), Ok(()), "{dates}");
+    }
+}
+
+#[test]
 fn values_that_no_answer_could_repeat_are_refused() {
     let bad = ErrorCode::BadArgument;
     check_refused(
