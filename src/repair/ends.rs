@@ -125,7 +125,7 @@ impl Engine {
     }
 
     /// White space and comments that `text` begins with.
-    fn misc_len(&self, text: &[u8]) -> usize {
+    pub(super) fn misc_len(&self, text: &[u8]) -> usize {
         let mut at = 0;
         loop {
             at += blanks(text.get(at..).unwrap_or_default());

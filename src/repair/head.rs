@@ -88,7 +88,13 @@ impl Engine {
         let bytes_max = self.limits().head_bytes_max;
         let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
         let bounded = rest.len() > bytes_max;
-        let found = match self.landmark(within, last || bounded) {
+        let found = self.landmark(within, last || bounded);
+        let found = if last || bounded || matches!(found, Ok(Some(_))) {
+            self.old_list_begins(within, found)
+        } else {
+            found
+        };
+        let found = match found {
             Ok(Some(found)) => found,
             _ if bounded => return self.refuse(NotOai::BrokenEnvelope),
             _ if last => return self.refuse(NotOai::NothingKept),
@@ -363,6 +369,12 @@ fn section_marks(text: &[u8]) -> Option<(usize, usize, &'static [u8])> {
     } else {
         None
     }
+}
+
+/// Where the head of a response of OAI-PMH 1.x ends, if both of its elements are there.
+pub(super) fn head_end(text: &[u8], prefix: &[u8]) -> Option<usize> {
+    let (date, request) = read_head(text, prefix, b"requestURL", &mut Edits::default());
+    Some(date?.end.max(request?.end))
 }
 
 /// The first responseDate and the first request; everything else that is not

@@ -1,5 +1,7 @@
 //! The items of a list: clean ones pass, broken ones are mended or put aside, and what stands between them is put right.
 
+use std::borrow::Cow;
+
 use memchr::{memchr, memmem};
 
 use super::border::{Border, BorderSearch, CDATA, COMMENT, swallows_border};
@@ -288,9 +290,17 @@ impl Engine {
         };
         let name = rest.get(1..1 + name_span(rest.get(1..).unwrap_or_default())).unwrap_or_default();
         let local = split_name(name).1;
-        if matches!(local, b"record" | b"header" | b"set" | b"metadataFormat") && end > tag_end {
+        let why = match local {
+            b"record" | b"header" | b"set" | b"metadataFormat" => Some(Unmendable::IllegalEnvelope),
+            // What 1.x has in place of a header.
+            b"identifier" if list.verb == Verb::ListIdentifiers && self.version_one.is_some() => {
+                Some(Unmendable::MissingDatestamp)
+            }
+            _ => None,
+        };
+        if let Some(why) = why.filter(|_| end > tag_end) {
             let raw = rest.get(..end).unwrap_or_default();
-            self.put_aside(list, raw, 0, Unmendable::IllegalEnvelope, sink);
+            self.put_aside(list, raw, 0, why, sink);
             return Next::Stay(Step::Settled(end));
         }
         Next::Stay(self.change(RepairId::UnknownElement, rest, end, b"", sink))
@@ -452,9 +462,12 @@ impl Engine {
             return self.gate.quarantine(identifier, offset, raw, Unmendable::IllegalEnvelope, sink);
         }
         self.gate.release(Answer::List, false, sink);
-        let rewritten = if list.verb == Verb::Identify { self.own_base_url(bytes) } else { Edits::default() };
-        let output = rewritten.apply(bytes);
-        let edits = edits.clone().then(bytes, rewritten);
+        let (output, edits) = if list.verb == Verb::Identify {
+            let rewritten = self.own_base_url(bytes);
+            (Cow::Owned(rewritten.apply(bytes)), Cow::Owned(edits.clone().then(bytes, rewritten)))
+        } else {
+            (Cow::Borrowed(bytes.as_slice()), Cow::Borrowed(edits))
+        };
         let mut from = 0;
         for edit in edits.iter() {
             sink.write(raw.get(from..edit.start).unwrap_or_default());

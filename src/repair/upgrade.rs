@@ -12,7 +12,7 @@ use super::facts::{Facts, Payload, Places};
 use super::lexeme::start_tag_end;
 use super::limits::Limits;
 use super::loose::{LooseAttribute, read_loose};
-use super::name::{is_blank, name_span, split_name, trim};
+use super::name::{is_blank, name_span, split_name, trailing_blanks, trim};
 use super::outline::{Child, outline};
 use super::schema::Element;
 use super::tag::{declared_prefix, read_attributes};
@@ -183,9 +183,15 @@ fn status(item: &[u8], places: &Places, limits: &Limits, edits: &mut Edits) -> O
         return None;
     }
     let id = RepairId::VersionOneStatus;
-    let tag = read_loose(item, 0, start_tag_end(item)?, limits)?;
-    for attribute in &tag.attributes {
-        if item.get(attribute.name.0..attribute.name.1) == Some(b"status") {
+    let tag = item.get(..start_tag_end(item)?)?;
+    let before = tag.strip_suffix(b"status=\"deleted\">").unwrap_or_default();
+    let gap = trailing_blanks(before);
+    if gap > 0 {
+        edits.push(id, before.len() - gap, tag.len() - 1, b"");
+    } else {
+        let tag = read_loose(item, 0, tag.len(), limits)?;
+        let is_status = |name: (usize, usize)| item.get(name.0..name.1) == Some(b"status");
+        for attribute in tag.attributes.iter().filter(|attribute| is_status(attribute.name)) {
             edits.push(id, attribute.gap, attribute.end, b"");
         }
     }

@@ -13,7 +13,7 @@ use super::context::{OAI, XSI};
 use super::edits::Edits;
 use super::engine::{Engine, List, Stage, Step};
 use super::gate::Role;
-use super::head::{Landmark, escape_attribute, escape_url, is_request_argument};
+use super::head::{Landmark, escape_attribute, escape_url, head_end, is_request_argument};
 use super::lexeme::{Lexeme, Lexemes};
 use super::list::Next;
 use super::loose::{LooseAttribute, LooseTag, read_loose};
@@ -137,6 +137,27 @@ impl Engine {
         Ok(None)
     }
 
+    /// A list of 1.x has no start tag. It begins with its first item; where anything
+    /// but white space and comments stands before that, it begins behind the head,
+    /// so that a broken first item is one of the list. `found` is the first landmark.
+    pub(super) fn old_list_begins(
+        &self,
+        text: &[u8],
+        found: Result<Option<(usize, Landmark)>, ()>,
+    ) -> Result<Option<(usize, Landmark)>, ()> {
+        let Some(one) = self.version_one.as_ref().filter(|one| one.verb != Verb::Identify) else {
+            return found;
+        };
+        let at = match found {
+            Ok(Some((at, _))) => at,
+            _ => text.len(),
+        };
+        let head = text.get(..at).unwrap_or_default();
+        let Some(end) = head_end(head, &self.prefix) else { return found };
+        let begins = self.misc_len(head.get(end..).unwrap_or_default()) + end == at && at < text.len();
+        if begins { found } else { Ok(Some((end, Landmark::Verb(one.verb)))) }
+    }
+
     /// `requestURL` as the request element, and what of it is needed later.
     pub(super) fn upgrade_request(&mut self, text: &[u8], content: (usize, usize)) -> (RepairId, Vec<u8>) {
         let resolved = resolve(text.get(content.0..content.1).unwrap_or_default());
@@ -183,7 +204,8 @@ impl Engine {
         if list.verb == Verb::Identify {
             return Next::Leave(self.version_one_identify(list, rest, last, sink));
         }
-        if rest.starts_with(b"</") {
+        let close = [b"</", self.prefix.as_slice(), list.verb.name()].concat();
+        if rest.starts_with(&close) {
             return self.empty_version_one(list, rest, last, sink);
         }
         let bare = [b"<", self.prefix.as_slice(), b"identifier"].concat();
