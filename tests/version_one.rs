@@ -7,7 +7,7 @@ mod support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use oaimend::repair::{Ending, RepairConfig, RepairId, RepairSet};
+use oaimend::repair::{Ending, Limits, RepairConfig, RepairId, RepairSet};
 use support::corpus::cases;
 use support::harness::{Chunking, Run, run};
 use support::random::{Page, Random, page};
@@ -82,16 +82,24 @@ fn whole_pages_lose_nothing() {
             if items != (page.records.len(), 0, Some("1.1")) {
                 return Err(format!("{items:?} of {} records", page.records.len()));
             }
-            // With anything turned off, each item goes the slow way.
-            let off: RepairSet = [RepairId::TrailingJunk].into_iter().collect();
-            let slow = run(&input, &RepairConfig { off, ..RepairConfig::default() }, Chunking::Whole);
-            if slow.output == whole.output && slow.journal == whole.journal {
-                return Ok(());
-            }
-            Err(format!("the slow path differs: {}", invariants::difference(&slow.output, &whole.output)))
+            let record_bytes_max = 300 + random.below(900);
+            let small = Limits { record_bytes_max, repairs_per_record_max: 3, ..Limits::default() };
+            [Limits::default(), small].into_iter().try_for_each(|limits| the_slow_path_agrees(&input, limits))
         });
         (input, kept)
     });
+}
+
+/// With anything turned off, each item goes the slow way.
+fn the_slow_path_agrees(input: &[u8], limits: Limits) -> Result<(), String> {
+    let config = RepairConfig { limits, ..RepairConfig::default() };
+    let off: RepairSet = [RepairId::TrailingJunk].into_iter().collect();
+    let fast = run(input, &config, Chunking::Whole);
+    let slow = run(input, &RepairConfig { off, ..config }, Chunking::Whole);
+    if slow.output == fast.output && slow.journal == fast.journal && slow.items == fast.items {
+        return Ok(());
+    }
+    Err(format!("the slow path differs: {}", invariants::difference(&slow.output, &fast.output)))
 }
 
 #[test]

@@ -56,6 +56,8 @@ const NAMESPACES: [(&[u8], &[u8]); 3] = [
 const EARLIEST: &[u8] = b"1970-01-01";
 /// Payload start tags that are remembered. A page has one, seldom two.
 const REMEMBERED_MAX: usize = 8;
+/// Longer ones are read anew each time.
+const REMEMBERED_BYTES_MAX: usize = 4 << 10;
 
 /// What 2.0 calls what is written as `uri` in 1.x, `oai_dc` aside.
 fn renamed(uri: &[u8]) -> Option<&'static [u8]> {
@@ -102,6 +104,9 @@ impl Roots {
     ) {
         for payload in places.payloads.iter().filter(|payload| payload.outer == list) {
             let Some(tag) = start_tag(item, payload, limits) else { continue };
+            if tag.len() > REMEMBERED_BYTES_MAX {
+                continue;
+            }
             if self.0.len() < REMEMBERED_MAX && self.0.iter().all(|(known, _)| known != tag) {
                 self.0.push((tag.to_vec(), root(tag, list, contexts, limits)));
             }

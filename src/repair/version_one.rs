@@ -303,11 +303,17 @@ impl Engine {
             // What is turned off or guessed, mending minds.
             is_plain && rules.off.is_empty() && rules.guesses.is_empty()
         });
-        let mended = match known.and_then(|one| one.roots.recall(raw, places, list.context, limits)) {
-            Some(edits) => {
-                let facts = facts_behind(list.scanner.facts, &edits);
-                Ok(Mended { bytes: edits.apply(raw), edits, facts, markup: false })
-            }
+        let edits = known.and_then(|one| one.roots.recall(raw, places, list.context, limits));
+        let upgraded = edits.map(|edits| {
+            let facts = facts_behind(list.scanner.facts, &edits);
+            Mended { bytes: edits.apply(raw), edits, facts, markup: false }
+        });
+        // Where it meets a limit, the strict reader says so.
+        let upgraded = upgraded.filter(|item| {
+            item.edits.len() <= limits.repairs_per_record_max && item.bytes.len() <= limits.record_bytes_max
+        });
+        let mended = match upgraded {
+            Some(upgraded) => Ok(upgraded),
             None => {
                 let mended = mend(raw, &list.skeleton, list.context, &mut self.tags, &rules);
                 if let (Ok(_), Some(one)) = (&mended, &mut self.version_one) {
