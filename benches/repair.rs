@@ -59,8 +59,52 @@ fn quick_xml_loop(page: &[u8]) -> usize {
     writer.into_inner().into_inner().len()
 }
 
+/// The page as OAI-PMH 1.1 writes it.
+fn version_one(page: &[u8]) -> Vec<u8> {
+    const HEAD: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+        <ListRecords xmlns=\"http://www.openarchives.org/OAI/1.1/OAI_ListRecords\" \
+        xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \
+        xsi:schemaLocation=\"http://www.openarchives.org/OAI/1.1/OAI_ListRecords \
+        http://www.openarchives.org/OAI/1.1/OAI_ListRecords.xsd\">\n\
+        \t<responseDate>2001-06-10T14:09:57-07:00</responseDate>\n\
+        \t<requestURL>http://repository.example.org/oai?verb=ListRecords&amp;metadataPrefix=oai_dc</requestURL>\n";
+    const CONTAINER: &str = "<dc xmlns=\"http://purl.org/dc/elements/1.1/\"\n\
+        \txmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\"\n\
+        \txsi:schemaLocation=\"http://purl.org/dc/elements/1.1/\n\
+        \thttp://www.openarchives.org/OAI/1.1/dc.xsd\">";
+    let text = std::str::from_utf8(page).expect("a clean page is UTF-8");
+    let (_, records) = text.split_once("<ListRecords>\n").expect("a page has its list");
+    let start = records.find("<oai_dc:dc").expect("a record has its payload");
+    let len = records[start..].find('>').expect("a tag ends") + 1;
+    let old = records.replace(&records[start..start + len], CONTAINER).replace("</oai_dc:dc>", "</dc>");
+    let old = old.replace("<dc:", "<").replace("</dc:", "</").replace("</OAI-PMH>\n", "");
+    let lines = old.lines().filter(|line| !line.contains("<setSpec>"));
+    [HEAD, &lines.collect::<Vec<_>>().join("\n")].concat().into_bytes()
+}
+
+/// What the engine makes of a page.
+fn repaired(page: &[u8]) -> Vec<u8> {
+    #[derive(Default)]
+    struct Kept(Vec<u8>);
+    impl Sink for Kept {
+        fn write(&mut self, bytes: &[u8]) {
+            self.0.extend_from_slice(bytes);
+        }
+    }
+    let mut kept = Kept::default();
+    let mut repairer = Repairer::new(&RepairConfig::default());
+    repairer.push(page, &mut kept);
+    let summary = repairer.finish(&mut kept);
+    assert_eq!(summary.records, RECORDS as u64, "{summary:?}");
+    kept.0
+}
+
 fn benches(criterion: &mut Criterion) {
+    let old = version_one(&page(Format::OaiDc, RECORDS, 0, SEED));
+    let upgraded = repaired(&old);
     let inputs = [
+        ("oai_dc of 1.1", old, PIECE),
+        ("oai_dc of 1.1, upgraded", upgraded, PIECE),
         ("oai_dc clean", page(Format::OaiDc, RECORDS, 0, SEED), PIECE),
         ("oai_dc 1 % broken", page(Format::OaiDc, RECORDS, 10, SEED), PIECE),
         ("oai_dc 10 % broken", page(Format::OaiDc, RECORDS, 100, SEED), PIECE),

@@ -414,6 +414,43 @@ catalogue! {
         before "<header status=\"deleted\">...</header><metadata>...</metadata>"
         after "<header status=\"deleted\">...</header>"
 
+    // --- responses of OAI-PMH 1.0 and 1.1
+    VersionOneRoot "version-one-root" Exact
+        what "Gives a response of OAI-PMH 1.0 or 1.1 the root of 2.0 and the element of its verb inside it."
+        why "In 1.x the verb is the document element, in a namespace of its own, and harvesters of 2.0 find nothing in it. Name, namespaces and schemaLocation of the root change where they stand; the verb element opens before the first item."
+        before "<ListSets xmlns=\"http://www.openarchives.org/OAI/1.1/OAI_ListSets\">...<set>"
+        after "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\">...<ListSets><set>"
+    VersionOneRequest "version-one-request" Exact
+        what "Turns requestURL of OAI-PMH 1.x into request: the base URL as text, the arguments as attributes."
+        why "2.0 renamed the element and split the URL. Arguments that the schema does not know, or whose values it does not allow, are left out."
+        before "<requestURL>http://example.org/oai?verb=ListSets</requestURL>"
+        after "<request verb=\"ListSets\">http://example.org/oai</request>"
+    VersionOneStatus "version-one-status" Exact
+        what "Moves status=\"deleted\" of OAI-PMH 1.x from the record to its header."
+        why "That is where 2.0 has it. The move is one deletion and one insertion."
+        before "<record status=\"deleted\"><header>"
+        after "<record><header status=\"deleted\">"
+    VersionOneDc "version-one-dc" Exact
+        what "Turns the oai_dc payload of OAI-PMH 1.x, an element dc in the namespace of Dublin Core, into oai_dc:dc."
+        why "2.0 gave the container a namespace of its own; the fields stay in theirs and are not touched. A schemaLocation that names the old schema names the new one."
+        before "<dc xmlns=\"http://purl.org/dc/elements/1.1/\"><title>a</title></dc>"
+        after "<oai_dc:dc xmlns:oai_dc=\"http://www.openarchives.org/OAI/2.0/oai_dc/\" xmlns=\"http://purl.org/dc/elements/1.1/\"><title>a</title></oai_dc:dc>"
+    VersionOneFormat "version-one-format" Likely
+        what "Corrects schema and namespace of the formats that OAI-PMH 1.x describes: in ListMetadataFormats, and on the outermost element of a payload."
+        why "oai_dc has another schema and namespace in 2.0; oai_marc, rfc1807, eprints and oai-identifier are still those of 1.1, and 1.0 had others. In 2.0 each format must have its namespace. The XML Schema instance namespace of 2000 is that of 2001."
+        before "<metadataPrefix>oai_dc</metadataPrefix><schema>http://www.openarchives.org/OAI/dc.xsd</schema>"
+        after "<metadataPrefix>oai_dc</metadataPrefix><schema>http://www.openarchives.org/OAI/2.0/oai_dc.xsd</schema><metadataNamespace>http://www.openarchives.org/OAI/2.0/oai_dc/</metadataNamespace>"
+    VersionOneIdentify "version-one-identify" Likely
+        what "Completes Identify of OAI-PMH 1.x: protocolVersion 2.0, adminEmail without mailto:, earliestDatestamp, deletedRecord and granularity."
+        why "2.0 demands all of them and 1.x knows none of the last three. Only what is surely true is said: no datestamp is earlier than 1970-01-01, transient promises nothing about deletions, and datestamps of 1.x are days."
+        before "<adminEmail>mailto:a@example.org</adminEmail></Identify>"
+        after "<adminEmail>a@example.org</adminEmail><earliestDatestamp>1970-01-01</earliestDatestamp><deletedRecord>transient</deletedRecord><granularity>YYYY-MM-DD</granularity></Identify>"
+    VersionOneEmpty "version-one-empty" Likely
+        what "Turns a GetRecord of OAI-PMH 1.x without a record into an error."
+        why "1.x has no errors: it answers like this where there is no such record, and where there is none in that format. Every record has oai_dc, so that idDoesNotExist is said of oai_dc alone; of other formats cannotDisseminateFormat, which is true in both cases and lets no harvester delete anything."
+        before "<GetRecord ...>...</requestURL></GetRecord>"
+        after "<error code=\"idDoesNotExist\">There is no such record.</error>"
+
     // --- what the proxy says of itself
     OwnRequest "own-request" Rewrite
         what "Writes the request element from the request that was received."
@@ -449,6 +486,11 @@ pub struct RepairSet(u128);
 impl RepairSet {
     /// The set with no repair in it.
     pub const EMPTY: Self = Self(0);
+
+    /// Whether no repair is in it.
+    pub fn is_empty(self) -> bool {
+        self == Self::EMPTY
+    }
 
     /// Adds a repair.
     pub fn insert(&mut self, id: RepairId) {

@@ -17,7 +17,6 @@ use super::name::{blanks, is_blank, name_span, trailing_blanks, trim};
 use super::prolog::{find_root, is_good_comment, is_xml_target};
 use super::schema::Verb;
 use super::sink::{Sink, TokenFacts};
-use super::skeleton::Skeleton;
 use super::tag::read_attributes;
 use super::text::mend_characters;
 
@@ -25,6 +24,8 @@ use super::text::mend_characters;
 const LEXEME_BYTES: usize = 12;
 /// Dropped text is reported in entries of this many bytes.
 const DROPPED_BYTES: usize = 64 << 10;
+/// What an error says of a list without items.
+pub(super) const EMPTY: &str = "The list is empty.";
 const INCOMPLETE: &[u8] = b"<!-- oaimend: input ended early, list is incomplete -->";
 
 impl Engine {
@@ -67,7 +68,11 @@ impl Engine {
             self.gate.change(Role::List, RepairId::UnclosedList, self.base, b"", &close, sink);
             return Next::Leave(Step::Settled(0));
         }
-        Next::Leave(self.close_tag(Role::List, list.skeleton.verb, rest, tag_end, sink))
+        let step = self.close_tag(Role::List, list.skeleton.verb, rest, tag_end, sink);
+        if self.version_one.is_some() {
+            self.end_version_one(tag_end, sink);
+        }
+        Next::Leave(step)
     }
 
     /// An end tag, written anew where it is not in order.
@@ -89,12 +94,12 @@ impl Engine {
         Step::Settled(tag_end)
     }
 
-    fn end_tag_of(&self, local: &[u8]) -> Vec<u8> {
+    pub(super) fn end_tag_of(&self, local: &[u8]) -> Vec<u8> {
         [b"</", self.prefix.as_slice(), local, b">"].concat()
     }
 
     /// Where the end tag that `rest` begins with ends: at its `>`, or before what cannot belong to it.
-    fn end_tag_end(&self, rest: &[u8]) -> usize {
+    pub(super) fn end_tag_end(&self, rest: &[u8]) -> usize {
         let inner = rest.get(1..).unwrap_or_default();
         match inner.iter().position(|&byte| matches!(byte, b'<' | b'>')) {
             Some(at) if inner.get(at) == Some(&b'>') => at + 2,
@@ -120,7 +125,7 @@ impl Engine {
     }
 
     /// White space and comments that `text` begins with.
-    fn misc_len(&self, text: &[u8]) -> usize {
+    pub(super) fn misc_len(&self, text: &[u8]) -> usize {
         let mut at = 0;
         loop {
             at += blanks(text.get(at..).unwrap_or_default());
@@ -155,7 +160,7 @@ impl Engine {
                     None => {}
                     Some(None) => return Some(self.refuse(NotOai::NothingKept)),
                     Some(Some(code)) => {
-                        let error = self.error_element(code);
+                        let error = self.error_element(code, EMPTY);
                         self.gate.change(Role::Plain, RepairId::EmptyList, self.base, b"", &error, sink);
                     }
                 }
@@ -198,14 +203,14 @@ impl Engine {
         }
         self.verb = Some(list.verb);
         self.stage = Stage::Tail;
-        let error = self.error_element(code);
+        let error = self.error_element(code, EMPTY);
         Some(Next::Leave(self.change(RepairId::EmptyList, rest, end, &error, sink)))
     }
 
-    fn error_element(&self, code: &str) -> Vec<u8> {
+    pub(super) fn error_element(&self, code: &str, words: &str) -> Vec<u8> {
         let close = self.end_tag_of(b"error");
-        [b"<", self.prefix.as_slice(), b"error code=\"", code.as_bytes(), b"\">The list is empty.", &close]
-            .concat()
+        let start = [b"<", self.prefix.as_slice(), b"error code=\"", code.as_bytes(), b"\">"].concat();
+        [start.as_slice(), words.as_bytes(), &close].concat()
     }
 
     /// Behind the verb element: white space and comments up to the root's end.
@@ -337,7 +342,7 @@ impl Engine {
     fn holds_items(&self, junk: &[u8]) -> bool {
         let Some(verb) = self.verb else { return false };
         let own = junk.get(..find_root(junk).unwrap_or(junk.len())).unwrap_or_default();
-        Skeleton { element: verb.item(), verb: verb.name(), prefix: self.prefix.clone() }.holds_item(own)
+        self.list_of(verb).skeleton.holds_item(own)
     }
 
     /// The rest of a response that was lost is reported, not written.
@@ -466,6 +471,9 @@ impl Engine {
 
     /// The verb element of the next document in `rest`.
     fn second_verb(&self, rest: &[u8]) -> Option<(usize, Verb)> {
+        if self.version_one.is_some() {
+            return None;
+        }
         let within = rest.get(..rest.len().min(self.limits().head_bytes_max))?;
         let root = find_root(within)?;
         let tag = within.get(root..)?;
@@ -478,7 +486,7 @@ impl Engine {
 }
 
 /// The error that says that there is nothing of this kind.
-fn empty_list_code(verb: Verb) -> Option<&'static str> {
+pub(super) fn empty_list_code(verb: Verb) -> Option<&'static str> {
     match verb {
         Verb::ListRecords | Verb::ListIdentifiers => Some("noRecordsMatch"),
         Verb::ListSets => Some("noSetHierarchy"),

@@ -21,6 +21,7 @@ use super::seen::Seen;
 use super::sink::Sink;
 use super::skeleton::Skeleton;
 use super::tag::{Tags, declared_prefix, is_free_attribute};
+use super::version_one::VersionOne;
 use super::{Outcome, RepairConfig, Summary};
 
 /// What a stage made of the text it was shown.
@@ -100,6 +101,8 @@ pub(super) struct Engine {
     pub(super) bad_request: bool,
     pub(super) not_oai: Option<NotOai>,
     pub(super) version: Option<&'static str>,
+    /// Set in a response of OAI-PMH 1.x.
+    pub(super) version_one: Option<VersionOne>,
     pub(super) truncated: bool,
     /// Text that is not settled.
     stash: Vec<u8>,
@@ -130,6 +133,7 @@ impl Engine {
             bad_request: false,
             not_oai: None,
             version: None,
+            version_one: None,
             truncated: false,
             stash: Vec::new(),
             base: 0,

@@ -13,6 +13,7 @@ use super::name::is_blank;
 use super::outline::outline;
 use super::prolog::is_good_comment;
 use super::scan::{Scan, Scanner};
+use super::schema::Verb;
 use super::sink::Sink;
 use super::skeleton::Skeleton;
 use super::text::{escape, mend_characters};
@@ -160,7 +161,7 @@ impl Engine {
     pub(super) fn is_strict_field(&mut self, element: &[u8], local: &'static [u8]) -> bool {
         let Ok(tag) = self.tags.open(element, self.root_context, &self.config.limits) else { return false };
         let name = element.get(1..1 + tag.name_len as usize).unwrap_or_default();
-        let skeleton = Skeleton { element: &super::schema::RECORD, verb: local, prefix: self.prefix.clone() };
+        let skeleton = Skeleton { verb: local, ..self.list_of(Verb::ListRecords).skeleton };
         let mut scanner = Scanner::for_payload(skeleton, self.root_context);
         scanner.new_window(0);
         let clean = scanner.scan(element, 0, true, &mut self.tags, &self.config.limits);

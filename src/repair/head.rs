@@ -67,10 +67,11 @@ impl Engine {
                 return Err(());
             }
             if let Some(local) = body.get(..span).and_then(|name| name.strip_prefix(self.prefix.as_slice())) {
-                let found = match (open, Verb::from_name(local), local) {
-                    (true, Some(verb), _) => Some(Landmark::Verb(verb)),
-                    (true, None, b"error") => Some(Landmark::Error),
-                    (false, _, b"OAI-PMH") => Some(Landmark::RootEnd),
+                let found = match (&self.version_one, open, Verb::from_name(local), local) {
+                    (Some(one), ..) => one.landmark(open, local),
+                    (None, true, Some(verb), _) => Some(Landmark::Verb(verb)),
+                    (None, true, None, b"error") => Some(Landmark::Error),
+                    (None, false, _, b"OAI-PMH") => Some(Landmark::RootEnd),
                     _ => None,
                 };
                 if let Some(found) = found {
@@ -87,7 +88,13 @@ impl Engine {
         let bytes_max = self.limits().head_bytes_max;
         let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
         let bounded = rest.len() > bytes_max;
-        let found = match self.landmark(within, last || bounded) {
+        let found = self.landmark(within, last || bounded);
+        let found = if last || bounded || matches!(found, Ok(Some(_))) {
+            self.old_list_begins(within, found)
+        } else {
+            found
+        };
+        let found = match found {
             Ok(Some(found)) => found,
             _ if bounded => return self.refuse(NotOai::BrokenEnvelope),
             _ if last => return self.refuse(NotOai::NothingKept),
@@ -111,7 +118,8 @@ impl Engine {
         let characters = mend_characters(head, &self.entities, false, &self.config.limits);
         let text = characters.apply(head);
         let mut edits = Edits::default();
-        let (date, request) = read_head(&text, &self.prefix, &mut edits);
+        let request_name: &[u8] = if self.version_one.is_some() { b"requestURL" } else { b"request" };
+        let (date, request) = read_head(&text, &self.prefix, request_name, &mut edits);
         if let Some(date) = date {
             self.mend_response_date(&text, date, &mut edits);
             self.close_field(b"responseDate", date, &mut edits);
@@ -193,10 +201,11 @@ impl Engine {
             edits.push_unordered(id, place, place, element);
             return;
         };
-        let inside = match own {
-            Some(own) => {
+        let upgraded = self.version_one.is_some().then(|| self.upgrade_request(text, field.content));
+        let inside = match own.map(|own| (RepairId::OwnRequest, own)).or(upgraded) {
+            Some((id, own)) => {
                 let _ = edits.take_within(field.start, field.end);
-                edits.push_unordered(RepairId::OwnRequest, field.start, field.end, own.clone());
+                edits.push_unordered(id, field.start, field.end, own.clone());
                 own
             }
             None => {
@@ -362,9 +371,20 @@ fn section_marks(text: &[u8]) -> Option<(usize, usize, &'static [u8])> {
     }
 }
 
+/// Where the head of a response of OAI-PMH 1.x ends, if both of its elements are there.
+pub(super) fn head_end(text: &[u8], prefix: &[u8]) -> Option<usize> {
+    let (date, request) = read_head(text, prefix, b"requestURL", &mut Edits::default());
+    Some(date?.end.max(request?.end))
+}
+
 /// The first responseDate and the first request; everything else that is not
 /// white space or a comment is removed.
-fn read_head(text: &[u8], prefix: &[u8], edits: &mut Edits) -> (Option<Field>, Option<Field>) {
+fn read_head(
+    text: &[u8],
+    prefix: &[u8],
+    request_name: &[u8],
+    edits: &mut Edits,
+) -> (Option<Field>, Option<Field>) {
     let (mut date, mut request): (Option<Field>, Option<Field>) = (None, None);
     let mut at = 0;
     let mut lexemes = Lexemes::of(text);
@@ -394,7 +414,7 @@ fn read_head(text: &[u8], prefix: &[u8], edits: &mut Edits) -> (Option<Field>, O
                     slice.get(1..1 + name_span(slice.get(1..).unwrap_or_default())).unwrap_or_default();
                 let known = match name.strip_prefix(prefix) {
                     Some(b"responseDate") if date.is_none() => Some(&mut date),
-                    Some(b"request") if request.is_none() => Some(&mut request),
+                    Some(name) if name == request_name && request.is_none() => Some(&mut request),
                     _ => None,
                 };
                 let wanted = known.is_some();
@@ -451,7 +471,7 @@ fn read_field(text: &[u8], at: usize, tag_end: usize, name: &[u8], edits: Option
 
 /// Whether an attribute of the request element is an argument with a value the
 /// schema allows.
-fn is_request_argument(name: &[u8], value: &[u8]) -> bool {
+pub(super) fn is_request_argument(name: &[u8], value: &[u8]) -> bool {
     let value = resolve(value);
     match name {
         b"verb" => Verb::from_name(&value).is_some(),
@@ -464,7 +484,7 @@ fn is_request_argument(name: &[u8], value: &[u8]) -> bool {
 }
 
 /// An attribute value: white space other than blanks as references, so that it survives.
-fn escape_attribute(value: &str) -> Vec<u8> {
+pub(super) fn escape_attribute(value: &str) -> Vec<u8> {
     let mut escaped = Vec::with_capacity(value.len());
     for byte in escape(value.as_bytes()) {
         match byte {
@@ -497,7 +517,7 @@ fn percent(byte: u8) -> Vec<u8> {
 }
 
 /// Percent-escapes what keeps a text from being a URL; nothing when it cannot be one.
-fn escape_url(url: &[u8]) -> Vec<u8> {
+pub(super) fn escape_url(url: &[u8]) -> Vec<u8> {
     let mut escaped = url.to_vec();
     for at in stray_in_url(url).into_iter().rev() {
         escaped.splice(at..=at, percent(url.get(at).copied().unwrap_or(b' ')));

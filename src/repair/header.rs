@@ -15,9 +15,15 @@ use super::tag::is_free_attribute;
 use super::text::{escape, resolve};
 use crate::oai::datestamp::{self, Oddity};
 
-/// Mends the envelope of one well-formed item; no edits when it cannot.
-pub(super) fn mend_envelope(text: &[u8], element: &'static Element, limits: &Limits) -> Edits {
-    let mut pass = Pass { text, limits, edits: Edits::default() };
+/// Mends the envelope of one well-formed item; no edits when it cannot. In an
+/// item of OAI-PMH 1.x a record may say that it is deleted.
+pub(super) fn mend_envelope(
+    text: &[u8],
+    element: &'static Element,
+    is_version_one: bool,
+    limits: &Limits,
+) -> Edits {
+    let mut pass = Pass { text, is_version_one, limits, edits: Edits::default() };
     pass.item(element);
     pass.edits.sort();
     pass.edits
@@ -28,6 +34,7 @@ const CHILDREN_ORDERED_MAX: usize = 1000;
 
 struct Pass<'t> {
     text: &'t [u8],
+    is_version_one: bool,
     limits: &'t Limits,
     edits: Edits,
 }
@@ -49,11 +56,14 @@ impl<'t> Pass<'t> {
         }
         let inner = outline(self.text, item.content.0, item.content.1)?;
         let header = inner.children.iter().find(|child| child.local == b"header").copied();
-        let mut status = self.tag_attributes(item, element.name == b"header");
+        let stays = self.is_version_one && element.name == b"record";
+        let mut status = self.tag_attributes(item, element.name == b"header" || stays);
         if let Some(header) = header {
             let moved = status;
             status = self.tag_attributes(header, true);
-            if moved && !status {
+            if moved && stays {
+                status = true;
+            } else if moved && !status {
                 let name_end = header.start + 1 + name_span(self.slice(header.start + 1, header.content.0));
                 self.edit(RepairId::StatusValue, name_end, name_end, b" status=\"deleted\"");
                 status = true;

@@ -1,17 +1,20 @@
 //! The items of a list: clean ones pass, broken ones are mended or put aside, and what stands between them is put right.
 
+use std::borrow::Cow;
+
 use memchr::{memchr, memmem};
 
 use super::border::{Border, BorderSearch, CDATA, COMMENT, swallows_border};
 use super::catalogue::{NotOai, RepairId, RepairSet, Unmendable};
 use super::edits::Edits;
 use super::engine::{Engine, List, Stage, Step};
+use super::facts::Facts;
 use super::gate::{Answer, Role};
 use super::loose::read_loose;
 use super::mend::{Mended, mend};
 use super::name::{blanks, is_blank, name_span, split_name, trailing_blanks};
 use super::prolog::{is_good_comment, is_xml_target};
-use super::scan::{Facts, Scan, Scanner};
+use super::scan::{Scan, Scanner};
 use super::schema::Verb;
 use super::sink::{RecordFacts, Repair, Sink};
 use super::skeleton::Skeleton;
@@ -28,14 +31,17 @@ impl Engine {
     /// The list whose verb element begins.
     pub(super) fn list_of(&self, verb: Verb) -> List {
         let name = if verb == Verb::Identify { b"OAI-PMH" } else { verb.name() };
-        let skeleton = Skeleton { element: verb.item(), verb: name, prefix: self.prefix.clone() };
+        let is_version_one = self.version_one.is_some();
+        let element = if is_version_one { verb.item_of_version_one() } else { verb.item() };
+        let upgraded = is_version_one.then(|| verb.item());
+        let skeleton = Skeleton { element, upgraded, verb: name, prefix: self.prefix.clone() };
         List {
             verb,
             scanner: Scanner::new(skeleton.clone(), self.root_context),
             skeleton,
             context: self.root_context,
             // Identify is an item by itself, in the root.
-            opened: verb == Verb::Identify,
+            opened: verb == Verb::Identify && !is_version_one,
             item_offset: 0,
             in_item: false,
             border: None,
@@ -49,7 +55,9 @@ impl Engine {
         let Stage::List(mut list) = std::mem::replace(&mut self.stage, Stage::Done) else {
             return Step::Settled(rest.len());
         };
-        let next = if !list.opened {
+        let next = if !list.opened && self.version_one.is_some() {
+            self.open_version_one(&mut list, rest, last, sink)
+        } else if !list.opened {
             self.open_list(&mut list, rest, last, sink)
         } else if list.border.is_some() {
             self.broken_item(&mut list, rest, last, sink)
@@ -282,9 +290,17 @@ impl Engine {
         };
         let name = rest.get(1..1 + name_span(rest.get(1..).unwrap_or_default())).unwrap_or_default();
         let local = split_name(name).1;
-        if matches!(local, b"record" | b"header" | b"set" | b"metadataFormat") && end > tag_end {
+        let why = match local {
+            b"record" | b"header" | b"set" | b"metadataFormat" => Some(Unmendable::IllegalEnvelope),
+            // What 1.x has in place of a header.
+            b"identifier" if list.verb == Verb::ListIdentifiers && self.version_one.is_some() => {
+                Some(Unmendable::MissingDatestamp)
+            }
+            _ => None,
+        };
+        if let Some(why) = why.filter(|_| end > tag_end) {
             let raw = rest.get(..end).unwrap_or_default();
-            self.put_aside(list, raw, Unmendable::IllegalEnvelope, sink);
+            self.put_aside(list, raw, 0, why, sink);
             return Next::Stay(Step::Settled(end));
         }
         Next::Stay(self.change(RepairId::UnknownElement, rest, end, b"", sink))
@@ -296,11 +312,16 @@ impl Engine {
         let mut at = 0;
         // What was read but not written yet: everything up to `at`.
         let mut written = 0;
+        let is_version_one = list.skeleton.upgraded.is_some();
         loop {
             match list.scanner.scan(rest, at, last, &mut self.tags, &self.config.limits) {
                 Scan::Clean(len) => {
                     let raw = rest.get(at..at + len).unwrap_or_default();
-                    if self.needs_care(list) {
+                    if is_version_one {
+                        self.flush(rest, &mut written, at, sink);
+                        self.upgrade_clean(list, raw, at, sink);
+                        written = at + len;
+                    } else if self.needs_care(list) {
                         self.flush(rest, &mut written, at, sink);
                         self.clean_with_care(list, raw, at, sink);
                         written = at + len;
@@ -310,7 +331,8 @@ impl Engine {
                     at += len;
                     list.in_item = false;
                     let next = at + blanks(rest.get(at..).unwrap_or_default());
-                    let goes_on = list.verb != Verb::Identify && list.verb != Verb::GetRecord;
+                    let is_list = list.verb != Verb::Identify && list.verb != Verb::GetRecord;
+                    let goes_on = is_list && self.gate.is_open();
                     if goes_on && self.is_item(list, rest.get(next..).unwrap_or_default()) {
                         at = next;
                         list.in_item = true;
@@ -329,7 +351,8 @@ impl Engine {
                         Scan::TooLong if at == 0 && list.verb == Verb::Identify => {
                             Next::Leave(self.refuse(NotOai::BrokenEnvelope))
                         }
-                        Scan::TooLong if at == 0 && self.may_hold_border(list, rest) => {
+                        // What is changed at its end cannot leave before that is seen.
+                        Scan::TooLong if at == 0 && (is_version_one || self.may_hold_border(list, rest)) => {
                             self.search_border(list, 0);
                             self.broken_item(list, rest, last, sink)
                         }
@@ -424,7 +447,7 @@ impl Engine {
     }
 
     /// An item leaves, with the changes that were made to it.
-    fn emit(&mut self, list: &List, raw: &[u8], at: usize, item: &Mended, sink: &mut impl Sink) {
+    pub(super) fn emit(&mut self, list: &List, raw: &[u8], at: usize, item: &Mended, sink: &mut impl Sink) {
         let Mended { bytes, edits, facts, .. } = item;
         let identifier = Facts::slice(bytes, facts.identifier);
         let datestamp = Facts::slice(bytes, facts.datestamp);
@@ -439,9 +462,12 @@ impl Engine {
             return self.gate.quarantine(identifier, offset, raw, Unmendable::IllegalEnvelope, sink);
         }
         self.gate.release(Answer::List, false, sink);
-        let rewritten = if list.verb == Verb::Identify { self.own_base_url(bytes) } else { Edits::default() };
-        let output = rewritten.apply(bytes);
-        let edits = edits.clone().then(bytes, rewritten);
+        let (output, edits) = if list.verb == Verb::Identify {
+            let rewritten = self.own_base_url(bytes);
+            (Cow::Owned(rewritten.apply(bytes)), Cow::Owned(edits.clone().then(bytes, rewritten)))
+        } else {
+            (Cow::Borrowed(bytes.as_slice()), Cow::Borrowed(edits))
+        };
         let mut from = 0;
         for edit in edits.iter() {
             sink.write(raw.get(from..edit.start).unwrap_or_default());
@@ -524,7 +550,7 @@ impl Engine {
         let raw = rest.get(..end).unwrap_or_default();
         match mended {
             Ok(mended) => self.emit(list, raw, 0, &mended, sink),
-            Err(why) => self.put_aside(list, raw, why, sink),
+            Err(why) => self.put_aside(list, raw, 0, why, sink),
         }
         if list.verb == Verb::Identify && !self.gate.is_open() {
             return Next::Leave(self.refuse(NotOai::NothingKept));
@@ -540,9 +566,17 @@ impl Engine {
         Some(mend(raw, &list.skeleton, list.context, &mut self.tags, &rules))
     }
 
-    fn put_aside(&mut self, list: &List, raw: &[u8], why: Unmendable, sink: &mut impl Sink) {
+    /// The item `at` so many bytes goes to quarantine.
+    pub(super) fn put_aside(
+        &mut self,
+        list: &List,
+        raw: &[u8],
+        at: usize,
+        why: Unmendable,
+        sink: &mut impl Sink,
+    ) {
         let identifier = peek_identifier(raw, &list.skeleton);
-        self.gate.quarantine(identifier, self.base, raw, why, sink);
+        self.gate.quarantine(identifier, self.base + at as u64, raw, why, sink);
     }
 
     /// The list cannot go on: what went out breaks off, or nothing went out.
@@ -555,7 +589,7 @@ impl Engine {
     fn input_ends_in_item(&mut self, list: &mut List, rest: &[u8], sink: &mut impl Sink) -> Step {
         self.verb = Some(list.verb);
         if self.config.ending == super::Ending::Close {
-            self.put_aside(list, rest, Unmendable::Truncated, sink);
+            self.put_aside(list, rest, 0, Unmendable::Truncated, sink);
             self.list_cut(list);
             return Step::Settled(rest.len());
         }

@@ -7,13 +7,15 @@
 use super::catalogue::{RepairId, RepairSet, Unmendable};
 use super::context::Context;
 use super::edits::Edits;
+use super::facts::{Facts, Places};
 use super::header::mend_envelope;
 use super::limits::Limits;
 use super::markup::mend_markup;
-use super::scan::{Facts, Scan, Scanner};
+use super::scan::{Scan, Scanner};
 use super::skeleton::Skeleton;
 use super::tag::Tags;
 use super::text::{Entities, mend_characters};
+use super::upgrade::upgrade;
 
 /// What mending is told besides the item.
 #[derive(Debug)]
@@ -52,8 +54,15 @@ pub(super) fn mend(
     tags: &mut Tags,
     rules: &Rules<'_>,
 ) -> Result<Mended, Unmendable> {
-    let mut item =
-        Item { skeleton, outer, tags, rules, text: raw.to_vec(), edits: Edits::default(), markup: false };
+    let mut item = Item {
+        skeleton: skeleton.clone(),
+        outer,
+        tags,
+        rules,
+        text: raw.to_vec(),
+        edits: Edits::default(),
+        markup: false,
+    };
     let double = rules.guesses.contains(RepairId::DoubleEncoded);
     let characters = mend_characters(&item.text, rules.entities, double, rules.limits);
     let mut why = match item.pass(characters)? {
@@ -65,14 +74,16 @@ pub(super) fn mend(
     }
     // Well-formed, and broken only as a record of OAI-PMH: the markup is right.
     if !item.is_envelope_fault(why) {
-        let markup = mend_markup(&item.text, skeleton.element, outer, &mut item.tags.contexts, rules.limits)?;
+        let element = item.skeleton.element;
+        let markup = mend_markup(&item.text, element, outer, &mut item.tags.contexts, rules.limits)?;
         item.markup = !markup.is_empty();
         why = match item.pass(markup)? {
             Verdict::InOrder(facts) => return Ok(item.mended(facts)),
             Verdict::Broken(why) => why,
         };
     }
-    let envelope = mend_envelope(&item.text, skeleton.element, rules.limits);
+    let is_version_one = item.skeleton.upgraded.is_some();
+    let envelope = mend_envelope(&item.text, item.skeleton.element, is_version_one, rules.limits);
     if envelope.is_empty() {
         return Err(why);
     }
@@ -88,7 +99,8 @@ enum Verdict {
 }
 
 struct Item<'m> {
-    skeleton: &'m Skeleton,
+    /// Of 1.x until it is upgraded.
+    skeleton: Skeleton,
     outer: Context,
     tags: &'m mut Tags,
     rules: &'m Rules<'m>,
@@ -98,8 +110,22 @@ struct Item<'m> {
 }
 
 impl Item<'_> {
-    /// Applies one pass and reads the result strictly.
+    /// Applies one pass and reads the result strictly. What is in order as an
+    /// item of 1.x becomes one of 2.0, and is read once more.
     fn pass(&mut self, edits: Edits) -> Result<Verdict, Unmendable> {
+        self.change(edits)?;
+        let (verdict, places) = self.judge();
+        if self.skeleton.upgraded.is_none() || !matches!(verdict, Verdict::InOrder(_)) {
+            return Ok(verdict);
+        }
+        let limits = self.rules.limits;
+        let upgrade = upgrade(&self.text, self.skeleton.element, &places, &self.tags.contexts, limits);
+        self.change(upgrade)?;
+        self.skeleton = self.skeleton.version_two();
+        Ok(self.judge().0)
+    }
+
+    fn change(&mut self, edits: Edits) -> Result<(), Unmendable> {
         if edits.iter().any(|edit| self.rules.off.contains(edit.id)) {
             return Err(Unmendable::RepairOff);
         }
@@ -111,20 +137,21 @@ impl Item<'_> {
         if self.edits.len() > self.rules.limits.repairs_per_record_max {
             return Err(Unmendable::TooManyRepairs);
         }
-        Ok(self.judge())
+        Ok(())
     }
 
-    fn judge(&mut self) -> Verdict {
+    fn judge(&mut self) -> (Verdict, Places) {
         let mut scanner = Scanner::new(self.skeleton.clone(), self.outer);
         scanner.new_window(0);
-        match scanner.scan(&self.text, 0, true, self.tags, self.rules.limits) {
+        let verdict = match scanner.scan(&self.text, 0, true, self.tags, self.rules.limits) {
             Scan::Clean(len) if super::name::trim(self.text.get(len..).unwrap_or_default()).is_empty() => {
                 Verdict::InOrder(scanner.facts)
             }
             Scan::Clean(_) => Verdict::Broken(Unmendable::MismatchedTags),
             Scan::Defect(defect) => Verdict::Broken(defect.why),
             Scan::TooLong | Scan::NeedMore => Verdict::Broken(Unmendable::RecordTooLong),
-        }
+        };
+        (verdict, scanner.places)
     }
 
     /// Whether the defect is one of the envelope, and the item is well-formed
@@ -187,7 +214,8 @@ mod tests {
             let root = tags.open(&page[root_at..], Context::default(), &limits).unwrap().context;
             let list_at = memchr::memmem::find(page, b"<ListRecords").unwrap();
             let list = tags.open(&page[list_at..], root, &limits).unwrap();
-            let skeleton = Skeleton { element: &RECORD, verb: b"ListRecords", prefix: Vec::new() };
+            let skeleton =
+                Skeleton { element: &RECORD, upgraded: None, verb: b"ListRecords", prefix: Vec::new() };
             let mut at = list_at + list.len as usize;
             at += blanks(&page[at..]);
             let mut scanner = Scanner::new(skeleton, list.context);
@@ -199,7 +227,7 @@ mod tests {
             assert!(mend_characters(item, &[], false, &limits).is_empty());
             let markup = mend_markup(item, &RECORD, list.context, &mut tags.contexts, &limits);
             assert!(markup.is_ok_and(|edits| edits.is_empty()));
-            assert!(mend_envelope(item, &RECORD, &limits).is_empty());
+            assert!(mend_envelope(item, &RECORD, false, &limits).is_empty());
         }
     }
 }

@@ -15,6 +15,7 @@ mod ends;
 mod engine;
 mod entities;
 mod errors;
+mod facts;
 mod gate;
 mod head;
 mod header;
@@ -42,7 +43,9 @@ mod stretch;
 mod tag;
 mod text;
 mod token;
+mod upgrade;
 mod verdict;
+mod version_one;
 mod vocabulary;
 
 use decode::Decode;

@@ -14,6 +14,7 @@ use super::schema::is_uri_reference;
 use super::sink::Sink;
 use super::tag::declared_prefix;
 use super::text::mend_characters;
+use super::version_one::{root_location, root_namespace};
 use super::vocabulary::{known_prefix, respell};
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
@@ -27,7 +28,13 @@ impl Engine {
     pub(super) fn prolog(&mut self, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
         let junk_max = self.limits().junk_bytes_max;
         let tag_max = self.limits().tag_bytes_max;
-        let Some(root) = find_root(rest) else {
+        let two = find_root(rest);
+        match self.version_one_root(rest, two.unwrap_or(rest.len()), last) {
+            Ok(None) => {}
+            Ok(Some((root, read))) => return self.begin(rest, root, &read, sink),
+            Err(_) => return self.need_more(rest),
+        }
+        let Some(root) = two else {
             // The name of a root that begins within the bound may lie behind it.
             if last || rest.len() > junk_max + tag_max {
                 return self.refuse_foreign(rest);
@@ -63,7 +70,12 @@ impl Engine {
         let before = rest.get(..root).unwrap_or_default();
         self.before_root(before, &mut edits);
         let mut inside = Edits::default();
-        if !root_tag(rest, tag, prefix, &mut inside) {
+        let is_version_one = self.version_one.is_some();
+        if is_version_one {
+            let from = tag.name_end - split_name(name).1.len();
+            inside.push_unordered(RepairId::VersionOneRoot, from, tag.name_end, b"OAI-PMH".to_vec());
+        }
+        if !root_tag(rest, tag, prefix, is_version_one, &mut inside) {
             return self.refuse(NotOai::Foreign);
         }
         inside.sort();
@@ -75,13 +87,17 @@ impl Engine {
         for edit in inside.iter() {
             edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
         }
+        let version = self.version_one.as_ref().map(|one| one.version);
+        self.version = version.or(Some("2.0"));
+        if self.is_off(RepairId::VersionOneRoot) && version.is_some() {
+            return self.refuse(NotOai::Version1);
+        }
         if edits.iter().any(|edit| self.is_off(edit.id)) {
             return self.refuse(NotOai::BrokenEnvelope);
         }
         edits.sort();
         self.prefix = if prefix.is_empty() { Vec::new() } else { [prefix, b":"].concat() };
         self.root_context = context;
-        self.version = Some("2.0");
         self.stage = if tag.empty { Stage::Done } else { Stage::Head };
         if tag.empty {
             return self.refuse(NotOai::NothingKept);
@@ -178,7 +194,7 @@ impl Engine {
 }
 
 /// The changes to the root's start tag; false when it is in a namespace that is none of ours.
-fn root_tag(rest: &[u8], tag: &LooseTag, prefix: &[u8], edits: &mut Edits) -> bool {
+fn root_tag(rest: &[u8], tag: &LooseTag, prefix: &[u8], is_version_one: bool, edits: &mut Edits) -> bool {
     for edit in tag.edits.iter() {
         edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
     }
@@ -192,8 +208,11 @@ fn root_tag(rest: &[u8], tag: &LooseTag, prefix: &[u8], edits: &mut Edits) -> bo
             attribute.remove(RepairId::EnvelopeAttribute, edits);
             continue;
         }
-        if let Some((meant, misspelling)) = respell(&uri) {
-            attribute.set(misspelling.repair(), meant, edits);
+        let meant = root_namespace(&uri).filter(|_| is_version_one);
+        let meant = meant.map(|meant| (meant, RepairId::VersionOneRoot));
+        let meant = meant.or_else(|| respell(&uri).map(|(meant, slip)| (meant, slip.repair())));
+        if let Some((meant, id)) = meant {
+            attribute.set(id, meant, edits);
             uri = meant.to_vec();
         }
         declared.push((declares.to_vec(), uri));
@@ -229,6 +248,8 @@ fn root_tag(rest: &[u8], tag: &LooseTag, prefix: &[u8], edits: &mut Edits) -> bo
             bound(&declared, attribute_prefix).is_some_and(|uri| uri == XSI) && !attribute_prefix.is_empty();
         if !is_xsi || !matches!(local, b"schemaLocation" | b"noNamespaceSchemaLocation") {
             attribute.remove(RepairId::EnvelopeAttribute, edits);
+        } else if local == b"schemaLocation" && is_version_one {
+            root_location(attribute, edits);
         } else if local == b"schemaLocation" {
             respell_locations(attribute, rest, edits);
         }

@@ -6,13 +6,14 @@
 //! are relative to the item, because the window around it moves.
 
 use super::catalogue::Unmendable;
-use super::context::{Context, Contexts, XSI};
+use super::context::{Context, Contexts};
+use super::facts::{Facts, Payload, Places};
 use super::index::{Index, Mark};
 use super::limits::Limits;
 use super::name::{Reference, is_blank, may_start_name, reference};
 use super::schema::{Content, Element, Text};
 use super::skeleton::Skeleton;
-use super::tag::{Tag, TagDefect, Tags, end_tag, same};
+use super::tag::{Tag, TagDefect, Tags, end_tag, is_deleted_status, same};
 use super::text::resolve;
 
 /// How reading an item ended.
@@ -33,21 +34,6 @@ pub(super) enum Scan {
 pub(super) struct Defect {
     pub(super) at: usize,
     pub(super) why: Unmendable,
-}
-
-/// Facts read on the way, as ranges of the item.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Facts {
-    pub(super) identifier: (u32, u32),
-    pub(super) datestamp: (u32, u32),
-    pub(super) deleted: bool,
-}
-
-impl Facts {
-    /// The range's bytes in the item.
-    pub(super) fn slice(item: &[u8], (start, end): (u32, u32)) -> &[u8] {
-        item.get(start as usize..end as usize).unwrap_or_default()
-    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -112,6 +98,8 @@ pub(super) struct Scanner {
     payload_depth: usize,
     pub(super) construct: Construct,
     pub(super) facts: Facts,
+    /// Filled in responses of OAI-PMH 1.x only.
+    pub(super) places: Places,
 }
 
 const NOT_IN_PAYLOAD: usize = usize::MAX;
@@ -139,6 +127,7 @@ impl Scanner {
             payload_depth: NOT_IN_PAYLOAD,
             construct: Construct::None,
             facts: Facts::default(),
+            places: Places::default(),
         }
     }
 
@@ -168,6 +157,7 @@ impl Scanner {
         self.payload_depth = NOT_IN_PAYLOAD;
         self.construct = Construct::None;
         self.facts = Facts::default();
+        self.places.clear();
         self.index.seek(item_at);
     }
 
@@ -383,7 +373,12 @@ impl Scanner {
                     }
                 }
             }
-            Inside::Payload { .. } => self.payload_depth = NOT_IN_PAYLOAD,
+            Inside::Payload { seen } => {
+                self.payload_depth = NOT_IN_PAYLOAD;
+                if seen && let Some(payload) = self.places.payloads.last_mut() {
+                    payload.end = offset as u32;
+                }
+            }
             Inside::Field { check, name, from, plain } => {
                 let range = (from, offset as u32);
                 let raw = window.get(item_at + from as usize..item_at + offset).unwrap_or_default();
@@ -451,6 +446,10 @@ impl Scanner {
             Inside::Payload { seen: true } => return Err(defect(offset, Unmendable::IllegalPayload)),
             Inside::Payload { seen: false } => {
                 self.inside = Inside::Payload { seen: true };
+                if self.skeleton.upgraded.is_some() {
+                    let outer = self.stack.last().map_or(self.outer, |open| open.context);
+                    self.places.payloads.push(Payload { start: offset as u32, end: 0, outer });
+                }
                 return Ok(());
             }
             Inside::Children => {}
@@ -466,12 +465,19 @@ impl Scanner {
         let Some(child) = child else {
             return Err(defect(offset, self.missing_before(local)));
         };
+        let is_version_one = self.skeleton.upgraded.is_some();
+        let is_header = child.name == b"header";
         if tag.attributes {
-            let deleted = child.name == b"header" && is_deleted_status(rest, tag, contexts);
-            if !deleted {
+            let holds_status = is_header || is_version_one && child.name == b"record";
+            if !(holds_status && is_deleted_status(rest, tag, contexts)) {
                 return Err(defect(offset, Unmendable::IllegalEnvelope));
             }
             self.facts.deleted = true;
+            self.places.status_on_record |= !is_header;
+            self.places.status_on_header |= is_header;
+        }
+        if is_version_one && is_header {
+            self.places.header = offset as u32;
         }
         if self.facts.deleted && matches!(child.name, b"metadata" | b"about") {
             return Err(defect(offset, Unmendable::IllegalEnvelope));
@@ -599,20 +605,4 @@ fn tag_defect(tag: TagDefect, rest: &[u8]) -> Unmendable {
         TagDefect::TooManyAttributes => Unmendable::TooManyAttributes,
         TagDefect::TooLong => Unmendable::TagTooLong,
     }
-}
-
-/// Whether the only attribute of the element's own is `status="deleted"`.
-fn is_deleted_status(text: &[u8], tag: &Tag, contexts: &Contexts) -> bool {
-    let limits = Limits::default();
-    let mut attributes = Vec::new();
-    let tag_text = text.get(..tag.len as usize).unwrap_or_default();
-    if super::tag::read_attributes(tag_text, 1 + tag.name_len as usize, &limits, &mut attributes).is_err() {
-        return false;
-    }
-    attributes.iter().all(|attribute| match attribute.name {
-        b"status" => attribute.value == b"deleted",
-        name => {
-            super::tag::is_free_attribute(name, |prefix| contexts.lookup(tag.context, prefix) == Some(XSI))
-        }
-    })
 }

@@ -55,6 +55,15 @@ impl Verb {
         }
     }
 
+    /// What it holds in OAI-PMH 1.x.
+    pub(super) fn item_of_version_one(self) -> &'static Element {
+        match self {
+            Self::Identify => &IDENTIFY_1,
+            Self::ListMetadataFormats => &METADATA_FORMAT_1,
+            _ => self.item(),
+        }
+    }
+
     /// Whether it may end with a resumptionToken.
     pub(super) fn has_token(self) -> bool {
         matches!(self, Self::ListSets | Self::ListIdentifiers | Self::ListRecords)
@@ -263,6 +272,34 @@ pub(super) static METADATA_FORMAT: Element = element(
         text(b"metadataPrefix", Occurs::Once, Text::MetadataPrefix),
         text(b"schema", Occurs::Once, Text::Url),
         text(b"metadataNamespace", Occurs::Once, Text::Url),
+    ]),
+);
+
+/// `metadataFormat` of OAI-PMH 1.x.
+pub(super) static METADATA_FORMAT_1: Element = element(
+    b"metadataFormat",
+    Occurs::OneOrMore,
+    Content::Children(&[
+        text(b"metadataPrefix", Occurs::Once, Text::MetadataPrefix),
+        text(b"schema", Occurs::Once, Text::Any),
+        text(b"metadataNamespace", Occurs::Optional, Text::Any),
+    ]),
+);
+
+/// `Identify` of OAI-PMH 1.x, or one that says some of what 2.0 demands.
+pub(super) static IDENTIFY_1: Element = element(
+    b"Identify",
+    Occurs::Once,
+    Content::Children(&[
+        text(b"repositoryName", Occurs::Once, Text::Any),
+        text(b"baseURL", Occurs::Once, Text::Url),
+        text(b"protocolVersion", Occurs::Once, Text::Any),
+        text(b"adminEmail", Occurs::OneOrMore, Text::Any),
+        text(b"earliestDatestamp", Occurs::Optional, Text::Datestamp),
+        text(b"deletedRecord", Occurs::Optional, Text::DeletedRecord),
+        text(b"granularity", Occurs::Optional, Text::Granularity),
+        text(b"compression", Occurs::Any, Text::Any),
+        element(b"description", Occurs::Any, Content::Payload),
     ]),
 );
 

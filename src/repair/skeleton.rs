@@ -9,6 +9,8 @@ use super::schema::{Content, Element};
 #[derive(Clone, Debug)]
 pub(super) struct Skeleton {
     pub(super) element: &'static Element,
+    /// What the items of a response of OAI-PMH 1.x are in 2.0.
+    pub(super) upgraded: Option<&'static Element>,
     /// Name of the verb element, as `ListRecords`.
     pub(super) verb: &'static [u8],
     /// Prefix of the OAI-PMH namespace with its colon, or nothing.
@@ -24,6 +26,11 @@ pub(super) enum Answer {
 }
 
 impl Skeleton {
+    /// The list as it is in OAI-PMH 2.0.
+    pub(super) fn version_two(&self) -> Self {
+        Self { element: self.upgraded.unwrap_or(self.element), upgraded: None, ..self.clone() }
+    }
+
     pub(super) fn children(&self) -> &'static [Element] {
         match self.element.content {
             Content::Children(children) => children,
@@ -99,7 +106,8 @@ impl Skeleton {
     /// Whether the page ends here as pages do.
     pub(super) fn ends_page(&self, text: &[u8]) -> bool {
         let text = text.get(..text.len() - trailing_blanks(text)).unwrap_or_default();
-        text.ends_with(&[b"</", self.prefix.as_slice(), b"OAI-PMH>"].concat())
+        let root = if self.upgraded.is_some() { self.verb } else { b"OAI-PMH" };
+        text.ends_with(&[b"</", self.prefix.as_slice(), root, b">"].concat())
     }
 
     /// Whether an item begins inside `body`.

@@ -2,9 +2,10 @@
 
 use memchr::memmem;
 
+use super::facts::Facts;
 use super::limits::Limits;
 use super::name::blanks;
-use super::scan::{Construct, FIELD_BYTES_MAX, Facts, Inside, Open, Scan, Scanner};
+use super::scan::{Construct, FIELD_BYTES_MAX, Inside, Open, Scan, Scanner};
 use super::schema::Text;
 use super::tag::Tags;
 use super::text::Node;

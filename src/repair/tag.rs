@@ -416,3 +416,17 @@ pub(super) fn end_tag(text: &[u8], name: &[u8]) -> Result<usize, TagDefect> {
         }
     }
 }
+
+/// Whether the only attribute of the element's own is `status="deleted"`.
+pub(super) fn is_deleted_status(text: &[u8], tag: &Tag, contexts: &Contexts) -> bool {
+    let limits = Limits::default();
+    let mut attributes = Vec::new();
+    let tag_text = text.get(..tag.len as usize).unwrap_or_default();
+    if read_attributes(tag_text, 1 + tag.name_len as usize, &limits, &mut attributes).is_err() {
+        return false;
+    }
+    attributes.iter().all(|attribute| match attribute.name {
+        b"status" => attribute.value == b"deleted",
+        name => is_free_attribute(name, |prefix| contexts.lookup(tag.context, prefix) == Some(XSI)),
+    })
+}

@@ -155,7 +155,7 @@ impl Engine {
                     if local == list.skeleton.element.name {
                         return Some((Follower::Item, at));
                     }
-                    if local == b"OAI-PMH" && at >= other_until {
+                    if local == b"OAI-PMH" && at >= other_until && self.version_one.is_none() {
                         match self.second_list_follows(list, behind.get(at..)?, complete)? {
                             (true, _) => return Some((Follower::Item, at)),
                             (false, len) => other_until = at + len,

@@ -86,7 +86,7 @@ impl Unmendable {
     }
 }
 
-/// Why a whole input is no OAI-PMH 2.0 response.
+/// Why a whole input is no OAI-PMH response that can be kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum NotOai {
@@ -100,7 +100,7 @@ pub enum NotOai {
     Json,
     /// Anything else that holds no OAI-PMH document element in its first bytes.
     Foreign,
-    /// An OAI-PMH 1.0 or 1.1 response.
+    /// An OAI-PMH 1.0 or 1.1 response that cannot be made one of 2.0.
     Version1,
     /// A static repository, which belongs into the mappings.
     StaticRepository,
@@ -158,7 +158,7 @@ impl NotOai {
                 "the source answered with something that is no OAI-PMH document; check the base URL"
             }
             Self::Version1 => {
-                "OAI-PMH 1.1 response, not upgraded yet; ask the source's operator for OAI-PMH 2.0"
+                "OAI-PMH 1.x response that cannot become one of 2.0: identifiers without datestamps, or the upgrade is turned off; ask for ListRecords instead"
             }
             Self::StaticRepository => {
                 "the source is a static repository file; it is not served as a repository yet"

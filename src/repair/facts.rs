@@ -1,0 +1,48 @@
+//! What the strict reader learns of an item on its way, as ranges of the item.
+
+use super::context::Context;
+
+/// What is told of an item when it leaves.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Facts {
+    pub(super) identifier: (u32, u32),
+    pub(super) datestamp: (u32, u32),
+    pub(super) deleted: bool,
+}
+
+impl Facts {
+    /// The range's bytes in the item.
+    pub(super) fn slice(item: &[u8], (start, end): (u32, u32)) -> &[u8] {
+        item.get(start as usize..end as usize).unwrap_or_default()
+    }
+}
+
+/// What an item of OAI-PMH 1.x has at other places than one of 2.0.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    /// Whether it is the record that says it is deleted.
+    pub(super) status_on_record: bool,
+    /// Whether its header says so.
+    pub(super) status_on_header: bool,
+    pub(super) header: u32,
+    pub(super) payloads: Vec<Payload>,
+}
+
+/// A payload, from its start tag up to the end tag of the element around it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Payload {
+    pub(super) start: u32,
+    pub(super) end: u32,
+    /// What is declared around it.
+    pub(super) outer: Context,
+}
+
+impl Places {
+    /// Forgets one item before the next.
+    pub(super) fn clear(&mut self) {
+        self.status_on_record = false;
+        self.status_on_header = false;
+        self.header = 0;
+        self.payloads.clear();
+    }
+}
