@@ -332,3 +332,23 @@ fn a_list_whose_last_records_were_all_withdrawn_ends() {
         assert_eq!(answers.len(), 6, "cut {cut}");
     }
 }
+
+#[test]
+fn what_was_had_by_itself_before_the_page_broke_off_does_not_come_twice() {
+    for poisoned in [3, 4] {
+        let repository =
+            Repository { records: 450, per_page: 5, headers_per_page: 450, ..Repository::default() };
+        let source = Source::start(move |_, asked| {
+            if argument(asked, "verb").as_deref() != Some("ListRecords") {
+                return repository.answer(asked);
+            }
+            let right = record(1).replace("Title", "T\u{ef}tle");
+            let whole = page(0..5, "page5").replace(&right, &right.replace("2020-01-01", "2020-02-31"));
+            let at = whole.find(&format!("oai:x:{poisoned}<")).expect("it is there");
+            Reply::new(200, &format!("Content-Length: {}", whole.len())).send(&whole.as_bytes()[..at])
+        });
+        let (found, answers) = read_to_the_end(&allowing(&source));
+        assert!(answers.len() > 2, "also by tokens of ours");
+        assert_eq!(found, each_once(0..450), "{poisoned}");
+    }
+}

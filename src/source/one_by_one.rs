@@ -152,7 +152,7 @@ impl Conversation<'_> {
         let Some(chain) = &self.chain else { return Ok(None) };
         let anew = chain.anew(self.job).await?;
         let mut known = anew.as_ref().map(|(_, known)| known.clone()).unwrap_or_default();
-        for hash in self.delivered.hashes() {
+        for hash in self.delivered.hashes().iter().chain(&self.recalled_and_delivered()) {
             *known.entry(*hash).or_insert(0) += 1;
         }
         let asked = self.asked.headers_only();
@@ -273,6 +273,9 @@ impl Conversation<'_> {
     async fn close_ours(&mut self, mut ours: Ours, rest: Rest, failure: Failure) -> Result<Ended, Stop> {
         let (job, now) = (self.job, self.budget.now());
         let Some(chain) = self.chain.clone() else { return Err(failure.into()) };
+        for hash in self.recalled_and_delivered() {
+            self.delivered.note(hash);
+        }
         let token = match &rest {
             Rest::End => self.job.request.is_resumption().then(String::new),
             Rest::Theirs(token) => Some(quick_xml::escape::escape(token).into_owned()),
