@@ -13,11 +13,12 @@ mod strict;
 mod time;
 
 use lists::{page, read_to_the_end, records_in, resume, token_in};
-use oaimend::config::Poisoned;
+use oaimend::config::{Limits, Mapping, Poisoned};
 use proxy::{LIST, Proxy};
 use source::{Asked, Reply, Source, record};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A repository of which some records break the page they are on.
 struct Repository {
@@ -272,4 +273,82 @@ fn a_page_of_ours_is_bounded_and_goes_on_by_a_token_of_ours() {
     assert_eq!(found, each_once(0..450));
     let sizes: Vec<usize> = answers.iter().map(|answer| records_in(&answer.text()).len()).collect();
     assert_eq!(sizes, [200, 200, 50]);
+}
+
+#[test]
+fn a_token_for_the_rest_of_headers_is_none_for_records() {
+    let is_cut = Arc::new(AtomicBool::new(true));
+    let (repository, still_cut) = (Repository::default(), Arc::clone(&is_cut));
+    let source = Source::start(move |_, asked| {
+        let is_headers = argument(asked, "verb").as_deref() == Some("ListIdentifiers");
+        if !is_headers || !still_cut.load(Ordering::Relaxed) {
+            return repository.answer(asked);
+        }
+        let whole = repository.headers_of(&page(0..5, "page5"), 0..5);
+        let at = whole.find("oai:x:3<").expect("it is there");
+        Reply::new(200, &format!("Content-Length: {}", whole.len())).send(&whole.as_bytes()[..at])
+    });
+    let proxy = allowing(&source);
+    let got = proxy.get("/x?verb=ListIdentifiers&metadataPrefix=oai_dc");
+    let token = token_in(&got.text()).expect("ours");
+    assert!(token.starts_with("oaimend1_"), "{token}");
+    is_cut.store(false, Ordering::Relaxed);
+    let got = resume(&proxy, &token);
+    assert!(got.text().contains("badResumptionToken"), "{} {}", got.status, got.text());
+    assert_eq!(count(&source, "GetRecord"), 0);
+    let got = proxy.get(&format!("/x?verb=ListIdentifiers&resumptionToken={token}"));
+    assert_eq!(records_in(&got.text()), each_once(3..5), "{}", got.text());
+}
+
+#[test]
+fn once_the_mapping_says_no_a_token_of_ours_asks_for_no_record_any_more() {
+    let source =
+        Repository { poisoned: vec![12], shared: false, headers_per_page: 4, ..Repository::default() };
+    let source = source.start();
+    let proxy = allowing(&source);
+    let mut text = proxy.get(LIST).text();
+    let token = loop {
+        let token = token_in(&text).expect("the list goes on");
+        if token.starts_with("oaimend1_") {
+            break token;
+        }
+        text = resume(&proxy, &token).text();
+    };
+    let before = count(&source, "GetRecord");
+    let mapping = Mapping::new("x", &source.base_url(), &Limits::default()).expect("a legal mapping");
+    let proxy = proxy.restarted(|config| config.repositories.fix(mapping));
+    let got = resume(&proxy, &token);
+    assert!(got.text().contains("badResumptionToken"), "{} {}", got.status, got.text());
+    assert_eq!(count(&source, "GetRecord"), before);
+}
+
+#[test]
+fn a_list_whose_last_records_were_all_withdrawn_ends() {
+    for (cut, poisoned) in [(false, 25), (true, 27)] {
+        let withdrawn = (poisoned..30).collect();
+        let source = Repository { poisoned: vec![poisoned], cut, withdrawn, ..Repository::default() }.start();
+        let (found, answers) = read_to_the_end(&allowing(&source));
+        assert_eq!(found, each_once(0..poisoned), "cut {cut}");
+        assert_eq!(answers.len(), 6, "cut {cut}");
+    }
+}
+
+#[test]
+fn what_was_had_by_itself_before_the_page_broke_off_does_not_come_twice() {
+    for poisoned in [3, 4] {
+        let repository =
+            Repository { records: 450, per_page: 5, headers_per_page: 450, ..Repository::default() };
+        let source = Source::start(move |_, asked| {
+            if argument(asked, "verb").as_deref() != Some("ListRecords") {
+                return repository.answer(asked);
+            }
+            let right = record(1).replace("Title", "T\u{ef}tle");
+            let whole = page(0..5, "page5").replace(&right, &right.replace("2020-01-01", "2020-02-31"));
+            let at = whole.find(&format!("oai:x:{poisoned}<")).expect("it is there");
+            Reply::new(200, &format!("Content-Length: {}", whole.len())).send(&whole.as_bytes()[..at])
+        });
+        let (found, answers) = read_to_the_end(&allowing(&source));
+        assert!(answers.len() > 2, "also by tokens of ours");
+        assert_eq!(found, each_once(0..450), "{poisoned}");
+    }
 }

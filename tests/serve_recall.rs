@@ -193,3 +193,18 @@ fn a_record_is_asked_for_in_its_turn_beside_the_list() {
     let pauses = proxy.clock.pauses();
     assert!(pauses.len() == 1 && pauses[0].as_millis() > 1_500, "{pauses:?}");
 }
+
+#[test]
+fn a_turn_for_which_there_is_no_time_is_not_taken_from_others() {
+    let which: Vec<usize> = (5..35).collect();
+    let source = source_of(broken(0..40, "", &which));
+    let url = source.base_url();
+    let mut mapping = oaimend::config::Mapping::new("x", &url, &Limits::default()).expect("a legal mapping");
+    // Longer than a record may be waited for, and shorter than a page.
+    mapping.politeness.gap = std::time::Duration::from_secs(6);
+    let proxy = Proxy::with(|config| config.repositories.fix(mapping));
+    assert_eq!(records_in(&proxy.get(LIST).text()).len(), 10);
+    assert_eq!(singles(&source), 0);
+    let next = proxy.get("/x?verb=ListRecords&metadataPrefix=marc");
+    assert_eq!(next.status, 200, "{}", next.text());
+}

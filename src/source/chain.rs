@@ -3,6 +3,7 @@
 //! Reads and writes of the ledger block on the disk and run beside the task.
 
 use super::failure::{Failure, Reason};
+use super::one_by_one::may_go_one_by_one;
 use super::own_token::{OwnToken, hash_of_all};
 use super::session::Job;
 use super::splice::Delivered;
@@ -35,6 +36,8 @@ pub(super) type Known = HashMap<u64, u32>;
 
 /// How long a token of ours may be used.
 const OWN_TOKEN_LIFE: Duration = Duration::from_secs(3 * 24 * 3600);
+
+const OF_ANOTHER_VERB: &str = "the token is one of another verb";
 
 /// Finds out where the request stands.
 pub(super) async fn open(job: &Job, now: SystemTime) -> Result<Opening, Failure> {
@@ -80,7 +83,10 @@ async fn open_own(job: &Job, own: OwnToken, now: SystemTime) -> Result<Opening, 
     // The rest of a list of records may have to be had by its headers, one by one.
     let is_one_by_one = asked.verb() == Verb::ListIdentifiers && job.request.verb() == Verb::ListRecords;
     if asked.verb() != job.request.verb() && !is_one_by_one {
-        return Ok(Opening::Refuse("the token is one of another verb"));
+        return Ok(Opening::Refuse(OF_ANOTHER_VERB));
+    }
+    if is_one_by_one && !may_go_one_by_one(job) {
+        return Ok(Opening::Refuse("the rest of the list is not had one by one any more; begin it again"));
     }
     let (repository, place) = (job.mapping.id.clone(), own.place);
     let known = read(job, move |ledger| {
@@ -89,6 +95,13 @@ async fn open_own(job: &Job, own: OwnToken, now: SystemTime) -> Result<Opening, 
         Ok((ledger.delivered_of(&repository, place)?, before, facts.map(|facts| facts.first_query)))
     });
     let (hashes, before, first_query) = known.await?;
+    // A token for the rest of a list of headers asks the source for the same, and is none for records.
+    let is_of_verb = |query: &String| {
+        Request::parse(query.as_bytes()).is_ok_and(|first| first.verb() == job.request.verb())
+    };
+    if is_one_by_one && !first_query.as_ref().is_some_and(is_of_verb) {
+        return Ok(Opening::Refuse(OF_ANOTHER_VERB));
+    }
     // What came behind may have been noted already; what the token speaks of stands before it.
     let count = usize::try_from(own.count).unwrap_or(usize::MAX);
     let Some(hashes) = hashes.get(..count).filter(|hashes| hash_of_all(hashes) == own.delivered) else {

@@ -124,6 +124,10 @@ impl Conversation<'_> {
                     continue;
                 }
             }
+            let was_done_with = self.delivered.hashes().len() > before || self.is_one_by_one();
+            if ours.is_empty && stopped.is_none() && headers.token.is_none() && was_done_with {
+                return self.end_without_records(failure).await;
+            }
             if ours.is_empty {
                 return Ok(Ended::Again(stopped.unwrap_or(failure)));
             }
@@ -148,7 +152,7 @@ impl Conversation<'_> {
         let Some(chain) = &self.chain else { return Ok(None) };
         let anew = chain.anew(self.job).await?;
         let mut known = anew.as_ref().map(|(_, known)| known.clone()).unwrap_or_default();
-        for hash in self.delivered.hashes() {
+        for hash in self.delivered.hashes().iter().chain(&self.recalled_and_delivered()) {
             *known.entry(*hash).or_insert(0) += 1;
         }
         let asked = self.asked.headers_only();
@@ -269,6 +273,9 @@ impl Conversation<'_> {
     async fn close_ours(&mut self, mut ours: Ours, rest: Rest, failure: Failure) -> Result<Ended, Stop> {
         let (job, now) = (self.job, self.budget.now());
         let Some(chain) = self.chain.clone() else { return Err(failure.into()) };
+        for hash in self.recalled_and_delivered() {
+            self.delivered.note(hash);
+        }
         let token = match &rest {
             Rest::End => self.job.request.is_resumption().then(String::new),
             Rest::Theirs(token) => Some(quick_xml::escape::escape(token).into_owned()),
@@ -295,6 +302,22 @@ impl Conversation<'_> {
         self.suspicion = None;
         let waiting = std::mem::take(&mut self.waiting);
         self.outlet.send(waiting, 200).await?;
+        Ok(Ended::Whole)
+    }
+
+    /// What is left of the list was all withdrawn: it ends behind what was delivered.
+    async fn end_without_records(&mut self, failure: Failure) -> Result<Ended, Stop> {
+        let (job, now) = (self.job, self.budget.now());
+        let has_begun = self.outlet.has_begun();
+        let Some(chain) = self.chain.clone().filter(|_| has_begun || job.request.is_resumption()) else {
+            // A list of which nothing is left from its beginning on is for the source to tell.
+            return Ok(Ended::Again(failure));
+        };
+        let skeleton = self.skeleton.clone().unwrap_or_else(|| Skeleton::of_ours(job.request.verb()));
+        let head = (!has_begun).then(|| skeleton.open(&clock::utc_datetime(now), &job.own.base_url));
+        let end = skeleton.close_with(job.request.is_resumption().then_some(""));
+        chain.note(job, &self.delivered, None, None, now);
+        self.outlet.send([head.unwrap_or_default().into_bytes(), end].concat(), 200).await?;
         Ok(Ended::Whole)
     }
 

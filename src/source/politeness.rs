@@ -68,17 +68,23 @@ impl Turns {
                 }
             },
         };
-        let wait = self.pace.lock().unwrap_or_else(PoisonError::into_inner).reserve(budget.now());
         let rated = self.rate.as_ref().and_then(|rate| rate.check().err());
         let rated = rated.map_or(Duration::ZERO, |late| late.wait_time_from(DefaultClock::default().now()));
-        let wait = wait.max(rated);
-        if wait >= budget.left() {
+        let Some(wait) = self.reserve(rated, budget) else {
             return Err(busy("the time between two requests is longer than there is time for this one"));
-        }
+        };
         if !wait.is_zero() {
             budget.pause(wait).await;
         }
         Ok(Turn(permit))
+    }
+
+    /// How long to wait for a turn, at least so long; `None`, and no turn, where there is no time for it:
+    /// a turn that nobody takes would keep all others waiting.
+    fn reserve(&self, at_least: Duration, budget: &Budget) -> Option<Duration> {
+        let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
+        let wait = at_least.max(pace.wait(budget.now()));
+        (wait < budget.left()).then(|| wait.max(pace.reserve(budget.now())))
     }
 
     /// What the source made of a request: its status, `Retry-After` and how long it took to begin.
@@ -103,11 +109,16 @@ impl Pace {
         Self { gap_min, gap: gap_min, next_at: SystemTime::UNIX_EPOCH }
     }
 
-    /// How long the next request has to wait; the one behind it waits longer.
+    /// How long the next request has to wait.
+    fn wait(&self, now: SystemTime) -> Duration {
+        self.next_at.duration_since(now).unwrap_or_default()
+    }
+
+    /// The same, and the one behind it waits longer.
     fn reserve(&mut self, now: SystemTime) -> Duration {
-        let at = self.next_at.max(now);
-        self.next_at = at + self.gap;
-        at.duration_since(now).unwrap_or_default()
+        let wait = self.wait(now);
+        self.next_at = now + wait + self.gap;
+        wait
     }
 
     fn press(&mut self, now: SystemTime, retry_after_secs: Option<u64>) {

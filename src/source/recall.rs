@@ -8,7 +8,7 @@
 use super::budget::Budget;
 use super::failure::Reason;
 use super::inquiry::inquire;
-use super::pieces::Pieces;
+use super::pieces::{Found, Pieces};
 use super::session::{Conversation, resolved};
 use super::splice::Splice;
 use super::transplant::Scope;
@@ -64,14 +64,25 @@ impl Conversation<'_> {
         let Some(prefix) = self.metadata_prefix() else { return };
         let place = Scope::of(&String::from_utf8_lossy(&splice.head_with(pieces)));
         for (index, identifier) in wanted {
-            if let Some(record) = self.recalled(&resolved(identifier.as_bytes()), &prefix, &place).await {
+            let had = self.recalled(&resolved(identifier.as_bytes()), &prefix, &place).await;
+            if let (Some((hash, record)), Some(broken)) = (had, pieces.found.get(index).map(Found::hash)) {
                 pieces.put_in_place(index, record.as_bytes());
                 self.account.recalled += 1;
+                if !self.recalled.contains(&(broken, hash)) {
+                    self.recalled.push((broken, hash));
+                }
             }
         }
     }
 
-    async fn recalled(&mut self, identifier: &str, prefix: &str, place: &Scope) -> Option<String> {
+    /// What headers know those by that were had and delivered.
+    pub(super) fn recalled_and_delivered(&self) -> Vec<u64> {
+        let delivered = self.delivered.hashes();
+        let had = self.recalled.iter().filter(|(broken, _)| delivered.contains(broken));
+        had.map(|(_, hash)| *hash).collect()
+    }
+
+    async fn recalled(&mut self, identifier: &str, prefix: &str, place: &Scope) -> Option<(u64, String)> {
         let (job, now) = (self.job, self.budget.now());
         if self.recalls >= RECALLS_MAX || !job.client.recalls.are_worth_it(now) {
             return None;
@@ -84,9 +95,9 @@ impl Conversation<'_> {
         let told = inquire(job, &request, &self.method, usize::MAX, &mut budget).await;
         self.budget.spend(&budget);
         let record = match &told {
-            Ok(told) => told.record(identifier).map(|record| {
-                let record = String::from_utf8_lossy(&record.bytes);
-                told.scope().transplanted(&record, place)
+            Ok(told) => told.record(identifier).map(|item| {
+                let record = String::from_utf8_lossy(&item.bytes);
+                (item.hash, told.scope().transplanted(&record, place))
             }),
             // That says nothing of the source.
             Err(unanswered) if unanswered.failure.reason == Reason::Busy => return None,

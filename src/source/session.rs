@@ -108,6 +108,7 @@ async fn converse(job: Job, events: mpsc::Sender<Event>) {
         anew: None,
         begun: Begun::No,
         recalls: 0,
+        recalled: Vec::new(),
         suspicion: None,
         skeleton: None,
         waiting: Vec::new(),
@@ -173,6 +174,8 @@ pub(super) struct Conversation<'a> {
     pub(super) chain: Option<Chain>,
     /// How many records were asked for by themselves that were about to be put aside.
     pub(super) recalls: u32,
+    /// Those that were had: what the broken one is known by, and what a list of headers knows it by.
+    pub(super) recalled: Vec<(u64, u64)>,
     /// What the list delivered before, while it is not clear whether it goes in circles.
     pub(super) suspicion: Option<HashSet<u64>>,
     /// What is open around the items that were delivered.

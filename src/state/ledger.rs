@@ -365,6 +365,19 @@ mod tests {
     }
 
     #[test]
+    fn of_a_list_too_long_to_be_recovered_the_page_that_a_token_of_ours_needs_is_known() {
+        let (_data, ledger) = open();
+        let long: Vec<u64> = (0..999_999).collect();
+        ledger.note(note(7, 0, &long, Some("a")));
+        ledger.note(note(7, 1, &[1, 2, 3], Some("b")));
+        assert!(ledger.note_durably(note(7, 2, &[4, 5, 6], None)));
+        let delivered = |page| ledger.delivered_of("x", Place { list: 7, page }).expect("readable");
+        assert_eq!(delivered(1), [0_u64; 0], "nobody asks for it");
+        assert_eq!(delivered(2), [4, 5, 6]);
+        assert!(!ledger.list("x", 7).expect("readable").expect("known").complete);
+    }
+
+    #[test]
     fn what_was_noted_is_known_at_once_and_after_a_restart() {
         let (data, ledger) = open();
         ledger.note(note(7, 0, &[1, 2], Some("a")));

@@ -110,8 +110,10 @@ fn write_into(
         transaction.set_durability(redb::Durability::None)?;
     }
     for message in messages {
-        if let Message::Note(note) | Message::Durable(note, _) = message {
-            write_one(&transaction, note, tidied)?;
+        match message {
+            Message::Note(note) => write_one(&transaction, note, false, tidied)?,
+            Message::Durable(note, _) => write_one(&transaction, note, true, tidied)?,
+            Message::Walk(_) | Message::Barrier(_) => {}
         }
         if let Message::Walk(Walk { repository, place, query }) = message {
             let mut walks = transaction.open_table(WALKS)?;
@@ -139,6 +141,7 @@ struct LastTidied {
 fn write_one(
     transaction: &redb::WriteTransaction,
     note: &Note,
+    is_awaited: bool,
     tidied: &mut Tidied,
 ) -> Result<(), redb::Error> {
     let Note { repository, verb, place, .. } = note;
@@ -172,7 +175,8 @@ fn write_one(
     facts.complete &= note.complete && facts.items <= ITEMS_MAX;
     facts.ended = note.ended;
     facts.touched_secs = note.now_secs;
-    if facts.items <= ITEMS_MAX {
+    // Who waits for a note gives out a token that leads to this page, however long the list is.
+    if is_awaited || facts.items <= ITEMS_MAX {
         let bytes: Vec<u8> = note.hashes.iter().flat_map(|hash| hash.to_le_bytes()).collect();
         pages.insert((repository, place.list, place.page), bytes.as_slice())?;
     }

@@ -138,6 +138,7 @@ impl Quarantine {
             let mut entries = transaction.open_table(ENTRIES).map_err(index_error)?;
             let mut sizes = transaction.open_table(SIZES).map_err(index_error)?;
             let mut size = sizes.get(repository).map_err(index_error)?.map_or(0, |size| size.value());
+            let mut written = Vec::new();
             for record in records {
                 let key = key_of(repository, record);
                 let known = entries.get((repository, key.as_str())).map_err(index_error)?;
@@ -145,9 +146,13 @@ impl Quarantine {
                 if known.is_none() {
                     size += record.raw.len() as u64;
                     if size > bytes_max {
+                        // Without an entry they would take room that nobody counts.
+                        for path in &written {
+                            std::fs::remove_file(path)?;
+                        }
                         return Err(QuarantineError::Full { max: bytes_max });
                     }
-                    self.write_raw(repository, &key, &record.raw)?;
+                    written.push(self.write_raw(repository, &key, &record.raw)?);
                 }
                 let entry = Entry {
                     identifier: record.identifier.clone(),
@@ -191,16 +196,18 @@ impl Quarantine {
         Ok(Some((entry, std::fs::read(self.folder.join(repository).join(key))?)))
     }
 
-    fn write_raw(&self, repository: &str, key: &str, raw: &[u8]) -> Result<(), std::io::Error> {
+    fn write_raw(&self, repository: &str, key: &str, raw: &[u8]) -> Result<PathBuf, std::io::Error> {
         let folder = self.folder.join(repository);
         if !folder.exists() {
             std::fs::create_dir_all(&folder)?;
             std::fs::File::open(self.folder.as_path())?.sync_all()?;
         }
-        let mut file = std::fs::File::create(folder.join(key))?;
+        let path = folder.join(key);
+        let mut file = std::fs::File::create(&path)?;
         file.write_all(raw)?;
         file.sync_all()?;
-        std::fs::File::open(folder)?.sync_all()
+        std::fs::File::open(folder)?.sync_all()?;
+        Ok(path)
     }
 }
 
@@ -305,10 +312,14 @@ mod tests {
 
     #[test]
     fn a_full_quarantine_takes_nothing_new_and_counts_what_it_has() {
-        let (_data, quarantine) = open();
+        let (data, quarantine) = open();
         quarantine.put("x", "", "t1", 5, &[record("1", b"12345")]).expect("it fits exactly");
         let error = quarantine.put("x", "", "t2", 5, &[record("1", b"12345"), record("2", b"6")]);
         assert!(matches!(error, Err(QuarantineError::Full { max: 5 })), "{error:?}");
+        let error = quarantine.put("x", "", "t2", 6, &[record("3", b"6"), record("4", b"7")]);
+        assert!(matches!(error, Err(QuarantineError::Full { max: 6 })), "{error:?}");
+        let files = std::fs::read_dir(data.path().join("quarantine/x")).expect("a folder").count();
+        assert_eq!(files, 1, "what was refused takes no room");
         quarantine.put("x", "", "t3", 5, &[record("1", b"12345")]).expect("it is there already");
         let seen: Vec<u64> = quarantine.list("x", 9).expect("readable").iter().map(|(_, e)| e.seen).collect();
         assert_eq!(seen, [2], "the refused transaction left nothing behind");

@@ -209,16 +209,20 @@ impl Fill {
         self.progress.send_replace(());
     }
 
-    /// A reader from the start. The first one is who asked first.
-    pub(super) fn reader(self: &Arc<Self>, is_first: bool) -> Reader {
+    /// A reader from the start. The first one is who asked first, and always gets one; nobody
+    /// else does who comes to a ring, whose beginning may be written over at this moment.
+    pub(super) fn reader(self: &Arc<Self>, is_first: bool) -> Option<Reader> {
         let mut state = self.state();
+        if state.is_ring && !is_first {
+            return None;
+        }
         let id = if is_first { FIRST_READER } else { state.next_reader };
         if !is_first {
             state.next_reader += 1;
         }
         state.readers.insert(id, 0);
         drop(state);
-        Reader { fill: Arc::clone(self), id, at: 0, progress: self.progress.subscribe() }
+        Some(Reader { fill: Arc::clone(self), id, at: 0, progress: self.progress.subscribe() })
     }
 
     /// Who asked first is gone.
@@ -504,10 +508,6 @@ impl Reader {
             let part = {
                 let state = self.fill.state();
                 let there = state.written - self.at;
-                if there > state.capacity {
-                    // Who joined in the moment in which it became a ring.
-                    return Err(Over::Broken);
-                }
                 if !is_piped && self.is_last_for_first(&state) {
                     None
                 } else if there == 0 {

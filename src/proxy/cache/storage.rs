@@ -182,7 +182,8 @@ impl PageStorage {
 
     fn found_live(&self, key: &CacheKey) -> Option<(CacheMeta, HitHandler)> {
         let fill = self.live_for(key)?;
-        Some((meta_of_live(&fill), Box::new(PageHit::Live(fill.reader(false)))))
+        let reader = fill.reader(false)?;
+        Some((meta_of_live(&fill), Box::new(PageHit::Live(reader))))
     }
 }
 
@@ -214,8 +215,9 @@ impl Storage for PageStorage {
         trace: &SpanHandle,
     ) -> Result<Option<(CacheMeta, HitHandler)>> {
         let id = tag.and_then(|tag| U64WriteId::try_from(tag).ok()).map(u64::from);
-        match id.and_then(|id| lock(&self.writing).get(&id).cloned()) {
-            Some(fill) => Ok(Some((meta_of_live(&fill), Box::new(PageHit::Live(fill.reader(true)))))),
+        let fill = id.and_then(|id| lock(&self.writing).get(&id).cloned());
+        match fill.and_then(|fill| Some((meta_of_live(&fill), fill.reader(true)?))) {
+            Some((meta, reader)) => Ok(Some((meta, Box::new(PageHit::Live(reader))))),
             None => self.lookup(key, trace).await,
         }
     }

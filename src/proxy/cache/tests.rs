@@ -1,6 +1,6 @@
 //! The rules by request and by page, and the spool without a proxy around it.
 
-use super::fill::{Fill, Over, Recipe};
+use super::fill::{Fill, Over, Reader, Recipe};
 use super::rules::{self, Kept, Plan};
 use super::storage::PageStorage;
 use crate::clock;
@@ -142,6 +142,10 @@ fn recipe(query: &str, capacity: u64) -> (tempfile::TempDir, Recipe, Arc<Pages>)
     (data, Recipe { id: 1, key, plan, head, capacity }, pages)
 }
 
+fn joined(fill: &Arc<Fill>, is_first: bool) -> Reader {
+    fill.reader(is_first).expect("it is no ring yet")
+}
+
 fn piece(number: u8) -> Bytes {
     Bytes::from(vec![number; 100_000])
 }
@@ -152,7 +156,7 @@ async fn readers_at_any_speed_get_the_same() {
         let (_data, recipe, pages) = recipe(TOKEN, capacity);
         let mut writer = Fill::begin(recipe, pages);
         let fill = Arc::clone(&writer.fill);
-        let mut readers = vec![fill.reader(false), fill.reader(false)];
+        let mut readers = vec![joined(&fill, false), joined(&fill, false)];
         fill.first_left();
         let reading: Vec<_> = readers
             .drain(..)
@@ -185,11 +189,34 @@ async fn readers_at_any_speed_get_the_same() {
     }
 }
 
+#[test]
+fn who_comes_in_the_moment_in_which_a_page_becomes_a_ring_gets_its_beginning_or_nothing() {
+    const PIECE: usize = 256 << 10;
+    let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build();
+    runtime.expect("a runtime").block_on(async {
+        // So long that it lies in a file, which is written beside the task.
+        let (_data, recipe, pages) = recipe(TOKEN, 5 * PIECE as u64);
+        let mut writer = Fill::begin(recipe, pages);
+        let fill = Arc::clone(&writer.fill);
+        let mut first = joined(&fill, true);
+        for number in 0..5 {
+            writer.append(Bytes::from(vec![number; PIECE])).await.expect("it is wanted");
+        }
+        assert_eq!(first.next().await.expect("it is there").map(|bytes| bytes.len()), Some(PIECE));
+        let mut append = pin!(writer.append(Bytes::from(vec![5; PIECE])));
+        assert!(poll(append.as_mut()).is_pending(), "it is being written, in the place of the first");
+        if let Some(mut late) = fill.reader(false) {
+            let bytes = late.next().await.expect("it is there").expect("it is not over");
+            assert!(bytes.iter().all(|byte| *byte == 0), "what stands there now is the sixth");
+        }
+    });
+}
+
 #[tokio::test]
 async fn a_writer_that_vanishes_is_an_error_behind_what_it_wrote() {
     let (_data, recipe, pages) = recipe(TOKEN, u64::MAX);
     let mut writer = Fill::begin(recipe, pages);
-    let mut reader = writer.fill.reader(false);
+    let mut reader = joined(&writer.fill, false);
     writer.append(piece(1)).await.expect("it is wanted");
     let fill = Arc::clone(&writer.fill);
     drop(writer);
@@ -220,7 +247,7 @@ async fn who_asked_first_is_told_the_end_when_pingora_knows_it_and_not_before() 
     let (_data, recipe, pages) = recipe(LIST, u64::MAX);
     let mut writer = Fill::begin(recipe, pages);
     let fill = Arc::clone(&writer.fill);
-    let mut reader = fill.reader(true);
+    let mut reader = joined(&fill, true);
     writer.append(piece(1)).await.expect("it has its first reader");
     assert!(matches!(reader.next().await, Ok(Some(bytes)) if bytes == piece(1)));
     let mut next = pin!(reader.next());
