@@ -39,6 +39,7 @@ pub(super) struct Payload {
 
 impl Places {
     /// Forgets one item before the next.
+    #[inline]
     pub(super) fn clear(&mut self) {
         self.status_on_record = false;
         self.status_on_header = false;

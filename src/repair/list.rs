@@ -312,16 +312,11 @@ impl Engine {
         let mut at = 0;
         // What was read but not written yet: everything up to `at`.
         let mut written = 0;
-        let is_version_one = list.skeleton.upgraded.is_some();
         loop {
             match list.scanner.scan(rest, at, last, &mut self.tags, &self.config.limits) {
                 Scan::Clean(len) => {
                     let raw = rest.get(at..at + len).unwrap_or_default();
-                    if is_version_one {
-                        self.flush(rest, &mut written, at, sink);
-                        self.upgrade_clean(list, raw, at, sink);
-                        written = at + len;
-                    } else if self.needs_care(list) {
+                    if self.needs_care(list) {
                         self.flush(rest, &mut written, at, sink);
                         self.clean_with_care(list, raw, at, sink);
                         written = at + len;
@@ -351,8 +346,7 @@ impl Engine {
                         Scan::TooLong if at == 0 && list.verb == Verb::Identify => {
                             Next::Leave(self.refuse(NotOai::BrokenEnvelope))
                         }
-                        // What is changed at its end cannot leave before that is seen.
-                        Scan::TooLong if at == 0 && (is_version_one || self.may_hold_border(list, rest)) => {
+                        Scan::TooLong if at == 0 && self.may_hold_border(list, rest) => {
                             self.search_border(list, 0);
                             self.broken_item(list, rest, last, sink)
                         }
@@ -376,7 +370,8 @@ impl Engine {
     /// Whether an item that is too long is so because a section in it never ended.
     /// Or because its header does not end: then it cannot be closed and is not begun.
     fn may_hold_border(&self, list: &List, rest: &[u8]) -> bool {
-        if !list.scanner.in_payload() {
+        // Of 1.x, what is changed at its end cannot leave before that is seen.
+        if !list.scanner.in_payload() || list.skeleton.upgraded.is_some() {
             return true;
         }
         let held = rest.get(..rest.len().min(self.limits().record_bytes_max)).unwrap_or_default();
@@ -417,6 +412,7 @@ impl Engine {
             || self.in_second_document
             || list.verb == Verb::Identify
             || list.token_written
+            || list.skeleton.upgraded.is_some()
             || guesses
     }
 
@@ -433,8 +429,11 @@ impl Engine {
         self.gate.committed(&facts, raw, sink);
     }
 
-    /// The first item, Identify, or one that may be there twice.
+    /// The first item, Identify, one of 1.x, or one that may be there twice.
     fn clean_with_care(&mut self, list: &List, raw: &[u8], at: usize, sink: &mut impl Sink) {
+        if list.skeleton.upgraded.is_some() {
+            return self.upgrade_clean(list, raw, at, sink);
+        }
         let mut item = Mended::unchanged(raw, list.scanner.facts);
         if self.config.guesses.contains(RepairId::DoubleEncoded) {
             let edits = mend_characters(raw, &self.entities, true, &self.config.limits);
