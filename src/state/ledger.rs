@@ -471,10 +471,16 @@ mod tests {
     #[test]
     fn lists_that_nobody_goes_on_with_are_forgotten() {
         let (_data, ledger) = open();
-        ledger.note(note(7, 0, &[1], Some("a")));
+        let (last_datestamp, place) = (Some("2020-01-01".to_owned()), Place { list: 7, page: 1 });
+        ledger.note(Note { last_datestamp, ..note(7, 0, &[1], Some("a")) });
+        ledger.note_walk(Walk { repository: "x".into(), place, query: Some("q".into()) });
+        assert!(ledger.last_datestamp("x", place).expect("readable").is_some());
+        assert!(ledger.walk("x", place).expect("readable").is_some());
         ledger.note(Note { now_secs: 1_000_001 + KEPT_SECS, ..note(8, 0, &[1], Some("b")) });
         assert_eq!((found(&ledger, "a"), found(&ledger, "b")), (None, Some(Place { list: 8, page: 1 })));
         assert_eq!(ledger.list("x", 7).expect("readable"), None);
+        assert_eq!(ledger.last_datestamp("x", place).expect("readable"), None);
+        assert_eq!(ledger.walk("x", place).expect("readable"), None);
     }
 
     #[test]
