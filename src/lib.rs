@@ -20,6 +20,8 @@ pub mod demo;
 #[cfg(feature = "program")]
 pub mod error;
 #[cfg(feature = "program")]
+mod gathered;
+#[cfg(feature = "program")]
 pub mod proxy;
 #[cfg(feature = "program")]
 pub mod report;

@@ -5,6 +5,7 @@ use super::decoding::{Bounds, Decoder, Fault};
 use super::failure::{Failure, Reason};
 use super::fetch::{Client, Exchange};
 use crate::config::Mapping;
+use bytes::Bytes;
 
 /// A body on its way.
 pub(super) struct Body<'a> {
@@ -12,6 +13,9 @@ pub(super) struct Body<'a> {
     mapping: &'a Mapping,
     exchange: Exchange,
     decoder: Decoder,
+    /// What came and is decoded as it is.
+    plain: Bytes,
+    /// Where a coding is taken off, once there is one.
     piece: Vec<u8>,
     ended: bool,
 }
@@ -31,21 +35,34 @@ impl<'a> Body<'a> {
         let limits = &mapping.limits;
         let bounds = Bounds { bytes_max: limits.response_bytes_max, ratio_max: limits.inflate_ratio_max };
         let decoder = Decoder::new(std::mem::take(&mut exchange.announced), bounds);
-        Self { client, mapping, exchange, decoder, piece: vec![0; PIECE_BYTES], ended: false }
+        Self { client, mapping, exchange, decoder, plain: Bytes::new(), piece: Vec::new(), ended: false }
     }
 
     /// The next piece; `None` is the end of the body.
-    pub(super) async fn next(&mut self, budget: &mut Budget) -> Result<Option<&[u8]>, Broken> {
+    pub(super) async fn next(&mut self, budget: &mut Budget) -> Result<Option<Bytes>, Broken> {
         loop {
-            let count = self.decoder.pull(&mut self.piece).map_err(|fault| self.broken(fault))?;
-            if count > 0 {
-                return Ok(self.piece.get(..count));
+            if !self.plain.is_empty() {
+                let count = self.plain.len().min(PIECE_BYTES);
+                return Ok(Some(self.plain.split_to(count)));
+            }
+            if !self.piece.is_empty() {
+                let count = self.decoder.pull(&mut self.piece).map_err(|fault| self.broken(fault))?;
+                if count > 0 {
+                    return Ok(self.piece.get(..count).map(Bytes::copy_from_slice));
+                }
             }
             if self.ended {
                 return Ok(None);
             }
             match budget.within(self.mapping.read_timeout, self.exchange.chunk()).await {
-                Ok(Ok(Some(chunk))) => self.decoder.push(&chunk),
+                Ok(Ok(Some(chunk))) => {
+                    if self.decoder.pass(&chunk).map_err(|fault| self.broken(fault))? {
+                        self.plain = chunk;
+                    } else {
+                        self.piece.resize(PIECE_BYTES, 0);
+                        self.decoder.push(&chunk);
+                    }
+                }
                 Ok(Ok(None)) => {
                     self.ended = true;
                     self.decoder.end();

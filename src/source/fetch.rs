@@ -371,7 +371,7 @@ pub(super) fn with_query(base_url: &Url, query: &str) -> Url {
 }
 
 /// The media type of a request that is made by POST.
-const FORM: &str = "application/x-www-form-urlencoded";
+pub(super) const FORM: &str = "application/x-www-form-urlencoded";
 
 /// Whether the status leads elsewhere.
 pub(super) fn is_redirect(status: u16) -> bool {

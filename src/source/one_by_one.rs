@@ -24,6 +24,7 @@ use crate::clock;
 use crate::config::Poisoned;
 use crate::oai::{Argument, Request, Verb};
 use crate::state::PutAside;
+use bytes::Bytes;
 use std::collections::HashMap;
 
 /// The headers of records that the harvester does not have, next in the list.
@@ -288,7 +289,7 @@ impl Conversation<'_> {
         if is_ours && token.is_none() {
             return Err(failure.into());
         }
-        ours.page.push(&ours.skeleton.close_with(token.as_deref()));
+        ours.page.push(ours.skeleton.close_with(token.as_deref()).into());
         let Verdict::Whole(summary) = ours.page.finish(None) else { return Err(failure.into()) };
         self.account.note(&summary);
         if self.pass_on(&mut ours.page, &mut ours.splice, true).await?.is_err() {
@@ -354,7 +355,7 @@ impl Ours {
             asked_at,
         };
         let mut page = Page::new(&job.mapping, &job.own, start);
-        page.push(head.as_bytes());
+        page.push(Bytes::copy_from_slice(head.as_bytes()));
         let splice = Splice::of_ours(conversation.skeleton.clone());
         Self { page, splice, skeleton, place: Scope::of(&head), is_empty: true, lost: Vec::new() }
     }
@@ -406,7 +407,7 @@ impl Ours {
         item: &Item,
         record: &str,
     ) -> Result<(), Stop> {
-        self.page.push(record.as_bytes());
+        self.page.push(Bytes::copy_from_slice(record.as_bytes()));
         self.is_empty = false;
         if conversation.pass_on(&mut self.page, &mut self.splice, false).await?.is_err() {
             return Err(conversation.cannot_be_had("the rest of it").into());

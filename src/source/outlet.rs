@@ -26,9 +26,13 @@ impl Outlet {
     }
 
     /// Sends bytes; the head of the answer first. `status` is the source's.
-    pub(super) async fn send(&mut self, bytes: Vec<u8>, status: u16) -> Result<(), Stop> {
+    pub(super) async fn send(&mut self, mut bytes: Vec<u8>, status: u16) -> Result<(), Stop> {
         if bytes.is_empty() {
             return Ok(());
+        }
+        if bytes.capacity() / 2 > bytes.len() {
+            // Whoever holds them counts their length alone.
+            bytes.shrink_to_fit();
         }
         let first = !std::mem::replace(&mut self.begun, true);
         let Some(max) = self.in_one_piece else {

@@ -4,9 +4,11 @@ use super::body::Broken;
 use super::failure::{Failure, Reason, printable};
 use super::pieces::Pieces;
 use crate::config::Mapping;
+use crate::gathered::Gathered;
 use crate::oai::Request;
 use crate::repair::{Ending, NotOai, Outcome, OwnRequest, RepairConfig, Repairer, Sink, Summary};
 use crate::state::{AboutBroken, BROKEN_PAGE_BYTES_MAX};
+use bytes::Bytes;
 
 /// A page on its way through the engine.
 pub(super) struct Page<S = Pieces> {
@@ -20,7 +22,7 @@ pub(super) struct Page<S = Pieces> {
     first: Vec<u8>,
     last: Vec<u8>,
     /// The page as it came, while it is short enough to be kept.
-    raw: Option<Vec<u8>>,
+    raw: Option<Gathered>,
 }
 
 /// How a page came out.
@@ -61,23 +63,23 @@ impl<S: Sink + Default> Page<S> {
             asked_at: start.asked_at,
             first: Vec::new(),
             last: Vec::new(),
-            raw: Some(Vec::new()),
+            raw: Some(Gathered::default()),
         }
     }
 
     /// Takes the next piece of the body.
-    pub(super) fn push(&mut self, piece: &[u8]) {
+    pub(super) fn push(&mut self, piece: Bytes) {
         let wanted = FIRST_BYTES_KEPT.saturating_sub(self.first.len());
         self.first.extend(piece.iter().take(wanted));
         let last = piece.get(piece.len().saturating_sub(LAST_BYTES_KEPT)..).unwrap_or_default();
         self.last.drain(..(self.last.len() + last.len()).saturating_sub(LAST_BYTES_KEPT));
         self.last.extend_from_slice(last);
         match &mut self.raw {
-            Some(raw) if raw.len() + piece.len() <= BROKEN_PAGE_BYTES_MAX => raw.extend_from_slice(piece),
+            Some(raw) if raw.len() + piece.len() <= BROKEN_PAGE_BYTES_MAX => raw.push(piece.clone()),
             raw => *raw = None,
         }
         if let Some(repairer) = &mut self.repairer {
-            repairer.push(piece, &mut self.pieces);
+            repairer.push(&piece, &mut self.pieces);
         }
     }
 
@@ -124,7 +126,7 @@ impl<S: Sink + Default> Page<S> {
 
     /// The page as it came, if it was short enough to be kept.
     pub(super) fn take_raw(&mut self) -> Vec<u8> {
-        self.raw.take().unwrap_or_default()
+        self.raw.take().unwrap_or_default().to_vec()
     }
 
     /// The failure of a page that held nothing to deliver.
@@ -173,10 +175,10 @@ impl Page {
     ) -> Option<(Vec<u8>, AboutBroken)> {
         let mut needed: Vec<&'static str> = self.pieces.needed.iter().copied().collect();
         needed.extend(failure.map(|failure| failure.reason.name()));
-        let raw = self.raw.take().filter(|raw| !needed.is_empty() && !raw.is_empty())?;
+        let raw = self.raw.take().filter(|raw| !needed.is_empty() && raw.len() > 0)?;
         let about =
             AboutBroken { request: asked.query(), at: self.asked_at.clone(), status: self.status, needed };
-        Some((raw, about))
+        Some((raw.to_vec(), about))
     }
 }
 

@@ -5,7 +5,7 @@
 use super::body::Body;
 use super::budget::Budget;
 use super::failure::{Failure, Reason};
-use super::fetch::{Client, Exchange, is_redirect, with_query};
+use super::fetch::{Client, Exchange, FORM, is_redirect, with_query};
 use crate::clock::Clock;
 use reqwest::Method;
 use reqwest::header::{self, HeaderName};
@@ -74,10 +74,8 @@ impl Client {
         let exchange = Exchange::new(url, response, budget.now());
         let mut body = Body::new(self, self.mapping(), exchange);
         while let Some(piece) = body.next(&mut budget).await.map_err(|broken| broken.failure)? {
-            probed.body.extend_from_slice(piece);
+            probed.body.extend_from_slice(&piece);
         }
         Ok(probed)
     }
 }
-
-const FORM: &str = "application/x-www-form-urlencoded";

@@ -300,8 +300,8 @@ impl Conversation<'_> {
         let broken = loop {
             match body.next(&mut self.budget).await {
                 Ok(Some(piece)) => {
-                    // What the engine holds back is short beside a piece.
-                    page.pieces.reserve(piece.len());
+                    // What the engine holds back, and what it adds to a page that is well, is short.
+                    page.pieces.reserve(piece.len() + ADDED_BYTES);
                     page.push(piece);
                 }
                 Ok(None) => break None,
@@ -435,7 +435,10 @@ impl Conversation<'_> {
         let mut bytes = bytes;
         if !self.outlet.has_begun() {
             // The head waits for the first item that is new: until then every failure is clean.
-            self.waiting.append(&mut bytes);
+            match self.waiting.is_empty() {
+                true => self.waiting = std::mem::take(&mut bytes),
+                false => self.waiting.append(&mut bytes),
+            }
             let nothing_yet = self.account.records == 0 && items == 0 && !page.is_inside_item();
             if nothing_yet || self.suspicion.is_some() && self.waiting.len() < WAITING_BYTES_MAX {
                 return Ok(Ok(()));
@@ -502,5 +505,7 @@ const UNPROVEN_MAX: u32 = 2;
 /// Events held between the source and a slow harvester; with them at most
 /// about a MiB waits.
 const EVENTS_HELD: usize = 8;
+/// Room, in bytes, for what is written beside the bytes of a piece: our own request, and what was held back.
+const ADDED_BYTES: usize = 4 << 10;
 /// What is held, in bytes, until it is clear that a list does not go in circles.
 const WAITING_BYTES_MAX: usize = 32 << 20;

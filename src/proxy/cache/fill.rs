@@ -14,6 +14,7 @@
 
 use super::rules::{END_BYTES, Kept, Plan};
 use crate::clock;
+use crate::gathered::Gathered;
 use crate::source::Account;
 use crate::state::{BlockSums, PageKey, Pages, Part};
 use bytes::Bytes;
@@ -62,10 +63,14 @@ struct State {
     end: End,
 }
 
-/// Where the bytes are; byte `n` of the page at `n % capacity`.
+/// Where the bytes are.
 #[derive(Debug)]
 enum Held {
-    Memory(Vec<u8>),
+    /// As they came.
+    Memory(Gathered),
+    /// A ring in memory: byte `n` of the page is at `n % capacity`.
+    Ring(Vec<u8>),
+    /// In a file, where they may wrap around like that too.
     File(Arc<Part>),
 }
 
@@ -121,7 +126,7 @@ pub(super) struct Recipe {
 impl Fill {
     /// A page that begins. The reader of who asked first is there already.
     pub(super) fn begin(recipe: Recipe, pages: Arc<Pages>) -> Writer {
-        let fill = Self::new(recipe, Vec::new(), End::Open);
+        let fill = Self::new(recipe, Gathered::default(), End::Open);
         Writer { fill: Arc::new(fill), pages, sums: BlockSums::default(), end: Vec::new() }
     }
 
@@ -129,10 +134,12 @@ impl Fill {
     pub(super) fn failure(recipe: Recipe, text: &[u8]) -> Arc<Self> {
         let now = clock::now();
         let end = End::Whole { at: now, answers_until: Some(now + recipe.plan.failures) };
-        Arc::new(Self::new(recipe, text.to_vec(), end))
+        let mut held = Gathered::default();
+        held.push(Bytes::copy_from_slice(text));
+        Arc::new(Self::new(recipe, held, end))
     }
 
-    fn new(recipe: Recipe, bytes: Vec<u8>, end: End) -> Self {
+    fn new(recipe: Recipe, bytes: Gathered, end: End) -> Self {
         let Recipe { id, key, plan, head, capacity } = recipe;
         let state = State {
             capacity: capacity.max(PIECE_BYTES as u64),
@@ -183,6 +190,7 @@ impl Fill {
     pub(super) fn memory_bytes(&self) -> u64 {
         match &self.state().held {
             Held::Memory(memory) => memory.len() as u64,
+            Held::Ring(ring) => ring.len() as u64,
             Held::File(_) => 0,
         }
     }
@@ -283,21 +291,38 @@ impl State {
             if slowest < self.written {
                 return Ok(false);
             }
-            self.held = Held::Memory(vec![0; usize::try_from(MEMORY_BYTES).unwrap_or_default()]);
+            self.held = Held::Ring(vec![0; usize::try_from(MEMORY_BYTES).unwrap_or_default()]);
         }
         self.capacity = MEMORY_BYTES;
         Ok(true)
     }
 
-    /// Takes bytes into memory, if they are to be there.
-    fn remember(&mut self, bytes: &[u8]) -> bool {
-        let (written, capacity) = (self.written, self.capacity);
-        let Held::Memory(memory) = &mut self.held else { return false };
-        if written + bytes.len() as u64 > MEMORY_BYTES.min(capacity) && capacity > MEMORY_BYTES {
-            return false;
+    /// The file that holds the bytes, or what is to be written to it first.
+    fn part(&self) -> Result<Arc<Part>, Gathered> {
+        match &self.held {
+            Held::File(part) => Ok(Arc::clone(part)),
+            Held::Memory(memory) => Err(memory.clone()),
+            // What wraps around in memory goes to no file any more.
+            Held::Ring(_) => Err(Gathered::default()),
         }
+    }
+
+    /// Takes bytes into memory, if they are to be there.
+    fn remember(&mut self, bytes: &Bytes) -> bool {
+        let (written, capacity) = (self.written, self.capacity);
+        if let Held::Memory(memory) = &mut self.held {
+            if written + bytes.len() as u64 <= MEMORY_BYTES.min(capacity) {
+                memory.push(bytes.clone());
+                return true;
+            }
+            if capacity > MEMORY_BYTES {
+                return false;
+            }
+            self.held = Held::Ring(memory.to_vec());
+        }
+        let Held::Ring(memory) = &mut self.held else { return false };
         for (at, run) in runs(written, bytes, capacity) {
-            let at = usize::try_from(at).unwrap_or(usize::MAX);
+            let at = index(at);
             let known = run.len().min(memory.len().saturating_sub(at));
             let (over, behind) = run.split_at(known);
             if let Some(place) = memory.get_mut(at..at + known) {
@@ -307,6 +332,11 @@ impl State {
         }
         true
     }
+}
+
+/// A place in memory; none is as large as what stands for one that cannot be.
+fn index(at: u64) -> usize {
+    usize::try_from(at).unwrap_or(usize::MAX)
 }
 
 /// The one or two runs of bytes in a ring, each with its place.
@@ -400,17 +430,13 @@ impl Writer {
         let written = tokio::task::spawn_blocking(move || {
             let (at, capacity, known) = {
                 let state = fill.state();
-                let known = match &state.held {
-                    Held::File(part) => Ok(Arc::clone(part)),
-                    Held::Memory(memory) => Err(memory.clone()),
-                };
-                (state.written, state.capacity, known)
+                (state.written, state.capacity, state.part())
             };
             let part = match known {
                 Ok(part) => part,
                 Err(memory) => {
                     let part = Arc::new(pages.part(&fill.key)?);
-                    part.write(0, &memory)?;
+                    memory.runs().try_for_each(|(at, run)| part.write(at as u64, run))?;
                     fill.state().held = Held::File(Arc::clone(&part));
                     part
                 }
@@ -448,18 +474,14 @@ impl Writer {
         let useless_from = until.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs() + 1;
         let committed = tokio::task::spawn_blocking(move || {
             let (written, known) = {
-                let mut state = fill.state();
-                let known = match &mut state.held {
-                    Held::File(part) => Ok(Arc::clone(part)),
-                    Held::Memory(memory) => Err(memory.clone()),
-                };
-                (state.written, known)
+                let state = fill.state();
+                (state.written, state.part())
             };
             let part = match known {
                 Ok(part) => part,
                 Err(memory) => {
                     let part = Arc::new(pages.part(&fill.key)?);
-                    part.write(0, &memory)?;
+                    memory.runs().try_for_each(|(at, run)| part.write(at as u64, run))?;
                     part
                 }
             };
@@ -521,9 +543,16 @@ impl Reader {
                     let count = there.min(PIECE_BYTES as u64).min(state.capacity - at);
                     match &state.held {
                         Held::Memory(memory) => {
-                            let range = usize::try_from(at).ok().zip(usize::try_from(at + count).ok());
-                            let bytes =
-                                range.and_then(|(from, to)| memory.get(from..to)).ok_or(Over::Broken)?;
+                            let bytes = memory.read(index(at), index(count));
+                            drop(state);
+                            if bytes.is_empty() {
+                                return Err(Over::Broken);
+                            }
+                            self.advance(bytes.len() as u64);
+                            return Ok(Some(bytes));
+                        }
+                        Held::Ring(ring) => {
+                            let bytes = ring.get(index(at)..index(at + count)).ok_or(Over::Broken)?;
                             let bytes = Bytes::copy_from_slice(bytes);
                             drop(state);
                             self.advance(count);

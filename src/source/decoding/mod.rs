@@ -112,6 +112,31 @@ impl Decoder {
         }
     }
 
+    /// Whether a piece of the body is decoded as it is, so that it need not be pushed and pulled.
+    /// If not, it has to be pushed.
+    ///
+    /// # Errors
+    ///
+    /// As with [`pull`](Self::pull).
+    pub fn pass(&mut self, input: &[u8]) -> Result<bool, Fault> {
+        let [layer] = self.layers.as_mut_slice() else { return Ok(false) };
+        if !layer.rest().is_empty() {
+            return Ok(false);
+        }
+        if layer.stage.is_none()
+            && input.len() >= JUDGED_BYTES
+            && coding_of(input, self.announced.last().copied()).is_none()
+        {
+            self.announced.pop();
+            layer.stage = Some(Stage::Plain);
+        }
+        if !matches!(layer.stage, Some(Stage::Plain)) {
+            return Ok(false);
+        }
+        self.received += input.len() as u64;
+        self.count(input.len()).map(|()| true)
+    }
+
     /// The input is over; `pull` on until it yields nothing.
     pub fn end(&mut self) {
         self.ended = true;
@@ -129,7 +154,12 @@ impl Decoder {
                 Step::Recognised => self.layers.push(Layer::plain()),
             }
         };
-        self.decoded += count as u64;
+        self.count(count).map(|()| count)
+    }
+
+    /// Counts what was decoded, within the bounds.
+    fn count(&mut self, decoded: usize) -> Result<(), Fault> {
+        self.decoded += decoded as u64;
         if self.decoded > self.bounds.bytes_max {
             return Err(Fault::TooLong(self.bounds.bytes_max));
         }
@@ -137,7 +167,7 @@ impl Decoder {
         if self.decoded > RATIO_FREE_BYTES && self.decoded > allowed {
             return Err(Fault::TooDense(self.bounds.ratio_max));
         }
-        Ok(count)
+        Ok(())
     }
 }
 
@@ -227,32 +257,18 @@ impl Layer {
 
     /// Decides the coding by the first bytes.
     fn judge(&mut self, announced: &mut Vec<Coding>) {
-        let first = self.rest();
-        let by_mark = match first {
-            [0x1f, 0x8b, 8, ..] => Some(Coding::Gzip),
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Coding::Zstd),
-            // deflate with a window of 32 KiB or less, and the check bits of RFC 1950
-            [cmf @ 0x78, flg, ..] if (u16::from(*cmf) << 8 | u16::from(*flg)) % 31 == 0 => {
-                Some(Coding::Deflate)
-            }
-            _ => None,
-        };
-        let word = announced.last().copied();
-        self.stage = Some(match (by_mark, word) {
-            (Some(coding @ Coding::Gzip), _) => Stage::Flate(coding, Decompress::new_gzip(15)),
-            (Some(coding @ Coding::Deflate), _) => Stage::Flate(coding, Decompress::new(true)),
-            (Some(Coding::Zstd), _) => zstd_stage(),
-            (_, Some(Coding::Deflate)) if !looks_like_text(first) => {
-                Stage::Flate(Coding::Deflate, Decompress::new(false))
-            }
-            (_, Some(Coding::Brotli)) if !looks_like_text(first) => {
-                Stage::Brotli(Box::new(BrotliState::new_strict(
-                    StandardAlloc::default(),
-                    StandardAlloc::default(),
-                    StandardAlloc::default(),
-                )))
-            }
-            _ => Stage::Plain,
+        let (first, word) = (self.rest(), announced.last().copied());
+        let by_mark = marked(first);
+        self.stage = Some(match coding_of(first, word) {
+            Some(coding @ Coding::Gzip) => Stage::Flate(coding, Decompress::new_gzip(15)),
+            Some(coding @ Coding::Deflate) => Stage::Flate(coding, Decompress::new(by_mark.is_some())),
+            Some(Coding::Zstd) => zstd_stage(),
+            Some(Coding::Brotli) => Stage::Brotli(Box::new(BrotliState::new_strict(
+                StandardAlloc::default(),
+                StandardAlloc::default(),
+                StandardAlloc::default(),
+            ))),
+            None => Stage::Plain,
         });
         if by_mark.is_none() || by_mark == word {
             announced.pop();
@@ -373,6 +389,26 @@ fn decode_brotli(
     match result {
         BrotliResult::ResultFailure if produced == 0 => Err(Fault::Broken(Coding::Brotli)),
         result => Ok((consumed, produced, matches!(result, BrotliResult::ResultSuccess))),
+    }
+}
+
+/// The coding of what begins like that, if it is in one; `word` is what it was announced with.
+fn coding_of(first: &[u8], word: Option<Coding>) -> Option<Coding> {
+    match (marked(first), word) {
+        (Some(coding), _) => Some(coding),
+        (None, Some(coding @ (Coding::Deflate | Coding::Brotli))) if !looks_like_text(first) => Some(coding),
+        (None, _) => None,
+    }
+}
+
+/// The coding that the first bytes are a mark of.
+fn marked(first: &[u8]) -> Option<Coding> {
+    match first {
+        [0x1f, 0x8b, 8, ..] => Some(Coding::Gzip),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Coding::Zstd),
+        // deflate with a window of 32 KiB or less, and the check bits of RFC 1950
+        [cmf @ 0x78, flg, ..] if (u16::from(*cmf) << 8 | u16::from(*flg)) % 31 == 0 => Some(Coding::Deflate),
+        _ => None,
     }
 }
 

@@ -45,6 +45,20 @@ fn decode(
     out: usize,
     bounds: Bounds,
 ) -> (Vec<u8>, Result<(), Fault>) {
+    let pushed = decode_by(coded, announced, (cut, out), bounds, |_, _| Ok(false));
+    let passed = decode_by(coded, announced, (cut, out), bounds, Decoder::pass);
+    assert!(pushed.1 != Ok(()) || pushed == passed, "{announced} in pieces of {cut} into {out}");
+    passed
+}
+
+/// The same with another way around pushing and pulling.
+fn decode_by(
+    coded: &[u8],
+    announced: &str,
+    (cut, out): (usize, usize),
+    bounds: Bounds,
+    pass: impl Fn(&mut Decoder, &[u8]) -> Result<bool, Fault>,
+) -> (Vec<u8>, Result<(), Fault>) {
     let mut decoder = Decoder::new(Coding::announced(announced), bounds);
     let (mut decoded, mut piece) = (Vec::new(), vec![0; out]);
     let mut pieces = coded.chunks(cut);
@@ -52,7 +66,11 @@ fn decode(
         match decoder.pull(&mut piece) {
             Ok(0) if decoder.ended => return (decoded, Ok(())),
             Ok(0) => match pieces.next() {
-                Some(input) => decoder.push(input),
+                Some(input) => match pass(&mut decoder, input) {
+                    Ok(true) => decoded.extend_from_slice(input),
+                    Ok(false) => decoder.push(input),
+                    Err(fault) => return (decoded, Err(fault)),
+                },
                 None => decoder.end(),
             },
             Ok(count) => decoded.extend_from_slice(&piece[..count]),
