@@ -54,6 +54,11 @@ impl<'a> Body<'a> {
             if self.ended {
                 return Ok(None);
             }
+            if self.exchange.has_ended() {
+                // The client library would tell it in a turn of its own.
+                self.end();
+                continue;
+            }
             match budget.within(self.mapping.read_timeout, self.exchange.chunk()).await {
                 Ok(Ok(Some(chunk))) => {
                     if self.decoder.pass(&chunk).map_err(|fault| self.broken(fault))? {
@@ -63,10 +68,7 @@ impl<'a> Body<'a> {
                         self.decoder.push(&chunk);
                     }
                 }
-                Ok(Ok(None)) => {
-                    self.ended = true;
-                    self.decoder.end();
-                }
+                Ok(Ok(None)) => self.end(),
                 Ok(Err(error)) => {
                     let failure = self.client.failure(&error, &self.exchange.url);
                     return Err(Broken { failure, forgivable: true });
@@ -77,6 +79,16 @@ impl<'a> Body<'a> {
                 }
             }
         }
+    }
+
+    /// Whether nothing comes behind what was given out, as far as can be told without waiting.
+    pub(super) fn has_ended(&self) -> bool {
+        self.plain.is_empty() && self.piece.is_empty() && self.exchange.has_ended()
+    }
+
+    fn end(&mut self) {
+        self.ended = true;
+        self.decoder.end();
     }
 
     fn broken(&self, fault: Fault) -> Broken {

@@ -342,6 +342,12 @@ impl Exchange {
         }
     }
 
+    /// Whether all of the body came that was announced. Not told of HTTP/2, where leaving a stream
+    /// before its end resets it.
+    pub(super) fn has_ended(&self) -> bool {
+        self.response.version() < reqwest::Version::HTTP_2 && self.response.content_length() == Some(0)
+    }
+
     /// The next piece of the body, as it came.
     pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, reqwest::Error> {
         self.response.chunk().await

@@ -35,4 +35,4 @@ pub use account::{Account, RepairMade};
 pub use failure::{Failure, Reason};
 pub use fetch::{Client, Clients};
 pub use probe::Probed;
-pub use session::{Answer, Event, Job, answer};
+pub use session::{Answer, Conversing, Event, Job, answer};

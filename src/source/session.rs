@@ -30,12 +30,17 @@ use crate::oai::Request;
 use crate::repair::{NotOai, OwnRequest};
 use crate::state::State;
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use quick_xml::events::Event as XmlEvent;
 use reqwest::Method;
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 /// One request of a harvester.
@@ -82,12 +87,64 @@ pub struct Answer {
     pub length: Option<usize>,
 }
 
-/// Answers a request: starts the conversation in a task of its own, which
-/// ends when the receiver is dropped.
-pub fn answer(job: Job) -> mpsc::Receiver<Event> {
-    let (events, receiver) = mpsc::channel(EVENTS_HELD);
-    tokio::spawn(converse(job, events));
-    receiver
+/// Answers a request: a conversation that goes on while somebody waits for its events.
+pub fn answer(job: Job) -> Conversing {
+    let (sender, events) = mpsc::channel(EVENTS_HELD);
+    Conversing { events, conversation: Some(Box::pin(converse(job, sender))) }
+}
+
+/// A conversation on its way. It has no task of its own: that would be woken, often on another
+/// thread, for each event. Dropped before its end it goes on in one until it sees that nobody listens,
+/// since it has to write down how far it came.
+pub struct Conversing {
+    events: mpsc::Receiver<Event>,
+    /// `None` when it is over.
+    conversation: Option<BoxFuture<'static, ()>>,
+}
+
+impl Conversing {
+    /// What happens next; `None` behind the end. Nothing is lost when this is dropped before it is done.
+    pub async fn next(&mut self) -> Option<Event> {
+        poll_fn(|context| {
+            if let Ok(event) = self.events.try_recv() {
+                return Poll::Ready(Some(event));
+            }
+            self.go_on(context);
+            self.events.poll_recv(context)
+        })
+        .await
+    }
+
+    /// Waits for something else, and goes on meanwhile.
+    pub async fn beside<T>(&mut self, awaited: impl Future<Output = T>) -> T {
+        let mut awaited = pin!(awaited);
+        poll_fn(|context| {
+            let done = awaited.as_mut().poll(context);
+            if done.is_pending() {
+                self.go_on(context);
+            }
+            done
+        })
+        .await
+    }
+
+    /// Goes on as far as can be without waiting.
+    fn go_on(&mut self, context: &mut Context<'_>) {
+        let conversation = self.conversation.as_mut();
+        if conversation.is_some_and(|conversation| conversation.as_mut().poll(context).is_ready()) {
+            self.conversation = None;
+        }
+    }
+}
+
+impl Drop for Conversing {
+    fn drop(&mut self) {
+        self.events.close();
+        // Without a runtime the program is at its end.
+        if let (Some(rest), Ok(runtime)) = (self.conversation.take(), Handle::try_current()) {
+            runtime.spawn(rest);
+        }
+    }
 }
 
 async fn converse(job: Job, events: mpsc::Sender<Event>) {
@@ -216,7 +273,7 @@ impl Conversation<'_> {
             attempts += 1;
             let ended = match self.is_one_by_one() {
                 true => self.one_by_one(None).await?,
-                false => self.attempt().await?,
+                false => self.attempt_and_release().await?,
             };
             let failure = match ended {
                 Ended::Whole => {
@@ -266,6 +323,13 @@ impl Conversation<'_> {
         }
     }
 
+    /// The same as [`Self::attempt`], behind which nothing is held.
+    async fn attempt_and_release(&mut self) -> Result<Ended, Stop> {
+        let ended = self.attempt().await;
+        self.outlet.release().await?;
+        ended
+    }
+
     /// Asks the source once, and passes on what is new of its page.
     async fn attempt(&mut self) -> Result<Ended, Stop> {
         let job = self.job;
@@ -306,6 +370,9 @@ impl Conversation<'_> {
                 }
                 Ok(None) => break None,
                 Err(broken) => break Some(broken),
+            }
+            if body.has_ended() {
+                self.outlet.hold();
             }
             if let Err(unproven) = self.pass_on(&mut page, &mut splice, false).await? {
                 return self.resumable(self.unproven(unproven), 0);

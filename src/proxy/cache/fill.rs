@@ -20,8 +20,10 @@ use crate::state::{BlockSums, PageKey, Pages, Part};
 use bytes::Bytes;
 use pingora_http::ResponseHeader;
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 
@@ -173,7 +175,13 @@ impl Fill {
 
     /// Whether it is over, and whole.
     pub(super) fn is_whole(&self) -> bool {
-        matches!(self.state().end, End::Whole { .. })
+        self.whole_bytes().is_some()
+    }
+
+    /// Its length, once it is over, and whole.
+    pub(super) fn whole_bytes(&self) -> Option<u64> {
+        let state = self.state();
+        matches!(state.end, End::Whole { .. }).then_some(state.written)
     }
 
     /// Whether it is over, and was not whole.
@@ -195,19 +203,12 @@ impl Fill {
         }
     }
 
-    /// Waits for the end; says whether it was whole.
-    pub(in crate::proxy) async fn ended(&self) -> bool {
-        let mut progress = self.progress.subscribe();
-        loop {
-            progress.borrow_and_update();
-            match self.state().end {
-                End::Open => {}
-                End::Whole { .. } => return true,
-                End::Broken => return false,
-            }
-            if progress.changed().await.is_err() {
-                return false;
-            }
+    /// Whether it was whole, once it is over.
+    pub(in crate::proxy) fn ended(&self) -> Option<bool> {
+        match self.state().end {
+            End::Open => None,
+            End::Whole { .. } => Some(true),
+            End::Broken => Some(false),
         }
     }
 
@@ -414,6 +415,9 @@ impl Writer {
     }
 
     async fn wait_for_room(&self, count: u64) -> Result<(), Over> {
+        if self.fill.state().has_room(count)? {
+            return Ok(());
+        }
         let mut room = self.fill.room.subscribe();
         loop {
             room.borrow_and_update();
@@ -523,9 +527,9 @@ impl Reader {
         loop {
             self.progress.borrow_and_update();
             let is_piped = self.fill.is_piped.load(Ordering::Acquire);
-            if self.id == FIRST_READER {
-                // Whatever else pingora has ready comes before.
-                tokio::task::yield_now().await;
+            if is_piped && self.id == FIRST_READER {
+                // What pingora has from the source comes before what the harvester sees of the end.
+                step_aside().await;
             }
             let part = {
                 let state = self.fill.state();
@@ -588,11 +592,31 @@ impl Reader {
 
     fn advance(&mut self, count: u64) {
         self.at += count;
-        if let Some(at) = self.fill.state().readers.get_mut(&self.id) {
-            *at = self.at;
+        let is_ring = {
+            let mut state = self.fill.state();
+            if let Some(at) = state.readers.get_mut(&self.id) {
+                *at = self.at;
+            }
+            state.is_ring
+        };
+        // Before it is a ring nobody waits for room.
+        if is_ring {
+            self.fill.room.send_replace(());
         }
-        self.fill.room.send_replace(());
     }
+}
+
+/// Lets everything else in the same task go first, once.
+async fn step_aside() {
+    let mut is_done = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut is_done, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 impl Drop for Reader {
