@@ -20,7 +20,7 @@ use super::one_by_one::may_go_one_by_one;
 use super::outlet::Outlet;
 use super::page::{Page, Start, Verdict};
 use super::patience::next_wait;
-use super::pieces::Pieces;
+use super::pieces::{ItemHash, Pieces};
 use super::recovery::Begun;
 use super::skeleton::Skeleton;
 use super::splice::{Delivered, Splice, Taken, Unproven};
@@ -352,7 +352,8 @@ impl Conversation<'_> {
             charset: exchange.charset.clone(),
             asked_at,
         };
-        let mut page: Page<Pieces> = Page::new(&job.mapping, &job.own, start);
+        let mut page =
+            Page::new(&job.mapping, &job.own, start, Pieces::new(ItemHash::with(&job.state.token_key)));
         let mut splice = match self.anew {
             None => Splice::new(&self.known, &self.delivered, self.skeleton.clone()),
             Some(walked) => {
