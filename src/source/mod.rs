@@ -29,6 +29,7 @@ mod recovery;
 mod session;
 mod skeleton;
 mod splice;
+mod static_repository;
 mod transplant;
 
 pub use account::{Account, RepairMade};
