@@ -437,7 +437,7 @@ impl Passage {
             _ if status == 503 => "failed",
             (Some(_), None) if continued.is_some() => "continued",
             (Some(_), Some(_)) => "broken-off",
-            (None, Some(_)) if shared.is_some_and(|fill| fill.is_broken()) => "broken-off",
+            (None, Some(_)) if shared.is_some_and(|fill| fill.ended() == Some(false)) => "broken-off",
             (_, Some(_)) => "abandoned",
             (_, None) => "whole",
         });
@@ -468,6 +468,7 @@ impl Passage {
             repairs = account.map(Account::repairs_made),
             quarantined = account.map(|account| account.quarantined),
             attempts = account.map(|account| account.attempts),
+            version = account.and_then(|account| account.version),
             ms = u64::try_from(millis).unwrap_or(u64::MAX),
             bytes,
             request = query,

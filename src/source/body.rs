@@ -2,8 +2,9 @@
 
 use super::budget::{Budget, Late};
 use super::decoding::{Bounds, Decoder, Fault};
+use super::exchange::Exchange;
 use super::failure::{Failure, Reason};
-use super::fetch::{Client, Exchange};
+use super::fetch::Client;
 use crate::config::Mapping;
 use bytes::Bytes;
 
@@ -59,7 +60,7 @@ impl<'a> Body<'a> {
                 self.end();
                 continue;
             }
-            match budget.within(self.mapping.read_timeout, self.exchange.chunk()).await {
+            match budget.within(self.mapping.read_timeout, self.exchange.chunk(self.client)).await {
                 Ok(Ok(Some(chunk))) => {
                     if self.decoder.pass(&chunk).map_err(|fault| self.broken(fault))? {
                         self.plain = chunk;
@@ -69,10 +70,7 @@ impl<'a> Body<'a> {
                     }
                 }
                 Ok(Ok(None)) => self.end(),
-                Ok(Err(error)) => {
-                    let failure = self.client.failure(&error, &self.exchange.url);
-                    return Err(Broken { failure, forgivable: true });
-                }
+                Ok(Err(failure)) => return Err(Broken { failure, forgivable: true }),
                 Err(late) => {
                     let failure = self.client.late(late, &self.exchange.url);
                     return Err(Broken { failure, forgivable: late == Late::Step });

@@ -1,19 +1,21 @@
 //! One HTTP exchange with a source, redirects included.
 //!
 //! The client follows nothing and decodes nothing by itself: each hop is
-//! checked here, and codings are [`decoding`](super::decoding)'s work.
+//! checked here, what comes is an [`Exchange`], and codings are [`decoding`](super::decoding)'s work.
 
 use super::address::{Reach, Refused, Unresolved};
 use super::breaker::{Breaker, Resting};
 use super::budget::{Budget, Late};
-use super::decoding::Coding;
+use super::exchange::Exchange;
 use super::failure::{Failure, Reason};
 use super::method::Methods;
 use super::politeness::{Turn, Turns};
+use super::proof::Sayings;
 use super::recall::Recalls;
-use crate::config::{Credentials, Mapping};
+use super::static_repository::StaticRepository;
+use crate::config::{Credentials, Mapping, StaticFile};
 use crate::oai::Request;
-use bytes::Bytes;
+use crate::state::{Copies, Learned, State};
 use reqwest::Method;
 use reqwest::header::{self, HeaderMap, HeaderValue};
 use std::collections::HashMap;
@@ -33,48 +35,52 @@ pub struct Client {
     turns: Arc<Turns>,
     pub(super) methods: Arc<Methods>,
     pub(super) recalls: Arc<Recalls>,
+    pub(super) sayings: Arc<Sayings>,
+    fingerprint: Arc<str>,
+    /// What answers in place of a server, where the source is a file.
+    stands_in: Option<Arc<StaticRepository>>,
 }
 
 /// The clients of all sources, each made when it is first used and again when
 /// its mapping has changed.
-#[derive(Debug, Default)]
-pub struct Clients(Mutex<HashMap<String, Client>>);
-
-/// Where requests take turns: host and port, whatever the scheme.
-fn shares_turns(one: &Url, other: &Url) -> bool {
-    one.host() == other.host() && one.port_or_known_default() == other.port_or_known_default()
+#[derive(Debug)]
+pub struct Clients {
+    clients: Mutex<HashMap<String, Client>>,
+    copies: Copies,
 }
 
-/// The header of a source's answer, and its body to come.
-pub(super) struct Exchange {
-    pub(super) status: u16,
-    /// What `Content-Encoding` says, in its order.
-    pub(super) announced: Vec<Coding>,
-    /// The charset that `Content-Type` names.
-    pub(super) charset: Option<String>,
-    /// What `Retry-After` says, in seconds.
-    pub(super) retry_after_secs: Option<u64>,
-    /// The URL that answered.
-    pub(super) url: Url,
-    response: reqwest::Response,
+/// Where requests take turns: host and port, whatever the scheme. A file is not asked for pages.
+fn share_turns(one: &Mapping, other: &Mapping) -> bool {
+    let server = |mapping: &Mapping| {
+        let url = mapping.static_file.is_none().then_some(&mapping.base_url)?;
+        Some((url.host()?.to_owned(), url.port_or_known_default()))
+    };
+    one.id != other.id && server(one).is_some_and(|server_of_one| server(other) == Some(server_of_one))
 }
 
 impl Clients {
+    /// None yet; files of static repositories are kept in `copies`.
+    pub fn new(copies: Copies) -> Self {
+        Self { clients: Mutex::default(), copies }
+    }
+
     /// The client of a source.
     ///
     /// # Errors
     ///
     /// Its certificates cannot be read.
     pub fn of(&self, mapping: &Arc<Mapping>) -> Result<Client, Failure> {
-        let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         match clients.get(&mapping.id) {
             Some(client) if Arc::ptr_eq(&client.mapping, mapping) => Ok(client.clone()),
             _ => {
                 let mut client = Client::new(mapping)?;
+                if let Some(file) = &mapping.static_file {
+                    let (copies, file) = (self.copies.clone(), file.clone());
+                    client.stands_in = Some(Arc::new(StaticRepository::new(file, copies)));
+                }
                 // Repositories of one server take turns; the first one's politeness holds.
-                let neighbour = clients.values().find(|other| {
-                    other.mapping.id != mapping.id && shares_turns(&other.mapping.base_url, &mapping.base_url)
-                });
+                let neighbour = clients.values().find(|other| share_turns(&other.mapping, mapping));
                 if let Some(neighbour) = neighbour {
                     client.turns = Arc::clone(&neighbour.turns);
                 }
@@ -88,7 +94,7 @@ impl Clients {
 impl Clients {
     /// For how many seconds a repository's source is left alone, if it is.
     pub fn rests_for_secs(&self, id: &str, now: SystemTime) -> Option<u64> {
-        let clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         clients.get(id)?.breaker().rests_for_secs(now)
     }
 }
@@ -124,8 +130,34 @@ impl Client {
         })?;
         let turns = Arc::new(Turns::new(&mapping.politeness));
         let methods = Arc::new(Methods::new(mapping.quirks.method));
-        let (breaker, recalls) = <(Arc<Mutex<Breaker>>, Arc<Recalls>)>::default();
-        Ok(Self { http, reach, mapping: Arc::clone(mapping), breaker, turns, methods, recalls })
+        let (breaker, recalls, sayings) = Default::default();
+        let fingerprint = mapping.fingerprint().into();
+        let mapping = Arc::clone(mapping);
+        Ok(Self {
+            http,
+            reach,
+            mapping,
+            breaker,
+            turns,
+            methods,
+            recalls,
+            sayings,
+            fingerprint,
+            stands_in: None,
+        })
+    }
+
+    /// What was learned of the source with this mapping.
+    pub(super) fn learned(&self, state: &State) -> Learned {
+        state.repositories.learned(&self.mapping.id, &self.fingerprint)
+    }
+
+    /// Remembers what was learned of it.
+    pub(super) async fn learn(&self, state: &State, learned: Learned) {
+        let (repositories, id) = (state.repositories.clone(), self.mapping.id.clone());
+        let fingerprint = Arc::clone(&self.fingerprint);
+        // What cannot be written is logged there.
+        let _ = tokio::task::spawn_blocking(move || repositories.learn(&id, &fingerprint, learned)).await;
     }
 
     /// May the source be asked now?
@@ -158,22 +190,28 @@ impl Client {
         self.turns.take(is_list, &self.name(), budget).await
     }
 
-    /// Asks the source and follows its redirects. `via` is the `Via` header to send.
+    /// Asks the source and follows its redirects. `query` is the request in its own words, `via` the
+    /// `Via` header to send.
     ///
     /// By POST the request is a form, which goes wherever a redirect leads: without it
     /// the request would be another one. Only 303 says that the answer is had by GET.
     pub(super) async fn exchange(
         &self,
-        request: &Request,
+        query: &str,
         method: &Method,
         via: &str,
         budget: &mut Budget,
     ) -> Result<Exchange, Failure> {
-        let query = request.query();
-        let mut form = (*method == Method::POST).then(|| query.clone());
+        if let Some(repository) = &self.stands_in
+            && let Ok(request) = Request::parse(query.as_bytes())
+        {
+            let body = repository.answer(self, &request, budget).await?;
+            return Ok(Exchange::of_file(self.mapping.base_url.clone(), body));
+        }
+        let mut form = (*method == Method::POST).then(|| query.to_owned());
         let mut url = match form {
             Some(_) => self.mapping.base_url.clone(),
-            None => with_query(&self.mapping.base_url, &query),
+            None => with_query(&self.mapping, query),
         };
         let mut redirects = 0;
         loop {
@@ -273,8 +311,13 @@ impl Client {
 
     /// How a failure calls the source.
     pub(super) fn name(&self) -> String {
-        let Mapping { id, base_url, .. } = &*self.mapping;
-        format!("the source of {id} ({base_url})")
+        let Mapping { id, base_url, static_file, .. } = &*self.mapping;
+        match static_file {
+            None => format!("the source of {id} ({base_url})"),
+            // Where it lies on this machine is nobody's business who harvests.
+            Some(StaticFile { path: Some(_), .. }) => format!("the static repository file of {id}"),
+            Some(_) => format!("the static repository file of {id} ({base_url})"),
+        }
     }
 
     /// What it means that nothing came in time.
@@ -326,34 +369,6 @@ impl Client {
     }
 }
 
-impl Exchange {
-    pub(super) fn new(url: Url, response: reqwest::Response, now: SystemTime) -> Self {
-        let text = |name: header::HeaderName| {
-            let values = response.headers().get_all(name);
-            values.iter().filter_map(|value| value.to_str().ok()).collect::<Vec<_>>().join(",")
-        };
-        Self {
-            status: response.status().as_u16(),
-            announced: Coding::announced(&text(header::CONTENT_ENCODING)),
-            charset: charset_of(&text(header::CONTENT_TYPE)),
-            retry_after_secs: retry_after_secs(&text(header::RETRY_AFTER), now),
-            url,
-            response,
-        }
-    }
-
-    /// Whether all of the body came that was announced. Not told of HTTP/2, where leaving a stream
-    /// before its end resets it.
-    pub(super) fn has_ended(&self) -> bool {
-        self.response.version() < reqwest::Version::HTTP_2 && self.response.content_length() == Some(0)
-    }
-
-    /// The next piece of the body, as it came.
-    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, reqwest::Error> {
-        self.response.chunk().await
-    }
-}
-
 fn headers(mapping: &Mapping) -> HeaderMap {
     let mut headers = HeaderMap::new();
     // Some providers answer 406 to a narrower list.
@@ -368,11 +383,16 @@ fn headers(mapping: &Mapping) -> HeaderMap {
     headers
 }
 
-/// A base URL with the request's query behind what it has of its own.
-pub(super) fn with_query(base_url: &Url, query: &str) -> Url {
-    let mut url = base_url.clone();
-    let own = base_url.query().filter(|own| !own.is_empty());
-    url.set_query(Some(&own.map_or_else(|| query.to_owned(), |own| format!("{own}&{query}"))));
+/// The base URL with the request's query behind what it has of its own, or before it where the
+/// mapping says that the verb comes first.
+pub(super) fn with_query(mapping: &Mapping, query: &str) -> Url {
+    let mut url = mapping.base_url.clone();
+    let query = match mapping.base_url.query().filter(|own| !own.is_empty()) {
+        None => query.to_owned(),
+        Some(own) if mapping.quirks.verb_first => format!("{query}&{own}"),
+        Some(own) => format!("{own}&{query}"),
+    };
+    url.set_query(Some(&query));
     url
 }
 
@@ -382,24 +402,6 @@ pub(super) const FORM: &str = "application/x-www-form-urlencoded";
 /// Whether the status leads elsewhere.
 pub(super) fn is_redirect(status: u16) -> bool {
     matches!(status, 301 | 302 | 303 | 307 | 308)
-}
-
-fn charset_of(content_type: &str) -> Option<String> {
-    content_type.split(';').skip(1).find_map(|parameter| {
-        let (name, value) = parameter.split_once('=')?;
-        let value = value.trim().trim_matches(|quote| matches!(quote, '"' | '\''));
-        (name.trim().eq_ignore_ascii_case("charset") && !value.is_empty()).then(|| value.to_owned())
-    })
-}
-
-/// `Retry-After` as seconds, from either of its forms.
-fn retry_after_secs(value: &str, now: SystemTime) -> Option<u64> {
-    let value = value.trim();
-    if let Ok(seconds) = value.parse() {
-        return Some(seconds);
-    }
-    let date = httpdate::parse_http_date(value).ok()?;
-    Some(date.duration_since(now).unwrap_or_default().as_secs())
 }
 
 /// The error of that type in the chain of causes.
@@ -458,38 +460,23 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     #[test]
-    fn retry_after_is_read_in_both_forms() {
-        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
-        assert_eq!(retry_after_secs("120", now), Some(120));
-        assert_eq!(retry_after_secs("Sun, 06 Nov 1994 08:50:37 GMT", now), Some(60));
-        assert_eq!(retry_after_secs("Sun, 06 Nov 1994 08:00:00 GMT", now), Some(0));
-        assert_eq!(retry_after_secs("soon", now), None);
-        assert_eq!(retry_after_secs("", now), None);
-    }
-
-    #[test]
-    fn the_charset_is_found_among_the_parameters() {
-        assert_eq!(charset_of("text/xml; Charset=\"ISO-8859-1\" "), Some("ISO-8859-1".into()));
-        assert_eq!(charset_of("text/xml;version=1;charset=utf8"), Some("utf8".into()));
-        assert_eq!(charset_of("text/xml"), None);
-        assert_eq!(charset_of("text/xml; charset="), None);
-    }
-
-    #[test]
     fn the_query_goes_behind_the_one_of_the_base_url() {
-        let url = |base: &str| with_query(&Url::parse(base).expect("a literal"), "verb=Identify").to_string();
+        let mapping =
+            |base: &str| Mapping::new("x", base, &crate::config::Limits::default()).expect("a legal mapping");
+        let url = |base: &str| with_query(&mapping(base), "verb=Identify").to_string();
         assert_eq!(url("http://x.example/oai"), "http://x.example/oai?verb=Identify");
         assert_eq!(url("http://x.example/oai?"), "http://x.example/oai?verb=Identify");
         assert_eq!(url("http://x.example/oai?repo=1"), "http://x.example/oai?repo=1&verb=Identify");
+        let mut mapping = mapping("http://x.example/oai?repo=1");
+        mapping.quirks.verb_first = true;
+        let url = with_query(&mapping, "verb=Identify").to_string();
+        assert_eq!(url, "http://x.example/oai?verb=Identify&repo=1");
     }
 
     fn client(base_url: &str, http: reqwest::Client) -> Client {
         let mapping = Mapping::new("x", base_url, &crate::config::Limits::default());
-        let mapping = Arc::new(mapping.expect("a legal mapping"));
-        let turns = Arc::new(Turns::new(&mapping.politeness));
-        let methods = Arc::new(Methods::new(mapping.quirks.method));
-        let (breaker, recalls) = Default::default();
-        Client { http, reach: Reach::Public, mapping, breaker, turns, methods, recalls }
+        let made = Client::new(&Arc::new(mapping.expect("a legal mapping"))).expect("a client");
+        Client { http, reach: Reach::Public, ..made }
     }
 
     fn http(reach: Reach) -> reqwest::Client {
@@ -498,9 +485,8 @@ mod tests {
     }
 
     async fn failure_of(client: &Client) -> Failure {
-        let request = Request::parse(b"verb=Identify").expect("a legal request");
         let mut budget = Budget::new(Arc::new(crate::clock::SystemClock), Duration::from_secs(60));
-        let exchange = client.exchange(&request, &Method::GET, "1.1 test", &mut budget).await;
+        let exchange = client.exchange("verb=Identify", &Method::GET, "1.1 test", &mut budget).await;
         exchange.err().expect("it fails")
     }
 

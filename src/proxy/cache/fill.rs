@@ -173,20 +173,10 @@ impl Fill {
         }
     }
 
-    /// Whether it is over, and whole.
-    pub(super) fn is_whole(&self) -> bool {
-        self.whole_bytes().is_some()
-    }
-
     /// Its length, once it is over, and whole.
     pub(super) fn whole_bytes(&self) -> Option<u64> {
         let state = self.state();
         matches!(state.end, End::Whole { .. }).then_some(state.written)
-    }
-
-    /// Whether it is over, and was not whole.
-    pub(in crate::proxy) fn is_broken(&self) -> bool {
-        self.state().end == End::Broken
     }
 
     /// Whether it was over at a time.
@@ -415,9 +405,6 @@ impl Writer {
     }
 
     async fn wait_for_room(&self, count: u64) -> Result<(), Over> {
-        if self.fill.state().has_room(count)? {
-            return Ok(());
-        }
         let mut room = self.fill.room.subscribe();
         loop {
             room.borrow_and_update();
@@ -592,15 +579,12 @@ impl Reader {
 
     fn advance(&mut self, count: u64) {
         self.at += count;
-        let is_ring = {
-            let mut state = self.fill.state();
-            if let Some(at) = state.readers.get_mut(&self.id) {
-                *at = self.at;
-            }
-            state.is_ring
-        };
+        let mut state = self.fill.state();
+        if let Some(at) = state.readers.get_mut(&self.id) {
+            *at = self.at;
+        }
         // Before it is a ring nobody waits for room.
-        if is_ring {
+        if state.is_ring {
             self.fill.room.send_replace(());
         }
     }
@@ -609,14 +593,14 @@ impl Reader {
 /// Lets everything else in the same task go first, once.
 async fn step_aside() {
     let mut is_done = false;
-    poll_fn(|context| {
-        if std::mem::replace(&mut is_done, true) {
-            return Poll::Ready(());
+    let aside = poll_fn(|context| match std::mem::replace(&mut is_done, true) {
+        true => Poll::Ready(()),
+        false => {
+            context.waker().wake_by_ref();
+            Poll::Pending
         }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
+    });
+    aside.await;
 }
 
 impl Drop for Reader {
