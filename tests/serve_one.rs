@@ -159,6 +159,7 @@ fn a_status_of_400_is_the_error_that_it_means() {
         (refuses, "verb=ListRecords&resumptionToken=junk", "badResumptionToken"),
         (refuses, "verb=ListIdentifiers&resumptionToken=junk", "badResumptionToken"),
         (refuses, "verb=GetRecord&metadataPrefix=oai_dc&identifier=invalid%22id", "idDoesNotExist"),
+        (refuses, "verb=ListMetadataFormats&identifier=oai:old.example:999", "idDoesNotExist"),
         (refuses, "verb=ListSets", "noSetHierarchy"),
         (refuses, "verb=ListRecords&metadataPrefix=oai_dc&until=1990-01-01", "noRecordsMatch"),
     ] {

@@ -34,6 +34,7 @@ mod session;
 mod sieve;
 mod skeleton;
 mod splice;
+mod static_repository;
 mod transplant;
 
 pub use account::{Account, RepairMade};

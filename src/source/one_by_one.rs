@@ -373,7 +373,8 @@ impl Ours {
         headers: &Headers,
         prefix: &str,
     ) -> Result<Option<Failure>, Stop> {
-        let mut was_any_had = false;
+        // An earlier page of ours in this list had records by the same means.
+        let mut was_any_had = conversation.is_one_by_one() && !conversation.had.is_empty();
         for item in headers.items.iter().take(RECORDS_MAX) {
             match conversation.had(item, prefix, &headers.scope, &self.place).await {
                 Had::Record(record) => {

@@ -83,6 +83,7 @@ impl Conversation<'_> {
         let request = &self.job.request;
         !request.is_resumption()
             && (request.argument(Argument::Set).is_some()
+                || request.verb() == Verb::ListMetadataFormats
                 || request.argument(Argument::MetadataPrefix).is_some_and(|prefix| prefix != EVERYWHERE))
     }
 
