@@ -15,7 +15,7 @@ use super::recall::Recalls;
 use super::static_repository::StaticRepository;
 use crate::config::{Credentials, Mapping, StaticFile};
 use crate::oai::Request;
-use crate::state::{Copies, Learned, State};
+use crate::state::Copies;
 use reqwest::Method;
 use reqwest::header::{self, HeaderMap, HeaderValue};
 use std::collections::HashMap;
@@ -36,7 +36,8 @@ pub struct Client {
     pub(super) methods: Arc<Methods>,
     pub(super) recalls: Arc<Recalls>,
     pub(super) sayings: Arc<Sayings>,
-    fingerprint: Arc<str>,
+    /// Of the mapping.
+    pub(super) fingerprint: Arc<str>,
     /// What answers in place of a server, where the source is a file.
     stands_in: Option<Arc<StaticRepository>>,
 }
@@ -145,19 +146,6 @@ impl Client {
             fingerprint,
             stands_in: None,
         })
-    }
-
-    /// What was learned of the source with this mapping.
-    pub(super) fn learned(&self, state: &State) -> Learned {
-        state.repositories.learned(&self.mapping.id, &self.fingerprint)
-    }
-
-    /// Remembers what was learned of it.
-    pub(super) async fn learn(&self, state: &State, learned: Learned) {
-        let (repositories, id) = (state.repositories.clone(), self.mapping.id.clone());
-        let fingerprint = Arc::clone(&self.fingerprint);
-        // What cannot be written is logged there.
-        let _ = tokio::task::spawn_blocking(move || repositories.learn(&id, &fingerprint, learned)).await;
     }
 
     /// May the source be asked now?
