@@ -156,6 +156,9 @@ impl Shared {
         value["id"] = json!(mapping.id);
         value["url"] = json!(format!("{}/{}", self.public_url, mapping.id));
         value["base_url"] = json!(mapping.base_url.as_str());
+        if mapping.static_file.is_some() {
+            value["static_file"] = json!(self.clients.file_state(&mapping.id));
+        }
         value["rests_for_secs"] = json!(self.clients.rests_for_secs(&mapping.id, self.clock.now()));
         value
     }

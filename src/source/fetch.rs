@@ -11,7 +11,7 @@ use super::failure::{Failure, Reason};
 use super::method::Methods;
 use super::politeness::{Turn, Turns};
 use super::recall::Recalls;
-use super::static_repository::StaticRepository;
+use super::static_repository::{FileState, StaticRepository};
 use crate::config::{Credentials, Mapping, StaticFile};
 use crate::oai::Request;
 use crate::state::Copies;
@@ -115,6 +115,14 @@ impl Clients {
     pub fn rests_for_secs(&self, id: &str, now: SystemTime) -> Option<u64> {
         let clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         clients.get(id)?.breaker().rests_for_secs(now)
+    }
+}
+
+impl Clients {
+    /// What is known of the file of a static repository, once that was asked for.
+    pub fn file_state(&self, id: &str) -> Option<FileState> {
+        let clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        clients.get(id)?.stands_in.as_ref().map(|file| file.state())
     }
 }
 

@@ -37,3 +37,4 @@ pub use failure::{Failure, Reason};
 pub use fetch::{Client, Clients};
 pub use probe::Probed;
 pub use session::{Answer, Event, Job, answer};
+pub use static_repository::FileState;
