@@ -159,6 +159,10 @@ impl Shared {
         if mapping.static_file.is_some() {
             value["static_file"] = json!(self.clients.file_state(&mapping.id));
         }
+        let learned = self.state.repositories.learned(&mapping.id, &mapping.fingerprint());
+        let pinned = mapping.quirks.version.map(|version| version.name().to_owned());
+        value["version"] = json!(pinned.or(learned.version));
+        value["asked_in_days"] = json!(mapping.quirks.in_days || learned.refuses_seconds);
         value["rests_for_secs"] = json!(self.clients.rests_for_secs(&mapping.id, self.clock.now()));
         value
     }

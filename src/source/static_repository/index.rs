@@ -8,7 +8,7 @@ use super::file::{Failed, Text};
 use super::outline::Part;
 use super::page::{self, Frame};
 use super::rewrite::{conventional, skeleton_prefixes};
-use crate::repair::{NotOai, Outcome, Quarantined, RecordFacts, RepairConfig, Repairer, Sink};
+use crate::repair::{NotOai, Outcome, Quarantined, RecordFacts, RepairConfig, RepairId, Repairer, Sink};
 use crate::source::session::resolved;
 use blake2::{Blake2s256, Digest};
 use memchr::memmem;
@@ -73,7 +73,10 @@ pub(super) fn entries_of(
     let Some(prefix) = prefix_of(&beginning, list) else { return Ok(Records::default()) };
     let frame = Frame::of_list(doctype, &list.scope, &prefix);
     let mut found = Found { entries_max, ..Found::default() };
-    let mut repairer = Repairer::new(config);
+    // Prefixes go when a record is asked for; to take them off here would be work for nothing.
+    let mut as_prefixed = config.clone();
+    as_prefixed.off.insert(RepairId::EnvelopePrefix);
+    let mut repairer = Repairer::new(&as_prefixed);
     repairer.push(frame.head.as_slice(), &mut found);
     let mut at = list.content.start;
     while at < list.content.end && repairer.verdict().is_none() && found.entries.len() <= entries_max {
