@@ -11,6 +11,7 @@ mod body;
 mod breaker;
 mod budget;
 mod chain;
+mod clients;
 pub mod decoding;
 mod dialect;
 mod failure;
@@ -37,8 +38,9 @@ mod static_repository;
 mod transplant;
 
 pub use account::{Account, RepairMade};
+pub use clients::Clients;
 pub use failure::{Failure, Reason};
-pub use fetch::{Client, Clients};
+pub use fetch::Client;
 pub use probe::Probed;
 pub use session::{Answer, Event, Job, answer};
 pub use static_repository::FileState;
