@@ -312,7 +312,7 @@ mappings/robots.txt.toml:1: the file's name is the id: "robots.txt" is a path of
 fn static_files_are_checked_and_stand_alone() {
     let both = "base_url = \"http://x/\"\nstatic_file = \"http://x/y.xml\"\n";
     let asked = "static_file = \"http://x/y.xml\"\nmethod = \"post\"\npoisoned = \"getrecord\"\nrecall = true\n\
-                 order = \"datestamp\"\nstatic_check_secs = 86401\n[politeness]\ngap_millis = 1\n";
+                 order = \"datestamp\"\nstatic_check_secs = 86401\nversion = \"1.1\"\n[politeness]\ngap_millis = 1\n";
     check(
         &[
             ("y.xml", "<Repository/>"),
@@ -338,7 +338,8 @@ mappings/d.toml:3: poisoned has no place here: a static_file is not asked for pa
 mappings/d.toml:4: recall has no place here: a static_file is not asked for pages
 mappings/d.toml:5: order has no place here: a static_file is not asked for pages
 mappings/d.toml:6: static_check_secs = 86401 is out of range; a whole number from 0 to 86400
-mappings/d.toml:7: politeness has no place here: a static_file is not asked for pages
+mappings/d.toml:7: version has no place here: a static_file is not asked for pages
+mappings/d.toml:8: politeness has no place here: a static_file is not asked for pages
 mappings/e.toml:1: static_file = "none.xml" cannot be read: No such file or directory (os error 2); the path of a static repository file or its http URL is wanted
 mappings/f.toml:1: static_file = ".." is no file; the path of a static repository file or its http URL is wanted
 mappings/g.toml:1: static_file = "ftp://x/y.xml" is no URL of a static repository file; one like "https://source.example/static.xml" is right (http or https, without #, user and password)
