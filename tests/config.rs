@@ -48,6 +48,7 @@ listen = "[::1]:9999"
 public_url = "https://oai.example.org/mended/"
 mappings = "sources"
 data = "/var/lib/oaimend"
+admin_email = "oai@proxy.example.org"
 [admin]
 listen = "off"
 [clients]
@@ -110,6 +111,11 @@ order = "datestamp"
 [tls]
 ca_file = "ca.pem"
 verify = false
+[identify]
+repository_name = "Dunes & cliffs"
+earliest_datestamp = "1999-12-31"
+deleted_record = "persistent"
+granularity = "YYYY-MM-DD"
 [repairs]
 off = ["bare-ampersand", "doctype"]
 guesses = ["double-encoded"]
@@ -184,6 +190,14 @@ first_record_timeout_secs = 1
     assert_eq!(mapping.limits.repair.depth_max, 1000, "a mapping starts from the limits of all");
     assert_eq!(mapping.limits.quarantine_bytes_max, 4096);
     assert!(mapping.stale_lists);
+    let identify = &mapping.identify;
+    assert_eq!(identify.repository_name.as_deref(), Some("Dunes & cliffs"));
+    assert_eq!(identify.admin_email.as_deref(), Some("oai@proxy.example.org"), "that of all");
+    assert_eq!(identify.earliest_datestamp.as_deref(), Some("1999-12-31"));
+    assert_eq!(
+        (identify.deleted_record.as_deref(), identify.granularity.as_deref()),
+        (Some("persistent"), Some("YYYY-MM-DD"))
+    );
     assert_eq!(mapping.quirks.method, config::Method::GetThenPost);
     assert_eq!(mapping.quirks.poisoned, config::Poisoned::GetRecord);
     assert!(!mapping.quirks.recall && mapping.quirks.ordered_by_datestamp);
@@ -288,6 +302,36 @@ mappings/g.toml:2: tls.ca_file = "none.pem" cannot be read: No such file or dire
 mappings/robots.txt.toml:1: the file's name is the id: "robots.txt" is a path of our own; any other name is right
 "#,
     );
+}
+
+#[test]
+fn what_identify_is_to_say_is_checked() {
+    let said = |identify: &str, said: &str| {
+        let mapping = format!("base_url = \"http://source.example/oai\"\n[identify]\n{identify}\n");
+        check(&[("mappings/x.toml", &mapping)], &[], 78, said);
+    };
+    said("repository_name = \" \"", "x.toml:3: repository_name: \" \" is no name");
+    said("admin_email = \"mailto:a@example.org\"", "one like \"oai@example.org\" is right, without mailto:");
+    said("admin_email = \"nobody\"", "is no mail address");
+    said("earliest_datestamp = \"2001\"", "YYYY-MM-DD or YYYY-MM-DDThh:mm:ssZ is right");
+    said("deleted_record = \"yes\"", "\"no\" or \"transient\" or \"persistent\" is right");
+    said("granularity = \"day\"", "\"YYYY-MM-DD\" or \"YYYY-MM-DDThh:mm:ssZ\" is right");
+    said("admin_mail = \"a@example.org\"", "admin_email");
+    let own = "base_url = \"http://source.example/oai\"\nidentify.admin_email = \"own@example.org\"\n";
+    let all = ("oaimend.toml", "admin_email = \"all@example.org\"\n");
+    let folder = folder(&[all, ("mappings/x.toml", own)]);
+    let flags = Flags {
+        config: Some(folder.path().join("oaimend.toml")),
+        mappings: Some(folder.path().join("mappings")),
+        maps: vec![("y".to_owned(), "http://source.example/y".to_owned())],
+        ..Flags::default()
+    };
+    let config = Config::load(&flags).expect("no faults");
+    let email =
+        |id: &str| config.repositories.find(id).and_then(|mapping| mapping.identify.admin_email.clone());
+    assert_eq!(email("x").as_deref(), Some("own@example.org"), "the mapping knows better");
+    assert_eq!(email("y").as_deref(), Some("all@example.org"), "also of one without a file");
+    check(&[("oaimend.toml", "admin_email = \"x\"\n")], &[], 78, "admin_email: \"x\" is no mail address");
 }
 
 #[test]

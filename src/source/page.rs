@@ -53,6 +53,7 @@ impl<S: Sink + Default> Page<S> {
             response_date: Some(start.asked_at.clone()),
             charset: start.charset,
             ending: Ending::BreakOff,
+            identify: mapping.identify.clone(),
         };
         Self {
             repairer: Some(Repairer::new(&config)),
