@@ -244,7 +244,7 @@ fn prefixed(page: &str) -> String {
 fn a_page_under_a_prefix_loses_it_also_where_it_breaks_off() {
     let page = prefixed(&page_of(5));
     assert!(page.contains("<o:record><o:header><o:identifier>"), "{page}");
-    let source = Source::start(move |_, number| {
+    let source = Source::start(move |number, _| {
         let length = page.len();
         let sent = if number == 0 { page.len() * 2 / 3 } else { length };
         Reply::new(200, &format!("Content-Type: text/xml\nContent-Length: {length}")).send(&page[..sent])

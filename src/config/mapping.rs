@@ -5,6 +5,8 @@ use super::file::{At, Document, Fault, Table, nearest};
 use super::{Limits, Politeness, Quirks, identify};
 use crate::repair::catalogue::CATALOGUE;
 use crate::repair::{Certainty, IdentifyValues, RepairId, RepairSet};
+use blake2::{Blake2s256, Digest};
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use url::Url;
@@ -124,6 +126,15 @@ impl Mapping {
         root.finish();
         let faults = document.into_faults();
         if faults.is_empty() { Ok(mapping) } else { Err(faults) }
+    }
+
+    /// Another text with every change of it: 16 hexadecimal digits.
+    pub fn fingerprint(&self) -> String {
+        let hash = Blake2s256::digest(format!("{self:?}"));
+        hash.iter().take(8).fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
     }
 
     fn read_tls(&mut self, mut table: Table<'_, '_>, file: &Path) {
