@@ -241,7 +241,7 @@ guesses = ["bare-ampersand", 3]
 oaimend.toml:2: unknown key lisen; did you mean listen?
 oaimend.toml:3: public_url = "oai.example.org" is no public URL; one like "https://oai.example.org" is right (relative URL without a base)
 oaimend.toml:4: data is an integer; a text in quotes is wanted
-oaimend.toml:5: unknown key nonsense; known here are admin, cache, clients, connections, data, limits, listen, mappings, public_url
+oaimend.toml:5: unknown key nonsense; known here are admin, admin_email, cache, clients, connections, data, limits, listen, mappings, public_url
 oaimend.toml:7: admin.listen = "8081" is no address; an IP address and a port like "127.0.0.1:8080" are right, or "off"
 oaimend.toml:8: unknown key admin.port; known here are listen
 oaimend.toml:10: unknown key limits.record_bytes; did you mean record_bytes_max?
@@ -306,17 +306,20 @@ mappings/robots.txt.toml:1: the file's name is the id: "robots.txt" is a path of
 
 #[test]
 fn what_identify_is_to_say_is_checked() {
-    let said = |identify: &str, said: &str| {
-        let mapping = format!("base_url = \"http://source.example/oai\"\n[identify]\n{identify}\n");
-        check(&[("mappings/x.toml", &mapping)], &[], 78, said);
+    let said = |key: &str, value: &str, said: &str| {
+        let mapping = format!("base_url = \"http://source.example/oai\"\n[identify]\n{key} = \"{value}\"\n");
+        let said = format!("mappings/x.toml:3: identify.{key} = \"{value}\" {said}");
+        check(&[("mappings/x.toml", &mapping)], &[], 78, &said);
     };
-    said("repository_name = \" \"", "x.toml:3: repository_name: \" \" is no name");
-    said("admin_email = \"mailto:a@example.org\"", "one like \"oai@example.org\" is right, without mailto:");
-    said("admin_email = \"nobody\"", "is no mail address");
-    said("earliest_datestamp = \"2001\"", "YYYY-MM-DD or YYYY-MM-DDThh:mm:ssZ is right");
-    said("deleted_record = \"yes\"", "\"no\" or \"transient\" or \"persistent\" is right");
-    said("granularity = \"day\"", "\"YYYY-MM-DD\" or \"YYYY-MM-DDThh:mm:ssZ\" is right");
-    said("admin_mail = \"a@example.org\"", "admin_email");
+    let no_mail = "is no mail address; one like \"oai@example.org\" is right, without mailto:";
+    said("repository_name", " ", "is no name; any text that is not blank is right");
+    said("admin_email", "mailto:a@example.org", no_mail);
+    said("admin_email", "nobody", no_mail);
+    said("earliest_datestamp", "2001", "is no datestamp; YYYY-MM-DD or YYYY-MM-DDThh:mm:ssZ is right");
+    said("deleted_record", "yes", "is not known; \"no\" or \"transient\" or \"persistent\" is right");
+    said("granularity", "day", "is not known; \"YYYY-MM-DD\" or \"YYYY-MM-DDThh:mm:ssZ\" is right");
+    let of_all = format!("oaimend.toml:1: admin_email = \"x\" {no_mail}");
+    check(&[("oaimend.toml", "admin_email = \"x\"\n")], &[], 78, &of_all);
     let own = "base_url = \"http://source.example/oai\"\nidentify.admin_email = \"own@example.org\"\n";
     let all = ("oaimend.toml", "admin_email = \"all@example.org\"\n");
     let folder = folder(&[all, ("mappings/x.toml", own)]);
@@ -331,7 +334,6 @@ fn what_identify_is_to_say_is_checked() {
         |id: &str| config.repositories.find(id).and_then(|mapping| mapping.identify.admin_email.clone());
     assert_eq!(email("x").as_deref(), Some("own@example.org"), "the mapping knows better");
     assert_eq!(email("y").as_deref(), Some("all@example.org"), "also of one without a file");
-    check(&[("oaimend.toml", "admin_email = \"x\"\n")], &[], 78, "admin_email: \"x\" is no mail address");
 }
 
 #[test]

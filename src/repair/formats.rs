@@ -2,8 +2,9 @@
 
 use super::catalogue::{RepairId, RepairSet};
 use super::edits::Edits;
-use super::name::{name_span, split_name, trim};
+use super::name::trim;
 use super::outline::{Child, outline};
+use super::upgrade::{OAI_DC, OAI_DC_SCHEMA, prefix_of, written};
 
 /// A format that means one thing wherever it is offered.
 struct Format {
@@ -13,14 +14,8 @@ struct Format {
     namespace: &'static [u8],
 }
 
-const OAI_DC: &[u8] = b"oai_dc";
-
 static FORMATS: [Format; 4] = [
-    Format {
-        prefixes: &[OAI_DC],
-        schema: Some(b"http://www.openarchives.org/OAI/2.0/oai_dc.xsd"),
-        namespace: b"http://www.openarchives.org/OAI/2.0/oai_dc/",
-    },
+    Format { prefixes: &[b"oai_dc"], schema: Some(OAI_DC_SCHEMA), namespace: OAI_DC },
     Format {
         prefixes: &[b"marcxml", b"marc21"],
         schema: Some(b"http://www.loc.gov/standards/marcxml/schema/MARC21slim.xsd"),
@@ -64,7 +59,7 @@ fn correct(item: &[u8], edits: &mut Edits) -> Option<()> {
     }
     let known =
         own.or_else(|| FORMATS.iter().find(|format| format.schema.is_some() && format.schema == place));
-    let is_dc = own.is_some_and(|own| own.prefixes.contains(&OAI_DC));
+    let is_dc = own.is_some_and(|own| own.namespace == OAI_DC);
     let others = |value: &[u8]| {
         FORMATS.iter().any(|other| {
             !own.is_some_and(|own| std::ptr::eq(own, other))
@@ -82,16 +77,12 @@ fn correct(item: &[u8], edits: &mut Edits) -> Option<()> {
             place = known.schema.or(place);
         }
     }
-    let written = |local: &[u8], value: &[u8]| {
-        let prefix = prefix_of(item);
-        [b"<", prefix, local, b">", value, b"</", prefix, local, b">"].concat()
-    };
     let mut behind = name.end;
     let parts = [(b"schema".as_slice(), schema, place), (b"metadataNamespace", namespace, uri)];
     for (local, found, meant) in parts {
         match (found, meant) {
             (Some(found), Some(meant)) if content(found) != meant => {
-                let element = written(local, meant);
+                let element = written(prefix_of(item), local, meant);
                 if found.end > found.content.1 {
                     edits.push_unordered(
                         RepairId::FormatValue,
@@ -104,7 +95,12 @@ fn correct(item: &[u8], edits: &mut Edits) -> Option<()> {
                 }
             }
             (None, Some(meant)) => {
-                edits.push_unordered(RepairId::FormatValue, behind, behind, written(local, meant));
+                edits.push_unordered(
+                    RepairId::FormatValue,
+                    behind,
+                    behind,
+                    written(prefix_of(item), local, meant),
+                );
             }
             _ => {}
         }
@@ -115,11 +111,4 @@ fn correct(item: &[u8], edits: &mut Edits) -> Option<()> {
 
 fn is_schema(value: &[u8]) -> bool {
     value.to_ascii_lowercase().ends_with(b".xsd")
-}
-
-/// The prefix of the item's name, with its colon.
-fn prefix_of(item: &[u8]) -> &[u8] {
-    let name = item.get(1..).unwrap_or_default();
-    let (prefix, _) = split_name(name.get(..name_span(name)).unwrap_or_default());
-    name.get(..if prefix.is_empty() { 0 } else { prefix.len() + 1 }).unwrap_or_default()
 }

@@ -7,11 +7,12 @@
 use super::IdentifyValues;
 use super::catalogue::{RepairId, RepairSet};
 use super::edits::Edits;
-use super::name::{blanks, name_span, split_name, trim};
+use super::name::{blanks, trim};
 use super::outline::{Child, Outline, outline};
 use super::schema::{Content, Element, IDENTIFY, Text};
 use super::sink::Lack;
 use super::text::{escape, resolve};
+use super::upgrade::{prefix_of, written};
 
 /// What is known of the repository.
 #[derive(Clone, Copy, Debug)]
@@ -157,12 +158,12 @@ impl Pass<'_> {
     /// An element that is missing, or has no legal value, gets the one that is known.
     fn complete(&mut self, local: &[u8], found: &[Child<'_>], place: usize) {
         let Some(value) = self.known.value(local).map(|value| escape(value.as_bytes())) else { return };
-        let written = [b"<", self.prefix(), local, b">", &value, b"</", self.prefix(), local, b">"].concat();
+        let element = written(prefix_of(self.text), local, &value);
         let id = RepairId::IdentifyElement;
         match found.split_first() {
-            None => self.edit(id, place, place, &written),
+            None => self.edit(id, place, place, &element),
             Some((first, others)) => {
-                self.edit(id, first.start, first.end, &written);
+                self.edit(id, first.start, first.end, &element);
                 for other in others {
                     self.edit(id, other.start, other.end, b"");
                 }
@@ -181,13 +182,6 @@ impl Pass<'_> {
                 self.edit(RepairId::IdentifyValue, child.start, child.end, b"");
             }
         }
-    }
-
-    /// The prefix of Identify, with its colon.
-    fn prefix(&self) -> &[u8] {
-        let name = self.text.get(1..).unwrap_or_default();
-        let (prefix, _) = split_name(name.get(..name_span(name)).unwrap_or_default());
-        name.get(..if prefix.is_empty() { 0 } else { prefix.len() + 1 }).unwrap_or_default()
     }
 }
 
