@@ -16,6 +16,7 @@ mod politeness;
 mod quirks;
 mod repositories;
 mod settings;
+mod static_file;
 
 pub use cache::Cache;
 pub use clients::{Clients, Crawlers, Known, Quota, Quotas, Token};
@@ -28,6 +29,7 @@ pub use politeness::Politeness;
 pub use quirks::{Headers, Method, Poisoned, Quirks, Version};
 pub use repositories::{Repositories, Reread};
 pub use settings::{Change, Resettled, Settings};
+pub use static_file::StaticFile;
 
 use crate::error::Error;
 use settings::{Written, read_public_url};

@@ -55,8 +55,12 @@ mod verdict;
 mod version_one;
 mod vocabulary;
 
+#[cfg(not(feature = "program"))]
 use decode::Decode;
 use engine::Engine;
+
+#[cfg(feature = "program")]
+pub(crate) use decode::Decode;
 
 pub use catalogue::{Certainty, NotOai, RepairId, RepairSet, Unmendable};
 pub use limits::Limits;

@@ -1,6 +1,7 @@
 //! What must survive a restart.
 
 mod broken;
+mod copies;
 mod ledger;
 mod ledger_writer;
 mod pages;
@@ -10,6 +11,7 @@ mod store;
 mod token_key;
 
 pub use broken::{AboutBroken, BROKEN_PAGE_BYTES_MAX, BrokenPages};
+pub use copies::{AboutCopy, Copies, CopyInTheMaking, CopyStamp};
 pub use ledger::{Ledger, LedgerError, ListFacts, Note, Place, Walk};
 pub use pages::{BlockSums, Entry as PageEntry, HotPage, PageKey, Pages, Part, Size};
 pub use quarantine::{Entry, PutAside, Quarantine, QuarantineError};
@@ -34,6 +36,8 @@ pub struct State {
     pub token_key: TokenKey,
     /// Broken pages as they came.
     pub broken: BrokenPages,
+    /// Files of static repositories.
+    pub copies: Copies,
     held: Arc<Mutex<Option<Hold>>>,
 }
 
@@ -64,9 +68,9 @@ impl State {
         let data = hold.data.as_path();
         let (quarantine, ledger) = (Quarantine::open(data)?, Ledger::open(data)?);
         let (token_key, broken) = (TokenKey::open(data)?, BrokenPages::of(data));
-        let repositories = Repositories::open(data)?;
+        let (repositories, copies) = (Repositories::open(data)?, Copies::of(data));
         let held = Arc::new(Mutex::new(Some(hold)));
-        Ok(Self { quarantine, ledger, repositories, token_key, broken, held })
+        Ok(Self { quarantine, ledger, repositories, token_key, broken, copies, held })
     }
 
     /// Closes what two processes must not share, and lets go of the folder. What
