@@ -123,7 +123,7 @@ pub(super) fn mend(
     };
     match item.pass(known)? {
         Verdict::InOrder(facts) => Ok(item.mended(facts)),
-        Verdict::Broken(why) => item.as_it_is(why),
+        Verdict::Broken(why) => item.left_as_it_is(why),
     }
 }
 
@@ -196,7 +196,7 @@ impl Item<'_> {
     }
 
     /// Identify is the answer itself: what nobody knows of it is left as it is.
-    fn as_it_is(mut self, why: Unmendable) -> Result<Mended, Unmendable> {
+    fn left_as_it_is(mut self, why: Unmendable) -> Result<Mended, Unmendable> {
         let is_identify = self.skeleton.element.name == b"Identify";
         if !is_identify || !self.is_well_formed() {
             return Err(why);
