@@ -361,6 +361,7 @@ impl Conversation<'_> {
         match verdict {
             Verdict::Whole(summary) => {
                 self.account.note(&summary);
+                self.tell_lacks(&page.pieces.lacks);
                 self.finish_page(&mut page, splice).await
             }
             Verdict::Cut(failure, summary) => {
@@ -535,6 +536,18 @@ impl Conversation<'_> {
         }
         self.outlet.send(bytes, page.status).await?;
         Ok(Ok(()))
+    }
+
+    /// Says to the operator what of Identify stays as it is.
+    fn tell_lacks(&self, lacks: &[&'static str]) {
+        if !lacks.is_empty() {
+            let (repo, elements) = (&self.job.mapping.id, lacks.join(", "));
+            tracing::warn!(
+                repo,
+                elements,
+                "Identify lacks what the schema demands and leaves so; set identify.* in the mapping"
+            );
+        }
     }
 
     fn log_retry(&self, failure: &Failure, wait: Duration) {

@@ -6,7 +6,7 @@ use super::outline::{Outline, Part};
 use super::rewrite::conventional;
 use crate::config::Mapping;
 use crate::oai::datestamp;
-use crate::repair::RepairConfig;
+use crate::repair::{RepairConfig, RepairId};
 use crate::source::transplant::Scope;
 use std::ops::Range;
 
@@ -42,9 +42,12 @@ impl Version {
     /// Reads a file. Blocks on the disk, and takes as long as repairing it.
     pub(super) fn read(text: Text, id: String, mapping: &Mapping) -> Result<Self, Failed> {
         let limits = &mapping.limits;
+        // Prefixes are taken off what is served; here each record is only found.
+        let mut off = mapping.off;
+        off.insert(RepairId::EnvelopePrefix);
         let config = RepairConfig {
             limits: limits.repair.clone(),
-            off: mapping.off,
+            off,
             guesses: mapping.guesses,
             ..RepairConfig::default()
         };
