@@ -1,6 +1,7 @@
 //! What `oaimend validate` and `oaimend serve` say about a configuration.
 
 use oaimend::config::{self, Config, Flags, Reread};
+use oaimend::oai::datestamp::Granularity;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -107,6 +108,7 @@ method = "get-then-post"
 poisoned = "getrecord"
 recall = false
 order = "datestamp"
+granularity = "YYYY-MM-DD"
 [tls]
 ca_file = "ca.pem"
 verify = false
@@ -187,6 +189,7 @@ first_record_timeout_secs = 1
     assert_eq!(mapping.quirks.method, config::Method::GetThenPost);
     assert_eq!(mapping.quirks.poisoned, config::Poisoned::GetRecord);
     assert!(!mapping.quirks.recall && mapping.quirks.ordered_by_datestamp);
+    assert_eq!(mapping.quirks.granularity, Some(Granularity::Day));
     assert_eq!(mapping.read_timeout, Duration::from_secs(3600));
     let politeness = &mapping.politeness;
     assert_eq!((politeness.list_requests_max, politeness.gap), (4, Duration::from_millis(250)));

@@ -9,6 +9,7 @@ use super::border::BorderSearch;
 use super::catalogue::{NotOai, RepairId, RepairSet};
 use super::context::{Context, XSI};
 use super::edits::Edits;
+use super::fit::Fit;
 use super::gate::{Gate, Role};
 use super::lexeme::start_tag_end_so_far;
 use super::limits::Limits;
@@ -85,6 +86,7 @@ pub(super) struct Engine {
     pub(super) config: RepairConfig,
     pub(super) stage: Stage,
     pub(super) gate: Gate,
+    pub(super) fit: Fit,
     pub(super) tags: Tags,
     pub(super) entities: Vec<(Vec<u8>, Vec<u8>)>,
     /// Prefix of the OAI-PMH namespace with its colon, or nothing.
@@ -122,6 +124,7 @@ impl Engine {
             config: config.clone(),
             stage: Stage::Prolog,
             gate: Gate::new(),
+            fit: Fit::of(config),
             tags: Tags::default(),
             entities: Vec::new(),
             prefix: Vec::new(),
@@ -148,7 +151,13 @@ impl Engine {
 
     /// What mending an item needs, beside the tables.
     pub(super) fn rules<'c>(config: &'c RepairConfig, entities: &'c [(Vec<u8>, Vec<u8>)]) -> Rules<'c> {
-        Rules { limits: &config.limits, off: config.off, guesses: config.guesses, entities }
+        Rules {
+            limits: &config.limits,
+            off: config.off,
+            guesses: config.guesses,
+            entities,
+            repository: &config.repository,
+        }
     }
 
     pub(super) fn is_off(&self, id: RepairId) -> bool {

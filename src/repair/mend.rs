@@ -4,10 +4,12 @@
 //! strictly, and the first version that is in order is taken. What no pass can
 //! mend is beyond repair, and the strict reader says why.
 
+use super::RepositoryFacts;
 use super::catalogue::{RepairId, RepairSet, Unmendable};
 use super::context::Context;
 use super::edits::Edits;
 use super::facts::{Facts, Places};
+use super::fit::{bound, fit};
 use super::header::mend_envelope;
 use super::limits::Limits;
 use super::markup::mend_markup;
@@ -24,6 +26,7 @@ pub(super) struct Rules<'c> {
     pub(super) off: RepairSet,
     pub(super) guesses: RepairSet,
     pub(super) entities: &'c Entities,
+    pub(super) repository: &'c RepositoryFacts,
 }
 
 /// An item that is in order again.
@@ -83,7 +86,9 @@ pub(super) fn mend(
         };
     }
     let is_version_one = item.skeleton.upgraded.is_some();
-    let envelope = mend_envelope(&item.text, item.skeleton.element, is_version_one, rules.limits);
+    let bound = bound(rules.repository);
+    let envelope =
+        mend_envelope(&item.text, item.skeleton.element, is_version_one, bound.as_deref(), rules.limits);
     if envelope.is_empty() {
         return Err(why);
     }
@@ -111,18 +116,26 @@ struct Item<'m> {
 
 impl Item<'_> {
     /// Applies one pass and reads the result strictly. What is in order as an
-    /// item of 1.x becomes one of 2.0, and is read once more.
+    /// item of 1.x becomes one of 2.0, and what does not fit its repository is made to;
+    /// both are read once more.
     fn pass(&mut self, edits: Edits) -> Result<Verdict, Unmendable> {
         self.change(edits)?;
-        let (verdict, places) = self.judge();
-        if self.skeleton.upgraded.is_none() || !matches!(verdict, Verdict::InOrder(_)) {
-            return Ok(verdict);
+        let (mut verdict, places) = self.judge();
+        if self.skeleton.upgraded.is_some() && matches!(verdict, Verdict::InOrder(_)) {
+            let limits = self.rules.limits;
+            let upgrade = upgrade(&self.text, self.skeleton.element, &places, &self.tags.contexts, limits);
+            self.change(upgrade)?;
+            self.skeleton = self.skeleton.version_two();
+            verdict = self.judge().0;
         }
-        let limits = self.rules.limits;
-        let upgrade = upgrade(&self.text, self.skeleton.element, &places, &self.tags.contexts, limits);
-        self.change(upgrade)?;
-        self.skeleton = self.skeleton.version_two();
-        Ok(self.judge().0)
+        if let Verdict::InOrder(facts) = &verdict {
+            let fitted = fit(&self.text, facts, self.skeleton.element, self.rules);
+            if !fitted.is_empty() {
+                self.change(fitted)?;
+                verdict = self.judge().0;
+            }
+        }
+        Ok(verdict)
     }
 
     fn change(&mut self, edits: Edits) -> Result<(), Unmendable> {
@@ -227,7 +240,7 @@ mod tests {
             assert!(mend_characters(item, &[], false, &limits).is_empty());
             let markup = mend_markup(item, &RECORD, list.context, &mut tags.contexts, &limits);
             assert!(markup.is_ok_and(|edits| edits.is_empty()));
-            assert!(mend_envelope(item, &RECORD, false, &limits).is_empty());
+            assert!(mend_envelope(item, &RECORD, false, Some("2000-01-01"), &limits).is_empty());
         }
     }
 }

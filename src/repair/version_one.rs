@@ -301,7 +301,10 @@ impl Engine {
         let known = self.version_one.as_ref().filter(|_| {
             let is_plain = matches!(list.skeleton.element.name, b"record" | b"header" | b"set");
             // What is turned off or guessed, mending minds.
-            is_plain && rules.off.is_empty() && rules.guesses.is_empty()
+            is_plain
+                && rules.off.is_empty()
+                && rules.guesses.is_empty()
+                && self.fit.holds(raw, &list.scanner.facts)
         });
         let edits = known.and_then(|one| one.roots.recall(raw, places, list.context, limits));
         let upgraded = edits.map(|edits| {

@@ -1,6 +1,7 @@
 //! What must survive a restart.
 
 mod broken;
+mod learned;
 mod ledger;
 mod ledger_writer;
 mod pages;
@@ -9,6 +10,7 @@ mod store;
 mod token_key;
 
 pub use broken::{AboutBroken, BROKEN_PAGE_BYTES_MAX, BrokenPages};
+pub use learned::{Dates, Learned, News, SetSeen};
 pub use ledger::{Ledger, LedgerError, ListFacts, Note, Place, Walk};
 pub use pages::{BlockSums, Entry as PageEntry, HotPage, PageKey, Pages, Part, Size};
 pub use quarantine::{Entry, PutAside, Quarantine, QuarantineError};
@@ -26,6 +28,8 @@ pub struct State {
     pub quarantine: Quarantine,
     /// Tokens given out, and what their lists have delivered.
     pub ledger: Ledger,
+    /// What was learned of each repository.
+    pub learned: Learned,
     /// What makes tokens of ours ours.
     pub token_key: TokenKey,
     /// Broken pages as they came.
@@ -60,7 +64,8 @@ impl State {
         let data = hold.data.as_path();
         let (quarantine, ledger) = (Quarantine::open(data)?, Ledger::open(data)?);
         let (token_key, broken) = (TokenKey::open(data)?, BrokenPages::of(data));
-        Ok(Self { quarantine, ledger, token_key, broken, held: Arc::new(Mutex::new(Some(hold))) })
+        let learned = Learned::open(data)?;
+        Ok(Self { quarantine, ledger, learned, token_key, broken, held: Arc::new(Mutex::new(Some(hold))) })
     }
 
     /// Closes what two processes must not share, and lets go of the folder. What
@@ -68,6 +73,7 @@ impl State {
     /// refused. Blocks on the disk.
     pub fn close(&self) {
         self.ledger.close();
+        self.learned.close();
         self.quarantine.close();
         self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
@@ -126,7 +132,9 @@ mod tests {
     fn what_a_killed_process_has_half_made_is_made_anew() {
         let data = tempfile::tempdir().expect("a temporary folder");
         std::fs::create_dir(data.path().join("quarantine")).expect("writable");
-        for file in ["quarantine/index.redb.part", "ledger.redb.part", "token.key.part"] {
+        for file in
+            ["quarantine/index.redb.part", "ledger.redb.part", "repositories.redb.part", "token.key.part"]
+        {
             std::fs::write(data.path().join(file), [0; 5000]).expect("writable");
         }
         State::open(data.path()).expect("nothing of it counts");
