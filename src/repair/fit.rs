@@ -69,11 +69,12 @@ fn stamp(item: &[u8], facts: &Facts, rules: &Rules<'_>, edits: &mut Edits) -> Op
     let raw = item.get(start..end).filter(|raw| !raw.is_empty())?;
     let resolved = String::from_utf8(resolve(raw)).ok()?;
     let is_on = |id| !rules.off.contains(id);
-    if datestamp::is_sentinel(resolved.as_bytes()) && is_on(RepairId::DatestampBound) {
-        if let Some(bound) = bound(rules.repository) {
-            edits.push(RepairId::DatestampBound, start, end, bound.as_bytes());
-            return Some(());
-        }
+    if datestamp::is_sentinel(resolved.as_bytes())
+        && is_on(RepairId::DatestampBound)
+        && let Some(bound) = bound(rules.repository)
+    {
+        edits.push(RepairId::DatestampBound, start, end, bound.as_bytes());
+        return Some(());
     }
     let granularity = rules.repository.granularity.filter(|_| is_on(RepairId::DatestampGranularity))?;
     let fitted = granularity.fitted(&resolved);

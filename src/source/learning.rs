@@ -30,14 +30,16 @@ impl Conversation<'_> {
         }
     }
 
-    /// Notes what was made of a page so far, before it leaves.
-    pub(super) async fn learn(&mut self, pieces: &mut Pieces) {
+    /// Notes what was made of a page so far, before it leaves. How old its oldest record is
+    /// is noted once, at its end.
+    pub(super) async fn learn(&mut self, pieces: &mut Pieces, ended: bool) {
         let mut dates = match self.job.request.verb() {
             Verb::Identify => dates_of(pieces.bytes()),
             _ => Dates::default(),
         };
-        dates.oldest_seen =
-            String::from_utf8(std::mem::take(&mut pieces.oldest)).ok().filter(|d| !d.is_empty());
+        if ended && !pieces.oldest.is_empty() {
+            dates.oldest_seen = String::from_utf8(std::mem::take(&mut pieces.oldest)).ok();
+        }
         let news = News { dates, sets: std::mem::take(&mut pieces.sets) };
         if news == News::default() {
             return;
