@@ -122,6 +122,11 @@ impl Mapping {
         if faults.is_empty() { Ok(mapping) } else { Err(faults) }
     }
 
+    /// Which source it is: what was seen of its records holds as long as this stays.
+    pub fn source(&self) -> String {
+        format!("{} {}", self.id, self.base_url)
+    }
+
     fn read_tls(&mut self, mut table: Table<'_, '_>, file: &Path) {
         self.ca_file = table.parsed("ca_file", |text| {
             let path = file.parent().unwrap_or(Path::new("")).join(text);

@@ -156,7 +156,7 @@ impl Shared {
         value["id"] = json!(mapping.id);
         value["url"] = json!(format!("{}/{}", self.public_url, mapping.id));
         value["base_url"] = json!(mapping.base_url.as_str());
-        value["sets_that_collide"] = json!(self.state.learned.collisions(&mapping.id));
+        value["sets_that_collide"] = json!(self.state.holdings.collisions(&mapping.source()));
         value["rests_for_secs"] = json!(self.clients.rests_for_secs(&mapping.id, self.clock.now()));
         value
     }

@@ -1,7 +1,7 @@
 //! What the engine makes of one attempt at a page, with the place of each item in it.
 
 use super::account::RepairMade;
-use super::learning::sets_of;
+use super::repository::sets_of;
 use crate::repair::{Quarantined, RecordFacts, Repair, RepairId, Sink, TokenFacts};
 use crate::state::{PutAside, SetSeen};
 use blake2::digest::consts::U8;

@@ -428,7 +428,7 @@ impl Conversation<'_> {
         }
         self.recall(&mut page.pieces, splice).await;
         self.redate(&mut page.pieces, splice).await;
-        self.learn(&mut page.pieces, ended).await;
+        self.take_note(&mut page.pieces, ended).await;
         let had_items = !self.delivered.is_empty();
         let mut taken = match splice.take(&mut page.pieces, &mut self.delivered, ended) {
             Ok(taken) => taken,

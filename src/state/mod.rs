@@ -1,7 +1,7 @@
 //! What must survive a restart.
 
 mod broken;
-mod learned;
+mod holdings;
 mod ledger;
 mod ledger_writer;
 mod pages;
@@ -10,7 +10,7 @@ mod store;
 mod token_key;
 
 pub use broken::{AboutBroken, BROKEN_PAGE_BYTES_MAX, BrokenPages};
-pub use learned::{Dates, Learned, News, SetSeen};
+pub use holdings::{Dates, Holdings, News, SetSeen};
 pub use ledger::{Ledger, LedgerError, ListFacts, Note, Place, Walk};
 pub use pages::{BlockSums, Entry as PageEntry, HotPage, PageKey, Pages, Part, Size};
 pub use quarantine::{Entry, PutAside, Quarantine, QuarantineError};
@@ -28,8 +28,8 @@ pub struct State {
     pub quarantine: Quarantine,
     /// Tokens given out, and what their lists have delivered.
     pub ledger: Ledger,
-    /// What was learned of each repository.
-    pub learned: Learned,
+    /// What was holdings of each repository.
+    pub holdings: Holdings,
     /// What makes tokens of ours ours.
     pub token_key: TokenKey,
     /// Broken pages as they came.
@@ -64,8 +64,8 @@ impl State {
         let data = hold.data.as_path();
         let (quarantine, ledger) = (Quarantine::open(data)?, Ledger::open(data)?);
         let (token_key, broken) = (TokenKey::open(data)?, BrokenPages::of(data));
-        let learned = Learned::open(data)?;
-        Ok(Self { quarantine, ledger, learned, token_key, broken, held: Arc::new(Mutex::new(Some(hold))) })
+        let holdings = Holdings::open(data)?;
+        Ok(Self { quarantine, ledger, holdings, token_key, broken, held: Arc::new(Mutex::new(Some(hold))) })
     }
 
     /// Closes what two processes must not share, and lets go of the folder. What
@@ -73,7 +73,7 @@ impl State {
     /// refused. Blocks on the disk.
     pub fn close(&self) {
         self.ledger.close();
-        self.learned.close();
+        self.holdings.close();
         self.quarantine.close();
         self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
     }

@@ -14,9 +14,9 @@ impl Conversation<'_> {
     /// What the engine is told.
     pub(super) fn known_of_the_repository(&self) -> RepositoryFacts {
         let mapping = &self.job.mapping;
-        let Dates { granularity, earliest, oldest_seen } = self.job.state.learned.dates(&mapping.id);
+        let Dates { granularity, earliest, oldest_seen } = self.job.state.holdings.dates(&mapping.source());
         // What Identify said before must not outlast what it says now.
-        let learned = granularity.filter(|_| self.job.request.verb() != Verb::Identify);
+        let announced = granularity.filter(|_| self.job.request.verb() != Verb::Identify);
         let from = self.asked.argument(Argument::From).map(str::to_owned);
         let from = from.or_else(|| self.chain.as_ref()?.from());
         let earliest = match (earliest, &oldest_seen) {
@@ -24,7 +24,7 @@ impl Conversation<'_> {
             (earliest, _) => earliest,
         };
         RepositoryFacts {
-            granularity: mapping.quirks.granularity.or(learned),
+            granularity: mapping.quirks.granularity.or(announced),
             lowest_datestamp: from.or(earliest),
             oldest_seen,
         }
@@ -32,7 +32,7 @@ impl Conversation<'_> {
 
     /// Notes what was made of a page so far, before it leaves. How old its oldest record is
     /// is noted once, at its end.
-    pub(super) async fn learn(&mut self, pieces: &mut Pieces, ended: bool) {
+    pub(super) async fn take_note(&mut self, pieces: &mut Pieces, ended: bool) {
         let mut dates = match self.job.request.verb() {
             Verb::Identify => dates_of(pieces.bytes()),
             _ => Dates::default(),
@@ -44,11 +44,11 @@ impl Conversation<'_> {
         if news == News::default() {
             return;
         }
-        let (learned, id) = (self.job.state.learned.clone(), self.job.mapping.id.clone());
-        let collisions = match learned.is_news(&id, &news) {
-            false => learned.note(&id, &news),
+        let (holdings, source) = (self.job.state.holdings.clone(), self.job.mapping.source());
+        let collisions = match holdings.is_news(&source, &news) {
+            false => holdings.note(&source, &news),
             true => {
-                let noted = tokio::task::spawn_blocking(move || learned.note(&id, &news)).await;
+                let noted = tokio::task::spawn_blocking(move || holdings.note(&source, &news)).await;
                 noted.unwrap_or_default()
             }
         };

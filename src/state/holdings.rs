@@ -1,10 +1,10 @@
 //! What was learned of each repository from the answers that passed: its granularity, how far back it
 //! goes, and which sets stand where an escaped setSpec could be meant.
 //!
-//! `data/repositories.redb`, read whole at the start and held in memory. Most of what passes is no
+//! `data/holdings.redb`, read whole at the start and held in memory. Most of what passes is no
 //! news, and is told so without the disk.
 //!
-//! Invariant: when [`Learned::note`] returns, what [`Learned::is_news`] called news is on disk.
+//! Invariant: when [`Holdings::note`] returns, what [`Holdings::is_news`] called news is on disk.
 //! An escaped setSpec can be turned back without its entry ([`set_spec`]); the entry of a legal set
 //! that looks like one is what keeps it from being turned back.
 
@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What was learned of all repositories. Cheap to clone; all clones are one.
 #[derive(Clone, Debug)]
-pub struct Learned(Arc<Inner>);
+pub struct Holdings(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -81,14 +81,14 @@ pub struct News {
 const SETS_MAX: usize = 10_000;
 const SETS_BYTES_MAX: usize = 1 << 20;
 
-impl Learned {
-    /// Opens or creates `repositories.redb` in the data folder, and reads it.
+impl Holdings {
+    /// Opens or creates `holdings.redb` in the data folder, and reads it.
     ///
     /// # Errors
     ///
     /// The folder cannot be written to, or another process has it open.
     pub fn open(data: &Path) -> Result<Self, Error> {
-        let path = data.join("repositories.redb");
+        let path = data.join("holdings.redb");
         let store = Store::open(&path, CACHE_BYTES)?;
         let known = store.with(None, |database| read(database).map_err(Some));
         let known = known.map_err(|error| {
@@ -295,8 +295,8 @@ const CACHE_BYTES: usize = 1 << 20;
 mod tests {
     use super::*;
 
-    fn open(data: &tempfile::TempDir) -> Learned {
-        Learned::open(data.path()).expect("it can be written to")
+    fn open(data: &tempfile::TempDir) -> Holdings {
+        Holdings::open(data.path()).expect("it can be written to")
     }
 
     fn set(name: &str, escaped: bool, legal: bool) -> News {
@@ -313,21 +313,21 @@ mod tests {
     #[test]
     fn an_escaped_set_is_turned_back_unless_the_source_has_it() {
         let data = tempfile::tempdir().expect("a temporary folder");
-        let learned = open(&data);
-        let turned = |learned: &Learned| learned.set_of_the_source("x", "a~x2B.b");
-        assert_eq!(turned(&learned).as_deref(), Some("a+b"), "nothing is known");
-        assert_eq!(learned.note("x", &set("a~x2B.b", true, false)), Vec::<String>::new());
-        assert_eq!(turned(&learned).as_deref(), Some("a+b"));
-        assert_eq!(learned.note("x", &set("a~x2B.b", false, true)), ["a~x2B.b"]);
-        assert_eq!(turned(&learned), None, "the look-alike wins");
-        assert_eq!(learned.note("x", &set("a~x2B.b", false, true)), Vec::<String>::new(), "once");
-        assert_eq!(learned.collisions("x"), ["a~x2B.b"]);
+        let holdings = open(&data);
+        let turned = |holdings: &Holdings| holdings.set_of_the_source("x", "a~x2B.b");
+        assert_eq!(turned(&holdings).as_deref(), Some("a+b"), "nothing is known");
+        assert_eq!(holdings.note("x", &set("a~x2B.b", true, false)), Vec::<String>::new());
+        assert_eq!(turned(&holdings).as_deref(), Some("a+b"));
+        assert_eq!(holdings.note("x", &set("a~x2B.b", false, true)), ["a~x2B.b"]);
+        assert_eq!(turned(&holdings), None, "the look-alike wins");
+        assert_eq!(holdings.note("x", &set("a~x2B.b", false, true)), Vec::<String>::new(), "once");
+        assert_eq!(holdings.collisions("x"), ["a~x2B.b"]);
         assert_eq!(
-            learned.set_of_the_source("y", "a~x2B.b").as_deref(),
+            holdings.set_of_the_source("y", "a~x2B.b").as_deref(),
             Some("a+b"),
             "of another repository"
         );
-        drop(learned);
+        drop(holdings);
         assert_eq!(turned(&open(&data)), None, "it survives");
         assert_eq!(open(&data).collisions("x"), ["a~x2B.b"]);
     }
@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn what_is_known_is_no_news() {
         let data = tempfile::tempdir().expect("a temporary folder");
-        let learned = open(&data);
+        let holdings = open(&data);
         let identify = News {
             dates: Dates {
                 granularity: Some(Granularity::Day),
@@ -345,16 +345,16 @@ mod tests {
             ..News::default()
         };
         for news in [identify, set("a~x2B.b", true, false), dates(None, Some("2014-01-01"))] {
-            assert!(learned.is_news("x", &news), "{news:?}");
-            learned.note("x", &news);
-            assert!(!learned.is_news("x", &news), "{news:?}");
-            assert!(learned.is_news("y", &news) || news.dates.oldest_seen.is_some(), "{news:?}");
+            assert!(holdings.is_news("x", &news), "{news:?}");
+            holdings.note("x", &news);
+            assert!(!holdings.is_news("x", &news), "{news:?}");
+            assert!(holdings.is_news("y", &news) || news.dates.oldest_seen.is_some(), "{news:?}");
         }
         for old in [dates(None, Some("2014-06-01")), dates(None, Some("2020-01-01"))] {
-            assert!(!learned.is_news("x", &old), "{old:?}");
-            learned.note("x", &old);
+            assert!(!holdings.is_news("x", &old), "{old:?}");
+            holdings.note("x", &old);
         }
-        drop(learned);
+        drop(holdings);
         let known = open(&data).dates("x");
         assert_eq!(known.granularity, Some(Granularity::Day));
         assert_eq!(known.earliest.as_deref(), Some("2015-01-01"));
@@ -364,36 +364,36 @@ mod tests {
     #[test]
     fn an_old_record_counts_also_where_identify_comes_later() {
         let data = tempfile::tempdir().expect("a temporary folder");
-        let learned = open(&data);
-        assert!(!learned.is_news("x", &dates(None, Some("2014-01-01"))), "there is nothing to contradict");
-        learned.note("x", &dates(None, Some("2014-01-01")));
-        learned.note("x", &dates(Some("2015-01-01"), None));
-        drop(learned);
+        let holdings = open(&data);
+        assert!(!holdings.is_news("x", &dates(None, Some("2014-01-01"))), "there is nothing to contradict");
+        holdings.note("x", &dates(None, Some("2014-01-01")));
+        holdings.note("x", &dates(Some("2015-01-01"), None));
+        drop(holdings);
         assert_eq!(open(&data).dates("x").oldest_seen.as_deref(), Some("2014-01-01"));
     }
 
     #[test]
     fn only_so_many_sets_are_remembered_and_the_rest_is_turned_back_unseen() {
         let data = tempfile::tempdir().expect("a temporary folder");
-        let learned = open(&data);
+        let holdings = open(&data);
         let name = |number: usize| format!("{number}~x2B.");
         let sets =
             (0..SETS_MAX).map(|number| (name(number), SetSeen { escaped: false, legal: true })).collect();
-        learned.note("x", &News { sets, ..News::default() });
+        holdings.note("x", &News { sets, ..News::default() });
         let beyond = set(&name(SETS_MAX), false, true);
-        assert!(!learned.is_news("x", &beyond));
-        assert_eq!(learned.note("x", &beyond), Vec::<String>::new());
-        assert_eq!(learned.set_of_the_source("x", &name(7)), None);
-        assert_eq!(learned.set_of_the_source("x", &name(SETS_MAX)), Some(format!("{SETS_MAX}+")));
-        assert!(learned.is_news("y", &beyond), "each repository has its own bound");
+        assert!(!holdings.is_news("x", &beyond));
+        assert_eq!(holdings.note("x", &beyond), Vec::<String>::new());
+        assert_eq!(holdings.set_of_the_source("x", &name(7)), None);
+        assert_eq!(holdings.set_of_the_source("x", &name(SETS_MAX)), Some(format!("{SETS_MAX}+")));
+        assert!(holdings.is_news("y", &beyond), "each repository has its own bound");
     }
 
     #[test]
     fn what_is_learned_after_it_was_closed_is_held() {
         let data = tempfile::tempdir().expect("a temporary folder");
-        let learned = open(&data);
-        learned.close();
-        learned.note("x", &set("a~x2B.b", false, true));
-        assert_eq!(learned.set_of_the_source("x", "a~x2B.b"), None);
+        let holdings = open(&data);
+        holdings.close();
+        holdings.note("x", &set("a~x2B.b", false, true));
+        assert_eq!(holdings.set_of_the_source("x", "a~x2B.b"), None);
     }
 }
