@@ -6,6 +6,8 @@
 mod faults;
 #[path = "support/provider.rs"]
 mod provider;
+#[path = "support/provider_one.rs"]
+mod provider_one;
 #[path = "support/proxy.rs"]
 mod proxy;
 #[path = "support/source.rs"]
@@ -21,6 +23,7 @@ use oaimend::config::{Limits, Mapping};
 use provider::Fault::{ContentType, Edit, Nothing, PutOff};
 use provider::Provider;
 use provider::When::{Always, Has, Is};
+use provider_one::ProviderOne;
 use proxy::Proxy;
 use source::{Reply, Source};
 use std::path::Path;
@@ -154,6 +157,28 @@ fn the_proxy_in_front_of_a_repository_without_a_fault_passes_wholly() {
         let report = of(&format!("http://{}/x", proxy.address()));
         assert_eq!(trouble(&report), "");
         assert_eq!(report.count(Verdict::Unjudged), 2);
+    }
+}
+
+#[test]
+fn the_proxy_in_front_of_a_repository_of_1_x_passes_wholly() {
+    for version in ["1.0", "1.1"] {
+        for has_sets in [false, true] {
+            for is_strict in [false, true] {
+                let provider =
+                    ProviderOne { has_sets, refuses_formats: is_strict, is_lenient: !is_strict, version };
+                let source = provider.start();
+                let old = of(&source.base_url());
+                assert_eq!(finding(&old, "protocol-version").verdict, Verdict::Unjudged, "{}", trouble(&old));
+                let proxy = Proxy::of(&source);
+                let report = of(&format!("http://{}/x", proxy.address()));
+                assert_eq!(trouble(&report), "", "{provider:?}");
+                let mut unjudged = vec!["retry-after", "oai-identifier", "set-of-records", "day-harvest"];
+                unjudged.extend(["first-cursor", "next-cursor", "complete-list-size", "expiration-date"]);
+                unjudged.retain(|rule| !has_sets || *rule != "set-of-records");
+                assert_eq!(rules(&report, Verdict::Unjudged), unjudged, "{provider:?}");
+            }
+        }
     }
 }
 

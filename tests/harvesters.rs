@@ -1,9 +1,10 @@
-//! Real harvesters get every record with the right text through the proxy,
-//! from a provider with one defect at a time.
+//! Real harvesters get every record with the right text through the proxy:
+//! from a provider with one defect at a time, and from a whole repository that
+//! software of others serves, by all six verbs.
 //!
-//! The work is done by tests/harvesters/run.py. A harvester that is not
+//! The work is done by tests/harvesters/run.py and repositories.py. What is not
 //! installed is skipped and named; `OAIMEND_HARVESTERS=required` makes that a
-//! failure, and `scripts/harvesters install` installs them.
+//! failure, and `scripts/harvesters install` installs it.
 
 #![cfg(feature = "program")]
 
@@ -13,9 +14,18 @@ use std::process::Command;
 
 #[test]
 fn real_harvesters_get_every_record_through_the_proxy() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    run("run.py", &["check"]);
+}
+
+#[test]
+fn real_harvesters_get_the_same_through_the_proxy_as_from_a_real_provider() {
+    run("repositories.py", &[]);
+}
+
+fn run(script: &str, arguments: &[&str]) {
     let mut command = Command::new("python3");
-    command.arg(root.join("tests/harvesters/run.py")).arg("check").arg(env!("CARGO_BIN_EXE_oaimend"));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/harvesters");
+    command.arg(folder.join(script)).args(arguments).arg(env!("CARGO_BIN_EXE_oaimend"));
     if std::env::var("OAIMEND_HARVESTERS").is_ok_and(|wish| wish == "required") {
         command.arg("--required");
     }

@@ -5,6 +5,8 @@ use super::file::{At, Document, Fault, Table, nearest};
 use super::{Limits, Politeness, Quirks};
 use crate::repair::catalogue::CATALOGUE;
 use crate::repair::{Certainty, RepairId, RepairSet};
+use blake2::{Blake2s256, Digest};
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use url::Url;
@@ -125,6 +127,15 @@ impl Mapping {
     /// Which source it is: what was seen of its records holds as long as this stays.
     pub fn source(&self) -> String {
         format!("{} {}", self.id, self.base_url)
+    }
+
+    /// Another text with every change of it: 16 hexadecimal digits.
+    pub fn fingerprint(&self) -> String {
+        let hash = Blake2s256::digest(format!("{self:?}"));
+        hash.iter().take(8).fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
     }
 
     fn read_tls(&mut self, mut table: Table<'_, '_>, file: &Path) {

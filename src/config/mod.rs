@@ -24,7 +24,7 @@ pub use file::Fault;
 pub use limits::Limits;
 pub use mapping::{Mapping, Unmended};
 pub use politeness::Politeness;
-pub use quirks::{Method, Poisoned, Quirks};
+pub use quirks::{Headers, Method, Poisoned, Quirks, Version};
 pub use repositories::{Repositories, Reread};
 pub use settings::{Change, Resettled, Settings};
 

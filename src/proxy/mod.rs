@@ -400,7 +400,7 @@ impl Front {
         let state = self.0.state.clone();
         let set = request.argument(Argument::Set);
         let of_the_source = set.and_then(|set| state.holdings.set_of_the_source(&mapping.source(), set));
-        let asked = of_the_source.map_or_else(|| request.clone(), |set| request.with_set(set));
+        let asked = of_the_source.map_or_else(|| request.clone(), |set| request.of_set(&set));
         let clock = Arc::clone(&self.0.clock);
         Ok(Ok(Job { mapping, request, asked, own, via, state, client, clock, spool }))
     }
@@ -469,6 +469,7 @@ impl Passage {
             repairs = account.map(Account::repairs_made),
             quarantined = account.map(|account| account.quarantined),
             attempts = account.map(|account| account.attempts),
+            version = account.and_then(|account| account.version),
             ms = u64::try_from(millis).unwrap_or(u64::MAX),
             bytes,
             request = query,

@@ -169,14 +169,17 @@ impl Chain {
 
     /// The lowest datestamp that was asked for, where the list's beginning is known.
     pub(super) fn from(&self) -> Option<String> {
-        let first = Request::parse(self.first_query.as_bytes()).ok()?;
-        first.argument(Argument::From).map(str::to_owned)
+        self.first()?.argument(Argument::From).map(str::to_owned)
+    }
+
+    /// The request that began the list, where that is known.
+    pub(super) fn first(&self) -> Option<Request> {
+        Request::parse(self.first_query.as_bytes()).ok()
     }
 
     /// The format of the list's records, where its beginning is known.
     pub(super) fn metadata_prefix(&self) -> Option<String> {
-        let first = Request::parse(self.first_query.as_bytes()).ok()?;
-        first.argument(Argument::MetadataPrefix).map(str::to_owned)
+        self.first()?.argument(Argument::MetadataPrefix).map(str::to_owned)
     }
 
     fn as_note(&self, job: &Job, delivered: &Delivered, next: Option<String>, now: SystemTime) -> Note {

@@ -10,9 +10,10 @@ use super::decoding::Coding;
 use super::failure::{Failure, Reason};
 use super::method::Methods;
 use super::politeness::{Turn, Turns};
+use super::proof::Sayings;
 use super::recall::Recalls;
 use crate::config::{Credentials, Mapping};
-use crate::oai::Request;
+use crate::state::{Learned, State};
 use bytes::Bytes;
 use reqwest::Method;
 use reqwest::header::{self, HeaderMap, HeaderValue};
@@ -33,6 +34,8 @@ pub struct Client {
     turns: Arc<Turns>,
     pub(super) methods: Arc<Methods>,
     pub(super) recalls: Arc<Recalls>,
+    pub(super) sayings: Arc<Sayings>,
+    fingerprint: Arc<str>,
 }
 
 /// The clients of all sources, each made when it is first used and again when
@@ -124,8 +127,23 @@ impl Client {
         })?;
         let turns = Arc::new(Turns::new(&mapping.politeness));
         let methods = Arc::new(Methods::new(mapping.quirks.method));
-        let (breaker, recalls) = <(Arc<Mutex<Breaker>>, Arc<Recalls>)>::default();
-        Ok(Self { http, reach, mapping: Arc::clone(mapping), breaker, turns, methods, recalls })
+        let (breaker, recalls, sayings) = Default::default();
+        let fingerprint = mapping.fingerprint().into();
+        let mapping = Arc::clone(mapping);
+        Ok(Self { http, reach, mapping, breaker, turns, methods, recalls, sayings, fingerprint })
+    }
+
+    /// What was learned of the source with this mapping.
+    pub(super) fn learned(&self, state: &State) -> Learned {
+        state.repositories.learned(&self.mapping.id, &self.fingerprint)
+    }
+
+    /// Remembers what was learned of it.
+    pub(super) async fn learn(&self, state: &State, learned: Learned) {
+        let (repositories, id) = (state.repositories.clone(), self.mapping.id.clone());
+        let fingerprint = Arc::clone(&self.fingerprint);
+        // What cannot be written is logged there.
+        let _ = tokio::task::spawn_blocking(move || repositories.learn(&id, &fingerprint, learned)).await;
     }
 
     /// May the source be asked now?
@@ -158,22 +176,22 @@ impl Client {
         self.turns.take(is_list, &self.name(), budget).await
     }
 
-    /// Asks the source and follows its redirects. `via` is the `Via` header to send.
+    /// Asks the source and follows its redirects. `query` is the request in its own words, `via` the
+    /// `Via` header to send.
     ///
     /// By POST the request is a form, which goes wherever a redirect leads: without it
     /// the request would be another one. Only 303 says that the answer is had by GET.
     pub(super) async fn exchange(
         &self,
-        request: &Request,
+        query: &str,
         method: &Method,
         via: &str,
         budget: &mut Budget,
     ) -> Result<Exchange, Failure> {
-        let query = request.query();
-        let mut form = (*method == Method::POST).then(|| query.clone());
+        let mut form = (*method == Method::POST).then(|| query.to_owned());
         let mut url = match form {
             Some(_) => self.mapping.base_url.clone(),
-            None => with_query(&self.mapping.base_url, &query),
+            None => with_query(&self.mapping, query),
         };
         let mut redirects = 0;
         loop {
@@ -362,11 +380,16 @@ fn headers(mapping: &Mapping) -> HeaderMap {
     headers
 }
 
-/// A base URL with the request's query behind what it has of its own.
-pub(super) fn with_query(base_url: &Url, query: &str) -> Url {
-    let mut url = base_url.clone();
-    let own = base_url.query().filter(|own| !own.is_empty());
-    url.set_query(Some(&own.map_or_else(|| query.to_owned(), |own| format!("{own}&{query}"))));
+/// The base URL with the request's query behind what it has of its own, or before it where the
+/// mapping says that the verb comes first.
+pub(super) fn with_query(mapping: &Mapping, query: &str) -> Url {
+    let mut url = mapping.base_url.clone();
+    let query = match mapping.base_url.query().filter(|own| !own.is_empty()) {
+        None => query.to_owned(),
+        Some(own) if mapping.quirks.verb_first => format!("{query}&{own}"),
+        Some(own) => format!("{own}&{query}"),
+    };
+    url.set_query(Some(&query));
     url
 }
 
@@ -471,19 +494,22 @@ mod tests {
 
     #[test]
     fn the_query_goes_behind_the_one_of_the_base_url() {
-        let url = |base: &str| with_query(&Url::parse(base).expect("a literal"), "verb=Identify").to_string();
+        let mapping =
+            |base: &str| Mapping::new("x", base, &crate::config::Limits::default()).expect("a legal mapping");
+        let url = |base: &str| with_query(&mapping(base), "verb=Identify").to_string();
         assert_eq!(url("http://x.example/oai"), "http://x.example/oai?verb=Identify");
         assert_eq!(url("http://x.example/oai?"), "http://x.example/oai?verb=Identify");
         assert_eq!(url("http://x.example/oai?repo=1"), "http://x.example/oai?repo=1&verb=Identify");
+        let mut mapping = mapping("http://x.example/oai?repo=1");
+        mapping.quirks.verb_first = true;
+        let url = with_query(&mapping, "verb=Identify").to_string();
+        assert_eq!(url, "http://x.example/oai?verb=Identify&repo=1");
     }
 
     fn client(base_url: &str, http: reqwest::Client) -> Client {
         let mapping = Mapping::new("x", base_url, &crate::config::Limits::default());
-        let mapping = Arc::new(mapping.expect("a legal mapping"));
-        let turns = Arc::new(Turns::new(&mapping.politeness));
-        let methods = Arc::new(Methods::new(mapping.quirks.method));
-        let (breaker, recalls) = Default::default();
-        Client { http, reach: Reach::Public, mapping, breaker, turns, methods, recalls }
+        let made = Client::new(&Arc::new(mapping.expect("a legal mapping"))).expect("a client");
+        Client { http, reach: Reach::Public, ..made }
     }
 
     fn http(reach: Reach) -> reqwest::Client {
@@ -492,9 +518,8 @@ mod tests {
     }
 
     async fn failure_of(client: &Client) -> Failure {
-        let request = Request::parse(b"verb=Identify").expect("a legal request");
         let mut budget = Budget::new(Arc::new(crate::clock::SystemClock), Duration::from_secs(60));
-        let exchange = client.exchange(&request, &Method::GET, "1.1 test", &mut budget).await;
+        let exchange = client.exchange("verb=Identify", &Method::GET, "1.1 test", &mut budget).await;
         exchange.err().expect("it fails")
     }
 

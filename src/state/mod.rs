@@ -6,6 +6,7 @@ mod ledger;
 mod ledger_writer;
 mod pages;
 mod quarantine;
+mod repositories;
 mod store;
 mod token_key;
 
@@ -14,6 +15,7 @@ pub use holdings::{Dates, Holdings, News, SetSeen};
 pub use ledger::{Ledger, LedgerError, ListFacts, Note, Place, Walk};
 pub use pages::{BlockSums, Entry as PageEntry, HotPage, PageKey, Pages, Part, Size};
 pub use quarantine::{Entry, PutAside, Quarantine, QuarantineError};
+pub use repositories::{Learned, Repositories};
 pub use token_key::TokenKey;
 
 use crate::error::Error;
@@ -28,8 +30,10 @@ pub struct State {
     pub quarantine: Quarantine,
     /// Tokens given out, and what their lists have delivered.
     pub ledger: Ledger,
-    /// What was holdings of each repository.
+    /// What was seen of each repository's records.
     pub holdings: Holdings,
+    /// What was learned of each source.
+    pub repositories: Repositories,
     /// What makes tokens of ours ours.
     pub token_key: TokenKey,
     /// Broken pages as they came.
@@ -64,8 +68,9 @@ impl State {
         let data = hold.data.as_path();
         let (quarantine, ledger) = (Quarantine::open(data)?, Ledger::open(data)?);
         let (token_key, broken) = (TokenKey::open(data)?, BrokenPages::of(data));
-        let holdings = Holdings::open(data)?;
-        Ok(Self { quarantine, ledger, holdings, token_key, broken, held: Arc::new(Mutex::new(Some(hold))) })
+        let (holdings, repositories) = (Holdings::open(data)?, Repositories::open(data)?);
+        let held = Arc::new(Mutex::new(Some(hold)));
+        Ok(Self { quarantine, ledger, holdings, repositories, token_key, broken, held })
     }
 
     /// Closes what two processes must not share, and lets go of the folder. What
@@ -75,6 +80,7 @@ impl State {
         self.ledger.close();
         self.holdings.close();
         self.quarantine.close();
+        self.repositories.close();
         self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }
@@ -132,9 +138,13 @@ mod tests {
     fn what_a_killed_process_has_half_made_is_made_anew() {
         let data = tempfile::tempdir().expect("a temporary folder");
         std::fs::create_dir(data.path().join("quarantine")).expect("writable");
-        for file in
-            ["quarantine/index.redb.part", "ledger.redb.part", "repositories.redb.part", "token.key.part"]
-        {
+        for file in [
+            "quarantine/index.redb.part",
+            "ledger.redb.part",
+            "holdings.redb.part",
+            "repositories.redb.part",
+            "token.key.part",
+        ] {
             std::fs::write(data.path().join(file), [0; 5000]).expect("writable");
         }
         State::open(data.path()).expect("nothing of it counts");

@@ -28,12 +28,14 @@ START_SECONDS_MAX = 20
 HARVEST_SECONDS_MAX = 180
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Harvester:
     name: str
     # Prints the version, and fails where the harvester is not installed.
     version_command: list
     command: list
+    # Asks one base URL all six verbs; see `repositories.py`.
+    verbs_command: list
     how_to_get: str
 
     def version(self):
@@ -65,11 +67,17 @@ def python_version(package):
 # Debian's perl: modules from its packages are not seen by any other.
 PERL = "/usr/bin/perl"
 HARVESTERS = [
-    Harvester("Sickle", python_version("Sickle"), [VENV_PYTHON, HERE / "with_sickle.py"], "PyPI"),
-    Harvester("oaipmh-scythe", python_version("oaipmh-scythe"), [VENV_PYTHON, HERE / "with_scythe.py"], "PyPI"),
+    Harvester(
+        "Sickle", python_version("Sickle"),
+        [VENV_PYTHON, HERE / "with_sickle.py"], [VENV_PYTHON, HERE / "sickle_verbs.py"], "PyPI",
+    ),
+    Harvester(
+        "oaipmh-scythe", python_version("oaipmh-scythe"),
+        [VENV_PYTHON, HERE / "with_scythe.py"], [VENV_PYTHON, HERE / "scythe_verbs.py"], "PyPI",
+    ),
     Harvester(
         "HTTP::OAI", [PERL, "-MHTTP::OAI", "-e", "print HTTP::OAI->VERSION"],
-        [PERL, HERE / "with_http_oai.pl"], "Debian's libhttp-oai-perl",
+        [PERL, HERE / "with_http_oai.pl"], [PERL, HERE / "http_oai_verbs.pl"], "Debian's libhttp-oai-perl",
     ),
 ]
 
@@ -108,12 +116,12 @@ def free_port():
 
 
 class Proxy:
-    """A running `oaimend serve` with one mapping for each defect."""
+    """A running `oaimend serve` with one mapping for each base URL, by its id."""
 
-    def __init__(self, oaimend, source_port):
+    def __init__(self, oaimend, base_urls):
         self.port = free_port()
         self.data = tempfile.TemporaryDirectory()
-        mappings = [f"--map={defect.name}=http://127.0.0.1:{source_port}/{defect.name}" for defect in DEFECTS]
+        mappings = [f"--map={name}={base_url}" for name, base_url in base_urls.items()]
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
             [oaimend, "serve", f"--listen=127.0.0.1:{self.port}", "--admin=off",
@@ -144,18 +152,29 @@ class Proxy:
         self.data.cleanup()
 
 
-def base_urls(port):
-    return [f"http://127.0.0.1:{port}/{defect.name}" for defect in DEFECTS]
+    def base_url(self, name):
+        return f"http://127.0.0.1:{self.port}/{name}"
+
+
+def installed(is_required):
+    """The harvesters that are there, with their versions; a missing one is named, or ends the program."""
+    versions = {harvester: harvester.version() for harvester in HARVESTERS}
+    missing = [harvester for harvester in HARVESTERS if versions[harvester] is None]
+    for harvester in missing:
+        print(f"skipped: {harvester.name} ({harvester.how_to_get}) is not installed; see scripts/harvesters")
+    if missing and is_required:
+        raise SystemExit(1)
+    return {harvester: version for harvester, version in versions.items() if version is not None}
 
 
 def measure(oaimend, harvesters):
     """Results by harvester name: those of the direct way and those of the way through the proxy."""
     source = provider.start()
-    with Proxy(oaimend, source.server_port) as proxy:
+    direct = {defect.name: f"http://127.0.0.1:{source.server_port}/{defect.name}" for defect in DEFECTS}
+    with Proxy(oaimend, direct) as proxy:
+        proxied = [proxy.base_url(name) for name in direct]
         return {
-            harvester.name: (
-                harvester.harvest(base_urls(source.server_port)), harvester.harvest(base_urls(proxy.port))
-            )
+            harvester.name: (harvester.harvest(list(direct.values())), harvester.harvest(proxied))
             for harvester in harvesters
         }
 
@@ -229,6 +248,14 @@ nobody will ever know. The last two defects are beyond repair: what counts there
 the harvester is told.
 
 {full_table(results)}
+
+## Whole repositories
+
+`scripts/harvesters repositories` has the same harvesters take a repository whole, directly and
+through `oaimend serve`: 300 records on eight pages with tokens, deleted ones among them, in
+nested sets, served by the data provider of the package oaipmh 4.0.0. All six verbs are asked,
+with sets and dates too, and for what is not there. Each harvester brings the same through
+oaimend as directly, down to white space, and that is what the repository holds.
 """)
     replace_between_marks(PROJECT / "README.md", short_table(results))
 
@@ -237,16 +264,11 @@ def main():
     if len(sys.argv) < 3 or sys.argv[1] not in ("check", "table"):
         raise SystemExit(__doc__)
     oaimend = str(Path(sys.argv[2]).resolve())
-    versions = {harvester.name: harvester.version() for harvester in HARVESTERS}
-    missing = [harvester for harvester in HARVESTERS if versions[harvester.name] is None]
-    for harvester in missing:
-        print(f"skipped: {harvester.name} ({harvester.how_to_get}) is not installed; see scripts/harvesters")
-    if missing and ("--required" in sys.argv or sys.argv[1] == "table"):
-        raise SystemExit(1)
-    results = measure(oaimend, [harvester for harvester in HARVESTERS if harvester not in missing])
+    harvesters = installed("--required" in sys.argv or sys.argv[1] == "table")
+    results = measure(oaimend, harvesters)
     failed = check(results)
     if sys.argv[1] == "table":
-        write_tables(results, versions)
+        write_tables(results, {harvester.name: version for harvester, version in harvesters.items()})
     raise SystemExit(1 if failed else 0)
 
 

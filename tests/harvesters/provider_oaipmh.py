@@ -1,0 +1,108 @@
+"""A data provider of OAI-PMH 2.0 that others wrote: the server of the package oaipmh, filled with the holdings.
+
+Serves on loopback, at any path, until its standard input ends; prints its port.
+"""
+
+import sys
+import threading
+from datetime import datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+from oaipmh import common, error, metadata
+from oaipmh.server import NS_OAIDC, BatchingServer, oai_dc_writer
+
+import holdings
+
+
+def moment(datestamp):
+    return datetime.strptime(datestamp, "%Y-%m-%dT%H:%M:%SZ")
+
+
+def written(moment):
+    return moment and moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def header_of(one):
+    return common.Header(None, one.identifier, moment(one.datestamp), list(one.sets), one.deleted)
+
+
+def record_of(one):
+    return header_of(one), None if one.deleted else common.Metadata(None, one.fields), None
+
+
+class Repository:
+    """The holdings as the package wants to be told them."""
+
+    def __init__(self, base_url):
+        self.base_url = base_url
+
+    def identify(self):
+        return common.Identify(
+            "Holdings", self.base_url, "2.0", ["admin@harvest.example"], moment(holdings.EARLIEST),
+            "persistent", "YYYY-MM-DDThh:mm:ssZ", ["identity"],
+        )
+
+    def listMetadataFormats(self, identifier=None):
+        if identifier is not None:
+            self.one(identifier)
+        return [("oai_dc", "http://www.openarchives.org/OAI/2.0/oai_dc.xsd", NS_OAIDC)]
+
+    def listSets(self, cursor=0, batch_size=10):
+        return [(spec, name, None) for spec, name in holdings.SETS.items()][cursor:cursor + batch_size]
+
+    def getRecord(self, metadataPrefix, identifier):
+        self.check(metadataPrefix)
+        return record_of(self.one(identifier))
+
+    def listRecords(self, **arguments):
+        return [record_of(one) for one in self.selected(**arguments)]
+
+    def listIdentifiers(self, **arguments):
+        return [header_of(one) for one in self.selected(**arguments)]
+
+    def selected(self, metadataPrefix, set=None, from_=None, until=None, cursor=0, batch_size=10):
+        self.check(metadataPrefix)
+        return holdings.selected(set, written(from_), written(until))[cursor:cursor + batch_size]
+
+    def check(self, metadata_prefix):
+        if metadata_prefix != "oai_dc":
+            raise error.CannotDisseminateFormatError(metadata_prefix)
+
+    def one(self, identifier):
+        found = holdings.by_identifier(identifier)
+        if found is None:
+            raise error.IdDoesNotExistError(identifier)
+        return found
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        arguments = parse_qs(urlsplit(self.path).query, keep_blank_values=True)
+        body = self.server.oai.handleRequest({name: values[0] for name, values in arguments.items()})
+        self.send_response(200)
+        self.send_header("Content-Type", "text/xml; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments):
+        pass
+
+
+def main():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    registry = metadata.MetadataRegistry()
+    registry.registerWriter("oai_dc", oai_dc_writer)
+    repository = Repository(f"http://127.0.0.1:{server.server_port}/oai")
+    server.oai = BatchingServer(repository, registry, resumption_batch_size=holdings.PAGE_RECORDS)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    print(server.server_port, flush=True)
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()
