@@ -12,6 +12,8 @@ mod provider_one;
 mod proxy;
 #[path = "support/source.rs"]
 mod source;
+#[path = "support/static_files.rs"]
+mod static_files;
 mod support;
 #[path = "support/time.rs"]
 mod time;
@@ -26,6 +28,7 @@ use provider::When::{Always, Has, Is};
 use provider_one::ProviderOne;
 use proxy::Proxy;
 use source::{Reply, Source};
+use static_files::Kept;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -196,6 +199,34 @@ fn the_proxy_in_front_of_the_broken_demonstration_passes() {
     assert_eq!(rules(&report, Verdict::Warning), ["page-size"], "{}", trouble(&report));
     let unjudged = ["retry-after", "oai-identifier", "expiration-date", "too-fine"];
     assert_eq!(rules(&report, Verdict::Unjudged), unjudged);
+}
+
+#[test]
+fn the_proxy_in_front_of_a_static_repository_passes_wholly() {
+    let source = Source::start(|_, _| Reply::xml(static_files::file_of(250)));
+    let local = Kept::local(static_files::file_of(250));
+    let remote = Kept::mapped(&format!("static_file = \"{}\"\n", source.base_url()));
+    for (what, kept) in [("of this machine", local), ("over http", remote)] {
+        let proxy = kept.serve();
+        let report = of(&format!("http://{}/x", proxy.address()));
+        assert_eq!(trouble(&report), "", "{what}");
+        assert_eq!(rules(&report, Verdict::Unjudged), STATIC_UNJUDGED, "{what}");
+        assert_eq!(report.count(Verdict::Holds), RULES.len() - STATIC_UNJUDGED.len(), "{what}");
+    }
+}
+
+/// Rules that no static repository has an occasion to break.
+const STATIC_UNJUDGED: [&str; 5] =
+    ["retry-after", "set-of-records", "day-harvest", "deleted-status", "expiration-date"];
+
+#[test]
+fn a_static_repository_is_checked_where_it_is_served() {
+    let kept = Kept::local(static_files::file_of(3));
+    let mut program = Command::new(env!("CARGO_BIN_EXE_oaimend"));
+    let output = program.args(["check", "x", "--mappings"]).arg(kept.mappings()).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(64));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("\"x\" is a static repository") && said.contains("oaimend serve"), "{said}");
 }
 
 #[test]

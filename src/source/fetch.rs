@@ -12,8 +12,10 @@ use super::method::Methods;
 use super::politeness::{Turn, Turns};
 use super::proof::Sayings;
 use super::recall::Recalls;
-use crate::config::{Credentials, Mapping};
-use crate::state::{Learned, State};
+use super::static_repository::StaticRepository;
+use crate::config::{Credentials, Mapping, StaticFile};
+use crate::oai::Request;
+use crate::state::{Copies, Learned, State};
 use bytes::Bytes;
 use reqwest::Method;
 use reqwest::header::{self, HeaderMap, HeaderValue};
@@ -22,6 +24,7 @@ use std::error::Error as _;
 use std::io::ErrorKind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
+use tokio::sync::mpsc;
 use url::Url;
 
 /// The connections to one source. Cheap to clone.
@@ -36,16 +39,25 @@ pub struct Client {
     pub(super) recalls: Arc<Recalls>,
     pub(super) sayings: Arc<Sayings>,
     fingerprint: Arc<str>,
+    /// What answers in place of a server, where the source is a file.
+    stands_in: Option<Arc<StaticRepository>>,
 }
 
 /// The clients of all sources, each made when it is first used and again when
 /// its mapping has changed.
-#[derive(Debug, Default)]
-pub struct Clients(Mutex<HashMap<String, Client>>);
+#[derive(Debug)]
+pub struct Clients {
+    clients: Mutex<HashMap<String, Client>>,
+    copies: Copies,
+}
 
-/// Where requests take turns: host and port, whatever the scheme.
-fn shares_turns(one: &Url, other: &Url) -> bool {
-    one.host() == other.host() && one.port_or_known_default() == other.port_or_known_default()
+/// Where requests take turns: host and port, whatever the scheme. A file is not asked for pages.
+fn share_turns(one: &Mapping, other: &Mapping) -> bool {
+    let server = |mapping: &Mapping| {
+        let url = mapping.static_file.is_none().then_some(&mapping.base_url)?;
+        Some((url.host()?.to_owned(), url.port_or_known_default()))
+    };
+    one.id != other.id && server(one).is_some_and(|server_of_one| server(other) == Some(server_of_one))
 }
 
 /// The header of a source's answer, and its body to come.
@@ -59,25 +71,38 @@ pub(super) struct Exchange {
     pub(super) retry_after_secs: Option<u64>,
     /// The URL that answered.
     pub(super) url: Url,
-    response: reqwest::Response,
+    body: Arriving,
+}
+
+/// Where a body comes from.
+enum Arriving {
+    Response(reqwest::Response),
+    File(mpsc::Receiver<Result<Bytes, Failure>>),
 }
 
 impl Clients {
+    /// None yet; files of static repositories are kept in `copies`.
+    pub fn new(copies: Copies) -> Self {
+        Self { clients: Mutex::default(), copies }
+    }
+
     /// The client of a source.
     ///
     /// # Errors
     ///
     /// Its certificates cannot be read.
     pub fn of(&self, mapping: &Arc<Mapping>) -> Result<Client, Failure> {
-        let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         match clients.get(&mapping.id) {
             Some(client) if Arc::ptr_eq(&client.mapping, mapping) => Ok(client.clone()),
             _ => {
                 let mut client = Client::new(mapping)?;
+                if let Some(file) = &mapping.static_file {
+                    let (copies, file) = (self.copies.clone(), file.clone());
+                    client.stands_in = Some(Arc::new(StaticRepository::new(file, copies)));
+                }
                 // Repositories of one server take turns; the first one's politeness holds.
-                let neighbour = clients.values().find(|other| {
-                    other.mapping.id != mapping.id && shares_turns(&other.mapping.base_url, &mapping.base_url)
-                });
+                let neighbour = clients.values().find(|other| share_turns(&other.mapping, mapping));
                 if let Some(neighbour) = neighbour {
                     client.turns = Arc::clone(&neighbour.turns);
                 }
@@ -91,7 +116,7 @@ impl Clients {
 impl Clients {
     /// For how many seconds a repository's source is left alone, if it is.
     pub fn rests_for_secs(&self, id: &str, now: SystemTime) -> Option<u64> {
-        let clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         clients.get(id)?.breaker().rests_for_secs(now)
     }
 }
@@ -130,7 +155,18 @@ impl Client {
         let (breaker, recalls, sayings) = Default::default();
         let fingerprint = mapping.fingerprint().into();
         let mapping = Arc::clone(mapping);
-        Ok(Self { http, reach, mapping, breaker, turns, methods, recalls, sayings, fingerprint })
+        Ok(Self {
+            http,
+            reach,
+            mapping,
+            breaker,
+            turns,
+            methods,
+            recalls,
+            sayings,
+            fingerprint,
+            stands_in: None,
+        })
     }
 
     /// What was learned of the source with this mapping.
@@ -188,6 +224,12 @@ impl Client {
         via: &str,
         budget: &mut Budget,
     ) -> Result<Exchange, Failure> {
+        if let Some(repository) = &self.stands_in
+            && let Ok(request) = Request::parse(query.as_bytes())
+        {
+            let body = repository.answer(self, &request, budget).await?;
+            return Ok(Exchange::of_file(self.mapping.base_url.clone(), body));
+        }
         let mut form = (*method == Method::POST).then(|| query.to_owned());
         let mut url = match form {
             Some(_) => self.mapping.base_url.clone(),
@@ -291,8 +333,13 @@ impl Client {
 
     /// How a failure calls the source.
     pub(super) fn name(&self) -> String {
-        let Mapping { id, base_url, .. } = &*self.mapping;
-        format!("the source of {id} ({base_url})")
+        let Mapping { id, base_url, static_file, .. } = &*self.mapping;
+        match static_file {
+            None => format!("the source of {id} ({base_url})"),
+            // Where it lies on this machine is nobody's business who harvests.
+            Some(StaticFile { path: Some(_), .. }) => format!("the static repository file of {id}"),
+            Some(_) => format!("the static repository file of {id} ({base_url})"),
+        }
     }
 
     /// What it means that nothing came in time.
@@ -356,13 +403,30 @@ impl Exchange {
             charset: charset_of(&text(header::CONTENT_TYPE)),
             retry_after_secs: retry_after_secs(&text(header::RETRY_AFTER), now),
             url,
-            response,
+            body: Arriving::Response(response),
         }
     }
 
-    /// The next piece of the body, as it came.
-    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, reqwest::Error> {
-        self.response.chunk().await
+    /// A page that was made from a file.
+    fn of_file(url: Url, body: mpsc::Receiver<Result<Bytes, Failure>>) -> Self {
+        let (announced, charset) = (Vec::new(), None);
+        Self { status: 200, announced, charset, retry_after_secs: None, url, body: Arriving::File(body) }
+    }
+
+    /// A header of the answer.
+    pub(super) fn header(&self, name: &header::HeaderName) -> Option<String> {
+        let Arriving::Response(response) = &self.body else { return None };
+        response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+    }
+
+    /// The next piece of the body, as it came; `client` is whose exchange it is.
+    pub(super) async fn chunk(&mut self, client: &Client) -> Result<Option<Bytes>, Failure> {
+        match &mut self.body {
+            Arriving::Response(response) => {
+                response.chunk().await.map_err(|error| client.failure(&error, &self.url))
+            }
+            Arriving::File(pieces) => pieces.recv().await.transpose(),
+        }
     }
 }
 

@@ -35,6 +35,7 @@ mod session;
 mod sieve;
 mod skeleton;
 mod splice;
+mod static_repository;
 mod transplant;
 
 pub use account::{Account, RepairMade};

@@ -1,6 +1,7 @@
 //! What must survive a restart.
 
 mod broken;
+mod copies;
 mod holdings;
 mod ledger;
 mod ledger_writer;
@@ -11,6 +12,7 @@ mod store;
 mod token_key;
 
 pub use broken::{AboutBroken, BROKEN_PAGE_BYTES_MAX, BrokenPages};
+pub use copies::{AboutCopy, Copies, CopyInTheMaking, CopyStamp};
 pub use holdings::{Dates, Holdings, News, SetSeen};
 pub use ledger::{Ledger, LedgerError, ListFacts, Note, Place, Walk};
 pub use pages::{BlockSums, Entry as PageEntry, HotPage, PageKey, Pages, Part, Size};
@@ -38,6 +40,8 @@ pub struct State {
     pub token_key: TokenKey,
     /// Broken pages as they came.
     pub broken: BrokenPages,
+    /// Files of static repositories.
+    pub copies: Copies,
     held: Arc<Mutex<Option<Hold>>>,
 }
 
@@ -69,8 +73,9 @@ impl State {
         let (quarantine, ledger) = (Quarantine::open(data)?, Ledger::open(data)?);
         let (token_key, broken) = (TokenKey::open(data)?, BrokenPages::of(data));
         let (holdings, repositories) = (Holdings::open(data)?, Repositories::open(data)?);
+        let copies = Copies::of(data);
         let held = Arc::new(Mutex::new(Some(hold)));
-        Ok(Self { quarantine, ledger, holdings, repositories, token_key, broken, held })
+        Ok(Self { quarantine, ledger, holdings, repositories, token_key, broken, copies, held })
     }
 
     /// Closes what two processes must not share, and lets go of the folder. What
