@@ -440,6 +440,29 @@ catalogue! {
         before "<header status=\"deleted\">...</header><metadata>...</metadata>"
         after "<header status=\"deleted\">...</header>"
 
+    AboutText "about-text" Likely
+        what "Removes an about that holds text and no element."
+        why "The schema wants one element there, and about is optional: for the sake of a note the record would be put aside. The text stands in the journal."
+        before "<about>checked</about></record>"
+        after "</record>"
+
+    // --- what a repository says of itself
+    IdentifyValue "identify-value" Likely
+        what "Corrects values of Identify that are written otherwise: granularity and deletedRecord in another case, adminEmail with mailto:, a protocolVersion that is not 2.0. A deletedRecord that is none of the three becomes transient."
+        why "Harvesters compare these words to the letter. The response itself says by its namespace which version it is of, and transient promises the least. Turned off, Identify leaves as it is."
+        before "<granularity>YYYY-MM-DDTHH:MM:SSZ</granularity>"
+        after "<granularity>YYYY-MM-DDThh:mm:ssZ</granularity>"
+    IdentifyElement "identify-element" Likely
+        what "Adds an element that Identify lacks, or whose value is not legal, from what is known: identify.* of the mapping, admin_email, the URL that harvesters ask, the version of the response."
+        why "Harvesters read earliestDatestamp and granularity before anything else. No value is invented: what is not known stays as it is, and the report and the log say so."
+        before "<adminEmail></adminEmail>"
+        after "<adminEmail>oai@example.org</adminEmail>"
+    FormatValue "format-value" Likely
+        what "Corrects schema and metadataNamespace in ListMetadataFormats where the two are swapped or those of another format, and adds one that is missing, for formats that are known: oai_dc, marcxml, marc21, mets, mods."
+        why "Harvesters choose a format by its namespace. What oai_dc is, the protocol says; the others have one namespace wherever they are offered. Turned off, what is only wrong leaves as it is."
+        before "<schema>http://www.loc.gov/MARC21/slim</schema><metadataNamespace>http://www.loc.gov/standards/marcxml/schema/MARC21slim.xsd</metadataNamespace>"
+        after "<schema>http://www.loc.gov/standards/marcxml/schema/MARC21slim.xsd</schema><metadataNamespace>http://www.loc.gov/MARC21/slim</metadataNamespace>"
+
     // --- responses of OAI-PMH 1.0 and 1.1
     VersionOneRoot "version-one-root" Exact
         what "Gives a response of OAI-PMH 1.0 or 1.1 the root of 2.0 and the element of its verb inside it."

@@ -233,6 +233,8 @@ impl<'t> Pass<'t> {
             self.edit(RepairId::EscapedPayload, to - 3, to, b"");
         } else if whole {
             self.edit(RepairId::EscapedPayload, start, end, without_declaration(trimmed));
+        } else if child.local == b"about" {
+            self.edit(RepairId::AboutText, child.start, child.end, b"");
         }
     }
 }

@@ -17,7 +17,7 @@ use super::name::{blanks, is_blank};
 use super::one_record::Leaves;
 use super::scan::{Scan, Scanner};
 use super::schema::Verb;
-use super::sink::{RecordFacts, Repair, Sink};
+use super::sink::{Left, RecordFacts, Repair, Sink};
 use super::skeleton::{Prefixes, Skeleton};
 use super::text::{escape, mend_characters};
 
@@ -46,8 +46,11 @@ impl Engine {
             prefixes: self.prefixes(),
             headers_only: self.headers_only,
         };
+        let guesses = self.config.guesses != RepairSet::EMPTY;
+        let careful = verb == Verb::Identify || skeleton.is_rewritten() || guesses;
         List {
             verb,
+            careful,
             scanner: Scanner::new(skeleton.clone(), self.root_context),
             skeleton,
             context: self.root_context,
@@ -286,15 +289,11 @@ impl Engine {
         }
     }
 
+    /// Whether an item that is in order is looked at all the same: the first one, one that may be
+    /// there twice, and all of a list whose items are written otherwise than they were read.
     #[inline]
     fn needs_care(&self, list: &List) -> bool {
-        let guesses = self.config.guesses != RepairSet::EMPTY;
-        !self.gate.is_open()
-            || self.in_second_document
-            || list.verb == Verb::Identify
-            || list.token_written
-            || list.skeleton.is_rewritten()
-            || guesses
+        !self.gate.is_open() || self.in_second_document || list.token_written || list.careful
     }
 
     #[inline]
@@ -336,7 +335,7 @@ impl Engine {
 
     /// An item leaves, with the changes that were made to it.
     pub(super) fn emit(&mut self, list: &List, raw: &[u8], at: usize, item: &Mended, sink: &mut impl Sink) {
-        let Mended { bytes, edits, facts, .. } = item;
+        let Mended { bytes, edits, facts, lacks, .. } = item;
         let identifier = Facts::slice(bytes, facts.identifier);
         let datestamp = Facts::slice(bytes, facts.datestamp);
         let offset = self.base + at as u64;
@@ -374,6 +373,10 @@ impl Engine {
             from = edit.end;
         }
         sink.write(raw.get(from..).unwrap_or_default());
+        for &(element, lack) in lacks {
+            self.gate.left += 1;
+            sink.left(&Left { offset, element, lack });
+        }
         self.seen.insert(identifier, datestamp);
         if list.verb == Verb::Identify {
             // The answer itself, and no item of a list.

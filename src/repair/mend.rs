@@ -9,11 +9,14 @@ use super::context::Context;
 use super::convention::conventional;
 use super::edits::Edits;
 use super::facts::{Facts, Places};
+use super::formats::mend_format;
 use super::header::{header_alone, mend_envelope};
+use super::identify::{Known, lacks, mend_identify, says_something};
 use super::limits::Limits;
 use super::markup::mend_markup;
 use super::scan::{Scan, Scanner};
 use super::schema::Verb;
+use super::sink::Lack;
 use super::skeleton::{Prefixes, Skeleton};
 use super::tag::Tags;
 use super::text::{Entities, mend_characters};
@@ -26,6 +29,7 @@ pub(super) struct Rules<'c> {
     pub(super) off: RepairSet,
     pub(super) guesses: RepairSet,
     pub(super) entities: &'c Entities,
+    pub(super) known: Known<'c>,
 }
 
 /// What is declared around an item, as it came and as it is written.
@@ -43,12 +47,14 @@ pub(super) struct Mended {
     pub(super) facts: Facts,
     /// Whether its markup had to be mended.
     pub(super) markup: bool,
+    /// What it lacks, and nobody knows.
+    pub(super) lacks: Vec<(&'static str, Lack)>,
 }
 
 impl Mended {
     /// An item that was in order as it came.
     pub(super) fn unchanged(raw: &[u8], facts: Facts) -> Self {
-        Self { bytes: raw.to_vec(), edits: Edits::default(), facts, markup: false }
+        Self { bytes: raw.to_vec(), edits: Edits::default(), facts, markup: false, lacks: Vec::new() }
     }
 }
 
@@ -100,12 +106,24 @@ pub(super) fn mend(
     }
     let is_version_one = item.skeleton.upgraded.is_some();
     let envelope = mend_envelope(&item.text, item.skeleton.element, is_version_one, rules.limits);
-    if envelope.is_empty() {
+    let is_known = item.skeleton.upgraded.is_none() && item.is_described();
+    if envelope.is_empty() && !is_known {
         return Err(why);
     }
-    match item.pass(envelope)? {
+    let why = match item.pass(envelope)? {
+        Verdict::InOrder(facts) => return Ok(item.mended(facts)),
+        Verdict::Broken(why) => why,
+    };
+    if !is_known || item.skeleton.element.name == b"Identify" && !says_something(&item.text) {
+        return Err(why);
+    }
+    let known = match item.skeleton.element.name {
+        b"Identify" => mend_identify(&item.text, rules.known, rules.off),
+        _ => mend_format(&item.text, rules.off),
+    };
+    match item.pass(known)? {
         Verdict::InOrder(facts) => Ok(item.mended(facts)),
-        Verdict::Broken(why) => Err(why),
+        Verdict::Broken(why) => item.left_as_it_is(why),
     }
 }
 
@@ -164,7 +182,31 @@ impl Item<'_> {
             self.skeleton.prefixes = Prefixes::None;
             self.outer = self.written;
         }
+        if self.skeleton.element.name == b"metadataFormat" && self.skeleton.upgraded.is_none() {
+            let edits = mend_format(&self.text, self.rules.off);
+            is_changed |= !edits.is_empty();
+            self.change(edits)?;
+        }
         Ok(is_changed)
+    }
+
+    /// Whether it describes the repository, so that what it lacks may be known.
+    fn is_described(&self) -> bool {
+        matches!(self.skeleton.element.name, b"Identify" | b"metadataFormat")
+    }
+
+    /// Identify is the answer itself: what nobody knows of it is left as it is.
+    fn left_as_it_is(mut self, why: Unmendable) -> Result<Mended, Unmendable> {
+        let is_identify = self.skeleton.element.name == b"Identify";
+        if !is_identify || !self.is_well_formed() {
+            return Err(why);
+        }
+        self.rewrite()?;
+        if !self.is_well_formed() {
+            return Err(why);
+        }
+        let lacks = lacks(&self.text);
+        Ok(Mended { lacks, ..self.mended(Facts::default()) })
     }
 
     fn change(&mut self, edits: Edits) -> Result<(), Unmendable> {
@@ -222,7 +264,7 @@ impl Item<'_> {
     }
 
     fn mended(self, facts: Facts) -> Mended {
-        Mended { bytes: self.text, edits: self.edits, facts, markup: self.markup }
+        Mended { bytes: self.text, edits: self.edits, facts, markup: self.markup, lacks: Vec::new() }
     }
 }
 

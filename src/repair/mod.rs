@@ -19,9 +19,11 @@ mod entities;
 mod error_words;
 mod errors;
 mod facts;
+mod formats;
 mod gate;
 mod head;
 mod header;
+mod identify;
 mod index;
 pub mod journal;
 mod lexeme;
@@ -62,7 +64,7 @@ pub(crate) use decode::Decode;
 
 pub use catalogue::{Certainty, NotOai, RepairId, RepairSet, Unmendable};
 pub use limits::Limits;
-pub use sink::{Quarantined, RecordFacts, Repair, Sink, TokenFacts};
+pub use sink::{Lack, Left, Quarantined, RecordFacts, Repair, Sink, TokenFacts};
 
 /// What the engine is told about one response.
 #[derive(Clone, Debug, Default)]
@@ -83,6 +85,23 @@ pub struct RepairConfig {
     pub charset: Option<String>,
     /// What to do with input that ends early.
     pub ending: Ending,
+    /// What Identify is to say where it says nothing, or nothing legal.
+    pub identify: IdentifyValues,
+}
+
+/// What somebody who knows a repository says of it. Values are legal; what is `None` is not known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IdentifyValues {
+    /// `repositoryName`.
+    pub repository_name: Option<String>,
+    /// `adminEmail`, without `mailto:`.
+    pub admin_email: Option<String>,
+    /// `earliestDatestamp`.
+    pub earliest_datestamp: Option<String>,
+    /// `deletedRecord`.
+    pub deleted_record: Option<String>,
+    /// `granularity`.
+    pub granularity: Option<String>,
 }
 
 /// The request as the harvester made it, for the `request` element.
@@ -145,6 +164,8 @@ pub struct Summary {
     pub quarantined: u64,
     /// Items that left incomplete or not at all because they were too long to be held.
     pub lost: u64,
+    /// What stayed although the schema wants it otherwise: no value was known, and none is invented.
+    pub left: u64,
     /// How often each repair was made; index with `RepairId as usize`.
     pub repairs: [u64; RepairId::COUNT],
     /// The charset the text was decoded from; `"UTF-8"` when it was taken as it came.

@@ -213,7 +213,7 @@ fn has_legal_port(text: &[u8]) -> bool {
     }
 }
 
-/// The pattern `\S+@(\S+\.)+\S+` of the schema.
+/// The pattern `\S+@(\S+\.)+\S+` of the schema, which an address with `mailto:` before it fits, too.
 fn is_email(text: &[u8]) -> bool {
     if text.iter().any(|&byte| super::name::is_blank(byte)) {
         return false;
@@ -221,7 +221,8 @@ fn is_email(text: &[u8]) -> bool {
     let Some(at) = text.iter().position(|&byte| byte == b'@') else { return false };
     let domain = text.get(at + 1..).unwrap_or_default();
     let dot = domain.iter().skip(1).position(|&byte| byte == b'.').map(|index| index + 1);
-    at > 0 && dot.is_some_and(|dot| dot + 1 < domain.len())
+    let is_url = text.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"mailto:"));
+    at > 0 && !is_url && dot.is_some_and(|dot| dot + 1 < domain.len())
 }
 
 const fn element(name: &'static [u8], occurs: Occurs, content: Content) -> Element {

@@ -224,7 +224,12 @@ impl Conversation<'_> {
     }
 
     /// Asks until there is an answer, a few times.
-    async fn ask(&mut self, request: &Request, enough: usize, attempts_max: u32) -> Result<Told, Unanswered> {
+    pub(super) async fn ask(
+        &mut self,
+        request: &Request,
+        enough: usize,
+        attempts_max: u32,
+    ) -> Result<Told, Unanswered> {
         let mut attempts = 0;
         loop {
             attempts += 1;

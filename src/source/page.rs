@@ -63,6 +63,7 @@ impl<S: Sink> Page<S> {
             response_date: Some(start.asked_at.clone()),
             charset: start.charset,
             ending: Ending::BreakOff,
+            identify: mapping.identify.clone(),
         };
         Self {
             repairer: Some(Repairer::new(&config)),

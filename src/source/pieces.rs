@@ -1,7 +1,7 @@
 //! What the engine makes of one attempt at a page, with the place of each item in it.
 
 use super::account::RepairMade;
-use crate::repair::{Quarantined, RecordFacts, Repair, RepairId, Sink, TokenFacts};
+use crate::repair::{Left, Quarantined, RecordFacts, Repair, RepairId, Sink, TokenFacts};
 use crate::state::{PutAside, TokenKey};
 use siphasher::sip::SipHasher13;
 use std::collections::BTreeSet;
@@ -32,6 +32,8 @@ pub(super) struct Pieces {
     pub(super) progress: (Option<u64>, Option<u64>),
     /// What the page needed: names of repairs, and why items were put aside.
     pub(super) needed: BTreeSet<&'static str>,
+    /// Elements of Identify that are wrong or missing, and that nobody knows.
+    pub(super) lacks: Vec<&'static str>,
 }
 
 /// An item, in the order of the page.
@@ -180,6 +182,11 @@ impl Sink for Pieces {
         }
         let at = (!is_early && self.token.is_none()).then_some(place);
         self.found.push(Found::Aside { hash, record, at });
+    }
+
+    fn left(&mut self, left: &Left) {
+        self.needed.insert("incomplete-identify");
+        self.lacks.push(left.element);
     }
 
     fn resumption_token(&mut self, token: &TokenFacts<'_>) {

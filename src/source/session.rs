@@ -11,13 +11,14 @@
 //! follows, and without [`Event::End`] the page is not whole.
 
 use super::account::Account;
-use super::body::Body;
+use super::body::{Body, Broken};
 use super::budget::Budget;
 use super::chain::{self, Chain, Known, Opening};
 use super::conversing::Conversing;
 use super::dialect::{Dialect, Put};
 use super::failure::{Failure, Reason};
 use super::fetch::Client;
+use super::headers::Gathered;
 use super::learning::Weighed;
 use super::one_by_one::may_go_one_by_one;
 use super::outlet::Outlet;
@@ -106,6 +107,7 @@ async fn converse(job: Job, events: mpsc::Sender<Event>) {
         other_words: 0,
         tries_days: false,
         sieve: None,
+        gathered: Gathered::new(),
         had: Delivered::default(),
         delivered: Delivered::default(),
         known: Known::new(),
@@ -175,6 +177,8 @@ pub(super) struct Conversation<'a> {
     pub(super) tries_days: bool,
     /// What is to be made of the page under way.
     pub(super) sieve: Option<Sieve>,
+    /// What was had of its headers, where each is asked for by itself.
+    pub(super) gathered: Gathered,
     /// By which method of HTTP the source is asked, and whether the other one was tried before.
     pub(super) method: Method,
     pub(super) tried_both: bool,
@@ -340,26 +344,14 @@ impl Conversation<'_> {
                 Splice::anew(&self.known, since, self.skeleton.clone())
             }
         };
-        let mut body = Body::new(&job.client, &job.mapping, exchange);
-        let broken = loop {
-            match body.next(&mut self.budget).await {
-                Ok(Some(piece)) => {
-                    // What the engine holds back, and what it adds to a page that is well, is short.
-                    page.pieces.reserve(piece.len() + ADDED_BYTES);
-                    page.push(piece);
-                }
-                Ok(None) => break None,
-                Err(broken) => break Some(broken),
-            }
-            if body.has_ended() {
-                self.outlet.hold();
-            }
-            if let Err(unproven) = self.pass_on(&mut page, &mut splice, false).await? {
-                return self.resumable(self.unproven(unproven), 0);
-            }
-            if page.is_decided() {
-                break None;
-            }
+        let body = Body::new(&job.client, &job.mapping, exchange);
+        let fed = match self.asks_for_each() {
+            true => self.feed_headers(&mut page, &mut splice, body).await?,
+            false => self.feed(&mut page, &mut splice, body).await?,
+        };
+        let broken = match fed {
+            Ok(broken) => broken,
+            Err(unproven) => return self.resumable(self.unproven(unproven), 0),
         };
         let verdict = page.finish(broken);
         self.keep_evidence(&mut page, &verdict);
@@ -369,6 +361,7 @@ impl Conversation<'_> {
         match verdict {
             Verdict::Whole(summary) => {
                 self.account.note(&summary);
+                self.tell_lacks(&page.pieces.lacks);
                 self.finish_page(&mut page, splice).await
             }
             Verdict::Cut(failure, summary) => {
@@ -380,6 +373,35 @@ impl Conversation<'_> {
                 // What the engine made of the cut end is left: where a record ends that broke off
                 // in a section, only the rest of the page can say.
                 self.resumable(failure, lost)
+            }
+        }
+    }
+
+    /// Feeds the page with the body, and passes on what comes of it; what ended it other than its end.
+    async fn feed(
+        &mut self,
+        page: &mut Page,
+        splice: &mut Splice,
+        mut body: Body<'_>,
+    ) -> Result<Result<Option<Broken>, Unproven>, Stop> {
+        loop {
+            match body.next(&mut self.budget).await {
+                Ok(Some(piece)) => {
+                    // What the engine holds back, and what it adds to a page that is well, is short.
+                    page.pieces.reserve(piece.len() + ADDED_BYTES);
+                    page.push(piece);
+                }
+                Ok(None) => return Ok(Ok(None)),
+                Err(broken) => return Ok(Ok(Some(broken))),
+            }
+            if body.has_ended() {
+                self.outlet.hold();
+            }
+            if let Err(unproven) = self.pass_on(page, splice, false).await? {
+                return Ok(Err(unproven));
+            }
+            if page.is_decided() {
+                return Ok(Ok(None));
             }
         }
     }
@@ -514,6 +536,18 @@ impl Conversation<'_> {
         }
         self.outlet.send(bytes, page.status).await?;
         Ok(Ok(()))
+    }
+
+    /// Says to the operator what of Identify stays as it is.
+    fn tell_lacks(&self, lacks: &[&'static str]) {
+        if !lacks.is_empty() {
+            let (repo, elements) = (&self.job.mapping.id, lacks.join(", "));
+            tracing::warn!(
+                repo,
+                elements,
+                "Identify lacks what the schema demands and leaves so; set identify.* in the mapping"
+            );
+        }
     }
 
     fn log_retry(&self, failure: &Failure, wait: Duration) {
