@@ -1,6 +1,7 @@
 //! What `oaimend validate` and `oaimend serve` say about a configuration.
 
 use oaimend::config::{self, Config, Flags, Reread};
+use oaimend::oai::datestamp::Granularity;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -114,6 +115,7 @@ dates = "days"
 default_set = "all"
 raw_token = true
 verb_first = true
+granularity = "YYYY-MM-DD"
 [tls]
 ca_file = "ca.pem"
 verify = false
@@ -211,6 +213,7 @@ first_record_timeout_secs = 1
     assert_eq!((quirks.version, quirks.headers), (Some(config::Version::One1), config::Headers::GetRecord));
     assert!(quirks.in_days && quirks.raw_token && quirks.verb_first);
     assert_eq!(quirks.default_set.as_deref(), Some("all"));
+    assert_eq!(mapping.quirks.granularity, Some(Granularity::Day));
     assert_eq!(mapping.read_timeout, Duration::from_secs(3600));
     let politeness = &mapping.politeness;
     assert_eq!((politeness.list_requests_max, politeness.gap), (4, Duration::from_millis(250)));

@@ -159,6 +159,7 @@ impl Shared {
         if mapping.static_file.is_some() {
             value["static_file"] = json!(self.clients.file_state(&mapping.id));
         }
+        value["sets_that_collide"] = json!(self.state.holdings.collisions(&mapping.source()));
         let learned = self.state.repositories.learned(&mapping.id, &mapping.fingerprint());
         let pinned = mapping.quirks.version.map(|version| version.name().to_owned());
         value["version"] = json!(pinned.or(learned.version));

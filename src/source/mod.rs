@@ -33,6 +33,8 @@ mod probe;
 mod proof;
 mod recall;
 mod recovery;
+mod redate;
+mod repository;
 mod session;
 mod sieve;
 mod skeleton;

@@ -234,7 +234,9 @@ impl Conversation<'_> {
         loop {
             attempts += 1;
             self.account.attempts += 1;
-            let told = inquire(self.job, request, &self.method, enough, &mut self.budget).await;
+            let told =
+                inquire(self.job, request, &self.method, enough, &self.repository, false, &mut self.budget)
+                    .await;
             let Err(unanswered) = told else { return told };
             let (left, chance) = (self.budget.left(), self.budget.chance());
             match next_wait(&unanswered.failure, attempts, left, chance) {
@@ -360,6 +362,7 @@ impl Ours {
             retry_after_secs: None,
             charset: None,
             asked_at,
+            repository: conversation.repository.clone(),
         };
         let mut page =
             Page::new(&job.mapping, &job.own, start, Pieces::new(ItemHash::with(&job.state.token_key)));

@@ -26,13 +26,14 @@ use super::page::{Page, Start, Verdict};
 use super::patience::next_wait;
 use super::pieces::{ItemHash, Pieces};
 use super::recovery::Begun;
+use super::redate::Told;
 use super::sieve::Sieve;
 use super::skeleton::Skeleton;
 use super::splice::{Delivered, Splice, Taken, Unproven};
 use crate::clock::{self, Clock};
 use crate::config::Mapping;
 use crate::oai::Request;
-use crate::repair::{NotOai, OwnRequest};
+use crate::repair::{NotOai, OwnRequest, RepositoryFacts};
 use crate::state::State;
 use bytes::Bytes;
 use quick_xml::events::Event as XmlEvent;
@@ -50,6 +51,8 @@ pub struct Job {
     pub mapping: Arc<Mapping>,
     /// What is asked.
     pub request: Request,
+    /// The same as the source is asked: with its own names of sets.
+    pub asked: Request,
     /// The request as the answer is to say it.
     pub own: OwnRequest,
     /// The `Via` header for the source.
@@ -101,7 +104,7 @@ async fn converse(job: Job, events: mpsc::Sender<Event>) {
         outlet: Outlet::new(events.clone(), in_one_piece),
         account: Account::default(),
         budget,
-        asked: job.request.clone(),
+        asked: job.asked.clone(),
         dialect: Dialect::of_job(&job),
         put_as: String::new(),
         other_words: 0,
@@ -118,6 +121,8 @@ async fn converse(job: Job, events: mpsc::Sender<Event>) {
         begun: Begun::No,
         recalls: 0,
         recalled: Vec::new(),
+        headers_told: None,
+        repository: RepositoryFacts::default(),
         suspicion: None,
         skeleton: None,
         waiting: Vec::new(),
@@ -197,6 +202,10 @@ pub(super) struct Conversation<'a> {
     pub(super) recalls: u32,
     /// Those that were had: what the broken one is known by, and what a list of headers knows it by.
     pub(super) recalled: Vec<(u64, u64)>,
+    /// Datestamps that a list of headers told, once it was asked for.
+    pub(super) headers_told: Option<Told>,
+    /// What is known of the repository, for all attempts at this request.
+    pub(super) repository: RepositoryFacts,
     /// What the list delivered before, while it is not clear whether it goes in circles.
     pub(super) suspicion: Option<HashSet<u64>>,
     /// What is open around the items that were delivered.
@@ -217,6 +226,7 @@ impl Conversation<'_> {
             }
             Opening::Refuse(why) => return self.refuse_token(why).await,
         }
+        self.repository = self.known_of_the_repository();
         if let Some(refusal) = self.refusal() {
             return self.refuse(refusal).await;
         }
@@ -334,6 +344,7 @@ impl Conversation<'_> {
             retry_after_secs: exchange.retry_after_secs,
             charset: exchange.charset.clone(),
             asked_at,
+            repository: self.repository.clone(),
         };
         let mut page =
             Page::new(&job.mapping, &job.own, start, Pieces::new(ItemHash::with(&job.state.token_key)));
@@ -497,6 +508,8 @@ impl Conversation<'_> {
             return Ok(Err(Unproven::Held));
         }
         self.recall(&mut page.pieces, splice).await;
+        self.redate(&mut page.pieces, splice).await;
+        self.take_note(&mut page.pieces, ended).await;
         if self.sieve.as_mut().is_some_and(|sieve| !sieve.pass(&mut page.pieces, ended)) {
             return Ok(Err(Unproven::Held));
         }
