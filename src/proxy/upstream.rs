@@ -273,7 +273,11 @@ impl Session for SourceSession {
                     *self.under_way() = UnderWay::Filling(filling);
                     self.hand_over(fill);
                     // A page that is there as a whole now leaves with its length.
-                    poll_fn(|context| Poll::Ready(self.fill_on(context))).await;
+                    poll_fn(|context| {
+                        self.fill_on(context);
+                        Poll::Ready(())
+                    })
+                    .await;
                 }
                 self.head = Some(head);
                 if self.head_only {
