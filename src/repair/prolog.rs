@@ -289,7 +289,7 @@ fn root_tag(
         let known = declared.iter().find(|(prefix, uri)| !prefix.is_empty() && uri == XSI);
         let free = [b"xsi".as_slice(), b"xsi1", b"xsi2"].into_iter();
         let free = || free.clone().find(|prefix| bound(&declared, prefix).is_none()).unwrap_or(b"xsi3");
-        let prefix = known.map_or_else(|| free(), |(prefix, _)| prefix.as_slice());
+        let prefix = known.map_or_else(free, |(prefix, _)| prefix.as_slice());
         let declaration = [b" xmlns:", prefix, b"=\"", XSI, b"\""].concat();
         let attribute = [b" ", prefix, b":schemaLocation=\"", LOCATION, b"\""].concat();
         let added = if known.is_some() { attribute } else { [declaration, attribute].concat() };
