@@ -2,9 +2,9 @@
 
 use super::credentials::Credentials;
 use super::file::{At, Document, Fault, Table, nearest};
-use super::{Limits, Politeness, Quirks, StaticFile};
+use super::{Limits, Politeness, Quirks, StaticFile, identify};
 use crate::repair::catalogue::CATALOGUE;
-use crate::repair::{Certainty, RepairId, RepairSet};
+use crate::repair::{Certainty, IdentifyValues, RepairId, RepairSet};
 use blake2::{Blake2s256, Digest};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -44,6 +44,8 @@ pub struct Mapping {
     pub off: RepairSet,
     /// Repairs of certainty `guess` that are made.
     pub guesses: RepairSet,
+    /// What Identify is to say where it says nothing, or nothing legal.
+    pub identify: IdentifyValues,
     /// What is particular about it.
     pub quirks: Quirks,
     /// How much is asked of it.
@@ -82,6 +84,7 @@ impl Mapping {
             stale_lists: false,
             off: RepairSet::EMPTY,
             guesses: RepairSet::EMPTY,
+            identify: IdentifyValues::default(),
             quirks: Quirks::default(),
             politeness: Politeness::default(),
             limits: limits.clone(),
@@ -124,6 +127,7 @@ impl Mapping {
             stale_lists: root.boolean("stale_lists").unwrap_or(false),
             off: RepairSet::EMPTY,
             guesses: RepairSet::EMPTY,
+            identify: identify::read(root.table("identify")),
             quirks: Quirks::read(&mut root),
             politeness: Politeness::default(),
             limits: limits.clone(),
@@ -140,6 +144,11 @@ impl Mapping {
         root.finish();
         let faults = document.into_faults();
         if faults.is_empty() { Ok(mapping) } else { Err(faults) }
+    }
+
+    /// Which source it is: what was seen of its records holds as long as this stays.
+    pub fn source(&self) -> String {
+        format!("{} {}", self.id, self.base_url)
     }
 
     /// Another text with every change of it: 16 hexadecimal digits.

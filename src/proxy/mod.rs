@@ -287,7 +287,9 @@ impl ProxyHttp for Front {
             let status = errand.cache_status(session.cache.phase(), said.unwrap_or_default());
             head.insert_header("Cache-Status", status)?;
             let accepted = joined(session.req_header(), header::ACCEPT_ENCODING);
-            if let Some(length) = errand.length().filter(|_| !gzip::is_accepted(&accepted)) {
+            let own = passage.ticket.as_ref().and_then(Ticket::fill);
+            let length = errand.length(own).filter(|_| head.status == http::StatusCode::OK);
+            if let Some(length) = length.filter(|_| !gzip::is_accepted(&accepted)) {
                 head.remove_header(&header::TRANSFER_ENCODING);
                 head.insert_header(header::CONTENT_LENGTH, length)?;
                 head.insert_header(header::VARY, "Accept-Encoding")?;
@@ -398,8 +400,11 @@ impl Front {
         let hop = format!("1.1 {}", self.0.instance);
         let via = if via.is_empty() { hop } else { format!("{via}, {hop}") };
         let state = self.0.state.clone();
+        let set = request.argument(Argument::Set);
+        let of_the_source = set.and_then(|set| state.holdings.set_of_the_source(&mapping.source(), set));
+        let asked = of_the_source.map_or_else(|| request.clone(), |set| request.of_set(&set));
         let clock = Arc::clone(&self.0.clock);
-        Ok(Ok(Job { mapping, request, own, via, state, client, clock, spool }))
+        Ok(Ok(Job { mapping, request, asked, own, via, state, client, clock, spool }))
     }
 
     async fn send(&self, session: &mut Session, page: Page) -> Result<()> {
@@ -435,7 +440,7 @@ impl Passage {
             _ if status == 503 => "failed",
             (Some(_), None) if continued.is_some() => "continued",
             (Some(_), Some(_)) => "broken-off",
-            (None, Some(_)) if shared.is_some_and(|fill| fill.is_broken()) => "broken-off",
+            (None, Some(_)) if shared.is_some_and(|fill| fill.ended() == Some(false)) => "broken-off",
             (_, Some(_)) => "abandoned",
             (_, None) => "whole",
         });

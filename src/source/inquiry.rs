@@ -8,17 +8,17 @@ use super::budget::Budget;
 use super::dialect::Dialect;
 use super::failure::{Failure, Reason};
 use super::page::{Page, Start, Verdict};
-use super::pieces::{Pieces, aside_of, hash_of};
+use super::pieces::{ItemHash, Pieces, aside_of};
 use super::session::{Job, error_code, resolved};
 use super::transplant::Scope;
 use crate::clock;
 use crate::oai::Request;
-use crate::repair::{NotOai, Quarantined, RecordFacts, Repair, Sink, TokenFacts};
+use crate::repair::{NotOai, Quarantined, RecordFacts, Repair, RepositoryFacts, Sink, TokenFacts};
 use crate::state::PutAside;
 use reqwest::Method;
 
 /// An answer to a question of ours.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Told {
     pieces: Pieces,
     pub(super) items: Vec<Item>,
@@ -35,6 +35,8 @@ pub(super) struct Told {
 pub(super) struct Item {
     /// As it stands in the XML.
     pub(super) identifier: Vec<u8>,
+    /// Likewise.
+    pub(super) datestamp: Vec<u8>,
     /// What it is known by in a list.
     pub(super) hash: u64,
     pub(super) deleted: bool,
@@ -49,10 +51,28 @@ pub(super) struct Unanswered {
     pub(super) raw: Vec<u8>,
 }
 
+impl Unanswered {
+    /// Whether that is nothing that the source could do anything about.
+    pub(super) fn says_nothing(&self) -> bool {
+        self.failure.reason == Reason::Busy
+    }
+}
+
 /// Longest answer to a question of ours, in decoded bytes: it is held.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 
 impl Told {
+    fn new(job: &Job) -> Self {
+        let hash = ItemHash::with(&job.state.token_key);
+        Self {
+            pieces: Pieces::new(hash),
+            items: Vec::new(),
+            aside: Vec::new(),
+            is_too_long: false,
+            version: None,
+        }
+    }
+
     /// The resumptionToken, where the list goes on.
     pub(super) fn token(&self) -> Option<String> {
         self.pieces.token.as_deref().map(resolved).filter(|token| !token.is_empty())
@@ -100,7 +120,8 @@ impl Sink for Told {
         self.is_too_long |= bytes.is_empty();
         self.items.push(Item {
             identifier: facts.identifier.to_vec(),
-            hash: hash_of(facts.identifier, facts.datestamp),
+            datestamp: facts.datestamp.to_vec(),
+            hash: self.pieces.hash.of(facts.identifier, facts.datestamp),
             deleted: facts.deleted,
             bytes: bytes.to_vec(),
         });
@@ -116,17 +137,20 @@ impl Sink for Told {
     }
 }
 
-/// Asks the source once, in its turn. Reads no further once there are `enough` items.
+/// Asks the source once, in its turn, or in that which a page of ours has `beside` it. Reads no further
+/// once there are `enough` items.
 pub(super) async fn inquire(
     job: &Job,
     request: &Request,
     method: &Method,
     enough: usize,
+    repository: &RepositoryFacts,
+    beside: bool,
     budget: &mut Budget,
 ) -> Result<Told, Unanswered> {
     let nothing = |failure| Unanswered { failure, raw: Vec::new() };
     let client = &job.client;
-    let _turn = client.turn(request.verb().is_list(), budget).await.map_err(nothing)?;
+    let _turn = client.turn(request.verb().is_list() && !beside, budget).await.map_err(nothing)?;
     let asked_at = clock::utc_datetime(budget.now());
     let query = Dialect::of_job(job).put(request, None).query;
     let exchange = client.exchange(&query, method, &job.via, budget).await.map_err(nothing)?;
@@ -136,8 +160,9 @@ pub(super) async fn inquire(
         retry_after_secs: exchange.retry_after_secs,
         charset: exchange.charset.clone(),
         asked_at,
+        repository: repository.clone(),
     };
-    let mut page: Page<Told> = Page::new(&job.mapping, &request.own(&job.own.base_url), start);
+    let mut page = Page::new(&job.mapping, &request.own(&job.own.base_url), start, Told::new(job));
     let mut body = Body::new(client, &job.mapping, exchange);
     let mut length = 0;
     let broken = loop {

@@ -16,6 +16,7 @@ use super::failure::{Failure, Reason};
 use super::inquiry::{Item, Told, Unanswered, inquire};
 use super::page::{Page, Start, Verdict};
 use super::patience::{may_lie_in_what_was_asked, next_wait};
+use super::pieces::{ItemHash, Pieces};
 use super::session::{Conversation, Ended, Job, Stop, resolved, time_for_a_page};
 use super::skeleton::Skeleton;
 use super::splice::Splice;
@@ -233,7 +234,9 @@ impl Conversation<'_> {
         loop {
             attempts += 1;
             self.account.attempts += 1;
-            let told = inquire(self.job, request, &self.method, enough, &mut self.budget).await;
+            let told =
+                inquire(self.job, request, &self.method, enough, &self.repository, false, &mut self.budget)
+                    .await;
             let Err(unanswered) = told else { return told };
             let (left, chance) = (self.budget.left(), self.budget.chance());
             match next_wait(&unanswered.failure, attempts, left, chance) {
@@ -359,8 +362,10 @@ impl Ours {
             retry_after_secs: None,
             charset: None,
             asked_at,
+            repository: conversation.repository.clone(),
         };
-        let mut page = Page::new(&job.mapping, &job.own, start);
+        let mut page =
+            Page::new(&job.mapping, &job.own, start, Pieces::new(ItemHash::with(&job.state.token_key)));
         page.push(Bytes::copy_from_slice(head.as_bytes()));
         let splice = Splice::of_ours(conversation.skeleton.clone());
         Self { page, splice, skeleton, place: Scope::of(&head), is_empty: true, lost: Vec::new() }

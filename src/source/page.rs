@@ -6,7 +6,9 @@ use super::pieces::Pieces;
 use crate::config::Mapping;
 use crate::gathered::Gathered;
 use crate::oai::Request;
-use crate::repair::{Ending, NotOai, Outcome, OwnRequest, RepairConfig, Repairer, Sink, Summary};
+use crate::repair::{
+    Ending, NotOai, Outcome, OwnRequest, RepairConfig, Repairer, RepositoryFacts, Sink, Summary,
+};
 use crate::state::{AboutBroken, BROKEN_PAGE_BYTES_MAX};
 use bytes::Bytes;
 
@@ -51,10 +53,12 @@ pub(super) struct Start {
     pub(super) charset: Option<String>,
     /// When the source was asked, `YYYY-MM-DDThh:mm:ssZ`.
     pub(super) asked_at: String,
+    /// What is known of the repository.
+    pub(super) repository: RepositoryFacts,
 }
 
-impl<S: Sink + Default> Page<S> {
-    pub(super) fn new(mapping: &Mapping, own: &OwnRequest, start: Start) -> Self {
+impl<S: Sink> Page<S> {
+    pub(super) fn new(mapping: &Mapping, own: &OwnRequest, start: Start, pieces: S) -> Self {
         let config = RepairConfig {
             limits: mapping.limits.repair.clone(),
             off: mapping.off,
@@ -62,11 +66,13 @@ impl<S: Sink + Default> Page<S> {
             request: Some(own.clone()),
             response_date: Some(start.asked_at.clone()),
             charset: start.charset,
+            repository: start.repository,
             ending: Ending::BreakOff,
+            identify: mapping.identify.clone(),
         };
         Self {
             repairer: Some(Repairer::new(&config)),
-            pieces: S::default(),
+            pieces,
             name: start.name,
             status: start.status,
             retry_after_secs: start.retry_after_secs,
@@ -80,7 +86,7 @@ impl<S: Sink + Default> Page<S> {
     /// Takes the next piece of the body.
     pub(super) fn push(&mut self, piece: Bytes) {
         let wanted = FIRST_BYTES_KEPT.saturating_sub(self.first.len());
-        self.first.extend(piece.iter().take(wanted));
+        self.first.extend_from_slice(piece.get(..wanted).unwrap_or(&piece));
         let last = piece.get(piece.len().saturating_sub(LAST_BYTES_KEPT)..).unwrap_or_default();
         self.last.drain(..(self.last.len() + last.len()).saturating_sub(LAST_BYTES_KEPT));
         self.last.extend_from_slice(last);

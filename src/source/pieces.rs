@@ -1,15 +1,19 @@
 //! What the engine makes of one attempt at a page, with the place of each item in it.
 
 use super::account::RepairMade;
-use crate::repair::{Quarantined, RecordFacts, Repair, RepairId, Sink, TokenFacts};
-use crate::state::PutAside;
-use blake2::digest::consts::U8;
-use blake2::{Blake2b, Digest};
-use std::collections::BTreeSet;
+use super::repository::sets_of;
+use crate::repair::{Left, Quarantined, RecordFacts, Repair, RepairId, Sink, TokenFacts};
+use crate::state::{PutAside, SetSeen, TokenKey};
+use memchr::memmem;
+use siphasher::sip::SipHasher13;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::Hasher as _;
 
 /// What the engine has made since it was last taken.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
+    /// What its items are known by.
+    pub(super) hash: ItemHash,
     pub(super) bytes: Vec<u8>,
     /// Where `bytes` begins, in bytes of the whole output.
     pub(super) base: u64,
@@ -28,8 +32,16 @@ pub(super) struct Pieces {
     pub(super) last_datestamp: Vec<u8>,
     /// What the token says of the list: its `cursor` and `completeListSize`.
     pub(super) progress: (Option<u64>, Option<u64>),
+    /// setSpecs that look escaped, since they were last taken.
+    pub(super) sets: BTreeMap<String, SetSeen>,
+    /// The oldest datestamp of an item that is no bound.
+    pub(super) oldest: Vec<u8>,
+    /// What was written into items since the last one, where a setSpec may be among it.
+    written: Vec<Vec<u8>>,
     /// What the page needed: names of repairs, and why items were put aside.
     pub(super) needed: BTreeSet<&'static str>,
+    /// Elements of Identify that are wrong or missing, and that nobody knows.
+    pub(super) lacks: Vec<&'static str>,
 }
 
 /// An item, in the order of the page.
@@ -47,6 +59,11 @@ const EARLY_ITEMS_MAX: usize = 20;
 const EARLY_BYTES_MAX: usize = 8 << 20;
 
 impl Pieces {
+    /// Nothing yet; items are known by `hash`.
+    pub(super) fn new(hash: ItemHash) -> Self {
+        Self { hash, ..Self::default() }
+    }
+
     /// Whether items were found since it was last taken.
     pub(super) fn has_items(&self) -> bool {
         !self.found.is_empty() || !self.early.is_empty()
@@ -108,14 +125,39 @@ impl Pieces {
         let Some(Found::Aside { hash, at: Some(at), .. }) = self.found.get(index) else { return };
         let (hash, start, len) = (*hash, *at, item.len());
         self.bytes.splice(start..start, item.iter().copied());
-        self.drift += len as i64;
-        for (other, found) in self.found.iter_mut().enumerate() {
+        if let Some(found) = self.found.get_mut(index) {
+            *found = Found::Item { start, len, hash, repairs: Vec::new() };
+        }
+        self.grown_behind(index, len as i64);
+    }
+
+    /// What stands behind the item of that index has moved by so many bytes.
+    pub(super) fn grown_behind(&mut self, index: usize, delta: i64) {
+        self.drift += delta;
+        for found in self.found.iter_mut().skip(index + 1) {
             match found {
-                _ if other == index => *found = Found::Item { start, len, hash, repairs: Vec::new() },
-                Found::Item { start, .. } | Found::Aside { at: Some(start), .. } if other > index => {
-                    *start += len
+                Found::Item { start, .. } | Found::Aside { at: Some(start), .. } => {
+                    *start = start.saturating_add_signed(delta as isize);
                 }
-                _ => {}
+                Found::Aside { at: None, .. } => {}
+            }
+        }
+    }
+
+    /// Notes what an item says of its repository.
+    fn learn(&mut self, facts: &RecordFacts<'_>, item: &[u8], repairs: &[(RepairId, Option<RepairMade>)]) {
+        let is_older = self.oldest.is_empty() || facts.datestamp < self.oldest.as_slice();
+        if is_older && !facts.datestamp.is_empty() {
+            let is_bound = repairs.iter().any(|(id, _)| *id == RepairId::DatestampBound);
+            if !is_bound {
+                self.oldest = facts.datestamp.to_vec();
+            }
+        }
+        let written = std::mem::take(&mut self.written);
+        if facts.tilde_in_set {
+            for (name, seen) in sets_of(item, &written) {
+                let entry = self.sets.entry(name).or_default();
+                *entry = entry.and(seen);
             }
         }
     }
@@ -140,6 +182,9 @@ impl Sink for Pieces {
         // An insertion belongs to what stands before it, also where an item begins.
         let at = if repair.original.is_empty() { repair.offset.saturating_sub(1) } else { repair.offset };
         self.recent.push((at, delta));
+        if repair.record.is_some() && memmem::find(repair.replacement, b"~x").is_some() {
+            self.written.push(repair.replacement.to_vec());
+        }
         if !repair.id.is_rewrite() {
             self.needed.insert(repair.id.name());
         }
@@ -148,10 +193,11 @@ impl Sink for Pieces {
 
     fn record_committed(&mut self, facts: &RecordFacts<'_>, bytes: &[u8]) {
         let start = self.place(facts.offset);
-        let hash = hash_of(facts.identifier, facts.datestamp);
+        let hash = self.hash.of(facts.identifier, facts.datestamp);
         self.last_datestamp.clear();
         self.last_datestamp.extend_from_slice(facts.datestamp);
         let repairs = std::mem::take(&mut self.repairs);
+        self.learn(facts, bytes, &repairs);
         let early = self.early.drain(..);
         self.found.extend(early.map(|(hash, record)| Found::Aside { hash, record, at: Some(start) }));
         self.found.push(Found::Item { start, len: bytes.len(), hash, repairs });
@@ -159,7 +205,7 @@ impl Sink for Pieces {
 
     fn record_quarantined(&mut self, quarantined: &Quarantined<'_>) {
         self.needed.insert(quarantined.why.name());
-        let hash = hash_of(quarantined.raw, b"");
+        let hash = self.hash.of(quarantined.raw, b"");
         let record = aside_of(quarantined);
         let place = self.place(quarantined.offset);
         self.recent.push((quarantined.offset, -(quarantined.raw.len() as i64)));
@@ -173,6 +219,11 @@ impl Sink for Pieces {
         }
         let at = (!is_early && self.token.is_none()).then_some(place);
         self.found.push(Found::Aside { hash, record, at });
+    }
+
+    fn left(&mut self, left: &Left) {
+        self.needed.insert("incomplete-identify");
+        self.lacks.push(left.element);
     }
 
     fn resumption_token(&mut self, token: &TokenFacts<'_>) {
@@ -221,13 +272,44 @@ pub(super) fn aside_of(quarantined: &Quarantined<'_>) -> PutAside {
     }
 }
 
-/// Identifies an item within a list.
-pub(super) fn hash_of(identifier: &[u8], datestamp: &[u8]) -> u64 {
-    let mut hash = Blake2b64::new();
-    hash.update((identifier.len() as u64).to_le_bytes());
-    hash.update(identifier);
-    hash.update(datestamp);
-    u64::from_le_bytes(hash.finalize().into())
+/// What an item is known by within a list. Whoever does not know the key cannot make an item that is
+/// taken for another one, which would be left out of the rest of a page as delivered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ItemHash(SipHasher13);
+
+impl ItemHash {
+    /// With the key of a data folder: what is in its ledger is known by it.
+    pub(super) fn with(key: &TokenKey) -> Self {
+        Self(SipHasher13::new_with_key(&key.for_items()))
+    }
+
+    pub(super) fn of(&self, identifier: &[u8], datestamp: &[u8]) -> u64 {
+        let mut hash = self.0;
+        hash.write(&(identifier.len() as u64).to_le_bytes());
+        hash.write(identifier);
+        hash.write(datestamp);
+        hash.finish()
+    }
 }
 
-type Blake2b64 = Blake2b<U8>;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_is_known_by_all_of_its_identifier_and_datestamp_and_the_key() {
+        let (one, other) = (TokenKey([1; 32]), TokenKey([2; 32]));
+        let hash = ItemHash::with(&one).of(b"oai:a", b"2020");
+        assert_eq!(hash, ItemHash::with(&one).of(b"oai:a", b"2020"));
+        for unlike in [
+            ItemHash::with(&one).of(b"oai:a", b"2021"),
+            ItemHash::with(&one).of(b"oai:a2", b"020"),
+            ItemHash::with(&one).of(b"oai:b", b"2020"),
+            ItemHash::with(&other).of(b"oai:a", b"2020"),
+        ] {
+            assert_ne!(hash, unlike);
+        }
+        // Hashes are kept on the disk: this one may never be another.
+        assert_eq!(hash, 0xe618_7481_bc6b_70a2);
+    }
+}

@@ -170,7 +170,8 @@ impl Conversation<'_> {
     async fn told(&mut self, request: &Request) -> Option<Told> {
         self.account.attempts += 1;
         let mut budget = Budget::new(Arc::clone(&self.job.clock), TIME_MAX.min(self.budget.left()));
-        let told = inquire(self.job, request, &self.method, usize::MAX, &mut budget).await;
+        let told =
+            inquire(self.job, request, &self.method, usize::MAX, &self.repository, false, &mut budget).await;
         self.budget.spend(&budget);
         told.ok()
     }

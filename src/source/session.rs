@@ -14,6 +14,7 @@ use super::account::Account;
 use super::body::{Body, Broken};
 use super::budget::Budget;
 use super::chain::{self, Chain, Known, Opening};
+use super::conversing::Conversing;
 use super::dialect::{Dialect, Put};
 use super::failure::{Failure, Reason};
 use super::fetch::Client;
@@ -23,15 +24,16 @@ use super::one_by_one::may_go_one_by_one;
 use super::outlet::Outlet;
 use super::page::{Page, Start, Verdict};
 use super::patience::next_wait;
-use super::pieces::Pieces;
+use super::pieces::{ItemHash, Pieces};
 use super::recovery::Begun;
+use super::redate::Told;
 use super::sieve::Sieve;
 use super::skeleton::Skeleton;
 use super::splice::{Delivered, Splice, Taken, Unproven};
 use crate::clock::{self, Clock};
 use crate::config::Mapping;
 use crate::oai::Request;
-use crate::repair::{NotOai, OwnRequest};
+use crate::repair::{NotOai, OwnRequest, RepositoryFacts};
 use crate::state::State;
 use bytes::Bytes;
 use quick_xml::events::Event as XmlEvent;
@@ -49,6 +51,8 @@ pub struct Job {
     pub mapping: Arc<Mapping>,
     /// What is asked.
     pub request: Request,
+    /// The same as the source is asked: with its own names of sets.
+    pub asked: Request,
     /// The request as the answer is to say it.
     pub own: OwnRequest,
     /// The `Via` header for the source.
@@ -86,12 +90,10 @@ pub struct Answer {
     pub length: Option<usize>,
 }
 
-/// Answers a request: starts the conversation in a task of its own, which
-/// ends when the receiver is dropped.
-pub fn answer(job: Job) -> mpsc::Receiver<Event> {
-    let (events, receiver) = mpsc::channel(EVENTS_HELD);
-    tokio::spawn(converse(job, events));
-    receiver
+/// Answers a request: a conversation that goes on while somebody waits for its events.
+pub fn answer(job: Job) -> Conversing {
+    let (sender, events) = mpsc::channel(EVENTS_HELD);
+    Conversing::new(events, converse(job, sender))
 }
 
 async fn converse(job: Job, events: mpsc::Sender<Event>) {
@@ -102,7 +104,7 @@ async fn converse(job: Job, events: mpsc::Sender<Event>) {
         outlet: Outlet::new(events.clone(), in_one_piece),
         account: Account::default(),
         budget,
-        asked: job.request.clone(),
+        asked: job.asked.clone(),
         dialect: Dialect::of_job(&job),
         put_as: String::new(),
         other_words: 0,
@@ -119,6 +121,8 @@ async fn converse(job: Job, events: mpsc::Sender<Event>) {
         begun: Begun::No,
         recalls: 0,
         recalled: Vec::new(),
+        headers_told: None,
+        repository: RepositoryFacts::default(),
         suspicion: None,
         skeleton: None,
         waiting: Vec::new(),
@@ -198,6 +202,10 @@ pub(super) struct Conversation<'a> {
     pub(super) recalls: u32,
     /// Those that were had: what the broken one is known by, and what a list of headers knows it by.
     pub(super) recalled: Vec<(u64, u64)>,
+    /// Datestamps that a list of headers told, once it was asked for.
+    pub(super) headers_told: Option<Told>,
+    /// What is known of the repository, for all attempts at this request.
+    pub(super) repository: RepositoryFacts,
     /// What the list delivered before, while it is not clear whether it goes in circles.
     pub(super) suspicion: Option<HashSet<u64>>,
     /// What is open around the items that were delivered.
@@ -218,6 +226,7 @@ impl Conversation<'_> {
             }
             Opening::Refuse(why) => return self.refuse_token(why).await,
         }
+        self.repository = self.known_of_the_repository();
         if let Some(refusal) = self.refusal() {
             return self.refuse(refusal).await;
         }
@@ -241,7 +250,7 @@ impl Conversation<'_> {
             attempts += 1;
             let ended = match self.is_one_by_one() {
                 true => self.one_by_one(None).await?,
-                false => self.attempt().await?,
+                false => self.attempt_and_release().await?,
             };
             let failure = match ended {
                 Ended::Whole => {
@@ -305,6 +314,13 @@ impl Conversation<'_> {
         }
     }
 
+    /// The same as [`Self::attempt`], behind which nothing is held.
+    async fn attempt_and_release(&mut self) -> Result<Ended, Stop> {
+        let ended = self.attempt().await;
+        self.outlet.release().await?;
+        ended
+    }
+
     /// Asks the source once, and passes on what is new of its page.
     async fn attempt(&mut self) -> Result<Ended, Stop> {
         let job = self.job;
@@ -328,8 +344,10 @@ impl Conversation<'_> {
             retry_after_secs: exchange.retry_after_secs,
             charset: exchange.charset.clone(),
             asked_at,
+            repository: self.repository.clone(),
         };
-        let mut page: Page<Pieces> = Page::new(&job.mapping, &job.own, start);
+        let mut page =
+            Page::new(&job.mapping, &job.own, start, Pieces::new(ItemHash::with(&job.state.token_key)));
         let mut splice = match self.anew {
             None => Splice::new(&self.known, &self.delivered, self.skeleton.clone()),
             Some(walked) => {
@@ -354,6 +372,7 @@ impl Conversation<'_> {
         match verdict {
             Verdict::Whole(summary) => {
                 self.account.note(&summary);
+                self.tell_lacks(&page.pieces.lacks);
                 self.finish_page(&mut page, splice).await
             }
             Verdict::Cut(failure, summary) => {
@@ -385,6 +404,9 @@ impl Conversation<'_> {
                 }
                 Ok(None) => return Ok(Ok(None)),
                 Err(broken) => return Ok(Ok(Some(broken))),
+            }
+            if body.has_ended() {
+                self.outlet.hold();
             }
             if let Err(unproven) = self.pass_on(page, splice, false).await? {
                 return Ok(Err(unproven));
@@ -486,6 +508,8 @@ impl Conversation<'_> {
             return Ok(Err(Unproven::Held));
         }
         self.recall(&mut page.pieces, splice).await;
+        self.redate(&mut page.pieces, splice).await;
+        self.take_note(&mut page.pieces, ended).await;
         if self.sieve.as_mut().is_some_and(|sieve| !sieve.pass(&mut page.pieces, ended)) {
             return Ok(Err(Unproven::Held));
         }
@@ -525,6 +549,18 @@ impl Conversation<'_> {
         }
         self.outlet.send(bytes, page.status).await?;
         Ok(Ok(()))
+    }
+
+    /// Says to the operator what of Identify stays as it is.
+    fn tell_lacks(&self, lacks: &[&'static str]) {
+        if !lacks.is_empty() {
+            let (repo, elements) = (&self.job.mapping.id, lacks.join(", "));
+            tracing::warn!(
+                repo,
+                elements,
+                "Identify lacks what the schema demands and leaves so; set identify.* in the mapping"
+            );
+        }
     }
 
     fn log_retry(&self, failure: &Failure, wait: Duration) {
