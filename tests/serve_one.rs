@@ -305,3 +305,14 @@ fn of_headers_one_by_one_none_is_lost_and_none_is_made_up() {
     assert_eq!((got.status, source.asked().len()), (503, 1));
     assert!(got.text().contains("set headers = \"listrecords\""), "{}", got.text());
 }
+
+#[test]
+fn a_source_that_knows_days_alone_is_not_asked_for_seconds() {
+    let source = ProviderOne::of("1.0").start();
+    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.version = Some(Version::One0));
+    for path in [LIST, HEADERS] {
+        let page = valid(&proxy.get(&format!("{path}&until=2001-03-01T00:00:00Z")));
+        assert_eq!(code(&page), "badArgument");
+    }
+    assert!(source.asked().is_empty(), "Identify says that the granularity is days");
+}
