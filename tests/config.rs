@@ -107,6 +107,12 @@ method = "get-then-post"
 poisoned = "getrecord"
 recall = false
 order = "datestamp"
+version = "1.1"
+headers = "getrecord"
+dates = "days"
+default_set = "all"
+raw_token = true
+verb_first = true
 [tls]
 ca_file = "ca.pem"
 verify = false
@@ -187,6 +193,10 @@ first_record_timeout_secs = 1
     assert_eq!(mapping.quirks.method, config::Method::GetThenPost);
     assert_eq!(mapping.quirks.poisoned, config::Poisoned::GetRecord);
     assert!(!mapping.quirks.recall && mapping.quirks.ordered_by_datestamp);
+    let quirks = &mapping.quirks;
+    assert_eq!((quirks.version, quirks.headers), (Some(config::Version::One1), config::Headers::GetRecord));
+    assert!(quirks.in_days && quirks.raw_token && quirks.verb_first);
+    assert_eq!(quirks.default_set.as_deref(), Some("all"));
     assert_eq!(mapping.read_timeout, Duration::from_secs(3600));
     let politeness = &mapping.politeness;
     assert_eq!((politeness.list_requests_max, politeness.gap), (4, Duration::from_millis(250)));
@@ -215,6 +225,10 @@ from = "a\nb"
 read_timeout_secs = 0
 allow_private = "yes"
 tls = true
+version = "2"
+headers = "guess"
+dates = "seconds"
+default_set = "a b"
 [repairs]
 off = ["bare-ampersant", "own-request"]
 guesses = ["bare-ampersand", 3]
@@ -240,10 +254,14 @@ mappings/x.toml:3: from = "a\nb" cannot stand in an HTTP header; printable ASCII
 mappings/x.toml:4: read_timeout_secs = 0 is out of range; a whole number from 1 to 3600
 mappings/x.toml:5: allow_private is a string; true or false is wanted
 mappings/x.toml:6: tls is a boolean; a table is wanted
-mappings/x.toml:8: repairs.off: "bare-ampersant" is no repair that fits here; did you mean "bare-ampersand"?
-mappings/x.toml:8: repairs.off: "own-request" is no repair that fits here; the names stand in docs/repairs.md
-mappings/x.toml:9: repairs.guesses: "bare-ampersand" is no repair that fits here; known here are double-encoded
-mappings/x.toml:9: repairs.guesses is an integer; a list of texts in quotes is wanted
+mappings/x.toml:7: version = "2" is no version; "1.0", "1.1" or "2.0" is right, or nothing: it is learned
+mappings/x.toml:8: headers = "guess" is not known; "listrecords" or "getrecord" is right
+mappings/x.toml:9: dates = "seconds" is not known; "days" or "as-asked" is right
+mappings/x.toml:10: default_set = "a b" is no set; its setSpec is right
+mappings/x.toml:12: repairs.off: "bare-ampersant" is no repair that fits here; did you mean "bare-ampersand"?
+mappings/x.toml:12: repairs.off: "own-request" is no repair that fits here; the names stand in docs/repairs.md
+mappings/x.toml:13: repairs.guesses: "bare-ampersand" is no repair that fits here; known here are double-encoded
+mappings/x.toml:13: repairs.guesses is an integer; a list of texts in quotes is wanted
 "#,
     );
 }

@@ -1,12 +1,12 @@
 //! One HTTP exchange with a source, redirects included.
 //!
 //! The client follows nothing and decodes nothing by itself: each hop is
-//! checked here, and codings are [`decoding`](super::decoding)'s work.
+//! checked here, what comes is an [`Exchange`], and codings are [`decoding`](super::decoding)'s work.
 
 use super::address::{Reach, Refused, Unresolved};
 use super::breaker::{Breaker, Resting};
 use super::budget::{Budget, Late};
-use super::decoding::Coding;
+use super::exchange::Exchange;
 use super::failure::{Failure, Reason};
 use super::method::Methods;
 use super::politeness::{Turn, Turns};
@@ -15,15 +15,12 @@ use super::recall::Recalls;
 use super::static_repository::StaticRepository;
 use crate::config::{Credentials, Mapping, StaticFile};
 use crate::oai::Request;
-use crate::state::{Learned, State};
-use bytes::Bytes;
 use reqwest::Method;
 use reqwest::header::{self, HeaderMap, HeaderValue};
 use std::error::Error as _;
 use std::io::ErrorKind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
-use tokio::sync::mpsc;
 use url::Url;
 
 /// The connections to one source. Cheap to clone.
@@ -37,29 +34,10 @@ pub struct Client {
     pub(super) methods: Arc<Methods>,
     pub(super) recalls: Arc<Recalls>,
     pub(super) sayings: Arc<Sayings>,
-    fingerprint: Arc<str>,
+    /// Of the mapping.
+    pub(super) fingerprint: Arc<str>,
     /// What answers in place of a server, where the source is a file.
     pub(super) stands_in: Option<Arc<StaticRepository>>,
-}
-
-/// The header of a source's answer, and its body to come.
-pub(super) struct Exchange {
-    pub(super) status: u16,
-    /// What `Content-Encoding` says, in its order.
-    pub(super) announced: Vec<Coding>,
-    /// The charset that `Content-Type` names.
-    pub(super) charset: Option<String>,
-    /// What `Retry-After` says, in seconds.
-    pub(super) retry_after_secs: Option<u64>,
-    /// The URL that answered.
-    pub(super) url: Url,
-    body: Arriving,
-}
-
-/// Where a body comes from.
-enum Arriving {
-    Response(reqwest::Response),
-    File(mpsc::Receiver<Result<Bytes, Failure>>),
 }
 
 impl Client {
@@ -108,19 +86,6 @@ impl Client {
             fingerprint,
             stands_in: None,
         })
-    }
-
-    /// What was learned of the source with this mapping.
-    pub(super) fn learned(&self, state: &State) -> Learned {
-        state.repositories.learned(&self.mapping.id, &self.fingerprint)
-    }
-
-    /// Remembers what was learned of it.
-    pub(super) async fn learn(&self, state: &State, learned: Learned) {
-        let (repositories, id) = (state.repositories.clone(), self.mapping.id.clone());
-        let fingerprint = Arc::clone(&self.fingerprint);
-        // What cannot be written is logged there.
-        let _ = tokio::task::spawn_blocking(move || repositories.learn(&id, &fingerprint, learned)).await;
     }
 
     /// May the source be asked now?
@@ -332,45 +297,6 @@ impl Client {
     }
 }
 
-impl Exchange {
-    pub(super) fn new(url: Url, response: reqwest::Response, now: SystemTime) -> Self {
-        let text = |name: header::HeaderName| {
-            let values = response.headers().get_all(name);
-            values.iter().filter_map(|value| value.to_str().ok()).collect::<Vec<_>>().join(",")
-        };
-        Self {
-            status: response.status().as_u16(),
-            announced: Coding::announced(&text(header::CONTENT_ENCODING)),
-            charset: charset_of(&text(header::CONTENT_TYPE)),
-            retry_after_secs: retry_after_secs(&text(header::RETRY_AFTER), now),
-            url,
-            body: Arriving::Response(response),
-        }
-    }
-
-    /// A page that was made from a file.
-    fn of_file(url: Url, body: mpsc::Receiver<Result<Bytes, Failure>>) -> Self {
-        let (announced, charset) = (Vec::new(), None);
-        Self { status: 200, announced, charset, retry_after_secs: None, url, body: Arriving::File(body) }
-    }
-
-    /// A header of the answer.
-    pub(super) fn header(&self, name: &header::HeaderName) -> Option<String> {
-        let Arriving::Response(response) = &self.body else { return None };
-        response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
-    }
-
-    /// The next piece of the body, as it came; `client` is whose exchange it is.
-    pub(super) async fn chunk(&mut self, client: &Client) -> Result<Option<Bytes>, Failure> {
-        match &mut self.body {
-            Arriving::Response(response) => {
-                response.chunk().await.map_err(|error| client.failure(&error, &self.url))
-            }
-            Arriving::File(pieces) => pieces.recv().await.transpose(),
-        }
-    }
-}
-
 fn headers(mapping: &Mapping) -> HeaderMap {
     let mut headers = HeaderMap::new();
     // Some providers answer 406 to a narrower list.
@@ -404,24 +330,6 @@ pub(super) const FORM: &str = "application/x-www-form-urlencoded";
 /// Whether the status leads elsewhere.
 pub(super) fn is_redirect(status: u16) -> bool {
     matches!(status, 301 | 302 | 303 | 307 | 308)
-}
-
-fn charset_of(content_type: &str) -> Option<String> {
-    content_type.split(';').skip(1).find_map(|parameter| {
-        let (name, value) = parameter.split_once('=')?;
-        let value = value.trim().trim_matches(|quote| matches!(quote, '"' | '\''));
-        (name.trim().eq_ignore_ascii_case("charset") && !value.is_empty()).then(|| value.to_owned())
-    })
-}
-
-/// `Retry-After` as seconds, from either of its forms.
-fn retry_after_secs(value: &str, now: SystemTime) -> Option<u64> {
-    let value = value.trim();
-    if let Ok(seconds) = value.parse() {
-        return Some(seconds);
-    }
-    let date = httpdate::parse_http_date(value).ok()?;
-    Some(date.duration_since(now).unwrap_or_default().as_secs())
 }
 
 /// The error of that type in the chain of causes.
@@ -478,24 +386,6 @@ fn kind_of(error: &reqwest::Error) -> (Reason, &'static str) {
 mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
-    #[test]
-    fn retry_after_is_read_in_both_forms() {
-        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
-        assert_eq!(retry_after_secs("120", now), Some(120));
-        assert_eq!(retry_after_secs("Sun, 06 Nov 1994 08:50:37 GMT", now), Some(60));
-        assert_eq!(retry_after_secs("Sun, 06 Nov 1994 08:00:00 GMT", now), Some(0));
-        assert_eq!(retry_after_secs("soon", now), None);
-        assert_eq!(retry_after_secs("", now), None);
-    }
-
-    #[test]
-    fn the_charset_is_found_among_the_parameters() {
-        assert_eq!(charset_of("text/xml; Charset=\"ISO-8859-1\" "), Some("ISO-8859-1".into()));
-        assert_eq!(charset_of("text/xml;version=1;charset=utf8"), Some("utf8".into()));
-        assert_eq!(charset_of("text/xml"), None);
-        assert_eq!(charset_of("text/xml; charset="), None);
-    }
 
     #[test]
     fn the_query_goes_behind_the_one_of_the_base_url() {

@@ -16,6 +16,7 @@ use super::failure::{Failure, Reason};
 use super::inquiry::{Item, Told, Unanswered, inquire};
 use super::page::{Page, Start, Verdict};
 use super::patience::{may_lie_in_what_was_asked, next_wait};
+use super::pieces::{ItemHash, Pieces};
 use super::session::{Conversation, Ended, Job, Stop, resolved, time_for_a_page};
 use super::skeleton::Skeleton;
 use super::splice::Splice;
@@ -223,7 +224,12 @@ impl Conversation<'_> {
     }
 
     /// Asks until there is an answer, a few times.
-    async fn ask(&mut self, request: &Request, enough: usize, attempts_max: u32) -> Result<Told, Unanswered> {
+    pub(super) async fn ask(
+        &mut self,
+        request: &Request,
+        enough: usize,
+        attempts_max: u32,
+    ) -> Result<Told, Unanswered> {
         let mut attempts = 0;
         loop {
             attempts += 1;
@@ -355,7 +361,8 @@ impl Ours {
             charset: None,
             asked_at,
         };
-        let mut page = Page::new(&job.mapping, &job.own, start);
+        let mut page =
+            Page::new(&job.mapping, &job.own, start, Pieces::new(ItemHash::with(&job.state.token_key)));
         page.push(Bytes::copy_from_slice(head.as_bytes()));
         let splice = Splice::of_ours(conversation.skeleton.clone());
         Self { page, splice, skeleton, place: Scope::of(&head), is_empty: true, lost: Vec::new() }

@@ -11,18 +11,20 @@
 //! follows, and without [`Event::End`] the page is not whole.
 
 use super::account::Account;
-use super::body::Body;
+use super::body::{Body, Broken};
 use super::budget::Budget;
 use super::chain::{self, Chain, Known, Opening};
+use super::conversing::Conversing;
 use super::dialect::{Dialect, Put};
 use super::failure::{Failure, Reason};
 use super::fetch::Client;
+use super::headers::Gathered;
 use super::learning::Weighed;
 use super::one_by_one::may_go_one_by_one;
 use super::outlet::Outlet;
 use super::page::{Page, Start, Verdict};
 use super::patience::next_wait;
-use super::pieces::Pieces;
+use super::pieces::{ItemHash, Pieces};
 use super::recovery::Begun;
 use super::sieve::Sieve;
 use super::skeleton::Skeleton;
@@ -85,12 +87,10 @@ pub struct Answer {
     pub length: Option<usize>,
 }
 
-/// Answers a request: starts the conversation in a task of its own, which
-/// ends when the receiver is dropped.
-pub fn answer(job: Job) -> mpsc::Receiver<Event> {
-    let (events, receiver) = mpsc::channel(EVENTS_HELD);
-    tokio::spawn(converse(job, events));
-    receiver
+/// Answers a request: a conversation that goes on while somebody waits for its events.
+pub fn answer(job: Job) -> Conversing {
+    let (sender, events) = mpsc::channel(EVENTS_HELD);
+    Conversing::new(events, converse(job, sender))
 }
 
 async fn converse(job: Job, events: mpsc::Sender<Event>) {
@@ -107,6 +107,7 @@ async fn converse(job: Job, events: mpsc::Sender<Event>) {
         other_words: 0,
         tries_days: false,
         sieve: None,
+        gathered: Gathered::new(),
         had: Delivered::default(),
         delivered: Delivered::default(),
         known: Known::new(),
@@ -176,6 +177,8 @@ pub(super) struct Conversation<'a> {
     pub(super) tries_days: bool,
     /// What is to be made of the page under way.
     pub(super) sieve: Option<Sieve>,
+    /// What was had of its headers, where each is asked for by itself.
+    pub(super) gathered: Gathered,
     /// By which method of HTTP the source is asked, and whether the other one was tried before.
     pub(super) method: Method,
     pub(super) tried_both: bool,
@@ -237,7 +240,7 @@ impl Conversation<'_> {
             attempts += 1;
             let ended = match self.is_one_by_one() {
                 true => self.one_by_one(None).await?,
-                false => self.attempt().await?,
+                false => self.attempt_and_release().await?,
             };
             let failure = match ended {
                 Ended::Whole => {
@@ -301,6 +304,13 @@ impl Conversation<'_> {
         }
     }
 
+    /// The same as [`Self::attempt`], behind which nothing is held.
+    async fn attempt_and_release(&mut self) -> Result<Ended, Stop> {
+        let ended = self.attempt().await;
+        self.outlet.release().await?;
+        ended
+    }
+
     /// Asks the source once, and passes on what is new of its page.
     async fn attempt(&mut self) -> Result<Ended, Stop> {
         let job = self.job;
@@ -325,7 +335,8 @@ impl Conversation<'_> {
             charset: exchange.charset.clone(),
             asked_at,
         };
-        let mut page: Page<Pieces> = Page::new(&job.mapping, &job.own, start);
+        let mut page =
+            Page::new(&job.mapping, &job.own, start, Pieces::new(ItemHash::with(&job.state.token_key)));
         let mut splice = match self.anew {
             None => Splice::new(&self.known, &self.delivered, self.skeleton.clone()),
             Some(walked) => {
@@ -333,23 +344,14 @@ impl Conversation<'_> {
                 Splice::anew(&self.known, since, self.skeleton.clone())
             }
         };
-        let mut body = Body::new(&job.client, &job.mapping, exchange);
-        let broken = loop {
-            match body.next(&mut self.budget).await {
-                Ok(Some(piece)) => {
-                    // What the engine holds back, and what it adds to a page that is well, is short.
-                    page.pieces.reserve(piece.len() + ADDED_BYTES);
-                    page.push(piece);
-                }
-                Ok(None) => break None,
-                Err(broken) => break Some(broken),
-            }
-            if let Err(unproven) = self.pass_on(&mut page, &mut splice, false).await? {
-                return self.resumable(self.unproven(unproven), 0);
-            }
-            if page.is_decided() {
-                break None;
-            }
+        let body = Body::new(&job.client, &job.mapping, exchange);
+        let fed = match self.asks_for_each() {
+            true => self.feed_headers(&mut page, &mut splice, body).await?,
+            false => self.feed(&mut page, &mut splice, body).await?,
+        };
+        let broken = match fed {
+            Ok(broken) => broken,
+            Err(unproven) => return self.resumable(self.unproven(unproven), 0),
         };
         let verdict = page.finish(broken);
         self.keep_evidence(&mut page, &verdict);
@@ -370,6 +372,35 @@ impl Conversation<'_> {
                 // What the engine made of the cut end is left: where a record ends that broke off
                 // in a section, only the rest of the page can say.
                 self.resumable(failure, lost)
+            }
+        }
+    }
+
+    /// Feeds the page with the body, and passes on what comes of it; what ended it other than its end.
+    async fn feed(
+        &mut self,
+        page: &mut Page,
+        splice: &mut Splice,
+        mut body: Body<'_>,
+    ) -> Result<Result<Option<Broken>, Unproven>, Stop> {
+        loop {
+            match body.next(&mut self.budget).await {
+                Ok(Some(piece)) => {
+                    // What the engine holds back, and what it adds to a page that is well, is short.
+                    page.pieces.reserve(piece.len() + ADDED_BYTES);
+                    page.push(piece);
+                }
+                Ok(None) => return Ok(Ok(None)),
+                Err(broken) => return Ok(Ok(Some(broken))),
+            }
+            if body.has_ended() {
+                self.outlet.hold();
+            }
+            if let Err(unproven) = self.pass_on(page, splice, false).await? {
+                return Ok(Err(unproven));
+            }
+            if page.is_decided() {
+                return Ok(Ok(None));
             }
         }
     }

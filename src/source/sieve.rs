@@ -180,10 +180,13 @@ impl Sieve {
         if !headers {
             return Some(text.into_bytes());
         }
-        let own = text.get(header.start..header.end)?;
-        let around = Scope::of(text.get(..header.start)?);
-        Some(around.transplanted(own, &Scope::default()).into_bytes())
+        header.of_item(&text).map(String::into_bytes)
     }
+}
+
+/// The header of a record, by itself.
+pub(super) fn header_of(record: &str) -> Option<String> {
+    Header::of(record)?.of_item(record)
 }
 
 /// The header of an item, and where it stands in it.
@@ -230,6 +233,12 @@ impl Header {
                 _ => {}
             }
         }
+    }
+
+    /// The header as it has to stand without the record around it.
+    fn of_item(&self, item: &str) -> Option<String> {
+        let around = Scope::of(item.get(..self.start)?);
+        Some(around.transplanted(item.get(self.start..self.end)?, &Scope::default()))
     }
 
     /// Whether it says that it is in the set, or in one below it.

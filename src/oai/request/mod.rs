@@ -196,6 +196,14 @@ impl Request {
         Self { verb: Verb::ListRecords, arguments: self.arguments.clone() }
     }
 
+    /// The same without a format: OAI-PMH 1.x lists identifiers in none.
+    #[must_use]
+    pub fn without_format(&self) -> Self {
+        let mut arguments = self.arguments.clone();
+        arguments.retain(|(argument, _)| *argument != Argument::MetadataPrefix);
+        Self { verb: self.verb, arguments }
+    }
+
     /// Whether one of its dates says a second.
     pub fn is_in_seconds(&self) -> bool {
         let dates = [Argument::From, Argument::Until].map(|date| self.argument(date));
