@@ -107,6 +107,7 @@ method = "get-then-post"
 poisoned = "getrecord"
 recall = false
 order = "datestamp"
+provenance = "altered"
 [tls]
 ca_file = "ca.pem"
 verify = false
@@ -187,6 +188,7 @@ first_record_timeout_secs = 1
     assert_eq!(mapping.quirks.method, config::Method::GetThenPost);
     assert_eq!(mapping.quirks.poisoned, config::Poisoned::GetRecord);
     assert!(!mapping.quirks.recall && mapping.quirks.ordered_by_datestamp);
+    assert_eq!(mapping.provenance, Some(oaimend::repair::Told::Altered));
     assert_eq!(mapping.read_timeout, Duration::from_secs(3600));
     let politeness = &mapping.politeness;
     assert_eq!((politeness.list_requests_max, politeness.gap), (4, Duration::from_millis(250)));
@@ -214,6 +216,7 @@ unmendable = "drop"
 from = "a\nb"
 read_timeout_secs = 0
 allow_private = "yes"
+provenance = "yes"
 tls = true
 [repairs]
 off = ["bare-ampersant", "own-request"]
@@ -239,11 +242,12 @@ mappings/x.toml:2: unmendable = "drop" is not known; "quarantine" or "fail" is r
 mappings/x.toml:3: from = "a\nb" cannot stand in an HTTP header; printable ASCII is right
 mappings/x.toml:4: read_timeout_secs = 0 is out of range; a whole number from 1 to 3600
 mappings/x.toml:5: allow_private is a string; true or false is wanted
-mappings/x.toml:6: tls is a boolean; a table is wanted
-mappings/x.toml:8: repairs.off: "bare-ampersant" is no repair that fits here; did you mean "bare-ampersand"?
-mappings/x.toml:8: repairs.off: "own-request" is no repair that fits here; the names stand in docs/repairs.md
-mappings/x.toml:9: repairs.guesses: "bare-ampersand" is no repair that fits here; known here are double-encoded
-mappings/x.toml:9: repairs.guesses is an integer; a list of texts in quotes is wanted
+mappings/x.toml:6: provenance = "yes" is not known; "off", "altered" or "all" is right
+mappings/x.toml:7: tls is a boolean; a table is wanted
+mappings/x.toml:9: repairs.off: "bare-ampersant" is no repair that fits here; did you mean "bare-ampersand"?
+mappings/x.toml:9: repairs.off: "own-request" is no repair that fits here; the names stand in docs/repairs.md
+mappings/x.toml:10: repairs.guesses: "bare-ampersand" is no repair that fits here; known here are double-encoded
+mappings/x.toml:10: repairs.guesses is an integer; a list of texts in quotes is wanted
 "#,
     );
 }

@@ -4,7 +4,7 @@ use super::credentials::Credentials;
 use super::file::{At, Document, Fault, Table, nearest};
 use super::{Limits, Politeness, Quirks};
 use crate::repair::catalogue::CATALOGUE;
-use crate::repair::{Certainty, RepairId, RepairSet};
+use crate::repair::{Certainty, RepairId, RepairSet, Told};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use url::Url;
@@ -40,6 +40,8 @@ pub struct Mapping {
     pub off: RepairSet,
     /// Repairs of certainty `guess` that are made.
     pub guesses: RepairSet,
+    /// Of which records we say where they come from, and whether they were altered.
+    pub provenance: Option<Told>,
     /// What is particular about it.
     pub quirks: Quirks,
     /// How much is asked of it.
@@ -77,6 +79,7 @@ impl Mapping {
             stale_lists: false,
             off: RepairSet::EMPTY,
             guesses: RepairSet::EMPTY,
+            provenance: None,
             quirks: Quirks::default(),
             politeness: Politeness::default(),
             limits: limits.clone(),
@@ -109,6 +112,7 @@ impl Mapping {
             stale_lists: root.boolean("stale_lists").unwrap_or(false),
             off: RepairSet::EMPTY,
             guesses: RepairSet::EMPTY,
+            provenance: root.parsed("provenance", read_provenance).unwrap_or_default(),
             quirks: Quirks::read(&mut root),
             politeness: Politeness::default(),
             limits: limits.clone(),
@@ -186,6 +190,15 @@ fn read_unmended(text: &str) -> Result<Unmended, String> {
         "quarantine" => Ok(Unmended::Quarantine),
         "fail" => Ok(Unmended::Fail),
         _ => Err("is not known; \"quarantine\" or \"fail\" is right".to_owned()),
+    }
+}
+
+fn read_provenance(text: &str) -> Result<Option<Told>, String> {
+    match text {
+        "off" => Ok(None),
+        "altered" => Ok(Some(Told::Altered)),
+        "all" => Ok(Some(Told::All)),
+        _ => Err("is not known; \"off\", \"altered\" or \"all\" is right".to_owned()),
     }
 }
 

@@ -18,7 +18,7 @@ use super::scan::{Scan, Scanner};
 use super::schema::Verb;
 use super::sink::{RecordFacts, Repair, Sink};
 use super::skeleton::Skeleton;
-use super::text::{escape, mend_characters};
+use super::text::mend_characters;
 
 /// Where the list goes on.
 pub(super) enum Next {
@@ -414,6 +414,7 @@ impl Engine {
             || list.token_written
             || list.skeleton.upgraded.is_some()
             || guesses
+            || self.may_rewrite_clean()
     }
 
     #[inline]
@@ -461,11 +462,11 @@ impl Engine {
             return self.gate.quarantine(identifier, offset, raw, Unmendable::IllegalEnvelope, sink);
         }
         self.gate.release(Answer::List, false, sink);
-        let (output, edits) = if list.verb == Verb::Identify {
-            let rewritten = self.own_base_url(bytes);
-            (Cow::Owned(rewritten.apply(bytes)), Cow::Owned(edits.clone().then(bytes, rewritten)))
-        } else {
+        let rewritten = self.rewritten(list, item);
+        let (output, edits) = if rewritten.is_empty() {
             (Cow::Borrowed(bytes.as_slice()), Cow::Borrowed(edits))
+        } else {
+            (Cow::Owned(rewritten.apply(bytes)), Cow::Owned(edits.clone().then(bytes, rewritten)))
         };
         let mut from = 0;
         for edit in edits.iter() {
@@ -493,23 +494,6 @@ impl Engine {
         let deleted = facts.deleted;
         let facts = RecordFacts { identifier, datestamp, deleted, offset, repairs: edits.len() };
         self.gate.committed(&facts, &output, sink);
-    }
-
-    /// Our own URL in place of the source's.
-    fn own_base_url(&self, identify: &[u8]) -> Edits {
-        let mut edits = Edits::default();
-        let Some(request) = &self.config.request else { return edits };
-        let open = [b"<", self.prefix.as_slice(), b"baseURL>"].concat();
-        let close = [b"</", self.prefix.as_slice(), b"baseURL"].concat();
-        if let Some(start) = memmem::find(identify, &open).map(|at| at + open.len())
-            && let Some(len) = memmem::find(identify.get(start..).unwrap_or_default(), &close)
-        {
-            let own = escape(request.base_url.as_bytes());
-            if identify.get(start..start + len) != Some(own.as_slice()) {
-                edits.push(RepairId::OwnBaseUrl, start, start + len, &own);
-            }
-        }
-        edits
     }
 
     /// An item whose strict reading failed: find its end, mend it or put it aside.

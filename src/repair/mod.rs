@@ -32,6 +32,8 @@ mod name;
 mod outline;
 mod oversized;
 mod prolog;
+mod provenance;
+mod rewrite;
 mod scan;
 mod schema;
 mod section;
@@ -53,6 +55,7 @@ use engine::Engine;
 
 pub use catalogue::{Certainty, NotOai, RepairId, RepairSet, Unmendable};
 pub use limits::Limits;
+pub use provenance::{Origin, Told};
 pub use sink::{Quarantined, RecordFacts, Repair, Sink, TokenFacts};
 
 /// What the engine is told about one response.
@@ -74,6 +77,8 @@ pub struct RepairConfig {
     pub charset: Option<String>,
     /// What to do with input that ends early.
     pub ending: Ending,
+    /// What records are told to come from; `None` says nothing of it.
+    pub provenance: Option<Origin>,
 }
 
 /// The request as the harvester made it, for the `request` element.

@@ -98,6 +98,9 @@ impl Engine {
         edits.sort();
         self.prefix = if prefix.is_empty() { Vec::new() } else { [prefix, b":"].concat() };
         self.root_context = context;
+        if self.config.provenance.is_some() {
+            self.respelt = respelt(rest, tag);
+        }
         self.stage = if tag.empty { Stage::Done } else { Stage::Head };
         if tag.empty {
             return self.refuse(NotOai::NothingKept);
@@ -255,6 +258,16 @@ fn root_tag(rest: &[u8], tag: &LooseTag, prefix: &[u8], is_version_one: bool, ed
         }
     }
     true
+}
+
+/// The prefixes for which the root means other namespaces now, those of the envelope aside.
+fn respelt(rest: &[u8], tag: &LooseTag) -> Vec<Vec<u8>> {
+    let corrected = tag.attributes.iter().filter_map(|attribute| {
+        let prefix = rest.get(attribute.name.0..attribute.name.1).and_then(declared_prefix)?;
+        let (meant, _) = respell(&attribute.value)?;
+        (meant != OAI && meant != XSI).then(|| prefix.to_vec())
+    });
+    corrected.collect()
 }
 
 /// Corrects misspelt namespaces among the pairs of a schemaLocation.

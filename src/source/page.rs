@@ -6,7 +6,7 @@ use super::pieces::Pieces;
 use crate::config::Mapping;
 use crate::gathered::Gathered;
 use crate::oai::Request;
-use crate::repair::{Ending, NotOai, Outcome, OwnRequest, RepairConfig, Repairer, Sink, Summary};
+use crate::repair::{Ending, NotOai, Origin, Outcome, OwnRequest, RepairConfig, Repairer, Sink, Summary};
 use crate::state::{AboutBroken, BROKEN_PAGE_BYTES_MAX};
 use bytes::Bytes;
 
@@ -53,6 +53,11 @@ impl<S: Sink + Default> Page<S> {
             response_date: Some(start.asked_at.clone()),
             charset: start.charset,
             ending: Ending::BreakOff,
+            provenance: mapping.provenance.map(|told| Origin {
+                told,
+                base_url: mapping.base_url.to_string(),
+                harvest_date: start.asked_at.clone(),
+            }),
         };
         Self {
             repairer: Some(Repairer::new(&config)),

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use oaimend::repair::journal::{Change, Entry};
 use oaimend::repair::{
-    Ending, Limits, NotOai, Outcome, OwnRequest, RepairConfig, RepairId, RepairSet, Unmendable,
+    Ending, Limits, NotOai, Origin, Outcome, OwnRequest, RepairConfig, RepairId, RepairSet, Told, Unmendable,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -60,6 +60,7 @@ pub(crate) struct About {
     base_url: Option<String>,
     request: Option<String>,
     response_date: Option<String>,
+    provenance: Option<String>,
     #[serde(default)]
     limits: SmallerLimits,
 }
@@ -101,6 +102,15 @@ impl About {
             response_date: self.response_date.clone(),
             charset: self.charset.clone(),
             ending: if self.break_off { Ending::BreakOff } else { Ending::Close },
+            provenance: self.provenance.as_deref().map(|told| Origin {
+                told: match told {
+                    "altered" => Told::Altered,
+                    "all" => Told::All,
+                    _ => panic!("provenance = {told:?}"),
+                },
+                base_url: "http://source.example.org/oai".to_owned(),
+                harvest_date: "2026-01-02T03:04:05Z".to_owned(),
+            }),
         }
     }
 }
