@@ -6,10 +6,14 @@
 mod faults;
 #[path = "support/provider.rs"]
 mod provider;
+#[path = "support/provider_one.rs"]
+mod provider_one;
 #[path = "support/proxy.rs"]
 mod proxy;
 #[path = "support/source.rs"]
 mod source;
+#[path = "support/static_files.rs"]
+mod static_files;
 mod support;
 #[path = "support/time.rs"]
 mod time;
@@ -21,8 +25,10 @@ use oaimend::config::{Limits, Mapping};
 use provider::Fault::{ContentType, Edit, Nothing, PutOff};
 use provider::Provider;
 use provider::When::{Always, Has, Is};
+use provider_one::ProviderOne;
 use proxy::Proxy;
 use source::{Reply, Source};
+use static_files::Kept;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -158,6 +164,28 @@ fn the_proxy_in_front_of_a_repository_without_a_fault_passes_wholly() {
 }
 
 #[test]
+fn the_proxy_in_front_of_a_repository_of_1_x_passes_wholly() {
+    for version in ["1.0", "1.1"] {
+        for has_sets in [false, true] {
+            for is_strict in [false, true] {
+                let provider =
+                    ProviderOne { has_sets, refuses_formats: is_strict, is_lenient: !is_strict, version };
+                let source = provider.start();
+                let old = of(&source.base_url());
+                assert_eq!(finding(&old, "protocol-version").verdict, Verdict::Unjudged, "{}", trouble(&old));
+                let proxy = Proxy::of(&source);
+                let report = of(&format!("http://{}/x", proxy.address()));
+                assert_eq!(trouble(&report), "", "{provider:?}");
+                let mut unjudged = vec!["retry-after", "oai-identifier", "set-of-records", "day-harvest"];
+                unjudged.extend(["first-cursor", "next-cursor", "complete-list-size", "expiration-date"]);
+                unjudged.retain(|rule| !has_sets || *rule != "set-of-records");
+                assert_eq!(rules(&report, Verdict::Unjudged), unjudged, "{provider:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn the_proxy_in_front_of_the_broken_demonstration_passes() {
     let provider = oaimend::demo::Provider::start(0).expect("loopback has free ports");
     let broken = of(&provider.base_url());
@@ -171,6 +199,34 @@ fn the_proxy_in_front_of_the_broken_demonstration_passes() {
     assert_eq!(rules(&report, Verdict::Warning), ["page-size"], "{}", trouble(&report));
     let unjudged = ["retry-after", "oai-identifier", "expiration-date", "too-fine"];
     assert_eq!(rules(&report, Verdict::Unjudged), unjudged);
+}
+
+#[test]
+fn the_proxy_in_front_of_a_static_repository_passes_wholly() {
+    let source = Source::start(|_, _| Reply::xml(static_files::file_of(250)));
+    let local = Kept::local(static_files::file_of(250));
+    let remote = Kept::mapped(&format!("static_file = \"{}\"\n", source.base_url()));
+    for (what, kept) in [("of this machine", local), ("over http", remote)] {
+        let proxy = kept.serve();
+        let report = of(&format!("http://{}/x", proxy.address()));
+        assert_eq!(trouble(&report), "", "{what}");
+        assert_eq!(rules(&report, Verdict::Unjudged), STATIC_UNJUDGED, "{what}");
+        assert_eq!(report.count(Verdict::Holds), RULES.len() - STATIC_UNJUDGED.len(), "{what}");
+    }
+}
+
+/// Rules that no static repository has an occasion to break.
+const STATIC_UNJUDGED: [&str; 5] =
+    ["retry-after", "set-of-records", "day-harvest", "deleted-status", "expiration-date"];
+
+#[test]
+fn a_static_repository_is_checked_where_it_is_served() {
+    let kept = Kept::local(static_files::file_of(3));
+    let mut program = Command::new(env!("CARGO_BIN_EXE_oaimend"));
+    let output = program.args(["check", "x", "--mappings"]).arg(kept.mappings()).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(64));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("\"x\" is a static repository") && said.contains("oaimend serve"), "{said}");
 }
 
 #[test]

@@ -151,7 +151,13 @@ fn input_that_ends_early_is_closed_and_told() {
 #[test]
 fn what_is_no_oai_pmh_gives_2_and_nothing_on_stdout() {
     let html = b"<!DOCTYPE html>\n<html><body><h1>502 Bad Gateway</h1></body></html>\n";
-    for (input, word) in [(&html[..], "HTML"), (b"", "empty"), (b"{\"error\": 1}", "JSON")] {
+    let repository = b"<Repository xmlns=\"http://www.openarchives.org/OAI/2.0/static-repository\"/>";
+    for (input, word) in [
+        (&html[..], "HTML"),
+        (b"", "empty"),
+        (b"{\"error\": 1}", "JSON"),
+        (repository, "static_file in a file of the mappings folder"),
+    ] {
         let (output, report) = run_with_report(input);
         assert_exit(&output, 2);
         assert!(output.stdout.is_empty());

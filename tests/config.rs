@@ -236,7 +236,7 @@ oaimend.toml:8: unknown key admin.port; known here are listen
 oaimend.toml:10: unknown key limits.record_bytes; did you mean record_bytes_max?
 oaimend.toml:11: limits.depth_max = -1 is out of range; a whole number from 8 to 100000
 oaimend.toml:12: limits.redirects_max is a string; a whole number from 0 to 20 is wanted
-mappings/x.toml:1: base_url is missing; base_url = "https://source.example/oai" is wanted
+mappings/x.toml:1: base_url is missing; base_url = "https://source.example/oai" is wanted, or static_file
 mappings/x.toml:1: unknown key bas_url; did you mean base_url?
 mappings/x.toml:2: unmendable = "drop" is not known; "quarantine" or "fail" is right
 mappings/x.toml:3: from = "a\nb" cannot stand in an HTTP header; printable ASCII is right
@@ -290,6 +290,46 @@ mappings/c.toml:1: base_url = "http://x/?verb=Identify" is no base URL; one like
 mappings/e f.toml:1: the file's name is the id: "e f" is no id; letters, digits, '.', '_' and '-' are right, the first a letter or digit
 mappings/g.toml:2: tls.ca_file = "none.pem" cannot be read: No such file or directory (os error 2); a file with PEM certificates is wanted
 mappings/robots.txt.toml:1: the file's name is the id: "robots.txt" is a path of our own; any other name is right
+"#,
+    );
+}
+
+#[test]
+fn static_files_are_checked_and_stand_alone() {
+    let both = "base_url = \"http://x/\"\nstatic_file = \"http://x/y.xml\"\n";
+    let asked = "static_file = \"http://x/y.xml\"\nmethod = \"post\"\npoisoned = \"getrecord\"\nrecall = true\n\
+                 order = \"datestamp\"\nstatic_check_secs = 86401\n[politeness]\ngap_millis = 1\n";
+    check(
+        &[
+            ("y.xml", "<Repository/>"),
+            ("mappings/a.toml", "static_file = \"../y.xml\"\nstatic_check_secs = 0\n"),
+            (
+                "mappings/b.toml",
+                "static_file = \"http://x/y.xml?a=b\"\n[limits]\nstatic_records_max = 1\nstatic_file_bytes_max = 1024\n",
+            ),
+            ("mappings/c.toml", both),
+            ("mappings/d.toml", asked),
+            ("mappings/e.toml", "static_file = \"none.xml\"\n"),
+            ("mappings/f.toml", "static_file = \"..\"\n"),
+            ("mappings/g.toml", "static_file = \"ftp://x/y.xml\"\n"),
+            ("mappings/h.toml", "base_url = \"http://x/\"\nstatic_check_secs = 1\n"),
+            ("mappings/i.toml", "static_file = 7\n"),
+        ],
+        &[],
+        78,
+        r#"
+mappings/c.toml:1: base_url has no place here: a mapping has either base_url or static_file
+mappings/d.toml:2: method has no place here: a static_file is not asked for pages
+mappings/d.toml:3: poisoned has no place here: a static_file is not asked for pages
+mappings/d.toml:4: recall has no place here: a static_file is not asked for pages
+mappings/d.toml:5: order has no place here: a static_file is not asked for pages
+mappings/d.toml:6: static_check_secs = 86401 is out of range; a whole number from 0 to 86400
+mappings/d.toml:7: politeness has no place here: a static_file is not asked for pages
+mappings/e.toml:1: static_file = "none.xml" cannot be read: No such file or directory (os error 2); the path of a static repository file or its http URL is wanted
+mappings/f.toml:1: static_file = ".." is no file; the path of a static repository file or its http URL is wanted
+mappings/g.toml:1: static_file = "ftp://x/y.xml" is no URL of a static repository file; one like "https://source.example/static.xml" is right (http or https, without #, user and password)
+mappings/h.toml:2: static_check_secs has no place here: it is for a static_file, and there is none
+mappings/i.toml:1: static_file is an integer; a text in quotes is wanted
 "#,
     );
 }

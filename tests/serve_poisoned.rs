@@ -276,6 +276,24 @@ fn a_page_of_ours_is_bounded_and_goes_on_by_a_token_of_ours() {
 }
 
 #[test]
+fn a_record_that_is_left_over_and_cannot_be_had_does_not_hold_the_list_up() {
+    let source = Repository {
+        records: 401,
+        per_page: 201,
+        headers_per_page: 201,
+        poisoned: vec![200],
+        lost: vec![200],
+        ..Repository::default()
+    };
+    let source = source.start();
+    let proxy = allowing(&source);
+    let (found, _) = read_to_the_end(&proxy);
+    assert_eq!(found, each_once((0..401).filter(|number| *number != 200)));
+    let aside = proxy.told("/-/repositories/x/quarantine").to_string();
+    assert!(aside.contains("oai:x:200"), "{aside}");
+}
+
+#[test]
 fn a_token_for_the_rest_of_headers_is_none_for_records() {
     let is_cut = Arc::new(AtomicBool::new(true));
     let (repository, still_cut) = (Repository::default(), Arc::clone(&is_cut));

@@ -67,6 +67,10 @@ fn mapping(arguments: CheckArguments) -> Result<Mapping, Failure> {
     }
     let config = Config::load(&Flags { config, mappings, ..Flags::default() })?;
     if let Some(mapping) = config.repositories.find(&repository) {
+        if mapping.static_file.is_some() {
+            let text = "is a static repository, which answers nothing by itself; start oaimend serve, and check its base URL there";
+            return Err(Error::Usage(format!("\"{repository}\" {text}")).into());
+        }
         return Ok(Mapping::clone(&mapping));
     }
     let known: Vec<String> = config.repositories.all().keys().cloned().collect();

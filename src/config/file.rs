@@ -227,6 +227,14 @@ impl<'d, 't> Table<'d, 't> {
         self.known.get(key).copied().unwrap_or(false)
     }
 
+    /// A key that has no place here beside others; `why` says so.
+    pub(super) fn refuse(&mut self, key: &'static str, why: &str) {
+        if let Some(entry) = self.take(key) {
+            let key = self.full(key);
+            self.document.fault(entry.span(), format!("{key} has no place here: {why}"));
+        }
+    }
+
     /// A key that has to be there is not.
     pub(super) fn missing(&self, text: String) {
         self.document.fault(self.whole.start..self.whole.start, text);

@@ -21,6 +21,10 @@ pub struct Limits {
     pub quarantine_bytes_max: u64,
     /// Longest page for an HTTP/1.0 client, which gets it in one piece, in bytes.
     pub spool_bytes_max: usize,
+    /// Longest static repository file, in bytes of its text.
+    pub static_file_bytes_max: u64,
+    /// Most records in a static repository file, in all formats together.
+    pub static_records_max: usize,
 }
 
 impl Default for Limits {
@@ -33,6 +37,8 @@ impl Default for Limits {
             first_record_timeout: Duration::from_secs(30),
             quarantine_bytes_max: 256 << 20,
             spool_bytes_max: 64 << 20,
+            static_file_bytes_max: 256 << 20,
+            static_records_max: 1_000_000,
         }
     }
 }
@@ -50,6 +56,8 @@ impl Limits {
         table.count("depth_max", 8..=100_000, &mut repair.depth_max);
         table.count("attributes_per_tag_max", 8..=100_000, &mut repair.attributes_per_tag_max);
         table.count("redirects_max", 0..=20, &mut self.redirects_max);
+        table.count("static_records_max", 1..=100_000_000, &mut self.static_records_max);
+        table.number("static_file_bytes_max", 1024..=1 << 40, &mut self.static_file_bytes_max);
         table.number("response_bytes_max", 1024..=1 << 50, &mut self.response_bytes_max);
         table.number("quarantine_bytes_max", 0..=1 << 50, &mut self.quarantine_bytes_max);
         table.number("inflate_ratio_max", 1..=1_000_000, &mut self.inflate_ratio_max);

@@ -2,9 +2,11 @@
 
 use super::credentials::Credentials;
 use super::file::{At, Document, Fault, Table, nearest};
-use super::{Limits, Politeness, Quirks};
+use super::{Limits, Politeness, Quirks, StaticFile};
 use crate::repair::catalogue::CATALOGUE;
 use crate::repair::{Certainty, RepairId, RepairSet, Told};
+use blake2::{Blake2s256, Digest};
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use url::Url;
@@ -14,8 +16,10 @@ use url::Url;
 pub struct Mapping {
     /// Its id: the name of the file, and the first part of the path in our URLs.
     pub id: String,
-    /// The source's base URL, http or https.
+    /// The source's base URL, http or https; of a static repository the URL of its file.
     pub base_url: Url,
+    /// The source is a static repository file, and not asked for pages.
+    pub static_file: Option<StaticFile>,
     /// What the source wants to know us by; sent to the scheme, host and port of `base_url` only.
     pub credentials: Option<Credentials>,
     /// A file of PEM certificates that may sign the source's one, beside the usual ones.
@@ -67,6 +71,7 @@ impl Mapping {
         Ok(Self {
             id: id.to_owned(),
             base_url: read_base_url(base_url)?,
+            static_file: None,
             credentials: None,
             ca_file: None,
             verify: true,
@@ -93,13 +98,23 @@ impl Mapping {
         if let Err(text) = check_id(id) {
             document.fault(0..0, format!("the file's name is the id: \"{id}\" {text}"));
         }
+        let file_of_static = StaticFile::read(&mut root, file);
+        let is_static = root.was_given("static_file");
         let base_url = root.parsed("base_url", read_base_url);
-        if base_url.is_none() && !root.was_given("base_url") {
-            root.missing("base_url is missing; base_url = \"https://source.example/oai\" is wanted".into());
+        if !is_static && base_url.is_none() && !root.was_given("base_url") {
+            root.missing(
+                "base_url is missing; base_url = \"https://source.example/oai\" is wanted, or static_file"
+                    .into(),
+            );
         }
+        let (base_url, static_file) = match file_of_static {
+            Some((url, static_file)) => (Some(url), Some(static_file)),
+            None => (base_url, None),
+        };
         let mut mapping = Self {
             id: id.to_owned(),
             base_url: base_url.unwrap_or_else(placeholder),
+            static_file,
             credentials: Credentials::read(&mut root, file),
             ca_file: None,
             verify: true,
@@ -121,9 +136,23 @@ impl Mapping {
         mapping.read_repairs(root.table("repairs"));
         mapping.politeness.read(root.table("politeness"));
         mapping.limits.read(root.table("limits"));
+        if mapping.static_file.is_some() {
+            // What cannot be mended cannot be had otherwise, and nobody is burdened by questions.
+            mapping.quirks.recall = false;
+            mapping.politeness.list_requests_max = STATIC_LIST_REQUESTS_MAX;
+        }
         root.finish();
         let faults = document.into_faults();
         if faults.is_empty() { Ok(mapping) } else { Err(faults) }
+    }
+
+    /// Another text with every change of it: 16 hexadecimal digits.
+    pub fn fingerprint(&self) -> String {
+        let hash = Blake2s256::digest(format!("{self:?}"));
+        hash.iter().take(8).fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
     }
 
     fn read_tls(&mut self, mut table: Table<'_, '_>, file: &Path) {
@@ -167,7 +196,8 @@ pub(super) fn check_id(id: &str) -> Result<(), String> {
     Err("is no id; letters, digits, '.', '_' and '-' are right, the first a letter or digit".to_owned())
 }
 
-fn read_base_url(text: &str) -> Result<Url, String> {
+/// Reads the URL of a source; `Err` says what would be right.
+pub(super) fn read_base_url(text: &str) -> Result<Url, String> {
     let right = "is no base URL; one like \"https://source.example/oai\" is right";
     let url = Url::parse(text).map_err(|error| format!("{right} ({error})"))?;
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
@@ -246,6 +276,8 @@ fn placeholder() -> Url {
 
 /// Paths of our own beside those that begin with `_` or `-`, which no id can.
 const OURS: &[&str] = &["friends.xml", "robots.txt", "favicon.ico"];
+/// Most pages that are read from a static repository file at one time.
+const STATIC_LIST_REQUESTS_MAX: usize = 64;
 const PEM_MARK: &[u8] = b"-----BEGIN CERTIFICATE-----";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const READ_TIMEOUT: Duration = Duration::from_secs(30);

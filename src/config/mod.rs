@@ -15,6 +15,7 @@ mod politeness;
 mod quirks;
 mod repositories;
 mod settings;
+mod static_file;
 
 pub use cache::Cache;
 pub use clients::{Clients, Crawlers, Known, Quota, Quotas, Token};
@@ -24,9 +25,10 @@ pub use file::Fault;
 pub use limits::Limits;
 pub use mapping::{Mapping, Unmended};
 pub use politeness::Politeness;
-pub use quirks::{Method, Poisoned, Quirks};
+pub use quirks::{Headers, Method, Poisoned, Quirks, Version};
 pub use repositories::{Repositories, Reread};
 pub use settings::{Change, Resettled, Settings};
+pub use static_file::StaticFile;
 
 use crate::error::Error;
 use settings::{Written, read_public_url};

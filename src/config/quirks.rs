@@ -13,6 +13,18 @@ pub struct Quirks {
     pub recall: bool,
     /// Whether its lists come in the order of their datestamps, the oldest first.
     pub ordered_by_datestamp: bool,
+    /// Which OAI-PMH it speaks; `None`: what its answers say.
+    pub version: Option<Version>,
+    /// How the headers of a source of 1.x are had, which lists identifiers alone.
+    pub headers: Headers,
+    /// Whether it is asked in days only, whatever the harvester asks in.
+    pub in_days: bool,
+    /// The set it is asked for where the harvester names none.
+    pub default_set: Option<String>,
+    /// Whether its tokens are sent back as they are, not percent-encoded.
+    pub raw_token: bool,
+    /// Whether the verb stands even before the base URL's own query.
+    pub verb_first: bool,
 }
 
 impl Default for Quirks {
@@ -22,8 +34,56 @@ impl Default for Quirks {
             poisoned: Poisoned::default(),
             recall: true,
             ordered_by_datestamp: false,
+            version: None,
+            headers: Headers::default(),
+            in_days: false,
+            default_set: None,
+            raw_token: false,
+            verb_first: false,
         }
     }
+}
+
+/// A version of OAI-PMH.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// 1.0, of 2001.
+    One0,
+    /// 1.1, of 2001.
+    One1,
+    /// 2.0, of 2002.
+    Two,
+}
+
+impl Version {
+    /// The version of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::One0, Self::One1, Self::Two].into_iter().find(|version| version.name() == name)
+    }
+
+    /// As it is written, such as `1.1`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::One0 => "1.0",
+            Self::One1 => "1.1",
+            Self::Two => "2.0",
+        }
+    }
+
+    /// Whether it is 1.0 or 1.1.
+    pub const fn is_one(self) -> bool {
+        matches!(self, Self::One0 | Self::One1)
+    }
+}
+
+/// How the headers of a source of 1.x are had.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Headers {
+    /// By its lists of records.
+    #[default]
+    ListRecords,
+    /// By its lists of identifiers, and one `GetRecord` each.
+    GetRecord,
 }
 
 /// What is done about a page that fails every time.
@@ -59,8 +119,40 @@ impl Quirks {
             poisoned: root.parsed("poisoned", read_poisoned).unwrap_or(quirks.poisoned),
             recall: root.boolean("recall").unwrap_or(quirks.recall),
             ordered_by_datestamp: root.parsed("order", read_order).unwrap_or(quirks.ordered_by_datestamp),
+            version: root.parsed("version", read_version),
+            headers: root.parsed("headers", read_headers).unwrap_or(quirks.headers),
+            in_days: root.parsed("dates", read_dates).unwrap_or(quirks.in_days),
+            default_set: root.parsed("default_set", read_set),
+            raw_token: root.boolean("raw_token").unwrap_or(quirks.raw_token),
+            verb_first: root.boolean("verb_first").unwrap_or(quirks.verb_first),
         }
     }
+}
+
+fn read_version(text: &str) -> Result<Version, String> {
+    let right = "is no version; \"1.0\", \"1.1\" or \"2.0\" is right, or nothing: it is learned";
+    Version::from_name(text).ok_or_else(|| right.to_owned())
+}
+
+fn read_headers(text: &str) -> Result<Headers, String> {
+    match text {
+        "listrecords" => Ok(Headers::ListRecords),
+        "getrecord" => Ok(Headers::GetRecord),
+        _ => Err("is not known; \"listrecords\" or \"getrecord\" is right".to_owned()),
+    }
+}
+
+fn read_dates(text: &str) -> Result<bool, String> {
+    match text {
+        "days" => Ok(true),
+        "as-asked" => Ok(false),
+        _ => Err("is not known; \"days\" or \"as-asked\" is right".to_owned()),
+    }
+}
+
+fn read_set(text: &str) -> Result<String, String> {
+    let is_legal = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+    is_legal.then(|| text.to_owned()).ok_or_else(|| "is no set; its setSpec is right".to_owned())
 }
 
 fn read_order(text: &str) -> Result<bool, String> {

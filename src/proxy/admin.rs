@@ -156,6 +156,10 @@ impl Shared {
         value["id"] = json!(mapping.id);
         value["url"] = json!(format!("{}/{}", self.public_url, mapping.id));
         value["base_url"] = json!(mapping.base_url.as_str());
+        let learned = self.state.repositories.learned(&mapping.id, &mapping.fingerprint());
+        let pinned = mapping.quirks.version.map(|version| version.name().to_owned());
+        value["version"] = json!(pinned.or(learned.version));
+        value["asked_in_days"] = json!(mapping.quirks.in_days || learned.refuses_seconds);
         value["rests_for_secs"] = json!(self.clients.rests_for_secs(&mapping.id, self.clock.now()));
         value
     }

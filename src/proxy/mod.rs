@@ -466,6 +466,7 @@ impl Passage {
             repairs = account.map(Account::repairs_made),
             quarantined = account.map(|account| account.quarantined),
             attempts = account.map(|account| account.attempts),
+            version = account.and_then(|account| account.version),
             ms = u64::try_from(millis).unwrap_or(u64::MAX),
             bytes,
             request = query,

@@ -73,7 +73,11 @@ impl Page {
             html.push_str("<table>\n<tr><th>Base URL</th><th>Source</th></tr>\n");
             for (id, mapping) in mappings {
                 let url = escaped(&format!("{public_url}/{id}"));
-                let source = escaped(mapping.base_url.as_str());
+                let source = match &mapping.static_file {
+                    // Where it lies on this machine is nobody's business who harvests.
+                    Some(file) if file.path.is_some() => "a static repository file".to_owned(),
+                    _ => escaped(mapping.base_url.as_str()),
+                };
                 let _ = writeln!(
                     html,
                     "<tr><td><a href=\"{url}?verb=Identify\"><code>{url}</code></a></td><td><code>{source}</code></td></tr>"

@@ -94,7 +94,7 @@ impl Server {
             listens_on: sockets.public.0,
             instance: format!("oaimend-{:016x}", RandomState::new().hash_one(std::process::id())),
             repositories: config.repositories,
-            clients: Clients::default(),
+            clients: Clients::new(state.copies.clone()),
             bounds: RwLock::new(Arc::new(Bounds::new(config.clients, config.connections))),
             cache,
             state,

@@ -266,7 +266,7 @@ impl BorderSearch {
         }
         let verdicts = [
             skeleton.tag(rest, b"</", skeleton.element.name),
-            skeleton.tag(rest, b"</", skeleton.verb),
+            skeleton.tag(rest, b"</", &skeleton.verb),
             skeleton.tag(rest, b"</", b"OAI-PMH"),
         ];
         match verdicts {
@@ -491,7 +491,7 @@ fn token_before_list_end(rest: &[u8], at: usize, last: bool, skeleton: &Skeleton
         behind = end.get(close + 1..).unwrap_or_default();
     }
     let behind = behind.get(blanks(behind)..).unwrap_or_default();
-    match any([skeleton.tag(behind, b"</", skeleton.verb), skeleton.tag(behind, b"</", b"OAI-PMH")]) {
+    match any([skeleton.tag(behind, b"</", &skeleton.verb), skeleton.tag(behind, b"</", b"OAI-PMH")]) {
         Answer::Yes => Some(Border::At(at)),
         Answer::Cut => more,
         Answer::No => None,

@@ -330,6 +330,17 @@ catalogue! {
         before "xmlns=\"http://www.openarchives.org/OAI/2.0\""
         after "xmlns=\"http://www.openarchives.org/OAI/2.0/\""
 
+    SchemaLocation "schema-location" Exact
+        what "Writes a schemaLocation on the root that pairs the OAI-PMH namespace with its schema, where there is none or another one."
+        why "OAI-PMH 2.0, section 3.2, demands it, and harvesters that validate find no schema without it. Other pairs stay; a list with an odd word goes, since nobody can say which belong together. Turned off, such pages leave as they are."
+        before "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\">"
+        after "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\" xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" xsi:schemaLocation=\"http://www.openarchives.org/OAI/2.0/ http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd\">"
+    EnvelopePrefix "envelope-prefix" Exact
+        what "Takes the prefix off the elements of OAI-PMH and makes their namespace the default one. A payload with unprefixed names declares the namespace they were in."
+        why "A prefix changes nothing for a reader of namespaces, but many harvesters look for <record> and find no records, without an error. Turned off, such pages leave as they are."
+        before "<oai:record>...<oai:metadata><doc>...</doc></oai:metadata></oai:record>"
+        after "<record>...<metadata><doc xmlns=\"\">...</doc></metadata></record>"
+
     // --- the envelope
     MissingResponseDate "missing-response-date" Likely
         what "Adds a responseDate: the time at which the source was asked."
@@ -351,6 +362,21 @@ catalogue! {
         why "Strict harvesters reject the whole page for it. What is removed stands in the journal."
         before "<requester>x</requester><ListRecords>"
         after "<ListRecords>"
+    VerbElement "verb-element" Likely
+        what "Gives the verb element its name, where it is misspelt or that of another verb."
+        why "Harvesters look for the name and find nothing. Done where what stands in the element fits one verb only, and that is the one that was asked; where the request is not known, the name must be spelt nearly like it."
+        before "<request verb=\"ListRecords\">...</request><ListRecord><record>"
+        after "<request verb=\"ListRecords\">...</request><ListRecords><record>"
+    WrappedHeader "wrapped-header" Exact
+        what "Takes the headers out of the records that a ListIdentifiers holds."
+        why "ListIdentifiers has headers and nothing else; each record has one. What stood around it is in the journal, and can be had by ListRecords."
+        before "<ListIdentifiers><record><header>...</header><metadata>...</metadata></record>"
+        after "<ListIdentifiers><header>...</header>"
+    AnotherRecord "another-record" Likely
+        what "Keeps of several records in a GetRecord the one that was asked for."
+        why "The schema allows one, and harvesters take the first. Done only where one of them has the identifier that was asked, to the letter."
+        before "<GetRecord><record>...oai:x:1...</record><record>...oai:x:2...</record></GetRecord>"
+        after "<GetRecord><record>...oai:x:2...</record></GetRecord>"
     StrayContent "stray-content" Likely, Content
         what "Removes text or tags between the elements of the envelope."
         why "Nothing but white space and comments may stand there; error messages of the server do."
@@ -367,8 +393,8 @@ catalogue! {
         before "<error code=\"noRecordsMatch\"/><record>"
         after "<record>"
     ErrorCode "error-code" Likely
-        what "Corrects an error code that differs from a legal one by case, by plural or by at most two letters."
-        why "The schema has eight codes, and harvesters decide by them. A code that is near to none is a failed source."
+        what "Corrects an error code that differs from a legal one by case, by plural or by at most two letters; any other one, or none, becomes the code that its text means."
+        why "The schema has eight codes, and harvesters decide by them. The text counts where it names a code, or speaks of an argument, an identifier, a format, a token in the words of the specification, and not of trouble that passes. What then means no code is a failed source."
         before "<error code=\"NoRecordsMatch\">"
         after "<error code=\"noRecordsMatch\">"
     EmptyList "empty-list" Exact

@@ -28,7 +28,7 @@ enum Mode {
 
 /// Decodes one body.
 #[derive(Debug)]
-pub(super) struct Decode {
+pub(crate) struct Decode {
     mode: Mode,
     /// The charset of the HTTP header, which outranks the declaration.
     charset: Option<&'static Encoding>,
@@ -37,7 +37,7 @@ pub(super) struct Decode {
 }
 
 impl Decode {
-    pub(super) fn new(charset: Option<&str>) -> Self {
+    pub(crate) fn new(charset: Option<&str>) -> Self {
         let charset =
             charset.and_then(|label| Encoding::for_label(label.trim_matches(['"', '\'', ' ']).as_bytes()));
         Self { mode: Mode::Start, charset, held: Vec::new(), label: "UTF-8" }
@@ -49,7 +49,7 @@ impl Decode {
     }
 
     /// Decodes the next piece and hands the text on.
-    pub(super) fn push(&mut self, input: &[u8], last: bool, text: &mut impl FnMut(&[u8])) {
+    pub(crate) fn push(&mut self, input: &[u8], last: bool, text: &mut impl FnMut(&[u8])) {
         if matches!(self.mode, Mode::Utf8) {
             return text(input);
         }

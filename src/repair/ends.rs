@@ -7,6 +7,7 @@
 use memchr::{memchr, memmem};
 
 use super::catalogue::{NotOai, RepairId};
+use super::edits::Edits;
 use super::engine::{Engine, List, Stage, Step};
 use super::gate::{Answer, Role};
 use super::head::Landmark;
@@ -17,6 +18,7 @@ use super::name::{blanks, is_blank, name_span, trailing_blanks, trim};
 use super::prolog::{find_root, is_good_comment, is_xml_target};
 use super::schema::Verb;
 use super::sink::{Sink, TokenFacts};
+use super::skeleton::Prefixes;
 use super::tag::read_attributes;
 use super::text::mend_characters;
 
@@ -64,37 +66,59 @@ impl Engine {
         }
         self.stage = Stage::Tail;
         if is_root {
-            let close = self.end_tag_of(list.skeleton.verb);
+            let close = self.end_tag_of(list.written_name());
             self.gate.change(Role::List, RepairId::UnclosedList, self.base, b"", &close, sink);
             return Next::Leave(Step::Settled(0));
         }
-        let step = self.close_tag(Role::List, list.skeleton.verb, rest, tag_end, sink);
+        let names = (list.skeleton.verb.as_slice(), list.written_name());
+        let step = self.close_tag(Role::List, names, rest, tag_end, sink);
         if self.version_one.is_some() {
             self.end_version_one(tag_end, sink);
         }
         Next::Leave(step)
     }
 
-    /// An end tag, written anew where it is not in order.
+    /// An end tag, written anew where it is not in order. `names` are its local name as it
+    /// is there and as it is meant.
     fn close_tag(
         &mut self,
         role: Role,
-        local: &[u8],
+        names: (&[u8], &[u8]),
         rest: &[u8],
         tag_end: usize,
         sink: &mut impl Sink,
     ) -> Step {
-        let tag = self.end_tag_of(local);
+        let tag = self.read_end_tag_of(names.0);
         let written = rest.get(..tag_end).unwrap_or_default();
         let bare: Vec<u8> = written.iter().copied().filter(|&byte| !is_blank(byte)).collect();
         if bare == tag && written.get(..tag.len() - 1) == tag.get(..tag.len() - 1) {
-            return self.keep(role, rest, tag_end, sink);
+            let mut edits = Edits::default();
+            self.rename(2, names, &mut edits);
+            return self.keep_edited(role, rest, tag_end, &edits, sink);
         }
+        let tag = self.end_tag_of(names.1);
         self.gate.change(role, RepairId::MismatchedEndTag, self.base, written, &tag, sink);
         Step::Settled(tag_end)
     }
 
+    /// Gives a tag whose name begins at `at` the prefix and the local name that it should have.
+    pub(super) fn rename(&self, at: usize, (read, meant): (&[u8], &[u8]), edits: &mut Edits) {
+        let local_at = at + self.prefix.len();
+        if self.prefixes() == Prefixes::Off {
+            edits.push_unordered(RepairId::EnvelopePrefix, at, local_at, Vec::new());
+        }
+        if read != meant {
+            edits.push_unordered(RepairId::VerbElement, local_at, local_at + read.len(), meant.to_vec());
+        }
+    }
+
+    /// An end tag of the envelope as it is written.
     pub(super) fn end_tag_of(&self, local: &[u8]) -> Vec<u8> {
+        [b"</", self.written_prefix(), local, b">"].concat()
+    }
+
+    /// The same as it stands in the text.
+    pub(super) fn read_end_tag_of(&self, local: &[u8]) -> Vec<u8> {
         [b"</", self.prefix.as_slice(), local, b">"].concat()
     }
 
@@ -118,7 +142,7 @@ impl Engine {
         if let Some(step) = self.close_list(list, sink) {
             return step;
         }
-        let close = self.end_tag_of(list.skeleton.verb);
+        let close = self.end_tag_of(list.written_name());
         self.stage = Stage::Tail;
         self.gate.change(Role::List, RepairId::UnclosedList, self.base, rest, &close, sink);
         Step::Settled(rest.len())
@@ -152,7 +176,13 @@ impl Engine {
         if !self.gate.is_open() {
             if has_token {
                 self.gate.release(Answer::List, false, sink);
-            } else if self.gate.quarantined > 0 || self.gate.lost > 0 {
+            } else if self.unknown_error {
+                return Some(self.refuse(NotOai::UnknownError));
+            } else if self.gate.quarantined > 0
+                || self.gate.lost > 0
+                || list.dropped && !self.gate.holds_error()
+            {
+                // What was dropped may have said why there is nothing.
                 return Some(self.refuse(NotOai::NothingKept));
             } else {
                 let code = if self.gate.holds_error() { None } else { Some(empty_list_code(list.verb)) };
@@ -190,7 +220,7 @@ impl Engine {
             let behind = rest.get(tag_end..).unwrap_or_default();
             let bytes_max = self.limits().head_bytes_max;
             let behind = behind.get(..behind.len().min(bytes_max)).unwrap_or_default();
-            let close = self.end_tag_of(list.skeleton.verb);
+            let close = self.read_end_tag_of(&list.skeleton.verb);
             let inside = blanks(behind);
             let next = behind.get(inside..).unwrap_or_default();
             if next.len() < close.len() && !last && close.starts_with(next) && behind.len() < bytes_max {
@@ -202,6 +232,9 @@ impl Engine {
             end = tag_end + inside + close.len();
         }
         self.verb = Some(list.verb);
+        if self.unknown_error {
+            return Some(Next::Leave(self.refuse(NotOai::UnknownError)));
+        }
         self.stage = Stage::Tail;
         let error = self.error_element(code, EMPTY);
         Some(Next::Leave(self.change(RepairId::EmptyList, rest, end, &error, sink)))
@@ -209,7 +242,7 @@ impl Engine {
 
     pub(super) fn error_element(&self, code: &str, words: &str) -> Vec<u8> {
         let close = self.end_tag_of(b"error");
-        let start = [b"<", self.prefix.as_slice(), b"error code=\"", code.as_bytes(), b"\">"].concat();
+        let start = [b"<", self.written_prefix(), b"error code=\"", code.as_bytes(), b"\">"].concat();
         [start.as_slice(), words.as_bytes(), &close].concat()
     }
 
@@ -248,7 +281,7 @@ impl Engine {
             self.gate.settle(self.bad_request, sink);
             self.stage = Stage::Epilog;
             let end = self.end_tag_end(within);
-            return self.close_tag(Role::Plain, b"OAI-PMH", rest, end, sink);
+            return self.close_tag(Role::Plain, (b"OAI-PMH", b"OAI-PMH"), rest, end, sink);
         }
         if error_end.is_none() || lexeme != Lexeme::BareLessThan && is_cut(within, 0) {
             self.lookahead.in_vain(within.len());
@@ -290,7 +323,7 @@ impl Engine {
         if text.get(..tag_end)?.ends_with(b"/>") {
             return Some(tag_end);
         }
-        let close = self.end_tag_of(b"error");
+        let close = self.read_end_tag_of(b"error");
         memmem::find(text, &close).map(|at| at + close.len())
     }
 
@@ -361,6 +394,7 @@ impl Engine {
         match std::mem::replace(&mut self.stage, Stage::Done) {
             Stage::Prolog => self.not_oai = Some(NotOai::Empty),
             Stage::Head => self.not_oai = Some(NotOai::NothingKept),
+            Stage::Errors if self.unknown_error => self.not_oai = Some(NotOai::UnknownError),
             Stage::Errors => {
                 self.gate.release(Answer::Errors, self.bad_request, sink);
                 self.close_root(sink);
@@ -401,7 +435,7 @@ impl Engine {
             return;
         }
         if self.close_list(list, sink).is_none() {
-            let close = [self.end_tag_of(list.skeleton.verb), self.end_tag_of(b"OAI-PMH")].concat();
+            let close = [self.end_tag_of(list.written_name()), self.end_tag_of(b"OAI-PMH")].concat();
             self.gate.settle(self.bad_request, sink);
             self.gate.change(Role::Plain, RepairId::UnclosedList, self.base, b"", &close, sink);
         }

@@ -14,7 +14,7 @@ use super::lexeme::start_tag_end_so_far;
 use super::limits::Limits;
 use super::lookahead::Lookahead;
 use super::loose::LooseAttribute;
-use super::mend::Rules;
+use super::mend::{Around, Rules};
 use super::scan::Scanner;
 use super::schema::Verb;
 use super::seen::Seen;
@@ -62,6 +62,8 @@ pub(super) struct List {
     pub(super) verb: Verb,
     pub(super) skeleton: Skeleton,
     pub(super) context: Context,
+    /// The same as it is written.
+    pub(super) written_context: Context,
     pub(super) scanner: Scanner,
     /// Whether the verb element's start tag is behind.
     pub(super) opened: bool,
@@ -77,6 +79,24 @@ pub(super) struct List {
     pub(super) token_written: bool,
     /// Whether a token was read whole.
     pub(super) token_seen: bool,
+    /// Whether something in it was dropped that may have said why it is empty.
+    pub(super) dropped: bool,
+    /// How many records of GetRecord were passed over that nobody asked for.
+    pub(super) passed_over: usize,
+    /// Whether the record that GetRecord was asked for has left.
+    pub(super) asked_left: bool,
+}
+
+impl List {
+    /// Name of the element that its end tag closes.
+    pub(super) fn written_name(&self) -> &'static [u8] {
+        if self.verb == Verb::Identify { b"OAI-PMH" } else { self.verb.name() }
+    }
+
+    /// What is declared around its items.
+    pub(super) fn contexts(&self) -> Around {
+        Around { read: self.context, written: self.written_context }
+    }
 }
 
 /// One response on its way.
@@ -89,7 +109,16 @@ pub(super) struct Engine {
     pub(super) entities: Vec<(Vec<u8>, Vec<u8>)>,
     /// Prefix of the OAI-PMH namespace with its colon, or nothing.
     pub(super) prefix: Vec<u8>,
+    /// What the root declares, as it came.
     pub(super) root_context: Context,
+    /// What the root declares, as it is written.
+    pub(super) written_context: Context,
+    /// Local name of the verb element, where it is not the name of its verb.
+    pub(super) verb_name: Option<Vec<u8>>,
+    /// Whose record GetRecord was asked for, where that is known.
+    pub(super) asked_identifier: Option<Vec<u8>>,
+    /// Whether ListIdentifiers holds whole records.
+    pub(super) headers_only: bool,
     /// The list that was read, once it is closed.
     pub(super) verb: Option<Verb>,
     /// Items seen, in case a second document repeats them.
@@ -99,6 +128,8 @@ pub(super) struct Engine {
     pub(super) lookahead: Lookahead,
     /// An error code for which the request is echoed without arguments.
     pub(super) bad_request: bool,
+    /// Whether an error was read whose code is near to no legal one.
+    pub(super) unknown_error: bool,
     pub(super) not_oai: Option<NotOai>,
     pub(super) version: Option<&'static str>,
     /// Set in a response of OAI-PMH 1.x.
@@ -128,11 +159,16 @@ impl Engine {
             entities: Vec::new(),
             prefix: Vec::new(),
             root_context: Context::default(),
+            written_context: Context::default(),
+            verb_name: None,
+            asked_identifier: None,
+            headers_only: false,
             verb: None,
             seen: Seen::default(),
             in_second_document: false,
             lookahead: Lookahead::default(),
             bad_request: false,
+            unknown_error: false,
             not_oai: None,
             version: None,
             version_one: None,

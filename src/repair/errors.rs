@@ -5,6 +5,7 @@ use memchr::{memchr, memmem};
 use super::catalogue::{NotOai, RepairId};
 use super::edits::Edits;
 use super::engine::{Engine, Stage, Step};
+use super::error_words::meant_error;
 use super::gate::{Answer, Role};
 use super::head::Landmark;
 use super::lexeme::{Lexeme, Lexemes, is_cut, next_lexeme, start_tag_end};
@@ -17,7 +18,6 @@ use super::schema::Verb;
 use super::sink::Sink;
 use super::skeleton::Skeleton;
 use super::text::{escape, mend_characters};
-use super::vocabulary::nearest_error_code;
 use crate::oai::ErrorCode;
 
 impl Engine {
@@ -81,7 +81,11 @@ impl Engine {
             return if over { self.refuse(NotOai::NothingKept) } else { self.head_need_more(rest) };
         };
         let Some(edits) = self.mend_error(rest.get(..end).unwrap_or_default()) else {
-            return self.refuse(NotOai::UnknownError);
+            // Unless a list with items follows, this is a failed source.
+            self.unknown_error = true;
+            let original = rest.get(..end).unwrap_or_default();
+            self.gate.change(Role::Error, RepairId::ErrorBesideItems, self.base, original, b"", sink);
+            return Step::Settled(end);
         };
         self.keep_edited(Role::Error, rest, end, &edits, sink)
     }
@@ -117,12 +121,15 @@ impl Engine {
         for edit in tag.edits.iter() {
             edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
         }
+        let content_end = if tag.empty { tag_end } else { self.error_close(&text, tag_end, true)?.0 };
+        let content = text.get(..content_end)?;
+        let words = String::from_utf8_lossy(content.get(tag_end..)?).into_owned();
         let mut code: Option<ErrorCode> = None;
         for attribute in &tag.attributes {
             let name = text.get(attribute.name.0..attribute.name.1).unwrap_or_default();
             if name == b"code" {
                 let written = std::str::from_utf8(&attribute.value).ok()?;
-                let meant = nearest_error_code(written)?;
+                let meant = meant_error(written, &words)?;
                 if meant.name() != written {
                     attribute.set(RepairId::ErrorCode, meant.name().as_bytes(), &mut edits);
                 }
@@ -131,10 +138,13 @@ impl Engine {
                 attribute.remove(RepairId::EnvelopeAttribute, &mut edits);
             }
         }
+        if code.is_none() {
+            code = Some(meant_error("", &words)?);
+            let attribute = format!(" code=\"{}\"", code?.name());
+            edits.push_unordered(RepairId::ErrorCode, tag.name_end, tag.name_end, attribute.into_bytes());
+        }
         self.bad_request |= code?.forbids_attributes();
         // Markup in the text of an error is text.
-        let content_end = if tag.empty { tag_end } else { self.error_close(&text, tag_end, true)?.0 };
-        let content = text.get(..content_end)?;
         let mut at = tag_end;
         let mut lexemes = Lexemes::of(content);
         while at < content_end {
@@ -154,14 +164,14 @@ impl Engine {
         }
         edits.sort();
         let strict = self.is_strict_field(&edits.apply(&text), b"error");
-        strict.then(|| characters.then(&text, edits))
+        strict.then(|| self.without_prefix(error, characters.then(&text, edits)))
     }
 
     /// Whether `element` is one well-formed element of that name with nothing but text in it.
     pub(super) fn is_strict_field(&mut self, element: &[u8], local: &'static [u8]) -> bool {
         let Ok(tag) = self.tags.open(element, self.root_context, &self.config.limits) else { return false };
         let name = element.get(1..1 + tag.name_len as usize).unwrap_or_default();
-        let skeleton = Skeleton { verb: local, ..self.list_of(Verb::ListRecords).skeleton };
+        let skeleton = Skeleton { verb: local.to_vec(), ..self.list_of(Verb::ListRecords).skeleton };
         let mut scanner = Scanner::for_payload(skeleton, self.root_context);
         scanner.new_window(0);
         let clean = scanner.scan(element, 0, true, &mut self.tags, &self.config.limits);
@@ -178,6 +188,9 @@ impl Engine {
         if let Some(step) = self.second_document(rest, Answer::Errors, sink) {
             return step;
         }
+        if self.unknown_error {
+            return self.refuse(NotOai::UnknownError);
+        }
         self.gate.release(Answer::Errors, self.bad_request, sink);
         self.stage = Stage::Tail;
         Step::Settled(0)
@@ -185,6 +198,9 @@ impl Engine {
 
     /// The input ends behind errors.
     fn errors_end(&mut self, rest: &[u8], sink: &mut impl Sink) -> Step {
+        if self.unknown_error {
+            return self.refuse(NotOai::UnknownError);
+        }
         let step = self.between(rest, rest.len(), sink);
         self.gate.release(Answer::Errors, self.bad_request, sink);
         self.stage = Stage::Tail;

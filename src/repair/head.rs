@@ -94,7 +94,7 @@ impl Engine {
         } else {
             found
         };
-        let found = match found {
+        let found = match self.verb_element(within, found, last || bounded) {
             Ok(Some(found)) => found,
             _ if bounded => return self.refuse(NotOai::BrokenEnvelope),
             _ if last => return self.refuse(NotOai::NothingKept),
@@ -136,19 +136,19 @@ impl Engine {
         }
         self.place_request(&text, request, date, place, &mut edits);
         edits.sort();
-        characters.then(&text, edits)
+        self.without_prefix(head, characters.then(&text, edits))
     }
 
     fn close_field(&self, local: &[u8], field: Field, edits: &mut Edits) {
         if field.unclosed {
-            let tag = [b"</", self.prefix.as_slice(), local, b">"].concat();
+            let tag = self.end_tag_of(local);
             edits.push_unordered(RepairId::MissingEndTag, field.end, field.end, tag);
         }
     }
 
     /// An element of the envelope with text that is escaped already.
     fn element(&self, local: &[u8], text: &[u8]) -> Vec<u8> {
-        [b"<", self.prefix.as_slice(), local, b">", text, b"</", &self.prefix, local, b">"].concat()
+        [b"<", self.written_prefix(), local, b">", text, &self.end_tag_of(local)].concat()
     }
 
     fn mend_response_date(&mut self, text: &[u8], date: Field, edits: &mut Edits) {
@@ -196,7 +196,7 @@ impl Engine {
         let Some(field) = request else {
             let (id, element) = match own {
                 Some(own) => (RepairId::MissingRequest, own),
-                None => (RepairId::MissingRequest, [b"<", self.prefix.as_slice(), b"request/>"].concat()),
+                None => (RepairId::MissingRequest, [b"<", self.written_prefix(), b"request/>"].concat()),
             };
             edits.push_unordered(id, place, place, element);
             return;
@@ -231,7 +231,7 @@ impl Engine {
     /// The request element as the proxy writes it.
     fn own_request(&self, arguments: bool) -> Vec<u8> {
         let Some(request) = &self.config.request else { return Vec::new() };
-        let mut element = [b"<", self.prefix.as_slice(), b"request"].concat();
+        let mut element = [b"<", self.written_prefix(), b"request"].concat();
         for (name, value) in request.arguments.iter().filter(|_| arguments) {
             element.extend_from_slice(format!(" {name}=\"").as_bytes());
             element.extend_from_slice(&escape_attribute(value));
@@ -239,7 +239,7 @@ impl Engine {
         }
         element.push(b'>');
         element.extend_from_slice(&escape(request.base_url.as_bytes()));
-        element.extend_from_slice(&[b"</", self.prefix.as_slice(), b"request>"].concat());
+        element.extend_from_slice(&self.end_tag_of(b"request"));
         element
     }
 

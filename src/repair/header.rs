@@ -237,6 +237,20 @@ impl<'t> Pass<'t> {
     }
 }
 
+/// The changes that leave of a record its header.
+pub(super) fn header_alone(record: &[u8]) -> Edits {
+    let mut edits = Edits::default();
+    let tree = outline(record, 0, record.len());
+    if let Some(item) = tree.as_ref().and_then(|tree| tree.children.first())
+        && let Some(inner) = outline(record, item.content.0, item.content.1)
+        && let Some(header) = inner.children.iter().find(|child| child.local == b"header")
+    {
+        edits.push(RepairId::WrappedHeader, item.start, header.start, b"");
+        edits.push(RepairId::WrappedHeader, header.end, item.end, b"");
+    }
+    edits
+}
+
 /// The payload behind its own XML declaration, if it has one.
 fn without_declaration(text: &[u8]) -> &[u8] {
     let declared = text.get(..6).is_some_and(|start| start.eq_ignore_ascii_case(b"<?xml "));

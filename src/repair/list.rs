@@ -4,20 +4,21 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memmem};
 
-use super::border::{Border, BorderSearch, CDATA, COMMENT, swallows_border};
+use super::border::{Border, BorderSearch};
 use super::catalogue::{NotOai, RepairId, RepairSet, Unmendable};
+use super::convention::take_default_off;
 use super::edits::Edits;
 use super::engine::{Engine, List, Stage, Step};
 use super::facts::Facts;
 use super::gate::{Answer, Role};
 use super::loose::read_loose;
 use super::mend::{Mended, mend};
-use super::name::{blanks, is_blank, name_span, split_name, trailing_blanks};
-use super::prolog::{is_good_comment, is_xml_target};
+use super::name::{blanks, is_blank};
+use super::one_record::Leaves;
 use super::scan::{Scan, Scanner};
 use super::schema::Verb;
 use super::sink::{RecordFacts, Repair, Sink};
-use super::skeleton::Skeleton;
+use super::skeleton::{Prefixes, Skeleton};
 use super::text::mend_characters;
 
 /// Where the list goes on.
@@ -32,14 +33,25 @@ impl Engine {
     pub(super) fn list_of(&self, verb: Verb) -> List {
         let name = if verb == Verb::Identify { b"OAI-PMH" } else { verb.name() };
         let is_version_one = self.version_one.is_some();
-        let element = if is_version_one { verb.item_of_version_one() } else { verb.item() };
-        let upgraded = is_version_one.then(|| verb.item());
-        let skeleton = Skeleton { element, upgraded, verb: name, prefix: self.prefix.clone() };
+        let element = match is_version_one {
+            true => verb.item_of_version_one(),
+            false if self.headers_only => Verb::ListRecords.item(),
+            false => verb.item(),
+        };
+        let skeleton = Skeleton {
+            element,
+            upgraded: is_version_one.then(|| verb.item()),
+            verb: self.verb_name.clone().unwrap_or_else(|| name.to_vec()),
+            prefix: self.prefix.clone(),
+            prefixes: self.prefixes(),
+            headers_only: self.headers_only,
+        };
         List {
             verb,
             scanner: Scanner::new(skeleton.clone(), self.root_context),
             skeleton,
             context: self.root_context,
+            written_context: self.written_context,
             // Identify is an item by itself, in the root.
             opened: verb == Verb::Identify && !is_version_one,
             item_offset: 0,
@@ -48,6 +60,9 @@ impl Engine {
             token: None,
             token_written: false,
             token_seen: false,
+            dropped: false,
+            passed_over: 0,
+            asked_left: false,
         }
     }
 
@@ -107,10 +122,23 @@ impl Engine {
         if let Some(next) = self.empty_list(list, rest, end, tag.empty, last, sink) {
             return next;
         }
-        let mended = edits.apply(rest.get(..end).unwrap_or_default());
-        match self.tags.open(&mended, self.root_context, &self.config.limits) {
+        let text = rest.get(..end).unwrap_or_default();
+        let limits = &self.config.limits;
+        match self.tags.open(&edits.apply(text), self.root_context, limits) {
             Ok(tag) if tag.oai => list.context = tag.context,
             _ => return Next::Leave(self.refuse(NotOai::BrokenEnvelope)),
+        }
+        self.rename(1, (&list.skeleton.verb, list.written_name()), &mut edits);
+        if self.prefixes() == Prefixes::Off {
+            take_default_off(rest, 0, end, &self.config.limits, &mut edits);
+        }
+        edits.sort();
+        match self.tags.open(&edits.apply(text), self.written_context, &self.config.limits) {
+            Ok(tag) if tag.oai => list.written_context = tag.context,
+            _ => return Next::Leave(self.refuse(NotOai::BrokenEnvelope)),
+        }
+        if edits.iter().any(|edit| self.is_off(edit.id)) {
+            return Next::Leave(self.refuse(NotOai::BrokenEnvelope));
         }
         self.tags.settle_envelope();
         list.scanner = Scanner::new(list.skeleton.clone(), list.context);
@@ -132,7 +160,9 @@ impl Engine {
             return Next::Leave(self.refuse(NotOai::BrokenEnvelope));
         }
         if rest.first() != Some(&b'<') {
-            return Next::Stay(self.stray_text(rest, last, sink));
+            let step = self.stray_text(rest, last, sink);
+            list.dropped |= step != Step::NeedMore;
+            return Next::Stay(step);
         }
         // Longest name that decides: `</`, prefix, `resumptionToken`.
         if rest.len() < 32 + self.prefix.len() && !last && memchr(b'>', rest).is_none() {
@@ -145,169 +175,8 @@ impl Engine {
         }
     }
 
-    fn stray_text(&mut self, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
-        let bytes_max = self.limits().head_bytes_max;
-        let end = match memchr(b'<', rest.get(..rest.len().min(bytes_max)).unwrap_or_default()) {
-            Some(end) => end,
-            None if last || rest.len() >= bytes_max => rest.len().min(bytes_max),
-            None => return self.need_more(rest),
-        };
-        let text = rest.get(..end).unwrap_or_default();
-        self.change(RepairId::StrayContent, rest, end - trailing_blanks(text), b"", sink)
-    }
-
-    fn comment_between(&mut self, list: &List, rest: &[u8], last: bool, sink: &mut impl Sink) -> Next {
-        let bytes_max = self.limits().record_bytes_max;
-        let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
-        let (mark, end_mark): (&[u8], &[u8]) = if rest.starts_with(COMMENT) {
-            (COMMENT, b"-->")
-        } else if rest.starts_with(CDATA) {
-            (CDATA, b"]]>")
-        } else if rest.starts_with(b"<?") {
-            (b"<?", b"?>")
-        } else {
-            (b"<!", b">")
-        };
-        let inner = within.get(mark.len()..).unwrap_or_default();
-        let end = memmem::find(inner, end_mark).map(|end| mark.len() + end + end_mark.len());
-        let Some(end) = end else {
-            if !last && rest.len() < bytes_max {
-                return Next::Stay(self.need_more(rest));
-            }
-            self.lookahead.in_vain(within.len());
-            return Next::Stay(self.change(RepairId::BrokenComment, rest, mark.len(), b"", sink));
-        };
-        let text = rest.get(..end).unwrap_or_default();
-        if swallows_border(text, &list.skeleton) {
-            self.lookahead.in_vain(text.len());
-            return Next::Stay(self.change(RepairId::BrokenComment, rest, mark.len(), b"", sink));
-        }
-        let legal_text = || mend_characters(text, &[], false, &self.config.limits).is_empty();
-        let step = match mark {
-            COMMENT if is_good_comment(text) && legal_text() => self.keep(Role::Plain, rest, end, sink),
-            b"<?" if !is_xml_target(text) && legal_text() => self.keep(Role::Plain, rest, end, sink),
-            b"<?" => self.change(RepairId::InnerDeclaration, rest, end, b"", sink),
-            CDATA => self.change(RepairId::StrayContent, rest, end, b"", sink),
-            _ => self.change(RepairId::BrokenComment, rest, end, b"", sink),
-        };
-        Next::Stay(step)
-    }
-
-    fn end_tag_between(&mut self, list: &mut List, rest: &[u8], last: bool, sink: &mut impl Sink) -> Next {
-        let bytes_max = self.limits().tag_bytes_max;
-        let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
-        let body = within.get(2..).unwrap_or_default();
-        let name = body.get(..name_span(body)).unwrap_or_default();
-        let local = name.strip_prefix(self.prefix.as_slice()).unwrap_or_default();
-        if local == list.skeleton.verb || local == b"OAI-PMH" {
-            return self.list_end(list, rest, last, sink);
-        }
-        let end = match memchr(b'>', within) {
-            Some(end) if memchr(b'<', within.get(1..end).unwrap_or_default()).is_none() => end + 1,
-            None if !last && rest.len() < bytes_max => {
-                return Next::Stay(self.need_more(rest));
-            }
-            _ => 2 + name.len(),
-        };
-        Next::Stay(self.change(RepairId::StrayEndTag, rest, end, b"", sink))
-    }
-
-    fn start_tag_between(&mut self, list: &mut List, rest: &[u8], last: bool, sink: &mut impl Sink) -> Next {
-        let body = rest.get(1..).unwrap_or_default();
-        let name = body.get(..name_span(body)).unwrap_or_default();
-        let local = name.strip_prefix(self.prefix.as_slice()).unwrap_or_default();
-        let single = matches!(list.verb, Verb::GetRecord | Verb::Identify);
-        if local == list.skeleton.element.name && !(single && self.gate.is_open()) {
-            list.in_item = true;
-            list.scanner.next_item(0);
-            return self.items(list, rest, last, sink);
-        }
-        match local {
-            b"resumptionToken" if list.verb.has_token() => self.token(list, rest, last, sink),
-            b"error" => self.error_between(list, rest, last, sink),
-            b"OAI-PMH" => match self.second_document_in_list(list, rest, last, sink) {
-                Some(step) => Next::Stay(step),
-                None => {
-                    let next = self.unknown_element(list, rest, last, sink);
-                    if !matches!(next, Next::Stay(Step::NeedMore)) {
-                        self.lookahead.in_vain(rest.len().min(self.limits().head_bytes_max));
-                    }
-                    next
-                }
-            },
-            _ => self.unknown_element(list, rest, last, sink),
-        }
-    }
-
-    /// An error inside the list: held while no item has left, dropped afterwards.
-    fn error_between(&mut self, list: &List, rest: &[u8], last: bool, sink: &mut impl Sink) -> Next {
-        let end = match self.element_end(list, rest, last) {
-            Err(step) => return Next::Stay(step),
-            Ok(None) => return Next::Stay(self.change(RepairId::StrayContent, rest, 1, b"", sink)),
-            Ok(Some((_, end))) => end,
-        };
-        let edits =
-            if self.gate.is_open() { None } else { self.mend_error(rest.get(..end).unwrap_or_default()) };
-        match edits {
-            Some(edits) => Next::Stay(self.keep_edited(Role::Error, rest, end, &edits, sink)),
-            None => Next::Stay(self.change(RepairId::ErrorBesideItems, rest, end, b"", sink)),
-        }
-    }
-
-    /// Where the start tag and the whole of an element end that is no item. One
-    /// whose end tag does not come before the next item is its start tag alone;
-    /// `None` when even that never ends.
-    fn element_end(&mut self, list: &List, rest: &[u8], last: bool) -> Result<Option<(usize, usize)>, Step> {
-        let bytes_max = self.limits().record_bytes_max;
-        let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
-        let complete = last || rest.len() >= bytes_max;
-        let Some(tag_end) = self.tag_end(rest, last)? else { return Ok(None) };
-        let name = within.get(1..1 + name_span(within.get(1..).unwrap_or_default())).unwrap_or_default();
-        if name.is_empty() || within.get(..tag_end).is_some_and(|tag| tag.ends_with(b"/>")) {
-            return Ok(Some((tag_end, tag_end)));
-        }
-        let close = [b"</", name, b">"].concat();
-        let item = [b"<", self.prefix.as_slice(), list.skeleton.element.name].concat();
-        let item_at = self.lookahead.item_start.find(within, self.base, tag_end, &item);
-        let behind = within.get(tag_end..item_at.unwrap_or(within.len())).unwrap_or_default();
-        match memmem::find(behind, &close) {
-            Some(close_at) => Ok(Some((tag_end, tag_end + close_at + close.len()))),
-            None if item_at.is_none() && !complete => Err(self.need_more(rest)),
-            None => {
-                self.lookahead.in_vain(behind.len());
-                Ok(Some((tag_end, tag_end)))
-            }
-        }
-    }
-
-    /// An element that does not belong into the list goes, with what it holds;
-    /// one that looks like an item is put aside.
-    fn unknown_element(&mut self, list: &List, rest: &[u8], last: bool, sink: &mut impl Sink) -> Next {
-        let (tag_end, end) = match self.element_end(list, rest, last) {
-            Err(step) => return Next::Stay(step),
-            Ok(None) => return Next::Stay(self.change(RepairId::StrayContent, rest, 1, b"", sink)),
-            Ok(Some(ends)) => ends,
-        };
-        let name = rest.get(1..1 + name_span(rest.get(1..).unwrap_or_default())).unwrap_or_default();
-        let local = split_name(name).1;
-        let why = match local {
-            b"record" | b"header" | b"set" | b"metadataFormat" => Some(Unmendable::IllegalEnvelope),
-            // What 1.x has in place of a header.
-            b"identifier" if list.verb == Verb::ListIdentifiers && self.version_one.is_some() => {
-                Some(Unmendable::MissingDatestamp)
-            }
-            _ => None,
-        };
-        if let Some(why) = why.filter(|_| end > tag_end) {
-            let raw = rest.get(..end).unwrap_or_default();
-            self.put_aside(list, raw, 0, why, sink);
-            return Next::Stay(Step::Settled(end));
-        }
-        Next::Stay(self.change(RepairId::UnknownElement, rest, end, b"", sink))
-    }
-
     /// Items one after the other, as long as they are clean.
-    fn items(&mut self, list: &mut List, rest: &[u8], last: bool, sink: &mut impl Sink) -> Next {
+    pub(super) fn items(&mut self, list: &mut List, rest: &[u8], last: bool, sink: &mut impl Sink) -> Next {
         list.scanner.new_window(0);
         let mut at = 0;
         // What was read but not written yet: everything up to `at`.
@@ -318,7 +187,19 @@ impl Engine {
                     let raw = rest.get(at..at + len).unwrap_or_default();
                     if self.needs_care(list) {
                         self.flush(rest, &mut written, at, sink);
-                        self.clean_with_care(list, raw, at, sink);
+                        let identifier = Facts::slice(raw, list.scanner.facts.identifier);
+                        match self.leaves(list, identifier, (rest, at, at + len), last, sink) {
+                            Leaves::Yes => self.clean_with_care(list, raw, at, sink),
+                            Leaves::No => {}
+                            Leaves::NeedMore => {
+                                list.scanner.next_item(0);
+                                return Next::Stay(if at > 0 {
+                                    Step::Settled(at)
+                                } else {
+                                    self.need_more(rest)
+                                });
+                            }
+                        }
                         written = at + len;
                     } else {
                         self.commit_clean(raw, at, &list.scanner.facts, sink);
@@ -370,8 +251,8 @@ impl Engine {
     /// Whether an item that is too long is so because a section in it never ended.
     /// Or because its header does not end: then it cannot be closed and is not begun.
     fn may_hold_border(&self, list: &List, rest: &[u8]) -> bool {
-        // Of 1.x, what is changed at its end cannot leave before that is seen.
-        if !list.scanner.in_payload() || list.skeleton.upgraded.is_some() {
+        // What is changed at its end cannot leave before that is seen.
+        if !list.scanner.in_payload() || list.skeleton.is_rewritten() {
             return true;
         }
         let held = rest.get(..rest.len().min(self.limits().record_bytes_max)).unwrap_or_default();
@@ -388,7 +269,7 @@ impl Engine {
     }
 
     #[inline]
-    fn is_item(&self, list: &List, rest: &[u8]) -> bool {
+    pub(super) fn is_item(&self, list: &List, rest: &[u8]) -> bool {
         rest.strip_prefix(b"<")
             .and_then(|rest| rest.strip_prefix(self.prefix.as_slice()))
             .and_then(|rest| rest.strip_prefix(list.skeleton.element.name))
@@ -412,7 +293,7 @@ impl Engine {
             || self.in_second_document
             || list.verb == Verb::Identify
             || list.token_written
-            || list.skeleton.upgraded.is_some()
+            || list.skeleton.is_rewritten()
             || guesses
             || self.may_rewrite_clean()
     }
@@ -434,6 +315,14 @@ impl Engine {
     fn clean_with_care(&mut self, list: &List, raw: &[u8], at: usize, sink: &mut impl Sink) {
         if list.skeleton.upgraded.is_some() {
             return self.upgrade_clean(list, raw, at, sink);
+        }
+        if list.skeleton.is_rewritten() {
+            let rules = Self::rules(&self.config, &self.entities);
+            match mend(raw, &list.skeleton, list.contexts(), &mut self.tags, &rules) {
+                Ok(mended) => self.emit(list, raw, at, &mended, sink),
+                Err(why) => self.put_aside(list, raw, at, why, sink),
+            }
+            return;
         }
         let mut item = Mended::unchanged(raw, list.scanner.facts);
         if self.config.guesses.contains(RepairId::DoubleEncoded) {
@@ -529,12 +418,22 @@ impl Engine {
             self.leave_broken_list(list);
             return Next::Leave(Step::Settled(0));
         };
-        list.in_item = false;
         let raw = rest.get(..end).unwrap_or_default();
         match mended {
-            Ok(mended) => self.emit(list, raw, 0, &mended, sink),
+            Ok(mended) => {
+                let identifier = Facts::slice(&mended.bytes, mended.facts.identifier);
+                match self.leaves(list, identifier, (rest, 0, end), last, sink) {
+                    Leaves::Yes => self.emit(list, raw, 0, &mended, sink),
+                    Leaves::No => {}
+                    Leaves::NeedMore => {
+                        self.search_border(list, 0);
+                        return Next::Stay(self.need_more(rest));
+                    }
+                }
+            }
             Err(why) => self.put_aside(list, raw, 0, why, sink),
         }
+        list.in_item = false;
         if list.verb == Verb::Identify && !self.gate.is_open() {
             return Next::Leave(self.refuse(NotOai::NothingKept));
         }
@@ -546,7 +445,7 @@ impl Engine {
         let Border::At(end) = border else { return None };
         let rules = Self::rules(&self.config, &self.entities);
         let raw = rest.get(..end)?;
-        Some(mend(raw, &list.skeleton, list.context, &mut self.tags, &rules))
+        Some(mend(raw, &list.skeleton, list.contexts(), &mut self.tags, &rules))
     }
 
     /// The item `at` so many bytes goes to quarantine.

@@ -6,13 +6,15 @@
 
 use super::catalogue::{RepairId, RepairSet, Unmendable};
 use super::context::Context;
+use super::convention::conventional;
 use super::edits::Edits;
 use super::facts::{Facts, Places};
-use super::header::mend_envelope;
+use super::header::{header_alone, mend_envelope};
 use super::limits::Limits;
 use super::markup::mend_markup;
 use super::scan::{Scan, Scanner};
-use super::skeleton::Skeleton;
+use super::schema::Verb;
+use super::skeleton::{Prefixes, Skeleton};
 use super::tag::Tags;
 use super::text::{Entities, mend_characters};
 use super::upgrade::upgrade;
@@ -24,6 +26,13 @@ pub(super) struct Rules<'c> {
     pub(super) off: RepairSet,
     pub(super) guesses: RepairSet,
     pub(super) entities: &'c Entities,
+}
+
+/// What is declared around an item, as it came and as it is written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Around {
+    pub(super) read: Context,
+    pub(super) written: Context,
 }
 
 /// An item that is in order again.
@@ -50,13 +59,20 @@ impl Mended {
 pub(super) fn mend(
     raw: &[u8],
     skeleton: &Skeleton,
-    outer: Context,
+    around: Around,
     tags: &mut Tags,
     rules: &Rules<'_>,
 ) -> Result<Mended, Unmendable> {
+    let mut skeleton = skeleton.clone();
+    if skeleton.prefixes == Prefixes::None {
+        // One that has a prefix is read, and loses it.
+        skeleton.prefixes = Prefixes::Off;
+    }
+    let outer = around.read;
     let mut item = Item {
-        skeleton: skeleton.clone(),
+        skeleton,
         outer,
+        written: around.written,
         tags,
         rules,
         text: raw.to_vec(),
@@ -102,6 +118,7 @@ struct Item<'m> {
     /// Of 1.x until it is upgraded.
     skeleton: Skeleton,
     outer: Context,
+    written: Context,
     tags: &'m mut Tags,
     rules: &'m Rules<'m>,
     text: Vec<u8>,
@@ -110,19 +127,44 @@ struct Item<'m> {
 }
 
 impl Item<'_> {
-    /// Applies one pass and reads the result strictly. What is in order as an
-    /// item of 1.x becomes one of 2.0, and is read once more.
+    /// Applies one pass and reads the result strictly. What is in order as it was
+    /// read becomes what is written, and is read once more.
     fn pass(&mut self, edits: Edits) -> Result<Verdict, Unmendable> {
         self.change(edits)?;
         let (verdict, places) = self.judge();
-        if self.skeleton.upgraded.is_none() || !matches!(verdict, Verdict::InOrder(_)) {
+        if !self.skeleton.is_rewritten() || !matches!(verdict, Verdict::InOrder(_)) {
             return Ok(verdict);
         }
         let limits = self.rules.limits;
-        let upgrade = upgrade(&self.text, self.skeleton.element, &places, &self.tags.contexts, limits);
-        self.change(upgrade)?;
-        self.skeleton = self.skeleton.version_two();
-        Ok(self.judge().0)
+        let is_upgraded = self.skeleton.upgraded.is_some();
+        if is_upgraded {
+            let upgrade = upgrade(&self.text, self.skeleton.element, &places, &self.tags.contexts, limits);
+            self.change(upgrade)?;
+            self.skeleton = self.skeleton.version_two();
+        }
+        let is_moved = self.outer != self.written;
+        let is_changed = self.rewrite()?;
+        if is_upgraded || is_moved || is_changed { Ok(self.judge().0) } else { Ok(verdict) }
+    }
+
+    /// What is in order as it was read becomes what is written; says whether that is another text.
+    fn rewrite(&mut self) -> Result<bool, Unmendable> {
+        let mut is_changed = self.skeleton.headers_only;
+        if self.skeleton.headers_only {
+            self.change(header_alone(&self.text))?;
+            self.skeleton.element = Verb::ListIdentifiers.item();
+            self.skeleton.headers_only = false;
+        }
+        if self.skeleton.prefixes == Prefixes::Off {
+            let (element, limits) = (self.skeleton.element, self.rules.limits);
+            let edits = conventional(&self.text, element, self.outer, self.tags, limits);
+            is_changed |= !edits.is_empty();
+            self.change(edits)?;
+            self.skeleton.prefix.clear();
+            self.skeleton.prefixes = Prefixes::None;
+            self.outer = self.written;
+        }
+        Ok(is_changed)
     }
 
     fn change(&mut self, edits: Edits) -> Result<(), Unmendable> {
@@ -191,7 +233,7 @@ mod tests {
     use super::super::markup::mend_markup;
     use super::super::name::blanks;
     use super::super::schema::RECORD;
-    use super::super::skeleton::Skeleton;
+    use super::super::skeleton::{Prefixes, Skeleton};
     use super::super::text::mend_characters;
     use super::{Context, Limits, Scan, Scanner, Tags};
 
@@ -214,8 +256,14 @@ mod tests {
             let root = tags.open(&page[root_at..], Context::default(), &limits).unwrap().context;
             let list_at = memchr::memmem::find(page, b"<ListRecords").unwrap();
             let list = tags.open(&page[list_at..], root, &limits).unwrap();
-            let skeleton =
-                Skeleton { element: &RECORD, upgraded: None, verb: b"ListRecords", prefix: Vec::new() };
+            let skeleton = Skeleton {
+                element: &RECORD,
+                upgraded: None,
+                verb: b"ListRecords".to_vec(),
+                prefix: Vec::new(),
+                prefixes: Prefixes::None,
+                headers_only: false,
+            };
             let mut at = list_at + list.len as usize;
             at += blanks(&page[at..]);
             let mut scanner = Scanner::new(skeleton, list.context);

@@ -6,14 +6,17 @@
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
+mod between;
 mod border;
 pub mod catalogue;
 mod context;
+mod convention;
 mod decode;
 mod edits;
 mod ends;
 mod engine;
 mod entities;
+mod error_words;
 mod errors;
 mod facts;
 mod gate;
@@ -29,6 +32,7 @@ mod loose;
 mod markup;
 mod mend;
 mod name;
+mod one_record;
 mod outline;
 mod oversized;
 mod prolog;
@@ -46,12 +50,17 @@ mod tag;
 mod text;
 mod token;
 mod upgrade;
+mod verb_element;
 mod verdict;
 mod version_one;
 mod vocabulary;
 
+#[cfg(not(feature = "program"))]
 use decode::Decode;
 use engine::Engine;
+
+#[cfg(feature = "program")]
+pub(crate) use decode::Decode;
 
 pub use catalogue::{Certainty, NotOai, RepairId, RepairSet, Unmendable};
 pub use limits::Limits;

@@ -12,9 +12,10 @@ use super::loose::{LooseAttribute, LooseTag, read_loose};
 use super::name::{blanks, is_blank, is_local_name, name_span, split_name, trailing_blanks, trim};
 use super::schema::is_uri_reference;
 use super::sink::Sink;
+use super::skeleton::Prefixes;
 use super::tag::declared_prefix;
 use super::text::mend_characters;
-use super::version_one::{root_location, root_namespace};
+use super::version_one::{LOCATION, root_location, root_namespace};
 use super::vocabulary::{known_prefix, respell};
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
@@ -75,15 +76,26 @@ impl Engine {
             let from = tag.name_end - split_name(name).1.len();
             inside.push_unordered(RepairId::VersionOneRoot, from, tag.name_end, b"OAI-PMH".to_vec());
         }
-        if !root_tag(rest, tag, prefix, is_version_one, &mut inside) {
+        let locates = !self.is_off(RepairId::SchemaLocation);
+        if !root_tag(rest, tag, prefix, is_version_one, locates, &mut inside) {
             return self.refuse(NotOai::Foreign);
         }
         inside.sort();
-        let mended = inside.clone().apply_at(rest.get(root..tag.end).unwrap_or_default(), root);
-        let context = match self.tags.open(&mended, Context::default(), &self.config.limits) {
-            Ok(tag) if tag.oai && !tag.attributes => tag.context,
-            _ => return self.refuse(NotOai::BrokenEnvelope),
+        let text = rest.get(root..tag.end).unwrap_or_default();
+        let Some(context) = self.context_of_root(&inside.clone().apply_at(text, root)) else {
+            return self.refuse(NotOai::BrokenEnvelope);
         };
+        self.prefix = if prefix.is_empty() { Vec::new() } else { [prefix, b":"].concat() };
+        self.root_context = context;
+        self.written_context = context;
+        if self.prefixes() == Prefixes::Off {
+            unprefixed_root(rest, root, tag, self.prefix.len(), &mut inside);
+            inside.sort();
+            match self.context_of_root(&inside.clone().apply_at(text, root)) {
+                Some(context) => self.written_context = context,
+                None => return self.refuse(NotOai::BrokenEnvelope),
+            }
+        }
         for edit in inside.iter() {
             edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
         }
@@ -96,8 +108,6 @@ impl Engine {
             return self.refuse(NotOai::BrokenEnvelope);
         }
         edits.sort();
-        self.prefix = if prefix.is_empty() { Vec::new() } else { [prefix, b":"].concat() };
-        self.root_context = context;
         if self.config.provenance.is_some() {
             self.respelt = respelt(rest, tag);
         }
@@ -106,6 +116,14 @@ impl Engine {
             return self.refuse(NotOai::NothingKept);
         }
         self.keep_edited(Role::Plain, rest, tag.end, &edits, sink)
+    }
+
+    /// What the root's start tag declares, if it is in order.
+    fn context_of_root(&mut self, tag: &[u8]) -> Option<Context> {
+        match self.tags.open(tag, Context::default(), &self.config.limits) {
+            Ok(tag) if tag.oai && !tag.attributes => Some(tag.context),
+            _ => None,
+        }
     }
 
     /// Everything in front of the root.
@@ -197,7 +215,14 @@ impl Engine {
 }
 
 /// The changes to the root's start tag; false when it is in a namespace that is none of ours.
-fn root_tag(rest: &[u8], tag: &LooseTag, prefix: &[u8], is_version_one: bool, edits: &mut Edits) -> bool {
+fn root_tag(
+    rest: &[u8],
+    tag: &LooseTag,
+    prefix: &[u8],
+    is_version_one: bool,
+    locates: bool,
+    edits: &mut Edits,
+) -> bool {
     for edit in tag.edits.iter() {
         edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
     }
@@ -233,6 +258,7 @@ fn root_tag(rest: &[u8], tag: &LooseTag, prefix: &[u8], is_version_one: bool, ed
             declared.push((prefix.to_vec(), OAI.to_vec()));
         }
     }
+    let mut is_located = false;
     for attribute in &tag.attributes {
         let name = slice(attribute.name);
         let (attribute_prefix, local) = split_name(name);
@@ -252,10 +278,25 @@ fn root_tag(rest: &[u8], tag: &LooseTag, prefix: &[u8], is_version_one: bool, ed
         if !is_xsi || !matches!(local, b"schemaLocation" | b"noNamespaceSchemaLocation") {
             attribute.remove(RepairId::EnvelopeAttribute, edits);
         } else if local == b"schemaLocation" && is_version_one {
+            is_located = true;
             root_location(attribute, edits);
         } else if local == b"schemaLocation" {
-            respell_locations(attribute, rest, edits);
+            is_located = true;
+            let value = respell_locations(attribute, rest, edits);
+            if let Some(located) = located(&value).filter(|_| locates) {
+                attribute.set(RepairId::SchemaLocation, &located, edits);
+            }
         }
+    }
+    if !is_located && locates {
+        let known = declared.iter().find(|(prefix, uri)| !prefix.is_empty() && uri == XSI);
+        let free = [b"xsi".as_slice(), b"xsi1", b"xsi2"].into_iter();
+        let free = || free.clone().find(|prefix| bound(&declared, prefix).is_none()).unwrap_or(b"xsi3");
+        let prefix = known.map_or_else(|| free(), |(prefix, _)| prefix.as_slice());
+        let declaration = [b" xmlns:", prefix, b"=\"", XSI, b"\""].concat();
+        let attribute = [b" ", prefix, b":schemaLocation=\"", LOCATION, b"\""].concat();
+        let added = if known.is_some() { attribute } else { [declaration, attribute].concat() };
+        edits.push_unordered(RepairId::SchemaLocation, tag.attributes_end, tag.attributes_end, added);
     }
     true
 }
@@ -270,8 +311,44 @@ fn respelt(rest: &[u8], tag: &LooseTag) -> Vec<Vec<u8>> {
     corrected.collect()
 }
 
-/// Corrects misspelt namespaces among the pairs of a schemaLocation.
-fn respell_locations(attribute: &LooseAttribute, rest: &[u8], edits: &mut Edits) {
+/// Takes the prefix off the root, and makes the namespace of OAI-PMH the default one.
+fn unprefixed_root(rest: &[u8], root: usize, tag: &LooseTag, prefix_len: usize, edits: &mut Edits) {
+    let id = RepairId::EnvelopePrefix;
+    edits.push_unordered(id, root + 1, root + 1 + prefix_len, Vec::new());
+    let default = tag
+        .attributes
+        .iter()
+        .find(|attribute| rest.get(attribute.name.0..attribute.name.1) == Some(b"xmlns".as_slice()));
+    match default {
+        Some(attribute) if attribute.value == OAI => {}
+        Some(attribute) => attribute.set(id, OAI, edits),
+        None => {
+            let declaration = [b" xmlns=\"", OAI, b"\""].concat();
+            edits.push_unordered(id, tag.name_end, tag.name_end, declaration);
+        }
+    }
+}
+
+/// A schemaLocation that pairs the namespace of OAI-PMH with its schema, where this one does not.
+fn located(value: &[u8]) -> Option<Vec<u8>> {
+    let words: Vec<&[u8]> = value.split(|&byte| is_blank(byte)).filter(|word| !word.is_empty()).collect();
+    if words.len() % 2 == 1 {
+        // Which word belongs to which nobody can say.
+        return Some(LOCATION.to_vec());
+    }
+    let mut located = LOCATION.to_vec();
+    for pair in words.chunks(2) {
+        match pair {
+            [OAI, schema] if schema.ends_with(b"OAI-PMH.xsd") => return None,
+            [OAI, _] => {}
+            _ => located.extend_from_slice(&[b" ", pair.join(b" ".as_slice()).as_slice()].concat()),
+        }
+    }
+    Some(located)
+}
+
+/// Corrects misspelt namespaces among the pairs of a schemaLocation; returns what it says then.
+fn respell_locations(attribute: &LooseAttribute, rest: &[u8], edits: &mut Edits) -> Vec<u8> {
     let value = &attribute.value;
     let mut inside = Edits::default();
     let mut at = 0;
@@ -297,6 +374,7 @@ fn respell_locations(attribute: &LooseAttribute, rest: &[u8], edits: &mut Edits)
         }
         Some(id) => attribute.set(id, &inside.apply(value), edits),
     }
+    inside.apply(value)
 }
 
 fn push_junk(junk: Option<(usize, usize)>, edits: &mut Edits) {

@@ -42,7 +42,7 @@ pub(super) struct Record<'r> {
     pub(super) item: &'r [u8],
     pub(super) edits: &'r Edits,
     pub(super) facts: Facts,
-    /// The context of the list.
+    /// The context of the list, as it leaves.
     pub(super) outer: Context,
     /// Prefixes whose namespaces were corrected outside of the items.
     pub(super) respelt: &'r [Vec<u8>],

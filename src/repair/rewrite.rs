@@ -33,7 +33,7 @@ impl Engine {
     fn own_provenance(&mut self, list: &List, item: &Mended) -> Edits {
         let Some(origin) = &self.config.provenance else { return Edits::default() };
         let Mended { bytes, edits, facts, .. } = item;
-        let (outer, respelt) = (list.context, self.respelt.as_slice());
+        let (outer, respelt) = (list.written_context, self.respelt.as_slice());
         let record = Record { item: bytes, edits, facts: *facts, outer, respelt };
         record.told(origin, &mut self.tags, &self.config.limits)
     }
@@ -42,8 +42,8 @@ impl Engine {
     fn own_base_url(&self, identify: &[u8]) -> Edits {
         let mut edits = Edits::default();
         let Some(request) = &self.config.request else { return edits };
-        let open = [b"<", self.prefix.as_slice(), b"baseURL>"].concat();
-        let close = [b"</", self.prefix.as_slice(), b"baseURL"].concat();
+        let open = [b"<", self.written_prefix(), b"baseURL>"].concat();
+        let close = [b"</", self.written_prefix(), b"baseURL"].concat();
         if let Some(start) = memmem::find(identify, &open).map(|at| at + open.len())
             && let Some(len) = memmem::find(identify.get(start..).unwrap_or_default(), &close)
         {

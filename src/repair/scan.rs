@@ -12,7 +12,7 @@ use super::index::{Index, Mark};
 use super::limits::Limits;
 use super::name::{Reference, is_blank, may_start_name, reference};
 use super::schema::{Content, Element, Text};
-use super::skeleton::Skeleton;
+use super::skeleton::{Prefixes, Skeleton};
 use super::tag::{Tag, TagDefect, Tags, end_tag, is_deleted_status, same};
 use super::text::resolve;
 
@@ -455,7 +455,7 @@ impl Scanner {
             Inside::Children => {}
         }
         let local = rest.get(1 + tag.prefix_len as usize..1 + tag.name_len as usize).unwrap_or_default();
-        if !tag.oai {
+        if !tag.oai || tag.prefix_len > 0 && self.skeleton.prefixes == Prefixes::None {
             return Err(defect(offset, Unmendable::IllegalEnvelope));
         }
         let child = match self.sequences.last_mut() {

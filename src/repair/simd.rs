@@ -55,8 +55,9 @@ fn mark_portable(text: &[u8], from: usize, before: &[u8], words: &mut Vec<u64>) 
 #[allow(unsafe_code)]
 mod avx2 {
     use std::arch::x86_64::{
-        __m256i, _mm256_andnot_si256, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_min_epu8,
-        _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8, _mm256_testz_si256,
+        __m256i, _mm_loadu_si128, _mm256_andnot_si256, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8,
+        _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8,
+        _mm256_shuffle_epi8, _mm256_testz_si256,
     };
 
     use super::STEP;
@@ -65,6 +66,22 @@ mod avx2 {
     #[target_feature(enable = "avx2")]
     fn mask(low: __m256i, high: __m256i) -> u64 {
         u64::from(_mm256_movemask_epi8(low) as u32) | u64::from(_mm256_movemask_epi8(high) as u32) << 32
+    }
+
+    /// A table in which each of `bytes`, ASCII with different low halves, stands where its low
+    /// half points to: a shuffle by it gives these bytes back as they are, and no other byte.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn table(bytes: &[u8]) -> __m256i {
+        let mut table = [0xFF_u8; 16];
+        for &byte in bytes {
+            if let Some(entry) = table.get_mut(usize::from(byte & 0xF)) {
+                *entry = byte;
+            }
+        }
+        // SAFETY: the table is 16 bytes long, and the load is an unaligned one.
+        let table = unsafe { _mm_loadu_si128(table.as_ptr().cast()) };
+        _mm256_broadcastsi128_si256(table)
     }
 
     /// Of the bytes EF in the step at `at`, those that begin U+FFFE or U+FFFF.
@@ -84,14 +101,11 @@ mod avx2 {
     #[target_feature(enable = "avx2,bmi1")]
     pub(super) fn mark(text: &[u8], before: &[u8], words: &mut Vec<u64>) -> Option<usize> {
         let splat = |byte: u8| _mm256_set1_epi8(byte as i8);
-        let (lt, amp, gt, bracket) = (splat(b'<'), splat(b'&'), splat(b'>'), splat(b']'));
-        let (tab, lf, cr, top) = (splat(9), splat(10), splat(13), splat(0x1F));
-        let lead = splat(0xEF);
+        let (gt, bracket, lead, top) = (splat(b'>'), splat(b']'), splat(0xEF), splat(0x1F));
+        let (blanks, starts) = (table(b"\t\n\r"), table(b"<&"));
         let is = |v: __m256i, w: __m256i| _mm256_cmpeq_epi8(v, w);
-        let control = |v: __m256i| {
-            let blank = _mm256_or_si256(_mm256_or_si256(is(v, tab), is(v, lf)), is(v, cr));
-            _mm256_andnot_si256(blank, is(_mm256_min_epu8(v, top), v))
-        };
+        let is_of = |table: __m256i, v: __m256i| is(v, _mm256_shuffle_epi8(table, v));
+        let control = |v: __m256i| _mm256_andnot_si256(is_of(blanks, v), is(_mm256_min_epu8(v, top), v));
         let tail = |n: usize| before.iter().rev().nth(n) == Some(&b']');
         // Bit 63: the last byte before is `]`; bit 62: the one before that.
         let mut carry = u64::from(tail(0)) << 63 | u64::from(tail(1)) << 62;
@@ -103,22 +117,19 @@ mod avx2 {
                 (_mm256_loadu_si256(start), _mm256_loadu_si256(start.add(1)))
             };
             let illegal = _mm256_or_si256(control(low), control(high));
-            let leads = _mm256_or_si256(is(low, lead), is(high, lead));
-            let doubtful = _mm256_or_si256(illegal, leads);
-            let mut bad = 0;
-            if _mm256_testz_si256(doubtful, doubtful) == 0 {
-                bad = mask(control(low), control(high));
-                bad |= noncharacters(text, at, mask(is(low, lead), is(high, lead)));
+            let rare = |v: __m256i| _mm256_or_si256(is(v, lead), is(v, bracket));
+            let doubtful = _mm256_or_si256(illegal, _mm256_or_si256(rare(low), rare(high)));
+            let mut found = mask(is_of(starts, low), is_of(starts, high));
+            if carry == 0 && _mm256_testz_si256(doubtful, doubtful) != 0 {
+                words.push(found);
+                at += STEP;
+                continue;
             }
+            let mut bad = mask(control(low), control(high));
+            bad |= noncharacters(text, at, mask(is(low, lead), is(high, lead)));
             let brackets = mask(is(low, bracket), is(high, bracket));
-            let mut found = mask(
-                _mm256_or_si256(is(low, lt), is(low, amp)),
-                _mm256_or_si256(is(high, lt), is(high, amp)),
-            );
-            if brackets | carry != 0 {
-                let ends = mask(is(low, gt), is(high, gt));
-                found |= ends & (brackets << 1 | carry >> 63) & (brackets << 2 | carry >> 62);
-            }
+            let ends = mask(is(low, gt), is(high, gt));
+            found |= ends & (brackets << 1 | carry >> 63) & (brackets << 2 | carry >> 62);
             carry = brackets;
             if bad != 0 {
                 let first = bad.trailing_zeros();
@@ -170,6 +181,18 @@ mod tests {
             let verdict = mark_portable(text.as_bytes(), 0, before, &mut slow);
             assert_eq!(mark(text.as_bytes(), before, &mut fast), verdict, "seed {seed:#x}: {text:?}");
             assert_eq!(fast, slow, "seed {seed:#x}: {text:?}");
+        }
+    }
+
+    /// Whatever shares its low half with a byte that counts is told from it.
+    #[test]
+    fn each_character_is_what_it_is_to_both() {
+        for character in '\0'..='\u{17f}' {
+            let text = format!("{character}{}{character}]{character}]]>{character}", "-".repeat(61));
+            let (mut fast, mut slow) = (Vec::new(), Vec::new());
+            let verdict = mark_portable(text.as_bytes(), 0, b"", &mut slow);
+            assert_eq!(mark(text.as_bytes(), b"", &mut fast), verdict, "{text:?}");
+            assert_eq!(fast, slow, "{text:?}");
         }
     }
 }

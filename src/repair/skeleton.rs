@@ -11,10 +11,24 @@ pub(super) struct Skeleton {
     pub(super) element: &'static Element,
     /// What the items of a response of OAI-PMH 1.x are in 2.0.
     pub(super) upgraded: Option<&'static Element>,
-    /// Name of the verb element, as `ListRecords`.
-    pub(super) verb: &'static [u8],
+    /// Name of the verb element as it stands there, as `ListRecords`.
+    pub(super) verb: Vec<u8>,
     /// Prefix of the OAI-PMH namespace with its colon, or nothing.
     pub(super) prefix: Vec<u8>,
+    pub(super) prefixes: Prefixes,
+    /// Whether the items are records of which the header alone belongs into the list.
+    pub(super) headers_only: bool,
+}
+
+/// What becomes of prefixes of elements of the envelope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Prefixes {
+    /// There must be none.
+    None,
+    /// They are taken off.
+    Off,
+    /// They stay: the repair is turned off.
+    Stay,
 }
 
 /// Whether something stands at a place; `Cut` where the text ends before that can be said.
@@ -29,6 +43,11 @@ impl Skeleton {
     /// The list as it is in OAI-PMH 2.0.
     pub(super) fn version_two(&self) -> Self {
         Self { element: self.upgraded.unwrap_or(self.element), upgraded: None, ..self.clone() }
+    }
+
+    /// Whether items that are in order are written otherwise than they were read.
+    pub(super) fn is_rewritten(&self) -> bool {
+        self.upgraded.is_some() || self.headers_only || self.prefixes == Prefixes::Off
     }
 
     pub(super) fn children(&self) -> &'static [Element] {
@@ -87,7 +106,7 @@ impl Skeleton {
         any([
             self.starts_item(text),
             self.tag(text, b"<", b"resumptionToken"),
-            self.tag(text, b"</", self.verb),
+            self.tag(text, b"</", &self.verb),
             self.tag(text, b"</", b"OAI-PMH"),
         ])
     }
@@ -106,7 +125,7 @@ impl Skeleton {
     /// Whether the page ends here as pages do.
     pub(super) fn ends_page(&self, text: &[u8]) -> bool {
         let text = text.get(..text.len() - trailing_blanks(text)).unwrap_or_default();
-        let root = if self.upgraded.is_some() { self.verb } else { b"OAI-PMH" };
+        let root = if self.upgraded.is_some() { self.verb.as_slice() } else { b"OAI-PMH" };
         text.ends_with(&[b"</", self.prefix.as_slice(), root, b">"].concat())
     }
 

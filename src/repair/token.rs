@@ -121,8 +121,11 @@ impl Engine {
 
     fn ends_list(&self, tag: &[u8]) -> bool {
         let name = tag.get(2..2 + name_span(tag.get(2..).unwrap_or_default())).unwrap_or_default();
-        name.strip_prefix(self.prefix.as_slice())
-            .is_some_and(|local| local == b"OAI-PMH" || Verb::from_name(local).is_some())
+        name.strip_prefix(self.prefix.as_slice()).is_some_and(|local| {
+            local == b"OAI-PMH"
+                || Verb::from_name(local).is_some()
+                || self.verb_name.as_deref() == Some(local)
+        })
     }
 
     /// What follows behind a token, and where that stands.
@@ -207,7 +210,7 @@ impl Engine {
         }
         edits.sort();
         let strict = self.is_strict_field(&edits.apply(&text), b"resumptionToken");
-        strict.then(|| characters.then(&text, edits))
+        strict.then(|| self.without_prefix(token, characters.then(&text, edits)))
     }
 
     /// Comments go, and the end tag is there.

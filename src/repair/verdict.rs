@@ -161,7 +161,7 @@ impl NotOai {
                 "OAI-PMH 1.x response that cannot become one of 2.0: identifiers without datestamps, or the upgrade is turned off; ask for ListRecords instead"
             }
             Self::StaticRepository => {
-                "the source is a static repository file; it is not served as a repository yet"
+                "this is a static repository, one file that stands for a whole repository; serve it by static_file in a file of the mappings folder"
             }
             Self::UnknownError => {
                 "the source answered with an error code that OAI-PMH does not know; ask again later or tell its operator"

@@ -21,6 +21,7 @@ use super::mend::{Mended, mend};
 use super::name::{is_legal_char, name_span, split_name, trim};
 use super::schema::{Content, Verb};
 use super::sink::Sink;
+use super::skeleton::Prefixes;
 use super::text::{escape, resolve};
 use super::upgrade::{Roots, facts_behind, is_old_xsi};
 
@@ -35,7 +36,8 @@ pub(super) struct VersionOne {
     roots: Roots,
 }
 
-const LOCATION: &[u8] =
+/// What the root's schemaLocation says in 2.0.
+pub(super) const LOCATION: &[u8] =
     b"http://www.openarchives.org/OAI/2.0/ http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd";
 
 /// The version that a root's namespace names.
@@ -180,7 +182,8 @@ impl Engine {
             request.arguments.iter().any(|(name, value)| asked(name.as_bytes(), value.as_bytes()))
         });
         let theirs = arguments.iter().any(|(name, value)| asked(name, value));
-        let mut element = [b"<", self.prefix.as_slice(), b"request"].concat();
+        let prefix = self.written_prefix().to_vec();
+        let mut element = [b"<", prefix.as_slice(), b"request"].concat();
         if let Some(one) = &mut self.version_one {
             one.asks_for_dc = own.unwrap_or(theirs);
             element.extend_from_slice(&[b" verb=\"", one.verb.name(), b"\""].concat());
@@ -189,7 +192,7 @@ impl Engine {
             element.extend_from_slice(&[b" ", name.as_slice(), b"=\"", value, b"\""].concat());
         }
         let base = escape(&escape_url(url.get(..query_at).unwrap_or_default()));
-        element.extend_from_slice(&[b">", base.as_slice(), b"</", &self.prefix, b"request>"].concat());
+        element.extend_from_slice(&[b">", base.as_slice(), b"</", &prefix, b"request>"].concat());
         (RepairId::VersionOneRequest, element)
     }
 
@@ -215,7 +218,7 @@ impl Engine {
         }
         self.tags.settle_envelope();
         list.opened = true;
-        let open = [b"<", self.prefix.as_slice(), list.skeleton.verb, b">"].concat();
+        let open = [b"<", self.written_prefix(), list.written_name(), b">"].concat();
         self.gate.change(Role::List, RepairId::VersionOneRoot, self.base, b"", &open, sink);
         Next::Stay(Step::Settled(0))
     }
@@ -270,7 +273,7 @@ impl Engine {
             return step;
         }
         let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
-        let Some(end) = end_of(within, &self.end_tag_of(list.verb.name())) else {
+        let Some(end) = end_of(within, &self.read_end_tag_of(list.verb.name())) else {
             return self.refuse(NotOai::NothingKept);
         };
         let raw = within.get(..end).unwrap_or_default();
@@ -279,7 +282,7 @@ impl Engine {
         added.push(RepairId::VersionOneRoot, 0, 0, &open);
         let text = added.apply(raw);
         let rules = Self::rules(&self.config, &self.entities);
-        match mend(&text, &list.skeleton, list.context, &mut self.tags, &rules) {
+        match mend(&text, &list.skeleton, list.contexts(), &mut self.tags, &rules) {
             Ok(mended) => {
                 let edits = added.then(&text, mended.edits.clone());
                 self.emit(list, raw, 0, &Mended { edits, ..mended }, sink);
@@ -301,7 +304,10 @@ impl Engine {
         let known = self.version_one.as_ref().filter(|_| {
             let is_plain = matches!(list.skeleton.element.name, b"record" | b"header" | b"set");
             // What is turned off or guessed, mending minds.
-            is_plain && rules.off.is_empty() && rules.guesses.is_empty()
+            is_plain
+                && rules.off.is_empty()
+                && rules.guesses.is_empty()
+                && list.skeleton.prefixes == Prefixes::None
         });
         let edits = known.and_then(|one| one.roots.recall(raw, places, list.context, limits));
         let upgraded = edits.map(|edits| {
@@ -315,7 +321,7 @@ impl Engine {
         let mended = match upgraded {
             Some(upgraded) => Ok(upgraded),
             None => {
-                let mended = mend(raw, &list.skeleton, list.context, &mut self.tags, &rules);
+                let mended = mend(raw, &list.skeleton, list.contexts(), &mut self.tags, &rules);
                 if let (Ok(_), Some(one)) = (&mended, &mut self.version_one) {
                     // The strict reader has seen what these tags become.
                     one.roots.remember(raw, places, list.context, &self.tags.contexts, limits);

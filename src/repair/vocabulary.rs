@@ -2,7 +2,6 @@
 
 use super::catalogue::RepairId;
 use super::context::{OAI, XSI};
-use crate::oai::ErrorCode;
 
 /// Prefixes that mean one thing in OAI-PMH, with their namespaces.
 static PREFIXES: &[(&str, &str)] = &[
@@ -219,26 +218,4 @@ pub(super) fn within_letters(one: &[u8], other: &[u8], letters: usize) -> bool {
         }
     }
     row.last().is_some_and(|&distance| distance <= letters)
-}
-
-const ERROR_CODES: [ErrorCode; 8] = [
-    ErrorCode::BadArgument,
-    ErrorCode::BadResumptionToken,
-    ErrorCode::BadVerb,
-    ErrorCode::CannotDisseminateFormat,
-    ErrorCode::IdDoesNotExist,
-    ErrorCode::NoRecordsMatch,
-    ErrorCode::NoMetadataFormats,
-    ErrorCode::NoSetHierarchy,
-];
-
-/// The error code that was meant: equal but for case and blanks, or at most two letters off.
-pub(super) fn nearest_error_code(written: &str) -> Option<ErrorCode> {
-    let written = written.trim().to_ascii_lowercase();
-    let exact = ERROR_CODES.into_iter().find(|code| code.name().eq_ignore_ascii_case(&written));
-    exact.or_else(|| {
-        ERROR_CODES
-            .into_iter()
-            .find(|code| within_letters(code.name().to_ascii_lowercase().as_bytes(), written.as_bytes(), 2))
-    })
 }

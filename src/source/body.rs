@@ -54,7 +54,7 @@ impl<'a> Body<'a> {
             if self.ended {
                 return Ok(None);
             }
-            match budget.within(self.mapping.read_timeout, self.exchange.chunk()).await {
+            match budget.within(self.mapping.read_timeout, self.exchange.chunk(self.client)).await {
                 Ok(Ok(Some(chunk))) => {
                     if self.decoder.pass(&chunk).map_err(|fault| self.broken(fault))? {
                         self.plain = chunk;
@@ -67,10 +67,7 @@ impl<'a> Body<'a> {
                     self.ended = true;
                     self.decoder.end();
                 }
-                Ok(Err(error)) => {
-                    let failure = self.client.failure(&error, &self.exchange.url);
-                    return Err(Broken { failure, forgivable: true });
-                }
+                Ok(Err(failure)) => return Err(Broken { failure, forgivable: true }),
                 Err(late) => {
                     let failure = self.client.late(late, &self.exchange.url);
                     return Err(Broken { failure, forgivable: late == Late::Step });

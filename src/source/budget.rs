@@ -31,6 +31,11 @@ impl Budget {
         self.clock.now()
     }
 
+    /// The clock, for what outlives this.
+    pub(super) fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock)
+    }
+
     /// A number from 0 to 1.
     pub(super) fn chance(&self) -> f64 {
         self.clock.chance()

@@ -167,10 +167,14 @@ impl Chain {
         Self { place, ..self.clone() }.own_token(job, asked, &Delivered::default(), false, now).await
     }
 
+    /// The request that began the list, where that is known.
+    pub(super) fn first(&self) -> Option<Request> {
+        Request::parse(self.first_query.as_bytes()).ok()
+    }
+
     /// The format of the list's records, where its beginning is known.
     pub(super) fn metadata_prefix(&self) -> Option<String> {
-        let first = Request::parse(self.first_query.as_bytes()).ok()?;
-        first.argument(Argument::MetadataPrefix).map(str::to_owned)
+        self.first()?.argument(Argument::MetadataPrefix).map(str::to_owned)
     }
 
     fn as_note(&self, job: &Job, delivered: &Delivered, next: Option<String>, now: SystemTime) -> Note {

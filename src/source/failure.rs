@@ -68,6 +68,8 @@ pub enum Reason {
     TakenOver,
     /// The page is too long for an HTTP/1.0 client.
     SpoolFull,
+    /// The file of a static repository cannot be read, or is none.
+    StaticFile,
     /// The mapping cannot be used.
     Configuration,
 }
@@ -99,6 +101,7 @@ impl Reason {
             Self::Ledger => "ledger",
             Self::TakenOver => "taken-over",
             Self::SpoolFull => "spool-full",
+            Self::StaticFile => "static-file",
             Self::Configuration => "configuration",
         }
     }
@@ -118,9 +121,12 @@ impl Reason {
             Self::Incomplete | Self::Unproven => "http_response_incomplete",
             Self::ContentCoding => "http_response_content_coding",
             Self::TooLarge => "http_response_body_size",
-            Self::Redirect | Self::Status | Self::NotOai(_) | Self::Busy | Self::Resting => {
-                "destination_unavailable"
-            }
+            Self::Redirect
+            | Self::Status
+            | Self::NotOai(_)
+            | Self::Busy
+            | Self::Resting
+            | Self::StaticFile => "destination_unavailable",
             Self::Unmendable | Self::Quarantine | Self::Ledger | Self::TakenOver | Self::SpoolFull => {
                 "proxy_internal_error"
             }
@@ -141,7 +147,7 @@ impl Reason {
             | Self::Resting => 60,
             Self::Busy => 30,
             Self::ConnectionRefused | Self::Dns | Self::Status => 120,
-            Self::NotOai(NotOai::Empty | NotOai::Html | NotOai::BotWall) => 300,
+            Self::NotOai(NotOai::Empty | NotOai::Html | NotOai::BotWall) | Self::StaticFile => 300,
             Self::Quarantine | Self::Ledger => 600,
             Self::TakenOver => 1,
             Self::AddressRefused

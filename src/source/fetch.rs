@@ -10,9 +10,12 @@ use super::decoding::Coding;
 use super::failure::{Failure, Reason};
 use super::method::Methods;
 use super::politeness::{Turn, Turns};
+use super::proof::Sayings;
 use super::recall::Recalls;
-use crate::config::{Credentials, Mapping};
+use super::static_repository::StaticRepository;
+use crate::config::{Credentials, Mapping, StaticFile};
 use crate::oai::Request;
+use crate::state::{Copies, Learned, State};
 use bytes::Bytes;
 use reqwest::Method;
 use reqwest::header::{self, HeaderMap, HeaderValue};
@@ -21,6 +24,7 @@ use std::error::Error as _;
 use std::io::ErrorKind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
+use tokio::sync::mpsc;
 use url::Url;
 
 /// The connections to one source. Cheap to clone.
@@ -33,16 +37,27 @@ pub struct Client {
     turns: Arc<Turns>,
     pub(super) methods: Arc<Methods>,
     pub(super) recalls: Arc<Recalls>,
+    pub(super) sayings: Arc<Sayings>,
+    fingerprint: Arc<str>,
+    /// What answers in place of a server, where the source is a file.
+    stands_in: Option<Arc<StaticRepository>>,
 }
 
 /// The clients of all sources, each made when it is first used and again when
 /// its mapping has changed.
-#[derive(Debug, Default)]
-pub struct Clients(Mutex<HashMap<String, Client>>);
+#[derive(Debug)]
+pub struct Clients {
+    clients: Mutex<HashMap<String, Client>>,
+    copies: Copies,
+}
 
-/// Where requests take turns: host and port, whatever the scheme.
-fn shares_turns(one: &Url, other: &Url) -> bool {
-    one.host() == other.host() && one.port_or_known_default() == other.port_or_known_default()
+/// Where requests take turns: host and port, whatever the scheme. A file is not asked for pages.
+fn share_turns(one: &Mapping, other: &Mapping) -> bool {
+    let server = |mapping: &Mapping| {
+        let url = mapping.static_file.is_none().then_some(&mapping.base_url)?;
+        Some((url.host()?.to_owned(), url.port_or_known_default()))
+    };
+    one.id != other.id && server(one).is_some_and(|server_of_one| server(other) == Some(server_of_one))
 }
 
 /// The header of a source's answer, and its body to come.
@@ -56,25 +71,38 @@ pub(super) struct Exchange {
     pub(super) retry_after_secs: Option<u64>,
     /// The URL that answered.
     pub(super) url: Url,
-    response: reqwest::Response,
+    body: Arriving,
+}
+
+/// Where a body comes from.
+enum Arriving {
+    Response(reqwest::Response),
+    File(mpsc::Receiver<Result<Bytes, Failure>>),
 }
 
 impl Clients {
+    /// None yet; files of static repositories are kept in `copies`.
+    pub fn new(copies: Copies) -> Self {
+        Self { clients: Mutex::default(), copies }
+    }
+
     /// The client of a source.
     ///
     /// # Errors
     ///
     /// Its certificates cannot be read.
     pub fn of(&self, mapping: &Arc<Mapping>) -> Result<Client, Failure> {
-        let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         match clients.get(&mapping.id) {
             Some(client) if Arc::ptr_eq(&client.mapping, mapping) => Ok(client.clone()),
             _ => {
                 let mut client = Client::new(mapping)?;
+                if let Some(file) = &mapping.static_file {
+                    let (copies, file) = (self.copies.clone(), file.clone());
+                    client.stands_in = Some(Arc::new(StaticRepository::new(file, copies)));
+                }
                 // Repositories of one server take turns; the first one's politeness holds.
-                let neighbour = clients.values().find(|other| {
-                    other.mapping.id != mapping.id && shares_turns(&other.mapping.base_url, &mapping.base_url)
-                });
+                let neighbour = clients.values().find(|other| share_turns(&other.mapping, mapping));
                 if let Some(neighbour) = neighbour {
                     client.turns = Arc::clone(&neighbour.turns);
                 }
@@ -88,7 +116,7 @@ impl Clients {
 impl Clients {
     /// For how many seconds a repository's source is left alone, if it is.
     pub fn rests_for_secs(&self, id: &str, now: SystemTime) -> Option<u64> {
-        let clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         clients.get(id)?.breaker().rests_for_secs(now)
     }
 }
@@ -124,8 +152,34 @@ impl Client {
         })?;
         let turns = Arc::new(Turns::new(&mapping.politeness));
         let methods = Arc::new(Methods::new(mapping.quirks.method));
-        let (breaker, recalls) = <(Arc<Mutex<Breaker>>, Arc<Recalls>)>::default();
-        Ok(Self { http, reach, mapping: Arc::clone(mapping), breaker, turns, methods, recalls })
+        let (breaker, recalls, sayings) = Default::default();
+        let fingerprint = mapping.fingerprint().into();
+        let mapping = Arc::clone(mapping);
+        Ok(Self {
+            http,
+            reach,
+            mapping,
+            breaker,
+            turns,
+            methods,
+            recalls,
+            sayings,
+            fingerprint,
+            stands_in: None,
+        })
+    }
+
+    /// What was learned of the source with this mapping.
+    pub(super) fn learned(&self, state: &State) -> Learned {
+        state.repositories.learned(&self.mapping.id, &self.fingerprint)
+    }
+
+    /// Remembers what was learned of it.
+    pub(super) async fn learn(&self, state: &State, learned: Learned) {
+        let (repositories, id) = (state.repositories.clone(), self.mapping.id.clone());
+        let fingerprint = Arc::clone(&self.fingerprint);
+        // What cannot be written is logged there.
+        let _ = tokio::task::spawn_blocking(move || repositories.learn(&id, &fingerprint, learned)).await;
     }
 
     /// May the source be asked now?
@@ -158,22 +212,28 @@ impl Client {
         self.turns.take(is_list, &self.name(), budget).await
     }
 
-    /// Asks the source and follows its redirects. `via` is the `Via` header to send.
+    /// Asks the source and follows its redirects. `query` is the request in its own words, `via` the
+    /// `Via` header to send.
     ///
     /// By POST the request is a form, which goes wherever a redirect leads: without it
     /// the request would be another one. Only 303 says that the answer is had by GET.
     pub(super) async fn exchange(
         &self,
-        request: &Request,
+        query: &str,
         method: &Method,
         via: &str,
         budget: &mut Budget,
     ) -> Result<Exchange, Failure> {
-        let query = request.query();
-        let mut form = (*method == Method::POST).then(|| query.clone());
+        if let Some(repository) = &self.stands_in
+            && let Ok(request) = Request::parse(query.as_bytes())
+        {
+            let body = repository.answer(self, &request, budget).await?;
+            return Ok(Exchange::of_file(self.mapping.base_url.clone(), body));
+        }
+        let mut form = (*method == Method::POST).then(|| query.to_owned());
         let mut url = match form {
             Some(_) => self.mapping.base_url.clone(),
-            None => with_query(&self.mapping.base_url, &query),
+            None => with_query(&self.mapping, query),
         };
         let mut redirects = 0;
         loop {
@@ -273,8 +333,13 @@ impl Client {
 
     /// How a failure calls the source.
     pub(super) fn name(&self) -> String {
-        let Mapping { id, base_url, .. } = &*self.mapping;
-        format!("the source of {id} ({base_url})")
+        let Mapping { id, base_url, static_file, .. } = &*self.mapping;
+        match static_file {
+            None => format!("the source of {id} ({base_url})"),
+            // Where it lies on this machine is nobody's business who harvests.
+            Some(StaticFile { path: Some(_), .. }) => format!("the static repository file of {id}"),
+            Some(_) => format!("the static repository file of {id} ({base_url})"),
+        }
     }
 
     /// What it means that nothing came in time.
@@ -338,13 +403,30 @@ impl Exchange {
             charset: charset_of(&text(header::CONTENT_TYPE)),
             retry_after_secs: retry_after_secs(&text(header::RETRY_AFTER), now),
             url,
-            response,
+            body: Arriving::Response(response),
         }
     }
 
-    /// The next piece of the body, as it came.
-    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, reqwest::Error> {
-        self.response.chunk().await
+    /// A page that was made from a file.
+    fn of_file(url: Url, body: mpsc::Receiver<Result<Bytes, Failure>>) -> Self {
+        let (announced, charset) = (Vec::new(), None);
+        Self { status: 200, announced, charset, retry_after_secs: None, url, body: Arriving::File(body) }
+    }
+
+    /// A header of the answer.
+    pub(super) fn header(&self, name: &header::HeaderName) -> Option<String> {
+        let Arriving::Response(response) = &self.body else { return None };
+        response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+    }
+
+    /// The next piece of the body, as it came; `client` is whose exchange it is.
+    pub(super) async fn chunk(&mut self, client: &Client) -> Result<Option<Bytes>, Failure> {
+        match &mut self.body {
+            Arriving::Response(response) => {
+                response.chunk().await.map_err(|error| client.failure(&error, &self.url))
+            }
+            Arriving::File(pieces) => pieces.recv().await.transpose(),
+        }
     }
 }
 
@@ -362,11 +444,16 @@ fn headers(mapping: &Mapping) -> HeaderMap {
     headers
 }
 
-/// A base URL with the request's query behind what it has of its own.
-pub(super) fn with_query(base_url: &Url, query: &str) -> Url {
-    let mut url = base_url.clone();
-    let own = base_url.query().filter(|own| !own.is_empty());
-    url.set_query(Some(&own.map_or_else(|| query.to_owned(), |own| format!("{own}&{query}"))));
+/// The base URL with the request's query behind what it has of its own, or before it where the
+/// mapping says that the verb comes first.
+pub(super) fn with_query(mapping: &Mapping, query: &str) -> Url {
+    let mut url = mapping.base_url.clone();
+    let query = match mapping.base_url.query().filter(|own| !own.is_empty()) {
+        None => query.to_owned(),
+        Some(own) if mapping.quirks.verb_first => format!("{query}&{own}"),
+        Some(own) => format!("{own}&{query}"),
+    };
+    url.set_query(Some(&query));
     url
 }
 
@@ -471,19 +558,22 @@ mod tests {
 
     #[test]
     fn the_query_goes_behind_the_one_of_the_base_url() {
-        let url = |base: &str| with_query(&Url::parse(base).expect("a literal"), "verb=Identify").to_string();
+        let mapping =
+            |base: &str| Mapping::new("x", base, &crate::config::Limits::default()).expect("a legal mapping");
+        let url = |base: &str| with_query(&mapping(base), "verb=Identify").to_string();
         assert_eq!(url("http://x.example/oai"), "http://x.example/oai?verb=Identify");
         assert_eq!(url("http://x.example/oai?"), "http://x.example/oai?verb=Identify");
         assert_eq!(url("http://x.example/oai?repo=1"), "http://x.example/oai?repo=1&verb=Identify");
+        let mut mapping = mapping("http://x.example/oai?repo=1");
+        mapping.quirks.verb_first = true;
+        let url = with_query(&mapping, "verb=Identify").to_string();
+        assert_eq!(url, "http://x.example/oai?verb=Identify&repo=1");
     }
 
     fn client(base_url: &str, http: reqwest::Client) -> Client {
         let mapping = Mapping::new("x", base_url, &crate::config::Limits::default());
-        let mapping = Arc::new(mapping.expect("a legal mapping"));
-        let turns = Arc::new(Turns::new(&mapping.politeness));
-        let methods = Arc::new(Methods::new(mapping.quirks.method));
-        let (breaker, recalls) = Default::default();
-        Client { http, reach: Reach::Public, mapping, breaker, turns, methods, recalls }
+        let made = Client::new(&Arc::new(mapping.expect("a legal mapping"))).expect("a client");
+        Client { http, reach: Reach::Public, ..made }
     }
 
     fn http(reach: Reach) -> reqwest::Client {
@@ -492,9 +582,8 @@ mod tests {
     }
 
     async fn failure_of(client: &Client) -> Failure {
-        let request = Request::parse(b"verb=Identify").expect("a legal request");
         let mut budget = Budget::new(Arc::new(crate::clock::SystemClock), Duration::from_secs(60));
-        let exchange = client.exchange(&request, &Method::GET, "1.1 test", &mut budget).await;
+        let exchange = client.exchange("verb=Identify", &Method::GET, "1.1 test", &mut budget).await;
         exchange.err().expect("it fails")
     }
 

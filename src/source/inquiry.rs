@@ -5,6 +5,7 @@
 
 use super::body::Body;
 use super::budget::Budget;
+use super::dialect::Dialect;
 use super::failure::{Failure, Reason};
 use super::page::{Page, Start, Verdict};
 use super::pieces::{Pieces, aside_of, hash_of};
@@ -25,6 +26,8 @@ pub(super) struct Told {
     pub(super) aside: Vec<PutAside>,
     /// Whether an item was too long to be held.
     pub(super) is_too_long: bool,
+    /// The version that the answer is of.
+    pub(super) version: Option<&'static str>,
 }
 
 /// An item of such an answer.
@@ -58,6 +61,11 @@ impl Told {
     /// The code of the error that it is.
     pub(super) fn error(&self) -> Option<String> {
         if self.items.is_empty() { error_code(self.pieces.bytes()) } else { None }
+    }
+
+    /// What came before its items; all of it where it has none.
+    pub(super) fn text(&self) -> String {
+        String::from_utf8_lossy(self.pieces.bytes()).into_owned()
     }
 
     /// The namespaces around its items.
@@ -120,7 +128,8 @@ pub(super) async fn inquire(
     let client = &job.client;
     let _turn = client.turn(request.verb().is_list(), budget).await.map_err(nothing)?;
     let asked_at = clock::utc_datetime(budget.now());
-    let exchange = client.exchange(request, method, &job.via, budget).await.map_err(nothing)?;
+    let query = Dialect::of_job(job).put(request, None).query;
+    let exchange = client.exchange(&query, method, &job.via, budget).await.map_err(nothing)?;
     let start = Start {
         name: client.name(),
         status: exchange.status,
@@ -152,7 +161,7 @@ pub(super) async fn inquire(
         }
     };
     match page.finish(broken) {
-        Verdict::Whole(_) => Ok(page.pieces),
+        Verdict::Whole(summary) => Ok(Told { version: summary.version, ..page.pieces }),
         // What was put aside of it says more than that nothing is left.
         Verdict::Cut(Failure { reason: Reason::NotOai(NotOai::NothingKept), .. }, _)
             if !page.pieces.aside.is_empty() =>

@@ -1,7 +1,7 @@
 //! Turns a flaky provider into one good answer, or an honest failure.
 //!
 //! `session` is the conversation for one request of a harvester, `fetch` one
-//! HTTP exchange in it, `probe` one that hides nothing, `decoding` takes the content codings off its body.
+//! HTTP exchange in it, `probe` one that hides nothing, `dialect` how a request is put to this source, `decoding` takes the content codings off its body.
 //! Knows nothing of the proxy: what it makes is an ordered stream of events.
 
 mod account;
@@ -12,9 +12,11 @@ mod breaker;
 mod budget;
 mod chain;
 pub mod decoding;
+mod dialect;
 mod failure;
 mod fetch;
 mod inquiry;
+mod learning;
 mod method;
 mod one_by_one;
 mod outlet;
@@ -24,11 +26,14 @@ mod patience;
 mod pieces;
 mod politeness;
 mod probe;
+mod proof;
 mod recall;
 mod recovery;
 mod session;
+mod sieve;
 mod skeleton;
 mod splice;
+mod static_repository;
 mod transplant;
 
 pub use account::{Account, RepairMade};

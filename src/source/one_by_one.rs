@@ -150,7 +150,8 @@ impl Conversation<'_> {
 
     /// The headers of what comes next in the list; `None` where nothing proves that they are that.
     async fn headers(&mut self) -> Result<Option<Headers>, Stop> {
-        let Some(chain) = &self.chain else { return Ok(None) };
+        // Lists of identifiers of 1.x are no headers, and lists of records are what fails.
+        let Some(chain) = self.chain.as_ref().filter(|_| !self.dialect.is_one()) else { return Ok(None) };
         let anew = chain.anew(self.job).await?;
         let mut known = anew.as_ref().map(|(_, known)| known.clone()).unwrap_or_default();
         for hash in self.delivered.hashes().iter().chain(&self.recalled_and_delivered()) {
@@ -367,7 +368,8 @@ impl Ours {
         headers: &Headers,
         prefix: &str,
     ) -> Result<Option<Failure>, Stop> {
-        let mut was_any_had = false;
+        // An earlier page of ours in this list had records by the same means.
+        let mut was_any_had = conversation.is_one_by_one() && !conversation.had.is_empty();
         for item in headers.items.iter().take(RECORDS_MAX) {
             match conversation.had(item, prefix, &headers.scope, &self.place).await {
                 Had::Record(record) => {

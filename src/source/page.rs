@@ -33,6 +33,16 @@ pub(super) enum Verdict {
     Cut(Failure, Option<Summary>),
 }
 
+impl Verdict {
+    /// The version of OAI-PMH that the page is of.
+    pub(super) fn version(&self) -> Option<&'static str> {
+        match self {
+            Self::Whole(summary) => summary.version,
+            Self::Cut(_, summary) => summary.as_ref()?.version,
+        }
+    }
+}
+
 /// What is known of an exchange when its body begins.
 pub(super) struct Start {
     pub(super) name: String,

@@ -73,6 +73,12 @@ impl Pieces {
         std::mem::take(&mut self.bytes)
     }
 
+    /// Takes other bytes and items for those that were taken, `taken` bytes of them.
+    pub(super) fn make_up(&mut self, taken: usize, bytes: Vec<u8>, found: Vec<Found>) {
+        self.drift += bytes.len() as i64 - taken as i64;
+        (self.bytes, self.found) = (bytes, found);
+    }
+
     /// The items that never came to stand beside a good one.
     pub(super) fn take_early(&mut self) -> Vec<PutAside> {
         self.early.drain(..).map(|(_, record)| record).collect()
@@ -187,6 +193,14 @@ impl Found {
         match self {
             Self::Item { len, .. } => *len,
             Self::Aside { .. } => 0,
+        }
+    }
+
+    /// The same item at another place, and made longer or shorter.
+    pub(super) fn moved(self, start: usize, len: usize) -> Self {
+        match self {
+            Self::Item { hash, repairs, .. } => Self::Item { start, len, hash, repairs },
+            aside @ Self::Aside { .. } => aside,
         }
     }
 

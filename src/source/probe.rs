@@ -39,7 +39,7 @@ impl Client {
         let mut budget = Budget::new(Arc::clone(clock), limits.first_record_timeout);
         let base_url = &self.mapping().base_url;
         let mut is_form = is_form;
-        let mut url = if is_form { base_url.clone() } else { with_query(base_url, query) };
+        let mut url = if is_form { base_url.clone() } else { with_query(self.mapping(), query) };
         let mut probed = Probed::default();
         let response = loop {
             let method = if is_form { Method::POST } else { Method::GET };

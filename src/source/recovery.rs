@@ -4,8 +4,7 @@
 use super::failure::{Failure, Reason};
 use super::session::{Conversation, Ended, Stop};
 use super::splice::{Delivered, Unproven};
-use crate::clock;
-use crate::oai::{ErrorCode, error_response};
+use crate::oai::ErrorCode;
 use crate::repair::NotOai;
 
 /// How far back a list was begun anew.
@@ -126,10 +125,7 @@ impl Conversation<'_> {
     }
 
     pub(super) async fn refuse_token(&mut self, why: &str) -> Result<(), Stop> {
-        let now = clock::utc_datetime(self.budget.now());
-        let error = error_response(&self.job.own, &now, ErrorCode::BadResumptionToken, why);
-        self.outlet.send(error.into_bytes(), 200).await?;
-        self.outlet.finish().await
+        self.refuse((ErrorCode::BadResumptionToken, why.to_owned())).await
     }
 
     pub(super) async fn refuse_circle(&mut self) -> Result<Ended, Stop> {

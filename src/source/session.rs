@@ -14,14 +14,17 @@ use super::account::Account;
 use super::body::Body;
 use super::budget::Budget;
 use super::chain::{self, Chain, Known, Opening};
+use super::dialect::{Dialect, Put};
 use super::failure::{Failure, Reason};
 use super::fetch::Client;
+use super::learning::Weighed;
 use super::one_by_one::may_go_one_by_one;
 use super::outlet::Outlet;
 use super::page::{Page, Start, Verdict};
 use super::patience::next_wait;
 use super::pieces::Pieces;
 use super::recovery::Begun;
+use super::sieve::Sieve;
 use super::skeleton::Skeleton;
 use super::splice::{Delivered, Splice, Taken, Unproven};
 use crate::clock::{self, Clock};
@@ -99,6 +102,11 @@ async fn converse(job: Job, events: mpsc::Sender<Event>) {
         account: Account::default(),
         budget,
         asked: job.request.clone(),
+        dialect: Dialect::of_job(&job),
+        put_as: String::new(),
+        other_words: 0,
+        tries_days: false,
+        sieve: None,
         had: Delivered::default(),
         delivered: Delivered::default(),
         known: Known::new(),
@@ -146,6 +154,8 @@ pub(super) enum Ended {
     NextPage(String),
     /// The source does not know its token any more, and says so by these bytes.
     Expired(Vec<u8>),
+    /// It says an error by these bytes that may mean another one.
+    Doubtful(Vec<u8>),
     /// It failed, and may be tried again.
     Again(Failure),
 }
@@ -158,6 +168,14 @@ pub(super) struct Conversation<'a> {
     pub(super) budget: Budget,
     /// What the source is asked: not always what the harvester asks.
     pub(super) asked: Request,
+    /// How it is spoken to, the query that it was last asked by, and how often it was put otherwise.
+    pub(super) dialect: Dialect,
+    pub(super) put_as: String,
+    pub(super) other_words: u32,
+    /// Whether it is asked in days for once, after it has refused seconds.
+    pub(super) tries_days: bool,
+    /// What is to be made of the page under way.
+    pub(super) sieve: Option<Sieve>,
     /// By which method of HTTP the source is asked, and whether the other one was tried before.
     pub(super) method: Method,
     pub(super) tried_both: bool,
@@ -195,6 +213,9 @@ impl Conversation<'_> {
                 (self.asked, self.had, self.chain) = (asked, delivered, chain);
             }
             Opening::Refuse(why) => return self.refuse_token(why).await,
+        }
+        if let Some(refusal) = self.refusal() {
+            return self.refuse(refusal).await;
         }
         job.client.admit(self.budget.now())?;
         let end = self.run().await;
@@ -238,6 +259,17 @@ impl Conversation<'_> {
                     self.outlet.send(error, 200).await?;
                     return self.outlet.finish().await;
                 }
+                Ended::Doubtful(error) => match self.weigh(&error).await {
+                    Weighed::Again => {
+                        attempts = 0;
+                        continue;
+                    }
+                    Weighed::Error(proof) => return self.refuse(proof).await,
+                    Weighed::Stays => {
+                        self.outlet.send(error, 200).await?;
+                        return self.outlet.finish().await;
+                    }
+                },
                 Ended::Again(failure) => failure,
             };
             if self.outlet.has_begun() && self.account.items() > reached {
@@ -247,6 +279,7 @@ impl Conversation<'_> {
             unproven += u32::from(failure.reason == Reason::Unproven);
             if self.may_take_the_other_method(&failure)
                 || unproven >= UNPROVEN_MAX && self.begin_anew().await?
+                || self.is_put_otherwise(&failure).await
             {
                 (attempts, unproven) = (0, 0);
             } else if let Some(wait) = next_wait(&failure, attempts, self.budget.left(), self.budget.chance())
@@ -260,6 +293,8 @@ impl Conversation<'_> {
                     Ended::Again(failure) => return self.close(failure).await,
                     _ => return self.outlet.finish().await,
                 }
+            } else if let Some(proof) = self.proof_behind(&failure).await {
+                return self.refuse(proof).await;
             } else {
                 return self.close(failure).await;
             }
@@ -276,8 +311,10 @@ impl Conversation<'_> {
             Err(failure) => return self.resumable(failure, 0),
         };
         let asked_at = clock::utc_datetime(self.budget.now());
-        let exchange = match job.client.exchange(&self.asked, &self.method, &job.via, &mut self.budget).await
-        {
+        let Put { query, wanted } = self.put();
+        let exchange = job.client.exchange(&query, &self.method, &job.via, &mut self.budget).await;
+        (self.put_as, self.sieve) = (query, wanted.map(Sieve::new));
+        let exchange = match exchange {
             Ok(exchange) => exchange,
             Err(failure) => return self.resumable(failure, 0),
         };
@@ -316,6 +353,9 @@ impl Conversation<'_> {
         };
         let verdict = page.finish(broken);
         self.keep_evidence(&mut page, &verdict);
+        if let Some(version) = verdict.version() {
+            self.note_version(version).await;
+        }
         match verdict {
             Verdict::Whole(summary) => {
                 self.account.note(&summary);
@@ -342,13 +382,15 @@ impl Conversation<'_> {
             self.suspicion = None;
         }
         self.waiting.clear();
+        self.sieve = None;
     }
 
     /// The engine has said that the page is whole.
     async fn finish_page(&mut self, page: &mut Page, mut splice: Splice) -> Result<Ended, Stop> {
         let is_list = self.job.request.verb().is_list();
         let token = page.pieces.token.as_deref().map(resolved).filter(|token| !token.is_empty());
-        if splice.is_again() && !splice.has_items() && !page.pieces.has_items() {
+        let has_met = self.sieve.as_ref().is_some_and(Sieve::has_met);
+        if splice.is_again() && !splice.has_items() && !page.pieces.has_items() && !has_met {
             // An error, where a page was expected that holds what was delivered.
             let error = page.pieces.take_bytes();
             let expired = self.asked.is_resumption() && !self.outlet.has_begun() && is_expired(&error);
@@ -385,6 +427,13 @@ impl Conversation<'_> {
                 self.waiting = last_page;
             }
         }
+        if self.is_nothing_left() {
+            self.waiting = self.nothing_left();
+        }
+        self.note_days().await;
+        if self.is_doubtful() {
+            return Ok(Ended::Doubtful(std::mem::take(&mut self.waiting)));
+        }
         if self.suspicion.take().is_some() && self.goes_in_circles(token.as_deref()).await? {
             return self.refuse_circle().await;
         }
@@ -412,10 +461,13 @@ impl Conversation<'_> {
         splice: &mut Splice,
         ended: bool,
     ) -> Result<Result<(), Unproven>, Stop> {
-        if splice.is_again() && page.is_inside_item() {
+        if (splice.is_again() || self.sieve.is_some()) && page.is_inside_item() {
             return Ok(Err(Unproven::Held));
         }
         self.recall(&mut page.pieces, splice).await;
+        if self.sieve.as_mut().is_some_and(|sieve| !sieve.pass(&mut page.pieces, ended)) {
+            return Ok(Err(Unproven::Held));
+        }
         let had_items = !self.delivered.is_empty();
         let mut taken = match splice.take(&mut page.pieces, &mut self.delivered, ended) {
             Ok(taken) => taken,

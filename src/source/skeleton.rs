@@ -36,9 +36,14 @@ impl Skeleton {
     /// What closes a list: the end tags, and before them a token, as it stands in XML,
     /// where more is to be had, or an empty one at the end of a list that had tokens.
     pub(super) fn close_with(&self, token: Option<&str>) -> Vec<u8> {
+        self.close_with_attributes("", token)
+    }
+
+    /// The same; `attributes` are the token's, with a blank before each.
+    pub(super) fn close_with_attributes(&self, attributes: &str, token: Option<&str>) -> Vec<u8> {
         let Self { root_name, list_name, .. } = self;
         let name = format!("{}resumptionToken", self.prefix());
-        let token = token.map(|token| format!("<{name}>{token}</{name}>")).unwrap_or_default();
+        let token = token.map(|token| format!("<{name}{attributes}>{token}</{name}>")).unwrap_or_default();
         format!("{token}</{list_name}></{root_name}>").into_bytes()
     }
 

@@ -29,6 +29,17 @@ impl Scope {
         Self(open.into_iter().flatten().collect())
     }
 
+    /// What a prefix is bound to.
+    pub(super) fn uri(&self, prefix: &str) -> Option<&str> {
+        self.0.get(prefix).map(String::as_str)
+    }
+
+    /// The prefixes with what they are bound to, the default namespace left out.
+    pub(super) fn prefixes(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = self.0.iter().map(|(prefix, uri)| (prefix.as_str(), uri.as_str()));
+        all.filter(|(prefix, _)| !prefix.is_empty())
+    }
+
     /// The item as it has to stand in `place` to mean what it means here.
     pub(super) fn transplanted(&self, item: &str, place: &Self) -> String {
         let mut reader = Reader::from_str(item);
@@ -60,7 +71,8 @@ pub(super) fn record_of(header: &str) -> String {
     format!("<{prefix}record>{header}</{prefix}record>")
 }
 
-fn declarations(tag: &BytesStart<'_>) -> Vec<(String, String)> {
+/// What a start tag declares: prefixes, the empty one for the default namespace, and URIs as they stand in it.
+pub(super) fn declarations(tag: &BytesStart<'_>) -> Vec<(String, String)> {
     let attributes = tag.attributes().filter_map(Result::ok);
     let declared = attributes.filter_map(|attribute| {
         let name: &str = attribute.key.as_ref();
@@ -70,7 +82,8 @@ fn declarations(tag: &BytesStart<'_>) -> Vec<(String, String)> {
     declared.collect()
 }
 
-fn declare(prefix: &str, uri: &str, tag: &mut String) {
+/// Puts a declaration at the end of a start tag that is still open.
+pub(super) fn declare(prefix: &str, uri: &str, tag: &mut String) {
     let quote = if uri.contains('"') { '\'' } else { '"' };
     let colon = if prefix.is_empty() { "" } else { ":" };
     tag.push_str(&format!(" xmlns{colon}{prefix}={quote}{uri}{quote}"));

@@ -1,17 +1,21 @@
 //! What must survive a restart.
 
 mod broken;
+mod copies;
 mod ledger;
 mod ledger_writer;
 mod pages;
 mod quarantine;
+mod repositories;
 mod store;
 mod token_key;
 
 pub use broken::{AboutBroken, BROKEN_PAGE_BYTES_MAX, BrokenPages};
+pub use copies::{AboutCopy, Copies, CopyInTheMaking, CopyStamp};
 pub use ledger::{Ledger, LedgerError, ListFacts, Note, Place, Walk};
 pub use pages::{BlockSums, Entry as PageEntry, HotPage, PageKey, Pages, Part, Size};
 pub use quarantine::{Entry, PutAside, Quarantine, QuarantineError};
+pub use repositories::{Learned, Repositories};
 pub use token_key::TokenKey;
 
 use crate::error::Error;
@@ -26,10 +30,14 @@ pub struct State {
     pub quarantine: Quarantine,
     /// Tokens given out, and what their lists have delivered.
     pub ledger: Ledger,
+    /// What was learned of each source.
+    pub repositories: Repositories,
     /// What makes tokens of ours ours.
     pub token_key: TokenKey,
     /// Broken pages as they came.
     pub broken: BrokenPages,
+    /// Files of static repositories.
+    pub copies: Copies,
     held: Arc<Mutex<Option<Hold>>>,
 }
 
@@ -60,7 +68,9 @@ impl State {
         let data = hold.data.as_path();
         let (quarantine, ledger) = (Quarantine::open(data)?, Ledger::open(data)?);
         let (token_key, broken) = (TokenKey::open(data)?, BrokenPages::of(data));
-        Ok(Self { quarantine, ledger, token_key, broken, held: Arc::new(Mutex::new(Some(hold))) })
+        let (repositories, copies) = (Repositories::open(data)?, Copies::of(data));
+        let held = Arc::new(Mutex::new(Some(hold)));
+        Ok(Self { quarantine, ledger, repositories, token_key, broken, copies, held })
     }
 
     /// Closes what two processes must not share, and lets go of the folder. What
@@ -69,6 +79,7 @@ impl State {
     pub fn close(&self) {
         self.ledger.close();
         self.quarantine.close();
+        self.repositories.close();
         self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }

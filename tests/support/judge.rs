@@ -41,6 +41,21 @@ pub(crate) fn provenance(container: &[u8]) -> Result<(), String> {
     ask(PROCESS.get_or_init(|| Process::start("provenance.xsd", "provenance.xsd")).as_ref(), container)
 }
 
+/// What the records of a document carry, in canonical XML by libxml2. `None` where it cannot be asked.
+pub(crate) fn payloads(document: &[u8]) -> Option<Vec<String>> {
+    libxml2_is_there().then_some(())?;
+    let mut command = Command::new(root().join("scripts/judge"));
+    command.arg("--payloads").current_dir(root()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("it runs already");
+    let mut stdin = child.stdin.take().expect("stdin is piped");
+    stdin.write_all(document).expect("it reads");
+    drop(stdin);
+    let output = child.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "the judge reads what is well-formed");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    Some(text.split('\0').map(str::to_owned).collect())
+}
+
 fn process() -> Option<&'static Mutex<Process>> {
     static PROCESS: OnceLock<Option<Mutex<Process>>> = OnceLock::new();
     PROCESS.get_or_init(|| Process::start("oai-pmh-envelope.xsd", "OAI-PMH.envelope.xsd")).as_ref()

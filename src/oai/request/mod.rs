@@ -190,6 +190,39 @@ impl Request {
         Self { verb: Verb::ListIdentifiers, arguments: self.arguments.clone() }
     }
 
+    /// The request for whole records, where this one asks for their headers.
+    #[must_use]
+    pub fn records(&self) -> Self {
+        Self { verb: Verb::ListRecords, arguments: self.arguments.clone() }
+    }
+
+    /// Whether one of its dates says a second.
+    pub fn is_in_seconds(&self) -> bool {
+        let dates = [Argument::From, Argument::Until].map(|date| self.argument(date));
+        dates.into_iter().flatten().any(|date| date.len() > DAY_CHARS)
+    }
+
+    /// The same with the days of its dates: the narrowest window of whole days that holds the one asked for.
+    #[must_use]
+    pub fn in_days(&self) -> Self {
+        let mut arguments = self.arguments.clone();
+        for (argument, value) in &mut arguments {
+            if matches!(argument, Argument::From | Argument::Until) {
+                value.truncate(DAY_CHARS);
+            }
+        }
+        Self { verb: self.verb, arguments }
+    }
+
+    /// The same of one set.
+    #[must_use]
+    pub fn of_set(&self, set: &str) -> Self {
+        let mut arguments = self.arguments.clone();
+        arguments.retain(|(argument, _)| *argument != Argument::Set);
+        arguments.push((Argument::Set, set.to_owned()));
+        Self { verb: self.verb, arguments }
+    }
+
     /// The same list from a datestamp on, in the granularity of its `until`; `None` for one
     /// that is gone on with by a token.
     pub fn from_on(&self, datestamp: &str) -> Option<Self> {
@@ -222,9 +255,30 @@ impl Request {
         Self { verb: Verb::Identify, arguments: Vec::new() }
     }
 
+    /// The request for the formats of the repository, or of one item.
+    pub fn formats(identifier: Option<&str>) -> Self {
+        let arguments = identifier.map(|identifier| (Argument::Identifier, identifier.to_owned()));
+        Self { verb: Verb::ListMetadataFormats, arguments: arguments.into_iter().collect() }
+    }
+
+    /// The request for the sets.
+    pub fn sets() -> Self {
+        Self { verb: Verb::ListSets, arguments: Vec::new() }
+    }
+
     /// The query for the source: verb first, then the arguments in the order
     /// in which they came, each value percent-encoded exactly once.
     pub fn query(&self) -> String {
+        self.written(encode)
+    }
+
+    /// The same with the token as it is, for a source that encodes its tokens itself. Only what
+    /// would end it, or cannot stand in a URL, is percent-encoded.
+    pub fn query_with_raw_token(&self) -> String {
+        if self.is_resumption() { self.written(encode_little) } else { self.query() }
+    }
+
+    fn written(&self, encode: impl Fn(&str, &mut String)) -> String {
         let mut query = format!("verb={}", self.verb.name());
         for (argument, value) in &self.arguments {
             query.push('&');
@@ -403,18 +457,23 @@ fn hex_pair(bytes: &[u8]) -> Option<(u8, &[u8])> {
 }
 
 fn encode(value: &str, query: &mut String) {
+    encode_but(value, |byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte), query);
+}
+
+fn encode_little(value: &str, query: &mut String) {
+    encode_but(value, |byte| byte.is_ascii_graphic() && !b"&#\"<>".contains(&byte), query);
+}
+
+fn encode_but(value: &str, stays: impl Fn(u8) -> bool, query: &mut String) {
     for &byte in value.as_bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                query.push(char::from(byte));
-            }
-            _ => {
-                query.push('%');
-                for nibble in [byte >> 4, byte & 15] {
-                    let digit = char::from_digit(u32::from(nibble), 16).unwrap_or('0');
-                    query.push(digit.to_ascii_uppercase());
-                }
-            }
+        if stays(byte) {
+            query.push(char::from(byte));
+            continue;
+        }
+        query.push('%');
+        for nibble in [byte >> 4, byte & 15] {
+            let digit = char::from_digit(u32::from(nibble), 16).unwrap_or('0');
+            query.push(digit.to_ascii_uppercase());
         }
     }
 }

@@ -113,7 +113,9 @@ impl Cache {
             return Ok(None);
         }
         let pages = Pages::open(data, config.bytes_max)?;
-        let storage: &'static PageStorage = Box::leak(Box::new(PageStorage::new(pages)));
+        let storage = PageStorage::new(pages)
+            .map_err(|error| Error::reading(data, error, "allow the program more threads"))?;
+        let storage: &'static PageStorage = Box::leak(Box::new(storage));
         Ok(Some(Self {
             storage,
             lock: Box::leak(Box::new(Lock::new(storage, LOCK_AGE_MAX))),

@@ -10,8 +10,6 @@ use crate::oai::{Argument, Request, Verb};
 use crate::repair::Outcome;
 use crate::source::Account;
 use crate::state::PageKey;
-use blake2::{Blake2s256, Digest};
-use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
 
 /// What may become of the answer to a request.
@@ -86,13 +84,7 @@ pub(super) fn key(mapping: &Mapping, generation: &str, base_url: &str, query: &s
 
 /// Another one with every change of a mapping, or of the program that mends by it.
 pub(super) fn generation(mapping: &Mapping) -> String {
-    let all = format!("{} {mapping:?}", env!("CARGO_PKG_VERSION"));
-    let hash = Blake2s256::digest(all);
-    let mut text = String::new();
-    for byte in hash.iter().take(8) {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    format!("{} {}", env!("CARGO_PKG_VERSION"), mapping.fingerprint())
 }
 
 /// Whether a page is an OAI error, by its last bytes: the element that ends

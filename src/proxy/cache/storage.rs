@@ -31,6 +31,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
+use tokio::runtime::Runtime;
 
 /// What pingora asks for pages, and what is under way.
 #[derive(Debug)]
@@ -46,6 +47,8 @@ pub(super) struct PageStorage {
     /// What has ended and is still shared, the first one longest.
     lingering: Mutex<VecDeque<Arc<Fill>>>,
     next_id: AtomicU64,
+    /// Its threads read kept pages. Those of the server's runtime are as many as there are readers.
+    readers: Runtime,
 }
 
 /// When a request came; travels in the extensions of its key.
@@ -74,20 +77,29 @@ pub(super) struct KeptPage {
 /// The blocks of a page on the disk.
 struct Rest {
     pages: Arc<Pages>,
+    readers: &'static Runtime,
     key: PageKey,
     entry: Arc<PageEntry>,
 }
 
 impl PageStorage {
-    pub(super) fn new(pages: Pages) -> Self {
-        Self {
+    /// # Errors
+    ///
+    /// The system gives no more threads.
+    pub(super) fn new(pages: Pages) -> std::io::Result<Self> {
+        let readers = tokio::runtime::Builder::new_current_thread()
+            .max_blocking_threads(READS_AT_ONCE)
+            .thread_name("reads pages")
+            .build()?;
+        Ok(Self {
             pages: Arc::new(pages),
             live: Mutex::default(),
             writing: Mutex::default(),
             failed: Mutex::default(),
             lingering: Mutex::default(),
             next_id: AtomicU64::new(1),
-        }
+            readers,
+        })
     }
 
     /// A number for a fill.
@@ -204,7 +216,7 @@ impl Storage for PageStorage {
         if let Some(found) = self.found_hot(&key) {
             return Ok(Some(found));
         }
-        let found = tokio::task::spawn_blocking(move || self.found_kept(key)).await;
+        let found = self.readers.spawn_blocking(move || self.found_kept(key)).await;
         found.map_err(|error| Error::because(ErrorType::InternalError, "while looking for a page", error))
     }
 
@@ -277,7 +289,7 @@ impl PageStorage {
         Some((meta, Box::new(PageHit::Kept(kept))))
     }
 
-    fn found_kept(&self, key: PageKey) -> Option<(CacheMeta, HitHandler)> {
+    fn found_kept(&'static self, key: PageKey) -> Option<(CacheMeta, HitHandler)> {
         let entry = self.pages.find(&key)?;
         let read = read_meta(&entry.meta).ok_or(std::io::ErrorKind::InvalidData.into());
         let first = |meta| Ok((meta, Bytes::from(entry.blocks(0, BLOCKS_AT_ONCE)?)));
@@ -287,7 +299,8 @@ impl PageStorage {
                 if first.len() as u64 == bytes {
                     self.pages.keep_hot(&key, &entry, first.clone());
                 }
-                let rest = Rest { pages: Arc::clone(&self.pages), key, entry: Arc::new(entry) };
+                let (pages, readers) = (Arc::clone(&self.pages), &self.readers);
+                let rest = Rest { pages, readers, key, entry: Arc::new(entry) };
                 let kept = KeptPage { rest: Some(rest), bytes, first: Some(first), at: 0 };
                 Some((meta, Box::new(PageHit::Kept(kept))))
             }
@@ -376,7 +389,7 @@ impl KeptPage {
 impl Rest {
     async fn read(&self, at: u64) -> Result<Bytes> {
         let (entry, pages, key) = (Arc::clone(&self.entry), Arc::clone(&self.pages), self.key.clone());
-        let read = tokio::task::spawn_blocking(move || {
+        let read = self.readers.spawn_blocking(move || {
             let read = entry.blocks(at, BLOCKS_AT_ONCE);
             if let Err(error) = &read {
                 pages.remove_damaged(&key, error);
@@ -466,6 +479,9 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// Blocks of 64 KiB that are read from the disk in one go. A page of no more is
 /// held in memory when it has been asked for.
 const BLOCKS_AT_ONCE: usize = 4;
+
+/// Pages that are read from the disk at once, each by a thread with a heap of its own.
+const READS_AT_ONCE: usize = 8;
 
 /// How long a page that has ended and is not kept, or that nobody reads yet,
 /// waits for those who came while it was under way and have not been told.

@@ -265,7 +265,7 @@ async fn who_asked_first_is_told_the_end_when_pingora_knows_it_and_not_before() 
 async fn pages_that_linger_take_no_more_memory_than_they_may() {
     let (_data, _, pages) = recipe(LIST, u64::MAX);
     let pages = Arc::into_inner(pages).expect("nobody else has it");
-    let storage: &'static PageStorage = Box::leak(Box::new(PageStorage::new(pages)));
+    let storage: &'static PageStorage = Box::leak(Box::new(PageStorage::new(pages).expect("threads")));
     let mut lingering = Vec::new();
     for id in 1..=20 {
         let (_data, recipe, _) = recipe(LIST, u64::MAX);

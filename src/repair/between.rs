@@ -1,0 +1,203 @@
+//! What stands between the items of a list and is none: comments, end tags, errors, and what does not belong there.
+
+use memchr::{memchr, memmem};
+
+use super::border::{CDATA, COMMENT, swallows_border};
+use super::catalogue::{RepairId, Unmendable};
+use super::engine::{Engine, List, Step};
+use super::gate::Role;
+use super::list::Next;
+use super::name::{name_span, split_name, trailing_blanks};
+use super::prolog::{is_good_comment, is_xml_target};
+use super::schema::Verb;
+use super::sink::Sink;
+use super::text::mend_characters;
+
+impl Engine {
+    pub(super) fn stray_text(&mut self, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
+        let bytes_max = self.limits().head_bytes_max;
+        let end = match memchr(b'<', rest.get(..rest.len().min(bytes_max)).unwrap_or_default()) {
+            Some(end) => end,
+            None if last || rest.len() >= bytes_max => rest.len().min(bytes_max),
+            None => return self.need_more(rest),
+        };
+        let text = rest.get(..end).unwrap_or_default();
+        self.change(RepairId::StrayContent, rest, end - trailing_blanks(text), b"", sink)
+    }
+
+    pub(super) fn comment_between(
+        &mut self,
+        list: &List,
+        rest: &[u8],
+        last: bool,
+        sink: &mut impl Sink,
+    ) -> Next {
+        let bytes_max = self.limits().record_bytes_max;
+        let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
+        let (mark, end_mark): (&[u8], &[u8]) = if rest.starts_with(COMMENT) {
+            (COMMENT, b"-->")
+        } else if rest.starts_with(CDATA) {
+            (CDATA, b"]]>")
+        } else if rest.starts_with(b"<?") {
+            (b"<?", b"?>")
+        } else {
+            (b"<!", b">")
+        };
+        let inner = within.get(mark.len()..).unwrap_or_default();
+        let end = memmem::find(inner, end_mark).map(|end| mark.len() + end + end_mark.len());
+        let Some(end) = end else {
+            if !last && rest.len() < bytes_max {
+                return Next::Stay(self.need_more(rest));
+            }
+            self.lookahead.in_vain(within.len());
+            return Next::Stay(self.change(RepairId::BrokenComment, rest, mark.len(), b"", sink));
+        };
+        let text = rest.get(..end).unwrap_or_default();
+        if swallows_border(text, &list.skeleton) {
+            self.lookahead.in_vain(text.len());
+            return Next::Stay(self.change(RepairId::BrokenComment, rest, mark.len(), b"", sink));
+        }
+        let legal_text = || mend_characters(text, &[], false, &self.config.limits).is_empty();
+        let step = match mark {
+            COMMENT if is_good_comment(text) && legal_text() => self.keep(Role::Plain, rest, end, sink),
+            b"<?" if !is_xml_target(text) && legal_text() => self.keep(Role::Plain, rest, end, sink),
+            b"<?" => self.change(RepairId::InnerDeclaration, rest, end, b"", sink),
+            CDATA => self.change(RepairId::StrayContent, rest, end, b"", sink),
+            _ => self.change(RepairId::BrokenComment, rest, end, b"", sink),
+        };
+        Next::Stay(step)
+    }
+
+    pub(super) fn end_tag_between(
+        &mut self,
+        list: &mut List,
+        rest: &[u8],
+        last: bool,
+        sink: &mut impl Sink,
+    ) -> Next {
+        let bytes_max = self.limits().tag_bytes_max;
+        let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
+        let body = within.get(2..).unwrap_or_default();
+        let name = body.get(..name_span(body)).unwrap_or_default();
+        let local = name.strip_prefix(self.prefix.as_slice()).unwrap_or_default();
+        if local == list.skeleton.verb.as_slice() || local == b"OAI-PMH" {
+            return self.list_end(list, rest, last, sink);
+        }
+        let end = match memchr(b'>', within) {
+            Some(end) if memchr(b'<', within.get(1..end).unwrap_or_default()).is_none() => end + 1,
+            None if !last && rest.len() < bytes_max => {
+                return Next::Stay(self.need_more(rest));
+            }
+            _ => 2 + name.len(),
+        };
+        Next::Stay(self.change(RepairId::StrayEndTag, rest, end, b"", sink))
+    }
+
+    pub(super) fn start_tag_between(
+        &mut self,
+        list: &mut List,
+        rest: &[u8],
+        last: bool,
+        sink: &mut impl Sink,
+    ) -> Next {
+        let body = rest.get(1..).unwrap_or_default();
+        let name = body.get(..name_span(body)).unwrap_or_default();
+        let local = name.strip_prefix(self.prefix.as_slice()).unwrap_or_default();
+        let single = matches!(list.verb, Verb::GetRecord | Verb::Identify);
+        if local == list.skeleton.element.name && !(single && self.gate.is_open()) {
+            list.in_item = true;
+            list.scanner.next_item(0);
+            return self.items(list, rest, last, sink);
+        }
+        match local {
+            b"resumptionToken" if list.verb.has_token() => self.token(list, rest, last, sink),
+            b"error" => self.error_between(list, rest, last, sink),
+            b"OAI-PMH" => match self.second_document_in_list(list, rest, last, sink) {
+                Some(step) => Next::Stay(step),
+                None => {
+                    let next = self.unknown_element(list, rest, last, sink);
+                    if !matches!(next, Next::Stay(Step::NeedMore)) {
+                        self.lookahead.in_vain(rest.len().min(self.limits().head_bytes_max));
+                    }
+                    next
+                }
+            },
+            _ => self.unknown_element(list, rest, last, sink),
+        }
+    }
+
+    /// An error inside the list: held while no item has left, dropped afterwards.
+    fn error_between(&mut self, list: &mut List, rest: &[u8], last: bool, sink: &mut impl Sink) -> Next {
+        let end = match self.element_end(list, rest, last) {
+            Err(step) => return Next::Stay(step),
+            Ok(None) => return Next::Stay(self.change(RepairId::StrayContent, rest, 1, b"", sink)),
+            Ok(Some((_, end))) => end,
+        };
+        let edits =
+            if self.gate.is_open() { None } else { self.mend_error(rest.get(..end).unwrap_or_default()) };
+        match edits {
+            Some(edits) => Next::Stay(self.keep_edited(Role::Error, rest, end, &edits, sink)),
+            None => {
+                list.dropped = true;
+                Next::Stay(self.change(RepairId::ErrorBesideItems, rest, end, b"", sink))
+            }
+        }
+    }
+
+    /// Where the start tag and the whole of an element end that is no item. One
+    /// whose end tag does not come before the next item is its start tag alone;
+    /// `None` when even that never ends.
+    fn element_end(&mut self, list: &List, rest: &[u8], last: bool) -> Result<Option<(usize, usize)>, Step> {
+        let bytes_max = self.limits().record_bytes_max;
+        let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
+        let complete = last || rest.len() >= bytes_max;
+        let Some(tag_end) = self.tag_end(rest, last)? else { return Ok(None) };
+        let name = within.get(1..1 + name_span(within.get(1..).unwrap_or_default())).unwrap_or_default();
+        if name.is_empty() || within.get(..tag_end).is_some_and(|tag| tag.ends_with(b"/>")) {
+            return Ok(Some((tag_end, tag_end)));
+        }
+        let close = [b"</", name, b">"].concat();
+        let item = [b"<", self.prefix.as_slice(), list.skeleton.element.name].concat();
+        let item_at = self.lookahead.item_start.find(within, self.base, tag_end, &item);
+        let behind = within.get(tag_end..item_at.unwrap_or(within.len())).unwrap_or_default();
+        match memmem::find(behind, &close) {
+            Some(close_at) => Ok(Some((tag_end, tag_end + close_at + close.len()))),
+            None if item_at.is_none() && !complete => Err(self.need_more(rest)),
+            None => {
+                self.lookahead.in_vain(behind.len());
+                Ok(Some((tag_end, tag_end)))
+            }
+        }
+    }
+
+    /// An element that does not belong into the list goes, with what it holds;
+    /// one that looks like an item is put aside.
+    fn unknown_element(&mut self, list: &mut List, rest: &[u8], last: bool, sink: &mut impl Sink) -> Next {
+        let (tag_end, end) = match self.element_end(list, rest, last) {
+            Err(step) => return Next::Stay(step),
+            Ok(None) => return Next::Stay(self.change(RepairId::StrayContent, rest, 1, b"", sink)),
+            Ok(Some(ends)) => ends,
+        };
+        let name = rest.get(1..1 + name_span(rest.get(1..).unwrap_or_default())).unwrap_or_default();
+        let local = split_name(name).1;
+        let is_record = list.verb == Verb::GetRecord && local == b"record";
+        if is_record && list.asked_left && end > tag_end && !self.is_off(RepairId::AnotherRecord) {
+            return Next::Stay(self.change(RepairId::AnotherRecord, rest, end, b"", sink));
+        }
+        let why = match local {
+            b"record" | b"header" | b"set" | b"metadataFormat" => Some(Unmendable::IllegalEnvelope),
+            // What 1.x has in place of a header.
+            b"identifier" if list.verb == Verb::ListIdentifiers && self.version_one.is_some() => {
+                Some(Unmendable::MissingDatestamp)
+            }
+            _ => None,
+        };
+        if let Some(why) = why.filter(|_| end > tag_end) {
+            let raw = rest.get(..end).unwrap_or_default();
+            self.put_aside(list, raw, 0, why, sink);
+            return Next::Stay(Step::Settled(end));
+        }
+        list.dropped = true;
+        Next::Stay(self.change(RepairId::UnknownElement, rest, end, b"", sink))
+    }
+}

@@ -1,0 +1,278 @@
+//! Looks at the file of a static repository: whether it has changed, and takes in what has.
+
+use super::file::{Failed, Intake, Text};
+use super::version::Version;
+use super::{FAILED_GAP, StaticRepository};
+use crate::clock::Clock;
+use crate::config::Mapping;
+use crate::source::body::Body;
+use crate::source::budget::Budget;
+use crate::source::failure::{Failure, Reason};
+use crate::source::fetch::{Client, Exchange, is_redirect};
+use crate::state::{AboutCopy, CopyInTheMaking, CopyStamp};
+use bytes::Bytes;
+use reqwest::Method;
+use reqwest::header::{self, HeaderName};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tokio::sync::mpsc;
+
+/// Longest that fetching a file may take, however steadily it comes.
+const FETCH_TIME: Duration = Duration::from_secs(600);
+/// Pieces that are fetched ahead of the disk.
+const PIECES_HELD: usize = 8;
+/// What is read at once of a file of this machine, in bytes.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// What a look at a file brought.
+enum Seen {
+    /// The same as before.
+    Same,
+    /// Another state of it, which is being written.
+    New { making: CopyInTheMaking, file: File, version: String, stamp: CopyStamp },
+}
+
+impl StaticRepository {
+    /// Looks at the file once.
+    pub(super) async fn look(self: Arc<Self>, client: Client, clock: Arc<dyn Clock>) {
+        let mapping = client.mapping().clone();
+        if self.known().version.is_none() {
+            self.read_copy(&mapping).await;
+        }
+        let looked = self.take_in(&client, &mapping, Arc::clone(&clock)).await;
+        let mut known = self.known();
+        if let Err(failure) = &looked {
+            let (repo, details) = (&mapping.id, &failure.details);
+            let in_force = known.version.as_ref().map(|version| version.id.clone());
+            tracing::warn!(
+                repo,
+                reason = failure.reason.name(),
+                details,
+                in_force,
+                "static repository not taken in"
+            );
+        }
+        let gap = match (&looked, &known.version) {
+            (Err(_), None) => FAILED_GAP,
+            _ => self.file.check,
+        };
+        known.failure = looked.err();
+        known.check_at = Some(clock.now() + gap);
+        known.is_looked_at = false;
+        drop(known);
+        self.news.send_replace(());
+    }
+
+    /// What was in force before the program was started.
+    async fn read_copy(&self, mapping: &Mapping) {
+        let (copies, mapping) = (self.copies.clone(), mapping.clone());
+        let read = tokio::task::spawn_blocking(move || {
+            let (file, about) =
+                copies.find(&mapping.id).filter(|(_, about)| about.source == mapping.base_url.as_str())?;
+            let version = Version::read(Text::of(file).ok()?, about.version, &mapping).ok()?;
+            Some((version, about.stamp))
+        });
+        // Without it the file is taken in as if for the first time.
+        if let Ok(Some((version, stamp))) = read.await {
+            self.put_in_force(version, stamp);
+        }
+    }
+
+    /// Takes in the file if it has changed.
+    async fn take_in(
+        &self,
+        client: &Client,
+        mapping: &Mapping,
+        clock: Arc<dyn Clock>,
+    ) -> Result<(), Failure> {
+        let name = client.name();
+        let seen = match &self.file.path {
+            Some(path) => {
+                let (path, known) = (path.clone(), self.stamp());
+                let (copies, mapping) = (self.copies.clone(), mapping.clone());
+                blocking(&name, move || {
+                    let stamp = stamp_of(&path)?;
+                    if Some(&stamp) == known.as_ref() {
+                        return Ok(Seen::Same);
+                    }
+                    let (making, file) = copies.begin(&mapping.id)?;
+                    let mut intake = Intake::new(file, None, mapping.limits.static_file_bytes_max);
+                    read_all(&path, &mut intake)?;
+                    if stamp_of(&path)? != stamp {
+                        return Err(Failed::Wrong("it is being written just now".to_owned()));
+                    }
+                    let (file, version) = intake.finish()?;
+                    Ok(Seen::New { making, file, version, stamp })
+                })
+                .await?
+            }
+            None => self.fetch(client, mapping, clock).await?,
+        };
+        let Seen::New { making, file, version, stamp } = seen else { return Ok(()) };
+        let about = AboutCopy { source: mapping.base_url.to_string(), version, stamp };
+        let in_force = self.known().version.as_ref().map(|version| version.id.clone());
+        if in_force.as_ref() == Some(&about.version) {
+            self.known().stamp = about.stamp.clone();
+            return blocking(&name, move || Ok(making.is_known(&about)?)).await;
+        }
+        let for_reading = mapping.clone();
+        let (version, stamp) = blocking(&name, move || {
+            let version = Version::read(Text::of(file)?, about.version.clone(), &for_reading)?;
+            making.keep(&about)?;
+            Ok((version, about.stamp))
+        })
+        .await?;
+        let broken = version.entries.iter().filter(|entry| !entry.is_good()).count();
+        let records = version.entries.len() - broken;
+        tracing::info!(
+            repo = mapping.id,
+            version = version.id,
+            records,
+            broken,
+            "static repository taken in"
+        );
+        self.put_in_force(version, stamp);
+        Ok(())
+    }
+
+    /// What tells that the version in force is that of the file.
+    fn stamp(&self) -> Option<CopyStamp> {
+        let known = self.known();
+        known.version.is_some().then(|| known.stamp.clone())
+    }
+
+    /// Fetches the file, if it is another one than before.
+    async fn fetch(
+        &self,
+        client: &Client,
+        mapping: &Mapping,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Seen, Failure> {
+        let mut budget = Budget::new(clock, FETCH_TIME);
+        let stamp = self.stamp().unwrap_or_default();
+        let exchange = exchange(client, mapping, &stamp, &mut budget).await?;
+        let name = client.name();
+        match exchange.status {
+            304 if stamp != CopyStamp::default() => return Ok(Seen::Same),
+            200 => {}
+            status => {
+                let details = format!("{name}: the answer has status {status}, and 200 is wanted");
+                let failure = Failure::new(Reason::Status, details);
+                return Err(failure.after_status(status, exchange.retry_after_secs));
+            }
+        }
+        let stamp = CopyStamp {
+            etag: exchange.header(&header::ETAG),
+            last_modified: exchange.header(&header::LAST_MODIFIED),
+            modified_nanos_and_bytes: None,
+        };
+        let (copies, id, charset) = (self.copies.clone(), mapping.id.clone(), exchange.charset.clone());
+        let len_max = mapping.limits.static_file_bytes_max;
+        let (pieces, mut to_write) = mpsc::channel::<Bytes>(PIECES_HELD);
+        let writing = tokio::task::spawn_blocking(move || {
+            let (making, file) = copies.begin(&id)?;
+            let mut intake = Intake::new(file, charset.as_deref(), len_max);
+            while let Some(piece) = to_write.blocking_recv() {
+                intake.push(&piece)?;
+            }
+            let (file, version) = intake.finish()?;
+            Ok::<_, Failed>((making, file, version))
+        });
+        let mut body = Body::new(client, mapping, exchange);
+        let broken = loop {
+            match body.next(&mut budget).await {
+                Ok(Some(piece)) => {
+                    if pieces.send(piece).await.is_err() {
+                        // It says itself why it has stopped.
+                        break None;
+                    }
+                }
+                Ok(None) => break None,
+                Err(broken) => break Some(broken.failure),
+            }
+        };
+        drop(pieces);
+        let written = writing.await.map_err(|error| stopped(&name, &error))?;
+        if let Some(failure) = broken {
+            return Err(failure);
+        }
+        let (making, file, version) = written.map_err(|failed| failed.into_failure(&name))?;
+        Ok(Seen::New { making, file, version, stamp })
+    }
+}
+
+/// Asks for the file, unless it is what `stamp` tells, and follows its redirects.
+async fn exchange(
+    client: &Client,
+    mapping: &Mapping,
+    stamp: &CopyStamp,
+    budget: &mut Budget,
+) -> Result<Exchange, Failure> {
+    let mut url = mapping.base_url.clone();
+    for redirects in 0..=mapping.limits.redirects_max {
+        let mut asked = client.prepare(Method::GET, &url, redirects)?;
+        let conditions: [(HeaderName, _); 2] =
+            [(header::IF_NONE_MATCH, &stamp.etag), (header::IF_MODIFIED_SINCE, &stamp.last_modified)];
+        for (name, value) in conditions {
+            if let Some(value) = value {
+                asked = asked.header(name, value);
+            }
+        }
+        let sent = budget.within(client.step(), asked.send()).await;
+        let response = sent.map_err(|late| client.late(late, &url))?;
+        let response = response.map_err(|error| client.failure(&error, &url))?;
+        if !is_redirect(response.status().as_u16()) {
+            return Ok(Exchange::new(url, response, budget.now()));
+        }
+        url = client.redirected(&url, &response)?;
+    }
+    let max = mapping.limits.redirects_max;
+    let details = format!("{} redirects more than {max} times (redirects_max)", client.name());
+    Err(Failure::new(Reason::Redirect, details))
+}
+
+/// What tells one state of a file of this machine from another.
+fn stamp_of(path: &Path) -> Result<CopyStamp, Failed> {
+    let meta = std::fs::metadata(path).map_err(unreadable)?;
+    if !meta.is_file() {
+        return Err(Failed::Wrong("it is no file any more".to_owned()));
+    }
+    let modified = meta.modified().ok().and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+    let nanos = modified.and_then(|since| u64::try_from(since.as_nanos()).ok()).unwrap_or_default();
+    Ok(CopyStamp { modified_nanos_and_bytes: Some((nanos, meta.len())), ..CopyStamp::default() })
+}
+
+fn read_all(path: &Path, intake: &mut Intake) -> Result<(), Failed> {
+    let mut file = File::open(path).map_err(unreadable)?;
+    let mut buffer = vec![0; PIECE_BYTES];
+    loop {
+        match file.read(&mut buffer).map_err(unreadable)? {
+            0 => return Ok(()),
+            count => intake.push(buffer.get(..count).unwrap_or_default())?,
+        }
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what map_err gives")]
+fn unreadable(error: std::io::Error) -> Failed {
+    // Not the whole error: it may name the path.
+    Failed::Wrong(format!("it cannot be read ({})", error.kind()))
+}
+
+/// Runs what blocks on the disk.
+async fn blocking<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> Result<T, Failed> + Send + 'static,
+) -> Result<T, Failure> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done.map_err(|failed| failed.into_failure(name)),
+        Err(error) => Err(stopped(name, &error)),
+    }
+}
+
+fn stopped(name: &str, error: &tokio::task::JoinError) -> Failure {
+    Failure::new(Reason::StaticFile, format!("{name}: reading it stopped: {error}"))
+}

@@ -1,0 +1,255 @@
+//! Sources of OAI-PMH 1.0 and 1.1 behind the proxy: a harvester of 2.0 sees a repository of 2.0.
+
+#[path = "support/provider_one.rs"]
+mod provider_one;
+#[path = "support/proxy.rs"]
+mod proxy;
+#[path = "support/source.rs"]
+mod source;
+mod support;
+#[path = "support/time.rs"]
+mod time;
+
+use oaimend::config::Version;
+use provider_one::{PAGE, ProviderOne, RECORDS, day_of, identifier, is_deleted, query_of, set_of};
+use proxy::{LIST, Proxy};
+use source::{Got, Reply, Source};
+use support::envelope::Strictness;
+use support::judge::judge;
+
+const HEADERS: &str = "/x?verb=ListIdentifiers&metadataPrefix=oai_dc";
+
+fn providers() -> [ProviderOne; 2] {
+    ["1.0", "1.1"].map(ProviderOne::of)
+}
+
+/// The page, judged.
+#[track_caller]
+fn valid(got: &Got) -> String {
+    assert_eq!(got.status, 200, "{}", got.text());
+    judge(&got.body, Strictness::Schema).unwrap_or_else(|wrong| panic!("{wrong}\n{:.3000}", got.text()));
+    got.text()
+}
+
+/// What stands between two marks, each time.
+fn all<'t>(text: &'t str, from: &str, until: &str) -> Vec<&'t str> {
+    text.split(from).skip(1).filter_map(|part| part.split(until).next()).collect()
+}
+
+fn code(page: &str) -> &str {
+    all(page, "<error code=\"", "\"").first().copied().unwrap_or("no error")
+}
+
+/// The queries that a source was asked.
+fn queries(source: &Source) -> Vec<String> {
+    source.asked().iter().map(|asked| query_of(&asked.target).to_owned()).collect()
+}
+
+/// All pages of a list, each judged.
+fn harvest(proxy: &Proxy, path: &str) -> Vec<String> {
+    let verb = all(path, "verb=", "&")[0].to_owned();
+    let mut pages = vec![valid(&proxy.get(path))];
+    loop {
+        let last = pages.last().expect("there is one");
+        let token = all(last, "<resumptionToken>", "<").first().map(ToString::to_string);
+        let Some(token) = token.filter(|token| !token.is_empty()) else { return pages };
+        let token: String = url::form_urlencoded::byte_serialize(token.as_bytes()).collect();
+        pages.push(valid(&proxy.get(&format!("/x?verb={verb}&resumptionToken={token}"))));
+    }
+}
+
+/// Identifier, datestamp and status of each header.
+fn headers(pages: &[String]) -> Vec<(String, String, bool)> {
+    let mut found = Vec::new();
+    for header in pages.iter().flat_map(|page| all(page, "<header", "</header>")) {
+        let value = |name: &str| all(header, &format!("<{name}>"), "<")[0].to_owned();
+        found.push((value("identifier"), value("datestamp"), header.starts_with(" status=\"deleted\"")));
+    }
+    found
+}
+
+fn expected(numbers: impl Iterator<Item = usize>) -> Vec<(String, String, bool)> {
+    numbers.map(|number| (identifier(number), day_of(number), is_deleted(number))).collect()
+}
+
+#[test]
+fn every_verb_is_answered_in_2_0() {
+    for provider in providers() {
+        let source = ProviderOne { has_sets: true, ..provider }.start();
+        let proxy = Proxy::of(&source);
+        let identify = valid(&proxy.get("/x?verb=Identify"));
+        assert!(identify.contains("<granularity>YYYY-MM-DD</granularity>"), "{identify}");
+        let record = "identifier=oai:old.example:3";
+        for (query, holds) in [
+            ("verb=ListMetadataFormats", "<metadataPrefix>oai_dc<"),
+            ("verb=ListSets", "<setSpec>physics<"),
+            (&format!("verb=ListMetadataFormats&{record}"), "<metadataPrefix>oai_dc<"),
+            (&format!("verb=GetRecord&metadataPrefix=oai_dc&{record}"), ">Title 3<"),
+            (
+                "verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:old.example:7",
+                "<header status=\"deleted\"",
+            ),
+        ] {
+            let page = valid(&proxy.get(&format!("/x?{query}")));
+            assert!(page.contains(holds), "{query}: {page}");
+        }
+        for path in [LIST, HEADERS] {
+            let pages = harvest(&proxy, path);
+            assert_eq!(pages.len(), RECORDS.div_ceil(PAGE));
+            assert_eq!(headers(&pages), expected(0..RECORDS), "{path}");
+            assert!(pages[2].contains("<resumptionToken></resumptionToken>"), "it ends as 2.0 does");
+        }
+        assert!(queries(&source).iter().all(|query| !query.contains("verb=ListIdentifiers")));
+    }
+}
+
+#[test]
+fn a_source_is_known_by_any_of_its_pages_and_over_a_restart() {
+    let source = ProviderOne::of("1.1").start();
+    let proxy = Proxy::of(&source);
+    assert_eq!(proxy.told("/-/repositories/x")["version"], serde_json::Value::Null);
+    valid(&proxy.get(LIST));
+    let told = proxy.told("/-/repositories/x");
+    assert_eq!((told["version"].as_str(), told["asked_in_days"].as_bool()), (Some("1.1"), Some(false)));
+    let url = source.base_url();
+    let proxy = proxy.restarted(|config| config.map("x", &url).expect("a legal mapping"));
+    assert_eq!(proxy.told("/-/repositories/x")["version"], "1.1");
+    valid(&proxy.get(HEADERS));
+    assert_eq!(queries(&source), [&LIST[3..], &LIST[3..]], "nothing had to be found out");
+    // What was learned belongs to the mapping.
+    let proxy = proxy.restarted(|config| {
+        let mapping = proxy::at_once(&source);
+        config.repositories.fix(mapping);
+    });
+    assert_eq!(proxy.told("/-/repositories/x")["version"], serde_json::Value::Null);
+}
+
+#[test]
+fn a_source_that_nobody_knows_is_asked_who_it_is_when_it_refuses() {
+    let source = ProviderOne::of("1.0").start();
+    let proxy = Proxy::of(&source);
+    let page = valid(&proxy.get(HEADERS));
+    assert_eq!(headers(&[page]), expected(0..PAGE));
+    assert_eq!(queries(&source), [&HEADERS[3..], "verb=Identify", &LIST[3..]]);
+    assert!(proxy.clock.pauses().is_empty(), "nothing is waited for");
+
+    // One that overlooks what it does not know shows itself.
+    let source = ProviderOne { is_lenient: true, ..ProviderOne::of("1.1") }.start();
+    let proxy = Proxy::of(&source);
+    assert_eq!(headers(&[valid(&proxy.get(HEADERS))]), expected(0..PAGE));
+    assert_eq!(queries(&source), [&HEADERS[3..], &LIST[3..]]);
+
+    // And nobody is asked whose version is known.
+    let source = ProviderOne::of("1.0").start();
+    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.version = Some(Version::One0));
+    valid(&proxy.get(HEADERS));
+    assert_eq!(queries(&source), [&LIST[3..]]);
+    assert_eq!(proxy.told("/-/repositories/x")["version"], "1.0");
+}
+
+#[test]
+fn a_status_of_400_is_the_error_that_it_means() {
+    let refuses = ProviderOne { refuses_formats: true, ..ProviderOne::of("1.1") };
+    for (provider, query, wanted) in [
+        (refuses, "verb=ListRecords&metadataPrefix=marc", "cannotDisseminateFormat"),
+        (refuses, "verb=ListIdentifiers&metadataPrefix=marc", "cannotDisseminateFormat"),
+        (ProviderOne::of("1.1"), "verb=ListIdentifiers&metadataPrefix=marc", "cannotDisseminateFormat"),
+        (refuses, "verb=ListRecords&metadataPrefix=oai_dc&set=a", "noSetHierarchy"),
+        (refuses, "verb=ListRecords&metadataPrefix=oai_dc&from=2001-03-01T00:00:00Z", "badArgument"),
+        (refuses, "verb=ListRecords&resumptionToken=junk", "badResumptionToken"),
+        (refuses, "verb=ListIdentifiers&resumptionToken=junk", "badResumptionToken"),
+        (refuses, "verb=GetRecord&metadataPrefix=oai_dc&identifier=invalid%22id", "idDoesNotExist"),
+        (refuses, "verb=ListSets", "noSetHierarchy"),
+        (refuses, "verb=ListRecords&metadataPrefix=oai_dc&until=1990-01-01", "noRecordsMatch"),
+    ] {
+        // Known and not known before.
+        for version in [None, Some(Version::One1)] {
+            let source = provider.start();
+            let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.version = version);
+            let page = valid(&proxy.get(&format!("/x?{query}")));
+            assert_eq!(code(&page), wanted, "{query}, {version:?}: {page:.2000}");
+            assert_eq!(proxy.told("/-/repositories/x")["source_failures"], 0, "{query}");
+        }
+    }
+    let source = Source::start(|_, _| Reply::whole(400, "Content-Type: text/html", "<html>no</html>"));
+    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.version = Some(Version::One1));
+    assert_eq!(code(&valid(&proxy.get("/x?verb=ListSets"))), "badVerb");
+    assert_eq!(code(&valid(&proxy.get(LIST))), "badArgument");
+    // Of a source of 2.0 it says nothing.
+    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.version = Some(Version::Two));
+    assert_eq!(proxy.get(LIST).status, 503);
+}
+
+#[test]
+fn a_list_of_a_set_says_the_set() {
+    let source = ProviderOne { has_sets: true, ..ProviderOne::of("1.1") }.start();
+    let proxy = Proxy::of(&source);
+    valid(&proxy.get("/x?verb=Identify"));
+    for path in [LIST, HEADERS] {
+        let pages = harvest(&proxy, &format!("{path}&set=physics"));
+        assert_eq!(pages.len(), 2);
+        let wanted = expected((0..RECORDS).filter(|number| set_of(*number) == "physics"));
+        assert_eq!(headers(&pages), wanted);
+        let said = pages.iter().flat_map(|page| all(page, "<setSpec>", "<")).filter(|set| *set == "physics");
+        assert_eq!(said.count(), wanted.len(), "{path}");
+    }
+}
+
+#[test]
+fn a_window_in_seconds_is_asked_for_in_days_and_what_lies_outside_is_left_out() {
+    let source = ProviderOne::of("1.1").start();
+    let proxy = Proxy::tuned(&source, |mapping| {
+        mapping.quirks.version = Some(Version::One1);
+        mapping.quirks.in_days = true;
+    });
+    for path in [LIST, HEADERS] {
+        let window = "&from=2001-03-02T10:00:00Z&until=2001-03-04T09:00:00Z";
+        let pages = harvest(&proxy, &format!("{path}{window}"));
+        // Days cannot say when within them something changed.
+        assert_eq!(headers(&pages), expected(10..40));
+    }
+    let asked = "verb=ListRecords&metadataPrefix=oai_dc&from=2001-03-02&until=2001-03-04";
+    assert_eq!(queries(&source), [asked, asked]);
+}
+
+#[test]
+fn a_token_is_passed_on_as_it_is() {
+    let source = ProviderOne::of("1.0").start();
+    let proxy = Proxy::of(&source);
+    let page = valid(&proxy.get(LIST));
+    let token = all(&page, "<resumptionToken>", "<")[0].to_owned();
+    assert_eq!(token, "at=100!metadataPrefix=oai_dc!verb=ListRecords");
+    // Whichever verb the harvester sends it with: it is one of a list of records.
+    let page = valid(&proxy.get(&format!("/x?verb=ListIdentifiers&resumptionToken={token}")));
+    assert_eq!(headers(&[page]), expected(100..200));
+}
+
+#[test]
+fn a_token_that_expired_is_replaced_where_the_list_is_known() {
+    let provider = ProviderOne::of("1.1");
+    let source = Source::start(move |number, asked| match number {
+        2 => Reply::whole(400, "Content-Type: text/html", "<html>expired</html>"),
+        _ => provider.reply(asked),
+    });
+    let proxy = Proxy::of(&source);
+    valid(&proxy.get("/x?verb=Identify"));
+    let pages = harvest(&proxy, HEADERS);
+    assert_eq!(headers(&pages), expected(0..RECORDS));
+}
+
+#[test]
+fn a_page_of_headers_that_breaks_off_goes_on() {
+    let provider = ProviderOne::of("1.1");
+    let source = Source::start(move |number, asked| {
+        if number != 1 {
+            return provider.reply(asked);
+        }
+        let whole = provider.answer(asked).expect("a legal request");
+        Reply::new(200, &format!("Content-Type: text/xml\nContent-Length: {}", whole.len()))
+            .send(&whole.as_bytes()[..whole.len() / 2])
+    });
+    let proxy = Proxy::of(&source);
+    valid(&proxy.get("/x?verb=Identify"));
+    assert_eq!(headers(&[valid(&proxy.get(HEADERS))]), expected(0..PAGE));
+    assert_eq!(source.asked().len(), 3);
+}
