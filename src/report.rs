@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::repair::catalogue::CATALOGUE;
-use crate::repair::{Outcome, Quarantined, Repair, RepairId, Summary};
+use crate::repair::{Left, Outcome, Quarantined, Repair, RepairId, Summary};
 
 /// Writes the report of one response.
 ///
@@ -47,6 +47,11 @@ impl<W: Write> Report<W> {
             length: item.raw.len(),
             why: item.why.name(),
         });
+    }
+
+    /// Adds the line of what stays as it is.
+    pub fn left(&mut self, left: &Left) {
+        self.line(&LeftLine { left: left.element, offset: left.offset, why: left.lack.name() });
     }
 
     /// Adds the summary, writes everything out and gives the writer back.
@@ -131,6 +136,13 @@ struct QuarantineLine<'a> {
 }
 
 #[derive(serde::Serialize)]
+struct LeftLine {
+    left: &'static str,
+    offset: u64,
+    why: &'static str,
+}
+
+#[derive(serde::Serialize)]
 struct SummaryLine {
     summary: SummaryFields,
 }
@@ -145,6 +157,8 @@ struct SummaryFields {
     quarantined: u64,
     #[serde(skip_serializing_if = "is_zero")]
     lost: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    left: u64,
     repairs: Counts,
     decoded_as: &'static str,
     held_bytes_peak: usize,
@@ -162,6 +176,7 @@ impl From<&Summary> for SummaryFields {
             records: summary.records,
             quarantined: summary.quarantined,
             lost: summary.lost,
+            left: summary.left,
             repairs: Counts(summary.repairs),
             decoded_as: summary.decoded_as,
             held_bytes_peak: summary.held_bytes_peak,
@@ -189,7 +204,7 @@ impl Serialize for Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::repair::{NotOai, Unmendable};
+    use crate::repair::{Lack, NotOai, Unmendable};
 
     fn summary(outcome: Outcome) -> Summary {
         let mut repairs = [0; RepairId::COUNT];
@@ -200,6 +215,7 @@ mod tests {
             records: 5,
             quarantined: 0,
             lost: 0,
+            left: 0,
             repairs,
             decoded_as: "UTF-8",
             held_bytes_peak: 1834,
@@ -226,6 +242,7 @@ mod tests {
             raw: &[b'<'; 812],
             why: Unmendable::MismatchedTags,
         });
+        report.left(&Left { offset: 12, element: "adminEmail", lack: Lack::Missing });
         assert_eq!(
             lines(report, Outcome::Repaired),
             concat!(
@@ -234,6 +251,8 @@ mod tests {
                 r#"{"repair":"bare-ampersand","offset":1234,"original_hex":"e9","replacement":"é"}"#,
                 "\n",
                 r#"{"quarantined":"oai:x:3","offset":2345,"length":812,"why":"mismatched-tags"}"#,
+                "\n",
+                r#"{"left":"adminEmail","offset":12,"why":"missing"}"#,
                 "\n",
                 r#"{"summary":{"outcome":"repaired","version":"2.0","records":5,"quarantined":0,"#,
                 r#""repairs":{"bare-ampersand":1},"decoded_as":"UTF-8","held_bytes_peak":1834}}"#,

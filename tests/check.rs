@@ -22,6 +22,7 @@ use faults::{Case, HELD};
 use oaimend::check::{self, Finding, RULES, Report, Verdict};
 use oaimend::clock::Clock;
 use oaimend::config::{Limits, Mapping};
+use oaimend::repair::IdentifyValues;
 use provider::Fault::{ContentType, Edit, Nothing, PutOff};
 use provider::Provider;
 use provider::When::{Always, Has, Is};
@@ -234,7 +235,15 @@ fn what_the_proxy_answers_for_holds_whatever_its_source_does() {
     let cases: Vec<Case> = faults::groups().into_iter().flat_map(|(_, cases)| cases).collect();
     let failures = support::each(&cases, |case| {
         let (source, _) = case.provider.start(case.when, case.fault.clone());
-        let proxy = Proxy::of(&source);
+        let proxy = Proxy::tuned(&source, |mapping| {
+            mapping.identify = IdentifyValues {
+                repository_name: Some("A repository".to_owned()),
+                admin_email: Some("oai@proxy.example".to_owned()),
+                earliest_datestamp: Some("2020-01-01T00:00:00Z".to_owned()),
+                deleted_record: Some("persistent".to_owned()),
+                granularity: Some("YYYY-MM-DDThh:mm:ssZ".to_owned()),
+            };
+        });
         let report = of(&format!("http://{}/x", proxy.address()));
         let broken = rules(&report, Verdict::Fails).into_iter().any(|rule| HELD.contains(&rule));
         broken.then(|| format!("{}, {:?}, {:?}:\n{}", case.rules, case.when, case.fault, trouble(&report)))

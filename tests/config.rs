@@ -1,6 +1,7 @@
 //! What `oaimend validate` and `oaimend serve` say about a configuration.
 
 use oaimend::config::{self, Config, Flags, Reread};
+use oaimend::oai::datestamp::Granularity;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -48,6 +49,7 @@ listen = "[::1]:9999"
 public_url = "https://oai.example.org/mended/"
 mappings = "sources"
 data = "/var/lib/oaimend"
+admin_email = "oai@proxy.example.org"
 [admin]
 listen = "off"
 [clients]
@@ -108,9 +110,21 @@ poisoned = "getrecord"
 recall = false
 order = "datestamp"
 provenance = "altered"
+version = "1.1"
+headers = "getrecord"
+dates = "days"
+default_set = "all"
+raw_token = true
+verb_first = true
+granularity = "YYYY-MM-DD"
 [tls]
 ca_file = "ca.pem"
 verify = false
+[identify]
+repository_name = "Dunes & cliffs"
+earliest_datestamp = "1999-12-31"
+deleted_record = "persistent"
+granularity = "YYYY-MM-DD"
 [repairs]
 off = ["bare-ampersand", "doctype"]
 guesses = ["double-encoded"]
@@ -185,10 +199,23 @@ first_record_timeout_secs = 1
     assert_eq!(mapping.limits.repair.depth_max, 1000, "a mapping starts from the limits of all");
     assert_eq!(mapping.limits.quarantine_bytes_max, 4096);
     assert!(mapping.stale_lists);
+    let identify = &mapping.identify;
+    assert_eq!(identify.repository_name.as_deref(), Some("Dunes & cliffs"));
+    assert_eq!(identify.admin_email.as_deref(), Some("oai@proxy.example.org"), "that of all");
+    assert_eq!(identify.earliest_datestamp.as_deref(), Some("1999-12-31"));
+    assert_eq!(
+        (identify.deleted_record.as_deref(), identify.granularity.as_deref()),
+        (Some("persistent"), Some("YYYY-MM-DD"))
+    );
     assert_eq!(mapping.quirks.method, config::Method::GetThenPost);
     assert_eq!(mapping.quirks.poisoned, config::Poisoned::GetRecord);
     assert!(!mapping.quirks.recall && mapping.quirks.ordered_by_datestamp);
     assert_eq!(mapping.provenance, Some(oaimend::repair::Told::Altered));
+    let quirks = &mapping.quirks;
+    assert_eq!((quirks.version, quirks.headers), (Some(config::Version::One1), config::Headers::GetRecord));
+    assert!(quirks.in_days && quirks.raw_token && quirks.verb_first);
+    assert_eq!(quirks.default_set.as_deref(), Some("all"));
+    assert_eq!(mapping.quirks.granularity, Some(Granularity::Day));
     assert_eq!(mapping.read_timeout, Duration::from_secs(3600));
     let politeness = &mapping.politeness;
     assert_eq!((politeness.list_requests_max, politeness.gap), (4, Duration::from_millis(250)));
@@ -218,6 +245,10 @@ read_timeout_secs = 0
 allow_private = "yes"
 provenance = "yes"
 tls = true
+version = "2"
+headers = "guess"
+dates = "seconds"
+default_set = "a b"
 [repairs]
 off = ["bare-ampersant", "own-request"]
 guesses = ["bare-ampersand", 3]
@@ -230,7 +261,7 @@ guesses = ["bare-ampersand", 3]
 oaimend.toml:2: unknown key lisen; did you mean listen?
 oaimend.toml:3: public_url = "oai.example.org" is no public URL; one like "https://oai.example.org" is right (relative URL without a base)
 oaimend.toml:4: data is an integer; a text in quotes is wanted
-oaimend.toml:5: unknown key nonsense; known here are admin, cache, clients, connections, data, limits, listen, mappings, public_url
+oaimend.toml:5: unknown key nonsense; known here are admin, admin_email, cache, clients, connections, data, limits, listen, mappings, public_url
 oaimend.toml:7: admin.listen = "8081" is no address; an IP address and a port like "127.0.0.1:8080" are right, or "off"
 oaimend.toml:8: unknown key admin.port; known here are listen
 oaimend.toml:10: unknown key limits.record_bytes; did you mean record_bytes_max?
@@ -244,10 +275,14 @@ mappings/x.toml:4: read_timeout_secs = 0 is out of range; a whole number from 1 
 mappings/x.toml:5: allow_private is a string; true or false is wanted
 mappings/x.toml:6: provenance = "yes" is not known; "off", "altered" or "all" is right
 mappings/x.toml:7: tls is a boolean; a table is wanted
-mappings/x.toml:9: repairs.off: "bare-ampersant" is no repair that fits here; did you mean "bare-ampersand"?
-mappings/x.toml:9: repairs.off: "own-request" is no repair that fits here; the names stand in docs/repairs.md
-mappings/x.toml:10: repairs.guesses: "bare-ampersand" is no repair that fits here; known here are double-encoded
-mappings/x.toml:10: repairs.guesses is an integer; a list of texts in quotes is wanted
+mappings/x.toml:8: version = "2" is no version; "1.0", "1.1" or "2.0" is right, or nothing: it is learned
+mappings/x.toml:9: headers = "guess" is not known; "listrecords" or "getrecord" is right
+mappings/x.toml:10: dates = "seconds" is not known; "days" or "as-asked" is right
+mappings/x.toml:11: default_set = "a b" is no set; its setSpec is right
+mappings/x.toml:13: repairs.off: "bare-ampersant" is no repair that fits here; did you mean "bare-ampersand"?
+mappings/x.toml:13: repairs.off: "own-request" is no repair that fits here; the names stand in docs/repairs.md
+mappings/x.toml:14: repairs.guesses: "bare-ampersand" is no repair that fits here; known here are double-encoded
+mappings/x.toml:14: repairs.guesses is an integer; a list of texts in quotes is wanted
 "#,
     );
 }
@@ -295,10 +330,42 @@ mappings/robots.txt.toml:1: the file's name is the id: "robots.txt" is a path of
 }
 
 #[test]
+fn what_identify_is_to_say_is_checked() {
+    let said = |key: &str, value: &str, said: &str| {
+        let mapping = format!("base_url = \"http://source.example/oai\"\n[identify]\n{key} = \"{value}\"\n");
+        let said = format!("mappings/x.toml:3: identify.{key} = \"{value}\" {said}");
+        check(&[("mappings/x.toml", &mapping)], &[], 78, &said);
+    };
+    let no_mail = "is no mail address; one like \"oai@example.org\" is right, without mailto:";
+    said("repository_name", " ", "is no name; any text that is not blank is right");
+    said("admin_email", "mailto:a@example.org", no_mail);
+    said("admin_email", "nobody", no_mail);
+    said("earliest_datestamp", "2001", "is no datestamp; YYYY-MM-DD or YYYY-MM-DDThh:mm:ssZ is right");
+    said("deleted_record", "yes", "is not known; \"no\" or \"transient\" or \"persistent\" is right");
+    said("granularity", "day", "is not known; \"YYYY-MM-DD\" or \"YYYY-MM-DDThh:mm:ssZ\" is right");
+    let of_all = format!("oaimend.toml:1: admin_email = \"x\" {no_mail}");
+    check(&[("oaimend.toml", "admin_email = \"x\"\n")], &[], 78, &of_all);
+    let own = "base_url = \"http://source.example/oai\"\nidentify.admin_email = \"own@example.org\"\n";
+    let all = ("oaimend.toml", "admin_email = \"all@example.org\"\n");
+    let folder = folder(&[all, ("mappings/x.toml", own)]);
+    let flags = Flags {
+        config: Some(folder.path().join("oaimend.toml")),
+        mappings: Some(folder.path().join("mappings")),
+        maps: vec![("y".to_owned(), "http://source.example/y".to_owned())],
+        ..Flags::default()
+    };
+    let config = Config::load(&flags).expect("no faults");
+    let email =
+        |id: &str| config.repositories.find(id).and_then(|mapping| mapping.identify.admin_email.clone());
+    assert_eq!(email("x").as_deref(), Some("own@example.org"), "the mapping knows better");
+    assert_eq!(email("y").as_deref(), Some("all@example.org"), "also of one without a file");
+}
+
+#[test]
 fn static_files_are_checked_and_stand_alone() {
     let both = "base_url = \"http://x/\"\nstatic_file = \"http://x/y.xml\"\n";
     let asked = "static_file = \"http://x/y.xml\"\nmethod = \"post\"\npoisoned = \"getrecord\"\nrecall = true\n\
-                 order = \"datestamp\"\nstatic_check_secs = 86401\n[politeness]\ngap_millis = 1\n";
+                 order = \"datestamp\"\nstatic_check_secs = 86401\nversion = \"1.1\"\n[politeness]\ngap_millis = 1\n";
     check(
         &[
             ("y.xml", "<Repository/>"),
@@ -324,7 +391,8 @@ mappings/d.toml:3: poisoned has no place here: a static_file is not asked for pa
 mappings/d.toml:4: recall has no place here: a static_file is not asked for pages
 mappings/d.toml:5: order has no place here: a static_file is not asked for pages
 mappings/d.toml:6: static_check_secs = 86401 is out of range; a whole number from 0 to 86400
-mappings/d.toml:7: politeness has no place here: a static_file is not asked for pages
+mappings/d.toml:7: version has no place here: a static_file is not asked for pages
+mappings/d.toml:8: politeness has no place here: a static_file is not asked for pages
 mappings/e.toml:1: static_file = "none.xml" cannot be read: No such file or directory (os error 2); the path of a static repository file or its http URL is wanted
 mappings/f.toml:1: static_file = ".." is no file; the path of a static repository file or its http URL is wanted
 mappings/g.toml:1: static_file = "ftp://x/y.xml" is no URL of a static repository file; one like "https://source.example/static.xml" is right (http or https, without #, user and password)

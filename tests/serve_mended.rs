@@ -225,3 +225,79 @@ fn a_verdict_ends_the_reading() {
     let proxy = Proxy::tuned(&source, |mapping| mapping.read_timeout = Duration::from_secs(3600));
     check_failed(&proxy.get(LIST), "destination_unavailable", "an HTML page");
 }
+
+/// A page under a prefix, as some sources write it.
+fn prefixed(page: &str) -> String {
+    let mut page = page.replace("<OAI-PMH xmlns=", "<OAI-PMH xmlns:o=");
+    for name in ["OAI-PMH", "responseDate", "request", "ListRecords", "record", "header", "identifier"] {
+        page = page.replace(&format!("<{name}"), &format!("<o:{name}"));
+        page = page.replace(&format!("</{name}"), &format!("</o:{name}"));
+    }
+    for name in ["datestamp", "metadata"] {
+        page = page.replace(&format!("<{name}>"), &format!("<o:{name}>"));
+        page = page.replace(&format!("</{name}>"), &format!("</o:{name}>"));
+    }
+    page
+}
+
+#[test]
+fn a_page_under_a_prefix_loses_it_also_where_it_breaks_off() {
+    let page = prefixed(&page_of(5));
+    assert!(page.contains("<o:record><o:header><o:identifier>"), "{page}");
+    let source = Source::start(move |number, _| {
+        let length = page.len();
+        let sent = if number == 0 { page.len() * 2 / 3 } else { length };
+        Reply::new(200, &format!("Content-Type: text/xml\nContent-Length: {length}")).send(&page[..sent])
+    });
+    let got = Proxy::of(&source).get(LIST);
+    assert_eq!((got.status, got.whole, source.asked().len()), (200, true, 2), "{}", got.text());
+    // White space between records is of no account.
+    assert_eq!(records(&got.text()).replace("\n\n", "\n"), records(&page_of(5)));
+    assert!(!got.text().contains("<o:") && !got.text().contains("</o:"), "{}", got.text());
+}
+
+#[test]
+fn an_oai_error_is_one_whatever_status_it_comes_with() {
+    let answered = |status: u16, code: &str| {
+        let error = format!("<error code=\"{code}\">No records match.</error>\n");
+        let page = page_of(0).replace("<ListRecords>\n</ListRecords>\n", &error);
+        assert!(page.contains(&error));
+        let source = Source::start(move |_, _| {
+            Reply::whole(status, "Content-Type: text/html\nRetry-After: 7", page.clone())
+        });
+        let got = Proxy::of(&source).get(LIST);
+        (got, error)
+    };
+    for status in [400, 404, 410, 422, 429, 500, 503] {
+        let (got, error) = answered(status, "noRecordsMatch");
+        assert_eq!((got.status, got.whole), (200, true), "{status}: {}", got.text());
+        assert!(got.text().contains(&error), "{status}: {}", got.text());
+        assert_eq!(got.header("content-type"), "text/xml; charset=UTF-8");
+        let (got, _) = answered(status, "serviceUnavailable");
+        assert_eq!((got.status, got.whole), (503, true), "{status}: {}", got.text());
+    }
+    let (got, _) = answered(200, "serviceUnavailable");
+    check_failed(&got, "destination_unavailable", "an error code that OAI-PMH does not know");
+    let (got, _) = answered(500, "no records");
+    assert!(got.text().contains("<error code=\"noRecordsMatch\">"), "{}", got.text());
+}
+
+#[test]
+fn what_identify_lacks_is_what_the_mapping_says_or_nothing() {
+    let identify = "<Identify><repositoryName>A</repositoryName><baseURL>http://source.example/oai</baseURL>\
+        <protocolVersion>2.0</protocolVersion><adminEmail>nobody</adminEmail><deletedRecord>no</deletedRecord>\
+        <granularity>YYYY-MM-DD</granularity></Identify>\n";
+    let page = page_of(0).replace("<ListRecords>\n</ListRecords>\n", identify);
+    let source = Source::page(page);
+    let got = Proxy::of(&source).get("/x?verb=Identify");
+    assert_eq!((got.status, got.whole), (200, true), "{}", got.text());
+    assert!(got.text().contains("<adminEmail>nobody</adminEmail><deletedRecord>no"), "{}", got.text());
+    let told = Proxy::tuned(&source, |mapping| {
+        mapping.identify.admin_email = Some("oai@proxy.example".to_owned());
+        mapping.identify.earliest_datestamp = Some("2001-01-01".to_owned());
+    });
+    let got = told.get("/x?verb=Identify");
+    let wanted =
+        "<adminEmail>oai@proxy.example</adminEmail><earliestDatestamp>2001-01-01</earliestDatestamp><del";
+    assert!(got.text().contains(wanted), "{}", got.text());
+}

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use oaimend::repair::catalogue::CATALOGUE;
 use oaimend::repair::{
-    NotOai, Outcome, OwnRequest, Quarantined, Repair, RepairConfig, Repairer, Sink, Summary,
+    Left, NotOai, Outcome, OwnRequest, Quarantined, Repair, RepairConfig, Repairer, Sink, Summary,
 };
 use oaimend::report::Report;
 use url::{Url, form_urlencoded};
@@ -24,8 +24,8 @@ const GATHER_BYTES: usize = 32 << 10;
 
 /// Repairs one OAI-PMH response: FILE or stdin in, the whole response on stdout
 ///
-/// Exit codes: 0 the output is a whole, valid response; 1 something was lost,
-/// and the report says what; 2 the input is no OAI-PMH response, and nothing
+/// Exit codes: 0 the output is a whole, valid response; 1 something was lost or
+/// is lacking, and the report says what; 2 the input is no OAI-PMH response, and nothing
 /// is written; 64 wrong usage; 74 a file cannot be read or written.
 #[derive(Debug, Args)]
 pub(crate) struct RepairArguments {
@@ -135,6 +135,12 @@ impl Sink for Filter {
             report.quarantined(item);
         }
     }
+
+    fn left(&mut self, left: &Left) {
+        if let Some(report) = &mut self.report {
+            report.left(left);
+        }
+    }
 }
 
 /// An output that gathers small pieces and passes large ones on as they are.
@@ -187,7 +193,7 @@ fn exit(summary: &Summary) -> Exit {
     match summary.outcome {
         Outcome::NotOai(NotOai::NothingKept) | Outcome::Truncated => Exit::Wanting,
         Outcome::NotOai(_) => Exit::NotOai,
-        Outcome::Clean | Outcome::Repaired if summary.quarantined > 0 || summary.lost > 0 => Exit::Wanting,
+        _ if summary.quarantined + summary.lost + summary.left > 0 => Exit::Wanting,
         Outcome::Clean | Outcome::Repaired => Exit::Success,
     }
 }
@@ -196,7 +202,8 @@ fn exit(summary: &Summary) -> Exit {
 fn verdict(summary: &Summary, reported: bool) -> Option<String> {
     let mut parts = vec![match summary.outcome {
         Outcome::NotOai(reason) => return Some(reason.message().to_owned()),
-        Outcome::Clean => return None,
+        Outcome::Clean if summary.left == 0 => return None,
+        Outcome::Clean => "unchanged".to_owned(),
         Outcome::Repaired => "repaired".to_owned(),
         Outcome::Truncated => "ended early, the list is incomplete".to_owned(),
     }];
@@ -207,6 +214,10 @@ fn verdict(summary: &Summary, reported: bool) -> Option<String> {
     if put_aside > 0 {
         let hint = if reported { "" } else { " (--report FILE says which and why)" };
         parts.push(format!("{put_aside} lost{hint}"));
+    }
+    if summary.left > 0 {
+        let hint = if reported { "" } else { " (--report FILE says which)" };
+        parts.push(format!("{} lacking and not known{hint}", counted(summary.left, "element")));
     }
     let made = CATALOGUE.iter().map(|entry| (entry.name, summary.repairs[entry.id as usize]));
     parts.extend(made.filter(|(_, count)| *count > 0).map(|(name, count)| format!("{name} {count}")));

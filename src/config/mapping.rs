@@ -2,9 +2,9 @@
 
 use super::credentials::Credentials;
 use super::file::{At, Document, Fault, Table, nearest};
-use super::{Limits, Politeness, Quirks, StaticFile};
+use super::{Limits, Politeness, Quirks, StaticFile, identify};
 use crate::repair::catalogue::CATALOGUE;
-use crate::repair::{Certainty, RepairId, RepairSet, Told};
+use crate::repair::{Certainty, IdentifyValues, RepairId, RepairSet, Told};
 use blake2::{Blake2s256, Digest};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -46,6 +46,8 @@ pub struct Mapping {
     pub guesses: RepairSet,
     /// Of which records we say where they come from, and whether they were altered.
     pub provenance: Option<Told>,
+    /// What Identify is to say where it says nothing, or nothing legal.
+    pub identify: IdentifyValues,
     /// What is particular about it.
     pub quirks: Quirks,
     /// How much is asked of it.
@@ -85,6 +87,7 @@ impl Mapping {
             off: RepairSet::EMPTY,
             guesses: RepairSet::EMPTY,
             provenance: None,
+            identify: IdentifyValues::default(),
             quirks: Quirks::default(),
             politeness: Politeness::default(),
             limits: limits.clone(),
@@ -128,6 +131,7 @@ impl Mapping {
             off: RepairSet::EMPTY,
             guesses: RepairSet::EMPTY,
             provenance: root.parsed("provenance", read_provenance).unwrap_or_default(),
+            identify: identify::read(root.table("identify")),
             quirks: Quirks::read(&mut root),
             politeness: Politeness::default(),
             limits: limits.clone(),
@@ -144,6 +148,11 @@ impl Mapping {
         root.finish();
         let faults = document.into_faults();
         if faults.is_empty() { Ok(mapping) } else { Err(faults) }
+    }
+
+    /// Which source it is: what was seen of its records holds as long as this stays.
+    pub fn source(&self) -> String {
+        format!("{} {}", self.id, self.base_url)
     }
 
     /// Another text with every change of it: 16 hexadecimal digits.

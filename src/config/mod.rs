@@ -9,6 +9,7 @@ mod clients;
 mod connections;
 mod credentials;
 mod file;
+mod identify;
 mod limits;
 mod mapping;
 mod politeness;
@@ -135,7 +136,7 @@ impl Config {
             connections: written.connections,
             cache: written.cache,
             settings: Some(settings),
-            repositories: Repositories::new(folder, written.limits),
+            repositories: Repositories::new(folder, written.limits).with_admin_email(written.admin_email),
         };
         for (id, base_url) in &flags.maps {
             config.map(id, base_url)?;

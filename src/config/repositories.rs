@@ -16,6 +16,8 @@ use std::time::SystemTime;
 pub struct Repositories {
     folder: Option<PathBuf>,
     limits: RwLock<Limits>,
+    /// What `adminEmail` is where neither the source nor its mapping says it.
+    admin_email: Option<String>,
     fixed: BTreeMap<String, Arc<Mapping>>,
     current: RwLock<Arc<BTreeMap<String, Arc<Mapping>>>>,
     seen: Mutex<Option<Listing>>,
@@ -41,14 +43,22 @@ impl Repositories {
         Self {
             folder,
             limits: RwLock::new(limits),
+            admin_email: None,
             fixed: BTreeMap::new(),
             current: RwLock::default(),
             seen: Mutex::default(),
         }
     }
 
+    /// Says whose mail address stands in for one that is missing.
+    #[must_use]
+    pub(super) fn with_admin_email(self, admin_email: Option<String>) -> Self {
+        Self { admin_email, ..self }
+    }
+
     /// Adds a repository that no file can change.
-    pub fn fix(&mut self, mapping: Mapping) {
+    pub fn fix(&mut self, mut mapping: Mapping) {
+        mapping.identify.admin_email = mapping.identify.admin_email.or_else(|| self.admin_email.clone());
         let mapping = Arc::new(mapping);
         self.fixed.insert(mapping.id.clone(), Arc::clone(&mapping));
         let mut all = BTreeMap::clone(&self.all());
@@ -118,7 +128,9 @@ impl Repositories {
         let text = std::fs::read_to_string(file).map_err(|error| {
             vec![Fault { file: file.to_owned(), line: 1, text: format!("cannot be read: {error}") }]
         })?;
-        Mapping::read(id, file, &text, &self.limits())
+        let mut mapping = Mapping::read(id, file, &text, &self.limits())?;
+        mapping.identify.admin_email = mapping.identify.admin_email.or_else(|| self.admin_email.clone());
+        Ok(mapping)
     }
 
     fn replace(&self, all: BTreeMap<String, Arc<Mapping>>) {

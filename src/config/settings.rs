@@ -4,6 +4,7 @@
 //! program runs is named, so that somebody can restart it.
 
 use super::file::{Document, Fault, Table};
+use super::identify::read_email;
 use super::{Cache, Clients, Connections, Limits};
 use crate::error::Error;
 use std::io::ErrorKind;
@@ -90,6 +91,7 @@ impl Settings {
             ("mappings", before.mappings != written.mappings),
             ("data", before.data != written.data),
             ("[admin]", before.admin != written.admin),
+            ("admin_email", before.admin_email != written.admin_email),
             ("[cache]", before.cache != written.cache),
         ];
         Ok(Resettled::Changed(Box::new(Change {
@@ -114,6 +116,7 @@ pub(super) struct Written {
     pub(super) mappings: Option<PathBuf>,
     pub(super) data: Option<PathBuf>,
     pub(super) admin: Option<Option<SocketAddr>>,
+    pub(super) admin_email: Option<String>,
     pub(super) clients: Clients,
     pub(super) connections: Connections,
     pub(super) cache: Cache,
@@ -130,6 +133,7 @@ impl Written {
         self.public_url = root.parsed("public_url", read_public_url);
         self.mappings = root.string("mappings").map(|text| folder.join(text.value));
         self.data = root.string("data").map(|text| folder.join(text.value));
+        self.admin_email = root.parsed("admin_email", read_email);
         self.read_admin(root.table("admin"));
         self.clients.read(root.table("clients"), folder);
         self.connections.read(root.table("connections"));

@@ -139,6 +139,7 @@ impl Engine {
             Some(edits) => Next::Stay(self.keep_edited(Role::Error, rest, end, &edits, sink)),
             None => {
                 list.dropped = true;
+                self.unknown_error |= !self.gate.is_open();
                 Next::Stay(self.change(RepairId::ErrorBesideItems, rest, end, b"", sink))
             }
         }

@@ -9,7 +9,9 @@ use super::border::BorderSearch;
 use super::catalogue::{NotOai, RepairId, RepairSet};
 use super::context::{Context, XSI};
 use super::edits::Edits;
+use super::fit::Fit;
 use super::gate::{Gate, Role};
+use super::identify::Known;
 use super::lexeme::start_tag_end_so_far;
 use super::limits::Limits;
 use super::lookahead::Lookahead;
@@ -65,6 +67,8 @@ pub(super) struct List {
     /// The same as it is written.
     pub(super) written_context: Context,
     pub(super) scanner: Scanner,
+    /// Whether each item is looked at although it is in order: see [`Engine::needs_care`].
+    pub(super) careful: bool,
     /// Whether the verb element's start tag is behind.
     pub(super) opened: bool,
     /// Where an item too long to be held began, in bytes of the text.
@@ -105,6 +109,7 @@ pub(super) struct Engine {
     pub(super) config: RepairConfig,
     pub(super) stage: Stage,
     pub(super) gate: Gate,
+    pub(super) fit: Fit,
     pub(super) tags: Tags,
     pub(super) entities: Vec<(Vec<u8>, Vec<u8>)>,
     /// Prefix of the OAI-PMH namespace with its colon, or nothing.
@@ -155,6 +160,7 @@ impl Engine {
             config: config.clone(),
             stage: Stage::Prolog,
             gate: Gate::new(),
+            fit: Fit::of(config),
             tags: Tags::default(),
             entities: Vec::new(),
             prefix: Vec::new(),
@@ -187,7 +193,15 @@ impl Engine {
 
     /// What mending an item needs, beside the tables.
     pub(super) fn rules<'c>(config: &'c RepairConfig, entities: &'c [(Vec<u8>, Vec<u8>)]) -> Rules<'c> {
-        Rules { limits: &config.limits, off: config.off, guesses: config.guesses, entities }
+        let base_url = config.request.as_ref().map(|request| request.base_url.as_str());
+        Rules {
+            limits: &config.limits,
+            off: config.off,
+            guesses: config.guesses,
+            entities,
+            known: Known { values: &config.identify, base_url },
+            repository: &config.repository,
+        }
     }
 
     pub(super) fn is_off(&self, id: RepairId) -> bool {
@@ -242,6 +256,7 @@ impl Engine {
             records: self.gate.records,
             quarantined: self.gate.quarantined,
             lost: self.gate.lost,
+            left: self.gate.left,
             repairs: self.gate.repairs,
             decoded_as,
             held_bytes_peak: self.held_bytes_peak,

@@ -44,6 +44,7 @@ pub(super) struct Gate {
     pub(super) records: u64,
     pub(super) quarantined: u64,
     pub(super) lost: u64,
+    pub(super) left: u64,
     pub(super) repairs: [u64; RepairId::COUNT],
     pub(super) changed: bool,
     /// The request element without arguments, beside badVerb and badArgument.
@@ -58,6 +59,7 @@ impl Gate {
             records: 0,
             quarantined: 0,
             lost: 0,
+            left: 0,
             repairs: [0; RepairId::COUNT],
             changed: false,
             bare_request: None,

@@ -17,7 +17,7 @@ use super::name::{blanks, is_blank};
 use super::one_record::Leaves;
 use super::scan::{Scan, Scanner};
 use super::schema::Verb;
-use super::sink::{RecordFacts, Repair, Sink};
+use super::sink::{Left, RecordFacts, Repair, Sink};
 use super::skeleton::{Prefixes, Skeleton};
 use super::text::mend_characters;
 
@@ -46,8 +46,12 @@ impl Engine {
             prefixes: self.prefixes(),
             headers_only: self.headers_only,
         };
+        let guesses = self.config.guesses != RepairSet::EMPTY;
+        let careful =
+            verb == Verb::Identify || skeleton.is_rewritten() || guesses || self.may_rewrite_clean();
         List {
             verb,
+            careful,
             scanner: Scanner::new(skeleton.clone(), self.root_context),
             skeleton,
             context: self.root_context,
@@ -185,7 +189,7 @@ impl Engine {
             match list.scanner.scan(rest, at, last, &mut self.tags, &self.config.limits) {
                 Scan::Clean(len) => {
                     let raw = rest.get(at..at + len).unwrap_or_default();
-                    if self.needs_care(list) {
+                    if self.needs_care(list) || !self.fit.holds(raw, &list.scanner.facts) {
                         self.flush(rest, &mut written, at, sink);
                         let identifier = Facts::slice(raw, list.scanner.facts.identifier);
                         match self.leaves(list, identifier, (rest, at, at + len), last, sink) {
@@ -286,16 +290,11 @@ impl Engine {
         }
     }
 
+    /// Whether an item that is in order is looked at all the same: the first one, one that may be
+    /// there twice, and all of a list whose items are written otherwise than they were read.
     #[inline]
     fn needs_care(&self, list: &List) -> bool {
-        let guesses = self.config.guesses != RepairSet::EMPTY;
-        !self.gate.is_open()
-            || self.in_second_document
-            || list.verb == Verb::Identify
-            || list.token_written
-            || list.skeleton.is_rewritten()
-            || guesses
-            || self.may_rewrite_clean()
+        !self.gate.is_open() || self.in_second_document || list.token_written || list.careful
     }
 
     #[inline]
@@ -306,12 +305,14 @@ impl Engine {
             deleted: facts.deleted,
             offset: self.base + at as u64,
             repairs: 0,
+            tilde_in_set: facts.tilde_in_set,
         };
         self.seen.insert(facts.identifier, facts.datestamp);
         self.gate.committed(&facts, raw, sink);
     }
 
-    /// The first item, Identify, one of 1.x, or one that may be there twice.
+    /// The first item, Identify, one of 1.x, one that may be there twice, or one that does not fit
+    /// its repository.
     fn clean_with_care(&mut self, list: &List, raw: &[u8], at: usize, sink: &mut impl Sink) {
         if list.skeleton.upgraded.is_some() {
             return self.upgrade_clean(list, raw, at, sink);
@@ -324,7 +325,15 @@ impl Engine {
             }
             return;
         }
-        let mut item = Mended::unchanged(raw, list.scanner.facts);
+        let facts = list.scanner.facts;
+        if list.verb == Verb::Identify || !self.fit.holds(raw, &facts) {
+            let rules = Self::rules(&self.config, &self.entities);
+            let mended = mend(raw, &list.skeleton, list.contexts(), &mut self.tags, &rules);
+            // It is valid as it came: where a limit is in the way it stays so.
+            let item = mended.unwrap_or_else(|_| Mended::unchanged(raw, facts));
+            return self.emit(list, raw, at, &item, sink);
+        }
+        let mut item = Mended::unchanged(raw, facts);
         if self.config.guesses.contains(RepairId::DoubleEncoded) {
             let edits = mend_characters(raw, &self.entities, true, &self.config.limits);
             if edits.len() <= self.config.limits.repairs_per_record_max {
@@ -337,7 +346,7 @@ impl Engine {
 
     /// An item leaves, with the changes that were made to it.
     pub(super) fn emit(&mut self, list: &List, raw: &[u8], at: usize, item: &Mended, sink: &mut impl Sink) {
-        let Mended { bytes, edits, facts, .. } = item;
+        let Mended { bytes, edits, facts, lacks, .. } = item;
         let identifier = Facts::slice(bytes, facts.identifier);
         let datestamp = Facts::slice(bytes, facts.datestamp);
         let offset = self.base + at as u64;
@@ -375,13 +384,18 @@ impl Engine {
             from = edit.end;
         }
         sink.write(raw.get(from..).unwrap_or_default());
+        for &(element, lack) in lacks {
+            self.gate.left += 1;
+            sink.left(&Left { offset, element, lack });
+        }
         self.seen.insert(identifier, datestamp);
         if list.verb == Verb::Identify {
             // The answer itself, and no item of a list.
             return;
         }
-        let deleted = facts.deleted;
-        let facts = RecordFacts { identifier, datestamp, deleted, offset, repairs: edits.len() };
+        let (deleted, tilde_in_set) = (facts.deleted, facts.tilde_in_set);
+        let repairs = edits.len();
+        let facts = RecordFacts { identifier, datestamp, deleted, offset, repairs, tilde_in_set };
         self.gate.committed(&facts, &output, sink);
     }
 

@@ -4,16 +4,21 @@
 //! strictly, and the first version that is in order is taken. What no pass can
 //! mend is beyond repair, and the strict reader says why.
 
+use super::RepositoryFacts;
 use super::catalogue::{RepairId, RepairSet, Unmendable};
 use super::context::Context;
 use super::convention::conventional;
 use super::edits::Edits;
 use super::facts::{Facts, Places};
+use super::fit::{bound, fit};
+use super::formats::mend_format;
 use super::header::{header_alone, mend_envelope};
+use super::identify::{Known, lacks, mend_identify, says_something};
 use super::limits::Limits;
 use super::markup::mend_markup;
 use super::scan::{Scan, Scanner};
 use super::schema::Verb;
+use super::sink::Lack;
 use super::skeleton::{Prefixes, Skeleton};
 use super::tag::Tags;
 use super::text::{Entities, mend_characters};
@@ -26,6 +31,8 @@ pub(super) struct Rules<'c> {
     pub(super) off: RepairSet,
     pub(super) guesses: RepairSet,
     pub(super) entities: &'c Entities,
+    pub(super) known: Known<'c>,
+    pub(super) repository: &'c RepositoryFacts,
 }
 
 /// What is declared around an item, as it came and as it is written.
@@ -43,12 +50,14 @@ pub(super) struct Mended {
     pub(super) facts: Facts,
     /// Whether its markup had to be mended.
     pub(super) markup: bool,
+    /// What it lacks, and nobody knows.
+    pub(super) lacks: Vec<(&'static str, Lack)>,
 }
 
 impl Mended {
     /// An item that was in order as it came.
     pub(super) fn unchanged(raw: &[u8], facts: Facts) -> Self {
-        Self { bytes: raw.to_vec(), edits: Edits::default(), facts, markup: false }
+        Self { bytes: raw.to_vec(), edits: Edits::default(), facts, markup: false, lacks: Vec::new() }
     }
 }
 
@@ -99,13 +108,27 @@ pub(super) fn mend(
         };
     }
     let is_version_one = item.skeleton.upgraded.is_some();
-    let envelope = mend_envelope(&item.text, item.skeleton.element, is_version_one, rules.limits);
-    if envelope.is_empty() {
+    let bound = bound(rules.repository);
+    let envelope =
+        mend_envelope(&item.text, item.skeleton.element, is_version_one, bound.as_deref(), rules.limits);
+    let is_known = item.skeleton.upgraded.is_none() && item.is_described();
+    if envelope.is_empty() && !is_known {
         return Err(why);
     }
-    match item.pass(envelope)? {
+    let why = match item.pass(envelope)? {
+        Verdict::InOrder(facts) => return Ok(item.mended(facts)),
+        Verdict::Broken(why) => why,
+    };
+    if !is_known || item.skeleton.element.name == b"Identify" && !says_something(&item.text) {
+        return Err(why);
+    }
+    let known = match item.skeleton.element.name {
+        b"Identify" => mend_identify(&item.text, rules.known, rules.off),
+        _ => mend_format(&item.text, rules.off),
+    };
+    match item.pass(known)? {
         Verdict::InOrder(facts) => Ok(item.mended(facts)),
-        Verdict::Broken(why) => Err(why),
+        Verdict::Broken(why) => item.left_as_it_is(why),
     }
 }
 
@@ -128,23 +151,34 @@ struct Item<'m> {
 
 impl Item<'_> {
     /// Applies one pass and reads the result strictly. What is in order as it was
-    /// read becomes what is written, and is read once more.
+    /// read becomes what is written, and what does not fit its repository is made to; both are read
+    /// once more.
     fn pass(&mut self, edits: Edits) -> Result<Verdict, Unmendable> {
         self.change(edits)?;
-        let (verdict, places) = self.judge();
-        if !self.skeleton.is_rewritten() || !matches!(verdict, Verdict::InOrder(_)) {
-            return Ok(verdict);
+        let (mut verdict, places) = self.judge();
+        if self.skeleton.is_rewritten() && matches!(verdict, Verdict::InOrder(_)) {
+            let limits = self.rules.limits;
+            let is_upgraded = self.skeleton.upgraded.is_some();
+            if is_upgraded {
+                let upgrade =
+                    upgrade(&self.text, self.skeleton.element, &places, &self.tags.contexts, limits);
+                self.change(upgrade)?;
+                self.skeleton = self.skeleton.version_two();
+            }
+            let is_moved = self.outer != self.written;
+            let is_changed = self.rewrite()?;
+            if is_upgraded || is_moved || is_changed {
+                verdict = self.judge().0;
+            }
         }
-        let limits = self.rules.limits;
-        let is_upgraded = self.skeleton.upgraded.is_some();
-        if is_upgraded {
-            let upgrade = upgrade(&self.text, self.skeleton.element, &places, &self.tags.contexts, limits);
-            self.change(upgrade)?;
-            self.skeleton = self.skeleton.version_two();
+        if let Verdict::InOrder(facts) = &verdict {
+            let fitted = fit(&self.text, facts, self.skeleton.element, self.rules);
+            if !fitted.is_empty() {
+                self.change(fitted)?;
+                verdict = self.judge().0;
+            }
         }
-        let is_moved = self.outer != self.written;
-        let is_changed = self.rewrite()?;
-        if is_upgraded || is_moved || is_changed { Ok(self.judge().0) } else { Ok(verdict) }
+        Ok(verdict)
     }
 
     /// What is in order as it was read becomes what is written; says whether that is another text.
@@ -164,7 +198,31 @@ impl Item<'_> {
             self.skeleton.prefixes = Prefixes::None;
             self.outer = self.written;
         }
+        if self.skeleton.element.name == b"metadataFormat" && self.skeleton.upgraded.is_none() {
+            let edits = mend_format(&self.text, self.rules.off);
+            is_changed |= !edits.is_empty();
+            self.change(edits)?;
+        }
         Ok(is_changed)
+    }
+
+    /// Whether it describes the repository, so that what it lacks may be known.
+    fn is_described(&self) -> bool {
+        matches!(self.skeleton.element.name, b"Identify" | b"metadataFormat")
+    }
+
+    /// Identify is the answer itself: what nobody knows of it is left as it is.
+    fn left_as_it_is(mut self, why: Unmendable) -> Result<Mended, Unmendable> {
+        let is_identify = self.skeleton.element.name == b"Identify";
+        if !is_identify || !self.is_well_formed() {
+            return Err(why);
+        }
+        self.rewrite()?;
+        if !self.is_well_formed() {
+            return Err(why);
+        }
+        let lacks = lacks(&self.text);
+        Ok(Mended { lacks, ..self.mended(Facts::default()) })
     }
 
     fn change(&mut self, edits: Edits) -> Result<(), Unmendable> {
@@ -222,7 +280,7 @@ impl Item<'_> {
     }
 
     fn mended(self, facts: Facts) -> Mended {
-        Mended { bytes: self.text, edits: self.edits, facts, markup: self.markup }
+        Mended { bytes: self.text, edits: self.edits, facts, markup: self.markup, lacks: Vec::new() }
     }
 }
 
@@ -275,7 +333,7 @@ mod tests {
             assert!(mend_characters(item, &[], false, &limits).is_empty());
             let markup = mend_markup(item, &RECORD, list.context, &mut tags.contexts, &limits);
             assert!(markup.is_ok_and(|edits| edits.is_empty()));
-            assert!(mend_envelope(item, &RECORD, false, &limits).is_empty());
+            assert!(mend_envelope(item, &RECORD, false, Some("2000-01-01"), &limits).is_empty());
         }
     }
 }

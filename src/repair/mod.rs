@@ -19,9 +19,12 @@ mod entities;
 mod error_words;
 mod errors;
 mod facts;
+mod fit;
+mod formats;
 mod gate;
 mod head;
 mod header;
+mod identify;
 mod index;
 pub mod journal;
 mod lexeme;
@@ -55,6 +58,7 @@ mod verdict;
 mod version_one;
 mod vocabulary;
 
+use crate::oai::datestamp::Granularity;
 #[cfg(not(feature = "program"))]
 use decode::Decode;
 use engine::Engine;
@@ -65,7 +69,7 @@ pub(crate) use decode::Decode;
 pub use catalogue::{Certainty, NotOai, RepairId, RepairSet, Unmendable};
 pub use limits::Limits;
 pub use provenance::{Origin, Told};
-pub use sink::{Quarantined, RecordFacts, Repair, Sink, TokenFacts};
+pub use sink::{Lack, Left, Quarantined, RecordFacts, Repair, Sink, TokenFacts};
 
 /// What the engine is told about one response.
 #[derive(Clone, Debug, Default)]
@@ -78,6 +82,8 @@ pub struct RepairConfig {
     pub guesses: RepairSet,
     /// What `request` and Identify's `baseURL` are to say. `None` keeps them where legal.
     pub request: Option<OwnRequest>,
+    /// What is known of the repository from elsewhere.
+    pub repository: RepositoryFacts,
     /// What a missing `responseDate` becomes, `YYYY-MM-DDThh:mm:ssZ`: the time
     /// at which the source was asked.
     pub response_date: Option<String>,
@@ -88,6 +94,36 @@ pub struct RepairConfig {
     pub ending: Ending,
     /// What records are told to come from; `None` says nothing of it.
     pub provenance: Option<Origin>,
+    /// What Identify is to say where it says nothing, or nothing legal.
+    pub identify: IdentifyValues,
+}
+
+/// What somebody who knows a repository says of it. Values are legal; what is `None` is not known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IdentifyValues {
+    /// `repositoryName`.
+    pub repository_name: Option<String>,
+    /// `adminEmail`, without `mailto:`.
+    pub admin_email: Option<String>,
+    /// `earliestDatestamp`.
+    pub earliest_datestamp: Option<String>,
+    /// `deletedRecord`.
+    pub deleted_record: Option<String>,
+    /// `granularity`.
+    pub granularity: Option<String>,
+}
+
+/// What is known of a repository besides the response at hand. The engine does not guess it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RepositoryFacts {
+    /// The granularity that its Identify announces. `None`: datestamps keep the one they have.
+    pub granularity: Option<Granularity>,
+    /// A legal datestamp that no item of this response can be older than: the request's `from`,
+    /// or earliestDatestamp. It stands in for a datestamp that is missing or names no day; `None`
+    /// leaves such items to quarantine.
+    pub lowest_datestamp: Option<String>,
+    /// The oldest datestamp that one of its items was seen with, for Identify.
+    pub oldest_seen: Option<String>,
 }
 
 /// The request as the harvester made it, for the `request` element.
@@ -150,6 +186,8 @@ pub struct Summary {
     pub quarantined: u64,
     /// Items that left incomplete or not at all because they were too long to be held.
     pub lost: u64,
+    /// What stayed although the schema wants it otherwise: no value was known, and none is invented.
+    pub left: u64,
     /// How often each repair was made; index with `RepairId as usize`.
     pub repairs: [u64; RepairId::COUNT],
     /// The charset the text was decoded from; `"UTF-8"` when it was taken as it came.

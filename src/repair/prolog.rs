@@ -290,9 +290,11 @@ fn root_tag(
     }
     if !is_located && locates {
         let known = declared.iter().find(|(prefix, uri)| !prefix.is_empty() && uri == XSI);
-        let free = [b"xsi".as_slice(), b"xsi1", b"xsi2"].into_iter();
-        let free = || free.clone().find(|prefix| bound(&declared, prefix).is_none()).unwrap_or(b"xsi3");
-        let prefix = known.map_or_else(|| free(), |(prefix, _)| prefix.as_slice());
+        let free = || {
+            let usual = [b"xsi".as_slice(), b"xsi1", b"xsi2"];
+            usual.into_iter().find(|prefix| bound(&declared, prefix).is_none()).unwrap_or(b"xsi3")
+        };
+        let prefix = known.map_or_else(free, |(prefix, _)| prefix.as_slice());
         let declaration = [b" xmlns:", prefix, b"=\"", XSI, b"\""].concat();
         let attribute = [b" ", prefix, b":schemaLocation=\"", LOCATION, b"\""].concat();
         let added = if known.is_some() { attribute } else { [declaration, attribute].concat() };

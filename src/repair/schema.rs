@@ -3,7 +3,7 @@
 //! From the schema of the specification (OAI-PMH.xsd). Payloads below
 //! `metadata`, `about`, `description` and `setDescription` are any one element.
 
-use crate::oai::datestamp;
+use crate::oai::{datestamp, set_spec};
 
 /// The lists and answers a response can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,9 +141,7 @@ impl Text {
             Self::Any => true,
             Self::Identifier => !text.is_empty() && super::name::trim(text).len() == text.len(),
             Self::Datestamp => datestamp::is_legal(text),
-            Self::SetSpec => text
-                .split(|&b| b == b':')
-                .all(|part| !part.is_empty() && part.iter().all(|&b| is_unreserved(b))),
+            Self::SetSpec => set_spec::read(text).is_some(),
             Self::Url => is_any_uri(text),
             Self::Version => text == b"2.0",
             Self::Email => is_email(text),
@@ -213,7 +211,7 @@ fn has_legal_port(text: &[u8]) -> bool {
     }
 }
 
-/// The pattern `\S+@(\S+\.)+\S+` of the schema.
+/// The pattern `\S+@(\S+\.)+\S+` of the schema, which an address with `mailto:` before it fits, too.
 fn is_email(text: &[u8]) -> bool {
     if text.iter().any(|&byte| super::name::is_blank(byte)) {
         return false;
@@ -221,7 +219,8 @@ fn is_email(text: &[u8]) -> bool {
     let Some(at) = text.iter().position(|&byte| byte == b'@') else { return false };
     let domain = text.get(at + 1..).unwrap_or_default();
     let dot = domain.iter().skip(1).position(|&byte| byte == b'.').map(|index| index + 1);
-    at > 0 && dot.is_some_and(|dot| dot + 1 < domain.len())
+    let is_url = text.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"mailto:"));
+    at > 0 && !is_url && dot.is_some_and(|dot| dot + 1 < domain.len())
 }
 
 const fn element(name: &'static [u8], occurs: Occurs, content: Content) -> Element {

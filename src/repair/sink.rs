@@ -26,6 +26,9 @@ pub trait Sink {
     /// An item is taken out of the list; its own repairs are never reported.
     fn record_quarantined(&mut self, _quarantined: &Quarantined<'_>) {}
 
+    /// Something stays as it is that breaks the schema.
+    fn left(&mut self, _left: &Left) {}
+
     /// The list's resumptionToken, when it is written at the end of the list.
     fn resumption_token(&mut self, _token: &TokenFacts<'_>) {}
 }
@@ -62,6 +65,8 @@ pub struct RecordFacts<'a> {
     pub offset: u64,
     /// How many journal entries it took.
     pub repairs: usize,
+    /// Whether a setSpec of it holds a `~`, and so perhaps what stands for an illegal byte.
+    pub tilde_in_set: bool,
 }
 
 /// An item that is beyond repair.
@@ -75,6 +80,39 @@ pub struct Quarantined<'a> {
     pub raw: &'a [u8],
     /// Why it could not be mended.
     pub why: Unmendable,
+}
+
+/// What stays although it breaks the schema, because no value may be invented for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// Where the element around it began, in bytes of the text.
+    pub offset: u64,
+    /// Name of the element.
+    pub element: &'static str,
+    /// What is wrong with it.
+    pub lack: Lack,
+}
+
+/// What is wrong with an element that stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lack {
+    /// It is not there.
+    Missing,
+    /// Its value is not legal.
+    Illegal,
+    /// It stands there more than once.
+    Repeated,
+}
+
+impl Lack {
+    /// The word used in the report.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Illegal => "illegal",
+            Self::Repeated => "repeated",
+        }
+    }
 }
 
 /// The resumptionToken of a list.

@@ -47,7 +47,10 @@ impl Skeleton {
 
     /// Whether items that are in order are written otherwise than they were read.
     pub(super) fn is_rewritten(&self) -> bool {
-        self.upgraded.is_some() || self.headers_only || self.prefixes == Prefixes::Off
+        self.upgraded.is_some()
+            || self.headers_only
+            || self.prefixes == Prefixes::Off
+            || self.element.name == b"metadataFormat"
     }
 
     pub(super) fn children(&self) -> &'static [Element] {

@@ -19,8 +19,8 @@ use super::tag::{declared_prefix, read_attributes};
 
 const XSI_2000: &[u8] = b"http://www.w3.org/2000/10/XMLSchema-instance";
 const DC: &[u8] = b"http://purl.org/dc/elements/1.1/";
-const OAI_DC: &[u8] = b"http://www.openarchives.org/OAI/2.0/oai_dc/";
-const OAI_DC_SCHEMA: &[u8] = b"http://www.openarchives.org/OAI/2.0/oai_dc.xsd";
+pub(super) const OAI_DC: &[u8] = b"http://www.openarchives.org/OAI/2.0/oai_dc/";
+pub(super) const OAI_DC_SCHEMA: &[u8] = b"http://www.openarchives.org/OAI/2.0/oai_dc.xsd";
 /// Where the schemas of 1.x lie, 1.0 before 1.1.
 const SCHEMAS: [&[u8]; 3] = [
     b"http://www.openarchives.org/OAI/",
@@ -179,7 +179,7 @@ pub(super) fn facts_behind(facts: Facts, edits: &Edits) -> Facts {
         let shift = |at: u32| u32::try_from(i64::from(at) + growth).unwrap_or(at);
         (shift(start), shift(end))
     };
-    Facts { identifier: moved(facts.identifier), datestamp: moved(facts.datestamp), deleted: facts.deleted }
+    Facts { identifier: moved(facts.identifier), datestamp: moved(facts.datestamp), ..facts }
 }
 
 /// The status goes from the record to its header.
@@ -391,12 +391,13 @@ fn format(item: &[u8], edits: &mut Edits) -> Option<()> {
 }
 
 /// The prefix of the item's name, with its colon.
-fn prefix_of(item: &[u8]) -> &[u8] {
+pub(super) fn prefix_of(item: &[u8]) -> &[u8] {
     let name = item.get(1..).unwrap_or_default();
     let (prefix, _) = split_name(name.get(..name_span(name)).unwrap_or_default());
     name.get(..if prefix.is_empty() { 0 } else { prefix.len() + 1 }).unwrap_or_default()
 }
 
-fn written(prefix: &[u8], local: &[u8], value: &[u8]) -> Vec<u8> {
+/// An element of the envelope with text that is escaped already.
+pub(super) fn written(prefix: &[u8], local: &[u8], value: &[u8]) -> Vec<u8> {
     [b"<", prefix, local, b">", value, b"</", prefix, local, b">"].concat()
 }

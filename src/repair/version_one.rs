@@ -307,12 +307,13 @@ impl Engine {
             is_plain
                 && rules.off.is_empty()
                 && rules.guesses.is_empty()
+                && self.fit.holds(raw, &list.scanner.facts)
                 && list.skeleton.prefixes == Prefixes::None
         });
         let edits = known.and_then(|one| one.roots.recall(raw, places, list.context, limits));
         let upgraded = edits.map(|edits| {
             let facts = facts_behind(list.scanner.facts, &edits);
-            Mended { bytes: edits.apply(raw), edits, facts, markup: false }
+            Mended { bytes: edits.apply(raw), edits, facts, markup: false, lacks: Vec::new() }
         });
         // Where it meets a limit, the strict reader says so.
         let upgraded = upgraded.filter(|item| {

@@ -146,7 +146,7 @@ impl Reason {
             | Self::Unproven
             | Self::Resting => 60,
             Self::Busy => 30,
-            Self::ConnectionRefused | Self::Dns | Self::Status => 120,
+            Self::ConnectionRefused | Self::Dns | Self::Status | Self::NotOai(NotOai::UnknownError) => 120,
             Self::NotOai(NotOai::Empty | NotOai::Html | NotOai::BotWall) | Self::StaticFile => 300,
             Self::Quarantine | Self::Ledger => 600,
             Self::TakenOver => 1,

@@ -2,7 +2,8 @@
 
 use oaimend::repair::journal::{Change, Entry};
 use oaimend::repair::{
-    NotOai, Outcome, Quarantined, RecordFacts, Repair, RepairConfig, Repairer, Sink, Summary, TokenFacts,
+    Left, NotOai, Outcome, Quarantined, RecordFacts, Repair, RepairConfig, Repairer, Sink, Summary,
+    TokenFacts,
 };
 
 use super::random::Random;
@@ -63,6 +64,8 @@ pub(crate) struct Run {
     pub(crate) items: Vec<Item>,
     pub(crate) tokens: Vec<Vec<u8>>,
     pub(crate) summary: Summary,
+    /// What stayed as it is: its element, where, and what is wrong with it.
+    pub(crate) left: Vec<(String, u64, String)>,
     /// How much of the input was taken when the first byte left.
     pub(crate) first_output_at: Option<usize>,
     /// What the engine did that no sink should see.
@@ -75,7 +78,7 @@ impl Run {
         match self.summary.outcome {
             Outcome::NotOai(NotOai::NothingKept) | Outcome::Truncated => 1,
             Outcome::NotOai(_) => 2,
-            _ if self.summary.quarantined > 0 || self.summary.lost > 0 => 1,
+            _ if self.summary.quarantined + self.summary.lost + self.summary.left > 0 => 1,
             _ => 0,
         }
     }
@@ -104,8 +107,8 @@ pub(crate) fn run(input: &[u8], config: &RepairConfig, chunking: Chunking) -> Ru
     if verdict.is_some_and(|verdict| verdict != summary.outcome) {
         recording.faults.push(format!("verdict {verdict:?}, but in the end {:?}", summary.outcome));
     }
-    let Recording { output, journal, items, tokens, faults, .. } = recording;
-    Run { output, journal, items, tokens, summary, first_output_at, faults }
+    let Recording { output, journal, items, tokens, faults, left, .. } = recording;
+    Run { output, journal, items, tokens, left, summary, first_output_at, faults }
 }
 
 /// The start of a text for a message, printable.
@@ -123,6 +126,7 @@ struct Recording {
     items: Vec<Item>,
     tokens: Vec<Vec<u8>>,
     faults: Vec<String>,
+    left: Vec<(String, u64, String)>,
     /// Where the last entry ended that came in the order of the text.
     settled: u64,
 }
@@ -179,6 +183,10 @@ impl Sink for Recording {
             self.faults.push(format!("the item at {} is reported behind its bytes", quarantined.offset));
         }
         self.enter(quarantined.into());
+    }
+
+    fn left(&mut self, left: &Left) {
+        self.left.push((left.element.to_owned(), left.offset, left.lack.name().to_owned()));
     }
 
     fn resumption_token(&mut self, token: &TokenFacts<'_>) {

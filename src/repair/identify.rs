@@ -1,0 +1,211 @@
+//! Identify: values that are written otherwise, and elements that are missing.
+//!
+//! No value is invented. What is missing is taken from what we were told of the
+//! repository; the protocol version is that of the response, and the base URL
+//! that of the request. What is lacking then stays as it is, and is reported.
+
+use super::IdentifyValues;
+use super::catalogue::{RepairId, RepairSet};
+use super::edits::Edits;
+use super::name::{blanks, trim};
+use super::outline::{Child, Outline, outline};
+use super::schema::{Content, Element, IDENTIFY, Text};
+use super::sink::Lack;
+use super::text::{escape, resolve};
+use super::upgrade::{prefix_of, written};
+
+/// What is known of the repository.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known<'k> {
+    pub(super) values: &'k IdentifyValues,
+    /// The base URL that harvesters ask.
+    pub(super) base_url: Option<&'k str>,
+}
+
+impl Known<'_> {
+    /// What is known of an element.
+    fn value(&self, local: &[u8]) -> Option<&str> {
+        let values = self.values;
+        match local {
+            b"repositoryName" => values.repository_name.as_deref(),
+            b"baseURL" => self.base_url,
+            // The namespace of the response says so.
+            b"protocolVersion" => Some("2.0"),
+            b"adminEmail" => values.admin_email.as_deref(),
+            b"earliestDatestamp" => values.earliest_datestamp.as_deref(),
+            b"deletedRecord" => values.deleted_record.as_deref(),
+            b"granularity" => values.granularity.as_deref(),
+            _ => None,
+        }
+    }
+}
+
+/// The elements that Identify has, and what stands in it.
+fn parts(text: &[u8]) -> Option<(&'static [Element], Child<'_>, Outline<'_>)> {
+    let Content::Children(known) = &IDENTIFY.content else { return None };
+    let tree = outline(text, 0, text.len())?;
+    let element = *tree.children.first()?;
+    let inner = outline(text, element.content.0, element.content.1)?;
+    Some((known, element, inner))
+}
+
+/// Whether anything of Identify stands in the element.
+pub(super) fn says_something(text: &[u8]) -> bool {
+    parts(text).is_some_and(|(known, _, inner)| {
+        inner.children.iter().any(|child| known.iter().any(|element| element.name == child.local))
+    })
+}
+
+/// The changes that put values right and complete what is missing, in an element whose children
+/// are in their order.
+pub(super) fn mend_identify(text: &[u8], known: Known<'_>, off: RepairSet) -> Edits {
+    let mut pass = Pass { text, known, edits: Edits::default() };
+    pass.element();
+    let mut edits = Edits::default();
+    for edit in pass.edits.iter().filter(|edit| !off.contains(edit.id)) {
+        edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
+    }
+    edits.sort();
+    edits
+}
+
+/// What is lacking, by the name of its element.
+pub(super) fn lacks(text: &[u8]) -> Vec<(&'static str, Lack)> {
+    let mut lacks = Vec::new();
+    let Some((known, _, inner)) = parts(text) else { return lacks };
+    for element in known {
+        let Content::Text(check) = &element.content else { continue };
+        let name = std::str::from_utf8(element.name).unwrap_or_default();
+        let found: Vec<&Child<'_>> =
+            inner.children.iter().filter(|child| child.local == element.name).collect();
+        let holds = |child: &Child<'_>| {
+            text.get(child.content.0..child.content.1).is_some_and(|text| check.holds(&resolve(text)))
+        };
+        if found.is_empty() && element.occurs.required() {
+            lacks.push((name, Lack::Missing));
+        } else if !found.iter().all(|child| holds(child)) {
+            lacks.push((name, Lack::Illegal));
+        } else if found.len() > 1 && !element.occurs.repeats() {
+            lacks.push((name, Lack::Repeated));
+        }
+    }
+    if lacks.is_empty() {
+        lacks.push(("Identify", Lack::Illegal));
+    }
+    lacks
+}
+
+struct Pass<'p> {
+    text: &'p [u8],
+    known: Known<'p>,
+    edits: Edits,
+}
+
+impl Pass<'_> {
+    fn edit(&mut self, id: RepairId, start: usize, end: usize, replacement: &[u8]) {
+        if start < end || !replacement.is_empty() {
+            self.edits.push_unordered(id, start, end, replacement.to_vec());
+        }
+    }
+
+    fn element(&mut self) -> Option<()> {
+        let (known, element, inner) = parts(self.text)?;
+        let mut place = element.content.0;
+        for part in known {
+            let Content::Text(check) = part.content else { continue };
+            let found: Vec<Child<'_>> =
+                inner.children.iter().filter(|child| child.local == part.name).copied().collect();
+            let legal = found.iter().filter(|child| self.field(check, child)).count();
+            if legal == 0 && part.occurs.required() {
+                self.complete(part.name, &found, place);
+            } else if legal < found.len() && part.occurs.repeats() {
+                self.drop_illegal(check, &found);
+            }
+            place = found.last().map_or(place, |child| child.end);
+        }
+        Some(())
+    }
+
+    /// Puts one value right; says whether it is legal then.
+    fn field(&mut self, check: Text, child: &Child<'_>) -> bool {
+        let (start, end) = child.content;
+        let raw = self.text.get(start..end).unwrap_or_default();
+        let text = resolve(raw);
+        if check.holds(&text) {
+            return true;
+        }
+        if check == Text::Email
+            && let Some(rest) = without_scheme(trim(raw))
+            && check.holds(&resolve(rest))
+        {
+            let from = start + blanks(raw);
+            self.edit(RepairId::IdentifyValue, start, from + SCHEME.len(), b"");
+            self.edit(RepairId::IdentifyValue, from + SCHEME.len() + rest.len(), end, b"");
+            return true;
+        }
+        let is_told = check == Text::DeletedRecord && self.known.value(b"deletedRecord").is_some();
+        match meant(check, trim(&text), is_told) {
+            Some(value) => {
+                if end > start || child.end > end {
+                    self.edit(RepairId::IdentifyValue, start, end, value);
+                }
+                child.end > end
+            }
+            None => false,
+        }
+    }
+
+    /// An element that is missing, or has no legal value, gets the one that is known.
+    fn complete(&mut self, local: &[u8], found: &[Child<'_>], place: usize) {
+        let Some(value) = self.known.value(local).map(|value| escape(value.as_bytes())) else { return };
+        let element = written(prefix_of(self.text), local, &value);
+        let id = RepairId::IdentifyElement;
+        match found.split_first() {
+            None => self.edit(id, place, place, &element),
+            Some((first, others)) => {
+                self.edit(id, first.start, first.end, &element);
+                for other in others {
+                    self.edit(id, other.start, other.end, b"");
+                }
+            }
+        }
+    }
+
+    /// Beside a legal value, those that are none go.
+    fn drop_illegal(&mut self, check: Text, found: &[Child<'_>]) {
+        for child in found {
+            let raw = self.text.get(child.content.0..child.content.1).unwrap_or_default();
+            let is_legal = check.holds(&resolve(raw))
+                || check == Text::Email
+                    && without_scheme(trim(raw)).is_some_and(|rest| check.holds(&resolve(rest)));
+            if !is_legal {
+                self.edit(RepairId::IdentifyValue, child.start, child.end, b"");
+            }
+        }
+    }
+}
+
+const SCHEME: &[u8] = b"mailto:";
+
+/// A mail address behind the scheme that makes a URL of it.
+fn without_scheme(text: &[u8]) -> Option<&[u8]> {
+    let (scheme, rest) = text.split_at_checked(SCHEME.len())?;
+    scheme.eq_ignore_ascii_case(SCHEME).then_some(rest)
+}
+
+/// The legal value that is meant by one that is none.
+fn meant(check: Text, text: &[u8], is_told: bool) -> Option<&'static [u8]> {
+    const DAY: &[u8] = b"YYYY-MM-DD";
+    const SECOND: &[u8] = b"YYYY-MM-DDThh:mm:ssZ";
+    const PROMISES: [&[u8]; 3] = [b"no", b"persistent", b"transient"];
+    match check {
+        Text::Granularity => [DAY, SECOND].into_iter().find(|known| known.eq_ignore_ascii_case(text)),
+        Text::DeletedRecord => {
+            let known = PROMISES.into_iter().find(|known| known.eq_ignore_ascii_case(text));
+            // Of the three this one promises the least, where nobody knows better.
+            known.or((!text.is_empty() && !is_told).then_some(b"transient".as_slice()))
+        }
+        Text::Version => Some(b"2.0"),
+        _ => None,
+    }
+}
