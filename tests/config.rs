@@ -109,6 +109,7 @@ method = "get-then-post"
 poisoned = "getrecord"
 recall = false
 order = "datestamp"
+provenance = "altered"
 version = "1.1"
 headers = "getrecord"
 dates = "days"
@@ -209,6 +210,7 @@ first_record_timeout_secs = 1
     assert_eq!(mapping.quirks.method, config::Method::GetThenPost);
     assert_eq!(mapping.quirks.poisoned, config::Poisoned::GetRecord);
     assert!(!mapping.quirks.recall && mapping.quirks.ordered_by_datestamp);
+    assert_eq!(mapping.provenance, Some(oaimend::repair::Told::Altered));
     let quirks = &mapping.quirks;
     assert_eq!((quirks.version, quirks.headers), (Some(config::Version::One1), config::Headers::GetRecord));
     assert!(quirks.in_days && quirks.raw_token && quirks.verb_first);
@@ -241,6 +243,7 @@ unmendable = "drop"
 from = "a\nb"
 read_timeout_secs = 0
 allow_private = "yes"
+provenance = "yes"
 tls = true
 version = "2"
 headers = "guess"
@@ -270,15 +273,16 @@ mappings/x.toml:2: unmendable = "drop" is not known; "quarantine" or "fail" is r
 mappings/x.toml:3: from = "a\nb" cannot stand in an HTTP header; printable ASCII is right
 mappings/x.toml:4: read_timeout_secs = 0 is out of range; a whole number from 1 to 3600
 mappings/x.toml:5: allow_private is a string; true or false is wanted
-mappings/x.toml:6: tls is a boolean; a table is wanted
-mappings/x.toml:7: version = "2" is no version; "1.0", "1.1" or "2.0" is right, or nothing: it is learned
-mappings/x.toml:8: headers = "guess" is not known; "listrecords" or "getrecord" is right
-mappings/x.toml:9: dates = "seconds" is not known; "days" or "as-asked" is right
-mappings/x.toml:10: default_set = "a b" is no set; its setSpec is right
-mappings/x.toml:12: repairs.off: "bare-ampersant" is no repair that fits here; did you mean "bare-ampersand"?
-mappings/x.toml:12: repairs.off: "own-request" is no repair that fits here; the names stand in docs/repairs.md
-mappings/x.toml:13: repairs.guesses: "bare-ampersand" is no repair that fits here; known here are double-encoded
-mappings/x.toml:13: repairs.guesses is an integer; a list of texts in quotes is wanted
+mappings/x.toml:6: provenance = "yes" is not known; "off", "altered" or "all" is right
+mappings/x.toml:7: tls is a boolean; a table is wanted
+mappings/x.toml:8: version = "2" is no version; "1.0", "1.1" or "2.0" is right, or nothing: it is learned
+mappings/x.toml:9: headers = "guess" is not known; "listrecords" or "getrecord" is right
+mappings/x.toml:10: dates = "seconds" is not known; "days" or "as-asked" is right
+mappings/x.toml:11: default_set = "a b" is no set; its setSpec is right
+mappings/x.toml:13: repairs.off: "bare-ampersant" is no repair that fits here; did you mean "bare-ampersand"?
+mappings/x.toml:13: repairs.off: "own-request" is no repair that fits here; the names stand in docs/repairs.md
+mappings/x.toml:14: repairs.guesses: "bare-ampersand" is no repair that fits here; known here are double-encoded
+mappings/x.toml:14: repairs.guesses is an integer; a list of texts in quotes is wanted
 "#,
     );
 }

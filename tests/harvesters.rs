@@ -1,6 +1,6 @@
 //! Real harvesters get every record with the right text through the proxy:
-//! from a provider with one defect at a time, and from a whole repository that
-//! software of others serves, by all six verbs.
+//! from a provider with one defect at a time, and from whole repositories by all
+//! six verbs, one that software of others serves and two of OAI-PMH 1.x.
 //!
 //! The work is done by tests/harvesters/run.py and repositories.py. What is not
 //! installed is skipped and named; `OAIMEND_HARVESTERS=required` makes that a
@@ -18,7 +18,7 @@ fn real_harvesters_get_every_record_through_the_proxy() {
 }
 
 #[test]
-fn real_harvesters_get_the_same_through_the_proxy_as_from_a_real_provider() {
+fn real_harvesters_get_whole_repositories_through_the_proxy() {
     run("repositories.py", &[]);
 }
 

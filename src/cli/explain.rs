@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io;
 
 use clap::Args;
-use oaimend::repair::catalogue::{CATALOGUE, Entry};
+use oaimend::repair::catalogue::{CATALOGUE, Effect, Entry};
 use oaimend::repair::{Certainty, RepairId};
 
 use super::exit::{Exit, Failure, print};
@@ -68,7 +68,14 @@ fn describe(entry: &Entry, paint: Paint) -> String {
     let mut text = format!("{}\n\n", paint.strong(entry.name));
     let before = show(entry.before);
     let after = if entry.after.is_empty() { "(nothing)".to_owned() } else { show(entry.after) };
+    let effect = match entry.effect {
+        Effect::Form => "form: what came can mean only this",
+        Effect::Content => "content: what a reader gets is other, less, or one of several readings",
+    };
     field(&mut text, "certainty", paint.faint(wrap(certainty, WIDTH - INDENT, INDENT)));
+    if entry.certainty != Certainty::Rewrite {
+        field(&mut text, "effect", paint.faint(wrap(effect, WIDTH - INDENT, INDENT)));
+    }
     field(&mut text, "what", wrap(entry.what, WIDTH - INDENT, INDENT));
     field(&mut text, "why", wrap(entry.why, WIDTH - INDENT, INDENT));
     field(&mut text, "before", paint.bad(before));

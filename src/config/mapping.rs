@@ -4,7 +4,7 @@ use super::credentials::Credentials;
 use super::file::{At, Document, Fault, Table, nearest};
 use super::{Limits, Politeness, Quirks, StaticFile, identify};
 use crate::repair::catalogue::CATALOGUE;
-use crate::repair::{Certainty, IdentifyValues, RepairId, RepairSet};
+use crate::repair::{Certainty, IdentifyValues, RepairId, RepairSet, Told};
 use blake2::{Blake2s256, Digest};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -44,6 +44,8 @@ pub struct Mapping {
     pub off: RepairSet,
     /// Repairs of certainty `guess` that are made.
     pub guesses: RepairSet,
+    /// Of which records we say where they come from, and whether they were altered.
+    pub provenance: Option<Told>,
     /// What Identify is to say where it says nothing, or nothing legal.
     pub identify: IdentifyValues,
     /// What is particular about it.
@@ -84,6 +86,7 @@ impl Mapping {
             stale_lists: false,
             off: RepairSet::EMPTY,
             guesses: RepairSet::EMPTY,
+            provenance: None,
             identify: IdentifyValues::default(),
             quirks: Quirks::default(),
             politeness: Politeness::default(),
@@ -127,6 +130,7 @@ impl Mapping {
             stale_lists: root.boolean("stale_lists").unwrap_or(false),
             off: RepairSet::EMPTY,
             guesses: RepairSet::EMPTY,
+            provenance: root.parsed("provenance", read_provenance).unwrap_or_default(),
             identify: identify::read(root.table("identify")),
             quirks: Quirks::read(&mut root),
             politeness: Politeness::default(),
@@ -225,6 +229,15 @@ fn read_unmended(text: &str) -> Result<Unmended, String> {
         "quarantine" => Ok(Unmended::Quarantine),
         "fail" => Ok(Unmended::Fail),
         _ => Err("is not known; \"quarantine\" or \"fail\" is right".to_owned()),
+    }
+}
+
+fn read_provenance(text: &str) -> Result<Option<Told>, String> {
+    match text {
+        "off" => Ok(None),
+        "altered" => Ok(Some(Told::Altered)),
+        "all" => Ok(Some(Told::All)),
+        _ => Err("is not known; \"off\", \"altered\" or \"all\" is right".to_owned()),
     }
 }
 

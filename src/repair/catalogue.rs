@@ -33,6 +33,16 @@ impl Certainty {
     }
 }
 
+/// What a repair does to what a reader of a payload gets. In doubt it is [`Effect::Content`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// The same characters, elements, attributes and namespaces in another notation: what the bytes
+    /// as they came can only mean.
+    Form,
+    /// Something is other than it came, was left out, or was chosen among readings.
+    Content,
+}
+
 /// The catalogue entry of one repair.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
@@ -42,6 +52,8 @@ pub struct Entry {
     pub name: &'static str,
     /// How sure it is.
     pub certainty: Certainty,
+    /// Whether a payload is another one afterwards.
+    pub effect: Effect,
     /// What it changes, in one or two sentences.
     pub what: &'static str,
     /// Why it is needed and why this change is the right one.
@@ -52,8 +64,18 @@ pub struct Entry {
     pub after: &'static str,
 }
 
+/// The effect of an entry, which is of form where none is named.
+macro_rules! effect {
+    () => {
+        Effect::Form
+    };
+    ($effect:ident) => {
+        Effect::$effect
+    };
+}
+
 macro_rules! catalogue {
-    ($($variant:ident $name:literal $certainty:ident
+    ($($variant:ident $name:literal $certainty:ident $(, $effect:ident)?
         what $what:literal
         why $why:literal
         before $before:literal
@@ -83,6 +105,7 @@ macro_rules! catalogue {
                         id: Self::$variant,
                         name: $name,
                         certainty: Certainty::$certainty,
+                        effect: effect!($($effect)?),
                         what: $what,
                         why: $why,
                         before: $before,
@@ -95,6 +118,13 @@ macro_rules! catalogue {
             pub const fn certainty(self) -> Certainty {
                 match self {
                     $(Self::$variant => Certainty::$certainty,)*
+                }
+            }
+
+            /// Whether a payload is another one afterwards.
+            pub const fn effect(self) -> Effect {
+                match self {
+                    $(Self::$variant => effect!($($effect)?),)*
                 }
             }
         }
@@ -145,42 +175,42 @@ catalogue! {
         after "...<record>"
 
     // --- characters
-    Windows1252Byte "windows-1252-byte" Likely
+    Windows1252Byte "windows-1252-byte" Likely, Content
         what "Reads a byte that is no UTF-8 as windows-1252, the superset of Latin-1 that web software uses."
         why "Decided for each text node or attribute value: a node without any valid multi-byte character is in that encoding as a whole, in another one only a lone byte is. Unassigned bytes become U+FFFD."
         before "caf\\xE9"
         after "café"
-    BrokenUtf8 "broken-utf8" Likely
+    BrokenUtf8 "broken-utf8" Likely, Content
         what "Replaces what is left of a cut multi-byte character by U+FFFD."
         why "Providers cut text at a number of bytes. The missing part is not in this response; U+FFFD says so honestly."
         before "naïve \\xE2\\x80"
         after "naïve \u{fffd}"
-    OverlongUtf8 "overlong-utf8" Exact
+    OverlongUtf8 "overlong-utf8" Exact, Content
         what "Replaces overlong UTF-8 forms and code points above U+10FFFF by U+FFFD."
         why "Decoding an overlong form would let a hidden markup character through."
         before "\\xC0\\xBC"
         after "\u{fffd}"
-    Cesu8 "cesu-8" Exact
+    Cesu8 "cesu-8" Exact, Content
         what "Joins surrogates that were encoded one by one into the character they stand for; a lone one becomes U+FFFD."
         why "Java and Oracle write characters above U+FFFF as two three-byte sequences (CESU-8). The reading of a pair is unique."
         before "\\xED\\xA0\\xBD\\xED\\xB8\\x80"
         after "😀"
-    ControlCharacter "control-character" Exact
+    ControlCharacter "control-character" Exact, Content
         what "Replaces VT and FF by a space and removes the other control characters that XML 1.0 cannot hold."
         why "XML has no way to write them, so some change is forced. VT and FF separate words, the others carry nothing. TAB, LF, CR and DEL to U+009F are legal and stay."
         before "page\\x0Cbreak"
         after "page break"
-    Noncharacter "noncharacter" Exact
+    Noncharacter "noncharacter" Exact, Content
         what "Removes U+FFFE and U+FFFF."
         why "XML 1.0 excludes both; they are no characters."
         before "a\\xEF\\xBF\\xBEb"
         after "ab"
-    IllegalReference "illegal-reference" Exact
+    IllegalReference "illegal-reference" Exact, Content
         what "Resolves character references to characters that XML cannot hold, in the way of the raw character."
         why "A reference does not make an illegal character legal: &#11; becomes a space, &#0; and &#xFFFE; go, a number above U+10FFFF becomes U+FFFD."
         before "a&#x1;b"
         after "ab"
-    SurrogateReference "surrogate-reference" Exact
+    SurrogateReference "surrogate-reference" Exact, Content
         what "Joins a pair of surrogate references into the one character; a lone one becomes U+FFFD."
         why "Serialisers that think in UTF-16 write one character as two references. The reading of a pair is unique."
         before "&#55357;&#56832;"
@@ -190,7 +220,7 @@ catalogue! {
         why "XML forbids the sequence outside a CDATA section."
         before "a[b[0]]>c"
         after "a[b[0]]&gt;c"
-    DoubleEncoded "double-encoded" Guess
+    DoubleEncoded "double-encoded" Guess, Content
         what "Decodes a text node once more when all of it is UTF-8 that was read as windows-1252 and encoded again."
         why "The text is legal, so only a mapping that knows its source should turn this on."
         before "MÃ¼ller & GrÃ¶ÃŸe"
@@ -202,12 +232,12 @@ catalogue! {
         why "The commonest defect of hand-made providers. Escaping is the only reading that keeps all characters as they were typed."
         before "AT&T, ?a=1&b=2"
         after "AT&amp;T, ?a=1&amp;b=2"
-    UndefinedEntity "undefined-entity" Likely
+    UndefinedEntity "undefined-entity" Likely, Content
         what "Replaces an HTML entity by its character; an unknown one is text and its ampersand is escaped."
         why "XML knows five entities, HTML two thousand, and text pasted from web pages brings them along."
         before "caf&eacute; &ndash; bar"
         after "café – bar"
-    UnterminatedReference "unterminated-reference" Likely
+    UnterminatedReference "unterminated-reference" Likely, Content
         what "Ends a character reference that has lost its semicolon."
         why "A number behind &# followed by something that is no digit has one plausible end."
         before "caf&#233 bar"
@@ -217,17 +247,17 @@ catalogue! {
         why "p < 0.05 and pH<7 are text; a name, a slash, ! or ? must follow for it to be markup."
         before "p < 0.05"
         after "p &lt; 0.05"
-    MarkupInField "markup-in-field" Likely
+    MarkupInField "markup-in-field" Likely, Content
         what "Escapes tags inside a field that holds plain text, so that the text survives as it was typed."
         why "dc:description and MARC subfields are defined without elements. HTML in them that does not balance breaks the page. Done only in records that are not well-formed."
         before "<dc:title>a<br>b</dc:title>"
         after "<dc:title>a&lt;br&gt;b</dc:title>"
-    MissingEndTag "missing-end-tag" Likely
+    MissingEndTag "missing-end-tag" Likely, Content
         what "Adds an end tag before the tag that cannot stand inside the open element."
         why "The skeleton of an OAI-PMH record and the fields of its formats say which element cannot hold which."
         before "<dc:title>a\n<dc:creator>b</dc:creator>"
         after "<dc:title>a</dc:title>\n<dc:creator>b</dc:creator>"
-    StrayEndTag "stray-end-tag" Likely
+    StrayEndTag "stray-end-tag" Likely, Content
         what "Removes an end tag that closes nothing."
         why "No element of that name is open; in a plain-text field it is text instead and is escaped."
         before "<dc:title>a</dc:title></dc:title>"
@@ -247,7 +277,7 @@ catalogue! {
         why "HTML allows it, XML does not; the value ends at the next blank or at the end of the tag."
         before "<dc:title xml:lang=en>"
         after "<dc:title xml:lang=\"en\">"
-    ValuelessAttribute "valueless-attribute" Likely
+    ValuelessAttribute "valueless-attribute" Likely, Content
         what "Gives an attribute without a value its own name as value."
         why "That is how HTML defines the short form."
         before "<option selected>"
@@ -257,22 +287,22 @@ catalogue! {
         why "The closing quote already ends the first one, so nothing else can be meant."
         before "<a b=\"1\"c=\"2\">"
         after "<a b=\"1\" c=\"2\">"
-    DuplicateAttribute "duplicate-attribute" Likely
+    DuplicateAttribute "duplicate-attribute" Likely, Content
         what "Removes an attribute that stands on a tag a second time."
         why "The first one wins, as in HTML; what is removed stands in the journal."
         before "<oai_dc:dc xmlns:dc=\"u\" xmlns:dc=\"u\">"
         after "<oai_dc:dc xmlns:dc=\"u\">"
-    UnterminatedCdata "unterminated-cdata" Likely
+    UnterminatedCdata "unterminated-cdata" Likely, Content
         what "Escapes the text of a CDATA section that never ends, up to the next tag that belongs to the record."
         why "Without its end mark it would swallow the records behind it."
         before "<dc:title><![CDATA[a & b</dc:title>"
         after "<dc:title>a &amp; b</dc:title>"
-    EscapedPayload "escaped-payload" Likely
+    EscapedPayload "escaped-payload" Likely, Content
         what "Unwraps metadata that was delivered as an escaped string or as one CDATA section."
         why "The schema demands an element; done only when the text is one whole well-formed element."
         before "<metadata>&lt;dc&gt;...&lt;/dc&gt;</metadata>"
         after "<metadata><dc>...</dc></metadata>"
-    BrokenComment "broken-comment" Exact
+    BrokenComment "broken-comment" Exact, Content
         what "Removes a comment that is not well-formed, and escapes the opening mark of one that never ends."
         why "-- may not stand inside a comment, and <! must be followed by a known word. A comment holds no data."
         before "<!-- a -- b -->"
@@ -289,12 +319,12 @@ catalogue! {
         why "Names and structure say what it is, and without the namespace most harvesters find nothing and report no error."
         before "<OAI-PMH>"
         after "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\">"
-    HttpsNamespace "https-namespace" Likely
+    HttpsNamespace "https-namespace" Likely, Content
         what "Writes well-known namespaces with http:// again where somebody changed them to https://."
         why "A namespace is a name, not a link; the https form names nothing. Only in xmlns attributes and schemaLocation, never in text."
         before "xmlns=\"https://www.openarchives.org/OAI/2.0/\""
         after "xmlns=\"http://www.openarchives.org/OAI/2.0/\""
-    NamespaceVariant "namespace-variant" Likely
+    NamespaceVariant "namespace-variant" Likely, Content
         what "Corrects known misspellings of well-known namespaces: missing slash, other case."
         why "No parser finds elements in http://www.openarchives.org/OAI/2.0 when it looks for the name with the slash."
         before "xmlns=\"http://www.openarchives.org/OAI/2.0\""
@@ -327,7 +357,7 @@ catalogue! {
         why "The order carries no meaning but schema validators and some harvesters insist on it. A move is one deletion and one insertion."
         before "<datestamp>...</datestamp><identifier>...</identifier>"
         after "<identifier>...</identifier><datestamp>...</datestamp>"
-    UnknownElement "unknown-element" Likely
+    UnknownElement "unknown-element" Likely, Content
         what "Removes an element that the OAI-PMH schema does not know, between the elements of the envelope."
         why "Strict harvesters reject the whole page for it. What is removed stands in the journal."
         before "<requester>x</requester><ListRecords>"
@@ -347,12 +377,12 @@ catalogue! {
         why "The schema allows one, and harvesters take the first. Done only where one of them has the identifier that was asked, to the letter."
         before "<GetRecord><record>...oai:x:1...</record><record>...oai:x:2...</record></GetRecord>"
         after "<GetRecord><record>...oai:x:2...</record></GetRecord>"
-    StrayContent "stray-content" Likely
+    StrayContent "stray-content" Likely, Content
         what "Removes text or tags between the elements of the envelope."
         why "Nothing but white space and comments may stand there; error messages of the server do."
         before "</record>Warning: timeout<record>"
         after "</record><record>"
-    EnvelopeAttribute "envelope-attribute" Likely
+    EnvelopeAttribute "envelope-attribute" Likely, Content
         what "Removes an attribute that an envelope element may not carry."
         why "Only namespace declarations, xsi: attributes and those of the schema are valid there."
         before "<ListRecords count=\"10\">"
@@ -504,12 +534,12 @@ catalogue! {
         why "That is where 2.0 has it. The move is one deletion and one insertion."
         before "<record status=\"deleted\"><header>"
         after "<record><header status=\"deleted\">"
-    VersionOneDc "version-one-dc" Exact
+    VersionOneDc "version-one-dc" Exact, Content
         what "Turns the oai_dc payload of OAI-PMH 1.x, an element dc in the namespace of Dublin Core, into oai_dc:dc."
         why "2.0 gave the container a namespace of its own; the fields stay in theirs and are not touched. A schemaLocation that names the old schema names the new one."
         before "<dc xmlns=\"http://purl.org/dc/elements/1.1/\"><title>a</title></dc>"
         after "<oai_dc:dc xmlns:oai_dc=\"http://www.openarchives.org/OAI/2.0/oai_dc/\" xmlns=\"http://purl.org/dc/elements/1.1/\"><title>a</title></oai_dc:dc>"
-    VersionOneFormat "version-one-format" Likely
+    VersionOneFormat "version-one-format" Likely, Content
         what "Corrects schema and namespace of the formats that OAI-PMH 1.x describes: in ListMetadataFormats, and on the outermost element of a payload."
         why "oai_dc has another schema and namespace in 2.0; oai_marc, rfc1807, eprints and oai-identifier are still those of 1.1, and 1.0 had others. In 2.0 each format must have its namespace. The XML Schema instance namespace of 2000 is that of 2001."
         before "<metadataPrefix>oai_dc</metadataPrefix><schema>http://www.openarchives.org/OAI/dc.xsd</schema>"
@@ -536,11 +566,16 @@ catalogue! {
         why "Harvesters and validators compare it with the URL they asked."
         before "<baseURL>http://source.example/oai</baseURL>"
         after "<baseURL>http://proxy.example/id</baseURL>"
+    OwnProvenance "own-provenance" Rewrite
+        what "Adds an about that says where and when a record was harvested, and whether its payload was altered; a description that stands there already goes into ours."
+        why "The guidelines for provenance ask it of whoever passes on what was harvested. Only where a mapping says provenance = \"altered\", and then of records whose payload is another one by a repair that changes content, or provenance = \"all\". Never of deleted records, nor of records longer than record_bytes_max: in those no repair that changes content is made then."
+        before "</metadata></record>"
+        after "</metadata><about><provenance ...><originDescription harvestDate=\"2026-01-02T03:04:05Z\" altered=\"true\">...</originDescription></provenance></about></record>"
 }
 
 impl RepairId {
     /// How many repairs there are.
-    pub const COUNT: usize = Self::OwnBaseUrl as usize + 1;
+    pub const COUNT: usize = Self::OwnProvenance as usize + 1;
 
     /// The repair of that name.
     pub fn from_name(name: &str) -> Option<Self> {
@@ -549,7 +584,7 @@ impl RepairId {
 
     /// Whether this is what the proxy says of itself and no repair.
     pub fn is_rewrite(self) -> bool {
-        matches!(self, Self::OwnRequest | Self::OwnBaseUrl)
+        matches!(self, Self::OwnRequest | Self::OwnBaseUrl | Self::OwnProvenance)
     }
 }
 

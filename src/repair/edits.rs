@@ -4,7 +4,7 @@
 //! Composition turns the edits of all passes into edits of the raw text, so
 //! that the journal speaks of what came in.
 
-use super::catalogue::RepairId;
+use super::catalogue::{Effect, RepairId};
 
 /// One change: `range` of the text becomes `replacement`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +13,8 @@ pub(super) struct Edit {
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) replacement: Vec<u8>,
+    /// Whether it, or another one that became a part of it, changes content.
+    pub(super) content: bool,
 }
 
 /// Changes in the order of the text, none overlapping another.
@@ -23,22 +25,46 @@ impl Edits {
     /// Adds a change that lies behind all others. Adjacent changes of one kind
     /// become one, so that a run of defects is one entry.
     pub(super) fn push(&mut self, id: RepairId, start: usize, end: usize, replacement: &[u8]) {
-        if let Some(previous) = self.0.last_mut()
-            && previous.id == id
-            && previous.end == start
-            // Two insertions at one place, or two stretches side by side.
-            && (end > start) == (previous.end > previous.start)
-        {
-            previous.end = end;
-            previous.replacement.extend_from_slice(replacement);
-            return;
+        self.push_edit(Edit::new(id, start, end, replacement.to_vec()));
+    }
+
+    /// [`Edits::push`] of a change that is there already.
+    pub(super) fn push_edit(&mut self, edit: Edit) {
+        match self.0.last_mut() {
+            Some(previous)
+                if previous.id == edit.id
+                    && previous.end == edit.start
+                    // Two insertions at one place, or two stretches side by side.
+                    && (edit.end > edit.start) == (previous.end > previous.start) =>
+            {
+                previous.end = edit.end;
+                previous.replacement.extend_from_slice(&edit.replacement);
+                previous.content |= edit.content;
+            }
+            _ => self.0.push(edit),
         }
-        self.0.push(Edit { id, start, end, replacement: replacement.to_vec() });
     }
 
     /// Adds a change anywhere; [`Edits::sort`] brings it to its place.
     pub(super) fn push_unordered(&mut self, id: RepairId, start: usize, end: usize, replacement: Vec<u8>) {
-        self.0.push(Edit { id, start, end, replacement });
+        self.0.push(Edit::new(id, start, end, replacement));
+    }
+
+    /// [`Edits::push_unordered`] of a change that is there already.
+    pub(super) fn push_edit_unordered(&mut self, edit: Edit) {
+        self.0.push(edit);
+    }
+
+    /// The last change was made of others that change content.
+    pub(super) fn mark_content(&mut self) {
+        if let Some(last) = self.0.last_mut() {
+            last.content = true;
+        }
+    }
+
+    /// Whether any change is one of content.
+    pub(super) fn change_content(&self) -> bool {
+        self.0.iter().any(|edit| edit.content)
     }
 
     /// Puts changes into the order of the text; insertions at one place keep
@@ -47,7 +73,7 @@ impl Edits {
         self.0.sort_by_key(|edit| (edit.start, edit.end));
         let mut merged = Self::default();
         for edit in std::mem::take(&mut self.0) {
-            merged.push(edit.id, edit.start, edit.end, &edit.replacement);
+            merged.push_edit(edit);
         }
         *self = merged;
     }
@@ -134,13 +160,17 @@ impl Edits {
 }
 
 impl Edit {
+    fn new(id: RepairId, start: usize, end: usize, replacement: Vec<u8>) -> Self {
+        Self { id, start, end, replacement, content: id.effect() == Effect::Content }
+    }
+
     /// Where its replacement lies in the text after it.
-    fn middle(&self, shift: isize) -> (usize, usize) {
+    pub(super) fn middle(&self, shift: isize) -> (usize, usize) {
         let start = self.start.saturating_add_signed(shift);
         (start, start + self.replacement.len())
     }
 
-    fn growth(&self) -> isize {
+    pub(super) fn growth(&self) -> isize {
         self.replacement.len() as isize - (self.end - self.start) as isize
     }
 }
@@ -157,6 +187,7 @@ fn merge(earlier: &mut Queue, later: &mut Queue, middle: &[u8], shift: &mut isiz
     let before = *shift;
     let (mut start, mut end) = (usize::MAX, 0);
     let mut seconds = Edits::default();
+    let (mut first_id, mut content) = (None, false);
     loop {
         let first = earlier.next_if(|first| start == usize::MAX || first.middle(*shift).0 < end);
         let second = later.next_if(|second| seconds.is_empty() || second.start < end);
@@ -168,20 +199,27 @@ fn merge(earlier: &mut Queue, later: &mut Queue, middle: &[u8], shift: &mut isiz
             start = start.min(from);
             end = end.max(to);
             *shift += first.growth();
+            first_id = first_id.or(Some(first.id));
+            content |= first.content;
         }
         if let Some(second) = second {
             start = start.min(second.start);
             end = end.max(second.end);
+            content |= second.content;
             seconds.0.push(second);
         }
     }
-    let id = seconds.0.first().map_or(RepairId::StrayContent, |edit| edit.id);
+    // What is only added inside of what a repair made stays a repair.
+    let is_added = |edit: &&Edit| edit.id == RepairId::OwnProvenance;
+    let id = seconds.0.first().filter(|edit| !is_added(edit)).map(|edit| edit.id).or(first_id);
+    let id = id.unwrap_or(RepairId::StrayContent);
     let stretch = middle.get(start..end).unwrap_or_default();
     for second in &mut seconds.0 {
         second.start -= start;
         second.end -= start;
     }
-    Edit { id, start: raw(start, before), end: raw(end, *shift), replacement: seconds.apply(stretch) }
+    let replacement = seconds.apply(stretch);
+    Edit { id, start: raw(start, before), end: raw(end, *shift), replacement, content }
 }
 
 #[cfg(test)]

@@ -140,6 +140,8 @@ pub(super) struct Engine {
     /// Set in a response of OAI-PMH 1.x.
     pub(super) version_one: Option<VersionOne>,
     pub(super) truncated: bool,
+    /// Prefixes whose namespaces were corrected on the root, if provenance is told.
+    pub(super) respelt: Vec<Vec<u8>>,
     /// Text that is not settled.
     stash: Vec<u8>,
     /// Offset of the first unsettled byte in the text.
@@ -177,6 +179,7 @@ impl Engine {
             version: None,
             version_one: None,
             truncated: false,
+            respelt: Vec::new(),
             stash: Vec::new(),
             base: 0,
             retry_at: 0,

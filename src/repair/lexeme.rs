@@ -49,11 +49,18 @@ pub(super) struct Lexemes<'t> {
     no_instruction_from: usize,
     /// The same of document type declarations, of which there is one at most.
     no_doctype_from: usize,
+    /// Whether the text is well-formed: then a section ends at its first end mark.
+    well_formed: bool,
 }
 
 impl<'t> Lexemes<'t> {
     pub(super) fn of(text: &'t [u8]) -> Self {
-        Self { text, no_instruction_from: usize::MAX, no_doctype_from: usize::MAX }
+        Self { text, no_instruction_from: usize::MAX, no_doctype_from: usize::MAX, well_formed: false }
+    }
+
+    /// The same of a text that the strict reader has accepted.
+    pub(super) fn of_well_formed(text: &'t [u8]) -> Self {
+        Self { well_formed: true, ..Self::of(text) }
     }
 
     /// The lexeme that begins at `at`, and where it ends.
@@ -64,6 +71,7 @@ impl<'t> Lexemes<'t> {
             [b'<', b'!', ..] if is_doctype(rest) => {
                 (Lexeme::Doctype, self.doctype_len(rest, at).unwrap_or(2))
             }
+            [b'<', b'!', ..] if self.well_formed => whole_section(rest).unwrap_or_else(|| lexeme_of(rest)),
             _ => lexeme_of(rest),
         };
         (lexeme, at + len.max(1))
@@ -210,6 +218,17 @@ fn section(rest: &[u8]) -> (Lexeme, usize) {
         Some((end, Some(b'>'))) => (Lexeme::Declaration, end + 1),
         _ => (Lexeme::BareLessThan, 1),
     }
+}
+
+/// A section of well-formed text.
+fn whole_section(rest: &[u8]) -> Option<(Lexeme, usize)> {
+    let (lexeme, mark, end_mark): (_, &[u8], &[u8]) = if rest.starts_with(b"<![CDATA[") {
+        (Lexeme::Cdata, b"<![CDATA[", b"]]>")
+    } else {
+        (Lexeme::Comment, b"<!--", b"-->")
+    };
+    let inner = rest.strip_prefix(mark)?;
+    memmem::find(inner, end_mark).map(|end| (lexeme, mark.len() + end + end_mark.len()))
 }
 
 /// Where a section ends, unless it meets its own opening mark before: then

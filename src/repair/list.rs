@@ -47,7 +47,8 @@ impl Engine {
             headers_only: self.headers_only,
         };
         let guesses = self.config.guesses != RepairSet::EMPTY;
-        let careful = verb == Verb::Identify || skeleton.is_rewritten() || guesses;
+        let careful =
+            verb == Verb::Identify || skeleton.is_rewritten() || guesses || self.may_rewrite_clean();
         List {
             verb,
             careful,
@@ -359,11 +360,11 @@ impl Engine {
             return self.gate.quarantine(identifier, offset, raw, Unmendable::IllegalEnvelope, sink);
         }
         self.gate.release(Answer::List, false, sink);
-        let (output, edits) = if list.verb == Verb::Identify {
-            let rewritten = self.own_base_url(bytes);
-            (Cow::Owned(rewritten.apply(bytes)), Cow::Owned(edits.clone().then(bytes, rewritten)))
-        } else {
+        let rewritten = self.rewritten(list, item);
+        let (output, edits) = if rewritten.is_empty() {
             (Cow::Borrowed(bytes.as_slice()), Cow::Borrowed(edits))
+        } else {
+            (Cow::Owned(rewritten.apply(bytes)), Cow::Owned(edits.clone().then(bytes, rewritten)))
         };
         let mut from = 0;
         for edit in edits.iter() {

@@ -104,7 +104,7 @@ impl LooseTag {
         } else {
             self.attributes.push(LooseAttribute { gap, name: (at, name_end), value, span, quoted, end });
             for edit in edits.iter() {
-                self.edits.push(edit.id, edit.start, edit.end, &edit.replacement);
+                self.edits.push_edit(edit.clone());
             }
         }
         Some(end)
@@ -132,8 +132,8 @@ fn read_value(tag: &[u8], start: usize, edits: &mut Edits) -> Option<Value> {
             return None;
         }
         let mut quoted = b"\"".to_vec();
-        let mended = mend_node(raw, Node::Attribute, &[]).apply(raw);
-        for &byte in &mended {
+        let inside = mend_node(raw, Node::Attribute, &[]);
+        for &byte in &inside.apply(raw) {
             if byte == b'"' {
                 quoted.extend_from_slice(&escape(b"\""));
             } else {
@@ -142,6 +142,9 @@ fn read_value(tag: &[u8], start: usize, edits: &mut Edits) -> Option<Value> {
         }
         quoted.push(b'"');
         edits.push(RepairId::UnquotedAttribute, start, start + len, &quoted);
+        if inside.change_content() {
+            edits.mark_content();
+        }
         let value = quoted.get(1..quoted.len() - 1)?.to_vec();
         return Some((value, (start, start + len), false, start + len));
     }

@@ -175,7 +175,7 @@ impl<'t> Tree<'t> {
             return Err(Unmendable::MalformedTag);
         };
         for edit in tag.edits.iter() {
-            self.edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
+            self.edits.push_edit_unordered(edit.clone());
         }
         let context = self.declare(&tag);
         let kind = self.kind_of(name, context);

@@ -39,6 +39,8 @@ mod one_record;
 mod outline;
 mod oversized;
 mod prolog;
+mod provenance;
+mod rewrite;
 mod scan;
 mod schema;
 mod section;
@@ -66,6 +68,7 @@ pub(crate) use decode::Decode;
 
 pub use catalogue::{Certainty, NotOai, RepairId, RepairSet, Unmendable};
 pub use limits::Limits;
+pub use provenance::{Origin, Told};
 pub use sink::{Lack, Left, Quarantined, RecordFacts, Repair, Sink, TokenFacts};
 
 /// What the engine is told about one response.
@@ -89,6 +92,8 @@ pub struct RepairConfig {
     pub charset: Option<String>,
     /// What to do with input that ends early.
     pub ending: Ending,
+    /// What records are told to come from; `None` says nothing of it.
+    pub provenance: Option<Origin>,
     /// What Identify is to say where it says nothing, or nothing legal.
     pub identify: IdentifyValues,
 }

@@ -26,10 +26,20 @@ pub(super) struct Outline<'t> {
 /// tags there do not balance.
 pub(super) fn outline(text: &[u8], from: usize, to: usize) -> Option<Outline<'_>> {
     let text = text.get(..to)?;
+    outline_of(text, Lexemes::of(text), from)
+}
+
+/// The same of text that the strict reader has accepted.
+pub(super) fn outline_of_clean(text: &[u8], from: usize, to: usize) -> Option<Outline<'_>> {
+    let text = text.get(..to)?;
+    outline_of(text, Lexemes::of_well_formed(text), from)
+}
+
+fn outline_of<'t>(text: &'t [u8], mut lexemes: Lexemes<'_>, from: usize) -> Option<Outline<'t>> {
+    let to = text.len();
     let mut outline = Outline::default();
     let mut at = from;
     let mut depth = 0_usize;
-    let mut lexemes = Lexemes::of(text);
     while at < to {
         let (lexeme, end) = lexemes.at(at);
         match lexeme {

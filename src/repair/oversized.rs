@@ -1,9 +1,10 @@
 //! Items longer than `record_bytes_max`: passed on as they come while they are clean.
 //!
 //! What was written cannot be taken back, so only repairs of certainty *exact*
-//! are made; at any other defect the list is given up.
+//! are made; at any other defect the list is given up. Where records come from is
+//! not told of them: where it is told of others, no repair of content is made either.
 
-use super::catalogue::{Certainty, NotOai, RepairId};
+use super::catalogue::{Certainty, Effect, NotOai, RepairId};
 use super::engine::{Engine, List, Stage, Step};
 use super::gate::{Answer, Role};
 use super::list::Next;
@@ -107,7 +108,11 @@ impl Engine {
         let broken = rest.get(at..)?;
         // Half a tag must not leave: all that is wrong with it is mended, or nothing.
         let tag = rest.get(at..at.max(scanner.tag_end(at)))?;
-        let is_sure = |id: RepairId| id.certainty() == Certainty::Exact && !self.is_off(id);
+        let may_alter = self.config.provenance.is_none();
+        let is_sure = |id: RepairId| {
+            let is_untold = may_alter || id.effect() == Effect::Form;
+            id.certainty() == Certainty::Exact && is_untold && !self.is_off(id)
+        };
         if !mend_node(tag, Node::Verbatim, &[]).iter().all(|edit| is_sure(edit.id)) {
             return None;
         }

@@ -108,6 +108,9 @@ impl Engine {
             return self.refuse(NotOai::BrokenEnvelope);
         }
         edits.sort();
+        if self.config.provenance.is_some() {
+            self.respelt = respelt(rest, tag);
+        }
         self.stage = if tag.empty { Stage::Done } else { Stage::Head };
         if tag.empty {
             return self.refuse(NotOai::NothingKept);
@@ -298,6 +301,16 @@ fn root_tag(
         edits.push_unordered(RepairId::SchemaLocation, tag.attributes_end, tag.attributes_end, added);
     }
     true
+}
+
+/// The prefixes for which the root means other namespaces now, those of the envelope aside.
+fn respelt(rest: &[u8], tag: &LooseTag) -> Vec<Vec<u8>> {
+    let corrected = tag.attributes.iter().filter_map(|attribute| {
+        let prefix = rest.get(attribute.name.0..attribute.name.1).and_then(declared_prefix)?;
+        let (meant, _) = respell(&attribute.value)?;
+        (meant != OAI && meant != XSI).then(|| prefix.to_vec())
+    });
+    corrected.collect()
 }
 
 /// Takes the prefix off the root, and makes the namespace of OAI-PMH the default one.

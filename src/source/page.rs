@@ -7,7 +7,7 @@ use crate::config::Mapping;
 use crate::gathered::Gathered;
 use crate::oai::Request;
 use crate::repair::{
-    Ending, NotOai, Outcome, OwnRequest, RepairConfig, Repairer, RepositoryFacts, Sink, Summary,
+    Ending, NotOai, Origin, Outcome, OwnRequest, RepairConfig, Repairer, RepositoryFacts, Sink, Summary,
 };
 use crate::state::{AboutBroken, BROKEN_PAGE_BYTES_MAX};
 use bytes::Bytes;
@@ -68,6 +68,11 @@ impl<S: Sink> Page<S> {
             charset: start.charset,
             repository: start.repository,
             ending: Ending::BreakOff,
+            provenance: mapping.provenance.map(|told| Origin {
+                told,
+                base_url: mapping.base_url.to_string(),
+                harvest_date: start.asked_at.clone(),
+            }),
             identify: mapping.identify.clone(),
         };
         Self {

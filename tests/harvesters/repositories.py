@@ -2,9 +2,11 @@
 
 usage: repositories.py OAIMEND [--required]
 
-The repository is served by software that others wrote, and each harvester must bring the same
-through oaimend as directly, and that must be what the repository holds (`holdings.py`). What is
-not installed is skipped and named; with --required that is a failure.
+One is served in OAI-PMH 2.0 by software that others wrote: each harvester must bring the same
+through oaimend as directly, and that must be what the repository holds (`holdings.py`). Others are
+served in 1.0 and 1.1 (`provider_one.py`), which most harvesters do not understand: through oaimend
+each must bring what they hold, as far as 1.x can say it. What is not installed is skipped and named;
+with --required that is a failure.
 """
 
 import json
@@ -83,6 +85,22 @@ def held():
     }
 
 
+def held_in_version_one():
+    """The same as 1.x can say it: by days, of sets the one that was asked for, and no promise about deletions."""
+    def in_days(one, sets=()):
+        identifier, datestamp, _, *rest = one
+        return [identifier, datestamp[:10], list(sets), *rest]
+
+    held_in_two = held()
+    lists = ("identifiers", "records", "of_some_days")
+    return held_in_two | {name: [in_days(one) for one in held_in_two[name]] for name in lists} | {
+        "of_a_set": [in_days(one, [PLAN["set"]]) for one in held_in_two["of_a_set"]],
+        "identify": ["Holdings", "2.0", "1970-01-01", "transient", "YYYY-MM-DD", "admin@harvest.example"],
+        "one": in_days(held_in_two["one"]),
+        "deleted": in_days(held_in_two["deleted"]),
+    }
+
+
 def differences(got, meant):
     """Where two results differ, a line for each part."""
     if "failed" in got:
@@ -123,6 +141,19 @@ def check_version_two(oaimend, harvesters):
     return failed
 
 
+def check_version_one(oaimend, harvesters, version):
+    """A repository of 1.x; gives the number of harvesters that failed."""
+    failed = 0
+    for harvester in harvesters:
+        # One that nothing is known of yet, for each.
+        with Source(sys.executable, HERE / "provider_one.py", version) as base_url:
+            with Proxy(oaimend, {"holdings": base_url}) as proxy:
+                proxied = asked(harvester, proxy.base_url("holdings"))
+        failed += compared(f"of {version} through oaimend", harvester, proxied, held_in_version_one())
+        print(f"{harvester.name}: {len(proxied.get('records', []))} records of {version} through oaimend")
+    return failed
+
+
 def main():
     if len(sys.argv) < 2:
         raise SystemExit(__doc__)
@@ -134,6 +165,8 @@ def main():
     else:
         print("skipped: the provider of 2.0 (oaipmh, PyPI) is not installed; see scripts/harvesters")
         failed += is_required
+    for version in ("1.0", "1.1"):
+        failed += check_version_one(oaimend, harvesters, version)
     raise SystemExit(1 if failed else 0)
 
 

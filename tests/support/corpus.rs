@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use oaimend::oai::datestamp::Granularity;
 use oaimend::repair::journal::{Change, Entry};
 use oaimend::repair::{
-    Ending, IdentifyValues, Limits, NotOai, Outcome, OwnRequest, RepairConfig, RepairId, RepairSet,
-    RepositoryFacts, Unmendable,
+    Ending, IdentifyValues, Limits, NotOai, Origin, Outcome, OwnRequest, RepairConfig, RepairId, RepairSet,
+    RepositoryFacts, Told, Unmendable,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -62,6 +62,7 @@ pub(crate) struct About {
     base_url: Option<String>,
     request: Option<String>,
     response_date: Option<String>,
+    provenance: Option<String>,
     granularity: Option<String>,
     lowest_datestamp: Option<String>,
     oldest_seen: Option<String>,
@@ -124,6 +125,15 @@ impl About {
                 oldest_seen: self.oldest_seen.clone(),
             },
             ending: if self.break_off { Ending::BreakOff } else { Ending::Close },
+            provenance: self.provenance.as_deref().map(|told| Origin {
+                told: match told {
+                    "altered" => Told::Altered,
+                    "all" => Told::All,
+                    _ => panic!("provenance = {told:?}"),
+                },
+                base_url: "http://source.example.org/oai".to_owned(),
+                harvest_date: "2026-01-02T03:04:05Z".to_owned(),
+            }),
             identify: IdentifyValues {
                 repository_name: self.identify.repository_name.clone(),
                 admin_email: self.identify.admin_email.clone(),

@@ -35,6 +35,12 @@ pub(crate) fn libxml2_is_there() -> bool {
     process().is_some()
 }
 
+/// What is wrong with a container of provenance by libxml2 and the schema of those.
+pub(crate) fn provenance(container: &[u8]) -> Result<(), String> {
+    static PROCESS: OnceLock<Option<Mutex<Process>>> = OnceLock::new();
+    ask(PROCESS.get_or_init(|| Process::start("provenance.xsd", "provenance.xsd")).as_ref(), container)
+}
+
 /// What the records of a document carry, in canonical XML by libxml2. `None` where it cannot be asked.
 pub(crate) fn payloads(document: &[u8]) -> Option<Vec<String>> {
     libxml2_is_there().then_some(())?;
@@ -52,12 +58,16 @@ pub(crate) fn payloads(document: &[u8]) -> Option<Vec<String>> {
 
 fn process() -> Option<&'static Mutex<Process>> {
     static PROCESS: OnceLock<Option<Mutex<Process>>> = OnceLock::new();
-    PROCESS.get_or_init(Process::start).as_ref()
+    PROCESS.get_or_init(|| Process::start("oai-pmh-envelope.xsd", "OAI-PMH.envelope.xsd")).as_ref()
 }
 
 /// What libxml2 and the schema say. Nothing where they cannot be asked.
 fn libxml2(document: &[u8]) -> Result<(), String> {
-    let Some(process) = process() else { return Ok(()) };
+    ask(process(), document)
+}
+
+fn ask(process: Option<&Mutex<Process>>, document: &[u8]) -> Result<(), String> {
+    let Some(process) = process else { return Ok(()) };
     let mut process = process.lock().map_err(|_| "the judge was left in the middle of a document")?;
     let verdict = process.ask(document).map_err(|error| format!("the judge does not answer: {error}"))?;
     if verdict.is_empty() { Ok(()) } else { Err(format!("libxml2: {verdict}")) }
@@ -93,19 +103,20 @@ struct Process {
 }
 
 impl Process {
-    fn start() -> Option<Mutex<Self>> {
-        let started = Self::spawn();
+    /// Judges by a schema of ours, and by the official one where that is at hand.
+    fn start(own: &str, official: &str) -> Option<Mutex<Self>> {
+        let started = Self::spawn(own, official);
         if let Err(error) = &started {
             eprintln!("skipped: libxml2 does not judge, quick-xml does it alone ({error})");
         }
         started.ok().map(Mutex::new)
     }
 
-    fn spawn() -> Result<Self, String> {
+    fn spawn(own: &str, official: &str) -> Result<Self, String> {
         let mut command = Command::new(root().join("scripts/judge"));
-        command.arg("tests/xsd/oai-pmh-envelope.xsd").current_dir(root());
-        let official = Path::new("../shared/xsd/OAI-PMH.envelope.xsd");
-        if root().join(official).exists() {
+        command.arg(Path::new("tests/xsd").join(own)).current_dir(root());
+        let official = Path::new("../shared/xsd").join(official);
+        if root().join(&official).exists() {
             command.arg(official);
         }
         let mut child = command
