@@ -3,6 +3,7 @@
 //! Everything else is told the time, so that it can be tested at any time.
 //! What has to wait is handed a [`Clock`], so that a test need not wait.
 
+use chrono::{Datelike as _, Timelike as _};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use std::sync::LazyLock;
@@ -25,7 +26,18 @@ pub fn uptime() -> Duration {
 pub fn utc_datetime(time: SystemTime) -> String {
     let since_1970 = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let seconds = i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX);
-    chrono::DateTime::from_timestamp(seconds, 0).unwrap_or_default().format("%Y-%m-%dT%H:%M:%SZ").to_string()
+    let time = chrono::DateTime::from_timestamp(seconds, 0).unwrap_or_default();
+    let (day, second) = (time.date_naive(), time.time());
+    // Each page needs some of them, and a format that is read anew each time costs five times as much.
+    format!(
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z",
+        day.year(),
+        day.month(),
+        day.day(),
+        second.hour(),
+        second.minute(),
+        second.second()
+    )
 }
 
 /// Time for those who wait.

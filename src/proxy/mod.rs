@@ -287,7 +287,9 @@ impl ProxyHttp for Front {
             let status = errand.cache_status(session.cache.phase(), said.unwrap_or_default());
             head.insert_header("Cache-Status", status)?;
             let accepted = joined(session.req_header(), header::ACCEPT_ENCODING);
-            if let Some(length) = errand.length().filter(|_| !gzip::is_accepted(&accepted)) {
+            let own = passage.ticket.as_ref().and_then(Ticket::fill);
+            let length = errand.length(own).filter(|_| head.status == http::StatusCode::OK);
+            if let Some(length) = length.filter(|_| !gzip::is_accepted(&accepted)) {
                 head.remove_header(&header::TRANSFER_ENCODING);
                 head.insert_header(header::CONTENT_LENGTH, length)?;
                 head.insert_header(header::VARY, "Accept-Encoding")?;
@@ -435,7 +437,7 @@ impl Passage {
             _ if status == 503 => "failed",
             (Some(_), None) if continued.is_some() => "continued",
             (Some(_), Some(_)) => "broken-off",
-            (None, Some(_)) if shared.is_some_and(|fill| fill.is_broken()) => "broken-off",
+            (None, Some(_)) if shared.is_some_and(|fill| fill.ended() == Some(false)) => "broken-off",
             (_, Some(_)) => "abandoned",
             (_, None) => "whole",
         });

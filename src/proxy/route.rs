@@ -51,7 +51,9 @@ impl Shared {
             return Err(page.with("Allow", "GET, HEAD, POST".to_owned()));
         }
         // The form for proxies (RFC 9112, 3.2.2); pingora keeps it beside the URI.
-        let absolute = std::str::from_utf8(head.raw_path()).ok().and_then(|target| Url::parse(target).ok());
+        let is_path = head.raw_path().starts_with(b"/");
+        let target = std::str::from_utf8(head.raw_path()).ok().filter(|_| !is_path);
+        let absolute = target.and_then(|target| Url::parse(target).ok());
         if let Some(url) = absolute {
             if let Some(target) = self.mapped(&url) {
                 return Ok(target);

@@ -7,9 +7,10 @@
 //! purpose: these traits change with each release of pingora.
 
 use super::cache::{Errand, Fill, LINGER};
-use crate::source::{Account, Answer, Event, Failure, Job, answer};
+use crate::source::{Account, Answer, Conversing, Event, Failure, Job, answer};
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use http::HeaderMap;
 use pingora_core::connectors::http::custom::{Connection, Connector};
 use pingora_core::protocols::http::custom::client::Session;
@@ -19,10 +20,13 @@ use pingora_core::protocols::{Digest, UniqueIDType};
 use pingora_core::upstreams::peer::Peer;
 use pingora_error::{Error, ErrorType, Result};
 use pingora_http::{RequestHeader, ResponseHeader};
+use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::sync::{Notify, mpsc};
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
 
 /// A job on its way to its session, and its outcome on the way back. Travels
 /// in the extensions of the request header, the only thing that both sides see.
@@ -141,7 +145,8 @@ impl Connector for SourceConnector {
 #[derive(Default)]
 pub(super) struct SourceSession {
     ticket: Option<Ticket>,
-    events: Option<mpsc::Receiver<Event>>,
+    /// What is under way; a mutex only because pingora wants to share what it never shares.
+    under_way: Mutex<UnderWay>,
     /// The body, where it goes through the spool.
     fill: Option<Arc<Fill>>,
     head_only: bool,
@@ -151,15 +156,42 @@ pub(super) struct SourceSession {
     done: bool,
 }
 
+/// What a session has to drive, in the task of its harvester's connection.
+#[derive(Default)]
+enum UnderWay {
+    #[default]
+    Nothing,
+    /// A conversation whose events it takes.
+    Conversing(Conversing),
+    /// A conversation that goes into the spool.
+    Filling(BoxFuture<'static, ()>),
+}
+
 impl SourceSession {
+    fn under_way(&mut self) -> &mut UnderWay {
+        self.under_way.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn event(&mut self) -> Result<Event> {
         let stopped = || Error::explain(ErrorType::InternalError, "the conversation with the source stopped");
-        self.events.as_mut().ok_or_else(stopped)?.recv().await.ok_or_else(stopped)
+        match self.under_way() {
+            UnderWay::Conversing(conversing) => conversing.next().await.ok_or_else(stopped),
+            UnderWay::Nothing | UnderWay::Filling(_) => Err(stopped()),
+        }
+    }
+
+    /// Lets what goes into the spool go on as far as it can without waiting.
+    fn fill_on(&mut self, context: &mut Context<'_>) {
+        if let UnderWay::Filling(filling) = self.under_way()
+            && filling.as_mut().poll(context).is_ready()
+        {
+            *self.under_way() = UnderWay::Nothing;
+        }
     }
 
     fn end(&mut self, account: Account, failure: Option<Failure>) {
         self.done = true;
-        self.events = None;
+        *self.under_way() = UnderWay::Nothing;
         if let Some(ticket) = &self.ticket {
             ticket.end(account, failure);
         }
@@ -187,7 +219,11 @@ impl SourceSession {
 
     /// Waits for the end of what is in the spool.
     async fn spooled(&mut self, fill: &Fill) -> Result<Option<Bytes>> {
-        if fill.ended().await {
+        let is_whole = poll_fn(|context| {
+            self.fill_on(context);
+            fill.ended().map_or(Poll::Pending, Poll::Ready)
+        });
+        if is_whole.await {
             self.done = true;
             return Ok(Some(Bytes::new()));
         }
@@ -204,6 +240,12 @@ impl Drop for SourceSession {
         if let Some(fill) = &self.fill {
             fill.first_left();
         }
+        // Others may want the page; without a runtime the program is at its end.
+        if let (UnderWay::Filling(filling), Ok(runtime)) =
+            (std::mem::take(self.under_way()), Handle::try_current())
+        {
+            runtime.spawn(filling);
+        }
     }
 }
 
@@ -215,7 +257,7 @@ impl Session for SourceSession {
         let job = job.ok_or_else(|| Error::explain(ErrorType::InternalError, "a request without a job"))?;
         self.head_only = request.method == http::Method::HEAD;
         self.ticket = ticket;
-        self.events = Some(answer(job));
+        *self.under_way() = UnderWay::Conversing(answer(job));
         Ok(())
     }
 
@@ -224,10 +266,14 @@ impl Session for SourceSession {
             Event::Head(answer) => {
                 let head = whole_head(answer, self.errand().is_some())?;
                 if let Some((errand, ticket)) = self.errand().cloned().zip(self.ticket.clone())
-                    && let Some(events) = self.events.take()
+                    && let UnderWay::Conversing(conversing) = std::mem::take(self.under_way())
                 {
                     let ended = move |account, failure| ticket.end(account, failure);
-                    self.hand_over(errand.begin(&head, events, ended));
+                    let (fill, filling) = errand.begin(&head, conversing, ended);
+                    *self.under_way() = UnderWay::Filling(filling);
+                    self.hand_over(fill);
+                    // A page that is there as a whole now leaves with its length.
+                    poll_fn(|context| Poll::Ready(self.fill_on(context))).await;
                 }
                 self.head = Some(head);
                 if self.head_only {
@@ -295,7 +341,10 @@ impl Session for SourceSession {
     }
 
     async fn shutdown(&mut self, _code: u32, _context: &str) {
-        self.events = None;
+        // What goes into the spool may be others' too.
+        if let UnderWay::Conversing(_) = self.under_way() {
+            *self.under_way() = UnderWay::Nothing;
+        }
     }
 
     fn take_request_body_writer(&mut self) -> Option<Box<dyn BodyWrite>> {

@@ -69,15 +69,15 @@ pub(super) fn respell(uri: &[u8]) -> Option<(&'static [u8], Misspelling)> {
     {
         return Some((meant, Misspelling::Https));
     }
-    let folded = fold(plain.as_deref().unwrap_or(trimmed));
-    let meant = known().find(|known| fold(known) == folded)?;
+    let folded = without_slashes(plain.as_deref().unwrap_or(trimmed));
+    let meant = known().find(|known| without_slashes(known).eq_ignore_ascii_case(folded))?;
     Some((meant, if plain.is_some() { Misspelling::Https } else { Misspelling::Variant }))
 }
 
-/// Without case and without slashes at the end.
-fn fold(uri: &[u8]) -> Vec<u8> {
+/// Without slashes at the end.
+fn without_slashes(uri: &[u8]) -> &[u8] {
     let end = uri.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
-    uri.get(..end).unwrap_or_default().to_ascii_lowercase()
+    uri.get(..end).unwrap_or_default()
 }
 
 /// Formats whose fields hold plain text, by what their elements are called.

@@ -2,8 +2,9 @@
 
 use super::budget::{Budget, Late};
 use super::decoding::{Bounds, Decoder, Fault};
+use super::exchange::Exchange;
 use super::failure::{Failure, Reason};
-use super::fetch::{Client, Exchange};
+use super::fetch::Client;
 use crate::config::Mapping;
 use bytes::Bytes;
 
@@ -54,6 +55,11 @@ impl<'a> Body<'a> {
             if self.ended {
                 return Ok(None);
             }
+            if self.exchange.has_ended() {
+                // The client library would tell it in a turn of its own.
+                self.end();
+                continue;
+            }
             match budget.within(self.mapping.read_timeout, self.exchange.chunk(self.client)).await {
                 Ok(Ok(Some(chunk))) => {
                     if self.decoder.pass(&chunk).map_err(|fault| self.broken(fault))? {
@@ -63,10 +69,7 @@ impl<'a> Body<'a> {
                         self.decoder.push(&chunk);
                     }
                 }
-                Ok(Ok(None)) => {
-                    self.ended = true;
-                    self.decoder.end();
-                }
+                Ok(Ok(None)) => self.end(),
                 Ok(Err(failure)) => return Err(Broken { failure, forgivable: true }),
                 Err(late) => {
                     let failure = self.client.late(late, &self.exchange.url);
@@ -74,6 +77,16 @@ impl<'a> Body<'a> {
                 }
             }
         }
+    }
+
+    /// Whether nothing comes behind what was given out, as far as can be told without waiting.
+    pub(super) fn has_ended(&self) -> bool {
+        self.plain.is_empty() && self.piece.is_empty() && self.exchange.has_ended()
+    }
+
+    fn end(&mut self) {
+        self.ended = true;
+        self.decoder.end();
     }
 
     fn broken(&self, fault: Fault) -> Broken {

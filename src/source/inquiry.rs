@@ -8,7 +8,7 @@ use super::budget::Budget;
 use super::dialect::Dialect;
 use super::failure::{Failure, Reason};
 use super::page::{Page, Start, Verdict};
-use super::pieces::{Pieces, aside_of, hash_of};
+use super::pieces::{ItemHash, Pieces, aside_of};
 use super::session::{Job, error_code, resolved};
 use super::transplant::Scope;
 use crate::clock;
@@ -18,7 +18,7 @@ use crate::state::PutAside;
 use reqwest::Method;
 
 /// An answer to a question of ours.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Told {
     pieces: Pieces,
     pub(super) items: Vec<Item>,
@@ -53,6 +53,17 @@ pub(super) struct Unanswered {
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 
 impl Told {
+    fn new(job: &Job) -> Self {
+        let hash = ItemHash::with(&job.state.token_key);
+        Self {
+            pieces: Pieces::new(hash),
+            items: Vec::new(),
+            aside: Vec::new(),
+            is_too_long: false,
+            version: None,
+        }
+    }
+
     /// The resumptionToken, where the list goes on.
     pub(super) fn token(&self) -> Option<String> {
         self.pieces.token.as_deref().map(resolved).filter(|token| !token.is_empty())
@@ -100,7 +111,7 @@ impl Sink for Told {
         self.is_too_long |= bytes.is_empty();
         self.items.push(Item {
             identifier: facts.identifier.to_vec(),
-            hash: hash_of(facts.identifier, facts.datestamp),
+            hash: self.pieces.hash.of(facts.identifier, facts.datestamp),
             deleted: facts.deleted,
             bytes: bytes.to_vec(),
         });
@@ -137,7 +148,7 @@ pub(super) async fn inquire(
         charset: exchange.charset.clone(),
         asked_at,
     };
-    let mut page: Page<Told> = Page::new(&job.mapping, &request.own(&job.own.base_url), start);
+    let mut page = Page::new(&job.mapping, &request.own(&job.own.base_url), start, Told::new(job));
     let mut body = Body::new(client, &job.mapping, exchange);
     let mut length = 0;
     let broken = loop {

@@ -11,8 +11,10 @@ mod body;
 mod breaker;
 mod budget;
 mod chain;
+mod conversing;
 pub mod decoding;
 mod dialect;
+mod exchange;
 mod failure;
 mod fetch;
 mod inquiry;
@@ -37,6 +39,7 @@ mod static_repository;
 mod transplant;
 
 pub use account::{Account, RepairMade};
+pub use conversing::Conversing;
 pub use failure::{Failure, Reason};
 pub use fetch::{Client, Clients};
 pub use probe::Probed;

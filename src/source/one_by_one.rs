@@ -16,6 +16,7 @@ use super::failure::{Failure, Reason};
 use super::inquiry::{Item, Told, Unanswered, inquire};
 use super::page::{Page, Start, Verdict};
 use super::patience::{may_lie_in_what_was_asked, next_wait};
+use super::pieces::{ItemHash, Pieces};
 use super::session::{Conversation, Ended, Job, Stop, resolved, time_for_a_page};
 use super::skeleton::Skeleton;
 use super::splice::Splice;
@@ -355,7 +356,8 @@ impl Ours {
             charset: None,
             asked_at,
         };
-        let mut page = Page::new(&job.mapping, &job.own, start);
+        let mut page =
+            Page::new(&job.mapping, &job.own, start, Pieces::new(ItemHash::with(&job.state.token_key)));
         page.push(Bytes::copy_from_slice(head.as_bytes()));
         let splice = Splice::of_ours(conversation.skeleton.clone());
         Self { page, splice, skeleton, place: Scope::of(&head), is_empty: true, lost: Vec::new() }

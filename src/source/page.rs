@@ -53,8 +53,8 @@ pub(super) struct Start {
     pub(super) asked_at: String,
 }
 
-impl<S: Sink + Default> Page<S> {
-    pub(super) fn new(mapping: &Mapping, own: &OwnRequest, start: Start) -> Self {
+impl<S: Sink> Page<S> {
+    pub(super) fn new(mapping: &Mapping, own: &OwnRequest, start: Start, pieces: S) -> Self {
         let config = RepairConfig {
             limits: mapping.limits.repair.clone(),
             off: mapping.off,
@@ -67,7 +67,7 @@ impl<S: Sink + Default> Page<S> {
         };
         Self {
             repairer: Some(Repairer::new(&config)),
-            pieces: S::default(),
+            pieces,
             name: start.name,
             status: start.status,
             retry_after_secs: start.retry_after_secs,
@@ -81,7 +81,7 @@ impl<S: Sink + Default> Page<S> {
     /// Takes the next piece of the body.
     pub(super) fn push(&mut self, piece: Bytes) {
         let wanted = FIRST_BYTES_KEPT.saturating_sub(self.first.len());
-        self.first.extend(piece.iter().take(wanted));
+        self.first.extend_from_slice(piece.get(..wanted).unwrap_or(&piece));
         let last = piece.get(piece.len().saturating_sub(LAST_BYTES_KEPT)..).unwrap_or_default();
         self.last.drain(..(self.last.len() + last.len()).saturating_sub(LAST_BYTES_KEPT));
         self.last.extend_from_slice(last);

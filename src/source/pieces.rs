@@ -2,14 +2,16 @@
 
 use super::account::RepairMade;
 use crate::repair::{Left, Quarantined, RecordFacts, Repair, RepairId, Sink, TokenFacts};
-use crate::state::PutAside;
-use blake2::digest::consts::U8;
-use blake2::{Blake2b, Digest};
+use crate::state::{PutAside, TokenKey};
+use siphasher::sip::SipHasher13;
 use std::collections::BTreeSet;
+use std::hash::Hasher as _;
 
 /// What the engine has made since it was last taken.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
+    /// What its items are known by.
+    pub(super) hash: ItemHash,
     pub(super) bytes: Vec<u8>,
     /// Where `bytes` begins, in bytes of the whole output.
     pub(super) base: u64,
@@ -49,6 +51,11 @@ const EARLY_ITEMS_MAX: usize = 20;
 const EARLY_BYTES_MAX: usize = 8 << 20;
 
 impl Pieces {
+    /// Nothing yet; items are known by `hash`.
+    pub(super) fn new(hash: ItemHash) -> Self {
+        Self { hash, ..Self::default() }
+    }
+
     /// Whether items were found since it was last taken.
     pub(super) fn has_items(&self) -> bool {
         !self.found.is_empty() || !self.early.is_empty()
@@ -150,7 +157,7 @@ impl Sink for Pieces {
 
     fn record_committed(&mut self, facts: &RecordFacts<'_>, bytes: &[u8]) {
         let start = self.place(facts.offset);
-        let hash = hash_of(facts.identifier, facts.datestamp);
+        let hash = self.hash.of(facts.identifier, facts.datestamp);
         self.last_datestamp.clear();
         self.last_datestamp.extend_from_slice(facts.datestamp);
         let repairs = std::mem::take(&mut self.repairs);
@@ -161,7 +168,7 @@ impl Sink for Pieces {
 
     fn record_quarantined(&mut self, quarantined: &Quarantined<'_>) {
         self.needed.insert(quarantined.why.name());
-        let hash = hash_of(quarantined.raw, b"");
+        let hash = self.hash.of(quarantined.raw, b"");
         let record = aside_of(quarantined);
         let place = self.place(quarantined.offset);
         self.recent.push((quarantined.offset, -(quarantined.raw.len() as i64)));
@@ -228,13 +235,44 @@ pub(super) fn aside_of(quarantined: &Quarantined<'_>) -> PutAside {
     }
 }
 
-/// Identifies an item within a list.
-pub(super) fn hash_of(identifier: &[u8], datestamp: &[u8]) -> u64 {
-    let mut hash = Blake2b64::new();
-    hash.update((identifier.len() as u64).to_le_bytes());
-    hash.update(identifier);
-    hash.update(datestamp);
-    u64::from_le_bytes(hash.finalize().into())
+/// What an item is known by within a list. Whoever does not know the key cannot make an item that is
+/// taken for another one, which would be left out of the rest of a page as delivered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ItemHash(SipHasher13);
+
+impl ItemHash {
+    /// With the key of a data folder: what is in its ledger is known by it.
+    pub(super) fn with(key: &TokenKey) -> Self {
+        Self(SipHasher13::new_with_key(&key.for_items()))
+    }
+
+    pub(super) fn of(&self, identifier: &[u8], datestamp: &[u8]) -> u64 {
+        let mut hash = self.0;
+        hash.write(&(identifier.len() as u64).to_le_bytes());
+        hash.write(identifier);
+        hash.write(datestamp);
+        hash.finish()
+    }
 }
 
-type Blake2b64 = Blake2b<U8>;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_is_known_by_all_of_its_identifier_and_datestamp_and_the_key() {
+        let (one, other) = (TokenKey([1; 32]), TokenKey([2; 32]));
+        let hash = ItemHash::with(&one).of(b"oai:a", b"2020");
+        assert_eq!(hash, ItemHash::with(&one).of(b"oai:a", b"2020"));
+        for unlike in [
+            ItemHash::with(&one).of(b"oai:a", b"2021"),
+            ItemHash::with(&one).of(b"oai:a2", b"020"),
+            ItemHash::with(&one).of(b"oai:b", b"2020"),
+            ItemHash::with(&other).of(b"oai:a", b"2020"),
+        ] {
+            assert_ne!(hash, unlike);
+        }
+        // Hashes are kept on the disk: this one may never be another.
+        assert_eq!(hash, 0xe618_7481_bc6b_70a2);
+    }
+}

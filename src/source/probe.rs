@@ -4,8 +4,9 @@
 
 use super::body::Body;
 use super::budget::Budget;
+use super::exchange::Exchange;
 use super::failure::{Failure, Reason};
-use super::fetch::{Client, Exchange, FORM, is_redirect, with_query};
+use super::fetch::{Client, FORM, is_redirect, with_query};
 use crate::clock::Clock;
 use reqwest::Method;
 use reqwest::header::{self, HeaderName};

@@ -14,6 +14,7 @@ use super::account::Account;
 use super::body::Body;
 use super::budget::Budget;
 use super::chain::{self, Chain, Known, Opening};
+use super::conversing::Conversing;
 use super::dialect::{Dialect, Put};
 use super::failure::{Failure, Reason};
 use super::fetch::Client;
@@ -22,7 +23,7 @@ use super::one_by_one::may_go_one_by_one;
 use super::outlet::Outlet;
 use super::page::{Page, Start, Verdict};
 use super::patience::next_wait;
-use super::pieces::Pieces;
+use super::pieces::{ItemHash, Pieces};
 use super::recovery::Begun;
 use super::sieve::Sieve;
 use super::skeleton::Skeleton;
@@ -85,12 +86,10 @@ pub struct Answer {
     pub length: Option<usize>,
 }
 
-/// Answers a request: starts the conversation in a task of its own, which
-/// ends when the receiver is dropped.
-pub fn answer(job: Job) -> mpsc::Receiver<Event> {
-    let (events, receiver) = mpsc::channel(EVENTS_HELD);
-    tokio::spawn(converse(job, events));
-    receiver
+/// Answers a request: a conversation that goes on while somebody waits for its events.
+pub fn answer(job: Job) -> Conversing {
+    let (sender, events) = mpsc::channel(EVENTS_HELD);
+    Conversing::new(events, converse(job, sender))
 }
 
 async fn converse(job: Job, events: mpsc::Sender<Event>) {
@@ -237,7 +236,7 @@ impl Conversation<'_> {
             attempts += 1;
             let ended = match self.is_one_by_one() {
                 true => self.one_by_one(None).await?,
-                false => self.attempt().await?,
+                false => self.attempt_and_release().await?,
             };
             let failure = match ended {
                 Ended::Whole => {
@@ -301,6 +300,13 @@ impl Conversation<'_> {
         }
     }
 
+    /// The same as [`Self::attempt`], behind which nothing is held.
+    async fn attempt_and_release(&mut self) -> Result<Ended, Stop> {
+        let ended = self.attempt().await;
+        self.outlet.release().await?;
+        ended
+    }
+
     /// Asks the source once, and passes on what is new of its page.
     async fn attempt(&mut self) -> Result<Ended, Stop> {
         let job = self.job;
@@ -325,7 +331,8 @@ impl Conversation<'_> {
             charset: exchange.charset.clone(),
             asked_at,
         };
-        let mut page: Page<Pieces> = Page::new(&job.mapping, &job.own, start);
+        let mut page =
+            Page::new(&job.mapping, &job.own, start, Pieces::new(ItemHash::with(&job.state.token_key)));
         let mut splice = match self.anew {
             None => Splice::new(&self.known, &self.delivered, self.skeleton.clone()),
             Some(walked) => {
@@ -343,6 +350,9 @@ impl Conversation<'_> {
                 }
                 Ok(None) => break None,
                 Err(broken) => break Some(broken),
+            }
+            if body.has_ended() {
+                self.outlet.hold();
             }
             if let Err(unproven) = self.pass_on(&mut page, &mut splice, false).await? {
                 return self.resumable(self.unproven(unproven), 0);

@@ -1,8 +1,11 @@
-//! The key that makes tokens of ours ours: `data/token.key`, 32 random bytes.
+//! The key that makes tokens of ours ours, and items of a list known: `data/token.key`, 32 random bytes.
 
 use super::WRITABLE;
 use super::store::put_in_place;
 use crate::error::Error;
+use blake2::Blake2sMac;
+use blake2::digest::consts::U16;
+use blake2::digest::{FixedOutput as _, KeyInit as _, Update as _};
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -19,6 +22,13 @@ impl std::fmt::Debug for TokenKey {
 }
 
 impl TokenKey {
+    /// The key by which items of lists are known: made of this one, and says nothing of it.
+    pub(crate) fn for_items(&self) -> [u8; 16] {
+        let mut key = Blake2sMac::<U16>::new(&self.0.into());
+        key.update(b"items");
+        key.finalize_fixed().into()
+    }
+
     /// Reads the key of a data folder, which is made at the first start.
     ///
     /// # Errors

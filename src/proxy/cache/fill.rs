@@ -20,8 +20,10 @@ use crate::state::{BlockSums, PageKey, Pages, Part};
 use bytes::Bytes;
 use pingora_http::ResponseHeader;
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 
@@ -171,14 +173,10 @@ impl Fill {
         }
     }
 
-    /// Whether it is over, and whole.
-    pub(super) fn is_whole(&self) -> bool {
-        matches!(self.state().end, End::Whole { .. })
-    }
-
-    /// Whether it is over, and was not whole.
-    pub(in crate::proxy) fn is_broken(&self) -> bool {
-        self.state().end == End::Broken
+    /// Its length, once it is over, and whole.
+    pub(super) fn whole_bytes(&self) -> Option<u64> {
+        let state = self.state();
+        matches!(state.end, End::Whole { .. }).then_some(state.written)
     }
 
     /// Whether it was over at a time.
@@ -195,19 +193,12 @@ impl Fill {
         }
     }
 
-    /// Waits for the end; says whether it was whole.
-    pub(in crate::proxy) async fn ended(&self) -> bool {
-        let mut progress = self.progress.subscribe();
-        loop {
-            progress.borrow_and_update();
-            match self.state().end {
-                End::Open => {}
-                End::Whole { .. } => return true,
-                End::Broken => return false,
-            }
-            if progress.changed().await.is_err() {
-                return false;
-            }
+    /// Whether it was whole, once it is over.
+    pub(in crate::proxy) fn ended(&self) -> Option<bool> {
+        match self.state().end {
+            End::Open => None,
+            End::Whole { .. } => Some(true),
+            End::Broken => Some(false),
         }
     }
 
@@ -523,9 +514,9 @@ impl Reader {
         loop {
             self.progress.borrow_and_update();
             let is_piped = self.fill.is_piped.load(Ordering::Acquire);
-            if self.id == FIRST_READER {
-                // Whatever else pingora has ready comes before.
-                tokio::task::yield_now().await;
+            if is_piped && self.id == FIRST_READER {
+                // What pingora has from the source comes before what the harvester sees of the end.
+                step_aside().await;
             }
             let part = {
                 let state = self.fill.state();
@@ -588,11 +579,28 @@ impl Reader {
 
     fn advance(&mut self, count: u64) {
         self.at += count;
-        if let Some(at) = self.fill.state().readers.get_mut(&self.id) {
+        let mut state = self.fill.state();
+        if let Some(at) = state.readers.get_mut(&self.id) {
             *at = self.at;
         }
-        self.fill.room.send_replace(());
+        // Before it is a ring nobody waits for room.
+        if state.is_ring {
+            self.fill.room.send_replace(());
+        }
     }
+}
+
+/// Lets everything else in the same task go first, once.
+async fn step_aside() {
+    let mut is_done = false;
+    let aside = poll_fn(|context| match std::mem::replace(&mut is_done, true) {
+        true => Poll::Ready(()),
+        false => {
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }
+    });
+    aside.await;
 }
 
 impl Drop for Reader {

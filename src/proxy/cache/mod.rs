@@ -24,9 +24,10 @@ use crate::clock;
 use crate::config::{self, Mapping};
 use crate::error::Error;
 use crate::oai::Request;
-use crate::source::{Account, Event, Failure};
+use crate::source::{Account, Conversing, Event, Failure};
 use crate::state::{PageKey, Pages, Size};
 use fill::{Recipe, Writer};
+use futures::future::BoxFuture;
 use pingora_cache::lock::CacheKeyLockImpl;
 use pingora_cache::{
     CacheKey, CacheMeta, CacheOptionOverrides, CachePhase, ForcedFreshness, HitHandler, HttpCache,
@@ -38,7 +39,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 use storage::{Lock, PageHit, PageStorage};
-use tokio::sync::mpsc;
 
 /// The cache of one server. Cheap to clone; all clones are one.
 ///
@@ -252,9 +252,11 @@ impl Errand {
         self.got
     }
 
-    /// How long the answer is, in bytes, where it is a page that was kept.
-    pub(super) fn length(&self) -> Option<u64> {
-        self.kept_bytes.filter(|_| matches!(self.got, Got::Hit | Got::Stale))
+    /// How long the answer is, in bytes, where that is known when it begins: it is a page that was
+    /// kept, or one that is whole already. `own` is what was begun for this request.
+    pub(super) fn length(&self, own: Option<&Arc<Fill>>) -> Option<u64> {
+        let kept = self.kept_bytes.filter(|_| matches!(self.got, Got::Hit | Got::Stale));
+        kept.or_else(|| self.shared.as_ref().or(own)?.whole_bytes())
     }
 
     /// Says in a header how the request came to its answer (RFC 9211).
@@ -279,18 +281,17 @@ impl Errand {
         meta
     }
 
-    /// An answer that begins. `events` are what follows its head, `ended` is
-    /// told what became of it.
+    /// An answer that begins, and what fills it. `conversing` has said its head, `ended`
+    /// is told what became of it.
     pub(super) fn begin(
         &self,
         head: &ResponseHeader,
-        events: mpsc::Receiver<Event>,
+        conversing: Conversing,
         ended: impl FnOnce(Account, Option<Failure>) + Send + 'static,
-    ) -> Arc<Fill> {
+    ) -> (Arc<Fill>, BoxFuture<'static, ()>) {
         let writer = Fill::begin(self.recipe(head), Arc::clone(&self.cache.storage.pages));
         let fill = Arc::clone(&writer.fill);
-        tokio::spawn(drain(self.cache.storage, events, writer, ended));
-        fill
+        (fill, Box::pin(drain(self.cache.storage, conversing, writer, ended)))
     }
 
     /// A failure, as an answer that is there as a whole.
@@ -319,18 +320,18 @@ impl Errand {
 /// Takes what the source sends into the spool, whoever reads it.
 async fn drain(
     storage: &'static PageStorage,
-    mut events: mpsc::Receiver<Event>,
+    mut conversing: Conversing,
     mut writer: Writer,
     ended: impl FnOnce(Account, Option<Failure>),
 ) {
     let fill = Arc::clone(&writer.fill);
     let is_kept = loop {
         let event = tokio::select! {
-            event = events.recv() => event,
+            event = conversing.next() => event,
             () = writer.unwanted() => None,
         };
         match event {
-            Some(Event::Body(bytes)) => match writer.append(bytes).await {
+            Some(Event::Body(bytes)) => match conversing.beside(writer.append(bytes)).await {
                 Ok(()) => {}
                 // Nobody wants it any more.
                 Err(_) => break false,
@@ -349,9 +350,9 @@ async fn drain(
         }
     };
     // The conversation ends with the last who listens to it.
-    drop(events);
-    if fill.is_whole() && !is_kept {
-        storage.linger(fill).await;
+    drop(conversing);
+    if fill.ended() == Some(true) && !is_kept {
+        storage.linger(fill);
     } else {
         storage.retire(&fill);
     }

@@ -3,7 +3,7 @@
 //! The only file that knows these traits, which change with each release of
 //! pingora. pingora decides who asks the source and who waits; bodies do not go
 //! through its hands. What it writes to a miss handler is nothing: the
-//! [`Fill`] is written by a task of ours, at the speed of the source, and
+//! [`Fill`] is written beside pingora, at the speed of the source, and
 //! everybody reads that.
 //!
 //! Must stay true: a writer that pingora knows of is always found by its tag
@@ -44,11 +44,29 @@ pub(super) struct PageStorage {
     /// Until when a source that failed for a page is not asked for it again,
     /// while there is an old one.
     failed: Mutex<HashMap<PageKey, SystemTime>>,
-    /// What has ended and is still shared, the first one longest.
-    lingering: Mutex<VecDeque<Arc<Fill>>>,
+    lingering: Mutex<Lingering>,
     next_id: AtomicU64,
     /// Its threads read kept pages. Those of the server's runtime are as many as there are readers.
     readers: Runtime,
+}
+
+/// What has ended and is still shared, the first one longest.
+#[derive(Debug, Default)]
+struct Lingering {
+    pages: VecDeque<Waiting>,
+    /// What they take in memory, in bytes.
+    bytes: u64,
+    /// Whether somebody takes them out when their time is over.
+    is_watched: bool,
+}
+
+/// A page that waits for those who came while it was under way.
+#[derive(Debug)]
+struct Waiting {
+    fill: Arc<Fill>,
+    bytes: u64,
+    /// By [`clock::uptime`].
+    until: Duration,
 }
 
 /// When a request came; travels in the extensions of its key.
@@ -119,28 +137,41 @@ impl PageStorage {
     /// Takes out a fill that has ended and is not kept, but not before those could
     /// find it who came while it was under way; where too much waits like
     /// that, what has waited longest goes at once.
-    pub(super) async fn linger(&self, fill: Arc<Fill>) {
-        let (id, mut past) = (fill.id, Vec::new());
-        {
-            let mut lingering = lock(&self.lingering);
-            lingering.push_back(fill);
-            let mut bytes: u64 = lingering.iter().map(|fill| fill.memory_bytes()).sum();
-            while (bytes > LINGERING_BYTES_MAX || lingering.len() > LINGERING_PAGES_MAX)
-                && let Some(first) = lingering.pop_front()
-            {
-                bytes -= first.memory_bytes();
-                past.push(first);
-            }
-        }
-        past.iter().for_each(|fill| self.retire(fill));
-        drop(past);
-        tokio::time::sleep(LINGER).await;
+    pub(super) fn linger(&'static self, fill: Arc<Fill>) {
         let mut lingering = lock(&self.lingering);
-        let known = lingering.iter().position(|fill| fill.id == id);
-        let fill = known.and_then(|at| lingering.remove(at));
+        let (bytes, until) = (fill.memory_bytes(), clock::uptime() + LINGER);
+        lingering.bytes += bytes;
+        lingering.pages.push_back(Waiting { fill, bytes, until });
+        let mut past = Vec::new();
+        while lingering.bytes > LINGERING_BYTES_MAX || lingering.pages.len() > LINGERING_PAGES_MAX {
+            past.extend(lingering.take_first());
+        }
+        if !std::mem::replace(&mut lingering.is_watched, true) {
+            tokio::spawn(self.watch_lingering());
+        }
         drop(lingering);
-        if let Some(fill) = fill {
-            self.retire(&fill);
+        past.iter().for_each(|fill| self.retire(fill));
+    }
+
+    /// Takes out what has lingered long enough, until nothing is left.
+    async fn watch_lingering(&self) {
+        loop {
+            let (mut past, mut wait) = (Vec::new(), None);
+            {
+                let (now, mut lingering) = (clock::uptime(), lock(&self.lingering));
+                while let Some(first) = lingering.pages.front() {
+                    if first.until > now {
+                        wait = Some(first.until - now);
+                        break;
+                    }
+                    past.extend(lingering.take_first());
+                }
+                lingering.is_watched = wait.is_some();
+            }
+            past.iter().for_each(|fill| self.retire(fill));
+            drop(past);
+            let Some(wait) = wait else { return };
+            tokio::time::sleep(wait).await;
         }
     }
 
@@ -309,6 +340,14 @@ impl PageStorage {
                 None
             }
         }
+    }
+}
+
+impl Lingering {
+    fn take_first(&mut self) -> Option<Arc<Fill>> {
+        let first = self.pages.pop_front()?;
+        self.bytes -= first.bytes;
+        Some(first.fill)
     }
 }
 

@@ -222,7 +222,7 @@ async fn a_writer_that_vanishes_is_an_error_behind_what_it_wrote() {
     drop(writer);
     assert!(matches!(reader.next().await, Ok(Some(bytes)) if bytes == piece(1)));
     assert!(matches!(reader.next().await, Err(Over::Broken)));
-    assert!(!fill.ended().await && fill.is_broken());
+    assert_eq!(fill.ended(), Some(false));
     assert!(!fill.is_for(SystemTime::UNIX_EPOCH, clock::now()), "nobody joins it");
 }
 
@@ -251,13 +251,13 @@ async fn who_asked_first_is_told_the_end_when_pingora_knows_it_and_not_before() 
     writer.append(piece(1)).await.expect("it has its first reader");
     assert!(matches!(reader.next().await, Ok(Some(bytes)) if bytes == piece(1)));
     let mut next = pin!(reader.next());
-    assert!(poll(next.as_mut()).is_pending(), "it has found no end, and lets others go first");
+    assert!(poll(next.as_mut()).is_pending(), "it has found no end");
     assert!(!writer.finish(&whole(), |_, _| None).await);
     for _ in 0..3 {
         assert!(poll(next.as_mut()).is_pending(), "pingora is not through with the source");
     }
     fill.set_piped();
-    assert!(poll(next.as_mut()).is_pending(), "others go first once more");
+    assert!(poll(next.as_mut()).is_pending(), "others go first");
     assert!(matches!(poll(next.as_mut()), Poll::Ready(Ok(None))));
 }
 
@@ -270,13 +270,29 @@ async fn pages_that_linger_take_no_more_memory_than_they_may() {
     for id in 1..=20 {
         let (_data, recipe, _) = recipe(LIST, u64::MAX);
         let fill = Fill::failure(Recipe { id, ..recipe }, &vec![b' '; 1 << 20]);
-        let mut linger = Box::pin(storage.linger(Arc::clone(&fill)));
-        assert!(poll(linger.as_mut()).is_pending());
-        lingering.push((fill, linger));
+        storage.linger(Arc::clone(&fill));
+        lingering.push(fill);
     }
-    let gone: Vec<u64> =
-        lingering.iter().map(|(fill, _)| fill).filter(|fill| is_retired(fill)).map(|fill| fill.id).collect();
+    let gone: Vec<u64> = lingering.iter().filter(|fill| is_retired(fill)).map(|fill| fill.id).collect();
     assert_eq!(gone, [1, 2, 3, 4], "of 20 MiB the first made room");
+}
+
+#[tokio::test]
+async fn the_length_of_a_page_is_told_when_it_is_whole_and_not_before() {
+    let (_data, recipe, pages) = recipe(LIST, u64::MAX);
+    let mut writer = Fill::begin(recipe, Arc::clone(&pages));
+    let fill = Arc::clone(&writer.fill);
+    writer.append(piece(1)).await.expect("it has its first reader");
+    assert_eq!((fill.whole_bytes(), fill.ended()), (None, None), "more may come");
+    writer.append(piece(1)).await.expect("it has its first reader");
+    assert!(!writer.finish(&whole(), |_, _| None).await);
+    assert_eq!((fill.whole_bytes(), fill.ended()), (Some(2 * piece(1).len() as u64), Some(true)));
+    let (_data, recipe, _) = self::recipe(LIST, u64::MAX);
+    let mut writer = Fill::begin(recipe, pages);
+    let fill = Arc::clone(&writer.fill);
+    writer.append(piece(1)).await.expect("it has its first reader");
+    writer.fail();
+    assert_eq!((fill.whole_bytes(), fill.ended()), (None, Some(false)), "a page that broke off has none");
 }
 
 fn is_retired(fill: &Fill) -> bool {
