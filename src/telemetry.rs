@@ -33,6 +33,7 @@ pub struct Telemetry {
     requests: IntCounterVec,
     repairs: IntCounterVec,
     records: IntCounterVec,
+    set_collisions: IntCounterVec,
     failures: IntCounterVec,
     refused: IntCounterVec,
     /// Requests that are being answered.
@@ -139,6 +140,11 @@ impl Telemetry {
                 "Records, headers, sets and formats, by what became of them.",
                 &["repository", "action"],
             ),
+            set_collisions: counters(
+                "set_collisions_total",
+                "setSpecs that were found to be those of two sets of the source.",
+                &["repository"],
+            ),
             failures: counters(
                 "source_failures_total",
                 "Requests that the source gave no good answer to, by reason.",
@@ -160,10 +166,11 @@ impl Telemetry {
             cache_bytes: gauge("oaimend_cache_bytes", "What the cache takes on the disk, in bytes."),
             last: Mutex::default(),
         };
-        let all: [Box<dyn prometheus::core::Collector>; 10] = [
+        let all: [Box<dyn prometheus::core::Collector>; 11] = [
             Box::new(telemetry.requests.clone()),
             Box::new(telemetry.repairs.clone()),
             Box::new(telemetry.records.clone()),
+            Box::new(telemetry.set_collisions.clone()),
             Box::new(telemetry.failures.clone()),
             Box::new(telemetry.refused.clone()),
             Box::new(telemetry.connections.clone()),
@@ -227,6 +234,9 @@ impl Telemetry {
         }
         for (entry, count) in CATALOGUE.iter().zip(account.counts).filter(|(_, count)| *count > 0) {
             self.repairs.with_label_values(&[repository, entry.name]).inc_by(count);
+        }
+        if account.set_collisions > 0 {
+            self.set_collisions.with_label_values(&[repository]).inc_by(account.set_collisions);
         }
         let passed = account.records.saturating_sub(account.repaired);
         last.records_passed += passed;

@@ -1,6 +1,7 @@
 //! What `oaimend validate` and `oaimend serve` say about a configuration.
 
 use oaimend::config::{self, Config, Flags, Reread};
+use oaimend::oai::datestamp::Granularity;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -108,6 +109,13 @@ method = "get-then-post"
 poisoned = "getrecord"
 recall = false
 order = "datestamp"
+version = "1.1"
+headers = "getrecord"
+dates = "days"
+default_set = "all"
+raw_token = true
+verb_first = true
+granularity = "YYYY-MM-DD"
 [tls]
 ca_file = "ca.pem"
 verify = false
@@ -201,6 +209,11 @@ first_record_timeout_secs = 1
     assert_eq!(mapping.quirks.method, config::Method::GetThenPost);
     assert_eq!(mapping.quirks.poisoned, config::Poisoned::GetRecord);
     assert!(!mapping.quirks.recall && mapping.quirks.ordered_by_datestamp);
+    let quirks = &mapping.quirks;
+    assert_eq!((quirks.version, quirks.headers), (Some(config::Version::One1), config::Headers::GetRecord));
+    assert!(quirks.in_days && quirks.raw_token && quirks.verb_first);
+    assert_eq!(quirks.default_set.as_deref(), Some("all"));
+    assert_eq!(mapping.quirks.granularity, Some(Granularity::Day));
     assert_eq!(mapping.read_timeout, Duration::from_secs(3600));
     let politeness = &mapping.politeness;
     assert_eq!((politeness.list_requests_max, politeness.gap), (4, Duration::from_millis(250)));
@@ -229,6 +242,10 @@ from = "a\nb"
 read_timeout_secs = 0
 allow_private = "yes"
 tls = true
+version = "2"
+headers = "guess"
+dates = "seconds"
+default_set = "a b"
 [repairs]
 off = ["bare-ampersant", "own-request"]
 guesses = ["bare-ampersand", 3]
@@ -254,10 +271,14 @@ mappings/x.toml:3: from = "a\nb" cannot stand in an HTTP header; printable ASCII
 mappings/x.toml:4: read_timeout_secs = 0 is out of range; a whole number from 1 to 3600
 mappings/x.toml:5: allow_private is a string; true or false is wanted
 mappings/x.toml:6: tls is a boolean; a table is wanted
-mappings/x.toml:8: repairs.off: "bare-ampersant" is no repair that fits here; did you mean "bare-ampersand"?
-mappings/x.toml:8: repairs.off: "own-request" is no repair that fits here; the names stand in docs/repairs.md
-mappings/x.toml:9: repairs.guesses: "bare-ampersand" is no repair that fits here; known here are double-encoded
-mappings/x.toml:9: repairs.guesses is an integer; a list of texts in quotes is wanted
+mappings/x.toml:7: version = "2" is no version; "1.0", "1.1" or "2.0" is right, or nothing: it is learned
+mappings/x.toml:8: headers = "guess" is not known; "listrecords" or "getrecord" is right
+mappings/x.toml:9: dates = "seconds" is not known; "days" or "as-asked" is right
+mappings/x.toml:10: default_set = "a b" is no set; its setSpec is right
+mappings/x.toml:12: repairs.off: "bare-ampersant" is no repair that fits here; did you mean "bare-ampersand"?
+mappings/x.toml:12: repairs.off: "own-request" is no repair that fits here; the names stand in docs/repairs.md
+mappings/x.toml:13: repairs.guesses: "bare-ampersand" is no repair that fits here; known here are double-encoded
+mappings/x.toml:13: repairs.guesses is an integer; a list of texts in quotes is wanted
 "#,
     );
 }
@@ -340,7 +361,7 @@ fn what_identify_is_to_say_is_checked() {
 fn static_files_are_checked_and_stand_alone() {
     let both = "base_url = \"http://x/\"\nstatic_file = \"http://x/y.xml\"\n";
     let asked = "static_file = \"http://x/y.xml\"\nmethod = \"post\"\npoisoned = \"getrecord\"\nrecall = true\n\
-                 order = \"datestamp\"\nstatic_check_secs = 86401\n[politeness]\ngap_millis = 1\n";
+                 order = \"datestamp\"\nstatic_check_secs = 86401\nversion = \"1.1\"\n[politeness]\ngap_millis = 1\n";
     check(
         &[
             ("y.xml", "<Repository/>"),
@@ -366,7 +387,8 @@ mappings/d.toml:3: poisoned has no place here: a static_file is not asked for pa
 mappings/d.toml:4: recall has no place here: a static_file is not asked for pages
 mappings/d.toml:5: order has no place here: a static_file is not asked for pages
 mappings/d.toml:6: static_check_secs = 86401 is out of range; a whole number from 0 to 86400
-mappings/d.toml:7: politeness has no place here: a static_file is not asked for pages
+mappings/d.toml:7: version has no place here: a static_file is not asked for pages
+mappings/d.toml:8: politeness has no place here: a static_file is not asked for pages
 mappings/e.toml:1: static_file = "none.xml" cannot be read: No such file or directory (os error 2); the path of a static repository file or its http URL is wanted
 mappings/f.toml:1: static_file = ".." is no file; the path of a static repository file or its http URL is wanted
 mappings/g.toml:1: static_file = "ftp://x/y.xml" is no URL of a static repository file; one like "https://source.example/static.xml" is right (http or https, without #, user and password)

@@ -10,7 +10,7 @@ mod support;
 #[path = "support/time.rs"]
 mod time;
 
-use oaimend::config::Version;
+use oaimend::config::{Headers, Version};
 use provider_one::{PAGE, ProviderOne, RECORDS, day_of, identifier, is_deleted, query_of, set_of};
 use proxy::{LIST, Proxy};
 use source::{Got, Reply, Source};
@@ -159,6 +159,7 @@ fn a_status_of_400_is_the_error_that_it_means() {
         (refuses, "verb=ListRecords&resumptionToken=junk", "badResumptionToken"),
         (refuses, "verb=ListIdentifiers&resumptionToken=junk", "badResumptionToken"),
         (refuses, "verb=GetRecord&metadataPrefix=oai_dc&identifier=invalid%22id", "idDoesNotExist"),
+        (refuses, "verb=ListMetadataFormats&identifier=oai:old.example:999", "idDoesNotExist"),
         (refuses, "verb=ListSets", "noSetHierarchy"),
         (refuses, "verb=ListRecords&metadataPrefix=oai_dc&until=1990-01-01", "noRecordsMatch"),
     ] {
@@ -252,4 +253,55 @@ fn a_page_of_headers_that_breaks_off_goes_on() {
     valid(&proxy.get("/x?verb=Identify"));
     assert_eq!(headers(&[valid(&proxy.get(HEADERS))]), expected(0..PAGE));
     assert_eq!(source.asked().len(), 3);
+}
+
+/// With a proxy that asks for each header.
+fn by_getrecord(source: &Source) -> Proxy {
+    Proxy::tuned(source, |mapping| {
+        mapping.quirks.version = Some(Version::One1);
+        mapping.quirks.headers = Headers::GetRecord;
+    })
+}
+
+#[test]
+fn headers_are_had_one_by_one_where_the_mapping_says_so() {
+    let source = ProviderOne::of("1.1").start();
+    let pages = harvest(&by_getrecord(&source), HEADERS);
+    assert_eq!((pages.len(), headers(&pages)), (3, expected(0..RECORDS)));
+    let asked = queries(&source);
+    let lists = asked.iter().filter(|query| query.contains("ListIdentifiers")).count();
+    assert_eq!((lists, asked.len()), (3, 3 + RECORDS), "each is asked for once");
+    assert_eq!(asked[0], "verb=ListIdentifiers");
+    // What is no list of identifiers is what it is otherwise.
+    let proxy = by_getrecord(&source);
+    for (query, wanted) in [("until=1990-01-01", "noRecordsMatch"), ("set=a", "noSetHierarchy")] {
+        assert_eq!(code(&valid(&proxy.get(&format!("{HEADERS}&{query}")))), wanted, "{query}");
+    }
+}
+
+#[test]
+fn of_headers_one_by_one_none_is_lost_and_none_is_made_up() {
+    let provider = ProviderOne::of("1.1");
+    let source = Source::start(move |number, asked| {
+        let is_of =
+            |number: usize| asked.target.ends_with(&format!("example%3A{number}&metadataPrefix=oai_dc"));
+        match number {
+            // One that the source fails at again and again, and one that it does not have any more.
+            6 => Reply::whole(500, "", "no"),
+            7..=9 => Reply::raw("gone").reset(),
+            _ if is_of(8) => Reply::xml(provider.page("GetRecord", "", "")),
+            _ => provider.reply(asked),
+        }
+    });
+    let proxy = by_getrecord(&source);
+    let page = valid(&proxy.get(HEADERS));
+    assert_eq!(proxy.clock.pauses().len(), 4);
+    assert_eq!(headers(&[page]), expected((0..PAGE).filter(|number| *number != 8)));
+    assert_eq!(source.asked().len(), 2 + PAGE + 4, "what was had is not asked for again");
+    // More than may be asked for at once is refused, not cut.
+    let many: String = (0..501).map(|number| format!("<identifier>{number}</identifier>")).collect();
+    let source = Source::page(provider.page("ListIdentifiers", "", &many));
+    let got = by_getrecord(&source).get(HEADERS);
+    assert_eq!((got.status, source.asked().len()), (503, 1));
+    assert!(got.text().contains("set headers = \"listrecords\""), "{}", got.text());
 }

@@ -15,8 +15,10 @@ use source::{Reply, Source};
 use static_files::{Kept, day, dc_payload, dc_record, file_of, file_with, own_payload};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
+use support::damage::{damage, reaches_out};
 use support::envelope::Strictness;
 use support::judge::{judge, payloads};
+use support::random::Random;
 
 /// The page, which is valid.
 #[track_caller]
@@ -287,6 +289,66 @@ fn a_broken_record_is_mended_or_put_aside_and_loses_no_other() {
     assert_eq!(error(&proxy, "verb=ListRecords&metadataPrefix=oai_dc&until=2000-01-01"), "noRecordsMatch");
 }
 
+/// Another number for another run of the same kind.
+const SEED: u64 = 0x0571_a71c;
+
+#[test]
+fn whatever_becomes_of_one_record_the_others_come_as_they_are() {
+    let kept = Kept::local(file_of(1));
+    let proxy = kept.serve();
+    let mut random = Random::new(SEED);
+    let (mut ran, mut failures) = (0, Vec::new());
+    for round in 0..150 {
+        let mut record = dc_record(2).trim().as_bytes().to_vec();
+        damage(&mut random, &mut record);
+        if reaches_out(&record) {
+            continue;
+        }
+        let around = [0, 1, 3, 4].map(dc_record);
+        let file = file_with("(records)", &static_files::own_record(2));
+        let (head, tail) = file.split_once("(records)").expect("it stands in it");
+        let parts: [&[u8]; 7] = [
+            head.as_bytes(),
+            around[0].as_bytes(),
+            around[1].as_bytes(),
+            &record,
+            around[2].as_bytes(),
+            around[3].as_bytes(),
+            tail.as_bytes(),
+        ];
+        kept.write(parts.concat());
+        ran += 1;
+        let listed = page(&proxy, "verb=ListRecords&metadataPrefix=oai_dc");
+        let headers = page(&proxy, "verb=ListIdentifiers&metadataPrefix=oai_dc");
+        let own = page(&proxy, "verb=ListRecords&metadataPrefix=x");
+        let comes = [0, 1, 3, 4].into_iter().all(|number| {
+            let identifier = format!("<identifier>oai:letters.example:{number}</identifier>");
+            listed.contains(&dc_payload(number))
+                && listed.contains(&identifier)
+                && headers.contains(&identifier)
+        });
+        if !comes || identifiers(&own) != [2] {
+            let place = support::keep(&format!("static {SEED} {round}"), &parts.concat());
+            failures.push(format!("round {round} of seed {SEED}: see {place}"));
+        }
+    }
+    support::report("damaged records", ran, &failures);
+}
+
+#[test]
+fn what_stands_in_a_record_is_no_part_of_the_file() {
+    let inner = "</oai:record></ListRecords><ListRecords metadataPrefix=\"x\"><oai:record></Repository>";
+    for around in [("<![CDATA[", "]]>"), ("<!--", "-->")] {
+        let record = dc_record(1).replace("Letter 1", &format!("{}{inner}{}Letter 1", around.0, around.1));
+        let records = [dc_record(0), record, dc_record(2)].concat();
+        let kept = Kept::local(file_with(&records, &static_files::own_record(7)));
+        let proxy = kept.serve();
+        assert_eq!(harvested(&proxy), [0, 1, 2], "{}", around.0);
+        assert!(page(&proxy, "verb=ListRecords&metadataPrefix=oai_dc").contains(inner));
+        assert_eq!(identifiers(&page(&proxy, "verb=ListRecords&metadataPrefix=x")), [7], "{}", around.0);
+    }
+}
+
 #[test]
 fn a_record_that_must_not_be_missing_fails_its_page() {
     let kept = Kept::local(broken_file()).with("unmendable = \"fail\"");
@@ -376,6 +438,11 @@ fn a_file_that_breaks_leaves_the_one_before_in_force() {
         for _ in 0..3 {
             assert_eq!(harvested(&proxy), [0, 1, 2], "{what}");
         }
+        let told = &proxy.told("/-/repositories/x")["static_file"];
+        assert!(
+            told["not_taken_in"].as_str().is_some_and(|why| why.contains("cannot be served: it ")),
+            "{told}"
+        );
         proxy = proxy.restarted(|config| kept.configure(config));
         assert_eq!(harvested(&proxy), [0, 1, 2], "{what}, after a restart");
     }
@@ -383,6 +450,9 @@ fn a_file_that_breaks_leaves_the_one_before_in_force() {
     assert_eq!(harvested(&proxy), [0, 1, 2], "gone");
     kept.write(file_of(4));
     becomes(&proxy, &[0, 1, 2, 3]);
+    let told = &proxy.told("/-/repositories/x")["static_file"];
+    // In oai_dc four, in the other format two.
+    assert_eq!((&told["records"], &told["not_taken_in"]), (&6.into(), &serde_json::Value::Null), "{told}");
 }
 
 #[test]

@@ -146,6 +146,11 @@ impl Mapping {
         if faults.is_empty() { Ok(mapping) } else { Err(faults) }
     }
 
+    /// Which source it is: what was seen of its records holds as long as this stays.
+    pub fn source(&self) -> String {
+        format!("{} {}", self.id, self.base_url)
+    }
+
     /// Another text with every change of it: 16 hexadecimal digits.
     pub fn fingerprint(&self) -> String {
         let hash = Blake2s256::digest(format!("{self:?}"));

@@ -1,6 +1,7 @@
 //! What is particular about a source, and what may be done about it.
 
 use super::file::Table;
+use crate::oai::datestamp::Granularity;
 
 /// The particulars of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +12,8 @@ pub struct Quirks {
     pub poisoned: Poisoned,
     /// Whether a record that cannot be mended is asked for once by itself.
     pub recall: bool,
+    /// The granularity that is announced for it, whatever its Identify says.
+    pub granularity: Option<Granularity>,
     /// Whether its lists come in the order of their datestamps, the oldest first.
     pub ordered_by_datestamp: bool,
     /// Which OAI-PMH it speaks; `None`: what its answers say.
@@ -33,6 +36,7 @@ impl Default for Quirks {
             method: Method::default(),
             poisoned: Poisoned::default(),
             recall: true,
+            granularity: None,
             ordered_by_datestamp: false,
             version: None,
             headers: Headers::default(),
@@ -118,6 +122,7 @@ impl Quirks {
             method: root.parsed("method", read_method).unwrap_or(quirks.method),
             poisoned: root.parsed("poisoned", read_poisoned).unwrap_or(quirks.poisoned),
             recall: root.boolean("recall").unwrap_or(quirks.recall),
+            granularity: root.parsed("granularity", read_granularity),
             ordered_by_datestamp: root.parsed("order", read_order).unwrap_or(quirks.ordered_by_datestamp),
             version: root.parsed("version", read_version),
             headers: root.parsed("headers", read_headers).unwrap_or(quirks.headers),
@@ -127,6 +132,11 @@ impl Quirks {
             verb_first: root.boolean("verb_first").unwrap_or(quirks.verb_first),
         }
     }
+}
+
+fn read_granularity(text: &str) -> Result<Granularity, String> {
+    let right = "is no granularity; \"YYYY-MM-DD\" or \"YYYY-MM-DDThh:mm:ssZ\" is right";
+    Granularity::from_name(text).ok_or_else(|| right.to_owned())
 }
 
 fn read_version(text: &str) -> Result<Version, String> {

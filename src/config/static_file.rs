@@ -34,8 +34,9 @@ impl StaticFile {
         }
         let check = root.integer("static_check_secs", 0..=86_400).map(Duration::from_secs);
         if root.was_given("static_file") {
-            for (key, why) in NOT_ASKED {
-                root.refuse(key, why);
+            root.refuse("base_url", "a mapping has either base_url or static_file");
+            for key in NOT_ASKED {
+                root.refuse(key, "a static_file is not asked for pages");
             }
         }
         given.map(|(url, path)| {
@@ -59,13 +60,18 @@ fn local(path: &Path) -> Result<(Url, PathBuf), String> {
 }
 
 /// Keys that say how a source is asked for pages, which a file is not.
-const NOT_ASKED: &[(&str, &str)] = &[
-    ("base_url", "a mapping has either base_url or static_file"),
-    ("method", "a static_file is not asked for pages"),
-    ("poisoned", "a static_file is not asked for pages"),
-    ("recall", "a static_file is not asked for pages"),
-    ("order", "a static_file is not asked for pages"),
-    ("politeness", "a static_file is not asked for pages"),
+const NOT_ASKED: &[&str] = &[
+    "method",
+    "poisoned",
+    "recall",
+    "order",
+    "version",
+    "headers",
+    "dates",
+    "default_set",
+    "raw_token",
+    "verb_first",
+    "politeness",
 ];
 
 const LOCAL_CHECK: Duration = Duration::from_secs(2);

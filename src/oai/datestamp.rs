@@ -17,6 +17,54 @@ pub enum Oddity {
     Form,
 }
 
+/// How fine the datestamps of a repository are (OAI-PMH 2.0, section 3.3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Granularity {
+    /// `YYYY-MM-DD`
+    Day,
+    /// `YYYY-MM-DDThh:mm:ssZ`
+    Second,
+}
+
+impl Granularity {
+    /// The granularity as Identify says it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Day => "YYYY-MM-DD",
+            Self::Second => "YYYY-MM-DDThh:mm:ssZ",
+        }
+    }
+
+    /// The granularity that Identify says like this.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Day, Self::Second].into_iter().find(|granularity| granularity.name() == name)
+    }
+
+    /// How long its datestamps are, in bytes.
+    pub const fn len_bytes(self) -> usize {
+        match self {
+            Self::Day => 10,
+            Self::Second => 20,
+        }
+    }
+
+    /// A legal datestamp in this granularity: a second becomes its day, a day its first second.
+    /// Never later than what was meant.
+    pub fn fitted(self, stamp: &str) -> String {
+        let day = stamp.get(..Self::Day.len_bytes()).unwrap_or(stamp);
+        match self {
+            Self::Second if stamp.len() == day.len() => format!("{day}T00:00:00Z"),
+            Self::Second => stamp.to_owned(),
+            Self::Day => day.to_owned(),
+        }
+    }
+}
+
+/// Whether a legal datestamp stands for "never" or "unknown": years that no record is from (E7).
+pub fn is_sentinel(stamp: &[u8]) -> bool {
+    stamp.starts_with(b"9999-")
+}
+
 /// Whether `text` is `YYYY-MM-DD` or `YYYY-MM-DDThh:mm:ssZ` and names a day
 /// and a second that exist.
 pub fn is_legal(text: &[u8]) -> bool {
@@ -132,20 +180,26 @@ fn date_zone(text: &str) -> Option<FixedOffset> {
     if matches!(text, "Z" | "z") { FixedOffset::east_opt(0) } else { offset(text) }
 }
 
-/// `+0200`, `+02:00`, `+02`.
+/// `+0200`, `+02:00`, `+02`, `+2`, `+2:00`.
 fn offset(text: &str) -> Option<FixedOffset> {
     let (sign, digits) = match text.as_bytes().first()? {
         b'+' => (1, text.get(1..)?),
         b'-' => (-1, text.get(1..)?),
         _ => return None,
     };
-    let digits: String = digits.chars().filter(|c| *c != ':').collect();
-    let (hours, minutes) = match digits.len() {
-        2 => (digits.parse::<i32>().ok()?, 0),
-        4 => (digits.get(..2)?.parse::<i32>().ok()?, digits.get(2..)?.parse::<i32>().ok()?),
-        _ => return None,
+    let (hours, minutes) = match digits.split_once(':') {
+        Some((hours, minutes)) => (hours, minutes),
+        None if digits.len() <= 2 => (digits, "00"),
+        None => digits.split_at_checked(digits.len() - 2)?,
     };
-    if hours > 14 || minutes > 59 || digits.contains(|c: char| !c.is_ascii_digit()) {
+    let is_number = |text: &str, lengths: std::ops::RangeInclusive<usize>| {
+        lengths.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    if !is_number(hours, 1..=2) || !is_number(minutes, 2..=2) {
+        return None;
+    }
+    let (hours, minutes) = (hours.parse::<i32>().ok()?, minutes.parse::<i32>().ok()?);
+    if hours > 14 || minutes > 59 {
         return None;
     }
     FixedOffset::east_opt(sign * (hours * 3600 + minutes * 60))
@@ -176,12 +230,35 @@ fn date(text: &str) -> Option<(String, Oddity)> {
         // Year first: the order of the rest is not in doubt.
         return form(text.replace(['/', '.'], "-"));
     }
+    if let Some(stamp) = day_last(text) {
+        return form(stamp);
+    }
     if text.len() == 16 && text.ends_with('Z') {
         let at = NaiveDateTime::parse_from_str(text, "%Y%m%dT%H%M%SZ").ok()?;
         return form(at.format("%Y-%m-%dT%H:%M:%SZ").to_string());
     }
     let at = DateTime::parse_from_rfc2822(text).ok()?;
     form(at.with_timezone(&Utc).format("%Y-%m-%dT%H:%M:%SZ").to_string())
+}
+
+/// A day, a month and a year in either order of the first two, where only one of them names a
+/// day: `25/01/2015` and `01/25/2015`, or both the same one.
+fn day_last(text: &str) -> Option<String> {
+    let mut parts = text.split(['/', '.', '-']);
+    let (first, second, year) = (parts.next()?, parts.next()?, parts.next()?);
+    let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    let short = |part: &str| matches!(part.len(), 1 | 2) && is_number(part);
+    if parts.next().is_some() || !short(first) || !short(second) || year.len() != 4 || !is_number(year) {
+        return None;
+    }
+    let (first, second) = (first.parse::<u32>().ok()?, second.parse::<u32>().ok()?);
+    let year = year.parse().ok()?;
+    let readings =
+        [(first, second), (second, first)].map(|(day, month)| NaiveDate::from_ymd_opt(year, month, day));
+    match readings {
+        [Some(one), Some(other)] if one != other => None,
+        [one, other] => Some(one.or(other)?.format("%Y-%m-%d").to_string()),
+    }
 }
 
 /// Seconds since 1970, for instants from 1973 to 2100.
@@ -229,11 +306,53 @@ mod tests {
             ("Tue, 15 Nov 1994 08:12:31 GMT", "1994-11-15T08:12:31Z", Oddity::Form),
             ("1420070400", "2015-01-01T00:00:00Z", Oddity::Form),
             ("2015-01-01+02:00", "2014-12-31", Oddity::Offset),
+            ("2015-05-04T22:55:30+2", "2015-05-04T20:55:30Z", Oddity::Offset),
+            ("2015-05-04T22:55:30+2:30", "2015-05-04T20:25:30Z", Oddity::Offset),
+            ("2015-05-04T22:55:30-0130", "2015-05-05T00:25:30Z", Oddity::Offset),
+            ("2015-05-04T22:55:30.5+01", "2015-05-04T21:55:30Z", Oddity::Offset),
+            ("2015-05-04t22:55:30z", "2015-05-04T22:55:30Z", Oddity::Form),
+            ("2015-05-04 9:05", "2015-05-04T09:05:00Z", Oddity::Zone),
+            ("25/01/2015", "2015-01-25", Oddity::Form),
+            ("01/25/2015", "2015-01-25", Oddity::Form),
+            ("5.5.2015", "2015-05-05", Oddity::Form),
+            ("2015/01/25", "2015-01-25", Oddity::Form),
+            ("2015-05-04T22:55:30\n.485Z ", "2015-05-04T22:55:30Z", Oddity::Fraction),
         ] {
             assert_eq!(normalise(text), Some((expected.to_owned(), oddity)), "{text}");
         }
-        for refused in ["12/01/2015", "2015-02-30", "0000-00-00", "", "yesterday", "2015-13"] {
+        for refused in [
+            "12/01/2015",
+            "25/25/2015",
+            "1/2/15",
+            "1/2/3/2015",
+            "2015-02-30",
+            "2015-05-04T22:55:30+25",
+            "2015-05-04T22:55:30+2:5",
+            "0000-00-00",
+            "12345",
+            "99",
+            "",
+            "yesterday",
+            "2015-13",
+        ] {
             assert_eq!(normalise(refused), None, "{refused}");
         }
+    }
+
+    #[test]
+    fn a_datestamp_fits_a_granularity_and_is_never_later() {
+        use super::{Granularity, is_sentinel};
+        for (granularity, stamp, expected) in [
+            (Granularity::Day, "2015-01-02T03:04:05Z", "2015-01-02"),
+            (Granularity::Day, "2015-01-02", "2015-01-02"),
+            (Granularity::Second, "2015-01-02", "2015-01-02T00:00:00Z"),
+            (Granularity::Second, "2015-01-02T03:04:05Z", "2015-01-02T03:04:05Z"),
+        ] {
+            assert_eq!(granularity.fitted(stamp), expected);
+            assert_eq!(expected.len(), granularity.len_bytes());
+            assert_eq!(Granularity::from_name(granularity.name()), Some(granularity));
+        }
+        assert_eq!(Granularity::from_name("YYYY-MM-DDTHH:MM:SSZ"), None);
+        assert!(is_sentinel(b"9999-12-31") && !is_sentinel(b"2999-12-31"));
     }
 }

@@ -1,4 +1,4 @@
-//! The vocabulary of OAI-PMH 2.0: requests, error codes, our own answers.
+//! The vocabulary of OAI-PMH 2.0: requests, datestamps, setSpecs, error codes, our own answers.
 //!
 //! Pure: no I/O, no clock, no async. Knows nothing of broken XML, that is
 //! [`repair`](crate::repair)'s work.
@@ -7,6 +7,7 @@
 pub mod datestamp;
 mod error;
 mod request;
+pub mod set_spec;
 
 #[cfg(feature = "program")]
 pub(crate) use error::is_xml_char;

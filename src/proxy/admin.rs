@@ -156,6 +156,10 @@ impl Shared {
         value["id"] = json!(mapping.id);
         value["url"] = json!(format!("{}/{}", self.public_url, mapping.id));
         value["base_url"] = json!(mapping.base_url.as_str());
+        if mapping.static_file.is_some() {
+            value["static_file"] = json!(self.clients.file_state(&mapping.id));
+        }
+        value["sets_that_collide"] = json!(self.state.holdings.collisions(&mapping.source()));
         let learned = self.state.repositories.learned(&mapping.id, &mapping.fingerprint());
         let pinned = mapping.quirks.version.map(|version| version.name().to_owned());
         value["version"] = json!(pinned.or(learned.version));

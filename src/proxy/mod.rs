@@ -400,8 +400,11 @@ impl Front {
         let hop = format!("1.1 {}", self.0.instance);
         let via = if via.is_empty() { hop } else { format!("{via}, {hop}") };
         let state = self.0.state.clone();
+        let set = request.argument(Argument::Set);
+        let of_the_source = set.and_then(|set| state.holdings.set_of_the_source(&mapping.source(), set));
+        let asked = of_the_source.map_or_else(|| request.clone(), |set| request.of_set(&set));
         let clock = Arc::clone(&self.0.clock);
-        Ok(Ok(Job { mapping, request, own, via, state, client, clock, spool }))
+        Ok(Ok(Job { mapping, request, asked, own, via, state, client, clock, spool }))
     }
 
     async fn send(&self, session: &mut Session, page: Page) -> Result<()> {

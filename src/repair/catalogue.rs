@@ -425,10 +425,35 @@ catalogue! {
         before "2015-01-12 13:39:50"
         after "2015-01-12T13:39:50Z"
     DatestampForm "datestamp-form" Likely
-        what "Rewrites other common forms of a date: eight digits, year alone, year and month, RFC 822, epoch seconds."
-        why "Each of them has one reading. A year or a month becomes its first day, which never moves a record past a harvester's from. Forms with two readings, such as 12/01/2015, are refused."
+        what "Rewrites other common forms of a date: eight digits, year alone, year and month, RFC 822, epoch seconds, day and month before the year, small t and z."
+        why "Each of them has one reading. A year or a month becomes its first day, which never moves a record past a harvester's from. Of day, month and year the order must be plain: 25/01/2015 is read, 12/01/2015 is refused."
         before "20170214"
         after "2017-02-14"
+    DatestampGranularity "datestamp-granularity" Likely
+        what "Writes datestamps in the granularity that the repository announces: a second becomes its day, a day its first second. Where a mapping sets the granularity, Identify says it too."
+        why "Harvesters read all datestamps of a repository in one form and refuse the other. Neither way is a record moved past a harvester's from. Done only where the granularity is known: from Identify as it was seen, or from the mapping."
+        before "<granularity>YYYY-MM-DD</granularity> ... <datestamp>2015-01-12T13:39:50Z</datestamp>"
+        after "<granularity>YYYY-MM-DD</granularity> ... <datestamp>2015-01-12</datestamp>"
+    DatestampBound "datestamp-bound" Likely
+        what "Gives a record whose datestamp is missing, names no day or says 9999 the lowest datestamp that it can have: the request's from, or earliestDatestamp."
+        why "The source has listed it, so it is not older; and too early a datestamp never moves a record past a harvester's from. The proxy asks the source for the right one first, by GetRecord and ListIdentifiers. Without a bound the record is put aside."
+        before "<datestamp>0000-00-00</datestamp>"
+        after "<datestamp>2015-01-01</datestamp>"
+    EarliestDatestamp "earliest-datestamp" Exact
+        what "Lowers earliestDatestamp of Identify to the oldest datestamp that was seen in the repository."
+        why "It must be a lower bound: harvesters that begin their first harvest there never see what is older."
+        before "<earliestDatestamp>2021-03-01</earliestDatestamp>"
+        after "<earliestDatestamp>2007-11-05</earliestDatestamp>"
+    SetSpecEscape "set-spec-escape" Exact
+        what "Writes each byte of a setSpec that the schema does not allow as ~xHH., in records, in ListSets and in request. The proxy turns it back where a harvester asks for such a set."
+        why "The schema allows letters, digits, -_.!~*'() and colons between parts; validating harvesters drop the record or the page for any other character. The name that was meant can be read from what is written."
+        before "<setSpec>maps+plans</setSpec>"
+        after "<setSpec>maps~x2B.plans</setSpec>"
+    EmptySetSpec "empty-set-spec" Exact
+        what "Removes a setSpec without text from a header."
+        why "It names no set, and the schema does not allow it. A header needs none."
+        before "<datestamp>2015-01-12</datestamp><setSpec/>"
+        after "<datestamp>2015-01-12</datestamp>"
     StatusValue "status-value" Likely
         what "Corrects the status attribute: other case of deleted, or one on the record instead of its header; any other value is removed."
         why "The schema knows status=\"deleted\" on the header and nothing else."

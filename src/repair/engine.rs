@@ -9,6 +9,7 @@ use super::border::BorderSearch;
 use super::catalogue::{NotOai, RepairId, RepairSet};
 use super::context::{Context, XSI};
 use super::edits::Edits;
+use super::fit::Fit;
 use super::gate::{Gate, Role};
 use super::identify::Known;
 use super::lexeme::start_tag_end_so_far;
@@ -108,6 +109,7 @@ pub(super) struct Engine {
     pub(super) config: RepairConfig,
     pub(super) stage: Stage,
     pub(super) gate: Gate,
+    pub(super) fit: Fit,
     pub(super) tags: Tags,
     pub(super) entities: Vec<(Vec<u8>, Vec<u8>)>,
     /// Prefix of the OAI-PMH namespace with its colon, or nothing.
@@ -156,6 +158,7 @@ impl Engine {
             config: config.clone(),
             stage: Stage::Prolog,
             gate: Gate::new(),
+            fit: Fit::of(config),
             tags: Tags::default(),
             entities: Vec::new(),
             prefix: Vec::new(),
@@ -188,8 +191,14 @@ impl Engine {
     /// What mending an item needs, beside the tables.
     pub(super) fn rules<'c>(config: &'c RepairConfig, entities: &'c [(Vec<u8>, Vec<u8>)]) -> Rules<'c> {
         let base_url = config.request.as_ref().map(|request| request.base_url.as_str());
-        let known = Known { values: &config.identify, base_url };
-        Rules { limits: &config.limits, off: config.off, guesses: config.guesses, entities, known }
+        Rules {
+            limits: &config.limits,
+            off: config.off,
+            guesses: config.guesses,
+            entities,
+            known: Known { values: &config.identify, base_url },
+            repository: &config.repository,
+        }
     }
 
     pub(super) fn is_off(&self, id: RepairId) -> bool {

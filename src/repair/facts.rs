@@ -8,6 +8,8 @@ pub(super) struct Facts {
     pub(super) identifier: (u32, u32),
     pub(super) datestamp: (u32, u32),
     pub(super) deleted: bool,
+    /// Whether a setSpec holds a `~`.
+    pub(super) tilde_in_set: bool,
 }
 
 impl Facts {

@@ -4,7 +4,7 @@
 //! places; it is a few hundred bytes. Error elements behind it are held until
 //! it is known that no list follows.
 
-use memchr::memchr;
+use memchr::{memchr, memmem};
 
 use super::border::COMMENT;
 use super::catalogue::{NotOai, RepairId};
@@ -20,7 +20,7 @@ use super::schema::{Text, Verb, is_any_uri};
 use super::sink::Sink;
 use super::text::{escape, mend_characters, resolve};
 use super::vocabulary::is_slip;
-use crate::oai::datestamp;
+use crate::oai::{datestamp, set_spec};
 
 /// What a `<` at the top level of the document begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -243,6 +243,23 @@ impl Engine {
         element
     }
 
+    /// Our own URL in place of the source's.
+    pub(super) fn own_base_url(&self, identify: &[u8]) -> Edits {
+        let mut edits = Edits::default();
+        let Some(request) = &self.config.request else { return edits };
+        let open = [b"<", self.written_prefix(), b"baseURL>"].concat();
+        let close = [b"</", self.written_prefix(), b"baseURL"].concat();
+        if let Some(start) = memmem::find(identify, &open).map(|at| at + open.len())
+            && let Some(len) = memmem::find(identify.get(start..).unwrap_or_default(), &close)
+        {
+            let own = escape(request.base_url.as_bytes());
+            if identify.get(start..start + len) != Some(own.as_slice()) {
+                edits.push(RepairId::OwnBaseUrl, start, start + len, &own);
+            }
+        }
+        edits
+    }
+
     /// The start tag of a field of the head: keeps the attributes for which
     /// `keep` holds, and writes a bare tag when that is still not in order.
     fn mend_field_tag(
@@ -259,8 +276,15 @@ impl Engine {
         let attributes = read.as_ref().map(|read| read.attributes.as_slice()).unwrap_or_default();
         for attribute in attributes {
             let name = tag.get(attribute.name.0..attribute.name.1).unwrap_or_default();
-            if !self.is_free(tag, attributes, name) && !keep(name, &attribute.value) {
-                attribute.remove(id, &mut inside);
+            if self.is_free(tag, attributes, name) || keep(name, &attribute.value) {
+                continue;
+            }
+            let set = resolve(&attribute.value);
+            match name {
+                b"set" if id == RepairId::RequestAttribute && !trim(&set).is_empty() => {
+                    attribute.set(RepairId::SetSpecEscape, &set_spec::escape(trim(&set)), &mut inside);
+                }
+                _ => attribute.remove(id, &mut inside),
             }
         }
         let removed: Vec<(usize, usize)> = inside.iter().map(|edit| (edit.start, edit.end)).collect();

@@ -14,16 +14,19 @@ use super::schema::{Content, Element, Text};
 use super::tag::is_free_attribute;
 use super::text::{escape, resolve};
 use crate::oai::datestamp::{self, Oddity};
+use crate::oai::set_spec;
 
 /// Mends the envelope of one well-formed item; no edits when it cannot. In an
-/// item of OAI-PMH 1.x a record may say that it is deleted.
+/// item of OAI-PMH 1.x a record may say that it is deleted. `bound` stands in for
+/// a datestamp that cannot be read.
 pub(super) fn mend_envelope(
     text: &[u8],
     element: &'static Element,
     is_version_one: bool,
+    bound: Option<&str>,
     limits: &Limits,
 ) -> Edits {
-    let mut pass = Pass { text, is_version_one, limits, edits: Edits::default() };
+    let mut pass = Pass { text, is_version_one, bound, limits, edits: Edits::default() };
     pass.item(element);
     pass.edits.sort();
     pass.edits
@@ -35,6 +38,7 @@ const CHILDREN_ORDERED_MAX: usize = 1000;
 struct Pass<'t> {
     text: &'t [u8],
     is_version_one: bool,
+    bound: Option<&'t str>,
     limits: &'t Limits,
     edits: Edits,
 }
@@ -96,16 +100,19 @@ impl<'t> Pass<'t> {
         let ranked: Vec<(usize, Child<'t>)> =
             inner.children.iter().filter_map(|child| Some((rank(child)?, *child))).collect();
         for (rank, child) in &ranked {
-            let Some(element) = known.get(*rank) else { continue };
-            match &element.content {
-                Content::Text(check) => self.field(*check, *child),
+            let Some(inner) = known.get(*rank) else { continue };
+            match &inner.content {
+                Content::Text(check) => self.field(*check, *child, element.name == b"header"),
                 Content::Children(_) => {
-                    self.element(element, *child);
+                    self.element(inner, *child);
                 }
                 Content::Payload => {}
             }
         }
         self.order(&ranked, child.content.1);
+        if element.name == b"header" {
+            self.missing_datestamp(&ranked, child);
+        }
         Some(())
     }
 
@@ -134,23 +141,42 @@ impl<'t> Pass<'t> {
         }
     }
 
-    fn field(&mut self, check: Text, child: Child<'t>) {
+    /// A header without datestamp gets the bound, behind the identifier.
+    fn missing_datestamp(&mut self, ranked: &[(usize, Child<'t>)], header: Child<'t>) -> Option<()> {
+        let bound = self.bound?;
+        if ranked.iter().any(|(_, child)| child.local == b"datestamp") || ranked.len() > CHILDREN_ORDERED_MAX
+        {
+            return None;
+        }
+        let identifier = ranked.iter().map(|(_, child)| child).find(|child| child.local == b"identifier")?;
+        let name = self.slice(identifier.start + 1, identifier.end);
+        let prefix = name.strip_suffix(name.get(name_span(name) - identifier.local.len()..)?)?;
+        let element = [b"<", prefix, b"datestamp>", bound.as_bytes(), b"</", prefix, b"datestamp>"].concat();
+        // What stays in its place; the rest is moved to theirs.
+        let kept = longest_rising(ranked);
+        let mut behind = kept.iter().filter_map(|&index| ranked.get(index)).map(|(_, child)| child);
+        let next = behind.find(|child| child.local != b"identifier");
+        let place = next.map_or(header.content.1, |child| child.start);
+        self.edit(RepairId::DatestampBound, place, place, &element);
+        Some(())
+    }
+
+    fn field(&mut self, check: Text, child: Child<'t>, in_header: bool) {
         self.tag_attributes(child, false);
         let (start, end) = child.content;
         let raw = self.slice(start, end);
         let plain = !raw.iter().any(|&byte| matches!(byte, b'<' | b'&'));
         let resolved = if plain { raw.to_vec() } else { resolve(raw) };
-        if check.holds(&resolved) || start == end {
-            return;
-        }
-        if check == Text::Datestamp {
-            let read = std::str::from_utf8(&resolved).ok().and_then(datestamp::normalise);
-            if let Some((stamp, oddity)) = read {
-                restamp(raw, start, &stamp, oddity, plain, &mut self.edits);
-            }
+        if check.holds(&resolved) || outline(raw, 0, raw.len()).is_none_or(|inner| !inner.children.is_empty())
+        {
             return;
         }
         let trimmed = trim(&resolved);
+        match check {
+            Text::Datestamp => return self.datestamp(child, &resolved, plain),
+            Text::SetSpec if !check.holds(trimmed) => return self.set_spec(child, trimmed, plain, in_header),
+            _ => {}
+        }
         if check.holds(trimmed)
             && trimmed.len() < resolved.len()
             && matches!(
@@ -173,6 +199,42 @@ impl<'t> Pass<'t> {
             } else {
                 self.edit(RepairId::HeaderBlank, start, end, &escape(trimmed));
             }
+        }
+    }
+
+    fn datestamp(&mut self, child: Child<'t>, resolved: &[u8], plain: bool) {
+        let (start, end) = child.content;
+        let read = std::str::from_utf8(resolved).ok().and_then(datestamp::normalise);
+        let bound = self.bound.filter(|_| child.local == b"datestamp").map(str::as_bytes);
+        let tag = self.slice(child.start, child.end);
+        match (read, bound) {
+            (Some((stamp, oddity)), _) => {
+                restamp(self.slice(start, end), start, &stamp, oddity, plain, &mut self.edits);
+            }
+            (None, Some(bound)) if start == end && tag.ends_with(b"/>") => {
+                let name = tag.get(1..).map(|tag| tag.get(..name_span(tag)).unwrap_or_default());
+                let closed = [b">", bound, b"</", name.unwrap_or_default(), b">"].concat();
+                self.edit(RepairId::DatestampBound, child.end - 2, child.end, &closed);
+            }
+            (None, Some(bound)) => self.edit(RepairId::DatestampBound, start, end, bound),
+            (None, None) => {}
+        }
+    }
+
+    /// A setSpec that the schema does not allow; `name` is what it says.
+    fn set_spec(&mut self, child: Child<'t>, name: &[u8], plain: bool, in_header: bool) {
+        let (start, end) = child.content;
+        let escaped = set_spec::escape(name);
+        if name.is_empty() && in_header {
+            let _ = self.edits.take_within(child.start, child.end);
+            self.edit(RepairId::EmptySetSpec, child.start, child.end, b"");
+        } else if plain && !name.is_empty() {
+            let from = start + blanks(self.slice(start, end));
+            self.delete(RepairId::HeaderBlank, start, from);
+            self.edit(RepairId::SetSpecEscape, from, from + name.len(), &escaped);
+            self.delete(RepairId::HeaderBlank, from + name.len(), end);
+        } else if !name.is_empty() {
+            self.edit(RepairId::SetSpecEscape, start, end, &escaped);
         }
     }
 

@@ -19,7 +19,7 @@ use super::scan::{Scan, Scanner};
 use super::schema::Verb;
 use super::sink::{Left, RecordFacts, Repair, Sink};
 use super::skeleton::{Prefixes, Skeleton};
-use super::text::{escape, mend_characters};
+use super::text::mend_characters;
 
 /// Where the list goes on.
 pub(super) enum Next {
@@ -188,7 +188,7 @@ impl Engine {
             match list.scanner.scan(rest, at, last, &mut self.tags, &self.config.limits) {
                 Scan::Clean(len) => {
                     let raw = rest.get(at..at + len).unwrap_or_default();
-                    if self.needs_care(list) {
+                    if self.needs_care(list) || !self.fit.holds(raw, &list.scanner.facts) {
                         self.flush(rest, &mut written, at, sink);
                         let identifier = Facts::slice(raw, list.scanner.facts.identifier);
                         match self.leaves(list, identifier, (rest, at, at + len), last, sink) {
@@ -304,12 +304,14 @@ impl Engine {
             deleted: facts.deleted,
             offset: self.base + at as u64,
             repairs: 0,
+            tilde_in_set: facts.tilde_in_set,
         };
         self.seen.insert(facts.identifier, facts.datestamp);
         self.gate.committed(&facts, raw, sink);
     }
 
-    /// The first item, Identify, one of 1.x, or one that may be there twice.
+    /// The first item, Identify, one of 1.x, one that may be there twice, or one that does not fit
+    /// its repository.
     fn clean_with_care(&mut self, list: &List, raw: &[u8], at: usize, sink: &mut impl Sink) {
         if list.skeleton.upgraded.is_some() {
             return self.upgrade_clean(list, raw, at, sink);
@@ -322,7 +324,15 @@ impl Engine {
             }
             return;
         }
-        let mut item = Mended::unchanged(raw, list.scanner.facts);
+        let facts = list.scanner.facts;
+        if list.verb == Verb::Identify || !self.fit.holds(raw, &facts) {
+            let rules = Self::rules(&self.config, &self.entities);
+            let mended = mend(raw, &list.skeleton, list.contexts(), &mut self.tags, &rules);
+            // It is valid as it came: where a limit is in the way it stays so.
+            let item = mended.unwrap_or_else(|_| Mended::unchanged(raw, facts));
+            return self.emit(list, raw, at, &item, sink);
+        }
+        let mut item = Mended::unchanged(raw, facts);
         if self.config.guesses.contains(RepairId::DoubleEncoded) {
             let edits = mend_characters(raw, &self.entities, true, &self.config.limits);
             if edits.len() <= self.config.limits.repairs_per_record_max {
@@ -382,26 +392,10 @@ impl Engine {
             // The answer itself, and no item of a list.
             return;
         }
-        let deleted = facts.deleted;
-        let facts = RecordFacts { identifier, datestamp, deleted, offset, repairs: edits.len() };
+        let (deleted, tilde_in_set) = (facts.deleted, facts.tilde_in_set);
+        let repairs = edits.len();
+        let facts = RecordFacts { identifier, datestamp, deleted, offset, repairs, tilde_in_set };
         self.gate.committed(&facts, &output, sink);
-    }
-
-    /// Our own URL in place of the source's.
-    fn own_base_url(&self, identify: &[u8]) -> Edits {
-        let mut edits = Edits::default();
-        let Some(request) = &self.config.request else { return edits };
-        let open = [b"<", self.written_prefix(), b"baseURL>"].concat();
-        let close = [b"</", self.written_prefix(), b"baseURL"].concat();
-        if let Some(start) = memmem::find(identify, &open).map(|at| at + open.len())
-            && let Some(len) = memmem::find(identify.get(start..).unwrap_or_default(), &close)
-        {
-            let own = escape(request.base_url.as_bytes());
-            if identify.get(start..start + len) != Some(own.as_slice()) {
-                edits.push(RepairId::OwnBaseUrl, start, start + len, &own);
-            }
-        }
-        edits
     }
 
     /// An item whose strict reading failed: find its end, mend it or put it aside.

@@ -4,11 +4,13 @@
 //! strictly, and the first version that is in order is taken. What no pass can
 //! mend is beyond repair, and the strict reader says why.
 
+use super::RepositoryFacts;
 use super::catalogue::{RepairId, RepairSet, Unmendable};
 use super::context::Context;
 use super::convention::conventional;
 use super::edits::Edits;
 use super::facts::{Facts, Places};
+use super::fit::{bound, fit};
 use super::formats::mend_format;
 use super::header::{header_alone, mend_envelope};
 use super::identify::{Known, lacks, mend_identify, says_something};
@@ -30,6 +32,7 @@ pub(super) struct Rules<'c> {
     pub(super) guesses: RepairSet,
     pub(super) entities: &'c Entities,
     pub(super) known: Known<'c>,
+    pub(super) repository: &'c RepositoryFacts,
 }
 
 /// What is declared around an item, as it came and as it is written.
@@ -105,7 +108,9 @@ pub(super) fn mend(
         };
     }
     let is_version_one = item.skeleton.upgraded.is_some();
-    let envelope = mend_envelope(&item.text, item.skeleton.element, is_version_one, rules.limits);
+    let bound = bound(rules.repository);
+    let envelope =
+        mend_envelope(&item.text, item.skeleton.element, is_version_one, bound.as_deref(), rules.limits);
     let is_known = item.skeleton.upgraded.is_none() && item.is_described();
     if envelope.is_empty() && !is_known {
         return Err(why);
@@ -146,23 +151,34 @@ struct Item<'m> {
 
 impl Item<'_> {
     /// Applies one pass and reads the result strictly. What is in order as it was
-    /// read becomes what is written, and is read once more.
+    /// read becomes what is written, and what does not fit its repository is made to; both are read
+    /// once more.
     fn pass(&mut self, edits: Edits) -> Result<Verdict, Unmendable> {
         self.change(edits)?;
-        let (verdict, places) = self.judge();
-        if !self.skeleton.is_rewritten() || !matches!(verdict, Verdict::InOrder(_)) {
-            return Ok(verdict);
+        let (mut verdict, places) = self.judge();
+        if self.skeleton.is_rewritten() && matches!(verdict, Verdict::InOrder(_)) {
+            let limits = self.rules.limits;
+            let is_upgraded = self.skeleton.upgraded.is_some();
+            if is_upgraded {
+                let upgrade =
+                    upgrade(&self.text, self.skeleton.element, &places, &self.tags.contexts, limits);
+                self.change(upgrade)?;
+                self.skeleton = self.skeleton.version_two();
+            }
+            let is_moved = self.outer != self.written;
+            let is_changed = self.rewrite()?;
+            if is_upgraded || is_moved || is_changed {
+                verdict = self.judge().0;
+            }
         }
-        let limits = self.rules.limits;
-        let is_upgraded = self.skeleton.upgraded.is_some();
-        if is_upgraded {
-            let upgrade = upgrade(&self.text, self.skeleton.element, &places, &self.tags.contexts, limits);
-            self.change(upgrade)?;
-            self.skeleton = self.skeleton.version_two();
+        if let Verdict::InOrder(facts) = &verdict {
+            let fitted = fit(&self.text, facts, self.skeleton.element, self.rules);
+            if !fitted.is_empty() {
+                self.change(fitted)?;
+                verdict = self.judge().0;
+            }
         }
-        let is_moved = self.outer != self.written;
-        let is_changed = self.rewrite()?;
-        if is_upgraded || is_moved || is_changed { Ok(self.judge().0) } else { Ok(verdict) }
+        Ok(verdict)
     }
 
     /// What is in order as it was read becomes what is written; says whether that is another text.
@@ -317,7 +333,7 @@ mod tests {
             assert!(mend_characters(item, &[], false, &limits).is_empty());
             let markup = mend_markup(item, &RECORD, list.context, &mut tags.contexts, &limits);
             assert!(markup.is_ok_and(|edits| edits.is_empty()));
-            assert!(mend_envelope(item, &RECORD, false, &limits).is_empty());
+            assert!(mend_envelope(item, &RECORD, false, Some("2000-01-01"), &limits).is_empty());
         }
     }
 }

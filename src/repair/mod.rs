@@ -19,6 +19,7 @@ mod entities;
 mod error_words;
 mod errors;
 mod facts;
+mod fit;
 mod formats;
 mod gate;
 mod head;
@@ -55,6 +56,7 @@ mod verdict;
 mod version_one;
 mod vocabulary;
 
+use crate::oai::datestamp::Granularity;
 #[cfg(not(feature = "program"))]
 use decode::Decode;
 use engine::Engine;
@@ -77,6 +79,8 @@ pub struct RepairConfig {
     pub guesses: RepairSet,
     /// What `request` and Identify's `baseURL` are to say. `None` keeps them where legal.
     pub request: Option<OwnRequest>,
+    /// What is known of the repository from elsewhere.
+    pub repository: RepositoryFacts,
     /// What a missing `responseDate` becomes, `YYYY-MM-DDThh:mm:ssZ`: the time
     /// at which the source was asked.
     pub response_date: Option<String>,
@@ -102,6 +106,19 @@ pub struct IdentifyValues {
     pub deleted_record: Option<String>,
     /// `granularity`.
     pub granularity: Option<String>,
+}
+
+/// What is known of a repository besides the response at hand. The engine does not guess it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RepositoryFacts {
+    /// The granularity that its Identify announces. `None`: datestamps keep the one they have.
+    pub granularity: Option<Granularity>,
+    /// A legal datestamp that no item of this response can be older than: the request's `from`,
+    /// or earliestDatestamp. It stands in for a datestamp that is missing or names no day; `None`
+    /// leaves such items to quarantine.
+    pub lowest_datestamp: Option<String>,
+    /// The oldest datestamp that one of its items was seen with, for Identify.
+    pub oldest_seen: Option<String>,
 }
 
 /// The request as the harvester made it, for the `request` element.

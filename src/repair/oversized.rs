@@ -47,6 +47,7 @@ impl Engine {
                     deleted: list.scanner.facts.deleted,
                     offset: list.item_offset,
                     repairs: 0,
+                    tilde_in_set: false,
                 };
                 self.gate.committed(&facts, b"", sink);
                 self.stage = Stage::List(list);

@@ -15,6 +15,7 @@ use super::schema::{Content, Element, Text};
 use super::skeleton::{Prefixes, Skeleton};
 use super::tag::{Tag, TagDefect, Tags, end_tag, is_deleted_status, same};
 use super::text::resolve;
+use crate::oai::set_spec;
 
 /// How reading an item ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -383,12 +384,12 @@ impl Scanner {
                 let range = (from, offset as u32);
                 let raw = window.get(item_at + from as usize..item_at + offset).unwrap_or_default();
                 let too_long = raw.len() > FIELD_BYTES_MAX && check != Text::Any;
-                let holds = if too_long {
-                    false
-                } else if plain {
-                    check.holds(raw)
-                } else {
-                    check.holds(&resolve(raw))
+                let holds = match check {
+                    _ if too_long => false,
+                    Text::SetSpec if plain => self.set_spec(raw),
+                    Text::SetSpec => self.set_spec(&resolve(raw)),
+                    _ if plain => check.holds(raw),
+                    _ => check.holds(&resolve(raw)),
                 };
                 if !holds {
                     return Err(defect(from as usize, illegal_text(check, raw)));
@@ -406,6 +407,12 @@ impl Scanner {
         }
         self.inside = Inside::Children;
         Ok(())
+    }
+
+    fn set_spec(&mut self, name: &[u8]) -> bool {
+        let read = set_spec::read(name);
+        self.facts.tilde_in_set |= read == Some(true);
+        read.is_some()
     }
 
     #[inline]

@@ -3,7 +3,7 @@
 //! From the schema of the specification (OAI-PMH.xsd). Payloads below
 //! `metadata`, `about`, `description` and `setDescription` are any one element.
 
-use crate::oai::datestamp;
+use crate::oai::{datestamp, set_spec};
 
 /// The lists and answers a response can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,9 +141,7 @@ impl Text {
             Self::Any => true,
             Self::Identifier => !text.is_empty() && super::name::trim(text).len() == text.len(),
             Self::Datestamp => datestamp::is_legal(text),
-            Self::SetSpec => text
-                .split(|&b| b == b':')
-                .all(|part| !part.is_empty() && part.iter().all(|&b| is_unreserved(b))),
+            Self::SetSpec => set_spec::read(text).is_some(),
             Self::Url => is_any_uri(text),
             Self::Version => text == b"2.0",
             Self::Email => is_email(text),

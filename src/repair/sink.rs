@@ -65,6 +65,8 @@ pub struct RecordFacts<'a> {
     pub offset: u64,
     /// How many journal entries it took.
     pub repairs: usize,
+    /// Whether a setSpec of it holds a `~`, and so perhaps what stands for an illegal byte.
+    pub tilde_in_set: bool,
 }
 
 /// An item that is beyond repair.

@@ -179,7 +179,7 @@ pub(super) fn facts_behind(facts: Facts, edits: &Edits) -> Facts {
         let shift = |at: u32| u32::try_from(i64::from(at) + growth).unwrap_or(at);
         (shift(start), shift(end))
     };
-    Facts { identifier: moved(facts.identifier), datestamp: moved(facts.datestamp), deleted: facts.deleted }
+    Facts { identifier: moved(facts.identifier), datestamp: moved(facts.datestamp), ..facts }
 }
 
 /// The status goes from the record to its header.

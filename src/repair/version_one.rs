@@ -307,6 +307,7 @@ impl Engine {
             is_plain
                 && rules.off.is_empty()
                 && rules.guesses.is_empty()
+                && self.fit.holds(raw, &list.scanner.facts)
                 && list.skeleton.prefixes == Prefixes::None
         });
         let edits = known.and_then(|one| one.roots.recall(raw, places, list.context, limits));

@@ -21,6 +21,8 @@ pub struct Account {
     pub quarantined: u64,
     /// Items that left in place of broken ones: they were had by themselves.
     pub recalled: u64,
+    /// setSpecs that were found to be those of two sets.
+    pub set_collisions: u64,
     /// Items that stood in the list and that the source does not know any more.
     pub withdrawn: u64,
     /// How often each repair was made; index with `RepairId as usize`.
@@ -62,6 +64,7 @@ impl Default for Account {
             repaired: 0,
             quarantined: 0,
             recalled: 0,
+            set_collisions: 0,
             withdrawn: 0,
             counts: [0; RepairId::COUNT],
             repairs: VecDeque::new(),

@@ -41,7 +41,7 @@ const OF_ANOTHER_VERB: &str = "the token is one of another verb";
 
 /// Finds out where the request stands.
 pub(super) async fn open(job: &Job, now: SystemTime) -> Result<Opening, Failure> {
-    let request = &job.request;
+    let request = &job.asked;
     let ask =
         |chain| Opening::Ask { asked: request.clone(), delivered: Delivered::default(), chain, anew: None };
     if !request.verb().is_list() {
@@ -165,6 +165,11 @@ impl Chain {
         job.state.ledger.note(Note { ended: false, ..self.as_note(job, delivered, None, now) });
         let place = Place { page: self.place.page + 1, ..self.place };
         Self { place, ..self.clone() }.own_token(job, asked, &Delivered::default(), false, now).await
+    }
+
+    /// The lowest datestamp that was asked for, where the list's beginning is known.
+    pub(super) fn from(&self) -> Option<String> {
+        self.first()?.argument(Argument::From).map(str::to_owned)
     }
 
     /// The request that began the list, where that is known.

@@ -5,11 +5,12 @@
 //! [`Sieve`](super::sieve::Sieve)'s. Pure.
 //!
 //! 1.x has no headers: `ListIdentifiers` lists identifiers, without datestamps. So it is asked for
-//! records, and its tokens are those of a list of records.
+//! records, and its tokens are those of a list of records; or, where the mapping says so, for
+//! identifiers, and then for each of them.
 
 use super::session::Job;
 use super::sieve::{Wanted, Window};
-use crate::config::{Quirks, Version};
+use crate::config::{Headers, Quirks, Version};
 use crate::oai::{Argument, Request, Verb};
 use crate::state::Learned;
 
@@ -68,7 +69,11 @@ impl Dialect {
     pub(super) fn put(&self, asked: &Request, first: Option<&Request>) -> Put {
         let is_harvest = matches!(asked.verb(), Verb::ListRecords | Verb::ListIdentifiers);
         let headers = self.is_one() && asked.verb() == Verb::ListIdentifiers;
-        let mut put = if headers { asked.records() } else { asked.clone() };
+        let mut put = match self.quirks.headers {
+            _ if !headers => asked.clone(),
+            Headers::ListRecords => asked.records(),
+            Headers::GetRecord => asked.without_format(),
+        };
         if is_harvest && !asked.is_resumption() {
             if self.in_days {
                 put = put.in_days();

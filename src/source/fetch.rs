@@ -15,10 +15,8 @@ use super::recall::Recalls;
 use super::static_repository::StaticRepository;
 use crate::config::{Credentials, Mapping, StaticFile};
 use crate::oai::Request;
-use crate::state::{Copies, Learned, State};
 use reqwest::Method;
 use reqwest::header::{self, HeaderMap, HeaderValue};
-use std::collections::HashMap;
 use std::error::Error as _;
 use std::io::ErrorKind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,73 +28,16 @@ use url::Url;
 pub struct Client {
     http: reqwest::Client,
     reach: Reach,
-    mapping: Arc<Mapping>,
+    pub(super) mapping: Arc<Mapping>,
     breaker: Arc<Mutex<Breaker>>,
-    turns: Arc<Turns>,
+    pub(super) turns: Arc<Turns>,
     pub(super) methods: Arc<Methods>,
     pub(super) recalls: Arc<Recalls>,
     pub(super) sayings: Arc<Sayings>,
-    fingerprint: Arc<str>,
+    /// Of the mapping.
+    pub(super) fingerprint: Arc<str>,
     /// What answers in place of a server, where the source is a file.
-    stands_in: Option<Arc<StaticRepository>>,
-}
-
-/// The clients of all sources, each made when it is first used and again when
-/// its mapping has changed.
-#[derive(Debug)]
-pub struct Clients {
-    clients: Mutex<HashMap<String, Client>>,
-    copies: Copies,
-}
-
-/// Where requests take turns: host and port, whatever the scheme. A file is not asked for pages.
-fn share_turns(one: &Mapping, other: &Mapping) -> bool {
-    let server = |mapping: &Mapping| {
-        let url = mapping.static_file.is_none().then_some(&mapping.base_url)?;
-        Some((url.host()?.to_owned(), url.port_or_known_default()))
-    };
-    one.id != other.id && server(one).is_some_and(|server_of_one| server(other) == Some(server_of_one))
-}
-
-impl Clients {
-    /// None yet; files of static repositories are kept in `copies`.
-    pub fn new(copies: Copies) -> Self {
-        Self { clients: Mutex::default(), copies }
-    }
-
-    /// The client of a source.
-    ///
-    /// # Errors
-    ///
-    /// Its certificates cannot be read.
-    pub fn of(&self, mapping: &Arc<Mapping>) -> Result<Client, Failure> {
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        match clients.get(&mapping.id) {
-            Some(client) if Arc::ptr_eq(&client.mapping, mapping) => Ok(client.clone()),
-            _ => {
-                let mut client = Client::new(mapping)?;
-                if let Some(file) = &mapping.static_file {
-                    let (copies, file) = (self.copies.clone(), file.clone());
-                    client.stands_in = Some(Arc::new(StaticRepository::new(file, copies)));
-                }
-                // Repositories of one server take turns; the first one's politeness holds.
-                let neighbour = clients.values().find(|other| share_turns(&other.mapping, mapping));
-                if let Some(neighbour) = neighbour {
-                    client.turns = Arc::clone(&neighbour.turns);
-                }
-                clients.insert(mapping.id.clone(), client.clone());
-                Ok(client)
-            }
-        }
-    }
-}
-
-impl Clients {
-    /// For how many seconds a repository's source is left alone, if it is.
-    pub fn rests_for_secs(&self, id: &str, now: SystemTime) -> Option<u64> {
-        let clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        clients.get(id)?.breaker().rests_for_secs(now)
-    }
+    pub(super) stands_in: Option<Arc<StaticRepository>>,
 }
 
 impl Client {
@@ -147,19 +88,6 @@ impl Client {
         })
     }
 
-    /// What was learned of the source with this mapping.
-    pub(super) fn learned(&self, state: &State) -> Learned {
-        state.repositories.learned(&self.mapping.id, &self.fingerprint)
-    }
-
-    /// Remembers what was learned of it.
-    pub(super) async fn learn(&self, state: &State, learned: Learned) {
-        let (repositories, id) = (state.repositories.clone(), self.mapping.id.clone());
-        let fingerprint = Arc::clone(&self.fingerprint);
-        // What cannot be written is logged there.
-        let _ = tokio::task::spawn_blocking(move || repositories.learn(&id, &fingerprint, learned)).await;
-    }
-
     /// May the source be asked now?
     pub(super) fn admit(&self, now: SystemTime) -> Result<(), Failure> {
         self.breaker().admit(now).map_err(|Resting { secs, because }| {
@@ -181,7 +109,7 @@ impl Client {
         self.breaker().failed(now, failure);
     }
 
-    fn breaker(&self) -> MutexGuard<'_, Breaker> {
+    pub(super) fn breaker(&self) -> MutexGuard<'_, Breaker> {
         self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -202,9 +130,9 @@ impl Client {
         via: &str,
         budget: &mut Budget,
     ) -> Result<Exchange, Failure> {
-        if let Some(repository) = &self.stands_in
-            && let Ok(request) = Request::parse(query.as_bytes())
-        {
+        if let Some(repository) = &self.stands_in {
+            let request = Request::parse(query.as_bytes())
+                .map_err(|refusal| Failure::new(Reason::Configuration, refusal.text))?;
             let body = repository.answer(self, &request, budget).await?;
             return Ok(Exchange::of_file(self.mapping.base_url.clone(), body));
         }

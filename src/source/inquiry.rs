@@ -13,7 +13,7 @@ use super::session::{Job, error_code, resolved};
 use super::transplant::Scope;
 use crate::clock;
 use crate::oai::Request;
-use crate::repair::{NotOai, Quarantined, RecordFacts, Repair, Sink, TokenFacts};
+use crate::repair::{NotOai, Quarantined, RecordFacts, Repair, RepositoryFacts, Sink, TokenFacts};
 use crate::state::PutAside;
 use reqwest::Method;
 
@@ -35,6 +35,8 @@ pub(super) struct Told {
 pub(super) struct Item {
     /// As it stands in the XML.
     pub(super) identifier: Vec<u8>,
+    /// Likewise.
+    pub(super) datestamp: Vec<u8>,
     /// What it is known by in a list.
     pub(super) hash: u64,
     pub(super) deleted: bool,
@@ -47,6 +49,13 @@ pub(super) struct Unanswered {
     pub(super) failure: Failure,
     /// As it came; empty where it was nothing or too much.
     pub(super) raw: Vec<u8>,
+}
+
+impl Unanswered {
+    /// Whether that is nothing that the source could do anything about.
+    pub(super) fn says_nothing(&self) -> bool {
+        self.failure.reason == Reason::Busy
+    }
 }
 
 /// Longest answer to a question of ours, in decoded bytes: it is held.
@@ -111,6 +120,7 @@ impl Sink for Told {
         self.is_too_long |= bytes.is_empty();
         self.items.push(Item {
             identifier: facts.identifier.to_vec(),
+            datestamp: facts.datestamp.to_vec(),
             hash: self.pieces.hash.of(facts.identifier, facts.datestamp),
             deleted: facts.deleted,
             bytes: bytes.to_vec(),
@@ -127,17 +137,20 @@ impl Sink for Told {
     }
 }
 
-/// Asks the source once, in its turn. Reads no further once there are `enough` items.
+/// Asks the source once, in its turn, or in that which a page of ours has `beside` it. Reads no further
+/// once there are `enough` items.
 pub(super) async fn inquire(
     job: &Job,
     request: &Request,
     method: &Method,
     enough: usize,
+    repository: &RepositoryFacts,
+    beside: bool,
     budget: &mut Budget,
 ) -> Result<Told, Unanswered> {
     let nothing = |failure| Unanswered { failure, raw: Vec::new() };
     let client = &job.client;
-    let _turn = client.turn(request.verb().is_list(), budget).await.map_err(nothing)?;
+    let _turn = client.turn(request.verb().is_list() && !beside, budget).await.map_err(nothing)?;
     let asked_at = clock::utc_datetime(budget.now());
     let query = Dialect::of_job(job).put(request, None).query;
     let exchange = client.exchange(&query, method, &job.via, budget).await.map_err(nothing)?;
@@ -147,6 +160,7 @@ pub(super) async fn inquire(
         retry_after_secs: exchange.retry_after_secs,
         charset: exchange.charset.clone(),
         asked_at,
+        repository: repository.clone(),
     };
     let mut page = Page::new(&job.mapping, &request.own(&job.own.base_url), start, Told::new(job));
     let mut body = Body::new(client, &job.mapping, exchange);

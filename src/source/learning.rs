@@ -6,13 +6,15 @@
 
 use super::dialect::{Dialect, Put};
 use super::failure::{Failure, Reason};
+use super::fetch::Client;
 use super::proof::Proof;
 use super::session::{Conversation, Stop, error_code};
 use super::skeleton::Skeleton;
 use crate::clock;
 use crate::oai::{ErrorCode, Verb, error_response};
 use crate::repair::RepairId;
-use crate::state::Learned;
+use crate::state::{Learned, State};
+use std::sync::Arc;
 
 /// What has come of a doubt about an answer.
 pub(super) enum Weighed {
@@ -27,6 +29,21 @@ pub(super) enum Weighed {
 /// So often a request is put in other words.
 const OTHER_WORDS_MAX: u32 = 3;
 const SECONDS: &str = "YYYY-MM-DDThh:mm:ssZ";
+
+impl Client {
+    /// What was learned of the source with this mapping.
+    pub(super) fn learned(&self, state: &State) -> Learned {
+        state.repositories.learned(&self.mapping().id, &self.fingerprint)
+    }
+
+    /// Remembers what was learned of it.
+    pub(super) async fn learn(&self, state: &State, learned: Learned) {
+        let (repositories, id) = (state.repositories.clone(), self.mapping().id.clone());
+        let fingerprint = Arc::clone(&self.fingerprint);
+        // What cannot be written is logged there.
+        let _ = tokio::task::spawn_blocking(move || repositories.learn(&id, &fingerprint, learned)).await;
+    }
+}
 
 impl Conversation<'_> {
     /// What is asked now, in the words of the source.

@@ -1,7 +1,7 @@
 //! Turns a flaky provider into one good answer, or an honest failure.
 //!
 //! `session` is the conversation for one request of a harvester, `fetch` one
-//! HTTP exchange in it, `probe` one that hides nothing, `dialect` how a request is put to this source, `decoding` takes the content codings off its body.
+//! HTTP exchange in it, `probe` one that hides nothing, `decoding` takes the content codings off its body.
 //! Knows nothing of the proxy: what it makes is an ordered stream of events.
 
 mod account;
@@ -11,12 +11,14 @@ mod body;
 mod breaker;
 mod budget;
 mod chain;
+mod clients;
 mod conversing;
 pub mod decoding;
 mod dialect;
 mod exchange;
 mod failure;
 mod fetch;
+mod headers;
 mod inquiry;
 mod learning;
 mod method;
@@ -31,6 +33,8 @@ mod probe;
 mod proof;
 mod recall;
 mod recovery;
+mod redate;
+mod repository;
 mod session;
 mod sieve;
 mod skeleton;
@@ -39,8 +43,10 @@ mod static_repository;
 mod transplant;
 
 pub use account::{Account, RepairMade};
+pub use clients::Clients;
 pub use conversing::Conversing;
 pub use failure::{Failure, Reason};
-pub use fetch::{Client, Clients};
+pub use fetch::Client;
 pub use probe::Probed;
 pub use session::{Answer, Event, Job, answer};
+pub use static_repository::FileState;

@@ -224,12 +224,19 @@ impl Conversation<'_> {
     }
 
     /// Asks until there is an answer, a few times.
-    async fn ask(&mut self, request: &Request, enough: usize, attempts_max: u32) -> Result<Told, Unanswered> {
+    pub(super) async fn ask(
+        &mut self,
+        request: &Request,
+        enough: usize,
+        attempts_max: u32,
+    ) -> Result<Told, Unanswered> {
         let mut attempts = 0;
         loop {
             attempts += 1;
             self.account.attempts += 1;
-            let told = inquire(self.job, request, &self.method, enough, &mut self.budget).await;
+            let told =
+                inquire(self.job, request, &self.method, enough, &self.repository, false, &mut self.budget)
+                    .await;
             let Err(unanswered) = told else { return told };
             let (left, chance) = (self.budget.left(), self.budget.chance());
             match next_wait(&unanswered.failure, attempts, left, chance) {
@@ -355,6 +362,7 @@ impl Ours {
             retry_after_secs: None,
             charset: None,
             asked_at,
+            repository: conversation.repository.clone(),
         };
         let mut page =
             Page::new(&job.mapping, &job.own, start, Pieces::new(ItemHash::with(&job.state.token_key)));

@@ -6,7 +6,9 @@ use super::pieces::Pieces;
 use crate::config::Mapping;
 use crate::gathered::Gathered;
 use crate::oai::Request;
-use crate::repair::{Ending, NotOai, Outcome, OwnRequest, RepairConfig, Repairer, Sink, Summary};
+use crate::repair::{
+    Ending, NotOai, Outcome, OwnRequest, RepairConfig, Repairer, RepositoryFacts, Sink, Summary,
+};
 use crate::state::{AboutBroken, BROKEN_PAGE_BYTES_MAX};
 use bytes::Bytes;
 
@@ -51,6 +53,8 @@ pub(super) struct Start {
     pub(super) charset: Option<String>,
     /// When the source was asked, `YYYY-MM-DDThh:mm:ssZ`.
     pub(super) asked_at: String,
+    /// What is known of the repository.
+    pub(super) repository: RepositoryFacts,
 }
 
 impl<S: Sink> Page<S> {
@@ -62,6 +66,7 @@ impl<S: Sink> Page<S> {
             request: Some(own.clone()),
             response_date: Some(start.asked_at.clone()),
             charset: start.charset,
+            repository: start.repository,
             ending: Ending::BreakOff,
             identify: mapping.identify.clone(),
         };

@@ -1,10 +1,12 @@
 //! What the engine makes of one attempt at a page, with the place of each item in it.
 
 use super::account::RepairMade;
+use super::repository::sets_of;
 use crate::repair::{Left, Quarantined, RecordFacts, Repair, RepairId, Sink, TokenFacts};
-use crate::state::{PutAside, TokenKey};
+use crate::state::{PutAside, SetSeen, TokenKey};
+use memchr::memmem;
 use siphasher::sip::SipHasher13;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hasher as _;
 
 /// What the engine has made since it was last taken.
@@ -30,6 +32,12 @@ pub(super) struct Pieces {
     pub(super) last_datestamp: Vec<u8>,
     /// What the token says of the list: its `cursor` and `completeListSize`.
     pub(super) progress: (Option<u64>, Option<u64>),
+    /// setSpecs that look escaped, since they were last taken.
+    pub(super) sets: BTreeMap<String, SetSeen>,
+    /// The oldest datestamp of an item that is no bound.
+    pub(super) oldest: Vec<u8>,
+    /// What was written into items since the last one, where a setSpec may be among it.
+    written: Vec<Vec<u8>>,
     /// What the page needed: names of repairs, and why items were put aside.
     pub(super) needed: BTreeSet<&'static str>,
     /// Elements of Identify that are wrong or missing, and that nobody knows.
@@ -117,14 +125,39 @@ impl Pieces {
         let Some(Found::Aside { hash, at: Some(at), .. }) = self.found.get(index) else { return };
         let (hash, start, len) = (*hash, *at, item.len());
         self.bytes.splice(start..start, item.iter().copied());
-        self.drift += len as i64;
-        for (other, found) in self.found.iter_mut().enumerate() {
+        if let Some(found) = self.found.get_mut(index) {
+            *found = Found::Item { start, len, hash, repairs: Vec::new() };
+        }
+        self.grown_behind(index, len as i64);
+    }
+
+    /// What stands behind the item of that index has moved by so many bytes.
+    pub(super) fn grown_behind(&mut self, index: usize, delta: i64) {
+        self.drift += delta;
+        for found in self.found.iter_mut().skip(index + 1) {
             match found {
-                _ if other == index => *found = Found::Item { start, len, hash, repairs: Vec::new() },
-                Found::Item { start, .. } | Found::Aside { at: Some(start), .. } if other > index => {
-                    *start += len
+                Found::Item { start, .. } | Found::Aside { at: Some(start), .. } => {
+                    *start = start.saturating_add_signed(delta as isize);
                 }
-                _ => {}
+                Found::Aside { at: None, .. } => {}
+            }
+        }
+    }
+
+    /// Notes what an item says of its repository.
+    fn learn(&mut self, facts: &RecordFacts<'_>, item: &[u8], repairs: &[(RepairId, Option<RepairMade>)]) {
+        let is_older = self.oldest.is_empty() || facts.datestamp < self.oldest.as_slice();
+        if is_older && !facts.datestamp.is_empty() {
+            let is_bound = repairs.iter().any(|(id, _)| *id == RepairId::DatestampBound);
+            if !is_bound {
+                self.oldest = facts.datestamp.to_vec();
+            }
+        }
+        let written = std::mem::take(&mut self.written);
+        if facts.tilde_in_set {
+            for (name, seen) in sets_of(item, &written) {
+                let entry = self.sets.entry(name).or_default();
+                *entry = entry.and(seen);
             }
         }
     }
@@ -149,6 +182,9 @@ impl Sink for Pieces {
         // An insertion belongs to what stands before it, also where an item begins.
         let at = if repair.original.is_empty() { repair.offset.saturating_sub(1) } else { repair.offset };
         self.recent.push((at, delta));
+        if repair.record.is_some() && memmem::find(repair.replacement, b"~x").is_some() {
+            self.written.push(repair.replacement.to_vec());
+        }
         if !repair.id.is_rewrite() {
             self.needed.insert(repair.id.name());
         }
@@ -161,6 +197,7 @@ impl Sink for Pieces {
         self.last_datestamp.clear();
         self.last_datestamp.extend_from_slice(facts.datestamp);
         let repairs = std::mem::take(&mut self.repairs);
+        self.learn(facts, bytes, &repairs);
         let early = self.early.drain(..);
         self.found.extend(early.map(|(hash, record)| Found::Aside { hash, record, at: Some(start) }));
         self.found.push(Found::Item { start, len: bytes.len(), hash, repairs });

@@ -9,9 +9,9 @@
 use super::budget::Budget;
 use super::failure::{Failure, Reason};
 use super::inquiry::{Told, inquire};
-use super::patience::may_lie_in_what_was_asked;
 use super::session::Conversation;
 use crate::oai::{Argument, ErrorCode, Request, Verb};
+use crate::repair::NotOai;
 use quick_xml::Reader;
 use quick_xml::events::Event;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -51,9 +51,11 @@ impl Sayings {
 impl Conversation<'_> {
     /// The error that a failure is, if the source says so of itself.
     pub(super) async fn proof_behind(&mut self, failure: &Failure) -> Option<Proof> {
-        let may_be_one = may_lie_in_what_was_asked(failure)
-            && matches!(failure.reason, Reason::Status | Reason::NotOai(_))
-            || failure.received_status == Some(422);
+        let may_be_one = match failure.reason {
+            Reason::Status => matches!(failure.received_status, Some(400 | 404 | 410 | 422 | 500 | 501)),
+            Reason::NotOai(why) => why != NotOai::BotWall,
+            _ => false,
+        };
         if self.outlet.has_begun() || !may_be_one {
             return None;
         }
@@ -81,6 +83,7 @@ impl Conversation<'_> {
         let request = &self.job.request;
         !request.is_resumption()
             && (request.argument(Argument::Set).is_some()
+                || request.verb() == Verb::ListMetadataFormats
                 || request.argument(Argument::MetadataPrefix).is_some_and(|prefix| prefix != EVERYWHERE))
     }
 
@@ -167,7 +170,8 @@ impl Conversation<'_> {
     async fn told(&mut self, request: &Request) -> Option<Told> {
         self.account.attempts += 1;
         let mut budget = Budget::new(Arc::clone(&self.job.clock), TIME_MAX.min(self.budget.left()));
-        let told = inquire(self.job, request, &self.method, usize::MAX, &mut budget).await;
+        let told =
+            inquire(self.job, request, &self.method, usize::MAX, &self.repository, false, &mut budget).await;
         self.budget.spend(&budget);
         told.ok()
     }

@@ -6,7 +6,6 @@
 //! by the broken one's bytes, so that a further attempt at the page leaves both out.
 
 use super::budget::Budget;
-use super::failure::Reason;
 use super::inquiry::inquire;
 use super::pieces::{Found, Pieces};
 use super::session::{Conversation, resolved};
@@ -41,7 +40,7 @@ impl Recalls {
         outcomes.rests_until.is_none_or(|until| until <= now)
     }
 
-    fn note(&self, now: SystemTime, was_had: bool) {
+    pub(super) fn note(&self, now: SystemTime, was_had: bool) {
         let mut outcomes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         outcomes.failures_in_a_row = if was_had { 0 } else { outcomes.failures_in_a_row + 1 };
         if outcomes.failures_in_a_row >= FAILURES_MAX {
@@ -82,7 +81,8 @@ impl Conversation<'_> {
         had.map(|(_, hash)| *hash).collect()
     }
 
-    async fn recalled(&mut self, identifier: &str, prefix: &str, place: &Scope) -> Option<(u64, String)> {
+    /// The time for one more such question; `None` where it is not worth it.
+    pub(super) fn budget_of_a_recall(&mut self) -> Option<Budget> {
         let (job, now) = (self.job, self.budget.now());
         if self.recalls >= RECALLS_MAX || !job.client.recalls.are_worth_it(now) {
             return None;
@@ -90,9 +90,15 @@ impl Conversation<'_> {
         self.recalls += 1;
         self.account.attempts += 1;
         // What is left is first of all for the rest of the page.
-        let mut budget = Budget::new(Arc::clone(&job.clock), TIME_MAX.min(self.budget.left() / 2));
+        Some(Budget::new(Arc::clone(&job.clock), TIME_MAX.min(self.budget.left() / 2)))
+    }
+
+    async fn recalled(&mut self, identifier: &str, prefix: &str, place: &Scope) -> Option<(u64, String)> {
+        let (job, now) = (self.job, self.budget.now());
+        let mut budget = self.budget_of_a_recall()?;
         let request = Request::get_record(identifier, prefix);
-        let told = inquire(job, &request, &self.method, usize::MAX, &mut budget).await;
+        let told =
+            inquire(job, &request, &self.method, usize::MAX, &self.repository, true, &mut budget).await;
         self.budget.spend(&budget);
         let record = match &told {
             Ok(told) => told.record(identifier).map(|item| {
@@ -100,7 +106,7 @@ impl Conversation<'_> {
                 (item.hash, told.scope().transplanted(&record, place))
             }),
             // That says nothing of the source.
-            Err(unanswered) if unanswered.failure.reason == Reason::Busy => return None,
+            Err(unanswered) if unanswered.says_nothing() => return None,
             Err(_) => None,
         };
         job.client.recalls.note(now, record.is_some());

@@ -11,13 +11,14 @@
 //! follows, and without [`Event::End`] the page is not whole.
 
 use super::account::Account;
-use super::body::Body;
+use super::body::{Body, Broken};
 use super::budget::Budget;
 use super::chain::{self, Chain, Known, Opening};
 use super::conversing::Conversing;
 use super::dialect::{Dialect, Put};
 use super::failure::{Failure, Reason};
 use super::fetch::Client;
+use super::headers::Gathered;
 use super::learning::Weighed;
 use super::one_by_one::may_go_one_by_one;
 use super::outlet::Outlet;
@@ -25,13 +26,14 @@ use super::page::{Page, Start, Verdict};
 use super::patience::next_wait;
 use super::pieces::{ItemHash, Pieces};
 use super::recovery::Begun;
+use super::redate::Told;
 use super::sieve::Sieve;
 use super::skeleton::Skeleton;
 use super::splice::{Delivered, Splice, Taken, Unproven};
 use crate::clock::{self, Clock};
 use crate::config::Mapping;
 use crate::oai::Request;
-use crate::repair::{NotOai, OwnRequest};
+use crate::repair::{NotOai, OwnRequest, RepositoryFacts};
 use crate::state::State;
 use bytes::Bytes;
 use quick_xml::events::Event as XmlEvent;
@@ -49,6 +51,8 @@ pub struct Job {
     pub mapping: Arc<Mapping>,
     /// What is asked.
     pub request: Request,
+    /// The same as the source is asked: with its own names of sets.
+    pub asked: Request,
     /// The request as the answer is to say it.
     pub own: OwnRequest,
     /// The `Via` header for the source.
@@ -100,12 +104,13 @@ async fn converse(job: Job, events: mpsc::Sender<Event>) {
         outlet: Outlet::new(events.clone(), in_one_piece),
         account: Account::default(),
         budget,
-        asked: job.request.clone(),
+        asked: job.asked.clone(),
         dialect: Dialect::of_job(&job),
         put_as: String::new(),
         other_words: 0,
         tries_days: false,
         sieve: None,
+        gathered: Gathered::new(),
         had: Delivered::default(),
         delivered: Delivered::default(),
         known: Known::new(),
@@ -116,6 +121,8 @@ async fn converse(job: Job, events: mpsc::Sender<Event>) {
         begun: Begun::No,
         recalls: 0,
         recalled: Vec::new(),
+        headers_told: None,
+        repository: RepositoryFacts::default(),
         suspicion: None,
         skeleton: None,
         waiting: Vec::new(),
@@ -175,6 +182,8 @@ pub(super) struct Conversation<'a> {
     pub(super) tries_days: bool,
     /// What is to be made of the page under way.
     pub(super) sieve: Option<Sieve>,
+    /// What was had of its headers, where each is asked for by itself.
+    pub(super) gathered: Gathered,
     /// By which method of HTTP the source is asked, and whether the other one was tried before.
     pub(super) method: Method,
     pub(super) tried_both: bool,
@@ -193,6 +202,10 @@ pub(super) struct Conversation<'a> {
     pub(super) recalls: u32,
     /// Those that were had: what the broken one is known by, and what a list of headers knows it by.
     pub(super) recalled: Vec<(u64, u64)>,
+    /// Datestamps that a list of headers told, once it was asked for.
+    pub(super) headers_told: Option<Told>,
+    /// What is known of the repository, for all attempts at this request.
+    pub(super) repository: RepositoryFacts,
     /// What the list delivered before, while it is not clear whether it goes in circles.
     pub(super) suspicion: Option<HashSet<u64>>,
     /// What is open around the items that were delivered.
@@ -213,6 +226,7 @@ impl Conversation<'_> {
             }
             Opening::Refuse(why) => return self.refuse_token(why).await,
         }
+        self.repository = self.known_of_the_repository();
         if let Some(refusal) = self.refusal() {
             return self.refuse(refusal).await;
         }
@@ -330,6 +344,7 @@ impl Conversation<'_> {
             retry_after_secs: exchange.retry_after_secs,
             charset: exchange.charset.clone(),
             asked_at,
+            repository: self.repository.clone(),
         };
         let mut page =
             Page::new(&job.mapping, &job.own, start, Pieces::new(ItemHash::with(&job.state.token_key)));
@@ -340,26 +355,14 @@ impl Conversation<'_> {
                 Splice::anew(&self.known, since, self.skeleton.clone())
             }
         };
-        let mut body = Body::new(&job.client, &job.mapping, exchange);
-        let broken = loop {
-            match body.next(&mut self.budget).await {
-                Ok(Some(piece)) => {
-                    // What the engine holds back, and what it adds to a page that is well, is short.
-                    page.pieces.reserve(piece.len() + ADDED_BYTES);
-                    page.push(piece);
-                }
-                Ok(None) => break None,
-                Err(broken) => break Some(broken),
-            }
-            if body.has_ended() {
-                self.outlet.hold();
-            }
-            if let Err(unproven) = self.pass_on(&mut page, &mut splice, false).await? {
-                return self.resumable(self.unproven(unproven), 0);
-            }
-            if page.is_decided() {
-                break None;
-            }
+        let body = Body::new(&job.client, &job.mapping, exchange);
+        let fed = match self.asks_for_each() {
+            true => self.feed_headers(&mut page, &mut splice, body).await?,
+            false => self.feed(&mut page, &mut splice, body).await?,
+        };
+        let broken = match fed {
+            Ok(broken) => broken,
+            Err(unproven) => return self.resumable(self.unproven(unproven), 0),
         };
         let verdict = page.finish(broken);
         self.keep_evidence(&mut page, &verdict);
@@ -381,6 +384,35 @@ impl Conversation<'_> {
                 // What the engine made of the cut end is left: where a record ends that broke off
                 // in a section, only the rest of the page can say.
                 self.resumable(failure, lost)
+            }
+        }
+    }
+
+    /// Feeds the page with the body, and passes on what comes of it; what ended it other than its end.
+    async fn feed(
+        &mut self,
+        page: &mut Page,
+        splice: &mut Splice,
+        mut body: Body<'_>,
+    ) -> Result<Result<Option<Broken>, Unproven>, Stop> {
+        loop {
+            match body.next(&mut self.budget).await {
+                Ok(Some(piece)) => {
+                    // What the engine holds back, and what it adds to a page that is well, is short.
+                    page.pieces.reserve(piece.len() + ADDED_BYTES);
+                    page.push(piece);
+                }
+                Ok(None) => return Ok(Ok(None)),
+                Err(broken) => return Ok(Ok(Some(broken))),
+            }
+            if body.has_ended() {
+                self.outlet.hold();
+            }
+            if let Err(unproven) = self.pass_on(page, splice, false).await? {
+                return Ok(Err(unproven));
+            }
+            if page.is_decided() {
+                return Ok(Ok(None));
             }
         }
     }
@@ -476,6 +508,8 @@ impl Conversation<'_> {
             return Ok(Err(Unproven::Held));
         }
         self.recall(&mut page.pieces, splice).await;
+        self.redate(&mut page.pieces, splice).await;
+        self.take_note(&mut page.pieces, ended).await;
         if self.sieve.as_mut().is_some_and(|sieve| !sieve.pass(&mut page.pieces, ended)) {
             return Ok(Err(Unproven::Held));
         }

@@ -11,7 +11,7 @@
 use super::pieces::Pieces;
 use super::skeleton::skeleton_of;
 use super::transplant::Scope;
-use crate::oai::{Argument, Request};
+use crate::oai::{Argument, Request, set_spec};
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
@@ -172,7 +172,9 @@ impl Sieve {
             return None;
         }
         let mut text = text.into_owned();
-        if let Some(set) = set.as_ref().filter(|set| is_set_spec(set) && !header.is_of(set)) {
+        let set = set.as_ref().map(|set| set_spec::escape(set.as_bytes()));
+        let set = set.as_ref().map(|set| String::from_utf8_lossy(set));
+        if let Some(set) = set.filter(|set| !set.is_empty() && !header.is_of(set)) {
             let element = format!("<{0}setSpec>{set}</{0}setSpec>", header.prefix);
             text.insert_str(header.close, &element);
             header.end += element.len();
@@ -180,10 +182,13 @@ impl Sieve {
         if !headers {
             return Some(text.into_bytes());
         }
-        let own = text.get(header.start..header.end)?;
-        let around = Scope::of(text.get(..header.start)?);
-        Some(around.transplanted(own, &Scope::default()).into_bytes())
+        header.of_item(&text).map(String::into_bytes)
     }
+}
+
+/// The header of a record, by itself.
+pub(super) fn header_of(record: &str) -> Option<String> {
+    Header::of(record)?.of_item(record)
 }
 
 /// The header of an item, and where it stands in it.
@@ -232,6 +237,12 @@ impl Header {
         }
     }
 
+    /// The header as it has to stand without the record around it.
+    fn of_item(&self, item: &str) -> Option<String> {
+        let around = Scope::of(item.get(..self.start)?);
+        Some(around.transplanted(item.get(self.start..self.end)?, &Scope::default()))
+    }
+
     /// Whether it says that it is in the set, or in one below it.
     fn is_of(&self, set: &str) -> bool {
         let is_below = |other: &String| {
@@ -268,10 +279,4 @@ fn expiration_date(tail: &[u8]) -> Option<String> {
             Ok(_) => {}
         }
     }
-}
-
-/// Whether the schema takes it for a setSpec.
-fn is_set_spec(set: &str) -> bool {
-    let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.!~*'()".contains(&byte);
-    set.split(':').all(|part| !part.is_empty() && part.bytes().all(is_legal))
 }

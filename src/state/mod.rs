@@ -2,6 +2,7 @@
 
 mod broken;
 mod copies;
+mod holdings;
 mod ledger;
 mod ledger_writer;
 mod pages;
@@ -12,6 +13,7 @@ mod token_key;
 
 pub use broken::{AboutBroken, BROKEN_PAGE_BYTES_MAX, BrokenPages};
 pub use copies::{AboutCopy, Copies, CopyInTheMaking, CopyStamp};
+pub use holdings::{Dates, Holdings, News, SetSeen};
 pub use ledger::{Ledger, LedgerError, ListFacts, Note, Place, Walk};
 pub use pages::{BlockSums, Entry as PageEntry, HotPage, PageKey, Pages, Part, Size};
 pub use quarantine::{Entry, PutAside, Quarantine, QuarantineError};
@@ -30,6 +32,8 @@ pub struct State {
     pub quarantine: Quarantine,
     /// Tokens given out, and what their lists have delivered.
     pub ledger: Ledger,
+    /// What was seen of each repository's records.
+    pub holdings: Holdings,
     /// What was learned of each source.
     pub repositories: Repositories,
     /// What makes tokens of ours ours.
@@ -68,9 +72,10 @@ impl State {
         let data = hold.data.as_path();
         let (quarantine, ledger) = (Quarantine::open(data)?, Ledger::open(data)?);
         let (token_key, broken) = (TokenKey::open(data)?, BrokenPages::of(data));
-        let (repositories, copies) = (Repositories::open(data)?, Copies::of(data));
+        let (holdings, repositories) = (Holdings::open(data)?, Repositories::open(data)?);
+        let copies = Copies::of(data);
         let held = Arc::new(Mutex::new(Some(hold)));
-        Ok(Self { quarantine, ledger, repositories, token_key, broken, copies, held })
+        Ok(Self { quarantine, ledger, holdings, repositories, token_key, broken, copies, held })
     }
 
     /// Closes what two processes must not share, and lets go of the folder. What
@@ -78,6 +83,7 @@ impl State {
     /// refused. Blocks on the disk.
     pub fn close(&self) {
         self.ledger.close();
+        self.holdings.close();
         self.quarantine.close();
         self.repositories.close();
         self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -137,7 +143,13 @@ mod tests {
     fn what_a_killed_process_has_half_made_is_made_anew() {
         let data = tempfile::tempdir().expect("a temporary folder");
         std::fs::create_dir(data.path().join("quarantine")).expect("writable");
-        for file in ["quarantine/index.redb.part", "ledger.redb.part", "token.key.part"] {
+        for file in [
+            "quarantine/index.redb.part",
+            "ledger.redb.part",
+            "holdings.redb.part",
+            "repositories.redb.part",
+            "token.key.part",
+        ] {
             std::fs::write(data.path().join(file), [0; 5000]).expect("writable");
         }
         State::open(data.path()).expect("nothing of it counts");

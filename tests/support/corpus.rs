@@ -7,10 +7,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
+use oaimend::oai::datestamp::Granularity;
 use oaimend::repair::journal::{Change, Entry};
 use oaimend::repair::{
     Ending, IdentifyValues, Limits, NotOai, Outcome, OwnRequest, RepairConfig, RepairId, RepairSet,
-    Unmendable,
+    RepositoryFacts, Unmendable,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -61,6 +62,9 @@ pub(crate) struct About {
     base_url: Option<String>,
     request: Option<String>,
     response_date: Option<String>,
+    granularity: Option<String>,
+    lowest_datestamp: Option<String>,
+    oldest_seen: Option<String>,
     #[serde(default)]
     limits: SmallerLimits,
     #[serde(default)]
@@ -114,6 +118,11 @@ impl About {
             }),
             response_date: self.response_date.clone(),
             charset: self.charset.clone(),
+            repository: RepositoryFacts {
+                granularity: self.granularity.as_deref().map(granularity),
+                lowest_datestamp: self.lowest_datestamp.clone(),
+                oldest_seen: self.oldest_seen.clone(),
+            },
             ending: if self.break_off { Ending::BreakOff } else { Ending::Close },
             identify: IdentifyValues {
                 repository_name: self.identify.repository_name.clone(),
@@ -124,6 +133,10 @@ impl About {
             },
         }
     }
+}
+
+fn granularity(name: &str) -> Granularity {
+    Granularity::from_name(name).unwrap_or_else(|| panic!("no granularity {name}"))
 }
 
 fn repairs(names: &[String]) -> RepairSet {

@@ -254,6 +254,7 @@ pub(crate) const HELD: &[&str] = &[
     "repeated-argument",
     "bad-date",
     "mixed-granularity",
+    "datestamp-form",
     "from-after-until",
     "exclusive-token",
 ];

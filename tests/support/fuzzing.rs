@@ -3,8 +3,9 @@
 //! Shared with `fuzz/`, so that what a fuzzer found can be run again as a
 //! test. The judge is the one that needs no process of its own.
 
+use oaimend::oai::datestamp::Granularity;
 use oaimend::oai::{ErrorCode, Request, error_response};
-use oaimend::repair::{Limits, OwnRequest, RepairConfig};
+use oaimend::repair::{Limits, OwnRequest, RepairConfig, RepositoryFacts};
 
 use super::damage;
 use super::envelope::{self, Strictness};
@@ -44,8 +45,14 @@ pub(crate) fn tight() -> Limits {
     }
 }
 
-fn configs() -> [RepairConfig; 2] {
-    [RepairConfig::default(), RepairConfig { limits: tight(), ..RepairConfig::default() }]
+fn configs() -> [RepairConfig; 3] {
+    let repository = RepositoryFacts {
+        granularity: Some(Granularity::Second),
+        lowest_datestamp: Some("2001-02-03".into()),
+        oldest_seen: Some("1999-12-31".into()),
+    };
+    let known = RepairConfig { repository, ..RepairConfig::default() };
+    [RepairConfig::default(), RepairConfig { limits: tight(), ..RepairConfig::default() }, known]
 }
 
 /// What goes out is one valid document, or nothing.

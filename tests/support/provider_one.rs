@@ -50,7 +50,8 @@ impl ProviderOne {
         Ok(self.page(verb, query, &content))
     }
 
-    fn page(self, verb: &str, query: &str, content: &str) -> String {
+    /// A page with that in it.
+    pub(crate) fn page(self, verb: &str, query: &str, content: &str) -> String {
         let Self { version, .. } = self;
         let xsi = if version == "1.0" { "2000/10" } else { "2001" };
         let url = format!("http://old.example/oai?{query}").replace('&', "&amp;");

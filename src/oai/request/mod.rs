@@ -7,8 +7,8 @@
 //! are the source's business. The query to the source is always made new from the
 //! parsed request, never from the bytes that came.
 
-use super::datestamp;
 use super::error::{ErrorCode, is_xml_char};
+use super::{datestamp, set_spec};
 use crate::repair::OwnRequest;
 
 /// One of the six verbs.
@@ -196,6 +196,14 @@ impl Request {
         Self { verb: Verb::ListRecords, arguments: self.arguments.clone() }
     }
 
+    /// The same without a format: OAI-PMH 1.x lists identifiers in none.
+    #[must_use]
+    pub fn without_format(&self) -> Self {
+        let mut arguments = self.arguments.clone();
+        arguments.retain(|(argument, _)| *argument != Argument::MetadataPrefix);
+        Self { verb: self.verb, arguments }
+    }
+
     /// Whether one of its dates says a second.
     pub fn is_in_seconds(&self) -> bool {
         let dates = [Argument::From, Argument::Until].map(|date| self.argument(date));
@@ -292,9 +300,15 @@ impl Request {
     /// The request as the `request` element is to say it.
     pub fn own(&self, base_url: &str) -> OwnRequest {
         let mut arguments = vec![("verb".to_owned(), self.verb.name().to_owned())];
-        arguments.extend(
-            self.arguments.iter().map(|(argument, value)| (argument.name().to_owned(), value.clone())),
-        );
+        for (argument, value) in &self.arguments {
+            let value = match argument {
+                // The schema allows no other here, and no empty one.
+                Argument::Set if value.is_empty() => continue,
+                Argument::Set => String::from_utf8_lossy(&set_spec::escape(value.as_bytes())).into_owned(),
+                _ => value.clone(),
+            };
+            arguments.push((argument.name().to_owned(), value));
+        }
         OwnRequest { base_url: base_url.to_owned(), arguments }
     }
 

@@ -8,7 +8,7 @@ use super::file::{Failed, Text};
 use super::outline::Part;
 use super::page::{self, Frame};
 use super::rewrite::{conventional, skeleton_prefixes};
-use crate::repair::{NotOai, Outcome, Quarantined, RecordFacts, RepairConfig, Repairer, Sink};
+use crate::repair::{NotOai, Outcome, Quarantined, RecordFacts, RepairConfig, RepairId, Repairer, Sink};
 use crate::source::session::resolved;
 use blake2::{Blake2s256, Digest};
 use memchr::memmem;
@@ -34,6 +34,15 @@ impl Entry {
     }
 }
 
+/// The records of one list.
+#[derive(Debug, Default)]
+pub(super) struct Records {
+    /// In their order.
+    pub(super) entries: Vec<Entry>,
+    /// Whether a header says of one that it is deleted, which static repositories do not know.
+    pub(super) some_are_deleted: bool,
+}
+
 /// What is read and repaired at once, in bytes.
 const PIECE_BYTES: u64 = 256 << 10;
 /// What is looked at of a list, in bytes, to see which prefix its elements have.
@@ -51,20 +60,23 @@ pub(super) fn day_of(datestamp: &[u8]) -> u32 {
     digits.fold(0, |day, byte| day * 10 + u32::from(byte.wrapping_sub(b'0') % 10))
 }
 
-/// The records of one list, in their order.
+/// Finds the records of one list.
 pub(super) fn entries_of(
     text: &Text,
     doctype: &[u8],
     list: &Part,
     config: &RepairConfig,
     entries_max: usize,
-) -> Result<Vec<Entry>, Failed> {
+) -> Result<Records, Failed> {
     let beginning =
         text.bytes(list.content.start..list.content.end.min(list.content.start + BEGINNING_BYTES))?;
-    let Some(prefix) = prefix_of(&beginning, list) else { return Ok(Vec::new()) };
+    let Some(prefix) = prefix_of(&beginning, list) else { return Ok(Records::default()) };
     let frame = Frame::of_list(doctype, &list.scope, &prefix);
     let mut found = Found { entries_max, ..Found::default() };
-    let mut repairer = Repairer::new(config);
+    // Prefixes go when a record is asked for; to take them off here would be work for nothing.
+    let mut as_prefixed = config.clone();
+    as_prefixed.off.insert(RepairId::EnvelopePrefix);
+    let mut repairer = Repairer::new(&as_prefixed);
     repairer.push(frame.head.as_slice(), &mut found);
     let mut at = list.content.start;
     while at < list.content.end && repairer.verdict().is_none() && found.entries.len() <= entries_max {
@@ -104,7 +116,7 @@ pub(super) fn entries_of(
             look_again(entry, &text.bytes(range_of(entry))?, doctype, list, config);
         }
     }
-    Ok(entries)
+    Ok(Records { entries, some_are_deleted: found.some_are_deleted })
 }
 
 pub(super) fn range_of(entry: &Entry) -> Range<u64> {
@@ -142,6 +154,7 @@ struct Found {
     entries: Vec<Entry>,
     entries_max: usize,
     has_too_long: bool,
+    some_are_deleted: bool,
 }
 
 impl Found {
@@ -158,6 +171,7 @@ impl Sink for Found {
 
     fn record_committed(&mut self, facts: &RecordFacts<'_>, bytes: &[u8]) {
         self.has_too_long |= bytes.is_empty();
+        self.some_are_deleted |= facts.deleted;
         self.add(facts.offset, Some(facts.identifier), day_of(facts.datestamp));
     }
 

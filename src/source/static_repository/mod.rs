@@ -50,16 +50,33 @@ struct Known {
     stamp: CopyStamp,
     /// Why it could not be had when it was last looked at.
     failure: Option<Failure>,
+    /// A state of a file of this machine that was not taken in, and until when it is not tried again.
+    rejected: Option<(CopyStamp, SystemTime)>,
     /// When it is to be looked at again.
     check_at: Option<SystemTime>,
     /// Somebody looks at it now.
     is_looked_at: bool,
 }
 
+/// What operators are told of the file of a static repository.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct FileState {
+    /// The version in force, if there is one.
+    pub version: Option<String>,
+    /// How many records that has, in all formats together.
+    pub records: usize,
+    /// How many of them are beyond repair.
+    pub broken: usize,
+    /// Why the file was not taken in when it was last looked at.
+    pub not_taken_in: Option<String>,
+}
+
 /// Longest that a request waits for a look at the file while there is a version to answer it from.
 const LOOK_TIME: Duration = Duration::from_secs(5);
 /// For how long a file that was never had is not tried again.
 const FAILED_GAP: Duration = Duration::from_secs(10);
+/// For how long a state of a file that was not taken in is not read again.
+const REJECTED_GAP: Duration = Duration::from_secs(60);
 /// Pieces of a page, of some 64 KiB each, that are read ahead.
 const PIECES_HELD: usize = 2;
 
@@ -135,6 +152,18 @@ impl StaticRepository {
         }
         known.is_looked_at = true;
         tokio::spawn(Arc::clone(self).look(client.clone(), budget.clock()));
+    }
+
+    /// What there is to say of the file.
+    pub(super) fn state(&self) -> FileState {
+        let known = self.known();
+        let version = known.version.as_ref();
+        FileState {
+            version: version.map(|version| version.id.clone()),
+            records: version.map_or(0, |version| version.entries.len()),
+            broken: version.map_or(0, |version| version.broken()),
+            not_taken_in: known.failure.as_ref().map(|failure| failure.details.clone()),
+        }
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

@@ -2,7 +2,7 @@
 
 use super::file::{Failed, Intake, Text};
 use super::version::Version;
-use super::{FAILED_GAP, StaticRepository};
+use super::{FAILED_GAP, Known, REJECTED_GAP, StaticRepository};
 use crate::clock::Clock;
 use crate::config::Mapping;
 use crate::source::body::Body;
@@ -43,28 +43,48 @@ impl StaticRepository {
         if self.known().version.is_none() {
             self.read_copy(&mapping).await;
         }
-        let looked = self.take_in(&client, &mapping, Arc::clone(&clock)).await;
-        let mut known = self.known();
-        if let Err(failure) = &looked {
-            let (repo, details) = (&mapping.id, &failure.details);
-            let in_force = known.version.as_ref().map(|version| version.id.clone());
-            tracing::warn!(
-                repo,
-                reason = failure.reason.name(),
-                details,
-                in_force,
-                "static repository not taken in"
-            );
+        let stamp = self.local_stamp().await;
+        if self.is_rejected(stamp.as_ref(), clock.now()) {
+            return self.looked(clock.now() + self.file.check, |_| {});
         }
-        let gap = match (&looked, &known.version) {
-            (Err(_), None) => FAILED_GAP,
-            _ => self.file.check,
-        };
-        known.failure = looked.err();
-        known.check_at = Some(clock.now() + gap);
+        let looked = self.take_in(&client, &mapping, Arc::clone(&clock)).await;
+        let now = clock.now();
+        let gap =
+            if looked.is_err() && self.known().version.is_none() { FAILED_GAP } else { self.file.check };
+        self.looked(now + gap, |known| {
+            let failure = looked.err();
+            if let Some(failure) = failure.as_ref().filter(|failure| known.failure.as_ref() != Some(failure))
+            {
+                let (repo, details) = (&mapping.id, &failure.details);
+                let in_force = known.version.as_ref().map(|version| version.id.clone());
+                let reason = failure.reason.name();
+                tracing::warn!(repo, reason, details, in_force, "static repository not taken in");
+            }
+            known.rejected = stamp.filter(|_| failure.is_some()).map(|stamp| (stamp, now + REJECTED_GAP));
+            known.failure = failure;
+        });
+    }
+
+    /// It was looked at.
+    fn looked(&self, check_at: SystemTime, note: impl FnOnce(&mut Known)) {
+        let mut known = self.known();
+        note(&mut known);
+        known.check_at = Some(check_at);
         known.is_looked_at = false;
         drop(known);
         self.news.send_replace(());
+    }
+
+    /// What tells the state of a file of this machine.
+    async fn local_stamp(&self) -> Option<CopyStamp> {
+        let path = self.file.path.clone()?;
+        tokio::task::spawn_blocking(move || stamp_of(&path).ok()).await.ok().flatten()
+    }
+
+    /// Whether this state of the file was not taken in a moment ago.
+    fn is_rejected(&self, stamp: Option<&CopyStamp>, now: SystemTime) -> bool {
+        let known = self.known();
+        known.rejected.as_ref().is_some_and(|(rejected, until)| Some(rejected) == stamp && now < *until)
     }
 
     /// What was in force before the program was started.
@@ -126,8 +146,7 @@ impl StaticRepository {
             Ok((version, about.stamp))
         })
         .await?;
-        let broken = version.entries.iter().filter(|entry| !entry.is_good()).count();
-        let records = version.entries.len() - broken;
+        let (records, broken) = (version.entries.len(), version.broken());
         tracing::info!(
             repo = mapping.id,
             version = version.id,

@@ -1,7 +1,7 @@
 //! One version of a static repository file, read and ready to be asked.
 
 use super::file::{Failed, Text};
-use super::index::{Entry, Format, entries_of, formats_of};
+use super::index::{Entry, Format, Records, entries_of, formats_of};
 use super::outline::{Outline, Part};
 use super::rewrite::conventional;
 use crate::config::Mapping;
@@ -53,11 +53,14 @@ impl Version {
         };
         let Outline { doctype, identify, formats, lists: parts } =
             Outline::of(&text, limits.repair.record_bytes_max, limits.repair.head_bytes_max)?;
-        let (mut entries, mut lists) = (Vec::new(), Vec::new());
+        let (mut entries, mut lists, mut has_deleted) = (Vec::new(), Vec::new(), false);
         for part in parts {
             let left = limits.static_records_max.saturating_sub(entries.len());
             let first = entries.len();
-            entries.append(&mut entries_of(&text, &doctype, &part, &config, left)?);
+            let Records { entries: mut more, some_are_deleted } =
+                entries_of(&text, &doctype, &part, &config, left)?;
+            entries.append(&mut more);
+            has_deleted |= some_are_deleted;
             let Part { scope, metadata_prefix, .. } = part;
             lists.push(List { metadata_prefix, scope, entries: first..entries.len() });
         }
@@ -72,7 +75,7 @@ impl Version {
             id,
             text,
             doctype,
-            identify: as_served(told, earliest),
+            identify: as_served(told, earliest, has_deleted),
             identify_scope: identify.scope,
             formats,
             formats_scope,
@@ -80,6 +83,11 @@ impl Version {
             entries,
             by_id,
         })
+    }
+
+    /// How many records are beyond repair.
+    pub(super) fn broken(&self) -> usize {
+        self.entries.iter().filter(|entry| !entry.is_good()).count()
     }
 
     /// Where the records of an identifier stand in `entries`, by the hash of it.
@@ -102,13 +110,20 @@ impl Version {
     }
 }
 
-/// Identify as it holds for what is served: days, no deleted records, and no record
-/// before the earliest datestamp. What is right already keeps its bytes.
-fn as_served(identify: Vec<u8>, earliest: Option<u32>) -> Vec<u8> {
-    let Ok(mut text) = String::from_utf8(identify) else { return Vec::new() };
-    for (name, right) in [("granularity", "YYYY-MM-DD"), ("deletedRecord", "no")] {
-        replace_value(&mut text, name, |_| Some(right.to_owned()));
-    }
+/// Identify as it holds for what is served: days, no deleted records unless there are some, and no
+/// record before the earliest datestamp. What is right already keeps its bytes.
+fn as_served(identify: Vec<u8>, earliest: Option<u32>, has_deleted: bool) -> Vec<u8> {
+    let mut text = match String::from_utf8(identify) {
+        Ok(text) => text,
+        // The engine sees to its bytes.
+        Err(error) => return error.into_bytes(),
+    };
+    replace_value(&mut text, "granularity", |_| Some("YYYY-MM-DD".to_owned()));
+    replace_value(&mut text, "deletedRecord", |said| match (has_deleted, said) {
+        (true, "transient" | "persistent") => None,
+        (true, _) => Some("transient".to_owned()),
+        (false, _) => Some("no".to_owned()),
+    });
     replace_value(&mut text, "earliestDatestamp", |said| {
         let earliest =
             earliest.map(|day| format!("{:04}-{:02}-{:02}", day / 10_000, day / 100 % 100, day % 100));
@@ -144,9 +159,8 @@ mod tests {
                  <deletedRecord>{deleted}</deletedRecord><description><granularity>x</granularity></description>"
             )
         };
-        let served = |text: String, earliest| {
-            String::from_utf8(as_served(text.into_bytes(), earliest)).expect("UTF-8 in, UTF-8 out")
-        };
+        let as_text = |bytes| String::from_utf8(bytes).expect("UTF-8 in, UTF-8 out");
+        let served = |text: String, earliest| as_text(as_served(text.into_bytes(), earliest, false));
         let right = identify(" YYYY-MM-DD\n", "no", "2001-02-03");
         assert_eq!(served(right.clone(), Some(20_020_101)), right);
         assert_eq!(served(right.clone(), None), right);
@@ -156,5 +170,10 @@ mod tests {
         let odd = identify("YYYY-MM-DD", "no", "long ago");
         assert_eq!(served(odd.clone(), Some(20_001_231)), identify("YYYY-MM-DD", "no", "2000-12-31"));
         assert_eq!(served(odd.clone(), None), odd, "nothing better is known");
+        for (said, holds) in [("no", "transient"), ("transient", "transient"), ("persistent", "persistent")] {
+            let text = identify("YYYY-MM-DD", said, "2001-02-03").into_bytes();
+            let served = as_text(as_served(text, None, true));
+            assert_eq!(served, identify("YYYY-MM-DD", holds, "2001-02-03"), "some are deleted");
+        }
     }
 }

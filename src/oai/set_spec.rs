@@ -1,0 +1,176 @@
+//! setSpecs: the alphabet of OAI-PMH 2.0, and a way to write all others in it that can be undone.
+//!
+//! The schema allows letters, digits, `-_.!~*'()`, and `:` between parts that are not empty. Each
+//! other byte of a name in UTF-8 is written as `~xHH.`, with two capital hexadecimal digits (failure
+//! class E9). A `~` that already begins such a mark in a name that needs this is written so too:
+//! the name that was meant can always be read again.
+
+use super::error::is_xml_char;
+
+/// Reads a name: `None` when the schema does not allow it, else whether a `~` is in it.
+#[inline]
+pub fn read(name: &[u8]) -> Option<bool> {
+    let (mut seen, mut previous) = (0, b':');
+    for &byte in name {
+        seen |= CLASSES.get(usize::from(byte)).copied().unwrap_or(ILLEGAL);
+        if byte == b':' && previous == b':' {
+            return None;
+        }
+        previous = byte;
+    }
+    (seen & ILLEGAL == 0 && previous != b':').then_some(seen & TILDE != 0)
+}
+
+/// Writes a name in the alphabet of the schema; a legal one stays as it is.
+///
+/// A colon is written as a mark where no part stands before or behind it: at
+/// either end, and before another colon. Of nothing nothing can be made.
+pub fn escape(name: &[u8]) -> Vec<u8> {
+    if read(name).is_some() {
+        return name.to_vec();
+    }
+    let mut escaped = Vec::with_capacity(name.len() * 2);
+    let mut rest = name;
+    while let Some((&byte, behind)) = rest.split_first() {
+        let stays = match byte {
+            b':' => escaped.last().is_some_and(|&last| last != b':') && !matches!(behind, [] | [b':', ..]),
+            b'~' => mark(rest).is_none(),
+            _ => CLASSES.get(usize::from(byte)).is_some_and(|class| class & ILLEGAL == 0),
+        };
+        if stays {
+            escaped.push(byte);
+        } else {
+            escaped.extend_from_slice(&[b'~', b'x', digit(byte >> 4), digit(byte & 15), b'.']);
+        }
+        rest = behind;
+    }
+    escaped
+}
+
+/// The name that [`escape`] wrote like this; `None` when it did not, or when XML cannot hold it.
+pub fn unescape(escaped: &str) -> Option<String> {
+    if !escaped.contains("~x") {
+        return None;
+    }
+    let mut name = Vec::with_capacity(escaped.len());
+    let mut rest = escaped.as_bytes();
+    while let Some((&byte, behind)) = rest.split_first() {
+        let (byte, behind) = mark(rest).unwrap_or((byte, behind));
+        name.push(byte);
+        rest = behind;
+    }
+    let name = String::from_utf8(name).ok()?;
+    let is_text = name.chars().all(is_xml_char);
+    (is_text && name != escaped && escape(name.as_bytes()) == escaped.as_bytes()).then_some(name)
+}
+
+/// The byte of the mark that the text begins with, and what stands behind it.
+fn mark(text: &[u8]) -> Option<(u8, &[u8])> {
+    let (&[b'~', b'x', high, low, b'.'], behind) = text.split_first_chunk()? else { return None };
+    Some((value(high)? << 4 | value(low)?, behind))
+}
+
+fn digit(value: u8) -> u8 {
+    if value < 10 { b'0' + value } else { b'A' + (value - 10) }
+}
+
+fn value(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'A'..=b'F' => Some(digit - b'A' + 10),
+        _ => None,
+    }
+}
+
+const ILLEGAL: u8 = 1;
+const TILDE: u8 = 2;
+
+static CLASSES: [u8; 256] = classes();
+
+#[expect(
+    clippy::indexing_slicing,
+    reason = "evaluated by the compiler, where an index out of bounds is an error"
+)]
+const fn classes() -> [u8; 256] {
+    let mut classes = [ILLEGAL; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let b = byte as u8;
+        if b.is_ascii_alphanumeric()
+            || matches!(b, b'-' | b'_' | b'.' | b'!' | b'*' | b'\'' | b'(' | b')' | b':')
+        {
+            classes[byte] = 0;
+        }
+        byte += 1;
+    }
+    classes[b'~' as usize] = TILDE;
+    classes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(name: &str) -> String {
+        String::from_utf8_lossy(&escape(name.as_bytes())).into_owned()
+    }
+
+    #[test]
+    fn only_what_the_schema_does_not_allow_is_written_otherwise() {
+        for (name, expected) in [
+            ("a+b", "a~x2B.b"),
+            ("maps & plans", "maps~x20.~x26.~x20.plans"),
+            ("col:Ñ", "col:~xC3.~x91."),
+            ("%C3%91", "~x25.C3~x25.91"),
+            (":a:", "~x3A.a~x3A."),
+            ("a::b", "a~x3A.:b"),
+            ("a:::b", "a~x3A.~x3A.:b"),
+            ("::", "~x3A.~x3A."),
+            ("a~x2B.b+c", "a~x7E.x2B.b~x2B.c"),
+            ("a~b+c", "a~b~x2B.c"),
+            ("a:b-_.!~*'()9", "a:b-_.!~*'()9"),
+            ("a~x2B.b", "a~x2B.b"),
+        ] {
+            assert_eq!(written(name), expected);
+            assert!(read(expected.as_bytes()).is_some(), "{expected}");
+        }
+        assert_eq!(written(""), "");
+    }
+
+    #[test]
+    fn what_was_meant_can_be_read_again_and_nothing_else_is_read() {
+        for name in ["a+b", "maps & plans", ":a:", "a::b", "::", "a~x2B.b+c", "~x3A.:", "Ñ", "~+"] {
+            assert_eq!(unescape(&written(name)).as_deref(), Some(name));
+        }
+        for strange in
+            ["a", "a~b", "a~x41.b", "a~x2b.b", "a~x2B", "a~xC3.b", "a~x3A.b", "a+~x2B.", "~x00.", ""]
+        {
+            assert_eq!(unescape(strange), None, "{strange}");
+        }
+    }
+
+    #[test]
+    fn every_name_comes_back_and_no_two_are_written_alike() {
+        let alphabet = ["a", ":", "~", "x", "2", "B", ".", "+", "é"];
+        let mut names = vec![String::new()];
+        let mut seen = std::collections::HashMap::new();
+        for _ in 0..5 {
+            names = names.iter().flat_map(|name| alphabet.map(|next| format!("{name}{next}"))).collect();
+            for name in names.iter().filter(|name| read(name.as_bytes()).is_none()) {
+                let escaped = written(name);
+                assert!(read(escaped.as_bytes()).is_some(), "{name}: {escaped}");
+                assert_eq!(unescape(&escaped).as_ref(), Some(name), "{escaped}");
+                assert_eq!(seen.insert(escaped, name.clone()), None, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_tilde_is_seen() {
+        assert_eq!(read(b"a:b"), Some(false));
+        assert_eq!(read(b"a:~"), Some(true));
+        for illegal in ["", ":", "a:", ":a", "a::b", "a b", "~+"] {
+            assert_eq!(read(illegal.as_bytes()), None, "{illegal}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! The headers of a source of 1.x by its lists of identifiers, and one `GetRecord` each.
+//!
+//! Where a mapping says so (`headers = "getrecord"`), since such lists say no datestamps. What comes is
+//! made into a list of records without metadata, which goes on as if the source had sent it.
+//!
+//! Invariants: no header is made of anything but its own record; an identifier whose record the source
+//! does not have, or not in this format, is left out, and any other failure is one of the page.
+
+use super::body::{Body, Broken};
+use super::failure::{Failure, Reason};
+use super::page::Page;
+use super::session::{Conversation, Stop, time_for_a_page};
+use super::sieve::header_of;
+use super::skeleton::Skeleton;
+use super::splice::{Splice, Unproven};
+use super::transplant::{Scope, record_of};
+use crate::clock;
+use crate::config::Headers;
+use crate::oai::{Request, Verb};
+use bytes::Bytes;
+use quick_xml::Reader;
+use quick_xml::events::Event;
+use std::collections::HashMap;
+
+/// What was had of a page over all attempts at it, by identifier; `None` where there is no such record.
+pub(super) type Gathered = HashMap<String, Option<String>>;
+
+/// A page of a list of identifiers.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Listed {
+    identifiers: Vec<String>,
+    /// As it stands in the XML.
+    token: Option<String>,
+}
+
+/// Most identifiers of one page that are asked for.
+const IDENTIFIERS_MAX: usize = 500;
+/// Longest list of identifiers, in decoded bytes: it is held.
+const LIST_BYTES_MAX: usize = 4 << 20;
+/// Attempts at one record before it is the page that fails.
+const ATTEMPTS_AT_A_RECORD: u32 = 4;
+/// What is asked for where nobody knows the format: every record has it.
+const EVERYWHERE: &str = "oai_dc";
+
+impl Conversation<'_> {
+    /// Whether the page that comes lists identifiers, each to be asked for.
+    pub(super) fn asks_for_each(&self) -> bool {
+        self.dialect.is_one()
+            && self.job.mapping.quirks.headers == Headers::GetRecord
+            && self.asked.verb() == Verb::ListIdentifiers
+    }
+
+    /// Feeds the page with a record for each identifier of the body; what ended it other than its end.
+    pub(super) async fn feed_headers(
+        &mut self,
+        page: &mut Page,
+        splice: &mut Splice,
+        mut body: Body<'_>,
+    ) -> Result<Result<Option<Broken>, Unproven>, Stop> {
+        let mut list = Vec::new();
+        loop {
+            match body.next(&mut self.budget).await {
+                Ok(Some(piece)) => list.extend_from_slice(&piece),
+                Ok(None) => break,
+                Err(broken) => return Ok(Ok(Some(broken))),
+            }
+            if list.len() > LIST_BYTES_MAX {
+                return Ok(Ok(Some(self.too_many())));
+            }
+        }
+        let Some(listed) = Listed::of(&list) else {
+            // Whatever it is, the engine says so.
+            page.push(list.into());
+            return Ok(Ok(None));
+        };
+        if listed.identifiers.len() > IDENTIFIERS_MAX {
+            return Ok(Ok(Some(self.too_many())));
+        }
+        let skeleton = Skeleton::of_ours(Verb::ListRecords);
+        let head = skeleton.open(&clock::utc_datetime(self.budget.now()), &self.job.own.base_url);
+        let place = Scope::of(&head);
+        page.push(head.into());
+        self.gathered.retain(|identifier, _| listed.identifiers.contains(identifier));
+        for identifier in &listed.identifiers {
+            let record = match self.gathered.get(identifier) {
+                Some(known) => known.clone(),
+                None => match self.record_of_header(identifier, &place).await? {
+                    Ok(record) => record,
+                    Err(failure) => return Ok(Ok(Some(Broken { failure, forgivable: false }))),
+                },
+            };
+            self.gathered.insert(identifier.clone(), record.clone());
+            // Each one is progress.
+            self.budget.renew(time_for_a_page(self.job));
+            let Some(record) = record else { continue };
+            page.push(record.into());
+            if let Err(unproven) = self.pass_on(page, splice, false).await? {
+                return Ok(Err(unproven));
+            }
+        }
+        page.push(Bytes::from(skeleton.close_with(listed.token.as_deref())));
+        Ok(Ok(None))
+    }
+
+    /// A record with nothing but its header; `None` where the source has none.
+    async fn record_of_header(
+        &mut self,
+        identifier: &str,
+        place: &Scope,
+    ) -> Result<Result<Option<String>, Failure>, Stop> {
+        let prefix = self.metadata_prefix().unwrap_or_else(|| EVERYWHERE.to_owned());
+        let request = Request::get_record(identifier, &prefix);
+        let mut told = match self.ask(&request, usize::MAX, ATTEMPTS_AT_A_RECORD).await {
+            Ok(told) => told,
+            Err(unanswered) => return Ok(Err(unanswered.failure)),
+        };
+        if let Some(item) = told.record(identifier) {
+            let record = told.scope().transplanted(&String::from_utf8_lossy(&item.bytes), place);
+            return Ok(Ok(header_of(&record).map(|header| record_of(&header))));
+        }
+        if matches!(told.error().as_deref(), Some("idDoesNotExist" | "cannotDisseminateFormat")) {
+            return Ok(Ok(None));
+        }
+        let aside = std::mem::take(&mut told.aside);
+        if aside.is_empty() {
+            let details = format!("{} does not give the record {identifier}", self.job.client.name());
+            return Ok(Err(Failure::new(Reason::Incomplete, details)));
+        }
+        self.account.quarantined += aside.len() as u64;
+        self.put_aside(aside).await?;
+        Ok(Ok(None))
+    }
+
+    fn too_many(&self) -> Broken {
+        let details = format!(
+            "{} lists more than {IDENTIFIERS_MAX} identifiers on a page, too many to ask for each; \
+             set headers = \"listrecords\"",
+            self.job.client.name()
+        );
+        Broken { failure: Failure::new(Reason::TooLarge, details), forgivable: false }
+    }
+}
+
+impl Listed {
+    /// `None` for what is no whole list of identifiers of 1.x with one in it.
+    fn of(page: &[u8]) -> Option<Self> {
+        let mut reader = Reader::from_str(std::str::from_utf8(page).ok()?);
+        let (mut depth, mut text) = (0_usize, String::new());
+        let mut listed = Self::default();
+        loop {
+            match reader.read_event().ok()? {
+                Event::Start(tag) if depth == 0 && tag.local_name().as_ref() != "ListIdentifiers" => {
+                    return None;
+                }
+                Event::Start(_) => {
+                    depth += 1;
+                    text.clear();
+                }
+                Event::Text(part) => text.push_str(part.as_ref()),
+                Event::GeneralRef(name) => text.push_str(&format!("&{};", name.as_ref() as &str)),
+                Event::End(tag) => {
+                    depth = depth.checked_sub(1)?;
+                    match (depth, tag.local_name().as_ref()) {
+                        (1, "identifier") => {
+                            let identifier = quick_xml::escape::unescape(text.trim()).ok()?;
+                            listed.identifiers.push(identifier.into_owned());
+                        }
+                        (1, "resumptionToken") => {
+                            listed.token = Some(text.trim().to_owned()).filter(|token| !token.is_empty());
+                        }
+                        (0, _) => return Some(listed).filter(|listed| !listed.identifiers.is_empty()),
+                        _ => {}
+                    }
+                }
+                Event::Eof => return None,
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_identifiers_is_read_and_nothing_else_is() {
+        let list = "<?xml version=\"1.0\"?>\n<ListIdentifiers xmlns=\"http://www.openarchives.org/OAI/1.1/OAI_ListIdentifiers\">\
+            <responseDate>x</responseDate><requestURL>x?a&amp;b</requestURL>\
+            <identifier>oai:x:a&amp;b</identifier><identifier status=\"deleted\"> oai:x:2 </identifier>\
+            <resumptionToken>t&amp;u</resumptionToken></ListIdentifiers>";
+        let listed =
+            Listed { identifiers: vec!["oai:x:a&b".into(), "oai:x:2".into()], token: Some("t&amp;u".into()) };
+        assert_eq!(Listed::of(list.as_bytes()), Some(listed));
+        for cut in 0..list.len() {
+            assert_eq!(Listed::of(&list.as_bytes()[..cut]), None, "{cut}");
+        }
+        let empty = list.replace("<identifier", "<other").replace("</identifier", "</other");
+        assert_eq!(Listed::of(empty.as_bytes()), None);
+        assert_eq!(Listed::of(list.replace("ListIdentifiers", "html").as_bytes()), None);
+    }
+}

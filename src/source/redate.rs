@@ -1,0 +1,152 @@
+//! A record without a readable datestamp left the engine with the lowest one that it can have: here
+//! the source is asked for the right one.
+//!
+//! `GetRecord` first, as for a record that is about to be put aside, and within the same bounds; where
+//! that brings nothing, once a request, `ListIdentifiers` with the arguments of the page. Only the
+//! datestamp is taken. What is not had keeps its bound.
+
+use super::inquiry::inquire;
+use super::pieces::{Found, Pieces};
+use super::session::{Conversation, resolved};
+use super::splice::Splice;
+use crate::oai::datestamp::{is_legal, is_sentinel};
+use crate::oai::{Request, Verb};
+use crate::repair::{RepairId, RepositoryFacts};
+use std::collections::HashMap;
+
+/// What a list of headers said: datestamps by identifier, and what the list knows the item by.
+pub(super) type Told = HashMap<String, Dated>;
+
+/// The datestamp that the source gave elsewhere.
+#[derive(Clone, Debug)]
+pub(super) struct Dated {
+    stamp: String,
+    /// What an item of that datestamp is known by.
+    hash: u64,
+}
+
+impl Conversation<'_> {
+    /// Asks for the datestamps of the records that got a bound in their place.
+    pub(super) async fn redate(&mut self, pieces: &mut Pieces, splice: &Splice) {
+        let is_list = matches!(self.job.request.verb(), Verb::ListRecords | Verb::ListIdentifiers);
+        if !self.job.mapping.quirks.recall || !is_list {
+            return;
+        }
+        for index in pieces.bounded(|hash| splice.knows(hash)) {
+            let Some(identifier) = pieces.identifier_at(index) else { continue };
+            let Some(dated) = self.dated(&identifier).await else { continue };
+            let Some(before) = pieces.found.get(index).map(Found::hash) else { continue };
+            if pieces.redate(index, &dated.stamp) {
+                self.account.recalled += 1;
+                self.recalled.push((before, dated.hash));
+            }
+        }
+    }
+
+    async fn dated(&mut self, identifier: &str) -> Option<Dated> {
+        if let Some(dated) = self.headers_told.as_ref().and_then(|told| told.get(identifier)) {
+            return Some(dated.clone());
+        }
+        if let Some(prefix) = self.metadata_prefix() {
+            let request = Request::get_record(identifier, &prefix);
+            let told = self.datestamps(&request).await;
+            if let Some(dated) = told.and_then(|mut told| told.remove(identifier)) {
+                return Some(dated);
+            }
+        }
+        // A token may be good for one question only, and that was the page.
+        let may_ask = self.job.request.verb() == Verb::ListRecords && !self.asked.is_resumption();
+        if may_ask && self.headers_told.is_none() {
+            let request = self.asked.headers_only();
+            self.headers_told = Some(self.datestamps(&request).await.unwrap_or_default());
+        }
+        self.headers_told.as_ref()?.get(identifier).cloned()
+    }
+
+    /// The datestamps in the answer to a question; `None` where there is none to be had.
+    async fn datestamps(&mut self, request: &Request) -> Option<Told> {
+        let (client, now) = (&self.job.client, self.budget.now());
+        let mut budget = self.budget_of_a_recall()?;
+        // What stands in for a datestamp there is no news.
+        let repository = RepositoryFacts { lowest_datestamp: None, ..self.repository.clone() };
+        let told = inquire(self.job, request, &self.method, usize::MAX, &repository, true, &mut budget).await;
+        self.budget.spend(&budget);
+        let told = match told {
+            Ok(told) => told.items,
+            Err(unanswered) => {
+                if !unanswered.says_nothing() {
+                    client.recalls.note(now, false);
+                }
+                return None;
+            }
+        };
+        let dated = told.into_iter().filter_map(|item| {
+            let stamp = String::from_utf8(item.datestamp).ok()?;
+            let is_one = is_legal(stamp.as_bytes()) && !is_sentinel(stamp.as_bytes());
+            is_one.then(|| (resolved(&item.identifier), Dated { stamp, hash: item.hash }))
+        });
+        let dated: Told = dated.collect();
+        client.recalls.note(now, !dated.is_empty());
+        Some(dated)
+    }
+}
+
+impl Pieces {
+    /// The items whose datestamp is a bound, and that are not known.
+    fn bounded(&self, is_known: impl Fn(u64) -> bool) -> Vec<usize> {
+        let is_bounded = |found: &Found| match found {
+            Found::Item { hash, repairs, len, .. } => {
+                *len > 0 && repairs.iter().any(|(id, _)| *id == RepairId::DatestampBound) && !is_known(*hash)
+            }
+            Found::Aside { .. } => false,
+        };
+        (0..self.found.len()).filter(|&index| self.found.get(index).is_some_and(is_bounded)).collect()
+    }
+
+    /// An item as it will leave.
+    fn item(&self, index: usize) -> Option<&str> {
+        let found = self.found.get(index)?;
+        let start = found.start()?;
+        std::str::from_utf8(self.bytes.get(start..start + found.len())?).ok()
+    }
+
+    fn identifier_at(&self, index: usize) -> Option<String> {
+        let item = self.item(index)?;
+        Some(resolved(item.get(field(item, "identifier")?)?.as_bytes()))
+    }
+
+    /// Gives an item another datestamp; whether it has it now. It stays known by the first one.
+    fn redate(&mut self, index: usize, stamp: &str) -> bool {
+        let Some(item) = self.item(index) else { return false };
+        let Some(within) = field(item, "datestamp") else { return false };
+        let Some(bound) = item.get(within.clone()).map(str::to_owned) else { return false };
+        let delta = stamp.len() as i64 - bound.len() as i64;
+        let Some(Found::Item { start, len, repairs, .. }) = self.found.get_mut(index) else { return false };
+        let at = *start + within.start;
+        *len = len.saturating_add_signed(delta as isize);
+        for made in repairs.iter_mut().filter(|(id, _)| *id == RepairId::DatestampBound) {
+            if let Some(made) = &mut made.1 {
+                made.replacement = made.replacement.replace(&bound, stamp);
+            }
+        }
+        self.bytes.splice(at..at + bound.len(), stamp.bytes());
+        self.grown_behind(index, delta);
+        true
+    }
+}
+
+/// Where the text of the first element of that name stands.
+fn field(item: &str, name: &str) -> Option<std::ops::Range<usize>> {
+    let mut reader = quick_xml::Reader::from_str(item);
+    loop {
+        match reader.read_event().ok()? {
+            quick_xml::events::Event::Start(tag) if tag.local_name().as_ref() == name => {
+                let start = usize::try_from(reader.buffer_position()).ok()?;
+                let len = item.get(start..)?.find('<')?;
+                return Some(start..start + len);
+            }
+            quick_xml::events::Event::Eof => return None,
+            _ => {}
+        }
+    }
+}

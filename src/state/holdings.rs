@@ -1,0 +1,399 @@
+//! What was learned of each repository from the answers that passed: its granularity, how far back it
+//! goes, and which sets stand where an escaped setSpec could be meant.
+//!
+//! `data/holdings.redb`, read whole at the start and held in memory. Most of what passes is no
+//! news, and is told so without the disk.
+//!
+//! Invariant: when [`Holdings::note`] returns, what [`Holdings::is_news`] called news is on disk.
+//! An escaped setSpec can be turned back without its entry ([`set_spec`]); the entry of a legal set
+//! that looks like one is what keeps it from being turned back.
+
+use super::store::Store;
+use crate::error::Error;
+use crate::oai::datestamp::Granularity;
+use crate::oai::set_spec;
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What was learned of all repositories. Cheap to clone; all clones are one.
+#[derive(Clone, Debug)]
+pub struct Holdings(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    store: Store,
+    known: Mutex<HashMap<String, Repository>>,
+}
+
+#[derive(Debug, Default)]
+struct Repository {
+    dates: Dates,
+    sets: BTreeMap<String, SetSeen>,
+    sets_bytes: usize,
+}
+
+/// The datestamps of a repository.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Dates {
+    /// The granularity that Identify announces.
+    pub granularity: Option<Granularity>,
+    /// The earliestDatestamp that it announces.
+    pub earliest: Option<String>,
+    /// The oldest datestamp that a record left with.
+    pub oldest_seen: Option<String>,
+}
+
+/// As what a setSpec that looks escaped was seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SetSeen {
+    /// It stands for another one, which the schema does not allow.
+    pub escaped: bool,
+    /// The source calls a set so itself.
+    pub legal: bool,
+}
+
+impl SetSeen {
+    /// Whether two sets of the source have this one name.
+    pub fn is_collision(self) -> bool {
+        self.escaped && self.legal
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self { escaped: self.escaped || other.escaped, legal: self.legal || other.legal }
+    }
+}
+
+/// What one answer said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct News {
+    /// What it said of datestamps.
+    pub dates: Dates,
+    /// Its setSpecs that look escaped.
+    pub sets: BTreeMap<String, SetSeen>,
+}
+
+/// setSpecs that are remembered of one repository, and what their names may be together, in bytes.
+/// Those beyond are turned back without looking.
+const SETS_MAX: usize = 10_000;
+const SETS_BYTES_MAX: usize = 1 << 20;
+
+impl Holdings {
+    /// Opens or creates `holdings.redb` in the data folder, and reads it.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be written to, or another process has it open.
+    pub fn open(data: &Path) -> Result<Self, Error> {
+        let path = data.join("holdings.redb");
+        let store = Store::open(&path, CACHE_BYTES)?;
+        let known = store.with(None, |database| read(database).map_err(Some));
+        let known = known.map_err(|error| {
+            let said = error.map(|error| error.to_string()).unwrap_or_default();
+            Error::State { path, message: format!("{said}; move the file away to begin with an empty one") }
+        })?;
+        Ok(Self(Arc::new(Inner { store, known: Mutex::new(known) })))
+    }
+
+    /// Closes the file; what is learned from now on is held in memory alone.
+    pub(super) fn close(&self) {
+        self.0.store.close();
+    }
+
+    /// What is known of a repository's datestamps.
+    pub fn dates(&self, repository: &str) -> Dates {
+        self.known().get(repository).map(|known| known.dates.clone()).unwrap_or_default()
+    }
+
+    /// What the source calls the set that a harvester asks for, where it is another name: an escaped
+    /// one is turned back, unless the source has a set of that very name.
+    pub fn set_of_the_source(&self, repository: &str, asked: &str) -> Option<String> {
+        let meant = set_spec::unescape(asked)?;
+        let known = self.known();
+        let seen = known.get(repository).and_then(|known| known.sets.get(asked)).copied();
+        (!seen.unwrap_or_default().legal).then_some(meant)
+    }
+
+    /// The setSpecs of a repository that two of its sets have.
+    pub fn collisions(&self, repository: &str) -> Vec<String> {
+        let known = self.known();
+        let sets = known.get(repository).into_iter().flat_map(|known| &known.sets);
+        sets.filter(|(_, seen)| seen.is_collision()).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Whether something of this is not known yet and has to be on disk.
+    pub fn is_news(&self, repository: &str, news: &News) -> bool {
+        match self.known().get(repository) {
+            Some(known) => known.lacks(news),
+            None => Repository::default().lacks(news),
+        }
+    }
+
+    /// Takes in what an answer said. The setSpecs that are found now to be those of two sets.
+    /// Blocks on the disk where it is news.
+    pub fn note(&self, repository: &str, news: &News) -> Vec<String> {
+        let mut known = self.known();
+        let of = known.entry(repository.to_owned()).or_default();
+        if !of.lacks(news) {
+            of.take_oldest(news);
+            return Vec::new();
+        }
+        let (changed, collisions) = of.take(news);
+        let dates = of.dates.clone();
+        drop(known);
+        let written =
+            self.0.store.with(None, |database| write(database, repository, &dates, &changed).map_err(Some));
+        if let Err(Some(error)) = written {
+            tracing::warn!(
+                repo = repository,
+                %error,
+                "what was learned of a repository is not kept; check space and rights of the data folder"
+            );
+        }
+        collisions
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<String, Repository>> {
+        self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Repository {
+    /// Whether something of this has to be on disk. An old datestamp only where it shows that
+    /// earliestDatestamp is wrong.
+    fn lacks(&self, news: &News) -> bool {
+        let Dates { granularity, earliest, oldest_seen } = &news.dates;
+        let announced = earliest.as_ref().or(self.dates.earliest.as_ref());
+        let oldest = oldest_seen.as_ref().or(self.dates.oldest_seen.as_ref());
+        let is_older = |seen: &String| self.dates.oldest_seen.as_ref().is_none_or(|known| seen < known);
+        let contradicts = announced.is_some_and(|announced| oldest.is_some_and(|oldest| oldest < announced));
+        granularity.is_some_and(|granularity| self.dates.granularity != Some(granularity))
+            || earliest.is_some() && *earliest != self.dates.earliest
+            || contradicts && oldest_seen.as_ref().is_some_and(is_older)
+            || news
+                .sets
+                .iter()
+                .any(|(name, seen)| self.has_room(name) && self.seen(name).and(*seen) != self.seen(name))
+    }
+
+    fn seen(&self, name: &str) -> SetSeen {
+        self.sets.get(name).copied().unwrap_or_default()
+    }
+
+    fn has_room(&self, name: &str) -> bool {
+        let fits = self.sets.len() < SETS_MAX && self.sets_bytes + name.len() <= SETS_BYTES_MAX;
+        fits || self.sets.contains_key(name)
+    }
+
+    fn take_oldest(&mut self, news: &News) {
+        if let Some(seen) = &news.dates.oldest_seen
+            && self.dates.oldest_seen.as_ref().is_none_or(|known| seen < known)
+        {
+            self.dates.oldest_seen = Some(seen.clone());
+        }
+    }
+
+    /// The sets that were not known like this, and those of them that are two.
+    fn take(&mut self, news: &News) -> (Vec<(String, SetSeen)>, Vec<String>) {
+        self.take_oldest(news);
+        self.dates.granularity = news.dates.granularity.or(self.dates.granularity);
+        if news.dates.earliest.is_some() {
+            self.dates.earliest.clone_from(&news.dates.earliest);
+        }
+        let (mut changed, mut collisions) = (Vec::new(), Vec::new());
+        for (name, seen) in &news.sets {
+            let before = self.seen(name);
+            let after = before.and(*seen);
+            if after == before || !self.has_room(name) {
+                continue;
+            }
+            if self.sets.insert(name.clone(), after).is_none() {
+                self.sets_bytes += name.len();
+            }
+            changed.push((name.clone(), after));
+            if after.is_collision() {
+                collisions.push(name.clone());
+            }
+        }
+        (changed, collisions)
+    }
+}
+
+fn read(database: &Database) -> Result<HashMap<String, Repository>, redb::Error> {
+    let mut all: HashMap<String, Repository> = HashMap::new();
+    let transaction = database.begin_read()?;
+    match transaction.open_table(DATES) {
+        Ok(dates) => {
+            for row in dates.iter()? {
+                let (repository, value) = row?;
+                let (granularity, earliest, oldest) = value.value();
+                let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+                all.entry(repository.value().to_owned()).or_default().dates = Dates {
+                    granularity: Granularity::from_name(granularity),
+                    earliest: text(earliest),
+                    oldest_seen: text(oldest),
+                };
+            }
+        }
+        Err(redb::TableError::TableDoesNotExist(_)) => {}
+        Err(error) => return Err(error.into()),
+    }
+    match transaction.open_table(SETS) {
+        Ok(sets) => {
+            for row in sets.iter()? {
+                let (key, flags) = row?;
+                let (repository, name) = key.value();
+                let known = all.entry(repository.to_owned()).or_default();
+                let flags = flags.value();
+                if known.has_room(name) {
+                    let seen = SetSeen { escaped: flags & ESCAPED != 0, legal: flags & LEGAL != 0 };
+                    known.sets_bytes += name.len();
+                    known.sets.insert(name.to_owned(), seen);
+                }
+            }
+        }
+        Err(redb::TableError::TableDoesNotExist(_)) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(all)
+}
+
+fn write(
+    database: &Database,
+    repository: &str,
+    dates: &Dates,
+    sets: &[(String, SetSeen)],
+) -> Result<(), redb::Error> {
+    let transaction = database.begin_write()?;
+    {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let (earliest, oldest) = (text(&dates.earliest), text(&dates.oldest_seen));
+        let granularity = dates.granularity.map_or("", Granularity::name);
+        let mut all = transaction.open_table(DATES)?;
+        all.insert(repository, (granularity, earliest.as_str(), oldest.as_str()))?;
+        let mut all = transaction.open_table(SETS)?;
+        for (name, seen) in sets {
+            let flags = u8::from(seen.escaped) * ESCAPED + u8::from(seen.legal) * LEGAL;
+            all.insert((repository, name.as_str()), flags)?;
+        }
+    }
+    Ok(transaction.commit()?)
+}
+
+/// Repository to granularity, earliestDatestamp and oldest datestamp; empty where not known.
+const DATES: TableDefinition<'_, &str, (&str, &str, &str)> = TableDefinition::new("dates");
+/// Repository and setSpec to as what it was seen.
+const SETS: TableDefinition<'_, (&str, &str), u8> = TableDefinition::new("sets");
+const ESCAPED: u8 = 1;
+const LEGAL: u8 = 2;
+const CACHE_BYTES: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(data: &tempfile::TempDir) -> Holdings {
+        Holdings::open(data.path()).expect("it can be written to")
+    }
+
+    fn set(name: &str, escaped: bool, legal: bool) -> News {
+        let sets = BTreeMap::from([(name.to_owned(), SetSeen { escaped, legal })]);
+        News { sets, ..News::default() }
+    }
+
+    fn dates(earliest: Option<&str>, oldest_seen: Option<&str>) -> News {
+        let text = |text: Option<&str>| text.map(str::to_owned);
+        let dates = Dates { granularity: None, earliest: text(earliest), oldest_seen: text(oldest_seen) };
+        News { dates, ..News::default() }
+    }
+
+    #[test]
+    fn an_escaped_set_is_turned_back_unless_the_source_has_it() {
+        let data = tempfile::tempdir().expect("a temporary folder");
+        let holdings = open(&data);
+        let turned = |holdings: &Holdings| holdings.set_of_the_source("x", "a~x2B.b");
+        assert_eq!(turned(&holdings).as_deref(), Some("a+b"), "nothing is known");
+        assert_eq!(holdings.note("x", &set("a~x2B.b", true, false)), Vec::<String>::new());
+        assert_eq!(turned(&holdings).as_deref(), Some("a+b"));
+        assert_eq!(holdings.note("x", &set("a~x2B.b", false, true)), ["a~x2B.b"]);
+        assert_eq!(turned(&holdings), None, "the look-alike wins");
+        assert_eq!(holdings.note("x", &set("a~x2B.b", false, true)), Vec::<String>::new(), "once");
+        assert_eq!(holdings.collisions("x"), ["a~x2B.b"]);
+        assert_eq!(
+            holdings.set_of_the_source("y", "a~x2B.b").as_deref(),
+            Some("a+b"),
+            "of another repository"
+        );
+        drop(holdings);
+        assert_eq!(turned(&open(&data)), None, "it survives");
+        assert_eq!(open(&data).collisions("x"), ["a~x2B.b"]);
+    }
+
+    #[test]
+    fn what_is_known_is_no_news() {
+        let data = tempfile::tempdir().expect("a temporary folder");
+        let holdings = open(&data);
+        let identify = News {
+            dates: Dates {
+                granularity: Some(Granularity::Day),
+                earliest: Some("2015-01-01".into()),
+                oldest_seen: None,
+            },
+            ..News::default()
+        };
+        for news in [identify, set("a~x2B.b", true, false), dates(None, Some("2014-01-01"))] {
+            assert!(holdings.is_news("x", &news), "{news:?}");
+            holdings.note("x", &news);
+            assert!(!holdings.is_news("x", &news), "{news:?}");
+            assert!(holdings.is_news("y", &news) || news.dates.oldest_seen.is_some(), "{news:?}");
+        }
+        for old in [dates(None, Some("2014-06-01")), dates(None, Some("2020-01-01"))] {
+            assert!(!holdings.is_news("x", &old), "{old:?}");
+            holdings.note("x", &old);
+        }
+        drop(holdings);
+        let known = open(&data).dates("x");
+        assert_eq!(known.granularity, Some(Granularity::Day));
+        assert_eq!(known.earliest.as_deref(), Some("2015-01-01"));
+        assert_eq!(known.oldest_seen.as_deref(), Some("2014-01-01"), "only ever lower");
+    }
+
+    #[test]
+    fn an_old_record_counts_also_where_identify_comes_later() {
+        let data = tempfile::tempdir().expect("a temporary folder");
+        let holdings = open(&data);
+        assert!(!holdings.is_news("x", &dates(None, Some("2014-01-01"))), "there is nothing to contradict");
+        holdings.note("x", &dates(None, Some("2014-01-01")));
+        holdings.note("x", &dates(Some("2015-01-01"), None));
+        drop(holdings);
+        assert_eq!(open(&data).dates("x").oldest_seen.as_deref(), Some("2014-01-01"));
+    }
+
+    #[test]
+    fn only_so_many_sets_are_remembered_and_the_rest_is_turned_back_unseen() {
+        let data = tempfile::tempdir().expect("a temporary folder");
+        let holdings = open(&data);
+        let name = |number: usize| format!("{number}~x2B.");
+        let sets =
+            (0..SETS_MAX).map(|number| (name(number), SetSeen { escaped: false, legal: true })).collect();
+        holdings.note("x", &News { sets, ..News::default() });
+        let beyond = set(&name(SETS_MAX), false, true);
+        assert!(!holdings.is_news("x", &beyond));
+        assert_eq!(holdings.note("x", &beyond), Vec::<String>::new());
+        assert_eq!(holdings.set_of_the_source("x", &name(7)), None);
+        assert_eq!(holdings.set_of_the_source("x", &name(SETS_MAX)), Some(format!("{SETS_MAX}+")));
+        assert!(holdings.is_news("y", &beyond), "each repository has its own bound");
+    }
+
+    #[test]
+    fn what_is_learned_after_it_was_closed_is_held() {
+        let data = tempfile::tempdir().expect("a temporary folder");
+        let holdings = open(&data);
+        holdings.close();
+        holdings.note("x", &set("a~x2B.b", false, true));
+        assert_eq!(holdings.set_of_the_source("x", "a~x2B.b"), None);
+    }
+}
