@@ -27,6 +27,10 @@ const BESIDES_THE_SCHEMA: &[RepairId] = &[
     RepairId::DatestampFraction,
     RepairId::DatestampOffset,
     RepairId::DeletedWithMetadata,
+    RepairId::SchemaLocation,
+    RepairId::EnvelopePrefix,
+    RepairId::IdentifyValue,
+    RepairId::FormatValue,
 ];
 
 /// One line of the index.
