@@ -345,7 +345,10 @@ fn what_identify_is_to_say_is_checked() {
     said("granularity", "day", "is not known; \"YYYY-MM-DD\" or \"YYYY-MM-DDThh:mm:ssZ\" is right");
     let of_all = format!("oaimend.toml:1: admin_email = \"x\" {no_mail}");
     check(&[("oaimend.toml", "admin_email = \"x\"\n")], &[], 78, &of_all);
-    let own = "base_url = \"http://source.example/oai\"\nidentify.admin_email = \"own@example.org\"\n";
+    let own = concat!(
+        "base_url = \"http://source.example/oai\"\nidentify.admin_email = \"own@example.org\"\n",
+        "granularity = \"YYYY-MM-DD\"\n",
+    );
     let all = ("oaimend.toml", "admin_email = \"all@example.org\"\n");
     let folder = folder(&[all, ("mappings/x.toml", own)]);
     let flags = Flags {
@@ -359,6 +362,8 @@ fn what_identify_is_to_say_is_checked() {
         |id: &str| config.repositories.find(id).and_then(|mapping| mapping.identify.admin_email.clone());
     assert_eq!(email("x").as_deref(), Some("own@example.org"), "the mapping knows better");
     assert_eq!(email("y").as_deref(), Some("all@example.org"), "also of one without a file");
+    let mapping = config.repositories.find("x").expect("it is mapped");
+    assert_eq!(mapping.identify.granularity.as_deref(), Some("YYYY-MM-DD"), "what is announced is said");
 }
 
 #[test]

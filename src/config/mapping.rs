@@ -140,6 +140,10 @@ impl Mapping {
         mapping.read_repairs(root.table("repairs"));
         mapping.politeness.read(root.table("politeness"));
         mapping.limits.read(root.table("limits"));
+        if let Some(granularity) = mapping.quirks.granularity {
+            // What is announced in any case is announced where Identify says nothing, too.
+            mapping.identify.granularity = Some(granularity.name().to_owned());
+        }
         if mapping.static_file.is_some() {
             // What cannot be mended cannot be had otherwise, and nobody is burdened by questions.
             mapping.quirks.recall = false;
