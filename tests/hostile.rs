@@ -40,7 +40,8 @@ const DAMAGE_BYTES: usize = 512 << 10;
 const TIME_MAX: Duration = Duration::from_secs(15);
 
 /// Places and fragments, each of which was read in quadratic time or worse once.
-const DAMAGE: [(&str, &str); 25] = [
+const DAMAGE: [(&str, &str); 26] = [
+    ("header", "<setSpec/>"),
     ("record", "<foo><record><header>"),
     ("record", "<foo#><record><header>"),
     ("record", "<record><header><foo>"),
@@ -75,6 +76,13 @@ fn page(place: &str, damage: &str) -> String {
         "between" => format!("{HEAD}{LIST}{good}{damage}{good}{TAIL}"),
         "behind the token" => {
             format!("{HEAD}{LIST}{good}<resumptionToken>a</resumptionToken>{damage}{good}{TAIL}")
+        }
+        "header" => {
+            let header = format!("{damage}</header>");
+            format!(
+                "{HEAD}{LIST}{good}{}{good}{TAIL}",
+                record(2, "Harbour plan").replace("</header>", &header)
+            )
         }
         "head" => format!("{HEAD}{damage}{LIST}{good}{TAIL}"),
         "tail" => format!("{HEAD}{LIST}{good}</ListRecords>{damage}</OAI-PMH>"),

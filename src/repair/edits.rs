@@ -88,6 +88,11 @@ impl Edits {
         Self(inside)
     }
 
+    /// Drops the changes that were added last, as far as they lie in `start..end`.
+    pub(super) fn drop_last_within(&mut self, start: usize, end: usize) {
+        while self.0.pop_if(|edit| edit.start >= start && edit.end <= end).is_some() {}
+    }
+
     /// Whether one change removes just `start..end`.
     pub(super) fn removes(&self, start: usize, end: usize) -> bool {
         self.0.iter().any(|edit| edit.start == start && edit.end == end && edit.replacement.is_empty())

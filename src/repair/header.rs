@@ -58,7 +58,11 @@ impl<'t> Pass<'t> {
         for &(start, end) in &tree.stray {
             self.edit(RepairId::StrayContent, start, end, b"");
         }
-        let inner = outline(self.text, item.content.0, item.content.1)?;
+        let mut inner = outline(self.text, item.content.0, item.content.1)?;
+        if let Content::Children(known) = &element.content {
+            // What does not belong into the item goes as a whole.
+            inner.children.retain(|child| known.iter().any(|element| element.name == child.local));
+        }
         let header = inner.children.iter().find(|child| child.local == b"header").copied();
         let stays = self.is_version_one && element.name == b"record";
         let mut status = self.tag_attributes(item, element.name == b"header" || stays);
@@ -226,7 +230,7 @@ impl<'t> Pass<'t> {
         let (start, end) = child.content;
         let escaped = set_spec::escape(name);
         if name.is_empty() && in_header {
-            let _ = self.edits.take_within(child.start, child.end);
+            self.edits.drop_last_within(child.start, child.end);
             self.edit(RepairId::EmptySetSpec, child.start, child.end, b"");
         } else if plain && !name.is_empty() {
             let from = start + blanks(self.slice(start, end));

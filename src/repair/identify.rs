@@ -79,7 +79,8 @@ pub(super) fn lacks(text: &[u8]) -> Vec<(&'static str, Lack)> {
         let found: Vec<&Child<'_>> =
             inner.children.iter().filter(|child| child.local == element.name).collect();
         let holds = |child: &Child<'_>| {
-            text.get(child.content.0..child.content.1).is_some_and(|text| check.holds(&resolve(text)))
+            text.get(child.content.0..child.content.1)
+                .is_some_and(|text| is_text(text) && check.holds(&resolve(text)))
         };
         if found.is_empty() && element.occurs.required() {
             lacks.push((name, Lack::Missing));
@@ -130,6 +131,9 @@ impl Pass<'_> {
     fn field(&mut self, check: Text, child: &Child<'_>) -> bool {
         let (start, end) = child.content;
         let raw = self.text.get(start..end).unwrap_or_default();
+        if !is_text(raw) {
+            return false;
+        }
         let text = resolve(raw);
         if check.holds(&text) {
             return true;
@@ -175,9 +179,10 @@ impl Pass<'_> {
     fn drop_illegal(&mut self, check: Text, found: &[Child<'_>]) {
         for child in found {
             let raw = self.text.get(child.content.0..child.content.1).unwrap_or_default();
-            let is_legal = check.holds(&resolve(raw))
-                || check == Text::Email
-                    && without_scheme(trim(raw)).is_some_and(|rest| check.holds(&resolve(rest)));
+            let is_legal = is_text(raw)
+                && (check.holds(&resolve(raw))
+                    || check == Text::Email
+                        && without_scheme(trim(raw)).is_some_and(|rest| check.holds(&resolve(rest))));
             if !is_legal {
                 self.edit(RepairId::IdentifyValue, child.start, child.end, b"");
             }
@@ -186,6 +191,11 @@ impl Pass<'_> {
 }
 
 const SCHEME: &[u8] = b"mailto:";
+
+/// Whether no element stands in what should be a value.
+fn is_text(raw: &[u8]) -> bool {
+    outline(raw, 0, raw.len()).is_some_and(|inner| inner.children.is_empty())
+}
 
 /// A mail address behind the scheme that makes a URL of it.
 fn without_scheme(text: &[u8]) -> Option<&[u8]> {

@@ -266,6 +266,10 @@ impl Engine {
     fn after_items(&mut self, list: &mut List, at: usize) -> Next {
         if list.verb == Verb::Identify {
             self.verb = Some(list.verb);
+            if !self.gate.is_open() {
+                // It is the answer itself, and was put aside.
+                return Next::Leave(self.refuse(NotOai::NothingKept));
+            }
             self.stage = Stage::Tail;
             return Next::Leave(Step::Settled(at));
         }
@@ -366,10 +370,15 @@ impl Engine {
         } else {
             (Cow::Owned(rewritten.apply(bytes)), Cow::Owned(edits.clone().then(bytes, rewritten)))
         };
-        let mut from = 0;
+        let (mut from, mut repairs) = (0, 0);
         for edit in edits.iter() {
-            sink.write(raw.get(from..edit.start).unwrap_or_default());
             let original = raw.get(edit.start..edit.end).unwrap_or_default();
+            if original == edit.replacement {
+                // What one pass changed, a later one changed back.
+                continue;
+            }
+            repairs += 1;
+            sink.write(raw.get(from..edit.start).unwrap_or_default());
             let (offset, replacement) = (offset + edit.start as u64, edit.replacement.as_slice());
             self.gate.report(
                 &Repair {
@@ -394,7 +403,6 @@ impl Engine {
             return;
         }
         let (deleted, tilde_in_set) = (facts.deleted, facts.tilde_in_set);
-        let repairs = edits.len();
         let facts = RecordFacts { identifier, datestamp, deleted, offset, repairs, tilde_in_set };
         self.gate.committed(&facts, &output, sink);
     }
@@ -448,9 +456,6 @@ impl Engine {
             Err(why) => self.put_aside(list, raw, 0, why, sink),
         }
         list.in_item = false;
-        if list.verb == Verb::Identify && !self.gate.is_open() {
-            return Next::Leave(self.refuse(NotOai::NothingKept));
-        }
         self.after_items(list, end)
     }
 

@@ -162,17 +162,27 @@ fn read_value(tag: &[u8], start: usize, edits: &mut Edits) -> Option<Value> {
 impl LooseAttribute {
     /// Writes another value, in the quotes that are there or in new ones.
     pub(super) fn set(&self, id: RepairId, value: &[u8], edits: &mut Edits) {
-        let _ = edits.take_within(self.span.0, self.span.1);
+        self.forget(self.name.0, edits);
         if self.quoted {
             edits.push_unordered(id, self.span.0 + 1, self.span.1 - 1, value.to_vec());
         } else {
-            edits.push_unordered(id, self.span.0, self.span.1, [b"\"", value, b"\""].concat());
+            let equals: &[u8] = if self.span.0 == self.name.1 { b"=" } else { b"" };
+            edits.push_unordered(id, self.span.0, self.span.1, [equals, b"\"", value, b"\""].concat());
         }
     }
 
     /// Takes the attribute away.
     pub(super) fn remove(&self, id: RepairId, edits: &mut Edits) {
-        let _ = edits.take_within(self.gap, self.end);
+        self.forget(self.gap, edits);
         edits.push_unordered(id, self.gap, self.end, Vec::new());
+    }
+
+    /// Drops the changes to it; what is added to the tag behind it stays.
+    fn forget(&self, from: usize, edits: &mut Edits) {
+        for edit in edits.take_within(from, self.end).iter() {
+            if edit.start == self.end && edit.id != RepairId::ValuelessAttribute {
+                edits.push_edit_unordered(edit.clone());
+            }
+        }
     }
 }

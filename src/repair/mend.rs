@@ -218,6 +218,9 @@ impl Item<'_> {
             return Err(why);
         }
         self.rewrite()?;
+        if let Verdict::InOrder(facts) = self.judge().0 {
+            return Ok(self.mended(facts));
+        }
         if !self.is_well_formed() {
             return Err(why);
         }
