@@ -16,6 +16,7 @@ mod time;
 use lists::{page, records_in, resume};
 use oaimend::config::{Config, Limits, Mapping};
 use oaimend::oai::datestamp::Granularity;
+use oaimend::repair::Told;
 use proxy::{LIST, Proxy};
 use source::{Asked, Reply, Source, record};
 
@@ -102,6 +103,24 @@ fn the_right_one_is_asked_for() {
         assert!(strict::read(&got.body).is_ok(), "{}", got.text());
         assert_eq!((aside(&proxy), questions(&source, "GetRecord")), (0, 2), "{with}");
     }
+}
+
+#[test]
+fn provenance_says_the_datestamp_that_was_asked_for() {
+    let source = source_of(stamped(0..3, "", &[1], ""), |asked| {
+        let right = "<datestamp>2020-02-01T03:04:05Z</datestamp>";
+        says(asked, "GetRecord").then(|| stamped(1..2, "", &[1], right).replace("ListRecords", "GetRecord"))
+    });
+    let proxy = Proxy::tuned(&source, |mapping| mapping.provenance = Some(Told::All));
+    let got = proxy.get(FROM);
+    let right = "2020-02-01T03:04:05Z";
+    assert_eq!(
+        stamps(&got.text()),
+        ["2020-01-01", "2020-01-01", right, right, "2020-01-01", "2020-01-01"],
+        "{}",
+        got.text()
+    );
+    assert!(strict::read(&got.body).is_ok(), "{}", got.text());
 }
 
 #[test]

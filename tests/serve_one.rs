@@ -307,6 +307,34 @@ fn of_headers_one_by_one_none_is_lost_and_none_is_made_up() {
 }
 
 #[test]
+fn a_header_that_was_put_aside_is_no_empty_list_when_the_page_is_asked_for_again() {
+    let provider = ProviderOne::of("1.1");
+    let list =
+        format!("<identifier>{}</identifier><identifier>{}</identifier>", identifier(0), identifier(1));
+    let broken =
+        provider.page("GetRecord", "", "<record><header><datestamp>2001-01-01</datestamp></header></record>");
+    let source = Source::start(move |number, asked| match number {
+        // The source fails at the second one until it has deleted it.
+        _ if asked.target.contains("ListIdentifiers") => {
+            Reply::xml(provider.page("ListIdentifiers", "", &list))
+        }
+        _ if asked.target.contains("example%3A0&") => Reply::xml(broken.clone()),
+        2..=5 => Reply::raw("gone").reset(),
+        _ => Reply::xml(provider.page("GetRecord", "", "")),
+    });
+    let proxy = by_getrecord(&source);
+    let got = proxy.get(HEADERS);
+    assert_eq!(got.status, 503, "{}", got.text());
+    assert_eq!(
+        queries(&source).iter().filter(|query| query.contains("ListIdentifiers")).count(),
+        2,
+        "{:?} {}",
+        queries(&source),
+        got.text()
+    );
+}
+
+#[test]
 fn a_source_that_knows_days_alone_is_not_asked_for_seconds() {
     let source = ProviderOne::of("1.0").start();
     let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.version = Some(Version::One0));

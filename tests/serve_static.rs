@@ -53,12 +53,23 @@ fn token(page: &str) -> Option<String> {
 /// All pages of a list.
 #[track_caller]
 fn pages(proxy: &Proxy, verb: &str, arguments: &str) -> Vec<String> {
-    let mut pages = vec![page(proxy, &format!("verb={verb}&{arguments}"))];
+    from_on(proxy, verb, page(proxy, &format!("verb={verb}&{arguments}")))
+}
+
+/// A page of a list and all behind it.
+#[track_caller]
+fn from_on(proxy: &Proxy, verb: &str, first: String) -> Vec<String> {
+    let mut pages = vec![first];
     while let Some(token) = token(&pages[pages.len() - 1]) {
         assert!(pages.len() < 50, "the list has no end");
         pages.push(page(proxy, &format!("verb={verb}&resumptionToken={token}")));
     }
     pages
+}
+
+/// The records of a list behind a page of it.
+fn rest(proxy: &Proxy, page: &str) -> Vec<usize> {
+    identifiers(&from_on(proxy, "ListRecords", page.to_owned())[1..].concat())
 }
 
 /// The records of the list in oai_dc.
@@ -393,14 +404,7 @@ fn a_list_goes_on_in_the_changed_file_where_it_is_known_and_is_refused_where_it_
     let first = page(&proxy, "verb=ListRecords&metadataPrefix=oai_dc");
     let token = token(&first).expect("the list goes on");
     kept.write(file_of(260));
-    let mut all = identifiers(&first);
-    let mut next = Some(token.clone());
-    while let Some(token) = next {
-        let page = page(&proxy, &format!("verb=ListRecords&resumptionToken={token}"));
-        all.extend(identifiers(&page));
-        next = self::token(&page);
-    }
-    assert_eq!(all, (0..260).collect::<Vec<_>>(), "begun anew without what was delivered");
+    assert_eq!(rest(&proxy, &first), (100..260).collect::<Vec<_>>(), "begun anew without what was delivered");
     let other = kept.serve();
     assert_eq!(error(&other, &format!("verb=ListRecords&resumptionToken={token}")), "badResumptionToken");
 }
@@ -416,6 +420,26 @@ fn a_token_outlives_a_restart() {
     // So does one that only the file knows.
     let proxy = Kept::serve(&kept);
     assert_eq!(identifiers(&page(&proxy, &query)), (100..150).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_list_goes_on_to_its_end_where_records_come_to_be_beyond_repair_under_way() {
+    let broken = (0..100).map(dc_record).collect::<String>().replace("Letter", "&");
+    let mut kept = Kept::local(file_with(&(broken + &(100..300).map(dc_record).collect::<String>()), ""));
+    let proxy = kept.serve();
+    let first = page(&proxy, "verb=ListRecords&metadataPrefix=oai_dc");
+    assert_eq!(identifiers(&first), (0..100).collect::<Vec<_>>());
+    kept = kept.with("[repairs]\noff = [\"bare-ampersand\"]");
+    let proxy = proxy.restarted(|config| kept.configure(config));
+    assert_eq!(rest(&proxy, &first), (100..300).collect::<Vec<_>>());
+}
+
+#[test]
+fn provenance_does_not_say_where_a_file_lies_on_this_machine() {
+    let kept = Kept::local(file_of(2)).with("provenance = \"all\"");
+    let page = page(&kept.serve(), "verb=ListRecords&metadataPrefix=oai_dc");
+    let own = format!("http{}", between(&page, "\">http", "</request>")[0]);
+    assert_eq!(between(&page, "<baseURL>", "</baseURL>"), [own.as_str(), own.as_str()], "{page}");
 }
 
 #[test]

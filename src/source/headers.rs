@@ -22,8 +22,19 @@ use quick_xml::Reader;
 use quick_xml::events::Event;
 use std::collections::HashMap;
 
-/// What was had of a page over all attempts at it, by identifier; `None` where there is no such record.
-pub(super) type Gathered = HashMap<String, Option<String>>;
+/// What was had of a page over all attempts at it, by identifier.
+pub(super) type Gathered = HashMap<String, Had>;
+
+/// What was had of a record.
+#[derive(Clone, Debug)]
+pub(super) enum Had {
+    /// The record with nothing but its header.
+    Header(String),
+    /// The source has none.
+    Nothing,
+    /// So much was put aside instead.
+    Aside(u64),
+}
 
 /// A page of a list of identifiers.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -81,18 +92,26 @@ impl Conversation<'_> {
         let place = Scope::of(&head);
         page.push(head.into());
         self.gathered.retain(|identifier, _| listed.identifiers.contains(identifier));
+        // What an earlier attempt has put aside is missing from this one too, and was counted there
+        // if something has left since.
+        let is_counted = self.outlet.has_begun();
         for identifier in &listed.identifiers {
-            let record = match self.gathered.get(identifier) {
-                Some(known) => known.clone(),
+            let had = match self.gathered.get(identifier).cloned() {
+                Some(had) => {
+                    if let (Had::Aside(count), false) = (&had, is_counted) {
+                        self.account.quarantined += count;
+                    }
+                    had
+                }
                 None => match self.record_of_header(identifier, &place).await? {
-                    Ok(record) => record,
+                    Ok(had) => had,
                     Err(failure) => return Ok(Ok(Some(Broken { failure, forgivable: false }))),
                 },
             };
-            self.gathered.insert(identifier.clone(), record.clone());
+            self.gathered.insert(identifier.clone(), had.clone());
             // Each one is progress.
             self.budget.renew(time_for_a_page(self.job));
-            let Some(record) = record else { continue };
+            let Had::Header(record) = had else { continue };
             page.push(record.into());
             if let Err(unproven) = self.pass_on(page, splice, false).await? {
                 return Ok(Err(unproven));
@@ -102,12 +121,12 @@ impl Conversation<'_> {
         Ok(Ok(None))
     }
 
-    /// A record with nothing but its header; `None` where the source has none.
+    /// What is to be had of a record.
     async fn record_of_header(
         &mut self,
         identifier: &str,
         place: &Scope,
-    ) -> Result<Result<Option<String>, Failure>, Stop> {
+    ) -> Result<Result<Had, Failure>, Stop> {
         let prefix = self.metadata_prefix().unwrap_or_else(|| EVERYWHERE.to_owned());
         let request = Request::get_record(identifier, &prefix);
         let mut told = match self.ask(&request, usize::MAX, ATTEMPTS_AT_A_RECORD).await {
@@ -116,19 +135,20 @@ impl Conversation<'_> {
         };
         if let Some(item) = told.record(identifier) {
             let record = told.scope().transplanted(&String::from_utf8_lossy(&item.bytes), place);
-            return Ok(Ok(header_of(&record).map(|header| record_of(&header))));
+            return Ok(Ok(header_of(&record).map_or(Had::Nothing, |header| Had::Header(record_of(&header)))));
         }
         if matches!(told.error().as_deref(), Some("idDoesNotExist" | "cannotDisseminateFormat")) {
-            return Ok(Ok(None));
+            return Ok(Ok(Had::Nothing));
         }
         let aside = std::mem::take(&mut told.aside);
         if aside.is_empty() {
             let details = format!("{} does not give the record {identifier}", self.job.client.name());
             return Ok(Err(Failure::new(Reason::Incomplete, details)));
         }
-        self.account.quarantined += aside.len() as u64;
+        let count = aside.len() as u64;
+        self.account.quarantined += count;
         self.put_aside(aside).await?;
-        Ok(Ok(None))
+        Ok(Ok(Had::Aside(count)))
     }
 
     fn too_many(&self) -> Broken {

@@ -3,7 +3,7 @@
 use super::body::Broken;
 use super::failure::{Failure, Reason, printable};
 use super::pieces::Pieces;
-use crate::config::Mapping;
+use crate::config::{Mapping, StaticFile};
 use crate::gathered::Gathered;
 use crate::oai::Request;
 use crate::repair::{
@@ -57,6 +57,15 @@ pub(super) struct Start {
     pub(super) repository: RepositoryFacts,
 }
 
+/// Where records are said to come from. Where a file lies on this machine is nobody's business who
+/// harvests: a repository made of one has no other address than ours.
+fn origin_of(mapping: &Mapping, own: &OwnRequest) -> String {
+    match &mapping.static_file {
+        Some(StaticFile { path: Some(_), .. }) => own.base_url.clone(),
+        _ => mapping.base_url.to_string(),
+    }
+}
+
 impl<S: Sink> Page<S> {
     pub(super) fn new(mapping: &Mapping, own: &OwnRequest, start: Start, pieces: S) -> Self {
         let config = RepairConfig {
@@ -70,7 +79,7 @@ impl<S: Sink> Page<S> {
             ending: Ending::BreakOff,
             provenance: mapping.provenance.map(|told| Origin {
                 told,
-                base_url: mapping.base_url.to_string(),
+                base_url: origin_of(mapping, own),
                 harvest_date: start.asked_at.clone(),
             }),
             identify: mapping.identify.clone(),

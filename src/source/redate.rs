@@ -129,10 +129,39 @@ impl Pieces {
                 made.replacement = made.replacement.replace(&bound, stamp);
             }
         }
+        let is_told = repairs.iter().any(|(id, _)| *id == RepairId::OwnProvenance);
         self.bytes.splice(at..at + bound.len(), stamp.bytes());
         self.grown_behind(index, delta);
+        if is_told {
+            self.redate_provenance(index, &bound, stamp);
+        }
         true
     }
+
+    /// Gives the provenance that was added to an item the datestamp that its header has now.
+    fn redate_provenance(&mut self, index: usize, bound: &str, stamp: &str) {
+        let Some(item) = self.item(index) else { return };
+        let Some(within) = described(item, bound) else { return };
+        let delta = stamp.len() as i64 - bound.len() as i64;
+        let Some(Found::Item { start, len, .. }) = self.found.get_mut(index) else { return };
+        let at = *start + within;
+        *len = len.saturating_add_signed(delta as isize);
+        self.bytes.splice(at..at + bound.len(), stamp.bytes());
+        self.grown_behind(index, delta);
+    }
+}
+
+/// Where a datestamp stands in the first description of the item's origin that says its identifier and this one.
+fn described(item: &str, bound: &str) -> Option<usize> {
+    let identifier = item.get(field(item, "identifier")?)?;
+    let value = format!("datestamp>{bound}</");
+    item.match_indices(&value).find_map(|(at, _)| {
+        let before = item.get(..item.get(..at)?.rfind('<')?)?;
+        let prefix = item.get(before.len() + 1..at)?;
+        let is_described =
+            before.ends_with(&format!("<{prefix}identifier>{identifier}</{prefix}identifier>"));
+        is_described.then_some(at + "datestamp>".len())
+    })
 }
 
 /// Where the text of the first element of that name stands.

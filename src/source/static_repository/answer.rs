@@ -133,7 +133,6 @@ impl<'a> Answer<'a> {
             None => first_page(version, request)?,
         };
         let lists = || version.lists.iter().filter(|list| list.metadata_prefix == token.metadata_prefix);
-        let total: usize = lists().map(|list| token.matching(entries_of(version, list)).count()).sum();
         let list = lists().find(|list| {
             let rest = list.entries.start.max(token.next)..list.entries.end;
             version.entries.get(rest.clone()).is_some_and(|rest| selects_any(&token, rest))
@@ -143,9 +142,14 @@ impl<'a> Answer<'a> {
         };
         let (records, next) = select(version, list, &token);
         let good = records.iter().filter(|at| version.entries.get(**at).is_some_and(Entry::is_good)).count();
-        let delivered = token.delivered + good;
+        let delivered = token.delivered.saturating_add(good);
+        // Counted from here on: what was good when the token was given out may be beyond repair now.
+        let behind = |list: &List| list.entries.start.max(next)..list.entries.end;
+        let behind = lists().filter_map(|list| version.entries.get(behind(list)));
+        let left: usize = behind.map(|entries| token.matching(entries).count()).sum();
+        let total = delivered.saturating_add(left);
         let attributes = format!(" completeListSize=\"{total}\" cursor=\"{}\"", token.delivered);
-        let closing = match delivered < total {
+        let closing = match left > 0 {
             true => {
                 let token = Token { next, delivered, ..token }.write();
                 format!("<resumptionToken{attributes}>{token}</resumptionToken>\n")
@@ -214,10 +218,6 @@ fn first_page(version: &Version, request: &Request) -> Result<Token, Refusal> {
         from: day(Argument::From)?,
         until: day(Argument::Until)?,
     })
-}
-
-fn entries_of<'v>(version: &'v Version, list: &List) -> &'v [Entry] {
-    version.entries.get(list.entries.clone()).unwrap_or_default()
 }
 
 /// Whether anything of the entries belongs on a page: a good one that matches, or what is
