@@ -142,10 +142,16 @@ impl Holdings {
             return Vec::new();
         }
         let (changed, collisions) = of.take(news);
-        let dates = of.dates.clone();
         drop(known);
+        let now_known = || {
+            let known = self.known();
+            let of = known.get(repository);
+            let dates = of.map(|of| of.dates.clone()).unwrap_or_default();
+            let seen = |name: &String| of.map(|of| of.seen(name)).unwrap_or_default();
+            (dates, changed.iter().map(|name| (name.as_str(), seen(name))).collect())
+        };
         let written =
-            self.0.store.with(None, |database| write(database, repository, &dates, &changed).map_err(Some));
+            self.0.store.with(None, |database| write(database, repository, now_known).map_err(Some));
         if let Err(Some(error)) = written {
             tracing::warn!(
                 repo = repository,
@@ -197,7 +203,7 @@ impl Repository {
     }
 
     /// The sets that were not known like this, and those of them that are two.
-    fn take(&mut self, news: &News) -> (Vec<(String, SetSeen)>, Vec<String>) {
+    fn take(&mut self, news: &News) -> (Vec<String>, Vec<String>) {
         self.take_oldest(news);
         self.dates.granularity = news.dates.granularity.or(self.dates.granularity);
         if news.dates.earliest.is_some() {
@@ -213,7 +219,7 @@ impl Repository {
             if self.sets.insert(name.clone(), after).is_none() {
                 self.sets_bytes += name.len();
             }
-            changed.push((name.clone(), after));
+            changed.push(name.clone());
             if after.is_collision() {
                 collisions.push(name.clone());
             }
@@ -261,13 +267,14 @@ fn read(database: &Database) -> Result<HashMap<String, Repository>, redb::Error>
     Ok(all)
 }
 
-fn write(
+fn write<'n>(
     database: &Database,
     repository: &str,
-    dates: &Dates,
-    sets: &[(String, SetSeen)],
+    now_known: impl FnOnce() -> (Dates, Vec<(&'n str, SetSeen)>),
 ) -> Result<(), redb::Error> {
     let transaction = database.begin_write()?;
+    // Writers take turns from here on: what is known now is no older than what stands there.
+    let (dates, sets) = now_known();
     {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         let (earliest, oldest) = (text(&dates.earliest), text(&dates.oldest_seen));
@@ -277,7 +284,7 @@ fn write(
         let mut all = transaction.open_table(SETS)?;
         for (name, seen) in sets {
             let flags = u8::from(seen.escaped) * ESCAPED + u8::from(seen.legal) * LEGAL;
-            all.insert((repository, name.as_str()), flags)?;
+            all.insert((repository, name), flags)?;
         }
     }
     Ok(transaction.commit()?)
@@ -370,6 +377,30 @@ mod tests {
         holdings.note("x", &dates(Some("2015-01-01"), None));
         drop(holdings);
         assert_eq!(open(&data).dates("x").oldest_seen.as_deref(), Some("2014-01-01"));
+    }
+
+    #[test]
+    fn what_was_learned_last_is_what_is_on_disk_whoever_writes_last() {
+        let data = tempfile::tempdir().expect("a temporary folder");
+        let holdings = open(&data);
+        holdings.note("x", &dates(Some("2015-01-01"), None));
+        std::thread::scope(|scope| {
+            for first in 0..8 {
+                let holdings = &holdings;
+                scope.spawn(move || {
+                    for number in (first..64).step_by(8) {
+                        let seen = format!("20{:02}-01-01", 14 - number / 8);
+                        holdings.note("x", &dates(None, Some(&format!("{seen}T00:{:02}:00Z", 63 - number))));
+                        holdings.note("x", &set(&format!("{}~x2B.", number / 8), first == 0, first == 1));
+                    }
+                });
+            }
+        });
+        let known = (holdings.dates("x"), holdings.collisions("x"));
+        assert_eq!(known.1.len(), 8);
+        drop(holdings);
+        let kept = open(&data);
+        assert_eq!((kept.dates("x"), kept.collisions("x")), known);
     }
 
     #[test]
