@@ -17,6 +17,9 @@ use provider::Provider;
 use provider::When::Always;
 use proxy::{LIST, Proxy};
 use source::{Asked, Got, Reply, Source, page_of};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use support::envelope::Strictness;
 use support::judge::judge;
 
@@ -272,6 +275,34 @@ fn a_failure_is_the_error_that_the_source_itself_gives_a_reason_for() {
             assert_eq!(code(&page), wanted, "{status} {formats:?} {query}: {page}");
         }
     }
+}
+
+#[test]
+fn a_question_without_an_answer_is_asked_again_at_the_next_failure() {
+    let formats = page_of(1);
+    let (head, _) = formats.split_once("<ListRecords>").expect("it has a list");
+    let formats = format!(
+        "{head}<ListMetadataFormats><metadataFormat><metadataPrefix>oai_dc</metadataPrefix>\
+         <schema>http://www.openarchives.org/OAI/2.0/oai_dc.xsd</schema>\
+         <metadataNamespace>http://www.openarchives.org/OAI/2.0/oai_dc/</metadataNamespace></metadataFormat>\
+         </ListMetadataFormats></OAI-PMH>"
+    );
+    let is_back = Arc::new(AtomicBool::new(false));
+    let back = Arc::clone(&is_back);
+    let source = Source::start(move |_, asked| {
+        if back.load(Ordering::SeqCst) && query(asked).contains("ListMetadataFormats") {
+            return Reply::xml(formats.as_str());
+        }
+        Reply::whole(404, "Content-Type: text/html", "<html>no</html>")
+    });
+    let proxy = Proxy::with(|config| {
+        config.cache.failures = Duration::ZERO;
+        config.map("x", &source.base_url()).expect("a legal mapping");
+    });
+    let marc = "/x?verb=ListRecords&metadataPrefix=marc";
+    assert_eq!(proxy.get(marc).status, 503);
+    is_back.store(true, Ordering::SeqCst);
+    assert_eq!(code(&valid(&proxy.get(marc), Strictness::Schema)), "cannotDisseminateFormat");
 }
 
 #[test]

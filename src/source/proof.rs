@@ -132,10 +132,10 @@ impl Conversation<'_> {
         if let Some(formats) = fresh(client.sayings.read().formats, now) {
             return formats;
         }
-        let told = self.told(&Request::formats(None)).await;
-        let formats = told.filter(|told| told.aside.is_empty() && !told.items.is_empty()).map(|told| {
-            told.items.iter().map(|item| super::session::resolved(&item.identifier)).collect::<Vec<_>>()
-        });
+        let told = self.told(&Request::formats(None)).await?;
+        let is_whole = told.aside.is_empty() && !told.items.is_empty();
+        let names = told.items.iter().map(|item| super::session::resolved(&item.identifier));
+        let formats = is_whole.then(|| names.collect::<Vec<_>>());
         self.job.client.sayings.note(|said| said.formats = Some((now, formats.clone())));
         formats
     }
@@ -145,8 +145,8 @@ impl Conversation<'_> {
         if let Some(has_no_sets) = fresh(client.sayings.read().has_no_sets, now) {
             return has_no_sets;
         }
-        let told = self.told(&Request::sets()).await;
-        let has_no_sets = told.and_then(|told| told.error()).as_deref() == Some("noSetHierarchy");
+        let Some(told) = self.told(&Request::sets()).await else { return false };
+        let has_no_sets = told.error().as_deref() == Some("noSetHierarchy");
         self.job.client.sayings.note(|said| said.has_no_sets = Some((now, has_no_sets)));
         has_no_sets
     }
@@ -157,16 +157,17 @@ impl Conversation<'_> {
         if let Some(granularity) = fresh(client.sayings.read().granularity, now) {
             return granularity;
         }
-        let told = self.told(&Request::identify()).await;
-        if let Some(version) = told.as_ref().and_then(|told| told.version) {
+        let told = self.told(&Request::identify()).await?;
+        if let Some(version) = told.version {
             self.note_version(version).await;
         }
-        let granularity = told.and_then(|told| text_of(&told.text(), "granularity"));
+        let granularity = text_of(&told.text(), "granularity");
         self.job.client.sayings.note(|said| said.granularity = Some((now, granularity.clone())));
         granularity
     }
 
-    /// The answer to a question of our own, within what is left of the time.
+    /// The answer to a question of our own, within what is left of the time. `None`, there was none, is
+    /// never remembered: the next request may have better luck.
     async fn told(&mut self, request: &Request) -> Option<Told> {
         self.account.attempts += 1;
         let mut budget = Budget::new(Arc::clone(&self.job.clock), TIME_MAX.min(self.budget.left()));
