@@ -61,7 +61,7 @@ impl Engine {
             return Next::Stay(step);
         }
         self.verb = Some(list.verb);
-        if let Some(step) = self.close_list(list, sink) {
+        if let Some(step) = self.close_list(list, rest.get(tag_end..).unwrap_or_default(), sink) {
             return Next::Leave(step);
         }
         self.stage = Stage::Tail;
@@ -139,7 +139,7 @@ impl Engine {
             self.list_cut(list);
             return Step::Settled(0);
         }
-        if let Some(step) = self.close_list(list, sink) {
+        if let Some(step) = self.close_list(list, b"", sink) {
             return step;
         }
         let close = self.end_tag_of(list.written_name());
@@ -170,8 +170,9 @@ impl Engine {
     }
 
     /// The list is complete: decides what an answer without items becomes, and
-    /// writes a token that was held back. `Some` when there is no answer.
-    fn close_list(&mut self, list: &mut List, sink: &mut impl Sink) -> Option<Step> {
+    /// writes a token that was held back. `Some` when there is no answer. `behind` is what
+    /// follows its end: a list that was closed before its items does not say that there are none.
+    fn close_list(&mut self, list: &mut List, behind: &[u8], sink: &mut impl Sink) -> Option<Step> {
         let has_token = list.token_seen;
         if !self.gate.is_open() {
             if has_token {
@@ -181,6 +182,7 @@ impl Engine {
             } else if self.gate.quarantined > 0
                 || self.gate.lost > 0
                 || list.dropped && !self.gate.holds_error()
+                || self.holds_items(behind)
             {
                 // What was dropped may have said why there is nothing.
                 return Some(self.refuse(NotOai::NothingKept));
@@ -231,9 +233,17 @@ impl Engine {
             }
             end = tag_end + inside + close.len();
         }
+        let bytes_max = self.limits().head_bytes_max;
+        if !last && rest.len() <= bytes_max {
+            return Some(Next::Stay(self.need_more(rest)));
+        }
         self.verb = Some(list.verb);
         if self.unknown_error {
             return Some(Next::Leave(self.refuse(NotOai::UnknownError)));
+        }
+        if self.holds_items(rest.get(end..rest.len().min(bytes_max)).unwrap_or_default()) {
+            // It was closed before its items, which is no way to say that there are none.
+            return Some(Next::Leave(self.refuse(NotOai::NothingKept)));
         }
         self.stage = Stage::Tail;
         let error = self.error_element(code, EMPTY);
@@ -372,7 +382,7 @@ impl Engine {
 
     /// Whether items of the list stand in what is about to be dropped, and not
     /// in a document of their own.
-    fn holds_items(&self, junk: &[u8]) -> bool {
+    pub(super) fn holds_items(&self, junk: &[u8]) -> bool {
         let Some(verb) = self.verb else { return false };
         let own = junk.get(..find_root(junk).unwrap_or(junk.len())).unwrap_or_default();
         self.list_of(verb).skeleton.holds_item(own)
@@ -434,7 +444,7 @@ impl Engine {
             }
             return;
         }
-        if self.close_list(list, sink).is_none() {
+        if self.close_list(list, b"", sink).is_none() {
             let close = [self.end_tag_of(list.written_name()), self.end_tag_of(b"OAI-PMH")].concat();
             self.gate.settle(self.bad_request, sink);
             self.gate.change(Role::Plain, RepairId::UnclosedList, self.base, b"", &close, sink);

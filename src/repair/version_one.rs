@@ -248,7 +248,14 @@ impl Engine {
         if self.is_off(id) {
             return Next::Leave(self.refuse(NotOai::NothingKept));
         }
+        let bytes_max = self.limits().head_bytes_max;
+        if !last && rest.len() <= bytes_max {
+            return Next::Stay(self.need_more(rest));
+        }
         self.verb = Some(list.verb);
+        if self.holds_items(rest.get(end..rest.len().min(bytes_max)).unwrap_or_default()) {
+            return Next::Leave(self.refuse(NotOai::NothingKept));
+        }
         let error = self.error_element(code, words);
         let step = self.change(id, rest, end, &error, sink);
         self.end_version_one(end, sink);
