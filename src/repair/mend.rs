@@ -171,14 +171,20 @@ impl Item<'_> {
                 verdict = self.judge().0;
             }
         }
-        if let Verdict::InOrder(facts) = &verdict {
-            let fitted = fit(&self.text, facts, self.skeleton.element, self.rules);
-            if !fitted.is_empty() {
-                self.change(fitted)?;
-                verdict = self.judge().0;
-            }
+        match verdict {
+            Verdict::InOrder(facts) => self.fitted(facts),
+            broken @ Verdict::Broken(_) => Ok(broken),
         }
-        Ok(verdict)
+    }
+
+    /// What is in order is made to fit its repository.
+    fn fitted(&mut self, facts: Facts) -> Result<Verdict, Unmendable> {
+        let fitted = fit(&self.text, &facts, self.skeleton.element, self.rules);
+        if fitted.is_empty() {
+            return Ok(Verdict::InOrder(facts));
+        }
+        self.change(fitted)?;
+        Ok(self.judge().0)
     }
 
     /// What is in order as it was read becomes what is written; says whether that is another text.
@@ -218,7 +224,9 @@ impl Item<'_> {
             return Err(why);
         }
         self.rewrite()?;
-        if let Verdict::InOrder(facts) = self.judge().0 {
+        if let Verdict::InOrder(facts) = self.judge().0
+            && let Verdict::InOrder(facts) = self.fitted(facts)?
+        {
             return Ok(self.mended(facts));
         }
         if !self.is_well_formed() {
