@@ -118,7 +118,11 @@ impl Engine {
 
     /// What an element of the name of a verb is.
     fn renamed(&mut self, named: Verb, holds: Holds, asked: Asked) -> Verb {
-        let verbs = holds.verbs();
+        let verbs = match (holds, named) {
+            // Whatever stands first: the items behind it are records for both.
+            (Holds::Other, Verb::ListRecords | Verb::GetRecord) => Holds::Records.verbs(),
+            _ => holds.verbs(),
+        };
         let fits = verbs.contains(&named);
         let meant = asked.verb.filter(|verb| *verb != named && verbs.contains(verb));
         let unwraps = named == Verb::ListIdentifiers
