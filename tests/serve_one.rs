@@ -335,6 +335,20 @@ fn a_header_that_was_put_aside_is_no_empty_list_when_the_page_is_asked_for_again
 }
 
 #[test]
+fn a_source_that_knows_none_of_what_it_lists_is_no_empty_repository() {
+    let provider = ProviderOne::of("1.1");
+    let source = Source::start(move |_, asked| match asked.target.contains("GetRecord") {
+        true => Reply::xml(provider.page("GetRecord", "", "")),
+        false => provider.reply(asked),
+    });
+    let got = by_getrecord(&source).get(HEADERS);
+    assert_eq!((got.status, got.header("proxy-status").is_empty()), (503, false), "{}", got.text());
+    assert!(got.text().contains(&format!("knows none of the {PAGE} records")), "{}", got.text());
+    let records = queries(&source).iter().filter(|query| query.contains("GetRecord")).count();
+    assert_eq!(records, PAGE, "each is asked for once");
+}
+
+#[test]
 fn a_source_that_knows_days_alone_is_not_asked_for_seconds() {
     let source = ProviderOne::of("1.0").start();
     let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.version = Some(Version::One0));

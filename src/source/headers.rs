@@ -4,11 +4,13 @@
 //! made into a list of records without metadata, which goes on as if the source had sent it.
 //!
 //! Invariants: no header is made of anything but its own record; an identifier whose record the source
-//! does not have, or not in this format, is left out, and any other failure is one of the page.
+//! does not have, or not in this format, is left out, and any other failure is one of the page. So is a
+//! source that knows none of what it lists.
 
 use super::body::{Body, Broken};
 use super::failure::{Failure, Reason};
 use super::page::Page;
+use super::proof::EVERYWHERE;
 use super::session::{Conversation, Stop, time_for_a_page};
 use super::sieve::header_of;
 use super::skeleton::Skeleton;
@@ -30,7 +32,9 @@ pub(super) type Gathered = HashMap<String, Had>;
 pub(super) enum Had {
     /// The record with nothing but its header.
     Header(String),
-    /// The source has none.
+    /// The source does not know it, though it lists it.
+    Unknown,
+    /// There is none in this format.
     Nothing,
     /// So much was put aside instead.
     Aside(u64),
@@ -50,8 +54,6 @@ const IDENTIFIERS_MAX: usize = 500;
 const LIST_BYTES_MAX: usize = 4 << 20;
 /// Attempts at one record before it is the page that fails.
 const ATTEMPTS_AT_A_RECORD: u32 = 4;
-/// What is asked for where nobody knows the format: every record has it.
-const EVERYWHERE: &str = "oai_dc";
 
 impl Conversation<'_> {
     /// Whether the page that comes lists identifiers, each to be asked for.
@@ -117,6 +119,16 @@ impl Conversation<'_> {
                 return Ok(Err(unproven));
             }
         }
+        if self.gathered.values().all(|had| matches!(had, Had::Unknown)) {
+            let details = format!(
+                "{} knows none of the {} records that it lists on a page; see whether its GetRecord works, or set \
+                 headers = \"listrecords\"",
+                self.job.client.name(),
+                self.gathered.len()
+            );
+            let failure = Failure::new(Reason::Incomplete, details);
+            return Ok(Ok(Some(Broken { failure, forgivable: false })));
+        }
         page.push(Bytes::from(skeleton.close_with(listed.token.as_deref())));
         Ok(Ok(None))
     }
@@ -137,8 +149,10 @@ impl Conversation<'_> {
             let record = told.scope().transplanted(&String::from_utf8_lossy(&item.bytes), place);
             return Ok(Ok(header_of(&record).map_or(Had::Nothing, |header| Had::Header(record_of(&header)))));
         }
-        if matches!(told.error().as_deref(), Some("idDoesNotExist" | "cannotDisseminateFormat")) {
-            return Ok(Ok(Had::Nothing));
+        match told.error().as_deref() {
+            Some("idDoesNotExist") => return Ok(Ok(Had::Unknown)),
+            Some("cannotDisseminateFormat") => return Ok(Ok(Had::Nothing)),
+            _ => {}
         }
         let aside = std::mem::take(&mut told.aside);
         if aside.is_empty() {

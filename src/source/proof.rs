@@ -36,7 +36,7 @@ const KEPT: Duration = Duration::from_secs(600);
 /// Longest wait for such an answer.
 const TIME_MAX: Duration = Duration::from_secs(5);
 /// The format that every item has (OAI-PMH 2.0, section 2.5).
-const EVERYWHERE: &str = "oai_dc";
+pub(super) const EVERYWHERE: &str = "oai_dc";
 
 impl Sayings {
     fn read(&self) -> Said {
