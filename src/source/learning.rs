@@ -37,11 +37,16 @@ impl Client {
     }
 
     /// Remembers what was learned of it.
-    pub(super) async fn learn(&self, state: &State, learned: Learned) {
+    pub(super) async fn learn(
+        &self,
+        state: &State,
+        lesson: impl FnOnce(&mut Learned) + Send + 'static,
+    ) -> Learned {
         let (repositories, id) = (state.repositories.clone(), self.mapping().id.clone());
         let fingerprint = Arc::clone(&self.fingerprint);
         // What cannot be written is logged there.
-        let _ = tokio::task::spawn_blocking(move || repositories.learn(&id, &fingerprint, learned)).await;
+        let learned = tokio::task::spawn_blocking(move || repositories.learn(&id, &fingerprint, lesson));
+        learned.await.unwrap_or_default()
     }
 }
 
@@ -66,10 +71,9 @@ impl Conversation<'_> {
         }
     }
 
-    async fn learn(&mut self, lesson: impl FnOnce(&mut Learned)) {
+    async fn learn(&mut self, lesson: impl FnOnce(&mut Learned) + Send + 'static) {
         let job = self.job;
-        let mut learned = job.client.learned(&job.state);
-        lesson(&mut learned);
+        let learned = job.client.learn(&job.state, lesson).await;
         self.dialect = Dialect::of(&job.mapping.quirks, &learned);
         tracing::info!(
             repo = job.mapping.id,
@@ -77,7 +81,6 @@ impl Conversation<'_> {
             refuses_seconds = learned.refuses_seconds,
             "something was learned of a source"
         );
-        job.client.learn(&job.state, learned).await;
     }
 
     /// Whether the request is put in other words, by what the failure has taught or a question can.

@@ -69,12 +69,21 @@ impl Repositories {
         entry.map(|entry| entry.learned.clone()).unwrap_or_default()
     }
 
-    /// Remembers it. Blocks on the disk; what cannot be written is known until the end of the process.
-    pub fn learn(&self, repository: &str, mapping: &str, learned: Learned) {
-        let entry = Entry { mapping: mapping.to_owned(), learned };
-        let json = serde_json::to_vec(&entry).unwrap_or_default();
-        self.known().insert(repository.to_owned(), entry);
-        let written = self.0.store.with(None, |database| write(database, repository, &json).map_err(Some));
+    /// Remembers a lesson, and gives what is known with it. Blocks on the disk; what cannot be written is
+    /// known until the end of the process.
+    pub fn learn(&self, repository: &str, mapping: &str, lesson: impl FnOnce(&mut Learned)) -> Learned {
+        let learned = {
+            // What another request learns at the same time stays.
+            let mut known = self.known();
+            let entry = known.remove(repository).filter(|entry| entry.mapping == mapping);
+            let mut learned = entry.map(|entry| entry.learned).unwrap_or_default();
+            lesson(&mut learned);
+            let entry = Entry { mapping: mapping.to_owned(), learned: learned.clone() };
+            known.insert(repository.to_owned(), entry);
+            learned
+        };
+        let json = || self.known().get(repository).and_then(|entry| serde_json::to_vec(entry).ok());
+        let written = self.0.store.with(None, |database| write(database, repository, json).map_err(Some));
         match written {
             Ok(()) => {}
             Err(None) => tracing::debug!(repo = repository, "another oaimend has the state of sources"),
@@ -82,6 +91,7 @@ impl Repositories {
                 tracing::warn!(repo = repository, %error, "what was learned of a source is not written down");
             }
         }
+        learned
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
@@ -106,9 +116,15 @@ fn read(database: &Database) -> Result<HashMap<String, Entry>, redb::Error> {
     Ok(known)
 }
 
-fn write(database: &Database, repository: &str, json: &[u8]) -> Result<(), redb::Error> {
+fn write(
+    database: &Database,
+    repository: &str,
+    now_known: impl FnOnce() -> Option<Vec<u8>>,
+) -> Result<(), redb::Error> {
     let transaction = database.begin_write()?;
-    transaction.open_table(TABLE)?.insert(repository, json)?;
+    // Writers take turns from here on: what is known now is no older than what stands there.
+    let json = now_known().unwrap_or_default();
+    transaction.open_table(TABLE)?.insert(repository, json.as_slice())?;
     Ok(transaction.commit()?)
 }
 
@@ -122,9 +138,10 @@ mod tests {
         let learned = Learned { version: Some("1.1".into()), refuses_seconds: true };
         let repositories = Repositories::open(data.path()).expect("it can be written to");
         assert_eq!(repositories.learned("x", "a"), Learned::default());
-        repositories.learn("x", "a", learned.clone());
+        repositories.learn("x", "a", |known| known.version.clone_from(&learned.version));
+        assert_eq!(repositories.learn("x", "a", |known| known.refuses_seconds = true), learned);
         repositories.close();
-        repositories.learn("y", "a", learned.clone());
+        repositories.learn("y", "a", |known| known.clone_from(&learned));
         assert_eq!(repositories.learned("y", "a"), learned, "known to this process");
         let again = Repositories::open(data.path()).expect("it is closed");
         assert_eq!(again.learned("x", "a"), learned);
