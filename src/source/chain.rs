@@ -7,6 +7,7 @@ use super::one_by_one::may_go_one_by_one;
 use super::own_token::{OwnToken, hash_of_all};
 use super::session::Job;
 use super::splice::Delivered;
+use crate::clock::secs;
 use crate::oai::{Argument, Request, Verb};
 use crate::state::{Ledger, LedgerError, Note, Place, Walk};
 use std::collections::{HashMap, HashSet};
@@ -291,8 +292,4 @@ async fn read<T: Send + 'static>(
         Ok(Err(error)) => Err(Failure::new(Reason::Ledger, error.to_string())),
         Err(error) => Err(Failure::new(Reason::Ledger, format!("the ledger stopped: {error}"))),
     }
-}
-
-fn secs(time: SystemTime) -> u64 {
-    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
 }

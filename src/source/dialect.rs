@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn what_was_learned_counts_where_the_mapping_says_nothing() {
-        let learned = Learned { version: Some("1.0".into()), refuses_seconds: true };
+        let learned = Learned { version: Some("1.0".into()), refuses_seconds: true, ..Learned::default() };
         let dialect = Dialect::of(&Quirks::default(), &learned);
         assert!(dialect.is_one() && dialect.in_days && dialect.is_news("2.0") && !dialect.is_news("1.1"));
         let pinned = Quirks { version: Some(Version::Two), ..Quirks::default() };

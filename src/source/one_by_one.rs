@@ -234,9 +234,8 @@ impl Conversation<'_> {
         loop {
             attempts += 1;
             self.account.attempts += 1;
-            let told =
-                inquire(self.job, request, &self.method, enough, &self.repository, false, &mut self.budget)
-                    .await;
+            let manner = self.manner();
+            let told = inquire(self.job, request, manner, enough, false, &mut self.budget).await;
             let Err(unanswered) = told else { return told };
             let (left, chance) = (self.budget.left(), self.budget.chance());
             match next_wait(&unanswered.failure, attempts, left, chance) {

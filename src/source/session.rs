@@ -108,7 +108,7 @@ async fn converse(job: Job, events: mpsc::Sender<Event>) {
         dialect: Dialect::of_job(&job),
         put_as: String::new(),
         other_words: 0,
-        tries_days: false,
+        tries_days: None,
         sieve: None,
         gathered: Gathered::new(),
         had: Delivered::default(),
@@ -178,8 +178,8 @@ pub(super) struct Conversation<'a> {
     pub(super) dialect: Dialect,
     pub(super) put_as: String,
     pub(super) other_words: u32,
-    /// Whether it is asked in days for once, after it has refused seconds.
-    pub(super) tries_days: bool,
+    /// It is asked in days for once; whether it has surely refused the seconds of the same days.
+    pub(super) tries_days: Option<bool>,
     /// What is to be made of the page under way.
     pub(super) sieve: Option<Sieve>,
     /// What was had of its headers, where each is asked for by itself.
@@ -231,6 +231,7 @@ impl Conversation<'_> {
             return self.refuse(refusal).await;
         }
         job.client.admit(self.budget.now())?;
+        self.doubt_days().await;
         let end = self.run().await;
         self.note_walk(&end);
         match &end {
@@ -549,18 +550,6 @@ impl Conversation<'_> {
         }
         self.outlet.send(bytes, page.status).await?;
         Ok(Ok(()))
-    }
-
-    /// Says to the operator what of Identify stays as it is.
-    fn tell_lacks(&self, lacks: &[&'static str]) {
-        if !lacks.is_empty() {
-            let (repo, elements) = (&self.job.mapping.id, lacks.join(", "));
-            tracing::warn!(
-                repo,
-                elements,
-                "Identify lacks what the schema demands and leaves so; set identify.* in the mapping"
-            );
-        }
     }
 
     fn log_retry(&self, failure: &Failure, wait: Duration) {
