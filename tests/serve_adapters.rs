@@ -11,7 +11,7 @@ mod support;
 #[path = "support/time.rs"]
 mod time;
 
-use oaimend::config::{Mapping, Method};
+use oaimend::config::{Mapping, Method, Poisoned};
 use provider::Fault::Nothing;
 use provider::Provider;
 use provider::When::Always;
@@ -160,8 +160,7 @@ fn where_a_source_does_not_say_whether_it_takes_seconds_days_are_for_once() {
         _ => script(number, asked),
     });
     let proxy = Proxy::of(&source);
-    let page = valid(&proxy.get(&format!("{LIST}&{WINDOW}")), Strictness::Schema);
-    assert_eq!(all(&page, "<identifier>", "<"), ["oai:source.example:5"], "what lies outside is left out");
+    assert_eq!(harvest(&proxy, WINDOW), (5..12).collect::<Vec<_>>(), "what lies outside is left out");
     assert_eq!(proxy.told("/-/repositories/x")["asked_in_days"], false);
 }
 
@@ -229,6 +228,53 @@ fn what_lies_outside_a_window_is_left_out_on_every_page_of_its_list() {
     // Whole days need no sieve.
     let page = valid(&proxy.get(&format!("{LIST}&from=2020-01-01")), Strictness::Schema);
     assert!(page.contains("cursor=\"0\""));
+}
+
+#[test]
+fn two_windows_of_the_same_days_take_nothing_from_each_other() {
+    let (source, _) = Provider { page: 3, ..Provider::default() }.start(Always, Nothing);
+    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.in_days = true);
+    let window = |from: usize, until: usize| {
+        harvest(&proxy, &format!("from=2020-01-01T00:00:0{from}Z&until=2020-01-01T00:00:0{until}Z"))
+    };
+    assert_eq!(window(1, 4), [1, 2, 3, 4]);
+    // The tokens are those of the other list: what it was asked for may come too.
+    assert_eq!(window(5, 8), [5, 6, 7, 8]);
+    assert_eq!(window(2, 3), [2, 3, 4, 6, 7, 8]);
+    // A harvester of days wants all of it, and then so may the others be told.
+    assert_eq!(harvest(&proxy, "from=2020-01-01&until=2020-01-01"), (0..10).collect::<Vec<_>>());
+    assert_eq!(window(5, 6), [5, 6, 7, 8, 9]);
+}
+
+#[test]
+fn what_lies_outside_a_window_is_left_out_where_records_come_one_by_one() {
+    let (script, _) = Provider { page: 3, ..Provider::default() }.script(Always, Nothing);
+    let source = Source::start(move |number, asked| {
+        let is_poisoned = query(asked).contains("ListRecords") && query(asked).contains("cursor%3D3");
+        if is_poisoned { Reply::whole(500, "", "<html>no</html>") } else { script(number, asked) }
+    });
+    let proxy = Proxy::tuned(&source, |mapping| {
+        (mapping.quirks.in_days, mapping.quirks.poisoned) = (true, Poisoned::GetRecord);
+    });
+    let window = "from=2020-01-01T00:00:02Z&until=2020-01-01T00:00:06Z";
+    assert_eq!(harvest(&proxy, window), [2, 3, 4, 5, 6]);
+    let one_by_one = queries(&source).iter().filter(|query| query.contains("GetRecord")).count();
+    assert!(one_by_one > 0, "{:?}", queries(&source));
+}
+
+/// The numbers of the records of a whole list.
+#[track_caller]
+fn harvest(proxy: &Proxy, window: &str) -> Vec<usize> {
+    let (mut numbers, mut path) = (Vec::new(), format!("{LIST}&{window}"));
+    loop {
+        let page = valid(&proxy.get(&path), Strictness::TokenAlone);
+        let identifiers = all(&page, "<identifier>oai:source.example:", "<");
+        numbers.extend(identifiers.iter().map(|number| number.parse::<usize>().expect("a number")));
+        let token = page.split("<resumptionToken").nth(1).and_then(|rest| rest.split(['>', '<']).nth(1));
+        let Some(token) = token.filter(|token| !token.trim().is_empty()) else { return numbers };
+        let token: String = url::form_urlencoded::byte_serialize(token.as_bytes()).collect();
+        path = format!("/x?verb=ListRecords&resumptionToken={token}");
+    }
 }
 
 /// What a source is asked by, with a mapping.

@@ -170,7 +170,7 @@ pub(super) async fn inquire(
     let client = &job.client;
     let _turn = client.turn(request.verb().is_list() && !beside, budget).await.map_err(nothing)?;
     let asked_at = clock::utc_datetime(budget.now());
-    let query = manner.dialect.put(request, None).query;
+    let query = manner.dialect.put(request, None, None).query;
     let exchange = client.exchange(&query, &manner.method, &job.via, budget).await.map_err(nothing)?;
     let start = Start {
         name: client.name(),

@@ -10,7 +10,9 @@ use super::failure::{Failure, Reason};
 use super::fetch::Client;
 use super::inquiry::Unanswered;
 use super::proof::Proof;
+use super::recovery::Begun;
 use super::session::{Conversation, Stop, error_code};
+use super::sieve::Wanted;
 use super::skeleton::Skeleton;
 use crate::clock;
 use crate::oai::datestamp::Granularity;
@@ -50,6 +52,11 @@ impl Client {
         state.repositories.learned(&self.mapping().id, &self.fingerprint)
     }
 
+    /// Whether it is asked in days, whatever a harvester asks in: then a token may go on with more than one window.
+    pub fn is_asked_in_days(&self, state: &State) -> bool {
+        self.mapping().quirks.in_days || self.learned(state).refuses_seconds
+    }
+
     /// Remembers what was learned of it.
     pub(super) async fn learn(
         &self,
@@ -69,7 +76,19 @@ impl Conversation<'_> {
     pub(super) fn put(&self) -> Put {
         let chain = self.chain.as_ref().filter(|_| self.asked.is_resumption());
         let first = chain.and_then(|chain| chain.first());
-        self.dialect.put(&self.asked, first.as_ref())
+        self.dialect.put(&self.asked, first.as_ref(), chain.and_then(|chain| chain.within.as_ref()))
+    }
+
+    /// Remembers that the source is asked for more than is wanted.
+    pub(super) fn note_window(&mut self, wanted: Option<&Wanted>) {
+        let window = wanted.and_then(|wanted| wanted.window.clone());
+        self.account.within_a_window = self.asked.is_resumption() && window.is_some();
+        // A list that was begun anew later in itself has a narrower one.
+        if let Some(chain) = self.chain.as_mut().filter(|chain| chain.place.page == 0)
+            && self.begun == Begun::No
+        {
+            chain.within = window;
+        }
     }
 
     /// Why the request is refused without asking, if it is.

@@ -194,6 +194,7 @@ impl Conversation<'_> {
         }
         let (scope, token) = (told.scope(), told.token());
         let mut items = told.items;
+        items.retain(|item| self.is_wanted(item));
         items.retain(|item| match known.get_mut(&item.hash).filter(|count| **count > 0) {
             Some(count) => {
                 *count -= 1;
@@ -206,8 +207,15 @@ impl Conversation<'_> {
 
     fn begins_with_what_was_delivered(&self, told: &Told) -> bool {
         let delivered = self.delivered.hashes();
-        let hashes: Vec<u64> = told.items.iter().map(|item| item.hash).collect();
+        let items = told.items.iter().filter(|item| self.is_wanted(item));
+        let hashes: Vec<u64> = items.map(|item| item.hash).collect();
         hashes.starts_with(delivered)
+    }
+
+    /// Whether an item was asked for, where the source was asked for more.
+    fn is_wanted(&self, item: &Item) -> bool {
+        let within = self.chain.as_ref().and_then(|chain| chain.within.as_ref());
+        within.is_none_or(|within| within.holds(&resolved(&item.datestamp)))
     }
 
     /// How the list goes on behind headers that are done with: with whole pages again,

@@ -334,6 +334,7 @@ impl Conversation<'_> {
         let asked_at = clock::utc_datetime(self.budget.now());
         let Put { query, wanted } = self.put();
         let exchange = job.client.exchange(&query, &self.method, &job.via, &mut self.budget).await;
+        self.note_window(wanted.as_ref());
         (self.put_as, self.sieve) = (query, wanted.map(Sieve::new));
         let exchange = match exchange {
             Ok(exchange) => exchange,
