@@ -13,10 +13,16 @@ mod time;
 use oaimend::config::{Headers, Version};
 use provider_one::{PAGE, ProviderOne, RECORDS, day_of, identifier, is_deleted, query_of, set_of};
 use proxy::{LIST, Proxy};
-use source::{Got, Reply, Source};
+use source::{Got, Reply, Source, page_of};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use support::envelope::Strictness;
 use support::judge::judge;
 
+const IDENTIFY: &str = "<Identify><repositoryName>A repository</repositoryName>\
+    <baseURL>http://source.example/oai</baseURL><protocolVersion>2.0</protocolVersion>\
+    <adminEmail>oai@source.example</adminEmail><earliestDatestamp>2000-01-01T00:00:00Z</earliestDatestamp>\
+    <deletedRecord>no</deletedRecord><granularity>YYYY-MM-DDThh:mm:ssZ</granularity></Identify>";
 const HEADERS: &str = "/x?verb=ListIdentifiers&metadataPrefix=oai_dc";
 
 fn providers() -> [ProviderOne; 2] {
@@ -145,6 +151,60 @@ fn a_source_that_nobody_knows_is_asked_who_it_is_when_it_refuses() {
     valid(&proxy.get(HEADERS));
     assert_eq!(queries(&source), [&LIST[3..]]);
     assert_eq!(proxy.told("/-/repositories/x")["version"], "1.0");
+}
+
+/// A source whose Identify is of 2.0, and of which some pages are of 1.1.
+fn mixed(is_old: impl Fn(&str) -> bool + Send + Sync + 'static) -> Source {
+    let identify = page_of(0).replace("<ListRecords>\n</ListRecords>", IDENTIFY);
+    Source::start(move |_, asked| match query_of(&asked.target) {
+        "verb=Identify" => Reply::xml(identify.clone()),
+        query if is_old(query) => ProviderOne::of("1.1").reply(asked),
+        query if query.contains("ListIdentifiers") => {
+            Reply::xml(page_of(1).replace("ListRecords", "ListIdentifiers"))
+        }
+        _ => Reply::xml(page_of(1)),
+    })
+}
+
+#[test]
+fn one_page_of_another_version_speaks_for_itself_where_identify_says_otherwise() {
+    let source = mixed(|query| query.contains("until="));
+    let proxy = Proxy::of(&source);
+    valid(&proxy.get(LIST));
+    for until in ["2001-03-01", "2001-03-02"] {
+        let page = valid(&proxy.get(&format!("{LIST}&until={until}")));
+        assert!(page.contains(&identifier(0)), "it is mended all the same: {page}");
+    }
+    assert_eq!(proxy.told("/-/repositories/x")["version"], "2.0");
+    valid(&proxy.get(HEADERS));
+    let asked = queries(&source);
+    let list = &LIST[3..];
+    let until = |day: u8| format!("{list}&until=2001-03-0{day}");
+    assert_eq!(asked, [list, &until(1), "verb=Identify", &until(2), &HEADERS[3..]], "it is asked once");
+    // Where Identify is of the other version too, that is what it speaks.
+    let (old, is_old) = (ProviderOne::of("1.1"), Arc::new(AtomicBool::new(false)));
+    let now_old = Arc::clone(&is_old);
+    let source = Source::start(move |_, asked| match now_old.load(Ordering::Relaxed) {
+        true => old.reply(asked),
+        false => Reply::xml(page_of(1)),
+    });
+    let proxy = Proxy::of(&source);
+    for (is_old_now, version) in [(false, "2.0"), (true, "1.1")] {
+        is_old.store(is_old_now, Ordering::Relaxed);
+        valid(&proxy.get(LIST));
+        assert_eq!(proxy.told("/-/repositories/x")["version"], version);
+    }
+}
+
+#[test]
+fn one_old_page_of_a_source_of_seconds_does_not_have_them_refused() {
+    let source = mixed(|query| !query.contains("from="));
+    let proxy = Proxy::of(&source);
+    valid(&proxy.get(LIST));
+    assert_eq!(proxy.told("/-/repositories/x")["version"], "1.1", "nothing else is known of it");
+    let page = valid(&proxy.get(&format!("{LIST}&from=2020-01-01T00:00:00Z")));
+    assert_eq!(all(&page, "<identifier>", "<"), ["oai:x:0"]);
+    assert_eq!(proxy.told("/-/repositories/x")["version"], "2.0");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What the answers of a source teach about how it is to be asked, and what becomes of a request then.
 //!
-//! The version is learned from any page, so it costs nothing. Only where a source of which
+//! The version is learned from the first page, so it costs nothing; what speaks against what is known, or would have a
+//! request refused, is believed only of Identify. Where a source of which
 //! nothing is known refuses a request with a status of 400, as 1.x does, it is asked for `Identify`
 //! once. That it refuses the seconds it announces is learned where it refuses them also of days that it
 //! answers as days; it is asked again once a day, and forgotten when it takes them or announces days.
@@ -92,13 +93,27 @@ impl Conversation<'_> {
     }
 
     /// Why the request is refused without asking, if it is.
-    pub(super) fn refusal(&self) -> Option<Proof> {
+    pub(super) async fn refusal(&mut self) -> Option<Proof> {
+        if self.dialect.is_too_fine(&self.asked) && self.job.mapping.quirks.version.is_none() {
+            // Whoever asks in seconds alone would never see another page of it.
+            self.granularity().await;
+        }
         let text = "the granularity of this repository is days: YYYY-MM-DD is right";
         self.dialect.is_too_fine(&self.asked).then(|| (ErrorCode::BadArgument, text.to_owned()))
     }
 
-    /// An answer was of that version.
+    /// A page was of that version. Against what is known it speaks for itself alone, since one page may be of
+    /// another program than the rest: Identify decides.
     pub(super) async fn note_version(&mut self, version: &'static str) {
+        if self.dialect.is_unknown() || self.asked.verb() == Verb::Identify {
+            self.believe_version(version).await;
+        } else if self.dialect.is_news(version) {
+            self.granularity().await;
+        }
+    }
+
+    /// The source speaks that version.
+    pub(super) async fn believe_version(&mut self, version: &'static str) {
         if self.dialect.is_news(version) {
             self.learn(|learned| learned.version = Some(version.to_owned())).await;
         }

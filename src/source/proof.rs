@@ -170,7 +170,7 @@ impl Conversation<'_> {
         }
         let told = self.told(&Request::identify()).await?;
         if let Some(version) = told.version {
-            self.note_version(version).await;
+            self.believe_version(version).await;
         }
         let granularity = text_of(&told.text(), "granularity");
         self.job.client.sayings.note(|said| said.granularity = Some((now, granularity.clone())));

@@ -227,7 +227,7 @@ impl Conversation<'_> {
             Opening::Refuse(why) => return self.refuse_token(why).await,
         }
         self.repository = self.known_of_the_repository();
-        if let Some(refusal) = self.refusal() {
+        if let Some(refusal) = self.refusal().await {
             return self.refuse(refusal).await;
         }
         job.client.admit(self.budget.now())?;
