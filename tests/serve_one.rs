@@ -14,8 +14,8 @@ use oaimend::config::{Headers, Version};
 use provider_one::{PAGE, ProviderOne, RECORDS, day_of, identifier, is_deleted, query_of, set_of};
 use proxy::{LIST, Proxy};
 use source::{Got, Reply, Source, page_of};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use support::envelope::Strictness;
 use support::judge::judge;
 
@@ -364,6 +364,90 @@ fn of_headers_one_by_one_none_is_lost_and_none_is_made_up() {
     let got = by_getrecord(&source).get(HEADERS);
     assert_eq!((got.status, source.asked().len()), (503, 1));
     assert!(got.text().contains("set headers = \"listrecords\""), "{}", got.text());
+}
+
+#[test]
+fn a_record_that_fails_every_time_is_put_aside_where_the_source_gives_the_others() {
+    // The last one has nobody behind it: there the source has to be alive.
+    for failing in [8, PAGE - 1] {
+        let provider = ProviderOne::of("1.1");
+        let source = Source::start(move |_, asked| {
+            let is_it = asked.target.ends_with(&format!("example%3A{failing}&metadataPrefix=oai_dc"));
+            if is_it { Reply::whole(500, "", "<html>oops</html>") } else { provider.reply(asked) }
+        });
+        let proxy = by_getrecord(&source);
+        let page = valid(&proxy.get(HEADERS));
+        assert_eq!(headers(&[page]), expected((0..PAGE).filter(|number| *number != failing)));
+        let aside = proxy.told("/-/repositories/x/quarantine").to_string();
+        assert!(aside.contains(&identifier(failing)), "{aside}");
+        let asked = queries(&source);
+        let times = asked.iter().filter(|query| query.contains(&format!("example%3A{failing}&"))).count();
+        assert_eq!(times, 8, "four times in each of two attempts at the page");
+        let alive = asked.iter().filter(|query| *query == "verb=Identify").count();
+        assert_eq!(alive, usize::from(failing != 8));
+    }
+}
+
+#[test]
+fn a_source_that_fails_from_some_record_on_loses_none() {
+    for first in [0, 50] {
+        let (provider, is_up) = (ProviderOne::of("1.1"), Arc::new(AtomicBool::new(false)));
+        let now_up = Arc::clone(&is_up);
+        let source = Source::start(move |_, asked| {
+            let record = all(&asked.target, "example%3A", "&").first().and_then(|number| number.parse().ok());
+            match record.is_some_and(|number: usize| number >= first) && !now_up.load(Ordering::Relaxed) {
+                true => Reply::whole(500, "", "no"),
+                false => provider.reply(asked),
+            }
+        });
+        let proxy = by_getrecord(&source);
+        let got = proxy.get(HEADERS);
+        let aside = proxy.told("/-/repositories/x/quarantine").to_string();
+        assert!(!aside.contains("oai:old.example"), "{aside}");
+        if first == 0 {
+            assert_eq!(got.status, 503);
+            assert!(got.header("proxy-status").contains("received-status=500"), "{:?}", got.headers);
+            continue;
+        }
+        let page = valid(&got);
+        assert_eq!(headers(std::slice::from_ref(&page)), expected(0..first));
+        is_up.store(true, Ordering::Relaxed);
+        let token = all(&page, "<resumptionToken>", "<")[0];
+        let rest = valid(&proxy.get(&format!("/x?verb=ListIdentifiers&resumptionToken={token}")));
+        assert_eq!(headers(&[rest]), expected(first..PAGE));
+    }
+}
+
+#[test]
+fn while_headers_are_had_one_by_one_other_lists_have_their_turn() {
+    let provider = ProviderOne::of("1.1");
+    let (go, wait) = std::sync::mpsc::channel();
+    let (reached, is_reached) = std::sync::mpsc::channel();
+    let waits = Mutex::new(Some(wait));
+    let source = Source::start(move |_, asked| {
+        if asked.target.contains("GetRecord")
+            && let Some(wait) = waits.lock().expect("no test panics while it holds this").take()
+        {
+            reached.send(()).expect("the test waits for it");
+            let record = provider.answer(asked).expect("a legal request");
+            return Reply::new(200, "Content-Type: text/xml").wait(wait).send(record);
+        }
+        provider.reply(asked)
+    });
+    let proxy = Proxy::tuned(&source, |mapping| {
+        mapping.quirks.version = Some(Version::One1);
+        mapping.quirks.headers = Headers::GetRecord;
+        mapping.politeness.list_requests_max = 1;
+    });
+    std::thread::scope(|scope| {
+        let page = scope.spawn(|| proxy.get(HEADERS));
+        is_reached.recv().expect("the source is asked for a record");
+        let other = proxy.get(LIST);
+        go.send(()).expect("the source waits for it");
+        assert_eq!(headers(&[valid(&other)]), expected(0..PAGE));
+        let page = page.join().expect("it has an answer");
+        assert_eq!(headers(&[valid(&page)]), expected(0..PAGE));
+    });
 }
 
 #[test]

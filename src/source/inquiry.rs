@@ -52,7 +52,7 @@ pub(super) struct Item {
 }
 
 /// A question that was not answered, and what came instead.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Unanswered {
     pub(super) failure: Failure,
     /// As it came; empty where it was nothing or too much.

@@ -65,7 +65,7 @@ enum Rest {
 /// Most records that are had one by one for one page of ours.
 const RECORDS_MAX: usize = 200;
 /// Records one behind the other that cannot be had before the source is left in peace.
-const LOST_IN_A_ROW_MAX: usize = 10;
+pub(super) const LOST_IN_A_ROW_MAX: usize = 10;
 /// Attempts at one record.
 const ATTEMPTS_AT_A_RECORD: u32 = 2;
 /// Attempts at headers.

@@ -327,7 +327,7 @@ impl Conversation<'_> {
         let job = self.job;
         self.forget_what_was_held();
         self.account.attempts += 1;
-        let _turn = match job.client.turn(self.asked.verb().is_list(), &mut self.budget).await {
+        let turn = match job.client.turn(self.asked.verb().is_list(), &mut self.budget).await {
             Ok(turn) => turn,
             Err(failure) => return self.resumable(failure, 0),
         };
@@ -359,7 +359,7 @@ impl Conversation<'_> {
         };
         let body = Body::new(&job.client, &job.mapping, exchange);
         let fed = match self.asks_for_each() {
-            true => self.feed_headers(&mut page, &mut splice, body).await?,
+            true => self.feed_headers(&mut page, &mut splice, body, turn).await?,
             false => self.feed(&mut page, &mut splice, body).await?,
         };
         let broken = match fed {
