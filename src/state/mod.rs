@@ -86,6 +86,7 @@ impl State {
         self.holdings.close();
         self.quarantine.close();
         self.repositories.close();
+        self.copies.close();
         self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }
