@@ -13,7 +13,7 @@ use super::facts::{Facts, Places};
 use super::fit::{bound, fit};
 use super::formats::mend_format;
 use super::header::{header_alone, mend_envelope};
-use super::identify::{Known, lacks, mend_identify, says_something};
+use super::identify::{Known, lacks, mend_identify, says_something, without_mail_urls};
 use super::limits::Limits;
 use super::markup::mend_markup;
 use super::scan::{Scan, Scanner};
@@ -231,6 +231,14 @@ impl Item<'_> {
         }
         if !self.is_well_formed() {
             return Err(why);
+        }
+        if let Some(text) = without_mail_urls(&self.text) {
+            let as_it_is = std::mem::replace(&mut self.text, text);
+            let verdict = self.judge().0;
+            self.text = as_it_is;
+            if let Verdict::InOrder(facts) = verdict {
+                return Ok(self.mended(facts));
+            }
         }
         let lacks = lacks(&self.text);
         Ok(Mended { lacks, ..self.mended(Facts::default()) })
