@@ -27,20 +27,26 @@ impl Engine {
             return self.refuse(NotOai::BrokenEnvelope);
         }
         let (within, bounded) = self.within_head(rest);
-        let (at, landmark) = match self.landmark(within, last || bounded) {
-            Ok(Some(found)) => found,
-            Ok(None) if last && !bounded => return self.errors_end(rest, sink),
-            _ => return self.head_need_more(rest),
-        };
+        let complete = last || bounded;
+        let found = self.landmark(within, complete);
+        let (at, landmark) =
+            match self.misnamed_verb_element(within, found, complete, |one, _| one.asked.verb) {
+                Ok(Some(found)) => found,
+                Ok(None) if last && !bounded => return self.errors_end(rest, sink),
+                _ => return self.head_need_more(rest),
+            };
         if at > 0 {
             return self.between(rest, at, sink);
         }
         match landmark {
             Landmark::Error => self.error(rest, last, sink),
-            Landmark::Verb(verb) => {
-                self.stage = Stage::List(Box::new(self.list_of(verb)));
-                Step::Settled(0)
-            }
+            Landmark::Verb(named) => match self.verb_element(within, at, named, complete) {
+                Ok(verb) => {
+                    self.stage = Stage::List(Box::new(self.list_of(verb)));
+                    Step::Settled(0)
+                }
+                Err(()) => self.head_need_more(rest),
+            },
             Landmark::RootEnd => {
                 if !last && rest.len() <= self.limits().head_bytes_max {
                     // A second document may follow that has the list.

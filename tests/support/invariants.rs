@@ -160,7 +160,14 @@ pub(crate) fn idempotent(run: &Run, config: &RepairConfig) -> Result<(), String>
     let second = self::run(&run.output, &again, Chunking::Whole);
     if second.output != run.output {
         let change = second.journal.first();
-        return Err(format!("repaired twice: {}, {change:?}", difference(&second.output, &run.output)));
+        let made = change.map_or("refused then".to_owned(), |entry| match entry.change {
+            Change::Repaired(id) => format!("{id:?} then"),
+            Change::Quarantined(_) => "put aside then".to_owned(),
+        });
+        return Err(format!(
+            "repaired twice, {made} {}, {change:?}",
+            difference(&second.output, &run.output)
+        ));
     }
     match second.journal.iter().find(|entry| !matches!(entry.change, Change::Repaired(id) if id.is_rewrite()))
     {
