@@ -10,6 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use oaimend::repair::catalogue::CATALOGUE;
 use oaimend::repair::{Ending, Limits, Outcome, RepairConfig, RepairSet};
+use support::corpus::cases;
 use support::envelope::Strictness;
 use support::harness::{Chunking, run};
 use support::random::{Page, Random, page, response};
@@ -42,7 +43,7 @@ fn over_told(
     what: &str,
     salt: u64,
     share: u64,
-    make: fn(u64) -> Vec<u8>,
+    make: impl Fn(u64) -> Vec<u8>,
     holds: impl Fn(&[u8], u64) -> Result<(), String>,
 ) {
     let mut failures: Vec<String> = Vec::new();
@@ -162,6 +163,9 @@ fn told(seed: u64) -> RepairConfig {
     trial::config(&mut Random::new(!seed))
 }
 
+/// Longer pages of the corpus are about length, and would take most of the time.
+const CORPUS_BYTES_MAX: usize = 3_000;
+
 fn telling(config: &RepairConfig) -> String {
     let off = CATALOGUE.iter().filter(|entry| config.off.contains(entry.id)).map(|entry| entry.name);
     let off = off.collect::<Vec<_>>().join(" ");
@@ -170,11 +174,25 @@ fn telling(config: &RepairConfig) -> String {
 
 #[test]
 fn what_is_asked_and_turned_off_breaks_nothing() {
+    let corpus: Vec<Vec<u8>> = ["broken", "refused"]
+        .into_iter()
+        .flat_map(cases)
+        .map(|case| case.input)
+        .filter(|input| input.len() < CORPUS_BYTES_MAX)
+        .collect();
     over_told(
         "asked pages",
         9,
         1,
-        |seed| trial::page(&mut Random::new(seed)),
+        |seed| {
+            let random = &mut Random::new(seed);
+            if random.chance(60) {
+                return trial::page(random);
+            }
+            let mut bytes = corpus[random.below(corpus.len())].clone();
+            trial::disorder(random, &mut bytes);
+            bytes
+        },
         |input, seed| {
             let config = told(seed);
             everything_told(input, &config).map_err(|error| format!("{error}\n  told {}", telling(&config)))

@@ -233,6 +233,12 @@ impl Item<'_> {
             return Err(why);
         }
         let lacks = lacks(&self.text);
+        let is_dated = |(element, _): &(&str, Lack)| {
+            !matches!(*element, "earliestDatestamp" | "granularity" | "Identify")
+        };
+        if lacks.iter().all(is_dated) {
+            self.change(fit(&self.text, &Facts::default(), self.skeleton.element, self.rules))?;
+        }
         Ok(Mended { lacks, ..self.mended(Facts::default()) })
     }
 

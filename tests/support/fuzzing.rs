@@ -15,6 +15,7 @@ use super::harness::{Chunking, run};
 use super::invariants;
 use super::random::{Page, Random, page};
 use super::strict;
+use super::trial;
 
 /// A property of one input.
 pub(crate) type Property = fn(&[u8]) -> Result<(), String>;
@@ -47,7 +48,13 @@ pub(crate) fn tight() -> Limits {
     }
 }
 
-fn configs() -> [RepairConfig; 5] {
+/// A number that is made of the input: whatever is random of its trial.
+fn seed_of(input: &[u8]) -> u64 {
+    input.iter().fold(0_u64, |seed, byte| seed.wrapping_mul(31).wrapping_add(u64::from(*byte)))
+}
+
+/// What the engine is told, the last of it at random.
+fn configs(input: &[u8]) -> [RepairConfig; 6] {
     let repository = RepositoryFacts {
         granularity: Some(Granularity::Second),
         lowest_datestamp: Some("2001-02-03".into()),
@@ -91,12 +98,13 @@ fn configs() -> [RepairConfig; 5] {
         known,
         told,
         without,
+        trial::config(&mut Random::new(seed_of(input))),
     ]
 }
 
 /// What goes out is one valid document, or nothing.
 pub(crate) fn output(input: &[u8]) -> Result<(), String> {
-    configs().iter().try_for_each(|config| {
+    configs(input).iter().try_for_each(|config| {
         let whole = run(input, config, Chunking::Whole);
         invariants::valid(&whole, config, judge)?;
         invariants::bounded(&whole, &config.limits)
@@ -105,8 +113,8 @@ pub(crate) fn output(input: &[u8]) -> Result<(), String> {
 
 /// How the input was cut makes no difference.
 pub(crate) fn chunking(input: &[u8]) -> Result<(), String> {
-    let seed = input.iter().fold(0_u64, |seed, byte| seed.wrapping_mul(31).wrapping_add(u64::from(*byte)));
-    configs().iter().try_for_each(|config| {
+    let seed = seed_of(input);
+    configs(input).iter().try_for_each(|config| {
         let whole = run(input, config, Chunking::Whole);
         [Chunking::Bytes, Chunking::Random { seed }, Chunking::Random { seed: !seed }]
             .into_iter()
@@ -116,7 +124,7 @@ pub(crate) fn chunking(input: &[u8]) -> Result<(), String> {
 
 /// Repairing the output changes nothing.
 pub(crate) fn idempotence(input: &[u8]) -> Result<(), String> {
-    configs()
+    configs(input)
         .iter()
         // Within tight limits what was written may be too long to be read again.
         .filter(|config| config.limits == Limits::default())
@@ -125,7 +133,7 @@ pub(crate) fn idempotence(input: &[u8]) -> Result<(), String> {
 
 /// The journal gives the output from the text and the text from the output.
 pub(crate) fn journal(input: &[u8]) -> Result<(), String> {
-    configs().iter().try_for_each(|config| {
+    configs(input).iter().try_for_each(|config| {
         let whole = run(input, config, Chunking::Whole);
         invariants::orderly(&whole)?;
         invariants::accountable(input, &whole)
