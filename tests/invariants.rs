@@ -8,8 +8,7 @@ mod support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use oaimend::repair::catalogue::CATALOGUE;
-use oaimend::repair::{Ending, Limits, Outcome, RepairConfig, RepairSet};
+use oaimend::repair::{Ending, Limits, Outcome, RepairConfig};
 use support::corpus::cases;
 use support::envelope::Strictness;
 use support::harness::{Chunking, run};
@@ -166,12 +165,6 @@ fn told(seed: u64) -> RepairConfig {
 /// Longer pages of the corpus are about length, and would take most of the time.
 const CORPUS_BYTES_MAX: usize = 3_000;
 
-fn telling(config: &RepairConfig) -> String {
-    let off = CATALOGUE.iter().filter(|entry| config.off.contains(entry.id)).map(|entry| entry.name);
-    let off = off.collect::<Vec<_>>().join(" ");
-    format!("off: {off}\n    {:?}", RepairConfig { off: RepairSet::EMPTY, ..config.clone() })
-}
-
 #[test]
 fn what_is_asked_and_turned_off_breaks_nothing() {
     let corpus: Vec<Vec<u8>> = ["broken", "refused"]
@@ -189,13 +182,13 @@ fn what_is_asked_and_turned_off_breaks_nothing() {
             if random.chance(60) {
                 return trial::page(random);
             }
-            let mut bytes = corpus[random.below(corpus.len())].clone();
-            trial::disorder(random, &mut bytes);
-            bytes
+            let bytes = corpus[random.below(corpus.len())].clone();
+            trial::disordered(random, bytes)
         },
         |input, seed| {
             let config = told(seed);
-            everything_told(input, &config).map_err(|error| format!("{error}\n  told {}", telling(&config)))
+            everything_told(input, &config)
+                .map_err(|error| format!("{error}\n  told {}", fuzzing::telling(&config)))
         },
     );
 }

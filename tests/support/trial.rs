@@ -3,7 +3,8 @@
 use oaimend::oai::datestamp::Granularity;
 use oaimend::repair::catalogue::CATALOGUE;
 use oaimend::repair::{
-    Certainty, IdentifyValues, Origin, OwnRequest, RepairConfig, RepairId, RepairSet, RepositoryFacts, Told,
+    Certainty, Ending, IdentifyValues, Origin, OwnRequest, RepairConfig, RepairId, RepairSet,
+    RepositoryFacts, Told,
 };
 
 use super::damage;
@@ -24,6 +25,7 @@ pub(crate) fn config(random: &mut Random) -> RepairConfig {
             harvest_date: "2026-01-02T03:04:05Z".into(),
         }),
         identify: if random.chance(15) { identify() } else { IdentifyValues::default() },
+        ending: if random.chance(30) { Ending::BreakOff } else { Ending::Close },
         ..RepairConfig::default()
     }
 }
@@ -103,10 +105,15 @@ fn identify() -> IdentifyValues {
 
 /// A page of 2.0 or 1.1, alone or with another one behind it, with things where they do not belong.
 pub(crate) fn page(random: &mut Random) -> Vec<u8> {
-    let mut bytes = one_page(random);
+    let bytes = one_page(random);
+    disordered(random, bytes)
+}
+
+/// The same of a page that is there.
+pub(crate) fn disordered(random: &mut Random, mut bytes: Vec<u8>) -> Vec<u8> {
     disorder(random, &mut bytes);
     if random.chance(15) {
-        let mut second = one_page(random);
+        let mut second = if random.chance(50) { bytes.clone() } else { one_page(random) };
         if random.chance(30) {
             disorder(random, &mut second);
         }
@@ -123,7 +130,7 @@ fn one_page(random: &mut Random) -> Vec<u8> {
 }
 
 /// Puts things of the envelope where they do not belong, a few times.
-pub(crate) fn disorder(random: &mut Random, bytes: &mut Vec<u8>) {
+fn disorder(random: &mut Random, bytes: &mut Vec<u8>) {
     for _ in 0..random.below(4) {
         match random.below(10) {
             0 | 1 => rename(random, bytes),
