@@ -119,7 +119,12 @@ impl Engine {
 
     /// `None` when its code is near to no legal one.
     pub(super) fn mend_error(&mut self, error: &[u8]) -> Option<Edits> {
-        let characters = mend_characters(error, &self.entities, false, &self.config.limits);
+        // Then a mark in a section is its text, and no sign that the section was never closed.
+        let is_strict = self.is_strict_field(error, b"error");
+        let characters = match is_strict {
+            true => Edits::default(),
+            false => mend_characters(error, &self.entities, false, &self.config.limits),
+        };
         let text = characters.apply(error);
         let mut edits = Edits::default();
         let tag_end = start_tag_end(&text)?;
@@ -152,7 +157,7 @@ impl Engine {
         self.bad_request |= code?.forbids_attributes();
         // Markup in the text of an error is text.
         let mut at = tag_end;
-        let mut lexemes = Lexemes::of(content);
+        let mut lexemes = if is_strict { Lexemes::of_well_formed(content) } else { Lexemes::of(content) };
         while at < content_end {
             let (lexeme, end) = lexemes.at(at);
             let slice = text.get(at..end)?;
