@@ -100,7 +100,6 @@ impl Engine {
                     && let asked = asked(self, text.get(..at).unwrap_or_default())
                     && let Some(verb) = misnamed(local, holds, asked)
                 {
-                    self.verb_name = Some(local.to_vec());
                     return Ok(Some((at, Landmark::Verb(verb))));
                 }
             }
@@ -109,25 +108,29 @@ impl Engine {
         found
     }
 
-    /// What the verb element is that begins `at` so many bytes of `text`, where its name says
-    /// `named`. `Err` when more text is needed.
+    /// What the verb element is that begins `at` so many bytes of `text`, by its name or as the one
+    /// that is `meant` by it. `Err` when more text is needed.
     pub(super) fn verb_element(
         &mut self,
         text: &[u8],
         at: usize,
-        named: Verb,
+        meant: Verb,
         complete: bool,
     ) -> Result<Verb, ()> {
-        if named == Verb::Identify {
-            return Ok(named);
+        if meant == Verb::Identify {
+            return Ok(meant);
         }
         // In 1.x it is the root that says what it is, and it has been read.
-        let holds = match self.version_one {
-            Some(_) => Holds::Other,
-            None => self.first_child(text, at, Lexemes::of(text).at(at).1, complete)?,
+        let (local, holds) = match self.version_one {
+            Some(_) => (meant.name(), Holds::Other),
+            None => {
+                let tag_end = Lexemes::of(text).at(at).1;
+                (self.local_name(text, at), self.first_child(text, at, tag_end, complete)?)
+            }
         };
         self.headers_only = false;
-        let verb = if self.verb_name.is_some() { named } else { self.renamed(named, holds) };
+        let verb = if local == meant.name() { self.renamed(meant, holds) } else { meant };
+        self.verb_name = (local != verb.name()).then(|| local.to_vec());
         self.asked_identifier = self.asked.identifier.clone().filter(|_| verb == Verb::GetRecord);
         Ok(verb)
     }
@@ -148,10 +151,7 @@ impl Engine {
             && asked.is_none_or(|verb| verb == named)
             && !self.is_off(RepairId::WrappedHeader);
         match asked.filter(|asked| *asked != named).filter(is_meant) {
-            Some(meant) if !self.is_off(RepairId::VerbElement) => {
-                self.verb_name = Some(named.name().to_vec());
-                meant
-            }
+            Some(meant) if !self.is_off(RepairId::VerbElement) => meant,
             _ => named,
         }
     }
