@@ -69,18 +69,23 @@ pub(super) fn mend_identify(text: &[u8], known: Known<'_>, off: RepairSet) -> Ed
     edits
 }
 
-/// What is lacking, by the name of its element.
+/// What is lacking, by the name of its element. Nothing, where an address has only a scheme before
+/// it: the schema has nothing against that.
 pub(super) fn lacks(text: &[u8]) -> Vec<(&'static str, Lack)> {
     let mut lacks = Vec::new();
     let Some((known, _, inner)) = parts(text) else { return lacks };
+    let mut has_scheme = false;
     for element in known {
         let Content::Text(check) = &element.content else { continue };
         let name = std::str::from_utf8(element.name).unwrap_or_default();
         let found: Vec<&Child<'_>> =
             inner.children.iter().filter(|child| child.local == element.name).collect();
-        let holds = |child: &Child<'_>| {
-            text.get(child.content.0..child.content.1)
-                .is_some_and(|text| is_text(text) && check.holds(&resolve(text)))
+        let mut holds = |child: &Child<'_>| {
+            let raw = text.get(child.content.0..child.content.1).unwrap_or_default();
+            let value = resolve(raw);
+            let address = without_scheme(&value).filter(|_| *check == Text::Email);
+            has_scheme |= address.is_some();
+            is_text(raw) && check.holds(address.unwrap_or(&value))
         };
         if found.is_empty() && element.occurs.required() {
             lacks.push((name, Lack::Missing));
@@ -90,7 +95,7 @@ pub(super) fn lacks(text: &[u8]) -> Vec<(&'static str, Lack)> {
             lacks.push((name, Lack::Repeated));
         }
     }
-    if lacks.is_empty() {
+    if lacks.is_empty() && !has_scheme {
         lacks.push(("Identify", Lack::Illegal));
     }
     lacks

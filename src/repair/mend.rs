@@ -4,6 +4,8 @@
 //! strictly, and the first version that is in order is taken. What no pass can
 //! mend is beyond repair, and the strict reader says why.
 
+use memchr::memmem;
+
 use super::RepositoryFacts;
 use super::catalogue::{RepairId, RepairSet, Unmendable};
 use super::context::Context;
@@ -21,7 +23,7 @@ use super::schema::Verb;
 use super::sink::Lack;
 use super::skeleton::{Prefixes, Skeleton};
 use super::tag::Tags;
-use super::text::{Entities, mend_characters};
+use super::text::{Entities, guess_double_encoded, mend_characters};
 use super::upgrade::upgrade;
 
 /// What mending is told besides the item.
@@ -89,7 +91,11 @@ pub(super) fn mend(
         markup: false,
     };
     let double = rules.guesses.contains(RepairId::DoubleEncoded);
-    let characters = mend_characters(&item.text, rules.entities, double, rules.limits);
+    let characters = match speaks_of_sections(raw) && item.is_well_formed() {
+        true if double => guess_double_encoded(raw, rules.limits),
+        true => Edits::default(),
+        false => mend_characters(raw, rules.entities, double, rules.limits),
+    };
     let mut why = match item.pass(characters)? {
         Verdict::InOrder(facts) => return Ok(item.mended(facts)),
         Verdict::Broken(why) => why,
@@ -130,6 +136,12 @@ pub(super) fn mend(
         Verdict::InOrder(facts) => Ok(item.mended(facts)),
         Verdict::Broken(why) => item.left_as_it_is(why),
     }
+}
+
+/// Whether a mark that opens a section may stand inside one: where all is well-formed that is its
+/// text, as the strict reader has it, and no sign that the section was never closed.
+fn speaks_of_sections(raw: &[u8]) -> bool {
+    memmem::find_iter(raw, b"<!").nth(1).is_some()
 }
 
 enum Verdict {
@@ -233,6 +245,12 @@ impl Item<'_> {
             return Err(why);
         }
         let lacks = lacks(&self.text);
+        let is_dated = |(element, _): &(&str, Lack)| {
+            !matches!(*element, "earliestDatestamp" | "granularity" | "Identify")
+        };
+        if lacks.iter().all(is_dated) {
+            self.change(fit(&self.text, &Facts::default(), self.skeleton.element, self.rules))?;
+        }
         Ok(Mended { lacks, ..self.mended(Facts::default()) })
     }
 
