@@ -65,7 +65,7 @@ enum Rest {
 /// Most records that are had one by one for one page of ours.
 const RECORDS_MAX: usize = 200;
 /// Records one behind the other that cannot be had before the source is left in peace.
-const LOST_IN_A_ROW_MAX: usize = 10;
+pub(super) const LOST_IN_A_ROW_MAX: usize = 10;
 /// Attempts at one record.
 const ATTEMPTS_AT_A_RECORD: u32 = 2;
 /// Attempts at headers.
@@ -194,6 +194,7 @@ impl Conversation<'_> {
         }
         let (scope, token) = (told.scope(), told.token());
         let mut items = told.items;
+        items.retain(|item| self.is_wanted(item));
         items.retain(|item| match known.get_mut(&item.hash).filter(|count| **count > 0) {
             Some(count) => {
                 *count -= 1;
@@ -206,8 +207,15 @@ impl Conversation<'_> {
 
     fn begins_with_what_was_delivered(&self, told: &Told) -> bool {
         let delivered = self.delivered.hashes();
-        let hashes: Vec<u64> = told.items.iter().map(|item| item.hash).collect();
+        let items = told.items.iter().filter(|item| self.is_wanted(item));
+        let hashes: Vec<u64> = items.map(|item| item.hash).collect();
         hashes.starts_with(delivered)
+    }
+
+    /// Whether an item was asked for, where the source was asked for more.
+    fn is_wanted(&self, item: &Item) -> bool {
+        let within = self.chain.as_ref().and_then(|chain| chain.within.as_ref());
+        within.is_none_or(|within| within.holds(&resolved(&item.datestamp)))
     }
 
     /// How the list goes on behind headers that are done with: with whole pages again,
@@ -234,9 +242,8 @@ impl Conversation<'_> {
         loop {
             attempts += 1;
             self.account.attempts += 1;
-            let told =
-                inquire(self.job, request, &self.method, enough, &self.repository, false, &mut self.budget)
-                    .await;
+            let manner = self.manner();
+            let told = inquire(self.job, request, manner, enough, false, &mut self.budget).await;
             let Err(unanswered) = told else { return told };
             let (left, chance) = (self.budget.left(), self.budget.chance());
             match next_wait(&unanswered.failure, attempts, left, chance) {

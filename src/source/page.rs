@@ -186,8 +186,12 @@ impl<S: Sink> Page<S> {
         ))
     }
 
+    /// What failed beside the page, such as a question about one of its records, has a status of its own.
     fn with_status(&self, failure: Failure) -> Failure {
-        failure.after_status(self.status, self.retry_after_secs)
+        match failure.received_status {
+            Some(_) => failure,
+            None => failure.after_status(self.status, self.retry_after_secs),
+        }
     }
 
     /// Whether the body ended with the end tag of the document element.

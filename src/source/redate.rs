@@ -11,7 +11,7 @@ use super::session::{Conversation, resolved};
 use super::splice::Splice;
 use crate::oai::datestamp::{is_legal, is_sentinel};
 use crate::oai::{Request, Verb};
-use crate::repair::{RepairId, RepositoryFacts};
+use crate::repair::RepairId;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -69,8 +69,9 @@ impl Conversation<'_> {
         let (client, now) = (&self.job.client, self.budget.now());
         let mut budget = self.budget_of_a_recall()?;
         // What stands in for a datestamp there is no news.
-        let repository = RepositoryFacts { lowest_datestamp: None, ..self.repository.clone() };
-        let told = inquire(self.job, request, &self.method, usize::MAX, &repository, true, &mut budget).await;
+        let mut manner = self.manner();
+        manner.repository.lowest_datestamp = None;
+        let told = inquire(self.job, request, manner, usize::MAX, true, &mut budget).await;
         self.budget.spend(&budget);
         let told = match told {
             Ok(told) => told.items,

@@ -109,7 +109,7 @@ async fn converse(job: Job, events: mpsc::Sender<Event>) {
         dialect: Dialect::of_job(&job),
         put_as: String::new(),
         other_words: 0,
-        tries_days: false,
+        tries_days: None,
         sieve: None,
         gathered: Gathered::new(),
         had: Delivered::default(),
@@ -179,8 +179,8 @@ pub(super) struct Conversation<'a> {
     pub(super) dialect: Dialect,
     pub(super) put_as: String,
     pub(super) other_words: u32,
-    /// Whether it is asked in days for once, after it has refused seconds.
-    pub(super) tries_days: bool,
+    /// It is asked in days for once; whether it has surely refused the seconds of the same days.
+    pub(super) tries_days: Option<bool>,
     /// What is to be made of the page under way.
     pub(super) sieve: Option<Sieve>,
     /// What was had of its headers, where each is asked for by itself.
@@ -228,10 +228,11 @@ impl Conversation<'_> {
             Opening::Refuse(why) => return self.refuse_token(why).await,
         }
         self.repository = self.known_of_the_repository();
-        if let Some(refusal) = self.refusal() {
+        if let Some(refusal) = self.refusal().await {
             return self.refuse(refusal).await;
         }
         job.client.admit(self.budget.now())?;
+        self.doubt_days().await;
         let end = self.run().await;
         self.note_walk(&end);
         match &end {
@@ -320,13 +321,14 @@ impl Conversation<'_> {
         let job = self.job;
         self.forget_what_was_held();
         self.account.attempts += 1;
-        let _turn = match job.client.turn(self.asked.verb().is_list(), &mut self.budget).await {
+        let turn = match job.client.turn(self.asked.verb().is_list(), &mut self.budget).await {
             Ok(turn) => turn,
             Err(failure) => return self.resumable(failure, 0),
         };
         let asked_at = clock::utc_datetime(self.budget.now());
         let Put { query, wanted } = self.put();
         let exchange = job.client.exchange(&query, &self.method, &job.via, &mut self.budget).await;
+        self.note_window(wanted.as_ref());
         (self.put_as, self.sieve) = (query, wanted.map(Sieve::new));
         let exchange = match exchange {
             Ok(exchange) => exchange,
@@ -351,7 +353,7 @@ impl Conversation<'_> {
         };
         let body = Body::new(&job.client, &job.mapping, exchange);
         let fed = match self.asks_for_each() {
-            true => self.feed_headers(&mut page, &mut splice, body).await?,
+            true => self.feed_headers(&mut page, &mut splice, body, turn).await?,
             false => self.feed(&mut page, &mut splice, body).await?,
         };
         let broken = match fed {
@@ -549,18 +551,6 @@ impl Conversation<'_> {
     /// What is open around the items that were delivered.
     pub(super) fn skeleton(&self) -> Option<Skeleton> {
         self.head.as_deref().and_then(skeleton_of)
-    }
-
-    /// Says to the operator what of Identify stays as it is.
-    fn tell_lacks(&self, lacks: &[&'static str]) {
-        if !lacks.is_empty() {
-            let (repo, elements) = (&self.job.mapping.id, lacks.join(", "));
-            tracing::warn!(
-                repo,
-                elements,
-                "Identify lacks what the schema demands and leaves so; set identify.* in the mapping"
-            );
-        }
     }
 
     fn log_retry(&self, failure: &Failure, wait: Duration) {

@@ -11,7 +11,7 @@
 use super::pieces::Pieces;
 use super::skeleton::skeleton_of;
 use super::transplant::Scope;
-use crate::oai::{Argument, Request, set_spec};
+use crate::oai::{Window, set_spec};
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
@@ -26,13 +26,6 @@ pub(super) struct Wanted {
     pub(super) set: Option<String>,
     /// If it is the last one it ends with an empty token.
     pub(super) closes: bool,
-}
-
-/// The bounds of a selective harvest, one of them to the second.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Window {
-    from: Option<String>,
-    until: Option<String>,
 }
 
 /// A page on its way through.
@@ -55,27 +48,6 @@ const TAIL_BYTES_KEPT: usize = 64 << 10;
 impl Wanted {
     pub(super) fn is_anything(&self) -> bool {
         *self != Self::default()
-    }
-}
-
-impl Window {
-    /// That of a request whose dates say seconds.
-    pub(super) fn of(request: &Request) -> Option<Self> {
-        let date = |argument| request.argument(argument).map(str::to_owned);
-        let window = Self { from: date(Argument::From), until: date(Argument::Until) };
-        request.is_in_seconds().then_some(window)
-    }
-
-    /// Whether a datestamp lies within, as far as its granularity can say.
-    fn holds(&self, datestamp: &str) -> bool {
-        // Of one length, their order as text is their order in time.
-        let cut = |bound: &String| {
-            let chars = bound.len().min(datestamp.len());
-            (datestamp.get(..chars).map(str::to_owned), bound.get(..chars).map(str::to_owned))
-        };
-        let is_after = self.from.as_ref().map(cut).is_none_or(|(datestamp, from)| datestamp >= from);
-        let is_before = self.until.as_ref().map(cut).is_none_or(|(datestamp, until)| datestamp <= until);
-        is_after && is_before
     }
 }
 
