@@ -9,10 +9,11 @@ mod support;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use oaimend::repair::{Ending, Limits, Outcome, RepairConfig};
+use support::corpus::cases;
 use support::envelope::Strictness;
 use support::harness::{Chunking, run};
 use support::random::{Page, Random, page, response};
-use support::{damage, fuzzing, invariants, judge, keep, report, root, shrink};
+use support::{damage, fuzzing, invariants, judge, keep, report, root, shrink, trial};
 
 fn number(variable: &str, usual: u64) -> u64 {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
@@ -32,14 +33,26 @@ const FAILURES_MAX: usize = 12;
 /// Runs a property over the inputs of many seeds.
 #[track_caller]
 fn over(what: &str, salt: u64, share: u64, make: fn(u64) -> Vec<u8>, holds: fn(&[u8]) -> Result<(), String>) {
-    let holds = |input: &[u8]| {
-        let kept = catch_unwind(AssertUnwindSafe(|| holds(input)));
-        kept.unwrap_or_else(|_| Err("the engine panics".to_owned()))
-    };
+    over_told(what, salt, share, make, |input, _| holds(input));
+}
+
+/// The same for a property that takes the seed of its input too.
+#[track_caller]
+fn over_told(
+    what: &str,
+    salt: u64,
+    share: u64,
+    make: impl Fn(u64) -> Vec<u8>,
+    holds: impl Fn(&[u8], u64) -> Result<(), String>,
+) {
     let mut failures: Vec<String> = Vec::new();
     let mut kinds: Vec<String> = Vec::new();
     let mut ran = 0;
     for seed in seeds(salt, share) {
+        let holds = |input: &[u8]| {
+            let kept = catch_unwind(AssertUnwindSafe(|| holds(input, seed)));
+            kept.unwrap_or_else(|_| Err("the engine panics".to_owned()))
+        };
         ran += 1;
         let input = make(seed);
         let Err(error) = holds(&input) else { continue };
@@ -134,11 +147,50 @@ fn small_limits_change_the_result_and_nothing_else() {
 }
 
 fn everything(input: &[u8]) -> Result<(), String> {
-    let config = RepairConfig::default();
-    let whole = invariants::all(input, &config, judge::judge)?;
+    everything_told(input, &RepairConfig::default())
+}
+
+fn everything_told(input: &[u8], config: &RepairConfig) -> Result<(), String> {
+    let whole = invariants::all(input, config, judge::judge)?;
     [Chunking::Bytes, Chunking::Random { seed: 5 }, Chunking::Random { seed: 6 }]
         .into_iter()
-        .try_for_each(|way| invariants::chunk_invariant(input, &whole, &config, way))
+        .try_for_each(|way| invariants::chunk_invariant(input, &whole, config, way))
+}
+
+/// What the engine is told in the case of a seed, which has another page then.
+fn told(seed: u64) -> RepairConfig {
+    trial::config(&mut Random::new(!seed))
+}
+
+/// Longer pages of the corpus are about length, and would take most of the time.
+const CORPUS_BYTES_MAX: usize = 3_000;
+
+#[test]
+fn what_is_asked_and_turned_off_breaks_nothing() {
+    let corpus: Vec<Vec<u8>> = ["broken", "refused"]
+        .into_iter()
+        .flat_map(cases)
+        .map(|case| case.input)
+        .filter(|input| input.len() < CORPUS_BYTES_MAX)
+        .collect();
+    over_told(
+        "asked pages",
+        9,
+        1,
+        |seed| {
+            let random = &mut Random::new(seed);
+            if random.chance(60) {
+                return trial::page(random);
+            }
+            let bytes = corpus[random.below(corpus.len())].clone();
+            trial::disordered(random, bytes)
+        },
+        |input, seed| {
+            let config = told(seed);
+            everything_told(input, &config)
+                .map_err(|error| format!("{error}\n  told {}", fuzzing::telling(&config)))
+        },
+    );
 }
 
 #[test]

@@ -10,41 +10,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use oaimend::repair::{Ending, Limits, RepairConfig, RepairId, RepairSet};
 use support::corpus::cases;
 use support::harness::{Chunking, Run, run};
-use support::random::{Page, Random, page};
+use support::old::old_page;
+use support::random::Random;
 use support::{damage, fuzzing, invariants, judge, keep, report};
 
 const FIRST_SEED: u64 = 20_261_122;
-const NEW_ROOT: &str = "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\"";
-const OLD_ROOT: &str = "<ListRecords xmlns=\"http://www.openarchives.org/OAI/1.1/OAI_ListRecords\"";
-const NEW_REQUEST: &str =
-    "<request verb=\"ListRecords\" metadataPrefix=\"oai_dc\">http://example.org/oai</request>";
-const OLD_REQUEST: &str =
-    "<requestURL>http://example.org/oai?verb=ListRecords&metadataPrefix=oai_dc</requestURL>";
-const CONTAINER: &str = " xmlns:oai_dc=\"http://www.openarchives.org/OAI/2.0/oai_dc/\"";
-
-/// A page as 1.1 writes it.
-fn old_page(random: &mut Random) -> Page {
-    let mut page = page(random);
-    page.head = page.head.replace(NEW_ROOT, OLD_ROOT).replace(NEW_REQUEST, OLD_REQUEST);
-    page.head = page.head.replacen("<ListRecords>", "", 1);
-    page.tail = page.tail.replace("</OAI-PMH>", "");
-    for (record, _) in &mut page.records {
-        *record = old_record(record, random.chance(50));
-    }
-    page
-}
-
-fn old_record(record: &str, is_bare: bool) -> String {
-    let mut old = record.replace(CONTAINER, "").replace("oai_dc:dc", "dc:dc");
-    if is_bare && old.contains("xmlns:dc=") {
-        old = old.replace("xmlns:dc=", "xmlns=").replace("<dc:", "<").replace("</dc:", "</");
-    }
-    if old.contains("<header status=\"deleted\">") {
-        old = old.replace("<header status=\"deleted\">", "<header>");
-        old = old.replacen("<record>", "<record status=\"deleted\">", 1);
-    }
-    old
-}
 
 #[track_caller]
 fn over(what: &str, count: u64, holds: impl Fn(&mut Random) -> (Vec<u8>, Result<(), String>)) {

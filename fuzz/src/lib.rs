@@ -14,10 +14,14 @@ mod fuzzing;
 mod harness;
 #[path = "../../tests/support/invariants.rs"]
 mod invariants;
+#[path = "../../tests/support/old.rs"]
+mod old;
 #[path = "../../tests/support/random.rs"]
 mod random;
 #[path = "../../tests/support/strict.rs"]
 mod strict;
+#[path = "../../tests/support/trial.rs"]
+mod trial;
 
 /// Holds an input against the property of that name.
 ///

@@ -558,7 +558,7 @@ catalogue! {
     // --- what the proxy says of itself
     OwnRequest "own-request" Rewrite
         what "Writes the request element from the request that was received."
-        why "A harvester asked us, not the source, and compares. Attributes are left out beside badVerb and badArgument, as the specification demands."
+        why "A harvester asked us, not the source, and compares. Attributes are left out beside badVerb and badArgument, as the specification demands. Where it is turned off, the source's own element stays."
         before "<request verb=\"Identify\">http://source.example/oai</request>"
         after "<request verb=\"Identify\">http://proxy.example/id</request>"
     OwnBaseUrl "own-base-url" Rewrite

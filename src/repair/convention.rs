@@ -145,7 +145,7 @@ impl Pass<'_> {
 /// Whether an element in `text` has no prefix.
 fn has_plain_names(text: &[u8]) -> bool {
     let mut at = 0;
-    let mut lexemes = Lexemes::of(text);
+    let mut lexemes = Lexemes::of_well_formed(text);
     while at < text.len() {
         let (lexeme, end) = lexemes.at(at);
         let name = text.get(at + 1..end).unwrap_or_default();

@@ -187,7 +187,7 @@ impl Engine {
                 // What was dropped may have said why there is nothing.
                 return Some(self.refuse(NotOai::NothingKept));
             } else {
-                let code = if self.gate.holds_error() { None } else { Some(empty_list_code(list.verb)) };
+                let code = if self.gate.holds_error() { None } else { Some(list.empty_code()) };
                 match code {
                     None => {}
                     Some(None) => return Some(self.refuse(NotOai::NothingKept)),
@@ -216,7 +216,7 @@ impl Engine {
         last: bool,
         sink: &mut impl Sink,
     ) -> Option<Next> {
-        let code = empty_list_code(list.verb)?;
+        let code = list.empty_code()?;
         let mut end = tag_end;
         if !is_empty_tag {
             let behind = rest.get(tag_end..).unwrap_or_default();
@@ -494,7 +494,8 @@ impl Engine {
         _answer: Answer,
         sink: &mut impl Sink,
     ) -> Option<Step> {
-        let (verb_at, verb) = self.second_verb(rest)?;
+        let (verb_at, named) = self.second_verb(rest)?;
+        let verb = self.verb_element(rest, verb_at, named, true).ok()?;
         self.stage = Stage::List(Box::new(self.list_of(verb)));
         Some(self.change(RepairId::SecondDocument, rest, verb_at, b"", sink))
     }
@@ -529,13 +530,16 @@ impl Engine {
     }
 }
 
-/// The error that says that there is nothing of this kind.
-pub(super) fn empty_list_code(verb: Verb) -> Option<&'static str> {
-    match verb {
-        Verb::ListRecords | Verb::ListIdentifiers => Some("noRecordsMatch"),
-        Verb::ListSets => Some("noSetHierarchy"),
-        Verb::ListMetadataFormats => Some("noMetadataFormats"),
-        Verb::GetRecord | Verb::Identify => None,
+impl List {
+    /// The error that says that there is nothing of this kind. What an empty list says
+    /// depends on what it calls itself, whatever was asked.
+    pub(super) fn empty_code(&self) -> Option<&'static str> {
+        match Verb::from_name(&self.skeleton.verb).unwrap_or(self.verb) {
+            Verb::ListRecords | Verb::ListIdentifiers => Some("noRecordsMatch"),
+            Verb::ListSets => Some("noSetHierarchy"),
+            Verb::ListMetadataFormats => Some("noMetadataFormats"),
+            Verb::GetRecord | Verb::Identify => None,
+        }
     }
 }
 

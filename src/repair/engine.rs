@@ -23,6 +23,7 @@ use super::seen::Seen;
 use super::sink::Sink;
 use super::skeleton::Skeleton;
 use super::tag::{Tags, declared_prefix, is_free_attribute};
+use super::verb_element::Asked;
 use super::version_one::VersionOne;
 use super::{Outcome, RepairConfig, Summary};
 
@@ -120,6 +121,8 @@ pub(super) struct Engine {
     pub(super) written_context: Context,
     /// Local name of the verb element, where it is not the name of its verb.
     pub(super) verb_name: Option<Vec<u8>>,
+    /// What the head says was asked, as it is written.
+    pub(super) asked: Asked,
     /// Whose record GetRecord was asked for, where that is known.
     pub(super) asked_identifier: Option<Vec<u8>>,
     /// Whether ListIdentifiers holds whole records.
@@ -167,6 +170,7 @@ impl Engine {
             root_context: Context::default(),
             written_context: Context::default(),
             verb_name: None,
+            asked: Asked::default(),
             asked_identifier: None,
             headers_only: false,
             verb: None,
@@ -396,7 +400,7 @@ impl Engine {
             self.gate.keep(role, self.base + at as u64, rest.get(at..edit.start).unwrap_or_default(), sink);
             let original = rest.get(edit.start..edit.end).unwrap_or_default();
             let is_request = matches!(edit.id, RepairId::OwnRequest | RepairId::MissingRequest);
-            let role = if is_request && self.config.request.is_some() { Role::OwnRequest } else { role };
+            let role = if is_request && self.gate.bare_request.is_some() { Role::OwnRequest } else { role };
             self.gate.change(role, edit.id, self.base + edit.start as u64, original, &edit.replacement, sink);
             at = edit.end;
         }

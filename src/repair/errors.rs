@@ -27,20 +27,26 @@ impl Engine {
             return self.refuse(NotOai::BrokenEnvelope);
         }
         let (within, bounded) = self.within_head(rest);
-        let (at, landmark) = match self.landmark(within, last || bounded) {
-            Ok(Some(found)) => found,
-            Ok(None) if last && !bounded => return self.errors_end(rest, sink),
-            _ => return self.head_need_more(rest),
-        };
+        let complete = last || bounded;
+        let found = self.landmark(within, complete);
+        let (at, landmark) =
+            match self.misnamed_verb_element(within, found, complete, |one, _| one.asked.verb) {
+                Ok(Some(found)) => found,
+                Ok(None) if last && !bounded => return self.errors_end(rest, sink),
+                _ => return self.head_need_more(rest),
+            };
         if at > 0 {
             return self.between(rest, at, sink);
         }
         match landmark {
             Landmark::Error => self.error(rest, last, sink),
-            Landmark::Verb(verb) => {
-                self.stage = Stage::List(Box::new(self.list_of(verb)));
-                Step::Settled(0)
-            }
+            Landmark::Verb(named) => match self.verb_element(within, at, named, complete) {
+                Ok(verb) => {
+                    self.stage = Stage::List(Box::new(self.list_of(verb)));
+                    Step::Settled(0)
+                }
+                Err(()) => self.head_need_more(rest),
+            },
             Landmark::RootEnd => {
                 if !last && rest.len() <= self.limits().head_bytes_max {
                     // A second document may follow that has the list.
@@ -113,7 +119,12 @@ impl Engine {
 
     /// `None` when its code is near to no legal one.
     pub(super) fn mend_error(&mut self, error: &[u8]) -> Option<Edits> {
-        let characters = mend_characters(error, &self.entities, false, &self.config.limits);
+        // Then a mark in a section is its text, and no sign that the section was never closed.
+        let is_strict = self.is_strict_field(error, b"error");
+        let characters = match is_strict {
+            true => Edits::default(),
+            false => mend_characters(error, &self.entities, false, &self.config.limits),
+        };
         let text = characters.apply(error);
         let mut edits = Edits::default();
         let tag_end = start_tag_end(&text)?;
@@ -146,7 +157,7 @@ impl Engine {
         self.bad_request |= code?.forbids_attributes();
         // Markup in the text of an error is text.
         let mut at = tag_end;
-        let mut lexemes = Lexemes::of(content);
+        let mut lexemes = if is_strict { Lexemes::of_well_formed(content) } else { Lexemes::of(content) };
         while at < content_end {
             let (lexeme, end) = lexemes.at(at);
             let slice = text.get(at..end)?;

@@ -8,7 +8,7 @@ use memchr::{memchr, memmem};
 
 use super::border::COMMENT;
 use super::catalogue::{NotOai, RepairId};
-use super::edits::Edits;
+use super::edits::{Edit, Edits};
 use super::engine::{Engine, Stage, Step};
 use super::gate::Role;
 use super::lexeme::{Lexeme, Lexemes};
@@ -94,19 +94,26 @@ impl Engine {
         } else {
             found
         };
-        let found = match self.verb_element(within, found, last || bounded) {
+        let complete = last || bounded;
+        let by_head = |engine: &mut Self, head: &[u8]| engine.asked_by_head(head).verb;
+        let (at, landmark) = match self.misnamed_verb_element(within, found, complete, by_head) {
             Ok(Some(found)) => found,
             _ if bounded => return self.refuse(NotOai::BrokenEnvelope),
             _ if last => return self.refuse(NotOai::NothingKept),
             _ => return self.need_more(rest),
         };
-        let (at, landmark) = found;
-        let edits = self.mend_head(rest.get(..at).unwrap_or_default());
-        if edits.iter().any(|edit| self.is_off(edit.id)) {
+        let head = rest.get(..at).unwrap_or_default();
+        let edits = self.mend_head(head);
+        let is_made = |edit: &&Edit| head.get(edit.start..edit.end) != Some(edit.replacement.as_slice());
+        if edits.iter().filter(is_made).any(|edit| self.is_off(edit.id)) {
             return self.refuse(NotOai::BrokenEnvelope);
         }
+        self.asked = self.asked(&edits.apply(head));
         self.stage = match landmark {
-            Landmark::Verb(verb) => Stage::List(Box::new(self.list_of(verb))),
+            Landmark::Verb(named) => match self.verb_element(within, at, named, complete) {
+                Ok(verb) => Stage::List(Box::new(self.list_of(verb))),
+                Err(()) => return self.need_more(rest),
+            },
             Landmark::Error => Stage::Errors,
             Landmark::RootEnd => return self.refuse(NotOai::NothingKept),
         };
@@ -114,7 +121,7 @@ impl Engine {
     }
 
     /// The changes that put the head right.
-    fn mend_head(&mut self, head: &[u8]) -> Edits {
+    pub(super) fn mend_head(&mut self, head: &[u8]) -> Edits {
         let characters = mend_characters(head, &self.entities, false, &self.config.limits);
         let text = characters.apply(head);
         let mut edits = Edits::default();
@@ -189,7 +196,8 @@ impl Engine {
         place: usize,
         edits: &mut Edits,
     ) {
-        let own = self.config.request.is_some().then(|| {
+        let is_ours = self.config.request.is_some() && !self.is_off(RepairId::OwnRequest);
+        let own = is_ours.then(|| {
             self.gate.bare_request = Some(self.own_request(false));
             self.own_request(true)
         });
@@ -246,7 +254,10 @@ impl Engine {
     /// Our own URL in place of the source's.
     pub(super) fn own_base_url(&self, identify: &[u8]) -> Edits {
         let mut edits = Edits::default();
-        let Some(request) = &self.config.request else { return edits };
+        let Some(request) = self.config.request.as_ref().filter(|_| !self.is_off(RepairId::OwnBaseUrl))
+        else {
+            return edits;
+        };
         let open = [b"<", self.written_prefix(), b"baseURL>"].concat();
         let close = [b"</", self.written_prefix(), b"baseURL"].concat();
         if let Some(start) = memmem::find(identify, &open).map(|at| at + open.len())

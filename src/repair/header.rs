@@ -126,13 +126,17 @@ impl<'t> Pass<'t> {
             return;
         }
         let kept = longest_rising(ranked);
-        for (index, (rank, child)) in ranked.iter().enumerate() {
-            if kept.contains(&index) {
-                continue;
-            }
-            if self.edits.removes(child.start, child.end) {
-                continue;
-            }
+        let mut moves: Vec<&(usize, Child<'t>)> = ranked
+            .iter()
+            .enumerate()
+            .filter(|(index, (_, child))| {
+                !kept.contains(index) && !self.edits.removes(child.start, child.end)
+            })
+            .map(|(_, child)| child)
+            .collect();
+        // Several that come to one place stand there in their order.
+        moves.sort_by_key(|(rank, _)| *rank);
+        for (rank, child) in moves {
             let inside = self.edits.take_within(child.start, child.end);
             let moved = inside.apply_at(self.slice(child.start, child.end), child.start);
             let place = kept

@@ -69,32 +69,22 @@ pub(super) fn mend_identify(text: &[u8], known: Known<'_>, off: RepairSet) -> Ed
     edits
 }
 
-/// The text with its mail addresses that are URLs written otherwise, in as many bytes; `None` where there is no such one.
-/// The schema allows them, and they stay where the repair is off or nothing stands before the `@`.
-pub(super) fn without_mail_urls(text: &[u8]) -> Option<Vec<u8>> {
-    let (_, _, inner) = parts(text)?;
-    let mut written = text.to_vec();
-    for child in inner.children.iter().filter(|child| child.local == b"adminEmail") {
-        let raw = text.get(child.content.0..child.content.1)?;
-        if without_scheme(raw).is_some() {
-            *written.get_mut(child.content.0 + SCHEME.len() - 1)? = b'.';
-        }
-    }
-    (written != text).then_some(written)
-}
-
-/// What is lacking, by the name of its element.
+/// What is lacking, by the name of its element. Nothing, where an address only has a scheme before
+/// it, or nobody between the two: the schema has nothing against that.
 pub(super) fn lacks(text: &[u8]) -> Vec<(&'static str, Lack)> {
     let mut lacks = Vec::new();
     let Some((known, _, inner)) = parts(text) else { return lacks };
+    let mut has_scheme = false;
     for element in known {
         let Content::Text(check) = &element.content else { continue };
         let name = std::str::from_utf8(element.name).unwrap_or_default();
         let found: Vec<&Child<'_>> =
             inner.children.iter().filter(|child| child.local == element.name).collect();
-        let holds = |child: &Child<'_>| {
-            text.get(child.content.0..child.content.1)
-                .is_some_and(|text| is_text(text) && check.allows(&resolve(text)))
+        let mut holds = |child: &Child<'_>| {
+            let raw = text.get(child.content.0..child.content.1).unwrap_or_default();
+            let value = resolve(raw);
+            has_scheme |= *check == Text::Email && without_scheme(&value).is_some();
+            is_text(raw) && check.allows(&value)
         };
         if found.is_empty() && element.occurs.required() {
             lacks.push((name, Lack::Missing));
@@ -104,7 +94,7 @@ pub(super) fn lacks(text: &[u8]) -> Vec<(&'static str, Lack)> {
             lacks.push((name, Lack::Repeated));
         }
     }
-    if lacks.is_empty() {
+    if lacks.is_empty() && !has_scheme {
         lacks.push(("Identify", Lack::Illegal));
     }
     lacks

@@ -17,9 +17,9 @@ use super::name::{blanks, is_blank};
 use super::one_record::Leaves;
 use super::scan::{Scan, Scanner};
 use super::schema::Verb;
-use super::sink::{Left, RecordFacts, Repair, Sink};
+use super::sink::{Lack, Left, RecordFacts, Repair, Sink};
 use super::skeleton::{Prefixes, Skeleton};
-use super::text::mend_characters;
+use super::text::guess_double_encoded;
 
 /// Where the list goes on.
 pub(super) enum Next {
@@ -339,7 +339,7 @@ impl Engine {
         }
         let mut item = Mended::unchanged(raw, facts);
         if self.config.guesses.contains(RepairId::DoubleEncoded) {
-            let edits = mend_characters(raw, &self.entities, true, &self.config.limits);
+            let edits = guess_double_encoded(raw, &self.config.limits);
             if edits.len() <= self.config.limits.repairs_per_record_max {
                 item.bytes = edits.apply(raw);
                 item.edits = edits;
@@ -365,6 +365,7 @@ impl Engine {
         }
         self.gate.release(Answer::List, false, sink);
         let rewritten = self.rewritten(list, item);
+        let is_rewritten = !rewritten.is_empty();
         let (output, edits) = if rewritten.is_empty() {
             (Cow::Borrowed(bytes.as_slice()), Cow::Borrowed(edits))
         } else {
@@ -393,7 +394,9 @@ impl Engine {
             from = edit.end;
         }
         sink.write(raw.get(from..).unwrap_or_default());
-        for &(element, lack) in lacks {
+        // Our own base URL stands in the place of an illegal one.
+        let is_ours = |lack: &(&str, Lack)| is_rewritten && *lack == ("baseURL", Lack::Illegal);
+        for &(element, lack) in lacks.iter().filter(|lack| !is_ours(lack)) {
             self.gate.left += 1;
             sink.left(&Left { offset, element, lack });
         }

@@ -4,6 +4,8 @@
 //! strictly, and the first version that is in order is taken. What no pass can
 //! mend is beyond repair, and the strict reader says why.
 
+use memchr::memmem;
+
 use super::RepositoryFacts;
 use super::catalogue::{RepairId, RepairSet, Unmendable};
 use super::context::Context;
@@ -13,7 +15,7 @@ use super::facts::{Facts, Places};
 use super::fit::{bound, fit};
 use super::formats::mend_format;
 use super::header::{header_alone, mend_envelope};
-use super::identify::{Known, lacks, mend_identify, says_something, without_mail_urls};
+use super::identify::{Known, lacks, mend_identify, says_something};
 use super::limits::Limits;
 use super::markup::mend_markup;
 use super::scan::{Scan, Scanner};
@@ -21,7 +23,7 @@ use super::schema::Verb;
 use super::sink::Lack;
 use super::skeleton::{Prefixes, Skeleton};
 use super::tag::Tags;
-use super::text::{Entities, mend_characters};
+use super::text::{Entities, guess_double_encoded, mend_characters};
 use super::upgrade::upgrade;
 
 /// What mending is told besides the item.
@@ -89,7 +91,11 @@ pub(super) fn mend(
         markup: false,
     };
     let double = rules.guesses.contains(RepairId::DoubleEncoded);
-    let characters = mend_characters(&item.text, rules.entities, double, rules.limits);
+    let characters = match speaks_of_sections(raw) && item.is_well_formed() {
+        true if double => guess_double_encoded(raw, rules.limits),
+        true => Edits::default(),
+        false => mend_characters(raw, rules.entities, double, rules.limits),
+    };
     let mut why = match item.pass(characters)? {
         Verdict::InOrder(facts) => return Ok(item.mended(facts)),
         Verdict::Broken(why) => why,
@@ -130,6 +136,12 @@ pub(super) fn mend(
         Verdict::InOrder(facts) => Ok(item.mended(facts)),
         Verdict::Broken(why) => item.left_as_it_is(why),
     }
+}
+
+/// Whether a mark that opens a section may stand inside one: where all is well-formed that is its
+/// text, as the strict reader has it, and no sign that the section was never closed.
+fn speaks_of_sections(raw: &[u8]) -> bool {
+    memmem::find_iter(raw, b"<!").nth(1).is_some()
 }
 
 enum Verdict {
@@ -232,15 +244,13 @@ impl Item<'_> {
         if !self.is_well_formed() {
             return Err(why);
         }
-        if let Some(text) = without_mail_urls(&self.text) {
-            let as_it_is = std::mem::replace(&mut self.text, text);
-            let verdict = self.judge().0;
-            self.text = as_it_is;
-            if let Verdict::InOrder(facts) = verdict {
-                return Ok(self.mended(facts));
-            }
-        }
         let lacks = lacks(&self.text);
+        let is_dated = |(element, _): &(&str, Lack)| {
+            !matches!(*element, "earliestDatestamp" | "granularity" | "Identify")
+        };
+        if lacks.iter().all(is_dated) {
+            self.change(fit(&self.text, &Facts::default(), self.skeleton.element, self.rules))?;
+        }
         Ok(Mended { lacks, ..self.mended(Facts::default()) })
     }
 

@@ -23,19 +23,10 @@ pub(super) struct Outline<'t> {
 }
 
 /// The children between `from` and `to` of well-formed text; `None` when the
-/// tags there do not balance.
+/// tags there do not balance. A mark that opens a section inside one is its text.
 pub(super) fn outline(text: &[u8], from: usize, to: usize) -> Option<Outline<'_>> {
     let text = text.get(..to)?;
-    outline_of(text, Lexemes::of(text), from)
-}
-
-/// The same of text that the strict reader has accepted.
-pub(super) fn outline_of_clean(text: &[u8], from: usize, to: usize) -> Option<Outline<'_>> {
-    let text = text.get(..to)?;
-    outline_of(text, Lexemes::of_well_formed(text), from)
-}
-
-fn outline_of<'t>(text: &'t [u8], mut lexemes: Lexemes<'_>, from: usize) -> Option<Outline<'t>> {
+    let mut lexemes = Lexemes::of_well_formed(text);
     let to = text.len();
     let mut outline = Outline::default();
     let mut at = from;

@@ -11,7 +11,7 @@ use super::facts::Facts;
 use super::lexeme::{Lexeme, Lexemes};
 use super::limits::Limits;
 use super::name::{name_span, split_name, trim};
-use super::outline::{Child, outline_of_clean};
+use super::outline::{Child, outline};
 use super::tag::{Tags, read_attributes};
 use super::text::{escape, resolve};
 use memchr::{memchr2_iter, memmem, memrchr};
@@ -69,7 +69,7 @@ impl Record<'_> {
     fn description(&self, origin: &Origin, tags: &mut Tags, limits: &Limits) -> Option<Edits> {
         let item = self.item;
         let record = tags.open(item, self.outer, limits).ok()?;
-        let parts = outline_of_clean(item, record.len as usize, memrchr(b'<', item)?)?.children;
+        let parts = outline(item, record.len as usize, memrchr(b'<', item)?)?.children;
         let metadata = *parts.iter().find(|part| part.local == b"metadata")?;
         let payload = first_tag(item, metadata.content)?;
         let altered = self.is_altered(metadata.content);
@@ -191,13 +191,13 @@ fn container<'t>(
         let uri = namespace(item.get(at..)?, context, tags, limits)?;
         (uri == PROVENANCE).then_some(())
     };
-    let provenance = *outline_of_clean(item, about.content.0, about.content.1)?.children.first()?;
+    let provenance = *outline(item, about.content.0, about.content.1)?.children.first()?;
     is_ours(provenance.start, context, tags).filter(|()| provenance.local == b"provenance")?;
     let tag = tags.open(item.get(provenance.start..)?, context, limits).ok()?;
-    let inner = outline_of_clean(item, provenance.content.0, provenance.content.1)?.children;
+    let inner = outline(item, provenance.content.0, provenance.content.1)?.children;
     let [description] = *inner else { return None };
     is_ours(description.start, tag.context, tags).filter(|()| description.local == b"originDescription")?;
-    let fields = outline_of_clean(item, description.content.0, description.content.1)?.children;
+    let fields = outline(item, description.content.0, description.content.1)?.children;
     let content = |local: &[u8]| {
         let field = fields.iter().find(|field| field.local == local);
         field.and_then(|field| item.get(field.content.0..field.content.1)).unwrap_or_default()

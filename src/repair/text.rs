@@ -38,13 +38,27 @@ pub(super) fn mend_characters(
     guess_double: bool,
     limits: &Limits,
 ) -> Edits {
+    characters(text, Lexemes::of(text), entities, guess_double, limits)
+}
+
+/// The guess that text was encoded twice, in a stretch that the strict reader has accepted.
+pub(super) fn guess_double_encoded(text: &[u8], limits: &Limits) -> Edits {
+    characters(text, Lexemes::of_well_formed(text), &[], true, limits)
+}
+
+fn characters<'t>(
+    text: &'t [u8],
+    mut lexemes: Lexemes<'t>,
+    entities: &Entities,
+    guess_double: bool,
+    limits: &Limits,
+) -> Edits {
     let edits_max = limits.repairs_per_record_max;
     let mut pass = Pass { text, entities, guess_double, edits_max, edits: Edits::default() };
     let mut at = 0;
     let mut node_at = 0;
     // Bare `<` found inside the current text node.
     let mut bare = Vec::new();
-    let mut lexemes = Lexemes::of(text);
     while at < text.len() && pass.edits.len() <= edits_max {
         let (lexeme, mut end) = lexemes.at(at);
         match lexeme {

@@ -56,8 +56,8 @@ impl Holds {
 
 /// What the request was, as far as that is known.
 #[derive(Debug, Default)]
-struct Asked {
-    verb: Option<Verb>,
+pub(super) struct Asked {
+    pub(super) verb: Option<Verb>,
     identifier: Option<Vec<u8>>,
     /// Whether it is we who know, and not the source that says so.
     is_ours: bool,
@@ -69,13 +69,15 @@ const LETTERS: usize = 2;
 impl Engine {
     /// The first landmark of `text`, where an element that is none by its name may be the verb
     /// element all the same. `found` is the first one by name, `Err` when more text is needed.
-    pub(super) fn verb_element(
+    /// `asked` says what the request was, by the text before an element.
+    pub(super) fn misnamed_verb_element(
         &mut self,
         text: &[u8],
         found: Result<Option<(usize, Landmark)>, ()>,
         complete: bool,
+        asked: impl Fn(&mut Self, &[u8]) -> Option<Verb>,
     ) -> Result<Option<(usize, Landmark)>, ()> {
-        if self.version_one.is_some() {
+        if self.version_one.is_some() || self.is_off(RepairId::VerbElement) {
             return found;
         }
         let named_at = match found {
@@ -94,52 +96,64 @@ impl Engine {
                 || Verb::ALL.iter().any(|verb| verb.item().names(local));
             if lexeme == Lexeme::StartTag && !is_named {
                 let holds = self.first_child(text, at, end, complete)?;
-                let asked = self.asked(text.get(..at).unwrap_or_default());
-                if let Some(verb) = misnamed(local, holds, asked.verb)
-                    && !self.is_off(RepairId::VerbElement)
+                if holds != Holds::Other
+                    && let asked = asked(self, text.get(..at).unwrap_or_default())
+                    && let Some(verb) = misnamed(local, holds, asked)
                 {
-                    self.verb_name = Some(local.to_vec());
-                    self.asked_identifier = asked.identifier.filter(|_| verb == Verb::GetRecord);
                     return Ok(Some((at, Landmark::Verb(verb))));
                 }
             }
             at = end;
         }
-        if let Ok(Some((at, Landmark::Verb(verb)))) = found
-            && verb != Verb::Identify
-        {
-            let (_, end) = lexemes.at(at);
-            let holds = self.first_child(text, at, end, complete)?;
-            let asked = self.asked(text.get(..at).unwrap_or_default());
-            return Ok(Some((at, Landmark::Verb(self.renamed(verb, holds, asked)))));
-        }
         found
     }
 
-    /// What an element of the name of a verb is.
-    fn renamed(&mut self, named: Verb, holds: Holds, asked: Asked) -> Verb {
-        let verbs = match (holds, named) {
-            // Whatever stands first: the items behind it are records for both.
-            (Holds::Other, Verb::ListRecords | Verb::GetRecord) => Holds::Records.verbs(),
-            _ => holds.verbs(),
-        };
-        let fits = verbs.contains(&named);
-        let meant = asked.verb.filter(|verb| *verb != named && verbs.contains(verb));
-        let unwraps = named == Verb::ListIdentifiers
-            && holds == Holds::Records
-            && asked.verb.is_none_or(|verb| verb == named)
-            && !self.is_off(RepairId::WrappedHeader);
-        let meant = meant.filter(|_| holds != Holds::Nothing && (!fits || asked.is_ours));
-        let verb = match meant {
-            Some(meant) if !self.is_off(RepairId::VerbElement) => {
-                self.verb_name = Some(named.name().to_vec());
-                meant
+    /// What the verb element is that begins `at` so many bytes of `text`, by its name or as the one
+    /// that is `meant` by it. `Err` when more text is needed.
+    pub(super) fn verb_element(
+        &mut self,
+        text: &[u8],
+        at: usize,
+        meant: Verb,
+        complete: bool,
+    ) -> Result<Verb, ()> {
+        if meant == Verb::Identify {
+            return Ok(meant);
+        }
+        // In 1.x it is the root that says what it is, and it has been read.
+        let (local, holds) = match self.version_one {
+            Some(_) => (meant.name(), Holds::Other),
+            None => {
+                let tag_end = Lexemes::of(text).at(at).1;
+                (self.local_name(text, at), self.first_child(text, at, tag_end, complete)?)
             }
-            _ => named,
         };
-        self.headers_only = unwraps;
-        self.asked_identifier = asked.identifier.filter(|_| verb == Verb::GetRecord);
-        verb
+        self.headers_only = false;
+        let verb = if local == meant.name() { self.renamed(meant, holds) } else { meant };
+        self.verb_name = (local != verb.name()).then(|| local.to_vec());
+        self.asked_identifier = self.asked.identifier.clone().filter(|_| verb == Verb::GetRecord);
+        Ok(verb)
+    }
+
+    /// What an element of the name of a verb is.
+    fn renamed(&mut self, named: Verb, holds: Holds) -> Verb {
+        let Asked { verb: asked, is_ours, .. } = self.asked;
+        let is_one_of = |verbs: &[Verb], verb| verbs.contains(&verb);
+        let fits = is_one_of(holds.verbs(), named);
+        let is_meant = |asked: &Verb| {
+            let records = Holds::Records.verbs();
+            // Whatever stands first: the items that leave are records for both.
+            is_ours && is_one_of(records, named) && is_one_of(records, *asked)
+                || holds != Holds::Nothing && is_one_of(holds.verbs(), *asked) && (!fits || is_ours)
+        };
+        self.headers_only = named == Verb::ListIdentifiers
+            && holds == Holds::Records
+            && asked.is_none_or(|verb| verb == named)
+            && !self.is_off(RepairId::WrappedHeader);
+        match asked.filter(|asked| *asked != named).filter(is_meant) {
+            Some(meant) if !self.is_off(RepairId::VerbElement) => meant,
+            _ => named,
+        }
     }
 
     /// Local name of the tag at `at`; empty for one of another prefix.
@@ -149,7 +163,8 @@ impl Engine {
         name.strip_prefix(self.prefix.as_slice()).filter(|local| !local.contains(&b':')).unwrap_or_default()
     }
 
-    /// What the element holds whose start tag is `at..end`.
+    /// What the element holds whose start tag is `at..end`. Texts and errors in front of its items
+    /// are dropped there, and say nothing of it.
     fn first_child(&self, text: &[u8], at: usize, end: usize, complete: bool) -> Result<Holds, ()> {
         if text.get(at..end).is_some_and(|tag| tag.ends_with(b"/>")) {
             return Ok(Holds::Nothing);
@@ -165,8 +180,10 @@ impl Engine {
             }
             let (lexeme, next) = lexemes.at(at);
             match lexeme {
-                Lexeme::Text if super::name::trim(text.get(at..next).unwrap_or_default()).is_empty() => {}
-                Lexeme::Comment | Lexeme::Instruction => {}
+                Lexeme::Text | Lexeme::Comment | Lexeme::Instruction => {}
+                // An error's tags go, and its text is one more text.
+                Lexeme::StartTag if self.local_name(text, at) == b"error" => {}
+                Lexeme::EndTag if self.is_end_of(text.get(at..next).unwrap_or_default(), b"error") => {}
                 Lexeme::StartTag => return Ok(Holds::of(self.local_name(text, at))),
                 Lexeme::EndTag => return Ok(Holds::Nothing),
                 _ => return Ok(Holds::Other),
@@ -175,38 +192,59 @@ impl Engine {
         }
     }
 
-    /// The request, from us or from the request element of the head.
-    fn asked(&self, head: &[u8]) -> Asked {
-        if let Some(own) = self.config.request.as_ref().filter(|own| !own.arguments.is_empty()) {
-            let argument = |wanted: &str| own.arguments.iter().find(|(name, _)| name == wanted);
-            return Asked {
-                verb: argument("verb").and_then(|(_, verb)| Verb::from_name(verb.as_bytes())),
-                identifier: argument("identifier").map(|(_, identifier)| identifier.as_bytes().to_vec()),
-                is_ours: true,
-            };
+    /// The request, from us or from the request element of a head, which is read as it is written.
+    pub(super) fn asked(&self, written_head: &[u8]) -> Asked {
+        if let Some(ours) = self.asked_of_us() {
+            return ours;
         }
         let mut asked = Asked::default();
+        let open = [b"<", self.written_prefix(), b"request"].concat();
         let mut at = 0;
-        let mut lexemes = Lexemes::of(head);
-        while at < head.len() {
+        let mut lexemes = Lexemes::of(written_head);
+        while at < written_head.len() {
             let (lexeme, end) = lexemes.at(at);
-            if lexeme == Lexeme::StartTag
-                && self.local_name(head, at) == b"request"
-                && let Some(tag) = read_loose(head, at, end, &self.config.limits)
-            {
+            let tag = written_head.get(at..end).unwrap_or_default();
+            let is_request = lexeme == Lexeme::StartTag
+                && tag.strip_prefix(open.as_slice()).is_some_and(|rest| name_span(rest) == 0);
+            if is_request && let Some(tag) = read_loose(written_head, at, end, &self.config.limits) {
                 for attribute in &tag.attributes {
                     let value = resolve(&attribute.value);
-                    match head.get(attribute.name.0..attribute.name.1) {
+                    match written_head.get(attribute.name.0..attribute.name.1) {
                         Some(b"verb") => asked.verb = Verb::from_name(&value),
                         Some(b"identifier") => asked.identifier = Some(value),
                         _ => {}
                     }
                 }
-                return asked;
+                break;
             }
             at = end;
         }
         asked
+    }
+
+    /// What the request was, by a head that is not read yet.
+    pub(super) fn asked_by_head(&mut self, head: &[u8]) -> Asked {
+        if let Some(ours) = self.asked_of_us() {
+            return ours;
+        }
+        let written = self.mend_head(head).apply(head);
+        self.asked(&written)
+    }
+
+    fn asked_of_us(&self) -> Option<Asked> {
+        let own = self.config.request.as_ref().filter(|own| !own.arguments.is_empty())?;
+        let argument = |wanted: &str| own.arguments.iter().find(|(name, _)| name == wanted);
+        Some(Asked {
+            verb: argument("verb").and_then(|(_, verb)| Verb::from_name(verb.as_bytes())),
+            identifier: argument("identifier").map(|(_, identifier)| identifier.as_bytes().to_vec()),
+            is_ours: true,
+        })
+    }
+
+    fn is_end_of(&self, tag: &[u8], local: &[u8]) -> bool {
+        let name = tag.get(2..).unwrap_or_default();
+        let name = name.get(..name_span(name)).unwrap_or_default();
+        name.strip_prefix(self.prefix.as_slice()) == Some(local)
     }
 }
 

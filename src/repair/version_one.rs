@@ -207,7 +207,7 @@ impl Engine {
         if list.verb == Verb::Identify {
             return Next::Leave(self.version_one_identify(list, rest, last, sink));
         }
-        let close = [b"</", self.prefix.as_slice(), list.verb.name()].concat();
+        let close = [b"</", self.prefix.as_slice(), &list.skeleton.verb].concat();
         if rest.starts_with(&close) {
             return self.empty_version_one(list, rest, last, sink);
         }
@@ -236,7 +236,7 @@ impl Engine {
             };
         }
         let dc = self.version_one.as_ref().is_some_and(|one| one.asks_for_dc);
-        let (id, code, words) = match super::ends::empty_list_code(list.verb) {
+        let (id, code, words) = match list.empty_code() {
             Some(code) => (RepairId::EmptyList, code, super::ends::EMPTY),
             None if dc => (RepairId::VersionOneEmpty, "idDoesNotExist", "There is no such record."),
             None => (

@@ -88,17 +88,17 @@ impl Told {
 
     /// The code of the error that it is.
     pub(super) fn error(&self) -> Option<String> {
-        if self.items.is_empty() { error_code(self.pieces.bytes()) } else { None }
+        if self.items.is_empty() { error_code(&self.pieces.made.bytes()) } else { None }
     }
 
     /// What came before its items; all of it where it has none.
     pub(super) fn text(&self) -> String {
-        String::from_utf8_lossy(self.pieces.bytes()).into_owned()
+        String::from_utf8_lossy(&self.pieces.made.bytes()).into_owned()
     }
 
     /// The namespaces around its items.
     pub(super) fn scope(&self) -> Scope {
-        Scope::of(&String::from_utf8_lossy(self.pieces.before_items()))
+        Scope::of(&String::from_utf8_lossy(&self.pieces.before_items()))
     }
 
     /// The record that was asked for by its identifier, if it is that, and whole.

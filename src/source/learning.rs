@@ -196,7 +196,7 @@ impl Conversation<'_> {
     /// A page was had. If it was the seconds that were refused before, it is asked for days from now on.
     pub(super) async fn note_days(&mut self) {
         let was_refused = self.tries_days == Some(true);
-        if was_refused && error_code(&self.waiting).as_deref() != Some("badArgument") {
+        if was_refused && error_code(&self.waiting.bytes()).as_deref() != Some("badArgument") {
             self.tries_days = None;
             let now = clock::secs(self.budget.now());
             let lesson = move |learned: &mut Learned| {
@@ -238,7 +238,7 @@ impl Conversation<'_> {
         let made = |id: RepairId| self.account.counts.get(id as usize).is_some_and(|count| *count > 0);
         let is_empty = made(RepairId::EmptyList) || made(RepairId::VersionOneEmpty);
         is_empty && self.may_have_another_reason()
-            || self.may_be_too_fine() && error_code(&self.waiting).as_deref() == Some("badArgument")
+            || self.may_be_too_fine() && error_code(&self.waiting.bytes()).as_deref() == Some("badArgument")
     }
 
     /// What becomes of such an error.
@@ -253,14 +253,14 @@ impl Conversation<'_> {
     pub(super) fn is_nothing_left(&self) -> bool {
         let Some(sieve) = &self.sieve else { return false };
         let is_token_alone =
-            !sieve.has_met() && self.account.records == 0 && error_code(&self.waiting).is_none();
+            !sieve.has_met() && self.account.records == 0 && error_code(&self.waiting.bytes()).is_none();
         sieve.left_all_out() || is_token_alone && self.job.request.verb() != Verb::ListSets
     }
 
     /// What is answered then: the end of the list, or that there is none.
     pub(super) fn nothing_left(&self) -> Vec<u8> {
         let (job, date) = (self.job, clock::utc_datetime(self.budget.now()));
-        if let Some(skeleton) = &self.skeleton {
+        if let Some(skeleton) = self.skeleton() {
             return skeleton.close_with(Some(""));
         }
         if job.request.is_resumption() {
@@ -276,7 +276,7 @@ impl Conversation<'_> {
     pub(super) async fn refuse(&mut self, (code, why): Proof) -> Result<(), Stop> {
         let now = clock::utc_datetime(self.budget.now());
         let error = error_response(&self.job.own, &now, code, &why);
-        self.outlet.send(error.into_bytes(), 200).await?;
+        self.outlet.send(error.into_bytes().into(), 200).await?;
         self.outlet.finish().await
     }
 }

@@ -92,7 +92,7 @@ impl Conversation<'_> {
             && !self.is_one_by_one()
             && may_lie_in_what_was_asked(failure)
             && self.delivered.is_complete()
-            && (!self.outlet.has_begun() || self.skeleton.is_some())
+            && (!self.outlet.has_begun() || self.skeleton().is_some())
     }
 
     /// Makes a page of ours out of single records. `failure` is why.
@@ -330,11 +330,11 @@ impl Conversation<'_> {
             // A list of which nothing is left from its beginning on is for the source to tell.
             return Ok(Ended::Again(failure));
         };
-        let skeleton = self.skeleton.clone().unwrap_or_else(|| Skeleton::of_ours(job.request.verb()));
+        let skeleton = self.skeleton().unwrap_or_else(|| Skeleton::of_ours(job.request.verb()));
         let head = (!has_begun).then(|| skeleton.open(&clock::utc_datetime(now), &job.own.base_url));
         let end = skeleton.close_with(job.request.is_resumption().then_some(""));
         chain.note(job, &self.delivered, None, None, now);
-        self.outlet.send([head.unwrap_or_default().into_bytes(), end].concat(), 200).await?;
+        self.outlet.send([head.unwrap_or_default().into_bytes(), end].concat().into(), 200).await?;
         Ok(Ended::Whole)
     }
 
@@ -360,7 +360,7 @@ impl Ours {
     fn new(conversation: &Conversation<'_>, failure: &Failure) -> Self {
         let job = conversation.job;
         let asked_at = clock::utc_datetime(conversation.budget.now());
-        let skeleton = conversation.skeleton.clone();
+        let skeleton = conversation.skeleton();
         let skeleton = skeleton.unwrap_or_else(|| Skeleton::of_ours(job.request.verb()));
         let head = skeleton.open(&asked_at, &job.own.base_url);
         let start = Start {
@@ -374,7 +374,7 @@ impl Ours {
         let mut page =
             Page::new(&job.mapping, &job.own, start, Pieces::new(ItemHash::with(&job.state.token_key)));
         page.push(Bytes::copy_from_slice(head.as_bytes()));
-        let splice = Splice::of_ours(conversation.skeleton.clone());
+        let splice = Splice::of_ours(conversation.skeleton());
         Self { page, splice, skeleton, place: Scope::of(&head), is_empty: true, lost: Vec::new() }
     }
 

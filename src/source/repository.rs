@@ -46,7 +46,7 @@ impl Conversation<'_> {
     /// is noted once, at its end.
     pub(super) async fn take_note(&mut self, pieces: &mut Pieces, ended: bool) {
         let mut dates = match self.job.request.verb() {
-            Verb::Identify => dates_of(pieces.bytes()),
+            Verb::Identify => dates_of(&pieces.made.bytes()),
             _ => Dates::default(),
         };
         if let Some(granularity) = dates.granularity {

@@ -70,7 +70,7 @@ impl Sieve {
     /// Lets through what the engine has made. `ended`: it will make no more. False where an item
     /// was too long to be held: it cannot be looked at.
     pub(super) fn pass(&mut self, pieces: &mut Pieces, ended: bool) -> bool {
-        let bytes = pieces.take_bytes();
+        let bytes = std::mem::take(&mut pieces.made).into_vec();
         let found = std::mem::take(&mut pieces.found);
         let (mut out, mut kept) = (Vec::with_capacity(bytes.len()), Vec::with_capacity(found.len()));
         let mut cursor = 0;

@@ -5,8 +5,9 @@
 
 use oaimend::oai::datestamp::Granularity;
 use oaimend::oai::{ErrorCode, Request, error_response};
+use oaimend::repair::catalogue::CATALOGUE;
 use oaimend::repair::{
-    IdentifyValues, Limits, Origin, OwnRequest, RepairConfig, RepairId, RepositoryFacts, Told,
+    IdentifyValues, Limits, Origin, OwnRequest, RepairConfig, RepairId, RepairSet, RepositoryFacts, Told,
 };
 
 use super::damage;
@@ -15,6 +16,7 @@ use super::harness::{Chunking, run};
 use super::invariants;
 use super::random::{Page, Random, page};
 use super::strict;
+use super::trial;
 
 /// A property of one input.
 pub(crate) type Property = fn(&[u8]) -> Result<(), String>;
@@ -47,7 +49,13 @@ pub(crate) fn tight() -> Limits {
     }
 }
 
-fn configs() -> [RepairConfig; 5] {
+/// A number that is made of the input: whatever is random of its trial.
+fn seed_of(input: &[u8]) -> u64 {
+    input.iter().fold(0_u64, |seed, byte| seed.wrapping_mul(31).wrapping_add(u64::from(*byte)))
+}
+
+/// What the engine is told, the last of it at random.
+fn configs(input: &[u8]) -> [RepairConfig; 6] {
     let repository = RepositoryFacts {
         granularity: Some(Granularity::Second),
         lowest_datestamp: Some("2001-02-03".into()),
@@ -91,12 +99,27 @@ fn configs() -> [RepairConfig; 5] {
         known,
         told,
         without,
+        trial::config(&mut Random::new(seed_of(input))),
     ]
+}
+
+/// A property of the input under each of these.
+fn under_each(input: &[u8], holds: impl Fn(&RepairConfig) -> Result<(), String>) -> Result<(), String> {
+    configs(input)
+        .iter()
+        .try_for_each(|config| holds(config).map_err(|error| format!("{error}\n  told {}", telling(config))))
+}
+
+/// What the engine is told, for people.
+pub(crate) fn telling(config: &RepairConfig) -> String {
+    let off = CATALOGUE.iter().filter(|entry| config.off.contains(entry.id)).map(|entry| entry.name);
+    let off = off.collect::<Vec<_>>().join(" ");
+    format!("off: {off}\n    {:?}", RepairConfig { off: RepairSet::EMPTY, ..config.clone() })
 }
 
 /// What goes out is one valid document, or nothing.
 pub(crate) fn output(input: &[u8]) -> Result<(), String> {
-    configs().iter().try_for_each(|config| {
+    under_each(input, |config| {
         let whole = run(input, config, Chunking::Whole);
         invariants::valid(&whole, config, judge)?;
         invariants::bounded(&whole, &config.limits)
@@ -105,8 +128,8 @@ pub(crate) fn output(input: &[u8]) -> Result<(), String> {
 
 /// How the input was cut makes no difference.
 pub(crate) fn chunking(input: &[u8]) -> Result<(), String> {
-    let seed = input.iter().fold(0_u64, |seed, byte| seed.wrapping_mul(31).wrapping_add(u64::from(*byte)));
-    configs().iter().try_for_each(|config| {
+    let seed = seed_of(input);
+    under_each(input, |config| {
         let whole = run(input, config, Chunking::Whole);
         [Chunking::Bytes, Chunking::Random { seed }, Chunking::Random { seed: !seed }]
             .into_iter()
@@ -116,16 +139,18 @@ pub(crate) fn chunking(input: &[u8]) -> Result<(), String> {
 
 /// Repairing the output changes nothing.
 pub(crate) fn idempotence(input: &[u8]) -> Result<(), String> {
-    configs()
-        .iter()
+    under_each(input, |config| {
         // Within tight limits what was written may be too long to be read again.
-        .filter(|config| config.limits == Limits::default())
-        .try_for_each(|config| invariants::idempotent(&run(input, config, Chunking::Whole), config))
+        if config.limits != Limits::default() {
+            return Ok(());
+        }
+        invariants::idempotent(&run(input, config, Chunking::Whole), config)
+    })
 }
 
 /// The journal gives the output from the text and the text from the output.
 pub(crate) fn journal(input: &[u8]) -> Result<(), String> {
-    configs().iter().try_for_each(|config| {
+    under_each(input, |config| {
         let whole = run(input, config, Chunking::Whole);
         invariants::orderly(&whole)?;
         invariants::accountable(input, &whole)

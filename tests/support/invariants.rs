@@ -127,6 +127,10 @@ pub(crate) fn valid(run: &Run, config: &RepairConfig, judge: Judge) -> Result<()
         };
     }
     if run.summary.outcome == Outcome::Truncated && config.ending == Ending::BreakOff {
+        if run.summary.lost > 0 && run.summary.repairs[RepairId::TrailingJunk as usize] > 0 {
+            // Items behind the root are seen when it has left: the verdict alone can say so.
+            return Ok(());
+        }
         return match judge(&run.output, Strictness::TokenAlone) {
             Ok(()) => Err("a neat early end: cut short, but what went out is a whole document".to_owned()),
             Err(_) => Ok(()),
@@ -152,7 +156,8 @@ pub(crate) fn valid(run: &Run, config: &RepairConfig, judge: Judge) -> Result<()
 
 /// Repairing the output changes nothing.
 pub(crate) fn idempotent(run: &Run, config: &RepairConfig) -> Result<(), String> {
-    if run.output.is_empty() || config.ending == Ending::BreakOff {
+    let breaks_off = config.ending == Ending::BreakOff && run.summary.outcome == Outcome::Truncated;
+    if run.output.is_empty() || breaks_off {
         return Ok(());
     }
     // What went out is UTF-8, whatever the header said of what came in.
@@ -160,7 +165,14 @@ pub(crate) fn idempotent(run: &Run, config: &RepairConfig) -> Result<(), String>
     let second = self::run(&run.output, &again, Chunking::Whole);
     if second.output != run.output {
         let change = second.journal.first();
-        return Err(format!("repaired twice: {}, {change:?}", difference(&second.output, &run.output)));
+        let made = change.map_or("refused then".to_owned(), |entry| match entry.change {
+            Change::Repaired(id) => format!("{id:?} then"),
+            Change::Quarantined(_) => "put aside then".to_owned(),
+        });
+        return Err(format!(
+            "repaired twice, {made} {}, {change:?}",
+            difference(&second.output, &run.output)
+        ));
     }
     match second.journal.iter().find(|entry| !matches!(entry.change, Change::Repaired(id) if id.is_rewrite()))
     {

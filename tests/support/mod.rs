@@ -12,10 +12,12 @@ pub(crate) mod grain;
 pub(crate) mod harness;
 pub(crate) mod invariants;
 pub(crate) mod judge;
+pub(crate) mod old;
 pub(crate) mod pages;
 pub(crate) mod random;
 pub(crate) mod shrink;
 pub(crate) mod strict;
+pub(crate) mod trial;
 
 use std::path::{Path, PathBuf};
 

@@ -271,6 +271,7 @@ fn text(random: &mut Random) -> String {
             "&#233;&#x1F600;",
             "<![CDATA[5 < 6 & so on]]>",
             "<![CDATA[</record>]]>",
+            "<![CDATA[<i>of <![CDATA[ and <!-- -->]]>",
             "&quot;quoted&apos;",
             "a > b",
             " ",

@@ -82,7 +82,7 @@ impl Plan {
 pub(super) fn key(mapping: &Mapping, generation: &str, base_url: &str, query: &str) -> PageKey {
     // Neither a URL nor a query has a line end in it.
     let text = format!("{base_url}\n{query}\n{generation}");
-    PageKey { repository: mapping.id.clone(), text }
+    PageKey::new(&mapping.id, text)
 }
 
 /// Another one with every change of a mapping, or of the program that mends by it.

@@ -1,0 +1,270 @@
+//! A page with what belongs elsewhere in it, and what the engine is told of it, at random.
+
+use oaimend::oai::datestamp::Granularity;
+use oaimend::repair::catalogue::CATALOGUE;
+use oaimend::repair::{
+    Certainty, Ending, IdentifyValues, Origin, OwnRequest, RepairConfig, RepairId, RepairSet,
+    RepositoryFacts, Told,
+};
+
+use super::damage;
+use super::old::old_page;
+use super::random::{Random, response};
+
+/// What the engine is told: mostly a request of our own, often with repairs off.
+pub(crate) fn config(random: &mut Random) -> RepairConfig {
+    RepairConfig {
+        off: off(random),
+        guesses: if random.chance(10) { guesses() } else { RepairSet::EMPTY },
+        request: random.chance(80).then(|| own_request(random)),
+        repository: if random.chance(25) { facts(random) } else { RepositoryFacts::default() },
+        response_date: random.chance(50).then(|| "2026-05-06T07:08:09Z".to_owned()),
+        provenance: random.chance(15).then(|| Origin {
+            told: if random.chance(50) { Told::All } else { Told::Altered },
+            base_url: "http://source.example.org/oai?a=1&b=2".into(),
+            harvest_date: "2026-01-02T03:04:05Z".into(),
+        }),
+        identify: if random.chance(15) { identify() } else { IdentifyValues::default() },
+        ending: if random.chance(30) { Ending::BreakOff } else { Ending::Close },
+        ..RepairConfig::default()
+    }
+}
+
+fn off(random: &mut Random) -> RepairSet {
+    let some = match random.below(10) {
+        0..=4 => return RepairSet::EMPTY,
+        5..=8 => 1 + random.below(4),
+        _ => 10 + random.below(20),
+    };
+    (0..some).map(|_| CATALOGUE[random.below(CATALOGUE.len())].id).collect()
+}
+
+fn guesses() -> RepairSet {
+    let all = CATALOGUE.iter().map(|entry| entry.id);
+    all.filter(|id: &RepairId| id.certainty() == Certainty::Guess).collect()
+}
+
+const VERBS: &[&str] = &[
+    "ListRecords",
+    "ListRecords",
+    "ListRecords",
+    "GetRecord",
+    "GetRecord",
+    "ListIdentifiers",
+    "ListSets",
+    "ListMetadataFormats",
+    "Identify",
+];
+
+fn own_request(random: &mut Random) -> OwnRequest {
+    let mut arguments = Vec::new();
+    if random.chance(90) {
+        let verb = random.pick(VERBS);
+        arguments.push(("verb".to_owned(), verb.to_owned()));
+        let optional: &[(&str, &str, usize)] = match verb {
+            "GetRecord" => &[("identifier", "", 90), ("metadataPrefix", "oai_dc", 90)],
+            "ListRecords" | "ListIdentifiers" => &[
+                ("metadataPrefix", "oai_dc", 60),
+                ("from", "2025-01-01", 20),
+                ("set", "maps", 20),
+                ("resumptionToken", "a&b", 20),
+            ],
+            "ListMetadataFormats" => &[("identifier", "", 50)],
+            _ => &[],
+        };
+        for (name, value, percent) in optional {
+            if random.chance(*percent) {
+                let number = random.below(4);
+                let identifier = random.chance(80).then(|| format!("oai:example.org:{number}"));
+                let identifier = identifier.unwrap_or_else(|| "oai:x:1".to_owned());
+                let value = if *name == "identifier" { identifier } else { (*value).to_owned() };
+                arguments.push(((*name).to_owned(), value));
+            }
+        }
+    }
+    OwnRequest { base_url: "http://proxy.example.org/x?y=1&z=2".into(), arguments }
+}
+
+fn facts(random: &mut Random) -> RepositoryFacts {
+    RepositoryFacts {
+        granularity: Some(if random.chance(50) { Granularity::Day } else { Granularity::Second }),
+        lowest_datestamp: random.chance(70).then(|| "2001-02-03".into()),
+        oldest_seen: random.chance(50).then(|| "1999-12-31".into()),
+    }
+}
+
+fn identify() -> IdentifyValues {
+    IdentifyValues {
+        repository_name: Some("Maps & <Plans>".into()),
+        admin_email: Some("oai@example.org".into()),
+        earliest_datestamp: Some("2002-01-01".into()),
+        deleted_record: Some("persistent".into()),
+        granularity: Some("YYYY-MM-DD".into()),
+    }
+}
+
+/// A page of 2.0 or 1.1, alone or with another one behind it, with things where they do not belong.
+pub(crate) fn page(random: &mut Random) -> Vec<u8> {
+    let bytes = one_page(random);
+    disordered(random, bytes)
+}
+
+/// The same of a page that is there.
+pub(crate) fn disordered(random: &mut Random, mut bytes: Vec<u8>) -> Vec<u8> {
+    disorder(random, &mut bytes);
+    if random.chance(15) {
+        let mut second = if random.chance(50) { bytes.clone() } else { one_page(random) };
+        if random.chance(30) {
+            disorder(random, &mut second);
+        }
+        bytes.extend_from_slice(&second);
+    }
+    if random.chance(30) {
+        damage::damage(random, &mut bytes);
+    }
+    bytes
+}
+
+fn one_page(random: &mut Random) -> Vec<u8> {
+    if random.chance(30) { old_page(random).bytes() } else { response(random) }
+}
+
+/// Puts things of the envelope where they do not belong, a few times.
+fn disorder(random: &mut Random, bytes: &mut Vec<u8>) {
+    for _ in 0..random.below(4) {
+        match random.below(10) {
+            0 | 1 => rename(random, bytes),
+            2 => take_out(random, bytes),
+            3 => {
+                // Over again, items too.
+                if let Some((start, end)) = element(random, bytes) {
+                    let copy = bytes[start..end].to_vec();
+                    let at = place(random, bytes);
+                    bytes.splice(at..at, copy);
+                }
+            }
+            _ => {
+                let at = place(random, bytes);
+                bytes.splice(at..at, random.pick(STRAYS).bytes());
+            }
+        }
+    }
+}
+
+const STRAYS: &[&str] = &[
+    "<error code=\"noRecordsMatch\">none</error>",
+    "<error code=\"badArgument\">no</error>",
+    "<error code=\"idDoesNotExist\"/>",
+    "<error code=\"serviceUnavailable\">out of memory</error>",
+    "<error>no such argument</error>",
+    "<error code=\"noRecordsMatch\">none",
+    "Warning: timeout in /var/www/oai.php",
+    "<b>Fatal error</b>: out of memory",
+    "<foo/>",
+    "<foo>",
+    "</foo>",
+    "<foo><record/></foo>",
+    "<!-- a -->",
+    "<!-- a -- b -->",
+    "<?php x ?>",
+    "<![CDATA[x]]>",
+    "<resumptionToken>a</resumptionToken>",
+    "<resumptionToken/>",
+    "<request verb=\"GetRecord\" identifier=\"oai:example.org:1\">http://example.org/oai</request>",
+    "<request/>",
+    "<responseDate>2026-03-01</responseDate>",
+    "<ListRecords>",
+    "</ListRecords>",
+    "<GetRecord>",
+    "</GetRecord>",
+    "<ListRecords/>",
+    "<ListIdentifiers>",
+    "</ListIdentifiers>",
+    "</OAI-PMH>",
+    "<OAI-PMH>",
+    "<record>",
+    "</record>",
+    "<header><identifier>oai:example.org:9</identifier><datestamp>2025-01-01</datestamp></header>",
+    "<identifier>oai:example.org:9</identifier>",
+    "<record><header><identifier>oai:example.org:8</identifier><datestamp>2025-01-01</datestamp></header></record>",
+    "<set><setSpec>a</setSpec><setName>a</setName></set>",
+];
+
+/// Names of the envelope.
+const NAMES: &[&str] = &[
+    "OAI-PMH",
+    "responseDate",
+    "requestURL",
+    "request",
+    "ListRecords",
+    "GetRecord",
+    "ListIdentifiers",
+    "ListSets",
+    "ListMetadataFormats",
+    "Identify",
+    "error",
+    "resumptionToken",
+    "record",
+    "header",
+    "set",
+    "metadataFormat",
+];
+
+fn find_all(bytes: &[u8], needle: &str) -> Vec<usize> {
+    memchr::memmem::find_iter(bytes, needle.as_bytes()).collect()
+}
+
+/// Before or behind some tag of the envelope.
+fn place(random: &mut Random, bytes: &[u8]) -> usize {
+    let name = random.pick(NAMES);
+    let open = if random.chance(50) { "</" } else { "<" };
+    let tags = find_all(bytes, &format!("{open}{name}"));
+    if tags.is_empty() {
+        return random.below(bytes.len() + 1);
+    }
+    let at = tags[random.below(tags.len())];
+    let behind = memchr::memchr(b'>', &bytes[at..]).map_or(bytes.len(), |end| at + end + 1);
+    if random.chance(50) { at } else { behind }
+}
+
+/// Some element of the envelope, whole.
+fn element(random: &mut Random, bytes: &[u8]) -> Option<(usize, usize)> {
+    let name = random.pick(NAMES);
+    let tags = find_all(bytes, &format!("<{name}"));
+    let start = *tags.get(random.below(tags.len()))?;
+    let close = format!("</{name}>");
+    let end = memchr::memmem::find(&bytes[start..], close.as_bytes())?;
+    Some((start, start + end + close.len()))
+}
+
+fn take_out(random: &mut Random, bytes: &mut Vec<u8>) {
+    let name = random.pick(&["responseDate", "request", "requestURL", "record", "header"]);
+    let Some(start) = find_all(bytes, &format!("<{name}")).first().copied() else { return };
+    let close = format!("</{name}>");
+    if let Some(end) = memchr::memmem::find(&bytes[start..], close.as_bytes()) {
+        bytes.drain(start..start + end + close.len());
+    }
+}
+
+/// Gives the verb element another name.
+fn rename(random: &mut Random, bytes: &mut Vec<u8>) {
+    let verb = random.pick(VERBS);
+    let name = random.pick(&[
+        "ListRecords",
+        "GetRecord",
+        "ListIdentifiers",
+        "ListSets",
+        "ListMetadataFormats",
+        "ListRecord",
+        "GetRecords",
+        "ListIdentifier",
+        "Records",
+    ]);
+    for mark in ["<", "</"] {
+        let from = format!("{mark}{verb}>");
+        for at in find_all(bytes, &from).into_iter().rev() {
+            let to = format!("{mark}{name}>");
+            bytes.splice(at..at + from.len(), to.bytes());
+        }
+    }
+}
