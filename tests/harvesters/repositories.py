@@ -160,7 +160,7 @@ def main():
     oaimend, is_required = str(Path(sys.argv[1]).resolve()), "--required" in sys.argv
     harvesters = installed(is_required)
     failed = 0
-    if subprocess.run(python_version("oaipmh"), capture_output=True).returncode == 0:
+    if VENV_PYTHON.exists() and subprocess.run(python_version("oaipmh"), capture_output=True).returncode == 0:
         failed += check_version_two(oaimend, harvesters)
     else:
         print("skipped: the provider of 2.0 (oaipmh, PyPI) is not installed; see scripts/harvesters")
