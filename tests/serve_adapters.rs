@@ -262,6 +262,32 @@ fn what_lies_outside_a_window_is_left_out_where_records_come_one_by_one() {
     assert!(one_by_one > 0, "{:?}", queries(&source));
 }
 
+#[test]
+fn pages_behind_tokens_are_shared_as_long_as_nobody_asks_for_a_part_of_their_days() {
+    const PAST: &str = "oaimend; fwd=bypass; fwd-status=200";
+    // Also where days are for once.
+    let (script, _) = Provider { page: 3, ..Provider::default() }.script(Always, Nothing);
+    let source = Source::start(move |number, asked| match query(asked) {
+        query if query.contains("T00%3A00%3A00Z") => Reply::whole(500, "", "no"),
+        query if query.contains("T00") => Reply::xml(error("badArgument", "no")),
+        _ => script(number, asked),
+    });
+    let proxy = Proxy::of(&source);
+    let behind_a_token = |proxy: &Proxy| {
+        let page = valid(&proxy.get(&format!("{LIST}&{DAYS}")), Strictness::Schema);
+        let token = all(&page, "<resumptionToken", "<")[0].split_once('>').expect("a token").1.to_owned();
+        let token: String = url::form_urlencoded::byte_serialize(token.as_bytes()).collect();
+        proxy.get(&format!("/x?verb=ListRecords&resumptionToken={token}")).header("cache-status").to_owned()
+    };
+    assert_eq!(behind_a_token(&proxy), "oaimend; fwd=miss; fwd-status=200");
+    valid(&proxy.get(&format!("{LIST}&{WINDOW}")), Strictness::Schema);
+    assert_eq!(proxy.told("/-/repositories/x")["asked_in_days"], false);
+    assert_eq!(behind_a_token(&proxy), PAST, "nobody else gets it");
+    let url = source.base_url();
+    let proxy = proxy.restarted(|config| config.map("x", &url).expect("a legal mapping"));
+    assert_eq!(behind_a_token(&proxy), PAST, "also after a restart");
+}
+
 /// The numbers of the records of a whole list.
 #[track_caller]
 fn harvest(proxy: &Proxy, window: &str) -> Vec<usize> {

@@ -53,11 +53,6 @@ impl Client {
         state.repositories.learned(&self.mapping().id, &self.fingerprint)
     }
 
-    /// Whether it is asked in days, whatever a harvester asks in: then a token may go on with more than one window.
-    pub fn is_asked_in_days(&self, state: &State) -> bool {
-        self.mapping().quirks.in_days || self.learned(state).refuses_seconds
-    }
-
     /// Remembers what was learned of it.
     pub(super) async fn learn(
         &self,

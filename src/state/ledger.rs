@@ -11,15 +11,16 @@
 //! transaction: one sync a page would cost more than the page. A token that
 //! stands in two lists that are under way is ambiguous and is never recovered.
 
-use super::ledger_writer::{DATES, FIRSTS, LISTS, PAGES, TOKENS, WALKS, write};
+use super::ledger_writer::{DATES, FIRSTS, KEPT_SECS, LISTS, PAGES, TOKENS, WALKS, WINDOWS, write};
 use super::store::Store;
 use crate::error::Error;
 use crate::oai::Window;
-use redb::ReadableDatabase;
+use redb::{Database, ReadableDatabase, ReadableTable};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 /// The ledger. Cheap to clone; all clones are one.
@@ -29,6 +30,8 @@ pub struct Ledger(Arc<Open>);
 #[derive(Debug)]
 struct Open {
     store: Arc<Store>,
+    /// By repository, when a page of a list was noted last of which not all was asked for, in seconds since 1970.
+    windows: Mutex<HashMap<String, u64>>,
     /// To the thread that writes; `None` once it is to end.
     messages: Mutex<Option<SyncSender<Message>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
@@ -196,7 +199,11 @@ impl Ledger {
             .spawn(move || write(&to_write, &waiting))
             .map_err(|error| Error::writing(&path, error, "raise the limit of threads"))?;
         let (messages, writer) = (Mutex::new(Some(messages)), Mutex::new(Some(writer)));
-        Ok(Self(Arc::new(Open { store, messages, writer })))
+        let windows = store.with(LedgerError::Closed, read_windows).map_err(|error| Error::State {
+            path,
+            message: format!("{error}; move the file away to begin with an empty one"),
+        })?;
+        Ok(Self(Arc::new(Open { store, windows: Mutex::new(windows), messages, writer })))
     }
 
     /// Puts on disk what was noted, and closes it: from now on nothing is noted or known.
@@ -207,7 +214,25 @@ impl Ledger {
 
     /// Writes a page down, soon.
     pub fn note(&self, note: Note) {
+        self.note_window(&note);
         self.write_soon(Message::Note(Box::new(note)));
+    }
+
+    fn note_window(&self, note: &Note) {
+        if note.within.is_some() {
+            self.windows().insert(note.repository.clone(), note.now_secs);
+        }
+    }
+
+    /// Whether a token of the repository may lead to pages of which not all was asked for: then one answer to it is
+    /// not the answer to everybody. `now_secs` are seconds since 1970.
+    pub fn has_windows(&self, repository: &str, now_secs: u64) -> bool {
+        // What nobody goes on with is forgotten with the next list, which may be a while later.
+        self.windows().get(repository).is_some_and(|noted| now_secs < noted + 2 * KEPT_SECS)
+    }
+
+    fn windows(&self) -> MutexGuard<'_, HashMap<String, u64>> {
+        self.0.windows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes down how far a walk has come, soon.
@@ -226,6 +251,7 @@ impl Ledger {
 
     /// Writes a page down. Blocks on the disk; false when it could not be written.
     pub fn note_durably(&self, note: Note) -> bool {
+        self.note_window(&note);
         self.ask(|done| Message::Durable(Box::new(note), done))
     }
 
@@ -360,6 +386,17 @@ impl Ledger {
     }
 }
 
+fn read_windows(database: &Database) -> Result<HashMap<String, u64>, LedgerError> {
+    let reading = database.begin_read().map_err(redb::Error::from)?;
+    let Some(windows) = existing(reading.open_table(WINDOWS))? else { return Ok(HashMap::new()) };
+    let mut known = HashMap::new();
+    for row in windows.iter().map_err(redb::Error::from)? {
+        let (repository, noted) = row.map_err(redb::Error::from)?;
+        known.insert(repository.value().to_owned(), noted.value());
+    }
+    Ok(known)
+}
+
 /// A table that nothing was written to yet is none.
 fn existing<T>(table: Result<T, redb::TableError>) -> Result<Option<T>, redb::Error> {
     match table {
@@ -371,9 +408,8 @@ fn existing<T>(table: Result<T, redb::TableError>) -> Result<Option<T>, redb::Er
 
 #[cfg(test)]
 mod tests {
-    use super::super::ledger_writer::{KEPT_SECS, LISTS_FORGOTTEN_TOGETHER, LISTS_MAX};
+    use super::super::ledger_writer::{LISTS_FORGOTTEN_TOGETHER, LISTS_MAX};
     use super::*;
-    use redb::ReadableTable;
 
     const LIST: &str = "verb=ListRecords&metadataPrefix=oai_dc";
 
@@ -483,8 +519,10 @@ mod tests {
         list(9, "b", Some(window("09:00:00", "09:30:00")));
         list(10, "b", None);
         list(11, "b", Some(window("09:00:00", "09:30:00")));
+        assert!(ledger.has_windows("x", 1_000_000) && !ledger.has_windows("y", 1_000_000));
         drop(ledger);
         let ledger = Ledger::open(data.path()).expect("it survives");
+        assert!(ledger.has_windows("x", 1_000_000) && !ledger.has_windows("x", 1_000_000 + 2 * KEPT_SECS));
         assert_eq!(within(&ledger, "a"), Some(window("09:00:00", "11:00:00")), "also of one that is over");
         assert_eq!(within(&ledger, "b"), None, "one of them was asked for whole");
         let facts = ledger.list("x", 7).expect("readable").expect("known");

@@ -22,6 +22,9 @@ pub(super) const DATES: TableDefinition<'_, (&str, u64, u32), &str> = TableDefin
 /// By repository, list and page: the query that goes on with the walk to it.
 pub(super) const WALKS: TableDefinition<'_, (&str, u64, u32), &str> = TableDefinition::new("walks");
 
+/// By repository: when a page of a list was noted last of which not all was asked for, in seconds since 1970.
+pub(super) const WINDOWS: TableDefinition<'_, &str, u64> = TableDefinition::new("windows");
+
 /// Notes in one transaction.
 const NOTES_TOGETHER_MAX: usize = 256;
 /// Notes that are waited for before they are written, and how long for each.
@@ -180,6 +183,9 @@ fn write_one(
     if is_awaited || facts.items <= ITEMS_MAX {
         let bytes: Vec<u8> = note.hashes.iter().flat_map(|hash| hash.to_le_bytes()).collect();
         pages.insert((repository, place.list, place.page), bytes.as_slice())?;
+    }
+    if note.within.is_some() {
+        transaction.open_table(WINDOWS)?.insert(repository, note.now_secs)?;
     }
     if let Some(datestamp) = &note.last_datestamp {
         let mut dates = transaction.open_table(DATES)?;
