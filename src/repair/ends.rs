@@ -476,6 +476,7 @@ impl Engine {
     /// A second document in the same body that goes on with this list: the
     /// skeleton between the two is removed.
     fn second_list(&mut self, list: &mut List, rest: &[u8], sink: &mut impl Sink) -> Option<Step> {
+        let rest = self.looked_at(rest);
         let (verb_at, verb) = self.second_verb(rest)?;
         if verb != list.verb || verb == Verb::Identify || verb == Verb::GetRecord {
             return None;
@@ -494,6 +495,7 @@ impl Engine {
         _answer: Answer,
         sink: &mut impl Sink,
     ) -> Option<Step> {
+        let rest = self.looked_at(rest);
         let (verb_at, named) = self.second_verb(rest)?;
         let verb = self.verb_element(rest, verb_at, named, true).ok()?;
         self.stage = Stage::List(Box::new(self.list_of(verb)));
@@ -514,12 +516,16 @@ impl Engine {
         self.second_list(list, rest, sink)
     }
 
-    /// The verb element of the next document in `rest`.
-    fn second_verb(&self, rest: &[u8]) -> Option<(usize, Verb)> {
+    /// As much of `rest` as is there whenever a second document is looked for, unless the input ends.
+    fn looked_at<'t>(&self, rest: &'t [u8]) -> &'t [u8] {
+        rest.get(..rest.len().min(self.limits().head_bytes_max)).unwrap_or_default()
+    }
+
+    /// The verb element of the next document in `within`.
+    fn second_verb(&self, within: &[u8]) -> Option<(usize, Verb)> {
         if self.version_one.is_some() {
             return None;
         }
-        let within = rest.get(..rest.len().min(self.limits().head_bytes_max))?;
         let root = find_root(within)?;
         let tag = within.get(root..)?;
         let from = root + start_tag_end(tag)?;
