@@ -18,7 +18,7 @@ use super::name::{blanks, is_blank, name_span, trailing_blanks, trim};
 use super::prolog::{find_root, is_good_comment, is_xml_target};
 use super::schema::Verb;
 use super::sink::{Sink, TokenFacts};
-use super::skeleton::Prefixes;
+use super::skeleton::{self, Prefixes};
 use super::tag::read_attributes;
 use super::text::mend_characters;
 
@@ -238,12 +238,12 @@ impl Engine {
             return Some(Next::Stay(self.need_more(rest)));
         }
         self.verb = Some(list.verb);
-        if self.unknown_error {
-            return Some(Next::Leave(self.refuse(NotOai::UnknownError)));
-        }
         if self.holds_items(rest.get(end..rest.len().min(bytes_max)).unwrap_or_default()) {
             // It was closed before its items, which is no way to say that there are none.
             return Some(Next::Leave(self.refuse(NotOai::NothingKept)));
+        }
+        if let Some(step) = self.second_document(rest, sink) {
+            return Some(Next::Leave(step));
         }
         self.stage = Stage::Tail;
         let error = self.error_element(code, EMPTY);
@@ -288,10 +288,18 @@ impl Engine {
                 .strip_prefix(root_end.as_slice())
                 .is_some_and(|rest| rest.first().is_none_or(|&b| is_blank(b) || b == b'>'));
         if is_root_end {
-            self.gate.settle(self.bad_request, sink);
+            if let Some(refused) = self.answer_errors(sink) {
+                return refused;
+            }
             self.stage = Stage::Epilog;
             let end = self.end_tag_end(within);
             return self.close_tag(Role::Plain, (b"OAI-PMH", b"OAI-PMH"), rest, end, sink);
+        }
+        if lexeme == Lexeme::StartTag && !self.gate.is_open() {
+            match self.begins_item(within) {
+                skeleton::Answer::Cut if !last && rest.len() < bytes_max => return self.need_more(rest),
+                answer => self.items_outside |= answer == skeleton::Answer::Yes,
+            }
         }
         if error_end.is_none() || lexeme != Lexeme::BareLessThan && is_cut(within, 0) {
             self.lookahead.in_vain(within.len());
@@ -315,7 +323,9 @@ impl Engine {
 
     /// The input ends inside the root's end tag.
     fn torn_root(&mut self, rest: &[u8], sink: &mut impl Sink) -> Step {
-        self.gate.settle(self.bad_request, sink);
+        if let Some(refused) = self.answer_errors(sink) {
+            return refused;
+        }
         self.stage = Stage::Epilog;
         let close = self.end_tag_of(b"OAI-PMH");
         self.change(RepairId::UnclosedList, rest, rest.len(), &close, sink)
@@ -380,12 +390,14 @@ impl Engine {
         }
     }
 
-    /// Whether items of the list stand in what is about to be dropped, and not
-    /// in a document of their own.
+    /// Whether items of the list, or of any where there was none, stand in what is about to be
+    /// dropped, and not in a document of their own.
     pub(super) fn holds_items(&self, junk: &[u8]) -> bool {
-        let Some(verb) = self.verb else { return false };
         let own = junk.get(..find_root(junk).unwrap_or(junk.len())).unwrap_or_default();
-        self.list_of(verb).skeleton.holds_item(own)
+        match self.verb {
+            Some(verb) => self.list_of(verb).skeleton.holds_item(own),
+            None => self.holds_any_item(own),
+        }
     }
 
     /// The rest of a response that was lost is reported, not written.
@@ -404,17 +416,13 @@ impl Engine {
         match std::mem::replace(&mut self.stage, Stage::Done) {
             Stage::Prolog => self.not_oai = Some(NotOai::Empty),
             Stage::Head => self.not_oai = Some(NotOai::NothingKept),
-            Stage::Errors if self.unknown_error => self.not_oai = Some(NotOai::UnknownError),
-            Stage::Errors => {
-                self.gate.release(Answer::Errors, self.bad_request, sink);
-                self.close_root(sink);
+            Stage::Errors | Stage::Tail => {
+                if self.answer_errors(sink).is_none() {
+                    self.close_root(sink);
+                }
             }
             Stage::List(mut list) => self.end_of_list(&mut list, sink),
             Stage::Oversized(list) => self.end_of_oversized(&list, sink),
-            Stage::Tail => {
-                self.gate.settle(self.bad_request, sink);
-                self.close_root(sink);
-            }
             Stage::Lost => self.close_cut(sink),
             Stage::Epilog | Stage::Done => {}
         }
@@ -446,8 +454,9 @@ impl Engine {
         }
         if self.close_list(list, b"", sink).is_none() {
             let close = [self.end_tag_of(list.written_name()), self.end_tag_of(b"OAI-PMH")].concat();
-            self.gate.settle(self.bad_request, sink);
-            self.gate.change(Role::Plain, RepairId::UnclosedList, self.base, b"", &close, sink);
+            if self.answer_errors(sink).is_none() {
+                self.gate.change(Role::Plain, RepairId::UnclosedList, self.base, b"", &close, sink);
+            }
         }
     }
 
@@ -488,13 +497,9 @@ impl Engine {
         Some(self.change(RepairId::SecondDocument, rest, end, b"", sink))
     }
 
-    /// Errors were the whole first document: a second one that has a list takes its place.
-    pub(super) fn second_document(
-        &mut self,
-        rest: &[u8],
-        _answer: Answer,
-        sink: &mut impl Sink,
-    ) -> Option<Step> {
+    /// Errors were the whole first document, or an empty list: a second one that has a list takes
+    /// its place.
+    pub(super) fn second_document(&mut self, rest: &[u8], sink: &mut impl Sink) -> Option<Step> {
         let rest = self.looked_at(rest);
         let (verb_at, named) = self.second_verb(rest)?;
         let verb = self.verb_element(rest, verb_at, named, true).ok()?;
@@ -517,7 +522,7 @@ impl Engine {
     }
 
     /// As much of `rest` as is there whenever a second document is looked for, unless the input ends.
-    fn looked_at<'t>(&self, rest: &'t [u8]) -> &'t [u8] {
+    pub(super) fn looked_at<'t>(&self, rest: &'t [u8]) -> &'t [u8] {
         rest.get(..rest.len().min(self.limits().head_bytes_max)).unwrap_or_default()
     }
 

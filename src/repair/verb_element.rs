@@ -157,7 +157,7 @@ impl Engine {
     }
 
     /// Local name of the tag at `at`; empty for one of another prefix.
-    fn local_name<'t>(&self, text: &'t [u8], at: usize) -> &'t [u8] {
+    pub(super) fn local_name<'t>(&self, text: &'t [u8], at: usize) -> &'t [u8] {
         let name = text.get(at + 1..).unwrap_or_default();
         let name = name.get(..name_span(name)).unwrap_or_default();
         name.strip_prefix(self.prefix.as_slice()).filter(|local| !local.contains(&b':')).unwrap_or_default()
