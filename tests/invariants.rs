@@ -161,6 +161,7 @@ fn everything(input: &[u8]) -> Result<(), String> {
 
 fn everything_told(input: &[u8], config: &RepairConfig) -> Result<(), String> {
     let whole = invariants::all(input, config, judge::judge)?;
+    invariants::no_error_beside_records(input, &whole)?;
     [Chunking::Bytes, Chunking::Random { seed: 5 }, Chunking::Random { seed: 6 }]
         .into_iter()
         .try_for_each(|way| invariants::chunk_invariant(input, &whole, config, way))

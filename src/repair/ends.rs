@@ -182,7 +182,7 @@ impl Engine {
             } else if self.gate.quarantined > 0
                 || self.gate.lost > 0
                 || list.dropped && !self.gate.holds_error()
-                || self.holds_items(behind)
+                || self.holds_any_item(behind)
             {
                 // What was dropped may have said why there is nothing.
                 return Some(self.refuse(NotOai::NothingKept));
@@ -238,12 +238,15 @@ impl Engine {
             return Some(Next::Stay(self.need_more(rest)));
         }
         self.verb = Some(list.verb);
-        if self.holds_items(rest.get(end..rest.len().min(bytes_max)).unwrap_or_default()) {
+        let behind = rest.get(end..rest.len().min(bytes_max)).unwrap_or_default();
+        if !self.holds_items(behind)
+            && let Some(step) = self.second_document(rest, sink)
+        {
+            return Some(Next::Leave(step));
+        }
+        if self.holds_any_item(behind) {
             // It was closed before its items, which is no way to say that there are none.
             return Some(Next::Leave(self.refuse(NotOai::NothingKept)));
-        }
-        if let Some(step) = self.second_document(rest, sink) {
-            return Some(Next::Leave(step));
         }
         self.stage = Stage::Tail;
         let error = self.error_element(code, EMPTY);
@@ -390,14 +393,12 @@ impl Engine {
         }
     }
 
-    /// Whether items of the list, or of any where there was none, stand in what is about to be
-    /// dropped, and not in a document of their own.
+    /// Whether items of the list stand in what is about to be dropped, and not
+    /// in a document of their own.
     pub(super) fn holds_items(&self, junk: &[u8]) -> bool {
+        let Some(verb) = self.verb else { return false };
         let own = junk.get(..find_root(junk).unwrap_or(junk.len())).unwrap_or_default();
-        match self.verb {
-            Some(verb) => self.list_of(verb).skeleton.holds_item(own),
-            None => self.holds_any_item(own),
-        }
+        self.list_of(verb).skeleton.holds_item(own)
     }
 
     /// The rest of a response that was lost is reported, not written.

@@ -214,7 +214,7 @@ impl Engine {
         let behind = self.looked_at(rest);
         let behind = behind.get(self.end_tag_end(behind)..).unwrap_or_default();
         let junk = behind.get(self.misc_len(behind)..).unwrap_or_default();
-        self.items_outside |= self.holds_items(junk);
+        self.items_outside |= self.holds_any_item(junk);
         if let Some(refused) = self.answer_errors(sink) {
             return refused;
         }

@@ -110,7 +110,7 @@ impl Engine {
             return self.refuse(NotOai::BrokenEnvelope);
         }
         self.asked = self.asked(&edits.apply(head));
-        self.items_outside = edits
+        self.items_outside |= edits
             .iter()
             .filter(|edit| edit.id == RepairId::UnknownElement)
             .any(|edit| self.holds_any_item(head.get(edit.start..edit.end).unwrap_or_default()));

@@ -80,15 +80,13 @@ impl Engine {
         if self.version_one.is_some() || self.is_off(RepairId::VerbElement) {
             return found;
         }
-        let named_at = match found {
-            Ok(Some((at, _))) => at,
-            _ => text.len(),
-        };
+        // Until that is known, one of the right name may come first.
+        let named_at = found?.map_or(text.len(), |(at, _)| at);
         let mut at = 0;
         let mut lexemes = Lexemes::of(text);
         while at < named_at {
             if !complete && is_cut(text, at) {
-                return found.and(Err(()));
+                return Err(());
             }
             let (lexeme, end) = lexemes.at(at);
             let local = self.local_name(text, at);
