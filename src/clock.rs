@@ -40,6 +40,11 @@ pub fn utc_datetime(time: SystemTime) -> String {
     )
 }
 
+/// A time as whole seconds since 1970.
+pub fn secs(time: SystemTime) -> u64 {
+    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
 /// Time for those who wait.
 pub trait Clock: Send + Sync + std::fmt::Debug {
     /// The time of day.

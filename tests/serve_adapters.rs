@@ -11,7 +11,7 @@ mod support;
 #[path = "support/time.rs"]
 mod time;
 
-use oaimend::config::{Mapping, Method};
+use oaimend::config::{Mapping, Method, Poisoned};
 use provider::Fault::Nothing;
 use provider::Provider;
 use provider::When::Always;
@@ -73,6 +73,8 @@ fn empty(verb: &str) -> String {
 }
 
 const WINDOW: &str = "from=2020-01-01T00%3A00%3A05Z&until=2020-01-02T00%3A00%3A01Z";
+/// The same days in seconds.
+const MIDNIGHTS: &str = "from=2020-01-01T00%3A00%3A00Z&until=2020-01-02T00%3A00%3A00Z";
 const DAYS: &str = "from=2020-01-01&until=2020-01-02";
 
 #[test]
@@ -88,7 +90,12 @@ fn a_source_that_refuses_its_own_seconds_is_asked_in_days_from_then_on() {
             assert_eq!(all(&page, "<identifier>", "<"), numbers);
         }
         let headers = list.replace("ListRecords", "ListIdentifiers");
-        let asked = [format!("{list}&{WINDOW}"), "verb=Identify".into(), format!("{list}&{DAYS}")];
+        let asked = [
+            format!("{list}&{WINDOW}"),
+            "verb=Identify".into(),
+            format!("{list}&{MIDNIGHTS}"),
+            format!("{list}&{DAYS}"),
+        ];
         assert_eq!(queries(&source), [&asked[..], &[format!("{headers}&{DAYS}")]].concat(), "{status:?}");
         assert_eq!(proxy.told("/-/repositories/x")["asked_in_days"], true);
         assert!(proxy.clock.pauses().is_empty(), "nothing is waited for");
@@ -96,7 +103,7 @@ fn a_source_that_refuses_its_own_seconds_is_asked_in_days_from_then_on() {
         let url = source.base_url();
         let proxy = proxy.restarted(|config| config.map("x", &url).expect("a legal mapping"));
         valid(&proxy.get(&format!("{LIST}&{WINDOW}&set=a")), Strictness::Schema);
-        assert_eq!(queries(&source)[4..], [format!("{list}&{DAYS}&set=a")]);
+        assert_eq!(queries(&source)[5..], [format!("{list}&{DAYS}&set=a")]);
         let proxy = proxy.restarted(|config| config.repositories.fix(proxy::at_once(&source)));
         assert_eq!(proxy.told("/-/repositories/x")["asked_in_days"], false);
     }
@@ -121,8 +128,77 @@ fn a_source_of_days_is_right_to_refuse_seconds() {
     });
     let proxy = Proxy::of(&source);
     assert_eq!(code(&valid(&proxy.get(&format!("{LIST}&{WINDOW}")), Strictness::Schema)), "badArgument");
-    assert_eq!(queries(&source).len(), 3);
+    assert_eq!(queries(&source).len(), 4);
     assert_eq!(proxy.told("/-/repositories/x")["asked_in_days"], false);
+}
+
+#[test]
+fn what_was_refused_for_another_reason_than_its_seconds_teaches_nothing() {
+    // A source that refuses a time that is still to come, which as a day has begun.
+    let (script, _) = Provider::default().script(Always, Nothing);
+    let source = Source::start(move |number, asked| match query(asked).contains("T00%3A00%3A05Z") {
+        true => Reply::xml(error("badArgument", "from is later than now")),
+        false => script(number, asked),
+    });
+    let proxy = Proxy::of(&source);
+    for set in ["a", "a:b"] {
+        let page = valid(&proxy.get(&format!("{LIST}&{WINDOW}&set={set}")), Strictness::Schema);
+        assert_eq!(code(&page), "badArgument");
+    }
+    let set = |set: &str, window: &str| format!("{}&{window}&set={set}", &LIST[3..]);
+    let asked = [set("a", WINDOW), "verb=Identify".into(), set("a", MIDNIGHTS), set("a%3Ab", WINDOW)];
+    assert_eq!(queries(&source), asked, "that it takes seconds is known for a while");
+    assert_eq!(proxy.told("/-/repositories/x")["asked_in_days"], false);
+}
+
+#[test]
+fn where_a_source_does_not_say_whether_it_takes_seconds_days_are_for_once() {
+    let (script, _) = Provider { page: 3, ..Provider::default() }.script(Always, Nothing);
+    let source = Source::start(move |number, asked| match query(asked) {
+        query if query.contains("T00%3A00%3A00Z") => Reply::whole(500, "", "no"),
+        query if query.contains("T00") => Reply::xml(error("badArgument", "no")),
+        _ => script(number, asked),
+    });
+    let proxy = Proxy::of(&source);
+    assert_eq!(harvest(&proxy, WINDOW), (5..12).collect::<Vec<_>>(), "what lies outside is left out");
+    assert_eq!(proxy.told("/-/repositories/x")["asked_in_days"], false);
+}
+
+#[test]
+fn a_source_that_takes_its_seconds_again_is_asked_in_them_again() {
+    let mends: [(Provider, Duration); 2] = [
+        // It is asked once a day, and says so in its Identify.
+        (Provider::default(), Duration::from_secs(24 * 3600)),
+        (Provider { in_days: true, ..Provider::default() }, Duration::ZERO),
+    ];
+    for (provider, later) in mends {
+        let is_mended = Arc::new(AtomicBool::new(false));
+        let (now_mended, (script, _)) = (Arc::clone(&is_mended), provider.script(Always, Nothing));
+        let (before, _) = Provider::default().script(Always, Nothing);
+        let source = Source::start(move |number, asked| match now_mended.load(Ordering::Relaxed) {
+            true => script(number, asked),
+            false if query(asked).contains("T00") => Reply::xml(error("badArgument", "dates are days")),
+            false => before(number, asked),
+        });
+        let proxy = Proxy::of(&source);
+        let list = |set: &str| proxy.get(&format!("{LIST}&{WINDOW}&set={set}"));
+        valid(&list("a"), Strictness::Schema);
+        drop(oaimend::clock::Clock::pause(&*proxy.clock, Duration::from_secs(24 * 3600)));
+        valid(&list("a"), Strictness::Schema);
+        assert_eq!(proxy.told("/-/repositories/x")["asked_in_days"], true, "it still refuses them");
+        is_mended.store(true, Ordering::Relaxed);
+        valid(&list("a:b"), Strictness::Schema);
+        assert_eq!(proxy.told("/-/repositories/x")["asked_in_days"], true, "it is not asked each time");
+        drop(oaimend::clock::Clock::pause(&*proxy.clock, later));
+        valid(&proxy.get("/x?verb=Identify"), Strictness::Schema);
+        valid(&list("a"), Strictness::Schema);
+        assert_eq!(proxy.told("/-/repositories/x")["asked_in_days"], false, "{provider:?}");
+        let asked = queries(&source);
+        let midnights = asked.iter().filter(|query| query.contains(MIDNIGHTS)).count();
+        assert_eq!(midnights, if provider.in_days { 2 } else { 3 }, "{asked:?}");
+        let list = asked.iter().rfind(|query| query.contains("ListRecords"));
+        assert!(list.is_some_and(|query| query.contains(WINDOW)), "{asked:?}");
+    }
 }
 
 #[test]
@@ -152,6 +228,53 @@ fn what_lies_outside_a_window_is_left_out_on_every_page_of_its_list() {
     // Whole days need no sieve.
     let page = valid(&proxy.get(&format!("{LIST}&from=2020-01-01")), Strictness::Schema);
     assert!(page.contains("cursor=\"0\""));
+}
+
+#[test]
+fn two_windows_of_the_same_days_take_nothing_from_each_other() {
+    let (source, _) = Provider { page: 3, ..Provider::default() }.start(Always, Nothing);
+    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.in_days = true);
+    let window = |from: usize, until: usize| {
+        harvest(&proxy, &format!("from=2020-01-01T00:00:0{from}Z&until=2020-01-01T00:00:0{until}Z"))
+    };
+    assert_eq!(window(1, 4), [1, 2, 3, 4]);
+    // The tokens are those of the other list: what it was asked for may come too.
+    assert_eq!(window(5, 8), [5, 6, 7, 8]);
+    assert_eq!(window(2, 3), [2, 3, 4, 6, 7, 8]);
+    // A harvester of days wants all of it, and then so may the others be told.
+    assert_eq!(harvest(&proxy, "from=2020-01-01&until=2020-01-01"), (0..10).collect::<Vec<_>>());
+    assert_eq!(window(5, 6), [5, 6, 7, 8, 9]);
+}
+
+#[test]
+fn what_lies_outside_a_window_is_left_out_where_records_come_one_by_one() {
+    let (script, _) = Provider { page: 3, ..Provider::default() }.script(Always, Nothing);
+    let source = Source::start(move |number, asked| {
+        let is_poisoned = query(asked).contains("ListRecords") && query(asked).contains("cursor%3D3");
+        if is_poisoned { Reply::whole(500, "", "<html>no</html>") } else { script(number, asked) }
+    });
+    let proxy = Proxy::tuned(&source, |mapping| {
+        (mapping.quirks.in_days, mapping.quirks.poisoned) = (true, Poisoned::GetRecord);
+    });
+    let window = "from=2020-01-01T00:00:02Z&until=2020-01-01T00:00:06Z";
+    assert_eq!(harvest(&proxy, window), [2, 3, 4, 5, 6]);
+    let one_by_one = queries(&source).iter().filter(|query| query.contains("GetRecord")).count();
+    assert!(one_by_one > 0, "{:?}", queries(&source));
+}
+
+/// The numbers of the records of a whole list.
+#[track_caller]
+fn harvest(proxy: &Proxy, window: &str) -> Vec<usize> {
+    let (mut numbers, mut path) = (Vec::new(), format!("{LIST}&{window}"));
+    loop {
+        let page = valid(&proxy.get(&path), Strictness::TokenAlone);
+        let identifiers = all(&page, "<identifier>oai:source.example:", "<");
+        numbers.extend(identifiers.iter().map(|number| number.parse::<usize>().expect("a number")));
+        let token = page.split("<resumptionToken").nth(1).and_then(|rest| rest.split(['>', '<']).nth(1));
+        let Some(token) = token.filter(|token| !token.trim().is_empty()) else { return numbers };
+        let token: String = url::form_urlencoded::byte_serialize(token.as_bytes()).collect();
+        path = format!("/x?verb=ListRecords&resumptionToken={token}");
+    }
 }
 
 /// What a source is asked by, with a mapping.

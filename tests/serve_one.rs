@@ -13,10 +13,16 @@ mod time;
 use oaimend::config::{Headers, Version};
 use provider_one::{PAGE, ProviderOne, RECORDS, day_of, identifier, is_deleted, query_of, set_of};
 use proxy::{LIST, Proxy};
-use source::{Got, Reply, Source};
+use source::{Got, Reply, Source, page_of};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use support::envelope::Strictness;
 use support::judge::judge;
 
+const IDENTIFY: &str = "<Identify><repositoryName>A repository</repositoryName>\
+    <baseURL>http://source.example/oai</baseURL><protocolVersion>2.0</protocolVersion>\
+    <adminEmail>oai@source.example</adminEmail><earliestDatestamp>2000-01-01T00:00:00Z</earliestDatestamp>\
+    <deletedRecord>no</deletedRecord><granularity>YYYY-MM-DDThh:mm:ssZ</granularity></Identify>";
 const HEADERS: &str = "/x?verb=ListIdentifiers&metadataPrefix=oai_dc";
 
 fn providers() -> [ProviderOne; 2] {
@@ -145,6 +151,60 @@ fn a_source_that_nobody_knows_is_asked_who_it_is_when_it_refuses() {
     valid(&proxy.get(HEADERS));
     assert_eq!(queries(&source), [&LIST[3..]]);
     assert_eq!(proxy.told("/-/repositories/x")["version"], "1.0");
+}
+
+/// A source whose Identify is of 2.0, and of which some pages are of 1.1.
+fn mixed(is_old: impl Fn(&str) -> bool + Send + Sync + 'static) -> Source {
+    let identify = page_of(0).replace("<ListRecords>\n</ListRecords>", IDENTIFY);
+    Source::start(move |_, asked| match query_of(&asked.target) {
+        "verb=Identify" => Reply::xml(identify.clone()),
+        query if is_old(query) => ProviderOne::of("1.1").reply(asked),
+        query if query.contains("ListIdentifiers") => {
+            Reply::xml(page_of(1).replace("ListRecords", "ListIdentifiers"))
+        }
+        _ => Reply::xml(page_of(1)),
+    })
+}
+
+#[test]
+fn one_page_of_another_version_speaks_for_itself_where_identify_says_otherwise() {
+    let source = mixed(|query| query.contains("until="));
+    let proxy = Proxy::of(&source);
+    valid(&proxy.get(LIST));
+    for until in ["2001-03-01", "2001-03-02"] {
+        let page = valid(&proxy.get(&format!("{LIST}&until={until}")));
+        assert!(page.contains(&identifier(0)), "it is mended all the same: {page}");
+    }
+    assert_eq!(proxy.told("/-/repositories/x")["version"], "2.0");
+    valid(&proxy.get(HEADERS));
+    let asked = queries(&source);
+    let list = &LIST[3..];
+    let until = |day: u8| format!("{list}&until=2001-03-0{day}");
+    assert_eq!(asked, [list, &until(1), "verb=Identify", &until(2), &HEADERS[3..]], "it is asked once");
+    // Where Identify is of the other version too, that is what it speaks.
+    let (old, is_old) = (ProviderOne::of("1.1"), Arc::new(AtomicBool::new(false)));
+    let now_old = Arc::clone(&is_old);
+    let source = Source::start(move |_, asked| match now_old.load(Ordering::Relaxed) {
+        true => old.reply(asked),
+        false => Reply::xml(page_of(1)),
+    });
+    let proxy = Proxy::of(&source);
+    for (is_old_now, version) in [(false, "2.0"), (true, "1.1")] {
+        is_old.store(is_old_now, Ordering::Relaxed);
+        valid(&proxy.get(LIST));
+        assert_eq!(proxy.told("/-/repositories/x")["version"], version);
+    }
+}
+
+#[test]
+fn one_old_page_of_a_source_of_seconds_does_not_have_them_refused() {
+    let source = mixed(|query| !query.contains("from="));
+    let proxy = Proxy::of(&source);
+    valid(&proxy.get(LIST));
+    assert_eq!(proxy.told("/-/repositories/x")["version"], "1.1", "nothing else is known of it");
+    let page = valid(&proxy.get(&format!("{LIST}&from=2020-01-01T00:00:00Z")));
+    assert_eq!(all(&page, "<identifier>", "<"), ["oai:x:0"]);
+    assert_eq!(proxy.told("/-/repositories/x")["version"], "2.0");
 }
 
 #[test]
@@ -304,6 +364,90 @@ fn of_headers_one_by_one_none_is_lost_and_none_is_made_up() {
     let got = by_getrecord(&source).get(HEADERS);
     assert_eq!((got.status, source.asked().len()), (503, 1));
     assert!(got.text().contains("set headers = \"listrecords\""), "{}", got.text());
+}
+
+#[test]
+fn a_record_that_fails_every_time_is_put_aside_where_the_source_gives_the_others() {
+    // The last one has nobody behind it: there the source has to be alive.
+    for failing in [8, PAGE - 1] {
+        let provider = ProviderOne::of("1.1");
+        let source = Source::start(move |_, asked| {
+            let is_it = asked.target.ends_with(&format!("example%3A{failing}&metadataPrefix=oai_dc"));
+            if is_it { Reply::whole(500, "", "<html>oops</html>") } else { provider.reply(asked) }
+        });
+        let proxy = by_getrecord(&source);
+        let page = valid(&proxy.get(HEADERS));
+        assert_eq!(headers(&[page]), expected((0..PAGE).filter(|number| *number != failing)));
+        let aside = proxy.told("/-/repositories/x/quarantine").to_string();
+        assert!(aside.contains(&identifier(failing)), "{aside}");
+        let asked = queries(&source);
+        let times = asked.iter().filter(|query| query.contains(&format!("example%3A{failing}&"))).count();
+        assert_eq!(times, 8, "four times in each of two attempts at the page");
+        let alive = asked.iter().filter(|query| *query == "verb=Identify").count();
+        assert_eq!(alive, usize::from(failing != 8));
+    }
+}
+
+#[test]
+fn a_source_that_fails_from_some_record_on_loses_none() {
+    for first in [0, 50] {
+        let (provider, is_up) = (ProviderOne::of("1.1"), Arc::new(AtomicBool::new(false)));
+        let now_up = Arc::clone(&is_up);
+        let source = Source::start(move |_, asked| {
+            let record = all(&asked.target, "example%3A", "&").first().and_then(|number| number.parse().ok());
+            match record.is_some_and(|number: usize| number >= first) && !now_up.load(Ordering::Relaxed) {
+                true => Reply::whole(500, "", "no"),
+                false => provider.reply(asked),
+            }
+        });
+        let proxy = by_getrecord(&source);
+        let got = proxy.get(HEADERS);
+        let aside = proxy.told("/-/repositories/x/quarantine").to_string();
+        assert!(!aside.contains("oai:old.example"), "{aside}");
+        if first == 0 {
+            assert_eq!(got.status, 503);
+            assert!(got.header("proxy-status").contains("received-status=500"), "{:?}", got.headers);
+            continue;
+        }
+        let page = valid(&got);
+        assert_eq!(headers(std::slice::from_ref(&page)), expected(0..first));
+        is_up.store(true, Ordering::Relaxed);
+        let token = all(&page, "<resumptionToken>", "<")[0];
+        let rest = valid(&proxy.get(&format!("/x?verb=ListIdentifiers&resumptionToken={token}")));
+        assert_eq!(headers(&[rest]), expected(first..PAGE));
+    }
+}
+
+#[test]
+fn while_headers_are_had_one_by_one_other_lists_have_their_turn() {
+    let provider = ProviderOne::of("1.1");
+    let (go, wait) = std::sync::mpsc::channel();
+    let (reached, is_reached) = std::sync::mpsc::channel();
+    let waits = Mutex::new(Some(wait));
+    let source = Source::start(move |_, asked| {
+        if asked.target.contains("GetRecord")
+            && let Some(wait) = waits.lock().expect("no test panics while it holds this").take()
+        {
+            reached.send(()).expect("the test waits for it");
+            let record = provider.answer(asked).expect("a legal request");
+            return Reply::new(200, "Content-Type: text/xml").wait(wait).send(record);
+        }
+        provider.reply(asked)
+    });
+    let proxy = Proxy::tuned(&source, |mapping| {
+        mapping.quirks.version = Some(Version::One1);
+        mapping.quirks.headers = Headers::GetRecord;
+        mapping.politeness.list_requests_max = 1;
+    });
+    std::thread::scope(|scope| {
+        let page = scope.spawn(|| proxy.get(HEADERS));
+        is_reached.recv().expect("the source is asked for a record");
+        let other = proxy.get(LIST);
+        go.send(()).expect("the source waits for it");
+        assert_eq!(headers(&[valid(&other)]), expected(0..PAGE));
+        let page = page.join().expect("it has an answer");
+        assert_eq!(headers(&[valid(&page)]), expected(0..PAGE));
+    });
 }
 
 #[test]

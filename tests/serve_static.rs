@@ -6,6 +6,8 @@ mod proxy;
 mod source;
 #[path = "support/static_files.rs"]
 mod static_files;
+#[path = "support/static_lists.rs"]
+mod static_lists;
 mod support;
 #[path = "support/time.rs"]
 mod time;
@@ -13,70 +15,10 @@ mod time;
 use proxy::{LIST, Proxy};
 use source::{Reply, Source};
 use static_files::{Kept, day, dc_payload, dc_record, file_of, file_with, own_payload};
+use static_lists::{between, error, harvested, identifiers, page, pages, rest, token};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
-use support::damage::{damage, reaches_out};
-use support::envelope::Strictness;
-use support::judge::{judge, payloads};
-use support::random::Random;
-
-/// The page, which is valid.
-#[track_caller]
-fn page(proxy: &Proxy, query: &str) -> String {
-    let got = proxy.get(&format!("/x?{query}"));
-    assert_eq!(got.status, 200, "{query}: {}", got.text());
-    judge(&got.body, Strictness::Schema).unwrap_or_else(|wrong| panic!("{query}: {wrong}\n{}", got.text()));
-    got.text()
-}
-
-fn between<'t>(text: &'t str, start: &str, end: &str) -> Vec<&'t str> {
-    text.split(start).skip(1).filter_map(|part| Some(part.split_once(end)?.0)).collect()
-}
-
-fn identifiers(page: &str) -> Vec<usize> {
-    let found = between(page, "<identifier>oai:letters.example:", "</identifier>");
-    found.into_iter().map(|number| number.parse().expect("a number")).collect()
-}
-
-/// The code of the error that a page is.
-#[track_caller]
-fn error(proxy: &Proxy, query: &str) -> String {
-    let page = page(proxy, query);
-    between(&page, "<error code=\"", "\"").first().map_or(page.clone(), |code| (*code).to_owned())
-}
-
-fn token(page: &str) -> Option<String> {
-    let element = *between(page, "<resumptionToken", "</resumptionToken>").first()?;
-    Some(element.split_once('>')?.1.to_owned())
-}
-
-/// All pages of a list.
-#[track_caller]
-fn pages(proxy: &Proxy, verb: &str, arguments: &str) -> Vec<String> {
-    from_on(proxy, verb, page(proxy, &format!("verb={verb}&{arguments}")))
-}
-
-/// A page of a list and all behind it.
-#[track_caller]
-fn from_on(proxy: &Proxy, verb: &str, first: String) -> Vec<String> {
-    let mut pages = vec![first];
-    while let Some(token) = token(&pages[pages.len() - 1]) {
-        assert!(pages.len() < 50, "the list has no end");
-        pages.push(page(proxy, &format!("verb={verb}&resumptionToken={token}")));
-    }
-    pages
-}
-
-/// The records of a list behind a page of it.
-fn rest(proxy: &Proxy, page: &str) -> Vec<usize> {
-    identifiers(&from_on(proxy, "ListRecords", page.to_owned())[1..].concat())
-}
-
-/// The records of the list in oai_dc.
-#[track_caller]
-fn harvested(proxy: &Proxy) -> Vec<usize> {
-    identifiers(&pages(proxy, "ListRecords", "metadataPrefix=oai_dc").concat())
-}
+use support::judge::payloads;
 
 /// Asks until a list is what it is to be: a change is seen by a request, and not by the one that begins to look.
 #[track_caller]
@@ -263,89 +205,6 @@ fn prefixes_and_charsets_are_the_file_s_own_business() {
     }
 }
 
-/// Records of a file, of which some are broken.
-fn broken_file() -> String {
-    let good = |number| dc_record(number);
-    let bare =
-        good(1).replace("Letter 1 &lt;", "Letter 1 & &lt;").replace("]]></dc:creator>", "</dc:creator>");
-    let nameless = good(3).replace("<oai:identifier>oai:letters.example:3</oai:identifier>", "");
-    let unknown = good(5).replace("<dc:title>", "<zz:mystery>?</zz:mystery><dc:title>");
-    let crossed = good(7).replace("</dc:title>", "</dc:titel>");
-    let records = [good(0), bare, good(2), nameless, good(4), unknown, good(6), crossed, good(8)];
-    file_with(&records.concat(), &good(0))
-}
-
-#[test]
-fn a_broken_record_is_mended_or_put_aside_and_loses_no_other() {
-    let kept = Kept::local(broken_file());
-    let proxy = kept.serve();
-    assert_eq!(harvested(&proxy), [0, 1, 2, 4, 6, 7, 8]);
-    let told = proxy.told("/-/repositories/x");
-    assert_eq!((&told["records_repaired"], &told["records_quarantined"]), (&2.into(), &2.into()), "{told}");
-    let aside = proxy.told("/-/repositories/x/quarantine");
-    let mut why: Vec<&str> = aside["records"]
-        .as_array()
-        .expect("a list")
-        .iter()
-        .filter_map(|record| record["why"].as_str())
-        .collect();
-    why.sort_unstable();
-    assert_eq!(why, ["missing-identifier", "unknown-prefix"]);
-    // What is in the file is no item that does not exist.
-    let got = proxy.get("/x?verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:letters.example:5");
-    assert_eq!(got.status, 503, "{}", got.text());
-    let mended = page(&proxy, "verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:letters.example:1");
-    assert!(mended.contains("Letter 1 &amp; &lt;b&gt;"), "{mended}");
-    // A window holds what is broken with the good ones that it stands before.
-    assert_eq!(error(&proxy, "verb=ListRecords&metadataPrefix=oai_dc&until=2000-01-01"), "noRecordsMatch");
-}
-
-/// Another number for another run of the same kind.
-const SEED: u64 = 0x0571_a71c;
-
-#[test]
-fn whatever_becomes_of_one_record_the_others_come_as_they_are() {
-    let kept = Kept::local(file_of(1));
-    let proxy = kept.serve();
-    let mut random = Random::new(SEED);
-    let (mut ran, mut failures) = (0, Vec::new());
-    for round in 0..150 {
-        let mut record = dc_record(2).trim().as_bytes().to_vec();
-        damage(&mut random, &mut record);
-        if reaches_out(&record) {
-            continue;
-        }
-        let around = [0, 1, 3, 4].map(dc_record);
-        let file = file_with("(records)", &static_files::own_record(2));
-        let (head, tail) = file.split_once("(records)").expect("it stands in it");
-        let parts: [&[u8]; 7] = [
-            head.as_bytes(),
-            around[0].as_bytes(),
-            around[1].as_bytes(),
-            &record,
-            around[2].as_bytes(),
-            around[3].as_bytes(),
-            tail.as_bytes(),
-        ];
-        kept.write(parts.concat());
-        ran += 1;
-        let listed = page(&proxy, "verb=ListRecords&metadataPrefix=oai_dc");
-        let headers = page(&proxy, "verb=ListIdentifiers&metadataPrefix=oai_dc");
-        let own = page(&proxy, "verb=ListRecords&metadataPrefix=x");
-        let comes = [0, 1, 3, 4].into_iter().all(|number| {
-            let identifier = format!("<identifier>oai:letters.example:{number}</identifier>");
-            listed.contains(&dc_payload(number))
-                && listed.contains(&identifier)
-                && headers.contains(&identifier)
-        });
-        if !comes || identifiers(&own) != [2] {
-            let place = support::keep(&format!("static {SEED} {round}"), &parts.concat());
-            failures.push(format!("round {round} of seed {SEED}: see {place}"));
-        }
-    }
-    support::report("damaged records", ran, &failures);
-}
-
 #[test]
 fn what_stands_in_a_record_is_no_part_of_the_file() {
     let inner = "</oai:record></ListRecords><ListRecords metadataPrefix=\"x\"><oai:record></Repository>";
@@ -358,14 +217,6 @@ fn what_stands_in_a_record_is_no_part_of_the_file() {
         assert!(page(&proxy, "verb=ListRecords&metadataPrefix=oai_dc").contains(inner));
         assert_eq!(identifiers(&page(&proxy, "verb=ListRecords&metadataPrefix=x")), [7], "{}", around.0);
     }
-}
-
-#[test]
-fn a_record_that_must_not_be_missing_fails_its_page() {
-    let kept = Kept::local(broken_file()).with("unmendable = \"fail\"");
-    let proxy = kept.serve();
-    let got = proxy.get(LIST);
-    assert!(got.status == 503 || !got.whole, "{}", got.text());
 }
 
 #[test]

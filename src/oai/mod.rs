@@ -8,8 +8,10 @@ pub mod datestamp;
 mod error;
 mod request;
 pub mod set_spec;
+mod window;
 
 #[cfg(feature = "program")]
 pub(crate) use error::is_xml_char;
 pub use error::{ErrorCode, error_response};
 pub use request::{Argument, Refusal, Request, Verb};
+pub use window::Window;

@@ -4,6 +4,7 @@
 //! `metadata`, `about`, `description` and `setDescription` are any one element.
 
 use crate::oai::{datestamp, set_spec};
+use std::borrow::Cow;
 
 /// The lists and answers a response can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,7 +191,10 @@ pub(super) fn is_any_uri(text: &[u8]) -> bool {
 
 /// A URI reference in ASCII (RFC 3986), as libxml2 demands it of namespace names.
 pub(super) fn is_uri_reference(text: &[u8]) -> bool {
-    let text = super::text::resolve(text);
+    let text = match memchr::memchr2(b'&', b'<', text) {
+        None => Cow::Borrowed(text),
+        Some(_) => Cow::Owned(super::text::resolve(text)),
+    };
     is_any_uri(&text)
         && text.iter().all(|&byte| {
             byte.is_ascii_graphic()

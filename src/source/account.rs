@@ -36,6 +36,9 @@ pub struct Account {
     /// Whether the page's token is the one that was asked: the next answer to
     /// the same request is another page.
     pub leads_to_itself: bool,
+    /// Whether what lies outside the window of its list was left out of a page that a token leads to: the same
+    /// token may lead to it in a list of another window.
+    pub within_a_window: bool,
     /// Why the answer ends with a token of ours, where it does.
     pub continued: Option<Failure>,
 }
@@ -71,6 +74,7 @@ impl Default for Account {
             attempts: 0,
             progress: (None, None),
             leads_to_itself: false,
+            within_a_window: false,
             continued: None,
         }
     }

@@ -7,8 +7,9 @@ use super::one_by_one::may_go_one_by_one;
 use super::own_token::{OwnToken, hash_of_all};
 use super::session::Job;
 use super::splice::Delivered;
-use crate::oai::{Argument, Request, Verb};
-use crate::state::{Ledger, LedgerError, Note, Place, Walk};
+use crate::clock::secs;
+use crate::oai::{Argument, Request, Verb, Window};
+use crate::state::{Led, Ledger, LedgerError, Note, Place, Walk};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, SystemTime};
 
@@ -27,6 +28,8 @@ pub(super) struct Chain {
     pub(super) place: Place,
     /// The query that began the list; of no use where its beginning was not seen.
     first_query: String,
+    /// What of the list was asked for, where the source was asked for more.
+    pub(super) within: Option<Window>,
     /// Whether the ledger knows the place from a token that was given out.
     given_out: bool,
 }
@@ -49,22 +52,28 @@ pub(super) async fn open(job: &Job, now: SystemTime) -> Result<Opening, Failure>
     }
     let Some(token) = request.argument(Argument::ResumptionToken) else {
         let place = Place { list: fastrand::u64(..), page: 0 };
-        return Ok(ask(Some(Chain { place, first_query: request.query(), given_out: false })));
+        let first_query = request.query();
+        return Ok(ask(Some(Chain { place, first_query, within: None, given_out: false })));
     };
     if let Some(own) = OwnToken::read(token, &job.state.token_key) {
         return open_own(job, own, now).await;
     }
     let (repository, verb, token) = (job.mapping.id.clone(), request.verb().name(), token.to_owned());
     let known = read_if_open(job, move |ledger| {
-        let Some(place) = ledger.find(&repository, verb, &token)? else { return Ok(None) };
-        Ok(ledger.list(&repository, place.list)?.map(|facts| (place, facts.first_query)))
+        let Some(Led { place, within }) = ledger.find(&repository, verb, &token)? else {
+            return Ok((None, None));
+        };
+        let facts = place.map(|place| ledger.list(&repository, place.list)).transpose()?.flatten();
+        Ok((place.zip(facts), within))
     });
-    Ok(ask(Some(match known.await? {
-        Some((place, first_query)) => Chain { place, first_query, given_out: true },
+    let (known, within) = known.await?;
+    Ok(ask(Some(match known {
+        Some((place, facts)) => Chain { place, first_query: facts.first_query, within, given_out: true },
         // A list that began elsewhere: from here on it is known.
         None => Chain {
             place: Place { list: fastrand::u64(..), page: 1 },
             first_query: String::new(),
+            within,
             given_out: false,
         },
     })))
@@ -92,9 +101,10 @@ async fn open_own(job: &Job, own: OwnToken, now: SystemTime) -> Result<Opening, 
     let known = read(job, move |ledger| {
         let facts = ledger.list(&repository, place.list)?;
         let before = if own.anew { ledger.delivered_before(&repository, place)? } else { Vec::new() };
-        Ok((ledger.delivered_of(&repository, place)?, before, facts.map(|facts| facts.first_query)))
+        Ok((ledger.delivered_of(&repository, place)?, before, facts))
     });
-    let (hashes, before, first_query) = known.await?;
+    let (hashes, before, facts) = known.await?;
+    let (first_query, within) = facts.map(|facts| (facts.first_query, facts.within)).unzip();
     // A token for the rest of a list of headers asks the source for the same, and is none for records.
     let is_of_verb = |query: &String| {
         Request::parse(query.as_bytes()).is_ok_and(|first| first.verb() == job.request.verb())
@@ -107,7 +117,8 @@ async fn open_own(job: &Job, own: OwnToken, now: SystemTime) -> Result<Opening, 
     let Some(hashes) = hashes.get(..count).filter(|hashes| hash_of_all(hashes) == own.delivered) else {
         return Ok(Opening::Refuse("what was delivered before is not known any more; begin the list again"));
     };
-    let chain = Chain { place, first_query: first_query.unwrap_or_default(), given_out: true };
+    let (first_query, within) = (first_query.unwrap_or_default(), within.flatten());
+    let chain = Chain { place, first_query, within, given_out: true };
     let anew = own.anew.then(|| counted(before.iter().chain(hashes)));
     Ok(Opening::Ask { asked, delivered: Delivered::of(hashes.to_vec()), chain: Some(chain), anew })
 }
@@ -188,6 +199,7 @@ impl Chain {
             verb: job.request.verb().name(),
             place: self.place,
             first_query: self.first_query.clone(),
+            within: self.within.clone(),
             hashes: delivered.hashes().to_vec(),
             complete: delivered.is_complete(),
             ended: next.is_none(),
@@ -218,6 +230,7 @@ impl Chain {
         let (repository, verb) = (job.mapping.id.clone(), job.request.verb().name());
         let (token, place) = (token.to_owned(), self.place);
         let found = read_if_open(job, move |ledger| ledger.find(&repository, verb, &token)).await?;
+        let found = found.and_then(|found| found.place);
         Ok(found.is_some_and(|found| found.list == place.list && found.page <= place.page))
     }
 
@@ -291,8 +304,4 @@ async fn read<T: Send + 'static>(
         Ok(Err(error)) => Err(Failure::new(Reason::Ledger, error.to_string())),
         Err(error) => Err(Failure::new(Reason::Ledger, format!("the ledger stopped: {error}"))),
     }
-}
-
-fn secs(time: SystemTime) -> u64 {
-    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
 }

@@ -9,9 +9,9 @@
 //! identifiers, and then for each of them.
 
 use super::session::Job;
-use super::sieve::{Wanted, Window};
+use super::sieve::Wanted;
 use crate::config::{Headers, Quirks, Version};
-use crate::oai::{Argument, Request, Verb};
+use crate::oai::{Argument, Request, Verb, Window};
 use crate::state::Learned;
 
 /// How a source is spoken to.
@@ -65,8 +65,9 @@ impl Dialect {
         self.is_one() && !self.in_days && request.is_in_seconds()
     }
 
-    /// Puts a request. `first` is the one that began its list, if that is known.
-    pub(super) fn put(&self, asked: &Request, first: Option<&Request>) -> Put {
+    /// Puts a request. Of the list that it goes on with, `first` is the one that began it, if that is known, and `within`
+    /// what of it was asked for, if the source was asked for more.
+    pub(super) fn put(&self, asked: &Request, first: Option<&Request>, within: Option<&Window>) -> Put {
         let is_harvest = matches!(asked.verb(), Verb::ListRecords | Verb::ListIdentifiers);
         let headers = self.is_one() && asked.verb() == Verb::ListIdentifiers;
         let mut put = match self.quirks.headers {
@@ -86,9 +87,10 @@ impl Dialect {
         }
         let query = if self.quirks.raw_token { put.query_with_raw_token() } else { put.query() };
         let began = if asked.is_resumption() { first } else { Some(asked) }.filter(|_| is_harvest);
+        let widened = began.filter(|_| self.in_days).and_then(Window::of);
         let wanted = Wanted {
             headers,
-            window: began.filter(|_| self.in_days).and_then(Window::of),
+            window: if asked.is_resumption() { within.cloned() } else { widened },
             set: began
                 .filter(|_| self.is_one())
                 .and_then(|began| began.argument(Argument::Set))
@@ -119,7 +121,7 @@ mod tests {
                 "verb=ListRecords&resumptionToken=a%2Bb%2520c",
                 "verb=ListSets",
             ] {
-                let put = of(version, Quirks::default()).put(&request(query), None);
+                let put = of(version, Quirks::default()).put(&request(query), None, None);
                 assert_eq!(put.query, query.replace(':', "%3A"));
                 assert!(put.wanted.is_none(), "{put:?}");
             }
@@ -129,7 +131,7 @@ mod tests {
     #[test]
     fn a_source_of_1_x_is_asked_for_records() {
         let dialect = of(Some(Version::One1), Quirks::default());
-        let put = |query: &str| dialect.put(&request(query), None).query;
+        let put = |query: &str| dialect.put(&request(query), None, None).query;
         assert_eq!(
             put("verb=ListIdentifiers&metadataPrefix=a&until=2020-01-02&set=s"),
             "verb=ListRecords&metadataPrefix=a&until=2020-01-02&set=s"
@@ -143,7 +145,7 @@ mod tests {
 
     #[test]
     fn what_was_learned_counts_where_the_mapping_says_nothing() {
-        let learned = Learned { version: Some("1.0".into()), refuses_seconds: true };
+        let learned = Learned { version: Some("1.0".into()), refuses_seconds: true, ..Learned::default() };
         let dialect = Dialect::of(&Quirks::default(), &learned);
         assert!(dialect.is_one() && dialect.in_days && dialect.is_news("2.0") && !dialect.is_news("1.1"));
         let pinned = Quirks { version: Some(Version::Two), ..Quirks::default() };
@@ -156,7 +158,7 @@ mod tests {
         let quirks =
             Quirks { default_set: Some("all".into()), raw_token: true, in_days: true, ..Quirks::default() };
         let dialect = of(None, quirks);
-        let put = |query: &str| dialect.put(&request(query), None).query;
+        let put = |query: &str| dialect.put(&request(query), None, None).query;
         let list = "verb=ListRecords&metadataPrefix=a";
         assert_eq!(put(list), format!("{list}&set=all"));
         assert_eq!(put(&format!("{list}&set=s")), format!("{list}&set=s"));

@@ -4,12 +4,17 @@
 //! made into a list of records without metadata, which goes on as if the source had sent it.
 //!
 //! Invariants: no header is made of anything but its own record; an identifier whose record the source
-//! does not have, or not in this format, is left out, and any other failure is one of the page. So is a
-//! source that knows none of what it lists.
+//! does not have, or not in this format, is left out. One that cannot be had in two attempts at the page is put
+//! aside once another one was had behind it or, at the end, the source still answers `Identify`. Any other failure
+//! is one of the page, and so is a source that knows none of what it lists.
 
 use super::body::{Body, Broken};
 use super::failure::{Failure, Reason};
+use super::inquiry::Unanswered;
+use super::one_by_one::LOST_IN_A_ROW_MAX;
 use super::page::Page;
+use super::patience::may_lie_in_what_was_asked;
+use super::politeness::Turn;
 use super::proof::EVERYWHERE;
 use super::session::{Conversation, Stop, time_for_a_page};
 use super::sieve::header_of;
@@ -19,6 +24,7 @@ use super::transplant::{Scope, record_of};
 use crate::clock;
 use crate::config::Headers;
 use crate::oai::{Request, Verb};
+use crate::state::PutAside;
 use bytes::Bytes;
 use quick_xml::Reader;
 use quick_xml::events::Event;
@@ -38,6 +44,10 @@ pub(super) enum Had {
     Nothing,
     /// So much was put aside instead.
     Aside(u64),
+    /// It could not be had, once.
+    Failed,
+    /// Nor in a later attempt at the page: what came instead.
+    Lost(Box<Unanswered>),
 }
 
 /// A page of a list of identifiers.
@@ -52,7 +62,7 @@ struct Listed {
 const IDENTIFIERS_MAX: usize = 500;
 /// Longest list of identifiers, in decoded bytes: it is held.
 const LIST_BYTES_MAX: usize = 4 << 20;
-/// Attempts at one record before it is the page that fails.
+/// Attempts at one record within one at the page.
 const ATTEMPTS_AT_A_RECORD: u32 = 4;
 
 impl Conversation<'_> {
@@ -68,19 +78,15 @@ impl Conversation<'_> {
         &mut self,
         page: &mut Page,
         splice: &mut Splice,
-        mut body: Body<'_>,
+        body: Body<'_>,
+        turn: Turn,
     ) -> Result<Result<Option<Broken>, Unproven>, Stop> {
-        let mut list = Vec::new();
-        loop {
-            match body.next(&mut self.budget).await {
-                Ok(Some(piece)) => list.extend_from_slice(&piece),
-                Ok(None) => break,
-                Err(broken) => return Ok(Ok(Some(broken))),
-            }
-            if list.len() > LIST_BYTES_MAX {
-                return Ok(Ok(Some(self.too_many())));
-            }
-        }
+        let list = match self.whole(body).await {
+            Ok(list) => list,
+            Err(broken) => return Ok(Ok(Some(broken))),
+        };
+        // Each record is asked for in a turn of its own: meanwhile it is that of another list.
+        drop(turn);
         let Some(listed) = Listed::of(&list) else {
             // Whatever it is, the engine says so.
             page.push(list.into());
@@ -94,23 +100,12 @@ impl Conversation<'_> {
         let place = Scope::of(&head);
         page.push(head.into());
         self.gathered.retain(|identifier, _| listed.identifiers.contains(identifier));
-        // What an earlier attempt has put aside is missing from this one too, and was counted there
-        // if something has left since.
-        let is_counted = self.outlet.has_begun();
+        let mut lost = Vec::new();
         for identifier in &listed.identifiers {
-            let had = match self.gathered.get(identifier).cloned() {
-                Some(had) => {
-                    if let (Had::Aside(count), false) = (&had, is_counted) {
-                        self.account.quarantined += count;
-                    }
-                    had
-                }
-                None => match self.record_of_header(identifier, &place).await? {
-                    Ok(had) => had,
-                    Err(failure) => return Ok(Ok(Some(Broken { failure, forgivable: false }))),
-                },
+            let had = match self.had_of(identifier, &place, &mut lost).await? {
+                Ok(had) => had,
+                Err(failure) => return Ok(Ok(Some(Broken { failure, forgivable: false }))),
             };
-            self.gathered.insert(identifier.clone(), had.clone());
             // Each one is progress.
             self.budget.renew(time_for_a_page(self.job));
             let Had::Header(record) = had else { continue };
@@ -119,18 +114,105 @@ impl Conversation<'_> {
                 return Ok(Err(unproven));
             }
         }
-        if self.gathered.values().all(|had| matches!(had, Had::Unknown)) {
+        if let Some(failure) = self.why_not_all(&mut lost).await? {
+            return Ok(Ok(Some(Broken { failure, forgivable: false })));
+        }
+        page.push(Bytes::from(skeleton.close_with(listed.token.as_deref())));
+        Ok(Ok(None))
+    }
+
+    /// All of a body, which is held.
+    async fn whole(&mut self, mut body: Body<'_>) -> Result<Vec<u8>, Broken> {
+        let mut list = Vec::new();
+        while let Some(piece) = body.next(&mut self.budget).await? {
+            list.extend_from_slice(&piece);
+            if list.len() > LIST_BYTES_MAX {
+                return Err(self.too_many());
+            }
+        }
+        Ok(list)
+    }
+
+    /// What was had of a record, in this attempt at the page or an earlier one. What cannot be had comes to the `lost`.
+    async fn had_of(
+        &mut self,
+        identifier: &str,
+        place: &Scope,
+        lost: &mut Vec<String>,
+    ) -> Result<Result<Had, Failure>, Stop> {
+        let before = self.gathered.get(identifier).cloned();
+        let had = match before {
+            Some(had @ (Had::Header(_) | Had::Unknown | Had::Nothing)) => return Ok(Ok(had)),
+            Some(Had::Aside(count)) => {
+                // What an earlier attempt has put aside is missing from this one too, and was counted there
+                // if something has left since.
+                if !self.outlet.has_begun() {
+                    self.account.quarantined += count;
+                }
+                return Ok(Ok(Had::Aside(count)));
+            }
+            Some(had @ Had::Lost(_)) => had,
+            None | Some(Had::Failed) => match self.record_of_header(identifier, place).await? {
+                Ok(had) => had,
+                Err(unanswered) => {
+                    let may_be_lost =
+                        may_lie_in_what_was_asked(&unanswered.failure) && !self.budget.left().is_zero();
+                    if !may_be_lost || before.is_none() {
+                        self.gathered.insert(identifier.to_owned(), Had::Failed);
+                        return Ok(Err(unanswered.failure));
+                    }
+                    Had::Lost(Box::new(unanswered))
+                }
+            },
+        };
+        self.gathered.insert(identifier.to_owned(), had.clone());
+        match &had {
+            Had::Header(_) => self.give_up(lost).await?,
+            Had::Lost(unanswered) => {
+                lost.push(identifier.to_owned());
+                if lost.len() >= LOST_IN_A_ROW_MAX {
+                    return Ok(Err(unanswered.failure.clone()));
+                }
+            }
+            _ => {}
+        }
+        Ok(Ok(had))
+    }
+
+    /// Puts aside what cannot be had: the source gives the others.
+    async fn give_up(&mut self, lost: &mut Vec<String>) -> Result<(), Failure> {
+        for identifier in std::mem::take(lost) {
+            let Some(Had::Lost(unanswered)) = self.gathered.remove(&identifier) else { continue };
+            let (why, raw) = (unanswered.failure.reason.name(), unanswered.raw);
+            self.gathered.insert(identifier.clone(), Had::Aside(1));
+            self.account.quarantined += 1;
+            self.put_aside(vec![PutAside { identifier: Some(identifier), why, offset: 0, raw }]).await?;
+        }
+        Ok(())
+    }
+
+    /// Why the page cannot end yet, if it cannot.
+    async fn why_not_all(&mut self, lost: &mut Vec<String>) -> Result<Option<Failure>, Stop> {
+        let had = |is_one: fn(&Had) -> bool| self.gathered.values().filter(|had| is_one(had)).count();
+        if had(|had| matches!(had, Had::Unknown)) == self.gathered.len() {
             let details = format!(
                 "{} knows none of the {} records that it lists on a page; see whether its GetRecord works, or set \
                  headers = \"listrecords\"",
                 self.job.client.name(),
                 self.gathered.len()
             );
-            let failure = Failure::new(Reason::Incomplete, details);
-            return Ok(Ok(Some(Broken { failure, forgivable: false })));
+            return Ok(Some(Failure::new(Reason::Incomplete, details)));
         }
-        page.push(Bytes::from(skeleton.close_with(listed.token.as_deref())));
-        Ok(Ok(None))
+        let Some(Had::Lost(last)) = lost.last().and_then(|identifier| self.gathered.get(identifier)) else {
+            return Ok(None);
+        };
+        // Those at the end have nobody behind them who speaks for the source.
+        let (failure, was_any_had) = (last.failure.clone(), had(|had| matches!(had, Had::Header(_))) > 0);
+        if !was_any_had || self.ask(&Request::identify(), 1, 1).await.is_err() {
+            return Ok(Some(failure));
+        }
+        self.give_up(lost).await?;
+        Ok(None)
     }
 
     /// What is to be had of a record.
@@ -138,12 +220,12 @@ impl Conversation<'_> {
         &mut self,
         identifier: &str,
         place: &Scope,
-    ) -> Result<Result<Had, Failure>, Stop> {
+    ) -> Result<Result<Had, Unanswered>, Stop> {
         let prefix = self.metadata_prefix().unwrap_or_else(|| EVERYWHERE.to_owned());
         let request = Request::get_record(identifier, &prefix);
         let mut told = match self.ask(&request, usize::MAX, ATTEMPTS_AT_A_RECORD).await {
             Ok(told) => told,
-            Err(unanswered) => return Ok(Err(unanswered.failure)),
+            Err(unanswered) => return Ok(Err(unanswered)),
         };
         if let Some(item) = told.record(identifier) {
             let record = told.scope().transplanted(&String::from_utf8_lossy(&item.bytes), place);
@@ -157,7 +239,8 @@ impl Conversation<'_> {
         let aside = std::mem::take(&mut told.aside);
         if aside.is_empty() {
             let details = format!("{} does not give the record {identifier}", self.job.client.name());
-            return Ok(Err(Failure::new(Reason::Incomplete, details)));
+            let failure = Failure::new(Reason::Incomplete, details);
+            return Ok(Err(Unanswered { failure, raw: Vec::new() }));
         }
         let count = aside.len() as u64;
         self.account.quarantined += count;

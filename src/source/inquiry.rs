@@ -9,13 +9,21 @@ use super::dialect::Dialect;
 use super::failure::{Failure, Reason};
 use super::page::{Page, Start, Verdict};
 use super::pieces::{ItemHash, Pieces, aside_of};
-use super::session::{Job, error_code, resolved};
+use super::session::{Conversation, Job, error_code, resolved};
 use super::transplant::Scope;
 use crate::clock;
 use crate::oai::Request;
 use crate::repair::{NotOai, Quarantined, RecordFacts, Repair, RepositoryFacts, Sink, TokenFacts};
 use crate::state::PutAside;
 use reqwest::Method;
+
+/// How questions of ours are put, and what is known where they are answered.
+#[derive(Clone, Debug)]
+pub(super) struct Manner {
+    pub(super) method: Method,
+    pub(super) dialect: Dialect,
+    pub(super) repository: RepositoryFacts,
+}
 
 /// An answer to a question of ours.
 #[derive(Debug)]
@@ -44,7 +52,7 @@ pub(super) struct Item {
 }
 
 /// A question that was not answered, and what came instead.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Unanswered {
     pub(super) failure: Failure,
     /// As it came; empty where it was nothing or too much.
@@ -80,17 +88,17 @@ impl Told {
 
     /// The code of the error that it is.
     pub(super) fn error(&self) -> Option<String> {
-        if self.items.is_empty() { error_code(self.pieces.bytes()) } else { None }
+        if self.items.is_empty() { error_code(&self.pieces.made.bytes()) } else { None }
     }
 
     /// What came before its items; all of it where it has none.
     pub(super) fn text(&self) -> String {
-        String::from_utf8_lossy(self.pieces.bytes()).into_owned()
+        String::from_utf8_lossy(&self.pieces.made.bytes()).into_owned()
     }
 
     /// The namespaces around its items.
     pub(super) fn scope(&self) -> Scope {
-        Scope::of(&String::from_utf8_lossy(self.pieces.before_items()))
+        Scope::of(&String::from_utf8_lossy(&self.pieces.before_items()))
     }
 
     /// The record that was asked for by its identifier, if it is that, and whole.
@@ -137,14 +145,24 @@ impl Sink for Told {
     }
 }
 
+impl Conversation<'_> {
+    /// As this request is put.
+    pub(super) fn manner(&self) -> Manner {
+        Manner {
+            method: self.method.clone(),
+            dialect: self.dialect.clone(),
+            repository: self.repository.clone(),
+        }
+    }
+}
+
 /// Asks the source once, in its turn, or in that which a page of ours has `beside` it. Reads no further
 /// once there are `enough` items.
 pub(super) async fn inquire(
     job: &Job,
     request: &Request,
-    method: &Method,
+    manner: Manner,
     enough: usize,
-    repository: &RepositoryFacts,
     beside: bool,
     budget: &mut Budget,
 ) -> Result<Told, Unanswered> {
@@ -152,15 +170,15 @@ pub(super) async fn inquire(
     let client = &job.client;
     let _turn = client.turn(request.verb().is_list() && !beside, budget).await.map_err(nothing)?;
     let asked_at = clock::utc_datetime(budget.now());
-    let query = Dialect::of_job(job).put(request, None).query;
-    let exchange = client.exchange(&query, method, &job.via, budget).await.map_err(nothing)?;
+    let query = manner.dialect.put(request, None, None).query;
+    let exchange = client.exchange(&query, &manner.method, &job.via, budget).await.map_err(nothing)?;
     let start = Start {
         name: client.name(),
         status: exchange.status,
         retry_after_secs: exchange.retry_after_secs,
         charset: exchange.charset.clone(),
         asked_at,
-        repository: repository.clone(),
+        repository: manner.repository,
     };
     let mut page = Page::new(&job.mapping, &request.own(&job.own.base_url), start, Told::new(job));
     let mut body = Body::new(client, &job.mapping, exchange);

@@ -1,16 +1,22 @@
 //! What the answers of a source teach about how it is to be asked, and what becomes of a request then.
 //!
-//! The version is learned from any page, so it costs nothing. Only where a source of which
+//! The version is learned from the first page, so it costs nothing; what speaks against what is known, or would have a
+//! request refused, is believed only of Identify. Where a source of which
 //! nothing is known refuses a request with a status of 400, as 1.x does, it is asked for `Identify`
-//! once. That it refuses seconds is learned when the same request in days is answered.
+//! once. That it refuses the seconds it announces is learned where it refuses them also of days that it
+//! answers as days; it is asked again once a day, and forgotten when it takes them or announces days.
 
 use super::dialect::{Dialect, Put};
 use super::failure::{Failure, Reason};
 use super::fetch::Client;
+use super::inquiry::Unanswered;
 use super::proof::Proof;
+use super::recovery::Begun;
 use super::session::{Conversation, Stop, error_code};
+use super::sieve::Wanted;
 use super::skeleton::Skeleton;
 use crate::clock;
+use crate::oai::datestamp::Granularity;
 use crate::oai::{ErrorCode, Verb, error_response};
 use crate::repair::RepairId;
 use crate::state::{Learned, State};
@@ -26,6 +32,17 @@ pub(super) enum Weighed {
     Stays,
 }
 
+/// What a source makes of dates in seconds, where it was asked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Seconds {
+    Taken,
+    Refused,
+    /// It gave no answer, or one that says nothing of dates.
+    Unsaid,
+}
+
+/// How often a source that refuses seconds is asked whether it still does, in seconds.
+const SECONDS_ASKED_EVERY_SECS: u64 = 24 * 3600;
 /// So often a request is put in other words.
 const OTHER_WORDS_MAX: u32 = 3;
 const SECONDS: &str = "YYYY-MM-DDThh:mm:ssZ";
@@ -34,6 +51,11 @@ impl Client {
     /// What was learned of the source with this mapping.
     pub(super) fn learned(&self, state: &State) -> Learned {
         state.repositories.learned(&self.mapping().id, &self.fingerprint)
+    }
+
+    /// Whether it is asked in days, whatever a harvester asks in: then a token may go on with more than one window.
+    pub fn is_asked_in_days(&self, state: &State) -> bool {
+        self.mapping().quirks.in_days || self.learned(state).refuses_seconds
     }
 
     /// Remembers what was learned of it.
@@ -55,17 +77,43 @@ impl Conversation<'_> {
     pub(super) fn put(&self) -> Put {
         let chain = self.chain.as_ref().filter(|_| self.asked.is_resumption());
         let first = chain.and_then(|chain| chain.first());
-        self.dialect.put(&self.asked, first.as_ref())
+        self.dialect.put(&self.asked, first.as_ref(), chain.and_then(|chain| chain.within.as_ref()))
+    }
+
+    /// Remembers that the source is asked for more than is wanted.
+    pub(super) fn note_window(&mut self, wanted: Option<&Wanted>) {
+        let window = wanted.and_then(|wanted| wanted.window.clone());
+        self.account.within_a_window = self.asked.is_resumption() && window.is_some();
+        // A list that was begun anew later in itself has a narrower one.
+        if let Some(chain) = self.chain.as_mut().filter(|chain| chain.place.page == 0)
+            && self.begun == Begun::No
+        {
+            chain.within = window;
+        }
     }
 
     /// Why the request is refused without asking, if it is.
-    pub(super) fn refusal(&self) -> Option<Proof> {
+    pub(super) async fn refusal(&mut self) -> Option<Proof> {
+        if self.dialect.is_too_fine(&self.asked) && self.job.mapping.quirks.version.is_none() {
+            // Whoever asks in seconds alone would never see another page of it.
+            self.granularity().await;
+        }
         let text = "the granularity of this repository is days: YYYY-MM-DD is right";
         self.dialect.is_too_fine(&self.asked).then(|| (ErrorCode::BadArgument, text.to_owned()))
     }
 
-    /// An answer was of that version.
+    /// A page was of that version. Against what is known it speaks for itself alone, since one page may be of
+    /// another program than the rest: Identify decides.
     pub(super) async fn note_version(&mut self, version: &'static str) {
+        if self.dialect.is_unknown() || self.asked.verb() == Verb::Identify {
+            self.believe_version(version).await;
+        } else if self.dialect.is_news(version) {
+            self.granularity().await;
+        }
+    }
+
+    /// The source speaks that version.
+    pub(super) async fn believe_version(&mut self, version: &'static str) {
         if self.dialect.is_news(version) {
             self.learn(|learned| learned.version = Some(version.to_owned())).await;
         }
@@ -75,6 +123,8 @@ impl Conversation<'_> {
         let job = self.job;
         let learned = job.client.learn(&job.state, lesson).await;
         self.dialect = Dialect::of(&job.mapping.quirks, &learned);
+        // What is tried for this request alone is no lesson.
+        self.dialect.in_days |= self.tries_days.is_some();
         tracing::info!(
             repo = job.mapping.id,
             version = learned.version,
@@ -88,7 +138,7 @@ impl Conversation<'_> {
         if self.outlet.has_begun() || self.other_words >= OTHER_WORDS_MAX {
             return false;
         }
-        if failure.reason == Reason::Status && failure.received_status == Some(400) {
+        if is_400(failure) {
             if self.dialect.is_unknown() {
                 self.granularity().await;
             }
@@ -101,8 +151,7 @@ impl Conversation<'_> {
 
     /// Whether it may be the seconds that were refused.
     fn may_be_too_fine(&self) -> bool {
-        let is_asked_so = self.asked.is_in_seconds() && !self.dialect.in_days && !self.dialect.is_one();
-        is_asked_so && !self.tries_days
+        self.asked.is_in_seconds() && !self.dialect.in_days && !self.dialect.is_one()
     }
 
     /// Tries days, where a source refuses the seconds that it has announced itself.
@@ -110,16 +159,74 @@ impl Conversation<'_> {
         if !self.may_be_too_fine() || self.granularity().await.as_deref() != Some(SECONDS) {
             return false;
         }
-        (self.dialect.in_days, self.tries_days) = (true, true);
+        let seconds = self.seconds().await;
+        if seconds == Seconds::Taken {
+            return false;
+        }
+        // Where that is not said, days bring the answer all the same, for this once.
+        (self.dialect.in_days, self.tries_days) = (true, Some(seconds == Seconds::Refused));
         true
     }
 
-    /// A page was had. If that took days instead of seconds, it is so from now on.
+    /// What the source makes of seconds that can be refused for nothing but being seconds, if it answers
+    /// the days of the request: midnights are no later than these, and in their order.
+    async fn seconds(&mut self) -> Seconds {
+        let (client, now) = (&self.job.client, self.budget.now());
+        if client.sayings.takes_seconds(now) {
+            return Seconds::Taken;
+        }
+        let mut manner = self.manner();
+        manner.dialect.in_days = false;
+        let seconds = match self.answered(&self.asked.at_midnight(), manner, 1).await {
+            Ok(told) => match told.error().as_deref() {
+                Some("badArgument") => Seconds::Refused,
+                Some("noRecordsMatch") => Seconds::Taken,
+                None if !told.items.is_empty() => Seconds::Taken,
+                _ => Seconds::Unsaid,
+            },
+            Err(Unanswered { failure, .. }) if is_400(&failure) => Seconds::Refused,
+            Err(_) => Seconds::Unsaid,
+        };
+        if seconds == Seconds::Taken {
+            client.sayings.note_seconds(now);
+        }
+        seconds
+    }
+
+    /// A page was had. If it was the seconds that were refused before, it is asked for days from now on.
     pub(super) async fn note_days(&mut self) {
-        let is_learned = self.tries_days && error_code(&self.waiting).as_deref() != Some("badArgument");
-        if is_learned {
-            self.tries_days = false;
-            self.learn(|learned| learned.refuses_seconds = true).await;
+        let was_refused = self.tries_days == Some(true);
+        if was_refused && error_code(&self.waiting.bytes()).as_deref() != Some("badArgument") {
+            self.tries_days = None;
+            let now = clock::secs(self.budget.now());
+            let lesson = move |learned: &mut Learned| {
+                (learned.refuses_seconds, learned.seconds_asked_at) = (true, now);
+            };
+            self.learn(lesson).await;
+        }
+    }
+
+    /// Asks a source that was seen to refuse seconds whether it still does, now and then.
+    pub(super) async fn doubt_days(&mut self) {
+        let (job, now) = (self.job, clock::secs(self.budget.now()));
+        if job.mapping.quirks.in_days || !self.dialect.in_days || !self.asked.is_in_seconds() {
+            return;
+        }
+        if now < job.client.learned(&job.state).seconds_asked_at + SECONDS_ASKED_EVERY_SECS {
+            return;
+        }
+        let is_taken = self.seconds().await == Seconds::Taken;
+        let lesson = move |learned: &mut Learned| {
+            (learned.refuses_seconds, learned.seconds_asked_at) = (!is_taken, now);
+        };
+        self.learn(lesson).await;
+    }
+
+    /// Its Identify announces days: it is right to refuse seconds.
+    pub(super) async fn note_granularity(&mut self, granularity: Granularity) {
+        let learned = self.job.client.learned(&self.job.state);
+        if learned.refuses_seconds && granularity == Granularity::Day {
+            self.learn(|learned| learned.refuses_seconds = false).await;
         }
     }
 
@@ -131,7 +238,7 @@ impl Conversation<'_> {
         let made = |id: RepairId| self.account.counts.get(id as usize).is_some_and(|count| *count > 0);
         let is_empty = made(RepairId::EmptyList) || made(RepairId::VersionOneEmpty);
         is_empty && self.may_have_another_reason()
-            || self.may_be_too_fine() && error_code(&self.waiting).as_deref() == Some("badArgument")
+            || self.may_be_too_fine() && error_code(&self.waiting.bytes()).as_deref() == Some("badArgument")
     }
 
     /// What becomes of such an error.
@@ -146,14 +253,14 @@ impl Conversation<'_> {
     pub(super) fn is_nothing_left(&self) -> bool {
         let Some(sieve) = &self.sieve else { return false };
         let is_token_alone =
-            !sieve.has_met() && self.account.records == 0 && error_code(&self.waiting).is_none();
+            !sieve.has_met() && self.account.records == 0 && error_code(&self.waiting.bytes()).is_none();
         sieve.left_all_out() || is_token_alone && self.job.request.verb() != Verb::ListSets
     }
 
     /// What is answered then: the end of the list, or that there is none.
     pub(super) fn nothing_left(&self) -> Vec<u8> {
         let (job, date) = (self.job, clock::utc_datetime(self.budget.now()));
-        if let Some(skeleton) = &self.skeleton {
+        if let Some(skeleton) = self.skeleton() {
             return skeleton.close_with(Some(""));
         }
         if job.request.is_resumption() {
@@ -169,7 +276,11 @@ impl Conversation<'_> {
     pub(super) async fn refuse(&mut self, (code, why): Proof) -> Result<(), Stop> {
         let now = clock::utc_datetime(self.budget.now());
         let error = error_response(&self.job.own, &now, code, &why);
-        self.outlet.send(error.into_bytes(), 200).await?;
+        self.outlet.send(error.into_bytes().into(), 200).await?;
         self.outlet.finish().await
     }
+}
+
+fn is_400(failure: &Failure) -> bool {
+    failure.reason == Reason::Status && failure.received_status == Some(400)
 }

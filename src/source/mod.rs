@@ -21,6 +21,7 @@ mod fetch;
 mod headers;
 mod inquiry;
 mod learning;
+mod made;
 mod method;
 mod one_by_one;
 mod outlet;

@@ -65,7 +65,7 @@ enum Rest {
 /// Most records that are had one by one for one page of ours.
 const RECORDS_MAX: usize = 200;
 /// Records one behind the other that cannot be had before the source is left in peace.
-const LOST_IN_A_ROW_MAX: usize = 10;
+pub(super) const LOST_IN_A_ROW_MAX: usize = 10;
 /// Attempts at one record.
 const ATTEMPTS_AT_A_RECORD: u32 = 2;
 /// Attempts at headers.
@@ -92,7 +92,7 @@ impl Conversation<'_> {
             && !self.is_one_by_one()
             && may_lie_in_what_was_asked(failure)
             && self.delivered.is_complete()
-            && (!self.outlet.has_begun() || self.skeleton.is_some())
+            && (!self.outlet.has_begun() || self.skeleton().is_some())
     }
 
     /// Makes a page of ours out of single records. `failure` is why.
@@ -194,6 +194,7 @@ impl Conversation<'_> {
         }
         let (scope, token) = (told.scope(), told.token());
         let mut items = told.items;
+        items.retain(|item| self.is_wanted(item));
         items.retain(|item| match known.get_mut(&item.hash).filter(|count| **count > 0) {
             Some(count) => {
                 *count -= 1;
@@ -206,8 +207,15 @@ impl Conversation<'_> {
 
     fn begins_with_what_was_delivered(&self, told: &Told) -> bool {
         let delivered = self.delivered.hashes();
-        let hashes: Vec<u64> = told.items.iter().map(|item| item.hash).collect();
+        let items = told.items.iter().filter(|item| self.is_wanted(item));
+        let hashes: Vec<u64> = items.map(|item| item.hash).collect();
         hashes.starts_with(delivered)
+    }
+
+    /// Whether an item was asked for, where the source was asked for more.
+    fn is_wanted(&self, item: &Item) -> bool {
+        let within = self.chain.as_ref().and_then(|chain| chain.within.as_ref());
+        within.is_none_or(|within| within.holds(&resolved(&item.datestamp)))
     }
 
     /// How the list goes on behind headers that are done with: with whole pages again,
@@ -234,9 +242,8 @@ impl Conversation<'_> {
         loop {
             attempts += 1;
             self.account.attempts += 1;
-            let told =
-                inquire(self.job, request, &self.method, enough, &self.repository, false, &mut self.budget)
-                    .await;
+            let manner = self.manner();
+            let told = inquire(self.job, request, manner, enough, false, &mut self.budget).await;
             let Err(unanswered) = told else { return told };
             let (left, chance) = (self.budget.left(), self.budget.chance());
             match next_wait(&unanswered.failure, attempts, left, chance) {
@@ -323,11 +330,11 @@ impl Conversation<'_> {
             // A list of which nothing is left from its beginning on is for the source to tell.
             return Ok(Ended::Again(failure));
         };
-        let skeleton = self.skeleton.clone().unwrap_or_else(|| Skeleton::of_ours(job.request.verb()));
+        let skeleton = self.skeleton().unwrap_or_else(|| Skeleton::of_ours(job.request.verb()));
         let head = (!has_begun).then(|| skeleton.open(&clock::utc_datetime(now), &job.own.base_url));
         let end = skeleton.close_with(job.request.is_resumption().then_some(""));
         chain.note(job, &self.delivered, None, None, now);
-        self.outlet.send([head.unwrap_or_default().into_bytes(), end].concat(), 200).await?;
+        self.outlet.send([head.unwrap_or_default().into_bytes(), end].concat().into(), 200).await?;
         Ok(Ended::Whole)
     }
 
@@ -353,7 +360,7 @@ impl Ours {
     fn new(conversation: &Conversation<'_>, failure: &Failure) -> Self {
         let job = conversation.job;
         let asked_at = clock::utc_datetime(conversation.budget.now());
-        let skeleton = conversation.skeleton.clone();
+        let skeleton = conversation.skeleton();
         let skeleton = skeleton.unwrap_or_else(|| Skeleton::of_ours(job.request.verb()));
         let head = skeleton.open(&asked_at, &job.own.base_url);
         let start = Start {
@@ -367,7 +374,7 @@ impl Ours {
         let mut page =
             Page::new(&job.mapping, &job.own, start, Pieces::new(ItemHash::with(&job.state.token_key)));
         page.push(Bytes::copy_from_slice(head.as_bytes()));
-        let splice = Splice::of_ours(conversation.skeleton.clone());
+        let splice = Splice::of_ours(conversation.skeleton());
         Self { page, splice, skeleton, place: Scope::of(&head), is_empty: true, lost: Vec::new() }
     }
 

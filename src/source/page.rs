@@ -25,6 +25,8 @@ pub(super) struct Page<S = Pieces> {
     last: Vec<u8>,
     /// The page as it came, while it is short enough to be kept.
     raw: Option<Gathered>,
+    /// Whether the body ended inside an item too long to be held.
+    ended_inside_item: bool,
 }
 
 /// How a page came out.
@@ -94,6 +96,7 @@ impl<S: Sink> Page<S> {
             first: Vec::new(),
             last: Vec::new(),
             raw: Some(Gathered::default()),
+            ended_inside_item: false,
         }
     }
 
@@ -120,7 +123,7 @@ impl<S: Sink> Page<S> {
 
     /// Whether a part of an item has left that was too long to be held.
     pub(super) fn is_inside_item(&self) -> bool {
-        self.repairer.as_ref().is_some_and(Repairer::is_inside_item)
+        self.repairer.as_ref().map_or(self.ended_inside_item, Repairer::is_inside_item)
     }
 
     /// Ends the engine and judges the page. `broken` is what ended the body
@@ -130,6 +133,7 @@ impl<S: Sink> Page<S> {
         let Some(repairer) = self.repairer.take() else {
             return Verdict::Cut(self.no_answer(NotOai::Empty), None);
         };
+        self.ended_inside_item = repairer.is_inside_item();
         let summary = repairer.finish(&mut self.pieces);
         let failure = match (summary.outcome, broken) {
             (Outcome::NotOai(_), Some(broken)) => self.with_status(broken.failure),
@@ -182,8 +186,12 @@ impl<S: Sink> Page<S> {
         ))
     }
 
+    /// What failed beside the page, such as a question about one of its records, has a status of its own.
     fn with_status(&self, failure: Failure) -> Failure {
-        failure.after_status(self.status, self.retry_after_secs)
+        match failure.received_status {
+            Some(_) => failure,
+            None => failure.after_status(self.status, self.retry_after_secs),
+        }
     }
 
     /// Whether the body ended with the end tag of the document element.

@@ -1,11 +1,13 @@
 //! What the engine makes of one attempt at a page, with the place of each item in it.
 
 use super::account::RepairMade;
+use super::made::Made;
 use super::repository::sets_of;
 use crate::repair::{Left, Quarantined, RecordFacts, Repair, RepairId, Sink, TokenFacts};
 use crate::state::{PutAside, SetSeen, TokenKey};
 use memchr::memmem;
 use siphasher::sip::SipHasher13;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hasher as _;
 
@@ -14,8 +16,8 @@ use std::hash::Hasher as _;
 pub(super) struct Pieces {
     /// What its items are known by.
     pub(super) hash: ItemHash,
-    pub(super) bytes: Vec<u8>,
-    /// Where `bytes` begins, in bytes of the whole output.
+    pub(super) made: Made,
+    /// Where `made` begins, in bytes of the whole output.
     pub(super) base: u64,
     pub(super) found: Vec<Found>,
     /// Items that were put aside before there was anything to stand beside.
@@ -42,14 +44,16 @@ pub(super) struct Pieces {
     pub(super) needed: BTreeSet<&'static str>,
     /// Elements of Identify that are wrong or missing, and that nobody knows.
     pub(super) lacks: Vec<&'static str>,
+    /// How much was made, in bytes and items, when the body ended.
+    before_end: (usize, usize),
 }
 
 /// An item, in the order of the page.
 #[derive(Debug)]
 pub(super) enum Found {
-    /// One that leaves: its place in `bytes`.
+    /// One that leaves: its place in what was made.
     Item { start: usize, len: usize, hash: u64, repairs: Vec<(RepairId, Option<RepairMade>)> },
-    /// One that is put aside: where in `bytes` another one could stand in its place.
+    /// One that is put aside: where in what was made another one could stand in its place.
     Aside { hash: u64, record: PutAside, at: Option<usize> },
 }
 
@@ -69,31 +73,30 @@ impl Pieces {
         !self.found.is_empty() || !self.early.is_empty()
     }
 
-    /// Makes room for what the engine makes of so many bytes.
-    pub(super) fn reserve(&mut self, bytes: usize) {
-        self.bytes.reserve(bytes);
-    }
-
-    /// What was written and not taken yet.
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
     /// What was written before the first item.
-    pub(super) fn before_items(&self) -> &[u8] {
+    pub(super) fn before_items(&self) -> Cow<'_, [u8]> {
         let first = self.found.iter().find_map(Found::start);
-        self.bytes.get(..first.unwrap_or(self.bytes.len())).unwrap_or_default()
+        self.made.slice(0..first.unwrap_or(usize::MAX))
     }
 
-    /// What was written, as it is.
-    pub(super) fn take_bytes(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.bytes)
+    /// The body has ended: what comes now is what the engine makes of its end.
+    pub(super) fn body_ends(&mut self) {
+        self.before_end = (self.made.len(), self.found.len());
+    }
+
+    /// Takes back what the engine has made of the end.
+    pub(super) fn forget_the_end(&mut self) {
+        let (length, items) = self.before_end;
+        self.found.truncate(items);
+        if self.made.len() > length {
+            self.made.change(|bytes| bytes.truncate(length));
+        }
     }
 
     /// Takes other bytes and items for those that were taken, `taken` bytes of them.
     pub(super) fn make_up(&mut self, taken: usize, bytes: Vec<u8>, found: Vec<Found>) {
         self.drift += bytes.len() as i64 - taken as i64;
-        (self.bytes, self.found) = (bytes, found);
+        (self.made, self.found) = (bytes.into(), found);
     }
 
     /// The items that never came to stand beside a good one.
@@ -111,7 +114,7 @@ impl Pieces {
                     hash,
                     record: PutAside { identifier: Some(identifier), .. },
                     at: Some(at),
-                } if *at <= self.bytes.len() && !is_known(*hash) => {
+                } if *at <= self.made.len() && !is_known(*hash) => {
                     recallable.push((index, identifier.clone()));
                 }
                 _ => {}
@@ -124,7 +127,7 @@ impl Pieces {
     pub(super) fn put_in_place(&mut self, index: usize, item: &[u8]) {
         let Some(Found::Aside { hash, at: Some(at), .. }) = self.found.get(index) else { return };
         let (hash, start, len) = (*hash, *at, item.len());
-        self.bytes.splice(start..start, item.iter().copied());
+        self.made.change(|bytes| drop(bytes.splice(start..start, item.iter().copied())));
         if let Some(found) = self.found.get_mut(index) {
             *found = Found::Item { start, len, hash, repairs: Vec::new() };
         }
@@ -174,7 +177,7 @@ impl Pieces {
 
 impl Sink for Pieces {
     fn write(&mut self, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
+        self.made.write(bytes);
     }
 
     fn repaired(&mut self, repair: &Repair<'_>) {
@@ -211,7 +214,7 @@ impl Sink for Pieces {
         self.recent.push((quarantined.offset, -(quarantined.raw.len() as i64)));
         let early_bytes: usize = self.early.iter().map(|(_, record)| record.raw.len()).sum();
         let is_early =
-            self.base == 0 && self.bytes.is_empty() && self.found.iter().all(|found| found.start().is_none());
+            self.base == 0 && self.made.is_empty() && self.found.iter().all(|found| found.start().is_none());
         if is_early && self.early.len() < EARLY_ITEMS_MAX && early_bytes + record.raw.len() <= EARLY_BYTES_MAX
         {
             self.early.push((hash, record));

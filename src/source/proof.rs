@@ -8,7 +8,7 @@
 
 use super::budget::Budget;
 use super::failure::{Failure, Reason};
-use super::inquiry::{Told, inquire};
+use super::inquiry::{Manner, Told, Unanswered, inquire};
 use super::session::Conversation;
 use crate::oai::{Argument, ErrorCode, Request, Verb};
 use crate::repair::NotOai;
@@ -23,6 +23,8 @@ pub(super) struct Sayings(Mutex<Said>);
 
 #[derive(Clone, Debug, Default)]
 struct Said {
+    /// When it was last seen to take seconds, by a question of ours.
+    took_seconds: Option<SystemTime>,
     formats: Option<(SystemTime, Option<Vec<String>>)>,
     has_no_sets: Option<(SystemTime, bool)>,
     granularity: Option<(SystemTime, Option<String>)>,
@@ -45,6 +47,15 @@ impl Sayings {
 
     fn note(&self, note: impl FnOnce(&mut Said)) {
         note(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Whether the source has shown lately that it takes seconds.
+    pub(super) fn takes_seconds(&self, now: SystemTime) -> bool {
+        fresh(self.read().took_seconds.map(|at| (at, ())), now).is_some()
+    }
+
+    pub(super) fn note_seconds(&self, now: SystemTime) {
+        self.note(|said| said.took_seconds = Some(now));
     }
 }
 
@@ -159,7 +170,7 @@ impl Conversation<'_> {
         }
         let told = self.told(&Request::identify()).await?;
         if let Some(version) = told.version {
-            self.note_version(version).await;
+            self.believe_version(version).await;
         }
         let granularity = text_of(&told.text(), "granularity");
         self.job.client.sayings.note(|said| said.granularity = Some((now, granularity.clone())));
@@ -169,12 +180,21 @@ impl Conversation<'_> {
     /// The answer to a question of our own, within what is left of the time. `None`, there was none, is
     /// never remembered: the next request may have better luck.
     async fn told(&mut self, request: &Request) -> Option<Told> {
+        self.answered(request, self.manner(), usize::MAX).await.ok()
+    }
+
+    /// The same, and why there was none; read no further than that many items.
+    pub(super) async fn answered(
+        &mut self,
+        request: &Request,
+        manner: Manner,
+        enough: usize,
+    ) -> Result<Told, Unanswered> {
         self.account.attempts += 1;
         let mut budget = Budget::new(Arc::clone(&self.job.clock), TIME_MAX.min(self.budget.left()));
-        let told =
-            inquire(self.job, request, &self.method, usize::MAX, &self.repository, false, &mut budget).await;
+        let told = inquire(self.job, request, manner, enough, false, &mut budget).await;
         self.budget.spend(&budget);
-        told.ok()
+        told
     }
 }
 

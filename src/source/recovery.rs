@@ -2,6 +2,7 @@
 //! list begun anew, a token of ours; or an end that nobody takes for the list's.
 
 use super::failure::{Failure, Reason};
+use super::made::Made;
 use super::session::{Conversation, Ended, Stop};
 use super::splice::{Delivered, Unproven};
 use crate::oai::ErrorCode;
@@ -27,7 +28,7 @@ impl Conversation<'_> {
             || lost == 0
                 && self.job.request.verb().is_list()
                 && self.delivered.is_complete()
-                && self.skeleton.is_some();
+                && self.skeleton().is_some();
         if can { Ok(Ended::Again(failure)) } else { Err(failure.into()) }
     }
 
@@ -64,7 +65,7 @@ impl Conversation<'_> {
     /// their order, or from its beginning. Each once.
     pub(super) async fn begin_anew(&mut self) -> Result<bool, Stop> {
         let job = self.job;
-        let may_go_on = !self.outlet.has_begun() || self.delivered.is_complete() && self.skeleton.is_some();
+        let may_go_on = !self.outlet.has_begun() || self.delivered.is_complete() && self.skeleton().is_some();
         let Some(chain) = self.chain.as_ref().filter(|_| may_go_on && self.begun < Begun::Whole) else {
             return Ok(false);
         };
@@ -114,13 +115,15 @@ impl Conversation<'_> {
     /// The source cannot be brought to give the rest of the page: the list is
     /// closed with a token of ours that leads to it, or breaks off visibly.
     pub(super) async fn close(&mut self, failure: Failure) -> Result<(), Stop> {
-        let (Some(chain), Some(skeleton)) = (&self.chain, &self.skeleton) else { return Err(failure.into()) };
+        let (Some(chain), Some(skeleton)) = (&self.chain, self.skeleton()) else {
+            return Err(failure.into());
+        };
         let token = chain
             .own_token(self.job, &self.asked, &self.delivered, self.anew.is_some(), self.budget.now())
             .await;
         let Some(token) = token else { return Err(failure.into()) };
         self.account.continued = Some(failure);
-        self.outlet.send(skeleton.close_with(Some(&token)), 200).await?;
+        self.outlet.send(skeleton.close_with(Some(&token)).into(), 200).await?;
         self.outlet.finish().await
     }
 
@@ -130,7 +133,7 @@ impl Conversation<'_> {
 
     pub(super) async fn refuse_circle(&mut self) -> Result<Ended, Stop> {
         let name = self.job.client.name();
-        self.waiting.clear();
+        self.waiting = Made::default();
         self.refuse_token(&format!(
             "{name} goes in circles: its token leads back to a page of the same list"
         ))

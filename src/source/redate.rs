@@ -11,7 +11,8 @@ use super::session::{Conversation, resolved};
 use super::splice::Splice;
 use crate::oai::datestamp::{is_legal, is_sentinel};
 use crate::oai::{Request, Verb};
-use crate::repair::{RepairId, RepositoryFacts};
+use crate::repair::RepairId;
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// What a list of headers said: datestamps by identifier, and what the list knows the item by.
@@ -68,8 +69,9 @@ impl Conversation<'_> {
         let (client, now) = (&self.job.client, self.budget.now());
         let mut budget = self.budget_of_a_recall()?;
         // What stands in for a datestamp there is no news.
-        let repository = RepositoryFacts { lowest_datestamp: None, ..self.repository.clone() };
-        let told = inquire(self.job, request, &self.method, usize::MAX, &repository, true, &mut budget).await;
+        let mut manner = self.manner();
+        manner.repository.lowest_datestamp = None;
+        let told = inquire(self.job, request, manner, usize::MAX, true, &mut budget).await;
         self.budget.spend(&budget);
         let told = match told {
             Ok(told) => told.items,
@@ -104,22 +106,27 @@ impl Pieces {
     }
 
     /// An item as it will leave.
-    fn item(&self, index: usize) -> Option<&str> {
+    fn item(&self, index: usize) -> Option<Cow<'_, str>> {
         let found = self.found.get(index)?;
         let start = found.start()?;
-        std::str::from_utf8(self.bytes.get(start..start + found.len())?).ok()
+        match self.made.slice(start..start + found.len()) {
+            Cow::Borrowed(item) => std::str::from_utf8(item).ok().map(Cow::Borrowed),
+            Cow::Owned(item) => String::from_utf8(item).ok().map(Cow::Owned),
+        }
     }
 
     fn identifier_at(&self, index: usize) -> Option<String> {
         let item = self.item(index)?;
-        Some(resolved(item.get(field(item, "identifier")?)?.as_bytes()))
+        Some(resolved(item.get(field(&item, "identifier")?)?.as_bytes()))
     }
 
     /// Gives an item another datestamp; whether it has it now. It stays known by the first one.
     fn redate(&mut self, index: usize, stamp: &str) -> bool {
-        let Some(item) = self.item(index) else { return false };
-        let Some(within) = field(item, "datestamp") else { return false };
-        let Some(bound) = item.get(within.clone()).map(str::to_owned) else { return false };
+        let bound = self.item(index).and_then(|item| {
+            let within = field(&item, "datestamp")?;
+            Some((within.clone(), item.get(within)?.to_owned()))
+        });
+        let Some((within, bound)) = bound else { return false };
         let delta = stamp.len() as i64 - bound.len() as i64;
         let Some(Found::Item { start, len, repairs, .. }) = self.found.get_mut(index) else { return false };
         let at = *start + within.start;
@@ -130,7 +137,7 @@ impl Pieces {
             }
         }
         let is_told = repairs.iter().any(|(id, _)| *id == RepairId::OwnProvenance);
-        self.bytes.splice(at..at + bound.len(), stamp.bytes());
+        self.made.change(|bytes| drop(bytes.splice(at..at + bound.len(), stamp.bytes())));
         self.grown_behind(index, delta);
         if is_told {
             self.redate_provenance(index, &bound, stamp);
@@ -140,13 +147,13 @@ impl Pieces {
 
     /// Gives the provenance that was added to an item the datestamp that its header has now.
     fn redate_provenance(&mut self, index: usize, bound: &str, stamp: &str) {
-        let Some(item) = self.item(index) else { return };
-        let Some(within) = described(item, bound) else { return };
+        let within = self.item(index).and_then(|item| described(&item, bound));
+        let Some(within) = within else { return };
         let delta = stamp.len() as i64 - bound.len() as i64;
         let Some(Found::Item { start, len, .. }) = self.found.get_mut(index) else { return };
         let at = *start + within;
         *len = len.saturating_add_signed(delta as isize);
-        self.bytes.splice(at..at + bound.len(), stamp.bytes());
+        self.made.change(|bytes| drop(bytes.splice(at..at + bound.len(), stamp.bytes())));
         self.grown_behind(index, delta);
     }
 }

@@ -30,13 +30,28 @@ impl Conversation<'_> {
         }
     }
 
+    /// Says to the operator what of Identify stays as it is.
+    pub(super) fn tell_lacks(&self, lacks: &[&'static str]) {
+        if !lacks.is_empty() {
+            let (repo, elements) = (&self.job.mapping.id, lacks.join(", "));
+            tracing::warn!(
+                repo,
+                elements,
+                "Identify lacks what the schema demands and leaves so; set identify.* in the mapping"
+            );
+        }
+    }
+
     /// Notes what was made of a page so far, before it leaves. How old its oldest record is
     /// is noted once, at its end.
     pub(super) async fn take_note(&mut self, pieces: &mut Pieces, ended: bool) {
         let mut dates = match self.job.request.verb() {
-            Verb::Identify => dates_of(pieces.bytes()),
+            Verb::Identify => dates_of(&pieces.made.bytes()),
             _ => Dates::default(),
         };
+        if let Some(granularity) = dates.granularity {
+            self.note_granularity(granularity).await;
+        }
         if ended && !pieces.oldest.is_empty() {
             dates.oldest_seen = String::from_utf8(std::mem::take(&mut pieces.oldest)).ok();
         }

@@ -20,6 +20,7 @@ use super::failure::{Failure, Reason};
 use super::fetch::Client;
 use super::headers::Gathered;
 use super::learning::Weighed;
+use super::made::Made;
 use super::one_by_one::may_go_one_by_one;
 use super::outlet::Outlet;
 use super::page::{Page, Start, Verdict};
@@ -28,7 +29,7 @@ use super::pieces::{ItemHash, Pieces};
 use super::recovery::Begun;
 use super::redate::Told;
 use super::sieve::Sieve;
-use super::skeleton::Skeleton;
+use super::skeleton::{Skeleton, skeleton_of};
 use super::splice::{Delivered, Splice, Taken, Unproven};
 use crate::clock::{self, Clock};
 use crate::config::Mapping;
@@ -108,7 +109,7 @@ async fn converse(job: Job, events: mpsc::Sender<Event>) {
         dialect: Dialect::of_job(&job),
         put_as: String::new(),
         other_words: 0,
-        tries_days: false,
+        tries_days: None,
         sieve: None,
         gathered: Gathered::new(),
         had: Delivered::default(),
@@ -124,8 +125,8 @@ async fn converse(job: Job, events: mpsc::Sender<Event>) {
         headers_told: None,
         repository: RepositoryFacts::default(),
         suspicion: None,
-        skeleton: None,
-        waiting: Vec::new(),
+        head: None,
+        waiting: Made::default(),
     };
     let end = conversation.answer().await;
     let account = Box::new(conversation.account);
@@ -178,8 +179,8 @@ pub(super) struct Conversation<'a> {
     pub(super) dialect: Dialect,
     pub(super) put_as: String,
     pub(super) other_words: u32,
-    /// Whether it is asked in days for once, after it has refused seconds.
-    pub(super) tries_days: bool,
+    /// It is asked in days for once; whether it has surely refused the seconds of the same days.
+    pub(super) tries_days: Option<bool>,
     /// What is to be made of the page under way.
     pub(super) sieve: Option<Sieve>,
     /// What was had of its headers, where each is asked for by itself.
@@ -208,10 +209,10 @@ pub(super) struct Conversation<'a> {
     pub(super) repository: RepositoryFacts,
     /// What the list delivered before, while it is not clear whether it goes in circles.
     pub(super) suspicion: Option<HashSet<u64>>,
-    /// What is open around the items that were delivered.
-    pub(super) skeleton: Option<Skeleton>,
+    /// Everything before the items that were delivered, once one has left.
+    pub(super) head: Option<Vec<u8>>,
     /// What was made before there was an item: it leaves with the first one.
-    pub(super) waiting: Vec<u8>,
+    pub(super) waiting: Made,
 }
 
 impl Conversation<'_> {
@@ -227,10 +228,11 @@ impl Conversation<'_> {
             Opening::Refuse(why) => return self.refuse_token(why).await,
         }
         self.repository = self.known_of_the_repository();
-        if let Some(refusal) = self.refusal() {
+        if let Some(refusal) = self.refusal().await {
             return self.refuse(refusal).await;
         }
         job.client.admit(self.budget.now())?;
+        self.doubt_days().await;
         let end = self.run().await;
         self.note_walk(&end);
         match &end {
@@ -250,7 +252,7 @@ impl Conversation<'_> {
             attempts += 1;
             let ended = match self.is_one_by_one() {
                 true => self.one_by_one(None).await?,
-                false => self.attempt_and_release().await?,
+                false => self.attempt().await?,
             };
             let failure = match ended {
                 Ended::Whole => {
@@ -269,7 +271,7 @@ impl Conversation<'_> {
                         attempts = 0;
                         continue;
                     }
-                    self.outlet.send(error, 200).await?;
+                    self.outlet.send(error.into(), 200).await?;
                     return self.outlet.finish().await;
                 }
                 Ended::Doubtful(error) => match self.weigh(&error).await {
@@ -279,7 +281,7 @@ impl Conversation<'_> {
                     }
                     Weighed::Error(proof) => return self.refuse(proof).await,
                     Weighed::Stays => {
-                        self.outlet.send(error, 200).await?;
+                        self.outlet.send(error.into(), 200).await?;
                         return self.outlet.finish().await;
                     }
                 },
@@ -314,25 +316,19 @@ impl Conversation<'_> {
         }
     }
 
-    /// The same as [`Self::attempt`], behind which nothing is held.
-    async fn attempt_and_release(&mut self) -> Result<Ended, Stop> {
-        let ended = self.attempt().await;
-        self.outlet.release().await?;
-        ended
-    }
-
     /// Asks the source once, and passes on what is new of its page.
     async fn attempt(&mut self) -> Result<Ended, Stop> {
         let job = self.job;
         self.forget_what_was_held();
         self.account.attempts += 1;
-        let _turn = match job.client.turn(self.asked.verb().is_list(), &mut self.budget).await {
+        let turn = match job.client.turn(self.asked.verb().is_list(), &mut self.budget).await {
             Ok(turn) => turn,
             Err(failure) => return self.resumable(failure, 0),
         };
         let asked_at = clock::utc_datetime(self.budget.now());
         let Put { query, wanted } = self.put();
         let exchange = job.client.exchange(&query, &self.method, &job.via, &mut self.budget).await;
+        self.note_window(wanted.as_ref());
         (self.put_as, self.sieve) = (query, wanted.map(Sieve::new));
         let exchange = match exchange {
             Ok(exchange) => exchange,
@@ -349,21 +345,22 @@ impl Conversation<'_> {
         let mut page =
             Page::new(&job.mapping, &job.own, start, Pieces::new(ItemHash::with(&job.state.token_key)));
         let mut splice = match self.anew {
-            None => Splice::new(&self.known, &self.delivered, self.skeleton.clone()),
+            None => Splice::new(&self.known, &self.delivered, self.skeleton()),
             Some(walked) => {
                 let since = self.delivered.hashes().get(walked..).unwrap_or_default();
-                Splice::anew(&self.known, since, self.skeleton.clone())
+                Splice::anew(&self.known, since, self.skeleton())
             }
         };
         let body = Body::new(&job.client, &job.mapping, exchange);
         let fed = match self.asks_for_each() {
-            true => self.feed_headers(&mut page, &mut splice, body).await?,
+            true => self.feed_headers(&mut page, &mut splice, body, turn).await?,
             false => self.feed(&mut page, &mut splice, body).await?,
         };
         let broken = match fed {
             Ok(broken) => broken,
             Err(unproven) => return self.resumable(self.unproven(unproven), 0),
         };
+        page.pieces.body_ends();
         let verdict = page.finish(broken);
         self.keep_evidence(&mut page, &verdict);
         if let Some(version) = verdict.version() {
@@ -376,13 +373,17 @@ impl Conversation<'_> {
                 self.finish_page(&mut page, splice).await
             }
             Verdict::Cut(failure, summary) => {
+                // What the engine made of the cut end is left: where a record ends that broke off
+                // in a section, only the rest of the page can say.
+                page.pieces.forget_the_end();
+                if let Err(unproven) = self.pass_on(&mut page, &mut splice, false).await? {
+                    return self.resumable(self.unproven(unproven), 0);
+                }
                 self.give_up_early(&mut page).await?;
                 let lost = summary.as_ref().map_or(0, |summary| summary.lost);
                 if let Some(summary) = summary {
                     self.account.note(&summary);
                 }
-                // What the engine made of the cut end is left: where a record ends that broke off
-                // in a section, only the rest of the page can say.
                 self.resumable(failure, lost)
             }
         }
@@ -398,15 +399,15 @@ impl Conversation<'_> {
         loop {
             match body.next(&mut self.budget).await {
                 Ok(Some(piece)) => {
-                    // What the engine holds back, and what it adds to a page that is well, is short.
-                    page.pieces.reserve(piece.len() + ADDED_BYTES);
+                    page.pieces.made.reads(piece.clone());
                     page.push(piece);
                 }
                 Ok(None) => return Ok(Ok(None)),
                 Err(broken) => return Ok(Ok(Some(broken))),
             }
             if body.has_ended() {
-                self.outlet.hold();
+                // What the engine makes of the end leaves in one piece with what it has made before.
+                continue;
             }
             if let Err(unproven) = self.pass_on(page, splice, false).await? {
                 return Ok(Err(unproven));
@@ -424,7 +425,7 @@ impl Conversation<'_> {
             self.account = Account { attempts: self.account.attempts, ..Account::default() };
             self.suspicion = None;
         }
-        self.waiting.clear();
+        self.waiting = Made::default();
         self.sieve = None;
     }
 
@@ -435,7 +436,7 @@ impl Conversation<'_> {
         let has_met = self.sieve.as_ref().is_some_and(Sieve::has_met);
         if splice.is_again() && !splice.has_items() && !page.pieces.has_items() && !has_met {
             // An error, where a page was expected that holds what was delivered.
-            let error = page.pieces.take_bytes();
+            let error = std::mem::take(&mut page.pieces.made).into_vec();
             let expired = self.asked.is_resumption() && !self.outlet.has_begun() && is_expired(&error);
             return match expired {
                 true => Ok(Ended::Expired(error)),
@@ -459,23 +460,23 @@ impl Conversation<'_> {
             if self.account.quarantined > 0 {
                 return self.resumable(page.no_answer(NotOai::NothingKept), 0);
             }
-            if self.asked.is_resumption() && is_expired(&self.waiting) {
-                return Ok(Ended::Expired(std::mem::take(&mut self.waiting)));
+            if self.asked.is_resumption() && is_expired(&self.waiting.bytes()) {
+                return Ok(Ended::Expired(std::mem::take(&mut self.waiting).into_vec()));
             }
             if let Some(token) = token {
                 self.known = splice.into_missing();
                 return Ok(Ended::NextPage(token));
             }
             if let Some(last_page) = splice.empty_last_page() {
-                self.waiting = last_page;
+                self.waiting = last_page.into();
             }
         }
         if self.is_nothing_left() {
-            self.waiting = self.nothing_left();
+            self.waiting = self.nothing_left().into();
         }
         self.note_days().await;
         if self.is_doubtful() {
-            return Ok(Ended::Doubtful(std::mem::take(&mut self.waiting)));
+            return Ok(Ended::Doubtful(std::mem::take(&mut self.waiting).into_vec()));
         }
         if self.suspicion.take().is_some() && self.goes_in_circles(token.as_deref()).await? {
             return self.refuse_circle().await;
@@ -519,7 +520,7 @@ impl Conversation<'_> {
             Err(unproven) => return Ok(Err(unproven)),
         };
         self.account.add(&mut taken);
-        let Taken { bytes, items, aside, hashes, .. } = taken;
+        let Taken { mut made, items, aside, hashes, .. } = taken;
         if !aside.is_empty() {
             self.put_aside(aside).await?;
         }
@@ -529,38 +530,27 @@ impl Conversation<'_> {
         if self.suspicion.as_ref().is_some_and(|before| hashes.iter().any(|hash| !before.contains(hash))) {
             self.suspicion = None;
         }
-        let mut bytes = bytes;
         if !self.outlet.has_begun() {
             // The head waits for the first item that is new: until then every failure is clean.
-            match self.waiting.is_empty() {
-                true => self.waiting = std::mem::take(&mut bytes),
-                false => self.waiting.append(&mut bytes),
-            }
+            self.waiting.append(std::mem::take(&mut made));
             let nothing_yet = self.account.records == 0 && items == 0 && !page.is_inside_item();
             if nothing_yet || self.suspicion.is_some() && self.waiting.len() < WAITING_BYTES_MAX {
                 return Ok(Ok(()));
             }
-            bytes = std::mem::take(&mut self.waiting);
+            made = std::mem::take(&mut self.waiting);
             // From here on it is the silence that is bounded, not the whole.
             self.budget.renew(time_for_a_page(self.job));
         }
-        if self.skeleton.is_none() {
-            self.skeleton = splice.skeleton();
+        if self.head.is_none() {
+            self.head = splice.head().map(<[u8]>::to_vec);
         }
-        self.outlet.send(bytes, page.status).await?;
+        self.outlet.send(made, page.status).await?;
         Ok(Ok(()))
     }
 
-    /// Says to the operator what of Identify stays as it is.
-    fn tell_lacks(&self, lacks: &[&'static str]) {
-        if !lacks.is_empty() {
-            let (repo, elements) = (&self.job.mapping.id, lacks.join(", "));
-            tracing::warn!(
-                repo,
-                elements,
-                "Identify lacks what the schema demands and leaves so; set identify.* in the mapping"
-            );
-        }
+    /// What is open around the items that were delivered.
+    pub(super) fn skeleton(&self) -> Option<Skeleton> {
+        self.head.as_deref().and_then(skeleton_of)
     }
 
     fn log_retry(&self, failure: &Failure, wait: Duration) {
@@ -614,7 +604,5 @@ const UNPROVEN_MAX: u32 = 2;
 /// Events held between the source and a slow harvester; with them at most
 /// about a MiB waits.
 const EVENTS_HELD: usize = 8;
-/// Room, in bytes, for what is written beside the bytes of a piece: our own request, and what was held back.
-const ADDED_BYTES: usize = 4 << 10;
 /// What is held, in bytes, until it is clear that a list does not go in circles.
 const WAITING_BYTES_MAX: usize = 32 << 20;

@@ -11,7 +11,7 @@
 use super::pieces::Pieces;
 use super::skeleton::skeleton_of;
 use super::transplant::Scope;
-use crate::oai::{Argument, Request, set_spec};
+use crate::oai::{Window, set_spec};
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
@@ -26,13 +26,6 @@ pub(super) struct Wanted {
     pub(super) set: Option<String>,
     /// If it is the last one it ends with an empty token.
     pub(super) closes: bool,
-}
-
-/// The bounds of a selective harvest, one of them to the second.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Window {
-    from: Option<String>,
-    until: Option<String>,
 }
 
 /// A page on its way through.
@@ -58,27 +51,6 @@ impl Wanted {
     }
 }
 
-impl Window {
-    /// That of a request whose dates say seconds.
-    pub(super) fn of(request: &Request) -> Option<Self> {
-        let date = |argument| request.argument(argument).map(str::to_owned);
-        let window = Self { from: date(Argument::From), until: date(Argument::Until) };
-        request.is_in_seconds().then_some(window)
-    }
-
-    /// Whether a datestamp lies within, as far as its granularity can say.
-    fn holds(&self, datestamp: &str) -> bool {
-        // Of one length, their order as text is their order in time.
-        let cut = |bound: &String| {
-            let chars = bound.len().min(datestamp.len());
-            (datestamp.get(..chars).map(str::to_owned), bound.get(..chars).map(str::to_owned))
-        };
-        let is_after = self.from.as_ref().map(cut).is_none_or(|(datestamp, from)| datestamp >= from);
-        let is_before = self.until.as_ref().map(cut).is_none_or(|(datestamp, until)| datestamp <= until);
-        is_after && is_before
-    }
-}
-
 impl Sieve {
     pub(super) fn new(wanted: Wanted) -> Self {
         let (head, tail) = (Vec::new(), Vec::new());
@@ -98,7 +70,7 @@ impl Sieve {
     /// Lets through what the engine has made. `ended`: it will make no more. False where an item
     /// was too long to be held: it cannot be looked at.
     pub(super) fn pass(&mut self, pieces: &mut Pieces, ended: bool) -> bool {
-        let bytes = pieces.take_bytes();
+        let bytes = std::mem::take(&mut pieces.made).into_vec();
         let found = std::mem::take(&mut pieces.found);
         let (mut out, mut kept) = (Vec::with_capacity(bytes.len()), Vec::with_capacity(found.len()));
         let mut cursor = 0;

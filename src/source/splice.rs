@@ -8,10 +8,12 @@
 //! of a further attempt leaves before it is proven to be the same page.
 
 use super::account::RepairMade;
+use super::made::Made;
 use super::pieces::{Found, Pieces};
 use super::skeleton::{Skeleton, skeleton_of};
 use crate::repair::RepairId;
 use crate::state::PutAside;
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// The items of a list that a harvester has, in the order in which they left.
@@ -71,12 +73,12 @@ impl Delivered {
 /// What may leave.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
-    pub(super) bytes: Vec<u8>,
-    /// Items in `bytes`.
+    pub(super) made: Made,
+    /// Items in that.
     pub(super) items: u64,
     /// Those of them that were mended.
     pub(super) repaired: u64,
-    /// To be on disk before `bytes` leave.
+    /// To be on disk before it leaves.
     pub(super) aside: Vec<PutAside>,
     pub(super) repairs: Vec<(RepairId, Option<RepairMade>)>,
     /// Of the items, put aside or not.
@@ -184,14 +186,14 @@ impl Splice {
         delivered: &mut Delivered,
         ended: bool,
     ) -> Result<Taken, Unproven> {
-        let bytes = std::mem::take(&mut pieces.bytes);
+        let made = std::mem::take(&mut pieces.made);
         let found = std::mem::take(&mut pieces.found);
         let others = std::mem::take(&mut pieces.repairs);
-        pieces.base += bytes.len() as u64;
+        pieces.base += made.len() as u64;
         let first = found.iter().find_map(Found::start);
         if self.in_head {
-            let head = bytes.get(..first.unwrap_or(bytes.len())).unwrap_or(&bytes);
-            self.head.extend(head.iter().take(HEAD_BYTES_KEPT.saturating_sub(self.head.len())));
+            let room = HEAD_BYTES_KEPT.saturating_sub(self.head.len());
+            self.head.extend_from_slice(&made.slice(0..room.min(first.unwrap_or(room))));
         }
         let in_head = self.in_head;
         self.in_head &= first.is_none();
@@ -201,14 +203,14 @@ impl Splice {
                 taken.count(found);
             }
             delivered.extend(&taken.hashes);
-            taken.bytes = bytes;
+            taken.made = made;
             taken.repairs.extend(others);
             return Ok(taken);
         };
         if in_head && first.is_some() && again.begun.is_some() && again.begun != skeleton_of(&self.head) {
             return Err(Unproven::Head);
         }
-        again.sort(&bytes, found, in_head)?;
+        again.sort(&made.bytes(), found, in_head)?;
         if ended {
             again.close()?;
             again.held.repairs.extend(others);
@@ -224,8 +226,8 @@ impl Splice {
 
     /// Everything before the first item, the part in `pieces` included.
     pub(super) fn head_with(&self, pieces: &Pieces) -> Vec<u8> {
-        let rest = if self.in_head { pieces.before_items() } else { &[] };
-        [self.head.as_slice(), rest].concat()
+        let rest = if self.in_head { pieces.before_items() } else { Cow::default() };
+        [self.head.as_slice(), &rest].concat()
     }
 
     /// Whether an item was met.
@@ -246,13 +248,13 @@ impl Splice {
     /// The page when everything on it was delivered before, and it was the last one.
     pub(super) fn empty_last_page(&self) -> Option<Vec<u8>> {
         self.again.as_ref()?;
-        let closing = self.skeleton()?.close_with(Some(""));
+        let closing = self.head().and_then(skeleton_of)?.close_with(Some(""));
         Some([self.head.as_slice(), &closing].concat())
     }
 
-    /// What is open around the items, once there was one.
-    pub(super) fn skeleton(&self) -> Option<Skeleton> {
-        if self.in_head { None } else { skeleton_of(&self.head) }
+    /// Everything before the items, as far as it is kept, once there was one.
+    pub(super) fn head(&self) -> Option<&[u8]> {
+        (!self.in_head).then_some(&self.head)
     }
 }
 
@@ -276,17 +278,17 @@ impl Again {
             self.gap.extend_from_slice(bytes.get(cursor..start).unwrap_or_default());
             let is_head = std::mem::replace(&mut in_head, false);
             if if is_head { self.begun.is_none() } else { !known } {
-                self.held.bytes.append(&mut self.gap);
+                self.held.made.write(&self.gap);
             }
             self.gap.clear();
             if !known {
-                self.held.bytes.extend_from_slice(bytes.get(start..end).unwrap_or_default());
+                self.held.made.write(bytes.get(start..end).unwrap_or_default());
                 self.held.count(found);
             }
             cursor = end;
         }
         self.gap.extend_from_slice(bytes.get(cursor..).unwrap_or_default());
-        let held = self.held.bytes.len() + self.gap.len();
+        let held = self.held.made.len() + self.gap.len();
         if held > HELD_BYTES_MAX { Err(Unproven::Held) } else { Ok(()) }
     }
 
@@ -308,7 +310,8 @@ impl Again {
         if !self.is_proven() {
             return Err(Unproven::Items);
         }
-        self.held.bytes.append(&mut self.gap);
+        self.held.made.write(&self.gap);
+        self.gap.clear();
         Ok(())
     }
 
@@ -395,8 +398,9 @@ mod tests {
             let committed = std::mem::take(&mut self.1);
             let items = self.0.found.iter().filter_map(|found| Some((found.start()?, found.len())));
             for ((start, len), item) in items.zip(committed) {
-                let there = self.0.bytes.get(start..start + len).map(String::from_utf8_lossy);
-                assert_eq!(there, Some(String::from_utf8_lossy(&item)), "{}", path.display());
+                let there = self.0.made.slice(start..start + len).into_owned();
+                let there = String::from_utf8_lossy(&there);
+                assert_eq!(there, String::from_utf8_lossy(&item), "{}", path.display());
             }
         }
     }
@@ -429,11 +433,11 @@ mod tests {
         let (mut pieces, mut out) = (Pieces::default(), Vec::new());
         for block in page.chunks(97) {
             repairer.push(block, &mut pieces);
-            out.extend(splice.take(&mut pieces, delivered, false)?.bytes);
+            out.extend(splice.take(&mut pieces, delivered, false)?.made.into_vec());
         }
         let summary = repairer.finish(&mut pieces);
         if matches!(summary.outcome, Outcome::Clean | Outcome::Repaired) {
-            out.extend(splice.take(&mut pieces, delivered, true)?.bytes);
+            out.extend(splice.take(&mut pieces, delivered, true)?.made.into_vec());
         }
         Ok((out, summary, splice))
     }
@@ -463,8 +467,10 @@ mod tests {
                 let mut delivered = Delivered::default();
                 let (first, cut, splice) =
                     attempt(&page[..at], fresh(), &mut delivered).expect("a first attempt");
-                let Some(begun) =
-                    splice.skeleton().filter(|_| cut.outcome == Outcome::Truncated && cut.lost == 0)
+                let Some(begun) = splice
+                    .head()
+                    .and_then(skeleton_of)
+                    .filter(|_| cut.outcome == Outcome::Truncated && cut.lost == 0)
                 else {
                     continue;
                 };

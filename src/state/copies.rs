@@ -8,11 +8,18 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// All copies. Cheap to clone; all clones are one.
 #[derive(Clone, Debug)]
-pub struct Copies(Arc<PathBuf>);
+pub struct Copies(Arc<Folder>);
+
+#[derive(Debug)]
+struct Folder {
+    path: PathBuf,
+    /// Whether the folder is another process's; held while a copy takes its place.
+    is_closed: RwLock<bool>,
+}
 
 /// What is known of a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +46,7 @@ pub struct CopyStamp {
 /// A copy that is being written. Dropped before it is kept, it is gone.
 #[derive(Debug)]
 pub struct CopyInTheMaking {
+    copies: Copies,
     folder: PathBuf,
     path: PathBuf,
 }
@@ -46,12 +54,18 @@ pub struct CopyInTheMaking {
 impl Copies {
     /// Those in a data folder; folders are made with the first copy.
     pub fn of(data: &Path) -> Self {
-        Self(Arc::new(data.join("static")))
+        Self(Arc::new(Folder { path: data.join("static"), is_closed: RwLock::new(false) }))
+    }
+
+    /// Puts no copy in its place from now on, and removes none: the folder is another process's. What is
+    /// read of a copy goes on being read. Waits for one that is taking its place.
+    pub(super) fn close(&self) {
+        *self.0.is_closed.write().unwrap_or_else(PoisonError::into_inner) = true;
     }
 
     /// The copy of a repository's file, if there is one. Blocks on the disk.
     pub fn find(&self, repository: &str) -> Option<(File, AboutCopy)> {
-        let folder = self.0.join(repository);
+        let folder = self.0.path.join(repository);
         let about = std::fs::read(folder.join(ABOUT)).ok()?;
         let about: AboutCopy = serde_json::from_slice(&about).ok()?;
         let file = File::open(folder.join(name_of(&about.version))).ok()?;
@@ -64,11 +78,11 @@ impl Copies {
     ///
     /// The disk says no.
     pub fn begin(&self, repository: &str) -> io::Result<(CopyInTheMaking, File)> {
-        let folder = self.0.join(repository);
+        let folder = self.0.path.join(repository);
         std::fs::create_dir_all(&folder)?;
         let path = folder.join(format!("{:016x}.{PART}", fastrand::u64(..)));
         let file = File::options().create_new(true).read(true).write(true).open(&path)?;
-        Ok((CopyInTheMaking { folder, path }, file))
+        Ok((CopyInTheMaking { copies: self.clone(), folder, path }, file))
     }
 }
 
@@ -79,6 +93,10 @@ impl CopyInTheMaking {
     ///
     /// The disk says no; the copy before stays then.
     pub fn keep(self, about: &AboutCopy) -> io::Result<()> {
+        let is_closed = self.copies.0.is_closed.read().unwrap_or_else(PoisonError::into_inner);
+        if *is_closed {
+            return Ok(());
+        }
         let name = name_of(&about.version);
         std::fs::rename(&self.path, self.folder.join(&name))?;
         self.write_about(about)?;
@@ -98,7 +116,8 @@ impl CopyInTheMaking {
     ///
     /// The disk says no.
     pub fn is_known(self, about: &AboutCopy) -> io::Result<()> {
-        self.write_about(about)
+        let is_closed = self.copies.0.is_closed.read().unwrap_or_else(PoisonError::into_inner);
+        if *is_closed { Ok(()) } else { self.write_about(about) }
     }
 
     fn write_about(&self, about: &AboutCopy) -> io::Result<()> {
@@ -153,6 +172,15 @@ mod tests {
         assert_eq!((text.as_str(), known), ("2", about("2")));
         assert_eq!(files(data.path()), ["2.xml", "about.json"]);
         drop(copies.begin("x").expect("writable"));
+        // Another process has the folder now, and writes a copy of its own.
+        let old = Copies::of(data.path());
+        let (late, _) = old.begin("x").expect("writable");
+        let (known, _) = old.begin("x").expect("writable");
+        let (other, _) = copies.begin("x").expect("writable");
+        old.close();
+        late.keep(&about("1")).expect("nothing is written");
+        known.is_known(&about("1")).expect("nothing is written");
+        other.keep(&about("2")).expect("it is still there");
         let (making, _) = copies.begin("x").expect("writable");
         making.is_known(&AboutCopy { source: "other".to_owned(), ..about("2") }).expect("writable");
         assert_eq!(files(data.path()), ["2.xml", "about.json"]);

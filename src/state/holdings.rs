@@ -4,7 +4,8 @@
 //! `data/holdings.redb`, read whole at the start and held in memory. Most of what passes is no
 //! news, and is told so without the disk.
 //!
-//! Invariant: when [`Holdings::note`] returns, what [`Holdings::is_news`] called news is on disk.
+//! Invariant: when [`Holdings::note`] returns, what [`Holdings::is_news`] called news is on disk; and it is news
+//! until it is there, also to an answer that says what another one has just said.
 //! An escaped setSpec can be turned back without its entry ([`set_spec`]); the entry of a legal set
 //! that looks like one is what keeps it from being turned back.
 
@@ -32,6 +33,8 @@ struct Repository {
     dates: Dates,
     sets: BTreeMap<String, SetSeen>,
     sets_bytes: usize,
+    /// Writes under way: what is known is not all on disk.
+    writing: usize,
 }
 
 /// The datestamps of a repository.
@@ -127,7 +130,7 @@ impl Holdings {
     /// Whether something of this is not known yet and has to be on disk.
     pub fn is_news(&self, repository: &str, news: &News) -> bool {
         match self.known().get(repository) {
-            Some(known) => known.lacks(news),
+            Some(known) => known.lacks(news) || known.writing > 0 && *news != News::default(),
             None => Repository::default().lacks(news),
         }
     }
@@ -137,11 +140,14 @@ impl Holdings {
     pub fn note(&self, repository: &str, news: &News) -> Vec<String> {
         let mut known = self.known();
         let of = known.entry(repository.to_owned()).or_default();
-        if !of.lacks(news) {
+        if !of.lacks(news) && of.writing == 0 {
             of.take_oldest(news);
             return Vec::new();
         }
-        let (changed, collisions) = of.take(news);
+        let collisions = of.take(news);
+        // What was known may be what is being written just now.
+        let changed: Vec<&String> = news.sets.keys().filter(|name| of.sets.contains_key(*name)).collect();
+        of.writing += 1;
         drop(known);
         let now_known = || {
             let known = self.known();
@@ -152,6 +158,9 @@ impl Holdings {
         };
         let written =
             self.0.store.with(None, |database| write(database, repository, now_known).map_err(Some));
+        if let Some(of) = self.known().get_mut(repository) {
+            of.writing -= 1;
+        }
         if let Err(Some(error)) = written {
             tracing::warn!(
                 repo = repository,
@@ -202,14 +211,14 @@ impl Repository {
         }
     }
 
-    /// The sets that were not known like this, and those of them that are two.
-    fn take(&mut self, news: &News) -> (Vec<String>, Vec<String>) {
+    /// The sets that are found now to be two.
+    fn take(&mut self, news: &News) -> Vec<String> {
         self.take_oldest(news);
         self.dates.granularity = news.dates.granularity.or(self.dates.granularity);
         if news.dates.earliest.is_some() {
             self.dates.earliest.clone_from(&news.dates.earliest);
         }
-        let (mut changed, mut collisions) = (Vec::new(), Vec::new());
+        let mut collisions = Vec::new();
         for (name, seen) in &news.sets {
             let before = self.seen(name);
             let after = before.and(*seen);
@@ -219,12 +228,11 @@ impl Repository {
             if self.sets.insert(name.clone(), after).is_none() {
                 self.sets_bytes += name.len();
             }
-            changed.push(name.clone());
             if after.is_collision() {
                 collisions.push(name.clone());
             }
         }
-        (changed, collisions)
+        collisions
     }
 }
 
@@ -401,6 +409,46 @@ mod tests {
         drop(holdings);
         let kept = open(&data);
         assert_eq!((kept.dates("x"), kept.collisions("x")), known);
+    }
+
+    #[test]
+    fn what_is_being_written_is_news_to_everybody_until_it_is_on_disk() {
+        let data = tempfile::tempdir().expect("a temporary folder");
+        let holdings = open(&data);
+        let news = set("a~x2B.b", false, true);
+        std::thread::scope(|scope| {
+            let first = holdings.0.store.with((), |database| {
+                // Whoever writes waits for this one.
+                let busy = database.begin_write().expect("it can be written to");
+                let first = scope.spawn(|| holdings.note("x", &news));
+                while holdings.set_of_the_source("x", "a~x2B.b").is_some() {
+                    std::thread::yield_now();
+                }
+                assert!(holdings.is_news("x", &news), "another answer waits too");
+                assert!(!holdings.is_news("x", &News::default()));
+                drop(busy);
+                Ok(first)
+            });
+            first.expect("it is open").join().expect("no panic");
+            assert!(!holdings.is_news("x", &news));
+            assert_eq!(holdings.note("x", &news), Vec::<String>::new());
+        });
+    }
+
+    #[test]
+    fn a_second_answer_writes_what_the_first_one_is_writing() {
+        let data = tempfile::tempdir().expect("a temporary folder");
+        let holdings = open(&data);
+        let news = set("a~x2B.b", false, true);
+        let mut known = holdings.known();
+        let of = known.entry("x".to_owned()).or_default();
+        of.take(&news);
+        // As if the first one were killed before it has come to the disk.
+        of.writing = 1;
+        drop(known);
+        holdings.note("x", &news);
+        drop(holdings);
+        assert_eq!(open(&data).set_of_the_source("x", "a~x2B.b"), None);
     }
 
     #[test]

@@ -14,6 +14,7 @@
 use super::ledger_writer::{DATES, FIRSTS, LISTS, PAGES, TOKENS, WALKS, write};
 use super::store::Store;
 use crate::error::Error;
+use crate::oai::Window;
 use redb::ReadableDatabase;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -77,6 +78,8 @@ pub struct Note {
     pub place: Place,
     /// The query that began the list.
     pub first_query: String,
+    /// What of the list was asked for, where the source was asked for more; `None`: all of it.
+    pub within: Option<Window>,
     /// Hashes of the items delivered of this page, in their order.
     pub hashes: Vec<u64>,
     /// Whether `hashes` are all of them.
@@ -116,6 +119,9 @@ pub struct Place {
 pub struct ListFacts {
     /// The query that began it.
     pub first_query: String,
+    /// What of it was asked for, where the source was asked for more; `None`: all of it.
+    #[serde(default, with = "bounds")]
+    pub within: Option<Window>,
     /// Whether all that it delivered is known.
     pub complete: bool,
     /// Items delivered.
@@ -124,10 +130,39 @@ pub struct ListFacts {
     pub(super) touched_secs: u64,
 }
 
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Leads {
     pub(super) place: Place,
     pub(super) ambiguous: bool,
+    /// What was asked for of all lists that it stood in.
+    #[serde(default, with = "bounds")]
+    pub(super) within: Option<Window>,
+}
+
+/// Where a token leads that was given out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Led {
+    /// The page; `None` where it may be one of several lists.
+    pub place: Option<Place>,
+    /// What was asked for of these lists, where the source was asked for more; `None`: all of one of them.
+    pub within: Option<Window>,
+}
+
+/// A window as it is written down: its two bounds.
+mod bounds {
+    use super::Window;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    type Bounds = Option<(Option<String>, Option<String>)>;
+
+    pub(super) fn serialize<S: Serializer>(window: &Option<Window>, to: S) -> Result<S::Ok, S::Error> {
+        window.as_ref().map(|Window { from, until }| (from, until)).serialize(to)
+    }
+
+    pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Option<Window>, D::Error> {
+        let bounds = Bounds::deserialize(from)?;
+        Ok(bounds.map(|(from, until)| Window { from, until }))
+    }
 }
 
 /// Why the ledger cannot be read.
@@ -211,17 +246,20 @@ impl Ledger {
             .with(LedgerError::Closed, |database| reading(database.begin_read().map_err(redb::Error::from)?))
     }
 
-    /// Where a token leads that was given out; `None` when it is not known or ambiguous.
+    /// Where a token leads that was given out; `None` when it is not known.
     ///
     /// # Errors
     ///
     /// The ledger cannot be read.
-    pub fn find(&self, repository: &str, verb: &str, token: &str) -> Result<Option<Place>, LedgerError> {
+    pub fn find(&self, repository: &str, verb: &str, token: &str) -> Result<Option<Led>, LedgerError> {
         self.read(|reading| {
             let Some(tokens) = existing(reading.open_table(TOKENS))? else { return Ok(None) };
             let leads = tokens.get((repository, verb, token)).map_err(redb::Error::from)?;
             let leads = leads.and_then(|json| serde_json::from_slice::<Leads>(json.value()).ok());
-            Ok(leads.filter(|leads| !leads.ambiguous).map(|leads| leads.place))
+            Ok(leads.map(|Leads { place, ambiguous, within }| Led {
+                place: (!ambiguous).then_some(place),
+                within,
+            }))
         })
     }
 
@@ -351,6 +389,7 @@ mod tests {
             verb: "ListRecords",
             place: Place { list, page },
             first_query: LIST.into(),
+            within: None,
             hashes: hashes.to_vec(),
             complete: true,
             next: next.map(str::to_owned),
@@ -361,7 +400,7 @@ mod tests {
     }
 
     fn found(ledger: &Ledger, token: &str) -> Option<Place> {
-        ledger.find("x", "ListRecords", token).expect("readable")
+        ledger.find("x", "ListRecords", token).expect("readable")?.place
     }
 
     #[test]
@@ -422,6 +461,34 @@ mod tests {
         ledger.note(note(9, 1, &[2], None));
         ledger.note(note(10, 0, &[1], Some("b")));
         assert_eq!(found(&ledger, "b"), Some(Place { list: 10, page: 1 }), "the other list is over");
+    }
+
+    #[test]
+    fn what_was_asked_for_with_a_token_is_that_of_all_its_lists() {
+        let (data, ledger) = open();
+        let window = |from: &str, until: &str| Window {
+            from: Some(format!("2020-01-01T{from}Z")),
+            until: Some(format!("2020-01-01T{until}Z")),
+        };
+        let within = |ledger: &Ledger, token: &str| {
+            ledger.find("x", "ListRecords", token).expect("readable").expect("it was given out").within
+        };
+        let list = |list: u64, token: &str, within: Option<Window>| {
+            ledger.note(Note { within, ..note(list, 0, &[1], Some(token)) });
+            ledger.note(note(list, 1, &[2], None));
+        };
+        list(7, "a", Some(window("10:00:00", "11:00:00")));
+        assert_eq!(within(&ledger, "a"), Some(window("10:00:00", "11:00:00")));
+        list(8, "a", Some(window("09:00:00", "09:30:00")));
+        list(9, "b", Some(window("09:00:00", "09:30:00")));
+        list(10, "b", None);
+        list(11, "b", Some(window("09:00:00", "09:30:00")));
+        drop(ledger);
+        let ledger = Ledger::open(data.path()).expect("it survives");
+        assert_eq!(within(&ledger, "a"), Some(window("09:00:00", "11:00:00")), "also of one that is over");
+        assert_eq!(within(&ledger, "b"), None, "one of them was asked for whole");
+        let facts = ledger.list("x", 7).expect("readable").expect("known");
+        assert_eq!(facts.within, Some(window("10:00:00", "11:00:00")));
     }
 
     #[test]

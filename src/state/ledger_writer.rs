@@ -166,6 +166,7 @@ fn write_one(
         pages.get((repository, place.list, place.page))?.map_or(0, |page| page.value().len() as u64 / 8);
     let mut facts = known.unwrap_or_else(|| ListFacts {
         first_query: note.first_query.clone(),
+        within: note.within.clone(),
         complete: place.page == 0,
         items: 0,
         ended: false,
@@ -194,7 +195,7 @@ fn write_one(
         let mut tokens = transaction.open_table(TOKENS)?;
         let token = (repository, *verb, token.as_str());
         let known = tokens.get(token)?.and_then(|json| serde_json::from_slice::<Leads>(json.value()).ok());
-        let other = known.filter(|known| known.place.list != next.list);
+        let other = known.as_ref().filter(|known| known.place.list != next.list);
         let under_way = |list: u64| -> Result<bool, redb::Error> {
             let facts = lists.get((repository, list))?;
             let facts = facts.and_then(|json| serde_json::from_slice::<ListFacts>(json.value()).ok());
@@ -202,9 +203,13 @@ fn write_one(
         };
         let ambiguous = match other {
             Some(other) => other.ambiguous || under_way(other.place.list)?,
-            None => known.is_some_and(|known| known.ambiguous),
+            None => known.as_ref().is_some_and(|known| known.ambiguous),
         };
-        tokens.insert(token, json(&Leads { place: next, ambiguous })?.as_slice())?;
+        let within = match known {
+            Some(known) => note.within.clone().zip(known.within).map(|(one, other)| one.with(other)),
+            None => note.within.clone(),
+        };
+        tokens.insert(token, json(&Leads { place: next, ambiguous, within })?.as_slice())?;
     }
     lists.insert(key, json(&facts)?.as_slice())?;
     Ok(())

@@ -14,7 +14,7 @@ mod token_key;
 pub use broken::{AboutBroken, BROKEN_PAGE_BYTES_MAX, BrokenPages};
 pub use copies::{AboutCopy, Copies, CopyInTheMaking, CopyStamp};
 pub use holdings::{Dates, Holdings, News, SetSeen};
-pub use ledger::{Ledger, LedgerError, ListFacts, Note, Place, Walk};
+pub use ledger::{Led, Ledger, LedgerError, ListFacts, Note, Place, Walk};
 pub use pages::{BlockSums, Entry as PageEntry, HotPage, PageKey, Pages, Part, Size};
 pub use quarantine::{Entry, PutAside, Quarantine, QuarantineError};
 pub use repositories::{Learned, Repositories};
@@ -86,6 +86,7 @@ impl State {
         self.holdings.close();
         self.quarantine.close();
         self.repositories.close();
+        self.copies.close();
         self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }

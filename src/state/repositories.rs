@@ -29,6 +29,9 @@ pub struct Learned {
     pub version: Option<String>,
     /// Whether it says that its granularity is seconds, and refuses them.
     pub refuses_seconds: bool,
+    /// When it was last asked whether it does, in seconds since 1970.
+    #[serde(default)]
+    pub seconds_asked_at: u64,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -135,7 +138,7 @@ mod tests {
     #[test]
     fn what_was_learned_survives_a_restart_and_not_another_mapping() {
         let data = tempfile::tempdir().expect("a temporary folder");
-        let learned = Learned { version: Some("1.1".into()), refuses_seconds: true };
+        let learned = Learned { version: Some("1.1".into()), refuses_seconds: true, ..Learned::default() };
         let repositories = Repositories::open(data.path()).expect("it can be written to");
         assert_eq!(repositories.learned("x", "a"), Learned::default());
         repositories.learn("x", "a", |known| known.version.clone_from(&learned.version));

@@ -222,6 +222,19 @@ impl Request {
         Self { verb: self.verb, arguments }
     }
 
+    /// The same with each of its seconds at the beginning of its day: what [`Self::in_days`] gives, but in seconds.
+    #[must_use]
+    pub fn at_midnight(&self) -> Self {
+        let mut arguments = self.arguments.clone();
+        for (argument, value) in &mut arguments {
+            if matches!(argument, Argument::From | Argument::Until) && value.len() > DAY_CHARS {
+                value.truncate(DAY_CHARS);
+                value.push_str("T00:00:00Z");
+            }
+        }
+        Self { verb: self.verb, arguments }
+    }
+
     /// The same of one set.
     #[must_use]
     pub fn of_set(&self, set: &str) -> Self {

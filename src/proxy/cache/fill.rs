@@ -356,7 +356,7 @@ impl Writer {
             let is_held = self.fill.state().remember(&piece);
             if !is_held && let Err(error) = self.write(piece.clone()).await {
                 tracing::error!(
-                    repository = self.fill.key.repository,
+                    repository = self.fill.key.repository(),
                     %error,
                     "a page cannot be spooled and goes on without being kept; check space and rights of the \
                      data folder"

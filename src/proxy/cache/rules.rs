@@ -3,7 +3,7 @@
 //!
 //! Must stay true: a page is kept only if all of it went out as the source
 //! meant it. A broken page has no verdict at all; one with records put aside,
-//! or with a token of ours, is never kept; nothing outlives the token on it.
+//! with a token of ours, or of one window of several is never kept; nothing outlives the token on it.
 
 use crate::config::{self, Mapping};
 use crate::oai::{Argument, Request, Verb};
@@ -56,7 +56,10 @@ impl Plan {
     /// its last bytes.
     pub(super) fn verdict(&self, account: &Account, end: &[u8], began: SystemTime) -> Option<Kept> {
         let is_whole = matches!(account.outcome, Some(Outcome::Clean | Outcome::Repaired));
-        let is_lasting = account.quarantined == 0 && account.continued.is_none() && !account.leads_to_itself;
+        let is_lasting = account.quarantined == 0
+            && account.continued.is_none()
+            && !account.leads_to_itself
+            && !account.within_a_window;
         if !self.is_kept || !is_whole || !is_lasting {
             return None;
         }
@@ -79,7 +82,7 @@ impl Plan {
 pub(super) fn key(mapping: &Mapping, generation: &str, base_url: &str, query: &str) -> PageKey {
     // Neither a URL nor a query has a line end in it.
     let text = format!("{base_url}\n{query}\n{generation}");
-    PageKey { repository: mapping.id.clone(), text }
+    PageKey::new(&mapping.id, text)
 }
 
 /// Another one with every change of a mapping, or of the program that mends by it.

@@ -16,7 +16,6 @@ use crate::clock;
 use crate::state::{PageEntry, PageKey, Pages};
 use async_trait::async_trait;
 use bytes::Bytes;
-use pingora_cache::key::CacheHashKey;
 use pingora_cache::lock::{CacheKeyLock, CacheLock, LockStatus, Locked, WritePermit};
 use pingora_cache::storage::streaming_write::U64WriteId;
 use pingora_cache::storage::{
@@ -69,9 +68,12 @@ struct Waiting {
     until: Duration,
 }
 
-/// When a request came; travels in the extensions of its key.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Arrived(pub(super) SystemTime);
+/// The page that is asked for, and when the request came; travels in the extensions of pingora's key.
+#[derive(Clone, Debug)]
+struct Wanted {
+    page: PageKey,
+    arrived: SystemTime,
+}
 
 /// A page that was found.
 pub(super) enum PageHit {
@@ -193,7 +195,7 @@ impl PageStorage {
     pub(super) fn purge_pages(&self, repository: &str, keys: Option<&[PageKey]>) -> u64 {
         let is_meant = |key: &PageKey| match keys {
             Some(keys) => keys.contains(key),
-            None => key.repository == repository,
+            None => key.repository() == repository,
         };
         lock(&self.live).retain(|key, fill| {
             if is_meant(key) {
@@ -211,16 +213,15 @@ impl PageStorage {
     /// Whether a page has come since it was looked for. One that is too old was
     /// there already, unless its source has failed since and it stands in.
     fn is_there(&self, key: &CacheKey, is_too_old: bool) -> bool {
-        let page = page_key(key);
-        let is_new = if is_too_old { self.has_failed(&page) } else { self.pages.is_known(&page) };
+        let Some(Wanted { page, .. }) = wanted(key) else { return false };
+        let is_new = if is_too_old { self.has_failed(page) } else { self.pages.is_known(page) };
         is_new || self.live_for(key).is_some()
     }
 
     fn live_for(&self, key: &CacheKey) -> Option<Arc<Fill>> {
-        let now = clock::now();
-        let arrived = key.extensions.get::<Arrived>().map_or(now, |arrived| arrived.0);
-        let fill = lock(&self.live).get(&page_key(key)).cloned()?;
-        fill.is_for(arrived, now).then_some(fill)
+        let Wanted { page, arrived } = wanted(key)?;
+        let fill = lock(&self.live).get(page).cloned()?;
+        fill.is_for(*arrived, clock::now()).then_some(fill)
     }
 
     fn found_live(&self, key: &CacheKey) -> Option<(CacheMeta, HitHandler)> {
@@ -240,14 +241,14 @@ impl Storage for PageStorage {
         if let Some(found) = self.found_live(key) {
             return Ok(Some(found));
         }
-        let key = page_key(key);
-        if self.pages.is_absent(&key) {
+        let Some(page) = wanted(key).map(|wanted| wanted.page.clone()) else { return Ok(None) };
+        if self.pages.is_absent(&page) {
             return Ok(None);
         }
-        if let Some(found) = self.found_hot(&key) {
+        if let Some(found) = self.found_hot(&page) {
             return Ok(Some(found));
         }
-        let found = self.readers.spawn_blocking(move || self.found_kept(key)).await;
+        let found = self.readers.spawn_blocking(move || self.found_kept(page)).await;
         found.map_err(|error| Error::because(ErrorType::InternalError, "while looking for a page", error))
     }
 
@@ -472,20 +473,16 @@ impl Drop for PageMiss {
 
 /// The key of a page as pingora is told it.
 pub(super) fn cache_key(key: &PageKey, arrived: SystemTime) -> CacheKey {
-    let mut cache_key = CacheKey::new(key.text.as_bytes(), key.repository.as_str());
-    cache_key.set_primary_bin_override(hash_of(key));
-    cache_key.extensions.insert(Arrived(arrived));
+    let mut cache_key = CacheKey::new(key.text(), key.repository());
+    // pingora's own hash leaves the repository out, which is its user tag.
+    cache_key.set_primary_bin_override(key.hash());
+    cache_key.extensions.insert(Wanted { page: key.clone(), arrived });
     cache_key
 }
 
-/// pingora's own hash leaves the repository out, which is its user tag.
-fn hash_of(key: &PageKey) -> pingora_cache::key::HashBinary {
-    pingora_cache::key::hash_key(format!("{}\n{}", key.repository, key.text))
-}
-
-fn page_key(key: &CacheKey) -> PageKey {
-    let text = String::from_utf8_lossy(key.primary_key()).into_owned();
-    PageKey { repository: key.user_tag().to_owned(), text }
+/// What a key is for; all that pingora has are ours.
+fn wanted(key: &CacheKey) -> Option<&Wanted> {
+    key.extensions.get()
 }
 
 /// The meta of a page under way. It is never compared with the clock: whoever

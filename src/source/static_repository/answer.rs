@@ -4,15 +4,15 @@
 //! they stand in the file, without prefixes; the broken ones among them ride on the page of the
 //! next good one, where the engine mends them or puts them aside.
 
+use super::file::Failed;
 use super::index::{Entry, day_of, id_of, range_of};
 use super::page::{self, NOBODY};
 use super::rewrite::conventional;
 use super::token::Token;
 use super::version::{List, Version};
 use crate::oai::{Argument, ErrorCode, Request, Verb, error_response};
-use crate::source::transplant::Scope;
+use crate::source::transplant::{Scope, declare};
 use memchr::memmem;
-use std::io;
 
 /// Most good records on one page.
 const PAGE_RECORDS: usize = 100;
@@ -28,6 +28,8 @@ pub(super) struct Answer<'a> {
     scope: Option<&'a Scope>,
     headers_only: bool,
     tail: Vec<u8>,
+    /// Why there is no page.
+    nothing: Option<String>,
 }
 
 /// An error of OAI-PMH.
@@ -73,15 +75,14 @@ impl<'a> Answer<'a> {
         };
         answer.unwrap_or_else(|Refusal { code, text }| {
             let head = error_response(&request.own(NOBODY), asked_at, code, text).into_bytes();
-            Self { version, head, records: Vec::new(), scope: None, headers_only: false, tail: Vec::new() }
+            Self::whole(version, head, Vec::new())
         })
     }
 
     fn told(version: &'a Version, verb: &str, scope: &Scope, content: &[u8], asked_at: &str) -> Self {
         let mut head = page::head(&version.doctype, verb, scope, asked_at);
         head.extend_from_slice(content);
-        let tail = format!("\n</{verb}>\n</OAI-PMH>\n").into_bytes();
-        Self { version, head, records: Vec::new(), scope: None, headers_only: false, tail }
+        Self::whole(version, head, format!("\n</{verb}>\n</OAI-PMH>\n").into_bytes())
     }
 
     fn formats(version: &'a Version, request: &Request, asked_at: &str) -> Result<Self, Refusal> {
@@ -133,15 +134,23 @@ impl<'a> Answer<'a> {
             None => first_page(version, request)?,
         };
         let lists = || version.lists.iter().filter(|list| list.metadata_prefix == token.metadata_prefix);
-        let list = lists().find(|list| {
-            let rest = list.entries.start.max(token.next)..list.entries.end;
-            version.entries.get(rest.clone()).is_some_and(|rest| selects_any(&token, rest))
-        });
-        let Some(list) = list else {
+        let rest_of = |list: &List| list.entries.start.max(token.next)..list.entries.end;
+        let entries_of = |list: &List| version.entries.get(rest_of(list)).unwrap_or_default();
+        let fits = |list: &&List| token.matching(entries_of(list)).next().is_some();
+        // Where nothing is good at all, what is there is put aside, and the list is a failed one.
+        let is_all_there_is = |list: &&List| {
+            let is_bad = |list: &List| !entries_of(list).iter().any(Entry::is_good);
+            !entries_of(list).is_empty() && is_bad(list) && (request.is_resumption() || lists().all(is_bad))
+        };
+        let Some(list) = lists().find(fits).or_else(|| lists().find(is_all_there_is)) else {
             return Err(if request.is_resumption() { FOREIGN_TOKEN } else { NO_MATCH });
         };
-        let (records, next) = select(version, list, &token);
+        let (records, next) = with_broken_lists(version, lists(), list, &token);
         let good = records.iter().filter(|at| version.entries.get(**at).is_some_and(Entry::is_good)).count();
+        let is_headers = request.verb() == Verb::ListIdentifiers;
+        if is_headers && good == 0 && !request.is_resumption() {
+            return Ok(Self::nothing(version, &token.metadata_prefix));
+        }
         let delivered = token.delivered.saturating_add(good);
         // Counted from here on: what was good when the token was given out may be beyond repair now.
         let behind = |list: &List| list.entries.start.max(next)..list.entries.end;
@@ -157,7 +166,21 @@ impl<'a> Answer<'a> {
             false if request.is_resumption() => format!("<resumptionToken{attributes}/>\n"),
             false => String::new(),
         };
+        // A header alone would promise a record that nobody can have.
+        let is_listed = |at: &usize| !is_headers || version.entries.get(*at).is_some_and(Entry::is_good);
+        let records = records.into_iter().filter(is_listed).collect();
         Ok(Self::page(version, request.verb().name(), list, records, &closing, asked_at))
+    }
+
+    /// No record of the format is good: it cannot be told from a file that is not what it should be.
+    fn nothing(version: &'a Version, metadata_prefix: &str) -> Self {
+        let nothing = Some(format!("none of its records in {metadata_prefix} can be mended"));
+        Self { nothing, ..Self::whole(version, Vec::new(), Vec::new()) }
+    }
+
+    /// A page that is all there.
+    fn whole(version: &'a Version, head: Vec<u8>, tail: Vec<u8>) -> Self {
+        Self { version, head, records: Vec::new(), scope: None, headers_only: false, tail, nothing: None }
     }
 
     fn page(
@@ -171,15 +194,20 @@ impl<'a> Answer<'a> {
         let head = page::head(&version.doctype, verb, &list.scope, asked_at);
         let tail = format!("{closing}</{verb}>\n</OAI-PMH>\n").into_bytes();
         let headers_only = verb == Verb::ListIdentifiers.name();
-        Self { version, head, records, scope: Some(&list.scope), headers_only, tail }
+        Self { records, scope: Some(&list.scope), headers_only, ..Self::whole(version, head, tail) }
     }
 
     /// Reads the page, piece by piece; `take` says whether more is wanted. Blocks on the disk.
-    pub(super) fn read(self, mut take: impl FnMut(Vec<u8>) -> bool) -> io::Result<()> {
+    pub(super) fn read(self, mut take: impl FnMut(Vec<u8>) -> bool) -> Result<(), Failed> {
+        if let Some(why) = self.nothing {
+            return Err(Failed::Wrong(why));
+        }
         let mut piece = self.head;
         for at in &self.records {
             let Some((entry, scope)) = self.version.entries.get(*at).zip(self.scope) else { continue };
-            let record = conventional(&self.version.text.bytes(range_of(entry))?, scope);
+            let Some(List { scope: own, .. }) = self.version.list_of(*at) else { continue };
+            let record = conventional(&self.version.text.bytes(range_of(entry))?, own);
+            let record = moved(record, own, scope);
             let item = if self.headers_only { header_of(&record) } else { &record };
             piece.extend_from_slice(item.trim_ascii_end());
             piece.push(b'\n');
@@ -220,10 +248,37 @@ fn first_page(version: &Version, request: &Request) -> Result<Token, Refusal> {
     })
 }
 
-/// Whether anything of the entries belongs on a page: a good one that matches, or what is
-/// there if none is good.
-fn selects_any(token: &Token, entries: &[Entry]) -> bool {
-    token.matching(entries).next().is_some() || !entries.is_empty() && !entries.iter().any(Entry::is_good)
+/// The same as [`select`], with the lists of the format before and behind of which no record is good: these are put aside
+/// with the next good one, or the last.
+fn with_broken_lists<'v>(
+    version: &'v Version,
+    lists: impl Iterator<Item = &'v List>,
+    list: &List,
+    token: &Token,
+) -> (Vec<usize>, usize) {
+    let entries_of = |list: &List| version.entries.get(list.entries.clone()).unwrap_or_default();
+    let is_bad = |list: &List| !entries_of(list).iter().any(Entry::is_good);
+    let (selected, mut next) = select(version, list, token);
+    let (mut records, mut behind) = (Vec::new(), Vec::new());
+    let mut goes_on = next == list.entries.end
+        && entries_of(list).iter().rfind(|entry| entry.is_good()).is_some_and(|last| token.matches(last));
+    for other in lists.filter(|other| other.entries != list.entries) {
+        match other.entries.start < list.entries.start {
+            // What stands before a good list that is done with was behind that.
+            true if is_bad(other) => records.extend(other.entries.start.max(token.next)..other.entries.end),
+            true => records.clear(),
+            false => {
+                goes_on &= is_bad(other);
+                if goes_on {
+                    behind.extend(other.entries.clone());
+                    next = other.entries.end;
+                }
+            }
+        }
+    }
+    records.extend(selected);
+    records.append(&mut behind);
+    (records, next)
 }
 
 /// What of a list stands on the page that the token leads to, and where the next page begins.
@@ -254,6 +309,19 @@ fn select(version: &Version, list: &List, token: &Token) -> (Vec<usize>, usize) 
         records.append(&mut broken);
     }
     (records, list.entries.end)
+}
+
+/// A record of one list as it has to stand among those of another.
+fn moved(mut record: Vec<u8>, own: &Scope, place: &Scope) -> Vec<u8> {
+    let mut declarations = String::new();
+    for (prefix, uri) in own.prefixes().filter(|(prefix, uri)| place.uri(prefix) != Some(uri)) {
+        declare(prefix, uri, &mut declarations);
+    }
+    let tag = memmem::find(&record, b"<record").filter(|_| !declarations.is_empty());
+    if let Some(end) = tag.map(|at| at + b"<record".len()) {
+        record.splice(end..end, declarations.into_bytes());
+    }
+    record
 }
 
 /// The header of a record; all of it where none can be told.

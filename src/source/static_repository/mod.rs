@@ -99,9 +99,9 @@ impl StaticRepository {
         tokio::task::spawn_blocking(move || {
             let answer = Answer::of(&version, &request, &asked_at);
             let read = answer.read(|piece| pieces.blocking_send(Ok(piece.into())).is_ok());
-            if let Err(error) = read {
+            if let Err(failed) = read {
                 // Nobody listens any more where this is not heard.
-                let _ = pieces.blocking_send(Err(file::Failed::Disk(error).into_failure(&name)));
+                let _ = pieces.blocking_send(Err(failed.into_failure(&name)));
             }
         });
         Ok(receiver)

@@ -28,36 +28,65 @@ use blake2::{Blake2s256, Digest};
 use bytes::Bytes;
 use entry::{HEAD_BYTES, Head};
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write as _;
 use std::fs::File;
+use std::hash::{Hash, Hasher};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What tells one answer from another.
+/// What tells one answer from another. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct PageKey {
-    /// Id of the repository: letters, digits, `.`, `_` and `-`, also the name of its folder.
-    pub repository: String,
-    /// Everything else that the answer depends on.
-    pub text: String,
+pub struct PageKey(Arc<Keyed>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Keyed {
+    name: Name,
+    text: String,
+}
+
+impl Hash for Keyed {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash.hash(state);
+    }
 }
 
 impl PageKey {
-    fn framed(&self) -> Vec<u8> {
-        [self.repository.as_bytes(), b"\n", self.text.as_bytes()].concat()
+    /// `repository` is its id: letters, digits, `.`, `_` and `-`, also the name of its folder; `text`
+    /// everything else that the answer depends on.
+    pub fn new(repository: &str, text: String) -> Self {
+        let hash: [u8; 32] = Blake2s256::digest(framed(repository, &text)).into();
+        let hash = *hash.first_chunk().unwrap_or(&[0; NAME_BYTES]);
+        Self(Arc::new(Keyed { name: Name { repository: repository.into(), hash }, text }))
     }
 
-    fn name(&self) -> Name {
-        let hash = Blake2s256::digest(self.framed());
-        let mut file = String::with_capacity(NAME_CHARS);
-        for byte in hash.iter().take(NAME_CHARS / 2) {
-            let _ = write!(file, "{byte:02x}");
-        }
-        Name { repository: self.repository.clone(), file }
+    /// Id of the repository.
+    pub fn repository(&self) -> &str {
+        &self.0.name.repository
     }
+
+    /// Everything else that the answer depends on.
+    pub fn text(&self) -> &str {
+        &self.0.text
+    }
+
+    /// A hash of all of it.
+    pub fn hash(&self) -> [u8; NAME_BYTES] {
+        self.name().hash
+    }
+
+    fn framed(&self) -> Vec<u8> {
+        framed(self.repository(), self.text())
+    }
+
+    fn name(&self) -> &Name {
+        &self.0.name
+    }
+}
+
+fn framed(repository: &str, text: &str) -> Vec<u8> {
+    [repository.as_bytes(), b"\n", text.as_bytes()].concat()
 }
 
 /// The pages on disk. All calls block on the disk but for [`Pages::is_absent`],
@@ -101,8 +130,14 @@ pub struct HotPage {
 /// Where an entry lies.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Name {
-    repository: String,
-    file: String,
+    repository: Arc<str>,
+    hash: [u8; NAME_BYTES],
+}
+
+impl Name {
+    fn file(&self) -> String {
+        format!("{:032x}", u128::from_be_bytes(self.hash))
+    }
 }
 
 #[derive(Debug, Default)]
@@ -182,20 +217,20 @@ impl Pages {
     /// Whether there is certainly no such page; costs no look at the disk.
     pub fn is_absent(&self, key: &PageKey) -> bool {
         let index = self.index();
-        index.is_whole && !index.slots.contains_key(&key.name())
+        index.is_whole && !index.slots.contains_key(key.name())
     }
 
     /// Whether the index has such a page; costs no look at the disk.
     pub fn is_known(&self, key: &PageKey) -> bool {
-        self.index().slots.contains_key(&key.name())
+        self.index().slots.contains_key(key.name())
     }
 
     /// The page, if it is in memory; costs no look at the disk.
     pub fn hot(&self, key: &PageKey) -> Option<Arc<HotPage>> {
         let name = key.name();
         let mut index = self.index();
-        let hot = index.slots.get(&name)?.hot.clone()?;
-        index.touch(&name);
+        let hot = index.slots.get(name)?.hot.clone()?;
+        index.touch(name);
         Some(hot)
     }
 
@@ -204,7 +239,7 @@ impl Pages {
     pub fn keep_hot(&self, key: &PageKey, entry: &Entry, body: Bytes) {
         let name = key.name();
         let mut index = self.index();
-        let Some(slot) = index.slots.get_mut(&name) else { return };
+        let Some(slot) = index.slots.get_mut(name) else { return };
         if entry.edition != Some(slot.edition) || slot.hot.is_some() {
             return;
         }
@@ -212,7 +247,7 @@ impl Pages {
         let hot = HotPage { meta: entry.meta.clone(), body };
         let bytes = hot.bytes();
         slot.hot = Some(Arc::new(hot));
-        index.hot.insert(edition, name);
+        index.hot.insert(edition, name.clone());
         index.hot_bytes += bytes;
         while index.hot_bytes > HOT_BYTES_MAX
             && let Some(name) = index.hot.first_key_value().map(|(_, name)| name.clone())
@@ -225,12 +260,12 @@ impl Pages {
     pub fn find(&self, key: &PageKey) -> Option<Entry> {
         let name = key.name();
         // Asked for before the file is opened: what takes its place meanwhile is another one.
-        let known = self.index().slots.get(&name).map(|slot| (slot.edition, slot.is_checked));
-        let file = match File::open(self.path(&name)) {
+        let known = self.index().slots.get(name).map(|slot| (slot.edition, slot.is_checked));
+        let file = match File::open(self.path(name)) {
             Ok(file) => file,
             Err(error) => {
                 if error.kind() == io::ErrorKind::NotFound {
-                    self.index().remove(&name);
+                    self.index().remove(name);
                 }
                 return None;
             }
@@ -247,12 +282,12 @@ impl Pages {
             Ok(mut entry) => {
                 entry.edition = known.map(|(edition, _)| edition);
                 let mut index = self.index();
-                match index.touch(&name) {
+                match index.touch(name) {
                     Some(slot) => slot.is_checked |= entry.edition == Some(slot.edition),
                     None => {
                         let used = index.next_use();
                         let slot = Slot::new(bytes, used, entry.useless_from);
-                        index.insert(name, Slot { is_checked: true, ..slot });
+                        index.insert(name.clone(), Slot { is_checked: true, ..slot });
                     }
                 }
                 Some(entry)
@@ -267,8 +302,8 @@ impl Pages {
     /// Removes a page that turned out to be damaged.
     pub fn remove_damaged(&self, key: &PageKey, error: &io::Error) {
         let name = key.name();
-        self.index().remove(&name);
-        self.forget_damaged(&name, error);
+        self.index().remove(name);
+        self.forget_damaged(name, error);
     }
 
     /// Begins a page.
@@ -277,12 +312,12 @@ impl Pages {
     ///
     /// The folder cannot be written to.
     pub fn part(&self, key: &PageKey) -> io::Result<Part> {
-        let folder = self.folder.join(&key.repository);
+        let folder = self.folder.join(key.repository());
         std::fs::create_dir_all(&folder)?;
         let number = self.parts.fetch_add(1, Ordering::Relaxed);
         // Two processes write at the same time while one takes over from the other.
         let process = std::process::id();
-        let path = folder.join(format!("{}-{process}-{number}.{PART}", key.name().file));
+        let path = folder.join(format!("{}-{process}-{number}.{PART}", key.name().file()));
         let file = File::options().read(true).write(true).create_new(true).open(&path)?;
         Ok(Part { file, path })
     }
@@ -309,9 +344,9 @@ impl Pages {
         let name = key.name();
         let mut index = self.index();
         // Dropping the part removes a name that is not there any more.
-        std::fs::rename(&part.path, self.path(&name))?;
+        std::fs::rename(&part.path, self.path(name))?;
         let used = index.next_use();
-        index.insert(name, Slot { is_checked: true, ..Slot::new(bytes, used, useless_from) });
+        index.insert(name.clone(), Slot { is_checked: true, ..Slot::new(bytes, used, useless_from) });
         self.evict(&mut index);
         Ok(())
     }
@@ -320,8 +355,8 @@ impl Pages {
     pub fn purge(&self, key: &PageKey) -> bool {
         let name = key.name();
         let mut index = self.index();
-        index.remove(&name);
-        std::fs::remove_file(self.path(&name)).is_ok()
+        index.remove(name);
+        std::fs::remove_file(self.path(name)).is_ok()
     }
 
     /// Removes all pages of a repository; says how many there were.
@@ -394,7 +429,7 @@ impl Pages {
     }
 
     fn path(&self, name: &Name) -> PathBuf {
-        self.folder.join(&name.repository).join(&name.file)
+        self.folder.join(&*name.repository).join(name.file())
     }
 
     fn files(&self) -> Vec<PathBuf> {
@@ -490,8 +525,10 @@ impl Index {
 fn name_of(path: &Path) -> Option<Name> {
     let file = path.file_name()?.to_str()?;
     let repository = path.parent()?.file_name()?.to_str()?;
-    let is_name = file.len() == NAME_CHARS && file.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_name.then(|| Name { repository: repository.to_owned(), file: file.to_owned() })
+    let hash = u128::from_str_radix(file, 16).ok()?;
+    let name = Name { repository: repository.into(), hash: hash.to_be_bytes() };
+    // Not every number in hexadecimal digits is the name of an entry.
+    (name.file() == file).then_some(name)
 }
 
 fn files_in(folder: &Path) -> Vec<PathBuf> {
@@ -505,5 +542,5 @@ const HOT_BYTES_MAX: usize = 32 << 20;
 const HOT_PAGE_OVERHEAD_BYTES: usize = 512;
 /// Ending of files that are being written.
 const PART: &str = "part";
-/// Length of an entry's name: a hash of 128 bits.
-const NAME_CHARS: usize = 32;
+/// Length of the hash that an entry's name is, in bytes.
+const NAME_BYTES: usize = 16;

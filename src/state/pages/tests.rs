@@ -24,7 +24,7 @@ fn open(bytes_max: u64) -> (tempfile::TempDir, Pages) {
 }
 
 fn key(text: &str) -> PageKey {
-    PageKey { repository: "x".to_owned(), text: text.to_owned() }
+    PageKey::new("x", text.to_owned())
 }
 
 fn keep(pages: &Pages, key: &PageKey, body: &[u8]) {
@@ -50,7 +50,7 @@ fn body(bytes: usize) -> Vec<u8> {
 }
 
 fn file(pages: &Pages, key: &PageKey) -> PathBuf {
-    pages.path(&key.name())
+    pages.path(key.name())
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn pages_of_any_length_come_back_after_a_restart() {
     assert_eq!(pages.size(), size);
     assert!(pages.is_absent(&key("none")) && !pages.is_absent(&key("1")));
     assert!(read(&pages, &key("none")).is_none());
-    let other = PageKey { repository: "y".to_owned(), text: "1".to_owned() };
+    let other = PageKey::new("y", "1".to_owned());
     assert!(read(&pages, &other).is_none(), "each repository has its own pages");
 }
 
