@@ -170,7 +170,7 @@ catalogue! {
         after "</OAI-PMH>\n"
     SecondDocument "second-document" Likely
         what "Joins a second whole document in the same body to the first: one list, each item once."
-        why "Some providers retry inside one answer and send both tries. Items of the second that were already delivered are skipped; an error document before a list gives way to the list."
+        why "Some providers retry inside one answer and send both tries. Items of the second that were already delivered are skipped; an error or an empty list before a second document gives way to that."
         before "...</ListRecords></OAI-PMH><?xml version=\"1.0\"?><OAI-PMH>...<record>"
         after "...<record>"
 
