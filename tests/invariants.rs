@@ -133,17 +133,26 @@ fn two_pages_in_one_body() {
 
 #[test]
 fn small_limits_change_the_result_and_nothing_else() {
-    over("small limits", 4, 2, damaged, |input| {
-        let config = RepairConfig { limits: fuzzing::tight(), ..RepairConfig::default() };
-        let whole = run(input, &config, Chunking::Whole);
-        invariants::orderly(&whole)?;
-        invariants::accountable(input, &whole)?;
-        invariants::bounded(&whole, &config.limits)?;
-        invariants::valid(&whole, &config, judge::judge)?;
-        [Chunking::Bytes, Chunking::Random { seed: 5 }]
-            .into_iter()
-            .try_for_each(|way| invariants::chunk_invariant(input, &whole, &config, way))
-    });
+    over("small limits", 4, 2, damaged, |input| in_small_limits(input, RepairConfig::default()));
+    over_told(
+        "small limits of asked pages",
+        10,
+        2,
+        |seed| trial::page(&mut Random::new(seed)),
+        |input, seed| under_told(seed, |config| in_small_limits(input, config)),
+    );
+}
+
+fn in_small_limits(input: &[u8], config: RepairConfig) -> Result<(), String> {
+    let config = RepairConfig { limits: fuzzing::tight(), ..config };
+    let whole = run(input, &config, Chunking::Whole);
+    invariants::orderly(&whole)?;
+    invariants::accountable(input, &whole)?;
+    invariants::bounded(&whole, &config.limits)?;
+    invariants::valid(&whole, &config, judge::judge)?;
+    [Chunking::Bytes, Chunking::Random { seed: 5 }]
+        .into_iter()
+        .try_for_each(|way| invariants::chunk_invariant(input, &whole, &config, way))
 }
 
 fn everything(input: &[u8]) -> Result<(), String> {
@@ -152,14 +161,16 @@ fn everything(input: &[u8]) -> Result<(), String> {
 
 fn everything_told(input: &[u8], config: &RepairConfig) -> Result<(), String> {
     let whole = invariants::all(input, config, judge::judge)?;
+    invariants::no_error_beside_records(input, &whole)?;
     [Chunking::Bytes, Chunking::Random { seed: 5 }, Chunking::Random { seed: 6 }]
         .into_iter()
         .try_for_each(|way| invariants::chunk_invariant(input, &whole, config, way))
 }
 
-/// What the engine is told in the case of a seed, which has another page then.
-fn told(seed: u64) -> RepairConfig {
-    trial::config(&mut Random::new(!seed))
+/// A property under what the engine is told in the case of a seed, whose page is made of another one.
+fn under_told(seed: u64, holds: impl Fn(RepairConfig) -> Result<(), String>) -> Result<(), String> {
+    let config = trial::config(&mut Random::new(!seed));
+    holds(config.clone()).map_err(|error| format!("{error}\n  told {}", fuzzing::telling(&config)))
 }
 
 /// Longer pages of the corpus are about length, and would take most of the time.
@@ -185,11 +196,7 @@ fn what_is_asked_and_turned_off_breaks_nothing() {
             let bytes = corpus[random.below(corpus.len())].clone();
             trial::disordered(random, bytes)
         },
-        |input, seed| {
-            let config = told(seed);
-            everything_told(input, &config)
-                .map_err(|error| format!("{error}\n  told {}", fuzzing::telling(&config)))
-        },
+        |input, seed| under_told(seed, |config| everything_told(input, &config)),
     );
 }
 

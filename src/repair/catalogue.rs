@@ -170,7 +170,7 @@ catalogue! {
         after "</OAI-PMH>\n"
     SecondDocument "second-document" Likely
         what "Joins a second whole document in the same body to the first: one list, each item once."
-        why "Some providers retry inside one answer and send both tries. Items of the second that were already delivered are skipped; an error document before a list gives way to the list."
+        why "Some providers retry inside one answer and send both tries. Items of the second that were already delivered are skipped; an error or an empty list before a second document gives way to that."
         before "...</ListRecords></OAI-PMH><?xml version=\"1.0\"?><OAI-PMH>...<record>"
         after "...<record>"
 
@@ -432,6 +432,11 @@ catalogue! {
         why "The schema allows one; the last one is what providers that append it twice mean."
         before "<resumptionToken>a</resumptionToken><resumptionToken>b</resumptionToken>"
         after "<resumptionToken>b</resumptionToken>"
+    MissingLastToken "missing-last-token" Exact
+        what "Ends a list that was asked for by a resumptionToken, and that has no further one, with an empty one."
+        why "The specification wants it on the last page of a list of several (section 3.5); without it some harvesters take the list for one that broke off. Never done for a list that was cut short, and not for one that is an error."
+        before "</record></ListRecords>"
+        after "</record><resumptionToken/></ListRecords>"
 
     // --- headers of records
     HeaderBlank "header-blank" Exact

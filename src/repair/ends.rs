@@ -18,7 +18,7 @@ use super::name::{blanks, is_blank, name_span, trailing_blanks, trim};
 use super::prolog::{find_root, is_good_comment, is_xml_target};
 use super::schema::Verb;
 use super::sink::{Sink, TokenFacts};
-use super::skeleton::Prefixes;
+use super::skeleton::{self, Prefixes};
 use super::tag::read_attributes;
 use super::text::mend_characters;
 
@@ -182,7 +182,7 @@ impl Engine {
             } else if self.gate.quarantined > 0
                 || self.gate.lost > 0
                 || list.dropped && !self.gate.holds_error()
-                || self.holds_items(behind)
+                || self.holds_any_item(behind)
             {
                 // What was dropped may have said why there is nothing.
                 return Some(self.refuse(NotOai::NothingKept));
@@ -202,7 +202,20 @@ impl Engine {
             self.gate.change(Role::Plain, RepairId::ElementOrder, self.base, b"", &token, sink);
             self.gate.token(&token_facts(&token), sink);
         }
+        if self.lacks_last_token(list, behind) {
+            let token = [b"<", self.written_prefix(), b"resumptionToken/>"].concat();
+            self.gate.change(Role::Plain, RepairId::MissingLastToken, self.base, b"", &token, sink);
+            self.gate.token(&token_facts(&token), sink);
+        }
         None
+    }
+
+    /// Whether a list that was gone on with is over, and does not say so. One of which an earlier pass has said
+    /// that it broke off is not.
+    fn lacks_last_token(&self, list: &List, behind: &[u8]) -> bool {
+        let is_last = list.verb.has_token() && self.asked.resumes && !list.token_seen;
+        let broke_off = trim(behind).starts_with(INCOMPLETE);
+        is_last && !broke_off && self.gate.is_open() && !self.is_off(RepairId::MissingLastToken)
     }
 
     /// A list that is closed as soon as it is opened, with nothing but white
@@ -238,10 +251,13 @@ impl Engine {
             return Some(Next::Stay(self.need_more(rest)));
         }
         self.verb = Some(list.verb);
-        if self.unknown_error {
-            return Some(Next::Leave(self.refuse(NotOai::UnknownError)));
+        let behind = rest.get(end..rest.len().min(bytes_max)).unwrap_or_default();
+        if !self.holds_items(behind)
+            && let Some(step) = self.second_document(rest, sink)
+        {
+            return Some(Next::Leave(step));
         }
-        if self.holds_items(rest.get(end..rest.len().min(bytes_max)).unwrap_or_default()) {
+        if self.holds_any_item(behind) {
             // It was closed before its items, which is no way to say that there are none.
             return Some(Next::Leave(self.refuse(NotOai::NothingKept)));
         }
@@ -288,10 +304,18 @@ impl Engine {
                 .strip_prefix(root_end.as_slice())
                 .is_some_and(|rest| rest.first().is_none_or(|&b| is_blank(b) || b == b'>'));
         if is_root_end {
-            self.gate.settle(self.bad_request, sink);
+            if let Some(refused) = self.answer_errors(sink) {
+                return refused;
+            }
             self.stage = Stage::Epilog;
             let end = self.end_tag_end(within);
             return self.close_tag(Role::Plain, (b"OAI-PMH", b"OAI-PMH"), rest, end, sink);
+        }
+        if lexeme == Lexeme::StartTag && !self.gate.is_open() {
+            match self.begins_item(within) {
+                skeleton::Answer::Cut if !last && rest.len() < bytes_max => return self.need_more(rest),
+                answer => self.items_outside |= answer == skeleton::Answer::Yes,
+            }
         }
         if error_end.is_none() || lexeme != Lexeme::BareLessThan && is_cut(within, 0) {
             self.lookahead.in_vain(within.len());
@@ -315,7 +339,9 @@ impl Engine {
 
     /// The input ends inside the root's end tag.
     fn torn_root(&mut self, rest: &[u8], sink: &mut impl Sink) -> Step {
-        self.gate.settle(self.bad_request, sink);
+        if let Some(refused) = self.answer_errors(sink) {
+            return refused;
+        }
         self.stage = Stage::Epilog;
         let close = self.end_tag_of(b"OAI-PMH");
         self.change(RepairId::UnclosedList, rest, rest.len(), &close, sink)
@@ -404,17 +430,13 @@ impl Engine {
         match std::mem::replace(&mut self.stage, Stage::Done) {
             Stage::Prolog => self.not_oai = Some(NotOai::Empty),
             Stage::Head => self.not_oai = Some(NotOai::NothingKept),
-            Stage::Errors if self.unknown_error => self.not_oai = Some(NotOai::UnknownError),
-            Stage::Errors => {
-                self.gate.release(Answer::Errors, self.bad_request, sink);
-                self.close_root(sink);
+            Stage::Errors | Stage::Tail => {
+                if self.answer_errors(sink).is_none() {
+                    self.close_root(sink);
+                }
             }
             Stage::List(mut list) => self.end_of_list(&mut list, sink),
             Stage::Oversized(list) => self.end_of_oversized(&list, sink),
-            Stage::Tail => {
-                self.gate.settle(self.bad_request, sink);
-                self.close_root(sink);
-            }
             Stage::Lost => self.close_cut(sink),
             Stage::Epilog | Stage::Done => {}
         }
@@ -446,8 +468,9 @@ impl Engine {
         }
         if self.close_list(list, b"", sink).is_none() {
             let close = [self.end_tag_of(list.written_name()), self.end_tag_of(b"OAI-PMH")].concat();
-            self.gate.settle(self.bad_request, sink);
-            self.gate.change(Role::Plain, RepairId::UnclosedList, self.base, b"", &close, sink);
+            if self.answer_errors(sink).is_none() {
+                self.gate.change(Role::Plain, RepairId::UnclosedList, self.base, b"", &close, sink);
+            }
         }
     }
 
@@ -476,6 +499,7 @@ impl Engine {
     /// A second document in the same body that goes on with this list: the
     /// skeleton between the two is removed.
     fn second_list(&mut self, list: &mut List, rest: &[u8], sink: &mut impl Sink) -> Option<Step> {
+        let rest = self.looked_at(rest);
         let (verb_at, verb) = self.second_verb(rest)?;
         if verb != list.verb || verb == Verb::Identify || verb == Verb::GetRecord {
             return None;
@@ -487,13 +511,10 @@ impl Engine {
         Some(self.change(RepairId::SecondDocument, rest, end, b"", sink))
     }
 
-    /// Errors were the whole first document: a second one that has a list takes its place.
-    pub(super) fn second_document(
-        &mut self,
-        rest: &[u8],
-        _answer: Answer,
-        sink: &mut impl Sink,
-    ) -> Option<Step> {
+    /// Errors were the whole first document, or an empty list: a second one that has a list takes
+    /// its place.
+    pub(super) fn second_document(&mut self, rest: &[u8], sink: &mut impl Sink) -> Option<Step> {
+        let rest = self.looked_at(rest);
         let (verb_at, named) = self.second_verb(rest)?;
         let verb = self.verb_element(rest, verb_at, named, true).ok()?;
         self.stage = Stage::List(Box::new(self.list_of(verb)));
@@ -514,12 +535,16 @@ impl Engine {
         self.second_list(list, rest, sink)
     }
 
-    /// The verb element of the next document in `rest`.
-    fn second_verb(&self, rest: &[u8]) -> Option<(usize, Verb)> {
+    /// As much of `rest` as is there whenever a second document is looked for, unless the input ends.
+    pub(super) fn looked_at<'t>(&self, rest: &'t [u8]) -> &'t [u8] {
+        rest.get(..rest.len().min(self.limits().head_bytes_max)).unwrap_or_default()
+    }
+
+    /// The verb element of the next document in `within`.
+    fn second_verb(&self, within: &[u8]) -> Option<(usize, Verb)> {
         if self.version_one.is_some() {
             return None;
         }
-        let within = rest.get(..rest.len().min(self.limits().head_bytes_max))?;
         let root = find_root(within)?;
         let tag = within.get(root..)?;
         let from = root + start_tag_end(tag)?;

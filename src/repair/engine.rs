@@ -138,6 +138,8 @@ pub(super) struct Engine {
     pub(super) bad_request: bool,
     /// Whether an error was read whose code is near to no legal one.
     pub(super) unknown_error: bool,
+    /// Whether items were dropped that stood in no list: then no error is the answer.
+    pub(super) items_outside: bool,
     pub(super) not_oai: Option<NotOai>,
     pub(super) version: Option<&'static str>,
     /// Set in a response of OAI-PMH 1.x.
@@ -179,6 +181,7 @@ impl Engine {
             lookahead: Lookahead::default(),
             bad_request: false,
             unknown_error: false,
+            items_outside: false,
             not_oai: None,
             version: None,
             version_one: None,

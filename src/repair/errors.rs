@@ -1,12 +1,12 @@
 //! Error elements: held until it is known that no list follows.
 
-use memchr::{memchr, memmem};
+use memchr::{memchr, memchr2, memmem};
 
 use super::catalogue::{NotOai, RepairId};
 use super::edits::Edits;
 use super::engine::{Engine, Stage, Step};
 use super::error_words::meant_error;
-use super::gate::{Answer, Role};
+use super::gate::{self, Role};
 use super::head::Landmark;
 use super::lexeme::{Lexeme, Lexemes, is_cut, next_lexeme, start_tag_end};
 use super::loose::read_loose;
@@ -16,9 +16,13 @@ use super::prolog::is_good_comment;
 use super::scan::{Scan, Scanner};
 use super::schema::Verb;
 use super::sink::Sink;
-use super::skeleton::Skeleton;
+use super::skeleton::{Answer, Skeleton};
 use super::text::{escape, mend_characters};
 use crate::oai::ErrorCode;
+
+/// The lists whose items have names of their own.
+const LISTS: [Verb; 4] =
+    [Verb::ListRecords, Verb::ListIdentifiers, Verb::ListSets, Verb::ListMetadataFormats];
 
 impl Engine {
     /// Reads the errors behind the head, and what follows them.
@@ -80,7 +84,7 @@ impl Engine {
         let end = if empty {
             Some(tag_end)
         } else {
-            self.error_close(within, tag_end, last || bounded).map(|(_, end)| end)
+            self.error_close(within, tag_end, last || bounded).and_then(|(_, end)| end)
         };
         let Some(end) = end else {
             let over = last && !bounded;
@@ -96,15 +100,18 @@ impl Engine {
         self.keep_edited(Role::Error, rest, end, &edits, sink)
     }
 
-    /// Where the end tag begins and ends of the error whose content begins at `at`.
-    /// One in a comment or a CDATA section is none. `None` when it is not there, or not yet.
-    fn error_close(&self, text: &[u8], mut at: usize, complete: bool) -> Option<(usize, usize)> {
+    /// Where the end tag begins of the error whose content begins at `at`, and where it ends, if
+    /// that is there. One in a comment or a CDATA section is none. `None` when it is not there, or not yet.
+    fn error_close(&self, text: &[u8], mut at: usize, complete: bool) -> Option<(usize, Option<usize>)> {
         let close = [b"</", self.prefix.as_slice(), b"error"].concat();
         loop {
             at += memchr(b'<', text.get(at..)?)?;
             let rest = text.get(at..)?;
             if rest.starts_with(&close) {
-                return Some((at, at + memchr(b'>', rest)? + 1));
+                // One that lost its `>` ends before the next tag.
+                let end = memchr2(b'<', b'>', rest.get(1..)?).map(|end| end + 1);
+                let end = end.map(|end| at + end + usize::from(rest.get(end) == Some(&b'>')));
+                return Some((at, end));
             }
             let is_section = rest.get(1).is_none_or(|&byte| byte == b'!');
             if !complete && is_section && is_cut(text, at) {
@@ -164,7 +171,12 @@ impl Engine {
             match lexeme {
                 Lexeme::Text | Lexeme::Cdata => {}
                 Lexeme::Comment if is_good_comment(slice) => {}
-                _ => edits.push_unordered(RepairId::MarkupInField, at, end, escape(slice)),
+                _ => {
+                    let is_item =
+                        lexeme == Lexeme::StartTag && self.begins_item(text.get(at..)?) == Answer::Yes;
+                    self.items_outside |= is_item;
+                    edits.push_unordered(RepairId::MarkupInField, at, end, escape(slice));
+                }
             }
             at = end;
         }
@@ -196,25 +208,51 @@ impl Engine {
 
     /// The root ends behind errors: they are the answer.
     fn root_end_of_errors(&mut self, rest: &[u8], sink: &mut impl Sink) -> Step {
-        if let Some(step) = self.second_document(rest, Answer::Errors, sink) {
+        if let Some(step) = self.second_document(rest, sink) {
             return step;
         }
-        if self.unknown_error {
-            return self.refuse(NotOai::UnknownError);
+        let behind = self.looked_at(rest);
+        let behind = behind.get(self.end_tag_end(behind)..).unwrap_or_default();
+        let junk = behind.get(self.misc_len(behind)..).unwrap_or_default();
+        self.items_outside |= self.holds_any_item(junk);
+        if let Some(refused) = self.answer_errors(sink) {
+            return refused;
         }
-        self.gate.release(Answer::Errors, self.bad_request, sink);
         self.stage = Stage::Tail;
         Step::Settled(0)
     }
 
     /// The input ends behind errors.
     fn errors_end(&mut self, rest: &[u8], sink: &mut impl Sink) -> Step {
-        if self.unknown_error {
-            return self.refuse(NotOai::UnknownError);
-        }
         let step = self.between(rest, rest.len(), sink);
-        self.gate.release(Answer::Errors, self.bad_request, sink);
         self.stage = Stage::Tail;
-        step
+        self.answer_errors(sink).unwrap_or(step)
+    }
+
+    /// What is held leaves: errors, or that a list is empty. `Some` where something was read that
+    /// speaks against it, and nothing leaves.
+    pub(super) fn answer_errors(&mut self, sink: &mut impl Sink) -> Option<Step> {
+        if !self.gate.is_open() {
+            if self.unknown_error {
+                return Some(self.refuse(NotOai::UnknownError));
+            }
+            if self.items_outside {
+                return Some(self.refuse(NotOai::NothingKept));
+            }
+        }
+        self.gate.release(gate::Answer::Errors, self.bad_request, sink);
+        None
+    }
+
+    /// Whether an item of some list begins at this start tag.
+    pub(super) fn begins_item(&self, text: &[u8]) -> Answer {
+        let local = self.local_name(text, 0);
+        let list = LISTS.into_iter().find(|verb| verb.item().name == local);
+        list.map_or(Answer::No, |verb| self.list_of(verb).skeleton.starts_item(text))
+    }
+
+    /// Whether an item of some list stands in the text.
+    pub(super) fn holds_any_item(&self, text: &[u8]) -> bool {
+        LISTS.into_iter().any(|verb| self.list_of(verb).skeleton.holds_item(text))
     }
 }

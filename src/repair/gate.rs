@@ -150,11 +150,6 @@ impl Gate {
         self.held.iter().flatten().any(|piece| piece.role == Role::Error)
     }
 
-    /// The response is over: what is still held are errors.
-    pub(super) fn settle(&mut self, bare_request: bool, sink: &mut impl Sink) {
-        self.release(Answer::Errors, bare_request, sink);
-    }
-
     /// The list's token leaves.
     pub(super) fn token(&mut self, facts: &TokenFacts<'_>, sink: &mut impl Sink) {
         sink.resumption_token(facts);

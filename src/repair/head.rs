@@ -18,6 +18,7 @@ use super::name::{blanks, name_span, split_name, trailing_blanks, trim};
 use super::prolog::{is_good_comment, is_xml_target};
 use super::schema::{Text, Verb, is_any_uri};
 use super::sink::Sink;
+use super::skeleton::Answer;
 use super::text::{escape, mend_characters, resolve};
 use super::vocabulary::is_slip;
 use crate::oai::{datestamp, set_spec};
@@ -109,6 +110,10 @@ impl Engine {
             return self.refuse(NotOai::BrokenEnvelope);
         }
         self.asked = self.asked(&edits.apply(head));
+        self.items_outside |= edits
+            .iter()
+            .filter(|edit| edit.id == RepairId::UnknownElement)
+            .any(|edit| self.holds_any_item(head.get(edit.start..edit.end).unwrap_or_default()));
         self.stage = match landmark {
             Landmark::Verb(named) => match self.verb_element(within, at, named, complete) {
                 Ok(verb) => Stage::List(Box::new(self.list_of(verb))),
@@ -381,6 +386,9 @@ impl Engine {
                 }
                 _ => false,
             };
+            if lexeme == Lexeme::StartTag {
+                self.items_outside |= self.begins_item(rest.get(from..).unwrap_or_default()) == Answer::Yes;
+            }
             if !good {
                 let (start, stop) = if lexeme == Lexeme::Text {
                     (from + blanks(slice), end - trailing_blanks(slice))

@@ -108,6 +108,9 @@ impl Engine {
             return self.refuse(NotOai::BrokenEnvelope);
         }
         edits.sort();
+        let junk = edits.iter().filter(|edit| edit.id == RepairId::JunkBeforeRoot);
+        let mut junk = junk.filter_map(|edit| rest.get(edit.start..edit.end));
+        self.items_outside = junk.any(|junk| self.holds_any_item(junk));
         if self.config.provenance.is_some() {
             self.respelt = respelt(rest, tag);
         }

@@ -59,6 +59,8 @@ impl Holds {
 pub(super) struct Asked {
     pub(super) verb: Option<Verb>,
     identifier: Option<Vec<u8>>,
+    /// Whether it goes on with a list.
+    pub(super) resumes: bool,
     /// Whether it is we who know, and not the source that says so.
     is_ours: bool,
 }
@@ -80,15 +82,13 @@ impl Engine {
         if self.version_one.is_some() || self.is_off(RepairId::VerbElement) {
             return found;
         }
-        let named_at = match found {
-            Ok(Some((at, _))) => at,
-            _ => text.len(),
-        };
+        // Until that is known, one of the right name may come first.
+        let named_at = found?.map_or(text.len(), |(at, _)| at);
         let mut at = 0;
         let mut lexemes = Lexemes::of(text);
         while at < named_at {
             if !complete && is_cut(text, at) {
-                return found.and(Err(()));
+                return Err(());
             }
             let (lexeme, end) = lexemes.at(at);
             let local = self.local_name(text, at);
@@ -157,7 +157,7 @@ impl Engine {
     }
 
     /// Local name of the tag at `at`; empty for one of another prefix.
-    fn local_name<'t>(&self, text: &'t [u8], at: usize) -> &'t [u8] {
+    pub(super) fn local_name<'t>(&self, text: &'t [u8], at: usize) -> &'t [u8] {
         let name = text.get(at + 1..).unwrap_or_default();
         let name = name.get(..name_span(name)).unwrap_or_default();
         name.strip_prefix(self.prefix.as_slice()).filter(|local| !local.contains(&b':')).unwrap_or_default()
@@ -212,6 +212,7 @@ impl Engine {
                     match written_head.get(attribute.name.0..attribute.name.1) {
                         Some(b"verb") => asked.verb = Verb::from_name(&value),
                         Some(b"identifier") => asked.identifier = Some(value),
+                        Some(b"resumptionToken") => asked.resumes = true,
                         _ => {}
                     }
                 }
@@ -237,6 +238,7 @@ impl Engine {
         Some(Asked {
             verb: argument("verb").and_then(|(_, verb)| Verb::from_name(verb.as_bytes())),
             identifier: argument("identifier").map(|(_, identifier)| identifier.as_bytes().to_vec()),
+            resumes: argument("resumptionToken").is_some(),
             is_ours: true,
         })
     }

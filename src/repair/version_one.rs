@@ -265,7 +265,9 @@ impl Engine {
     /// The root ends where the list does, so many bytes ahead.
     pub(super) fn end_version_one(&mut self, ahead: usize, sink: &mut impl Sink) {
         let close = self.end_tag_of(b"OAI-PMH");
-        self.gate.settle(self.bad_request, sink);
+        if self.answer_errors(sink).is_some() {
+            return;
+        }
         let at = self.base + ahead as u64;
         self.gate.change(Role::Plain, RepairId::VersionOneRoot, at, b"", &close, sink);
         self.stage = Stage::Epilog;

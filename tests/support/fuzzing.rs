@@ -55,7 +55,7 @@ fn seed_of(input: &[u8]) -> u64 {
 }
 
 /// What the engine is told, the last of it at random.
-fn configs(input: &[u8]) -> [RepairConfig; 6] {
+fn configs(input: &[u8]) -> [RepairConfig; 7] {
     let repository = RepositoryFacts {
         granularity: Some(Granularity::Second),
         lowest_datestamp: Some("2001-02-03".into()),
@@ -93,13 +93,15 @@ fn configs(input: &[u8]) -> [RepairConfig; 6] {
         RepairId::DatestampGranularity,
     ];
     let without = RepairConfig { off: off.into_iter().collect(), ..told.clone() };
+    let random = trial::config(&mut Random::new(seed_of(input)));
     [
         RepairConfig::default(),
         RepairConfig { limits: tight(), ..RepairConfig::default() },
         known,
         told,
         without,
-        trial::config(&mut Random::new(seed_of(input))),
+        RepairConfig { limits: tight(), ..random.clone() },
+        random,
     ]
 }
 

@@ -266,6 +266,20 @@ pub(crate) fn no_neat_end(run: &Run) -> Result<(), String> {
     Ok(())
 }
 
+/// A page with a whole record in it is not answered by an error: the source had one. What stands in a
+/// section, or in an instruction, is not looked at.
+pub(crate) fn no_error_beside_records(input: &[u8], run: &Run) -> Result<(), String> {
+    let holds = |mark: &[u8]| find(input, mark).is_some();
+    if holds(b"<!--") || holds(b"<![CDATA[") || holds(b"<?php") || !holds(b"<record><header><identifier>") {
+        return Ok(());
+    }
+    let nothing = run.items.is_empty() && run.summary.quarantined == 0 && run.summary.lost == 0;
+    if nothing && find(&run.output, b"<error code=").is_some() {
+        return Err(format!("an error beside a record: {}", excerpt(&run.output, run.output.len())));
+    }
+    Ok(())
+}
+
 /// Where two texts begin to differ.
 pub(crate) fn difference(got: &[u8], expected: &[u8]) -> String {
     let at = got.iter().zip(expected).take_while(|(one, other)| one == other).count();

@@ -20,7 +20,7 @@ pub(crate) fn judge(document: &[u8], strictness: Strictness) -> Result<(), Strin
     envelope::check(&tree, strictness).map_err(|error| format!("envelope: {error}"))?;
     match strictness {
         Strictness::Schema => libxml2(document),
-        Strictness::TokenAlone if is_token_alone(&tree) => libxml2(&with_an_item(document)),
+        Strictness::TokenAlone if is_token_alone(&tree) => libxml2(&with_an_item(document, &tree)),
         Strictness::TokenAlone => libxml2(document),
     }
 }
@@ -80,17 +80,30 @@ fn is_token_alone(root: &Element) -> bool {
 }
 
 /// A list with a token alone passes the schema once an item stands in it.
-fn with_an_item(document: &[u8]) -> Vec<u8> {
+fn with_an_item(document: &[u8], root: &Element) -> Vec<u8> {
     const HEADER: &str = "<header xmlns='http://www.openarchives.org/OAI/2.0/'>\
         <identifier>x</identifier><datestamp>2000-01-01</datestamp></header>";
     const SET: &str =
         "<set xmlns='http://www.openarchives.org/OAI/2.0/'><setSpec>x</setSpec><setName>x</setName></set>";
-    let text = String::from_utf8_lossy(document);
-    let list = ["<ListRecords", "<ListIdentifiers", "<ListSets"].into_iter().find(|name| text.contains(name));
-    let (Some(name), Some(token)) = (list, text.rfind("<resumptionToken")) else { return document.to_vec() };
-    let item = match name {
-        "<ListRecords" => format!("<record xmlns='{}'>{HEADER}</record>", envelope::OAI),
-        "<ListSets" => SET.to_owned(),
+    let mut text = String::from_utf8_lossy(document).into_owned();
+    // In sections there are no tags, and what they hold is nothing to the schema.
+    for (mark, end_mark) in [("<!--", "-->"), ("<![CDATA[", "]]>")] {
+        while let Some(at) = text.find(mark)
+            && let Some(length) = text[at..].find(end_mark)
+        {
+            text.replace_range(at..at + length + end_mark.len(), "");
+        }
+    }
+    // The last start tag of that name, with a prefix or without one.
+    let tags = text.match_indices("resumptionToken").filter_map(|(at, _)| {
+        let open = text[..at].rfind('<')?;
+        let prefix = &text[open + 1..at];
+        prefix.chars().all(|c| c.is_alphanumeric() || ":-_.".contains(c)).then_some(open)
+    });
+    let (Some(verb), Some(token)) = (root.children.last(), tags.last()) else { return document.to_vec() };
+    let item = match verb.name.as_str() {
+        "ListRecords" => format!("<record xmlns='{}'>{HEADER}</record>", envelope::OAI),
+        "ListSets" => SET.to_owned(),
         _ => HEADER.to_owned(),
     };
     format!("{}{item}{}", &text[..token], &text[token..]).into_bytes()

@@ -131,7 +131,7 @@ fn one_page(random: &mut Random) -> Vec<u8> {
 
 /// Puts things of the envelope where they do not belong, a few times.
 fn disorder(random: &mut Random, bytes: &mut Vec<u8>) {
-    for _ in 0..random.below(4) {
+    for _ in 0..random.below(6) {
         match random.below(10) {
             0 | 1 => rename(random, bytes),
             2 => take_out(random, bytes),
