@@ -76,7 +76,7 @@ impl Wanted {
                 "<identifier>oai:x:1</identifier>",
                 &format!("<identifier></identifier><!-- aside {number} -->"),
             ),
-            Kind::Cut => page_of(60 + number % 300),
+            Kind::Cut => last_page_of(60 + number % 300),
         }
     }
 
