@@ -15,7 +15,7 @@ use keeping::{IDENTIFY, TOKEN_PAGE, forgetful, identify, kept, map, numbered, pu
 use oaimend::config::Config;
 use program::{Program, serve};
 use proxy::{LIST, Proxy, records};
-use source::{Got, Harvester, Reply, Source, fetch, fetch_with, page_of};
+use source::{Got, Harvester, Reply, Source, fetch, fetch_with, last_page_of, page_of};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -78,14 +78,14 @@ fn what_is_asked_under_another_name_or_of_another_mapping_is_another_page() {
 
 #[test]
 fn a_long_page_is_kept_and_comes_back_as_it_was() {
-    let source = Source::page(page_of(6000));
+    let source = Source::page(last_page_of(6000));
     let proxy = Proxy::of(&source);
     let first = proxy.get(TOKEN_PAGE);
     assert!(first.body.len() > 2 << 20, "longer than what is held in memory: {}", first.body.len());
     let again = proxy.get(TOKEN_PAGE);
     assert_eq!((again.header("cache-status"), again.whole), ("oaimend; hit", true));
     assert!(again.body == first.body);
-    assert_eq!(records(&again.text()), records(&page_of(6000)));
+    assert_eq!(records(&again.text()), records(&last_page_of(6000)));
     assert_eq!(source.asked().len(), 1);
 }
 
@@ -227,7 +227,7 @@ fn a_program_that_is_killed_leaves_whole_pages_and_no_others() {
         if asked.target.contains("verb=Identify") {
             return Reply::xml(identify("kept"));
         }
-        let page = page_of(6000);
+        let page = last_page_of(6000);
         match stopped.lock().expect("no panic").take() {
             Some(stopped) => Reply::new(200, &format!("Content-Length: {}", page.len()))
                 .send(&page[..page.len() - 1000])
@@ -262,13 +262,13 @@ fn a_program_that_is_killed_leaves_whole_pages_and_no_others() {
     assert_eq!(kept(&proxy).len(), 1, "the part is gone");
     assert_eq!(proxy.get(IDENTIFY).header("cache-status"), "oaimend; hit");
     let got = proxy.get(TOKEN_PAGE);
-    assert!(got.whole && records(&got.text()) == records(&page_of(6000)));
+    assert!(got.whole && records(&got.text()) == records(&last_page_of(6000)));
     assert_eq!(source.asked().len(), 3);
 }
 
 #[test]
 fn a_page_that_cannot_be_spooled_goes_on_and_is_not_kept() {
-    let page = page_of(9000);
+    let page = last_page_of(9000);
     let source = Source::page(page.clone());
     let proxy = Proxy::of(&source);
     // Where its file would be made.
@@ -283,7 +283,7 @@ fn a_page_that_cannot_be_spooled_goes_on_and_is_not_kept() {
 
 #[test]
 fn a_page_for_which_the_disk_has_no_room_goes_on_and_is_not_kept() {
-    let page = page_of(30_000);
+    let page = last_page_of(30_000);
     let source = Source::page(page.clone());
     let folder = tempfile::tempdir().expect("a temporary folder");
     // No file may be longer than 8 MiB; the signal that would say so is not heard.
@@ -304,7 +304,7 @@ fn a_page_for_which_the_disk_has_no_room_goes_on_and_is_not_kept() {
 
 #[test]
 fn a_damaged_file_is_never_served() {
-    let source = Source::page(page_of(6000));
+    let source = Source::page(last_page_of(6000));
     let configure = |config: &mut Config| {
         config.public_url = Some("http://oai.example".into());
         map(config, &source, |_| {});
@@ -328,7 +328,7 @@ fn a_damaged_file_is_never_served() {
 
 #[test]
 fn a_file_that_is_damaged_under_the_proxys_hands_breaks_the_answer_off() {
-    let source = Source::page(page_of(6000));
+    let source = Source::page(last_page_of(6000));
     let proxy = Proxy::of(&source);
     let whole = proxy.get(TOKEN_PAGE).body;
     let files = kept(&proxy);

@@ -103,7 +103,10 @@ fn every_verb_is_answered_in_2_0() {
             let pages = harvest(&proxy, path);
             assert_eq!(pages.len(), RECORDS.div_ceil(PAGE));
             assert_eq!(headers(&pages), expected(0..RECORDS), "{path}");
-            assert!(pages[2].contains("<resumptionToken></resumptionToken>"), "it ends as 2.0 does");
+            assert!(
+                pages[2].contains("<resumptionToken/>") || pages[2].contains("<resumptionToken></"),
+                "{path}"
+            );
         }
         assert!(queries(&source).iter().all(|query| !query.contains("verb=ListIdentifiers")));
     }

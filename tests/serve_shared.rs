@@ -14,7 +14,7 @@ use keeping::{
     IDENTIFY, TOKEN_PAGE, forgetful, identify, in_flight, kept, long_in_two, map, purge, request, wait_until,
 };
 use proxy::{LIST, Proxy, records};
-use source::{Got, Harvester, Reply, Source, fetch, page_of};
+use source::{Got, Harvester, Reply, Source, fetch, last_page_of, page_of};
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -173,7 +173,7 @@ fn a_page_longer_than_the_spool_reaches_all_who_read_it_and_is_not_kept() {
         reading.into_iter().map(|one| one.join().expect("it was read")).collect()
     });
     for body in bodies {
-        assert!(records(&String::from_utf8_lossy(&body)) == records(&page_of(10_000)));
+        assert!(records(&String::from_utf8_lossy(&body)) == records(&last_page_of(10_000)));
     }
     assert_eq!((source.asked().len(), kept(&proxy).len()), (1, 0));
 }
@@ -236,7 +236,7 @@ fn a_harvester_that_leaves_does_not_waste_a_page_that_is_kept() {
     wait_until(|| proxy.told("/-/repositories/x")["requests"] == 1);
     let got = proxy.get(TOKEN_PAGE);
     assert_eq!((got.header("cache-status"), got.whole), ("oaimend; hit", true));
-    assert_eq!(records(&got.text()), records(&page_of(100)));
+    assert_eq!(records(&got.text()), records(&last_page_of(100)));
 }
 
 #[test]

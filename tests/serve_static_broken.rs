@@ -15,7 +15,11 @@ mod time;
 use proxy::LIST;
 use static_files::{Kept, dc_payload, dc_record, file_of, file_with};
 use static_lists::{error, harvested, identifiers, page};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use support::damage::{damage, reaches_out};
+use support::envelope::Strictness;
+use support::judge::judge;
 use support::random::Random;
 
 /// Records of a file, of which some are broken.
@@ -110,8 +114,53 @@ fn a_record_that_must_not_be_missing_fails_its_page() {
     assert!(got.status == 503 || !got.whole, "{}", got.text());
 }
 
+/// Threads that fell, of any test here.
+static PANICS: AtomicUsize = AtomicUsize::new(0);
 /// Another number for another run of the same kind.
 const SEED: u64 = 0x0571_a71c;
+
+#[test]
+fn whatever_becomes_of_a_file_each_answer_is_valid_or_a_failure() {
+    let kept = Kept::local(file_of(3));
+    let proxy = kept.serve();
+    let mut random = Random::new(SEED);
+    let (mut ran, mut taken_in, mut failures) = (0, BTreeSet::new(), Vec::new());
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        PANICS.fetch_add(1, Ordering::Relaxed);
+        hook(panic);
+    }));
+    for round in 0..200 {
+        let mut file = file_of(1 + random.below(6)).into_bytes();
+        for _ in 0..1 + random.below(3) {
+            damage(&mut random, &mut file);
+        }
+        kept.write(&file);
+        for query in [
+            "verb=Identify",
+            "verb=ListMetadataFormats",
+            "verb=ListRecords&metadataPrefix=oai_dc",
+            "verb=ListIdentifiers&metadataPrefix=x",
+            "verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:letters.example:0",
+        ] {
+            ran += 1;
+            let got = proxy.get(&format!("/x?{query}"));
+            let verdict = match got.status {
+                200 => judge(&got.body, Strictness::Schema),
+                503 => Ok(()),
+                _ => Err(format!("status {}: {}", got.status, got.text())),
+            };
+            let fell = PANICS.load(Ordering::Relaxed);
+            if let Err(wrong) = verdict.and_then(|()| (fell == 0).then_some(()).ok_or("a panic".to_owned())) {
+                let place = support::keep(&format!("static file {SEED} {round}"), &file);
+                failures.push(format!("round {round} of seed {SEED}, {query}: {wrong}: see {place}"));
+            }
+        }
+        taken_in.insert(proxy.told("/-/repositories/x")["static_file"]["version"].to_string());
+    }
+    assert!(taken_in.len() > 20, "most were none: {}", taken_in.len());
+    support::report("damaged files", ran, &failures);
+}
 
 #[test]
 fn whatever_becomes_of_one_record_the_others_come_as_they_are() {

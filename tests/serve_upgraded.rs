@@ -22,7 +22,7 @@ use load::{Came, PUBLIC_URL, Scene, ask};
 use program::{Program, serve};
 use proxy::records;
 use random::Random;
-use source::{Got, Harvester, Reply, Source, fetch, page_of, record};
+use source::{Got, Harvester, Reply, Source, fetch, last_page_of, record};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
@@ -213,11 +213,11 @@ fn rest(mut reading: Harvester) -> (String, bool) {
 #[test]
 fn a_page_in_flight_is_finished_by_the_process_that_began_it_and_not_written_down() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let (go, source) = in_two(page_of(9));
+    let (go, source) = in_two(last_page_of(9));
     let (old, reading, new) = upgraded_within(&source, folder.path());
     go.send(()).expect("the source waits");
     let (text, whole) = rest(reading);
-    assert!(whole && records(&text) == records(&page_of(9)), "{text}");
+    assert!(whole && records(&text) == records(&last_page_of(9)), "{text}");
     ended_well(old);
     let asked = source.asked().len();
     let again = fetch(new.address(), TOKEN_PAGE);
@@ -228,7 +228,7 @@ fn a_page_in_flight_is_finished_by_the_process_that_began_it_and_not_written_dow
 #[test]
 fn a_record_that_nobody_can_put_aside_any_more_breaks_its_page_off() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let page = page_of(9).replace("<identifier>oai:x:6</identifier>", "<identifier></identifier>");
+    let page = last_page_of(9).replace("<identifier>oai:x:6</identifier>", "<identifier></identifier>");
     let (go, source) = in_two(page);
     let (old, reading, new) = upgraded_within(&source, folder.path());
     go.send(()).expect("the source waits");

@@ -432,6 +432,11 @@ catalogue! {
         why "The schema allows one; the last one is what providers that append it twice mean."
         before "<resumptionToken>a</resumptionToken><resumptionToken>b</resumptionToken>"
         after "<resumptionToken>b</resumptionToken>"
+    MissingLastToken "missing-last-token" Exact
+        what "Ends a list that was asked for by a resumptionToken, and that has no further one, with an empty one."
+        why "The specification wants it on the last page of a list of several (section 3.5); without it some harvesters take the list for one that broke off. Never done for a list that was cut short, and not for one that is an error."
+        before "</record></ListRecords>"
+        after "</record><resumptionToken/></ListRecords>"
 
     // --- headers of records
     HeaderBlank "header-blank" Exact

@@ -202,7 +202,20 @@ impl Engine {
             self.gate.change(Role::Plain, RepairId::ElementOrder, self.base, b"", &token, sink);
             self.gate.token(&token_facts(&token), sink);
         }
+        if self.lacks_last_token(list, behind) {
+            let token = [b"<", self.written_prefix(), b"resumptionToken/>"].concat();
+            self.gate.change(Role::Plain, RepairId::MissingLastToken, self.base, b"", &token, sink);
+            self.gate.token(&token_facts(&token), sink);
+        }
         None
+    }
+
+    /// Whether a list that was gone on with is over, and does not say so. One of which an earlier pass has said
+    /// that it broke off is not.
+    fn lacks_last_token(&self, list: &List, behind: &[u8]) -> bool {
+        let is_last = list.verb.has_token() && self.asked.resumes && !list.token_seen;
+        let broke_off = trim(behind).starts_with(INCOMPLETE);
+        is_last && !broke_off && self.gate.is_open() && !self.is_off(RepairId::MissingLastToken)
     }
 
     /// A list that is closed as soon as it is opened, with nothing but white

@@ -69,8 +69,8 @@ pub(super) fn mend_identify(text: &[u8], known: Known<'_>, off: RepairSet) -> Ed
     edits
 }
 
-/// What is lacking, by the name of its element. Nothing, where an address has only a scheme before
-/// it: the schema has nothing against that.
+/// What is lacking, by the name of its element. Nothing, where an address only has a scheme before
+/// it, or nobody between the two: the schema has nothing against that.
 pub(super) fn lacks(text: &[u8]) -> Vec<(&'static str, Lack)> {
     let mut lacks = Vec::new();
     let Some((known, _, inner)) = parts(text) else { return lacks };
@@ -83,9 +83,8 @@ pub(super) fn lacks(text: &[u8]) -> Vec<(&'static str, Lack)> {
         let mut holds = |child: &Child<'_>| {
             let raw = text.get(child.content.0..child.content.1).unwrap_or_default();
             let value = resolve(raw);
-            let address = without_scheme(&value).filter(|_| *check == Text::Email);
-            has_scheme |= address.is_some();
-            is_text(raw) && check.holds(address.unwrap_or(&value))
+            has_scheme |= *check == Text::Email && without_scheme(&value).is_some();
+            is_text(raw) && check.allows(&value)
         };
         if found.is_empty() && element.occurs.required() {
             lacks.push((name, Lack::Missing));

@@ -171,10 +171,20 @@ impl LooseAttribute {
         }
     }
 
+    /// Whether it stands there without a value.
+    pub(super) fn is_valueless(&self) -> bool {
+        self.span.0 == self.span.1
+    }
+
+    /// Writes all of it anew, the blank before it included.
+    pub(super) fn replace(&self, id: RepairId, attribute: Vec<u8>, edits: &mut Edits) {
+        self.forget(self.gap, edits);
+        edits.push_unordered(id, self.gap, self.end, attribute);
+    }
+
     /// Takes the attribute away.
     pub(super) fn remove(&self, id: RepairId, edits: &mut Edits) {
-        self.forget(self.gap, edits);
-        edits.push_unordered(id, self.gap, self.end, Vec::new());
+        self.replace(id, Vec::new(), edits);
     }
 
     /// Drops the changes to it; what is added to the tag behind it stays.

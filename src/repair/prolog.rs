@@ -235,6 +235,12 @@ fn root_tag(
         let name = slice(attribute.name);
         let Some(declares) = declared_prefix(name) else { continue };
         let mut uri = attribute.value.clone();
+        if declares == prefix && (uri.is_empty() || attribute.is_valueless()) {
+            // It says as much as none.
+            attribute.replace(RepairId::MissingNamespace, declaration(prefix), edits);
+            declared.push((prefix.to_vec(), OAI.to_vec()));
+            continue;
+        }
         if !is_uri_reference(&uri) {
             attribute.remove(RepairId::EnvelopeAttribute, edits);
             continue;
@@ -253,11 +259,9 @@ fn root_tag(
     };
     match bound(&declared, prefix) {
         Some(uri) if uri == OAI => {}
-        Some(uri) if !uri.is_empty() => return false,
-        _ => {
-            let attribute: &[u8] = if prefix.is_empty() { b" xmlns" } else { b" xmlns:" };
-            let text = [attribute, prefix, b"=\"", OAI, b"\""].concat();
-            edits.push_unordered(RepairId::MissingNamespace, tag.name_end, tag.name_end, text);
+        Some(_) => return false,
+        None => {
+            edits.push_unordered(RepairId::MissingNamespace, tag.name_end, tag.name_end, declaration(prefix));
             declared.push((prefix.to_vec(), OAI.to_vec()));
         }
     }
@@ -306,6 +310,12 @@ fn root_tag(
     true
 }
 
+/// An attribute that binds a prefix, or none, to OAI-PMH.
+fn declaration(prefix: &[u8]) -> Vec<u8> {
+    let attribute: &[u8] = if prefix.is_empty() { b" xmlns" } else { b" xmlns:" };
+    [attribute, prefix, b"=\"", OAI, b"\""].concat()
+}
+
 /// The prefixes for which the root means other namespaces now, those of the envelope aside.
 fn respelt(rest: &[u8], tag: &LooseTag) -> Vec<Vec<u8>> {
     let corrected = tag.attributes.iter().filter_map(|attribute| {
@@ -326,11 +336,9 @@ fn unprefixed_root(rest: &[u8], root: usize, tag: &LooseTag, prefix_len: usize, 
         .find(|attribute| rest.get(attribute.name.0..attribute.name.1) == Some(b"xmlns".as_slice()));
     match default {
         Some(attribute) if attribute.value == OAI => {}
+        Some(attribute) if attribute.is_valueless() => attribute.replace(id, declaration(b""), edits),
         Some(attribute) => attribute.set(id, OAI, edits),
-        None => {
-            let declaration = [b" xmlns=\"", OAI, b"\""].concat();
-            edits.push_unordered(id, tag.name_end, tag.name_end, declaration);
-        }
+        None => edits.push_unordered(id, tag.name_end, tag.name_end, declaration(b"")),
     }
 }
 

@@ -151,6 +151,11 @@ impl Text {
             Self::MetadataPrefix => !text.is_empty() && text.iter().all(|&b| is_unreserved(b)),
         }
     }
+
+    /// Whether the schema allows it, though it may be meant otherwise.
+    pub(super) fn allows(self, text: &[u8]) -> bool {
+        if self == Self::Email { is_email_type(text) } else { self.holds(text) }
+    }
 }
 
 fn is_unreserved(byte: u8) -> bool {
@@ -216,15 +221,21 @@ fn has_legal_port(text: &[u8]) -> bool {
 }
 
 /// The pattern `\S+@(\S+\.)+\S+` of the schema, which an address with `mailto:` before it fits, too.
+/// An address, and no URL of one.
 fn is_email(text: &[u8]) -> bool {
+    let is_url = text.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"mailto:"));
+    !is_url && is_email_type(text)
+}
+
+/// `emailType` of the schema, which takes a URL too: `\S+@(\S+\.)+\S+`.
+fn is_email_type(text: &[u8]) -> bool {
     if text.iter().any(|&byte| super::name::is_blank(byte)) {
         return false;
     }
-    let Some(at) = text.iter().position(|&byte| byte == b'@') else { return false };
-    let domain = text.get(at + 1..).unwrap_or_default();
+    let Some(at) = text.iter().skip(1).position(|&byte| byte == b'@') else { return false };
+    let domain = text.get(at + 2..).unwrap_or_default();
     let dot = domain.iter().skip(1).position(|&byte| byte == b'.').map(|index| index + 1);
-    let is_url = text.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"mailto:"));
-    at > 0 && !is_url && dot.is_some_and(|dot| dot + 1 < domain.len())
+    dot.is_some_and(|dot| dot + 1 < domain.len())
 }
 
 const fn element(name: &'static [u8], occurs: Occurs, content: Content) -> Element {

@@ -59,6 +59,8 @@ impl Holds {
 pub(super) struct Asked {
     pub(super) verb: Option<Verb>,
     identifier: Option<Vec<u8>>,
+    /// Whether it goes on with a list.
+    pub(super) resumes: bool,
     /// Whether it is we who know, and not the source that says so.
     is_ours: bool,
 }
@@ -210,6 +212,7 @@ impl Engine {
                     match written_head.get(attribute.name.0..attribute.name.1) {
                         Some(b"verb") => asked.verb = Verb::from_name(&value),
                         Some(b"identifier") => asked.identifier = Some(value),
+                        Some(b"resumptionToken") => asked.resumes = true,
                         _ => {}
                     }
                 }
@@ -235,6 +238,7 @@ impl Engine {
         Some(Asked {
             verb: argument("verb").and_then(|(_, verb)| Verb::from_name(verb.as_bytes())),
             identifier: argument("identifier").map(|(_, identifier)| identifier.as_bytes().to_vec()),
+            resumes: argument("resumptionToken").is_some(),
             is_ours: true,
         })
     }

@@ -95,7 +95,6 @@ impl Dialect {
                 .filter(|_| self.is_one())
                 .and_then(|began| began.argument(Argument::Set))
                 .map(str::to_owned),
-            closes: self.is_one() && asked.is_resumption(),
         };
         Put { query, wanted: wanted.is_anything().then_some(wanted) }
     }

@@ -215,11 +215,11 @@ impl Conversation<'_> {
         if now < job.client.learned(&job.state).seconds_asked_at + SECONDS_ASKED_EVERY_SECS {
             return;
         }
-        let is_taken = self.seconds().await == Seconds::Taken;
-        let lesson = move |learned: &mut Learned| {
-            (learned.refuses_seconds, learned.seconds_asked_at) = (!is_taken, now);
-        };
-        self.learn(lesson).await;
+        // Of those who come together one asks.
+        self.learn(move |learned| learned.seconds_asked_at = now).await;
+        if self.seconds().await == Seconds::Taken {
+            self.learn(|learned| learned.refuses_seconds = false).await;
+        }
     }
 
     /// Its Identify announces days: it is right to refuse seconds.

@@ -1,7 +1,7 @@
 //! What is made of a page where a source could not be asked just what its harvester wants.
 //!
-//! Stands between the engine and [`Splice`](super::splice::Splice): records become headers, those
-//! that lie outside the window are left out, and the end of a list of 1.x is told as 2.0 tells it.
+//! Stands between the engine and [`Splice`](super::splice::Splice): records become headers, and those
+//! that lie outside the window are left out.
 //! What stands between the items goes, and so do `cursor` and `completeListSize`: they count
 //! what the source has on its list.
 //!
@@ -24,8 +24,6 @@ pub(super) struct Wanted {
     pub(super) window: Option<Window>,
     /// Everything on it is of this set, and the source does not say so.
     pub(super) set: Option<String>,
-    /// If it is the last one it ends with an empty token.
-    pub(super) closes: bool,
 }
 
 /// A page on its way through.
@@ -128,7 +126,6 @@ impl Sieve {
     fn end(&self, token: Option<&[u8]>) -> Vec<u8> {
         let Some(skeleton) = skeleton_of(&self.head) else { return Vec::new() };
         let token = token.map(|token| String::from_utf8_lossy(token).into_owned());
-        let token = token.or_else(|| self.wanted.closes.then(String::new));
         let expires = expiration_date(&self.tail);
         let expires = expires.map(|date| format!(" expirationDate=\"{date}\"")).unwrap_or_default();
         skeleton.close_with_attributes(&expires, token.as_deref())

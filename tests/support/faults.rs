@@ -247,6 +247,7 @@ pub(crate) const HELD: &[&str] = &[
     "granularity",
     "deleted-record",
     "one-token",
+    "last-token",
     "no-verb",
     "unknown-verb",
     "missing-argument",

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use super::keeping::identify;
 use super::program::Program;
 use super::random::Random;
-use super::source::{Asked, Reply, Source, fetch, page_of, record};
+use super::source::{Asked, Reply, Source, fetch, last_page_of, page_of, record};
 
 /// Records of a page behind a token: most are small, one is longer than what is held in memory.
 pub(crate) const SIZES: [usize; 6] = [1, 7, 40, 300, 900, 3000];
@@ -69,13 +69,14 @@ impl Wanted {
         let number = self.number;
         match self.kind {
             Kind::Identify => identify("the one and only"),
-            Kind::First | Kind::Token => page_of(SIZES[number % SIZES.len()]),
+            Kind::First => page_of(SIZES[number % SIZES.len()]),
+            Kind::Token => last_page_of(SIZES[number % SIZES.len()]),
             // The hopeless one is the first but one, so that something can leave before it.
-            Kind::Aside => page_of(30 + number % 300).replace(
+            Kind::Aside => last_page_of(30 + number % 300).replace(
                 "<identifier>oai:x:1</identifier>",
                 &format!("<identifier></identifier><!-- aside {number} -->"),
             ),
-            Kind::Cut => page_of(60 + number % 300),
+            Kind::Cut => last_page_of(60 + number % 300),
         }
     }
 

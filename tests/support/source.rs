@@ -431,6 +431,11 @@ pub(crate) fn page_of(records: usize) -> String {
     xml
 }
 
+/// The same as the last page of a list of several.
+pub(crate) fn last_page_of(records: usize) -> String {
+    page_of(records).replace("</ListRecords>", "<resumptionToken/></ListRecords>")
+}
+
 /// One record of such a page.
 pub(crate) fn record(number: usize) -> String {
     format!(
