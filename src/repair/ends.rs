@@ -363,11 +363,11 @@ impl Engine {
         memmem::find(text, &close).map(|at| at + close.len())
     }
 
-    fn is_legal_comment(&self, text: &[u8]) -> bool {
+    pub(super) fn is_legal_comment(&self, text: &[u8]) -> bool {
         is_good_comment(text) && mend_characters(text, &[], false, &self.config.limits).is_empty()
     }
 
-    fn is_legal_instruction(&self, text: &[u8]) -> bool {
+    pub(super) fn is_legal_instruction(&self, text: &[u8]) -> bool {
         !is_xml_target(text) && mend_characters(text, &[], false, &self.config.limits).is_empty()
     }
 

@@ -10,7 +10,7 @@ use super::gate::{self, Role};
 use super::head::Landmark;
 use super::lexeme::{Lexeme, Lexemes, is_cut, next_lexeme, start_tag_end};
 use super::loose::read_loose;
-use super::name::is_blank;
+use super::name::{blanks, is_blank};
 use super::outline::outline;
 use super::prolog::is_good_comment;
 use super::scan::{Scan, Scanner};
@@ -213,13 +213,29 @@ impl Engine {
         }
         let behind = self.looked_at(rest);
         let behind = behind.get(self.end_tag_end(behind)..).unwrap_or_default();
-        let junk = behind.get(self.misc_len(behind)..).unwrap_or_default();
+        let junk = behind.get(self.kept_behind_root(behind)..).unwrap_or_default();
         self.items_outside |= self.holds_any_item(junk);
         if let Some(refused) = self.answer_errors(sink) {
             return refused;
         }
         self.stage = Stage::Tail;
         Step::Settled(0)
+    }
+
+    /// How much of what stands behind the root stays.
+    fn kept_behind_root(&self, text: &[u8]) -> usize {
+        let mut at = 0;
+        loop {
+            at += blanks(text.get(at..).unwrap_or_default());
+            let (lexeme, end) = next_lexeme(text, at);
+            let slice = text.get(at..end).unwrap_or_default();
+            let stays = lexeme == Lexeme::Comment && self.is_legal_comment(slice)
+                || lexeme == Lexeme::Instruction && self.is_legal_instruction(slice);
+            if !stays {
+                return at;
+            }
+            at = end;
+        }
     }
 
     /// The input ends behind errors.

@@ -389,6 +389,10 @@ impl Engine {
             if lexeme == Lexeme::StartTag {
                 self.items_outside |= self.begins_item(rest.get(from..).unwrap_or_default()) == Answer::Yes;
             }
+            if !good && lexeme == Lexeme::Instruction {
+                // A declaration whose end is lost goes on to the end of another one.
+                self.items_outside |= self.holds_any_item(slice);
+            }
             if !good {
                 let (start, stop) = if lexeme == Lexeme::Text {
                     (from + blanks(slice), end - trailing_blanks(slice))
