@@ -151,14 +151,19 @@ fn what_was_refused_for_another_reason_than_its_seconds_teaches_nothing() {
     assert_eq!(proxy.told("/-/repositories/x")["asked_in_days"], false);
 }
 
-#[test]
-fn where_a_source_does_not_say_whether_it_takes_seconds_days_are_for_once() {
+/// Refuses a request in seconds, and fails where it is asked whether it is the seconds.
+fn refuses_seconds_and_does_not_say_so() -> Source {
     let (script, _) = Provider { page: 3, ..Provider::default() }.script(Always, Nothing);
-    let source = Source::start(move |number, asked| match query(asked) {
+    Source::start(move |number, asked| match query(asked) {
         query if query.contains("T00%3A00%3A00Z") => Reply::whole(500, "", "no"),
         query if query.contains("T00") => Reply::xml(error("badArgument", "no")),
         _ => script(number, asked),
-    });
+    })
+}
+
+#[test]
+fn where_a_source_does_not_say_whether_it_takes_seconds_days_are_for_once() {
+    let source = refuses_seconds_and_does_not_say_so();
     let proxy = Proxy::of(&source);
     assert_eq!(harvest(&proxy, WINDOW), (5..12).collect::<Vec<_>>(), "what lies outside is left out");
     assert_eq!(proxy.told("/-/repositories/x")["asked_in_days"], false);
@@ -266,12 +271,7 @@ fn what_lies_outside_a_window_is_left_out_where_records_come_one_by_one() {
 fn pages_behind_tokens_are_shared_as_long_as_nobody_asks_for_a_part_of_their_days() {
     const PAST: &str = "oaimend; fwd=bypass; fwd-status=200";
     // Also where days are for once.
-    let (script, _) = Provider { page: 3, ..Provider::default() }.script(Always, Nothing);
-    let source = Source::start(move |number, asked| match query(asked) {
-        query if query.contains("T00%3A00%3A00Z") => Reply::whole(500, "", "no"),
-        query if query.contains("T00") => Reply::xml(error("badArgument", "no")),
-        _ => script(number, asked),
-    });
+    let source = refuses_seconds_and_does_not_say_so();
     let proxy = Proxy::of(&source);
     let behind_a_token = |proxy: &Proxy| {
         let page = valid(&proxy.get(&format!("{LIST}&{DAYS}")), Strictness::Schema);
