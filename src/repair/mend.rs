@@ -214,6 +214,8 @@ impl Item<'_> {
             self.change(edits)?;
             self.skeleton.prefix.clear();
             self.skeleton.prefixes = Prefixes::None;
+        }
+        if self.skeleton.prefixes == Prefixes::None {
             self.outer = self.written;
         }
         if self.skeleton.element.name == b"metadataFormat" && self.skeleton.upgraded.is_none() {
@@ -269,8 +271,22 @@ impl Item<'_> {
         Ok(())
     }
 
+    /// Reads it strictly; in a response without a prefix first as an item that has none either, which
+    /// spares nearly all of them the way of one that loses it.
     fn judge(&mut self) -> (Verdict, Places) {
-        let mut scanner = Scanner::new(self.skeleton.clone(), self.outer);
+        if self.skeleton.prefixes == Prefixes::Off && self.skeleton.prefix.is_empty() {
+            let bare = Skeleton { prefixes: Prefixes::None, ..self.skeleton.clone() };
+            let (verdict, places) = self.judge_as(&bare);
+            if matches!(verdict, Verdict::InOrder(_)) {
+                self.skeleton = bare;
+                return (verdict, places);
+            }
+        }
+        self.judge_as(&self.skeleton.clone())
+    }
+
+    fn judge_as(&mut self, skeleton: &Skeleton) -> (Verdict, Places) {
+        let mut scanner = Scanner::new(skeleton.clone(), self.outer);
         scanner.new_window(0);
         let verdict = match scanner.scan(&self.text, 0, true, self.tags, self.rules.limits) {
             Scan::Clean(len) if super::name::trim(self.text.get(len..).unwrap_or_default()).is_empty() => {
