@@ -592,37 +592,3 @@ impl RepairId {
         matches!(self, Self::OwnRequest | Self::OwnBaseUrl | Self::OwnProvenance)
     }
 }
-
-/// A set of repairs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RepairSet(u128);
-
-impl RepairSet {
-    /// The set with no repair in it.
-    pub const EMPTY: Self = Self(0);
-
-    /// Whether no repair is in it.
-    pub fn is_empty(self) -> bool {
-        self == Self::EMPTY
-    }
-
-    /// Adds a repair.
-    pub fn insert(&mut self, id: RepairId) {
-        self.0 |= 1 << id as u8;
-    }
-
-    /// Whether the repair is in it.
-    pub fn contains(self, id: RepairId) -> bool {
-        self.0 >> id as u8 & 1 == 1
-    }
-}
-
-impl FromIterator<RepairId> for RepairSet {
-    fn from_iter<I: IntoIterator<Item = RepairId>>(ids: I) -> Self {
-        let mut set = Self::EMPTY;
-        for id in ids {
-            set.insert(id);
-        }
-        set
-    }
-}

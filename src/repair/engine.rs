@@ -6,7 +6,7 @@
 //! otherwise passed on as a slice of the input.
 
 use super::border::BorderSearch;
-use super::catalogue::{NotOai, RepairId, RepairSet};
+use super::catalogue::{NotOai, RepairId};
 use super::context::{Context, XSI};
 use super::edits::Edits;
 use super::fit::Fit;
@@ -17,6 +17,7 @@ use super::limits::Limits;
 use super::lookahead::Lookahead;
 use super::loose::LooseAttribute;
 use super::mend::{Around, Rules};
+use super::repair_set::RepairSet;
 use super::scan::Scanner;
 use super::schema::Verb;
 use super::seen::Seen;

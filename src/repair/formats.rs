@@ -1,9 +1,10 @@
 //! ListMetadataFormats: schema and namespace of a format, as the field knows them.
 
-use super::catalogue::{RepairId, RepairSet};
+use super::catalogue::RepairId;
 use super::edits::Edits;
 use super::name::trim;
 use super::outline::{Child, outline};
+use super::repair_set::RepairSet;
 use super::upgrade::{OAI_DC, OAI_DC_SCHEMA, prefix_of, written};
 
 /// A format that means one thing wherever it is offered.

@@ -5,10 +5,11 @@
 //! that of the request. What is lacking then stays as it is, and is reported.
 
 use super::IdentifyValues;
-use super::catalogue::{RepairId, RepairSet};
+use super::catalogue::RepairId;
 use super::edits::Edits;
 use super::name::{blanks, trim};
 use super::outline::{Child, Outline, outline};
+use super::repair_set::RepairSet;
 use super::schema::{Content, Element, IDENTIFY, Text};
 use super::sink::Lack;
 use super::text::{escape, resolve};

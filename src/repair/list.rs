@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use memchr::{memchr, memmem};
 
 use super::border::{Border, BorderSearch};
-use super::catalogue::{NotOai, RepairId, RepairSet, Unmendable};
+use super::catalogue::{NotOai, RepairId, Unmendable};
 use super::convention::take_default_off;
 use super::edits::Edits;
 use super::engine::{Engine, List, Stage, Step};
@@ -15,6 +15,7 @@ use super::loose::read_loose;
 use super::mend::{Mended, mend};
 use super::name::{blanks, is_blank};
 use super::one_record::Leaves;
+use super::repair_set::RepairSet;
 use super::scan::{Scan, Scanner};
 use super::schema::Verb;
 use super::sink::{Lack, Left, RecordFacts, Repair, Sink};

@@ -7,7 +7,7 @@
 use memchr::memmem;
 
 use super::RepositoryFacts;
-use super::catalogue::{RepairId, RepairSet, Unmendable};
+use super::catalogue::{RepairId, Unmendable};
 use super::context::Context;
 use super::convention::conventional;
 use super::edits::Edits;
@@ -18,6 +18,7 @@ use super::header::{header_alone, mend_envelope};
 use super::identify::{Known, lacks, mend_identify, says_something};
 use super::limits::Limits;
 use super::markup::mend_markup;
+use super::repair_set::RepairSet;
 use super::scan::{Scan, Scanner};
 use super::schema::Verb;
 use super::sink::Lack;
@@ -275,18 +276,17 @@ impl Item<'_> {
     /// spares nearly all of them the way of one that loses it.
     fn judge(&mut self) -> (Verdict, Places) {
         if self.skeleton.prefixes == Prefixes::Off && self.skeleton.prefix.is_empty() {
-            let bare = Skeleton { prefixes: Prefixes::None, ..self.skeleton.clone() };
-            let (verdict, places) = self.judge_as(&bare);
+            let (verdict, places) = self.judge_with(Prefixes::None);
             if matches!(verdict, Verdict::InOrder(_)) {
-                self.skeleton = bare;
+                self.skeleton.prefixes = Prefixes::None;
                 return (verdict, places);
             }
         }
-        self.judge_as(&self.skeleton.clone())
+        self.judge_with(self.skeleton.prefixes)
     }
 
-    fn judge_as(&mut self, skeleton: &Skeleton) -> (Verdict, Places) {
-        let mut scanner = Scanner::new(skeleton.clone(), self.outer);
+    fn judge_with(&mut self, prefixes: Prefixes) -> (Verdict, Places) {
+        let mut scanner = Scanner::new(Skeleton { prefixes, ..self.skeleton.clone() }, self.outer);
         scanner.new_window(0);
         let verdict = match scanner.scan(&self.text, 0, true, self.tags, self.rules.limits) {
             Scan::Clean(len) if super::name::trim(self.text.get(len..).unwrap_or_default()).is_empty() => {

@@ -40,6 +40,7 @@ mod outline;
 mod oversized;
 mod prolog;
 mod provenance;
+mod repair_set;
 mod rewrite;
 mod scan;
 mod schema;
@@ -66,9 +67,10 @@ use engine::Engine;
 #[cfg(feature = "program")]
 pub(crate) use decode::Decode;
 
-pub use catalogue::{Certainty, NotOai, RepairId, RepairSet, Unmendable};
+pub use catalogue::{Certainty, NotOai, RepairId, Unmendable};
 pub use limits::Limits;
 pub use provenance::{Origin, Told};
+pub use repair_set::RepairSet;
 pub use sink::{Lack, Left, Quarantined, RecordFacts, Repair, Sink, TokenFacts};
 
 /// What the engine is told about one response.

@@ -62,9 +62,9 @@ impl Made {
 
     /// Makes a run of what was passed on of the piece.
     fn end_run(&mut self) {
-        let passed = std::mem::replace(&mut self.passed, 0..0);
+        let passed = self.passed.clone();
         // What comes next of this piece comes behind that.
-        self.passed = passed.end..passed.end;
+        self.passed.start = passed.end;
         let long = SHORT_BYTES.max(self.piece.len() / PARTS_OF_A_PIECE_MAX);
         if passed.len() >= long {
             self.end_own();
