@@ -22,6 +22,8 @@ pub mod error;
 #[cfg(feature = "program")]
 mod gathered;
 #[cfg(feature = "program")]
+pub mod log;
+#[cfg(feature = "program")]
 pub mod proxy;
 #[cfg(feature = "program")]
 pub mod report;

@@ -1,30 +1,11 @@
-//! What operators see: one log line a request, metrics, and what happened last.
+//! What operators see: metrics, and what happened last.
 
 use crate::repair::catalogue::CATALOGUE;
 use crate::source::{Account, Failure, RepairMade};
 use prometheus::{Encoder, IntCounterVec, IntGauge, Opts, Registry, TextEncoder};
 use serde::Serialize;
 use std::collections::{HashMap, VecDeque};
-use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
-use tracing_subscriber::EnvFilter;
-
-/// Sends the log to stderr: text on a terminal, else JSON, one object a line.
-///
-/// `OAIMEND_LOG` sets what is logged, in the syntax of `RUST_LOG`. Called a
-/// second time in one process it changes nothing.
-pub fn log_to_stderr() {
-    let filter = EnvFilter::try_from_env("OAIMEND_LOG")
-        // pingora says of each page that is broken off what our own line says better, and asks
-        // for a dictionary for headers of ours that are short.
-        .unwrap_or_else(|_| EnvFilter::new("info,pingora_core=warn,pingora_cache=error,pingora_proxy=off"));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    let _ = if std::io::stderr().is_terminal() {
-        log.try_init()
-    } else {
-        log.json().flatten_event(true).try_init()
-    };
-}
 
 /// Counters and the last events. Of one server, not of the process.
 #[derive(Debug)]

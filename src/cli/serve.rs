@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use oaimend::config::{Config, Flags};
+use oaimend::log;
 use oaimend::proxy::Server;
-use oaimend::telemetry;
 
 use super::exit::{Exit, Failure};
 
@@ -44,7 +44,7 @@ pub(crate) struct ServeArguments {
 struct Admin(Option<SocketAddr>);
 
 pub(crate) fn run(arguments: ServeArguments) -> Result<Exit, Failure> {
-    telemetry::log_to_stderr();
+    log::log_to_stderr();
     let config = Config::load(&Flags {
         config: arguments.config,
         listen: arguments.listen,

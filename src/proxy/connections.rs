@@ -10,6 +10,7 @@
 //! what is read of a header is bounded; pingora always gets a whole header.
 
 use super::clients::Origin;
+use super::head_with_body::HeadWithBody;
 use super::pages::Page;
 use super::upgrade::Leaving;
 use super::upstream::SourceConnector;
@@ -130,13 +131,14 @@ enum Head {
 }
 
 impl Door {
-    async fn serve(&self, proxy: Arc<Proxy>, mut stream: Stream, mut shutdown: ShutdownWatch) {
+    async fn serve(&self, proxy: Arc<Proxy>, stream: Stream, mut shutdown: ShutdownWatch) {
         let digest = stream.get_socket_digest();
         let peer = digest.and_then(|digest| digest.peer_addr()?.as_inet().copied());
         let Some(mut entry) = self.enter(peer) else { return };
         if let Some(page) = entry.refused.take() {
             return self.send_away(stream, page).await;
         }
+        let mut stream: Stream = Box::new(HeadWithBody::on(stream));
         let mut settings = None;
         loop {
             let head = match self.read_head(&mut stream, &mut shutdown).await {
@@ -294,8 +296,9 @@ impl Door {
 
     /// Hands a connection over whose first bytes are HTTP/2's.
     async fn serve_http_2(&self, proxy: Arc<Proxy>, stream: Stream, read: &[u8], shutdown: &ShutdownWatch) {
-        // It is a socket always: there is no TLS here.
-        let Ok(mut socket) = stream.into_any().downcast::<Socket>() else { return };
+        // It is ours around a socket always: there is no TLS here.
+        let Ok(ours) = stream.into_any().downcast::<HeadWithBody>() else { return };
+        let Ok(mut socket) = ours.into_stream().into_any().downcast::<Socket>() else { return };
         socket.rewind(read);
         let mut options = HttpServerOptions::default();
         options.h2c = true;

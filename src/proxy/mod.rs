@@ -12,6 +12,7 @@ mod cache;
 mod clients;
 mod connections;
 mod gzip;
+mod head_with_body;
 mod pages;
 mod quotas;
 mod route;

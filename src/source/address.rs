@@ -6,9 +6,13 @@
 //! address written into a URL never reaches a resolver and is checked before
 //! each hop.
 
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use hyper_util::client::legacy::connect::dns::Name;
 use std::fmt;
+use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tower_service::Service;
 use url::{Host, Url};
 
 /// Where connections may go.
@@ -56,8 +60,16 @@ impl Reach {
     }
 }
 
-impl Resolve for Reach {
-    fn resolve(&self, name: Name) -> Resolving {
+impl Service<Name> for Reach {
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = Box<dyn std::error::Error + Send + Sync>;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
         let reach = *self;
         Box::pin(async move {
             let host = name.as_str();
@@ -67,7 +79,7 @@ impl Resolve for Reach {
             for address in &found {
                 reach.check(address.ip(), host)?;
             }
-            Ok(Box::new(found.into_iter()) as Addrs)
+            Ok(found.into_iter())
         })
     }
 }
@@ -200,8 +212,8 @@ mod tests {
 
     #[tokio::test]
     async fn names_are_checked_where_they_are_resolved() {
-        let resolve = |reach: Reach| reach.resolve("localhost".parse().expect("a literal"));
-        let error = resolve(Reach::Public).await.err().expect("localhost is not public");
+        let resolve = |mut reach: Reach| reach.call("localhost".parse().expect("a literal"));
+        let error = resolve(Reach::Public).await.expect_err("localhost is not public");
         assert!(error.downcast_ref::<Refused>().is_some(), "{error}");
         assert!(resolve(Reach::Any).await.is_ok());
     }

@@ -4,7 +4,9 @@ use super::decoding::Coding;
 use super::failure::Failure;
 use super::fetch::Client;
 use bytes::Bytes;
-use reqwest::header;
+use http::{Response, Version, header};
+use http_body_util::BodyExt as _;
+use hyper::body::{Body as _, Incoming};
 use std::time::SystemTime;
 use tokio::sync::mpsc;
 use url::Url;
@@ -25,12 +27,12 @@ pub(super) struct Exchange {
 
 /// Where a body comes from.
 enum Arriving {
-    Response(reqwest::Response),
+    Response(Response<Incoming>),
     File(mpsc::Receiver<Result<Bytes, Failure>>),
 }
 
 impl Exchange {
-    pub(super) fn new(url: Url, response: reqwest::Response, now: SystemTime) -> Self {
+    pub(super) fn new(url: Url, response: Response<Incoming>, now: SystemTime) -> Self {
         let text = |name: header::HeaderName| {
             let values = response.headers().get_all(name);
             values.iter().filter_map(|value| value.to_str().ok()).collect::<Vec<_>>().join(",")
@@ -49,7 +51,7 @@ impl Exchange {
     /// before its end resets it.
     pub(super) fn has_ended(&self) -> bool {
         let Arriving::Response(response) = &self.body else { return false };
-        response.version() < reqwest::Version::HTTP_2 && response.content_length() == Some(0)
+        response.version() < Version::HTTP_2 && response.body().is_end_stream()
     }
 
     /// A page that was made from a file.
@@ -67,9 +69,14 @@ impl Exchange {
     /// The next piece of the body, as it came; `client` is whose exchange it is.
     pub(super) async fn chunk(&mut self, client: &Client) -> Result<Option<Bytes>, Failure> {
         match &mut self.body {
-            Arriving::Response(response) => {
-                response.chunk().await.map_err(|error| client.failure(&error, &self.url))
-            }
+            Arriving::Response(response) => loop {
+                let Some(frame) = response.body_mut().frame().await else { return Ok(None) };
+                let frame = frame.map_err(|error| client.failure(&error, &self.url))?;
+                // What is no data is trailers, which say nothing of a page.
+                if let Ok(data) = frame.into_data() {
+                    return Ok(Some(data));
+                }
+            },
             Arriving::File(pieces) => pieces.recv().await.transpose(),
         }
     }

@@ -6,6 +6,7 @@
 use super::address::{Reach, Refused, Unresolved};
 use super::breaker::{Breaker, Resting};
 use super::budget::{Budget, Late};
+use super::connecting::{Http, http};
 use super::exchange::Exchange;
 use super::failure::{Failure, Reason};
 use super::method::Methods;
@@ -15,9 +16,13 @@ use super::recall::Recalls;
 use super::static_repository::StaticRepository;
 use crate::config::{Credentials, Mapping, StaticFile};
 use crate::oai::Request;
-use reqwest::Method;
-use reqwest::header::{self, HeaderMap, HeaderValue};
-use std::error::Error as _;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::header::{self, HeaderMap, HeaderValue};
+use http::{Method, Response, Uri};
+use hyper::body::Incoming;
+use hyper_util::client::legacy;
+use std::error::Error;
 use std::io::ErrorKind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -26,8 +31,10 @@ use url::Url;
 /// The connections to one source. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Client {
-    http: reqwest::Client,
+    http: Http,
     reach: Reach,
+    /// What is said with each request.
+    headers: Arc<HeaderMap>,
     pub(super) mapping: Arc<Mapping>,
     breaker: Arc<Mutex<Breaker>>,
     pub(super) turns: Arc<Turns>,
@@ -48,27 +55,8 @@ impl Client {
     /// Its certificates cannot be read.
     pub fn new(mapping: &Arc<Mapping>) -> Result<Self, Failure> {
         let reach = Reach::of(&mapping.base_url, mapping.allow_private);
-        let mut builder = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            // A proxy from the environment would make the address filter look at the wrong address.
-            .no_proxy()
-            .dns_resolver(Arc::new(reach))
-            .connect_timeout(mapping.connect_timeout)
-            .danger_accept_invalid_certs(!mapping.verify)
-            .default_headers(headers(mapping));
-        if let Some(path) = &mapping.ca_file {
-            let unusable = |error: &dyn std::fmt::Display| {
-                let path = path.display();
-                Failure::new(Reason::Configuration, format!("tls.ca_file {path} cannot be used: {error}"))
-            };
-            let pem = std::fs::read(path).map_err(|error| unusable(&error))?;
-            for root in reqwest::Certificate::from_pem_bundle(&pem).map_err(|error| unusable(&error))? {
-                builder = builder.add_root_certificate(root);
-            }
-        }
-        let http = builder.build().map_err(|error| {
-            Failure::new(Reason::Configuration, format!("no client can be made from the mapping: {error}"))
-        })?;
+        let http = http(mapping, reach)?;
+        let headers = Arc::new(headers(mapping));
         let turns = Arc::new(Turns::new(&mapping.politeness));
         let methods = Arc::new(Methods::new(mapping.quirks.method));
         let (breaker, recalls, sayings) = Default::default();
@@ -77,6 +65,7 @@ impl Client {
         Ok(Self {
             http,
             reach,
+            headers,
             mapping,
             breaker,
             turns,
@@ -143,21 +132,19 @@ impl Client {
         };
         let mut redirects = 0;
         loop {
-            let verb = if form.is_some() { Method::POST } else { Method::GET };
-            let mut asked = self.prepare(verb, &url, redirects)?.header(header::VIA, via);
-            if let Some(form) = &form {
-                asked = asked.header(header::CONTENT_TYPE, FORM).body(form.clone());
+            let mut asked = self.prepare(&url, form.as_deref(), redirects)?;
+            if let Ok(via) = HeaderValue::from_str(via) {
+                asked.headers_mut().insert(header::VIA, via);
             }
             let step = self.step();
             let began = budget.now();
-            let asked = match budget.within(step, asked.send()).await {
-                Ok(asked) => asked,
+            let response = match budget.within(step, self.send(asked, &url)).await {
+                Ok(response) => response?,
                 Err(late) => {
                     self.turns.note(budget.now(), None, None, step);
                     return Err(self.late(late, &url));
                 }
             };
-            let response = asked.map_err(|error| self.failure(&error, &url))?;
             if !is_redirect(response.status().as_u16()) {
                 let exchange = Exchange::new(url, response, budget.now());
                 let took = budget.now().duration_since(began).unwrap_or_default();
@@ -179,19 +166,29 @@ impl Client {
         }
     }
 
-    /// A request to one address, once that is found to be allowed.
-    pub(super) fn prepare(
-        &self,
-        method: Method,
-        url: &Url,
-        redirects: usize,
-    ) -> Result<reqwest::RequestBuilder, Failure> {
+    /// What is asked of one address, once that is found to be allowed: by POST where there is a form.
+    pub(super) fn prepare(&self, url: &Url, form: Option<&str>, redirects: usize) -> Result<Asked, Failure> {
         self.reach.check_literal(url).map_err(|refused| self.refused(&refused, redirects))?;
-        let asked = self.http.request(method, url.clone());
-        Ok(match self.credentials_for(url) {
-            Some(credentials) => asked.basic_auth(credentials.user(), Some(credentials.password())),
-            None => asked,
-        })
+        let uri = Uri::try_from(url.as_str()).map_err(|error| {
+            let details = format!("{} cannot be asked by {url} ({error}); check base_url", self.name());
+            Failure::new(Reason::Configuration, details)
+        })?;
+        let mut asked = Asked::new(form.unwrap_or_default().to_owned().into());
+        *asked.uri_mut() = uri;
+        *asked.headers_mut() = HeaderMap::clone(&self.headers);
+        if form.is_some() {
+            *asked.method_mut() = Method::POST;
+            asked.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(FORM));
+        }
+        if let Some(credentials) = self.credentials_for(url) {
+            asked.headers_mut().insert(header::AUTHORIZATION, basic(credentials));
+        }
+        Ok(asked)
+    }
+
+    /// Sends a request to the address that it was prepared for.
+    pub(super) async fn send(&self, asked: Asked, url: &Url) -> Result<Response<Incoming>, Failure> {
+        self.http.request(asked).await.map_err(|error| self.failure(&error, url))
     }
 
     /// Longest wait for a header; a connection may have to be made first.
@@ -210,7 +207,7 @@ impl Client {
     }
 
     /// Where a redirect leads.
-    pub(super) fn redirected(&self, from: &Url, response: &reqwest::Response) -> Result<Url, Failure> {
+    pub(super) fn redirected(&self, from: &Url, response: &Response<Incoming>) -> Result<Url, Failure> {
         let fail = |what: String| {
             let details = format!("{} {what}; set base_url to where it has moved", self.name());
             Failure::new(Reason::Redirect, details).after_status(response.status().as_u16(), None)
@@ -265,7 +262,7 @@ impl Client {
     }
 
     /// What the client library's error means.
-    pub(super) fn failure(&self, error: &reqwest::Error, url: &Url) -> Failure {
+    pub(super) fn failure(&self, error: &(dyn Error + 'static), url: &Url) -> Failure {
         let name = self.name();
         let host = url.host_str().unwrap_or_default();
         if let Some(refused) = cause::<Refused>(error) {
@@ -286,7 +283,7 @@ impl Client {
             };
             return Failure::new(reason, format!("{name}: TLS with {host} fails: {tls}; {remedy}"));
         }
-        if error.is_timeout() {
+        if cause::<std::io::Error>(error).is_some_and(|error| error.kind() == ErrorKind::TimedOut) {
             let limit = self.mapping.connect_timeout;
             let details = format!("{name}: no connection to {host} within {limit:?} (connect_timeout_secs)");
             return Failure::new(Reason::ConnectionTimeout, details);
@@ -295,6 +292,17 @@ impl Client {
         let said = innermost(error);
         Failure::new(reason, format!("{name}: {host} {what} ({said})"))
     }
+}
+
+/// A request on its way to a source.
+pub(super) type Asked = http::Request<http_body_util::Full<bytes::Bytes>>;
+
+/// User and password as a request says them; no log shows it.
+fn basic(credentials: &Credentials) -> HeaderValue {
+    let said = STANDARD.encode(format!("{}:{}", credentials.user(), credentials.password()));
+    let mut value = HeaderValue::from_str(&format!("Basic {said}")).expect("base64 is ASCII");
+    value.set_sensitive(true);
+    value
 }
 
 fn headers(mapping: &Mapping) -> HeaderMap {
@@ -333,8 +341,8 @@ pub(super) fn is_redirect(status: u16) -> bool {
 }
 
 /// The error of that type in the chain of causes.
-fn cause<T: std::error::Error + 'static>(error: &reqwest::Error) -> Option<&T> {
-    let mut next = error.source();
+fn cause<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
+    let mut next = Some(error);
     while let Some(cause) = next {
         if let Some(found) = cause.downcast_ref::<T>() {
             return Some(found);
@@ -348,15 +356,15 @@ fn cause<T: std::error::Error + 'static>(error: &reqwest::Error) -> Option<&T> {
     None
 }
 
-fn innermost(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
+fn innermost(error: &(dyn Error + 'static)) -> String {
+    let mut cause = error;
     while let Some(next) = cause.source() {
         cause = next;
     }
     cause.to_string()
 }
 
-fn kind_of(error: &reqwest::Error) -> (Reason, &'static str) {
+fn kind_of(error: &(dyn Error + 'static)) -> (Reason, &'static str) {
     match cause::<std::io::Error>(error).map(std::io::Error::kind) {
         Some(ErrorKind::ConnectionRefused) => {
             return (
@@ -369,7 +377,7 @@ fn kind_of(error: &reqwest::Error) -> (Reason, &'static str) {
         }
         _ => {}
     }
-    if error.is_connect() {
+    if error.downcast_ref::<legacy::Error>().is_some_and(legacy::Error::is_connect) {
         return (Reason::ConnectionRefused, "cannot be reached");
     }
     match cause::<hyper::Error>(error) {
@@ -377,7 +385,8 @@ fn kind_of(error: &reqwest::Error) -> (Reason, &'static str) {
         Some(http) if http.is_incomplete_message() => {
             (Reason::Incomplete, "closed the connection before the answer was complete")
         }
-        _ if error.is_body() || error.is_decode() => (Reason::Incomplete, "broke its answer off"),
+        // The client wraps what happens before the header has come.
+        _ if error.is::<hyper::Error>() => (Reason::Incomplete, "broke its answer off"),
         _ => (Reason::ConnectionLost, "closed the connection"),
     }
 }
@@ -401,15 +410,12 @@ mod tests {
         assert_eq!(url, "http://x.example/oai?verb=Identify&repo=1");
     }
 
-    fn client(base_url: &str, http: reqwest::Client) -> Client {
+    /// A client whose connections reach as far as that, whatever its base URL says.
+    fn client(base_url: &str, connections: Reach) -> Client {
         let mapping = Mapping::new("x", base_url, &crate::config::Limits::default());
-        let made = Client::new(&Arc::new(mapping.expect("a legal mapping"))).expect("a client");
-        Client { http, reach: Reach::Public, ..made }
-    }
-
-    fn http(reach: Reach) -> reqwest::Client {
-        let builder = reqwest::Client::builder().no_proxy().dns_resolver(Arc::new(reach));
-        builder.redirect(reqwest::redirect::Policy::none()).build().expect("a client")
+        let mapping = Arc::new(mapping.expect("a legal mapping"));
+        let made = Client::new(&mapping).expect("a client");
+        Client { http: http(&mapping, connections).expect("a client"), reach: Reach::Public, ..made }
     }
 
     async fn failure_of(client: &Client) -> Failure {
@@ -429,9 +435,9 @@ mod tests {
             stream.write_all(head.as_bytes()).await
         });
         // As if localhost were public: only the literal behind the redirect is refused.
-        let redirected = client(&format!("http://localhost:{port}/"), http(Reach::Any));
-        let by_name = client("http://localhost:1/", http(Reach::Public));
-        let by_address = client("http://127.0.0.1:1/", http(Reach::Any));
+        let redirected = client(&format!("http://localhost:{port}/"), Reach::Any);
+        let by_name = client("http://localhost:1/", Reach::Public);
+        let by_address = client("http://127.0.0.1:1/", Reach::Any);
         for (client, text) in [
             (redirected, "redirects to an address that is not followed: 169.254.169.254 is at"),
             (by_name, "is not asked: localhost is at"),
@@ -448,7 +454,7 @@ mod tests {
     async fn a_name_that_cannot_be_resolved_is_named() {
         // Too long for a name, so no resolver has to be asked.
         let host = format!("{}.example", "x".repeat(64));
-        let failure = failure_of(&client(&format!("http://{host}/"), http(Reach::Public))).await;
+        let failure = failure_of(&client(&format!("http://{host}/"), Reach::Public)).await;
         assert_eq!(failure.reason, Reason::Dns, "{failure:?}");
         assert!(failure.details.contains(&format!("the name {host} cannot be resolved")), "{failure:?}");
     }

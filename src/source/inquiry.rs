@@ -15,7 +15,7 @@ use crate::clock;
 use crate::oai::Request;
 use crate::repair::{NotOai, Quarantined, RecordFacts, Repair, RepositoryFacts, Sink, TokenFacts};
 use crate::state::PutAside;
-use reqwest::Method;
+use http::Method;
 
 /// How questions of ours are put, and what is known where they are answered.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use super::failure::{Failure, Reason};
 use crate::config;
-use reqwest::Method;
+use http::Method;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The methods of one source, and which of them is tried first.

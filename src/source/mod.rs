@@ -12,6 +12,7 @@ mod breaker;
 mod budget;
 mod chain;
 mod clients;
+mod connecting;
 mod conversing;
 pub mod decoding;
 mod dialect;

@@ -6,10 +6,9 @@ use super::body::Body;
 use super::budget::Budget;
 use super::exchange::Exchange;
 use super::failure::{Failure, Reason};
-use super::fetch::{Client, FORM, is_redirect, with_query};
+use super::fetch::{Client, is_redirect, with_query};
 use crate::clock::Clock;
-use reqwest::Method;
-use reqwest::header::{self, HeaderName};
+use http::header::{self, HeaderName};
 use std::sync::Arc;
 
 /// A whole answer of a source.
@@ -43,14 +42,10 @@ impl Client {
         let mut url = if is_form { base_url.clone() } else { with_query(self.mapping(), query) };
         let mut probed = Probed::default();
         let response = loop {
-            let method = if is_form { Method::POST } else { Method::GET };
-            let mut asked = self.prepare(method, &url, probed.redirects.len())?;
-            if is_form {
-                asked = asked.header(header::CONTENT_TYPE, FORM).body(query.to_owned());
-            }
-            let sent = budget.within(self.step(), asked.send()).await;
-            let response = sent.map_err(|late| self.late(late, &url))?;
-            let response = response.map_err(|error| self.failure(&error, &url))?;
+            let form = is_form.then_some(query);
+            let asked = self.prepare(&url, form, probed.redirects.len())?;
+            let sent = budget.within(self.step(), self.send(asked, &url)).await;
+            let response = sent.map_err(|late| self.late(late, &url))??;
             let status = response.status().as_u16();
             if !is_redirect(status) {
                 break response;

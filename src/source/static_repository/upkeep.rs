@@ -12,8 +12,7 @@ use crate::source::failure::{Failure, Reason};
 use crate::source::fetch::{Client, is_redirect};
 use crate::state::{AboutCopy, CopyInTheMaking, CopyStamp};
 use bytes::Bytes;
-use reqwest::Method;
-use reqwest::header::{self, HeaderName};
+use http::header::{self, HeaderName, HeaderValue};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -233,17 +232,17 @@ async fn exchange(
 ) -> Result<Exchange, Failure> {
     let mut url = mapping.base_url.clone();
     for redirects in 0..=mapping.limits.redirects_max {
-        let mut asked = client.prepare(Method::GET, &url, redirects)?;
+        let mut asked = client.prepare(&url, None, redirects)?;
         let conditions: [(HeaderName, _); 2] =
             [(header::IF_NONE_MATCH, &stamp.etag), (header::IF_MODIFIED_SINCE, &stamp.last_modified)];
         for (name, value) in conditions {
-            if let Some(value) = value {
-                asked = asked.header(name, value);
+            // What came as a header is one.
+            if let Some(Ok(value)) = value.as_deref().map(HeaderValue::from_str) {
+                asked.headers_mut().insert(name, value);
             }
         }
-        let sent = budget.within(client.step(), asked.send()).await;
-        let response = sent.map_err(|late| client.late(late, &url))?;
-        let response = response.map_err(|error| client.failure(&error, &url))?;
+        let sent = budget.within(client.step(), client.send(asked, &url)).await;
+        let response = sent.map_err(|late| client.late(late, &url))??;
         if !is_redirect(response.status().as_u16()) {
             return Ok(Exchange::new(url, response, budget.now()));
         }

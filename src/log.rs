@@ -1,0 +1,163 @@
+//! The log: what a program may say, and how a line of it looks.
+
+use crate::clock;
+use serde::Serialize;
+use std::fmt;
+use std::io::IsTerminal;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
+use tracing_log::NormalizeEvent as _;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+/// Sends the log to stderr: text on a terminal, else JSON, one object a line.
+///
+/// `OAIMEND_LOG` sets what is logged, in the syntax of `RUST_LOG`. Called a
+/// second time in one process it changes nothing.
+pub fn log_to_stderr() {
+    let filter = EnvFilter::try_from_env("OAIMEND_LOG")
+        // pingora says of each page that is broken off what our own line says better, and asks
+        // for a dictionary for headers of ours that are short.
+        .unwrap_or_else(|_| EnvFilter::new("info,pingora_core=warn,pingora_cache=error,pingora_proxy=off"));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let _ =
+        if std::io::stderr().is_terminal() { log.try_init() } else { log.event_format(JsonLine).try_init() };
+}
+
+/// An event as one object of JSON: `timestamp`, `level`, the fields in their order, `target`.
+///
+/// The JSON of `tracing_subscriber` looks the same, but hands each word through three writers, and
+/// each page that is answered waits for it.
+struct JsonLine;
+
+impl<S, N> FormatEvent<S, N> for JsonLine
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        _context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        writer.write_str(&line_of(event, &clock::utc_micros(clock::now())))
+    }
+}
+
+/// Length of a line that is not longer than most, in bytes.
+const LINE_BYTES: usize = 512;
+
+fn line_of(event: &Event<'_>, time: &str) -> String {
+    // A line that came by the crate `log` says in its fields where it is from.
+    let by_log = event.normalized_metadata();
+    let about = by_log.as_ref().unwrap_or_else(|| event.metadata());
+    let mut line = Line(Vec::with_capacity(LINE_BYTES));
+    line.field("timestamp", time);
+    line.field("level", about.level().as_str());
+    event.record(&mut line);
+    line.field("target", about.target());
+    line.0.extend_from_slice(b"}\n");
+    String::from_utf8(line.0).expect("JSON of texts is text")
+}
+
+/// The bytes of a line so far.
+struct Line(Vec<u8>);
+
+impl Line {
+    fn field<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) {
+        if name.starts_with("log.") {
+            return;
+        }
+        self.0.push(if self.0.is_empty() { b'{' } else { b',' });
+        self.json(name);
+        self.0.push(b':');
+        self.json(value);
+    }
+
+    fn json<T: Serialize + ?Sized>(&mut self, value: &T) {
+        serde_json::to_writer(&mut self.0, value).expect("a text or a number is written into memory");
+    }
+}
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.field(field.name(), &format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.field(field.name(), value);
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.field(field.name(), &value);
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.field(field.name(), &value);
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.field(field.name(), &value);
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.field(field.name(), &value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Metadata, subscriber::with_default};
+
+    /// Keeps what would be written.
+    struct Kept(Arc<Mutex<Vec<String>>>);
+
+    impl Subscriber for Kept {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+        fn event(&self, event: &Event<'_>) {
+            let line = line_of(event, "2026-01-02T03:04:05.000006Z");
+            self.0.lock().expect("nobody panics").push(line);
+        }
+
+        fn enter(&self, _: &Id) {}
+
+        fn exit(&self, _: &Id) {}
+    }
+
+    #[test]
+    fn a_line_is_one_object_with_its_fields_in_order() {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        with_default(Kept(Arc::clone(&lines)), || {
+            let (none, some) = (None::<u64>, Some("a \"b\"\n\u{1b}[0m\u{e9}"));
+            let error = std::io::Error::other("it \"failed\"");
+            tracing::warn!(repo = "x", none, some, count = 3_u64, left = -1, share = 0.5, is = true, %error, "said");
+        });
+        let lines = lines.lock().expect("nobody panics");
+        let expected = concat!(
+            r#"{"timestamp":"2026-01-02T03:04:05.000006Z","level":"WARN","message":"said","repo":"x","#,
+            r#""some":"a \"b\"\n\u001b[0mé","count":3,"left":-1,"share":0.5,"is":true,"error":"it \"failed\"","#,
+            r#""target":"oaimend::log::tests"}"#,
+            "\n"
+        );
+        assert_eq!(*lines, [expected]);
+        let read: serde_json::Value = serde_json::from_str(&lines[0]).expect("it is JSON");
+        assert_eq!(read["some"], "a \"b\"\n\u{1b}[0m\u{e9}");
+    }
+}

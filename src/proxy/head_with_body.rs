@@ -1,0 +1,202 @@
+//! A connection on which the header of an answer leaves together with what follows it.
+//!
+//! pingora writes the header into a buffer and empties that before a longer piece of the body: two
+//! system calls, and whoever reads is woken twice. Here what is short waits for what comes behind
+//! it, and both go in one vectored write. Nothing waits longer than in pingora's own buffer: a
+//! flush, and the end, send everything.
+
+use async_trait::async_trait;
+use pingora_core::protocols::raw_connect::ProxyDigest;
+use pingora_core::protocols::{
+    GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, Stream,
+    TimingDigest, UniqueID, UniqueIDType,
+};
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+
+/// Most bytes that wait: what pingora's buffer would hold, which is one packet.
+const HELD_BYTES_MAX: usize = 1460;
+
+/// A connection of a harvester.
+#[derive(Debug)]
+pub(super) struct HeadWithBody {
+    stream: Stream,
+    held: Vec<u8>,
+}
+
+impl HeadWithBody {
+    pub(super) fn on(stream: Stream) -> Self {
+        Self { stream, held: Vec::new() }
+    }
+
+    /// The connection itself, on which nothing has been written yet.
+    pub(super) fn into_stream(self) -> Stream {
+        self.stream
+    }
+
+    /// Writes what waits, and as much of what is behind it as goes; how much that is.
+    fn poll_held(&mut self, context: &mut Context<'_>, behind: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        let Self { stream, held } = self;
+        while !held.is_empty() {
+            let mut all = Vec::with_capacity(1 + behind.len());
+            all.push(IoSlice::new(held));
+            all.extend_from_slice(behind);
+            let written = ready!(Pin::new(&mut *stream).poll_write_vectored(context, &all))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            let of_held = written.min(held.len());
+            held.drain(..of_held);
+            if written > of_held {
+                return Poll::Ready(Ok(written - of_held));
+            }
+        }
+        Poll::Ready(Ok(0))
+    }
+}
+
+impl AsyncRead for HeadWithBody {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for HeadWithBody {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(context, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let length: usize = slices.iter().map(|slice| slice.len()).sum();
+        if self.held.len() + length <= HELD_BYTES_MAX {
+            slices.iter().for_each(|slice| self.held.extend_from_slice(slice));
+            return Poll::Ready(Ok(length));
+        }
+        match ready!(self.poll_held(context, slices))? {
+            0 => Pin::new(&mut self.stream).poll_write_vectored(context, slices),
+            written => Poll::Ready(Ok(written)),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_held(context, &[]))?;
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_held(context, &[]))?;
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[async_trait]
+impl Shutdown for HeadWithBody {
+    async fn shutdown(&mut self) {
+        // What cannot be sent any more is nobody's loss: the connection ends.
+        let _ = AsyncWriteExt::shutdown(self).await;
+    }
+}
+
+impl UniqueID for HeadWithBody {
+    fn id(&self) -> UniqueIDType {
+        self.stream.id()
+    }
+}
+
+impl Ssl for HeadWithBody {}
+
+#[async_trait]
+impl Peek for HeadWithBody {
+    async fn try_peek(&mut self, buffer: &mut [u8]) -> io::Result<bool> {
+        self.stream.try_peek(buffer).await
+    }
+}
+
+impl GetTimingDigest for HeadWithBody {
+    fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
+        self.stream.get_timing_digest()
+    }
+}
+
+impl GetProxyDigest for HeadWithBody {
+    fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
+        self.stream.get_proxy_digest()
+    }
+}
+
+impl GetSocketDigest for HeadWithBody {
+    fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
+        self.stream.get_socket_digest()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, duplex};
+
+    /// A connection that takes `room` bytes before they are read, and its other end.
+    fn connection(room: usize) -> (HeadWithBody, tokio::io::DuplexStream) {
+        let (ours, theirs) = duplex(room);
+        (HeadWithBody::on(Box::new(ours)), theirs)
+    }
+
+    #[tokio::test]
+    async fn what_is_short_waits_for_what_comes_behind_it_and_for_no_longer() {
+        let (mut ours, mut theirs) = connection(64 << 10);
+        let mut read = vec![0; 64 << 10];
+        ours.write_all(b"head").await.expect("it waits");
+        let nothing = futures::poll!(std::pin::pin!(theirs.read(&mut read)));
+        assert!(nothing.is_pending(), "{nothing:?}");
+        ours.write_all(&[b'b'; 10_000]).await.expect("there is room");
+        let count = theirs.read(&mut read).await.expect("something");
+        assert_eq!((&read[..5], count), (&b"headb"[..], 10_004));
+        ours.write_all(b"end").await.expect("it waits");
+        ours.flush().await.expect("it goes");
+        let count = theirs.read(&mut read).await.expect("something");
+        assert_eq!(&read[..count], b"end");
+        ours.write_all(b"last").await.expect("it waits");
+        Shutdown::shutdown(&mut ours).await;
+        let mut rest = Vec::new();
+        theirs.read_to_end(&mut rest).await.expect("the end");
+        assert_eq!(rest, b"last");
+    }
+
+    #[tokio::test]
+    async fn all_bytes_arrive_in_their_order_however_little_goes_at_once() {
+        for room in [1, 3, 7, 1000, 5000] {
+            let (mut ours, mut theirs) = connection(room);
+            let lengths = [300, 1160, 1, 5000, 0, 40, 1461, 1460, 2];
+            let bytes: Vec<u8> = (0..lengths.iter().sum::<usize>()).map(|at| (at % 251) as u8).collect();
+            let sent = bytes.clone();
+            let sending = tokio::spawn(async move {
+                let mut rest = sent.as_slice();
+                for length in lengths {
+                    let (piece, behind) = rest.split_at(length);
+                    ours.write_all(piece).await.expect("it is read");
+                    rest = behind;
+                }
+                ours.flush().await.expect("it is read");
+            });
+            let mut read = vec![0; bytes.len()];
+            theirs.read_exact(&mut read).await.expect("all of it");
+            sending.await.expect("it was sent");
+            assert!(read == bytes, "{room}");
+        }
+    }
+}
