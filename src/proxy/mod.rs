@@ -456,7 +456,7 @@ impl Passage {
         let at = clock::utc_datetime(now);
         let verb = self.request.as_ref().map(|request| request.verb().name());
         let query = self.request.as_ref().map(Request::query).unwrap_or_default();
-        let finished = Finished { repository, verb, request: &query, at: &at, outcome, account, failure };
+        let finished = Finished { repository, verb, request: query, at: &at, outcome, account, failure };
         self.shared.telemetry.finished(&finished);
         let millis = now.duration_since(self.started).unwrap_or_default().as_millis();
         let argument = |name| self.request.as_ref().and_then(|request| request.argument(name));

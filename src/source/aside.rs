@@ -35,7 +35,8 @@ impl Conversation<'_> {
 
     pub(super) async fn put_aside(&self, records: Vec<PutAside>) -> Result<(), Failure> {
         let Job { mapping, state, request, client, .. } = self.job;
-        let (quarantine, id, query) = (state.quarantine.clone(), mapping.id.clone(), request.query());
+        let (quarantine, id, query) =
+            (state.quarantine.clone(), mapping.id.clone(), request.query().to_owned());
         let now = clock::utc_datetime(self.budget.now());
         let max = mapping.limits.quarantine_bytes_max;
         let put = tokio::task::spawn_blocking(move || quarantine.put(&id, &query, &now, max, &records));

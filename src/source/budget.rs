@@ -1,8 +1,10 @@
 //! The time a harvester's request may still take. All waiting for a source goes through it.
 
 use crate::clock::Clock;
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, SystemTime};
 
 /// Time that is spent by waiting, and given anew when something was reached.
@@ -69,6 +71,12 @@ impl Budget {
         step: Duration,
         awaited: impl Future<Output = T>,
     ) -> Result<T, Late> {
+        let mut awaited = pin!(awaited);
+        // What is there already is had without the clock.
+        let first = poll_fn(|context| Poll::Ready(awaited.as_mut().poll(context))).await;
+        if let Poll::Ready(result) = first {
+            return Ok(result);
+        }
         let (late, limit) = if step < self.left() { (Late::Step, step) } else { (Late::Budget, self.left()) };
         let before = self.clock.now();
         let result = tokio::select! {

@@ -52,7 +52,7 @@ pub(super) async fn open(job: &Job, now: SystemTime) -> Result<Opening, Failure>
     }
     let Some(token) = request.argument(Argument::ResumptionToken) else {
         let place = Place { list: fastrand::u64(..), page: 0 };
-        let first_query = request.query();
+        let first_query = request.query().to_owned();
         return Ok(ask(Some(Chain { place, first_query, within: None, given_out: false })));
     };
     if let Some(own) = OwnToken::read(token, &job.state.token_key) {
@@ -151,7 +151,7 @@ impl Chain {
     ) -> Option<String> {
         let own = OwnToken {
             repository: job.mapping.id.clone(),
-            query: asked.query(),
+            query: asked.query().to_owned(),
             place: self.place,
             count: delivered.hashes().len() as u64,
             delivered: hash_of_all(delivered.hashes()),
@@ -267,7 +267,11 @@ impl Chain {
     /// Writes down how far the list has been walked through to this page.
     pub(super) fn note_walk(&self, job: &Job, stands_at: Option<&Request>) {
         let (repository, place) = (job.mapping.id.clone(), self.place);
-        job.state.ledger.note_walk(Walk { repository, place, query: stands_at.map(Request::query) });
+        job.state.ledger.note_walk(Walk {
+            repository,
+            place,
+            query: stands_at.map(|at| at.query().to_owned()),
+        });
     }
 }
 

@@ -19,11 +19,8 @@ pub struct Conversing {
 
 impl Conversing {
     /// A conversation, and where its events arrive.
-    pub(super) fn new(
-        events: mpsc::Receiver<Event>,
-        conversation: impl Future<Output = ()> + Send + 'static,
-    ) -> Self {
-        Self { events, conversation: Some(Box::pin(conversation)) }
+    pub(super) fn new(events: mpsc::Receiver<Event>, conversation: BoxFuture<'static, ()>) -> Self {
+        Self { events, conversation: Some(conversation) }
     }
 
     /// What happens next; `None` behind the end. Nothing is lost when this is dropped before it is done.

@@ -85,7 +85,7 @@ impl Dialect {
                 put = put.of_set(set);
             }
         }
-        let query = if self.quirks.raw_token { put.query_with_raw_token() } else { put.query() };
+        let query = if self.quirks.raw_token { put.query_with_raw_token() } else { put.query().to_owned() };
         let began = if asked.is_resumption() { first } else { Some(asked) }.filter(|_| is_harvest);
         let widened = began.filter(|_| self.in_days).and_then(Window::of);
         let wanted = Wanted {

@@ -35,6 +35,7 @@ pub struct Client {
     reach: Reach,
     /// What is said with each request.
     headers: Arc<HeaderMap>,
+    name: Arc<str>,
     pub(super) mapping: Arc<Mapping>,
     breaker: Arc<Mutex<Breaker>>,
     pub(super) turns: Arc<Turns>,
@@ -57,6 +58,7 @@ impl Client {
         let reach = Reach::of(&mapping.base_url, mapping.allow_private);
         let http = http(mapping, reach)?;
         let headers = Arc::new(headers(mapping));
+        let name = name_of(mapping).into();
         let turns = Arc::new(Turns::new(&mapping.politeness));
         let methods = Arc::new(Methods::new(mapping.quirks.method));
         let (breaker, recalls, sayings) = Default::default();
@@ -66,6 +68,7 @@ impl Client {
             http,
             reach,
             headers,
+            name,
             mapping,
             breaker,
             turns,
@@ -235,14 +238,8 @@ impl Client {
     }
 
     /// How a failure calls the source.
-    pub(super) fn name(&self) -> String {
-        let Mapping { id, base_url, static_file, .. } = &*self.mapping;
-        match static_file {
-            None => format!("the source of {id} ({base_url})"),
-            // Where it lies on this machine is nobody's business who harvests.
-            Some(StaticFile { path: Some(_), .. }) => format!("the static repository file of {id}"),
-            Some(_) => format!("the static repository file of {id} ({base_url})"),
-        }
+    pub(super) fn name(&self) -> Arc<str> {
+        Arc::clone(&self.name)
     }
 
     /// What it means that nothing came in time.
@@ -291,6 +288,17 @@ impl Client {
         let (reason, what) = kind_of(error);
         let said = innermost(error);
         Failure::new(reason, format!("{name}: {host} {what} ({said})"))
+    }
+}
+
+/// How a failure calls a source.
+fn name_of(mapping: &Mapping) -> String {
+    let Mapping { id, base_url, static_file, .. } = mapping;
+    match static_file {
+        None => format!("the source of {id} ({base_url})"),
+        // Where it lies on this machine is nobody's business who harvests.
+        Some(StaticFile { path: Some(_), .. }) => format!("the static repository file of {id}"),
+        Some(_) => format!("the static repository file of {id} ({base_url})"),
     }
 }
 

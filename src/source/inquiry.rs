@@ -158,6 +158,9 @@ impl Conversation<'_> {
 
 /// Asks the source once, in its turn, or in that which a page of ours has `beside` it. Reads no further
 /// once there are `enough` items.
+///
+/// Callers put it into a box: few pages need a question, and a conversation has room in itself for all
+/// that it may wait for.
 pub(super) async fn inquire(
     job: &Job,
     request: &Request,

@@ -243,7 +243,7 @@ impl Conversation<'_> {
             attempts += 1;
             self.account.attempts += 1;
             let manner = self.manner();
-            let told = inquire(self.job, request, manner, enough, false, &mut self.budget).await;
+            let told = Box::pin(inquire(self.job, request, manner, enough, false, &mut self.budget)).await;
             let Err(unanswered) = told else { return told };
             let (left, chance) = (self.budget.left(), self.budget.chance());
             match next_wait(&unanswered.failure, attempts, left, chance) {

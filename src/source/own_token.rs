@@ -71,7 +71,7 @@ pub(super) fn hash_of_all(hashes: &[u64]) -> u64 {
 }
 
 fn mac(body: &str, key: &TokenKey) -> [u8; 16] {
-    let mut mac = Blake2sMac::<U16>::new(&key.0.into());
+    let mut mac = Blake2sMac::<U16>::new(&key.tokens.into());
     mac.update(body.as_bytes());
     mac.finalize_fixed().into()
 }
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_token_comes_back_as_it_was_and_nothing_else_is_taken_for_one() {
-        let (key, other) = (TokenKey([1; 32]), TokenKey([2; 32]));
+        let (key, other) = (TokenKey::of([1; 32]), TokenKey::of([2; 32]));
         let written = token().write(&key).expect("short enough");
         assert!(written.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-'), "{written}");
         assert_eq!(OwnToken::read(&written, &key), Some(token()));
@@ -111,6 +111,6 @@ mod tests {
     #[test]
     fn a_token_that_would_be_too_long_is_none() {
         let long = OwnToken { query: "q".repeat(1_500), ..token() };
-        assert_eq!(long.write(&TokenKey([1; 32])), None);
+        assert_eq!(long.write(&TokenKey::of([1; 32])), None);
     }
 }

@@ -11,13 +11,14 @@ use crate::repair::{
 };
 use crate::state::{AboutBroken, BROKEN_PAGE_BYTES_MAX};
 use bytes::Bytes;
+use std::sync::Arc;
 
 /// A page on its way through the engine.
 pub(super) struct Page<S = Pieces> {
     repairer: Option<Repairer>,
     pub(super) pieces: S,
     /// How failures call the source.
-    name: String,
+    name: Arc<str>,
     pub(super) status: u16,
     retry_after_secs: Option<u64>,
     asked_at: String,
@@ -49,7 +50,7 @@ impl Verdict {
 
 /// What is known of an exchange when its body begins.
 pub(super) struct Start {
-    pub(super) name: String,
+    pub(super) name: Arc<str>,
     pub(super) status: u16,
     pub(super) retry_after_secs: Option<u64>,
     pub(super) charset: Option<String>,
@@ -214,8 +215,12 @@ impl Page {
         let mut needed: Vec<&'static str> = self.pieces.needed.iter().copied().collect();
         needed.extend(failure.map(|failure| failure.reason.name()));
         let raw = self.raw.take().filter(|raw| !needed.is_empty() && raw.len() > 0)?;
-        let about =
-            AboutBroken { request: asked.query(), at: self.asked_at.clone(), status: self.status, needed };
+        let about = AboutBroken {
+            request: asked.query().to_owned(),
+            at: self.asked_at.clone(),
+            status: self.status,
+            needed,
+        };
         Some((raw.to_vec(), about))
     }
 }

@@ -57,6 +57,8 @@ pub(super) enum Found {
     Aside { hash: u64, record: PutAside, at: Option<usize> },
 }
 
+/// As many items as most pages have: room for them is made at once.
+const ITEMS_OF_A_PAGE: usize = 100;
 /// Records that wait for the head of their page, and what their bytes may be together:
 /// only beside a good one can they be had by themselves.
 const EARLY_ITEMS_MAX: usize = 20;
@@ -201,8 +203,13 @@ impl Sink for Pieces {
         self.last_datestamp.extend_from_slice(facts.datestamp);
         let repairs = std::mem::take(&mut self.repairs);
         self.learn(facts, bytes, &repairs);
-        let early = self.early.drain(..);
-        self.found.extend(early.map(|(hash, record)| Found::Aside { hash, record, at: Some(start) }));
+        if !self.early.is_empty() {
+            let early = self.early.drain(..);
+            self.found.extend(early.map(|(hash, record)| Found::Aside { hash, record, at: Some(start) }));
+        }
+        if self.found.is_empty() {
+            self.found.reserve(ITEMS_OF_A_PAGE);
+        }
         self.found.push(Found::Item { start, len: bytes.len(), hash, repairs });
     }
 
@@ -283,7 +290,7 @@ pub(super) struct ItemHash(SipHasher13);
 impl ItemHash {
     /// With the key of a data folder: what is in its ledger is known by it.
     pub(super) fn with(key: &TokenKey) -> Self {
-        Self(SipHasher13::new_with_key(&key.for_items()))
+        Self(SipHasher13::new_with_key(&key.items))
     }
 
     pub(super) fn of(&self, identifier: &[u8], datestamp: &[u8]) -> u64 {
@@ -301,7 +308,7 @@ mod tests {
 
     #[test]
     fn an_item_is_known_by_all_of_its_identifier_and_datestamp_and_the_key() {
-        let (one, other) = (TokenKey([1; 32]), TokenKey([2; 32]));
+        let (one, other) = (TokenKey::of([1; 32]), TokenKey::of([2; 32]));
         let hash = ItemHash::with(&one).of(b"oai:a", b"2020");
         assert_eq!(hash, ItemHash::with(&one).of(b"oai:a", b"2020"));
         for unlike in [

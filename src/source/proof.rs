@@ -192,7 +192,7 @@ impl Conversation<'_> {
     ) -> Result<Told, Unanswered> {
         self.account.attempts += 1;
         let mut budget = Budget::new(Arc::clone(&self.job.clock), TIME_MAX.min(self.budget.left()));
-        let told = inquire(self.job, request, manner, enough, false, &mut budget).await;
+        let told = Box::pin(inquire(self.job, request, manner, enough, false, &mut budget)).await;
         self.budget.spend(&budget);
         told
     }

@@ -97,7 +97,7 @@ impl Conversation<'_> {
         let (job, now) = (self.job, self.budget.now());
         let mut budget = self.budget_of_a_recall()?;
         let request = Request::get_record(identifier, prefix);
-        let told = inquire(job, &request, self.manner(), usize::MAX, true, &mut budget).await;
+        let told = Box::pin(inquire(job, &request, self.manner(), usize::MAX, true, &mut budget)).await;
         self.budget.spend(&budget);
         let record = match &told {
             Ok(told) => told.record(identifier).map(|item| {

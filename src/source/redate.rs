@@ -71,7 +71,7 @@ impl Conversation<'_> {
         // What stands in for a datestamp there is no news.
         let mut manner = self.manner();
         manner.repository.lowest_datestamp = None;
-        let told = inquire(self.job, request, manner, usize::MAX, true, &mut budget).await;
+        let told = Box::pin(inquire(self.job, request, manner, usize::MAX, true, &mut budget)).await;
         self.budget.spend(&budget);
         let told = match told {
             Ok(told) => told.items,

@@ -18,7 +18,9 @@ impl Conversation<'_> {
         // What Identify said before must not outlast what it says now.
         let announced = granularity.filter(|_| self.job.request.verb() != Verb::Identify);
         let from = self.asked.argument(Argument::From).map(str::to_owned);
-        let from = from.or_else(|| self.chain.as_ref()?.from());
+        // A list is read from its beginning on but where it is gone on with.
+        let chain = self.chain.as_ref().filter(|_| self.asked.is_resumption());
+        let from = from.or_else(|| chain?.from());
         let earliest = match (earliest, &oldest_seen) {
             (Some(earliest), Some(seen)) if *seen < earliest => Some(seen.clone()),
             (earliest, _) => earliest,

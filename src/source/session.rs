@@ -94,7 +94,7 @@ pub struct Answer {
 /// Answers a request: a conversation that goes on while somebody waits for its events.
 pub fn answer(job: Job) -> Conversing {
     let (sender, events) = mpsc::channel(EVENTS_HELD);
-    Conversing::new(events, converse(job, sender))
+    Conversing::new(events, Box::pin(converse(job, sender)))
 }
 
 async fn converse(job: Job, events: mpsc::Sender<Event>) {
@@ -250,8 +250,9 @@ impl Conversation<'_> {
         loop {
             let reached = self.account.items();
             attempts += 1;
+            // In a box for the same reason as a question of ours: see `inquire`.
             let ended = match self.is_one_by_one() {
-                true => self.one_by_one(None).await?,
+                true => Box::pin(self.one_by_one(None)).await?,
                 false => self.attempt().await?,
             };
             let failure = match ended {
@@ -304,7 +305,7 @@ impl Conversation<'_> {
             } else if self.may_have_expired(&failure) && self.begin_anew().await? {
                 attempts = 0;
             } else if self.may_be_poisoned(&failure) {
-                match self.one_by_one(Some(failure)).await? {
+                match Box::pin(self.one_by_one(Some(failure))).await? {
                     Ended::Again(failure) => return self.close(failure).await,
                     _ => return self.outlet.finish().await,
                 }

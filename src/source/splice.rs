@@ -198,7 +198,7 @@ impl Splice {
         let in_head = self.in_head;
         self.in_head &= first.is_none();
         let Some(again) = &mut self.again else {
-            let mut taken = Taken::default();
+            let mut taken = Taken { hashes: Vec::with_capacity(found.len()), ..Taken::default() };
             for found in found {
                 taken.count(found);
             }

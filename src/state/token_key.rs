@@ -11,9 +11,13 @@ use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// A key that nobody else knows.
+/// A key that nobody else knows, and the one that is made of it.
 #[derive(Clone)]
-pub struct TokenKey(pub(crate) [u8; 32]);
+pub struct TokenKey {
+    pub(crate) tokens: [u8; 32],
+    /// By which items of lists are known; it says nothing of the other one.
+    pub(crate) items: [u8; 16],
+}
 
 impl std::fmt::Debug for TokenKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -22,11 +26,10 @@ impl std::fmt::Debug for TokenKey {
 }
 
 impl TokenKey {
-    /// The key by which items of lists are known: made of this one, and says nothing of it.
-    pub(crate) fn for_items(&self) -> [u8; 16] {
-        let mut key = Blake2sMac::<U16>::new(&self.0.into());
-        key.update(b"items");
-        key.finalize_fixed().into()
+    pub(crate) fn of(tokens: [u8; 32]) -> Self {
+        let mut items = Blake2sMac::<U16>::new(&tokens.into());
+        items.update(b"items");
+        Self { tokens, items: items.finalize_fixed().into() }
     }
 
     /// Reads the key of a data folder, which is made at the first start.
@@ -38,7 +41,7 @@ impl TokenKey {
         let path = data.join("token.key");
         match std::fs::read(&path) {
             Ok(bytes) => match <[u8; 32]>::try_from(bytes) {
-                Ok(key) => return Ok(Self(key)),
+                Ok(key) => return Ok(Self::of(key)),
                 Err(bytes) => {
                     let message = format!(
                         "a key of {} bytes, not 32; move the file away, a new one is made",
@@ -61,7 +64,7 @@ impl TokenKey {
             .and_then(|mut file| file.write_all(&key).and_then(|()| file.sync_all()))
             .and_then(|()| put_in_place(&unfinished, &path))
             .map_err(|error| Error::writing(&path, error, WRITABLE))?;
-        Ok(Self(key))
+        Ok(Self::of(key))
     }
 }
 
@@ -74,7 +77,7 @@ mod tests {
     fn a_key_is_made_once_and_nobody_else_may_read_it() {
         let data = tempfile::tempdir().expect("a temporary folder");
         let key = TokenKey::open(data.path()).expect("it can be written to");
-        assert_eq!(TokenKey::open(data.path()).expect("it is there").0, key.0);
+        assert_eq!(TokenKey::open(data.path()).expect("it is there").tokens, key.tokens);
         let file = std::fs::metadata(data.path().join("token.key")).expect("it is there");
         assert_eq!(file.permissions().mode() & 0o777, 0o600);
         assert_eq!(format!("{key:?}"), "TokenKey(..)");

@@ -10,6 +10,7 @@
 use super::error::{ErrorCode, is_xml_char};
 use super::{datestamp, set_spec};
 use crate::repair::OwnRequest;
+use std::sync::Arc;
 
 /// One of the six verbs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -118,11 +119,12 @@ impl Argument {
     }
 }
 
-/// A request that keeps the rules of OAI-PMH 2.0.
+/// A request that keeps the rules of OAI-PMH 2.0. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     verb: Verb,
-    arguments: Vec<(Argument, String)>,
+    arguments: Arc<[(Argument, String)]>,
+    query: Arc<str>,
 }
 
 /// A request that does not: what to answer.
@@ -157,9 +159,14 @@ impl Request {
             }
             arguments.push((argument, text_of(argument.name(), value)?));
         }
-        let request = Self { verb, arguments };
+        let request = Self::of(verb, arguments);
         request.check_company()?;
         Ok(request)
+    }
+
+    fn of(verb: Verb, arguments: Vec<(Argument, String)>) -> Self {
+        let query = written(verb, &arguments, encode).into();
+        Self { verb, arguments: arguments.into(), query }
     }
 
     /// The verb.
@@ -180,28 +187,28 @@ impl Request {
     /// The request that goes on with this list.
     #[must_use]
     pub fn resumed(&self, token: String) -> Self {
-        Self { verb: self.verb, arguments: vec![(Argument::ResumptionToken, token)] }
+        Self::of(self.verb, vec![(Argument::ResumptionToken, token)])
     }
 
     /// The request for the headers of what this one lists; `ListRecords` and
     /// `ListIdentifiers` take the same arguments.
     #[must_use]
     pub fn headers_only(&self) -> Self {
-        Self { verb: Verb::ListIdentifiers, arguments: self.arguments.clone() }
+        Self::of(Verb::ListIdentifiers, self.arguments.to_vec())
     }
 
     /// The request for whole records, where this one asks for their headers.
     #[must_use]
     pub fn records(&self) -> Self {
-        Self { verb: Verb::ListRecords, arguments: self.arguments.clone() }
+        Self::of(Verb::ListRecords, self.arguments.to_vec())
     }
 
     /// The same without a format: OAI-PMH 1.x lists identifiers in none.
     #[must_use]
     pub fn without_format(&self) -> Self {
-        let mut arguments = self.arguments.clone();
+        let mut arguments = self.arguments.to_vec();
         arguments.retain(|(argument, _)| *argument != Argument::MetadataPrefix);
-        Self { verb: self.verb, arguments }
+        Self::of(self.verb, arguments)
     }
 
     /// Whether one of its dates says a second.
@@ -213,35 +220,35 @@ impl Request {
     /// The same with the days of its dates: the narrowest window of whole days that holds the one asked for.
     #[must_use]
     pub fn in_days(&self) -> Self {
-        let mut arguments = self.arguments.clone();
+        let mut arguments = self.arguments.to_vec();
         for (argument, value) in &mut arguments {
             if matches!(argument, Argument::From | Argument::Until) {
                 value.truncate(DAY_CHARS);
             }
         }
-        Self { verb: self.verb, arguments }
+        Self::of(self.verb, arguments)
     }
 
     /// The same with each of its seconds at the beginning of its day: what [`Self::in_days`] gives, but in seconds.
     #[must_use]
     pub fn at_midnight(&self) -> Self {
-        let mut arguments = self.arguments.clone();
+        let mut arguments = self.arguments.to_vec();
         for (argument, value) in &mut arguments {
             if matches!(argument, Argument::From | Argument::Until) && value.len() > DAY_CHARS {
                 value.truncate(DAY_CHARS);
                 value.push_str("T00:00:00Z");
             }
         }
-        Self { verb: self.verb, arguments }
+        Self::of(self.verb, arguments)
     }
 
     /// The same of one set.
     #[must_use]
     pub fn of_set(&self, set: &str) -> Self {
-        let mut arguments = self.arguments.clone();
+        let mut arguments = self.arguments.to_vec();
         arguments.retain(|(argument, _)| *argument != Argument::Set);
         arguments.push((Argument::Set, set.to_owned()));
-        Self { verb: self.verb, arguments }
+        Self::of(self.verb, arguments)
     }
 
     /// The same list from a datestamp on, in the granularity of its `until`; `None` for one
@@ -256,10 +263,10 @@ impl Request {
             Some(_) if datestamp.len() == DAY_CHARS => format!("{day}T00:00:00Z"),
             _ => datestamp.to_owned(),
         };
-        let mut arguments = self.arguments.clone();
+        let mut arguments = self.arguments.to_vec();
         arguments.retain(|(argument, _)| *argument != Argument::From);
         arguments.push((Argument::From, from));
-        Some(Self { verb: self.verb, arguments })
+        Some(Self::of(self.verb, arguments))
     }
 
     /// The request for one record.
@@ -268,52 +275,44 @@ impl Request {
             (Argument::Identifier, identifier.to_owned()),
             (Argument::MetadataPrefix, metadata_prefix.to_owned()),
         ];
-        Self { verb: Verb::GetRecord, arguments }
+        Self::of(Verb::GetRecord, arguments)
     }
 
     /// The request for what the repository says of itself.
     pub fn identify() -> Self {
-        Self { verb: Verb::Identify, arguments: Vec::new() }
+        Self::of(Verb::Identify, Vec::new())
     }
 
     /// The request for the formats of the repository, or of one item.
     pub fn formats(identifier: Option<&str>) -> Self {
         let arguments = identifier.map(|identifier| (Argument::Identifier, identifier.to_owned()));
-        Self { verb: Verb::ListMetadataFormats, arguments: arguments.into_iter().collect() }
+        Self::of(Verb::ListMetadataFormats, arguments.into_iter().collect())
     }
 
     /// The request for the sets.
     pub fn sets() -> Self {
-        Self { verb: Verb::ListSets, arguments: Vec::new() }
+        Self::of(Verb::ListSets, Vec::new())
     }
 
     /// The query for the source: verb first, then the arguments in the order
     /// in which they came, each value percent-encoded exactly once.
-    pub fn query(&self) -> String {
-        self.written(encode)
+    pub fn query(&self) -> &str {
+        &self.query
     }
 
     /// The same with the token as it is, for a source that encodes its tokens itself. Only what
     /// would end it, or cannot stand in a URL, is percent-encoded.
     pub fn query_with_raw_token(&self) -> String {
-        if self.is_resumption() { self.written(encode_little) } else { self.query() }
-    }
-
-    fn written(&self, encode: impl Fn(&str, &mut String)) -> String {
-        let mut query = format!("verb={}", self.verb.name());
-        for (argument, value) in &self.arguments {
-            query.push('&');
-            query.push_str(argument.name());
-            query.push('=');
-            encode(value, &mut query);
+        match self.is_resumption() {
+            true => written(self.verb, &self.arguments, encode_little),
+            false => self.query.to_string(),
         }
-        query
     }
 
     /// The request as the `request` element is to say it.
     pub fn own(&self, base_url: &str) -> OwnRequest {
         let mut arguments = vec![("verb".to_owned(), self.verb.name().to_owned())];
-        for (argument, value) in &self.arguments {
+        for (argument, value) in &*self.arguments {
             let value = match argument {
                 // The schema allows no other here, and no empty one.
                 Argument::Set if value.is_empty() => continue,
@@ -381,6 +380,17 @@ impl Request {
             _ => Ok(()),
         }
     }
+}
+
+fn written(verb: Verb, arguments: &[(Argument, String)], encode: impl Fn(&str, &mut String)) -> String {
+    let mut query = format!("verb={}", verb.name());
+    for (argument, value) in arguments {
+        query.push('&');
+        query.push_str(argument.name());
+        query.push('=');
+        encode(value, &mut query);
+    }
+    query
 }
 
 fn verb_of(pairs: &[(Vec<u8>, Vec<u8>)]) -> Result<Verb, Refusal> {

@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, SystemTime};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 /// One answer on its way.
 #[derive(Debug)]
@@ -43,9 +43,9 @@ pub(in crate::proxy) struct Fill {
     /// pingora has been told that there is nothing more to come from the source.
     is_piped: AtomicBool,
     /// Told when there is more to read, or the end.
-    progress: watch::Sender<()>,
+    progress: Notify,
     /// Told when a reader has made room, or is gone.
-    room: watch::Sender<()>,
+    room: Notify,
 }
 
 #[derive(Debug)]
@@ -101,7 +101,6 @@ pub(super) struct Reader {
     pub(super) fill: Arc<Fill>,
     id: u64,
     at: u64,
-    progress: watch::Receiver<()>,
 }
 
 /// Why a page is over before its end.
@@ -153,7 +152,7 @@ impl Fill {
             is_ring: false,
             end,
         };
-        let (progress, room) = (watch::Sender::default(), watch::Sender::default());
+        let (progress, room) = (Notify::new(), Notify::new());
         let (began, state) = (clock::now(), Mutex::new(state));
         let (is_retired, is_piped) = (AtomicBool::new(false), AtomicBool::new(false));
         Self { id, key, plan, head, began, state, is_retired, is_piped, progress, room }
@@ -205,7 +204,7 @@ impl Fill {
     /// pingora has been told of the end, and may tell the harvester.
     pub(in crate::proxy) fn set_piped(&self) {
         self.is_piped.store(true, Ordering::Release);
-        self.progress.send_replace(());
+        self.progress.notify_waiters();
     }
 
     /// A reader from the start. The first one is who asked first, and always gets one; nobody
@@ -221,7 +220,7 @@ impl Fill {
         }
         state.readers.insert(id, 0);
         drop(state);
-        Some(Reader { fill: Arc::clone(self), id, at: 0, progress: self.progress.subscribe() })
+        Some(Reader { fill: Arc::clone(self), id, at: 0 })
     }
 
     /// Who asked first is gone.
@@ -232,12 +231,12 @@ impl Fill {
     /// It must not be kept.
     pub(super) fn purge(&self) {
         self.state().is_passing = true;
-        self.room.send_replace(());
+        self.room.notify_waiters();
     }
 
     fn leave(&self, reader: u64) {
         self.state().readers.remove(&reader);
-        self.room.send_replace(());
+        self.room.notify_waiters();
     }
 
     fn finish(&self, end: End) {
@@ -246,7 +245,7 @@ impl Fill {
             state.end = end;
         }
         drop(state);
-        self.progress.send_replace(());
+        self.progress.notify_waiters();
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -338,6 +337,22 @@ fn runs(written: u64, bytes: &[u8], capacity: u64) -> impl Iterator<Item = (u64,
     [(at, first), (0, second)].into_iter().filter(|(_, run)| !run.is_empty())
 }
 
+/// Waits until there is an answer; each time that it is told it looks again.
+async fn until<T>(told: &Notify, mut answer: impl FnMut() -> Option<T>) -> T {
+    loop {
+        // Made before the look, so that what is told behind it is heard.
+        let again = told.notified();
+        if let Some(answer) = answer() {
+            return answer;
+        }
+        again.await;
+    }
+}
+
+fn once_true(is_so: Result<bool, Over>) -> Option<Result<(), Over>> {
+    is_so.map(|is_so| is_so.then_some(())).transpose()
+}
+
 impl Writer {
     /// Takes the next bytes; waits while there is no room for them.
     ///
@@ -366,7 +381,7 @@ impl Writer {
                 self.fill.state().remember(&piece);
             }
             self.fill.state().written += count;
-            self.fill.progress.send_replace(());
+            self.fill.progress.notify_waiters();
         }
         Ok(())
     }
@@ -380,39 +395,16 @@ impl Writer {
 
     /// Waits until nobody wants the page any more.
     pub(super) async fn unwanted(&self) {
-        let mut room = self.fill.room.subscribe();
-        loop {
-            room.borrow_and_update();
-            if self.fill.state().is_unwanted() {
-                return;
-            }
-            if room.changed().await.is_err() {
-                return;
-            }
-        }
+        until(&self.fill.room, || self.fill.state().is_unwanted().then_some(())).await;
     }
 
     /// Makes a ring in memory of what is held, once all has been read that memory does not have.
     async fn go_on_in_memory(&self) -> Result<(), Over> {
-        let mut room = self.fill.room.subscribe();
-        loop {
-            room.borrow_and_update();
-            if self.fill.state().forget_file()? {
-                return Ok(());
-            }
-            room.changed().await.map_err(|_| Over::Unwanted)?;
-        }
+        until(&self.fill.room, || once_true(self.fill.state().forget_file())).await
     }
 
     async fn wait_for_room(&self, count: u64) -> Result<(), Over> {
-        let mut room = self.fill.room.subscribe();
-        loop {
-            room.borrow_and_update();
-            if self.fill.state().has_room(count)? {
-                return Ok(());
-            }
-            room.changed().await.map_err(|_| Over::Unwanted)?;
-        }
+        until(&self.fill.room, || once_true(self.fill.state().has_room(count))).await
     }
 
     /// Writes a piece to the file, which is made if it is not there.
@@ -512,7 +504,9 @@ impl Reader {
     /// The page broke off, or the disk fails.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Over> {
         loop {
-            self.progress.borrow_and_update();
+            let fill = Arc::clone(&self.fill);
+            // Made before the look, so that what is told behind it is heard.
+            let more = fill.progress.notified();
             let is_piped = self.fill.is_piped.load(Ordering::Acquire);
             if is_piped && self.id == FIRST_READER {
                 // What pingora has from the source comes before what the harvester sees of the end.
@@ -554,7 +548,7 @@ impl Reader {
                 }
             };
             let Some((part, at, count)) = part else {
-                self.progress.changed().await.map_err(|_| Over::Broken)?;
+                more.await;
                 continue;
             };
             let read = tokio::task::spawn_blocking(move || {
@@ -585,7 +579,7 @@ impl Reader {
         }
         // Before it is a ring nobody waits for room.
         if state.is_ring {
-            self.fill.room.send_replace(());
+            self.fill.room.notify_waiters();
         }
     }
 }

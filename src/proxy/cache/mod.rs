@@ -147,7 +147,7 @@ impl Cache {
     ) -> Errand {
         Errand {
             cache: self.clone(),
-            key: rules::key(mapping, &self.generation(mapping), base_url, &request.query()),
+            key: rules::key(mapping, &self.generation(mapping), base_url, request.query()),
             plan: Plan::of(request, mapping, &self.config),
             arrived,
             got: Got::Miss,
@@ -189,7 +189,7 @@ impl Cache {
         let generation = self.generation(mapping);
         let keys = request.map(|request| {
             let query = request.query();
-            let keys = base_urls.iter().map(|base_url| rules::key(mapping, &generation, base_url, &query));
+            let keys = base_urls.iter().map(|base_url| rules::key(mapping, &generation, base_url, query));
             keys.collect::<Vec<_>>()
         });
         self.storage.purge_pages(&mapping.id, keys.as_deref())
