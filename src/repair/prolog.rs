@@ -16,7 +16,7 @@ use super::skeleton::Prefixes;
 use super::tag::declared_prefix;
 use super::text::mend_characters;
 use super::version_one::{LOCATION, root_location, root_namespace};
-use super::vocabulary::{known_prefix, respell};
+use super::vocabulary::{is_well_known, known_prefix, respell};
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 const DECLARATION: &[u8] = b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
@@ -241,7 +241,7 @@ fn root_tag(
             declared.push((prefix.to_vec(), OAI.to_vec()));
             continue;
         }
-        if !is_uri_reference(&uri) {
+        if !is_well_known(&uri) && !is_uri_reference(&uri) {
             attribute.remove(RepairId::EnvelopeAttribute, edits);
             continue;
         }

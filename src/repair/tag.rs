@@ -10,7 +10,7 @@ use super::context::{Context, Contexts, OAI, XML, XMLNS, XSI};
 use super::limits::Limits;
 use super::name::{Reference, blanks, is_blank, is_qualified_name, name_span, reference, split_name};
 use super::schema::is_uri_reference;
-use super::vocabulary::respell;
+use super::vocabulary::{is_well_known, respell};
 
 /// A start tag that is in order.
 #[derive(Clone, Copy, Debug)]
@@ -340,11 +340,11 @@ fn declare(
             b"" => attribute.value != XML && attribute.value != XMLNS,
             _ => !attribute.value.is_empty() && attribute.value != XML && attribute.value != XMLNS,
         };
-        let legal = legal && is_uri_reference(attribute.value);
-        if !legal {
+        let well_known = is_well_known(attribute.value);
+        if !legal || !well_known && !is_uri_reference(attribute.value) {
             return Err(TagDefect::Malformed);
         }
-        if respell(attribute.value).is_some() {
+        if !well_known && respell(attribute.value).is_some() {
             return Err(TagDefect::MisspeltNamespace);
         }
         declared.push((prefix, attribute.value));

@@ -56,21 +56,29 @@ impl Misspelling {
     }
 }
 
+fn known_namespaces() -> impl Iterator<Item = &'static [u8]> {
+    PREFIXES.iter().map(|(_, uri)| uri.as_bytes()).chain([OAI, XSI])
+}
+
+/// Whether a namespace is a well-known one, spelt as it is: then nothing is wrong with its name.
+pub(super) fn is_well_known(uri: &[u8]) -> bool {
+    known_namespaces().any(|known| known == uri)
+}
+
 /// The well-known namespace that a misspelt one means.
 pub(super) fn respell(uri: &[u8]) -> Option<(&'static [u8], Misspelling)> {
-    let known = || PREFIXES.iter().map(|(_, uri)| uri.as_bytes()).chain([OAI, XSI]);
-    let trimmed = super::name::trim(uri);
-    if known().any(|known| known == uri) {
+    if is_well_known(uri) {
         return None;
     }
+    let trimmed = super::name::trim(uri);
     let plain = trimmed.strip_prefix(b"https://").map(|rest| [b"http://", rest].concat());
     if let Some(plain) = &plain
-        && let Some(meant) = known().find(|known| known == plain)
+        && let Some(meant) = known_namespaces().find(|known| known == plain)
     {
         return Some((meant, Misspelling::Https));
     }
     let folded = without_slashes(plain.as_deref().unwrap_or(trimmed));
-    let meant = known().find(|known| without_slashes(known).eq_ignore_ascii_case(folded))?;
+    let meant = known_namespaces().find(|known| without_slashes(known).eq_ignore_ascii_case(folded))?;
     Some((meant, if plain.is_some() { Misspelling::Https } else { Misspelling::Variant }))
 }
 
@@ -218,4 +226,17 @@ pub(super) fn within_letters(one: &[u8], other: &[u8], letters: usize) -> bool {
         }
     }
     row.last().is_some_and(|&distance| distance <= letters)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::known_namespaces;
+    use crate::repair::schema::is_uri_reference;
+
+    #[test]
+    fn well_known_namespaces_are_legal() {
+        for known in known_namespaces() {
+            assert!(is_uri_reference(known), "{}", String::from_utf8_lossy(known));
+        }
+    }
 }
