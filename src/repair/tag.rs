@@ -52,27 +52,34 @@ pub(super) enum TagDefect {
 #[derive(Debug)]
 pub(super) struct Tags {
     pub(super) contexts: Contexts,
-    slots: Vec<Slot>,
+    /// Where in `seen` the tag of each slot stands, or [`FREE`].
+    slots: Box<[u16; SLOTS]>,
+    seen: Vec<Seen>,
     /// Contexts that belong to the envelope and are never forgotten.
     base_contexts: usize,
 }
 
-#[derive(Debug, Default)]
-struct Slot {
+/// A start tag and the context it was read in.
+#[derive(Debug)]
+struct Seen {
     context: Context,
-    bytes: Vec<u8>,
-    tag: Option<Tag>,
+    tag: Tag,
+    bytes: Box<[u8]>,
 }
 
-impl Slot {
+impl Seen {
     #[inline(always)]
-    fn holds(&self, text: &[u8], context: Context) -> bool {
+    fn is(&self, text: &[u8], context: Context) -> bool {
         self.context == context && text.get(..self.bytes.len()).is_some_and(|text| same(text, &self.bytes))
     }
 }
 
 /// Remembered tags. A format has a few dozen, MARC a few hundred.
 const SLOTS: usize = 512;
+/// Says of a slot that it has no tag; no index of one is so large.
+const FREE: u16 = u16::MAX;
+/// Tags for which there is room from the start: those of the envelope and of a small format.
+const USUAL: usize = 32;
 /// Longer tags are read anew each time.
 const REMEMBERED_BYTES_MAX: usize = 1024;
 /// Contexts kept beyond those of the envelope before they are all forgotten.
@@ -80,8 +87,12 @@ const CONTEXTS_MAX: usize = 256;
 
 impl Default for Tags {
     fn default() -> Self {
-        let slots = (0..SLOTS).map(|_| Slot::default()).collect();
-        Self { contexts: Contexts::default(), slots, base_contexts: 0 }
+        Self {
+            contexts: Contexts::default(),
+            slots: Box::new([FREE; SLOTS]),
+            seen: Vec::with_capacity(USUAL),
+            base_contexts: 0,
+        }
     }
 }
 
@@ -95,9 +106,8 @@ impl Tags {
     pub(super) fn tidy(&mut self) {
         if self.contexts.len() > self.base_contexts + CONTEXTS_MAX {
             self.contexts.truncate(self.base_contexts);
-            for slot in &mut self.slots {
-                slot.tag = None;
-            }
+            self.slots.fill(FREE);
+            self.seen.clear();
         }
     }
 
@@ -114,13 +124,18 @@ impl Tags {
     #[inline(always)]
     pub(super) fn recall(&self, text: &[u8], context: Context) -> Option<&Tag> {
         let index = slot_of(text);
-        let first = self.slots.get(index)?;
-        if first.holds(text, context) {
-            return first.tag.as_ref();
+        let first = self.in_slot(index)?;
+        if first.is(text, context) {
+            return Some(&first.tag);
         }
         // Two tags may share a slot: the one that came first stands beside it.
-        let second = self.slots.get(index ^ 1)?;
-        if second.holds(text, context) { second.tag.as_ref() } else { None }
+        let second = self.in_slot(index ^ 1)?;
+        if second.is(text, context) { Some(&second.tag) } else { None }
+    }
+
+    #[inline(always)]
+    fn in_slot(&self, index: usize) -> Option<&Seen> {
+        self.seen.get(usize::from(*self.slots.get(index)?))
     }
 
     #[cold]
@@ -132,18 +147,24 @@ impl Tags {
         index: usize,
     ) -> Result<Tag, TagDefect> {
         let tag = read_tag(text, context, &mut self.contexts, limits)?;
-        let index =
-            if self.slots.get(index).is_some_and(|slot| slot.tag.is_some()) { index ^ 1 } else { index };
-        if let Some(slot) = self.slots.get_mut(index)
-            && let Some(bytes) = text.get(..tag.len as usize)
-            && bytes.len() <= REMEMBERED_BYTES_MAX
-        {
-            slot.context = context;
-            slot.bytes.clear();
-            slot.bytes.extend_from_slice(bytes);
-            slot.tag = Some(tag);
+        let bytes = text.get(..tag.len as usize).unwrap_or_default();
+        if bytes.len() <= REMEMBERED_BYTES_MAX {
+            let index = if self.in_slot(index).is_some() { index ^ 1 } else { index };
+            self.remember(Seen { context, tag, bytes: bytes.into() }, index);
         }
         Ok(tag)
+    }
+
+    /// Puts a tag into a slot, in the place of the one that has it.
+    fn remember(&mut self, tag: Seen, index: usize) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        match self.seen.get_mut(usize::from(*slot)) {
+            Some(other) => *other = tag,
+            None => {
+                *slot = self.seen.len() as u16;
+                self.seen.push(tag);
+            }
+        }
     }
 }
 
