@@ -176,7 +176,7 @@ impl Engine {
         let has_token = list.token_seen;
         if !self.gate.is_open() {
             if has_token {
-                self.gate.release(Answer::List, false, sink);
+                self.gate.release(Answer::List, None, sink);
             } else if self.unknown_error {
                 return Some(self.refuse(NotOai::UnknownError));
             } else if self.gate.quarantined > 0

@@ -404,7 +404,7 @@ impl Engine {
             self.gate.keep(role, self.base + at as u64, rest.get(at..edit.start).unwrap_or_default(), sink);
             let original = rest.get(edit.start..edit.end).unwrap_or_default();
             let is_request = matches!(edit.id, RepairId::OwnRequest | RepairId::MissingRequest);
-            let role = if is_request && self.gate.bare_request.is_some() { Role::OwnRequest } else { role };
+            let role = if is_request && self.is_own_request() { Role::OwnRequest } else { role };
             self.gate.change(role, edit.id, self.base + edit.start as u64, original, &edit.replacement, sink);
             at = edit.end;
         }

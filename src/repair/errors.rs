@@ -256,7 +256,8 @@ impl Engine {
                 return Some(self.refuse(NotOai::NothingKept));
             }
         }
-        self.gate.release(gate::Answer::Errors, self.bad_request, sink);
+        let bare_request = self.bad_request.then(|| self.own_request(false));
+        self.gate.release(gate::Answer::Errors, bare_request.as_deref(), sink);
         None
     }
 

@@ -47,8 +47,6 @@ pub(super) struct Gate {
     pub(super) left: u64,
     pub(super) repairs: [u64; RepairId::COUNT],
     pub(super) changed: bool,
-    /// The request element without arguments, beside badVerb and badArgument.
-    pub(super) bare_request: Option<Vec<u8>>,
 }
 
 impl Gate {
@@ -62,7 +60,6 @@ impl Gate {
             left: 0,
             repairs: [0; RepairId::COUNT],
             changed: false,
-            bare_request: None,
         }
     }
 
@@ -155,8 +152,9 @@ impl Gate {
         sink.resumption_token(facts);
     }
 
-    /// The head leaves; the gate is open from now on.
-    pub(super) fn release(&mut self, answer: Answer, bare_request: bool, sink: &mut impl Sink) {
+    /// The head leaves; the gate is open from now on. `bare_request` is the request element
+    /// without arguments, where that stands beside badVerb and badArgument.
+    pub(super) fn release(&mut self, answer: Answer, bare_request: Option<&[u8]>, sink: &mut impl Sink) {
         let Some(held) = self.held.take() else { return };
         self.held_bytes = 0;
         for piece in held {
@@ -168,10 +166,10 @@ impl Gate {
             let (id, replacement) = match (dropped, piece.change) {
                 (Some(_), _) if piece.original.is_empty() => continue,
                 (Some(id), _) => (id, Vec::new()),
-                (None, Some((id, _))) if bare_request && piece.role == Role::OwnRequest => {
-                    (id, self.bare_request.clone().unwrap_or_default())
-                }
-                (None, Some(change)) => change,
+                (None, Some((id, own))) => match bare_request {
+                    Some(bare) if piece.role == Role::OwnRequest => (id, bare.to_vec()),
+                    _ => (id, own),
+                },
                 (None, None) => {
                     sink.write(&piece.original);
                     continue;

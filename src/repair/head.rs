@@ -19,9 +19,12 @@ use super::prolog::{is_good_comment, is_xml_target};
 use super::schema::{Text, Verb, is_any_uri};
 use super::sink::Sink;
 use super::skeleton::Answer;
-use super::text::{escape, mend_characters, resolve};
+use super::text::{escape, mend_characters, reference_for, resolve, write_escaped};
 use super::vocabulary::is_slip;
 use crate::oai::{datestamp, set_spec};
+
+/// A request element of ours is seldom longer.
+const USUAL_REQUEST_BYTES: usize = 256;
 
 /// What a `<` at the top level of the document begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,11 +204,7 @@ impl Engine {
         place: usize,
         edits: &mut Edits,
     ) {
-        let is_ours = self.config.request.is_some() && !self.is_off(RepairId::OwnRequest);
-        let own = is_ours.then(|| {
-            self.gate.bare_request = Some(self.own_request(false));
-            self.own_request(true)
-        });
+        let own = self.is_own_request().then(|| self.own_request(true));
         let Some(field) = request else {
             let (id, element) = match own {
                 Some(own) => (RepairId::MissingRequest, own),
@@ -215,11 +214,12 @@ impl Engine {
             return;
         };
         let upgraded = self.version_one.is_some().then(|| self.upgrade_request(text, field.content));
+        let is_misplaced = date.is_some_and(|date| date.start > field.start);
         let inside = match own.map(|own| (RepairId::OwnRequest, own)).or(upgraded) {
+            Some((_, own)) if is_misplaced => own,
             Some((id, own)) => {
                 let _ = edits.take_within(field.start, field.end);
-                edits.push_unordered(id, field.start, field.end, own.clone());
-                own
+                return edits.push_unordered(id, field.start, field.end, own);
             }
             None => {
                 self.mend_request(text, field, edits);
@@ -234,7 +234,7 @@ impl Engine {
                 mended
             }
         };
-        if date.is_some_and(|date| date.start > field.start) {
+        if is_misplaced {
             let _ = edits.take_within(field.start, field.end);
             edits.push_unordered(RepairId::ElementOrder, field.start, field.end, Vec::new());
             edits.push_unordered(RepairId::ElementOrder, place, place, inside);
@@ -242,18 +242,31 @@ impl Engine {
     }
 
     /// The request element as the proxy writes it.
-    fn own_request(&self, arguments: bool) -> Vec<u8> {
+    pub(super) fn own_request(&self, arguments: bool) -> Vec<u8> {
         let Some(request) = &self.config.request else { return Vec::new() };
-        let mut element = [b"<", self.written_prefix(), b"request"].concat();
+        let prefix = self.written_prefix();
+        let mut element = Vec::with_capacity(USUAL_REQUEST_BYTES);
+        for part in [b"<", prefix, b"request"] {
+            element.extend_from_slice(part);
+        }
         for (name, value) in request.arguments.iter().filter(|_| arguments) {
-            element.extend_from_slice(format!(" {name}=\"").as_bytes());
-            element.extend_from_slice(&escape_attribute(value));
+            for part in [b" ", name.as_bytes(), b"=\""] {
+                element.extend_from_slice(part);
+            }
+            write_attribute(value, &mut element);
             element.push(b'"');
         }
         element.push(b'>');
-        element.extend_from_slice(&escape(request.base_url.as_bytes()));
-        element.extend_from_slice(&self.end_tag_of(b"request"));
+        write_escaped(request.base_url.as_bytes(), reference_for, &mut element);
+        for part in [b"</", prefix, b"request>"] {
+            element.extend_from_slice(part);
+        }
         element
+    }
+
+    /// Whether the request element is written by us.
+    pub(super) fn is_own_request(&self) -> bool {
+        self.config.request.is_some() && !self.is_off(RepairId::OwnRequest)
     }
 
     /// Our own URL in place of the source's.
@@ -533,15 +546,18 @@ pub(super) fn is_request_argument(name: &[u8], value: &[u8]) -> bool {
 /// An attribute value: white space other than blanks as references, so that it survives.
 pub(super) fn escape_attribute(value: &str) -> Vec<u8> {
     let mut escaped = Vec::with_capacity(value.len());
-    for byte in escape(value.as_bytes()) {
-        match byte {
-            b'\t' => escaped.extend_from_slice(b"&#9;"),
-            b'\n' => escaped.extend_from_slice(b"&#10;"),
-            b'\r' => escaped.extend_from_slice(b"&#13;"),
-            _ => escaped.push(byte),
-        }
-    }
+    write_attribute(value, &mut escaped);
     escaped
+}
+
+fn write_attribute(value: &str, escaped: &mut Vec<u8>) {
+    let reference = |byte| match byte {
+        b'\t' => Some(b"&#9;".as_slice()),
+        b'\n' => Some(b"&#10;".as_slice()),
+        b'\r' => Some(b"&#13;".as_slice()),
+        _ => reference_for(byte),
+    };
+    write_escaped(value.as_bytes(), reference, escaped);
 }
 
 /// Where a text has what keeps it from being a URL.

@@ -364,7 +364,7 @@ impl Engine {
             let identifier = (!identifier.is_empty()).then_some(identifier);
             return self.gate.quarantine(identifier, offset, raw, Unmendable::IllegalEnvelope, sink);
         }
-        self.gate.release(Answer::List, false, sink);
+        self.gate.release(Answer::List, None, sink);
         let rewritten = self.rewritten(list, item);
         let is_rewritten = !rewritten.is_empty();
         let (output, edits) = if rewritten.is_empty() {

@@ -22,7 +22,7 @@ impl Engine {
             self.leave_broken_list(list);
             return Next::Leave(Step::Settled(0));
         }
-        self.gate.release(Answer::List, false, sink);
+        self.gate.release(Answer::List, None, sink);
         let clean = list.scanner.clean_bytes(rest);
         list.scanner.let_go(rest, clean);
         list.item_offset = self.base;

@@ -517,16 +517,36 @@ fn mend_surrogate(rest: &[u8], len: usize, high: u32) -> (usize, Option<RepairId
 /// Text as it is written in XML.
 pub(super) fn escape(text: &[u8]) -> Vec<u8> {
     let mut escaped = Vec::with_capacity(text.len());
-    for &byte in text {
-        match byte {
-            b'&' => escaped.extend_from_slice(b"&amp;"),
-            b'<' => escaped.extend_from_slice(b"&lt;"),
-            b'>' => escaped.extend_from_slice(b"&gt;"),
-            b'"' => escaped.extend_from_slice(b"&quot;"),
-            _ => escaped.push(byte),
+    write_escaped(text, reference_for, &mut escaped);
+    escaped
+}
+
+/// Writes `text` with references in the place of bytes that have one.
+pub(super) fn write_escaped(
+    text: &[u8],
+    reference: impl Fn(u8) -> Option<&'static [u8]>,
+    escaped: &mut Vec<u8>,
+) {
+    let mut from = 0;
+    for (at, &byte) in text.iter().enumerate() {
+        if let Some(reference) = reference(byte) {
+            escaped.extend_from_slice(text.get(from..at).unwrap_or_default());
+            escaped.extend_from_slice(reference);
+            from = at + 1;
         }
     }
-    escaped
+    escaped.extend_from_slice(text.get(from..).unwrap_or_default());
+}
+
+/// The reference that is written for a byte of text.
+pub(super) fn reference_for(byte: u8) -> Option<&'static [u8]> {
+    match byte {
+        b'&' => Some(b"&amp;"),
+        b'<' => Some(b"&lt;"),
+        b'>' => Some(b"&gt;"),
+        b'"' => Some(b"&quot;"),
+        _ => None,
+    }
 }
 
 /// The characters that well-formed content stands for: references resolved,

@@ -74,7 +74,7 @@ impl Engine {
             Follower::ListEnd if empty && earlier => RepairId::RepeatedToken,
             Follower::ListEnd => {
                 if !self.gate.is_open() {
-                    self.gate.release(super::gate::Answer::List, false, sink);
+                    self.gate.release(super::gate::Answer::List, None, sink);
                 }
                 list.token = None;
                 list.token_written = true;
