@@ -52,18 +52,22 @@ pub(super) fn may_start_name(byte: u8) -> bool {
     clippy::indexing_slicing,
     reason = "evaluated by the compiler, where an index out of bounds is an error"
 )]
-const fn ascii_name_bytes() -> [bool; 256] {
+const fn name_bytes(colon_and_high: bool) -> [bool; 256] {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 256 {
         let b = byte as u8;
-        table[byte] = b.is_ascii_alphanumeric() || matches!(b, b'_' | b':' | b'-' | b'.') || b >= 0x80;
+        let is_local = b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
+        table[byte] = is_local || colon_and_high && (b == b':' || b >= 0x80);
         byte += 1;
     }
     table
 }
 
-static NAME_BYTES: [bool; 256] = ascii_name_bytes();
+/// What can be a byte of a name.
+static NAME_BYTES: [bool; 256] = name_bytes(true);
+/// ASCII that can be a byte of a name without a colon.
+static LOCAL_BYTES: [bool; 256] = name_bytes(false);
 
 /// How many bytes of `text` look like a name: up to the first ASCII byte that
 /// cannot be part of one.
@@ -77,20 +81,17 @@ pub(super) fn name_span(text: &[u8]) -> usize {
 /// Whether `name` is a legal qualified name (Namespaces in XML 1.0): a local
 /// part, and at most one prefix.
 pub(super) fn is_qualified_name(name: &[u8]) -> bool {
-    let mut parts = name.split(|&byte| byte == b':');
-    let first = parts.next().unwrap_or_default();
-    let second = parts.next();
-    parts.next().is_none() && is_local_name(first) && second.is_none_or(is_local_name)
+    match memchr::memchr(b':', name).and_then(|colon| name.split_at_checked(colon)) {
+        Some((prefix, [_, local @ ..])) => is_local_name(prefix) && is_local_name(local),
+        _ => is_local_name(name),
+    }
 }
 
 /// Whether `name` is a legal name without a colon.
 pub(super) fn is_local_name(name: &[u8]) -> bool {
     let Some((&first, rest)) = name.split_first() else { return false };
-    if name.is_ascii() {
-        return (first.is_ascii_alphabetic() || first == b'_')
-            && rest
-                .iter()
-                .all(|&byte| byte != b':' && NAME_BYTES.get(byte as usize).copied().unwrap_or(false));
+    if rest.iter().all(|&byte| LOCAL_BYTES.get(byte as usize).copied().unwrap_or(false)) && first.is_ascii() {
+        return first.is_ascii_alphabetic() || first == b'_';
     }
     let Ok(name) = std::str::from_utf8(name) else { return false };
     let mut chars = name.chars();
