@@ -5,11 +5,20 @@ use std::collections::HashSet;
 /// Items remembered at most; beyond them a repeated one passes, which the protocol allows.
 const ITEMS_MAX: usize = 65_536;
 
+/// Items for which there is room from the start: those of most pages.
+const USUAL_ITEMS: usize = 128;
+
 /// Hashes of identifier and datestamp of items.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Seen {
     hashes: Vec<u64>,
     set: Option<HashSet<u64>>,
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        Self { hashes: Vec::with_capacity(USUAL_ITEMS), set: None }
+    }
 }
 
 impl Seen {
