@@ -292,7 +292,7 @@ impl Engine {
             Some(end)
         };
         let undecided = error_end.is_none()
-            || is_cut(within, 0)
+            || is_cut(within, 0, (lexeme, end))
             || end >= rest.len().saturating_sub(1)
             || rest.len() < LEXEME_BYTES;
         if undecided && !last && rest.len() < bytes_max {
@@ -317,7 +317,7 @@ impl Engine {
                 answer => self.items_outside |= answer == skeleton::Answer::Yes,
             }
         }
-        if error_end.is_none() || lexeme != Lexeme::BareLessThan && is_cut(within, 0) {
+        if error_end.is_none() || lexeme != Lexeme::BareLessThan && is_cut(within, 0, (lexeme, end)) {
             self.lookahead.in_vain(within.len());
         }
         match lexeme {

@@ -114,10 +114,11 @@ impl Engine {
                 return Some((at, end));
             }
             let is_section = rest.get(1).is_none_or(|&byte| byte == b'!');
-            if !complete && is_section && is_cut(text, at) {
+            let section = is_section.then(|| next_lexeme(text, at));
+            if !complete && section.is_some_and(|section| is_cut(text, at, section)) {
                 return None;
             }
-            at = match is_section.then(|| next_lexeme(text, at)) {
+            at = match section {
                 Some((Lexeme::Comment | Lexeme::Cdata, end)) => end,
                 _ => at + 1,
             };

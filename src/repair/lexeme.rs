@@ -100,9 +100,8 @@ impl<'t> Lexemes<'t> {
     }
 }
 
-/// Whether the lexeme that begins at `at` might be another one, or longer, if more text followed.
-pub(super) fn is_cut(text: &[u8], at: usize) -> bool {
-    let (lexeme, end) = next_lexeme(text, at);
+/// Whether the lexeme that was read at `at` might be another one, or longer, if more text followed.
+pub(super) fn is_cut(text: &[u8], at: usize, (lexeme, end): (Lexeme, usize)) -> bool {
     let rest = text.get(at..).unwrap_or_default();
     let behind = text.get(end..).unwrap_or_default();
     match lexeme {

@@ -165,7 +165,7 @@ impl Engine {
                         }
                     }
                 }
-                _ if !complete && is_cut(behind, at) => return None,
+                _ if !complete && is_cut(behind, at, (lexeme, end)) => return None,
                 _ => {}
             }
             at = end;

@@ -87,10 +87,10 @@ impl Engine {
         let mut at = 0;
         let mut lexemes = Lexemes::of(text);
         while at < named_at {
-            if !complete && is_cut(text, at) {
+            let (lexeme, end) = lexemes.at(at);
+            if !complete && is_cut(text, at, (lexeme, end)) {
                 return Err(());
             }
-            let (lexeme, end) = lexemes.at(at);
             let local = self.local_name(text, at);
             let is_named = matches!(local, b"" | b"responseDate" | b"request")
                 || Verb::ALL.iter().any(|verb| verb.item().names(local));
@@ -172,13 +172,13 @@ impl Engine {
         let mut at = end;
         let mut lexemes = Lexemes::of(text);
         loop {
-            if !complete && (at >= text.len() || is_cut(text, at)) {
-                return Err(());
-            }
             if at >= text.len() {
-                return Ok(Holds::Other);
+                return if complete { Ok(Holds::Other) } else { Err(()) };
             }
             let (lexeme, next) = lexemes.at(at);
+            if !complete && is_cut(text, at, (lexeme, next)) {
+                return Err(());
+            }
             match lexeme {
                 Lexeme::Text | Lexeme::Comment | Lexeme::Instruction => {}
                 // An error's tags go, and its text is one more text.
