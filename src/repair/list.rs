@@ -146,7 +146,7 @@ impl Engine {
             return Next::Leave(self.refuse(NotOai::BrokenEnvelope));
         }
         self.tags.settle_envelope();
-        list.scanner = Scanner::new(list.skeleton.clone(), list.context);
+        list.scanner.stand_in(list.context);
         list.opened = true;
         let step = self.keep_edited(Role::List, rest, end, &edits, sink);
         if tag.empty {

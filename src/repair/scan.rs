@@ -137,6 +137,11 @@ impl Scanner {
         Self { inside: Inside::Payload { seen: false }, payload_depth: 0, ..Self::new(skeleton, outer) }
     }
 
+    /// The items turn out to stand in another context. None was read.
+    pub(super) fn stand_in(&mut self, outer: Context) {
+        self.outer = outer;
+    }
+
     /// The window moved or grew: what was indexed of it counts no more.
     pub(super) fn new_window(&mut self, item_at: usize) {
         self.index.restart(item_at + self.at);
