@@ -19,7 +19,7 @@ pub(super) struct Context(u32);
 
 /// The bindings of one response. Flat, so that memory stays in proportion to
 /// the text that declared them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Contexts {
     frames: Vec<Frame>,
     bindings: Vec<Binding>,
@@ -37,6 +37,17 @@ struct Frame {
 struct Binding {
     prefix: (u32, u32),
     uri: (u32, u32),
+}
+
+impl Default for Contexts {
+    /// Room for what most pages declare.
+    fn default() -> Self {
+        Self {
+            frames: Vec::with_capacity(8),
+            bindings: Vec::with_capacity(16),
+            bytes: Vec::with_capacity(1024),
+        }
+    }
 }
 
 impl Contexts {

@@ -90,8 +90,8 @@ impl Engine {
     ) -> Step {
         let tag = self.read_end_tag_of(names.0);
         let written = rest.get(..tag_end).unwrap_or_default();
-        let bare: Vec<u8> = written.iter().copied().filter(|&byte| !is_blank(byte)).collect();
-        if bare == tag && written.get(..tag.len() - 1) == tag.get(..tag.len() - 1) {
+        let bare = written.iter().filter(|&&byte| !is_blank(byte));
+        if bare.eq(&tag) && written.get(..tag.len() - 1) == tag.get(..tag.len() - 1) {
             let mut edits = Edits::default();
             self.rename(2, names, &mut edits);
             return self.keep_edited(role, rest, tag_end, &edits, sink);

@@ -36,6 +36,9 @@ pub(super) enum Answer {
     Errors,
 }
 
+/// Pieces of most heads: what stands between changes, and these.
+const USUAL_PIECES: usize = 16;
+
 /// Counts and held pieces of one response.
 #[derive(Debug)]
 pub(super) struct Gate {
@@ -52,7 +55,7 @@ pub(super) struct Gate {
 impl Gate {
     pub(super) fn new() -> Self {
         Self {
-            held: Some(Vec::new()),
+            held: Some(Vec::with_capacity(USUAL_PIECES)),
             held_bytes: 0,
             records: 0,
             quarantined: 0,

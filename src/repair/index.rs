@@ -100,6 +100,7 @@ impl Index {
             return false;
         };
         self.words.clear();
+        self.words.reserve(block.len().div_ceil(64));
         self.next_word = 0;
         self.start = from;
         self.bad = None;
