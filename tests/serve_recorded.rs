@@ -56,7 +56,7 @@ fn timeless(page: &[u8]) -> Vec<u8> {
 fn check(file: &Path, body: &[u8], got: &Got, base_url: &str) -> &'static str {
     let query = LIST.split_once('?').map_or("", |(_, query)| query);
     let config = RepairConfig {
-        request: Request::parse(query.as_bytes()).ok().map(|request| request.own(base_url)),
+        request: Request::parse(query.as_bytes()).ok().map(|request| request.own(base_url).into()),
         response_date: Some("2026-01-02T03:04:05Z".into()),
         ending: Ending::BreakOff,
         ..RepairConfig::default()

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use oaimend::repair::catalogue::CATALOGUE;
@@ -100,7 +101,7 @@ fn config(arguments: &RepairArguments) -> RepairConfig {
         base_url: base_url.clone(),
         arguments: arguments.request.clone().map(|request| request.0).unwrap_or_default(),
     });
-    RepairConfig { request, ..RepairConfig::default() }
+    RepairConfig { request: request.map(Arc::new), ..RepairConfig::default() }
 }
 
 fn create_report(path: &Path) -> Result<Report<BufWriter<File>>, Failure> {

@@ -400,7 +400,7 @@ impl Front {
         if let Some(cache) = self.0.cache.as_ref().filter(|_| !goes_past) {
             passage.errand = Some(cache.errand(&mapping, &request, &base_url, passage.started));
         }
-        let own = request.own(&base_url);
+        let own = Arc::new(request.own(&base_url));
         let hop = format!("1.1 {}", self.0.instance);
         let via = if via.is_empty() { hop } else { format!("{via}, {hop}") };
         let state = self.0.state.clone();

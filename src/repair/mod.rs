@@ -59,6 +59,8 @@ mod verdict;
 mod version_one;
 mod vocabulary;
 
+use std::sync::Arc;
+
 use crate::oai::datestamp::Granularity;
 #[cfg(not(feature = "program"))]
 use decode::Decode;
@@ -83,7 +85,7 @@ pub struct RepairConfig {
     /// Repairs of certainty [`Certainty::Guess`] that are to be made.
     pub guesses: RepairSet,
     /// What `request` and Identify's `baseURL` are to say. `None` keeps them where legal.
-    pub request: Option<OwnRequest>,
+    pub request: Option<Arc<OwnRequest>>,
     /// What is known of the repository from elsewhere.
     pub repository: RepositoryFacts,
     /// What a missing `responseDate` becomes, `YYYY-MM-DDThh:mm:ssZ`: the time

@@ -16,6 +16,7 @@ use crate::oai::Request;
 use crate::repair::{NotOai, Quarantined, RecordFacts, Repair, RepositoryFacts, Sink, TokenFacts};
 use crate::state::PutAside;
 use http::Method;
+use std::sync::Arc;
 
 /// How questions of ours are put, and what is known where they are answered.
 #[derive(Clone, Debug)]
@@ -183,7 +184,8 @@ pub(super) async fn inquire(
         asked_at,
         repository: manner.repository,
     };
-    let mut page = Page::new(&job.mapping, &request.own(&job.own.base_url), start, Told::new(job));
+    let own = Arc::new(request.own(&job.own.base_url));
+    let mut page = Page::new(&job.mapping, &own, start, Told::new(job));
     let mut body = Body::new(client, &job.mapping, exchange);
     let mut length = 0;
     let broken = loop {

@@ -70,12 +70,12 @@ fn origin_of(mapping: &Mapping, own: &OwnRequest) -> String {
 }
 
 impl<S: Sink> Page<S> {
-    pub(super) fn new(mapping: &Mapping, own: &OwnRequest, start: Start, pieces: S) -> Self {
+    pub(super) fn new(mapping: &Mapping, own: &Arc<OwnRequest>, start: Start, pieces: S) -> Self {
         let config = RepairConfig {
             limits: mapping.limits.repair.clone(),
             off: mapping.off,
             guesses: mapping.guesses,
-            request: Some(own.clone()),
+            request: Some(Arc::clone(own)),
             response_date: Some(start.asked_at.clone()),
             charset: start.charset,
             repository: start.repository,

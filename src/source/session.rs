@@ -55,7 +55,7 @@ pub struct Job {
     /// The same as the source is asked: with its own names of sets.
     pub asked: Request,
     /// The request as the answer is to say it.
-    pub own: OwnRequest,
+    pub own: Arc<OwnRequest>,
     /// The `Via` header for the source.
     pub via: String,
     /// Where records go that cannot be mended, and what lists have delivered.

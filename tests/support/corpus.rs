@@ -113,9 +113,9 @@ impl About {
             },
             off: repairs(&self.off),
             guesses: repairs(&self.guesses),
-            request: self.base_url.clone().map(|base_url| OwnRequest {
-                base_url,
-                arguments: arguments(self.request.as_deref().unwrap_or_default()),
+            request: self.base_url.clone().map(|base_url| {
+                let arguments = arguments(self.request.as_deref().unwrap_or_default());
+                OwnRequest { base_url, arguments }.into()
             }),
             response_date: self.response_date.clone(),
             charset: self.charset.clone(),

@@ -75,10 +75,10 @@ fn configs(input: &[u8]) -> [RepairConfig; 7] {
             deleted_record: Some("persistent".into()),
             granularity: Some("YYYY-MM-DD".into()),
         },
-        request: Some(OwnRequest {
-            base_url: "http://proxy.example.org/x?y=1&z=2".into(),
-            arguments: Vec::new(),
-        }),
+        request: Some(
+            OwnRequest { base_url: "http://proxy.example.org/x?y=1&z=2".into(), arguments: Vec::new() }
+                .into(),
+        ),
         repository: RepositoryFacts { granularity: Some(Granularity::Day), ..repository },
         ..RepairConfig::default()
     };

@@ -16,7 +16,7 @@ pub(crate) fn config(random: &mut Random) -> RepairConfig {
     RepairConfig {
         off: off(random),
         guesses: if random.chance(10) { guesses() } else { RepairSet::EMPTY },
-        request: random.chance(80).then(|| own_request(random)),
+        request: random.chance(80).then(|| own_request(random).into()),
         repository: if random.chance(25) { facts(random) } else { RepositoryFacts::default() },
         response_date: random.chance(50).then(|| "2026-05-06T07:08:09Z".to_owned()),
         provenance: random.chance(15).then(|| Origin {
