@@ -230,39 +230,36 @@ fn root_tag(
         edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
     }
     let slice = |(start, end): (usize, usize)| rest.get(start..end).unwrap_or_default();
-    let mut declared: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+    let mut declared: Vec<(&[u8], &[u8])> = Vec::new();
     for attribute in &tag.attributes {
         let name = slice(attribute.name);
         let Some(declares) = declared_prefix(name) else { continue };
-        let mut uri = attribute.value.clone();
+        let mut uri = attribute.value.as_slice();
         if declares == prefix && (uri.is_empty() || attribute.is_valueless()) {
             // It says as much as none.
             attribute.replace(RepairId::MissingNamespace, declaration(prefix), edits);
-            declared.push((prefix.to_vec(), OAI.to_vec()));
+            declared.push((prefix, OAI));
             continue;
         }
-        if !is_well_known(&uri) && !is_uri_reference(&uri) {
+        if !is_well_known(uri) && !is_uri_reference(uri) {
             attribute.remove(RepairId::EnvelopeAttribute, edits);
             continue;
         }
-        let meant = root_namespace(&uri).filter(|_| is_version_one);
+        let meant = if is_version_one { root_namespace(uri) } else { None };
         let meant = meant.map(|meant| (meant, RepairId::VersionOneRoot));
-        let meant = meant.or_else(|| respell(&uri).map(|(meant, slip)| (meant, slip.repair())));
+        let meant = meant.or_else(|| respell(uri).map(|(meant, slip)| (meant, slip.repair())));
         if let Some((meant, id)) = meant {
             attribute.set(id, meant, edits);
-            uri = meant.to_vec();
+            uri = meant;
         }
-        declared.push((declares.to_vec(), uri));
+        declared.push((declares, uri));
     }
-    let bound = |declared: &[(Vec<u8>, Vec<u8>)], prefix: &[u8]| {
-        declared.iter().find(|(known, _)| known == prefix).map(|(_, uri)| uri.clone())
-    };
     match bound(&declared, prefix) {
         Some(uri) if uri == OAI => {}
         Some(_) => return false,
         None => {
             edits.push_unordered(RepairId::MissingNamespace, tag.name_end, tag.name_end, declaration(prefix));
-            declared.push((prefix.to_vec(), OAI.to_vec()));
+            declared.push((prefix, OAI));
         }
     }
     let mut is_located = false;
@@ -278,10 +275,9 @@ fn root_tag(
         if undeclared && let Some(uri) = known_prefix(attribute_prefix) {
             let text = [b" xmlns:", attribute_prefix, b"=\"", uri, b"\""].concat();
             edits.push_unordered(RepairId::UndeclaredPrefix, tag.attributes_end, tag.attributes_end, text);
-            declared.push((attribute_prefix.to_vec(), uri.to_vec()));
+            declared.push((attribute_prefix, uri));
         }
-        let is_xsi =
-            bound(&declared, attribute_prefix).is_some_and(|uri| uri == XSI) && !attribute_prefix.is_empty();
+        let is_xsi = bound(&declared, attribute_prefix) == Some(XSI) && !attribute_prefix.is_empty();
         if !is_xsi || !matches!(local, b"schemaLocation" | b"noNamespaceSchemaLocation") {
             attribute.remove(RepairId::EnvelopeAttribute, edits);
         } else if local == b"schemaLocation" && is_version_one {
@@ -296,18 +292,23 @@ fn root_tag(
         }
     }
     if !is_located && locates {
-        let known = declared.iter().find(|(prefix, uri)| !prefix.is_empty() && uri == XSI);
+        let known = declared.iter().find(|(prefix, uri)| !prefix.is_empty() && *uri == XSI);
         let free = || {
             let usual = [b"xsi".as_slice(), b"xsi1", b"xsi2"];
             usual.into_iter().find(|prefix| bound(&declared, prefix).is_none()).unwrap_or(b"xsi3")
         };
-        let prefix = known.map_or_else(free, |(prefix, _)| prefix.as_slice());
+        let prefix = known.map_or_else(free, |&(prefix, _)| prefix);
         let declaration = [b" xmlns:", prefix, b"=\"", XSI, b"\""].concat();
         let attribute = [b" ", prefix, b":schemaLocation=\"", LOCATION, b"\""].concat();
         let added = if known.is_some() { attribute } else { [declaration, attribute].concat() };
         edits.push_unordered(RepairId::SchemaLocation, tag.attributes_end, tag.attributes_end, added);
     }
     true
+}
+
+/// What `prefix` is bound to by what was declared so far.
+fn bound<'t>(declared: &[(&[u8], &'t [u8])], prefix: &[u8]) -> Option<&'t [u8]> {
+    declared.iter().find(|(known, _)| *known == prefix).map(|&(_, uri)| uri)
 }
 
 /// An attribute that binds a prefix, or none, to OAI-PMH.
