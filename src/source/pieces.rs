@@ -287,6 +287,9 @@ pub(super) fn aside_of(quarantined: &Quarantined<'_>) -> PutAside {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ItemHash(SipHasher13);
 
+/// Longest identifier and datestamp that most items have, with the length of the one, in bytes.
+const USUAL_NAME_BYTES: usize = 128;
+
 impl ItemHash {
     /// With the key of a data folder: what is in its ledger is known by it.
     pub(super) fn with(key: &TokenKey) -> Self {
@@ -294,10 +297,22 @@ impl ItemHash {
     }
 
     pub(super) fn of(&self, identifier: &[u8], datestamp: &[u8]) -> u64 {
-        let mut hash = self.0;
-        hash.write(&(identifier.len() as u64).to_le_bytes());
-        hash.write(identifier);
-        hash.write(datestamp);
+        let length = (identifier.len() as u64).to_le_bytes();
+        let (mut together, mut hash) = ([0; USUAL_NAME_BYTES], self.0);
+        let end = length.len() + identifier.len();
+        // One write of all costs half as much as three.
+        if let Some(all) = together.get_mut(..end + datestamp.len()) {
+            let (before, behind) = all.split_at_mut(end);
+            let (counted, named) = before.split_at_mut(length.len());
+            counted.copy_from_slice(&length);
+            named.copy_from_slice(identifier);
+            behind.copy_from_slice(datestamp);
+            hash.write(all);
+        } else {
+            for part in [&length[..], identifier, datestamp] {
+                hash.write(part);
+            }
+        }
         hash.finish()
     }
 }
@@ -318,6 +333,13 @@ mod tests {
             ItemHash::with(&other).of(b"oai:a", b"2020"),
         ] {
             assert_ne!(hash, unlike);
+        }
+        for length in [0, 1, 60, 115, 116, 117, 500] {
+            let (identifier, mut parts) = (vec![b'i'; length], SipHasher13::new_with_key(&one.items));
+            parts.write(&(length as u64).to_le_bytes());
+            parts.write(&identifier);
+            parts.write(b"2020");
+            assert_eq!(ItemHash::with(&one).of(&identifier, b"2020"), parts.finish(), "{length}");
         }
         // Hashes are kept on the disk: this one may never be another.
         assert_eq!(hash, 0xe618_7481_bc6b_70a2);

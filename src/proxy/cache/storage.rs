@@ -522,7 +522,8 @@ const READS_AT_ONCE: usize = 8;
 /// How long a page that has ended and is not kept, or that nobody reads yet,
 /// waits for those who came while it was under way and have not been told.
 pub(in crate::proxy) const LINGER: Duration = Duration::from_secs(2);
-/// Most that pages take in memory that have ended and wait like that, in bytes.
-const LINGERING_BYTES_MAX: u64 = 16 << 20;
+/// Most that pages take in memory that have ended and wait like that, in bytes: what stays in the
+/// cache of a processor, since the next pages take the place of those that go.
+const LINGERING_BYTES_MAX: u64 = 1 << 20;
 /// Most of them, also of those that lie in files.
 const LINGERING_PAGES_MAX: usize = 256;

@@ -269,12 +269,12 @@ async fn pages_that_linger_take_no_more_memory_than_they_may() {
     let mut lingering = Vec::new();
     for id in 1..=20 {
         let (_data, recipe, _) = recipe(LIST, u64::MAX);
-        let fill = Fill::failure(Recipe { id, ..recipe }, &vec![b' '; 1 << 20]);
+        let fill = Fill::failure(Recipe { id, ..recipe }, &vec![b' '; 64 << 10]);
         storage.linger(Arc::clone(&fill));
         lingering.push(fill);
     }
     let gone: Vec<u64> = lingering.iter().filter(|fill| is_retired(fill)).map(|fill| fill.id).collect();
-    assert_eq!(gone, [1, 2, 3, 4], "of 20 MiB the first made room");
+    assert_eq!(gone, [1, 2, 3, 4], "of 20 times 64 KiB the first made room");
 }
 
 #[tokio::test]
