@@ -459,6 +459,20 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_connection_on_which_tls_never_begins_is_one_that_takes_too_long() {
+        // The system takes the connection, and nobody says a word on it.
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = listener.local_addr().expect("it is bound").port();
+        let url = format!("https://127.0.0.1:{port}/");
+        let mut mapping =
+            Mapping::new("x", &url, &crate::config::Limits::default()).expect("a legal mapping");
+        (mapping.connect_timeout, mapping.read_timeout) =
+            (Duration::from_millis(50), Duration::from_millis(500));
+        let failure = failure_of(&Client::new(&Arc::new(mapping)).expect("a client")).await;
+        assert_eq!(failure.reason, Reason::ConnectionTimeout, "{failure:?}");
+    }
+
+    #[tokio::test]
     async fn a_name_that_cannot_be_resolved_is_named() {
         // Too long for a name, so no resolver has to be asked.
         let host = format!("{}.example", "x".repeat(64));
