@@ -2,7 +2,7 @@
 
 use crate::clock;
 use serde::Serialize;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io::IsTerminal;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
@@ -28,8 +28,8 @@ pub fn log_to_stderr() {
 
 /// An event as one object of JSON: `timestamp`, `level`, the fields in their order, `target`.
 ///
-/// The JSON of `tracing_subscriber` looks the same, but hands each word through three writers, and
-/// each page that is answered waits for it.
+/// The JSON of `tracing_subscriber` looks the same, but for spans, of which we have none; it hands each
+/// word through three writers, and each page that is answered waits for it.
 struct JsonLine;
 
 impl<S, N> FormatEvent<S, N> for JsonLine
@@ -84,7 +84,10 @@ impl Line {
 
 impl Visit for Line {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.field(field.name(), &format!("{value:?}"));
+        let mut text = String::new();
+        // What cannot say itself stands there as far as it came.
+        let _ = write!(text, "{value:?}");
+        self.field(field.name(), text.as_str());
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {

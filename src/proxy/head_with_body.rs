@@ -1,8 +1,8 @@
 //! A connection on which the header of an answer leaves together with what follows it.
 //!
-//! pingora writes the header into a buffer and empties that before a longer piece of the body: two
-//! system calls, and whoever reads is woken twice. Here what is short waits for what comes behind
-//! it, and both go in one vectored write. Nothing waits longer than in pingora's own buffer: a
+//! pingora writes the header of an answer whose length is known into a buffer and empties that
+//! before a longer piece of the body: two system calls, and whoever reads is woken twice. Here what is
+//! short waits for what comes behind it, and both go in one vectored write. Nothing waits longer than in pingora's own buffer: a
 //! flush, and the end, send everything.
 
 use async_trait::async_trait;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 
-/// Most bytes that wait: what pingora's buffer would hold, which is one packet.
+/// As many bytes do not wait any more: the size of pingora's buffer, which is one packet.
 const HELD_BYTES_MAX: usize = 1460;
 
 /// A connection of a harvester.
@@ -32,8 +32,9 @@ impl HeadWithBody {
         Self { stream, held: Vec::new() }
     }
 
-    /// The connection itself, on which nothing has been written yet.
+    /// The connection itself; nothing waits between two requests.
     pub(super) fn into_stream(self) -> Stream {
+        debug_assert!(self.held.is_empty(), "an answer has ended without a flush");
         self.stream
     }
 
@@ -79,7 +80,7 @@ impl AsyncWrite for HeadWithBody {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let length: usize = slices.iter().map(|slice| slice.len()).sum();
-        if self.held.len() + length <= HELD_BYTES_MAX {
+        if self.held.len() + length < HELD_BYTES_MAX {
             slices.iter().for_each(|slice| self.held.extend_from_slice(slice));
             return Poll::Ready(Ok(length));
         }

@@ -38,6 +38,10 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 /// A connection that is silent for so long is asked whether it lives, so often, and so many times.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 const KEEPALIVE_RETRIES: u32 = 3;
+/// Longest that nobody says of what was sent that it came: without it a connection of HTTP/2 whose
+/// other end has vanished would be asked over again and again.
+#[cfg(target_os = "linux")]
+const UNHEARD_MAX: Duration = Duration::from_secs(30);
 
 /// The client of a source.
 ///
@@ -51,6 +55,8 @@ pub(super) fn http(mapping: &Mapping, reach: Reach) -> Result<Http, Failure> {
     tcp.set_keepalive(Some(KEEPALIVE));
     tcp.set_keepalive_interval(Some(KEEPALIVE));
     tcp.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
+    #[cfg(target_os = "linux")]
+    tcp.set_tcp_user_timeout(Some(UNHEARD_MAX));
     // Of several addresses each has its share of the time.
     tcp.set_connect_timeout(Some(mapping.connect_timeout));
     let tls = HttpsConnectorBuilder::new().with_tls_config(tls(mapping)?);
@@ -79,11 +85,11 @@ fn tls(mapping: &Mapping) -> Result<ClientConfig, Failure> {
 }
 
 fn add_roots(roots: &mut RootCertStore, path: &Path) -> Result<(), String> {
-    let pem = std::fs::read(path).map_err(|error| error.to_string())?;
+    let (pem, before) = (std::fs::read(path).map_err(|error| error.to_string())?, roots.len());
     for certificate in CertificateDer::pem_slice_iter(&pem) {
         roots.add(certificate.map_err(|error| error.to_string())?).map_err(|error| error.to_string())?;
     }
-    Ok(())
+    if roots.len() > before { Ok(()) } else { Err("it holds no certificate in PEM".to_owned()) }
 }
 
 fn unusable(details: &str) -> Failure {
@@ -154,4 +160,32 @@ impl ServerCertVerifier for Anybody {
         schemes.extend([SignatureScheme::RSA_PKCS1_SHA1, SignatureScheme::ECDSA_SHA1_Legacy]);
         schemes
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ca_file_without_a_certificate_is_said_to_be_one() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("ca.pem");
+        let limits = crate::config::Limits::default();
+        let mut mapping = Mapping::new("x", "https://x.example/oai", &limits).expect("a legal mapping");
+        mapping.ca_file = Some(path.clone());
+        for (text, why) in [
+            (None, "No such file"),
+            (Some("what it is for"), "it holds no certificate"),
+            (Some(HALF), "cannot be used"),
+        ] {
+            if let Some(text) = text {
+                std::fs::write(&path, text).expect("writable");
+            }
+            let failure = http(&mapping, Reach::Any).expect_err("no roots");
+            assert_eq!(failure.reason, Reason::Configuration);
+            assert!(failure.details.contains(why) && failure.details.contains("tls.ca_file"), "{failure:?}");
+        }
+    }
+
+    const HALF: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
 }

@@ -173,7 +173,10 @@ impl Client {
     pub(super) fn prepare(&self, url: &Url, form: Option<&str>, redirects: usize) -> Result<Asked, Failure> {
         self.reach.check_literal(url).map_err(|refused| self.refused(&refused, redirects))?;
         let uri = Uri::try_from(url.as_str()).map_err(|error| {
-            let details = format!("{} cannot be asked by {url} ({error}); check base_url", self.name());
+            let details = format!(
+                "{} cannot be asked by {url} ({error}); check base_url, and where it redirects to",
+                self.name()
+            );
             Failure::new(Reason::Configuration, details)
         })?;
         let mut asked = Asked::new(form.unwrap_or_default().to_owned().into());
