@@ -105,10 +105,14 @@ fn the_time_between_requests_is_kept() {
 #[test]
 fn a_rate_is_kept() {
     let source = Source::page(page_of(1));
-    let proxy =
-        Proxy::tuned(&source, |mapping| mapping.politeness.requests_per_minute_max = NonZeroU32::new(2));
+    let proxy = Proxy::tuned(&source, |mapping| {
+        mapping.politeness.requests_per_minute_max = NonZeroU32::new(2);
+        // The third waits nearly 30 seconds, and must have time behind that.
+        mapping.limits.first_record_timeout = Duration::from_secs(120);
+    });
     for set in ["a", "b", "c"] {
-        assert_eq!(proxy.get(&format!("/x?verb=ListRecords&metadataPrefix=oai_dc&set={set}")).status, 200);
+        let got = proxy.get(&format!("/x?verb=ListRecords&metadataPrefix=oai_dc&set={set}"));
+        assert_eq!(got.status, 200, "{set}: {}", got.text());
     }
     let pauses = proxy.clock.pauses();
     assert!(pauses.len() == 1 && pauses[0] > Duration::from_secs(28), "two may come at once: {pauses:?}");
