@@ -1,9 +1,9 @@
 //! A connection on which the header of an answer leaves together with what follows it.
 //!
 //! pingora writes the header of an answer whose length is known into a buffer and empties that
-//! before a longer piece of the body: two system calls, and whoever reads is woken twice. Here what is
-//! short waits for what comes behind it, and both go in one vectored write. Nothing waits longer than in pingora's own buffer: a
-//! flush, and the end, send everything.
+//! before a longer piece of the body: two system calls, and whoever reads is woken twice. Here what
+//! is short waits for what comes behind it, and both go in one vectored write. Nothing waits longer
+//! than in pingora's own buffer: a flush, and the end, send everything.
 
 use async_trait::async_trait;
 use pingora_core::protocols::raw_connect::ProxyDigest;
