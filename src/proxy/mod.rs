@@ -1,10 +1,11 @@
 //! pingora in front: the phases of a request, and nothing else.
 //!
 //! A request is routed and judged in `request_filter`; what is ours is
-//! answered there. What is the source's is looked for in the cache (`cache`),
-//! then goes to a custom upstream (`upstream`) as a job, and its answer comes
-//! back, through the spool where it may be shared or kept, to
-//! `response_filter`, and is compressed (`gzip`) last of all.
+//! answered there, and so is a page that is shared by those who ask for it
+//! together and never kept (`together`). What else is the source's is looked
+//! for in the cache (`cache`), then goes to a custom upstream (`upstream`) as a
+//! job, and its answer comes back, through the spool where it may be shared or
+//! kept, to `response_filter`, and is compressed (`gzip`) last of all.
 //! See docs/life-of-a-request.md.
 
 mod admin;
@@ -13,10 +14,12 @@ mod clients;
 mod connections;
 mod gzip;
 mod head_with_body;
+mod heads;
 mod pages;
 mod quotas;
 mod route;
 mod server;
+mod together;
 mod upgrade;
 mod upstream;
 
@@ -162,6 +165,10 @@ impl ProxyHttp for Front {
         session.as_downstream_mut().set_write_timeout(Some(bounds.write_timeout));
         session.as_downstream_mut().set_total_drain_timeout(Some(bounds.request_timeout));
         let page = match self.judge(session, passage).await? {
+            Ok(job) if passage.errand.as_ref().is_some_and(Errand::is_only_shared) => {
+                self.answer_together(session, passage, job).await?;
+                return Ok(true);
+            }
             Ok(job) => {
                 passage.ticket = Some(Ticket::new(job));
                 return Ok(false);
@@ -284,17 +291,8 @@ impl ProxyHttp for Front {
     ) -> Result<()> {
         head.insert_header(header::VIA, format!("1.1 {}", self.0.instance))?;
         if let Some(errand) = passage.errand.as_ref().filter(|_| session.cache.enabled()) {
-            let said = head.headers.get("Cache-Status").and_then(|said| said.to_str().ok());
-            let status = errand.cache_status(session.cache.phase(), said.unwrap_or_default());
-            head.insert_header("Cache-Status", status)?;
-            let accepted = joined(session.req_header(), header::ACCEPT_ENCODING);
             let own = passage.ticket.as_ref().and_then(Ticket::fill);
-            let length = errand.length(own).filter(|_| head.status == http::StatusCode::OK);
-            if let Some(length) = length.filter(|_| !gzip::is_accepted(&accepted)) {
-                head.remove_header(&header::TRANSFER_ENCODING);
-                head.insert_header(header::CONTENT_LENGTH, length)?;
-                head.insert_header(header::VARY, "Accept-Encoding")?;
-            }
+            complete_head(head, session, errand, errand.length(own))?;
         }
         Ok(())
     }
@@ -485,6 +483,26 @@ impl Passage {
             "page"
         );
     }
+}
+
+/// Says how a request came to its answer, and how long that is in bytes where it is known.
+fn complete_head(
+    head: &mut ResponseHeader,
+    session: &Session,
+    errand: &Errand,
+    length: Option<u64>,
+) -> Result<()> {
+    let said = head.headers.get("Cache-Status").and_then(|said| said.to_str().ok());
+    let status = errand.cache_status(session.cache.phase(), said.unwrap_or_default());
+    head.insert_header("Cache-Status", status)?;
+    let accepted = joined(session.req_header(), header::ACCEPT_ENCODING);
+    let length = length.filter(|_| head.status == http::StatusCode::OK);
+    if let Some(length) = length.filter(|_| !gzip::is_accepted(&accepted)) {
+        head.remove_header(&header::TRANSFER_ENCODING);
+        head.insert_header(header::CONTENT_LENGTH, length)?;
+        head.insert_header(header::VARY, "Accept-Encoding")?;
+    }
+    Ok(())
 }
 
 /// The query, with the form of a POST behind it; or the page that says why it is not read.

@@ -7,10 +7,10 @@
 //! purpose: these traits change with each release of pingora.
 
 use super::cache::{Errand, Fill, LINGER};
-use crate::source::{Account, Answer, Conversing, Event, Failure, Job, answer};
+use super::heads;
+use crate::source::{Account, Conversing, Driven, Event, Failure, Job, answer};
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::future::BoxFuture;
 use http::HeaderMap;
 use pingora_core::connectors::http::custom::{Connection, Connector};
 use pingora_core::protocols::http::custom::client::Session;
@@ -20,12 +20,9 @@ use pingora_core::protocols::{Digest, UniqueIDType};
 use pingora_core::upstreams::peer::Peer;
 use pingora_error::{Error, ErrorType, Result};
 use pingora_http::{RequestHeader, ResponseHeader};
-use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 /// A job on its way to its session, and its outcome on the way back. Travels
@@ -61,8 +58,17 @@ pub(super) struct Ended {
 
 impl Ticket {
     pub(super) fn new(job: Job) -> Self {
+        Self::of(Progress::Waiting(Box::new(job)))
+    }
+
+    /// For a conversation that does not go through pingora.
+    pub(super) fn begun() -> Self {
+        Self::of(Progress::Begun)
+    }
+
+    fn of(progress: Progress) -> Self {
         Self(Arc::new(Errands {
-            progress: Mutex::new(Progress::Waiting(Box::new(job))),
+            progress: Mutex::new(progress),
             errand: OnceLock::new(),
             fill: OnceLock::new(),
             has_left: AtomicBool::new(false),
@@ -98,7 +104,7 @@ impl Ticket {
         }
     }
 
-    fn end(&self, account: Account, failure: Option<Failure>) {
+    pub(super) fn end(&self, account: Account, failure: Option<Failure>) {
         self.replace(Progress::Ended(Box::new(Ended { account, failure })));
     }
 
@@ -164,7 +170,7 @@ enum UnderWay {
     /// A conversation whose events it takes.
     Conversing(Conversing),
     /// A conversation that goes into the spool.
-    Filling(BoxFuture<'static, ()>),
+    Filling(Driven),
 }
 
 impl SourceSession {
@@ -180,15 +186,6 @@ impl SourceSession {
         }
     }
 
-    /// Lets what goes into the spool go on as far as it can without waiting.
-    fn fill_on(&mut self, context: &mut Context<'_>) {
-        if let UnderWay::Filling(filling) = self.under_way()
-            && filling.as_mut().poll(context).is_ready()
-        {
-            *self.under_way() = UnderWay::Nothing;
-        }
-    }
-
     fn end(&mut self, account: Account, failure: Option<Failure>) {
         self.done = true;
         *self.under_way() = UnderWay::Nothing;
@@ -197,33 +194,34 @@ impl SourceSession {
         }
     }
 
-    fn errand(&self) -> Option<&Errand> {
-        self.ticket.as_ref().and_then(|ticket| ticket.0.errand.get())
-    }
-
-    /// From here on the body is in the spool.
-    fn hand_over(&mut self, fill: Arc<Fill>) {
+    /// Waits for the head of what is in the spool, or comes to be there.
+    async fn spooled_head(&mut self, fill: Arc<Fill>) -> Result<()> {
+        if let UnderWay::Filling(filling) = self.under_way() {
+            filling.until(|| fill.begun().is_some()).await;
+        }
+        let head = fill.head().await;
+        let head =
+            head.map_err(|over| Error::because(ErrorType::InternalError, "a page without a head", over));
+        self.head = Some(head?.clone());
         if let Some(ticket) = &self.ticket {
             let _ = ticket.0.fill.set(Arc::clone(&fill));
             if ticket.0.has_left.load(Ordering::Acquire) {
                 // Those who waited for the head with it come now, and may want the rest.
-                let fill = Arc::clone(&fill);
                 tokio::spawn(async move {
                     tokio::time::sleep(LINGER).await;
                     fill.first_left();
                 });
             }
         }
-        self.fill = Some(fill);
+        Ok(())
     }
 
     /// Waits for the end of what is in the spool.
     async fn spooled(&mut self, fill: &Fill) -> Result<Option<Bytes>> {
-        let is_whole = poll_fn(|context| {
-            self.fill_on(context);
-            fill.ended().map_or(Poll::Pending, Poll::Ready)
-        });
-        if is_whole.await {
+        if let UnderWay::Filling(filling) = self.under_way() {
+            filling.until(|| fill.ended().is_some()).await;
+        }
+        if fill.ended() == Some(true) {
             self.done = true;
             return Ok(Some(Bytes::new()));
         }
@@ -237,14 +235,9 @@ impl SourceSession {
 
 impl Drop for SourceSession {
     fn drop(&mut self) {
+        // What fills it goes on: others may want the page.
         if let Some(fill) = &self.fill {
             fill.first_left();
-        }
-        // Others may want the page; without a runtime the program is at its end.
-        if let (UnderWay::Filling(filling), Ok(runtime)) =
-            (std::mem::take(self.under_way()), Handle::try_current())
-        {
-            runtime.spawn(filling);
         }
     }
 }
@@ -256,47 +249,39 @@ impl Session for SourceSession {
         let job = ticket.as_ref().and_then(Ticket::take);
         let job = job.ok_or_else(|| Error::explain(ErrorType::InternalError, "a request without a job"))?;
         self.head_only = request.method == http::Method::HEAD;
+        let begun = ticket.as_ref().and_then(|ticket| {
+            let errand = ticket.0.errand.get()?;
+            Some((errand, ticket.clone()))
+        });
+        *self.under_way() = match begun {
+            Some((errand, ticket)) => {
+                let (fill, filling) = errand.begin(job, move |account, failure| ticket.end(account, failure));
+                self.fill = Some(fill);
+                UnderWay::Filling(filling)
+            }
+            None => UnderWay::Conversing(answer(job)),
+        };
         self.ticket = ticket;
-        *self.under_way() = UnderWay::Conversing(answer(job));
         Ok(())
     }
 
     async fn read_response_header(&mut self) -> Result<()> {
+        if let Some(fill) = self.fill.clone() {
+            return self.spooled_head(fill).await;
+        }
         match self.event().await? {
             Event::Head(answer) => {
-                let head = whole_head(answer, self.errand().is_some())?;
-                if let Some((errand, ticket)) = self.errand().cloned().zip(self.ticket.clone())
-                    && let UnderWay::Conversing(conversing) = std::mem::take(self.under_way())
-                {
-                    let ended = move |account, failure| ticket.end(account, failure);
-                    let (fill, filling) = errand.begin(&head, conversing, ended);
-                    *self.under_way() = UnderWay::Filling(filling);
-                    self.hand_over(fill);
-                    // A page that is there as a whole now leaves with its length.
-                    poll_fn(|context| {
-                        self.fill_on(context);
-                        Poll::Ready(())
-                    })
-                    .await;
-                }
-                self.head = Some(head);
+                self.head = Some(heads::whole(answer, "bypass")?);
                 if self.head_only {
                     self.end(Account::default(), None);
                 }
                 Ok(())
             }
             Event::Failed(failure, account) => {
-                let text = format!("{}\n", failure.details);
-                let head = failed_head(&failure, text.len())?;
-                let fill = self.errand().map(|errand| errand.failed(&head, text.as_bytes()));
+                let (head, text) = heads::failed(&failure)?;
                 self.head = Some(head);
                 self.end(*account, Some(failure));
-                if let Some(fill) = fill {
-                    self.hand_over(fill);
-                    self.done = false;
-                    return Ok(());
-                }
-                self.text = (!self.head_only).then(|| text.into());
+                self.text = (!self.head_only).then_some(text);
                 self.done = self.head_only;
                 Ok(())
             }
@@ -437,26 +422,4 @@ impl BodyWrite for NoBody {
     }
 
     fn upgrade_body_writer(&mut self) {}
-}
-
-fn whole_head(answer: Answer, is_spooled: bool) -> Result<ResponseHeader> {
-    let mut head = ResponseHeader::build(200, Some(8))?;
-    head.insert_header("Content-Type", "text/xml; charset=UTF-8")?;
-    let status = answer.received_status;
-    let why = if is_spooled { "miss" } else { "bypass" };
-    head.insert_header("Cache-Status", format!("oaimend; fwd={why}; fwd-status={status}"))?;
-    if let Some(length) = answer.length {
-        head.insert_header("Content-Length", length)?;
-    }
-    Ok(head)
-}
-
-fn failed_head(failure: &Failure, length: usize) -> Result<ResponseHeader> {
-    let mut head = ResponseHeader::build(503, Some(8))?;
-    head.insert_header("Content-Type", "text/plain; charset=UTF-8")?;
-    head.insert_header("Content-Length", length)?;
-    head.insert_header("Retry-After", failure.retry_after_secs)?;
-    head.insert_header("Proxy-Status", failure.proxy_status())?;
-    head.insert_header("Cache-Control", "no-store")?;
-    Ok(head)
 }

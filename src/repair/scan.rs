@@ -471,7 +471,7 @@ impl Scanner {
             return Err(defect(offset, Unmendable::IllegalEnvelope));
         }
         let child = match self.sequences.last_mut() {
-            None => Some(self.skeleton.element).filter(|element| element.name == local),
+            None => Some(self.skeleton.element).filter(|element| same(element.name, local)),
             Some(sequence) => advance(sequence, local),
         };
         let Some(child) = child else {
@@ -572,7 +572,7 @@ pub(super) fn defect(at: usize, why: Unmendable) -> Scan {
 fn advance(sequence: &mut Sequence, local: &[u8]) -> Option<&'static Element> {
     loop {
         let child = sequence.children.get(sequence.at)?;
-        if child.name == local {
+        if same(child.name, local) {
             if sequence.count > 0 && !child.occurs.repeats() {
                 return None;
             }

@@ -416,7 +416,7 @@ fn judge_attributes(
 pub(super) fn end_tag(text: &[u8], name: &[u8]) -> Result<usize, TagDefect> {
     let after = 2 + name.len();
     match text.get(2..after) {
-        Some(found) if found == name => {}
+        Some(found) if same(found, name) => {}
         Some(_) => return Err(TagDefect::Malformed),
         None => {
             let there = text.get(2..).unwrap_or_default();

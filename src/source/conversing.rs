@@ -8,31 +8,33 @@ use std::task::{Context, Poll};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-/// A conversation on its way. It has no task of its own: that would be woken, often on another
-/// thread, for each event. Dropped before its end it goes on in one until it sees that nobody listens,
-/// since it has to write down how far it came.
-pub struct Conversing {
-    events: mpsc::Receiver<Event>,
-    /// `None` when it is over.
-    conversation: Option<BoxFuture<'static, ()>>,
-}
+/// What goes on while somebody waits for something of it. It has no task of its own: that would be
+/// woken, often on another thread, for each step. Dropped before its end it goes on in one.
+#[derive(Default)]
+pub struct Driven(Option<BoxFuture<'static, ()>>);
 
-impl Conversing {
-    /// A conversation, and where its events arrive.
-    pub(super) fn new(events: mpsc::Receiver<Event>, conversation: BoxFuture<'static, ()>) -> Self {
-        Self { events, conversation: Some(conversation) }
+impl Driven {
+    /// What goes on, when it is asked to.
+    pub fn new(future: BoxFuture<'static, ()>) -> Self {
+        Self(Some(future))
     }
 
-    /// What happens next; `None` behind the end. Nothing is lost when this is dropped before it is done.
-    pub async fn next(&mut self) -> Option<Event> {
+    /// Goes on as far as can be without waiting.
+    fn go_on(&mut self, context: &mut Context<'_>) {
+        if self.0.as_mut().is_some_and(|future| future.as_mut().poll(context).is_ready()) {
+            self.0 = None;
+        }
+    }
+
+    /// Goes on until something is so that it brings about, or until its own end.
+    pub async fn until(&mut self, mut is_so: impl FnMut() -> bool) {
         poll_fn(|context| {
-            if let Ok(event) = self.events.try_recv() {
-                return Poll::Ready(Some(event));
+            if !is_so() {
+                self.go_on(context);
             }
-            self.go_on(context);
-            self.events.poll_recv(context)
+            if is_so() || self.0.is_none() { Poll::Ready(()) } else { Poll::Pending }
         })
-        .await
+        .await;
     }
 
     /// Waits for something else, and goes on meanwhile.
@@ -47,22 +49,51 @@ impl Conversing {
         })
         .await
     }
+}
 
-    /// Goes on as far as can be without waiting.
-    fn go_on(&mut self, context: &mut Context<'_>) {
-        let conversation = self.conversation.as_mut();
-        if conversation.is_some_and(|conversation| conversation.as_mut().poll(context).is_ready()) {
-            self.conversation = None;
+impl Drop for Driven {
+    fn drop(&mut self) {
+        // Without a runtime the program is at its end.
+        if let (Some(rest), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            runtime.spawn(rest);
         }
+    }
+}
+
+/// A conversation on its way. Dropped before its end it goes on until it sees that nobody listens,
+/// since it has to write down how far it came.
+pub struct Conversing {
+    events: mpsc::Receiver<Event>,
+    conversation: Driven,
+}
+
+impl Conversing {
+    /// A conversation, and where its events arrive.
+    pub(super) fn new(events: mpsc::Receiver<Event>, conversation: BoxFuture<'static, ()>) -> Self {
+        Self { events, conversation: Driven::new(conversation) }
+    }
+
+    /// What happens next; `None` behind the end. Nothing is lost when this is dropped before it is done.
+    pub async fn next(&mut self) -> Option<Event> {
+        poll_fn(|context| {
+            if let Ok(event) = self.events.try_recv() {
+                return Poll::Ready(Some(event));
+            }
+            self.conversation.go_on(context);
+            self.events.poll_recv(context)
+        })
+        .await
+    }
+
+    /// Waits for something else, and goes on meanwhile.
+    pub async fn beside<T>(&mut self, awaited: impl Future<Output = T>) -> T {
+        self.conversation.beside(awaited).await
     }
 }
 
 impl Drop for Conversing {
     fn drop(&mut self) {
+        // What goes on behind this sees that nobody listens.
         self.events.close();
-        // Without a runtime the program is at its end.
-        if let (Some(rest), Ok(runtime)) = (self.conversation.take(), Handle::try_current()) {
-            runtime.spawn(rest);
-        }
     }
 }

@@ -46,7 +46,7 @@ mod transplant;
 
 pub use account::{Account, RepairMade};
 pub use clients::Clients;
-pub use conversing::Conversing;
+pub use conversing::{Conversing, Driven};
 pub use failure::{Failure, Reason};
 pub use fetch::Client;
 pub use probe::Probed;

@@ -17,17 +17,17 @@ mod storage;
 #[cfg(test)]
 mod tests;
 
-pub(super) use fill::Fill;
+pub(super) use fill::{Fill, Over, Reader};
 pub(super) use storage::LINGER;
 
+use super::heads;
 use crate::clock;
 use crate::config::{self, Mapping};
 use crate::error::Error;
 use crate::oai::Request;
-use crate::source::{Account, Conversing, Event, Failure};
+use crate::source::{Account, Conversing, Driven, Event, Failure, Job, answer};
 use crate::state::{PageKey, Pages, Size};
 use fill::{Recipe, Writer};
-use futures::future::BoxFuture;
 use pingora_cache::lock::CacheKeyLockImpl;
 use pingora_cache::{
     CacheKey, CacheMeta, CacheOptionOverrides, CachePhase, ForcedFreshness, HitHandler, HttpCache,
@@ -38,7 +38,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
-use storage::{Lock, PageHit, PageStorage};
+use storage::{Joined, Lock, PageHit, PageStorage};
 
 /// The cache of one server. Cheap to clone; all clones are one.
 ///
@@ -276,44 +276,55 @@ impl Errand {
 
     /// The meta of an answer that begins: tells the storage which fill it is.
     pub(super) fn meta(&self, head: &ResponseHeader, fill: Arc<Fill>) -> CacheMeta {
-        let mut meta = CacheMeta::new(fill.began, fill.began, 0, 0, head.clone());
+        let began = fill.begun().map_or(self.arrived, |begun| begun.at);
+        let mut meta = CacheMeta::new(began, began, 0, 0, head.clone());
         meta.extensions_mut().insert(fill);
         meta
     }
 
-    /// An answer that begins, and what fills it. `conversing` has said its head, `ended`
-    /// is told what became of it.
+    /// Whether the answer is shared by those who come together, and never kept: pingora's cache
+    /// has no part in it.
+    pub(super) fn is_only_shared(&self) -> bool {
+        !self.plan.is_kept
+    }
+
+    /// The page under way that answers the request, or one that it begins, and what fills that.
+    /// `ended` is told what became of that.
+    pub(super) fn join(
+        &mut self,
+        job: Job,
+        ended: impl FnOnce(Account, Option<Failure>) + Send + 'static,
+    ) -> (Reader, Driven) {
+        let storage = self.cache.storage;
+        match storage.join(self.recipe(), self.arrived) {
+            Joined::Other(reader) => {
+                let is_late = reader.fill.was_over(self.arrived);
+                self.got = if is_late { Got::Hit } else { Got::Collapsed };
+                self.shared = Some(Arc::clone(&reader.fill));
+                (reader, Driven::default())
+            }
+            Joined::First(reader, writer) => {
+                (reader, Driven::new(Box::pin(drain(storage, answer(job), writer, ended))))
+            }
+        }
+    }
+
+    /// A page that the request begins, and what fills it. `ended` is told what became of it.
     pub(super) fn begin(
         &self,
-        head: &ResponseHeader,
-        conversing: Conversing,
+        job: Job,
         ended: impl FnOnce(Account, Option<Failure>) + Send + 'static,
-    ) -> (Arc<Fill>, BoxFuture<'static, ()>) {
-        let writer = Fill::begin(self.recipe(head), Arc::clone(&self.cache.storage.pages));
+    ) -> (Arc<Fill>, Driven) {
+        let storage = self.cache.storage;
+        let writer = Fill::begin(self.recipe(), Arc::clone(&storage.pages));
         let fill = Arc::clone(&writer.fill);
-        (fill, Box::pin(drain(self.cache.storage, conversing, writer, ended)))
+        (fill, Driven::new(Box::pin(drain(storage, answer(job), writer, ended))))
     }
 
-    /// A failure, as an answer that is there as a whole.
-    pub(super) fn failed(&self, head: &ResponseHeader, text: &[u8]) -> Arc<Fill> {
-        let fill = Fill::failure(self.recipe(head), text);
-        let (storage, known, wait) = (self.cache.storage, Arc::clone(&fill), self.plan.failures.max(LINGER));
-        tokio::spawn(async move {
-            tokio::time::sleep(wait).await;
-            storage.retire(&known);
-        });
-        fill
-    }
-
-    fn recipe(&self, head: &ResponseHeader) -> Recipe {
+    fn recipe(&self) -> Recipe {
         let (storage, config) = (self.cache.storage, &self.cache.config);
-        Recipe {
-            id: storage.next_id(),
-            key: self.key.clone(),
-            plan: self.plan,
-            head: head.clone(),
-            capacity: config.entry_bytes_max,
-        }
+        let (key, plan) = (self.key.clone(), self.plan);
+        Recipe { id: storage.next_id(), key, plan, capacity: config.entry_bytes_max }
     }
 }
 
@@ -325,37 +336,62 @@ async fn drain(
     ended: impl FnOnce(Account, Option<Failure>),
 ) {
     let fill = Arc::clone(&writer.fill);
-    let is_kept = loop {
+    let end = loop {
         let event = tokio::select! {
             event = conversing.next() => event,
             () = writer.unwanted() => None,
         };
         match event {
+            Some(Event::Head(answer)) => match heads::whole(answer, "miss") {
+                Ok(head) => writer.begin_with(head),
+                Err(_) => break DrainEnd::Broken,
+            },
             Some(Event::Body(bytes)) => match conversing.beside(writer.append(bytes)).await {
                 Ok(()) => {}
                 // Nobody wants it any more.
-                Err(_) => break false,
+                Err(_) => break DrainEnd::Broken,
             },
             Some(Event::End(account)) => {
                 // Readers see the end after this, and the log after them.
                 ended(Account::clone(&account), None);
-                break writer.finish(&account, storage::write_meta).await;
+                break match writer.finish(&account, storage::write_meta).await {
+                    true => DrainEnd::Kept,
+                    false => DrainEnd::Passed,
+                };
             }
             Some(Event::Failed(failure, account)) => {
+                let answer = heads::failed(&failure).ok().filter(|_| fill.begun().is_none());
                 ended(*account, Some(failure));
-                writer.fail();
-                break false;
+                let Some((head, text)) = answer else {
+                    writer.fail();
+                    break DrainEnd::Broken;
+                };
+                writer.answer_failure(head, text);
+                break DrainEnd::Refused;
             }
-            Some(Event::Head(_)) | None => break false,
+            None => break DrainEnd::Broken,
         }
     };
     // The conversation ends with the last who listens to it.
     drop(conversing);
-    if fill.ended() == Some(true) && !is_kept {
-        storage.linger(fill);
-    } else {
-        storage.retire(&fill);
+    match end {
+        DrainEnd::Kept | DrainEnd::Broken => {}
+        DrainEnd::Passed => return storage.linger(fill),
+        DrainEnd::Refused => tokio::time::sleep(fill.plan.failures.max(LINGER)).await,
     }
+    storage.retire(&fill);
+}
+
+/// What became of a page in the spool.
+enum DrainEnd {
+    /// It was whole, and lies on the disk.
+    Kept,
+    /// It was whole, and answers those who came while it was under way.
+    Passed,
+    /// A failure is the answer.
+    Refused,
+    /// It broke off, or nobody wanted it.
+    Broken,
 }
 
 /// Longest that a lock is believed to be held by somebody. Every conversation

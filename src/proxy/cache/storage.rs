@@ -10,7 +10,7 @@
 //! (`lookup_streaming_write` answering none makes pingora panic), and a reader
 //! whose page breaks off gets an error, which breaks its answer off.
 
-use super::fill::{Fill, Reader};
+use super::fill::{Fill, Reader, Recipe, Writer};
 use super::rules::Kept;
 use crate::clock;
 use crate::state::{PageEntry, PageKey, Pages};
@@ -73,6 +73,14 @@ struct Waiting {
 struct Wanted {
     page: PageKey,
     arrived: SystemTime,
+}
+
+/// How a request comes to a page that is only shared.
+pub(super) enum Joined {
+    /// Another one began it.
+    Other(Reader),
+    /// It begins it.
+    First(Reader, Writer),
 }
 
 /// A page that was found.
@@ -218,6 +226,18 @@ impl PageStorage {
         is_new || self.live_for(key).is_some()
     }
 
+    /// A reader of the page that is under way, or of one that begins with this.
+    pub(super) fn join(&self, recipe: Recipe, arrived: SystemTime) -> Joined {
+        let mut live = lock(&self.live);
+        let known = live.get(&recipe.key).filter(|fill| fill.is_for(arrived, clock::now()));
+        if let Some(reader) = known.and_then(|fill| fill.reader(false)) {
+            return Joined::Other(reader);
+        }
+        let writer = Fill::begin(recipe, Arc::clone(&self.pages));
+        live.insert(writer.fill.key.clone(), Arc::clone(&writer.fill));
+        Joined::First(writer.reader(), writer)
+    }
+
     fn live_for(&self, key: &CacheKey) -> Option<Arc<Fill>> {
         let Wanted { page, arrived } = wanted(key)?;
         let fill = lock(&self.live).get(page).cloned()?;
@@ -227,7 +247,7 @@ impl PageStorage {
     fn found_live(&self, key: &CacheKey) -> Option<(CacheMeta, HitHandler)> {
         let fill = self.live_for(key)?;
         let reader = fill.reader(false)?;
-        Some((meta_of_live(&fill), Box::new(PageHit::Live(reader))))
+        Some((meta_of_live(&fill)?, Box::new(PageHit::Live(reader))))
     }
 }
 
@@ -260,7 +280,7 @@ impl Storage for PageStorage {
     ) -> Result<Option<(CacheMeta, HitHandler)>> {
         let id = tag.and_then(|tag| U64WriteId::try_from(tag).ok()).map(u64::from);
         let fill = id.and_then(|id| lock(&self.writing).get(&id).cloned());
-        match fill.and_then(|fill| Some((meta_of_live(&fill), fill.reader(true)?))) {
+        match fill.and_then(|fill| Some((meta_of_live(&fill)?, fill.reader(true)?))) {
             Some((meta, reader)) => Ok(Some((meta, Box::new(PageHit::Live(reader))))),
             None => self.lookup(key, trace).await,
         }
@@ -487,14 +507,16 @@ fn wanted(key: &CacheKey) -> Option<&Wanted> {
 
 /// The meta of a page under way. It is never compared with the clock: whoever
 /// finds the page may have it.
-fn meta_of_live(fill: &Fill) -> CacheMeta {
-    CacheMeta::new(fill.began, fill.began, 0, 0, fill.head.clone())
+fn meta_of_live(fill: &Fill) -> Option<CacheMeta> {
+    let begun = fill.begun()?;
+    Some(CacheMeta::new(begun.at, begun.at, 0, 0, begun.head.clone()))
 }
 
 /// The meta of a page that is kept, as bytes.
 pub(super) fn write_meta(fill: &Fill, kept: Kept) -> Option<Vec<u8>> {
     let stale_if_error = u32::try_from(kept.stale_if_error.as_secs()).unwrap_or(u32::MAX);
-    let meta = CacheMeta::new(kept.fresh_until, fill.began, 0, stale_if_error, fill.head.clone());
+    let begun = fill.begun()?;
+    let meta = CacheMeta::new(kept.fresh_until, begun.at, 0, stale_if_error, begun.head.clone());
     let (internal, header) = meta.serialize().ok()?;
     let mut bytes = u32::try_from(internal.len()).ok()?.to_le_bytes().to_vec();
     bytes.extend(internal);

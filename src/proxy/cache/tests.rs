@@ -1,8 +1,8 @@
 //! The rules by request and by page, and the spool without a proxy around it.
 
-use super::fill::{Fill, Over, Reader, Recipe};
+use super::fill::{Fill, Over, Reader, Recipe, Writer};
 use super::rules::{self, Kept, Plan};
-use super::storage::PageStorage;
+use super::storage::{Joined, PageStorage};
 use crate::clock;
 use crate::config::{self, Limits, Mapping};
 use crate::oai::Request;
@@ -137,9 +137,19 @@ fn recipe(query: &str, capacity: u64) -> (tempfile::TempDir, Recipe, Arc<Pages>)
     let data = tempfile::tempdir().expect("a temporary folder");
     let pages = Arc::new(Pages::open(data.path(), u64::MAX).expect("it can be written to"));
     let mapping = mapping();
-    let head = ResponseHeader::build(200, None).expect("a legal status");
     let (key, plan) = (rules::key(&mapping, "", "http://a/x", query), plan(query, &mapping));
-    (data, Recipe { id: 1, key, plan, head, capacity }, pages)
+    (data, Recipe { id: 1, key, plan, capacity }, pages)
+}
+
+/// A page whose head is there.
+fn begun(recipe: Recipe, pages: &Arc<Pages>) -> Writer {
+    let writer = Fill::begin(recipe, Arc::clone(pages));
+    writer.begin_with(head(200));
+    writer
+}
+
+fn head(status: u16) -> ResponseHeader {
+    ResponseHeader::build(status, None).expect("a legal status")
 }
 
 fn joined(fill: &Arc<Fill>, is_first: bool) -> Reader {
@@ -154,7 +164,7 @@ fn piece(number: u8) -> Bytes {
 async fn readers_at_any_speed_get_the_same() {
     for capacity in [u64::MAX, 400_000] {
         let (_data, recipe, pages) = recipe(TOKEN, capacity);
-        let mut writer = Fill::begin(recipe, pages);
+        let mut writer = begun(recipe, &pages);
         let fill = Arc::clone(&writer.fill);
         let mut readers = vec![joined(&fill, false), joined(&fill, false)];
         fill.first_left();
@@ -196,7 +206,7 @@ fn who_comes_in_the_moment_in_which_a_page_becomes_a_ring_gets_its_beginning_or_
     runtime.expect("a runtime").block_on(async {
         // So long that it lies in a file, which is written beside the task.
         let (_data, recipe, pages) = recipe(TOKEN, 5 * PIECE as u64);
-        let mut writer = Fill::begin(recipe, pages);
+        let mut writer = begun(recipe, &pages);
         let fill = Arc::clone(&writer.fill);
         let mut first = joined(&fill, true);
         for number in 0..5 {
@@ -215,7 +225,7 @@ fn who_comes_in_the_moment_in_which_a_page_becomes_a_ring_gets_its_beginning_or_
 #[tokio::test]
 async fn a_writer_that_vanishes_is_an_error_behind_what_it_wrote() {
     let (_data, recipe, pages) = recipe(TOKEN, u64::MAX);
-    let mut writer = Fill::begin(recipe, pages);
+    let mut writer = begun(recipe, &pages);
     let mut reader = joined(&writer.fill, false);
     writer.append(piece(1)).await.expect("it is wanted");
     let fill = Arc::clone(&writer.fill);
@@ -230,11 +240,48 @@ async fn a_writer_that_vanishes_is_an_error_behind_what_it_wrote() {
 async fn a_page_that_nobody_reads_goes_on_only_if_it_is_kept() {
     for (query, is_kept) in [(TOKEN, true), (LIST, false)] {
         let (_data, recipe, pages) = recipe(query, u64::MAX);
-        let mut writer = Fill::begin(recipe, pages);
-        writer.append(piece(1)).await.expect("it has its first reader");
+        let mut writer = begun(recipe, &pages);
+        let reader = writer.reader();
         writer.fill.first_left();
+        writer.append(piece(1)).await.expect("it has a reader");
+        drop(reader);
+        assert_eq!(poll(pin!(writer.unwanted())).is_ready(), !is_kept, "{query}");
         assert_eq!(writer.append(piece(2)).await.is_ok(), is_kept, "{query}");
     }
+}
+
+#[tokio::test]
+async fn a_page_that_has_not_begun_is_wanted_by_who_asks_again() {
+    let (_data, recipe, pages) = recipe(LIST, u64::MAX);
+    let writer = Fill::begin(recipe, pages);
+    drop(writer.reader());
+    assert!(poll(pin!(writer.unwanted())).is_pending(), "its harvester gave up waiting");
+    writer.begin_with(head(200));
+    assert!(poll(pin!(writer.unwanted())).is_ready(), "and did not ask again");
+}
+
+#[tokio::test]
+async fn who_comes_together_reads_one_page() {
+    let (_data, _, pages) = recipe(LIST, u64::MAX);
+    let pages = Arc::into_inner(pages).expect("nobody else has it");
+    let storage: &'static PageStorage = Box::leak(Box::new(PageStorage::new(pages).expect("threads")));
+    let came = |query| {
+        let (_data, recipe, _) = recipe(query, u64::MAX);
+        storage.join(Recipe { id: storage.next_id(), ..recipe }, clock::now())
+    };
+    let Joined::First(mut first, mut writer) = came(LIST) else { panic!("nobody came before") };
+    let Joined::Other(mut second) = came(LIST) else { panic!("the page is under way") };
+    assert!(matches!(came("verb=ListRecords&metadataPrefix=marc"), Joined::First(..)), "it is another one");
+    assert!(poll(pin!(second.fill.head())).is_pending(), "nothing is known of it yet");
+    writer.begin_with(head(200));
+    writer.append(piece(1)).await.expect("it has its readers");
+    assert!(!writer.finish(&whole(), |_, _| None).await, "it is not kept");
+    for reader in [&mut first, &mut second] {
+        assert_eq!(reader.fill.head().await.expect("it is there").status, 200);
+        assert!(matches!(reader.next().await, Ok(Some(bytes)) if bytes == piece(1)));
+        assert!(matches!(reader.next().await, Ok(None)));
+    }
+    assert!(matches!(came(LIST), Joined::First(..)), "it is over");
 }
 
 /// Looks at a future once.
@@ -244,8 +291,8 @@ fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
 
 #[tokio::test]
 async fn who_asked_first_is_told_the_end_when_pingora_knows_it_and_not_before() {
-    let (_data, recipe, pages) = recipe(LIST, u64::MAX);
-    let mut writer = Fill::begin(recipe, pages);
+    let (_data, recipe, pages) = recipe(TOKEN, u64::MAX);
+    let mut writer = begun(recipe, &pages);
     let fill = Arc::clone(&writer.fill);
     let mut reader = joined(&fill, true);
     writer.append(piece(1)).await.expect("it has its first reader");
@@ -269,7 +316,9 @@ async fn pages_that_linger_take_no_more_memory_than_they_may() {
     let mut lingering = Vec::new();
     for id in 1..=20 {
         let (_data, recipe, _) = recipe(LIST, u64::MAX);
-        let fill = Fill::failure(Recipe { id, ..recipe }, &vec![b' '; 64 << 10]);
+        let writer = Fill::begin(Recipe { id, ..recipe }, Arc::clone(&storage.pages));
+        let fill = Arc::clone(&writer.fill);
+        writer.answer_failure(head(503), vec![b' '; 64 << 10].into());
         storage.linger(Arc::clone(&fill));
         lingering.push(fill);
     }
@@ -279,16 +328,16 @@ async fn pages_that_linger_take_no_more_memory_than_they_may() {
 
 #[tokio::test]
 async fn the_length_of_a_page_is_told_when_it_is_whole_and_not_before() {
-    let (_data, recipe, pages) = recipe(LIST, u64::MAX);
-    let mut writer = Fill::begin(recipe, Arc::clone(&pages));
+    let (_data, recipe, pages) = recipe(TOKEN, u64::MAX);
+    let mut writer = begun(recipe, &pages);
     let fill = Arc::clone(&writer.fill);
     writer.append(piece(1)).await.expect("it has its first reader");
     assert_eq!((fill.whole_bytes(), fill.ended()), (None, None), "more may come");
     writer.append(piece(1)).await.expect("it has its first reader");
     assert!(!writer.finish(&whole(), |_, _| None).await);
     assert_eq!((fill.whole_bytes(), fill.ended()), (Some(2 * piece(1).len() as u64), Some(true)));
-    let (_data, recipe, _) = self::recipe(LIST, u64::MAX);
-    let mut writer = Fill::begin(recipe, pages);
+    let (_data, recipe, _) = self::recipe(TOKEN, u64::MAX);
+    let mut writer = begun(recipe, &pages);
     let fill = Arc::clone(&writer.fill);
     writer.append(piece(1)).await.expect("it has its first reader");
     writer.fail();
@@ -303,7 +352,7 @@ fn is_retired(fill: &Fill) -> bool {
 fn the_first_page_of_a_list_is_shared_with_those_who_came_when_it_began() {
     let (_data, list, pages) = recipe(LIST, u64::MAX);
     let (_data, token, _) = recipe(TOKEN, u64::MAX);
-    let (list, token) = (Fill::begin(list, Arc::clone(&pages)), Fill::begin(token, pages));
+    let (list, token) = (begun(list, &pages), begun(token, &pages));
     let now = clock::now();
     for (seconds, is_shared) in [(0, true), (4, true), (60, false)] {
         let arrived = now + Duration::from_secs(seconds);
@@ -312,10 +361,15 @@ fn the_first_page_of_a_list_is_shared_with_those_who_came_when_it_began() {
     }
 }
 
-#[test]
-fn a_failure_answers_all_for_some_seconds() {
-    let (_data, recipe, _) = recipe(LIST, u64::MAX);
-    let failure = Fill::failure(recipe, b"no");
+#[tokio::test]
+async fn a_failure_answers_all_for_some_seconds() {
+    let (_data, recipe, pages) = recipe(LIST, u64::MAX);
+    let writer = Fill::begin(recipe, pages);
+    let (failure, mut reader) = (Arc::clone(&writer.fill), writer.reader());
+    writer.answer_failure(head(503), "no".into());
+    assert_eq!(failure.head().await.expect("it is there").status, 503);
+    assert!(matches!(reader.next().await, Ok(Some(bytes)) if bytes == "no"));
+    assert!(matches!(reader.next().await, Ok(None)));
     let now = clock::now();
     let later = |seconds| now + Duration::from_secs(seconds);
     assert!(failure.is_for(later(4), later(4)));

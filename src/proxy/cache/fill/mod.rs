@@ -12,17 +12,19 @@
 //! for the slowest of its readers. So is, in memory, the rest of a page for which
 //! the disk has no room.
 
-use super::rules::{END_BYTES, Kept, Plan};
-use crate::clock;
+mod writer;
+
+pub(super) use writer::Writer;
+
+use super::rules::Plan;
 use crate::gathered::Gathered;
-use crate::source::Account;
-use crate::state::{BlockSums, PageKey, Pages, Part};
+use crate::state::{PageKey, Pages, Part};
 use bytes::Bytes;
 use pingora_http::ResponseHeader;
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, SystemTime};
 use tokio::sync::Notify;
@@ -34,9 +36,7 @@ pub(in crate::proxy) struct Fill {
     pub(super) id: u64,
     pub(super) key: PageKey,
     pub(super) plan: Plan,
-    pub(super) head: ResponseHeader,
-    /// When the head was there.
-    pub(super) began: SystemTime,
+    begun: OnceLock<Begun>,
     state: Mutex<State>,
     /// Nobody joins it any more. Changed only with the storage's table locked.
     pub(super) is_retired: AtomicBool,
@@ -46,6 +46,14 @@ pub(in crate::proxy) struct Fill {
     progress: Notify,
     /// Told when a reader has made room, or is gone.
     room: Notify,
+}
+
+/// How an answer begins.
+#[derive(Debug)]
+pub(in crate::proxy) struct Begun {
+    pub(in crate::proxy) head: ResponseHeader,
+    /// When the head was there.
+    pub(super) at: SystemTime,
 }
 
 #[derive(Debug)]
@@ -87,25 +95,17 @@ enum End {
     Broken,
 }
 
-/// Writes a fill. Dropped before its end, the fill is broken.
-pub(super) struct Writer {
-    pub(super) fill: Arc<Fill>,
-    pages: Arc<Pages>,
-    sums: BlockSums,
-    end: Vec<u8>,
-}
-
 /// Reads a fill from its start.
 #[derive(Debug)]
-pub(super) struct Reader {
-    pub(super) fill: Arc<Fill>,
+pub(in crate::proxy) struct Reader {
+    pub(in crate::proxy) fill: Arc<Fill>,
     id: u64,
     at: u64,
 }
 
 /// Why a page is over before its end.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Over {
+pub(in crate::proxy) enum Over {
     #[error("nobody reads the page any more, and it would not be kept")]
     Unwanted,
     #[error("the page broke off")]
@@ -119,49 +119,63 @@ pub(super) struct Recipe {
     pub(super) id: u64,
     pub(super) key: PageKey,
     pub(super) plan: Plan,
-    pub(super) head: ResponseHeader,
     /// Most bytes that are held.
     pub(super) capacity: u64,
 }
 
 impl Fill {
-    /// A page that begins. The reader of who asked first is there already.
+    /// A page that is asked for. Of one that may be kept, which goes through pingora's cache, the
+    /// reader of who asked first is there already.
     pub(super) fn begin(recipe: Recipe, pages: Arc<Pages>) -> Writer {
-        let fill = Self::new(recipe, Gathered::default(), End::Open);
-        Writer { fill: Arc::new(fill), pages, sums: BlockSums::default(), end: Vec::new() }
-    }
-
-    /// A failure, which is an answer for a few seconds.
-    pub(super) fn failure(recipe: Recipe, text: &[u8]) -> Arc<Self> {
-        let now = clock::now();
-        let end = End::Whole { at: now, answers_until: Some(now + recipe.plan.failures) };
-        let mut held = Gathered::default();
-        held.push(Bytes::copy_from_slice(text));
-        Arc::new(Self::new(recipe, held, end))
-    }
-
-    fn new(recipe: Recipe, bytes: Gathered, end: End) -> Self {
-        let Recipe { id, key, plan, head, capacity } = recipe;
+        let Recipe { id, key, plan, capacity } = recipe;
         let state = State {
+            held: Held::Memory(Gathered::default()),
             capacity: capacity.max(PIECE_BYTES as u64),
-            written: bytes.len() as u64,
-            held: Held::Memory(bytes),
-            readers: HashMap::from([(FIRST_READER, 0)]),
+            written: 0,
+            readers: plan.is_kept.then_some((FIRST_READER, 0)).into_iter().collect(),
             next_reader: FIRST_READER + 1,
             is_passing: !plan.is_kept,
             is_ring: false,
-            end,
+            end: End::Open,
         };
-        let (progress, room) = (Notify::new(), Notify::new());
-        let (began, state) = (clock::now(), Mutex::new(state));
-        let (is_retired, is_piped) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { id, key, plan, head, began, state, is_retired, is_piped, progress, room }
+        let fill = Self {
+            id,
+            key,
+            plan,
+            begun: OnceLock::new(),
+            state: Mutex::new(state),
+            is_retired: AtomicBool::new(false),
+            is_piped: AtomicBool::new(false),
+            progress: Notify::new(),
+            room: Notify::new(),
+        };
+        Writer::new(Arc::new(fill), pages)
+    }
+
+    /// How it begins, once its head is there.
+    pub(in crate::proxy) fn begun(&self) -> Option<&Begun> {
+        self.begun.get()
+    }
+
+    /// Waits until its head is there.
+    ///
+    /// # Errors
+    ///
+    /// There is none: the conversation with the source is over.
+    pub(in crate::proxy) async fn head(&self) -> Result<&ResponseHeader, Over> {
+        let known = || match (self.begun(), self.ended()) {
+            (Some(begun), _) => Some(Ok(&begun.head)),
+            (None, Some(_)) => Some(Err(Over::Broken)),
+            (None, None) => None,
+        };
+        until(&self.progress, known).await
     }
 
     /// Whether a request that came at `arrived` may be answered with it.
     pub(super) fn is_for(&self, arrived: SystemTime, now: SystemTime) -> bool {
         let state = self.state();
-        let is_near = self.plan.is_shared || arrived <= self.began + JOIN_WINDOW;
+        let is_near =
+            self.plan.is_shared || self.begun().is_none_or(|begun| arrived <= begun.at + JOIN_WINDOW);
         match state.end {
             _ if state.is_ring => false,
             End::Open => is_near,
@@ -173,7 +187,7 @@ impl Fill {
     }
 
     /// Its length, once it is over, and whole.
-    pub(super) fn whole_bytes(&self) -> Option<u64> {
+    pub(in crate::proxy) fn whole_bytes(&self) -> Option<u64> {
         let state = self.state();
         matches!(state.end, End::Whole { .. }).then_some(state.written)
     }
@@ -207,20 +221,23 @@ impl Fill {
         self.progress.notify_waiters();
     }
 
-    /// A reader from the start. The first one is who asked first, and always gets one; nobody
-    /// else does who comes to a ring, whose beginning may be written over at this moment.
+    /// A reader from the start. Who asked first, for pingora, always gets one; nobody else does
+    /// who comes to a ring, whose beginning may be written over at this moment.
     pub(super) fn reader(self: &Arc<Self>, is_first: bool) -> Option<Reader> {
         let mut state = self.state();
-        if state.is_ring && !is_first {
-            return None;
+        match (is_first, state.is_ring) {
+            (true, _) => Some(self.admit(FIRST_READER, &mut state)),
+            (false, true) => None,
+            (false, false) => {
+                let id = state.next_reader();
+                Some(self.admit(id, &mut state))
+            }
         }
-        let id = if is_first { FIRST_READER } else { state.next_reader };
-        if !is_first {
-            state.next_reader += 1;
-        }
+    }
+
+    fn admit(self: &Arc<Self>, id: u64, state: &mut State) -> Reader {
         state.readers.insert(id, 0);
-        drop(state);
-        Some(Reader { fill: Arc::clone(self), id, at: 0 })
+        Reader { fill: Arc::clone(self), id, at: 0 }
     }
 
     /// Who asked first is gone.
@@ -254,13 +271,18 @@ impl Fill {
 }
 
 impl State {
-    fn is_unwanted(&self) -> bool {
+    fn next_reader(&mut self) -> u64 {
+        self.next_reader += 1;
+        self.next_reader - 1
+    }
+
+    fn is_unread(&self) -> bool {
         self.is_passing && self.readers.is_empty()
     }
 
     /// Whether `count` more bytes can be held; makes a ring of what gets too long.
     fn has_room(&mut self, count: u64) -> Result<bool, Over> {
-        if self.is_unwanted() {
+        if self.is_unread() {
             return Err(Over::Unwanted);
         }
         if self.written + count <= self.capacity {
@@ -353,148 +375,13 @@ fn once_true(is_so: Result<bool, Over>) -> Option<Result<(), Over>> {
     is_so.map(|is_so| is_so.then_some(())).transpose()
 }
 
-impl Writer {
-    /// Takes the next bytes; waits while there is no room for them.
-    ///
-    /// # Errors
-    ///
-    /// Nobody wants the page any more, or the disk fails.
-    pub(super) async fn append(&mut self, mut bytes: Bytes) -> Result<(), Over> {
-        while !bytes.is_empty() {
-            let piece = bytes.split_to(bytes.len().min(PIECE_BYTES));
-            self.wait_for_room(piece.len() as u64).await?;
-            if self.fill.plan.is_kept {
-                self.sums.push(&piece);
-                self.note_end(&piece);
-            }
-            let count = piece.len() as u64;
-            let is_held = self.fill.state().remember(&piece);
-            if !is_held && let Err(error) = self.write(piece.clone()).await {
-                tracing::error!(
-                    repository = self.fill.key.repository(),
-                    %error,
-                    "a page cannot be spooled and goes on without being kept; check space and rights of the \
-                     data folder"
-                );
-                self.go_on_in_memory().await?;
-                self.wait_for_room(count).await?;
-                self.fill.state().remember(&piece);
-            }
-            self.fill.state().written += count;
-            self.fill.progress.notify_waiters();
-        }
-        Ok(())
-    }
-
-    /// Remembers the last bytes of the page, which say how long it is kept.
-    fn note_end(&mut self, piece: &[u8]) {
-        let last = piece.get(piece.len().saturating_sub(END_BYTES)..).unwrap_or_default();
-        self.end.drain(..(self.end.len() + last.len()).saturating_sub(END_BYTES));
-        self.end.extend_from_slice(last);
-    }
-
-    /// Waits until nobody wants the page any more.
-    pub(super) async fn unwanted(&self) {
-        until(&self.fill.room, || self.fill.state().is_unwanted().then_some(())).await;
-    }
-
-    /// Makes a ring in memory of what is held, once all has been read that memory does not have.
-    async fn go_on_in_memory(&self) -> Result<(), Over> {
-        until(&self.fill.room, || once_true(self.fill.state().forget_file())).await
-    }
-
-    async fn wait_for_room(&self, count: u64) -> Result<(), Over> {
-        until(&self.fill.room, || once_true(self.fill.state().has_room(count))).await
-    }
-
-    /// Writes a piece to the file, which is made if it is not there.
-    async fn write(&self, piece: Bytes) -> std::io::Result<()> {
-        let (fill, pages) = (Arc::clone(&self.fill), Arc::clone(&self.pages));
-        let written = tokio::task::spawn_blocking(move || {
-            let (at, capacity, known) = {
-                let state = fill.state();
-                (state.written, state.capacity, state.part())
-            };
-            let part = match known {
-                Ok(part) => part,
-                Err(memory) => {
-                    let part = Arc::new(pages.part(&fill.key)?);
-                    memory.runs().try_for_each(|(at, run)| part.write(at as u64, run))?;
-                    fill.state().held = Held::File(Arc::clone(&part));
-                    part
-                }
-            };
-            for (at, run) in runs(at, &piece, capacity) {
-                part.write(at, run)?;
-            }
-            Ok(())
-        });
-        written.await.map_err(std::io::Error::other).flatten()
-    }
-
-    /// The page was whole: keeps it if it is worth that, and tells its readers.
-    /// `meta` makes what is kept beside the body. Says whether it is kept.
-    pub(super) async fn finish(
-        mut self,
-        account: &Account,
-        meta: impl FnOnce(&Fill, Kept) -> Option<Vec<u8>>,
-    ) -> bool {
-        let kept = self.fill.plan.verdict(account, &self.end, self.fill.began);
-        let kept = kept.filter(|_| !self.fill.state().is_passing && !self.pages.is_closed());
-        let is_kept = match kept.and_then(|kept| Some((kept, meta(&self.fill, kept)?))) {
-            Some((kept, meta)) => self.commit(kept, meta).await,
-            None => false,
-        };
-        // What is on the disk now is found there.
-        self.fill.finish(End::Whole { at: clock::now(), answers_until: None });
-        is_kept
-    }
-
-    async fn commit(&mut self, kept: Kept, meta: Vec<u8>) -> bool {
-        let (fill, pages, sums) =
-            (Arc::clone(&self.fill), Arc::clone(&self.pages), std::mem::take(&mut self.sums));
-        let until = kept.fresh_until + kept.stale_if_error;
-        let useless_from = until.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs() + 1;
-        let committed = tokio::task::spawn_blocking(move || {
-            let (written, known) = {
-                let state = fill.state();
-                (state.written, state.part())
-            };
-            let part = match known {
-                Ok(part) => part,
-                Err(memory) => {
-                    let part = Arc::new(pages.part(&fill.key)?);
-                    memory.runs().try_for_each(|(at, run)| part.write(at as u64, run))?;
-                    part
-                }
-            };
-            pages.commit(&part, &fill.key, &meta, written, sums, useless_from)?;
-            // A purge that came in between found no file.
-            Ok(!fill.state().is_passing || !pages.purge(&fill.key))
-        });
-        match committed.await.map_err(std::io::Error::other).flatten() {
-            Ok(is_kept) => is_kept,
-            Err(error) => {
-                let error: std::io::Error = error;
-                tracing::warn!(%error, "a page cannot be kept; check space and rights of the data folder");
-                false
-            }
-        }
-    }
-
-    /// The page broke off.
-    pub(super) fn fail(self) {
-        self.fill.finish(End::Broken);
-    }
-}
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        self.fill.finish(End::Broken);
-    }
-}
-
 impl Reader {
+    /// Whether there is something to read, or an end.
+    pub(in crate::proxy) fn has_more(&self) -> bool {
+        let state = self.fill.state();
+        state.written > self.at || state.end != End::Open
+    }
+
     /// The next bytes; `None` is the end of a whole page.
     ///
     /// Nothing is lost when this is dropped before it is done.
@@ -502,7 +389,7 @@ impl Reader {
     /// # Errors
     ///
     /// The page broke off, or the disk fails.
-    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Over> {
+    pub(in crate::proxy) async fn next(&mut self) -> Result<Option<Bytes>, Over> {
         loop {
             let fill = Arc::clone(&self.fill);
             // Made before the look, so that what is told behind it is heard.

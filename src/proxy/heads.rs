@@ -1,0 +1,30 @@
+//! How answers begin that come from sources, and the text of those that do not.
+
+use crate::source::{Answer, Failure};
+use bytes::Bytes;
+use pingora_error::Result;
+use pingora_http::ResponseHeader;
+
+/// The head of a page. `why` is why the source was asked (RFC 9211, section 2.2).
+pub(super) fn whole(answer: Answer, why: &str) -> Result<ResponseHeader> {
+    let mut head = ResponseHeader::build(200, Some(8))?;
+    head.insert_header("Content-Type", "text/xml; charset=UTF-8")?;
+    let status = answer.received_status;
+    head.insert_header("Cache-Status", format!("oaimend; fwd={why}; fwd-status={status}"))?;
+    if let Some(length) = answer.length {
+        head.insert_header("Content-Length", length)?;
+    }
+    Ok(head)
+}
+
+/// The head of a failure, and its text.
+pub(super) fn failed(failure: &Failure) -> Result<(ResponseHeader, Bytes)> {
+    let text = format!("{}\n", failure.details);
+    let mut head = ResponseHeader::build(503, Some(8))?;
+    head.insert_header("Content-Type", "text/plain; charset=UTF-8")?;
+    head.insert_header("Content-Length", text.len())?;
+    head.insert_header("Retry-After", failure.retry_after_secs)?;
+    head.insert_header("Proxy-Status", failure.proxy_status())?;
+    head.insert_header("Cache-Control", "no-store")?;
+    Ok((head, text.into()))
+}
