@@ -231,6 +231,45 @@ fn a_long_form_is_refused() {
 }
 
 #[test]
+fn trailers_behind_a_request_are_refused_and_hold_nobody() {
+    let source = Source::page(page_of(1));
+    let proxy = Proxy::with(|config| config.repositories.fix(at_once(&source)));
+    for method in ["GET", "POST"] {
+        for path in [LIST, "/x?verb=Identify"] {
+            let stream = connect(&proxy);
+            (&stream).write_all(&request_with_trailers(method, path)).expect("the proxy reads");
+            stream.shutdown(std::net::Shutdown::Write).expect("it is open");
+            let said = rest(&stream);
+            assert!(said.contains("trailers behind a request are not read"), "{method} {path}: {said}");
+        }
+    }
+    assert_eq!(source.asked().len(), 0);
+    others_are_answered(&proxy);
+}
+
+/// A request of HTTP/2 (RFC 9113) without a body and with trailers.
+fn request_with_trailers(method: &str, path: &str) -> Vec<u8> {
+    let frame = |kind: u8, flags: u8, stream: u8, bytes: &[u8]| {
+        let length = u8::try_from(bytes.len()).expect("it is short");
+        [&[0, 0, length, kind, flags, 0, 0, 0, stream], bytes].concat()
+    };
+    // Fields are not compressed (RFC 7541, 6.2.2): the index of a name, or 0 and the name, then the value.
+    let text = |text: &str| [&[u8::try_from(text.len()).expect("it is short")], text.as_bytes()].concat();
+    let named = |name: u8, value: &str| [vec![name], text(value)].concat();
+    let head = [named(2, method), named(6, "http"), named(4, path), named(1, "x")].concat();
+    let trailers = [vec![0], text("x"), text("y")].concat();
+    let (headers, settings) = (1, 4);
+    let (end_of_stream, end_of_headers) = (1, 4);
+    [
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
+        frame(settings, 0, 0, &[]),
+        frame(headers, end_of_headers, 1, &head),
+        frame(headers, end_of_headers | end_of_stream, 1, &trailers),
+    ]
+    .concat()
+}
+
+#[test]
 fn what_comes_behind_a_request_uninvited_is_not_answered() {
     let source = Source::page(page_of(1));
     let proxy = Proxy::with(|config| config.repositories.fix(at_once(&source)));

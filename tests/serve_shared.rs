@@ -270,4 +270,8 @@ fn who_asks_first_and_leaves_does_not_cost_those_who_wait_a_second_conversation(
         assert_eq!((one.status, one.whole, records(&one.text())), (200, true, records(&page_of(50))));
     }
     assert_eq!(source.asked().len(), 1);
+    // What became of the conversation is told once, by the request that began it.
+    wait_until(|| in_flight(&proxy) == 0);
+    let metrics = fetch(proxy.admin(), "/-/metrics").text();
+    assert!(metrics.contains("oaimend_records_total{action=\"passed\",repository=\"x\"} 50\n"), "{metrics}");
 }

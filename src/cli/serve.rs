@@ -44,7 +44,7 @@ pub(crate) struct ServeArguments {
 struct Admin(Option<SocketAddr>);
 
 pub(crate) fn run(arguments: ServeArguments) -> Result<Exit, Failure> {
-    log::log_to_stderr();
+    let _log = log::log_to_stderr();
     let config = Config::load(&Flags {
         config: arguments.config,
         listen: arguments.listen,

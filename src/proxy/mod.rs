@@ -35,7 +35,7 @@ use crate::telemetry::{Finished, Telemetry};
 use async_trait::async_trait;
 use cache::{Cache, Errand};
 use gzip::GzipBuilder;
-use http::{Method, Version, header};
+use http::{HeaderValue, Method, Version, header};
 use pages::Page;
 use pingora_cache::{CacheKey, CacheMeta, ForcedFreshness, HitHandler, NoCacheReason, RespCacheable};
 use pingora_core::modules::http::HttpModules;
@@ -61,6 +61,8 @@ struct Shared {
     listens_on: std::net::SocketAddr,
     /// How we call ourselves in `Via`; another one at each start.
     instance: String,
+    /// The same as the hop of a request.
+    via: HeaderValue,
     repositories: Repositories,
     clients: Clients,
     bounds: RwLock<Arc<Bounds>>,
@@ -289,7 +291,7 @@ impl ProxyHttp for Front {
         head: &mut ResponseHeader,
         passage: &mut Passage,
     ) -> Result<()> {
-        head.insert_header(header::VIA, format!("1.1 {}", self.0.instance))?;
+        head.insert_header(header::VIA, self.0.via.clone())?;
         if let Some(errand) = passage.errand.as_ref().filter(|_| session.cache.enabled()) {
             let own = passage.ticket.as_ref().and_then(Ticket::fill);
             complete_head(head, session, errand, errand.length(own))?;
@@ -399,8 +401,8 @@ impl Front {
             passage.errand = Some(cache.errand(&mapping, &request, &base_url, passage.started));
         }
         let own = Arc::new(request.own(&base_url));
-        let hop = format!("1.1 {}", self.0.instance);
-        let via = if via.is_empty() { hop } else { format!("{via}, {hop}") };
+        let hop = self.0.via.to_str().unwrap_or_default();
+        let via = if via.is_empty() { hop.to_owned() } else { format!("{via}, {hop}") };
         let state = self.0.state.clone();
         let set = request.argument(Argument::Set);
         let of_the_source = set.and_then(|set| state.holdings.set_of_the_source(&mapping.source(), set));
@@ -414,7 +416,7 @@ impl Front {
         for (name, value) in page.headers {
             head.insert_header(name, value)?;
         }
-        head.insert_header(header::VIA, format!("1.1 {}", self.0.instance))?;
+        head.insert_header(header::VIA, self.0.via.clone())?;
         head.insert_header(header::CONTENT_LENGTH, page.body.len())?;
         let head_only = session.req_header().method == Method::HEAD;
         session.write_response_header(Box::new(head), head_only).await?;
@@ -492,20 +494,22 @@ fn complete_head(
     errand: &Errand,
     length: Option<u64>,
 ) -> Result<()> {
-    let said = head.headers.get("Cache-Status").and_then(|said| said.to_str().ok());
+    let said = head.headers.get(header::CACHE_STATUS).and_then(|said| said.to_str().ok());
     let status = errand.cache_status(session.cache.phase(), said.unwrap_or_default());
-    head.insert_header("Cache-Status", status)?;
+    head.insert_header(header::CACHE_STATUS, status)?;
     let accepted = joined(session.req_header(), header::ACCEPT_ENCODING);
     let length = length.filter(|_| head.status == http::StatusCode::OK);
     if let Some(length) = length.filter(|_| !gzip::is_accepted(&accepted)) {
         head.remove_header(&header::TRANSFER_ENCODING);
         head.insert_header(header::CONTENT_LENGTH, length)?;
-        head.insert_header(header::VARY, "Accept-Encoding")?;
+        head.insert_header(header::VARY, HeaderValue::from_static("Accept-Encoding"))?;
     }
     Ok(())
 }
 
 /// The query, with the form of a POST behind it; or the page that says why it is not read.
+/// A body that is no form is read and forgotten: what waits for an answer sees that its
+/// harvester leaves only when nothing more can come from it.
 async fn query_of(
     session: &mut Session,
     is_form: bool,
@@ -514,28 +518,37 @@ async fn query_of(
     // The bytes as they came: the URI replaces what is not UTF-8.
     let target = session.req_header().raw_path();
     let mut query = target.splitn(2, |&byte| byte == b'?').nth(1).unwrap_or_default().to_vec();
-    if !is_form {
+    if !is_form && session.as_downstream_mut().is_body_done() {
         return Ok(Ok(query));
     }
     if joined(session.req_header(), header::EXPECT).eq_ignore_ascii_case("100-continue") {
         let go_on = ResponseHeader::build(100, None)?;
         session.as_downstream_mut().write_response_header(Box::new(go_on)).await?;
     }
-    query.push(b'&');
-    let max = query.len() + bounds.form_bytes_max;
     let reading = async {
+        let mut body = Vec::new();
         while let Some(piece) = session.read_request_body().await? {
-            query.extend_from_slice(&piece);
-            if query.len() > max {
+            body.extend_from_slice(&piece);
+            if body.len() > bounds.form_bytes_max {
                 let max = bounds.form_bytes_max;
                 let text = format!("the form is longer than {max} bytes, the longest that is read");
-                return Ok(Some(Page::text(413, &text)));
+                return Ok(Err(Page::text(413, &text)));
             }
         }
-        Result::<_, Box<Error>>::Ok(None)
+        if !session.as_downstream_mut().is_body_done() {
+            // Of HTTP/2: pingora would look for an end that never comes, and for nothing else.
+            return Ok(Err(Page::text(400, "trailers behind a request are not read; ask without them")));
+        }
+        Result::<_, Box<Error>>::Ok(Ok(body))
     };
     Ok(match tokio::time::timeout(bounds.request_timeout, reading).await {
-        Ok(too_long) => too_long?.map_or(Ok(query), Err),
+        Ok(read) => read?.map(|body| {
+            if is_form {
+                query.push(b'&');
+                query.extend_from_slice(&body);
+            }
+            query
+        }),
         Err(_) => Err(Page::text(408, "the form took too long to come")),
     })
 }

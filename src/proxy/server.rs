@@ -17,6 +17,7 @@ use crate::source::Clients;
 use crate::state::{Hold, State};
 use crate::telemetry::Telemetry;
 use async_trait::async_trait;
+use http::HeaderValue;
 use pingora_core::server::configuration::ServerConf;
 use pingora_core::server::{ListenFds, RunArgs, ShutdownSignal, ShutdownSignalWatch, ShutdownWatch};
 use pingora_core::services::background::{BackgroundService, background_service};
@@ -89,10 +90,13 @@ impl Server {
     fn with(config: Config, clock: Arc<dyn Clock>, sockets: Sockets, state: State) -> Result<Self, Error> {
         let cache = Cache::open(&config.data, config.cache)?;
         let public_url = config.public_url.unwrap_or_else(|| format!("http://{}", sockets.public.0));
+        let instance = format!("oaimend-{:016x}", RandomState::new().hash_one(std::process::id()));
+        let via = HeaderValue::try_from(format!("1.1 {instance}")).expect("letters and digits");
         let shared = Shared {
             public_url,
             listens_on: sockets.public.0,
-            instance: format!("oaimend-{:016x}", RandomState::new().hash_one(std::process::id())),
+            instance,
+            via,
             repositories: config.repositories,
             clients: Clients::new(state.copies.clone()),
             bounds: RwLock::new(Arc::new(Bounds::new(config.clients, config.connections))),

@@ -8,11 +8,11 @@
 //! Must stay true: the page is filled at the speed of its source, also while
 //! its harvester does not read; one that leaves ends nothing that others read.
 
-use super::cache::Over;
+use super::cache::{Errand, Over, Reader};
 use super::upstream::Ticket;
 use super::{Front, Passage, complete_head};
-use crate::source::Job;
-use http::header;
+use crate::source::{Driven, Job};
+use http::{HeaderValue, header};
 use pingora_error::{Error, ErrorType, Result};
 use pingora_proxy::Session;
 use std::sync::Arc;
@@ -39,22 +39,45 @@ impl Front {
             passage.ticket = Some(ticket);
         }
         let fill = Arc::clone(&reader.fill);
+        let answered = self.read_out(session, errand, &mut reader, &mut filling).await;
+        if answered.is_err() {
+            // The page goes on while others read it, and to its head for a harvester that asks again; as
+            // long as that takes, its request is in flight and has its place in the quotas.
+            drop(reader);
+            filling.until(|| fill.ended().is_some()).await;
+        }
+        answered
+    }
+
+    /// Sends the page as it comes.
+    async fn read_out(
+        &self,
+        session: &mut Session,
+        errand: &Errand,
+        reader: &mut Reader,
+        filling: &mut Driven,
+    ) -> Result<()> {
+        let fill = Arc::clone(&reader.fill);
         let head = async {
             filling.until(|| fill.begun().is_some()).await;
             fill.head().await
         };
         let mut head = Box::new(unless_gone(session, head).await?.map_err(over)?.clone());
-        head.insert_header(header::VIA, format!("1.1 {}", self.0.instance))?;
+        head.insert_header(header::VIA, self.0.via.clone())?;
         complete_head(&mut head, session, errand, fill.whole_bytes())?;
+        if errand.shared.is_some() {
+            head.insert_header(header::AGE, fill.age_secs())?;
+        }
         if !head.headers.contains_key(header::CONTENT_LENGTH) {
             // pingora says so itself only of what comes through its upstream; not in HTTP/2.
-            head.insert_header(header::TRANSFER_ENCODING, "chunked")?;
+            head.insert_header(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"))?;
         }
         filling.beside(session.write_response_header(head, false)).await?;
         loop {
             let piece = async {
                 filling.until(|| reader.has_more()).await;
-                reader.next().await
+                // A piece that lies in a file is waited for.
+                filling.beside(reader.next()).await
             };
             match unless_gone(session, piece).await?.map_err(over)? {
                 Some(piece) => filling.beside(session.write_response_body(Some(piece), false)).await?,
@@ -69,18 +92,8 @@ async fn unless_gone<T>(session: &mut Session, awaited: impl Future<Output = T>)
     tokio::select! {
         biased;
         done = awaited => Ok(done),
-        left = gone(session) => Err(left),
-    }
-}
-
-/// Waits until the harvester leaves, or says what nobody asked it for. What comes
-/// behind its request until then is of no use.
-async fn gone(session: &mut Session) -> Box<Error> {
-    let downstream = session.as_downstream_mut();
-    loop {
-        let is_done = downstream.is_body_done();
-        if let Err(error) = downstream.read_body_or_idle(is_done).await {
-            return error.into_down();
+        left = session.as_downstream_mut().read_body_or_idle(true) => {
+            Err(left.err().unwrap_or_else(|| Error::new(ErrorType::ConnectionClosed)).into_down())
         }
     }
 }

@@ -21,8 +21,11 @@ impl Driven {
 
     /// Goes on as far as can be without waiting.
     fn go_on(&mut self, context: &mut Context<'_>) {
-        if self.0.as_mut().is_some_and(|future| future.as_mut().poll(context).is_ready()) {
-            self.0 = None;
+        // What panics is not gone on with.
+        if let Some(mut future) = self.0.take()
+            && future.as_mut().poll(context).is_pending()
+        {
+            self.0 = Some(future);
         }
     }
 

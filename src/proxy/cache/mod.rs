@@ -339,7 +339,10 @@ async fn drain(
     let end = loop {
         let event = tokio::select! {
             event = conversing.next() => event,
-            () = writer.unwanted() => None,
+            () = writer.unwanted() => match storage.retire_unwanted(&fill) {
+                true => break DrainEnd::Broken,
+                false => continue,
+            },
         };
         match event {
             Some(Event::Head(answer)) => match heads::whole(answer, "miss") {

@@ -137,11 +137,17 @@ impl PageStorage {
 
     /// Takes a fill out: nobody joins it any more.
     pub(super) fn retire(&self, fill: &Fill) {
+        take_out(&mut lock(&self.live), fill);
+    }
+
+    /// Takes a fill out if nobody wants it any more, which somebody may who has just joined it.
+    pub(super) fn retire_unwanted(&self, fill: &Fill) -> bool {
         let mut live = lock(&self.live);
-        fill.is_retired.store(true, Ordering::Relaxed);
-        if live.get(&fill.key).is_some_and(|known| known.id == fill.id) {
-            live.remove(&fill.key);
+        let is_unwanted = fill.is_unwanted();
+        if is_unwanted {
+            take_out(&mut live, fill);
         }
+        is_unwanted
     }
 
     /// Takes out a fill that has ended and is not kept, but not before those could
@@ -528,6 +534,13 @@ fn read_meta(bytes: &[u8]) -> Option<CacheMeta> {
     let (length, rest) = bytes.split_first_chunk()?;
     let (internal, header) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
     CacheMeta::deserialize(internal, header).ok()
+}
+
+fn take_out(live: &mut HashMap<PageKey, Arc<Fill>>, fill: &Fill) {
+    fill.is_retired.store(true, Ordering::Relaxed);
+    if live.get(&fill.key).is_some_and(|known| known.id == fill.id) {
+        live.remove(&fill.key);
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -17,6 +17,7 @@ mod writer;
 pub(super) use writer::Writer;
 
 use super::rules::Plan;
+use crate::clock;
 use crate::gathered::Gathered;
 use crate::state::{PageKey, Pages, Part};
 use bytes::Bytes;
@@ -152,9 +153,22 @@ impl Fill {
         Writer::new(Arc::new(fill), pages)
     }
 
+    /// Whether it has begun, nobody reads it and it would not be kept. Until it begins somebody wants it: a
+    /// harvester that gave up waiting asks again.
+    pub(super) fn is_unwanted(&self) -> bool {
+        let state = self.state();
+        self.begun().is_some() && state.is_passing && state.readers.is_empty()
+    }
+
     /// How it begins, once its head is there.
     pub(in crate::proxy) fn begun(&self) -> Option<&Begun> {
         self.begun.get()
+    }
+
+    /// How long ago it began, in seconds.
+    pub(in crate::proxy) fn age_secs(&self) -> u64 {
+        let age = self.begun().and_then(|begun| clock::now().duration_since(begun.at).ok());
+        age.unwrap_or_default().as_secs()
     }
 
     /// Waits until its head is there.
@@ -276,15 +290,8 @@ impl State {
         self.next_reader - 1
     }
 
-    fn is_unread(&self) -> bool {
-        self.is_passing && self.readers.is_empty()
-    }
-
     /// Whether `count` more bytes can be held; makes a ring of what gets too long.
     fn has_room(&mut self, count: u64) -> Result<bool, Over> {
-        if self.is_unread() {
-            return Err(Over::Unwanted);
-        }
         if self.written + count <= self.capacity {
             return Ok(true);
         }

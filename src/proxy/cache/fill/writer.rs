@@ -75,11 +75,9 @@ impl Writer {
         self.fill.progress.notify_waiters();
     }
 
-    /// Waits until nobody wants the page any more. Until it begins somebody does: a harvester that
-    /// gave up waiting asks again.
+    /// Waits until nobody wants the page any more.
     pub(in crate::proxy::cache) async fn unwanted(&self) {
-        let is_unwanted = || self.fill.begun().is_some() && self.fill.state().is_unread();
-        until(&self.fill.room, || is_unwanted().then_some(())).await;
+        until(&self.fill.room, || self.fill.is_unwanted().then_some(())).await;
     }
 
     /// Makes a ring in memory of what is held, once all has been read that memory does not have.

@@ -1,9 +1,12 @@
 //! The log: what a program may say, and how a line of it looks.
 
+mod gathered_lines;
+
 use crate::clock;
+use gathered_lines::GatheredLines;
 use serde::Serialize;
 use std::fmt::{self, Write as _};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Stderr};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_log::NormalizeEvent as _;
@@ -12,18 +15,32 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
+/// The log on its way. Dropped, it writes what waits.
+#[must_use = "lines that wait are written when it is dropped"]
+pub struct Log(GatheredLines<Stderr>);
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.0.flush();
+    }
+}
+
 /// Sends the log to stderr: text on a terminal, else JSON, one object a line.
 ///
 /// `OAIMEND_LOG` sets what is logged, in the syntax of `RUST_LOG`. Called a
 /// second time in one process it changes nothing.
-pub fn log_to_stderr() {
+pub fn log_to_stderr() -> Log {
     let filter = EnvFilter::try_from_env("OAIMEND_LOG")
         // pingora says of each page that is broken off what our own line says better, and asks
         // for a dictionary for headers of ours that are short.
         .unwrap_or_else(|_| EnvFilter::new("info,pingora_core=warn,pingora_cache=error,pingora_proxy=off"));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let lines = GatheredLines::new(std::io::stderr());
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(lines.clone());
     let _ =
         if std::io::stderr().is_terminal() { log.try_init() } else { log.event_format(JsonLine).try_init() };
+    let waiting = lines.clone();
+    std::thread::spawn(move || waiting.write_what_waits());
+    Log(lines)
 }
 
 /// An event as one object of JSON: `timestamp`, `level`, the fields in their order, `target`.
