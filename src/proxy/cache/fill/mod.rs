@@ -22,7 +22,7 @@ use crate::gathered::Gathered;
 use crate::state::{PageKey, Pages, Part};
 use bytes::Bytes;
 use pingora_http::ResponseHeader;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -65,7 +65,7 @@ struct State {
     /// Bytes that came so far.
     written: u64,
     /// How far each reader is.
-    readers: HashMap<u64, u64>,
+    readers: BTreeMap<u64, u64>,
     next_reader: u64,
     /// Must not be kept: it was purged while it was under way, or it is too long.
     is_passing: bool,
