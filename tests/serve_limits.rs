@@ -97,7 +97,7 @@ fn a_form_that_does_not_come_is_not_waited_for() {
     let proxy = bounded(&source, |bounds| bounds.request_timeout = Duration::from_millis(300));
     let head = "POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nverb=";
     let got = Harvester::ask(proxy.address(), head).rest();
-    assert_eq!((got.status, got.text().as_str()), (408, "the form took too long to come\n"));
+    assert_eq!((got.status, got.text().as_str()), (408, "the body took too long to come\n"));
     others_are_answered(&proxy);
 }
 
@@ -228,6 +228,22 @@ fn a_long_form_is_refused() {
     assert_eq!(got.status, 413);
     assert!(got.text().contains("2000 bytes"), "{}", got.text());
     others_are_answered(&proxy);
+}
+
+#[test]
+fn a_body_that_is_no_form_is_read_and_forgotten() {
+    let source = Source::page(page_of(1));
+    let proxy = bounded(&source, |bounds| bounds.form_bytes_max = 2000);
+    let get = |length: usize| {
+        let head = format!("GET {LIST} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n");
+        Harvester::ask(proxy.address(), &format!("{head}{}", "&".repeat(length))).rest()
+    };
+    let got: Got = get(2000);
+    assert_eq!((got.status, got.whole, records(&got.text())), (200, true, records(&page_of(1))));
+    let got = get(2001);
+    assert_eq!(got.status, 413);
+    assert!(got.text().contains("form_bytes_max"), "{}", got.text());
+    assert_eq!(source.asked().len(), 1);
 }
 
 #[test]

@@ -71,6 +71,7 @@ fn a_failure_is_one_conversation_for_all_who_wait_and_an_answer_for_seconds() {
         assert!(one.header("proxy-status").starts_with("oaimend; error=destination_unavailable"));
     }
     assert_eq!(later.header("cache-status"), "oaimend; hit");
+    assert!(later.header("age").parse::<u64>().is_ok_and(|secs| secs < 60), "{:?}", later.header("age"));
     assert_eq!(source.asked().len(), 1);
     wait_until(|| proxy.told("/-/repositories/x")["requests"] == 21);
     assert_eq!(proxy.told("/-/repositories/x")["source_failures"], 1);

@@ -196,7 +196,7 @@ mod tests {
         }
         let mut all = String::new();
         while all.len() < 3 {
-            all += &lines.recv().expect("what waits is written");
+            all += &lines.recv_timeout(100 * APART).expect("what waits is written");
         }
         assert_eq!(all, "abc");
     }

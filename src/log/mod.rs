@@ -36,10 +36,12 @@ pub fn log_to_stderr() -> Log {
         .unwrap_or_else(|_| EnvFilter::new("info,pingora_core=warn,pingora_cache=error,pingora_proxy=off"));
     let lines = GatheredLines::new(std::io::stderr());
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(lines.clone());
-    let _ =
+    let begun =
         if std::io::stderr().is_terminal() { log.try_init() } else { log.event_format(JsonLine).try_init() };
-    let waiting = lines.clone();
-    std::thread::spawn(move || waiting.write_what_waits());
+    if begun.is_ok() {
+        let waiting = lines.clone();
+        std::thread::spawn(move || waiting.write_what_waits());
+    }
     Log(lines)
 }
 

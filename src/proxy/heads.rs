@@ -8,7 +8,7 @@ use pingora_http::ResponseHeader;
 
 /// The head of a page. `why` is why the source was asked (RFC 9211, section 2.2).
 pub(super) fn whole(answer: Answer, why: &str) -> Result<ResponseHeader> {
-    // As pingora spells names by itself: a head that says how costs twice as much.
+    // As pingora spells names by itself: a head that says how has a second table of them.
     let mut head = ResponseHeader::build_no_case(200, Some(8))?;
     head.insert_header(header::CONTENT_TYPE, HeaderValue::from_static("text/xml; charset=UTF-8"))?;
     let status = answer.received_status;

@@ -531,7 +531,8 @@ async fn query_of(
             body.extend_from_slice(&piece);
             if body.len() > bounds.form_bytes_max {
                 let max = bounds.form_bytes_max;
-                let text = format!("the form is longer than {max} bytes, the longest that is read");
+                let text =
+                    format!("the body is longer than {max} bytes (form_bytes_max), the longest that is read");
                 return Ok(Err(Page::text(413, &text)));
             }
         }
@@ -549,7 +550,7 @@ async fn query_of(
             }
             query
         }),
-        Err(_) => Err(Page::text(408, "the form took too long to come")),
+        Err(_) => Err(Page::text(408, "the body took too long to come")),
     })
 }
 

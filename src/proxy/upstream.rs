@@ -249,18 +249,16 @@ impl Session for SourceSession {
         let job = ticket.as_ref().and_then(Ticket::take);
         let job = job.ok_or_else(|| Error::explain(ErrorType::InternalError, "a request without a job"))?;
         self.head_only = request.method == http::Method::HEAD;
-        let begun = ticket.as_ref().and_then(|ticket| {
-            let errand = ticket.0.errand.get()?;
-            Some((errand, ticket.clone()))
-        });
-        *self.under_way() = match begun {
-            Some((errand, ticket)) => {
-                let (fill, filling) = errand.begin(job, move |account, failure| ticket.end(account, failure));
-                self.fill = Some(fill);
-                UnderWay::Filling(filling)
-            }
-            None => UnderWay::Conversing(answer(job)),
+        let under_way = if let Some(told) = ticket.clone()
+            && let Some(errand) = told.0.errand.get().cloned()
+        {
+            let (fill, filling) = errand.begin(job, move |account, failure| told.end(account, failure));
+            self.fill = Some(fill);
+            UnderWay::Filling(filling)
+        } else {
+            UnderWay::Conversing(answer(job))
         };
+        *self.under_way() = under_way;
         self.ticket = ticket;
         Ok(())
     }

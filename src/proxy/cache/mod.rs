@@ -1,10 +1,12 @@
 //! The cache: one conversation for all who ask the same at the same time, and
 //! pages that are kept.
 //!
-//! Sits between the phases of pingora (`super`) and the source. pingora's cache
-//! decides who asks the source and who waits for it; `rules` say what is kept
-//! for how long, `fill` is the spool that everybody reads, `storage` is how
-//! pingora sees both, and the pages on disk are [`Pages`](crate::state::Pages).
+//! Sits between the phases of pingora (`super`) and the source. Of a page that may be
+//! kept pingora's cache decides who asks the source and who waits for it; one that is
+//! only shared is begun by who asks first, and joined by the others. `rules` say what
+//! is kept for how long, `fill` is the spool that everybody reads, `storage` holds what is
+//! under way and is how pingora sees it, and the pages on disk are
+//! [`Pages`](crate::state::Pages).
 //!
 //! Must stay true: requests that are alike and come together are one
 //! conversation, also when it fails; a page that is kept is what the source

@@ -260,6 +260,24 @@ async fn a_page_that_has_not_begun_is_wanted_by_who_asks_again() {
 }
 
 #[tokio::test]
+async fn who_joins_a_page_that_the_last_reader_leaves_keeps_it() {
+    let (_data, recipe, pages) = recipe(LIST, u64::MAX);
+    let again = Recipe { id: 2, key: recipe.key.clone(), ..recipe };
+    let pages = Arc::into_inner(pages).expect("nobody else has it");
+    let storage: &'static PageStorage = Box::leak(Box::new(PageStorage::new(pages).expect("threads")));
+    let Joined::First(first, writer) = storage.join(recipe, clock::now()) else {
+        panic!("nobody came before")
+    };
+    writer.begin_with(head(200));
+    drop(first);
+    assert!(poll(pin!(writer.unwanted())).is_ready(), "nobody reads it");
+    let Joined::Other(second) = storage.join(again, clock::now()) else { panic!("it is under way") };
+    assert!(!storage.retire_unwanted(&writer.fill) && !is_retired(&writer.fill), "somebody reads it again");
+    drop(second);
+    assert!(storage.retire_unwanted(&writer.fill) && is_retired(&writer.fill));
+}
+
+#[tokio::test]
 async fn who_comes_together_reads_one_page() {
     let (_data, _, pages) = recipe(LIST, u64::MAX);
     let pages = Arc::into_inner(pages).expect("nobody else has it");

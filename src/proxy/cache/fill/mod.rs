@@ -239,17 +239,12 @@ impl Fill {
     /// who comes to a ring, whose beginning may be written over at this moment.
     pub(super) fn reader(self: &Arc<Self>, is_first: bool) -> Option<Reader> {
         let mut state = self.state();
-        match (is_first, state.is_ring) {
-            (true, _) => Some(self.admit(FIRST_READER, &mut state)),
-            (false, true) => None,
-            (false, false) => {
-                let id = state.next_reader();
-                Some(self.admit(id, &mut state))
-            }
-        }
+        (is_first || !state.is_ring).then(|| self.admit(is_first, &mut state))
     }
 
-    fn admit(self: &Arc<Self>, id: u64, state: &mut State) -> Reader {
+    fn admit(self: &Arc<Self>, is_first: bool, state: &mut State) -> Reader {
+        let id = if is_first { FIRST_READER } else { state.next_reader };
+        state.next_reader += u64::from(!is_first);
         state.readers.insert(id, 0);
         Reader { fill: Arc::clone(self), id, at: 0 }
     }
@@ -285,11 +280,6 @@ impl Fill {
 }
 
 impl State {
-    fn next_reader(&mut self) -> u64 {
-        self.next_reader += 1;
-        self.next_reader - 1
-    }
-
     /// Whether `count` more bytes can be held; makes a ring of what gets too long.
     fn has_room(&mut self, count: u64) -> Result<bool, Over> {
         if self.written + count <= self.capacity {
@@ -497,7 +487,7 @@ impl Drop for Reader {
     }
 }
 
-/// The reader of who asked first.
+/// The reader of who asked first, where pingora passes the page on.
 const FIRST_READER: u64 = 0;
 /// What is read and written at once, in bytes.
 const PIECE_BYTES: usize = 256 << 10;

@@ -64,9 +64,7 @@ impl Writer {
 
     /// The reader of who asked first, for a page that pingora's cache has no part in.
     pub(in crate::proxy::cache) fn reader(&self) -> Reader {
-        let mut state = self.fill.state();
-        let id = state.next_reader();
-        self.fill.admit(id, &mut state)
+        self.fill.admit(false, &mut self.fill.state())
     }
 
     /// The answer begins.
