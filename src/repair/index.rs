@@ -71,9 +71,11 @@ impl Index {
                 return Mark::At(self.current_at + bit);
             }
             if let Some(&word) = self.words.get(self.next_word) {
-                self.current = word;
-                self.current_at = self.start + self.next_word * 64;
                 self.next_word += 1;
+                if word != 0 {
+                    self.current = word;
+                    self.current_at = self.start + self.next_word * 64 - 64;
+                }
                 continue;
             }
             if let Some(bad) = self.bad {
@@ -83,6 +85,12 @@ impl Index {
                 return Mark::WindowEnd(self.end);
             }
         }
+    }
+
+    /// The mark that [`Index::next`] gave last is the next one again.
+    #[inline(always)]
+    pub(super) fn put_back(&mut self, at: usize) {
+        self.current |= 1 << (at - self.current_at);
     }
 
     /// Indexes the next block; false when nothing was left to index.

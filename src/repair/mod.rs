@@ -54,6 +54,7 @@ mod tag;
 mod text;
 mod token;
 mod upgrade;
+mod usual;
 mod verb_element;
 mod verdict;
 mod version_one;

@@ -15,6 +15,7 @@ use super::schema::{Content, Element, Text};
 use super::skeleton::{Prefixes, Skeleton};
 use super::tag::{Tag, TagDefect, Tags, end_tag, is_deleted_status, same};
 use super::text::resolve;
+use super::usual::Beginning;
 use crate::oai::set_spec;
 
 /// How reading an item ended.
@@ -48,10 +49,10 @@ pub(super) struct Open {
 
 /// How far the children of an envelope element have been seen.
 #[derive(Clone, Copy, Debug)]
-struct Sequence {
-    children: &'static [Element],
-    at: usize,
-    count: usize,
+pub(super) struct Sequence {
+    pub(super) children: &'static [Element],
+    pub(super) at: usize,
+    pub(super) count: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +80,7 @@ pub(super) struct Scanner {
     pub(super) skeleton: Skeleton,
     /// Whether parts of the item were let go.
     pub(super) stretched: bool,
-    outer: Context,
+    pub(super) outer: Context,
     /// Everything before it was read and is legal text.
     pub(super) at: usize,
     /// Where the search for the end of an open construct goes on.
@@ -93,14 +94,16 @@ pub(super) struct Scanner {
     pub(super) let_go: Vec<u8>,
     pub(super) identifier_let_go: Vec<u8>,
     pub(super) datestamp_let_go: Vec<u8>,
-    sequences: Vec<Sequence>,
+    pub(super) sequences: Vec<Sequence>,
     pub(super) inside: Inside,
     /// Elements open above the payload; marks deeper than this need no envelope check.
-    payload_depth: usize,
+    pub(super) payload_depth: usize,
     pub(super) construct: Construct,
     pub(super) facts: Facts,
     /// Filled in responses of OAI-PMH 1.x only.
     pub(super) places: Places,
+    /// Whether the item is a record that began as nearly all do.
+    pub(super) is_usual: bool,
 }
 
 const NOT_IN_PAYLOAD: usize = usize::MAX;
@@ -129,6 +132,7 @@ impl Scanner {
             construct: Construct::None,
             facts: Facts::default(),
             places: Places::default(),
+            is_usual: false,
         }
     }
 
@@ -164,6 +168,7 @@ impl Scanner {
         self.construct = Construct::None;
         self.facts = Facts::default();
         self.places.clear();
+        self.is_usual = false;
         self.index.seek(item_at);
     }
 
@@ -199,8 +204,22 @@ impl Scanner {
             Err(Scan::NeedMore) => return self.window_end_inside(window, item_at, last),
             Err(other) => return other,
         }
+        if self.at == 0 && self.stack.is_empty() && matches!(self.inside, Inside::Children) {
+            match self.beginning(window, item_at, last, tags, limits) {
+                Beginning::Whole => {
+                    self.at = self.until;
+                    return Scan::Clean(self.until);
+                }
+                Beginning::Read | Beginning::Unusual => {}
+            }
+        }
         loop {
-            let at = match self.index.next(window, last) {
+            let mark = if self.in_payload() {
+                self.known_tags(window, item_at, last, tags, limits)
+            } else {
+                self.index.next(window, last)
+            };
+            let at = match mark {
                 Mark::At(at) => at,
                 Mark::Bad(at) => {
                     let stray = self.text(window, item_at, (at - item_at).max(self.until));
@@ -213,11 +232,10 @@ impl Scanner {
                 continue;
             }
             self.lexeme_at = offset;
-            let rest = window.get(at..).unwrap_or_default();
-            if self.stack.len() > self.payload_depth
-                && self.known_tag(rest, window, item_at, offset, tags, limits)
-            {
-                continue;
+            let Some(rest) = window.get(at..) else { return self.window_end(window, at, item_at, last) };
+            if self.is_usual && self.ending(rest, window, item_at, last) {
+                self.at = self.until;
+                return Scan::Clean(self.until);
             }
             // Stray text is the first defect, whatever tag stands behind it.
             if let Err(stray) = self.text(window, item_at, offset) {
@@ -249,52 +267,6 @@ impl Scanner {
                 }
                 Err(other) => return other,
             }
-        }
-    }
-
-    /// A tag of a payload that is just what was expected: the end tag of the
-    /// open element, or a start tag that was read before. What it does not
-    /// know it leaves to the full reading, which says the same of these.
-    #[inline(always)]
-    fn known_tag(
-        &mut self,
-        rest: &[u8],
-        window: &[u8],
-        item_at: usize,
-        offset: usize,
-        tags: &Tags,
-        limits: &Limits,
-    ) -> bool {
-        let Some(&top) = self.stack.last() else { return false };
-        match rest {
-            // The last open element ends the item, which is more than a tag.
-            [b'<', b'/', closing @ ..] if !top.gone && self.stack.len() > 1 => {
-                let name_at = item_at + top.name_at as usize;
-                let len = top.name_len as usize;
-                let (Some(name), Some(found)) = (window.get(name_at..name_at + len), closing.get(..len))
-                else {
-                    return false;
-                };
-                let known = closing.get(len) == Some(&b'>') && same(found, name);
-                if known {
-                    self.stack.pop();
-                    self.until = offset + len + 3;
-                }
-                known
-            }
-            [b'<', ..] => {
-                let Some(tag) = tags.recall(rest, top.context) else { return false };
-                if !tag.empty {
-                    if self.stack.len() >= limits.depth_max {
-                        return false;
-                    }
-                    let (name_at, name_len, context) = (offset as u32 + 1, tag.name_len, tag.context);
-                    self.stack.push(Open { name_at, name_len, gone: false, context });
-                }
-                self.until = offset + tag.len as usize;
-                true
-            }
-            _ => false,
         }
     }
 

@@ -4,7 +4,7 @@
 //! that was read once is remembered together with the namespace context it was
 //! read in, and recognised by comparison afterwards.
 
-use memchr::memchr2;
+use memchr::{memchr, memchr2};
 
 use super::context::{Context, Contexts, OAI, XML, XMLNS, XSI};
 use super::limits::Limits;
@@ -62,15 +62,64 @@ pub(super) struct Tags {
 /// A start tag and the context it was read in.
 #[derive(Debug)]
 struct Seen {
+    beginning: Beginning,
     context: Context,
     tag: Tag,
-    bytes: Box<[u8]>,
+    /// All of the tag, where its beginning is not all of it.
+    bytes: Option<Box<[u8]>>,
 }
 
 impl Seen {
     #[inline(always)]
-    fn is(&self, text: &[u8], context: Context) -> bool {
-        self.context == context && text.get(..self.bytes.len()).is_some_and(|text| same(text, &self.bytes))
+    fn is(&self, beginning: &Beginning, text: &[u8], context: Context) -> bool {
+        self.context == context
+            && self.beginning.is(beginning)
+            && match &self.bytes {
+                None => true,
+                Some(bytes) => text.get(..bytes.len()).is_some_and(|text| same(text, bytes)),
+            }
+    }
+}
+
+/// A tag up to its first `>`, or its first 32 bytes where that is not among them: what tags differ in.
+#[derive(Clone, Copy, Debug)]
+struct Beginning {
+    words: [u64; 4],
+}
+
+impl Beginning {
+    /// How much of a tag it is at most, in bytes.
+    const BYTES: usize = size_of::<[u64; 4]>();
+
+    /// The beginning of `text`.
+    #[inline(always)]
+    fn of(text: &[u8]) -> Self {
+        let [mut second, mut third, mut fourth] = [0; 3];
+        let (first, mut is_end) = word(text, 0);
+        if !is_end {
+            (second, is_end) = word(text, 8);
+            if !is_end {
+                (third, is_end) = word(text, 16);
+                if !is_end {
+                    (fourth, _) = word(text, 24);
+                }
+            }
+        }
+        Self { words: [first, second, third, fourth] }
+    }
+
+    #[inline(always)]
+    fn is(&self, other: &Self) -> bool {
+        let ([a, b, c, d], [e, f, g, h]) = (self.words, other.words);
+        (a ^ e) | (b ^ f) | (c ^ g) | (d ^ h) == 0
+    }
+
+    /// The slot for it.
+    #[inline(always)]
+    fn slot(&self) -> usize {
+        let [first, second, third, fourth] = self.words;
+        let mixed = first ^ second.rotate_left(23) ^ third.rotate_left(41) ^ fourth.rotate_left(11);
+        (mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 55) as usize & (SLOTS - 1)
     }
 }
 
@@ -116,21 +165,22 @@ impl Tags {
     pub(super) fn open(&mut self, text: &[u8], context: Context, limits: &Limits) -> Result<Tag, TagDefect> {
         match self.recall(text, context) {
             Some(tag) => Ok(*tag),
-            None => self.read(text, context, limits, slot_of(text)),
+            None => self.read(text, context, limits),
         }
     }
 
     /// The start tag that `text` begins with, if it was read in this context before.
     #[inline(always)]
     pub(super) fn recall(&self, text: &[u8], context: Context) -> Option<&Tag> {
-        let index = slot_of(text);
+        let beginning = Beginning::of(text);
+        let index = beginning.slot();
         let first = self.in_slot(index)?;
-        if first.is(text, context) {
+        if first.is(&beginning, text, context) {
             return Some(&first.tag);
         }
         // Two tags may share a slot: the one that came first stands beside it.
         let second = self.in_slot(index ^ 1)?;
-        if second.is(text, context) { Some(&second.tag) } else { None }
+        if second.is(&beginning, text, context) { Some(&second.tag) } else { None }
     }
 
     #[inline(always)]
@@ -139,18 +189,19 @@ impl Tags {
     }
 
     #[cold]
-    fn read(
-        &mut self,
-        text: &[u8],
-        context: Context,
-        limits: &Limits,
-        index: usize,
-    ) -> Result<Tag, TagDefect> {
+    fn read(&mut self, text: &[u8], context: Context, limits: &Limits) -> Result<Tag, TagDefect> {
         let tag = read_tag(text, context, &mut self.contexts, limits)?;
         let bytes = text.get(..tag.len as usize).unwrap_or_default();
         if bytes.len() <= REMEMBERED_BYTES_MAX {
+            // Of the tag alone, so that it does not matter how much of the text stood behind it.
+            let mut padded = [0; Beginning::BYTES];
+            padded.iter_mut().zip(bytes).for_each(|(padded, &byte)| *padded = byte);
+            let beginning = Beginning::of(&padded);
+            let index = beginning.slot();
             let index = if self.in_slot(index).is_some() { index ^ 1 } else { index };
-            self.remember(Seen { context, tag, bytes: bytes.into() }, index);
+            let is_whole = bytes.len() <= padded.len() && memchr(b'>', bytes) == Some(bytes.len() - 1);
+            let bytes = (!is_whole).then(|| bytes.into());
+            self.remember(Seen { beginning, context, tag, bytes }, index);
         }
         Ok(tag)
     }
@@ -168,51 +219,38 @@ impl Tags {
     }
 }
 
-/// Whether two short byte strings are the same: eight bytes at a time, which
+/// Whether two byte strings are the same: short ones eight bytes at a time, which
 /// for names and tags is faster than a call of the library's comparison.
 #[inline(always)]
 pub(super) fn same(one: &[u8], other: &[u8]) -> bool {
     if one.len() != other.len() {
         return false;
     }
-    if one.len() < 8 {
-        let halves = (one.first_chunk::<4>(), one.last_chunk::<4>());
-        return match halves {
-            (Some(_), _) => halves == (other.first_chunk(), other.last_chunk()),
-            _ => one.first() == other.first() && one.get(1..) == other.get(1..),
-        };
-    }
-    let (mut a, mut b) = (one, other);
-    while let (Some((head, rest)), Some((other_head, other_rest))) =
-        (a.split_first_chunk::<8>(), b.split_first_chunk::<8>())
-    {
-        if head != other_head {
-            return false;
+    match one.len() {
+        0..4 => one.first() == other.first() && one.get(1..) == other.get(1..),
+        4..8 => {
+            one.first_chunk::<4>() == other.first_chunk::<4>()
+                && one.last_chunk::<4>() == other.last_chunk::<4>()
         }
-        (a, b) = (rest, other_rest);
+        8..=16 => {
+            one.first_chunk::<8>() == other.first_chunk::<8>()
+                && one.last_chunk::<8>() == other.last_chunk::<8>()
+        }
+        _ => one == other,
     }
-    one.last_chunk::<8>() == other.last_chunk::<8>()
 }
 
-/// A slot for the tag: from its first 32 bytes, or fewer when it ends sooner.
+/// Eight bytes of `text`, those behind a `>` left out, and whether there is one; nothing where there are no eight.
 #[inline(always)]
-fn slot_of(text: &[u8]) -> usize {
+fn word(text: &[u8], at: usize) -> (u64, bool) {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const ENDS: u64 = ONES * b'>' as u64;
-    let mut hash = 0_u64;
-    for word in text.chunks_exact(8).take(4) {
-        let word = word.try_into().map(u64::from_le_bytes).unwrap_or(0);
-        // The classic test for a zero byte, here for a `>`.
-        let difference = word ^ ENDS;
-        let end = difference.wrapping_sub(ONES) & !difference & (ONES << 7);
-        if end != 0 {
-            let kept = word & (end ^ (end - 1));
-            hash = (hash ^ kept).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            break;
-        }
-        hash = (hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23);
-    }
-    (hash >> 55) as usize & (SLOTS - 1)
+    let Some(bytes) = text.get(at..).and_then(|text| text.first_chunk()) else { return (0, true) };
+    let word = u64::from_le_bytes(*bytes);
+    // The classic test for a zero byte, here for a `>`.
+    let difference = word ^ ENDS;
+    let end = difference.wrapping_sub(ONES) & !difference & (ONES << 7);
+    if end == 0 { (word, false) } else { (word & (end ^ (end - 1)), true) }
 }
 
 /// An attribute as it stands.
@@ -317,7 +355,7 @@ fn read_attribute(text: &[u8], at: usize) -> Result<(Attribute<'_>, usize), TagD
     }
     let value = rest.get(..end).unwrap_or_default();
     let mut references = value;
-    while let Some(next) = memchr::memchr(b'&', references) {
+    while let Some(next) = memchr(b'&', references) {
         let Reference::Legal(len) = reference(references.get(next..).unwrap_or_default()) else {
             return Err(TagDefect::Malformed);
         };
