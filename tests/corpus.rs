@@ -7,9 +7,9 @@
 
 mod support;
 
-use oaimend::repair::RepairConfig;
+use oaimend::repair::{Memory, RepairConfig};
 use support::corpus::{cases, check, wellformed};
-use support::harness::{Chunking, run};
+use support::harness::{Chunking, run, run_remembering};
 use support::{each, invariants, judge, report};
 
 #[test]
@@ -42,6 +42,23 @@ fn ways(length: usize) -> Vec<Chunking> {
     let mut ways: Vec<Chunking> = (0..length).step_by(step).map(Chunking::Split).collect();
     ways.extend([Chunking::Whole, Chunking::Bytes, Chunking::Blocks(64), Chunking::Random { seed: 1 }]);
     ways
+}
+
+/// Pages that have nothing to do with each other, each read with what is known of all before it.
+#[test]
+fn what_was_read_before_makes_no_difference() {
+    let inputs =
+        wellformed().into_iter().chain(cases("broken").into_iter().map(|case| (case.name, case.input)));
+    let inputs: Vec<(String, Vec<u8>)> = inputs.collect();
+    let config = RepairConfig::default();
+    let (mut memory, mut failures) = (Memory::default(), Vec::new());
+    for (name, input) in &inputs {
+        let (with, grown) = run_remembering(input, &config, Chunking::Whole, memory);
+        memory = grown;
+        let verdict = invariants::same_as(&run(input, &config, Chunking::Whole), &with, &config);
+        failures.extend(verdict.err().map(|error| format!("{name}\n  {error}")));
+    }
+    report("corpus, remembered", inputs.len(), &failures);
 }
 
 #[test]

@@ -52,8 +52,12 @@ impl Default for Contexts {
 
 impl Contexts {
     /// The context of an element that declares `declared` (prefix, URI; the
-    /// default namespace has an empty prefix) inside `parent`.
+    /// default namespace has an empty prefix) inside `parent`: the same each time.
     pub(super) fn declare(&mut self, parent: Context, declared: &[(&[u8], &[u8])]) -> Context {
+        let is_same = |frame: &Frame| frame.parent == parent.0 && self.declares(frame, declared);
+        if let Some(known) = self.frames.iter().position(is_same) {
+            return Context(known as u32 + 1);
+        }
         let first = self.bindings.len() as u32;
         for (prefix, uri) in declared {
             let prefix = self.keep(prefix);
@@ -79,6 +83,20 @@ impl Contexts {
             at = frame.parent;
         }
         if prefix == b"xml" { Some(XML) } else { None }
+    }
+
+    /// Whether a frame is made of just these declarations.
+    fn declares(&self, frame: &Frame, declared: &[(&[u8], &[u8])]) -> bool {
+        let bindings = self.bindings.get(frame.first as usize..frame.end as usize).unwrap_or_default();
+        bindings.len() == declared.len()
+            && bindings.iter().zip(declared).all(|(binding, (prefix, uri))| {
+                self.slice(binding.prefix) == *prefix && self.slice(binding.uri) == *uri
+            })
+    }
+
+    /// How many bytes of memory they take, about.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(self.frames.as_slice()) + size_of_val(self.bindings.as_slice()) + self.bytes.len()
     }
 
     /// How many contexts there are.

@@ -4,6 +4,8 @@
 //! Composition turns the edits of all passes into edits of the raw text, so
 //! that the journal speaks of what came in.
 
+use std::borrow::Cow;
+
 use super::catalogue::{Effect, RepairId};
 
 /// One change: `range` of the text becomes `replacement`.
@@ -104,7 +106,7 @@ impl Edits {
             edit.start -= at;
             edit.end -= at;
         }
-        self.apply(text)
+        self.apply(text).into_owned()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -119,8 +121,11 @@ impl Edits {
         self.0.iter()
     }
 
-    /// The text after the changes.
-    pub(super) fn apply(&self, text: &[u8]) -> Vec<u8> {
+    /// The text after the changes: the same one where there are none.
+    pub(super) fn apply<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
+        if self.is_empty() {
+            return Cow::Borrowed(text);
+        }
         let grown: usize = self.0.iter().map(|edit| edit.replacement.len()).sum();
         let mut output = Vec::with_capacity(text.len() + grown);
         let mut at = 0;
@@ -130,7 +135,7 @@ impl Edits {
             at = edit.end;
         }
         output.extend_from_slice(text.get(at..).unwrap_or_default());
-        output
+        Cow::Owned(output)
     }
 
     /// The changes that do at once what `self` and then `later` do; `middle` is
@@ -223,7 +228,7 @@ fn merge(earlier: &mut Queue, later: &mut Queue, middle: &[u8], shift: &mut isiz
         second.start -= start;
         second.end -= start;
     }
-    let replacement = seconds.apply(stretch);
+    let replacement = seconds.apply(stretch).into_owned();
     Edit { id, start: raw(start, before), end: raw(end, *shift), replacement, content }
 }
 

@@ -161,13 +161,13 @@ pub(super) struct Engine {
 const JOIN_BYTES: usize = 16 << 10;
 
 impl Engine {
-    pub(super) fn new(config: &RepairConfig) -> Self {
+    pub(super) fn new(config: &RepairConfig, tags: Tags) -> Self {
         Self {
             config: config.clone(),
             stage: Stage::Prolog,
             gate: Gate::new(),
             fit: Fit::of(config),
-            tags: Tags::default(),
+            tags,
             entities: Vec::new(),
             prefix: Vec::new(),
             root_context: Context::default(),
@@ -247,7 +247,7 @@ impl Engine {
     }
 
     /// The end of the input.
-    pub(super) fn finish(mut self, decoded_as: &'static str, sink: &mut impl Sink) -> Summary {
+    pub(super) fn finish(mut self, decoded_as: &'static str, sink: &mut impl Sink) -> (Summary, Tags) {
         let stash = std::mem::take(&mut self.stash);
         let settled = self.advance(&stash, true, sink);
         debug_assert!(settled == stash.len(), "the end settles everything");
@@ -258,7 +258,7 @@ impl Engine {
             None if self.gate.changed => Outcome::Repaired,
             None => Outcome::Clean,
         };
-        Summary {
+        let summary = Summary {
             outcome,
             version: self.version,
             records: self.gate.records,
@@ -268,7 +268,8 @@ impl Engine {
             repairs: self.gate.repairs,
             decoded_as,
             held_bytes_peak: self.held_bytes_peak,
-        }
+        };
+        (summary, self.tags)
     }
 
     /// The verdict, once no more input can change it.

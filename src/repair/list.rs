@@ -20,6 +20,7 @@ use super::scan::{Scan, Scanner};
 use super::schema::Verb;
 use super::sink::{Lack, Left, RecordFacts, Repair, Sink};
 use super::skeleton::{Prefixes, Skeleton};
+use super::tag::same;
 use super::text::guess_double_encoded;
 
 /// Where the list goes on.
@@ -279,11 +280,13 @@ impl Engine {
 
     #[inline]
     pub(super) fn is_item(&self, list: &List, rest: &[u8]) -> bool {
-        rest.strip_prefix(b"<")
-            .and_then(|rest| rest.strip_prefix(self.prefix.as_slice()))
-            .and_then(|rest| rest.strip_prefix(list.skeleton.element.name))
-            .and_then(|rest| rest.first())
-            .is_some_and(|&byte| byte == b'>' || is_blank(byte))
+        let (prefix, name) = (self.prefix.len(), list.skeleton.element.name);
+        let Some((b'<', rest)) = rest.split_first() else { return false };
+        let Some((tag, behind)) = rest.split_at_checked(prefix + name.len()) else { return false };
+        let (found, local) = tag.split_at(prefix);
+        same(found, &self.prefix)
+            && same(local, name)
+            && behind.first().is_some_and(|&byte| byte == b'>' || is_blank(byte))
     }
 
     /// Writes `rest` from what was written up to `at`.
@@ -342,7 +345,7 @@ impl Engine {
         if self.config.guesses.contains(RepairId::DoubleEncoded) {
             let edits = guess_double_encoded(raw, &self.config.limits);
             if edits.len() <= self.config.limits.repairs_per_record_max {
-                item.bytes = edits.apply(raw);
+                item.bytes = edits.apply(raw).into_owned();
                 item.edits = edits;
             }
         }
@@ -370,7 +373,7 @@ impl Engine {
         let (output, edits) = if rewritten.is_empty() {
             (Cow::Borrowed(bytes.as_slice()), Cow::Borrowed(edits))
         } else {
-            (Cow::Owned(rewritten.apply(bytes)), Cow::Owned(edits.clone().then(bytes, rewritten)))
+            (rewritten.apply(bytes), Cow::Owned(edits.clone().then(bytes, rewritten)))
         };
         let (mut from, mut repairs) = (0, 0);
         for edit in edits.iter() {

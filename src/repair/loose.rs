@@ -133,7 +133,7 @@ fn read_value(tag: &[u8], start: usize, edits: &mut Edits) -> Option<Value> {
         }
         let mut quoted = b"\"".to_vec();
         let inside = mend_node(raw, Node::Attribute, &[]);
-        for &byte in &inside.apply(raw) {
+        for &byte in inside.apply(raw).as_ref() {
             if byte == b'"' {
                 quoted.extend_from_slice(&escape(b"\""));
             } else {
@@ -156,7 +156,7 @@ fn read_value(tag: &[u8], start: usize, edits: &mut Edits) -> Option<Value> {
         edits.push(edit.id, start + 1 + edit.start, start + 1 + edit.end, &edit.replacement);
     }
     let end = start + len + 2;
-    Some((mended.apply(raw), (start, end), true, end))
+    Some((mended.apply(raw).into_owned(), (start, end), true, end))
 }
 
 impl LooseAttribute {

@@ -404,7 +404,7 @@ impl<'t> Tree<'t> {
     fn escape(&mut self, at: usize, end: usize) {
         let text = self.slice((at, end));
         let mut escaped = Vec::with_capacity(text.len() + 6);
-        for &byte in &mend_node(text, Node::Text, &[]).apply(text) {
+        for &byte in mend_node(text, Node::Text, &[]).apply(text).as_ref() {
             match byte {
                 b'<' => escaped.extend_from_slice(b"&lt;"),
                 b'>' => escaped.extend_from_slice(b"&gt;"),

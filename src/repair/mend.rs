@@ -262,7 +262,7 @@ impl Item<'_> {
             return Err(Unmendable::RepairOff);
         }
         if !edits.is_empty() {
-            let next = edits.apply(&self.text);
+            let next = edits.apply(&self.text).into_owned();
             self.edits = std::mem::take(&mut self.edits).then(&self.text, edits);
             self.text = next;
         }

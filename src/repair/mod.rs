@@ -66,6 +66,7 @@ use crate::oai::datestamp::Granularity;
 #[cfg(not(feature = "program"))]
 use decode::Decode;
 use engine::Engine;
+use tag::Tags;
 
 #[cfg(feature = "program")]
 pub(crate) use decode::Decode;
@@ -201,6 +202,17 @@ pub struct Summary {
     pub held_bytes_peak: usize,
 }
 
+/// Tags that were read, for the next response: it is mended faster, and just as without.
+#[derive(Debug, Default)]
+pub struct Memory {
+    tags: Tags,
+    /// What the tags were held to.
+    limits: Limits,
+}
+
+/// What a memory may take, in bytes, to be handed on: tags of some formats, and not of a page that has no two alike.
+const MEMORY_BYTES_MAX: usize = 64 << 10;
+
 /// Mends one response. One object a response.
 #[derive(Debug)]
 pub struct Repairer {
@@ -211,7 +223,14 @@ pub struct Repairer {
 impl Repairer {
     /// An engine for one response.
     pub fn new(config: &RepairConfig) -> Self {
-        Self { decode: Decode::new(config.charset.as_deref()), engine: Engine::new(config) }
+        Self::remembering(config, Memory::default())
+    }
+
+    /// An engine for one response that knows what others have read.
+    pub fn remembering(config: &RepairConfig, memory: Memory) -> Self {
+        let Memory { tags, limits } = memory;
+        let tags = if limits == config.limits { tags } else { Tags::default() };
+        Self { decode: Decode::new(config.charset.as_deref()), engine: Engine::new(config, tags) }
     }
 
     /// Takes the next piece of the body. Never fails.
@@ -232,8 +251,17 @@ impl Repairer {
     }
 
     /// The end of the input.
-    pub fn finish(mut self, sink: &mut impl Sink) -> Summary {
+    pub fn finish(self, sink: &mut impl Sink) -> Summary {
+        self.finish_and_remember(sink).0
+    }
+
+    /// The end of the input, and what the next engine may know.
+    pub fn finish_and_remember(mut self, sink: &mut impl Sink) -> (Summary, Memory) {
         self.decode.push(&[], true, &mut |text| self.engine.push(text, sink));
-        self.engine.finish(self.decode.label(), sink)
+        let limits = self.engine.config.limits.clone();
+        let (summary, tags) = self.engine.finish(self.decode.label(), sink);
+        let memory =
+            if tags.bytes() > MEMORY_BYTES_MAX { Memory::default() } else { Memory { tags, limits } };
+        (summary, memory)
     }
 }

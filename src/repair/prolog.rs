@@ -388,7 +388,7 @@ fn respell_locations(attribute: &LooseAttribute, rest: &[u8], edits: &mut Edits)
         }
         Some(id) => attribute.set(id, &inside.apply(value), edits),
     }
-    inside.apply(value)
+    inside.apply(value).into_owned()
 }
 
 fn push_junk(junk: Option<(usize, usize)>, edits: &mut Edits) {

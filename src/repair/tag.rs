@@ -151,6 +151,12 @@ impl Tags {
         self.base_contexts = self.contexts.len();
     }
 
+    /// How many bytes of memory they take, about.
+    pub(super) fn bytes(&self) -> usize {
+        let long = |seen: &Seen| seen.bytes.as_ref().map_or(0, |bytes| bytes.len());
+        self.contexts.bytes() + size_of_val(self.seen.as_slice()) + self.seen.iter().map(long).sum::<usize>()
+    }
+
     /// Called between items: forgets what grew too large.
     pub(super) fn tidy(&mut self) {
         if self.contexts.len() > self.base_contexts + CONTEXTS_MAX {

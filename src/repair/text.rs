@@ -146,7 +146,7 @@ impl Pass<'_> {
         let text = self.slice(mark_end, end);
         let literal = mend_node(text, Node::Verbatim, &[]).apply(text);
         let mut escaped = Vec::with_capacity(literal.len());
-        for byte in literal {
+        for &byte in literal.as_ref() {
             match byte {
                 b'&' => escaped.extend_from_slice(b"&amp;"),
                 b'<' => escaped.extend_from_slice(b"&lt;"),

@@ -85,7 +85,7 @@ impl Engine {
             Follower::Item => RepairId::ElementOrder,
         };
         if !empty || !earlier {
-            list.token = Some(written);
+            list.token = Some(written.into_owned());
         }
         self.change(id, rest, end, b"", sink)
     }

@@ -322,7 +322,7 @@ impl Engine {
         let edits = known.and_then(|one| one.roots.recall(raw, places, list.context, limits));
         let upgraded = edits.map(|edits| {
             let facts = facts_behind(list.scanner.facts, &edits);
-            Mended { bytes: edits.apply(raw), edits, facts, markup: false, lacks: Vec::new() }
+            Mended { bytes: edits.apply(raw).into_owned(), edits, facts, markup: false, lacks: Vec::new() }
         });
         // Where it meets a limit, the strict reader says so.
         let upgraded = upgraded.filter(|item| {

@@ -23,6 +23,7 @@ mod headers;
 mod inquiry;
 mod learning;
 mod made;
+mod memories;
 mod method;
 mod one_by_one;
 mod outlet;

@@ -2,6 +2,7 @@
 
 use super::body::Broken;
 use super::failure::{Failure, Reason, printable};
+use super::memories;
 use super::pieces::Pieces;
 use crate::config::{Mapping, StaticFile};
 use crate::gathered::Gathered;
@@ -88,7 +89,7 @@ impl<S: Sink> Page<S> {
             identify: mapping.identify.clone(),
         };
         Self {
-            repairer: Some(Repairer::new(&config)),
+            repairer: Some(Repairer::remembering(&config, memories::take())),
             pieces,
             name: start.name,
             status: start.status,
@@ -135,7 +136,8 @@ impl<S: Sink> Page<S> {
             return Verdict::Cut(self.no_answer(NotOai::Empty), None);
         };
         self.ended_inside_item = repairer.is_inside_item();
-        let summary = repairer.finish(&mut self.pieces);
+        let (summary, memory) = repairer.finish_and_remember(&mut self.pieces);
+        memories::give_back(memory);
         let failure = match (summary.outcome, broken) {
             (Outcome::NotOai(_), Some(broken)) => self.with_status(broken.failure),
             // The end of the connection was taken for the end of the body.

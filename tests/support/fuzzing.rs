@@ -135,7 +135,8 @@ pub(crate) fn chunking(input: &[u8]) -> Result<(), String> {
         let whole = run(input, config, Chunking::Whole);
         [Chunking::Bytes, Chunking::Random { seed }, Chunking::Random { seed: !seed }]
             .into_iter()
-            .try_for_each(|way| invariants::chunk_invariant(input, &whole, config, way))
+            .try_for_each(|way| invariants::chunk_invariant(input, &whole, config, way))?;
+        invariants::memory_invariant(input, &whole, config, Chunking::Random { seed })
     })
 }
 

@@ -2,7 +2,7 @@
 
 use oaimend::repair::journal::{Change, Entry};
 use oaimend::repair::{
-    Left, NotOai, Outcome, Quarantined, RecordFacts, Repair, RepairConfig, Repairer, Sink, Summary,
+    Left, Memory, NotOai, Outcome, Quarantined, RecordFacts, Repair, RepairConfig, Repairer, Sink, Summary,
     TokenFacts,
 };
 
@@ -86,8 +86,18 @@ impl Run {
 
 /// Runs the engine.
 pub(crate) fn run(input: &[u8], config: &RepairConfig, chunking: Chunking) -> Run {
+    run_remembering(input, config, chunking, Memory::default()).0
+}
+
+/// Runs an engine that knows what others have read.
+pub(crate) fn run_remembering(
+    input: &[u8],
+    config: &RepairConfig,
+    chunking: Chunking,
+    memory: Memory,
+) -> (Run, Memory) {
     let mut recording = Recording::default();
-    let mut engine = Repairer::new(config);
+    let mut engine = Repairer::remembering(config, memory);
     let mut first_output_at = None;
     let mut verdict = None;
     let mut at = 0;
@@ -103,12 +113,12 @@ pub(crate) fn run(input: &[u8], config: &RepairConfig, chunking: Chunking) -> Ru
         }
         verdict = now;
     }
-    let summary = engine.finish(&mut recording);
+    let (summary, memory) = engine.finish_and_remember(&mut recording);
     if verdict.is_some_and(|verdict| verdict != summary.outcome) {
         recording.faults.push(format!("verdict {verdict:?}, but in the end {:?}", summary.outcome));
     }
     let Recording { output, journal, items, tokens, faults, left, .. } = recording;
-    Run { output, journal, items, tokens, left, summary, first_output_at, faults }
+    (Run { output, journal, items, tokens, left, summary, first_output_at, faults }, memory)
 }
 
 /// The start of a text for a message, printable.

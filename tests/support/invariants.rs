@@ -5,10 +5,10 @@
 //! the fuzzers.
 
 use oaimend::repair::journal::{Change, replay, undo};
-use oaimend::repair::{Ending, Limits, Outcome, RepairConfig, RepairId};
+use oaimend::repair::{Ending, Limits, Memory, Outcome, RepairConfig, RepairId};
 
 use super::envelope::Strictness;
-use super::harness::{Chunking, Run, excerpt, run};
+use super::harness::{Chunking, Run, excerpt, run, run_remembering};
 use super::strict;
 
 /// The comment that a closed document carries where its list was cut short.
@@ -22,6 +22,7 @@ pub(crate) fn all(input: &[u8], config: &RepairConfig, judge: Judge) -> Result<R
     bounded(&whole, &config.limits)?;
     valid(&whole, config, judge)?;
     idempotent(&whole, config)?;
+    memory_invariant(input, &whole, config, Chunking::Whole)?;
     Ok(whole)
 }
 
@@ -188,29 +189,45 @@ pub(crate) fn chunk_invariant(
     config: &RepairConfig,
     chunking: Chunking,
 ) -> Result<(), String> {
-    let cut = run(input, config, chunking);
-    orderly(&cut).map_err(|error| format!("{chunking:?}: {error}"))?;
+    same_as(whole, &run(input, config, chunking), config).map_err(|error| format!("{chunking:?}: {error}"))
+}
+
+/// What an engine has read before makes no difference: here the same input, so that it knows all of it.
+pub(crate) fn memory_invariant(
+    input: &[u8],
+    whole: &Run,
+    config: &RepairConfig,
+    chunking: Chunking,
+) -> Result<(), String> {
+    let (_, memory) = run_remembering(input, config, Chunking::Whole, Memory::default());
+    let (again, _) = run_remembering(input, config, chunking, memory);
+    same_as(whole, &again, config).map_err(|error| format!("remembered, {chunking:?}: {error}"))
+}
+
+/// Another run over the same input gives the same in every respect.
+pub(crate) fn same_as(whole: &Run, cut: &Run, config: &RepairConfig) -> Result<(), String> {
+    orderly(cut)?;
     if cut.output != whole.output {
-        return Err(format!("{chunking:?} gives another output: {}", difference(&cut.output, &whole.output)));
+        return Err(format!("another output: {}", difference(&cut.output, &whole.output)));
     }
     if cut.journal != whole.journal {
         let at = cut.journal.iter().zip(&whole.journal).take_while(|(one, other)| one == other).count();
         return Err(format!(
-            "{chunking:?} gives another journal: {:?} instead of {:?}",
+            "another journal: {:?} instead of {:?}",
             cut.journal.get(at),
             whole.journal.get(at)
         ));
     }
     if cut.items != whole.items || cut.tokens != whole.tokens {
-        let (got, expected) = (items_of(&cut), items_of(whole));
-        return Err(format!("{chunking:?} commits other items or tokens: {got}\n    instead of {expected}"));
+        let (got, expected) = (items_of(cut), items_of(whole));
+        return Err(format!("other items or tokens: {got}\n    instead of {expected}"));
     }
     let mut summary = cut.summary.clone();
     summary.held_bytes_peak = whole.summary.held_bytes_peak;
     if summary != whole.summary {
-        return Err(format!("{chunking:?} ends with {:?}, whole with {:?}", cut.summary, whole.summary));
+        return Err(format!("ends with {:?}, whole with {:?}", cut.summary, whole.summary));
     }
-    bounded(&cut, &config.limits).map_err(|error| format!("{chunking:?}: {error}"))
+    bounded(cut, &config.limits)
 }
 
 fn items_of(run: &Run) -> String {
