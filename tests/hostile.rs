@@ -5,9 +5,9 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use oaimend::repair::{Outcome, RepairConfig, Repairer, Sink};
-use support::harness::{Chunking, run};
-use support::{each, report};
+use oaimend::repair::{Memory, Outcome, RepairConfig, Repairer, Sink};
+use support::harness::{Chunking, run, run_remembering};
+use support::{each, invariants, report};
 
 const HEAD: &str = "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\" \
     xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \
@@ -40,7 +40,7 @@ const DAMAGE_BYTES: usize = 512 << 10;
 const TIME_MAX: Duration = Duration::from_secs(15);
 
 /// Places and fragments, each of which was read in quadratic time or worse once.
-const DAMAGE: [(&str, &str); 26] = [
+const DAMAGE: [(&str, &str); 28] = [
     ("header", "<setSpec/>"),
     ("record", "<foo><record><header>"),
     ("record", "<foo#><record><header>"),
@@ -51,6 +51,8 @@ const DAMAGE: [(&str, &str); 26] = [
     ("record", "<!DOCTYPE \"<![CDATA["),
     ("record", "<?a <record><header>"),
     ("record", "<?a "),
+    ("record", "<a xmlns=\"u#\"/>"),
+    ("record", "&<a xmlns=\"u#\"/>"),
     ("record", "<!--<record><header>"),
     ("between", "<OAI-PMH><?a "),
     ("between", "<!--<OAI-PMH>"),
@@ -111,6 +113,49 @@ fn no_page_takes_time_out_of_proportion() {
         (took > TIME_MAX).then(|| format!("{place} {fragment:?} in pieces of {piece} bytes: {took:?}"))
     });
     report("hostile damage", cases.len(), &failures);
+}
+
+const IDENTIFY: &str = "<Identify><repositoryName>Harbour and sea</repositoryName>\
+    <baseURL>http://repository.example.org/oai</baseURL><protocolVersion>2.0</protocolVersion>\
+    <adminEmail>oai@example.org</adminEmail><earliestDatestamp>2001-01-01</earliestDatestamp>\
+    <deletedRecord>no</deletedRecord><granularity>YYYY-MM-DD</granularity>\
+    <description><d># & </d></description></Identify></OAI-PMH>";
+
+/// An Identify that is broken and declares more than is remembered.
+fn identify(declarations: usize) -> String {
+    let declared: String = (0..declarations).map(|number| format!("<x xmlns:q=\"urn:{number}\"/>")).collect();
+    format!("{HEAD}{IDENTIFY}")
+        .replace("verb=\"ListRecords\" metadataPrefix=\"oai_dc\"", "verb=\"Identify\"")
+        .replace('#', &declared)
+}
+
+#[test]
+fn an_identify_with_many_declarations_is_mended() {
+    for declarations in [1, 255, 256, 257, 300, 1_000] {
+        let out = run(identify(declarations).as_bytes(), &RepairConfig::default(), Chunking::Whole);
+        assert_eq!(out.summary.outcome, Outcome::Repaired, "{declarations}");
+    }
+}
+
+/// A page with as many declarations as an engine remembers, and behind it one of another repository.
+#[test]
+fn what_another_repository_declares_makes_no_difference() {
+    let config = RepairConfig::default();
+    for declarations in [1, 60, 100, 255, 256, 257] {
+        let list: String = (0..declarations)
+            .map(|number| {
+                record(number, "Harbour plan")
+                    .replace("xmlns:dc=", &format!("xmlns:d{number}=\"urn:d\" xmlns:dc="))
+            })
+            .collect();
+        let before = format!("{HEAD}{LIST}{list}{TAIL}");
+        let (_, memory) = run_remembering(before.as_bytes(), &config, Chunking::Whole, Memory::default());
+        let input = identify(2).replace("<OAI-PMH ", "<OAI-PMH xmlns:y=\"urn:y\" ");
+        let (with, _) = run_remembering(input.as_bytes(), &config, Chunking::Whole, memory);
+        let without = run(input.as_bytes(), &config, Chunking::Whole);
+        let same = invariants::same_as(&without, &with, &config);
+        assert_eq!(same, Ok(()), "behind {declarations} declarations");
+    }
 }
 
 /// What is wrong with every third record of a long page. Each needs a look far ahead.

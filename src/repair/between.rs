@@ -106,6 +106,7 @@ impl Engine {
         let single = matches!(list.verb, Verb::GetRecord | Verb::Identify);
         if local == list.skeleton.element.name && !(single && self.gate.is_open()) {
             list.in_item = true;
+            self.tags.tidy();
             list.scanner.next_item(0);
             return self.items(list, rest, last, sink);
         }

@@ -17,7 +17,15 @@ pub(super) const XMLNS: &[u8] = b"http://www.w3.org/2000/xmlns/";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct Context(u32);
 
-/// The bindings of one response. Flat, so that memory stays in proportion to
+impl Context {
+    /// Its number: those that were declared later have higher ones.
+    #[inline]
+    pub(super) fn number(self) -> u32 {
+        self.0
+    }
+}
+
+/// The bindings of a response, and of those before it whose tags are remembered. Flat, so that memory stays in proportion to
 /// the text that declared them.
 #[derive(Debug)]
 pub(super) struct Contexts {
@@ -25,6 +33,9 @@ pub(super) struct Contexts {
     bindings: Vec<Binding>,
     bytes: Vec<u8>,
 }
+
+/// So many contexts are looked through for one that is the same; more than a page has in most formats.
+pub(super) const FOUND_AGAIN: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
 struct Frame {
@@ -52,10 +63,11 @@ impl Default for Contexts {
 
 impl Contexts {
     /// The context of an element that declares `declared` (prefix, URI; the
-    /// default namespace has an empty prefix) inside `parent`: the same each time.
+    /// default namespace has an empty prefix) inside `parent`: the one that was made for
+    /// the same before, if that is among the first.
     pub(super) fn declare(&mut self, parent: Context, declared: &[(&[u8], &[u8])]) -> Context {
         let is_same = |frame: &Frame| frame.parent == parent.0 && self.declares(frame, declared);
-        if let Some(known) = self.frames.iter().position(is_same) {
+        if let Some(known) = self.frames.iter().take(FOUND_AGAIN).position(is_same) {
             return Context(known as u32 + 1);
         }
         let first = self.bindings.len() as u32;
@@ -80,7 +92,8 @@ impl Contexts {
                     return Some(self.slice(binding.uri));
                 }
             }
-            at = frame.parent;
+            // A parent was there first: this ends whatever the frames say.
+            at = frame.parent.min(at - 1);
         }
         if prefix == b"xml" { Some(XML) } else { None }
     }
@@ -94,9 +107,11 @@ impl Contexts {
             })
     }
 
-    /// How many bytes of memory they take, about.
+    /// How many bytes of memory are set aside for them.
     pub(super) fn bytes(&self) -> usize {
-        size_of_val(self.frames.as_slice()) + size_of_val(self.bindings.as_slice()) + self.bytes.len()
+        self.frames.capacity() * size_of::<Frame>()
+            + self.bindings.capacity() * size_of::<Binding>()
+            + self.bytes.capacity()
     }
 
     /// How many contexts there are.

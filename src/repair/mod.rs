@@ -260,8 +260,61 @@ impl Repairer {
         self.decode.push(&[], true, &mut |text| self.engine.push(text, sink));
         let limits = self.engine.config.limits.clone();
         let (summary, tags) = self.engine.finish(self.decode.label(), sink);
-        let memory =
-            if tags.bytes() > MEMORY_BYTES_MAX { Memory::default() } else { Memory { tags, limits } };
-        (summary, memory)
+        let is_kept = tags.are_worth_knowing(MEMORY_BYTES_MAX);
+        (summary, if is_kept { Memory { tags, limits } } else { Memory::default() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Limits, MEMORY_BYTES_MAX, RepairConfig, Repairer, Sink};
+
+    struct Nowhere;
+
+    impl Sink for Nowhere {
+        fn write(&mut self, _: &[u8]) {}
+    }
+
+    /// A list of one record that declares so many namespaces of so many bytes, and one that is small.
+    fn page(declarations: usize, bytes: usize) -> String {
+        let header = "<header><identifier>oai:a</identifier><datestamp>2024-01-01</datestamp></header>";
+        let declared: String =
+            (0..declarations).map(|number| format!("<x xmlns=\"u{number:0>bytes$}\"/>")).collect();
+        let of = |payload: &str| format!("<record>{header}<metadata><a>{payload}</a></metadata></record>");
+        format!(
+            "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\"><responseDate>2024-01-01T00:00:00Z\
+             </responseDate><request>http://a.example.org</request><ListRecords>{}{}</ListRecords></OAI-PMH>",
+            of(&declared),
+            of("")
+        )
+    }
+
+    #[test]
+    fn a_memory_is_small_whatever_was_read() {
+        for (declarations, bytes, is_kept) in
+            [(2, 10, true), (63, 10, true), (300, 10, true), (300, 20_000, false)]
+        {
+            let mut engine = Repairer::new(&RepairConfig::default());
+            engine.push(page(declarations, bytes).as_bytes(), &mut Nowhere);
+            let (summary, memory) = engine.finish_and_remember(&mut Nowhere);
+            assert_eq!(summary.records, 2);
+            let len = memory.tags.contexts.len();
+            assert_eq!(len > 0, is_kept, "{declarations} declarations of {bytes} bytes: {len} contexts");
+            assert!(memory.tags.contexts.bytes() <= MEMORY_BYTES_MAX);
+        }
+    }
+
+    #[test]
+    fn a_record_too_long_to_be_held_declares_no_more_than_is_remembered() {
+        let limits = Limits { record_bytes_max: 4 << 10, ..Limits::default() };
+        let mut engine = Repairer::new(&RepairConfig { limits, ..RepairConfig::default() });
+        let mut highest = 0;
+        for piece in page(20_000, 10).as_bytes().chunks(1 << 10) {
+            engine.push(piece, &mut Nowhere);
+            highest = highest.max(engine.engine.tags.contexts.len());
+        }
+        let summary = engine.finish(&mut Nowhere);
+        assert_eq!(summary.records, 2);
+        assert!(highest < 1_000, "{highest} contexts");
     }
 }

@@ -96,6 +96,7 @@ impl Engine {
                 None => return self.refuse(NotOai::BrokenEnvelope),
             }
         }
+        self.tags.settle_envelope();
         for edit in inside.iter() {
             edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
         }

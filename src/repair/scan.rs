@@ -106,7 +106,7 @@ pub(super) struct Scanner {
     pub(super) is_usual: bool,
 }
 
-const NOT_IN_PAYLOAD: usize = usize::MAX;
+pub(super) const NOT_IN_PAYLOAD: usize = usize::MAX;
 /// Longest identifier, datestamp or other typed text, in bytes.
 pub(super) const FIELD_BYTES_MAX: usize = 64 << 10;
 
@@ -232,7 +232,7 @@ impl Scanner {
                 continue;
             }
             self.lexeme_at = offset;
-            let Some(rest) = window.get(at..) else { return self.window_end(window, at, item_at, last) };
+            let rest = window.get(at..).unwrap_or_default();
             if self.is_usual && self.ending(rest, window, item_at, last) {
                 self.at = self.until;
                 return Scan::Clean(self.until);

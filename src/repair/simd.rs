@@ -10,7 +10,7 @@ const STEP: usize = 64;
 /// Marks `<`, `&` and the `>` of `]]>` in `text`, which is valid UTF-8 and
 /// stands behind the two bytes `before`: one bit a byte, 64 bytes to a word.
 ///
-/// Stops at the first character that XML 1.0 cannot hold (C0 controls but TAB,
+/// `words` is empty before. Stops at the first character that XML 1.0 cannot hold (C0 controls but TAB,
 /// LF and CR; U+FFFE, U+FFFF) and returns its offset. Nothing behind it is marked.
 pub(super) fn mark(text: &[u8], before: &[u8], words: &mut Vec<u64>) -> Option<usize> {
     #[cfg(target_arch = "x86_64")]
@@ -55,9 +55,9 @@ fn mark_portable(text: &[u8], from: usize, before: &[u8], words: &mut Vec<u64>) 
 #[allow(unsafe_code)]
 mod avx2 {
     use std::arch::x86_64::{
-        __m256i, _mm_loadu_si128, _mm256_andnot_si256, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8,
-        _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8,
-        _mm256_shuffle_epi8, _mm256_testz_si256,
+        __m256i, _mm_loadu_si128, _mm256_and_si256, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8,
+        _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8, _mm256_setzero_si256,
+        _mm256_shuffle_epi8, _mm256_srli_epi16, _mm256_testz_si256,
     };
 
     use super::STEP;
@@ -68,21 +68,51 @@ mod avx2 {
         u64::from(_mm256_movemask_epi8(low) as u32) | u64::from(_mm256_movemask_epi8(high) as u32) << 32
     }
 
-    /// A table in which each of `bytes`, ASCII with different low halves, stands where its low
-    /// half points to: a shuffle by it gives these bytes back as they are, and no other byte.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn table(bytes: &[u8]) -> __m256i {
+    fn table(entries: [u8; 16]) -> __m256i {
+        // SAFETY: the table is 16 bytes long, and the load is an unaligned one.
+        let entries = unsafe { _mm_loadu_si128(entries.as_ptr().cast()) };
+        _mm256_broadcastsi128_si256(entries)
+    }
+
+    /// A table in which each of `bytes`, ASCII with different low halves, stands where its low
+    /// half points to: a shuffle by it gives these bytes back as they are, and no other byte.
+    fn themselves(bytes: &[u8]) -> [u8; 16] {
         let mut table = [0xFF_u8; 16];
         for &byte in bytes {
             if let Some(entry) = table.get_mut(usize::from(byte & 0xF)) {
                 *entry = byte;
             }
         }
-        // SAFETY: the table is 16 bytes long, and the load is an unaligned one.
-        let table = unsafe { _mm_loadu_si128(table.as_ptr().cast()) };
-        _mm256_broadcastsi128_si256(table)
+        table
     }
+
+    /// What a byte that is more than text may be. Each has a bit of its own in the tables of both
+    /// halves of a byte: where both have it, that is what the byte is.
+    const CONTROL: u8 = 1;
+    const HIGH_CONTROL: u8 = 2;
+    const BRACKET: u8 = 4;
+    const LEAD: u8 = 8;
+
+    /// By the low half: controls but TAB, LF and CR, `]`, and EF.
+    const LOW: [u8; 16] = {
+        let mut low = [CONTROL | HIGH_CONTROL; 16];
+        low[0x9] = HIGH_CONTROL;
+        low[0xA] = HIGH_CONTROL;
+        low[0xD] = HIGH_CONTROL | BRACKET;
+        low[0xF] |= LEAD;
+        low
+    };
+    /// By the high half.
+    const HIGH: [u8; 16] = {
+        let mut high = [0; 16];
+        high[0x0] = CONTROL;
+        high[0x1] = HIGH_CONTROL;
+        high[0x5] = BRACKET;
+        high[0xE] = LEAD;
+        high
+    };
 
     /// Of the bytes EF in the step at `at`, those that begin U+FFFE or U+FFFF.
     fn noncharacters(text: &[u8], at: usize, mut leads: u64) -> u64 {
@@ -101,44 +131,50 @@ mod avx2 {
     #[target_feature(enable = "avx2,bmi1")]
     pub(super) fn mark(text: &[u8], before: &[u8], words: &mut Vec<u64>) -> Option<usize> {
         let splat = |byte: u8| _mm256_set1_epi8(byte as i8);
-        let (gt, bracket, lead, top) = (splat(b'>'), splat(b']'), splat(0xEF), splat(0x1F));
-        let (blanks, starts) = (table(b"\t\n\r"), table(b"<&"));
+        let (starts, low_half) = (table(themselves(b"<&")), splat(0x0F));
+        let (by_low, by_high) = (table(LOW), table(HIGH));
         let is = |v: __m256i, w: __m256i| _mm256_cmpeq_epi8(v, w);
-        let is_of = |table: __m256i, v: __m256i| is(v, _mm256_shuffle_epi8(table, v));
-        let control = |v: __m256i| _mm256_andnot_si256(is_of(blanks, v), is(_mm256_min_epu8(v, top), v));
+        let starts_in = |v: __m256i| is(_mm256_shuffle_epi8(starts, v), v);
+        let kinds_in = |v: __m256i| {
+            let high = _mm256_and_si256(_mm256_srli_epi16::<4>(v), low_half);
+            let low = _mm256_and_si256(v, low_half);
+            _mm256_and_si256(_mm256_shuffle_epi8(by_low, low), _mm256_shuffle_epi8(by_high, high))
+        };
         let tail = |n: usize| before.iter().rev().nth(n) == Some(&b']');
         // Bit 63: the last byte before is `]`; bit 62: the one before that.
         let mut carry = u64::from(tail(0)) << 63 | u64::from(tail(1)) << 62;
-        let mut at = 0;
-        while let Some(step) = text.get(at..at + STEP) {
+        let (steps, rest) = text.as_chunks::<STEP>();
+        words.resize(steps.len(), 0);
+        for (index, (step, word)) in steps.iter().zip(words.iter_mut()).enumerate() {
             // SAFETY: `step` is 64 bytes long, and the loads are unaligned ones.
             let (low, high) = unsafe {
                 let start = step.as_ptr().cast::<__m256i>();
                 (_mm256_loadu_si256(start), _mm256_loadu_si256(start.add(1)))
             };
-            let illegal = _mm256_or_si256(control(low), control(high));
-            let rare = |v: __m256i| _mm256_or_si256(is(v, lead), is(v, bracket));
-            let doubtful = _mm256_or_si256(illegal, _mm256_or_si256(rare(low), rare(high)));
-            let mut found = mask(is_of(starts, low), is_of(starts, high));
-            if carry == 0 && _mm256_testz_si256(doubtful, doubtful) != 0 {
-                words.push(found);
-                at += STEP;
+            let (low_kinds, high_kinds) = (kinds_in(low), kinds_in(high));
+            let kinds = _mm256_or_si256(low_kinds, high_kinds);
+            *word = mask(starts_in(low), starts_in(high));
+            if carry == 0 && _mm256_testz_si256(kinds, kinds) != 0 {
                 continue;
             }
-            let mut bad = mask(control(low), control(high));
-            bad |= noncharacters(text, at, mask(is(low, lead), is(high, lead)));
-            let brackets = mask(is(low, bracket), is(high, bracket));
-            let ends = mask(is(low, gt), is(high, gt));
-            found |= ends & (brackets << 1 | carry >> 63) & (brackets << 2 | carry >> 62);
+            let of_kind = |kind: u8| {
+                let none = |kinds| is(_mm256_and_si256(kinds, splat(kind)), _mm256_setzero_si256());
+                !mask(none(low_kinds), none(high_kinds))
+            };
+            let at = index * STEP;
+            let bad = of_kind(CONTROL | HIGH_CONTROL) | noncharacters(text, at, of_kind(LEAD));
+            let brackets = of_kind(BRACKET);
+            let ends = mask(is(low, splat(b'>')), is(high, splat(b'>')));
+            *word |= ends & (brackets << 1 | carry >> 63) & (brackets << 2 | carry >> 62);
             carry = brackets;
             if bad != 0 {
                 let first = bad.trailing_zeros();
-                words.push(found & ((1 << first) - 1));
+                *word &= (1 << first) - 1;
+                words.truncate(index + 1);
                 return Some(at + first as usize);
             }
-            words.push(found);
-            at += STEP;
         }
+        let at = text.len() - rest.len();
         let context = if at >= 2 { text.get(at - 2..at).unwrap_or_default() } else { before };
         super::mark_portable(text, at, context, words)
     }

@@ -13,6 +13,7 @@ use super::text::Node;
 impl Scanner {
     /// Reads on in an item whose first part was let go, without a bound on its length.
     pub(super) fn scan_on(&mut self, rest: &[u8], last: bool, tags: &mut Tags, limits: &Limits) -> Scan {
+        tags.tidy_inside(self.stack.iter().map(|open| open.context));
         self.read(rest, 0, last, tags, limits)
     }
 

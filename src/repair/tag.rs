@@ -6,7 +6,7 @@
 
 use memchr::{memchr, memchr2};
 
-use super::context::{Context, Contexts, OAI, XML, XMLNS, XSI};
+use super::context::{Context, Contexts, FOUND_AGAIN, OAI, XML, XMLNS, XSI};
 use super::limits::Limits;
 use super::name::{Reference, blanks, is_blank, is_qualified_name, name_span, reference, split_name};
 use super::schema::is_uri_reference;
@@ -55,25 +55,26 @@ pub(super) struct Tags {
     /// Where in `seen` the tag of each slot stands, or [`FREE`].
     slots: Box<[u16; SLOTS]>,
     seen: Vec<Seen>,
-    /// Contexts that belong to the envelope and are never forgotten.
+    /// Contexts that were there when the envelope was read, its own among them: they are not
+    /// forgotten while the response is read.
     base_contexts: usize,
 }
 
 /// A start tag and the context it was read in.
 #[derive(Debug)]
 struct Seen {
-    beginning: Beginning,
+    key: Key,
     context: Context,
     tag: Tag,
-    /// All of the tag, where its beginning is not all of it.
+    /// All of the tag, where its key is not all of it.
     bytes: Option<Box<[u8]>>,
 }
 
 impl Seen {
     #[inline(always)]
-    fn is(&self, beginning: &Beginning, text: &[u8], context: Context) -> bool {
+    fn is(&self, key: &Key, text: &[u8], context: Context) -> bool {
         self.context == context
-            && self.beginning.is(beginning)
+            && self.key.is(key)
             && match &self.bytes {
                 None => true,
                 Some(bytes) => text.get(..bytes.len()).is_some_and(|text| same(text, bytes)),
@@ -83,11 +84,11 @@ impl Seen {
 
 /// A tag up to its first `>`, or its first 32 bytes where that is not among them: what tags differ in.
 #[derive(Clone, Copy, Debug)]
-struct Beginning {
+struct Key {
     words: [u64; 4],
 }
 
-impl Beginning {
+impl Key {
     /// How much of a tag it is at most, in bytes.
     const BYTES: usize = size_of::<[u64; 4]>();
 
@@ -116,9 +117,10 @@ impl Beginning {
 
     /// The slot for it.
     #[inline(always)]
-    fn slot(&self) -> usize {
+    fn slot(&self, context: Context) -> usize {
         let [first, second, third, fourth] = self.words;
-        let mixed = first ^ second.rotate_left(23) ^ third.rotate_left(41) ^ fourth.rotate_left(11);
+        let context = u64::from(context.number()).rotate_left(56);
+        let mixed = context ^ first ^ second.rotate_left(23) ^ third.rotate_left(41) ^ fourth.rotate_left(11);
         (mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 55) as usize & (SLOTS - 1)
     }
 }
@@ -131,7 +133,7 @@ const FREE: u16 = u16::MAX;
 const USUAL: usize = 32;
 /// Longer tags are read anew each time.
 const REMEMBERED_BYTES_MAX: usize = 1024;
-/// Contexts kept beyond those of the envelope before they are all forgotten.
+/// Contexts kept beyond those that were there with the envelope before they are all forgotten.
 const CONTEXTS_MAX: usize = 256;
 
 impl Default for Tags {
@@ -146,21 +148,35 @@ impl Default for Tags {
 }
 
 impl Tags {
-    /// All contexts so far are those of the envelope.
+    /// The envelope was read, or a part of it: its contexts are all there.
     pub(super) fn settle_envelope(&mut self) {
         self.base_contexts = self.contexts.len();
     }
 
-    /// How many bytes of memory they take, about.
-    pub(super) fn bytes(&self) -> usize {
+    /// Whether it pays to know them in the next response: few enough that each has its slot and
+    /// its context is found again, and with no more than `bytes_max` of memory set aside.
+    pub(super) fn are_worth_knowing(&self, bytes_max: usize) -> bool {
         let long = |seen: &Seen| seen.bytes.as_ref().map_or(0, |bytes| bytes.len());
-        self.contexts.bytes() + size_of_val(self.seen.as_slice()) + self.seen.iter().map(long).sum::<usize>()
+        let bytes = self.contexts.bytes()
+            + self.seen.capacity() * size_of::<Seen>()
+            + self.seen.iter().map(long).sum::<usize>();
+        self.contexts.len() <= FOUND_AGAIN && self.seen.len() <= SLOTS / 2 && bytes <= bytes_max
     }
 
     /// Called between items: forgets what grew too large.
     pub(super) fn tidy(&mut self) {
-        if self.contexts.len() > self.base_contexts + CONTEXTS_MAX {
-            self.contexts.truncate(self.base_contexts);
+        self.forget_beyond(self.base_contexts);
+    }
+
+    /// Called inside an item that is too long to be held, where `open` are the contexts of open elements.
+    pub(super) fn tidy_inside(&mut self, open: impl Iterator<Item = Context>) {
+        let highest = open.map(|context| context.number() as usize).max().unwrap_or(0);
+        self.forget_beyond(self.base_contexts.max(highest));
+    }
+
+    fn forget_beyond(&mut self, kept: usize) {
+        if self.contexts.len() > kept + CONTEXTS_MAX {
+            self.contexts.truncate(kept);
             self.slots.fill(FREE);
             self.seen.clear();
         }
@@ -178,15 +194,15 @@ impl Tags {
     /// The start tag that `text` begins with, if it was read in this context before.
     #[inline(always)]
     pub(super) fn recall(&self, text: &[u8], context: Context) -> Option<&Tag> {
-        let beginning = Beginning::of(text);
-        let index = beginning.slot();
+        let key = Key::of(text);
+        let index = key.slot(context);
         let first = self.in_slot(index)?;
-        if first.is(&beginning, text, context) {
+        if first.is(&key, text, context) {
             return Some(&first.tag);
         }
         // Two tags may share a slot: the one that came first stands beside it.
         let second = self.in_slot(index ^ 1)?;
-        if second.is(&beginning, text, context) { Some(&second.tag) } else { None }
+        if second.is(&key, text, context) { Some(&second.tag) } else { None }
     }
 
     #[inline(always)]
@@ -200,14 +216,14 @@ impl Tags {
         let bytes = text.get(..tag.len as usize).unwrap_or_default();
         if bytes.len() <= REMEMBERED_BYTES_MAX {
             // Of the tag alone, so that it does not matter how much of the text stood behind it.
-            let mut padded = [0; Beginning::BYTES];
+            let mut padded = [0; Key::BYTES];
             padded.iter_mut().zip(bytes).for_each(|(padded, &byte)| *padded = byte);
-            let beginning = Beginning::of(&padded);
-            let index = beginning.slot();
+            let key = Key::of(&padded);
+            let index = key.slot(context);
             let index = if self.in_slot(index).is_some() { index ^ 1 } else { index };
             let is_whole = bytes.len() <= padded.len() && memchr(b'>', bytes) == Some(bytes.len() - 1);
             let bytes = (!is_whole).then(|| bytes.into());
-            self.remember(Seen { beginning, context, tag, bytes }, index);
+            self.remember(Seen { key, context, tag, bytes }, index);
         }
         Ok(tag)
     }
