@@ -8,7 +8,9 @@
 ///
 /// The memory of a [`Repairer`](super::Repairer) is at most about three times
 /// `record_bytes_max` (the record, its mended copy and the journal of it) plus
-/// `head_bytes_max` and a few hundred KiB of tables.
+/// `head_bytes_max` and a few hundred KiB of tables. An item full of namespace declarations takes some
+/// three times its length more; one too long to be held, what `depth_max` open elements and a piece
+/// of the input hold of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Longest item (`record`, `header`, `set`, `metadataFormat`, `Identify`)

@@ -421,6 +421,7 @@ impl Engine {
         let (skeleton, context) = (&list.skeleton, list.context);
         let (tags, limits) = (&mut self.tags, &self.config.limits);
         let mut probe = |text: &[u8]| {
+            tags.tidy();
             let mut scanner = Scanner::new(skeleton.clone(), context);
             scanner.new_window(0);
             scanner.scan(text, 0, false, tags, limits)

@@ -107,6 +107,7 @@ pub(super) fn mend(
     // Well-formed, and broken only as a record of OAI-PMH: the markup is right.
     if !item.is_envelope_fault(why) {
         let element = item.skeleton.element;
+        item.tags.tidy();
         let markup = mend_markup(&item.text, element, outer, &mut item.tags.contexts, rules.limits)?;
         item.markup = !markup.is_empty();
         why = match item.pass(markup)? {
@@ -286,6 +287,7 @@ impl Item<'_> {
     }
 
     fn judge_with(&mut self, prefixes: Prefixes) -> (Verdict, Places) {
+        self.tags.tidy();
         let mut scanner = Scanner::new(Skeleton { prefixes, ..self.skeleton.clone() }, self.outer);
         scanner.new_window(0);
         let verdict = match scanner.scan(&self.text, 0, true, self.tags, self.rules.limits) {
@@ -316,6 +318,7 @@ impl Item<'_> {
 
     /// Whether the markup is in order, the envelope aside.
     fn is_well_formed(&mut self) -> bool {
+        self.tags.tidy();
         let mut scanner = Scanner::for_payload(self.skeleton.clone(), self.outer);
         scanner.new_window(0);
         matches!(

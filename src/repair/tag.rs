@@ -153,17 +153,18 @@ impl Tags {
         self.base_contexts = self.contexts.len();
     }
 
-    /// Whether it pays to know them in the next response: few enough that each has its slot and
-    /// its context is found again, and with no more than `bytes_max` of memory set aside.
+    /// Whether it pays to know them in the next response: few enough that each has its slot, that
+    /// its context is found again and that there is room for others beside it, and with no more than
+    /// `bytes_max` of memory set aside.
     pub(super) fn are_worth_knowing(&self, bytes_max: usize) -> bool {
         let long = |seen: &Seen| seen.bytes.as_ref().map_or(0, |bytes| bytes.len());
         let bytes = self.contexts.bytes()
             + self.seen.capacity() * size_of::<Seen>()
             + self.seen.iter().map(long).sum::<usize>();
-        self.contexts.len() <= FOUND_AGAIN && self.seen.len() <= SLOTS / 2 && bytes <= bytes_max
+        self.contexts.len() <= FOUND_AGAIN / 2 && self.seen.len() <= SLOTS / 2 && bytes <= bytes_max
     }
 
-    /// Called between items: forgets what grew too large.
+    /// Called before an item is read, for the first time or again: forgets what grew too large.
     pub(super) fn tidy(&mut self) {
         self.forget_beyond(self.base_contexts);
     }
