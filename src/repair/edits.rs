@@ -235,6 +235,7 @@ fn merge(earlier: &mut Queue, later: &mut Queue, middle: &[u8], shift: &mut isiz
 #[cfg(test)]
 mod tests {
     #![expect(clippy::indexing_slicing, reason = "a test may panic")]
+    use super::super::random;
     use super::{Edits, RepairId};
 
     fn random_edits(len: usize, random: &mut impl FnMut(usize) -> usize) -> Edits {
@@ -253,13 +254,7 @@ mod tests {
     #[test]
     fn composition_does_what_both_do() {
         let seed = 0x5EED_0002_u64;
-        let mut state = seed;
-        let mut random = move |n: usize| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state % n as u64) as usize
-        };
+        let mut random = random(seed);
         for _ in 0..200_000 {
             let text: Vec<u8> = (0..random(24)).map(|_| b"abcdef"[random(6)]).collect();
             let first = random_edits(text.len(), &mut random);

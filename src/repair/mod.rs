@@ -265,6 +265,18 @@ impl Repairer {
     }
 }
 
+/// Numbers below what is asked for, the same ones for each seed (xorshift).
+#[cfg(test)]
+fn random(seed: u64) -> impl FnMut(usize) -> usize {
+    let mut state = seed;
+    move |below| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below as u64) as usize
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Limits, MEMORY_BYTES_MAX, RepairConfig, Repairer, Sink};

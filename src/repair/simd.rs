@@ -183,19 +183,14 @@ mod avx2 {
 #[cfg(test)]
 mod tests {
     #![expect(clippy::indexing_slicing, reason = "a test may panic")]
+    use super::super::random;
     use super::{mark, mark_portable};
 
     /// The vector loop finds what the definition finds, at every alignment.
     #[test]
     fn vector_and_portable_agree() {
         let seed = 0x5EED_0001_u64;
-        let mut state = seed;
-        let mut random = move |n: usize| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state % n as u64) as usize
-        };
+        let mut random = random(seed);
         let alphabet: [&str; 16] = [
             "a", "<", "&", "]", "]]>", ">", "\t", "\u{fffe}", "\u{ffff}", "\u{fffd}", "\u{ff0c}", "é",
             "\u{1}", "text ", "\r\n", "]]",

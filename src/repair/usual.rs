@@ -314,6 +314,7 @@ mod tests {
     use super::super::context::{Context, OAI};
     use super::super::index::Index;
     use super::super::limits::Limits;
+    use super::super::random;
     use super::super::scan::{Scan, Scanner};
     use super::super::schema::{HEADER_ITEM, RECORD};
     use super::super::skeleton::{Prefixes, Skeleton};
@@ -403,13 +404,7 @@ mod tests {
     #[test]
     fn what_was_seen_before_changes_nothing() {
         let seed = 0x5EED_0003_u64;
-        let mut state = seed;
-        let mut random = move |n: usize| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state % n as u64) as usize
-        };
+        let mut random = random(seed);
         let mut clean = 0;
         for round in 0..30_000 {
             let mut item = [USUAL, DELETED, ABOUT][round % 3].to_owned();
