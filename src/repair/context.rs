@@ -25,8 +25,8 @@ impl Context {
     }
 }
 
-/// The bindings of a response, and of those before it whose tags are remembered. Flat, so that memory stays in proportion to
-/// the text that declared them.
+/// The bindings of a response, and of those before it whose tags are remembered. Flat, so that
+/// memory stays in proportion to the text that declared them.
 #[derive(Debug)]
 pub(super) struct Contexts {
     frames: Vec<Frame>,

@@ -210,7 +210,8 @@ pub struct Memory {
     limits: Limits,
 }
 
-/// What a memory may take, in bytes, to be handed on: tags of some formats, and not of a page that has no two alike.
+/// What a memory may take, in bytes, to be handed on: tags of some formats, and not of a page that
+/// has no two alike.
 const MEMORY_BYTES_MAX: usize = 64 << 10;
 
 /// Mends one response. One object a response.

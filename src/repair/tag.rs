@@ -263,7 +263,8 @@ pub(super) fn same(one: &[u8], other: &[u8]) -> bool {
     }
 }
 
-/// Eight bytes of `text`, those behind a `>` left out, and whether there is one; nothing where there are no eight.
+/// Eight bytes of `text`, those behind a `>` left out, and whether there is one; nothing where there
+/// are no eight.
 #[inline(always)]
 fn word(text: &[u8], at: usize) -> (u64, bool) {
     const ONES: u64 = 0x0101_0101_0101_0101;
