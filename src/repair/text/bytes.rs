@@ -1,0 +1,124 @@
+//! What bytes mean: whole characters, halves of them, and those of windows-1252.
+
+/// U+FFFD.
+pub(super) const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
+
+/// What the bytes of a node that are no UTF-8 mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Encoding {
+    /// All of the node is valid.
+    Valid,
+    /// The node has valid multi-byte characters: it is UTF-8 with damage.
+    Utf8,
+    /// It has none: it is windows-1252.
+    EightBit,
+}
+
+impl Encoding {
+    pub(super) fn of(node: &[u8]) -> Self {
+        if simdutf8::basic::from_utf8(node).is_ok() {
+            return Self::Valid;
+        }
+        let mut at = 0;
+        while let Some(high) = node.get(at..).and_then(|rest| rest.iter().position(|byte| !byte.is_ascii())) {
+            let (sequence, width) = classify(node.get(at + high..).unwrap_or_default());
+            if matches!(sequence, Sequence::Valid | Sequence::Noncharacter) {
+                return Self::Utf8;
+            }
+            at += high + width;
+        }
+        Self::EightBit
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sequence {
+    Valid,
+    Noncharacter,
+    Surrogates(char),
+    LoneSurrogate,
+    Overlong,
+    /// Two bytes or more of a character that is not whole.
+    Cut,
+    /// A byte that belongs to nothing.
+    Lone,
+}
+
+/// What stands at the beginning of `text`, which is not ASCII, and how many bytes it takes.
+pub(super) fn classify(text: &[u8]) -> (Sequence, usize) {
+    let first = text.first().copied().unwrap_or(0);
+    let continuation = |n: usize| text.get(n).copied().filter(|byte| byte & 0xC0 == 0x80);
+    let wanted = match first {
+        0xC0..=0xDF => 2,
+        0xE0..=0xEF => 3,
+        0xF0..=0xF7 => 4,
+        0xF8..=0xFB => 5,
+        0xFC..=0xFD => 6,
+        _ => return (Sequence::Lone, 1),
+    };
+    let width = (1..wanted).take_while(|&n| continuation(n).is_some()).count() + 1;
+    if width < wanted {
+        return if width > 1
+            && first < 0xF5
+            && std::str::from_utf8(text.get(..width).unwrap_or_default())
+                .is_err_and(|e| e.error_len().is_none())
+        {
+            (Sequence::Cut, width)
+        } else {
+            (Sequence::Lone, 1)
+        };
+    }
+    let bytes = text.get(..width).unwrap_or_default();
+    match bytes {
+        [0xEF, 0xBF, 0xBE | 0xBF] => (Sequence::Noncharacter, 3),
+        [0xED, 0xA0..=0xAF, _] => {
+            let low = text.get(3..6).unwrap_or_default();
+            match surrogate_pair(bytes, low) {
+                Some(c) => (Sequence::Surrogates(c), 6),
+                None => (Sequence::LoneSurrogate, 3),
+            }
+        }
+        [0xED, 0xB0..=0xBF, _] => (Sequence::LoneSurrogate, 3),
+        _ if std::str::from_utf8(bytes).is_ok() => (Sequence::Valid, width),
+        _ => (Sequence::Overlong, width),
+    }
+}
+
+fn surrogate_pair(high: &[u8], low: &[u8]) -> Option<char> {
+    let unit = |bytes: &[u8]| match *bytes {
+        [0xED, second, third] if third & 0xC0 == 0x80 => {
+            Some(0xD000 | u16::from(second & 0x3F) << 6 | u16::from(third & 0x3F))
+        }
+        _ => None,
+    };
+    let mut decoded = char::decode_utf16([unit(high)?, unit(low)?]);
+    decoded.next()?.ok()
+}
+
+/// A byte read as windows-1252; U+FFFD for the five it leaves open.
+pub(super) fn windows_1252(byte: u8) -> Vec<u8> {
+    if matches!(byte, 0x81 | 0x8D | 0x8F | 0x90 | 0x9D) {
+        return REPLACEMENT.to_vec();
+    }
+    let bytes = [byte];
+    let (text, _) = encoding_rs::WINDOWS_1252.decode_without_bom_handling(&bytes);
+    text.as_bytes().to_vec()
+}
+
+/// Whether the whole node is UTF-8 that was read as windows-1252 and encoded
+/// again, with at least two such characters.
+pub(super) fn is_double_encoded(text: &[u8]) -> bool {
+    decode_twice(text).is_some_and(|decoded| {
+        let characters = decoded.chars().filter(|c| !c.is_ascii()).count();
+        characters >= 2 && decoded.as_bytes() != text
+    })
+}
+
+pub(super) fn decode_twice(text: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(text).ok()?;
+    if text.is_ascii() {
+        return Some(text.to_owned());
+    }
+    let (bytes, _, unmappable) = encoding_rs::WINDOWS_1252.encode(text);
+    if unmappable { None } else { String::from_utf8(bytes.into_owned()).ok() }
+}
