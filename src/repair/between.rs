@@ -1,11 +1,12 @@
 //! What stands between the items of a list and is none: comments, end tags, errors, and what does not belong there.
 
-use memchr::{memchr, memmem};
+use memchr::{memchr, memchr2, memmem};
 
 use super::border::{CDATA, COMMENT, swallows_border};
 use super::catalogue::{RepairId, Unmendable};
 use super::engine::{Engine, List, Step};
 use super::gate::Role;
+use super::lexeme::{doctype_len, is_doctype};
 use super::list::Next;
 use super::name::{name_span, split_name, trailing_blanks};
 use super::prolog::{is_good_comment, is_xml_target};
@@ -32,8 +33,6 @@ impl Engine {
         last: bool,
         sink: &mut impl Sink,
     ) -> Next {
-        let bytes_max = self.limits().record_bytes_max;
-        let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
         let (mark, end_mark): (&[u8], &[u8]) = if rest.starts_with(COMMENT) {
             (COMMENT, b"-->")
         } else if rest.starts_with(CDATA) {
@@ -41,8 +40,10 @@ impl Engine {
         } else if rest.starts_with(b"<?") {
             (b"<?", b"?>")
         } else {
-            (b"<!", b">")
+            return Next::Stay(self.declaration_between(list, rest, last, sink));
         };
+        let bytes_max = self.limits().record_bytes_max;
+        let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
         let inner = within.get(mark.len()..).unwrap_or_default();
         let end = memmem::find(inner, end_mark).map(|end| mark.len() + end + end_mark.len());
         let Some(end) = end else {
@@ -53,7 +54,11 @@ impl Engine {
             return Next::Stay(self.change(RepairId::BrokenComment, rest, mark.len(), b"", sink));
         };
         let text = rest.get(..end).unwrap_or_default();
-        if swallows_border(text, &list.skeleton) {
+        let holds_items = match mark {
+            CDATA => list.skeleton.holds_item(text),
+            _ => swallows_border(text, &list.skeleton) || list.skeleton.cuts_item(text),
+        };
+        if holds_items {
             self.lookahead.in_vain(text.len());
             return Next::Stay(self.change(RepairId::BrokenComment, rest, mark.len(), b"", sink));
         }
@@ -66,6 +71,40 @@ impl Engine {
             _ => self.change(RepairId::BrokenComment, rest, end, b"", sink),
         };
         Next::Stay(step)
+    }
+
+    /// `<!` that begins no comment and no CDATA section. A document type declaration ends where its
+    /// syntax says, unless an item begins before that; anything else ends at its `>`, or before the
+    /// next `<`.
+    fn declaration_between(&mut self, list: &List, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
+        let bytes_max = self.limits().tag_bytes_max;
+        let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
+        let complete = last || rest.len() >= bytes_max;
+        let next = memchr2(b'<', b'>', within.get(1..).unwrap_or_default()).map(|next| next + 1);
+        let short = match next {
+            Some(end) if within.get(end) == Some(&b'>') => end + 1,
+            Some(end) => end - trailing_blanks(within.get(..end).unwrap_or_default()),
+            None if complete => within.len(),
+            None => return self.need_more(rest),
+        };
+        if !is_doctype(rest) {
+            return self.change(RepairId::BrokenComment, rest, short, b"", sink);
+        }
+        match doctype_len(within) {
+            None if !complete => self.need_more(rest),
+            Some(len) if self.item_in(list, within, len).is_none() => {
+                self.change(RepairId::BrokenComment, rest, len, b"", sink)
+            }
+            _ => self.change(RepairId::BrokenComment, rest, short, b"", sink),
+        }
+    }
+
+    /// Where a start tag of an item is in the first `len` bytes of `text`, its first byte aside.
+    fn item_in(&self, list: &List, text: &[u8], len: usize) -> Option<usize> {
+        let text = text.get(..len).unwrap_or_default();
+        let mark = [b"<", self.prefix.as_slice(), list.skeleton.element.name].concat();
+        memmem::find_iter(text, &mark)
+            .find(|&at| at > 0 && self.is_item(list, text.get(at..).unwrap_or_default()))
     }
 
     pub(super) fn end_tag_between(
@@ -154,6 +193,11 @@ impl Engine {
         let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
         let complete = last || rest.len() >= bytes_max;
         let Some(tag_end) = self.tag_end(rest, last)? else { return Ok(None) };
+        if let Some(item_at) = self.item_in(list, within, tag_end) {
+            // An attribute has lost its closing quote: the tag ends before the item.
+            let end = item_at - trailing_blanks(within.get(..item_at).unwrap_or_default());
+            return Ok(Some((end, end)));
+        }
         let name = within.get(1..1 + name_span(within.get(1..).unwrap_or_default())).unwrap_or_default();
         if name.is_empty() || within.get(..tag_end).is_some_and(|tag| tag.ends_with(b"/>")) {
             return Ok(Some((tag_end, tag_end)));

@@ -7,13 +7,13 @@
 //! item or the end of the list behind the last child of this one.
 //! Verdicts never change with more text: too little of it is [`Border::NeedMore`].
 
-use memchr::{memchr, memmem, memrchr};
+use memchr::{memchr, memchr2, memmem, memrchr};
 
 use super::lookahead::Lookahead;
-use super::name::{blanks, name_span, split_name, trailing_blanks};
+use super::name::{blanks, name_span, split_name, trailing_blanks, trim};
 use super::scan::Scan;
 use super::skeleton::{Answer, Skeleton, any};
-use super::vocabulary::Family;
+use super::vocabulary::{Family, is_slip};
 
 /// Where the item ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -283,7 +283,7 @@ impl BorderSearch {
             [Answer::Yes, ..] => {}
             _ => return None,
         }
-        let Some(len) = memchr(b'>', rest).map(|end| end + 1) else {
+        let Some(len) = end_tag_len(rest) else {
             return if last { None } else { Some(Border::NeedMore) };
         };
         if self.nested_roots > 0 {
@@ -346,9 +346,7 @@ impl BorderSearch {
                     Some(Border::NeedMore)
                 }
             }
-            Answer::Yes
-                if self.nested_items == 0 && self.nested_roots == 0 && skeleton.ends_with_child(before) =>
-            {
+            Answer::Yes if self.nested_items == 0 && is_behind_last_child(before, skeleton) => {
                 Some(Border::At(at))
             }
             Answer::Yes => match probe(rest) {
@@ -437,20 +435,62 @@ impl BorderSearch {
 
 /// The first end tag of an item in `text`, at or behind `from`: where it begins, and whether the
 /// list goes on behind it. Without one, or where it is cut, the place to go on searching.
+///
+/// An end tag inside a payload (MARCXML has its own `record`) is skipped: no child of the item
+/// ends before it, and the list does not go on behind it.
 fn next_item_end(text: &[u8], from: usize, skeleton: &Skeleton) -> (usize, Option<Answer>) {
     let mark = [b"</", skeleton.prefix.as_slice(), skeleton.element.name].concat();
     for next in memmem::find_iter(text.get(from..).unwrap_or_default(), &mark) {
         let at = from + next;
         let tag = text.get(at..).unwrap_or_default();
-        match (skeleton.tag(tag, b"</", skeleton.element.name), memchr(b'>', tag)) {
+        match (skeleton.tag(tag, b"</", skeleton.element.name), end_tag_len(tag)) {
             (Answer::No, _) => {}
-            (Answer::Yes, Some(end)) => {
-                return (at, Some(skeleton.follows_item(tag.get(end + 1..).unwrap_or_default())));
+            (Answer::Yes, Some(len)) => {
+                let follows = skeleton.follows_item(tag.get(len..).unwrap_or_default());
+                if follows == Answer::No && !skeleton.ends_with_child(text.get(..at).unwrap_or_default()) {
+                    continue;
+                }
+                return (at, Some(follows));
             }
             (Answer::Cut, _) | (Answer::Yes, None) => return (at, None),
         }
     }
     ((text.len() + 1).saturating_sub(mark.len()).max(from), None)
+}
+
+/// Length of the end tag that `text` begins with. One without its `>` ends before the white space
+/// in front of the next `<`. `None` where the text ends before either.
+fn end_tag_len(text: &[u8]) -> Option<usize> {
+    let end = memchr2(b'<', b'>', text.get(1..)?)? + 1;
+    if text.get(end) == Some(&b'>') {
+        return Some(end + 1);
+    }
+    Some(end - trailing_blanks(text.get(..end)?))
+}
+
+/// Longest damaged end tag of an item, with the white space around it, in bytes.
+const DAMAGED_TAG_BYTES_MAX: usize = 256;
+
+/// Whether `before` ends with the end tag of a child of the item, or with that and one damaged
+/// end tag of the item after it: `</recrod>`, `</recor`, `<record>`, `record>`.
+fn is_behind_last_child(before: &[u8], skeleton: &Skeleton) -> bool {
+    if skeleton.ends_with_child(before) {
+        return true;
+    }
+    let tail_at = before.len().saturating_sub(DAMAGED_TAG_BYTES_MAX);
+    let tail = before.get(tail_at..).unwrap_or_default();
+    let last = tail.get(..tail.len() - trailing_blanks(tail)).unwrap_or_default();
+    let last = last.strip_suffix(b">").unwrap_or(last);
+    let tag_at = memrchr(b'>', last).map_or(0, |end| end + 1);
+    let tag = trim(tail.get(tag_at..).unwrap_or_default());
+    let is_whole = tag.ends_with(b">") && skeleton.tag(tag, b"</", skeleton.element.name) == Answer::Yes;
+    let (is_end_tag, name) = match tag.strip_prefix(b"</") {
+        Some(name) => (true, name),
+        None => (false, tag.strip_prefix(b"<").unwrap_or(tag)),
+    };
+    let local = split_name(name.strip_suffix(b">").unwrap_or(name)).1;
+    let is_damaged = is_end_tag && !name.contains(&b'<') || is_slip(trim(local), skeleton.element.name);
+    !is_whole && is_damaged && skeleton.ends_with_child(before.get(..tail_at + tag_at).unwrap_or_default())
 }
 
 /// The end tag of the element whose start tag `before` ends with, white space aside.

@@ -261,6 +261,6 @@ pub(super) fn doctype_len(rest: &[u8]) -> Option<usize> {
 }
 
 /// Whether a document type declaration begins here.
-fn is_doctype(rest: &[u8]) -> bool {
+pub(super) fn is_doctype(rest: &[u8]) -> bool {
     rest.get(2..9).is_some_and(|word| word.eq_ignore_ascii_case(b"DOCTYPE"))
 }

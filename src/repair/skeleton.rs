@@ -60,7 +60,8 @@ impl Skeleton {
         }
     }
 
-    /// Whether `text` begins with `<` or `</`, the prefix, the name, and no more of a name.
+    /// Whether `text` begins with `<` or `</`, the prefix, the name, and no more of a name. An end
+    /// tag may lack its `>`: then the next `<` ends it.
     pub(super) fn tag(&self, text: &[u8], open: &[u8], name: &[u8]) -> Answer {
         let parts = [open, &self.prefix, name];
         let mut rest = text;
@@ -76,6 +77,7 @@ impl Skeleton {
         match rest.first() {
             None => Answer::Cut,
             Some(&byte) if is_blank(byte) || matches!(byte, b'>' | b'/') => Answer::Yes,
+            Some(b'<') if open == b"</" => Answer::Yes,
             Some(_) => Answer::No,
         }
     }
@@ -137,6 +139,16 @@ impl Skeleton {
         let start = [b"<", self.prefix.as_slice(), self.element.name].concat();
         memmem::find_iter(body, &start)
             .any(|at| self.starts_item(body.get(at..).unwrap_or_default()) == Answer::Yes)
+    }
+
+    /// Whether an item begins inside `body` and does not end there.
+    pub(super) fn cuts_item(&self, body: &[u8]) -> bool {
+        let name = [self.prefix.as_slice(), self.element.name].concat();
+        let (start, end) = ([b"<", name.as_slice()].concat(), [b"</", name.as_slice()].concat());
+        let last = memmem::find_iter(body, &start)
+            .filter(|&at| self.starts_item(body.get(at..).unwrap_or_default()) == Answer::Yes)
+            .last();
+        last.is_some_and(|at| memmem::find(body.get(at..).unwrap_or_default(), &end).is_none())
     }
 
     /// Whether a border lies inside `body`.
