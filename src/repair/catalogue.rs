@@ -257,14 +257,19 @@ catalogue! {
         why "The skeleton of an OAI-PMH record and the fields of its formats say which element cannot hold which."
         before "<dc:title>a\n<dc:creator>b</dc:creator>"
         after "<dc:title>a</dc:title>\n<dc:creator>b</dc:creator>"
+    MissingStartTag "missing-start-tag" Likely, Content
+        what "Restores the start tag of text that is directly in a payload and ends with the end tag of a field."
+        why "The end tag says which field it is, and the payload itself holds no text."
+        before "<dc:title>a</dc:title>\nb</dc:creator>"
+        after "<dc:title>a</dc:title>\n<dc:creator>b</dc:creator>"
     StrayEndTag "stray-end-tag" Likely, Content
         what "Removes an end tag that closes nothing."
         why "No element of that name is open; in a plain-text field it is text instead and is escaped."
         before "<dc:title>a</dc:title></dc:title>"
         after "<dc:title>a</dc:title>"
     MismatchedEndTag "mismatched-end-tag" Likely
-        what "Corrects the name of an end tag that is meant for the open element: other prefix or case, or one letter off."
-        why "</DC:TITLE> and </dc:titel> behind <dc:title> have one plausible meaning. The start tag is right."
+        what "Corrects the name of an end tag that is meant for the open element: other prefix or case, one letter off, cut, or the name of another field."
+        why "</DC:TITLE> and </dc:titel> behind <dc:title> have one plausible meaning, and so has </dc:creator> before the next field. The start tag is right."
         before "<dc:title>a</title>"
         after "<dc:title>a</dc:title>"
     InnerDeclaration "inner-declaration" Exact
@@ -276,6 +281,11 @@ catalogue! {
         what "Puts quotes around an attribute value that has none."
         why "HTML allows it, XML does not; the value ends at the next blank or at the end of the tag."
         before "<dc:title xml:lang=en>"
+        after "<dc:title xml:lang=\"en\">"
+    AttributeQuotes "attribute-quotes" Likely, Content
+        what "Replaces typographic or escaped quotation marks around an attribute value by quotes."
+        why "Word processors write them, and serializers escape the quotes of a tag. XML allows only ' and \" there."
+        before "<dc:title xml:lang=\u{201c}en\u{201d}>"
         after "<dc:title xml:lang=\"en\">"
     ValuelessAttribute "valueless-attribute" Likely, Content
         what "Gives an attribute without a value its own name as value."

@@ -241,6 +241,27 @@ fn own_end(inner: &[u8], mark: &[u8], end_mark: &[u8]) -> Option<usize> {
     memmem::find(within, end_mark).map(|end| end + end_mark.len())
 }
 
+/// The text of a CDATA section without the end mark that was cut or escaped: `]]`, `]>` or `]]&gt;`. Brackets
+/// that the text itself opened stay.
+pub(super) fn without_cut_end_mark(text: &[u8]) -> &[u8] {
+    let trim = |text: &[u8]| text.len() - super::name::trailing_blanks(text);
+    let count = |bracket: u8| memchr::memchr_iter(bracket, text).count();
+    if count(b']') <= count(b'[') {
+        return text;
+    }
+    let closed = text.get(..trim(text)).unwrap_or_default();
+    let open = closed.strip_suffix(b"&gt;").or(closed.strip_suffix(b">"));
+    let mut rest = open.unwrap_or(closed);
+    let mut brackets = 0;
+    while brackets < 2
+        && let Some(shorter) = rest.get(..trim(rest)).and_then(|rest| rest.strip_suffix(b"]"))
+    {
+        rest = shorter;
+        brackets += 1;
+    }
+    if brackets == 2 || brackets == 1 && open.is_some() { rest } else { text }
+}
+
 /// Length of a document type declaration, internal subset included.
 pub(super) fn doctype_len(rest: &[u8]) -> Option<usize> {
     let mut in_subset = false;

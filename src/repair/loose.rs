@@ -119,6 +119,9 @@ fn read_value(tag: &[u8], start: usize, edits: &mut Edits) -> Option<Value> {
     let rest = tag.get(start..)?;
     let &quote = rest.first()?;
     if !matches!(quote, b'"' | b'\'') {
+        if let Some((value, len)) = odd_quotes(rest) {
+            return Some(write_value(RepairId::AttributeQuotes, value, (start, start + len), edits));
+        }
         let len = rest.iter().position(|&byte| is_blank(byte) || byte == b'>')?;
         let len = if rest.get(len) == Some(&b'>') && rest.get(..len)?.ends_with(b"/") && len > 1 {
             len - 1
@@ -131,25 +134,14 @@ fn read_value(tag: &[u8], start: usize, edits: &mut Edits) -> Option<Value> {
         {
             return None;
         }
-        let mut quoted = b"\"".to_vec();
-        let inside = mend_node(raw, Node::Attribute, &[]);
-        for &byte in inside.apply(raw).as_ref() {
-            if byte == b'"' {
-                quoted.extend_from_slice(&escape(b"\""));
-            } else {
-                quoted.push(byte);
-            }
-        }
-        quoted.push(b'"');
-        edits.push(RepairId::UnquotedAttribute, start, start + len, &quoted);
-        if inside.change_content() {
-            edits.mark_content();
-        }
-        let value = quoted.get(1..quoted.len() - 1)?.to_vec();
-        return Some((value, (start, start + len), false, start + len));
+        return Some(write_value(RepairId::UnquotedAttribute, raw, (start, start + len), edits));
     }
-    // Where a value ends that has lost its closing quote is anybody's guess.
-    let len = value_len(rest).filter(|&len| len > 1 && rest.get(len - 1) == Some(&quote))? - 2;
+    let Some(len) = value_len(rest).filter(|&len| len > 1 && rest.get(len - 1) == Some(&quote)) else {
+        // Without another mark in its place, nothing says where the value ends.
+        let (value, len) = odd_quotes(rest)?;
+        return Some(write_value(RepairId::AttributeQuotes, value, (start, start + len), edits));
+    };
+    let len = len - 2;
     let raw = rest.get(1..1 + len)?;
     let mended = mend_node(raw, Node::Attribute, &[]);
     for edit in mended.iter() {
@@ -157,6 +149,46 @@ fn read_value(tag: &[u8], start: usize, edits: &mut Edits) -> Option<Value> {
     }
     let end = start + len + 2;
     Some((mended.apply(raw).into_owned(), (start, end), true, end))
+}
+
+/// Writes a value that stands in `span` between quotes.
+fn write_value(id: RepairId, raw: &[u8], span: (usize, usize), edits: &mut Edits) -> Value {
+    let mut value = Vec::with_capacity(raw.len());
+    let inside = mend_node(raw, Node::Attribute, &[]);
+    for &byte in inside.apply(raw).as_ref() {
+        match byte {
+            b'"' => value.extend_from_slice(&escape(b"\"")),
+            _ => value.push(byte),
+        }
+    }
+    edits.push(id, span.0, span.1, &[b"\"", value.as_slice(), b"\""].concat());
+    if inside.change_content() {
+        edits.mark_content();
+    }
+    (value, span, false, span.1)
+}
+
+/// Marks that word processors and serializers write in the place of quotes. A value ends at the first mark
+/// of its group.
+const ODD_QUOTES: [&[&str]; 3] = [
+    &["\u{201c}", "\u{201d}", "\u{201e}", "\u{201f}", "\""],
+    &["\u{2018}", "\u{2019}", "\u{201a}", "'"],
+    &["&quot;"],
+];
+
+/// The value between typographic or escaped quotation marks, and the length of all.
+fn odd_quotes(rest: &[u8]) -> Option<(&[u8], usize)> {
+    let starts = |text: &[u8], group: &[&str]| {
+        group.iter().find(|mark| text.starts_with(mark.as_bytes())).map(|mark| mark.len())
+    };
+    let (group, open) = ODD_QUOTES.iter().find_map(|group| Some((group, starts(rest, group)?)))?;
+    let inner = rest.get(open..)?;
+    let tag_end = inner.iter().position(|byte| matches!(byte, b'<' | b'>'))?;
+    let value = inner.get(..tag_end)?;
+    let (len, mark) = (0..value.len()).find_map(|at| Some((at, starts(value.get(at..)?, group)?)))?;
+    let behind = inner.get(len + mark..)?;
+    let is_end = behind.first().is_some_and(|&byte| is_blank(byte) || matches!(byte, b'>' | b'/'));
+    if is_end { Some((value.get(..len)?, open + len + mark)) } else { None }
 }
 
 impl LooseAttribute {

@@ -5,20 +5,20 @@
 //! items that are not well-formed once their characters are mended.
 
 use super::catalogue::{RepairId, Unmendable};
-use super::context::{Context, Contexts, OAI};
+use super::context::{Context, OAI};
 use super::edits::Edits;
 use super::lexeme::{Lexeme, Lexemes};
 use super::limits::Limits;
 use super::loose::{LooseTag, read_loose};
 use super::name::{blanks, is_blank, name_span, split_name, trailing_blanks};
 use super::schema::{Content, Element};
-use super::tag::declared_prefix;
+use super::tag::{Tags, declared_prefix};
 use super::text::{Node, mend_node};
-use super::vocabulary::{Family, is_slip, known_prefix, respell};
+use super::vocabulary::{Family, known_prefix, respell};
 
 /// What an open element is to the repair of its content.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+pub(super) enum Kind {
     /// Holds elements of the envelope.
     Envelope(&'static Element),
     /// Holds one payload.
@@ -30,10 +30,10 @@ enum Kind {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Open {
-    name: (usize, usize),
-    context: Context,
-    kind: Kind,
+pub(super) struct Open {
+    pub(super) name: (usize, usize),
+    pub(super) context: Context,
+    pub(super) kind: Kind,
 }
 
 /// Mends the markup of one item.
@@ -44,27 +44,32 @@ pub(super) fn mend_markup(
     text: &[u8],
     element: &'static Element,
     outer: Context,
-    contexts: &mut Contexts,
+    tags: &mut Tags,
     limits: &Limits,
 ) -> Result<Edits, Unmendable> {
     let mut tree = Tree {
         text,
         element,
         outer,
-        contexts,
+        tags,
         limits,
+        lexemes: Lexemes::of(text),
         open: Vec::new(),
         family: Family::Other,
         guessed: false,
         payload_root: None,
         content_from: 0,
+        bare_text: None,
+        kept_to: 0,
+        searched_to: 0,
         edits: Edits::default(),
     };
     let mut at = 0;
-    let mut lexemes = Lexemes::of(text);
     while at < text.len() {
-        let (lexeme, end) = lexemes.at(at);
-        tree.lexeme(lexeme, at, end)?;
+        let (lexeme, end) = tree.lexemes.at(at);
+        if at >= tree.kept_to {
+            tree.lexeme(lexeme, at, end)?;
+        }
         if tree.edits.len() > limits.repairs_per_record_max {
             return Err(Unmendable::TooManyRepairs);
         }
@@ -83,52 +88,60 @@ pub(super) fn mend_markup(
 
 /// The payload's outermost element, where missing prefixes are declared.
 #[derive(Debug)]
-struct PayloadRoot {
+pub(super) struct PayloadRoot {
     /// Behind its last attribute.
     place: usize,
-    added: Vec<Vec<u8>>,
+    pub(super) added: Vec<Vec<u8>>,
 }
 
-struct Tree<'t> {
-    text: &'t [u8],
+pub(super) struct Tree<'t> {
+    pub(super) text: &'t [u8],
     element: &'static Element,
     outer: Context,
-    contexts: &'t mut Contexts,
-    limits: &'t Limits,
-    open: Vec<Open>,
-    family: Family,
-    /// Whether tags of a format that is not known had to be balanced.
-    guessed: bool,
-    payload_root: Option<PayloadRoot>,
+    pub(super) tags: &'t mut Tags,
+    pub(super) limits: &'t Limits,
+    pub(super) lexemes: Lexemes<'t>,
+    pub(super) open: Vec<Open>,
+    pub(super) family: Family,
+    /// Whether no reading of the tags is plausible: those of an unknown format had to be balanced, or text has no
+    /// element.
+    pub(super) guessed: bool,
+    pub(super) payload_root: Option<PayloadRoot>,
     /// End of the last tag: an end tag is inserted no further forward than here.
-    content_from: usize,
+    pub(super) content_from: usize,
+    /// Start of the text that is directly in a container, after the last field.
+    pub(super) bare_text: Option<usize>,
+    /// End of the content that is kept as it is.
+    pub(super) kept_to: usize,
+    /// No content before this position is searched again for tags that match.
+    pub(super) searched_to: usize,
     edits: Edits,
 }
 
 impl<'t> Tree<'t> {
-    fn slice(&self, (start, end): (usize, usize)) -> &'t [u8] {
+    pub(super) fn slice(&self, (start, end): (usize, usize)) -> &'t [u8] {
         self.text.get(start..end).unwrap_or_default()
     }
 
-    fn edit(&mut self, id: RepairId, start: usize, end: usize, replacement: &[u8]) {
+    pub(super) fn edit(&mut self, id: RepairId, start: usize, end: usize, replacement: &[u8]) {
         self.edits.push_unordered(id, start, end, replacement.to_vec());
     }
 
-    fn context(&self) -> Context {
+    pub(super) fn context(&self) -> Context {
         self.open.last().map_or(self.outer, |open| open.context)
     }
 
-    fn in_payload(&self) -> bool {
+    pub(super) fn in_payload(&self) -> bool {
         self.open.last().is_some_and(|open| matches!(open.kind, Kind::Mixed)) && self.payload_root.is_some()
     }
 
-    fn in_field(&self) -> bool {
+    pub(super) fn in_field(&self) -> bool {
         self.open.last().is_some_and(|open| matches!(open.kind, Kind::Field))
     }
 
     fn lexeme(&mut self, lexeme: Lexeme, at: usize, end: usize) -> Result<(), Unmendable> {
         match lexeme {
-            Lexeme::Text | Lexeme::Cdata => {}
+            Lexeme::Text | Lexeme::Cdata => self.note_bare_text(at, end),
             Lexeme::StartTag => self.start_tag(at, end)?,
             Lexeme::EndTag => self.end_tag(at, end),
             // `<?` is markup that never ends, `a<b` is text.
@@ -148,8 +161,7 @@ impl<'t> Tree<'t> {
     }
 
     fn comment(&mut self, at: usize, end: usize) {
-        let inner = self.slice((at + 4, end - 3));
-        if memchr::memmem::find(inner, b"--").is_some() || inner.ends_with(b"-") {
+        if !self.is_legal_comment(at, end) {
             self.edit(RepairId::BrokenComment, at, end, b"");
         }
     }
@@ -162,6 +174,11 @@ impl<'t> Tree<'t> {
         } else if target.contains(&b':') || inner.get(target.len()).is_some_and(|&byte| !is_blank(byte)) {
             self.edit(RepairId::BrokenComment, at, end, b"");
         }
+    }
+
+    pub(super) fn is_legal_comment(&self, at: usize, end: usize) -> bool {
+        let inner = self.slice((at + 4, end - 3));
+        memchr::memmem::find(inner, b"--").is_none() && !inner.ends_with(b"-")
     }
 
     fn start_tag(&mut self, at: usize, end: usize) -> Result<(), Unmendable> {
@@ -184,6 +201,9 @@ impl<'t> Tree<'t> {
             self.family = Family::of_root(split_name(name).1);
             self.payload_root = Some(PayloadRoot { place: tag.attributes_end, added: Vec::new() });
         }
+        if is_root || self.family == Family::Marc {
+            self.bare_text = None;
+        }
         self.declare_missing(&tag, name, context);
         self.content_from = end;
         if !tag.empty {
@@ -191,6 +211,9 @@ impl<'t> Tree<'t> {
                 return Err(Unmendable::TooDeep);
             }
             self.open.push(Open { name: (at + 1, name_end), context, kind });
+            if matches!(kind, Kind::Field) && self.payload_root.is_some() {
+                self.kept_to = self.end_of_balanced_field(end).unwrap_or(self.kept_to);
+            }
         }
         Ok(())
     }
@@ -200,7 +223,7 @@ impl<'t> Tree<'t> {
     fn make_room(&mut self, name: &[u8], at: usize) -> bool {
         let Some(top) = self.open.last().copied() else { return true };
         let (prefix, local) = split_name(name);
-        let oai = self.contexts.lookup(top.context, prefix) == Some(OAI);
+        let oai = self.tags.contexts.lookup(top.context, prefix) == Some(OAI);
         if oai
             && self.open.len() > 1
             && self.is_child_of_item(local)
@@ -211,12 +234,8 @@ impl<'t> Tree<'t> {
             return true;
         }
         if matches!(top.kind, Kind::Field) {
-            let (field_prefix, _) = split_name(self.slice(top.name));
             let envelope_field = oai && self.parent_holds(local);
-            let sibling = prefix == field_prefix
-                && (self.family.is_field(local) || self.family.parent(local).is_some())
-                && self.payload_root.is_some();
-            if !envelope_field && !sibling {
+            if !envelope_field && !self.is_sibling(top, name) {
                 return false;
             }
             self.close_above(self.open.len() - 1, at);
@@ -231,16 +250,24 @@ impl<'t> Tree<'t> {
         true
     }
 
+    /// Whether an element of this name stands beside the open field and not in it.
+    pub(super) fn is_sibling(&self, field: Open, name: &[u8]) -> bool {
+        let (prefix, local) = split_name(name);
+        prefix == split_name(self.slice(field.name)).0
+            && (self.family.is_field(local) || self.family.parent(local).is_some())
+            && self.payload_root.is_some()
+    }
+
     /// Whether a record of another list is open, wrapped in the payload.
     fn in_wrapped_item(&self) -> bool {
         self.open.iter().skip(1).any(|open| {
             let (prefix, local) = split_name(self.slice(open.name));
-            local == self.element.name && self.contexts.lookup(open.context, prefix) == Some(OAI)
+            local == self.element.name && self.tags.contexts.lookup(open.context, prefix) == Some(OAI)
         })
     }
 
     /// Whether the item has a child of this name (header, metadata, about).
-    fn is_child_of_item(&self, local: &[u8]) -> bool {
+    pub(super) fn is_child_of_item(&self, local: &[u8]) -> bool {
         let top = self.open.last().map(|open| open.kind);
         match &self.element.content {
             Content::Children(children) => {
@@ -266,7 +293,7 @@ impl<'t> Tree<'t> {
 
     fn kind_of(&self, name: &[u8], context: Context) -> Kind {
         let (prefix, local) = split_name(name);
-        let oai = self.contexts.lookup(context, prefix) == Some(OAI);
+        let oai = self.tags.contexts.lookup(context, prefix) == Some(OAI);
         let element = match self.open.last().map(|open| open.kind) {
             None => Some(self.element).filter(|element| element.name == local),
             Some(Kind::Envelope(Element { content: Content::Children(children), .. })) => {
@@ -302,7 +329,7 @@ impl<'t> Tree<'t> {
         }
         let declared: Vec<(&[u8], &[u8])> =
             declared.iter().map(|(prefix, uri)| (*prefix, uri.as_slice())).collect();
-        self.contexts.declare(self.context(), &declared)
+        self.tags.contexts.declare(self.context(), &declared)
     }
 
     /// Declares well-known prefixes that the tag uses without a declaration.
@@ -315,7 +342,7 @@ impl<'t> Tree<'t> {
             .collect();
         let mut added_here: Vec<&[u8]> = Vec::new();
         for prefix in prefixes {
-            if self.contexts.lookup(context, prefix).is_some() {
+            if self.tags.contexts.lookup(context, prefix).is_some() {
                 continue;
             }
             let Some(uri) = known_prefix(prefix) else { continue };
@@ -336,41 +363,8 @@ impl<'t> Tree<'t> {
         }
     }
 
-    fn end_tag(&mut self, at: usize, end: usize) {
-        let name_end = at + 2 + name_span(self.slice((at + 2, end)));
-        let name = self.slice((at + 2, name_end));
-        let complete = self.slice((at, end)).ends_with(b">")
-            && blanks(self.slice((name_end, end))) + 1 == end - name_end;
-        let Some(top) = self.open.last().copied() else { return };
-        let exact = self.open.iter().rposition(|open| self.slice(open.name) == name);
-        let local = split_name(name).1;
-        let slip = |tree: &Self, open: &Open| is_slip(split_name(tree.slice(open.name)).1, local);
-        if let Some(depth) = exact {
-            self.close_above(depth + 1, at);
-            if !complete {
-                self.rename_end(depth, at, end);
-            }
-            self.pop(end);
-        } else if slip(self, &top) {
-            self.rename_end(self.open.len() - 1, at, end);
-            self.pop(end);
-        } else if let Some(depth) =
-            self.open.iter().rposition(|open| split_name(self.slice(open.name)).1.eq_ignore_ascii_case(local))
-        {
-            self.close_above(depth + 1, at);
-            self.rename_end(depth, at, end);
-            self.pop(end);
-        } else if self.in_field() {
-            self.escape(at, end);
-        } else {
-            self.guessed |= self.family == Family::Other && self.in_payload();
-            self.edit(RepairId::StrayEndTag, at, end, b"");
-            self.content_from = end;
-        }
-    }
-
     /// The end tag `at..end` becomes that of the element open at `depth`.
-    fn rename_end(&mut self, depth: usize, at: usize, end: usize) {
+    pub(super) fn rename_end(&mut self, depth: usize, at: usize, end: usize) {
         let name = self.open.get(depth).map_or(&b""[..], |open| self.slice(open.name));
         // A tag that lost its `>` ends before the blanks that follow it.
         let text = self.slice((at, end));
@@ -379,8 +373,11 @@ impl<'t> Tree<'t> {
         self.edit(RepairId::MismatchedEndTag, at, end, &tag);
     }
 
-    fn pop(&mut self, end: usize) {
-        self.open.pop();
+    pub(super) fn pop(&mut self, end: usize) {
+        let closed = self.open.pop();
+        if closed.is_some_and(|open| matches!(open.kind, Kind::Field)) || self.family == Family::Marc {
+            self.bare_text = None;
+        }
         if matches!(self.open.last().map(|open| open.kind), Some(Kind::Holder)) {
             self.payload_root = None;
         }
@@ -388,7 +385,7 @@ impl<'t> Tree<'t> {
     }
 
     /// Ends all elements from depth `keep` on, before the blanks that precede `at`.
-    fn close_above(&mut self, keep: usize, at: usize) {
+    pub(super) fn close_above(&mut self, keep: usize, at: usize) {
         let content = self.slice((self.content_from, at));
         let place = at - trailing_blanks(content);
         while self.open.len() > keep {
@@ -401,7 +398,7 @@ impl<'t> Tree<'t> {
     }
 
     /// A tag that is text: as it was typed.
-    fn escape(&mut self, at: usize, end: usize) {
+    pub(super) fn escape(&mut self, at: usize, end: usize) {
         let text = self.slice((at, end));
         let mut escaped = Vec::with_capacity(text.len() + 6);
         for &byte in mend_node(text, Node::Text, &[]).apply(text).as_ref() {

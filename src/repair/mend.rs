@@ -108,7 +108,7 @@ pub(super) fn mend(
     if !item.is_envelope_fault(why) {
         let element = item.skeleton.element;
         item.tags.tidy();
-        let markup = mend_markup(&item.text, element, outer, &mut item.tags.contexts, rules.limits)?;
+        let markup = mend_markup(&item.text, element, outer, item.tags, rules.limits)?;
         item.markup = !markup.is_empty();
         why = match item.pass(markup)? {
             Verdict::InOrder(facts) => return Ok(item.mended(facts)),
@@ -379,7 +379,7 @@ mod tests {
             };
             let item = &page[at..at + len];
             assert!(mend_characters(item, &[], false, &limits).is_empty());
-            let markup = mend_markup(item, &RECORD, list.context, &mut tags.contexts, &limits);
+            let markup = mend_markup(item, &RECORD, list.context, &mut tags, &limits);
             assert!(markup.is_ok_and(|edits| edits.is_empty()));
             assert!(mend_envelope(item, &RECORD, false, Some("2000-01-01"), &limits).is_empty());
         }

@@ -6,6 +6,7 @@
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
+mod balanced;
 mod between;
 mod border;
 pub mod catalogue;
@@ -13,6 +14,7 @@ mod context;
 mod convention;
 mod decode;
 mod edits;
+mod end_tag;
 mod ends;
 mod engine;
 mod entities;

@@ -10,7 +10,7 @@ mod references;
 
 use super::catalogue::{Certainty, RepairId};
 use super::edits::Edits;
-use super::lexeme::{Lexeme, Lexemes};
+use super::lexeme::{Lexeme, Lexemes, without_cut_end_mark};
 use super::limits::Limits;
 use super::name::{may_start_name, trailing_blanks};
 use bytes::{Encoding, REPLACEMENT, Sequence, classify, decode_twice, is_double_encoded, windows_1252};
@@ -146,6 +146,8 @@ impl Pass<'_> {
             end = next;
         }
         let text = self.slice(mark_end, end);
+        let is_before_end_tag = self.slice(end, self.text.len()).starts_with(b"</");
+        let text = if is_before_end_tag { without_cut_end_mark(text) } else { text };
         let literal = mend_node(text, Node::Verbatim, &[]).apply(text);
         let mut escaped = Vec::with_capacity(literal.len());
         for &byte in literal.as_ref() {
@@ -158,7 +160,7 @@ impl Pass<'_> {
         }
         // Blanks behind the text stay outside, so that an end tag can be added before them.
         let blank = trailing_blanks(self.slice(mark_end, end));
-        escaped.truncate(escaped.len() - blank);
+        escaped.truncate(escaped.len() - trailing_blanks(&escaped));
         self.edits.push(RepairId::UnterminatedCdata, at, end - blank, &escaped);
         end
     }
