@@ -1,19 +1,25 @@
-"""Judges documents by libxml2, strictly, and by the schemas named as arguments. With --payloads it
-tells what one document carries.
+"""Judges documents by two strict parsers: libxml2 with the schemas named as arguments, and expat.
 
-Each document comes over standard input behind its length (four bytes, big
-endian); each verdict goes out the same way: nothing when the document is good,
-else what is wrong with it. One process serves a whole test binary.
+libxml2 takes names of the fifth edition of XML 1.0. expat takes those of the fourth edition only.
+Without lxml, expat judges alone. With --payloads it prints what one document carries.
+With --names it prints the characters that expat accepts in names.
+
+Each document comes over standard input after its length (four bytes, big endian). Each verdict goes
+out in the same form: one line for each judge that rejects the document, or nothing.
 """
 
 import struct
 import sys
+from xml.parsers import expat
 
-from lxml import etree
+try:
+    from lxml import etree
+except ImportError:
+    etree = None
 
 
-def verdict(document, schemas):
-    """What is wrong with the document, or an empty string."""
+def by_libxml2(document, schemas):
+    """The fault that libxml2 finds in the document, or an empty string."""
     parser = etree.XMLParser(
         recover=False, huge_tree=False, resolve_entities=False, no_network=True, load_dtd=False
     )
@@ -27,6 +33,36 @@ def verdict(document, schemas):
         if not schema.validate(root):
             return f"invalid by {path}: {schema.error_log.last_error}"
     return ""
+
+
+def by_expat(document):
+    """The fault that expat finds in the document, or an empty string."""
+    doctypes = []
+    # No namespace can contain this separator, because no document can.
+    parser = expat.ParserCreate(namespace_separator="\x01")
+    parser.StartDoctypeDeclHandler = lambda *doctype: doctypes.append(doctype)
+    try:
+        parser.Parse(document, True)
+    except expat.ExpatError as error:
+        return f"not well-formed: {error}"
+    return "a document type declaration" if doctypes else ""
+
+
+def verdict(document, schemas):
+    """What each judge finds wrong with the document."""
+    faults = {"expat": by_expat(document)}
+    if etree:
+        faults["libxml2"] = by_libxml2(document, schemas)
+    # A fault is one line.
+    return "\n".join(f"{judge}: {' '.join(fault.split())}" for judge, fault in faults.items() if fault)
+
+
+def names():
+    """The characters that can begin a name and those that can be in one, by expat, a line each."""
+    characters = [chr(code) for code in range(0x21, 0x20000) if code != 0x3A and not 0xD800 <= code < 0xE000]
+    starts = [c for c in characters if not by_expat(f"<{c}/>".encode())]
+    parts = [c for c in characters if not by_expat(f"<a{c}/>".encode())]
+    return "".join(starts) + "\n" + "".join(parts)
 
 
 def payloads(document):
@@ -47,7 +83,10 @@ def main():
     if sys.argv[1:] == ["--payloads"]:
         sys.stdout.write(payloads(sys.stdin.buffer.read()))
         return
-    schemas = [(path, etree.XMLSchema(etree.parse(path))) for path in sys.argv[1:]]
+    if sys.argv[1:] == ["--names"]:
+        sys.stdout.buffer.write(names().encode())
+        return
+    schemas = [(path, etree.XMLSchema(etree.parse(path))) for path in sys.argv[1:]] if etree else []
     incoming, outgoing = sys.stdin.buffer, sys.stdout.buffer
     while head := incoming.read(4):
         (length,) = struct.unpack(">I", head)

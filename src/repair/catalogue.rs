@@ -277,6 +277,11 @@ catalogue! {
         why "Payloads that were stored as files are pasted with their declaration, which is legal only at the very start."
         before "<metadata><?xml version=\"1.0\"?><oai_dc:dc"
         after "<metadata><oai_dc:dc"
+    DamagedName "damaged-name" Likely, Content
+        what "Removes characters outside ASCII from a tag name, where the rest is the name of another tag of the record."
+        why "A bad byte in a name becomes a letter or a character that no name can contain. A legal name stays where each start tag has its end tag."
+        before "<dc:ti\\xFFtle>A</dc:title>"
+        after "<dc:title>A</dc:title>"
     UnquotedAttribute "unquoted-attribute" Exact
         what "Puts quotes around an attribute value that has none."
         why "HTML allows it, XML does not; the value ends at the next blank or at the end of the tag."

@@ -24,6 +24,7 @@ use super::schema::Verb;
 use super::sink::Lack;
 use super::skeleton::{Prefixes, Skeleton};
 use super::tag::Tags;
+use super::tag_names::mend_names;
 use super::text::{Entities, guess_double_encoded, mend_characters};
 use super::upgrade::upgrade;
 
@@ -103,6 +104,15 @@ pub(super) fn mend(
     };
     if matches!(why, Unmendable::TooManyAttributes | Unmendable::TagTooLong | Unmendable::TooDeep) {
         return Err(why);
+    }
+    if matches!(why, Unmendable::MalformedTag | Unmendable::MismatchedTags) {
+        let names = mend_names(&item.text);
+        if !names.is_empty() {
+            why = match item.pass(names)? {
+                Verdict::InOrder(facts) => return Ok(item.mended(facts)),
+                Verdict::Broken(why) => why,
+            };
+        }
     }
     // Well-formed, and broken only as a record of OAI-PMH: the markup is right.
     if !item.is_envelope_fault(why) {

@@ -1,4 +1,6 @@
-//! The characters of XML 1.0: names, blanks and references (XML 1.0, fifth edition, 2.2, 2.3, 4.1).
+//! The characters of XML 1.0: names, blanks and references (XML 1.0, 2.2, 2.3, 4.1).
+
+use super::name_characters::{is_name_part, is_name_start};
 
 /// White space of XML.
 #[inline]
@@ -26,19 +28,6 @@ pub(super) fn trim(text: &[u8]) -> &[u8] {
 /// Whether a character is one that XML 1.0 can hold.
 pub(super) fn is_legal_char(code: u32) -> bool {
     matches!(code, 9 | 10 | 13 | 0x20..=0xD7FF | 0xE000..=0xFFFD | 0x1_0000..=0x10_FFFF)
-}
-
-fn is_name_start(c: char) -> bool {
-    matches!(c,
-        ':' | '_' | 'A'..='Z' | 'a'..='z' | '\u{C0}'..='\u{D6}' | '\u{D8}'..='\u{F6}' | '\u{F8}'..='\u{2FF}'
-        | '\u{370}'..='\u{37D}' | '\u{37F}'..='\u{1FFF}' | '\u{200C}'..='\u{200D}' | '\u{2070}'..='\u{218F}'
-        | '\u{2C00}'..='\u{2FEF}' | '\u{3001}'..='\u{D7FF}' | '\u{F900}'..='\u{FDCF}' | '\u{FDF0}'..='\u{FFFD}'
-        | '\u{10000}'..='\u{EFFFF}')
-}
-
-fn is_name_char(c: char) -> bool {
-    is_name_start(c)
-        || matches!(c, '-' | '.' | '0'..='9' | '\u{B7}' | '\u{300}'..='\u{36F}' | '\u{203F}'..='\u{2040}')
 }
 
 /// Whether a byte can begin a name. Bytes of multi-byte characters are let
@@ -87,7 +76,8 @@ pub(super) fn is_qualified_name(name: &[u8]) -> bool {
     }
 }
 
-/// Whether `name` is a legal name without a colon.
+/// Whether `name` is a name without a colon that every XML 1.0 parser accepts: see
+/// [`name_characters`](super::name_characters).
 pub(super) fn is_local_name(name: &[u8]) -> bool {
     let Some((&first, rest)) = name.split_first() else { return false };
     if rest.iter().all(|&byte| LOCAL_BYTES.get(byte as usize).copied().unwrap_or(false)) && first.is_ascii() {
@@ -95,7 +85,7 @@ pub(super) fn is_local_name(name: &[u8]) -> bool {
     }
     let Ok(name) = std::str::from_utf8(name) else { return false };
     let mut chars = name.chars();
-    chars.next().is_some_and(|c| c != ':' && is_name_start(c)) && chars.all(|c| c != ':' && is_name_char(c))
+    chars.next().is_some_and(is_name_start) && chars.all(is_name_part)
 }
 
 /// Prefix and local part of a qualified name; the prefix may be empty.

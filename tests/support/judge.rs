@@ -1,9 +1,8 @@
 //! Judges what goes out by something that is not ours.
 //!
-//! Two judges: quick-xml (see [`strict`](super::strict)), which is always
-//! there, and libxml2 with the schema, a Python process that `scripts/judge`
-//! sets up. Without Python or without a way to fetch lxml the first one judges
-//! alone and says so.
+//! Three judges: quick-xml (see [`strict`](super::strict)), which is always there, libxml2 with the
+//! schema, and expat. The last two run in a Python process that `scripts/judge` starts. Without
+//! Python, or for libxml2 without lxml, the others judge alone and the test says so.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -14,25 +13,56 @@ use super::envelope::{self, Strictness};
 use super::strict::Element;
 use super::{root, strict};
 
-/// What is wrong with the document by either judge.
+/// What is wrong with the document by any judge.
 pub(crate) fn judge(document: &[u8], strictness: Strictness) -> Result<(), String> {
     let tree = strict::read(document).map_err(|error| format!("quick-xml: {error}"))?;
     envelope::check(&tree, strictness).map_err(|error| format!("envelope: {error}"))?;
     match strictness {
-        Strictness::Schema => libxml2(document),
-        Strictness::TokenAlone if is_token_alone(&tree) => libxml2(&with_an_item(document, &tree)),
-        Strictness::TokenAlone => libxml2(document),
+        Strictness::Schema => other_parsers(document),
+        Strictness::TokenAlone if is_token_alone(&tree) => other_parsers(&with_an_item(document, &tree)),
+        Strictness::TokenAlone => other_parsers(document),
     }
 }
 
 /// What is wrong with the document by libxml2 alone.
 pub(crate) fn by_libxml2(document: &[u8], _: Strictness) -> Result<(), String> {
-    libxml2(document)
+    by("libxml2", document)
 }
 
-/// Whether libxml2 can be asked on this machine.
+/// What is wrong with the document by expat alone, which knows no schema.
+pub(crate) fn by_expat(document: &[u8], _: Strictness) -> Result<(), String> {
+    by("expat", document)
+}
+
+fn by(judge: &str, document: &[u8]) -> Result<(), String> {
+    let Err(faults) = other_parsers(document) else { return Ok(()) };
+    faults.lines().find(|fault| fault.starts_with(judge)).map_or(Ok(()), |fault| Err(fault.to_owned()))
+}
+
+/// Whether libxml2 can judge on this machine.
 pub(crate) fn libxml2_is_there() -> bool {
-    process().is_some()
+    is_there("libxml2")
+}
+
+/// Whether expat can judge on this machine.
+pub(crate) fn expat_is_there() -> bool {
+    is_there("expat")
+}
+
+fn is_there(judge: &str) -> bool {
+    let Some(process) = process() else { return false };
+    process.lock().is_ok_and(|process| process.judges.contains(judge))
+}
+
+/// The characters that can begin a name and those that can be in one, by expat. `None` where it cannot
+/// judge.
+pub(crate) fn names_by_expat() -> Option<(String, String)> {
+    expat_is_there().then_some(())?;
+    let mut command = Command::new(root().join("scripts/judge"));
+    let output = command.arg("--names").current_dir(root()).output().expect("it runs already");
+    assert!(output.status.success(), "expat judges names");
+    let text = String::from_utf8(output.stdout).expect("names are UTF-8");
+    text.split_once('\n').map(|(starts, parts)| (starts.to_owned(), parts.to_owned()))
 }
 
 /// What is wrong with a container of provenance by libxml2 and the schema of those.
@@ -61,8 +91,8 @@ fn process() -> Option<&'static Mutex<Process>> {
     PROCESS.get_or_init(|| Process::start("oai-pmh-envelope.xsd", "OAI-PMH.envelope.xsd")).as_ref()
 }
 
-/// What libxml2 and the schema say. Nothing where they cannot be asked.
-fn libxml2(document: &[u8]) -> Result<(), String> {
+/// What libxml2 with the schema and expat say. Nothing where they cannot judge.
+fn other_parsers(document: &[u8]) -> Result<(), String> {
     ask(process(), document)
 }
 
@@ -70,7 +100,7 @@ fn ask(process: Option<&Mutex<Process>>, document: &[u8]) -> Result<(), String> 
     let Some(process) = process else { return Ok(()) };
     let mut process = process.lock().map_err(|_| "the judge was left in the middle of a document")?;
     let verdict = process.ask(document).map_err(|error| format!("the judge does not answer: {error}"))?;
-    if verdict.is_empty() { Ok(()) } else { Err(format!("libxml2: {verdict}")) }
+    if verdict.is_empty() { Ok(()) } else { Err(verdict) }
 }
 
 /// Whether the verb element holds a token and nothing else.
@@ -113,14 +143,20 @@ struct Process {
     _child: Child,
     incoming: ChildStdin,
     outgoing: ChildStdout,
+    /// What each judge says of a document that is cut short: one line for each judge that is there.
+    judges: String,
 }
 
 impl Process {
     /// Judges by a schema of ours, and by the official one where that is at hand.
     fn start(own: &str, official: &str) -> Option<Mutex<Self>> {
         let started = Self::spawn(own, official);
-        if let Err(error) = &started {
-            eprintln!("skipped: libxml2 does not judge, quick-xml does it alone ({error})");
+        match &started {
+            Err(error) => eprintln!("skipped: libxml2 and expat do not judge, only quick-xml does ({error})"),
+            Ok(process) if !process.judges.contains("libxml2") => {
+                eprintln!("skipped: libxml2 does not judge, quick-xml and expat do (no lxml)");
+            }
+            Ok(_) => {}
         }
         started.ok().map(Mutex::new)
     }
@@ -140,9 +176,10 @@ impl Process {
         let (Some(incoming), Some(outgoing)) = (child.stdin.take(), child.stdout.take()) else {
             return Err("no pipes".to_owned());
         };
-        let mut process = Self { _child: child, incoming, outgoing };
-        let answer = process.ask(b"<a>").map_err(|error| format!("scripts/judge ended: {error}"))?;
-        if answer.starts_with("not well-formed") { Ok(process) } else { Err(format!("said {answer:?}")) }
+        let mut process = Self { _child: child, incoming, outgoing, judges: String::new() };
+        process.judges = process.ask(b"<a>").map_err(|error| format!("scripts/judge ended: {error}"))?;
+        let is_ready = process.judges.lines().any(|line| line.starts_with("expat: not well-formed"));
+        if is_ready { Ok(process) } else { Err(format!("said {:?}", process.judges)) }
     }
 
     fn ask(&mut self, document: &[u8]) -> std::io::Result<String> {
