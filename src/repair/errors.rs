@@ -10,7 +10,7 @@ use super::gate::{self, Role};
 use super::head::Landmark;
 use super::lexeme::{Lexeme, Lexemes, is_cut, next_lexeme, start_tag_end};
 use super::loose::read_loose;
-use super::name::{blanks, is_blank};
+use super::name::{blanks, is_blank, name_span};
 use super::outline::outline;
 use super::prolog::is_good_comment;
 use super::scan::{Scan, Scanner};
@@ -262,15 +262,21 @@ impl Engine {
         None
     }
 
-    /// Whether an item of some list begins at this start tag.
+    /// Whether an item of some list begins at this start tag, with the prefix of the envelope or none.
     pub(super) fn begins_item(&self, text: &[u8]) -> Answer {
-        let local = self.local_name(text, 0);
-        let list = LISTS.into_iter().find(|verb| verb.item().name == local);
-        list.map_or(Answer::No, |verb| self.list_of(verb).skeleton.starts_item(text))
+        let name = text.get(1..).unwrap_or_default();
+        let name = name.get(..name_span(name)).unwrap_or_default();
+        let local = name.strip_prefix(self.prefix.as_slice()).unwrap_or(name);
+        let Some(verb) = LISTS.into_iter().find(|verb| verb.item().name == local) else { return Answer::No };
+        let prefix = name.get(..name.len() - local.len()).unwrap_or_default();
+        Skeleton { prefix: prefix.to_vec(), ..self.list_of(verb).skeleton }.starts_item(text)
     }
 
-    /// Whether an item of some list stands in the text.
+    /// Whether the text contains an item of some list, with the prefix of the envelope or none.
     pub(super) fn holds_any_item(&self, text: &[u8]) -> bool {
-        LISTS.into_iter().any(|verb| self.list_of(verb).skeleton.holds_item(text))
+        LISTS.into_iter().any(|verb| {
+            let list = self.list_of(verb).skeleton;
+            list.holds_item(text) || Skeleton { prefix: Vec::new(), ..list }.holds_item(text)
+        })
     }
 }
