@@ -182,7 +182,7 @@ catalogue! {
         after "café"
     BrokenUtf8 "broken-utf8" Likely, Content
         what "Replaces what is left of a cut multi-byte character by U+FFFD."
-        why "Providers cut text at a number of bytes. The missing part is not in this response; U+FFFD says so honestly."
+        why "Providers cut text at a number of bytes. The missing part is not in this response; U+FFFD says so honestly. At the end of a node one byte is enough, where it is no plausible letter of windows-1252: é ends caf\\xE9, but Ã does not end Mills\\xC3."
         before "naïve \\xE2\\x80"
         after "naïve \u{fffd}"
     OverlongUtf8 "overlong-utf8" Exact, Content

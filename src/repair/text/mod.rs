@@ -5,6 +5,7 @@
 //! because aggregators mix encodings on one page (failure class B3).
 
 mod bytes;
+mod cut;
 mod escape;
 mod references;
 
@@ -14,6 +15,7 @@ use super::lexeme::{Lexeme, Lexemes, without_cut_end_mark};
 use super::limits::Limits;
 use super::name::{may_start_name, trailing_blanks};
 use bytes::{Encoding, REPLACEMENT, Sequence, classify, decode_twice, is_double_encoded, windows_1252};
+use cut::cut_character;
 use references::mend_reference;
 
 pub(super) use escape::{escape, reference_for, resolve, write_escaped};
@@ -109,10 +111,18 @@ pub(super) fn exact_repair(rest: &[u8], node: Node) -> Option<(usize, RepairId, 
         (b'>', _) => return Some((1, RepairId::CdataEndInText, b"&gt;".to_vec())),
         _ => {}
     }
-    let len = pass.step(0, rest.len(), node, Encoding::Utf8);
+    let len = pass.step(0, rest.len(), node, Reading { encoding: Encoding::Utf8, cut_at: None });
     let edit = pass.edits.iter().next()?;
     let exact = edit.id.certainty() == Certainty::Exact && edit.start == 0;
     exact.then(|| (len, edit.id, edit.replacement.clone()))
+}
+
+/// What the bytes of one node mean.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    encoding: Encoding,
+    /// Where the character begins that the end of the node cuts.
+    cut_at: Option<usize>,
 }
 
 struct Pass<'t> {
@@ -190,38 +200,44 @@ impl Pass<'_> {
         if bare.is_empty() && is_quiet(self.slice(start, end)) && !self.guess_double {
             return;
         }
-        let encoding = Encoding::of(self.slice(start, end));
+        let reading = self.reading(start, end);
         let double = self.guess_double && is_double_encoded(self.slice(start, end));
         let mut at = start;
         for &less_than in bare {
-            self.characters(at, less_than, Node::Text, encoding, double);
+            self.characters(at, less_than, Node::Text, reading, double);
             self.edits.push(RepairId::BareLessThan, less_than, less_than + 1, b"&lt;");
             at = less_than + 1;
         }
-        self.characters(at, end, Node::Text, encoding, double);
+        self.characters(at, end, Node::Text, reading, double);
     }
 
     fn node(&mut self, start: usize, end: usize, node: Node) {
         if is_quiet(self.slice(start, end)) {
             return;
         }
-        let encoding = Encoding::of(self.slice(start, end));
-        self.characters(start, end, node, encoding, false);
+        let reading = self.reading(start, end);
+        self.characters(start, end, node, reading, false);
     }
 
-    fn characters(&mut self, start: usize, end: usize, node: Node, encoding: Encoding, double: bool) {
+    fn reading(&self, start: usize, end: usize) -> Reading {
+        let node = self.slice(start, end);
+        let encoding = Encoding::of(node);
+        Reading { encoding, cut_at: cut_character(node, encoding).map(|at| start + at) }
+    }
+
+    fn characters(&mut self, start: usize, end: usize, node: Node, reading: Reading, double: bool) {
         if double {
             return self.decode_again(start, end);
         }
         let mut at = start;
         while at < end && self.edits.len() <= self.edits_max {
             let rest = self.slice(at, end);
-            at += self.step(at, rest.len(), node, encoding);
+            at += self.step(at, rest.len(), node, reading);
         }
     }
 
     /// One character, reference or run of plain bytes; returns its length.
-    fn step(&mut self, at: usize, len: usize, node: Node, encoding: Encoding) -> usize {
+    fn step(&mut self, at: usize, len: usize, node: Node, reading: Reading) -> usize {
         let rest = self.slice(at, at + len);
         let Some(&first) = rest.first() else { return 1 };
         match first {
@@ -252,16 +268,16 @@ impl Pass<'_> {
                 self.edits.push(RepairId::ControlCharacter, at, at + 1, b"");
                 1
             }
-            0x80.. => self.multibyte(at, len, encoding),
+            0x80.. => self.multibyte(at, len, reading),
             _ => {
-                let plain = if encoding == Encoding::Valid { &PLAIN_IN_VALID } else { &PLAIN };
+                let plain = if reading.encoding == Encoding::Valid { &PLAIN_IN_VALID } else { &PLAIN };
                 let is_plain = |byte: u8| plain.get(byte as usize).copied().unwrap_or(false);
                 rest.iter().skip(1).position(|&byte| !is_plain(byte)).map_or(rest.len(), |run| run + 1)
             }
         }
     }
 
-    fn multibyte(&mut self, at: usize, len: usize, encoding: Encoding) -> usize {
+    fn multibyte(&mut self, at: usize, len: usize, reading: Reading) -> usize {
         let (sequence, width) = classify(self.slice(at, at + len));
         let decoded = |pass: &Self| -> Vec<u8> {
             pass.slice(at, at + width).iter().flat_map(|&byte| windows_1252(byte)).collect()
@@ -275,7 +291,8 @@ impl Pass<'_> {
             }
             Sequence::LoneSurrogate => self.edits.push(RepairId::Cesu8, at, at + width, REPLACEMENT),
             Sequence::Overlong => self.edits.push(RepairId::OverlongUtf8, at, at + width, REPLACEMENT),
-            Sequence::Cut if encoding == Encoding::EightBit => {
+            _ if reading.cut_at == Some(at) => self.edits.push(RepairId::BrokenUtf8, at, at + width, REPLACEMENT),
+            Sequence::Cut if reading.encoding == Encoding::EightBit => {
                 let decoded = decoded(self);
                 self.edits.push(RepairId::Windows1252Byte, at, at + width, &decoded);
             }

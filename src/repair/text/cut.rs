@@ -1,0 +1,126 @@
+//! Characters that the end of a node cuts.
+//!
+//! Providers cut text after a number of bytes. Where that falls into a
+//! multi-byte character, its first bytes are the last of the node, and each
+//! of them is a letter in windows-1252 too. The rules decide between the two:
+//!
+//! 1. A node that has whole multi-byte characters is UTF-8. What remains of a
+//!    character at its end is cut if it is two bytes or more, if another
+//!    character of the node begins with the same byte, or if the last letter
+//!    before it is not Latin.
+//! 2. A node that has other bytes that are no UTF-8, and no whole multi-byte
+//!    character, is windows-1252 to its end.
+//! 3. Otherwise the place decides. `é` after `caf` is plausible, a capital
+//!    after a small letter, a lone capital and `â` are not. Closing
+//!    punctuation may follow the letter, nothing else.
+
+use super::super::name::trailing_blanks;
+use super::bytes::{Encoding, Sequence, classify};
+
+/// Where the character begins that the end of `node` cuts. `None` where there
+/// is none, and where its bytes are plausible as windows-1252.
+pub(super) fn cut_character(node: &[u8], encoding: Encoding) -> Option<usize> {
+    let node = node.get(..node.len() - trailing_blanks(node))?;
+    let node = node.strip_suffix(b"...").unwrap_or(node);
+    let continued = node.iter().rev().take(3).take_while(|&byte| byte & 0xC0 == 0x80).count();
+    let at = node.len().checked_sub(continued + 1)?;
+    let (before, rest) = node.split_at_checked(at)?;
+    let (&lead, tail) = rest.split_first()?;
+    let is_cut = match classify(rest) {
+        (Sequence::Cut, width) => width == rest.len(),
+        (Sequence::Lone, _) => tail.is_empty() && matches!(lead, 0xC2..=0xF4),
+        _ => false,
+    };
+    if !is_cut {
+        return None;
+    }
+    let previous = before.utf8_chunks().last().filter(|chunk| chunk.invalid().is_empty());
+    let previous = previous.map_or("", |chunk| chunk.valid());
+    let is_plausible = match encoding {
+        Encoding::Valid => return None,
+        Encoding::EightBit if !before.is_ascii() => true,
+        Encoding::Utf8 if !tail.is_empty() || begins_another(before, lead) || !follows_latin(previous) => false,
+        Encoding::Utf8 | Encoding::EightBit => ends_a_word(previous, lead) && tail.iter().all(|&byte| closes(byte)),
+    };
+    (!is_plausible).then_some(at)
+}
+
+/// Whether a whole character begins with `lead`.
+fn begins_another(text: &[u8], lead: u8) -> bool {
+    memchr::memchr_iter(lead, text)
+        .any(|at| matches!(classify(text.get(at..).unwrap_or_default()), (Sequence::Valid, _)))
+}
+
+/// Whether the last letter is a Latin one; also where there is none.
+fn follows_latin(text: &str) -> bool {
+    let letter = text.chars().rev().find(|c| c.is_alphabetic());
+    letter.is_none_or(|c| matches!(c, '\0'..='\u{24F}' | '\u{1E00}'..='\u{1EFF}'))
+}
+
+/// Whether the letter of windows-1252 is plausible behind `previous`, as the last one of its word.
+fn ends_a_word(previous: &str, letter: u8) -> bool {
+    let last = previous.chars().next_back();
+    let is = |is: fn(char) -> bool| last.is_some_and(is);
+    match letter {
+        // ß
+        0xDF => is(char::is_lowercase),
+        // × and ð stand behind nothing that ends; â ends no word of a language that is in windows-1252.
+        0xD7 | 0xE2 => false,
+        0xF0 => is(char::is_alphabetic),
+        // Å is a unit too.
+        0xC5 if previous.trim_end().ends_with(|c: char| c.is_ascii_digit()) => true,
+        0xC0..=0xDE => last.is_none() || is(char::is_uppercase),
+        _ => true,
+    }
+}
+
+/// Whether a byte of windows-1252 is punctuation that follows a word: a closing
+/// quotation mark, a dash, an ellipsis or a no-break space.
+fn closes(byte: u8) -> bool {
+    matches!(byte, 0x85 | 0x92 | 0x94 | 0x96 | 0x97 | 0xA0 | 0xBB)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Encoding, cut_character};
+
+    fn cut(node: &[u8]) -> Option<usize> {
+        cut_character(node, Encoding::of(node))
+    }
+
+    #[test]
+    fn a_letter_that_can_end_a_word_is_windows_1252() {
+        for node in [
+            &b"caf\xe9"[..],
+            b"citt\xe0",
+            b"CAF\xc9",
+            b"Gru\xdf",
+            b"5 \xc5",
+            b"\xe9",
+            b"Universit\xe9 de Montr\xe9al \xe0",
+            b"\x93caf\xe9\x94",
+            b"le caf\xe9\xbb",
+            b"M\xc3\xbcller, caf\xe9",
+            b"borgarafundur um fr\xe6\xf0",
+        ] {
+            assert_eq!(cut(node), None, "{}", node.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn a_character_that_can_end_no_word_is_cut() {
+        for (node, at) in [
+            (&b"Mills\xc3"[..], 5),
+            (b"Mills\xc3\n  ", 5),
+            (b"Mills\xc3...", 5),
+            (b"quoted \xe2\x80", 7),
+            (b"don\xe2", 3),
+            (b"\xd0\x9c\xd0\xb8\xd1\x80 \xd0", 7),
+            (b"M\xc3\xbcller, J\xc3", 10),
+            (b"smile \xf0\x9f\x98", 6),
+        ] {
+            let expected = (at < node.len()).then_some(at);
+            assert_eq!(cut(node), expected, "{}", node.escape_ascii());
+        }
+    }
+}
