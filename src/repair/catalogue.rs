@@ -196,10 +196,15 @@ catalogue! {
         before "\\xED\\xA0\\xBD\\xED\\xB8\\x80"
         after "😀"
     ControlCharacter "control-character" Exact, Content
-        what "Replaces VT and FF by a space and removes the other control characters that XML 1.0 cannot hold."
-        why "XML has no way to write them, so some change is forced. VT and FF separate words, the others carry nothing. TAB, LF, CR and DEL to U+009F are legal and stay."
+        what "Replaces VT and FF, and FS to US (0x1C to 0x1F) between two visible characters, by a space. Removes the other control characters that XML 1.0 cannot hold."
+        why "XML has no way to write them, so some change is forced. VT, FF and FS to US separate words, the others carry nothing. TAB, LF, CR and DEL to U+009F are legal and stay."
         before "page\\x0Cbreak"
         after "page break"
+    LostHighByte "lost-high-byte" Likely, Content
+        what "Reads a control character, raw or as a reference, as the quotation mark or dash whose low byte it is: 0x13, 0x14, 0x18, 0x19, 0x1C or 0x1D."
+        why "Software that cuts UTF-16 down to bytes leaves 0x19 of U+2019. Done only where both neighbours fit the mark. A double quotation mark also needs its partner in the same field."
+        before "don\\x19t"
+        after "don’t"
     Noncharacter "noncharacter" Exact, Content
         what "Removes U+FFFE and U+FFFF."
         why "XML 1.0 excludes both; they are no characters."
@@ -207,7 +212,7 @@ catalogue! {
         after "ab"
     IllegalReference "illegal-reference" Exact, Content
         what "Resolves character references to characters that XML cannot hold, in the way of the raw character."
-        why "A reference does not make an illegal character legal: &#11; becomes a space, &#0; and &#xFFFE; go, a number above U+10FFFF becomes U+FFFD."
+        why "A reference does not make an illegal character legal: &#11; becomes a space, &#0; and &#xFFFE; go, a number above U+10FFFF becomes U+FFFD. Between two visible characters &#28; to &#31; become a space."
         before "a&#x1;b"
         after "ab"
     SurrogateReference "surrogate-reference" Exact, Content
@@ -238,8 +243,8 @@ catalogue! {
         before "caf&eacute; &ndash; bar"
         after "café – bar"
     UnterminatedReference "unterminated-reference" Likely, Content
-        what "Ends a character reference that has lost its semicolon."
-        why "A number behind &# followed by something that is no digit has one plausible end."
+        what "Ends a character reference that has lost its semicolon, or writes the character of its name."
+        why "A number behind &# followed by something that is no digit has one plausible end. Of names, HTML knows 106 without a semicolon; other names of HTML 4 count before white space or at the end of the text, unless they are words. In the query of a URL, and before = or _, an ampersand stays one."
         before "caf&#233 bar"
         after "caf&#233; bar"
     BareLessThan "bare-less-than" Exact

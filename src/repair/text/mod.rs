@@ -5,6 +5,7 @@
 //! because aggregators mix encodings on one page (failure class B3).
 
 mod bytes;
+mod controls;
 mod cut;
 mod escape;
 mod references;
@@ -15,6 +16,7 @@ use super::lexeme::{Lexeme, Lexemes, without_cut_end_mark};
 use super::limits::Limits;
 use super::name::{may_start_name, trailing_blanks};
 use bytes::{Encoding, REPLACEMENT, Sequence, classify, decode_twice, is_double_encoded, windows_1252};
+use controls::{Control, Controls, read_control};
 use cut::cut_character;
 use references::mend_reference;
 
@@ -111,7 +113,7 @@ pub(super) fn exact_repair(rest: &[u8], node: Node) -> Option<(usize, RepairId, 
         (b'>', _) => return Some((1, RepairId::CdataEndInText, b"&gt;".to_vec())),
         _ => {}
     }
-    let len = pass.step(0, rest.len(), node, Reading { encoding: Encoding::Utf8, cut_at: None });
+    let len = pass.step(0, rest.len(), node, Reading { encoding: Encoding::Utf8, cut_at: None, controls: Controls::default() });
     let edit = pass.edits.iter().next()?;
     let exact = edit.id.certainty() == Certainty::Exact && edit.start == 0;
     exact.then(|| (len, edit.id, edit.replacement.clone()))
@@ -123,6 +125,7 @@ struct Reading {
     encoding: Encoding,
     /// Where the character begins that the end of the node cuts.
     cut_at: Option<usize>,
+    controls: Controls,
 }
 
 struct Pass<'t> {
@@ -222,7 +225,8 @@ impl Pass<'_> {
     fn reading(&self, start: usize, end: usize) -> Reading {
         let node = self.slice(start, end);
         let encoding = Encoding::of(node);
-        Reading { encoding, cut_at: cut_character(node, encoding).map(|at| start + at) }
+        let cut_at = cut_character(node, encoding).map(|at| start + at);
+        Reading { encoding, cut_at, controls: Controls::of(node) }
     }
 
     fn characters(&mut self, start: usize, end: usize, node: Node, reading: Reading, double: bool) {
@@ -242,7 +246,8 @@ impl Pass<'_> {
         let Some(&first) = rest.first() else { return 1 };
         match first {
             b'&' if node != Node::Verbatim => {
-                let (len, id, replacement) = mend_reference(rest, self.entities);
+                let before = self.slice(0, at);
+                let (len, id, replacement) = mend_reference(before, rest, self.entities, reading.controls);
                 match (id, replacement.split_last()) {
                     (Some(id), Some((b';', kept))) if rest.get(..len) == Some(kept) => {
                         self.edits.push(id, at + len, at + len, b";");
@@ -260,12 +265,14 @@ impl Pass<'_> {
                 self.edits.push(RepairId::BareLessThan, at, at + 1, b"&lt;");
                 1
             }
-            0x0B | 0x0C => {
-                self.edits.push(RepairId::ControlCharacter, at, at + 1, b" ");
-                1
-            }
             0..=0x1F if !matches!(first, b'\t' | b'\n' | b'\r') => {
-                self.edits.push(RepairId::ControlCharacter, at, at + 1, b"");
+                let (before, after) = (self.slice(0, at), self.slice(at + 1, self.text.len()));
+                let (id, replacement) = match read_control(first.into(), before, after, reading.controls) {
+                    Control::Noise => (RepairId::ControlCharacter, ""),
+                    Control::Space => (RepairId::ControlCharacter, " "),
+                    Control::Mark(mark) => (RepairId::LostHighByte, mark),
+                };
+                self.edits.push(id, at, at + 1, replacement.as_bytes());
                 1
             }
             0x80.. => self.multibyte(at, len, reading),

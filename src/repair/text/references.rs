@@ -2,19 +2,27 @@
 
 use super::super::catalogue::RepairId;
 use super::super::entities::html_entity;
-use super::super::name::{REFERENCE_BYTES_MAX, Reference, is_legal_char, numeric_reference, reference};
+use super::super::name::{
+    REFERENCE_BYTES_MAX, Reference, is_blank, is_legal_char, numeric_reference, reference,
+};
 use super::bytes::REPLACEMENT;
+use super::controls::{Control, Controls, read_control};
 use super::{Entities, escape};
 
-/// An `&` in text: how many bytes it is about, and what they become.
-pub(super) fn mend_reference(rest: &[u8], entities: &Entities) -> (usize, Option<RepairId>, Vec<u8>) {
+/// An `&` in text: how many bytes it is about, and what they become. `before` is the text in front of it.
+pub(super) fn mend_reference(
+    before: &[u8],
+    rest: &[u8],
+    entities: &Entities,
+    controls: Controls,
+) -> (usize, Option<RepairId>, Vec<u8>) {
     if let Reference::Legal(len) = reference(rest) {
         return (len, None, Vec::new());
     }
     let bare = (1, Some(RepairId::BareAmpersand), b"&amp;".to_vec());
     let window = rest.get(1..rest.len().min(REFERENCE_BYTES_MAX)).unwrap_or_default();
     if window.first() == Some(&b'#') {
-        return mend_numeric(rest, window).unwrap_or(bare);
+        return mend_numeric(before, rest, window, controls).unwrap_or(bare);
     }
     let len = window
         .iter()
@@ -22,7 +30,7 @@ pub(super) fn mend_reference(rest: &[u8], entities: &Entities) -> (usize, Option
         .unwrap_or(0);
     let name = window.get(..len).unwrap_or_default();
     if len == 0 || window.get(len) != Some(&b';') {
-        return bare;
+        return mend_name(before, window).unwrap_or(bare);
     }
     if let Some((_, value)) = entities.iter().find(|(known, _)| known == name) {
         return (len + 2, Some(RepairId::Doctype), value.clone());
@@ -34,7 +42,12 @@ pub(super) fn mend_reference(rest: &[u8], entities: &Entities) -> (usize, Option
 }
 
 /// `&#...`: illegal, unterminated or of the wrong case; `None` when it is no reference.
-fn mend_numeric(rest: &[u8], window: &[u8]) -> Option<(usize, Option<RepairId>, Vec<u8>)> {
+fn mend_numeric(
+    before: &[u8],
+    rest: &[u8],
+    window: &[u8],
+    controls: Controls,
+) -> Option<(usize, Option<RepairId>, Vec<u8>)> {
     let (radix_len, hex) = match window.get(1) {
         Some(b'x' | b'X') => (2, true),
         _ => (1, false),
@@ -68,8 +81,75 @@ fn mend_numeric(rest: &[u8], window: &[u8]) -> Option<(usize, Option<RepairId>, 
     if (0xD800..0xE000).contains(&code) {
         return Some(mend_surrogate(rest, total, code));
     }
-    let replacement: &[u8] = if matches!(code, 0x0B | 0x0C) { b" " } else { b"" };
-    Some((total, Some(RepairId::IllegalReference), replacement.to_vec()))
+    let after = rest.get(total..).unwrap_or_default();
+    let (id, replacement) = match read_control(code, before, after, controls) {
+        Control::Noise => (RepairId::IllegalReference, ""),
+        Control::Space => (RepairId::IllegalReference, " "),
+        Control::Mark(mark) => (RepairId::LostHighByte, mark),
+    };
+    Some((total, Some(id), replacement.into()))
+}
+
+/// `&name` without a semicolon, where HTML or the place says that a reference is meant:
+///
+/// - a name that HTML knows without a semicolon, where neither a letter or digit nor `=` or `_` follows;
+/// - a name of an accented letter inside a word, such as `g&eacuten&eacuterale`;
+/// - any other name of HTML 4 that is no word, before white space or at the end of the text.
+///
+/// In the query of a URL an ampersand stays one.
+fn mend_name(before: &[u8], window: &[u8]) -> Option<(usize, Option<RepairId>, Vec<u8>)> {
+    let len = window.iter().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(window.len());
+    let (name, behind) = window.split_at_checked(len)?;
+    let next = behind.first().copied();
+    let meant = match next {
+        Some(b'=' | b'_') => None,
+        _ if is_short(name) => Some(name),
+        _ if next.is_none_or(is_blank) && is_long(name) => Some(name),
+        _ => accented(name),
+    }?;
+    if in_query(before) {
+        return None;
+    }
+    let text = html_entity(meant)?.as_bytes();
+    Some((1 + meant.len(), Some(RepairId::UnterminatedReference), escape(text)))
+}
+
+/// Whether the text ends in the query of a URL, or in something that reads like one.
+fn in_query(before: &[u8]) -> bool {
+    const WORD_BYTES: usize = 256;
+    let near = before.get(before.len().saturating_sub(WORD_BYTES)..).unwrap_or_default();
+    let start = near.iter().rposition(|&byte| is_blank(byte) || b"<>\"'".contains(&byte)).map_or(0, |at| at + 1);
+    let word = near.get(start..).unwrap_or_default();
+    let is_question = |pair: &[u8]| matches!(*pair, [b'?', byte] if byte.is_ascii_alphanumeric());
+    word.contains(&b'=') || word.windows(2).any(is_question) || memchr::memmem::find(word, b"://").is_some()
+}
+
+/// The name of an accented letter that `run` begins with, more letters behind it.
+fn accented(run: &[u8]) -> Option<&[u8]> {
+    const MARKS: [&[u8]; 7] = [b"acute", b"grave", b"circ", b"uml", b"tilde", b"cedil", b"slash"];
+    let mark = MARKS.into_iter().find(|mark| run.get(1..).is_some_and(|rest| rest.starts_with(mark)))?;
+    let (name, more) = run.split_at_checked(1 + mark.len())?;
+    (more.first()?.is_ascii_alphabetic() && is_short(name)).then_some(name)
+}
+
+/// Names that HTML knows without a semicolon (HTML standard, section 13.5).
+fn is_short(name: &[u8]) -> bool {
+    const NAMES: &str = "AElig AMP Aacute Acirc Agrave Aring Atilde Auml COPY Ccedil ETH Eacute Ecirc Egrave Euml GT \
+        Iacute Icirc Igrave Iuml LT Ntilde Oacute Ocirc Ograve Oslash Otilde Ouml QUOT REG THORN Uacute Ucirc Ugrave \
+        Uuml Yacute aacute acirc acute aelig agrave amp aring atilde auml brvbar ccedil cedil cent copy curren deg \
+        divide eacute ecirc egrave eth euml frac12 frac14 frac34 gt iacute icirc iexcl igrave iquest iuml laquo lt \
+        macr micro middot nbsp not ntilde oacute ocirc ograve ordf ordm oslash otilde ouml para plusmn pound quot \
+        raquo reg sect shy sup1 sup2 sup3 szlig thorn times uacute ucirc ugrave uml uuml yacute yen yuml";
+    NAMES.split_ascii_whitespace().any(|known| known.as_bytes() == name)
+}
+
+/// The other names of HTML 4, without those that are words or names of arguments.
+fn is_long(name: &[u8]) -> bool {
+    const NAMES: &str = "Alpha Beta Dagger Delta Epsilon Gamma Kappa Lambda OElig Omega Omicron Scaron Sigma Theta \
+        Upsilon Yuml alpha asymp bdquo beta bull dagger delta emsp ensp epsilon equiv euro fnof gamma hellip infin \
+        kappa lambda larr ldquo lsaquo lsquo mdash minus nabla ndash oelig omega omicron oplus otimes permil rarr \
+        rdquo rsaquo rsquo sbquo scaron sigma sigmaf theta thinsp tilde trade uarr upsilon zwj zwnj";
+    NAMES.split_ascii_whitespace().any(|known| known.as_bytes() == name)
 }
 
 fn mend_surrogate(rest: &[u8], len: usize, high: u32) -> (usize, Option<RepairId>, Vec<u8>) {

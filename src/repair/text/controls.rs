@@ -1,0 +1,130 @@
+//! Control characters that XML cannot hold, and what they were.
+//!
+//! Some carry a meaning that can be read from their neighbours:
+//!
+//! - VT and FF separate words, as do FS, GS, RS and US (0x1C to 0x1F) between
+//!   two visible characters. They become a space.
+//! - Software that cuts UTF-16 down to bytes leaves of U+2018 the control 0x18.
+//!   The same happens to U+2013, U+2014, U+2019, U+201C and U+201D. Such a
+//!   control is the mark where both neighbours fit it. A double quotation mark
+//!   also wants its partner in the same node, because MARC ends a record with
+//!   0x1D. A dash wants a node without 0x15, because word processors mark
+//!   fields with 0x13 to 0x15.
+//!
+//! U+201E and U+201A are not read: 0x1E ends a field of MARC, and 0x1A stands
+//! for any character that could not be converted. Every other control goes.
+
+use super::super::name::numeric_reference;
+
+/// What a control character was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Control {
+    /// Nothing that a reader would miss.
+    Noise,
+    Space,
+    /// A quotation mark or dash that lost its high byte.
+    Mark(&'static str),
+}
+
+/// Which control characters are in a node, raw or as references, one bit each.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Controls(u32);
+
+impl Controls {
+    pub(super) fn of(node: &[u8]) -> Self {
+        let mut seen = 0;
+        for (at, &byte) in node.iter().enumerate() {
+            let code = match byte {
+                b'&' => referenced(node.get(at + 1..).unwrap_or_default()),
+                _ => Some(u32::from(byte)),
+            };
+            if let Some(code @ 0..=0x1F) = code {
+                seen |= 1 << code;
+            }
+        }
+        Self(seen)
+    }
+
+    fn has(self, control: u8) -> bool {
+        self.0 >> control & 1 == 1
+    }
+}
+
+/// The number of the reference whose `&` stands before `body`, if it is a short one.
+fn referenced(body: &[u8]) -> Option<u32> {
+    const LONGEST: usize = "#x001f;".len();
+    let body = body.get(..body.len().min(LONGEST))?;
+    let end = body.iter().position(|&byte| byte == b';')?;
+    numeric_reference(&body.get(..end)?.to_ascii_lowercase()).flatten()
+}
+
+/// Reads the control character `code` between `before` and `after`.
+pub(super) fn read_control(code: u32, before: &[u8], after: &[u8], node: Controls) -> Control {
+    let (previous, next) = (before.last().copied(), after.first().copied());
+    let between = |fits: fn(Option<u8>) -> bool| fits(previous) && fits(next);
+    match code {
+        0x0B | 0x0C => Control::Space,
+        0x13 | 0x14 if !node.has(0x15) && (between(is_word) || between(is_space)) => {
+            Control::Mark(if code == 0x13 { "–" } else { "—" })
+        }
+        0x18 if node.has(0x19) && may_open(previous) && is_word(next) => Control::Mark("‘"),
+        0x19 if is_apostrophe(before, next, node) => Control::Mark("’"),
+        0x1C if node.has(0x1D) && may_open(previous) && may_begin(next) => Control::Mark("“"),
+        0x1D if node.has(0x1C) && may_end(previous) && may_close(next) => Control::Mark("”"),
+        // Of several in a row the first one becomes the space.
+        0x1C..=0x1F if is_visible(previous) && is_visible(after.iter().copied().find(|&byte| byte > 0x1F)) => {
+            Control::Space
+        }
+        _ => Control::Noise,
+    }
+}
+
+/// Whether 0x19 is an apostrophe or closes a single quotation mark.
+fn is_apostrophe(before: &[u8], next: Option<u8>, node: Controls) -> bool {
+    let previous = before.last().copied();
+    let is_letter = |byte: Option<u8>| is_word(byte) && !byte.is_some_and(|byte| byte.is_ascii_digit());
+    if is_letter(previous) && is_letter(next) {
+        return true;
+    }
+    // The students' work.
+    let is_plural = matches!(previous, Some(b's' | b'S')) && before.len() > 1;
+    if may_end(previous) && may_close(next) {
+        return is_plural || node.has(0x18);
+    }
+    // The '90s.
+    may_open(previous) && next.is_some_and(|byte| byte.is_ascii_digit())
+}
+
+/// A letter or digit, or a byte or reference of another character.
+fn is_word(byte: Option<u8>) -> bool {
+    byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || byte >= 0x80 || byte == b'&')
+}
+
+/// A character that has something to be separated from: no blank, tag or quote of an attribute.
+fn is_visible(byte: Option<u8>) -> bool {
+    byte.is_some_and(|byte| byte > b' ' && !b"<>\"'".contains(&byte))
+}
+
+fn is_space(byte: Option<u8>) -> bool {
+    byte.is_some_and(super::super::name::is_blank)
+}
+
+/// Whether a quotation may begin behind this byte.
+fn may_open(byte: Option<u8>) -> bool {
+    byte.is_none_or(|byte| b" \t\r\n>\"'([-/\x18\x1C;".contains(&byte))
+}
+
+/// What a quotation may begin with.
+fn may_begin(byte: Option<u8>) -> bool {
+    is_word(byte) || byte.is_some_and(|byte| b"([.\x18\x19".contains(&byte))
+}
+
+/// What a quotation may end with.
+fn may_end(byte: Option<u8>) -> bool {
+    is_word(byte) || byte.is_some_and(|byte| b".,:;!?)]%'\x19".contains(&byte))
+}
+
+/// Whether a quotation may end before this byte.
+fn may_close(byte: Option<u8>) -> bool {
+    byte.is_none_or(|byte| b" \t\r\n<\"'.,:;!?)]-/\x19\x1D&".contains(&byte))
+}
