@@ -12,7 +12,7 @@ use super::name::{name_span, split_name, trailing_blanks};
 use super::prolog::{is_good_comment, is_xml_target};
 use super::schema::Verb;
 use super::sink::Sink;
-use super::text::mend_characters;
+use super::text::{Guesses, mend_characters};
 
 impl Engine {
     pub(super) fn stray_text(&mut self, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
@@ -62,7 +62,7 @@ impl Engine {
             self.lookahead.in_vain(text.len());
             return Next::Stay(self.change(RepairId::BrokenComment, rest, mark.len(), b"", sink));
         }
-        let legal_text = || mend_characters(text, &[], false, &self.config.limits).is_empty();
+        let legal_text = || mend_characters(text, &[], Guesses::default(), &self.config.limits).is_empty();
         let step = match mark {
             COMMENT if is_good_comment(text) && legal_text() => self.keep(Role::Plain, rest, end, sink),
             b"<?" if !is_xml_target(text) && legal_text() => self.keep(Role::Plain, rest, end, sink),

@@ -230,6 +230,11 @@ catalogue! {
         why "The text is legal, so only a mapping that knows its source should turn this on."
         before "MÃ¼ller & GrÃ¶ÃŸe"
         after "Müller & Größe"
+    C1Control "c1-control" Guess, Content
+        what "Reads a C1 control character (U+0080 to U+009F), raw or as a reference, as the character that has its number in windows-1252."
+        why "HTML reads such references so, and a page in windows-1252 that was read as Latin-1 is full of such characters. Both are legal XML, so only a mapping that knows its source should turn this on."
+        before "don&#146;t 1871&#150;1899"
+        after "don’t 1871–1899"
 
     // --- references and markup
     BareAmpersand "bare-ampersand" Exact

@@ -20,7 +20,7 @@ use super::schema::Verb;
 use super::sink::{Sink, TokenFacts};
 use super::skeleton::{self, Prefixes};
 use super::tag::read_attributes;
-use super::text::mend_characters;
+use super::text::{Guesses, mend_characters};
 
 /// Bytes that tell one kind of markup from another.
 const LEXEME_BYTES: usize = 12;
@@ -364,11 +364,12 @@ impl Engine {
     }
 
     pub(super) fn is_legal_comment(&self, text: &[u8]) -> bool {
-        is_good_comment(text) && mend_characters(text, &[], false, &self.config.limits).is_empty()
+        is_good_comment(text)
+            && mend_characters(text, &[], Guesses::default(), &self.config.limits).is_empty()
     }
 
     pub(super) fn is_legal_instruction(&self, text: &[u8]) -> bool {
-        !is_xml_target(text) && mend_characters(text, &[], false, &self.config.limits).is_empty()
+        !is_xml_target(text) && mend_characters(text, &[], Guesses::default(), &self.config.limits).is_empty()
     }
 
     /// Behind the root: white space and comments stay, from the first other

@@ -17,7 +17,7 @@ use super::scan::{Scan, Scanner};
 use super::schema::Verb;
 use super::sink::Sink;
 use super::skeleton::{Answer, Skeleton};
-use super::text::{escape, mend_characters};
+use super::text::{Guesses, escape, mend_characters};
 use crate::oai::ErrorCode;
 
 /// The lists whose items have names of their own.
@@ -131,7 +131,7 @@ impl Engine {
         let is_strict = self.is_strict_field(error, b"error");
         let characters = match is_strict {
             true => Edits::default(),
-            false => mend_characters(error, &self.entities, false, &self.config.limits),
+            false => mend_characters(error, &self.entities, Guesses::default(), &self.config.limits),
         };
         let text = characters.apply(error);
         let mut edits = Edits::default();

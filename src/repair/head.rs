@@ -19,7 +19,7 @@ use super::prolog::{is_good_comment, is_xml_target};
 use super::schema::{Text, Verb, is_any_uri};
 use super::sink::Sink;
 use super::skeleton::Answer;
-use super::text::{escape, mend_characters, reference_for, resolve, write_escaped};
+use super::text::{Guesses, escape, mend_characters, reference_for, resolve, write_escaped};
 use super::vocabulary::is_slip;
 use crate::oai::{datestamp, set_spec};
 
@@ -130,7 +130,7 @@ impl Engine {
 
     /// The changes that put the head right.
     pub(super) fn mend_head(&mut self, head: &[u8]) -> Edits {
-        let characters = mend_characters(head, &self.entities, false, &self.config.limits);
+        let characters = mend_characters(head, &self.entities, Guesses::default(), &self.config.limits);
         let text = characters.apply(head);
         let mut edits = Edits::default();
         let request_name: &[u8] = if self.version_one.is_some() { b"requestURL" } else { b"request" };
@@ -391,11 +391,11 @@ impl Engine {
                 Lexeme::Text => trim(slice).is_empty(),
                 Lexeme::Comment => {
                     is_good_comment(slice)
-                        && mend_characters(slice, &[], false, &self.config.limits).is_empty()
+                        && mend_characters(slice, &[], Guesses::default(), &self.config.limits).is_empty()
                 }
                 Lexeme::Instruction => {
                     !is_xml_target(slice)
-                        && mend_characters(slice, &[], false, &self.config.limits).is_empty()
+                        && mend_characters(slice, &[], Guesses::default(), &self.config.limits).is_empty()
                 }
                 _ => false,
             };

@@ -21,7 +21,7 @@ use super::schema::Verb;
 use super::sink::{Lack, Left, RecordFacts, Repair, Sink};
 use super::skeleton::{Prefixes, Skeleton};
 use super::tag::same;
-use super::text::guess_double_encoded;
+use super::text::{Guesses, guess_characters};
 
 /// Where the list goes on.
 pub(super) enum Next {
@@ -341,15 +341,14 @@ impl Engine {
             let item = mended.unwrap_or_else(|_| Mended::unchanged(raw, facts));
             return self.emit(list, raw, at, &item, sink);
         }
-        let mut item = Mended::unchanged(raw, facts);
-        if self.config.guesses.contains(RepairId::DoubleEncoded) {
-            let edits = guess_double_encoded(raw, &self.config.limits);
-            if edits.len() <= self.config.limits.repairs_per_record_max {
-                item.bytes = edits.apply(raw).into_owned();
-                item.edits = edits;
-            }
+        let guesses = Guesses::of(self.config.guesses);
+        if guesses.any() && !guess_characters(raw, guesses, &self.config.limits).is_empty() {
+            let rules = Self::rules(&self.config, &self.entities);
+            let mended = mend(raw, &list.skeleton, list.contexts(), &mut self.tags, &rules);
+            let item = mended.unwrap_or_else(|_| Mended::unchanged(raw, facts));
+            return self.emit(list, raw, at, &item, sink);
         }
-        self.emit(list, raw, at, &item, sink);
+        self.emit(list, raw, at, &Mended::unchanged(raw, facts), sink);
     }
 
     /// An item leaves, with the changes that were made to it.

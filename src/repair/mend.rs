@@ -7,7 +7,7 @@
 use memchr::memmem;
 
 use super::RepositoryFacts;
-use super::catalogue::{RepairId, Unmendable};
+use super::catalogue::Unmendable;
 use super::context::Context;
 use super::convention::conventional;
 use super::edits::Edits;
@@ -25,7 +25,7 @@ use super::sink::Lack;
 use super::skeleton::{Prefixes, Skeleton};
 use super::tag::Tags;
 use super::tag_names::mend_names;
-use super::text::{Entities, guess_double_encoded, mend_characters};
+use super::text::{Entities, Guesses, guess_characters, mend_characters};
 use super::upgrade::upgrade;
 
 /// What mending is told besides the item.
@@ -92,11 +92,11 @@ pub(super) fn mend(
         edits: Edits::default(),
         markup: false,
     };
-    let double = rules.guesses.contains(RepairId::DoubleEncoded);
+    let guesses = Guesses::of(rules.guesses);
     let characters = match speaks_of_sections(raw) && item.is_well_formed() {
-        true if double => guess_double_encoded(raw, rules.limits),
+        true if guesses.any() => guess_characters(raw, guesses, rules.limits),
         true => Edits::default(),
-        false => mend_characters(raw, rules.entities, double, rules.limits),
+        false => mend_characters(raw, rules.entities, guesses, rules.limits),
     };
     let mut why = match item.pass(characters)? {
         Verdict::InOrder(facts) => return Ok(item.mended(facts)),
@@ -350,7 +350,7 @@ mod tests {
     use super::super::name::blanks;
     use super::super::schema::RECORD;
     use super::super::skeleton::{Prefixes, Skeleton};
-    use super::super::text::mend_characters;
+    use super::super::text::{Guesses, mend_characters};
     use super::{Context, Limits, Scan, Scanner, Tags};
 
     const PAGES: [&[u8]; 6] = [
@@ -388,7 +388,7 @@ mod tests {
                 panic!("a record of {} is not clean", String::from_utf8_lossy(page));
             };
             let item = &page[at..at + len];
-            assert!(mend_characters(item, &[], false, &limits).is_empty());
+            assert!(mend_characters(item, &[], Guesses::default(), &limits).is_empty());
             let markup = mend_markup(item, &RECORD, list.context, &mut tags, &limits);
             assert!(markup.is_ok_and(|edits| edits.is_empty()));
             assert!(mend_envelope(item, &RECORD, false, Some("2000-01-01"), &limits).is_empty());

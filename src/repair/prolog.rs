@@ -14,7 +14,7 @@ use super::schema::is_uri_reference;
 use super::sink::Sink;
 use super::skeleton::Prefixes;
 use super::tag::declared_prefix;
-use super::text::mend_characters;
+use super::text::{Guesses, mend_characters};
 use super::version_one::{LOCATION, root_location, root_namespace};
 use super::vocabulary::{is_well_known, known_prefix, respell};
 
@@ -163,10 +163,12 @@ impl Engine {
             let good = match lexeme {
                 Lexeme::Text => trim(text).is_empty(),
                 Lexeme::Comment => {
-                    is_good_comment(text) && mend_characters(text, &[], false, &self.config.limits).is_empty()
+                    is_good_comment(text)
+                        && mend_characters(text, &[], Guesses::default(), &self.config.limits).is_empty()
                 }
                 Lexeme::Instruction => {
-                    !is_xml_target(text) && mend_characters(text, &[], false, &self.config.limits).is_empty()
+                    !is_xml_target(text)
+                        && mend_characters(text, &[], Guesses::default(), &self.config.limits).is_empty()
                 }
                 Lexeme::Doctype => {
                     self.read_entities(text);

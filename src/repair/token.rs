@@ -13,7 +13,7 @@ use super::loose::read_loose;
 use super::name::{name_span, trailing_blanks};
 use super::schema::Verb;
 use super::sink::Sink;
-use super::text::{escape, mend_characters};
+use super::text::{Guesses, escape, mend_characters};
 use crate::oai::datestamp;
 
 /// What stands behind a token.
@@ -184,7 +184,7 @@ impl Engine {
     }
 
     fn mend_token(&mut self, token: &[u8]) -> Option<Edits> {
-        let characters = mend_characters(token, &self.entities, false, &self.config.limits);
+        let characters = mend_characters(token, &self.entities, Guesses::default(), &self.config.limits);
         let text = characters.apply(token);
         let tag_end = start_tag_end(&text)?;
         let tag = read_loose(&text, 0, tag_end, &self.config.limits)?;

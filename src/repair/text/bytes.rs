@@ -105,6 +105,16 @@ pub(super) fn windows_1252(byte: u8) -> Vec<u8> {
     text.as_bytes().to_vec()
 }
 
+/// The character of windows-1252 that a C1 control in UTF-8 was, if one has its number.
+pub(super) fn c1_character(sequence: &[u8]) -> Option<String> {
+    match *sequence {
+        [0xC2, byte @ 0x80..=0x9F] => {
+            String::from_utf8(windows_1252(byte)).ok().filter(|text| text.as_bytes() != REPLACEMENT)
+        }
+        _ => None,
+    }
+}
+
 /// Whether the whole node is UTF-8 that was read as windows-1252 and encoded
 /// again, with at least two such characters.
 pub(super) fn is_double_encoded(text: &[u8]) -> bool {

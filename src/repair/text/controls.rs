@@ -72,7 +72,9 @@ pub(super) fn read_control(code: u32, before: &[u8], after: &[u8], node: Control
         0x1C if node.has(0x1D) && may_open(previous) && may_begin(next) => Control::Mark("“"),
         0x1D if node.has(0x1C) && may_end(previous) && may_close(next) => Control::Mark("”"),
         // Of several in a row the first one becomes the space.
-        0x1C..=0x1F if is_visible(previous) && is_visible(after.iter().copied().find(|&byte| byte > 0x1F)) => {
+        0x1C..=0x1F
+            if is_visible(previous) && is_visible(after.iter().copied().find(|&byte| byte > 0x1F)) =>
+        {
             Control::Space
         }
         _ => Control::Noise,

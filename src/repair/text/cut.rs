@@ -39,8 +39,12 @@ pub(super) fn cut_character(node: &[u8], encoding: Encoding) -> Option<usize> {
     let is_plausible = match encoding {
         Encoding::Valid => return None,
         Encoding::EightBit if !before.is_ascii() => true,
-        Encoding::Utf8 if !tail.is_empty() || begins_another(before, lead) || !follows_latin(previous) => false,
-        Encoding::Utf8 | Encoding::EightBit => ends_a_word(previous, lead) && tail.iter().all(|&byte| closes(byte)),
+        Encoding::Utf8 if !tail.is_empty() || begins_another(before, lead) || !follows_latin(previous) => {
+            false
+        }
+        Encoding::Utf8 | Encoding::EightBit => {
+            ends_a_word(previous, lead) && tail.iter().all(|&byte| closes(byte))
+        }
     };
     (!is_plausible).then_some(at)
 }

@@ -15,10 +15,13 @@ use super::edits::Edits;
 use super::lexeme::{Lexeme, Lexemes, without_cut_end_mark};
 use super::limits::Limits;
 use super::name::{may_start_name, trailing_blanks};
-use bytes::{Encoding, REPLACEMENT, Sequence, classify, decode_twice, is_double_encoded, windows_1252};
+use super::repair_set::RepairSet;
+use bytes::{
+    Encoding, REPLACEMENT, Sequence, c1_character, classify, decode_twice, is_double_encoded, windows_1252,
+};
 use controls::{Control, Controls, read_control};
 use cut::cut_character;
-use references::mend_reference;
+use references::{c1_reference, mend_reference};
 
 pub(super) use escape::{escape, reference_for, resolve, write_escaped};
 
@@ -36,31 +39,47 @@ pub(super) enum Node {
 /// Entities that a document type declaration of the response defined as plain text.
 pub(super) type Entities = [(Vec<u8>, Vec<u8>)];
 
-/// Mends the characters of a stretch of markup. Stops soon after more than
-/// `repairs_per_record_max` repairs: the result is of no use then.
-pub(super) fn mend_characters(
-    text: &[u8],
-    entities: &Entities,
-    guess_double: bool,
-    limits: &Limits,
-) -> Edits {
-    characters(text, Lexemes::of(text), entities, guess_double, limits)
+/// The guesses about characters that are to be made.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Guesses {
+    /// Text that was encoded twice.
+    double: bool,
+    /// C1 controls that were windows-1252.
+    c1: bool,
 }
 
-/// The guess that text was encoded twice, in a stretch that the strict reader has accepted.
-pub(super) fn guess_double_encoded(text: &[u8], limits: &Limits) -> Edits {
-    characters(text, Lexemes::of_well_formed(text), &[], true, limits)
+impl Guesses {
+    /// Those of the repairs that are turned on.
+    pub(super) fn of(enabled: RepairSet) -> Self {
+        Self { double: enabled.contains(RepairId::DoubleEncoded), c1: enabled.contains(RepairId::C1Control) }
+    }
+
+    /// Whether one of them is to be made.
+    pub(super) fn any(self) -> bool {
+        self.double || self.c1
+    }
+}
+
+/// Mends the characters of a stretch of markup. Stops soon after more than
+/// `repairs_per_record_max` repairs: the result is of no use then.
+pub(super) fn mend_characters(text: &[u8], entities: &Entities, guesses: Guesses, limits: &Limits) -> Edits {
+    characters(text, Lexemes::of(text), entities, guesses, limits)
+}
+
+/// The guesses alone, in a stretch that the strict reader has accepted.
+pub(super) fn guess_characters(text: &[u8], guesses: Guesses, limits: &Limits) -> Edits {
+    characters(text, Lexemes::of_well_formed(text), &[], guesses, limits)
 }
 
 fn characters<'t>(
     text: &'t [u8],
     mut lexemes: Lexemes<'t>,
     entities: &Entities,
-    guess_double: bool,
+    guesses: Guesses,
     limits: &Limits,
 ) -> Edits {
     let edits_max = limits.repairs_per_record_max;
-    let mut pass = Pass { text, entities, guess_double, edits_max, edits: Edits::default() };
+    let mut pass = Pass { text, entities, guesses, edits_max, edits: Edits::default() };
     let mut at = 0;
     let mut node_at = 0;
     // Bare `<` found inside the current text node.
@@ -92,7 +111,7 @@ fn characters<'t>(
 /// Mends the characters of one attribute value or of text without markup.
 pub(super) fn mend_node(text: &[u8], node: Node, entities: &Entities) -> Edits {
     let mut pass =
-        Pass { text, entities, guess_double: false, edits_max: usize::MAX, edits: Edits::default() };
+        Pass { text, entities, guesses: Guesses::default(), edits_max: usize::MAX, edits: Edits::default() };
     pass.node(0, text.len(), node);
     pass.edits
 }
@@ -100,8 +119,13 @@ pub(super) fn mend_node(text: &[u8], node: Node, entities: &Entities) -> Edits {
 /// The repair of certainty *exact* for what `rest` begins with: its length,
 /// name and replacement. `None` when there is none.
 pub(super) fn exact_repair(rest: &[u8], node: Node) -> Option<(usize, RepairId, Vec<u8>)> {
-    let mut pass =
-        Pass { text: rest, entities: &[], guess_double: false, edits_max: 1, edits: Edits::default() };
+    let mut pass = Pass {
+        text: rest,
+        entities: &[],
+        guesses: Guesses::default(),
+        edits_max: 1,
+        edits: Edits::default(),
+    };
     match (rest.first()?, node) {
         (b'<', Node::Text)
             if !rest.get(1).copied().is_some_and(|byte| may_start_name(byte) || b"/!?".contains(&byte)) =>
@@ -113,7 +137,12 @@ pub(super) fn exact_repair(rest: &[u8], node: Node) -> Option<(usize, RepairId, 
         (b'>', _) => return Some((1, RepairId::CdataEndInText, b"&gt;".to_vec())),
         _ => {}
     }
-    let len = pass.step(0, rest.len(), node, Reading { encoding: Encoding::Utf8, cut_at: None, controls: Controls::default() });
+    let len = pass.step(
+        0,
+        rest.len(),
+        node,
+        Reading { encoding: Encoding::Utf8, cut_at: None, controls: Controls::default() },
+    );
     let edit = pass.edits.iter().next()?;
     let exact = edit.id.certainty() == Certainty::Exact && edit.start == 0;
     exact.then(|| (len, edit.id, edit.replacement.clone()))
@@ -131,7 +160,7 @@ struct Reading {
 struct Pass<'t> {
     text: &'t [u8],
     entities: &'t Entities,
-    guess_double: bool,
+    guesses: Guesses,
     edits_max: usize,
     edits: Edits,
 }
@@ -200,11 +229,11 @@ impl Pass<'_> {
 
     /// A text node, in the middle of which some `<` are text too.
     fn text_node(&mut self, start: usize, end: usize, bare: &[usize]) {
-        if bare.is_empty() && is_quiet(self.slice(start, end)) && !self.guess_double {
+        if bare.is_empty() && !self.guesses.any() && is_quiet(self.slice(start, end)) {
             return;
         }
         let reading = self.reading(start, end);
-        let double = self.guess_double && is_double_encoded(self.slice(start, end));
+        let double = self.guesses.double && is_double_encoded(self.slice(start, end));
         let mut at = start;
         for &less_than in bare {
             self.characters(at, less_than, Node::Text, reading, double);
@@ -215,7 +244,7 @@ impl Pass<'_> {
     }
 
     fn node(&mut self, start: usize, end: usize, node: Node) {
-        if is_quiet(self.slice(start, end)) {
+        if !self.guesses.c1 && is_quiet(self.slice(start, end)) {
             return;
         }
         let reading = self.reading(start, end);
@@ -246,6 +275,12 @@ impl Pass<'_> {
         let Some(&first) = rest.first() else { return 1 };
         match first {
             b'&' if node != Node::Verbatim => {
+                if self.guesses.c1
+                    && let Some((len, character)) = c1_reference(rest)
+                {
+                    self.edits.push(RepairId::C1Control, at, at + len, character.as_bytes());
+                    return len;
+                }
                 let before = self.slice(0, at);
                 let (len, id, replacement) = mend_reference(before, rest, self.entities, reading.controls);
                 match (id, replacement.split_last()) {
@@ -277,7 +312,11 @@ impl Pass<'_> {
             }
             0x80.. => self.multibyte(at, len, reading),
             _ => {
-                let plain = if reading.encoding == Encoding::Valid { &PLAIN_IN_VALID } else { &PLAIN };
+                let plain = if reading.encoding == Encoding::Valid && !self.guesses.c1 {
+                    &PLAIN_IN_VALID
+                } else {
+                    &PLAIN
+                };
                 let is_plain = |byte: u8| plain.get(byte as usize).copied().unwrap_or(false);
                 rest.iter().skip(1).position(|&byte| !is_plain(byte)).map_or(rest.len(), |run| run + 1)
             }
@@ -290,6 +329,11 @@ impl Pass<'_> {
             pass.slice(at, at + width).iter().flat_map(|&byte| windows_1252(byte)).collect()
         };
         match sequence {
+            Sequence::Valid if self.guesses.c1 => {
+                if let Some(character) = c1_character(self.slice(at, at + width)) {
+                    self.edits.push(RepairId::C1Control, at, at + width, character.as_bytes());
+                }
+            }
             Sequence::Valid => {}
             Sequence::Noncharacter => self.edits.push(RepairId::Noncharacter, at, at + width, b""),
             Sequence::Surrogates(c) => {
@@ -298,7 +342,9 @@ impl Pass<'_> {
             }
             Sequence::LoneSurrogate => self.edits.push(RepairId::Cesu8, at, at + width, REPLACEMENT),
             Sequence::Overlong => self.edits.push(RepairId::OverlongUtf8, at, at + width, REPLACEMENT),
-            _ if reading.cut_at == Some(at) => self.edits.push(RepairId::BrokenUtf8, at, at + width, REPLACEMENT),
+            _ if reading.cut_at == Some(at) => {
+                self.edits.push(RepairId::BrokenUtf8, at, at + width, REPLACEMENT)
+            }
             Sequence::Cut if reading.encoding == Encoding::EightBit => {
                 let decoded = decoded(self);
                 self.edits.push(RepairId::Windows1252Byte, at, at + width, &decoded);

@@ -5,7 +5,7 @@ use super::super::entities::html_entity;
 use super::super::name::{
     REFERENCE_BYTES_MAX, Reference, is_blank, is_legal_char, numeric_reference, reference,
 };
-use super::bytes::REPLACEMENT;
+use super::bytes::{REPLACEMENT, c1_character};
 use super::controls::{Control, Controls, read_control};
 use super::{Entities, escape};
 
@@ -90,6 +90,14 @@ fn mend_numeric(
     Some((total, Some(id), replacement.into()))
 }
 
+/// A reference to a C1 control: its length, and the character of windows-1252 that it was.
+pub(super) fn c1_reference(rest: &[u8]) -> Option<(usize, String)> {
+    let Reference::Legal(len) = reference(rest) else { return None };
+    let code = numeric_reference(rest.get(1..len - 1)?)?.and_then(char::from_u32)?;
+    let mut buffer = [0; 4];
+    Some((len, c1_character(code.encode_utf8(&mut buffer).as_bytes())?))
+}
+
 /// `&name` without a semicolon, where HTML or the place says that a reference is meant:
 ///
 /// - a name that HTML knows without a semicolon, where neither a letter or digit nor `=` or `_` follows;
@@ -118,7 +126,8 @@ fn mend_name(before: &[u8], window: &[u8]) -> Option<(usize, Option<RepairId>, V
 fn in_query(before: &[u8]) -> bool {
     const WORD_BYTES: usize = 256;
     let near = before.get(before.len().saturating_sub(WORD_BYTES)..).unwrap_or_default();
-    let start = near.iter().rposition(|&byte| is_blank(byte) || b"<>\"'".contains(&byte)).map_or(0, |at| at + 1);
+    let start =
+        near.iter().rposition(|&byte| is_blank(byte) || b"<>\"'".contains(&byte)).map_or(0, |at| at + 1);
     let word = near.get(start..).unwrap_or_default();
     let is_question = |pair: &[u8]| matches!(*pair, [b'?', byte] if byte.is_ascii_alphanumeric());
     word.contains(&b'=') || word.windows(2).any(is_question) || memchr::memmem::find(word, b"://").is_some()
