@@ -10,6 +10,7 @@ use super::lexeme::{doctype_len, is_doctype};
 use super::list::Next;
 use super::name::{name_span, split_name, trailing_blanks};
 use super::prolog::{is_good_comment, is_xml_target};
+use super::removable::{holds_content, is_content, is_fatal_message};
 use super::schema::Verb;
 use super::sink::Sink;
 use super::text::{Guesses, mend_characters};
@@ -145,6 +146,7 @@ impl Engine {
         let single = matches!(list.verb, Verb::GetRecord | Verb::Identify);
         if local == list.skeleton.element.name && !(single && self.gate.is_open()) {
             list.in_item = true;
+            list.broke_off = false;
             self.tags.tidy();
             list.scanner.next_item(0);
             return self.items(list, rest, last, sink);
@@ -203,10 +205,18 @@ impl Engine {
             return Ok(Some((tag_end, tag_end)));
         }
         let close = [b"</", name, b">"].concat();
+        let is_child = list.skeleton.is_child(name);
         let item = [b"<", self.prefix.as_slice(), list.skeleton.element.name].concat();
         let item_at = self.lookahead.item_start.find(within, self.base, tag_end, &item);
         let behind = within.get(tag_end..item_at.unwrap_or(within.len())).unwrap_or_default();
-        match memmem::find(behind, &close) {
+        // A child of an item that has lost its start tag goes with the rest of that item.
+        let item_close = [b"</", self.prefix.as_slice(), list.skeleton.element.name, b">"].concat();
+        let item_end = if is_child { memmem::find(behind, &item_close) } else { None };
+        if let Some(close_at) = item_end {
+            return Ok(Some((tag_end, tag_end + close_at + item_close.len())));
+        }
+        let is_decided = !is_child || item_at.is_some() || complete;
+        match memmem::find(behind, &close).filter(|_| is_decided) {
             Some(close_at) => Ok(Some((tag_end, tag_end + close_at + close.len()))),
             None if item_at.is_none() && !complete => Err(self.need_more(rest)),
             None => {
@@ -238,12 +248,18 @@ impl Engine {
             }
             _ => None,
         };
+        let inner = rest.get(tag_end..end).unwrap_or_default();
+        let unprefixed = name.strip_prefix(self.prefix.as_slice()).unwrap_or(name);
+        let is_content =
+            is_content(unprefixed, list.skeleton.element) || holds_content(inner, list.skeleton.element);
+        let why = why.or(is_content.then_some(Unmendable::IllegalEnvelope));
         if let Some(why) = why.filter(|_| end > tag_end) {
             let raw = rest.get(..end).unwrap_or_default();
             self.put_aside(list, raw, 0, why, sink);
             return Next::Stay(Step::Settled(end));
         }
         list.dropped = true;
+        list.broke_off |= is_fatal_message(inner);
         Next::Stay(self.change(RepairId::UnknownElement, rest, end, b"", sink))
     }
 }

@@ -273,8 +273,8 @@ catalogue! {
         before "<dc:title>a</dc:title>\nb</dc:creator>"
         after "<dc:title>a</dc:title>\n<dc:creator>b</dc:creator>"
     StrayEndTag "stray-end-tag" Likely, Content
-        what "Removes an end tag that closes nothing."
-        why "No element of that name is open; in a plain-text field it is text instead and is escaped."
+        what "Removes an end tag that closes nothing, or that ends a payload before its last field."
+        why "No element of that name is open; in a plain-text field it is text instead and is escaped. A field that follows the end tags of its payload belongs into the payload."
         before "<dc:title>a</dc:title></dc:title>"
         after "<dc:title>a</dc:title>"
     MismatchedEndTag "mismatched-end-tag" Likely
@@ -384,7 +384,7 @@ catalogue! {
         after "<identifier>...</identifier><datestamp>...</datestamp>"
     UnknownElement "unknown-element" Likely, Content
         what "Removes an element that the OAI-PMH schema does not know, between the elements of the envelope."
-        why "Strict harvesters reject the whole page for it. What is removed stands in the journal."
+        why "Strict harvesters reject the whole page for it. The journal has what is removed. An element that may be content of an item, because of its name or its prefix, is never removed: it goes to quarantine."
         before "<requester>x</requester><ListRecords>"
         after "<ListRecords>"
     VerbElement "verb-element" Likely
@@ -404,7 +404,7 @@ catalogue! {
         after "<GetRecord><record>...oai:x:2...</record></GetRecord>"
     StrayContent "stray-content" Likely, Content
         what "Removes text or tags between the elements of the envelope."
-        why "Nothing but white space and comments may stand there; error messages of the server do."
+        why "Nothing but white space and comments may stand there; error messages of the server do. Other text inside an item may be a field without its tags: the item goes to quarantine."
         before "</record>Warning: timeout<record>"
         after "</record><record>"
     EnvelopeAttribute "envelope-attribute" Likely, Content

@@ -90,6 +90,11 @@ impl Edits {
         Self(inside)
     }
 
+    /// Drops all changes but the first `len` that were added.
+    pub(super) fn truncate(&mut self, len: usize) {
+        self.0.truncate(len);
+    }
+
     /// Drops the changes that were added last, as far as they lie in `start..end`.
     pub(super) fn drop_last_within(&mut self, start: usize, end: usize) {
         while self.0.pop_if(|edit| edit.start >= start && edit.end <= end).is_some() {}
@@ -117,7 +122,7 @@ impl Edits {
         self.0.len()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Edit> {
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Edit> {
         self.0.iter()
     }
 

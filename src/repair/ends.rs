@@ -60,6 +60,10 @@ impl Engine {
         if let Some(step) = self.second_list(list, rest, sink) {
             return Next::Stay(step);
         }
+        if list.broke_off && !list.token_seen {
+            self.list_cut(list);
+            return Next::Leave(Step::Settled(0));
+        }
         self.verb = Some(list.verb);
         if let Some(step) = self.close_list(list, rest.get(tag_end..).unwrap_or_default(), sink) {
             return Next::Leave(step);

@@ -9,7 +9,8 @@ use super::edits::Edits;
 use super::limits::Limits;
 use super::loose::{LooseAttribute, read_loose};
 use super::name::{blanks, is_blank, name_span, trim};
-use super::outline::{Child, outline};
+use super::outline::{Child, Outline, outline};
+use super::removable::{holds_content, is_punctuation, is_server_message};
 use super::schema::{Content, Element, Text};
 use super::tag::is_free_attribute;
 use super::text::{escape, resolve};
@@ -26,7 +27,7 @@ pub(super) fn mend_envelope(
     bound: Option<&str>,
     limits: &Limits,
 ) -> Edits {
-    let mut pass = Pass { text, is_version_one, bound, limits, edits: Edits::default() };
+    let mut pass = Pass { text, item: element, is_version_one, bound, limits, edits: Edits::default() };
     pass.item(element);
     pass.edits.sort();
     pass.edits
@@ -37,6 +38,7 @@ const CHILDREN_ORDERED_MAX: usize = 1000;
 
 struct Pass<'t> {
     text: &'t [u8],
+    item: &'static Element,
     is_version_one: bool,
     bound: Option<&'t str>,
     limits: &'t Limits,
@@ -55,9 +57,7 @@ impl<'t> Pass<'t> {
     fn item(&mut self, element: &'static Element) -> Option<()> {
         let tree = outline(self.text, 0, self.text.len())?;
         let item = *tree.children.first()?;
-        for &(start, end) in &tree.stray {
-            self.edit(RepairId::StrayContent, start, end, b"");
-        }
+        self.drop_stray(&tree, &[]);
         let mut inner = outline(self.text, item.content.0, item.content.1)?;
         if let Content::Children(known) = &element.content {
             // What does not belong into the item goes as a whole.
@@ -90,16 +90,37 @@ impl<'t> Pass<'t> {
         self.element(element, item)
     }
 
+    /// Removes text beside the children of an element, where it says nothing or is a message of the server. With
+    /// other text the item is not in order.
+    fn drop_stray(&mut self, inner: &Outline<'t>, unknown: &[Child<'t>]) {
+        let texts = inner.stray.iter().copied();
+        let elements = unknown.iter().map(|child| (child.start, child.end));
+        let said: Vec<&[u8]> = texts.chain(elements).map(|(start, end)| self.slice(start, end)).collect();
+        let is_message = self.item.name == b"Identify" || is_server_message(&said.concat());
+        for &(start, end) in &inner.stray {
+            if is_message || is_punctuation(self.slice(start, end)) {
+                self.edit(RepairId::StrayContent, start, end, b"");
+            }
+        }
+    }
+
+    /// Whether an element that does not belong into the envelope holds nothing that does.
+    fn is_noise(&self, child: &Child<'t>) -> bool {
+        self.item.name == b"Identify" || !holds_content(self.slice(child.start, child.end), self.item)
+    }
+
     /// Order and fields of an envelope element's children.
     fn element(&mut self, element: &'static Element, child: Child<'t>) -> Option<()> {
         let Content::Children(known) = &element.content else { return None };
         let inner = outline(self.text, child.content.0, child.content.1)?;
-        for &(start, end) in &inner.stray {
-            self.edit(RepairId::StrayContent, start, end, b"");
-        }
         let rank = |child: &Child<'_>| known.iter().position(|element| element.name == child.local);
-        for child in inner.children.iter().filter(|child| rank(child).is_none()) {
-            self.edit(RepairId::UnknownElement, child.start, child.end, b"");
+        let unknown: Vec<Child<'t>> =
+            inner.children.iter().filter(|child| rank(child).is_none()).copied().collect();
+        self.drop_stray(&inner, &unknown);
+        for child in &unknown {
+            if self.is_noise(child) {
+                self.edit(RepairId::UnknownElement, child.start, child.end, b"");
+            }
         }
         let ranked: Vec<(usize, Child<'t>)> =
             inner.children.iter().filter_map(|child| Some((rank(child)?, *child))).collect();

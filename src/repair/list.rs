@@ -15,6 +15,7 @@ use super::loose::read_loose;
 use super::mend::{Mended, mend};
 use super::name::{blanks, is_blank};
 use super::one_record::Leaves;
+use super::removable::is_fatal_message;
 use super::repair_set::RepairSet;
 use super::scan::{Scan, Scanner};
 use super::schema::Verb;
@@ -67,6 +68,7 @@ impl Engine {
             token_written: false,
             token_seen: false,
             dropped: false,
+            broke_off: false,
             passed_over: 0,
             asked_left: false,
         }
@@ -168,6 +170,9 @@ impl Engine {
         if rest.first() != Some(&b'<') {
             let step = self.stray_text(rest, last, sink);
             list.dropped |= step != Step::NeedMore;
+            if let Step::Settled(len) = step {
+                list.broke_off |= is_fatal_message(rest.get(..len).unwrap_or_default());
+            }
             return Next::Stay(step);
         }
         // Longest name that decides: `</`, prefix, `resumptionToken`.
@@ -460,7 +465,10 @@ impl Engine {
                     }
                 }
             }
-            Err(why) => self.put_aside(list, raw, 0, why, sink),
+            Err(why) => {
+                list.broke_off = why == Unmendable::Truncated;
+                self.put_aside(list, raw, 0, why, sink);
+            }
         }
         list.in_item = false;
         self.after_items(list, end)

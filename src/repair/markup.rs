@@ -11,6 +11,8 @@ use super::lexeme::{Lexeme, Lexemes};
 use super::limits::Limits;
 use super::loose::{LooseTag, read_loose};
 use super::name::{blanks, is_blank, name_span, split_name, trailing_blanks};
+use super::removable::{holds_content, is_fatal_message};
+use super::reopen::Closed;
 use super::schema::{Content, Element};
 use super::tag::{Tags, declared_prefix};
 use super::text::{Node, mend_node};
@@ -58,6 +60,9 @@ pub(super) fn mend_markup(
         family: Family::Other,
         guessed: false,
         payload_root: None,
+        has_payload: false,
+        is_deleted: false,
+        closed: None,
         content_from: 0,
         bare_text: None,
         kept_to: 0,
@@ -78,7 +83,7 @@ pub(super) fn mend_markup(
             break;
         }
     }
-    tree.end(at);
+    tree.end(at)?;
     if tree.guessed {
         return Err(Unmendable::MismatchedTags);
     }
@@ -107,6 +112,11 @@ pub(super) struct Tree<'t> {
     /// element.
     pub(super) guessed: bool,
     pub(super) payload_root: Option<PayloadRoot>,
+    /// Whether a payload has begun.
+    has_payload: bool,
+    /// Whether an element of the envelope has a status.
+    is_deleted: bool,
+    pub(super) closed: Option<Closed>,
     /// End of the last tag: an end tag is inserted no further forward than here.
     pub(super) content_from: usize,
     /// Start of the text that is directly in a container, after the last field.
@@ -115,7 +125,7 @@ pub(super) struct Tree<'t> {
     pub(super) kept_to: usize,
     /// No content before this position is searched again for tags that match.
     pub(super) searched_to: usize,
-    edits: Edits,
+    pub(super) edits: Edits,
 }
 
 impl<'t> Tree<'t> {
@@ -141,7 +151,11 @@ impl<'t> Tree<'t> {
 
     fn lexeme(&mut self, lexeme: Lexeme, at: usize, end: usize) -> Result<(), Unmendable> {
         match lexeme {
-            Lexeme::Text | Lexeme::Cdata => self.note_bare_text(at, end),
+            Lexeme::Text if blanks(self.slice((at, end))) == end - at => {}
+            Lexeme::Text | Lexeme::Cdata => {
+                self.closed = None;
+                self.note_bare_text(at, end);
+            }
             Lexeme::StartTag => self.start_tag(at, end)?,
             Lexeme::EndTag => self.end_tag(at, end),
             // `<?` is markup that never ends, `a<b` is text.
@@ -184,6 +198,7 @@ impl<'t> Tree<'t> {
     fn start_tag(&mut self, at: usize, end: usize) -> Result<(), Unmendable> {
         let name_end = at + 1 + name_span(self.slice((at + 1, end)));
         let name = self.slice((at + 1, name_end));
+        self.reopen(name);
         if !self.make_room(name, at) {
             self.escape(at, end);
             return Ok(());
@@ -199,10 +214,14 @@ impl<'t> Tree<'t> {
         let is_root = matches!(self.open.last().map(|open| open.kind), Some(Kind::Holder));
         if is_root {
             self.family = Family::of_root(split_name(name).1);
+            self.has_payload = true;
             self.payload_root = Some(PayloadRoot { place: tag.attributes_end, added: Vec::new() });
         }
         if is_root || self.family == Family::Marc {
             self.bare_text = None;
+        }
+        if matches!(kind, Kind::Envelope(_)) {
+            self.is_deleted |= tag.attributes.iter().any(|attribute| self.slice(attribute.name) == b"status");
         }
         self.declare_missing(&tag, name, context);
         self.content_from = end;
@@ -378,6 +397,9 @@ impl<'t> Tree<'t> {
         if closed.is_some_and(|open| matches!(open.kind, Kind::Field)) || self.family == Family::Marc {
             self.bare_text = None;
         }
+        if let Some(open) = closed {
+            self.note_closed(open, end);
+        }
         if matches!(self.open.last().map(|open| open.kind), Some(Kind::Holder)) {
             self.payload_root = None;
         }
@@ -412,14 +434,31 @@ impl<'t> Tree<'t> {
     }
 
     /// The item's bytes end, or its end tag was met at `at`.
-    fn end(&mut self, at: usize) {
+    fn end(&mut self, at: usize) -> Result<(), Unmendable> {
         if !self.open.is_empty() {
-            return self.close_above(0, self.text.len());
+            if self.is_cut() {
+                return Err(Unmendable::Truncated);
+            }
+            self.close_above(0, self.text.len());
+            return Ok(());
         }
         let behind = self.slice((at, self.text.len()));
         let junk = behind.len() - trailing_blanks(behind);
         if junk > blanks(behind) {
+            if holds_content(behind, self.element) {
+                return Err(Unmendable::MismatchedTags);
+            }
             self.edit(RepairId::StrayContent, at + blanks(behind), at + junk, b"");
         }
+        Ok(())
+    }
+
+    /// Whether the item, which is not closed, is only the first part of one: its text ends in a field, a
+    /// record has neither a payload nor a status, or the script that wrote it has ended.
+    fn is_cut(&self) -> bool {
+        let text = self.slice((self.content_from, self.text.len()));
+        let in_text = self.in_field() || self.open.len() > 1 && blanks(text) < text.len();
+        let is_half = self.element.name == b"record" && !self.has_payload && !self.is_deleted;
+        in_text || is_half || is_fatal_message(self.text)
     }
 }

@@ -43,6 +43,8 @@ mod outline;
 mod oversized;
 mod prolog;
 mod provenance;
+mod removable;
+mod reopen;
 mod repair_set;
 mod rewrite;
 mod scan;

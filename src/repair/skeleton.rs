@@ -60,6 +60,12 @@ impl Skeleton {
         }
     }
 
+    /// Whether `name` is that of a child of the item.
+    pub(super) fn is_child(&self, name: &[u8]) -> bool {
+        let local = name.strip_prefix(self.prefix.as_slice());
+        local.is_some_and(|local| self.children().iter().any(|child| child.name == local))
+    }
+
     /// Whether `text` begins with `<` or `</`, the prefix, the name, and no more of a name. An end
     /// tag may lack its `>`: then the next `<` ends it.
     pub(super) fn tag(&self, text: &[u8], open: &[u8], name: &[u8]) -> Answer {
