@@ -215,6 +215,7 @@ mod tests {
             records: 5,
             quarantined: 0,
             lost: 0,
+            unread: 0,
             left: 0,
             repairs,
             decoded_as: "UTF-8",

@@ -208,7 +208,7 @@ fn verdict(summary: &Summary, reported: bool) -> Option<String> {
         Outcome::Repaired => "repaired".to_owned(),
         Outcome::Truncated => "ended early, the list is incomplete".to_owned(),
     }];
-    let put_aside = summary.quarantined + summary.lost;
+    let put_aside = summary.quarantined + summary.lost - summary.unread;
     if summary.records + put_aside > 0 {
         parts.push(format!("{} kept", counted(summary.records, "item")));
     }

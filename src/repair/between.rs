@@ -11,8 +11,10 @@ use super::list::Next;
 use super::name::{name_span, split_name, trailing_blanks};
 use super::prolog::{is_good_comment, is_xml_target};
 use super::removable::{holds_content, is_content, is_fatal_message};
+use super::removal::holds_item_or_token;
 use super::schema::Verb;
 use super::sink::Sink;
+use super::skeleton::is_cut_token_name;
 use super::text::{Guesses, mend_characters};
 
 impl Engine {
@@ -151,8 +153,10 @@ impl Engine {
             list.scanner.next_item(0);
             return self.items(list, rest, last, sink);
         }
+        if list.verb.has_token() && self.is_token(name) {
+            return self.token(list, rest, last, sink);
+        }
         match local {
-            b"resumptionToken" if list.verb.has_token() => self.token(list, rest, last, sink),
             b"error" => self.error_between(list, rest, last, sink),
             b"OAI-PMH" => match self.second_document_in_list(list, rest, last, sink) {
                 Some(step) => Next::Stay(step),
@@ -188,8 +192,8 @@ impl Engine {
     }
 
     /// Where the start tag and the whole of an element end that is no item. One
-    /// whose end tag does not come before the next item is its start tag alone;
-    /// `None` when even that never ends.
+    /// whose end tag does not come before the next item is its start tag alone, and
+    /// so is one that holds an item or a token; `None` when even that never ends.
     fn element_end(&mut self, list: &List, rest: &[u8], last: bool) -> Result<Option<(usize, usize)>, Step> {
         let bytes_max = self.limits().record_bytes_max;
         let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
@@ -217,7 +221,14 @@ impl Engine {
         }
         let is_decided = !is_child || item_at.is_some() || complete;
         match memmem::find(behind, &close).filter(|_| is_decided) {
-            Some(close_at) => Ok(Some((tag_end, tag_end + close_at + close.len()))),
+            Some(close_at) => {
+                let content = behind.get(..close_at).unwrap_or_default();
+                if !is_item_name(split_name(name).1) && holds_item_or_token(content) {
+                    self.lookahead.in_vain(content.len());
+                    return Ok(Some((tag_end, tag_end)));
+                }
+                Ok(Some((tag_end, tag_end + close_at + close.len())))
+            }
             None if item_at.is_none() && !complete => Err(self.need_more(rest)),
             None => {
                 self.lookahead.in_vain(behind.len());
@@ -229,19 +240,24 @@ impl Engine {
     /// An element that does not belong into the list goes, with what it holds;
     /// one that looks like an item is put aside.
     fn unknown_element(&mut self, list: &mut List, rest: &[u8], last: bool, sink: &mut impl Sink) -> Next {
-        let (tag_end, end) = match self.element_end(list, rest, last) {
+        let ends = match self.element_end(list, rest, last) {
             Err(step) => return Next::Stay(step),
-            Ok(None) => return Next::Stay(self.change(RepairId::StrayContent, rest, 1, b"", sink)),
-            Ok(Some(ends)) => ends,
+            Ok(ends) => ends,
         };
         let name = rest.get(1..1 + name_span(rest.get(1..).unwrap_or_default())).unwrap_or_default();
         let local = split_name(name).1;
+        let Some((tag_end, end)) = ends else {
+            if list.verb.has_token() && is_cut_token_name(local) {
+                return Next::Stay(self.put_aside_unread(rest, 1 + name.len(), sink));
+            }
+            return Next::Stay(self.change(RepairId::StrayContent, rest, 1, b"", sink));
+        };
         let is_record = list.verb == Verb::GetRecord && local == b"record";
         if is_record && list.asked_left && end > tag_end && !self.is_off(RepairId::AnotherRecord) {
             return Next::Stay(self.change(RepairId::AnotherRecord, rest, end, b"", sink));
         }
         let why = match local {
-            b"record" | b"header" | b"set" | b"metadataFormat" => Some(Unmendable::IllegalEnvelope),
+            _ if is_item_name(local) => Some(Unmendable::IllegalEnvelope),
             // What 1.x has in place of a header.
             b"identifier" if list.verb == Verb::ListIdentifiers && self.version_one.is_some() => {
                 Some(Unmendable::MissingDatestamp)
@@ -262,4 +278,9 @@ impl Engine {
         list.broke_off |= is_fatal_message(inner);
         Next::Stay(self.change(RepairId::UnknownElement, rest, end, b"", sink))
     }
+}
+
+/// Whether items of some list have this name.
+fn is_item_name(local: &[u8]) -> bool {
+    matches!(local, b"record" | b"header" | b"set" | b"metadataFormat")
 }

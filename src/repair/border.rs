@@ -314,7 +314,7 @@ impl BorderSearch {
             return None;
         }
         let at = before.len();
-        match (skeleton.tag(rest, b"<", b"OAI-PMH"), skeleton.tag(rest, b"<", b"resumptionToken")) {
+        match (skeleton.tag(rest, b"<", b"OAI-PMH"), skeleton.starts_token(rest)) {
             (Answer::Cut, _) | (_, Answer::Cut) if !last => return Some(Border::NeedMore),
             (Answer::Yes, _) if self.tear => return None,
             (Answer::Yes, _) => {
@@ -522,7 +522,7 @@ fn token_before_list_end(rest: &[u8], at: usize, last: bool, skeleton: &Skeleton
     if rest.get(tag_end.wrapping_sub(1)) != Some(&b'/') {
         let Some(next) = memchr(b'<', behind) else { return more };
         let end = behind.get(next..).unwrap_or_default();
-        match skeleton.tag(end, b"</", b"resumptionToken") {
+        match skeleton.token_tag(end, b"</") {
             Answer::No => return None,
             Answer::Cut => return more,
             Answer::Yes => {}

@@ -452,6 +452,11 @@ catalogue! {
         why "All of them are optional; completeListSize=\"0\" or a local expirationDate fails the whole page."
         before "<resumptionToken completeListSize=\"0\">t</resumptionToken>"
         after "<resumptionToken>t</resumptionToken>"
+    MisspeltToken "misspelt-token" Likely
+        what "Gives a resumptionToken its name: another case, the plural, one or two wrong letters, or a prefix that the list does not have."
+        why "A harvester that does not find the token takes the page for the last one and the list for complete. No other element of the protocol has a name like it."
+        before "<ResumptionTokens>a</ResumptionTokens>"
+        after "<resumptionToken>a</resumptionToken>"
     RepeatedToken "repeated-token" Likely
         what "Keeps the last resumptionToken that is not empty, where a page has several."
         why "The schema allows one; the last one is what providers that append it twice mean."

@@ -4,23 +4,23 @@
 //! looked at together with all that follows, up to a bound, because more items
 //! or a second document may stand there.
 
-use memchr::{memchr, memmem};
+use memchr::memmem;
 
 use super::catalogue::{NotOai, RepairId};
 use super::edits::Edits;
 use super::engine::{Engine, List, Stage, Step};
 use super::gate::{Answer, Role};
 use super::head::Landmark;
-use super::lexeme::{Lexeme, is_cut, next_lexeme, start_tag_end};
-use super::limits::Limits;
+use super::incomplete::INCOMPLETE;
+use super::lexeme::{Lexeme, Lexemes, is_cut, next_lexeme, start_tag_end};
 use super::list::Next;
-use super::name::{blanks, is_blank, name_span, trailing_blanks, trim};
+use super::name::{blanks, is_blank, name_span, split_name, trailing_blanks, trim};
 use super::prolog::{find_root, is_good_comment, is_xml_target};
 use super::schema::Verb;
-use super::sink::{Sink, TokenFacts};
-use super::skeleton::{self, Prefixes};
-use super::tag::read_attributes;
+use super::sink::Sink;
+use super::skeleton::{self, Answer as Begins, Prefixes};
 use super::text::{Guesses, mend_characters};
+use super::token_element::{token_facts, token_value};
 
 /// Bytes that tell one kind of markup from another.
 const LEXEME_BYTES: usize = 12;
@@ -28,7 +28,6 @@ const LEXEME_BYTES: usize = 12;
 const DROPPED_BYTES: usize = 64 << 10;
 /// What an error says of a list without items.
 pub(super) const EMPTY: &str = "The list is empty.";
-const INCOMPLETE: &[u8] = b"<!-- oaimend: input ended early, list is incomplete -->";
 
 impl Engine {
     /// `</ListRecords>`, or the root's end where that should stand.
@@ -50,12 +49,8 @@ impl Engine {
         if tag_end == rest.len() && last && whole && !rest.ends_with(b">") {
             return Next::Leave(self.end_tag_cut(list, rest, sink));
         }
-        if !is_root {
-            let behind = rest.get(tag_end..).unwrap_or_default();
-            let behind = behind.get(self.misc_len(behind)..).unwrap_or_default();
-            if self.is_item_or_token(list, behind) {
-                return Next::Stay(self.change(RepairId::StrayEndTag, rest, tag_end, b"", sink));
-            }
+        if self.list_goes_on(list, rest, tag_end, is_root) {
+            return Next::Stay(self.change(RepairId::StrayEndTag, rest, tag_end, b"", sink));
         }
         if let Some(step) = self.second_list(list, rest, sink) {
             return Next::Stay(step);
@@ -65,6 +60,10 @@ impl Engine {
             return Next::Leave(Step::Settled(0));
         }
         self.verb = Some(list.verb);
+        if self.must_break_off() {
+            self.list_cut(list);
+            return Next::Leave(Step::Settled(0));
+        }
         if let Some(step) = self.close_list(list, rest.get(tag_end..).unwrap_or_default(), sink) {
             return Next::Leave(step);
         }
@@ -165,12 +164,48 @@ impl Engine {
         }
     }
 
+    /// Whether an item or a token of this list comes after its end tag, or after that of the root, in
+    /// the same document. White space and comments aside it may come at once; further away it needs
+    /// the start of its content.
+    fn list_goes_on(&mut self, list: &List, rest: &[u8], from: usize, is_root: bool) -> bool {
+        let behind = rest.get(from..).unwrap_or_default();
+        let next = behind.get(self.misc_len(behind)..).unwrap_or_default();
+        if !is_root && self.is_item_or_token(list, next) {
+            return true;
+        }
+        if !self.gate.is_open() {
+            return false;
+        }
+        if self.base + from as u64 <= self.goes_on_at {
+            return true;
+        }
+        let mut at = from;
+        let mut lexemes = Lexemes::of(rest);
+        while at < rest.len() {
+            let (lexeme, end) = lexemes.at(at);
+            let text = rest.get(at..).unwrap_or_default();
+            let name = text.get(1..1 + name_span(text.get(1..).unwrap_or_default())).unwrap_or_default();
+            if lexeme == Lexeme::StartTag {
+                let local = split_name(name).1;
+                if local == b"OAI-PMH" || self.version_one.is_some() && Verb::from_name(local).is_some() {
+                    return false;
+                }
+                let is_token = list.verb.has_token() && self.is_token(name);
+                if is_token || list.skeleton.starts_item(text) == Begins::Yes {
+                    self.goes_on_at = self.base + at as u64;
+                    return true;
+                }
+            }
+            at = end;
+        }
+        false
+    }
+
     fn is_item_or_token(&self, list: &List, text: &[u8]) -> bool {
         let name = text.get(1..1 + name_span(text.get(1..).unwrap_or_default())).unwrap_or_default();
         text.starts_with(b"<")
-            && name.strip_prefix(self.prefix.as_slice()).is_some_and(|local| {
-                local == list.skeleton.element.name || local == b"resumptionToken" && list.verb.has_token()
-            })
+            && (name.strip_prefix(self.prefix.as_slice()) == Some(list.skeleton.element.name)
+                || list.verb.has_token() && self.is_token(name))
     }
 
     /// The list is complete: decides what an answer without items becomes, and
@@ -204,12 +239,12 @@ impl Engine {
         }
         if let Some(token) = list.token.take() {
             self.gate.change(Role::Plain, RepairId::ElementOrder, self.base, b"", &token, sink);
-            self.gate.token(&token_facts(&token), sink);
+            self.gate.token(&token_facts(&token, &token_value(&token)), sink);
         }
         if self.lacks_last_token(list, behind) {
             let token = [b"<", self.written_prefix(), b"resumptionToken/>"].concat();
             self.gate.change(Role::Plain, RepairId::MissingLastToken, self.base, b"", &token, sink);
-            self.gate.token(&token_facts(&token), sink);
+            self.gate.token(&token_facts(&token, b""), sink);
         }
         None
     }
@@ -219,7 +254,11 @@ impl Engine {
     fn lacks_last_token(&self, list: &List, behind: &[u8]) -> bool {
         let is_last = list.verb.has_token() && self.asked.resumes && !list.token_seen;
         let broke_off = trim(behind).starts_with(INCOMPLETE);
-        is_last && !broke_off && self.gate.is_open() && !self.is_off(RepairId::MissingLastToken)
+        is_last
+            && !broke_off
+            && !self.gate.incomplete
+            && self.gate.is_open()
+            && !self.is_off(RepairId::MissingLastToken)
     }
 
     /// A list that is closed as soon as it is opened, with nothing but white
@@ -311,6 +350,10 @@ impl Engine {
             if let Some(refused) = self.answer_errors(sink) {
                 return refused;
             }
+            if self.must_break_off() {
+                return self.break_off();
+            }
+            self.note_incomplete(sink);
             self.stage = Stage::Epilog;
             let end = self.end_tag_end(within);
             return self.close_tag(Role::Plain, (b"OAI-PMH", b"OAI-PMH"), rest, end, sink);
@@ -346,6 +389,10 @@ impl Engine {
         if let Some(refused) = self.answer_errors(sink) {
             return refused;
         }
+        if self.must_break_off() {
+            return self.break_off();
+        }
+        self.note_incomplete(sink);
         self.stage = Stage::Epilog;
         let close = self.end_tag_of(b"OAI-PMH");
         self.change(RepairId::UnclosedList, rest, rest.len(), &close, sink)
@@ -400,12 +447,6 @@ impl Engine {
                     return self.need_more(rest);
                 }
                 let junk = rest.get(..rest.len().min(DROPPED_BYTES)).unwrap_or_default();
-                if self.holds_items(junk) {
-                    // No junk at all: the page ended where it should not have.
-                    // A file can still say so by its account; a transfer breaks off.
-                    self.gate.lost += 1;
-                    self.truncated |= self.config.ending == super::Ending::BreakOff;
-                }
                 self.change(RepairId::TrailingJunk, rest, junk.len(), b"", sink)
             }
         }
@@ -443,7 +484,8 @@ impl Engine {
             Stage::List(mut list) => self.end_of_list(&mut list, sink),
             Stage::Oversized(list) => self.end_of_oversized(&list, sink),
             Stage::Lost => self.close_cut(sink),
-            Stage::Epilog | Stage::Done => {}
+            Stage::Epilog => self.note_incomplete(sink),
+            Stage::Done => {}
         }
         if self.not_oai.is_none() && !self.gate.is_open() {
             self.not_oai = Some(NotOai::NothingKept);
@@ -451,6 +493,11 @@ impl Engine {
     }
 
     fn close_root(&mut self, sink: &mut impl Sink) {
+        if self.must_break_off() {
+            self.truncated = true;
+            return;
+        }
+        self.note_incomplete(sink);
         let close = self.end_tag_of(b"OAI-PMH");
         self.gate.change(Role::Plain, RepairId::UnclosedList, self.base, b"", &close, sink);
     }
@@ -464,7 +511,7 @@ impl Engine {
         }
         // GetRecord has room for one record, and that one is there.
         let complete = list.token_seen || list.verb == Verb::GetRecord && self.gate.records > 0;
-        if !complete {
+        if !complete || self.gate.incomplete {
             self.list_cut(list);
             if matches!(self.stage, Stage::Lost) {
                 self.close_cut(sink);
@@ -477,28 +524,6 @@ impl Engine {
                 self.gate.change(Role::Plain, RepairId::UnclosedList, self.base, b"", &close, sink);
             }
         }
-    }
-
-    /// A list that was cut short.
-    pub(super) fn list_cut(&mut self, list: &List) {
-        self.verb = Some(list.verb);
-        self.truncated = true;
-        if !self.gate.is_open() {
-            self.refuse(NotOai::NothingKept);
-            return;
-        }
-        self.stage = Stage::Lost;
-    }
-
-    /// Closes what went out, with a comment, where the caller wants that.
-    fn close_cut(&mut self, sink: &mut impl Sink) {
-        self.truncated = true;
-        if self.config.ending == super::Ending::BreakOff {
-            return;
-        }
-        let list = self.verb.map(|verb| self.end_tag_of(verb.name())).unwrap_or_default();
-        let closing = [list.as_slice(), INCOMPLETE, &self.end_tag_of(b"OAI-PMH")].concat();
-        self.gate.change(Role::Plain, RepairId::TruncatedInput, self.base, b"", &closing, sink);
     }
 
     /// A second document in the same body that goes on with this list: the
@@ -571,28 +596,4 @@ impl List {
             Verb::GetRecord | Verb::Identify => None,
         }
     }
-}
-
-/// What a token element that is in order says.
-pub(super) fn token_facts(element: &[u8]) -> TokenFacts<'_> {
-    let mut attributes = Vec::new();
-    let name = name_span(element.get(1..).unwrap_or_default());
-    // Of a tag that is in order nothing is missing.
-    let _ = read_attributes(element, 1 + name, &Limits::default(), &mut attributes);
-    let number = |name: &[u8]| {
-        let value = attributes.iter().find(|attribute| attribute.name == name)?.value;
-        std::str::from_utf8(value).ok()?.trim().parse().ok()
-    };
-    TokenFacts {
-        token: token_text(element),
-        cursor: number(b"cursor"),
-        complete_list_size: number(b"completeListSize"),
-    }
-}
-
-/// The text between the tags of a token element.
-pub(super) fn token_text(element: &[u8]) -> &[u8] {
-    let Some(start) = memchr(b'>', element).map(|end| end + 1) else { return b"" };
-    let rest = element.get(start..).unwrap_or_default();
-    trim(rest.get(..memchr(b'<', rest).unwrap_or(rest.len())).unwrap_or_default())
 }

@@ -20,7 +20,6 @@ use super::mend::{Around, Rules};
 use super::repair_set::RepairSet;
 use super::scan::Scanner;
 use super::schema::Verb;
-use super::seen::Seen;
 use super::sink::Sink;
 use super::skeleton::Skeleton;
 use super::tag::{Tags, declared_prefix, is_free_attribute};
@@ -132,8 +131,6 @@ pub(super) struct Engine {
     pub(super) headers_only: bool,
     /// The list that was read, once it is closed.
     pub(super) verb: Option<Verb>,
-    /// Items seen, in case a second document repeats them.
-    pub(super) seen: Seen,
     pub(super) in_second_document: bool,
     /// What looking ahead has shown, and cost.
     pub(super) lookahead: Lookahead,
@@ -143,6 +140,10 @@ pub(super) struct Engine {
     pub(super) unknown_error: bool,
     /// Whether items were dropped that stood in no list: then no error is the answer.
     pub(super) items_outside: bool,
+    /// A list goes on at this offset of the text, whatever end tags come before it.
+    pub(super) goes_on_at: u64,
+    /// Whether the document says that its list is incomplete.
+    pub(super) is_noted: bool,
     pub(super) not_oai: Option<NotOai>,
     pub(super) version: Option<&'static str>,
     /// Set in a response of OAI-PMH 1.x.
@@ -179,12 +180,13 @@ impl Engine {
             asked_identifier: None,
             headers_only: false,
             verb: None,
-            seen: Seen::default(),
             in_second_document: false,
             lookahead: Lookahead::default(),
             bad_request: false,
             unknown_error: false,
             items_outside: false,
+            goes_on_at: 0,
+            is_noted: false,
             not_oai: None,
             version: None,
             version_one: None,
@@ -256,7 +258,7 @@ impl Engine {
         self.end(sink);
         let outcome = match self.not_oai {
             Some(reason) => Outcome::NotOai(reason),
-            None if self.truncated => Outcome::Truncated,
+            None if self.truncated || self.gate.incomplete => Outcome::Truncated,
             None if self.gate.changed => Outcome::Repaired,
             None => Outcome::Clean,
         };
@@ -266,6 +268,7 @@ impl Engine {
             records: self.gate.records,
             quarantined: self.gate.quarantined,
             lost: self.gate.lost,
+            unread: self.gate.unread,
             left: self.gate.left,
             repairs: self.gate.repairs,
             decoded_as,
@@ -390,6 +393,12 @@ impl Engine {
     ) -> Step {
         let original = rest.get(..len).unwrap_or_default();
         self.gate.change(Role::Plain, id, self.base, original, replacement, sink);
+        Step::Settled(len)
+    }
+
+    /// Puts aside the first `len` bytes of `rest`, which hold an item or a token that cannot be read.
+    pub(super) fn put_aside_unread(&mut self, rest: &[u8], len: usize, sink: &mut impl Sink) -> Step {
+        self.gate.put_aside_unread(None, self.base, rest.get(..len).unwrap_or_default(), sink);
         Step::Settled(len)
     }
 

@@ -253,7 +253,7 @@ impl Engine {
             if self.unknown_error {
                 return Some(self.refuse(NotOai::UnknownError));
             }
-            if self.items_outside {
+            if self.items_outside || self.gate.incomplete {
                 return Some(self.refuse(NotOai::NothingKept));
             }
         }

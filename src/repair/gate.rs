@@ -3,8 +3,13 @@
 //! Until the first good item no byte leaves, because only then is it known
 //! whether the answer is a list, an error or nothing. Afterwards everything
 //! passes straight through.
+//!
+//! All removals outside items pass through here. What would remove an item or a
+//! resumptionToken goes to quarantine instead and counts as lost.
 
 use super::catalogue::{RepairId, Unmendable};
+use super::removal::{Content, RemovalSearch, holds_item_or_token};
+use super::seen::Seen;
 use super::sink::{Quarantined, RecordFacts, Repair, Sink, TokenFacts};
 
 /// What a held piece belongs to.
@@ -47,9 +52,18 @@ pub(super) struct Gate {
     pub(super) records: u64,
     pub(super) quarantined: u64,
     pub(super) lost: u64,
+    /// Pieces of text that were put aside because an item or a token is in them; counted as lost too.
+    pub(super) unread: u64,
+    /// Whether an item or a token was removed that could not be read: the list is not complete.
+    pub(super) incomplete: bool,
     pub(super) left: u64,
     pub(super) repairs: [u64; RepairId::COUNT],
     pub(super) changed: bool,
+    /// Items that have left.
+    pub(super) seen: Seen,
+    /// The value of the token that has left.
+    token: Option<Vec<u8>>,
+    removals: RemovalSearch,
 }
 
 impl Gate {
@@ -60,9 +74,14 @@ impl Gate {
             records: 0,
             quarantined: 0,
             lost: 0,
+            unread: 0,
+            incomplete: false,
             left: 0,
             repairs: [0; RepairId::COUNT],
             changed: false,
+            seen: Seen::default(),
+            token: None,
+            removals: RemovalSearch::default(),
         }
     }
 
@@ -76,6 +95,7 @@ impl Gate {
         if text.is_empty() {
             return;
         }
+        self.removals.kept(offset, text);
         match &mut self.held {
             None => sink.write(text),
             Some(held) => {
@@ -85,8 +105,28 @@ impl Gate {
         }
     }
 
-    /// One change outside items.
+    /// One change outside items. Text with an item or a token in it is put aside.
     pub(super) fn change(
+        &mut self,
+        role: Role,
+        id: RepairId,
+        offset: u64,
+        original: &[u8],
+        replacement: &[u8],
+        sink: &mut impl Sink,
+    ) {
+        if self.loses_content(id, offset, original, replacement) {
+            if replacement.is_empty() {
+                return self.put_aside_unread(None, offset, original, sink);
+            }
+            self.lost += 1;
+            self.incomplete = true;
+        }
+        self.change_known(role, id, offset, original, replacement, sink);
+    }
+
+    /// One change outside items that loses nothing: what was in the text leaves elsewhere.
+    pub(super) fn change_known(
         &mut self,
         role: Role,
         id: RepairId,
@@ -108,6 +148,36 @@ impl Gate {
         }
     }
 
+    /// Whether a change removes an item that has not left, or a token other than the one that has.
+    fn loses_content(&mut self, id: RepairId, offset: u64, original: &[u8], replacement: &[u8]) -> bool {
+        // These count as lost by themselves.
+        if matches!(id, RepairId::TruncatedInput | RepairId::AnotherRecord) || original == replacement {
+            return false;
+        }
+        let (seen, token) = (&mut self.seen, self.token.as_deref());
+        let lost = self.removals.count(offset, original, |content| match content {
+            Content::Item { identifier, datestamp } => {
+                identifier.is_empty() || !seen.has_left(identifier, datestamp)
+            }
+            Content::Token(value) => token != Some(value.as_ref()),
+        });
+        lost > 0 && !holds_item_or_token(replacement)
+    }
+
+    /// Text that holds an item or a token and cannot be read goes to quarantine and counts as lost.
+    pub(super) fn put_aside_unread(
+        &mut self,
+        identifier: Option<&[u8]>,
+        offset: u64,
+        raw: &[u8],
+        sink: &mut impl Sink,
+    ) {
+        self.lost += 1;
+        self.unread += 1;
+        self.incomplete = true;
+        self.quarantine(identifier, offset, raw, Unmendable::UnreadItem, sink);
+    }
+
     /// Reports a change and writes what it made.
     pub(super) fn report(&mut self, repair: &Repair<'_>, sink: &mut impl Sink) {
         self.count(repair.id);
@@ -122,6 +192,7 @@ impl Gate {
             *count += 1;
         }
         self.changed |= !id.is_rewrite();
+        self.lost += u64::from(id == RepairId::AnotherRecord);
     }
 
     /// An item leaves. Its bytes are written by the caller.
@@ -152,6 +223,7 @@ impl Gate {
 
     /// The list's token leaves.
     pub(super) fn token(&mut self, facts: &TokenFacts<'_>, sink: &mut impl Sink) {
+        self.token = Some(facts.token.to_vec());
         sink.resumption_token(facts);
     }
 
@@ -168,6 +240,10 @@ impl Gate {
             };
             let (id, replacement) = match (dropped, piece.change) {
                 (Some(_), _) if piece.original.is_empty() => continue,
+                (Some(id), _) if self.loses_content(id, piece.offset, &piece.original, b"") => {
+                    self.put_aside_unread(None, piece.offset, &piece.original, sink);
+                    continue;
+                }
                 (Some(id), _) => (id, Vec::new()),
                 (None, Some((id, own))) => match bare_request {
                     Some(bare) if piece.role == Role::OwnRequest => (id, bare.to_vec()),

@@ -16,6 +16,7 @@ use super::mend::{Mended, mend};
 use super::name::{blanks, is_blank};
 use super::one_record::Leaves;
 use super::removable::is_fatal_message;
+use super::removal::swallows_content;
 use super::repair_set::RepairSet;
 use super::scan::{Scan, Scanner};
 use super::schema::Verb;
@@ -320,7 +321,7 @@ impl Engine {
             repairs: 0,
             tilde_in_set: facts.tilde_in_set,
         };
-        self.seen.insert(facts.identifier, facts.datestamp);
+        self.gate.seen.insert(facts.identifier, facts.datestamp);
         self.gate.committed(&facts, raw, sink);
     }
 
@@ -362,8 +363,8 @@ impl Engine {
         let identifier = Facts::slice(bytes, facts.identifier);
         let datestamp = Facts::slice(bytes, facts.datestamp);
         let offset = self.base + at as u64;
-        if self.in_second_document && self.seen.contains(identifier, datestamp) {
-            self.gate.change(Role::Plain, RepairId::SecondDocument, offset, raw, b"", sink);
+        if self.in_second_document && self.gate.seen.contains(identifier, datestamp) {
+            self.gate.change_known(Role::Plain, RepairId::SecondDocument, offset, raw, b"", sink);
             return;
         }
         if list.token_written {
@@ -408,7 +409,7 @@ impl Engine {
             self.gate.left += 1;
             sink.left(&Left { offset, element, lack });
         }
-        self.seen.insert(identifier, datestamp);
+        self.gate.seen.insert(identifier, datestamp);
         if list.verb == Verb::Identify {
             // The answer itself, and no item of a list.
             return;
@@ -454,6 +455,10 @@ impl Engine {
         };
         let raw = rest.get(..end).unwrap_or_default();
         match mended {
+            Ok(mended) if mended.markup && swallows_content(raw, &mended.edits) => {
+                let identifier = peek_identifier(raw, &list.skeleton);
+                self.gate.put_aside_unread(identifier, self.base, raw, sink);
+            }
             Ok(mended) => {
                 let identifier = Facts::slice(&mended.bytes, mended.facts.identifier);
                 match self.leaves(list, identifier, (rest, 0, end), last, sink) {

@@ -27,6 +27,7 @@ mod gate;
 mod head;
 mod header;
 mod identify;
+mod incomplete;
 mod index;
 pub mod journal;
 mod lexeme;
@@ -45,6 +46,7 @@ mod prolog;
 mod provenance;
 mod removable;
 mod reopen;
+mod removal;
 mod repair_set;
 mod rewrite;
 mod scan;
@@ -59,6 +61,7 @@ mod tag;
 mod tag_names;
 mod text;
 mod token;
+mod token_element;
 mod upgrade;
 mod usual;
 mod verb_element;
@@ -196,8 +199,12 @@ pub struct Summary {
     pub records: u64,
     /// Items that were put aside.
     pub quarantined: u64,
-    /// Items that left incomplete or not at all because they were too long to be held.
+    /// Items that left incomplete or not at all because they were too long to be held, records of
+    /// GetRecord that nobody asked for, and `unread`.
     pub lost: u64,
+    /// Pieces of text that were put aside because they hold an item or a resumptionToken that could
+    /// not be read. They are counted in `quarantined` and in `lost`.
+    pub unread: u64,
     /// What stayed although the schema wants it otherwise: no value was known, and none is invented.
     pub left: u64,
     /// How often each repair was made; index with `RepairId as usize`.

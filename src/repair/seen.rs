@@ -13,11 +13,14 @@ const USUAL_ITEMS: usize = 128;
 pub(super) struct Seen {
     hashes: Vec<u64>,
     set: Option<HashSet<u64>>,
+    /// The first of `hashes`, as far as [`Seen::has_left`] has needed them.
+    left: HashSet<u64>,
+    left_len: usize,
 }
 
 impl Default for Seen {
     fn default() -> Self {
-        Self { hashes: Vec::with_capacity(USUAL_ITEMS), set: None }
+        Self { hashes: Vec::with_capacity(USUAL_ITEMS), set: None, left: HashSet::new(), left_len: 0 }
     }
 }
 
@@ -35,6 +38,13 @@ impl Seen {
         let hashes = &self.hashes;
         let set = self.set.get_or_insert_with(|| hashes.iter().copied().collect());
         set.contains(&hash(hash(0, identifier), datestamp))
+    }
+
+    /// Whether the item has left, as of now.
+    pub(super) fn has_left(&mut self, identifier: &[u8], datestamp: &[u8]) -> bool {
+        self.left.extend(self.hashes.iter().skip(self.left_len));
+        self.left_len = self.hashes.len();
+        self.left.contains(&hash(hash(0, identifier), datestamp))
     }
 }
 

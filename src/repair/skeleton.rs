@@ -2,8 +2,15 @@
 
 use memchr::{memchr, memchr2, memmem};
 
-use super::name::{blanks, is_blank, trailing_blanks};
+use super::name::{blanks, is_blank, name_span, split_name, trailing_blanks};
 use super::schema::{Content, Element};
+use super::vocabulary::within_letters;
+
+const TOKEN: &[u8] = b"resumptiontoken";
+/// Letters in which a name may differ from `resumptionToken` and still mean it.
+const TOKEN_LETTERS: usize = 2;
+/// Fewest letters of a name that was cut and is known for that of a token.
+const CUT_TOKEN_LETTERS_MIN: usize = 6;
 
 /// The names that borders of one list are made of.
 #[derive(Clone, Debug)]
@@ -108,6 +115,24 @@ impl Skeleton {
         any(self.children().iter().map(|child| self.tag(behind, b"<", child.name)))
     }
 
+    /// Whether a resumptionToken begins here, in whatever spelling.
+    pub(super) fn starts_token(&self, text: &[u8]) -> Answer {
+        self.token_tag(text, b"<")
+    }
+
+    /// Whether `text` begins with `<` or `</` and a spelling of `resumptionToken`.
+    pub(super) fn token_tag(&self, text: &[u8], open: &[u8]) -> Answer {
+        let Some(body) = text.strip_prefix(open) else {
+            return if open.starts_with(text) { Answer::Cut } else { Answer::No };
+        };
+        let name = body.get(..name_span(body)).unwrap_or_default();
+        if name.len() == body.len() {
+            return Answer::Cut;
+        }
+        let is_exact = name.strip_prefix(self.prefix.as_slice()) == Some(b"resumptionToken");
+        if is_exact || is_token_name(split_name(name).1) { Answer::Yes } else { Answer::No }
+    }
+
     /// Whether `text`, white space aside, goes on as a list does behind an item.
     pub(super) fn follows_item(&self, text: &[u8]) -> Answer {
         let text = text.get(blanks(text)..).unwrap_or_default();
@@ -116,7 +141,7 @@ impl Skeleton {
         }
         any([
             self.starts_item(text),
-            self.tag(text, b"<", b"resumptionToken"),
+            self.starts_token(text),
             self.tag(text, b"</", &self.verb),
             self.tag(text, b"</", b"OAI-PMH"),
         ])
@@ -170,6 +195,18 @@ impl Skeleton {
                 })
             })
     }
+}
+
+/// Whether a name without its prefix means `resumptionToken`: in another case, in the plural, or
+/// misspelt.
+pub(super) fn is_token_name(local: &[u8]) -> bool {
+    local.len().abs_diff(TOKEN.len()) <= TOKEN_LETTERS
+        && within_letters(&local.to_ascii_lowercase(), TOKEN, TOKEN_LETTERS)
+}
+
+/// Whether a name without its prefix is the beginning of `resumptionToken`, and the rest was cut off.
+pub(super) fn is_cut_token_name(local: &[u8]) -> bool {
+    local.len() >= CUT_TOKEN_LETTERS_MIN && TOKEN.starts_with(&local.to_ascii_lowercase())
 }
 
 pub(super) fn any(answers: impl IntoIterator<Item = Answer>) -> Answer {

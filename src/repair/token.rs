@@ -1,19 +1,20 @@
-//! The resumptionToken of a list: one, behind the last item, with legal attributes.
+//! The resumptionToken of a list: one, after the last item, under its name, with legal attributes.
 
-use memchr::{memchr, memmem};
+use memchr::memchr;
 
-use super::catalogue::{NotOai, RepairId};
+use super::catalogue::RepairId;
 use super::edits::Edits;
-use super::ends::{token_facts, token_text};
 use super::engine::{Engine, List, Step};
 use super::gate::Role;
 use super::lexeme::{Lexeme, is_cut, next_lexeme, start_tag_end, start_tag_end_so_far};
 use super::list::Next;
 use super::loose::read_loose;
-use super::name::{name_span, trailing_blanks};
+use super::name::{name_span, split_name};
 use super::schema::Verb;
 use super::sink::Sink;
-use super::text::{Guesses, escape, mend_characters};
+use super::skeleton::{Answer, is_token_name};
+use super::text::{Guesses, mend_characters};
+use super::token_element::{TokenRead, plain_token, read_token, token_facts, token_value};
 use crate::oai::datestamp;
 
 /// What stands behind a token.
@@ -25,18 +26,21 @@ enum Follower {
 }
 
 impl Engine {
+    /// Whether `name` is that of a resumptionToken, or one that means it.
+    pub(super) fn is_token(&self, name: &[u8]) -> bool {
+        name.strip_prefix(self.prefix.as_slice()) == Some(b"resumptionToken")
+            || !self.is_off(RepairId::MisspeltToken) && is_token_name(split_name(name).1)
+    }
+
     /// A resumptionToken between items.
     pub(super) fn token(&mut self, list: &mut List, rest: &[u8], last: bool, sink: &mut impl Sink) -> Next {
         let bytes_max = self.limits().head_bytes_max;
         let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
         let complete = last || rest.len() > bytes_max;
-        let Some(end) = self.token_end(within, complete) else {
-            if !complete {
-                return Next::Stay(self.need_more(rest));
-            }
-            // A token that was cut is never written.
-            self.leave_broken_list(list);
-            return Next::Leave(Step::Settled(0));
+        let (close, end) = match self.read_token(list, within, complete) {
+            TokenRead::NeedMore => return Next::Stay(self.need_more(rest)),
+            TokenRead::Unreadable => return self.unreadable_token(list, rest, within, sink),
+            TokenRead::Whole { close, end } => (close, end),
         };
         if list.token_written {
             // One is out; another cannot stand beside it.
@@ -51,10 +55,31 @@ impl Engine {
             return Next::Stay(self.need_more(rest));
         }
         self.lookahead.in_vain(follower_at);
-        let Some(edits) = self.mend_token(rest.get(..end).unwrap_or_default()) else {
-            return Next::Leave(self.refuse(NotOai::BrokenEnvelope));
+        let Some(edits) = self.mend_token(rest.get(..end).unwrap_or_default(), close) else {
+            return self.unreadable_token(list, rest, within, sink);
         };
+        if follower == Follower::ListEnd && self.must_break_off() {
+            self.leave_broken_list(list);
+            return Next::Leave(Step::Settled(0));
+        }
         Next::Stay(self.place_token(list, rest, end, &edits, follower, sink))
+    }
+
+    /// A token that was cut is never written, and neither is one whose value is not certain. The list
+    /// goes on after it and counts as incomplete.
+    fn unreadable_token(
+        &mut self,
+        list: &mut List,
+        rest: &[u8],
+        within: &[u8],
+        sink: &mut impl Sink,
+    ) -> Next {
+        let tag_end = start_tag_end(within).unwrap_or(1);
+        let Some(len) = memchr(b'<', within.get(tag_end..).unwrap_or_default()) else {
+            self.leave_broken_list(list);
+            return Next::Leave(Step::Settled(0));
+        };
+        Next::Stay(self.put_aside_unread(rest, tag_end + len, sink))
     }
 
     fn place_token(
@@ -68,7 +93,8 @@ impl Engine {
     ) -> Step {
         list.token_seen = true;
         let written = edits.apply(rest.get(..end).unwrap_or_default());
-        let empty = token_text(&written).is_empty();
+        let value = token_value(&written);
+        let empty = value.is_empty();
         let earlier = list.token.is_some();
         let id = match follower {
             Follower::ListEnd if empty && earlier => RepairId::RepeatedToken,
@@ -78,7 +104,7 @@ impl Engine {
                 }
                 list.token = None;
                 list.token_written = true;
-                self.gate.token(&token_facts(&written), sink);
+                self.gate.token(&token_facts(&written, &value), sink);
                 return self.keep_edited(Role::Plain, rest, end, edits, sink);
             }
             Follower::Token => RepairId::RepeatedToken,
@@ -87,36 +113,34 @@ impl Engine {
         if !empty || !earlier {
             list.token = Some(written.into_owned());
         }
-        self.change(id, rest, end, b"", sink)
+        let original = rest.get(..end).unwrap_or_default();
+        self.gate.change_known(Role::Plain, id, self.base, original, b"", sink);
+        Step::Settled(end)
     }
 
-    /// Where the token that begins here ends; `None` when that is not there.
-    fn token_end(&self, rest: &[u8], complete: bool) -> Option<usize> {
-        let tag_end = start_tag_end_so_far(rest, complete)?;
-        if rest.get(..tag_end)?.ends_with(b"/>") {
-            return Some(tag_end);
+    /// Where the token ends that `rest` begins with.
+    fn read_token(&self, list: &List, rest: &[u8], complete: bool) -> TokenRead {
+        let Some(tag_end) = start_tag_end_so_far(rest, complete) else {
+            return if complete { TokenRead::Unreadable } else { TokenRead::NeedMore };
+        };
+        if rest.get(..tag_end).is_some_and(|tag| tag.ends_with(b"/>")) {
+            return TokenRead::Whole { close: None, end: tag_end };
         }
-        let close = [b"</", self.prefix.as_slice(), b"resumptionToken"].concat();
-        let mut at = tag_end;
-        loop {
-            let (lexeme, end) = next_lexeme(rest, at);
-            let text = rest.get(at..end)?;
-            match lexeme {
-                Lexeme::Text if end == rest.len() => return None,
-                Lexeme::Text | Lexeme::Cdata | Lexeme::Comment => {}
-                Lexeme::EndTag if text.starts_with(&close) && text.ends_with(b">") => return Some(end),
-                // Its end tag is missing: it ends where the list does.
-                Lexeme::EndTag if text.ends_with(b">") && self.ends_list(text) => {
-                    let content = rest.get(tag_end..at)?;
-                    return Some(at - trailing_blanks(content));
-                }
-                _ => return None,
-            }
-            at = end;
-            if at >= rest.len() {
-                return None;
-            }
-        }
+        read_token(rest, tag_end, complete, |lexeme, text| match lexeme {
+            Lexeme::EndTag => self.ends_list(text),
+            _ => self.ends_token(list, text),
+        })
+    }
+
+    /// Whether a start tag inside a token shows that the token was never closed.
+    fn ends_token(&self, list: &List, text: &[u8]) -> bool {
+        let name = text.get(1..1 + name_span(text.get(1..).unwrap_or_default())).unwrap_or_default();
+        let local = split_name(name).1;
+        self.is_item(list, text)
+            || list.skeleton.starts_item(text) == Answer::Yes
+            || self.is_token(name)
+            || local == b"OAI-PMH"
+            || Verb::from_name(local).is_some()
     }
 
     fn ends_list(&self, tag: &[u8]) -> bool {
@@ -143,16 +167,18 @@ impl Engine {
                 Lexeme::StartTag => {
                     let name = text.get(1..1 + name_span(text.get(1..)?))?;
                     let local = name.strip_prefix(self.prefix.as_slice()).unwrap_or_default();
-                    if local == b"resumptionToken" {
+                    if self.is_token(name) {
                         // An empty one behind this one does not count.
                         let token = behind.get(at..)?;
-                        match self.token_end(token, complete) {
-                            Some(end) if token_text(token.get(..end)?).is_empty() => {
+                        match self.read_token(list, token, complete) {
+                            TokenRead::Whole { end, .. } if token_value(token.get(..end)?).is_empty() => {
                                 at += end;
                                 continue;
                             }
-                            None if !complete => return None,
-                            _ => return Some((Follower::Token, at)),
+                            TokenRead::NeedMore => return None,
+                            // One that cannot be read is put aside and does not take the place of this one.
+                            TokenRead::Unreadable => {}
+                            TokenRead::Whole { .. } => return Some((Follower::Token, at)),
                         }
                     }
                     if local == list.skeleton.element.name {
@@ -183,9 +209,13 @@ impl Engine {
         }
     }
 
-    fn mend_token(&mut self, token: &[u8]) -> Option<Edits> {
-        let characters = mend_characters(token, &self.entities, Guesses::default(), &self.config.limits);
-        let text = characters.apply(token);
+    fn mend_token(&mut self, token: &[u8], close: Option<usize>) -> Option<Edits> {
+        let name = [self.prefix.as_slice(), b"resumptionToken"].concat();
+        let plain = plain_token(token, start_tag_end(token)?, close, &name);
+        let text = plain.apply(token);
+        let characters = mend_characters(&text, &self.entities, Guesses::default(), &self.config.limits);
+        let plain = plain.then(&text, characters.clone());
+        let text = characters.apply(&text);
         let tag_end = start_tag_end(&text)?;
         let tag = read_loose(&text, 0, tag_end, &self.config.limits)?;
         let mut edits = Edits::default();
@@ -205,41 +235,9 @@ impl Engine {
             };
             attribute.remove(id, &mut edits);
         }
-        if !tag.empty {
-            self.mend_token_text(&text, tag_end, &mut edits)?;
-        }
         edits.sort();
         let strict = self.is_strict_field(&edits.apply(&text), b"resumptionToken");
-        strict.then(|| self.without_prefix(token, characters.then(&text, edits)))
-    }
-
-    /// Comments go, and the end tag is there.
-    fn mend_token_text(&self, text: &[u8], tag_end: usize, edits: &mut Edits) -> Option<()> {
-        let close = [b"</", self.prefix.as_slice(), b"resumptionToken>"].concat();
-        match memmem::find(text, close.get(..close.len() - 1)?) {
-            None => edits.push_unordered(RepairId::MissingEndTag, text.len(), text.len(), close),
-            Some(at) => {
-                let tag = text.get(at..)?;
-                let bare = tag.iter().filter(|byte| !super::name::is_blank(**byte)).count();
-                if bare != close.len() {
-                    edits.push_unordered(RepairId::MismatchedEndTag, at, text.len(), close);
-                }
-            }
-        }
-        let mut at = tag_end;
-        while let Some(next) = memchr(b'<', text.get(at..)?) {
-            let (lexeme, end) = next_lexeme(text, at + next);
-            if matches!(lexeme, Lexeme::OpenComment | Lexeme::OpenCdata | Lexeme::OpenTag) {
-                edits.push_unordered(
-                    RepairId::MarkupInField,
-                    at + next,
-                    end,
-                    escape(text.get(at + next..end)?),
-                );
-            }
-            at = end;
-        }
-        Some(())
+        strict.then(|| self.without_prefix(token, plain.then(&text, edits)))
     }
 }
 

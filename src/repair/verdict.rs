@@ -38,6 +38,9 @@ pub enum Unmendable {
     Truncated,
     /// A repair it needs is turned off.
     RepairOff,
+    /// Text outside the items, or a broken item, that holds another item or a resumptionToken which
+    /// could not be read.
+    UnreadItem,
 }
 
 impl Unmendable {
@@ -60,6 +63,7 @@ impl Unmendable {
         Self::TagTooLong,
         Self::Truncated,
         Self::RepairOff,
+        Self::UnreadItem,
     ];
 
     /// The one kebab-case name.
@@ -82,6 +86,7 @@ impl Unmendable {
             Self::TagTooLong => "tag-too-long",
             Self::Truncated => "truncated",
             Self::RepairOff => "repair-off",
+            Self::UnreadItem => "unread-item",
         }
     }
 }

@@ -381,7 +381,7 @@ impl Conversation<'_> {
                     return self.resumable(self.unproven(unproven), 0);
                 }
                 self.give_up_early(&mut page).await?;
-                let lost = summary.as_ref().map_or(0, |summary| summary.lost);
+                let lost = summary.as_ref().map_or(0, |summary| summary.lost - summary.unread);
                 if let Some(summary) = summary {
                     self.account.note(&summary);
                 }

@@ -356,6 +356,9 @@ pub(crate) fn report_of(run: &Run) -> Vec<Value> {
         "repairs": made.collect::<Map<_, _>>(),
         "decoded_as": summary.decoded_as,
     });
+    if summary.lost > 0 {
+        fields["lost"] = json!(summary.lost);
+    }
     if summary.left > 0 {
         fields["left"] = json!(summary.left);
     }
