@@ -5,7 +5,7 @@
 //! the fuzzers.
 
 use oaimend::repair::journal::{Change, replay, undo};
-use oaimend::repair::{Ending, Limits, Memory, Outcome, RepairConfig, RepairId};
+use oaimend::repair::{Ending, Limits, Memory, Outcome, RepairConfig, RepairId, Unmendable};
 
 use super::envelope::Strictness;
 use super::harness::{Chunking, Run, excerpt, run, run_remembering};
@@ -128,7 +128,7 @@ pub(crate) fn valid(run: &Run, config: &RepairConfig, judge: Judge) -> Result<()
         };
     }
     if run.summary.outcome == Outcome::Truncated && config.ending == Ending::BreakOff {
-        if run.summary.lost > 0 && run.summary.repairs[RepairId::TrailingJunk as usize] > 0 {
+        if is_unread_behind_root(run) {
             // Items behind the root are seen when it has left: the verdict alone can say so.
             return Ok(());
         }
@@ -153,6 +153,18 @@ pub(crate) fn valid(run: &Run, config: &RepairConfig, judge: Judge) -> Result<()
     let items = run.summary.records > 0;
     let strictness = if items { Strictness::Schema } else { Strictness::TokenAlone };
     judge(&run.output, strictness).map_err(|error| format!("{error}\n    in {}", excerpt(&run.output, 0)))
+}
+
+/// Whether text with an item in it was put aside that stood behind the last tag of the output.
+fn is_unread_behind_root(run: &Run) -> bool {
+    let written = run.output.trim_ascii_end().len() as i128;
+    let (mut drift, mut is_behind) = (0_i128, false);
+    for entry in &run.journal {
+        let is_unread = entry.change == Change::Quarantined(Unmendable::UnreadItem);
+        is_behind |= is_unread && i128::from(entry.offset) + drift >= written;
+        drift += entry.replacement.len() as i128 - entry.original.len() as i128;
+    }
+    is_behind
 }
 
 /// Repairing the output changes nothing.
