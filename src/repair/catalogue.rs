@@ -134,8 +134,8 @@ macro_rules! catalogue {
 catalogue! {
     // --- before and behind the document
     ByteOrderMark "byte-order-mark" Exact
-        what "Removes byte order marks that stand where none may: a second one, or one behind other bytes."
-        why "One U+FEFF at the very start is legal and stays. Any other one before the document element is content where none is allowed, and every strict parser stops at it."
+        what "Removes byte order marks that stand where none may: a second one, one behind other bytes, or one of UTF-16 before UTF-8."
+        why "One U+FEFF at the very start is legal and stays. A mark of UTF-16 before narrow characters is no text, and the bytes behind it decide. Any other one before the document element is content where none is allowed, and every strict parser stops at it."
         before "\u{feff}\u{feff}<?xml version=\"1.0\"?>"
         after "\u{feff}<?xml version=\"1.0\"?>"
     LeadingBlank "leading-blank" Exact
@@ -186,7 +186,7 @@ catalogue! {
         before "naïve \\xE2\\x80"
         after "naïve \u{fffd}"
     OverlongUtf8 "overlong-utf8" Exact, Content
-        what "Replaces overlong UTF-8 forms and code points above U+10FFFF by U+FFFD."
+        what "Replaces overlong UTF-8 forms, code points above U+10FFFF, and bytes that are no character of the charset they were decoded from, by U+FFFD."
         why "Decoding an overlong form would let a hidden markup character through."
         before "\\xC0\\xBC"
         after "\u{fffd}"

@@ -2,12 +2,18 @@
 //!
 //! Decided as late as possible: ASCII means the same in all of them, so that
 //! nothing is held before the first byte that does not. Bytes that contradict
-//! the label win (failure classes B4 to B6).
+//! the label win (failure classes B4 to B6). Bytes that are no character in their charset become a form
+//! that is illegal in UTF-8, so that the engine repairs it and the journal has it.
 
-use encoding_rs::{CoderResult, Decoder, Encoding, UTF_8};
+use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8};
+
+use super::prolog::BOM;
 
 /// Bytes behind the first non-ASCII one that are looked at to tell UTF-8 from an 8-bit charset.
 const EVIDENCE_BYTES: usize = 4096;
+
+/// First bytes of a body that tell a wide charset from the rest: a byte order mark and what follows.
+const PATTERN_BYTES: usize = 8;
 
 /// Bytes in which an XML declaration is looked for.
 const DECLARATION_BYTES: usize = 8192;
@@ -21,9 +27,19 @@ enum Mode {
     /// As it comes.
     Utf8,
     Transcode(Box<Decoder>),
-    Utf32 {
+    Wide {
+        unit: Unit,
         big_endian: bool,
+        /// Whether a byte order mark may follow.
+        at_start: bool,
     },
+}
+
+/// What a wide charset is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    TwoBytes,
+    FourBytes,
 }
 
 /// Decodes one body.
@@ -96,7 +112,9 @@ impl Decode {
                 transcode(decoder, bytes, last, text);
                 bytes.len()
             }
-            Mode::Utf32 { big_endian } => utf32(bytes, *big_endian, last, text),
+            Mode::Wide { unit, big_endian, at_start } => {
+                wide(bytes, (*unit, *big_endian), at_start, last, text)
+            }
         }
     }
 
@@ -109,22 +127,17 @@ impl Decode {
         let before_root = bytes.get(..root.unwrap_or(bytes.len())).unwrap_or_default();
         let decided =
             bytes.len() == DECLARATION_BYTES || root.is_some() || declaration(before_root).is_some();
-        let wide = bytes.len() >= 4 && is_wide(bytes);
+        let wide = bytes.len() >= PATTERN_BYTES && is_wide(bytes);
         if !(last || decided || wide) {
             return None;
         }
-        Some(match bytes {
-            [0xFF, 0xFE, 0, 0, ..] | [b'<', 0, 0, 0, ..] => self.utf32(false),
-            [0, 0, 0xFE, 0xFF, ..] | [0, 0, 0, b'<', ..] => self.utf32(true),
-            [0xFF, 0xFE, ..] | [b'<', 0, _, 0, ..] => self.transcode(encoding_rs::UTF_16LE),
-            [0xFE, 0xFF, ..] | [0, b'<', 0, _, ..] => self.transcode(encoding_rs::UTF_16BE),
-            _ => match self.charset.or_else(|| declared(before_root)) {
-                // A label for wide characters on narrow ones is wrong.
-                Some(encoding) if encoding != UTF_8 && encoding.is_ascii_compatible() => {
-                    Mode::Ascii(encoding)
-                }
-                _ => Mode::Utf8,
-            },
+        if let Some((unit, big_endian)) = wide_by_pattern(bytes) {
+            return Some(self.wide(unit, big_endian));
+        }
+        Some(match self.charset.or_else(|| declared(before_root)) {
+            // A label for wide characters on narrow ones is wrong.
+            Some(encoding) if encoding != UTF_8 && encoding.is_ascii_compatible() => Mode::Ascii(encoding),
+            _ => Mode::Utf8,
         })
     }
 
@@ -133,14 +146,38 @@ impl Decode {
         Mode::Transcode(Box::new(encoding.new_decoder_with_bom_removal()))
     }
 
-    fn utf32(&mut self, big_endian: bool) -> Mode {
-        self.label = if big_endian { "UTF-32BE" } else { "UTF-32LE" };
-        Mode::Utf32 { big_endian }
+    fn wide(&mut self, unit: Unit, big_endian: bool) -> Mode {
+        self.label = match (unit, big_endian) {
+            (Unit::TwoBytes, false) => "UTF-16LE",
+            (Unit::TwoBytes, true) => "UTF-16BE",
+            (Unit::FourBytes, false) => "UTF-32LE",
+            (Unit::FourBytes, true) => "UTF-32BE",
+        };
+        Mode::Wide { unit, big_endian, at_start: true }
     }
 }
 
+/// Whether the first bytes are those of a wide charset, or of its byte order mark.
 fn is_wide(bytes: &[u8]) -> bool {
     matches!(bytes, [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] | [0, ..] | [_, 0, ..])
+}
+
+/// The unit and the byte order of a wide charset, by the first [`PATTERN_BYTES`] of a body. A byte
+/// order mark in front of narrow characters says nothing.
+fn wide_by_pattern(bytes: &[u8]) -> Option<(Unit, bool)> {
+    let is_narrow = |text: &[u8]| match text {
+        [first, second, ..] => *first != 0 && *second != 0 && first.is_ascii() && second.is_ascii(),
+        _ => false,
+    };
+    match bytes {
+        [0xFF, 0xFE, 0, 0, text @ ..] | [0, 0, 0xFE, 0xFF, text @ ..] if is_narrow(text) => None,
+        [0xFF, 0xFE, 0, 0, ..] | [b'<', 0, 0, 0, ..] => Some((Unit::FourBytes, false)),
+        [0, 0, 0xFE, 0xFF, ..] | [0, 0, 0, b'<', ..] => Some((Unit::FourBytes, true)),
+        [0xFF, 0xFE, text @ ..] | [0xFE, 0xFF, text @ ..] if is_narrow(text) || text.starts_with(BOM) => None,
+        [0xFF, 0xFE, ..] | [b'<', 0, _, 0, ..] => Some((Unit::TwoBytes, false)),
+        [0xFE, 0xFF, ..] | [0, b'<', 0, _, ..] => Some((Unit::TwoBytes, true)),
+        _ => None,
+    }
 }
 
 /// The XML declaration, without its end mark.
@@ -171,30 +208,80 @@ fn is_utf8(evidence: &[u8]) -> bool {
 fn transcode(decoder: &mut Decoder, mut bytes: &[u8], last: bool, text: &mut impl FnMut(&[u8])) {
     let mut buffer = [0; 8192];
     loop {
-        let (result, read, written, _) = decoder.decode_to_utf8(bytes, &mut buffer, last);
+        let (result, read, written) = decoder.decode_to_utf8_without_replacement(bytes, &mut buffer, last);
         text(buffer.get(..written).unwrap_or_default());
         bytes = bytes.get(read..).unwrap_or_default();
-        if result == CoderResult::InputEmpty {
-            return;
+        match result {
+            DecoderResult::InputEmpty => return,
+            DecoderResult::OutputFull => {}
+            DecoderResult::Malformed(..) => text(NO_CHARACTER),
         }
     }
 }
 
-fn utf32(bytes: &[u8], big_endian: bool, last: bool, text: &mut impl FnMut(&[u8])) -> usize {
-    let mut decoded = String::with_capacity(bytes.len() / 4);
-    let mut units = bytes.chunks_exact(4);
-    for unit in &mut units {
-        let code = unit
-            .try_into()
-            .map(|unit| if big_endian { u32::from_be_bytes(unit) } else { u32::from_le_bytes(unit) });
-        let c = code.ok().and_then(char::from_u32).unwrap_or('\u{fffd}');
-        if c != '\u{feff}' {
-            decoded.push(c);
+/// Decodes whole characters of a wide charset and returns how many bytes were used. The byte order
+/// mark at the start is no character; any other one is.
+fn wide(
+    bytes: &[u8],
+    (unit, big_endian): (Unit, bool),
+    at_start: &mut bool,
+    last: bool,
+    text: &mut impl FnMut(&[u8]),
+) -> usize {
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some((code, len)) = next_code(bytes.get(at..).unwrap_or_default(), unit, big_endian, last) {
+        at += len;
+        if !(std::mem::replace(at_start, false) && code == 0xFEFF) {
+            push_code(code, &mut decoded);
         }
     }
-    if last && !units.remainder().is_empty() {
-        decoded.push('\u{fffd}');
+    if last && at < bytes.len() {
+        // Half a unit.
+        decoded.extend_from_slice(NO_CHARACTER);
+        at = bytes.len();
     }
-    text(decoded.as_bytes());
-    if last { bytes.len() } else { bytes.len() - units.remainder().len() }
+    text(&decoded);
+    at
+}
+
+/// The next character by its number, and its length in bytes. A surrogate without its other half is
+/// its own number. `None` when the text ends before that can be said.
+fn next_code(bytes: &[u8], unit: Unit, big_endian: bool, last: bool) -> Option<(u32, usize)> {
+    if unit == Unit::FourBytes {
+        let &bytes: &[u8; 4] = bytes.first_chunk()?;
+        let code = if big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) };
+        return Some((code, 4));
+    }
+    let unit_at = |at: usize| -> Option<u16> {
+        let &bytes: &[u8; 2] = bytes.get(at..)?.first_chunk()?;
+        Some(if big_endian { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) })
+    };
+    let first = unit_at(0)?;
+    if !(0xD800..0xDC00).contains(&first) {
+        return Some((first.into(), 2));
+    }
+    let Some(second) = unit_at(2) else { return last.then_some((first.into(), 2)) };
+    match char::decode_utf16([first, second]).next() {
+        Some(Ok(c)) => Some((c.into(), 4)),
+        _ => Some((first.into(), 2)),
+    }
+}
+
+/// What a unit that is no character becomes: a form that UTF-8 does not have, which the engine replaces
+/// by U+FFFD with an entry in the journal.
+const NO_CHARACTER: &[u8] = b"\xF4\x90\x80\x80";
+
+/// Writes a character as UTF-8, and a surrogate in the form it would have there (CESU-8). The engine
+/// replaces what is none with an entry in the journal.
+fn push_code(code: u32, decoded: &mut Vec<u8>) {
+    match (char::from_u32(code), code) {
+        (Some(c), _) => decoded.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+        (None, 0xD800..=0xDFFF) => {
+            let [.., high, low] = code.to_be_bytes();
+            let low_bits = low & 0x3F;
+            decoded.extend_from_slice(&[0xED, 0x80 | (high & 0x0F) << 2 | low >> 6, 0x80 | low_bits]);
+        }
+        (None, _) => decoded.extend_from_slice(NO_CHARACTER),
+    }
 }

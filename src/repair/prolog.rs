@@ -18,7 +18,7 @@ use super::text::{Guesses, mend_characters};
 use super::version_one::{LOCATION, root_location, root_namespace};
 use super::vocabulary::{is_well_known, known_prefix, respell};
 
-const BOM: &[u8] = b"\xEF\xBB\xBF";
+pub(super) const BOM: &[u8] = b"\xEF\xBB\xBF";
 const DECLARATION: &[u8] = b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
 /// Entities of an internal subset that are written out, and their longest text, in bytes.
 const ENTITIES_MAX: usize = 64;
@@ -145,7 +145,11 @@ impl Engine {
             None => {
                 let declaration = [DECLARATION, b"\n"].concat();
                 edits.push_unordered(RepairId::MissingDeclaration, bom, bom, declaration);
-                bom
+                let marks = marks_len(before.get(bom..).unwrap_or_default());
+                if marks > 0 {
+                    edits.push_unordered(RepairId::ByteOrderMark, bom, bom + marks, Vec::new());
+                }
+                bom + marks
             }
         };
         self.misc(before, at, edits);
@@ -400,27 +404,40 @@ fn push_junk(junk: Option<(usize, usize)>, edits: &mut Edits) {
     }
 }
 
-/// What stands before the declaration: blanks, byte order marks, or other things.
+/// The bytes before the declaration: blanks, byte order marks, or other things.
 fn push_leading(junk: &[u8], from: usize, edits: &mut Edits) {
-    let marks = memmem::find_iter(junk, BOM).count() * BOM.len();
-    let blank = junk.iter().filter(|&&byte| is_blank(byte)).count();
-    if marks + blank < junk.len() {
-        edits.push_unordered(RepairId::JunkBeforeRoot, from, from + junk.len(), Vec::new());
-        return;
-    }
+    let mut leading = Vec::new();
     let mut at = 0;
     while at < junk.len() {
         let rest = junk.get(at..).unwrap_or_default();
         let gap = blanks(rest);
-        let (id, len) = if gap > 0 {
-            (RepairId::LeadingBlank, gap)
-        } else {
-            let run = rest.chunks(BOM.len()).take_while(|chunk| *chunk == BOM).count();
-            (RepairId::ByteOrderMark, run.max(1) * BOM.len())
+        let (id, len) = match gap {
+            0 => (RepairId::ByteOrderMark, marks_len(rest)),
+            _ => (RepairId::LeadingBlank, gap),
         };
-        edits.push_unordered(id, from + at, from + at + len, Vec::new());
+        if len == 0 {
+            edits.push_unordered(RepairId::JunkBeforeRoot, from, from + junk.len(), Vec::new());
+            return;
+        }
+        leading.push((id, from + at, from + at + len));
         at += len;
     }
+    for (id, start, end) in leading {
+        edits.push_unordered(id, start, end, Vec::new());
+    }
+}
+
+/// Length of the byte order marks that a text begins with. Those of UTF-16 and UTF-32 are in front of
+/// narrow characters by mistake.
+fn marks_len(text: &[u8]) -> usize {
+    const MARKS: [&[u8]; 5] = [BOM, b"\xFF\xFE\0\0", b"\0\0\xFE\xFF", b"\xFF\xFE", b"\xFE\xFF"];
+    let mut len = 0;
+    while let Some(rest) = text.get(len..)
+        && let Some(mark) = MARKS.into_iter().find(|mark| rest.starts_with(mark))
+    {
+        len += mark.len();
+    }
+    len
 }
 
 /// Where the root's start tag begins: `<OAI-PMH`, with any prefix, outside comments.

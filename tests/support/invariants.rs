@@ -4,6 +4,7 @@
 //! are the same for the corpus, the recorded responses, random documents and
 //! the fuzzers.
 
+use encoding_rs::DecoderResult;
 use oaimend::repair::journal::{Change, replay, undo};
 use oaimend::repair::{Ending, Limits, Memory, Outcome, RepairConfig, RepairId, Unmendable};
 
@@ -32,11 +33,55 @@ pub(crate) type Judge = fn(&[u8], Strictness) -> Result<(), String>;
 /// The text that the journal speaks of: the input, but for a decoded charset.
 pub(crate) fn text_of(input: &[u8], run: &Run) -> Vec<u8> {
     let label = run.summary.decoded_as;
-    match encoding_rs::Encoding::for_label(label.as_bytes()) {
-        Some(encoding) if encoding != encoding_rs::UTF_8 => {
-            encoding.decode_with_bom_removal(input).0.into_owned().into_bytes()
+    let mut text = Vec::new();
+    if let Some((_, order)) = label.split_once("UTF-16") {
+        let units = input.chunks(2).map(|unit| number(unit, 2, order).map(|unit| unit as u16));
+        let whole: Vec<u16> = units.clone().flatten().collect();
+        for c in char::decode_utf16(whole) {
+            push(c.map_or_else(|lone| lone.unpaired_surrogate().into(), u32::from), &mut text);
         }
-        _ => input.to_vec(),
+        units.last().filter(Option::is_none).inspect(|_| push(u32::MAX, &mut text));
+    } else if let Some((_, order)) = label.split_once("UTF-32") {
+        input.chunks(4).for_each(|unit| push(number(unit, 4, order).unwrap_or(u32::MAX), &mut text));
+    } else {
+        let encoding = encoding_rs::Encoding::for_label(label.as_bytes()).expect("a charset");
+        if encoding == encoding_rs::UTF_8 {
+            return input.to_vec();
+        }
+        let mut decoder = encoding.new_decoder_without_bom_handling();
+        let (mut at, mut result) = (0, DecoderResult::OutputFull);
+        while result != DecoderResult::InputEmpty {
+            let mut buffer = [0; 1024];
+            let (decoded, read, written) =
+                decoder.decode_to_utf8_without_replacement(&input[at..], &mut buffer, true);
+            text.extend_from_slice(&buffer[..written]);
+            (at, result) = (at + read, decoded);
+            if matches!(result, DecoderResult::Malformed(..)) {
+                push(u32::MAX, &mut text);
+            }
+        }
+        return text;
+    }
+    text.strip_prefix(b"\xEF\xBB\xBF").map(<[u8]>::to_vec).unwrap_or(text)
+}
+
+/// A unit of a wide charset; `None` for one that is cut.
+fn number(unit: &[u8], len: usize, order: &str) -> Option<u32> {
+    let big_endian = |value: u32, byte: &u8| value << 8 | u32::from(*byte);
+    let number = match order {
+        "BE" => unit.iter().fold(0, big_endian),
+        _ => unit.iter().rev().fold(0, big_endian),
+    };
+    (unit.len() == len).then_some(number)
+}
+
+/// A character in UTF-8, a surrogate as CESU-8 writes it, and anything else in a form that no text has.
+fn push(code: u32, text: &mut Vec<u8>) {
+    let bits = |shift: u32| 0x80 | (code >> shift & 0x3F) as u8;
+    match char::from_u32(code) {
+        Some(c) => text.extend_from_slice(c.to_string().as_bytes()),
+        None if code < 0xE000 => text.extend_from_slice(&[0xED, bits(6), bits(0)]),
+        None => text.extend_from_slice(&[0xF4, 0x90, 0x80, 0x80]),
     }
 }
 
