@@ -403,12 +403,12 @@ catalogue! {
         before "<GetRecord><record>...oai:x:1...</record><record>...oai:x:2...</record></GetRecord>"
         after "<GetRecord><record>...oai:x:2...</record></GetRecord>"
     StrayContent "stray-content" Likely, Content
-        what "Removes text or tags between the elements of the envelope."
+        what "Removes text or tags between the elements of the envelope, and text behind the date in responseDate."
         why "Nothing but white space and comments may stand there; error messages of the server do. Other text inside an item may be a field without its tags: the item goes to quarantine."
         before "</record>Warning: timeout<record>"
         after "</record><record>"
     EnvelopeAttribute "envelope-attribute" Likely, Content
-        what "Removes an attribute that an envelope element may not carry."
+        what "Removes an attribute that an envelope element may not carry, and characters between the attributes of the root that belong to none."
         why "Only namespace declarations, xsi: attributes and those of the schema are valid there."
         before "<ListRecords count=\"10\">"
         after "<ListRecords>"

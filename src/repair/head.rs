@@ -21,7 +21,7 @@ use super::sink::Sink;
 use super::skeleton::Answer;
 use super::text::{Guesses, escape, mend_characters, reference_for, resolve, write_escaped};
 use super::vocabulary::is_slip;
-use crate::oai::{datestamp, set_spec};
+use crate::oai::set_spec;
 
 /// A request element of ours is seldom longer.
 const USUAL_REQUEST_BYTES: usize = 256;
@@ -36,12 +36,12 @@ pub(super) enum Landmark {
 
 /// A small element of the head: where it and its content lie.
 #[derive(Clone, Copy, Debug)]
-struct Field {
-    start: usize,
+pub(super) struct Field {
+    pub(super) start: usize,
     /// Whether its end tag has to be added, at `end`.
     unclosed: bool,
-    content: (usize, usize),
-    end: usize,
+    pub(super) content: (usize, usize),
+    pub(super) end: usize,
 }
 
 impl Engine {
@@ -162,38 +162,8 @@ impl Engine {
     }
 
     /// An element of the envelope with text that is escaped already.
-    fn element(&self, local: &[u8], text: &[u8]) -> Vec<u8> {
+    pub(super) fn element(&self, local: &[u8], text: &[u8]) -> Vec<u8> {
         [b"<", self.written_prefix(), local, b">", text, &self.end_tag_of(local)].concat()
-    }
-
-    fn mend_response_date(&mut self, text: &[u8], date: Field, edits: &mut Edits) {
-        self.mend_field_tag(text, date, RepairId::EnvelopeAttribute, |_, _| false, edits);
-        let (start, end) = date.content;
-        let raw = text.get(start..end).unwrap_or_default();
-        if text.get(date.start..start).is_some_and(|tag| tag.ends_with(b"/>")) {
-            let stamp = self.config.response_date.as_deref().unwrap_or("1970-01-01T00:00:00Z");
-            let element = self.element(b"responseDate", stamp.as_bytes());
-            let _ = edits.take_within(date.start, date.end);
-            edits.push_unordered(RepairId::MissingResponseDate, date.start, date.end, element);
-            return;
-        }
-        if raw.len() == 20 && datestamp::is_legal(raw) {
-            return;
-        }
-        let resolved = resolve(raw);
-        let read = std::str::from_utf8(&resolved).ok().and_then(datestamp::normalise);
-        let (id, stamp) = match read {
-            Some((stamp, oddity)) if stamp.len() == 20 => {
-                let plain = !raw.iter().any(|&byte| matches!(byte, b'<' | b'&'));
-                return super::header::restamp(raw, start, &stamp, oddity, plain, edits);
-            }
-            Some((day, _)) => (RepairId::DatestampForm, day + "T00:00:00Z"),
-            None => {
-                let own = self.config.response_date.as_deref().unwrap_or("1970-01-01T00:00:00Z");
-                (RepairId::MissingResponseDate, own.to_owned())
-            }
-        };
-        edits.push_unordered(id, start, end, stamp.into_bytes());
     }
 
     fn place_request(
@@ -291,7 +261,7 @@ impl Engine {
 
     /// The start tag of a field of the head: keeps the attributes for which
     /// `keep` holds, and writes a bare tag when that is still not in order.
-    fn mend_field_tag(
+    pub(super) fn mend_field_tag(
         &mut self,
         text: &[u8],
         field: Field,

@@ -3,20 +3,18 @@
 use memchr::memmem;
 
 use super::catalogue::{NotOai, RepairId};
-use super::context::{Context, OAI, XSI};
+use super::context::Context;
 use super::edits::Edits;
 use super::engine::{Engine, Stage, Step};
+use super::foreign::{not_oai, version_1};
 use super::gate::Role;
 use super::lexeme::{Lexeme, Lexemes};
-use super::loose::{LooseAttribute, LooseTag, read_loose};
+use super::loose::{LooseTag, read_loose};
 use super::name::{blanks, is_blank, is_local_name, name_span, split_name, trailing_blanks, trim};
-use super::schema::is_uri_reference;
+use super::root_tag::{respelt, root_tag, stray_characters, unprefixed_root};
 use super::sink::Sink;
 use super::skeleton::Prefixes;
-use super::tag::declared_prefix;
 use super::text::{Guesses, mend_characters};
-use super::version_one::{LOCATION, root_location, root_namespace};
-use super::vocabulary::{is_well_known, known_prefix, respell};
 
 pub(super) const BOM: &[u8] = b"\xEF\xBB\xBF";
 const DECLARATION: &[u8] = b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
@@ -32,7 +30,9 @@ impl Engine {
         let two = find_root(rest);
         match self.version_one_root(rest, two.unwrap_or(rest.len()), last) {
             Ok(None) => {}
-            Ok(Some((root, read))) => return self.begin(rest, root, &read, sink),
+            Ok(Some((root, read))) => {
+                return self.begin(rest, &Edits::default(), (root, &read), sink);
+            }
             Err(_) => return self.need_more(rest),
         }
         let Some(root) = two else {
@@ -51,8 +51,13 @@ impl Engine {
             Ok(None) => return self.refuse(NotOai::BrokenEnvelope),
             Ok(Some(end)) => root + end,
         };
-        match read_loose(rest, root, end, &self.config.limits) {
-            Some(read) => self.begin(rest, root, &read, sink),
+        if let Some(read) = read_loose(rest, root, end, &self.config.limits) {
+            return self.begin(rest, &Edits::default(), (root, &read), sink);
+        }
+        let strays = stray_characters(rest, root, end);
+        let text = strays.apply(rest.get(..end).unwrap_or_default());
+        match read_loose(&text, root, text.len(), &self.config.limits) {
+            Some(read) => self.begin(rest, &strays, (root, &read), sink),
             None => self.refuse(NotOai::BrokenEnvelope),
         }
     }
@@ -64,7 +69,17 @@ impl Engine {
         self.refuse(not_oai(rest, junk_max))
     }
 
-    fn begin(&mut self, rest: &[u8], root: usize, tag: &LooseTag, sink: &mut impl Sink) -> Step {
+    /// Writes everything up to the end of the root's start tag, and goes on to the head. The tag was read
+    /// in `input` without its stray characters.
+    fn begin(
+        &mut self,
+        input: &[u8],
+        strays: &Edits,
+        (root, tag): (usize, &LooseTag),
+        sink: &mut impl Sink,
+    ) -> Step {
+        let without_strays = strays.apply(input);
+        let rest = without_strays.as_ref();
         let name = rest.get(root + 1..tag.name_end).unwrap_or_default();
         let (prefix, _) = split_name(name);
         let mut edits = Edits::default();
@@ -105,12 +120,13 @@ impl Engine {
         if self.is_off(RepairId::VersionOneRoot) && version.is_some() {
             return self.refuse(NotOai::Version1);
         }
+        edits.sort();
+        let edits = strays.clone().then(rest, edits);
         if edits.iter().any(|edit| self.is_off(edit.id)) {
             return self.refuse(NotOai::BrokenEnvelope);
         }
-        edits.sort();
         let junk = edits.iter().filter(|edit| edit.id == RepairId::JunkBeforeRoot);
-        let mut junk = junk.filter_map(|edit| rest.get(edit.start..edit.end));
+        let mut junk = junk.filter_map(|edit| input.get(edit.start..edit.end));
         self.items_outside = junk.any(|junk| self.holds_any_item(junk));
         if self.config.provenance.is_some() {
             self.respelt = respelt(rest, tag);
@@ -119,7 +135,8 @@ impl Engine {
         if tag.empty {
             return self.refuse(NotOai::NothingKept);
         }
-        self.keep_edited(Role::Plain, rest, tag.end, &edits, sink)
+        let end = tag.end + (input.len() - rest.len());
+        self.keep_edited(Role::Plain, input, end, &edits, sink)
     }
 
     /// What the root's start tag declares, if it is in order.
@@ -224,180 +241,6 @@ impl Engine {
     }
 }
 
-/// The changes to the root's start tag; false when it is in a namespace that is none of ours.
-fn root_tag(
-    rest: &[u8],
-    tag: &LooseTag,
-    prefix: &[u8],
-    is_version_one: bool,
-    locates: bool,
-    edits: &mut Edits,
-) -> bool {
-    for edit in tag.edits.iter() {
-        edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
-    }
-    let slice = |(start, end): (usize, usize)| rest.get(start..end).unwrap_or_default();
-    let mut declared: Vec<(&[u8], &[u8])> = Vec::new();
-    for attribute in &tag.attributes {
-        let name = slice(attribute.name);
-        let Some(declares) = declared_prefix(name) else { continue };
-        let mut uri = attribute.value.as_slice();
-        if declares == prefix && (uri.is_empty() || attribute.is_valueless()) {
-            // It says as much as none.
-            attribute.replace(RepairId::MissingNamespace, declaration(prefix), edits);
-            declared.push((prefix, OAI));
-            continue;
-        }
-        if !is_well_known(uri) && !is_uri_reference(uri) {
-            attribute.remove(RepairId::EnvelopeAttribute, edits);
-            continue;
-        }
-        let meant = if is_version_one { root_namespace(uri) } else { None };
-        let meant = meant.map(|meant| (meant, RepairId::VersionOneRoot));
-        let meant = meant.or_else(|| respell(uri).map(|(meant, slip)| (meant, slip.repair())));
-        if let Some((meant, id)) = meant {
-            attribute.set(id, meant, edits);
-            uri = meant;
-        }
-        declared.push((declares, uri));
-    }
-    match bound(&declared, prefix) {
-        Some(uri) if uri == OAI => {}
-        Some(_) => return false,
-        None => {
-            edits.push_unordered(RepairId::MissingNamespace, tag.name_end, tag.name_end, declaration(prefix));
-            declared.push((prefix, OAI));
-        }
-    }
-    let mut is_located = false;
-    for attribute in &tag.attributes {
-        let name = slice(attribute.name);
-        let (attribute_prefix, local) = split_name(name);
-        if declared_prefix(name).is_some() {
-            continue;
-        }
-        let undeclared = !attribute_prefix.is_empty()
-            && attribute_prefix != b"xml"
-            && bound(&declared, attribute_prefix).is_none();
-        if undeclared && let Some(uri) = known_prefix(attribute_prefix) {
-            let text = [b" xmlns:", attribute_prefix, b"=\"", uri, b"\""].concat();
-            edits.push_unordered(RepairId::UndeclaredPrefix, tag.attributes_end, tag.attributes_end, text);
-            declared.push((attribute_prefix, uri));
-        }
-        let is_xsi = bound(&declared, attribute_prefix) == Some(XSI) && !attribute_prefix.is_empty();
-        if !is_xsi || !matches!(local, b"schemaLocation" | b"noNamespaceSchemaLocation") {
-            attribute.remove(RepairId::EnvelopeAttribute, edits);
-        } else if local == b"schemaLocation" && is_version_one {
-            is_located = true;
-            root_location(attribute, edits);
-        } else if local == b"schemaLocation" {
-            is_located = true;
-            let value = respell_locations(attribute, rest, edits);
-            if let Some(located) = located(&value).filter(|_| locates) {
-                attribute.set(RepairId::SchemaLocation, &located, edits);
-            }
-        }
-    }
-    if !is_located && locates {
-        let known = declared.iter().find(|(prefix, uri)| !prefix.is_empty() && *uri == XSI);
-        let free = || {
-            let usual = [b"xsi".as_slice(), b"xsi1", b"xsi2"];
-            usual.into_iter().find(|prefix| bound(&declared, prefix).is_none()).unwrap_or(b"xsi3")
-        };
-        let prefix = known.map_or_else(free, |&(prefix, _)| prefix);
-        let declaration = [b" xmlns:", prefix, b"=\"", XSI, b"\""].concat();
-        let attribute = [b" ", prefix, b":schemaLocation=\"", LOCATION, b"\""].concat();
-        let added = if known.is_some() { attribute } else { [declaration, attribute].concat() };
-        edits.push_unordered(RepairId::SchemaLocation, tag.attributes_end, tag.attributes_end, added);
-    }
-    true
-}
-
-/// What `prefix` is bound to by what was declared so far.
-fn bound<'t>(declared: &[(&[u8], &'t [u8])], prefix: &[u8]) -> Option<&'t [u8]> {
-    declared.iter().find(|(known, _)| *known == prefix).map(|&(_, uri)| uri)
-}
-
-/// An attribute that binds a prefix, or none, to OAI-PMH.
-fn declaration(prefix: &[u8]) -> Vec<u8> {
-    let attribute: &[u8] = if prefix.is_empty() { b" xmlns" } else { b" xmlns:" };
-    [attribute, prefix, b"=\"", OAI, b"\""].concat()
-}
-
-/// The prefixes for which the root means other namespaces now, those of the envelope aside.
-fn respelt(rest: &[u8], tag: &LooseTag) -> Vec<Vec<u8>> {
-    let corrected = tag.attributes.iter().filter_map(|attribute| {
-        let prefix = rest.get(attribute.name.0..attribute.name.1).and_then(declared_prefix)?;
-        let (meant, _) = respell(&attribute.value)?;
-        (meant != OAI && meant != XSI).then(|| prefix.to_vec())
-    });
-    corrected.collect()
-}
-
-/// Takes the prefix off the root, and makes the namespace of OAI-PMH the default one.
-fn unprefixed_root(rest: &[u8], root: usize, tag: &LooseTag, prefix_len: usize, edits: &mut Edits) {
-    let id = RepairId::EnvelopePrefix;
-    edits.push_unordered(id, root + 1, root + 1 + prefix_len, Vec::new());
-    let default = tag
-        .attributes
-        .iter()
-        .find(|attribute| rest.get(attribute.name.0..attribute.name.1) == Some(b"xmlns".as_slice()));
-    match default {
-        Some(attribute) if attribute.value == OAI => {}
-        Some(attribute) if attribute.is_valueless() => attribute.replace(id, declaration(b""), edits),
-        Some(attribute) => attribute.set(id, OAI, edits),
-        None => edits.push_unordered(id, tag.name_end, tag.name_end, declaration(b"")),
-    }
-}
-
-/// A schemaLocation that pairs the namespace of OAI-PMH with its schema, where this one does not.
-fn located(value: &[u8]) -> Option<Vec<u8>> {
-    let words: Vec<&[u8]> = value.split(|&byte| is_blank(byte)).filter(|word| !word.is_empty()).collect();
-    if words.len() % 2 == 1 {
-        // Which word belongs to which nobody can say.
-        return Some(LOCATION.to_vec());
-    }
-    let mut located = LOCATION.to_vec();
-    for pair in words.chunks(2) {
-        match pair {
-            [OAI, schema] if schema.ends_with(b"OAI-PMH.xsd") => return None,
-            [OAI, _] => {}
-            _ => located.extend_from_slice(&[b" ", pair.join(b" ".as_slice()).as_slice()].concat()),
-        }
-    }
-    Some(located)
-}
-
-/// Corrects misspelt namespaces among the pairs of a schemaLocation; returns what it says then.
-fn respell_locations(attribute: &LooseAttribute, rest: &[u8], edits: &mut Edits) -> Vec<u8> {
-    let value = &attribute.value;
-    let mut inside = Edits::default();
-    let mut at = 0;
-    while at < value.len() {
-        let word = value.get(at..).unwrap_or_default();
-        let len = word.iter().position(|&byte| is_blank(byte)).unwrap_or(word.len());
-        let uri = word.get(..len).unwrap_or_default();
-        if let Some((meant, misspelling)) = respell(uri) {
-            inside.push(misspelling.repair(), at, at + len, meant);
-        } else if uri.starts_with(b"https://www.openarchives.org/OAI/2.0/") {
-            inside.push(RepairId::HttpsNamespace, at, at + 8, b"http://");
-        }
-        at += len.max(1);
-    }
-    let start = attribute.span.0 + 1;
-    let untouched = attribute.quoted && rest.get(start..attribute.span.1 - 1) == Some(value.as_slice());
-    match inside.iter().next().map(|edit| edit.id) {
-        None => {}
-        Some(_) if untouched => {
-            for edit in inside.iter() {
-                edits.push_unordered(edit.id, start + edit.start, start + edit.end, edit.replacement.clone());
-            }
-        }
-        Some(id) => attribute.set(id, &inside.apply(value), edits),
-    }
-    inside.apply(value).into_owned()
-}
-
 fn push_junk(junk: Option<(usize, usize)>, edits: &mut Edits) {
     if let Some((start, end)) = junk {
         edits.push_unordered(RepairId::JunkBeforeRoot, start, end, Vec::new());
@@ -465,7 +308,7 @@ pub(super) fn find_root(text: &[u8]) -> Option<usize> {
 }
 
 /// Where the start tag begins whose local name stands behind `before`: at a `<`, or one with a prefix.
-fn tag_before(before: &[u8]) -> Option<usize> {
+pub(super) fn tag_before(before: &[u8]) -> Option<usize> {
     if before.ends_with(b"<") {
         return Some(before.len() - 1);
     }
@@ -546,48 +389,4 @@ pub(super) fn is_xml_target(text: &[u8]) -> bool {
     target.eq_ignore_ascii_case(b"xml")
         || !is_local_name(target)
         || inner.get(target.len()).is_some_and(|&byte| !is_blank(byte))
-}
-
-/// Which 1.x version a response is of, by the namespace of its root.
-pub(super) fn version_1(text: &[u8]) -> Option<&'static str> {
-    let lower = text.to_ascii_lowercase();
-    let at = memmem::find(&lower, b"://www.openarchives.org/oai/1.")?;
-    let rest = lower.get(at + 30..)?;
-    match rest.get(..6)? {
-        b"0/oai_" => Some("1.0"),
-        b"1/oai_" => Some("1.1"),
-        _ => None,
-    }
-}
-
-/// What an input without a root is, from its first bytes.
-fn not_oai(text: &[u8], junk_max: usize) -> NotOai {
-    let text = text.get(..text.len().min(junk_max)).unwrap_or_default();
-    let body = trim(text.strip_prefix(BOM).unwrap_or(text));
-    let body = trim(body.strip_prefix(b"\0").unwrap_or(body));
-    let has = |needle: &[u8]| body.windows(needle.len()).any(|window| window.eq_ignore_ascii_case(needle));
-    if body.iter().all(|&byte| byte == 0 || is_blank(byte)) {
-        return NotOai::Empty;
-    }
-    if version_1(body).is_some() {
-        return NotOai::Version1;
-    }
-    if has(b"<repository") && has(b"static-repository") {
-        return NotOai::StaticRepository;
-    }
-    if has(b"<html") || has(b"<!doctype html") || has(b"<head") || has(b"<body") {
-        const WALLS: [&[u8]; 9] = [
-            b"just a moment",
-            b"cf-challenge",
-            b"challenge-platform",
-            b"anubis",
-            b"not a bot",
-            b"awswaf",
-            b"captcha",
-            b"type=\"password\"",
-            b"attention required",
-        ];
-        return if WALLS.iter().any(|wall| has(wall)) { NotOai::BotWall } else { NotOai::Html };
-    }
-    if body.starts_with(b"{") || body.starts_with(b"[") { NotOai::Json } else { NotOai::Foreign }
 }

@@ -107,6 +107,8 @@ pub enum NotOai {
     Foreign,
     /// An OAI-PMH 1.0 or 1.1 response that cannot be made one of 2.0.
     Version1,
+    /// Items of OAI-PMH without the document element around them.
+    MissingEnvelope,
     /// A static repository, which belongs into the mappings.
     StaticRepository,
     /// An error whose code is near to no legal one.
@@ -126,6 +128,7 @@ impl NotOai {
         Self::Json,
         Self::Foreign,
         Self::Version1,
+        Self::MissingEnvelope,
         Self::StaticRepository,
         Self::UnknownError,
         Self::NothingKept,
@@ -141,6 +144,7 @@ impl NotOai {
             Self::Json => "json-body",
             Self::Foreign => "no-oai-pmh",
             Self::Version1 => "version-1",
+            Self::MissingEnvelope => "missing-envelope",
             Self::StaticRepository => "static-repository",
             Self::UnknownError => "unknown-error",
             Self::NothingKept => "nothing-kept",
@@ -164,6 +168,9 @@ impl NotOai {
             }
             Self::Version1 => {
                 "OAI-PMH 1.x response that cannot become one of 2.0: identifiers without datestamps, or the upgrade is turned off; ask for ListRecords instead"
+            }
+            Self::MissingEnvelope => {
+                "the source answered with OAI-PMH headers or records, but without the OAI-PMH element around them; check the base URL, it may be that of an export or of another interface"
             }
             Self::StaticRepository => {
                 "this is a static repository, one file that stands for a whole repository; serve it by static_file in a file of the mappings folder"

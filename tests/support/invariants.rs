@@ -35,12 +35,13 @@ pub(crate) fn text_of(input: &[u8], run: &Run) -> Vec<u8> {
     let label = run.summary.decoded_as;
     let mut text = Vec::new();
     if let Some((_, order)) = label.split_once("UTF-16") {
-        let units = input.chunks(2).map(|unit| number(unit, 2, order).map(|unit| unit as u16));
-        let whole: Vec<u16> = units.clone().flatten().collect();
-        for c in char::decode_utf16(whole) {
+        let units = input.chunks(2).filter_map(|unit| number(unit, 2, order));
+        for c in char::decode_utf16(units.map(|unit| unit as u16)) {
             push(c.map_or_else(|lone| lone.unpaired_surrogate().into(), u32::from), &mut text);
         }
-        units.last().filter(Option::is_none).inspect(|_| push(u32::MAX, &mut text));
+        if !input.len().is_multiple_of(2) {
+            push(u32::MAX, &mut text);
+        }
     } else if let Some((_, order)) = label.split_once("UTF-32") {
         input.chunks(4).for_each(|unit| push(number(unit, 4, order).unwrap_or(u32::MAX), &mut text));
     } else {
