@@ -11,12 +11,13 @@ use super::lexeme::{Lexeme, Lexemes};
 use super::limits::Limits;
 use super::loose::{LooseTag, read_loose};
 use super::name::{blanks, is_blank, name_span, split_name, trailing_blanks};
+use super::prefixes::Namespaces;
 use super::removable::{holds_content, is_fatal_message};
 use super::reopen::Closed;
 use super::schema::{Content, Element};
 use super::tag::{Tags, declared_prefix};
 use super::text::{Node, mend_node};
-use super::vocabulary::{Family, known_prefix, respell};
+use super::vocabulary::{Family, respell};
 
 /// What an open element is to the repair of its content.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +64,7 @@ pub(super) fn mend_markup(
         has_payload: false,
         is_deleted: false,
         closed: None,
+        namespaces: Namespaces::default(),
         content_from: 0,
         bare_text: None,
         kept_to: 0,
@@ -117,6 +119,7 @@ pub(super) struct Tree<'t> {
     /// Whether an element of the envelope has a status.
     is_deleted: bool,
     pub(super) closed: Option<Closed>,
+    namespaces: Namespaces,
     /// End of the last tag: an end tag is inserted no further forward than here.
     pub(super) content_from: usize,
     /// Start of the text that is directly in a container, after the last field.
@@ -364,7 +367,7 @@ impl<'t> Tree<'t> {
             if self.tags.contexts.lookup(context, prefix).is_some() {
                 continue;
             }
-            let Some(uri) = known_prefix(prefix) else { continue };
+            let Some(uri) = self.namespaces.of(prefix, self.text) else { continue };
             let place = match &mut self.payload_root {
                 Some(root) if root.added.iter().any(|added| added == prefix) => continue,
                 Some(root) => {

@@ -43,6 +43,7 @@ mod name_characters;
 mod one_record;
 mod outline;
 mod oversized;
+mod prefixes;
 mod prolog;
 mod provenance;
 mod removable;
