@@ -117,7 +117,7 @@ fn number(text: &[u8], at: usize, len: usize) -> Option<u32> {
 /// than what was meant: fractions are cut off, a year or month becomes its
 /// first day.
 pub fn normalise(text: &str) -> Option<(String, Oddity)> {
-    let trimmed: &str = text.trim_matches([' ', '\t', '\r', '\n']);
+    let trimmed: &str = text.trim_matches([' ', '\t', '\r', '\n', '\u{a0}']);
     let dense: String = trimmed.chars().filter(|c| !matches!(c, '\t' | '\r' | '\n')).collect();
     if dense.is_empty() || !dense.is_ascii() || dense.len() > 64 {
         return None;
@@ -129,7 +129,30 @@ pub fn normalise(text: &str) -> Option<(String, Oddity)> {
     if is_legal(joined.as_bytes()) {
         return Some((joined, Oddity::Blank));
     }
-    timestamp(&dense).or_else(|| date(&dense)).filter(|(stamp, _)| is_legal(stamp.as_bytes()))
+    let read = match padded(&dense) {
+        Some(padded) if is_legal(padded.as_bytes()) => Some((padded, Oddity::Form)),
+        Some(padded) => timestamp(&padded).map(|(stamp, _)| (stamp, Oddity::Form)),
+        None => timestamp(&dense).or_else(|| date(&dense)),
+    };
+    read.filter(|(stamp, _)| is_legal(stamp.as_bytes()))
+}
+
+/// A date with the year first, whose month or day has one digit or whose parts
+/// `/` or `.` separates, as `YYYY-MM-DD`; what follows it stays. `None` for any other text.
+fn padded(text: &str) -> Option<String> {
+    let (year, rest) = text.split_at_checked(4)?;
+    let separator = rest.chars().next().filter(|c| matches!(c, '-' | '/' | '.'))?;
+    let (month, rest) = rest.get(1..)?.split_once(separator)?;
+    let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let (day, rest) = rest.split_at(digits);
+    let is_short = |part: &str| matches!(part.len(), 1 | 2) && is_number(part);
+    let is_plain = separator == '-' && month.len() == 2 && day.len() == 2;
+    (is_number(year) && is_short(month) && is_short(day) && !is_plain)
+        .then(|| format!("{year}-{month:0>2}-{day:0>2}{rest}"))
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// `date T time [fraction] [zone]`.
@@ -162,6 +185,10 @@ fn timestamp(text: &str) -> Option<(String, Oddity)> {
     let at = NaiveDateTime::new(day, time);
     let at = match zone {
         "Z" | "z" => at.and_utc(),
+        "ZZ" | "zz" => {
+            oddity = Oddity::Form;
+            at.and_utc()
+        }
         "" => {
             oddity = Oddity::Zone;
             at.and_utc()
@@ -226,11 +253,7 @@ fn date(text: &str) -> Option<(String, Oddity)> {
     if text.len() == 7 && text.as_bytes().get(4) == Some(&b'-') {
         return form(format!("{text}-01"));
     }
-    if text.len() == 10 && matches!(text.as_bytes().get(4), Some(b'/' | b'.')) {
-        // Year first: the order of the rest is not in doubt.
-        return form(text.replace(['/', '.'], "-"));
-    }
-    if let Some(stamp) = day_last(text) {
+    if let Some(stamp) = day_last(text).or_else(|| named_month(text)) {
         return form(stamp);
     }
     if text.len() == 16 && text.ends_with('Z') {
@@ -246,7 +269,6 @@ fn date(text: &str) -> Option<(String, Oddity)> {
 fn day_last(text: &str) -> Option<String> {
     let mut parts = text.split(['/', '.', '-']);
     let (first, second, year) = (parts.next()?, parts.next()?, parts.next()?);
-    let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
     let short = |part: &str| matches!(part.len(), 1 | 2) && is_number(part);
     if parts.next().is_some() || !short(first) || !short(second) || year.len() != 4 || !is_number(year) {
         return None;
@@ -259,6 +281,67 @@ fn day_last(text: &str) -> Option<String> {
         [Some(one), Some(other)] if one != other => None,
         [one, other] => Some(one.or(other)?.format("%Y-%m-%d").to_string()),
     }
+}
+
+/// A day, a month by its English name, and a year of four digits: `Jan 12, 2015`, `12-Jan-2015`,
+/// `Monday, January 12th 2015 1:39:50 PM`, `Mon Jan 12 13:39:50 UTC 2015`. A zone is UTC or is
+/// none: the specification demands UTC, and the names of others are ambiguous.
+fn named_month(text: &str) -> Option<String> {
+    let mut words: Vec<&str> =
+        text.split([' ', ',', '-', '/', '.']).filter(|word| !word.is_empty()).collect();
+    if words.first().is_some_and(|word| name_of(word, WEEKDAYS).is_some()) {
+        words.remove(0);
+    }
+    let (first, second) = (*words.first()?, *words.get(1)?);
+    let (month, day) = match name_of(first, MONTHS) {
+        Some(month) => (month, second),
+        None => (name_of(second, MONTHS)?, first),
+    };
+    let mut rest = words.split_off(2);
+    let is_year = |word: &&str| word.len() == 4 && is_number(word);
+    let year = if rest.first().is_some_and(is_year) { rest.remove(0) } else { rest.pop().filter(is_year)? };
+    let day = ["st", "nd", "rd", "th"].into_iter().find_map(|end| day.strip_suffix(end)).unwrap_or(day);
+    let date = NaiveDate::from_ymd_opt(year.parse().ok()?, month, day.parse().ok()?)?.format("%Y-%m-%d");
+    let is_utc = |word: &&str| matches!(*word, "UTC" | "GMT" | "Z");
+    if rest.last().is_some_and(is_utc) {
+        rest.pop();
+    }
+    let time = match rest[..] {
+        [] => return Some(date.to_string()),
+        [time] => {
+            NaiveTime::parse_from_str(time, "%H:%M:%S").or_else(|_| NaiveTime::parse_from_str(time, "%H:%M"))
+        }
+        [time, half] => {
+            let text = format!("{time} {half}");
+            NaiveTime::parse_from_str(&text, "%I:%M:%S %p")
+                .or_else(|_| NaiveTime::parse_from_str(&text, "%I:%M %p"))
+        }
+        _ => return None,
+    };
+    Some(format!("{date}T{}Z", time.ok()?.format("%H:%M:%S")))
+}
+
+const MONTHS: &[&str] = &[
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+const WEEKDAYS: &[&str] = &["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+
+/// Which of `names`, counted from 1, a word is: the name itself, or three letters of it or more.
+fn name_of(word: &str, names: &[&str]) -> Option<u32> {
+    let word = word.to_ascii_lowercase();
+    let at = names.iter().position(|name| word.len() >= 3 && name.starts_with(&word))?;
+    u32::try_from(at + 1).ok()
 }
 
 /// Seconds since 1970, for instants from 1973 to 2100.
@@ -317,6 +400,23 @@ mod tests {
             ("5.5.2015", "2015-05-05", Oddity::Form),
             ("2015/01/25", "2015-01-25", Oddity::Form),
             ("2015-05-04T22:55:30\n.485Z ", "2015-05-04T22:55:30Z", Oddity::Fraction),
+            ("2015-1-2", "2015-01-02", Oddity::Form),
+            ("2015-1-12", "2015-01-12", Oddity::Form),
+            ("2015-12-1T3:04:05Z", "2015-12-01T03:04:05Z", Oddity::Form),
+            ("2015/1/2 03:04", "2015-01-02T03:04:00Z", Oddity::Form),
+            ("2015.01.25 03:04:05+01:00", "2015-01-25T02:04:05Z", Oddity::Form),
+            ("Jan 12, 2015", "2015-01-12", Oddity::Form),
+            ("January 12th, 2015", "2015-01-12", Oddity::Form),
+            ("12-Jan-2015", "2015-01-12", Oddity::Form),
+            ("12-JAN-2015 13:39:50", "2015-01-12T13:39:50Z", Oddity::Form),
+            ("12. Sept. 2015", "2015-09-12", Oddity::Form),
+            ("Jan 12, 2015 1:39:50 PM", "2015-01-12T13:39:50Z", Oddity::Form),
+            ("Jan 12, 2015 12:05 AM", "2015-01-12T00:05:00Z", Oddity::Form),
+            ("Mon Jan 12 13:39:50 2015", "2015-01-12T13:39:50Z", Oddity::Form),
+            ("Mon Jan 12 13:39:50 UTC 2015", "2015-01-12T13:39:50Z", Oddity::Form),
+            ("Monday, 12 January 2015", "2015-01-12", Oddity::Form),
+            ("2015-01-12T13:39:50ZZ", "2015-01-12T13:39:50Z", Oddity::Form),
+            ("2015-01-12\u{a0}", "2015-01-12", Oddity::Blank),
         ] {
             assert_eq!(normalise(text), Some((expected.to_owned(), oddity)), "{text}");
         }
@@ -334,6 +434,18 @@ mod tests {
             "",
             "yesterday",
             "2015-13",
+            "01/02/2015",
+            "12-01-2015",
+            "12-Jan-15",
+            "Jan 2015",
+            "12 janvier 2015",
+            "Mon Jan 12 13:39:50 CET 2015",
+            "Jan 32, 2015",
+            "Jan 12, 2015 13:39:50 PM",
+            "Ja 12, 2015",
+            "2015-13-1",
+            "2015-1/2",
+            "2015-0-1",
         ] {
             assert_eq!(normalise(refused), None, "{refused}");
         }

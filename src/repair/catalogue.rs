@@ -336,7 +336,7 @@ catalogue! {
     // --- namespaces
     UndeclaredPrefix "undeclared-prefix" Likely
         what "Declares a well-known namespace prefix where it is used without a declaration."
-        why "oai_dc:, dc:, xsi: and a few more mean one thing in this field. A record with an unknown one is quarantined."
+        why "A table has the prefixes that mean one thing in this field, such as oai_dc:, dc:, xsi: and bibo:. Of a prefix with several namespaces in use, such as premis:, the record must name one, in schemaLocation for example. A record with an unknown prefix is quarantined."
         before "<oai_dc:dc>"
         after "<oai_dc:dc xmlns:oai_dc=\"http://www.openarchives.org/OAI/2.0/oai_dc/\">"
     MissingNamespace "missing-namespace" Exact
@@ -470,7 +470,7 @@ catalogue! {
 
     // --- headers of records
     HeaderBlank "header-blank" Exact
-        what "Removes blanks and line breaks around an identifier or setSpec, and around and inside a datestamp."
+        what "Removes blanks and line breaks around an identifier or setSpec, and around and inside a datestamp; no-break spaces around a datestamp."
         why "Harvesters compare them to the letter."
         before "<datestamp>2017-01\n-17T00:26:07Z</datestamp>"
         after "<datestamp>2017-01-17T00:26:07Z</datestamp>"
@@ -490,8 +490,8 @@ catalogue! {
         before "2015-01-12 13:39:50"
         after "2015-01-12T13:39:50Z"
     DatestampForm "datestamp-form" Likely
-        what "Rewrites other common forms of a date: eight digits, year alone, year and month, RFC 822, epoch seconds, day and month before the year, small t and z."
-        why "Each of them has one reading. A year or a month becomes its first day, which never moves a record past a harvester's from. Of day, month and year the order must be plain: 25/01/2015 is read, 12/01/2015 is refused."
+        what "Rewrites other common forms of a date: eight digits, year alone, year and month, RFC 822, months by their English names, months and days of one digit, epoch seconds, day and month before the year, small t and z, a doubled Z."
+        why "Each of them has one reading. A year or a month becomes its first day, which never moves a record past a harvester's from. Of day, month and year the order must be plain: 25/01/2015 is read, 12/01/2015 is refused. So is a year of two digits, and the name of a zone other than UTC."
         before "20170214"
         after "2017-02-14"
     DatestampGranularity "datestamp-granularity" Likely

@@ -357,7 +357,7 @@ fn without_declaration(text: &[u8]) -> &[u8] {
 pub(super) fn restamp(raw: &[u8], at: usize, stamp: &str, oddity: Oddity, plain: bool, edits: &mut Edits) {
     let stamp = stamp.as_bytes();
     let id = repair_of(oddity);
-    if oddity == Oddity::Blank && plain {
+    if oddity == Oddity::Blank && plain && raw.is_ascii() {
         let mut from = 0;
         while let Some(gap) = raw.iter().skip(from).position(|&byte| is_blank(byte)).map(|gap| from + gap) {
             let run = blanks(raw.get(gap..).unwrap_or_default());
