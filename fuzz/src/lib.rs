@@ -14,6 +14,8 @@ mod fuzzing;
 mod harness;
 #[path = "../../tests/support/invariants.rs"]
 mod invariants;
+#[path = "../../tests/support/losses.rs"]
+mod losses;
 #[path = "../../tests/support/names.rs"]
 mod names;
 #[path = "../../tests/support/old.rs"]

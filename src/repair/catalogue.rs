@@ -398,7 +398,7 @@ catalogue! {
         before "<ListIdentifiers><record><header>...</header><metadata>...</metadata></record>"
         after "<ListIdentifiers><header>...</header>"
     AnotherRecord "another-record" Likely
-        what "Keeps of several records in a GetRecord the one that was asked for."
+        what "Keeps of several records in a GetRecord the one that was asked for. Each of the others counts as lost."
         why "The schema allows one, and harvesters take the first. Done only where one of them has the identifier that was asked, to the letter."
         before "<GetRecord><record>...oai:x:1...</record><record>...oai:x:2...</record></GetRecord>"
         after "<GetRecord><record>...oai:x:2...</record></GetRecord>"

@@ -455,7 +455,7 @@ impl Engine {
         };
         let raw = rest.get(..end).unwrap_or_default();
         match mended {
-            Ok(mended) if mended.markup && swallows_content(raw, &mended.edits) => {
+            Ok(mended) if mended.markup && swallows_content(raw, &mended.edits, &list.skeleton) => {
                 let identifier = peek_identifier(raw, &list.skeleton);
                 self.gate.put_aside_unread(identifier, self.base, raw, sink);
             }

@@ -14,7 +14,7 @@ use super::edits::Edits;
 use super::lexeme::{Lexeme, next_lexeme};
 use super::name::{blanks, is_blank, name_span, split_name, trim};
 use super::prolog::is_good_comment;
-use super::skeleton::is_token_name;
+use super::skeleton::{Answer, Skeleton, is_token_name};
 use super::text::escape;
 
 /// Bytes of removed text that are searched again together with the text after them.
@@ -78,14 +78,28 @@ pub(super) fn holds_item_or_token(text: &[u8]) -> bool {
     findings(text).next().is_some()
 }
 
-/// Whether the edits of one broken item remove or escape the start of another item, or a token.
-pub(super) fn swallows_content(raw: &[u8], edits: &Edits) -> bool {
+/// Whether the edits of one broken item remove or escape the start of another item, or a token, or
+/// whether one of two items in it has lost its end tag. An item that a payload wraps has both tags.
+pub(super) fn swallows_content(raw: &[u8], edits: &Edits, skeleton: &Skeleton) -> bool {
     let inside = raw.get(1..).unwrap_or_default();
     let is_own_header = |finding: &Finding<'_>| {
         let before = raw.get(..finding.at + 1).unwrap_or_default();
         matches!(finding.content, Content::Item { .. }) && memmem::find(before, b"</").is_none()
     };
-    findings(inside).filter(|finding| !is_own_header(finding)).any(|finding| {
+    let tags = |open: &[u8]| {
+        let is_tag = |at: usize| {
+            let tag = raw.get(at..).unwrap_or_default();
+            skeleton.tag(tag, open, skeleton.element.name) == Answer::Yes
+        };
+        memmem::find_iter(raw, open).filter(|&at| is_tag(at)).count()
+    };
+    let mut others = findings(inside).filter(|finding| !is_own_header(finding)).peekable();
+    if others.peek().is_some_and(|other| matches!(other.content, Content::Item { .. }))
+        && tags(b"<") != tags(b"</")
+    {
+        return true;
+    }
+    others.any(|finding| {
         let at = finding.at + 1;
         let is_gone = |edit: &super::edits::Edit| {
             edit.start <= at

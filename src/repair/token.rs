@@ -62,7 +62,8 @@ impl Engine {
             self.leave_broken_list(list);
             return Next::Leave(Step::Settled(0));
         }
-        Next::Stay(self.place_token(list, rest, end, &edits, follower, sink))
+        let is_closed = close.is_some() || rest.get(..end).is_some_and(|element| element.ends_with(b"/>"));
+        Next::Stay(self.place_token(list, rest, (end, is_closed), &edits, follower, sink))
     }
 
     /// A token that was cut is never written, and neither is one whose value is not certain. The list
@@ -86,7 +87,7 @@ impl Engine {
         &mut self,
         list: &mut List,
         rest: &[u8],
-        end: usize,
+        (end, is_closed): (usize, bool),
         edits: &Edits,
         follower: Follower,
         sink: &mut impl Sink,
@@ -95,9 +96,13 @@ impl Engine {
         let written = edits.apply(rest.get(..end).unwrap_or_default());
         let value = token_value(&written);
         let empty = value.is_empty();
-        let earlier = list.token.is_some();
+        // One without an end tag may have been cut: it does not take the place of a whole one.
+        let is_weaker = list
+            .token
+            .as_ref()
+            .is_some_and(|earlier| empty || !is_closed && !token_value(earlier).is_empty());
         let id = match follower {
-            Follower::ListEnd if empty && earlier => RepairId::RepeatedToken,
+            Follower::ListEnd if is_weaker => RepairId::RepeatedToken,
             Follower::ListEnd => {
                 if !self.gate.is_open() {
                     self.gate.release(super::gate::Answer::List, None, sink);
@@ -110,7 +115,7 @@ impl Engine {
             Follower::Token => RepairId::RepeatedToken,
             Follower::Item => RepairId::ElementOrder,
         };
-        if !empty || !earlier {
+        if !is_weaker {
             list.token = Some(written.into_owned());
         }
         let original = rest.get(..end).unwrap_or_default();

@@ -14,7 +14,8 @@ use super::damage;
 use super::envelope::{self, Strictness};
 use super::harness::{Chunking, run};
 use super::invariants;
-use super::random::{Page, Random, page};
+use super::losses::nothing_is_lost;
+use super::random::{Page, Random, list, page};
 use super::strict;
 use super::trial;
 
@@ -28,6 +29,7 @@ pub(crate) const TARGETS: &[(&str, Property)] = &[
     ("idempotence", idempotence),
     ("journal", journal),
     ("neighbours", neighbours),
+    ("losses", losses),
     ("request", request),
 ];
 
@@ -174,6 +176,19 @@ pub(crate) fn neighbours(input: &[u8]) -> Result<(), String> {
         return Ok(());
     }
     damaged_alone(&whole, which, &record)
+}
+
+/// A page is damaged anywhere: what is still whole leaves, or is counted as lost. The first byte of
+/// the input chooses the page, the next two the place, the fourth how much is taken out there, and the
+/// rest is put there.
+pub(crate) fn losses(input: &[u8]) -> Result<(), String> {
+    let [seed, high, low, length, damage @ ..] = input else { return Ok(()) };
+    let whole = list(&mut Random::new(u64::from(*seed)));
+    let mut bytes = whole.bytes();
+    let at = usize::from(u16::from_be_bytes([*high, *low])) * (bytes.len() + 1) / (1 << 16);
+    let end = (at + usize::from(*length)).min(bytes.len());
+    bytes.splice(at..end, damage.iter().copied());
+    nothing_is_lost(&whole, &bytes)
 }
 
 const END: &str = "</record>";

@@ -12,6 +12,7 @@ pub(crate) mod grain;
 pub(crate) mod harness;
 pub(crate) mod invariants;
 pub(crate) mod judge;
+pub(crate) mod losses;
 pub(crate) mod names;
 pub(crate) mod old;
 pub(crate) mod pages;

@@ -73,6 +73,21 @@ pub(crate) fn page(random: &mut Random) -> Page {
     Page { head, records, tail: tail(random, "ListRecords", line) }
 }
 
+/// A valid, conventional page of a list: records above all, headers and sets.
+pub(crate) fn list(random: &mut Random) -> Page {
+    let verb = match random.below(10) {
+        0..=6 => return page(random),
+        7 | 8 => "ListIdentifiers",
+        _ => "ListSets",
+    };
+    let line = random.pick(&["\n", "\n  ", ""]);
+    let mut head = head(random, &format!("verb=\"{verb}\""), line, false);
+    head.push_str(&format!("<{verb}>{line}"));
+    let count = 1 + random.below(5);
+    let records = (0..count).map(|number| (item(random, verb, number), line.to_owned())).collect();
+    Page { head, records, tail: tail(random, verb, line) }
+}
+
 /// All before the verb element.
 fn head(random: &mut Random, request: &str, line: &str, on_root: bool) -> String {
     let mut head = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");

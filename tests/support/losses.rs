@@ -1,0 +1,176 @@
+//! No item and no token is lost without saying so: pages that are damaged anywhere, and what must come of them.
+//!
+//! An item or token whose bytes are still in the damaged page leaves, or the
+//! account of the page says that something was lost.
+
+use oaimend::repair::{Ending, Outcome, RepairConfig};
+
+use super::damage;
+use super::harness::{Chunking, Run, excerpt, run};
+use super::invariants::find;
+use super::random::{Page, Random, list};
+
+/// What damage leaves between items.
+const PIECES: &[&str] = &[
+    "</record>",
+    "</header>",
+    "</set>",
+    "</ListRecords>",
+    "</ListIdentifiers>",
+    "</ListSets>",
+    "</OAI-PMH>",
+    "</ListRecords></OAI-PMH>",
+    "</ListRecords>\n<ListRecords>",
+    "<ListRecords>",
+    "<OAI-PMH>",
+    "<record>",
+    "<header>",
+    "<record><header>",
+    "<metadata>",
+    "</metadata></record>",
+    "<resumptionToken>",
+    "<resumptionToken/>",
+    "</resumptionToken>",
+    "<resumptionToken>cut",
+    "<div>",
+    "</div>",
+    "<p class=\"x>",
+    "<br />\n<b>Warning</b>: mysql_fetch_array() in <b>/var/www/oai.php</b> on line <b>7</b><br />\n",
+    "Timeout",
+    "<error code=\"badArgument\">",
+    "<error code=\"noRecordsMatch\">none</error>",
+    "<!-",
+    "<!--",
+    "-->",
+    "<!",
+    "<![CDATA[",
+    "]]>",
+    "<!DOCTYPE",
+    "<?php",
+    "<x y=\"",
+    "<",
+    "&",
+    "\0\0\0",
+    "\x1a",
+    "<?xml version=\"1.0\"?>",
+];
+
+/// A page with damage somewhere: its items and its token may be damaged too.
+pub(crate) fn damaged(seed: u64) -> (Page, Vec<u8>) {
+    let random = &mut Random::new(seed);
+    let page = list(random);
+    let mut bytes = page.bytes();
+    for _ in 0..1 + random.below(2) {
+        match random.below(10) {
+            0..=2 => damage::damage(random, &mut bytes),
+            3..=6 => {
+                let at = border(random, &page).min(bytes.len());
+                let piece = random.pick(PIECES);
+                bytes.splice(at..at, piece.bytes());
+            }
+            7 | 8 => {
+                let at = border(random, &page).saturating_sub(random.below(16)).min(bytes.len());
+                let end = (at + 1 + random.below(24)).min(bytes.len());
+                bytes.drain(at..end);
+            }
+            _ => {
+                // A first attempt that breaks off, and the whole page after it.
+                let cut = random.below(bytes.len() + 1);
+                let again = bytes.clone();
+                bytes.truncate(cut);
+                bytes.extend_from_slice(&again);
+            }
+        }
+    }
+    (page, bytes)
+}
+
+/// A place between two parts of the page.
+fn border(random: &mut Random, page: &Page) -> usize {
+    let mut borders = vec![page.head.len()];
+    let mut at = page.head.len();
+    for (item, space) in &page.records {
+        borders.push(at + item.len());
+        at += item.len() + space.len();
+        borders.push(at);
+    }
+    let tags = page.tail.match_indices(['<', '>']).map(|(offset, tag)| at + offset + usize::from(tag == ">"));
+    borders.extend(tags);
+    borders[random.below(borders.len())]
+}
+
+/// Whether all that is still whole in `input` leaves, or is counted as lost.
+pub(crate) fn nothing_is_lost(page: &Page, input: &[u8]) -> Result<(), String> {
+    let out = run(input, &RepairConfig::default(), Chunking::Whole);
+    let transfer = RepairConfig { ending: Ending::BreakOff, ..RepairConfig::default() };
+    let sent = run(input, &transfer, Chunking::Whole);
+    if out.exit_code() == 0 {
+        all_left(page, input, &out)?;
+    }
+    let is_whole = matches!(sent.summary.outcome, Outcome::Clean | Outcome::Repaired);
+    if is_whole && sent.summary.quarantined == 0 && sent.summary.lost == 0 {
+        all_left(page, input, &sent).map_err(|error| format!("in a transfer, {error}"))?;
+    }
+    Ok(())
+}
+
+fn all_left(page: &Page, input: &[u8], out: &Run) -> Result<(), String> {
+    for (item, _) in &page.records {
+        let item = item.as_bytes();
+        let identifier = identifier(item);
+        let has_left = out.items.iter().any(|left| left.identifier == identifier);
+        if !has_left && is_there(input, item) && !is_in_section(&out.output, item) {
+            return Err(format!("an item is lost without a word: {}", excerpt(item, 0)));
+        }
+    }
+    let Some((element, value)) = token(&page.tail) else { return Ok(()) };
+    let has_left = out.tokens.iter().any(|left| left == value);
+    if !has_left && is_there(input, element) && !is_in_section(&out.output, element) {
+        return Err(format!("the token is lost without a word, {:?} left", out.tokens.len()));
+    }
+    Ok(())
+}
+
+fn is_there(input: &[u8], part: &[u8]) -> bool {
+    find(input, part).is_some()
+}
+
+/// The identifier of an item of [`list`].
+fn identifier(item: &[u8]) -> &[u8] {
+    let between = |open: &[u8]| {
+        let rest = item.get(find(item, open)? + open.len()..)?;
+        rest.get(..memchr::memchr(b'<', rest)?)
+    };
+    between(b"<identifier>").or_else(|| between(b"<setSpec>")).unwrap_or_default()
+}
+
+/// The token element of a tail, and its value.
+fn token(tail: &str) -> Option<(&[u8], &[u8])> {
+    const END: &str = "</resumptionToken>";
+    let start = tail.find("<resumptionToken")?;
+    let end = tail.find(END)?;
+    let element = tail.get(start..end + END.len())?;
+    let value = tail.get(start + element.find('>')? + 1..end)?;
+    Some((element.as_bytes(), value.as_bytes()))
+}
+
+/// Whether a part of a well-formed document is the content of a comment, a CDATA section or an
+/// instruction: there it stays what it is.
+fn is_in_section(document: &[u8], part: &[u8]) -> bool {
+    const SECTIONS: [(&[u8], &[u8]); 3] = [(b"<!--", b"-->"), (b"<![CDATA[", b"]]>"), (b"<?", b"?>")];
+    let mut at = 0;
+    while let Some(next) = memchr::memchr(b'<', &document[at..]) {
+        at += next;
+        let rest = &document[at..];
+        let section = SECTIONS.iter().find(|(mark, _)| rest.starts_with(mark));
+        let len = section.and_then(|(mark, end)| {
+            let inner = rest.get(mark.len()..)?;
+            Some(mark.len() + find(inner, end)? + end.len())
+        });
+        if len.is_some_and(|len| find(&rest[..len], part).is_some()) {
+            return true;
+        }
+        at += len.unwrap_or(1);
+    }
+    false
+}
