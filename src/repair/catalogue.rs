@@ -437,6 +437,11 @@ catalogue! {
         why "Its type is anyURI."
         before "<request>\n http://example.org/oai </request>"
         after "<request>http://example.org/oai</request>"
+    UnopenedList "unopened-list" Likely
+        what "Adds the start tag of the verb element where items follow the head directly."
+        why "The items and the request say which list it is. Where the request names another list, or is not known beside records, the page is refused."
+        before "<request verb=\"ListRecords\">...</request><record>"
+        after "<request verb=\"ListRecords\">...</request><ListRecords><record>"
     UnclosedList "unclosed-list" Exact
         what "Adds the end tags of the envelope that are missing behind a complete list."
         why "Every item is there and the token, or the list's own end tag, was read whole; only the closing is lost."

@@ -100,23 +100,20 @@ impl Engine {
         };
         let complete = last || bounded;
         let by_head = |engine: &mut Self, head: &[u8]| engine.asked_by_head(head).verb;
-        let (at, landmark) = match self.misnamed_verb_element(within, found, complete, by_head) {
+        let found = self.misnamed_verb_element(within, found, complete, by_head);
+        let unopened = found.ok().and_then(|found| self.unopened_list(within, found.map(|(at, _)| at)));
+        if let Some((at, verb)) = unopened {
+            return self.open_missing_list(verb, rest, at, sink);
+        }
+        let (at, landmark) = match found {
             Ok(Some(found)) => found,
             _ if bounded => return self.refuse(NotOai::BrokenEnvelope),
             _ if last => return self.refuse(NotOai::NothingKept),
             _ => return self.need_more(rest),
         };
-        let head = rest.get(..at).unwrap_or_default();
-        let edits = self.mend_head(head);
-        let is_made = |edit: &&Edit| head.get(edit.start..edit.end) != Some(edit.replacement.as_slice());
-        if edits.iter().filter(is_made).any(|edit| self.is_off(edit.id)) {
+        let Some(edits) = self.read_whole_head(rest.get(..at).unwrap_or_default()) else {
             return self.refuse(NotOai::BrokenEnvelope);
-        }
-        self.asked = self.asked(&edits.apply(head));
-        self.items_outside |= edits
-            .iter()
-            .filter(|edit| edit.id == RepairId::UnknownElement)
-            .any(|edit| self.holds_any_item(head.get(edit.start..edit.end).unwrap_or_default()));
+        };
         self.stage = match landmark {
             Landmark::Verb(named) => match self.verb_element(within, at, named, complete) {
                 Ok(verb) => Stage::List(Box::new(self.list_of(verb))),
@@ -126,6 +123,21 @@ impl Engine {
             Landmark::RootEnd => return self.refuse(NotOai::NothingKept),
         };
         self.keep_edited(Role::Plain, rest, at, &edits, sink)
+    }
+
+    /// Reads what the head says, and the changes that put it right. `None` where one of them is turned off.
+    pub(super) fn read_whole_head(&mut self, head: &[u8]) -> Option<Edits> {
+        let edits = self.mend_head(head);
+        let is_made = |edit: &&Edit| head.get(edit.start..edit.end) != Some(edit.replacement.as_slice());
+        if edits.iter().filter(is_made).any(|edit| self.is_off(edit.id)) {
+            return None;
+        }
+        self.asked = self.asked(&edits.apply(head));
+        self.items_outside |= edits
+            .iter()
+            .filter(|edit| edit.id == RepairId::UnknownElement)
+            .any(|edit| self.holds_any_item(head.get(edit.start..edit.end).unwrap_or_default()));
+        Some(edits)
     }
 
     /// The changes that put the head right.

@@ -66,6 +66,7 @@ mod tag_names;
 mod text;
 mod token;
 mod token_element;
+mod unopened_list;
 mod upgrade;
 mod usual;
 mod verb_element;

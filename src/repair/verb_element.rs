@@ -130,9 +130,15 @@ impl Engine {
         };
         self.headers_only = false;
         let verb = if local == meant.name() { self.renamed(meant, holds) } else { meant };
+        self.name_list(verb);
         self.verb_name = (local != verb.name()).then(|| local.to_vec());
-        self.asked_identifier = self.asked.identifier.clone().filter(|_| verb == Verb::GetRecord);
         Ok(verb)
+    }
+
+    /// The list is that of a verb, under its own name.
+    pub(super) fn name_list(&mut self, verb: Verb) {
+        self.verb_name = None;
+        self.asked_identifier = self.asked.identifier.clone().filter(|_| verb == Verb::GetRecord);
     }
 
     /// What an element of the name of a verb is.
