@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::repair::catalogue::CATALOGUE;
-use crate::repair::{Left, Outcome, Quarantined, Repair, RepairId, Summary};
+use crate::repair::{Left, Outcome, Quarantined, Repair, RepairId, Summary, SwallowedItems};
 
 /// Writes the report of one response.
 ///
@@ -46,6 +46,16 @@ impl<W: Write> Report<W> {
             offset: item.offset,
             length: item.raw.len(),
             why: item.why.name(),
+        });
+    }
+
+    /// Adds the line of items that lie in a section.
+    pub fn swallowed(&mut self, section: &SwallowedItems<'_>) {
+        let identifiers = section.items.iter();
+        self.line(&SwallowedLine {
+            swallowed: identifiers.map(|item| item.identifier.map(String::from_utf8_lossy)).collect(),
+            offset: section.offset,
+            record: section.identifier.map(String::from_utf8_lossy),
         });
     }
 
@@ -136,6 +146,14 @@ struct QuarantineLine<'a> {
 }
 
 #[derive(serde::Serialize)]
+struct SwallowedLine<'a> {
+    swallowed: Vec<Option<Cow<'a, str>>>,
+    offset: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    record: Option<Cow<'a, str>>,
+}
+
+#[derive(serde::Serialize)]
 struct LeftLine {
     left: &'static str,
     offset: u64,
@@ -158,6 +176,8 @@ struct SummaryFields {
     #[serde(skip_serializing_if = "is_zero")]
     lost: u64,
     #[serde(skip_serializing_if = "is_zero")]
+    swallowed: u64,
+    #[serde(skip_serializing_if = "is_zero")]
     left: u64,
     repairs: Counts,
     decoded_as: &'static str,
@@ -176,6 +196,7 @@ impl From<&Summary> for SummaryFields {
             records: summary.records,
             quarantined: summary.quarantined,
             lost: summary.lost,
+            swallowed: summary.swallowed,
             left: summary.left,
             repairs: Counts(summary.repairs),
             decoded_as: summary.decoded_as,
@@ -204,7 +225,7 @@ impl Serialize for Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::repair::{Lack, NotOai, Unmendable};
+    use crate::repair::{Lack, NotOai, SwallowedItem, Unmendable};
 
     fn summary(outcome: Outcome) -> Summary {
         let mut repairs = [0; RepairId::COUNT];
@@ -216,6 +237,7 @@ mod tests {
             quarantined: 0,
             lost: 0,
             unread: 0,
+            swallowed: 0,
             left: 0,
             repairs,
             decoded_as: "UTF-8",
@@ -243,6 +265,9 @@ mod tests {
             raw: &[b'<'; 812],
             why: Unmendable::MismatchedTags,
         });
+        let item = SwallowedItem { identifier: Some(b"oai:x:4"), raw: b"<record>" };
+        let items = vec![item, SwallowedItem { identifier: None, ..item }];
+        report.swallowed(&SwallowedItems { identifier: Some(b"oai:x:3"), offset: 3456, items });
         report.left(&Left { offset: 12, element: "adminEmail", lack: Lack::Missing });
         assert_eq!(
             lines(report, Outcome::Repaired),
@@ -252,6 +277,8 @@ mod tests {
                 r#"{"repair":"bare-ampersand","offset":1234,"original_hex":"e9","replacement":"é"}"#,
                 "\n",
                 r#"{"quarantined":"oai:x:3","offset":2345,"length":812,"why":"mismatched-tags"}"#,
+                "\n",
+                r#"{"swallowed":["oai:x:4",null],"offset":3456,"record":"oai:x:3"}"#,
                 "\n",
                 r#"{"left":"adminEmail","offset":12,"why":"missing"}"#,
                 "\n",

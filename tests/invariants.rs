@@ -314,9 +314,9 @@ fn long_page(records: usize, title: &str) -> Vec<u8> {
 #[test]
 fn memory_and_the_first_byte_do_not_depend_on_the_length() {
     let limits = Limits { record_bytes_max: 4_000, head_bytes_max: 8_000, ..Limits::default() };
-    let config = RepairConfig { limits, ..RepairConfig::default() };
     let mut failures = Vec::new();
     for title in ["clean", "AT&T", "<![CDATA[never ends", "<br>", "caf\u{e9} &eacute; < 5"] {
+        let config = RepairConfig { limits: limits.clone(), ..damage::config_for(title.as_bytes()) };
         let peak = |records| {
             let out = run(&long_page(records, title), &config, Chunking::Blocks(4_096));
             assert_eq!(out.summary.outcome == Outcome::Clean, title == "clean", "{title}");

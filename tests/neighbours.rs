@@ -6,7 +6,6 @@ mod support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use oaimend::repair::RepairConfig;
 use support::corpus::{cases, wellformed};
 use support::harness::{Chunking, run};
 use support::{invariants, judge, keep, report};
@@ -78,7 +77,7 @@ fn good_records_survive_every_broken_one() {
             let (before, after, last) = (at(5), at(11), at(17));
             ran += 1;
             let input = page([before, broken.as_slice(), after, last]);
-            let verdict = catch_unwind(AssertUnwindSafe(|| between(&input, [before, after, last])));
+            let verdict = catch_unwind(AssertUnwindSafe(|| between(&input, broken, [before, after, last])));
             let verdict = verdict.unwrap_or_else(|_| Err("the engine panics".to_owned()));
             let Err(error) = verdict else { continue };
             let place = keep(&format!("{name} {round}"), &input);
@@ -88,8 +87,8 @@ fn good_records_survive_every_broken_one() {
     report("broken among good", ran, &failures);
 }
 
-fn between(input: &[u8], good: [&[u8]; 3]) -> Result<(), String> {
-    let config = RepairConfig::default();
+fn between(input: &[u8], broken: &[u8], good: [&[u8]; 3]) -> Result<(), String> {
+    let config = support::damage::config_for(broken);
     let out = invariants::all(input, &config, judge::judge)?;
     let good = good.map(whole);
     invariants::neighbours(&out, good.iter().map(Vec::as_slice))?;

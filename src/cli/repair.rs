@@ -13,6 +13,7 @@ use clap::Args;
 use oaimend::repair::catalogue::CATALOGUE;
 use oaimend::repair::{
     Left, NotOai, Outcome, OwnRequest, Quarantined, Repair, RepairConfig, Repairer, Sink, Summary,
+    SwallowedItems,
 };
 use oaimend::report::Report;
 use url::{Url, form_urlencoded};
@@ -137,6 +138,12 @@ impl Sink for Filter {
         }
     }
 
+    fn items_swallowed(&mut self, section: &SwallowedItems<'_>) {
+        if let Some(report) = &mut self.report {
+            report.swallowed(section);
+        }
+    }
+
     fn left(&mut self, left: &Left) {
         if let Some(report) = &mut self.report {
             report.left(left);
@@ -203,7 +210,7 @@ fn exit(summary: &Summary) -> Exit {
 fn verdict(summary: &Summary, reported: bool) -> Option<String> {
     let mut parts = vec![match summary.outcome {
         Outcome::NotOai(reason) => return Some(reason.message().to_owned()),
-        Outcome::Clean if summary.left == 0 => return None,
+        Outcome::Clean if summary.left + summary.swallowed == 0 => return None,
         Outcome::Clean => "unchanged".to_owned(),
         Outcome::Repaired => "repaired".to_owned(),
         Outcome::Truncated => "ended early, the list is incomplete".to_owned(),
@@ -215,6 +222,10 @@ fn verdict(summary: &Summary, reported: bool) -> Option<String> {
     if put_aside > 0 {
         let hint = if reported { "" } else { " (--report FILE says which and why)" };
         parts.push(format!("{put_aside} lost{hint}"));
+    }
+    if summary.swallowed > 0 {
+        let hint = if reported { "" } else { " (--report FILE says which)" };
+        parts.push(format!("{} inside sections, taken for text{hint}", counted(summary.swallowed, "item")));
     }
     if summary.left > 0 {
         let hint = if reported { "" } else { " (--report FILE says which)" };

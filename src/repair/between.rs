@@ -2,7 +2,6 @@
 
 use memchr::{memchr, memchr2, memmem};
 
-use super::border::{CDATA, COMMENT, swallows_border};
 use super::catalogue::{RepairId, Unmendable};
 use super::engine::{Engine, List, Step};
 use super::gate::Role;
@@ -15,6 +14,7 @@ use super::removal::holds_item_or_token;
 use super::schema::Verb;
 use super::sink::Sink;
 use super::skeleton::is_cut_token_name;
+use super::swallowed::{CDATA, COMMENT, swallows_border};
 use super::text::{Guesses, mend_characters};
 
 impl Engine {
@@ -31,7 +31,7 @@ impl Engine {
 
     pub(super) fn comment_between(
         &mut self,
-        list: &List,
+        list: &mut List,
         rest: &[u8],
         last: bool,
         sink: &mut impl Sink,
@@ -58,17 +58,35 @@ impl Engine {
         };
         let text = rest.get(..end).unwrap_or_default();
         let holds_items = match mark {
-            CDATA => list.skeleton.holds_item(text),
+            // No section may stand between items, and no depositor writes there.
+            CDATA => list.skeleton.has_border(text),
+            _ if !list.skeleton.tears => false,
             _ => swallows_border(text, &list.skeleton) || list.skeleton.cuts_item(text),
         };
         if holds_items {
             self.lookahead.in_vain(text.len());
             return Next::Stay(self.change(RepairId::BrokenComment, rest, mark.len(), b"", sink));
         }
-        let legal_text = || mend_characters(text, &[], Guesses::default(), &self.config.limits).is_empty();
+        let characters = mend_characters(text, &[], Guesses::default(), &self.config.limits);
+        let is_off = characters.iter().any(|edit| self.is_off(edit.id));
+        let is_few = characters.len() <= self.limits().repairs_per_record_max && !is_off;
+        let is_legal = is_few
+            && match mark {
+                COMMENT => is_good_comment(&characters.apply(text)),
+                _ => !is_xml_target(text),
+            };
+        if is_legal && mark != CDATA && list.skeleton.cuts_item(text) {
+            // It has an end mark, so that its items are none. They are not dropped silently either.
+            self.gate.quarantine(None, self.base, text, Unmendable::MismatchedTags, sink);
+            return Next::Stay(Step::Settled(end));
+        }
         let step = match mark {
-            COMMENT if is_good_comment(text) && legal_text() => self.keep(Role::Plain, rest, end, sink),
-            b"<?" if !is_xml_target(text) && legal_text() => self.keep(Role::Plain, rest, end, sink),
+            COMMENT if is_legal => self.keep_edited(Role::Plain, rest, end, &characters, sink),
+            b"<?" if is_legal => {
+                list.scanner.facts.swallows = list.skeleton.holds_item(text);
+                self.tell_swallowed(list, text, 0, sink);
+                self.keep_edited(Role::Plain, rest, end, &characters, sink)
+            }
             b"<?" => self.change(RepairId::InnerDeclaration, rest, end, b"", sink),
             CDATA => self.change(RepairId::StrayContent, rest, end, b"", sink),
             _ => self.change(RepairId::BrokenComment, rest, end, b"", sink),

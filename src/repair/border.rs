@@ -1,7 +1,8 @@
 //! Where a broken item ends: the rule by which damage in one record never touches the next.
 //!
-//! Asked only for items whose strict reading failed. What closes inside its own
-//! item is content: a comment, a CDATA section, a wrapped OAI record. An end
+//! Asked only for items whose strict reading failed. A comment, CDATA section or instruction that
+//! has an end mark is content, whatever it contains: a depositor may have written the borders in
+//! it. So is a wrapped OAI record that closes inside its own item. An end
 //! tag of the item with the start of the next one, the token or the end of the
 //! list behind it is a border, whatever state a lexer would be in; so is a next
 //! item or the end of the list behind the last child of this one.
@@ -13,6 +14,7 @@ use super::lookahead::Lookahead;
 use super::name::{blanks, name_span, split_name, trailing_blanks, trim};
 use super::scan::Scan;
 use super::skeleton::{Answer, Skeleton, any};
+use super::swallowed::{CDATA, COMMENT};
 use super::vocabulary::{Family, is_slip};
 
 /// Where the item ends.
@@ -28,19 +30,6 @@ pub(super) enum Border {
     TooLong,
 }
 
-pub(super) const CDATA: &[u8] = b"<![CDATA[";
-pub(super) const COMMENT: &[u8] = b"<!--";
-
-/// Whether a section that is closed all the same has swallowed a border: one
-/// lies inside it, and it meets its own opening mark again before its end mark.
-/// Then it was never closed; the end mark belongs to the later one.
-pub(super) fn swallows_border(body: &[u8], skeleton: &Skeleton) -> bool {
-    let mark = if body.starts_with(CDATA) { CDATA } else { COMMENT };
-    body.starts_with(mark)
-        && memmem::find(body.get(mark.len()..).unwrap_or_default(), mark).is_some()
-        && skeleton.has_border(body)
-}
-
 /// The search for the border of one item; `text` always begins at the item.
 #[derive(Debug, Default)]
 pub(super) struct BorderSearch {
@@ -51,10 +40,13 @@ pub(super) struct BorderSearch {
     around_root: Vec<u8>,
     /// Whether what is wrapped is an item without a document around it.
     wrapped_item: bool,
-    /// Whether sections in which a border lies are no content.
+    /// Whether an element that seemed to wrap an item is taken for one that was never closed, and,
+    /// where `torn-section` is on, a section in which a border lies.
     tear: bool,
-    /// Whether such a section was taken for content.
+    /// Whether such an element or section was taken for content.
     doubtful: bool,
+    /// Whether a section that has an end mark was taken for one that was never closed.
+    torn: bool,
     /// Whether a section that never ends is open here.
     in_open_section: bool,
     /// Length of text below which looking again is not worth it: sections
@@ -73,7 +65,7 @@ impl BorderSearch {
         Self { base, lookahead, ..Self::default() }
     }
 
-    /// Begins again, and takes no section for content in which a border lies.
+    /// Begins again, and takes nothing for content in which a border lies.
     pub(super) fn tearing(mut self) -> Self {
         self.lookahead.in_vain(self.walked.unwrap_or(self.at));
         Self { tear: true, ..Self::new(self.base, self.lookahead) }
@@ -84,7 +76,12 @@ impl BorderSearch {
         self.lookahead
     }
 
-    /// Whether a search that tears sections might find another border.
+    /// Whether a section that has an end mark was taken for one that was never closed.
+    pub(super) fn has_torn(&self) -> bool {
+        self.torn
+    }
+
+    /// Whether a search that tears might find another border.
     pub(super) fn may_tear(&self) -> bool {
         self.doubtful && !self.tear
     }
@@ -107,7 +104,8 @@ impl BorderSearch {
         let last = last && !bounded;
         // Nothing behind the bound is ever looked at, so that there the verdict
         // is that of an input which ends.
-        match self.walk(text, last || bounded, skeleton, probe) {
+        match self.walk(text, last || bounded, bounded, skeleton, probe) {
+            Some(Border::NeedMore) if bounded => Border::TooLong,
             Some(Border::NeedMore) => {
                 self.retry_at = text.len() + text.len() / 4 + 1;
                 Border::NeedMore
@@ -131,9 +129,12 @@ impl BorderSearch {
         &mut self,
         text: &[u8],
         last: bool,
+        bounded: bool,
         skeleton: &Skeleton,
         probe: &mut impl FnMut(&[u8]) -> Scan,
     ) -> Option<Border> {
+        // What is not held may contain the end mark of a section.
+        let is_whole = last && (!bounded || skeleton.tears);
         loop {
             if self.lookahead.is_spent(self.base + self.at as u64) {
                 return Some(Border::TooLong);
@@ -150,7 +151,7 @@ impl BorderSearch {
                 return Some(Border::NeedMore);
             }
             let border = match rest.get(1) {
-                Some(b'!' | b'?') => match self.section(text, at, last, skeleton) {
+                Some(b'!' | b'?') => match self.section(text, at, is_whole, skeleton) {
                     Some(len) => {
                         self.at += len;
                         continue;
@@ -176,9 +177,10 @@ impl BorderSearch {
             self.in_open_section |= rest.starts_with(CDATA) || rest.starts_with(COMMENT);
             return Some(len);
         }
-        if skeleton.has_border(rest.get(..len).unwrap_or_default()) {
+        if skeleton.tears && skeleton.has_border(rest.get(..len).unwrap_or_default()) {
             self.doubtful = true;
             if self.tear {
+                self.torn = true;
                 self.in_open_section = true;
                 self.lookahead.in_vain(len);
                 return Some(1);
@@ -188,7 +190,7 @@ impl BorderSearch {
     }
 
     /// How many bytes the section that begins at `at` can be skipped over as content
-    /// of its item: to its end mark, or 1 when it is none or was never closed.
+    /// of its item: to its end mark, or 1 when it is none or was never closed. `last`: no end mark can follow.
     fn skip_section(&mut self, text: &[u8], at: usize, last: bool, skeleton: &Skeleton) -> Option<usize> {
         let rest = text.get(at..).unwrap_or_default();
         let [cdata_end, comment_end, instruction_end] = &mut self.lookahead.section_ends;
@@ -203,6 +205,12 @@ impl BorderSearch {
         };
         let inner = rest.get(mark.len()..).unwrap_or_default();
         let end = ahead.find(text, self.base, at + mark.len(), end_mark).map(|end| end - at - mark.len());
+        if !skeleton.tears {
+            return match end {
+                Some(end) => Some(mark.len() + end + end_mark.len()),
+                None => last.then_some(1),
+            };
+        }
         let again = memmem::find(inner, mark).filter(|&again| end.is_none_or(|end| again < end));
         match (end, again) {
             (Some(end), None) => Some(mark.len() + end + end_mark.len()),
@@ -212,9 +220,13 @@ impl BorderSearch {
                     return Some(len);
                 }
                 self.lookahead.in_vain(len);
+                self.torn = true;
                 Some(1)
             }
-            (None, Some(again)) if skeleton.has_border(inner.get(..again).unwrap_or_default()) => Some(1),
+            (None, Some(again)) if skeleton.has_border(inner.get(..again).unwrap_or_default()) => {
+                self.torn = true;
+                Some(1)
+            }
             (None, _) if last => Some(1),
             (None, _) => None,
         }

@@ -322,6 +322,11 @@ catalogue! {
         why "Without its end mark it would swallow the records behind it."
         before "<dc:title><![CDATA[a & b</dc:title>"
         after "<dc:title>a &amp; b</dc:title>"
+    TornSection "torn-section" Guess, Content
+        what "Reads a CDATA section or comment that contains further records and its own opening mark as one that lost its end mark, and ends it in its record."
+        why "The page may be well-formed, and a depositor can write such a section to forge records. Only who knows that the source loses end marks should turn this on; oaimend serve asks the source about each such record instead."
+        before "<dc:title><![CDATA[a & b</dc:title> ... <record> ... <dc:title><![CDATA[c]]></dc:title>"
+        after "<dc:title>a &amp; b</dc:title> ... <record> ... <dc:title><![CDATA[c]]></dc:title>"
     EscapedPayload "escaped-payload" Likely, Content
         what "Unwraps metadata that was delivered as an escaped string or as one CDATA section."
         why "The schema demands an element; done only when the text is one whole well-formed element."

@@ -114,6 +114,16 @@ impl Edits {
         self.apply(text).into_owned()
     }
 
+    /// What was escaped because a section seemed unterminated is the guess that it was.
+    pub(super) fn tear(&mut self) {
+        for edit in &mut self.0 {
+            let opens = edit.id == RepairId::BrokenComment && edit.replacement == b"&lt;";
+            if opens || edit.id == RepairId::UnterminatedCdata {
+                edit.id = RepairId::TornSection;
+            }
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -269,6 +269,7 @@ impl Engine {
             quarantined: self.gate.quarantined,
             lost: self.gate.lost,
             unread: self.gate.unread,
+            swallowed: self.gate.swallowed,
             left: self.gate.left,
             repairs: self.gate.repairs,
             decoded_as,

@@ -10,6 +10,8 @@ pub(super) struct Facts {
     pub(super) deleted: bool,
     /// Whether a setSpec holds a `~`.
     pub(super) tilde_in_set: bool,
+    /// Whether a section of it contains borders of items and its own opening mark.
+    pub(super) swallows: bool,
 }
 
 impl Facts {

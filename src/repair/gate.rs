@@ -56,6 +56,7 @@ pub(super) struct Gate {
     pub(super) unread: u64,
     /// Whether an item or a token was removed that could not be read: the list is not complete.
     pub(super) incomplete: bool,
+    pub(super) swallowed: u64,
     pub(super) left: u64,
     pub(super) repairs: [u64; RepairId::COUNT],
     pub(super) changed: bool,
@@ -76,6 +77,7 @@ impl Gate {
             lost: 0,
             unread: 0,
             incomplete: false,
+            swallowed: 0,
             left: 0,
             repairs: [0; RepairId::COUNT],
             changed: false,

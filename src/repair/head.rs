@@ -6,7 +6,6 @@
 
 use memchr::{memchr, memmem};
 
-use super::border::COMMENT;
 use super::catalogue::{NotOai, RepairId};
 use super::edits::{Edit, Edits};
 use super::engine::{Engine, Stage, Step};
@@ -19,6 +18,7 @@ use super::prolog::{is_good_comment, is_xml_target};
 use super::schema::{Text, Verb, is_any_uri};
 use super::sink::Sink;
 use super::skeleton::Answer;
+use super::swallowed::COMMENT;
 use super::text::{Guesses, escape, mend_characters, reference_for, resolve, write_escaped};
 use super::vocabulary::is_slip;
 use crate::oai::set_spec;

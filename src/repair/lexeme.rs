@@ -49,7 +49,7 @@ pub(super) struct Lexemes<'t> {
     no_instruction_from: usize,
     /// The same of document type declarations, of which there is one at most.
     no_doctype_from: usize,
-    /// Whether the text is well-formed: then a section ends at its first end mark.
+    /// Whether a section ends at its first end mark, also where it meets its own opening mark before.
     well_formed: bool,
 }
 
@@ -58,7 +58,8 @@ impl<'t> Lexemes<'t> {
         Self { text, no_instruction_from: usize::MAX, no_doctype_from: usize::MAX, well_formed: false }
     }
 
-    /// The same of a text that the strict reader has accepted.
+    /// The same of a text in which each section ends at its first end mark: one that the strict
+    /// reader has accepted, or an item with borders of items in a section.
     pub(super) fn of_well_formed(text: &'t [u8]) -> Self {
         Self { well_formed: true, ..Self::of(text) }
     }

@@ -20,8 +20,9 @@ use super::removal::swallows_content;
 use super::repair_set::RepairSet;
 use super::scan::{Scan, Scanner};
 use super::schema::Verb;
-use super::sink::{Lack, Left, RecordFacts, Repair, Sink};
+use super::sink::{Lack, Left, RecordFacts, Repair, Sink, SwallowedItems};
 use super::skeleton::{Prefixes, Skeleton};
+use super::swallowed::{items_in, sections_with_borders};
 use super::tag::same;
 use super::text::{Guesses, guess_characters};
 
@@ -49,6 +50,7 @@ impl Engine {
             prefix: self.prefix.clone(),
             prefixes: self.prefixes(),
             headers_only: self.headers_only,
+            tears: self.config.guesses.contains(RepairId::TornSection) && !self.is_off(RepairId::TornSection),
         };
         let guesses = self.config.guesses != RepairSet::EMPTY;
         let careful =
@@ -201,7 +203,10 @@ impl Engine {
                         self.flush(rest, &mut written, at, sink);
                         let identifier = Facts::slice(raw, list.scanner.facts.identifier);
                         match self.leaves(list, identifier, (rest, at, at + len), last, sink) {
-                            Leaves::Yes => self.clean_with_care(list, raw, at, sink),
+                            Leaves::Yes => {
+                                self.tell_swallowed(list, raw, at, sink);
+                                self.clean_with_care(list, raw, at, sink);
+                            }
                             Leaves::No => {}
                             Leaves::NeedMore => {
                                 list.scanner.next_item(0);
@@ -214,6 +219,7 @@ impl Engine {
                         }
                         written = at + len;
                     } else {
+                        self.tell_swallowed(list, raw, at, sink);
                         self.commit_clean(raw, at, &list.scanner.facts, sink);
                     }
                     at += len;
@@ -437,12 +443,17 @@ impl Engine {
             return Next::Stay(Step::NeedMore);
         }
         self.tags.tidy();
-        let mended = self.mend_item(list, rest, border);
+        let mut mended = self.mend_item(list, rest, border);
         if may_tear && !mended.as_ref().is_some_and(|mended| mended.as_ref().is_ok_and(|m| !m.markup)) {
             // A section with a border in it was taken for content, and that made no
             // sense: it was never closed.
             list.border = list.border.take().map(BorderSearch::tearing);
             return self.broken_item(list, rest, last, sink);
+        }
+        if list.border.as_ref().is_some_and(BorderSearch::has_torn)
+            && let Some(Ok(mended)) = &mut mended
+        {
+            mended.edits.tear();
         }
         self.lookahead = list.border.take().map(BorderSearch::into_lookahead).unwrap_or_default();
         let (Border::At(end), Some(mended)) = (border, mended) else {
@@ -462,7 +473,11 @@ impl Engine {
             Ok(mended) => {
                 let identifier = Facts::slice(&mended.bytes, mended.facts.identifier);
                 match self.leaves(list, identifier, (rest, 0, end), last, sink) {
-                    Leaves::Yes => self.emit(list, raw, 0, &mended, sink),
+                    Leaves::Yes => {
+                        list.scanner.facts.swallows = mended.facts.swallows;
+                        self.tell_swallowed(list, raw, 0, sink);
+                        self.emit(list, raw, 0, &mended, sink);
+                    }
                     Leaves::No => {}
                     Leaves::NeedMore => {
                         self.search_border(list, 0);
@@ -472,6 +487,8 @@ impl Engine {
             }
             Err(why) => {
                 list.broke_off = why == Unmendable::Truncated;
+                list.scanner.facts.swallows = true;
+                self.tell_swallowed(list, raw, 0, sink);
                 self.put_aside(list, raw, 0, why, sink);
             }
         }
@@ -485,6 +502,23 @@ impl Engine {
         let rules = Self::rules(&self.config, &self.entities);
         let raw = rest.get(..end)?;
         Some(mend(raw, &list.skeleton, list.contexts(), &mut self.tags, &rules))
+    }
+
+    /// Says which items lie in sections of the item `at` so many bytes.
+    pub(super) fn tell_swallowed(&mut self, list: &List, raw: &[u8], at: usize, sink: &mut impl Sink) {
+        if !list.scanner.facts.swallows {
+            return;
+        }
+        for section in sections_with_borders(raw, &list.skeleton) {
+            let items = items_in(raw, section, &list.skeleton);
+            if items.is_empty() {
+                continue;
+            }
+            self.gate.swallowed += items.len() as u64;
+            let offset = self.base + (at + section.0) as u64;
+            let identifier = peek_identifier(raw, &list.skeleton);
+            sink.items_swallowed(&SwallowedItems { identifier, offset, items });
+        }
     }
 
     /// The item `at` so many bytes goes to quarantine.
@@ -524,7 +558,7 @@ impl Engine {
 }
 
 /// The identifier of an item that could not be read as a whole.
-fn peek_identifier<'t>(raw: &'t [u8], skeleton: &Skeleton) -> Option<&'t [u8]> {
+pub(super) fn peek_identifier<'t>(raw: &'t [u8], skeleton: &Skeleton) -> Option<&'t [u8]> {
     let name: &[u8] = match skeleton.element.name {
         b"set" => b"setSpec",
         b"metadataFormat" => b"metadataPrefix",

@@ -41,6 +41,8 @@ pub(super) struct Open {
 
 /// Mends the markup of one item.
 ///
+/// `sections` are the closed ones with borders of items inside: they are content as they are.
+///
 /// # Errors
 /// Why no reading is plausible.
 pub(super) fn mend_markup(
@@ -49,6 +51,7 @@ pub(super) fn mend_markup(
     outer: Context,
     tags: &mut Tags,
     limits: &Limits,
+    sections: &[(usize, usize)],
 ) -> Result<Edits, Unmendable> {
     let mut tree = Tree {
         text,
@@ -56,10 +59,12 @@ pub(super) fn mend_markup(
         outer,
         tags,
         limits,
-        lexemes: Lexemes::of(text),
+        lexemes: if sections.is_empty() { Lexemes::of(text) } else { Lexemes::of_well_formed(text) },
         open: Vec::new(),
         family: Family::Other,
         guessed: false,
+        sections,
+        sealed: Vec::new(),
         payload_root: None,
         has_payload: false,
         is_deleted: false,
@@ -75,6 +80,7 @@ pub(super) fn mend_markup(
     while at < text.len() {
         let (lexeme, end) = tree.lexemes.at(at);
         if at >= tree.kept_to {
+            tree.seal(at);
             tree.lexeme(lexeme, at, end)?;
         }
         if tree.edits.len() > limits.repairs_per_record_max {
@@ -113,6 +119,11 @@ pub(super) struct Tree<'t> {
     /// Whether no reading of the tags is plausible: those of an unknown format had to be balanced, or text has no
     /// element.
     pub(super) guessed: bool,
+    /// Sections with borders of items inside.
+    sections: &'t [(usize, usize)],
+    /// How many elements are open around such a section. Where the innermost one is not closed by its own
+    /// end tag, the end mark of the section may belong to a later item.
+    sealed: Vec<usize>,
     pub(super) payload_root: Option<PayloadRoot>,
     /// Whether a payload has begun.
     has_payload: bool,
@@ -393,10 +404,19 @@ impl<'t> Tree<'t> {
         let end = if text.ends_with(b">") { end } else { end - trailing_blanks(text) };
         let tag = [b"</", name, b">"].concat();
         self.edit(RepairId::MismatchedEndTag, at, end, &tag);
+        self.guessed |= self.sealed.last() == Some(&(depth + 1));
+    }
+
+    /// Notes whether a section with borders of items begins at `at`.
+    fn seal(&mut self, at: usize) {
+        if self.sections.binary_search_by_key(&at, |section| section.0).is_ok() {
+            self.sealed.push(self.open.len());
+        }
     }
 
     pub(super) fn pop(&mut self, end: usize) {
         let closed = self.open.pop();
+        while self.sealed.pop_if(|depth| *depth > self.open.len()).is_some() {}
         if closed.is_some_and(|open| matches!(open.kind, Kind::Field)) || self.family == Family::Marc {
             self.bare_text = None;
         }
@@ -416,6 +436,7 @@ impl<'t> Tree<'t> {
         while self.open.len() > keep {
             let name = self.open.last().map_or(&b""[..], |open| self.slice(open.name));
             self.guessed |= self.family == Family::Other && self.in_payload();
+            self.guessed |= self.sealed.last() == Some(&self.open.len());
             let tag = [b"</", name, b">"].concat();
             self.edit(RepairId::MissingEndTag, place, place, &tag);
             self.pop(self.content_from);

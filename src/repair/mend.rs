@@ -16,6 +16,7 @@ use super::fit::{bound, fit};
 use super::formats::mend_format;
 use super::header::{header_alone, mend_envelope};
 use super::identify::{Known, lacks, mend_identify, says_something};
+use super::lexeme::Lexemes;
 use super::limits::Limits;
 use super::markup::mend_markup;
 use super::repair_set::RepairSet;
@@ -23,9 +24,10 @@ use super::scan::{Scan, Scanner};
 use super::schema::Verb;
 use super::sink::Lack;
 use super::skeleton::{Prefixes, Skeleton};
+use super::swallowed::sections_with_borders;
 use super::tag::Tags;
 use super::tag_names::mend_names;
-use super::text::{Entities, Guesses, guess_characters, mend_characters};
+use super::text::{Entities, Guesses, characters, guess_characters, mend_characters};
 use super::upgrade::upgrade;
 
 /// What mending is told besides the item.
@@ -76,6 +78,26 @@ pub(super) fn mend(
     tags: &mut Tags,
     rules: &Rules<'_>,
 ) -> Result<Mended, Unmendable> {
+    let mended = in_passes(raw, skeleton, around, tags, rules)?;
+    // Items in a section are no items, but they do not vanish with it either.
+    let drops_section = |&(start, _): &(usize, usize)| {
+        mended.edits.iter().any(|edit| edit.start <= start && start < edit.end)
+    };
+    let sections = if mended.edits.is_empty() || skeleton.tears {
+        Vec::new()
+    } else {
+        sections_with_borders(raw, skeleton)
+    };
+    if sections.iter().any(drops_section) { Err(Unmendable::MismatchedTags) } else { Ok(mended) }
+}
+
+fn in_passes(
+    raw: &[u8],
+    skeleton: &Skeleton,
+    around: Around,
+    tags: &mut Tags,
+    rules: &Rules<'_>,
+) -> Result<Mended, Unmendable> {
     let mut skeleton = skeleton.clone();
     if skeleton.prefixes == Prefixes::None {
         // One that has a prefix is read, and loses it.
@@ -93,12 +115,15 @@ pub(super) fn mend(
         markup: false,
     };
     let guesses = Guesses::of(rules.guesses);
-    let characters = match speaks_of_sections(raw) && item.is_well_formed() {
+    let edits = match speaks_of_sections(raw) && item.is_well_formed() {
         true if guesses.any() => guess_characters(raw, guesses, rules.limits),
         true => Edits::default(),
-        false => mend_characters(raw, rules.entities, guesses, rules.limits),
+        false if item.sections_with_borders().is_empty() => {
+            mend_characters(raw, rules.entities, guesses, rules.limits)
+        }
+        false => characters(raw, Lexemes::of_well_formed(raw), rules.entities, guesses, rules.limits),
     };
-    let mut why = match item.pass(characters)? {
+    let mut why = match item.pass(edits)? {
         Verdict::InOrder(facts) => return Ok(item.mended(facts)),
         Verdict::Broken(why) => why,
     };
@@ -118,7 +143,8 @@ pub(super) fn mend(
     if !item.is_envelope_fault(why) {
         let element = item.skeleton.element;
         item.tags.tidy();
-        let markup = mend_markup(&item.text, element, outer, item.tags, rules.limits)?;
+        let sections = item.sections_with_borders();
+        let markup = mend_markup(&item.text, element, outer, item.tags, rules.limits, &sections)?;
         item.markup = !markup.is_empty();
         why = match item.pass(markup)? {
             Verdict::InOrder(facts) => return Ok(item.mended(facts)),
@@ -236,6 +262,11 @@ impl Item<'_> {
             self.change(edits)?;
         }
         Ok(is_changed)
+    }
+
+    /// The closed sections with borders of items inside. They are content, with their own end marks.
+    fn sections_with_borders(&self) -> Vec<(usize, usize)> {
+        if self.skeleton.tears { Vec::new() } else { sections_with_borders(&self.text, &self.skeleton) }
     }
 
     /// Whether it describes the repository, so that what it lacks may be known.
@@ -379,6 +410,7 @@ mod tests {
                 prefix: Vec::new(),
                 prefixes: Prefixes::None,
                 headers_only: false,
+                tears: false,
             };
             let mut at = list_at + list.len as usize;
             at += blanks(&page[at..]);
@@ -389,7 +421,7 @@ mod tests {
             };
             let item = &page[at..at + len];
             assert!(mend_characters(item, &[], Guesses::default(), &limits).is_empty());
-            let markup = mend_markup(item, &RECORD, list.context, &mut tags, &limits);
+            let markup = mend_markup(item, &RECORD, list.context, &mut tags, &limits, &[]);
             assert!(markup.is_ok_and(|edits| edits.is_empty()));
             assert!(mend_envelope(item, &RECORD, false, Some("2000-01-01"), &limits).is_empty());
         }

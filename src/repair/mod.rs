@@ -61,6 +61,7 @@ mod simd;
 mod sink;
 mod skeleton;
 mod stretch;
+mod swallowed;
 mod tag;
 mod tag_names;
 mod text;
@@ -89,7 +90,9 @@ pub use catalogue::{Certainty, NotOai, RepairId, Unmendable};
 pub use limits::Limits;
 pub use provenance::{Origin, Told};
 pub use repair_set::RepairSet;
-pub use sink::{Lack, Left, Quarantined, RecordFacts, Repair, Sink, TokenFacts};
+pub use sink::{
+    Lack, Left, Quarantined, RecordFacts, Repair, Sink, SwallowedItem, SwallowedItems, TokenFacts,
+};
 
 /// What the engine is told about one response.
 #[derive(Clone, Debug, Default)]
@@ -210,6 +213,8 @@ pub struct Summary {
     /// Pieces of text that were put aside because they hold an item or a resumptionToken that could
     /// not be read. They are counted in `quarantined` and in `lost`.
     pub unread: u64,
+    /// Items inside sections that are closed and taken for content: perhaps their section lost its end mark.
+    pub swallowed: u64,
     /// What stayed although the schema wants it otherwise: no value was known, and none is invented.
     pub left: u64,
     /// How often each repair was made; index with `RepairId as usize`.

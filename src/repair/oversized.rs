@@ -22,6 +22,7 @@ impl Engine {
             self.leave_broken_list(list);
             return Next::Leave(Step::Settled(0));
         }
+        self.tell_swallowed(list, rest.get(..list.scanner.at).unwrap_or_default(), 0, sink);
         self.gate.release(Answer::List, None, sink);
         let clean = list.scanner.clean_bytes(rest);
         list.scanner.let_go(rest, clean);
@@ -116,12 +117,13 @@ impl Engine {
         if !mend_node(tag, Node::Verbatim, &[]).iter().all(|edit| is_sure(edit.id)) {
             return None;
         }
-        let (len, id, replacement) = exact_repair(broken, scanner.node_at(at))?;
-        // What stands on both sides of what is dropped must not make a mark. Of what
+        let (len, id, mut replacement) = exact_repair(broken, scanner.node_at(at))?;
+        // The bytes around a deleted character must not form a mark. Of what
         // was passed on before, the last byte begins none.
-        let before = rest.get(..at)?.last().copied();
-        let joins = replacement.is_empty() && before == Some(scanner.mark_byte());
-        (is_sure(id) && !joins).then_some((len, id, replacement))
+        if replacement.is_empty() && rest.get(..at)?.last() == Some(&scanner.mark_byte()) {
+            replacement.push(b' ');
+        }
+        is_sure(id).then_some((len, id, replacement))
     }
 
     /// The item is lost, and with it what follows.

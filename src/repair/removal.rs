@@ -9,12 +9,12 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr2, memmem};
 
-use super::border::{CDATA, COMMENT};
 use super::edits::Edits;
 use super::lexeme::{Lexeme, next_lexeme};
 use super::name::{blanks, is_blank, name_span, split_name, trim};
 use super::prolog::is_good_comment;
 use super::skeleton::{Answer, Skeleton, is_token_name};
+use super::swallowed::{CDATA, COMMENT};
 use super::text::escape;
 
 /// Bytes of removed text that are searched again together with the text after them.

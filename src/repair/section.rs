@@ -2,11 +2,11 @@
 
 use memchr::memmem;
 
-use super::border::swallows_border;
 use super::catalogue::Unmendable;
 use super::index::Mark;
 use super::name::{is_blank, is_local_name, name_span};
 use super::scan::{Construct, Inside, Scan, Scanner, Step, defect};
+use super::swallowed::swallows_border;
 
 impl Scanner {
     /// A comment, CDATA section or processing instruction begins.
@@ -108,7 +108,10 @@ impl Scanner {
             return Err(bad.unwrap_or(defect(at, Unmendable::MismatchedTags)));
         }
         if swallows_border(body, &self.skeleton) {
-            return Err(defect(start, Unmendable::MismatchedTags));
+            if self.skeleton.tears {
+                return Err(defect(start, Unmendable::MismatchedTags));
+            }
+            self.facts.swallows = true;
         }
         // What is passed on before the item ends is mended while it is known what it is part of.
         if self.stretched

@@ -26,6 +26,10 @@ pub trait Sink {
     /// An item is taken out of the list; its own repairs are never reported.
     fn record_quarantined(&mut self, _quarantined: &Quarantined<'_>) {}
 
+    /// A section of an item contains items of the list and is taken for content. Called before any
+    /// byte of that item is written, and before it is put aside.
+    fn items_swallowed(&mut self, _swallowed: &SwallowedItems<'_>) {}
+
     /// Something stays as it is that breaks the schema.
     fn left(&mut self, _left: &Left) {}
 
@@ -80,6 +84,29 @@ pub struct Quarantined<'a> {
     pub raw: &'a [u8],
     /// Why it could not be mended.
     pub why: Unmendable,
+}
+
+/// A CDATA section, comment or instruction that has an end mark and contains items of the list.
+///
+/// It is content: a depositor can write such a section. Or it lost its end mark, and the one that was
+/// found belongs to a later item: only the source knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwallowedItems<'a> {
+    /// Identifier of the item that the section is in.
+    pub identifier: Option<&'a [u8]>,
+    /// Where the section begins, in bytes of the text.
+    pub offset: u64,
+    /// The items that begin in it.
+    pub items: Vec<SwallowedItem<'a>>,
+}
+
+/// An item that begins in a section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SwallowedItem<'a> {
+    /// Its identifier, if one could be read.
+    pub identifier: Option<&'a [u8]>,
+    /// Its bytes, up to the next item or to the end of the item around it.
+    pub raw: &'a [u8],
 }
 
 /// What stays although it breaks the schema, because no value may be invented for it.

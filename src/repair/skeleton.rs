@@ -25,6 +25,9 @@ pub(super) struct Skeleton {
     pub(super) prefixes: Prefixes,
     /// Whether the items are records of which the header alone belongs into the list.
     pub(super) headers_only: bool,
+    /// Whether a section that is closed and still contains the borders of items may be read as one
+    /// that was never closed: the repair `torn-section` is on.
+    pub(super) tears: bool,
 }
 
 /// What becomes of prefixes of elements of the envelope.

@@ -7,7 +7,6 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memmem};
 
-use super::border::CDATA;
 use super::catalogue::RepairId;
 use super::edits::Edits;
 use super::lexeme::{Lexeme, Lexemes, is_cut};
@@ -16,6 +15,7 @@ use super::name::{name_span, split_name, trailing_blanks, trim};
 use super::removal::token_value_of;
 use super::sink::TokenFacts;
 use super::skeleton::is_token_name;
+use super::swallowed::CDATA;
 use super::tag::read_attributes;
 
 /// A token element in a text.

@@ -386,6 +386,7 @@ mod tests {
             verb: b"ListRecords".to_vec(),
             prefix: Vec::new(),
             prefixes: Prefixes::None,
+            tears: false,
             headers_only: false,
         };
         let mut scanner = Scanner::new(skeleton, outer);

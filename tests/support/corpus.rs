@@ -356,6 +356,13 @@ pub(crate) fn report_of(run: &Run) -> Vec<Value> {
         "repairs": made.collect::<Map<_, _>>(),
         "decoded_as": summary.decoded_as,
     });
+    for (offset, identifiers) in &run.swallowed {
+        let identifiers: Vec<_> = identifiers.iter().map(|name| String::from_utf8_lossy(name)).collect();
+        lines.push(json!({"swallowed": identifiers, "offset": offset}));
+    }
+    if summary.swallowed > 0 {
+        fields["swallowed"] = json!(summary.swallowed);
+    }
     if summary.lost > 0 {
         fields["lost"] = json!(summary.lost);
     }

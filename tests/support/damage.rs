@@ -1,5 +1,7 @@
 //! Damages documents at random, as providers do and worse.
 
+use oaimend::repair::{RepairConfig, RepairId};
+
 use super::random::Random;
 
 /// Damages the bytes once or a few times.
@@ -163,6 +165,31 @@ const TAGS: &[&str] = &[
     "</ListRecords",
     "</OAI-PMH",
 ];
+
+/// Whether a section of a record is never closed in it. Where an end mark follows in a later record, the
+/// strict reading is that all up to there is content.
+pub(crate) fn leaves_section_open(record: &[u8]) -> bool {
+    let marks: [(&[u8], &[u8]); 3] = [(b"<![CDATA[", b"]]>"), (b"<!--", b"-->"), (b"<?", b"?>")];
+    let mut rest = record;
+    while let Some(at) = memchr::memchr(b'<', rest) {
+        rest = &rest[at..];
+        let Some((mark, end)) = marks.iter().find(|(mark, _)| rest.starts_with(mark)) else {
+            rest = &rest[1..];
+            continue;
+        };
+        match memchr::memmem::find(&rest[mark.len()..], end) {
+            Some(len) => rest = &rest[mark.len() + len + end.len()..],
+            None => return true,
+        }
+    }
+    false
+}
+
+/// What is needed to keep the neighbours of such a record apart from it.
+pub(crate) fn config_for(record: &[u8]) -> RepairConfig {
+    let guesses = leaves_section_open(record).then_some(RepairId::TornSection);
+    RepairConfig { guesses: guesses.into_iter().collect(), ..RepairConfig::default() }
+}
 
 /// Whether a damaged record says something of the list around it: then the
 /// page is a different one, and the other records may well leave otherwise.

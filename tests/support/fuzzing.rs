@@ -224,7 +224,7 @@ pub(crate) fn request(input: &[u8]) -> Result<(), String> {
 /// The page with one record replaced: all others must leave as they came.
 pub(crate) fn damaged_alone(whole: &Page, which: usize, record: &[u8]) -> Result<(), String> {
     let input = with_record(whole, which, record);
-    let out = run(&input, &RepairConfig::default(), Chunking::Whole);
+    let out = run(&input, &damage::config_for(record), Chunking::Whole);
     let good = whole.records.iter().enumerate().filter(|(index, _)| *index != which);
     invariants::neighbours(&out, good.map(|(_, (record, _))| record.as_bytes()))?;
     let token =

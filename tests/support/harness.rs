@@ -3,7 +3,7 @@
 use oaimend::repair::journal::{Change, Entry};
 use oaimend::repair::{
     Left, Memory, NotOai, Outcome, Quarantined, RecordFacts, Repair, RepairConfig, Repairer, Sink, Summary,
-    TokenFacts,
+    SwallowedItems, TokenFacts,
 };
 
 use super::random::Random;
@@ -64,6 +64,8 @@ pub(crate) struct Run {
     pub(crate) items: Vec<Item>,
     pub(crate) tokens: Vec<Vec<u8>>,
     pub(crate) summary: Summary,
+    /// Items in closed sections: where the section begins, and the identifiers.
+    pub(crate) swallowed: Vec<(u64, Vec<Vec<u8>>)>,
     /// What stayed as it is: its element, where, and what is wrong with it.
     pub(crate) left: Vec<(String, u64, String)>,
     /// How much of the input was taken when the first byte left.
@@ -117,8 +119,8 @@ pub(crate) fn run_remembering(
     if verdict.is_some_and(|verdict| verdict != summary.outcome) {
         recording.faults.push(format!("verdict {verdict:?}, but in the end {:?}", summary.outcome));
     }
-    let Recording { output, journal, items, tokens, faults, left, .. } = recording;
-    (Run { output, journal, items, tokens, left, summary, first_output_at, faults }, memory)
+    let Recording { output, journal, items, tokens, faults, left, swallowed, .. } = recording;
+    (Run { output, journal, items, tokens, left, swallowed, summary, first_output_at, faults }, memory)
 }
 
 /// The start of a text for a message, printable.
@@ -137,6 +139,7 @@ struct Recording {
     tokens: Vec<Vec<u8>>,
     faults: Vec<String>,
     left: Vec<(String, u64, String)>,
+    swallowed: Vec<(u64, Vec<Vec<u8>>)>,
     /// Where the last entry ended that came in the order of the text.
     settled: u64,
 }
@@ -193,6 +196,11 @@ impl Sink for Recording {
             self.faults.push(format!("the item at {} is reported behind its bytes", quarantined.offset));
         }
         self.enter(quarantined.into());
+    }
+
+    fn items_swallowed(&mut self, section: &SwallowedItems<'_>) {
+        let identifiers = section.items.iter().map(|item| item.identifier.unwrap_or_default().to_vec());
+        self.swallowed.push((section.offset, identifiers.collect()));
     }
 
     fn left(&mut self, left: &Left) {

@@ -280,6 +280,9 @@ pub(crate) fn same_as(whole: &Run, cut: &Run, config: &RepairConfig) -> Result<(
         let (got, expected) = (items_of(cut), items_of(whole));
         return Err(format!("other items or tokens: {got}\n    instead of {expected}"));
     }
+    if cut.swallowed != whole.swallowed {
+        return Err(format!("items in sections: {:?} instead of {:?}", cut.swallowed, whole.swallowed));
+    }
     let mut summary = cut.summary.clone();
     summary.held_bytes_peak = whole.summary.held_bytes_peak;
     if summary != whole.summary {

@@ -71,7 +71,8 @@ pub(super) fn guess_characters(text: &[u8], guesses: Guesses, limits: &Limits) -
     characters(text, Lexemes::of_well_formed(text), &[], guesses, limits)
 }
 
-fn characters<'t>(
+/// [`mend_characters`] with lexemes of the caller's choice.
+pub(super) fn characters<'t>(
     text: &'t [u8],
     mut lexemes: Lexemes<'t>,
     entities: &Entities,
@@ -79,7 +80,7 @@ fn characters<'t>(
     limits: &Limits,
 ) -> Edits {
     let edits_max = limits.repairs_per_record_max;
-    let mut pass = Pass { text, entities, guesses, edits_max, edits: Edits::default() };
+    let mut pass = Pass { guesses, edits_max, ..Pass::over(text, entities) };
     let mut at = 0;
     let mut node_at = 0;
     // Bare `<` found inside the current text node.
@@ -110,8 +111,7 @@ fn characters<'t>(
 
 /// Mends the characters of one attribute value or of text without markup.
 pub(super) fn mend_node(text: &[u8], node: Node, entities: &Entities) -> Edits {
-    let mut pass =
-        Pass { text, entities, guesses: Guesses::default(), edits_max: usize::MAX, edits: Edits::default() };
+    let mut pass = Pass::over(text, entities);
     pass.node(0, text.len(), node);
     pass.edits
 }
@@ -119,13 +119,7 @@ pub(super) fn mend_node(text: &[u8], node: Node, entities: &Entities) -> Edits {
 /// The repair of certainty *exact* for what `rest` begins with: its length,
 /// name and replacement. `None` when there is none.
 pub(super) fn exact_repair(rest: &[u8], node: Node) -> Option<(usize, RepairId, Vec<u8>)> {
-    let mut pass = Pass {
-        text: rest,
-        entities: &[],
-        guesses: Guesses::default(),
-        edits_max: 1,
-        edits: Edits::default(),
-    };
+    let mut pass = Pass { edits_max: 1, ..Pass::over(rest, &[]) };
     match (rest.first()?, node) {
         (b'<', Node::Text)
             if !rest.get(1).copied().is_some_and(|byte| may_start_name(byte) || b"/!?".contains(&byte)) =>
@@ -163,9 +157,43 @@ struct Pass<'t> {
     guesses: Guesses,
     edits_max: usize,
     edits: Edits,
+    /// Where the last deleted character ended, and the byte that is written before it.
+    deleted: (usize, u8),
+    /// Whether every illegal character becomes a space.
+    in_declaration: bool,
 }
 
-impl Pass<'_> {
+impl<'t> Pass<'t> {
+    fn over(text: &'t [u8], entities: &'t Entities) -> Self {
+        Self {
+            text,
+            entities,
+            guesses: Guesses::default(),
+            edits_max: usize::MAX,
+            edits: Edits::default(),
+            deleted: (usize::MAX, 0),
+            in_declaration: false,
+        }
+    }
+
+    /// Deletes what is illegal. Where that could join the bytes around it to a mark of a section, a
+    /// space takes its place: sections end where they end in the original bytes.
+    fn delete(&mut self, id: RepairId, start: usize, end: usize) {
+        let (deleted_to, written) = self.deleted;
+        let before = if deleted_to == start {
+            written
+        } else {
+            self.text.get(..start).and_then(<[u8]>::last).copied().unwrap_or(0)
+        };
+        let may_go_on = match self.text.get(end) {
+            Some(byte) => !byte.is_ascii_alphanumeric() && *byte != b' ',
+            None => true,
+        };
+        let joins = self.in_declaration || matches!(before, b']' | b'-' | b'?') && may_go_on;
+        self.edits.push(id, start, end, if joins { b" " } else { b"" });
+        self.deleted = (end, if joins { b' ' } else { before });
+    }
+
     fn slice(&self, start: usize, end: usize) -> &[u8] {
         self.text.get(start..end).unwrap_or_default()
     }
@@ -174,6 +202,11 @@ impl Pass<'_> {
         match lexeme {
             Lexeme::StartTag => self.tag(start, end),
             Lexeme::Cdata => self.node(start + 9, end - 3, Node::Verbatim),
+            Lexeme::Declaration => {
+                self.in_declaration = true;
+                self.node(start, end, Node::Verbatim);
+                self.in_declaration = false;
+            }
             _ => self.node(start, end, Node::Verbatim),
         }
     }
@@ -287,7 +320,8 @@ impl Pass<'_> {
                     (Some(id), Some((b';', kept))) if rest.get(..len) == Some(kept) => {
                         self.edits.push(id, at + len, at + len, b";");
                     }
-                    (Some(id), _) => self.edits.push(id, at, at + len, &replacement),
+                    (Some(id), None) => self.delete(id, at, at + len),
+                    (Some(id), Some(_)) => self.edits.push(id, at, at + len, &replacement),
                     (None, _) => {}
                 }
                 len
@@ -302,12 +336,13 @@ impl Pass<'_> {
             }
             0..=0x1F if !matches!(first, b'\t' | b'\n' | b'\r') => {
                 let (before, after) = (self.slice(0, at), self.slice(at + 1, self.text.len()));
-                let (id, replacement) = match read_control(first.into(), before, after, reading.controls) {
-                    Control::Noise => (RepairId::ControlCharacter, ""),
-                    Control::Space => (RepairId::ControlCharacter, " "),
-                    Control::Mark(mark) => (RepairId::LostHighByte, mark),
-                };
-                self.edits.push(id, at, at + 1, replacement.as_bytes());
+                match read_control(first.into(), before, after, reading.controls) {
+                    Control::Noise => self.delete(RepairId::ControlCharacter, at, at + 1),
+                    Control::Space => self.edits.push(RepairId::ControlCharacter, at, at + 1, b" "),
+                    Control::Mark(mark) => {
+                        self.edits.push(RepairId::LostHighByte, at, at + 1, mark.as_bytes());
+                    }
+                }
                 1
             }
             0x80.. => self.multibyte(at, len, reading),
@@ -335,7 +370,7 @@ impl Pass<'_> {
                 }
             }
             Sequence::Valid => {}
-            Sequence::Noncharacter => self.edits.push(RepairId::Noncharacter, at, at + width, b""),
+            Sequence::Noncharacter => self.delete(RepairId::Noncharacter, at, at + width),
             Sequence::Surrogates(c) => {
                 let mut buffer = [0; 4];
                 self.edits.push(RepairId::Cesu8, at, at + width, c.encode_utf8(&mut buffer).as_bytes());
