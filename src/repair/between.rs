@@ -163,13 +163,16 @@ impl Engine {
         let body = rest.get(1..).unwrap_or_default();
         let name = body.get(..name_span(body)).unwrap_or_default();
         let local = name.strip_prefix(self.prefix.as_slice()).unwrap_or_default();
-        let single = matches!(list.verb, Verb::GetRecord | Verb::Identify);
-        if local == list.skeleton.element.name && !(single && self.gate.is_open()) {
-            list.in_item = true;
-            list.broke_off = false;
-            self.tags.tidy();
-            list.scanner.next_item(0);
-            return self.items(list, rest, last, sink);
+        match self.begins_item_of(list, rest, last) {
+            Err(step) => return Next::Stay(step),
+            Ok(true) => {
+                list.in_item = true;
+                list.broke_off = false;
+                self.tags.tidy();
+                list.scanner.next_item(0);
+                return self.items(list, rest, last, sink);
+            }
+            Ok(false) => {}
         }
         if list.verb.has_token() && self.is_token(name) {
             return self.token(list, rest, last, sink);

@@ -451,7 +451,11 @@ impl BorderSearch {
 /// An end tag inside a payload (MARCXML has its own `record`) is skipped: no child of the item
 /// ends before it, and the list does not go on behind it.
 fn next_item_end(text: &[u8], from: usize, skeleton: &Skeleton) -> (usize, Option<Answer>) {
-    let mark = [b"</", skeleton.prefix.as_slice(), skeleton.element.name].concat();
+    // With two prefixes to look for, each end tag is looked at.
+    let mark = match skeleton.other_prefix {
+        None => [b"</", skeleton.prefix.as_slice(), skeleton.element.name].concat(),
+        Some(_) => b"</".to_vec(),
+    };
     for next in memmem::find_iter(text.get(from..).unwrap_or_default(), &mark) {
         let at = from + next;
         let tag = text.get(at..).unwrap_or_default();

@@ -48,6 +48,7 @@ impl Engine {
             upgraded: is_version_one.then(|| verb.item()),
             verb: self.verb_name.clone().unwrap_or_else(|| name.to_vec()),
             prefix: self.prefix.clone(),
+            other_prefix: None,
             prefixes: self.prefixes(),
             headers_only: self.headers_only,
             tears: self.config.guesses.contains(RepairId::TornSection) && !self.is_off(RepairId::TornSection),
@@ -564,8 +565,10 @@ pub(super) fn peek_identifier<'t>(raw: &'t [u8], skeleton: &Skeleton) -> Option<
         b"metadataFormat" => b"metadataPrefix",
         _ => b"identifier",
     };
-    let open = [b"<", skeleton.prefix.as_slice(), name, b">"].concat();
-    let start = memmem::find(raw, &open)? + open.len();
+    let start = skeleton.item_prefixes().find_map(|prefix| {
+        let open = [b"<", prefix, name, b">"].concat();
+        memmem::find(raw, &open).map(|at| at + open.len())
+    })?;
     let rest = raw.get(start..)?;
     let text = super::name::trim(rest.get(..memchr(b'<', rest)?)?);
     (!text.is_empty()).then_some(text)

@@ -408,6 +408,7 @@ mod tests {
                 upgraded: None,
                 verb: b"ListRecords".to_vec(),
                 prefix: Vec::new(),
+                other_prefix: None,
                 prefixes: Prefixes::None,
                 headers_only: false,
                 tears: false,

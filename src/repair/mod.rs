@@ -30,6 +30,7 @@ mod header;
 mod identify;
 mod incomplete;
 mod index;
+mod item_kind;
 pub mod journal;
 mod lexeme;
 mod limits;

@@ -22,6 +22,8 @@ pub(super) struct Skeleton {
     pub(super) verb: Vec<u8>,
     /// Prefix of the OAI-PMH namespace with its colon, or nothing.
     pub(super) prefix: Vec<u8>,
+    /// Another prefix, under which items of the list are: with its colon, or nothing.
+    pub(super) other_prefix: Option<Vec<u8>>,
     pub(super) prefixes: Prefixes,
     /// Whether the items are records of which the header alone belongs into the list.
     pub(super) headers_only: bool,
@@ -70,32 +72,27 @@ impl Skeleton {
         }
     }
 
-    /// Whether `name` is that of a child of the item.
-    pub(super) fn is_child(&self, name: &[u8]) -> bool {
-        let local = name.strip_prefix(self.prefix.as_slice());
-        local.is_some_and(|local| self.children().iter().any(|child| child.name == local))
+    /// The prefixes that items are under.
+    pub(super) fn item_prefixes(&self) -> impl Iterator<Item = &[u8]> {
+        std::iter::once(self.prefix.as_slice()).chain(self.other_prefix.as_deref())
     }
 
-    /// Whether `text` begins with `<` or `</`, the prefix, the name, and no more of a name. An end
+    /// What the tags of items begin with: `open`, a prefix and the name.
+    fn item_marks(&self, open: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+        self.item_prefixes().map(move |prefix| [open, prefix, self.element.name].concat())
+    }
+
+    /// Whether `name` is that of a child of the item.
+    pub(super) fn is_child(&self, name: &[u8]) -> bool {
+        self.item_prefixes()
+            .filter_map(|prefix| name.strip_prefix(prefix))
+            .any(|local| self.children().iter().any(|child| child.name == local))
+    }
+
+    /// Whether `text` begins with `<` or `</`, a prefix, the name, and no more of a name. An end
     /// tag may lack its `>`: then the next `<` ends it.
     pub(super) fn tag(&self, text: &[u8], open: &[u8], name: &[u8]) -> Answer {
-        let parts = [open, &self.prefix, name];
-        let mut rest = text;
-        for part in parts {
-            if rest.len() < part.len() {
-                return if part.starts_with(rest) { Answer::Cut } else { Answer::No };
-            }
-            match rest.strip_prefix(part) {
-                Some(behind) => rest = behind,
-                None => return Answer::No,
-            }
-        }
-        match rest.first() {
-            None => Answer::Cut,
-            Some(&byte) if is_blank(byte) || matches!(byte, b'>' | b'/') => Answer::Yes,
-            Some(b'<') if open == b"</" => Answer::Yes,
-            Some(_) => Answer::No,
-        }
+        any(self.item_prefixes().map(|prefix| is_tag(text, open, prefix, name)))
     }
 
     /// Whether an item begins here: its start tag, and one of its children behind it.
@@ -154,10 +151,10 @@ impl Skeleton {
     pub(super) fn ends_with_child(&self, text: &[u8]) -> bool {
         let text = text.get(..text.len() - trailing_blanks(text)).unwrap_or_default();
         self.children().iter().any(|child| {
-            text.strip_suffix(b">")
-                .and_then(|text| text.strip_suffix(child.name))
-                .and_then(|text| text.strip_suffix(self.prefix.as_slice()))
-                .is_some_and(|text| text.ends_with(b"</"))
+            text.strip_suffix(b">").and_then(|text| text.strip_suffix(child.name)).is_some_and(|text| {
+                let mut behind = self.item_prefixes().filter_map(|prefix| text.strip_suffix(prefix));
+                behind.any(|text| text.ends_with(b"</"))
+            })
         })
     }
 
@@ -170,33 +167,50 @@ impl Skeleton {
 
     /// Whether an item begins inside `body`.
     pub(super) fn holds_item(&self, body: &[u8]) -> bool {
-        let start = [b"<", self.prefix.as_slice(), self.element.name].concat();
-        memmem::find_iter(body, &start)
-            .any(|at| self.starts_item(body.get(at..).unwrap_or_default()) == Answer::Yes)
+        self.item_marks(b"<").any(|start| memmem::find_iter(body, &start).any(|at| self.is_item_at(body, at)))
+    }
+
+    fn is_item_at(&self, body: &[u8], at: usize) -> bool {
+        self.starts_item(body.get(at..).unwrap_or_default()) == Answer::Yes
     }
 
     /// Whether an item begins inside `body` and does not end there.
     pub(super) fn cuts_item(&self, body: &[u8]) -> bool {
-        let name = [self.prefix.as_slice(), self.element.name].concat();
-        let (start, end) = ([b"<", name.as_slice()].concat(), [b"</", name.as_slice()].concat());
-        let last = memmem::find_iter(body, &start)
-            .filter(|&at| self.starts_item(body.get(at..).unwrap_or_default()) == Answer::Yes)
-            .last();
-        last.is_some_and(|at| memmem::find(body.get(at..).unwrap_or_default(), &end).is_none())
+        let last =
+            |start: Vec<u8>| memmem::find_iter(body, &start).filter(|&at| self.is_item_at(body, at)).last();
+        let behind = self.item_marks(b"<").filter_map(last).max().and_then(|at| body.get(at..));
+        behind.is_some_and(|behind| !self.item_marks(b"</").any(|end| memmem::find(behind, &end).is_some()))
     }
 
     /// Whether a border lies inside `body`.
     pub(super) fn has_border(&self, body: &[u8]) -> bool {
-        let mut mark = b"</".to_vec();
-        mark.extend_from_slice(&self.prefix);
-        mark.extend_from_slice(self.element.name);
+        let is_border = |at: usize| {
+            let tag = body.get(at..).unwrap_or_default();
+            memchr(b'>', tag)
+                .is_some_and(|end| self.follows_item(tag.get(end + 1..).unwrap_or_default()) == Answer::Yes)
+        };
         self.holds_item(body)
-            || memmem::find_iter(body, &mark).any(|at| {
-                let tag = body.get(at..).unwrap_or_default();
-                memchr(b'>', tag).is_some_and(|end| {
-                    self.follows_item(tag.get(end + 1..).unwrap_or_default()) == Answer::Yes
-                })
-            })
+            || self.item_marks(b"</").any(|mark| memmem::find_iter(body, &mark).any(is_border))
+    }
+}
+
+/// Whether `text` begins with `open`, the prefix, the name, and no more of a name.
+fn is_tag(text: &[u8], open: &[u8], prefix: &[u8], name: &[u8]) -> Answer {
+    let mut rest = text;
+    for part in [open, prefix, name] {
+        if rest.len() < part.len() {
+            return if part.starts_with(rest) { Answer::Cut } else { Answer::No };
+        }
+        match rest.strip_prefix(part) {
+            Some(behind) => rest = behind,
+            None => return Answer::No,
+        }
+    }
+    match rest.first() {
+        None => Answer::Cut,
+        Some(&byte) if is_blank(byte) || matches!(byte, b'>' | b'/') => Answer::Yes,
+        Some(b'<') if open == b"</" => Answer::Yes,
+        Some(_) => Answer::No,
     }
 }
 

@@ -385,6 +385,7 @@ mod tests {
             upgraded: None,
             verb: b"ListRecords".to_vec(),
             prefix: Vec::new(),
+            other_prefix: None,
             prefixes: Prefixes::None,
             tears: false,
             headers_only: false,
