@@ -5,7 +5,7 @@
 
 use super::catalogue::RepairId;
 use super::markup::{Kind, Open, Tree};
-use super::name::{blanks, name_span, split_name};
+use super::name::{blanks, name_span, split_name, trim};
 use super::vocabulary::{Family, is_slip};
 
 impl Tree<'_> {
@@ -49,6 +49,35 @@ impl Tree<'_> {
             self.guessed |= self.family == Family::Other && self.in_payload();
             self.edit(RepairId::StrayEndTag, at, end, b"");
             self.content_from = end;
+        }
+    }
+
+    /// Whether the tag `at..end` is the item's end tag without its slash: every element in the item is closed, and
+    /// nothing follows.
+    pub(super) fn is_end_without_slash(&self, name: &[u8], end: usize) -> bool {
+        let behind = self.slice((end, self.text.len()));
+        let [item] = self.open.as_slice() else { return false };
+        self.slice(item.name) == name && blanks(behind) == behind.len() && self.content_from > item.name.1 + 1
+    }
+
+    /// Corrects the item's end tag where it is the last text of the item and no tag any more: `record>`, `/record>`,
+    /// `</ record>`, `</>`.
+    pub(super) fn restore_item_end(&mut self) {
+        let [item] = self.open.as_slice() else { return };
+        let text = self.slice((self.content_from, self.text.len()));
+        let at = self.content_from + blanks(text);
+        let tag = trim(text);
+        // The mark was a character as long as it was not known to begin a tag.
+        let bare = tag.strip_prefix(b"&lt;").or_else(|| tag.strip_prefix(b"<"));
+        let name = bare.unwrap_or(tag);
+        let slash = name.strip_prefix(b"/");
+        let name = slash.unwrap_or(name);
+        let Some(name) = name.strip_suffix(b">").map(trim) else { return };
+        let is_empty_tag = bare.is_some() && slash.is_some() && name.is_empty();
+        if is_empty_tag || is_slip(split_name(name).1, split_name(self.slice(item.name)).1) {
+            let end_tag = [b"</", self.slice(item.name), b">"].concat();
+            self.edit(RepairId::MismatchedEndTag, at, at + tag.len(), &end_tag);
+            self.pop(at + tag.len());
         }
     }
 

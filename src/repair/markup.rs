@@ -212,6 +212,11 @@ impl<'t> Tree<'t> {
     fn start_tag(&mut self, at: usize, end: usize) -> Result<(), Unmendable> {
         let name_end = at + 1 + name_span(self.slice((at + 1, end)));
         let name = self.slice((at + 1, name_end));
+        if self.is_end_without_slash(name, end) {
+            self.rename_end(0, at, end);
+            self.pop(end);
+            return Ok(());
+        }
         self.reopen(name);
         if !self.make_room(name, at) {
             self.escape(at, end);
@@ -463,6 +468,7 @@ impl<'t> Tree<'t> {
             if self.is_cut() {
                 return Err(Unmendable::Truncated);
             }
+            self.restore_item_end();
             self.close_above(0, self.text.len());
             return Ok(());
         }
