@@ -7,6 +7,8 @@
 
 #[path = "support/keeping.rs"]
 mod keeping;
+#[path = "support/lists.rs"]
+mod lists;
 #[path = "support/load.rs"]
 mod load;
 #[path = "support/program.rs"]
@@ -21,13 +23,16 @@ mod source;
 #[path = "support/time.rs"]
 mod time;
 
+use lists::{page, records_in, token_in};
 use load::{Kind, PUBLIC_URL, SIZES, Scene, Wanted, ask, put_aside};
 use program::{Program, serve};
 use random::Random;
-use source::fetch;
+use source::{Asked, Reply, Source, fetch};
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 fn number(variable: &str) -> Option<usize> {
     std::env::var(variable).ok()?.parse().ok()
@@ -113,4 +118,62 @@ fn a_first_start_that_is_killed_leaves_nothing_that_the_next_one_stumbles_over()
         let again = Program::start(folder.path(), &[]);
         assert_eq!(fetch(again.address(), "/-/readyz").status, 200, "killed when {file} was there");
     }
+}
+
+/// Longest that the ledger has not synced a page, with as much again for a slow disk.
+const LEDGER_SYNCED_AFTER: Duration = Duration::from_secs(2);
+
+/// A source of two lists: one of three pages, whose tokens expire when `is_restarted`, and one without an end.
+fn expiring(asked: &Asked, is_restarted: bool) -> Reply {
+    let token = asked.target.split_once("resumptionToken=").map_or("", |(_, token)| token);
+    let number = |prefix: &str| token.strip_prefix(prefix)?.parse::<usize>().ok();
+    if let Some(number) = number("endless").or(asked.target.contains("set=endless").then_some(0)) {
+        return Reply::xml(page(number..number + 1, &format!("endless{}", number + 1)));
+    }
+    let prefix = if is_restarted { "new" } else { "old" };
+    let at = if token.is_empty() { Some(0) } else { number(prefix) };
+    let Some(at) = at else {
+        return Reply::xml(concat!(
+            "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\">",
+            "<responseDate>2026-01-02T03:04:05Z</responseDate><request>http://source.example/oai</request>",
+            "<error code=\"badResumptionToken\">gone</error></OAI-PMH>"
+        ));
+    };
+    let next = if at < 2 { format!("{prefix}{}", at + 1) } else { String::new() };
+    Reply::xml(page(at * 5..at * 5 + 5, &next))
+}
+
+#[test]
+fn a_page_delivered_two_seconds_before_a_kill_is_known_under_steady_load() {
+    let is_restarted = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&is_restarted);
+    let source = Source::start(move |_, asked| expiring(asked, told.load(Ordering::Relaxed)));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let map = format!("x={}", source.base_url());
+    let program = Program::start(folder.path(), &["--map", &map]);
+    let first = fetch(program.address(), proxy::LIST).text();
+    let token = token_in(&first).expect("the list continues");
+    let until = oaimend::clock::uptime() + LEDGER_SYNCED_AFTER;
+    let mut other = fetch(program.address(), &format!("{}&set=endless", proxy::LIST)).text();
+    let mut pages = 0;
+    while oaimend::clock::uptime() < until {
+        let next = token_in(&other).unwrap_or_else(|| panic!("the list has no end: {other}"));
+        other = fetch(program.address(), &format!("/x?verb=ListRecords&resumptionToken={next}")).text();
+        pages += 1;
+    }
+    println!("{pages} pages of another list");
+    drop(program);
+    is_restarted.store(true, Ordering::Relaxed);
+    let program = Program::start(folder.path(), &["--map", &map]);
+    let (mut found, mut token) = (records_in(&first), Some(token));
+    while let Some(next) = token {
+        let got = fetch(program.address(), &format!("/x?verb=ListRecords&resumptionToken={next}"));
+        assert!(got.status == 200 && got.whole, "{}", got.text());
+        assert!(!got.text().contains("badResumptionToken"), "the ledger has lost the page: {}", got.text());
+        for (number, count) in records_in(&got.text()) {
+            *found.entry(number).or_insert(0) += count;
+        }
+        token = token_in(&got.text());
+    }
+    assert_eq!(found, (0..15).map(|number| (number, 1)).collect());
 }

@@ -7,7 +7,8 @@
 //! and a page that broke off can be gone on with by a token of ours.
 //!
 //! Invariants: what [`Ledger::note_durably`] was given is on disk when it
-//! returns. What [`Ledger::note`] was given is written soon, many notes in one
+//! returns. What [`Ledger::note`] was given is on disk within
+//! [`UNSYNCED_MAX`](super::ledger_writer::UNSYNCED_MAX), many notes in one
 //! transaction: one sync a page would cost more than the page. A token that
 //! stands in two lists that are under way is ambiguous and is never recovered.
 

@@ -2,6 +2,7 @@
 
 use super::ledger::{Leads, LedgerError, ListFacts, Message, Note, Place, Walk};
 use super::store::Store;
+use crate::clock;
 use redb::{Database, ReadableTable, TableDefinition};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
@@ -30,8 +31,13 @@ const NOTES_TOGETHER_MAX: usize = 256;
 /// Notes that are waited for before they are written, and how long for each.
 const NOTES_GATHERED_MAX: usize = 16;
 const GATHER_WITHIN: Duration = Duration::from_millis(5);
-/// Longest that a note is not on disk.
-const SYNC_AFTER: Duration = Duration::from_millis(200);
+/// Longest that a note is not on disk, under any load. A kill of the process loses no older note.
+pub(super) const UNSYNCED_MAX: Duration = Duration::from_secs(1);
+/// A sync begins when the oldest unsynced note has waited this long. The rest of [`UNSYNCED_MAX`] is for
+/// the notes that wait to be written, and for the disk.
+const SYNC_AFTER: Duration = Duration::from_millis(UNSYNCED_MAX.as_millis() as u64 / 2);
+/// A sync begins earlier when no message came for this long.
+const SYNC_WHEN_IDLE: Duration = Duration::from_millis(200);
 /// Items of a list that are remembered: 8 MB. A longer list is not recovered.
 const ITEMS_MAX: u64 = 1_000_000;
 /// How long a list is remembered that nobody goes on with, in seconds.
@@ -44,16 +50,19 @@ pub(super) const LISTS_FORGOTTEN_TOGETHER: u64 = 125;
 const TIDIED_EVERY_SECS: u64 = 3600;
 
 /// Writes notes until nobody has any more to give. They can be read at once,
-/// and are on disk when somebody waits for that or there is time.
+/// and are on disk when somebody waits for that, and after [`UNSYNCED_MAX`] at the latest.
 pub(super) fn write(store: &Store, messages: &Receiver<Message>) {
-    let (mut unsynced, mut tidied) = (false, Tidied::new());
+    let (mut sync_due, mut tidied) = (None, Tidied::new());
     loop {
-        let first = match messages.recv_timeout(SYNC_AFTER) {
+        let wait = sync_due
+            .map_or(SYNC_WHEN_IDLE, |due: Duration| due.saturating_sub(clock::uptime()).min(SYNC_WHEN_IDLE));
+        let first = match messages.recv_timeout(wait) {
             Ok(message) => Some(message),
-            Err(RecvTimeoutError::Timeout) if !unsynced => continue,
+            Err(RecvTimeoutError::Timeout) if sync_due.is_none() => continue,
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => break,
         };
+        let came = clock::uptime();
         let mut together: Vec<Message> = first.into_iter().collect();
         // Nobody waits for a note: some more may come.
         while (1..NOTES_GATHERED_MAX).contains(&together.len())
@@ -63,11 +72,18 @@ pub(super) fn write(store: &Store, messages: &Receiver<Message>) {
             together.push(message);
         }
         together.extend(messages.try_iter().take(NOTES_TOGETHER_MAX));
-        let durable =
-            together.is_empty() || together.iter().any(|message| matches!(message, Message::Durable(..)));
+        // All who wait for the disk wait for one sync.
+        let durable = together.is_empty()
+            || sync_due.is_some_and(|due| due <= came)
+            || together.iter().any(|message| matches!(message, Message::Durable(..)));
         let written = write_together(store, &together, durable, &mut tidied);
-        unsynced = !durable
-            && (unsynced || together.iter().any(|m| matches!(m, Message::Note(_) | Message::Walk(_))));
+        sync_due = match durable {
+            true => None,
+            false if together.iter().any(|m| matches!(m, Message::Note(_) | Message::Walk(_))) => {
+                sync_due.or(Some(came + SYNC_AFTER))
+            }
+            false => sync_due,
+        };
         report(&written);
         for message in together {
             if let Message::Durable(_, done) | Message::Barrier(done) = message {
@@ -76,7 +92,7 @@ pub(super) fn write(store: &Store, messages: &Receiver<Message>) {
             }
         }
     }
-    if unsynced {
+    if sync_due.is_some() {
         report(&write_together(store, &[], true, &mut tidied));
     }
 }
