@@ -2,6 +2,8 @@
 
 #[path = "support/keeping.rs"]
 mod keeping;
+#[path = "support/lists.rs"]
+mod lists;
 #[path = "support/program.rs"]
 mod program;
 #[path = "support/proxy.rs"]
@@ -12,12 +14,14 @@ mod source;
 mod time;
 
 use keeping::{IDENTIFY, TOKEN_PAGE, forgetful, identify, kept, map, numbered, purge, request, wait_until};
-use oaimend::config::Config;
+use lists::{page, read_to_the_end, resume, token_in};
+use oaimend::config::{Config, Poisoned};
 use program::{Program, serve};
 use proxy::{LIST, Proxy, records};
 use source::{Got, Harvester, Reply, Source, fetch, fetch_with, last_page_of, page_of};
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// An OAI error.
@@ -143,7 +147,9 @@ fn the_first_page_of_a_list_is_never_an_old_one_unless_the_mapping_says_so() {
     let (strict, lax) = (source(), source());
     let proxy = Proxy::of(&strict);
     assert_eq!((proxy.get(LIST).status, proxy.get(LIST).status), (200, 503));
-    let proxy = Proxy::tuned(&lax, |mapping| mapping.stale_lists = true);
+    let proxy = Proxy::tuned(&lax, |mapping| {
+        (mapping.stale_lists, mapping.quirks.poisoned) = (true, Poisoned::Off);
+    });
     assert_eq!((proxy.get(LIST).status, proxy.get(LIST).status), (200, 200));
     assert_eq!(lax.asked().len(), 1 + ATTEMPTS);
 }
@@ -413,4 +419,59 @@ fn the_cache_can_be_off_and_its_size_is_bounded() {
     assert!((50_000..=100_000).contains(&sizes), "{sizes}");
     let last = small.get("/x?verb=ListRecords&resumptionToken=4");
     assert_eq!(last.header("cache-status"), "oaimend; hit", "the last one stays");
+}
+
+/// Pages of 5 records: the first, and one for each token; the token on the last one leads back.
+fn looping(tokens: &'static [&'static str]) -> Source {
+    Source::start(move |_, asked| {
+        let asked = asked.target.split_once("resumptionToken=").map(|(_, token)| token.to_owned());
+        let at = asked.map_or(0, |asked| 1 + tokens.iter().position(|token| *token == asked).expect("known"));
+        Reply::xml(page(at * 5..at * 5 + 5, tokens[at % tokens.len()]))
+    })
+}
+
+#[test]
+fn a_list_whose_tokens_lead_back_is_refused_although_its_pages_are_kept() {
+    for tokens in [&["A"][..], &["A", "B"], &["A", "B", "C"]] {
+        // Another harvest may have stopped anywhere before.
+        for pages_before in 0..tokens.len() + 2 {
+            let source = looping(tokens);
+            let proxy = Proxy::of(&source);
+            let mut got = proxy.get(LIST);
+            for _ in 0..pages_before {
+                let Some(token) = token_in(&got.text()) else { break };
+                got = resume(&proxy, &token);
+            }
+            for harvest in 0..2 {
+                let mut got = proxy.get(LIST);
+                let mut requests = 1;
+                while let Some(token) = token_in(&got.text()) {
+                    got = resume(&proxy, &token);
+                    requests += 1;
+                    assert!(requests < 40, "{tokens:?}, {pages_before} before: harvest {harvest} has no end");
+                }
+                assert!(got.text().contains("goes in circles"), "{tokens:?}, {pages_before}: {}", got.text());
+            }
+        }
+    }
+}
+
+#[test]
+fn tokens_that_are_reused_for_new_pages_lose_no_record() {
+    for tokens in [&["A"][..], &["A", "B"], &["A", "B", "C"]] {
+        let at = AtomicUsize::new(0);
+        let source = Source::start(move |_, asked| {
+            if !asked.target.contains("resumptionToken=") {
+                at.store(0, Ordering::SeqCst);
+            }
+            let at = at.fetch_add(1, Ordering::SeqCst);
+            Reply::xml(page(at * 5..at * 5 + 5, if at < 8 { tokens[at % tokens.len()] } else { "" }))
+        });
+        let proxy = Proxy::of(&source);
+        for harvest in 0..3 {
+            let (found, _) = read_to_the_end(&proxy);
+            let each_once = (0..45).map(|number| (number, 1)).collect();
+            assert_eq!(found, each_once, "{tokens:?}, harvest {harvest}");
+        }
+    }
 }

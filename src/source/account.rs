@@ -33,9 +33,12 @@ pub struct Account {
     pub attempts: u32,
     /// `cursor` and `completeListSize`, as the source said on the page.
     pub progress: (Option<u64>, Option<u64>),
-    /// Whether the page's token is the one that was asked: the next answer to
-    /// the same request is another page.
-    pub leads_to_itself: bool,
+    /// Whether the token of the request leads to other pages of the list too, or to other lists: the next
+    /// answer to the same request may be another page.
+    pub reuses_tokens: bool,
+    /// The query for an earlier page of the list, where the token on this page leads back to it: the next
+    /// answer to that query may be another page.
+    pub leads_back_to: Option<String>,
     /// Whether what lies outside the window of its list was left out of a page that a token leads to: the same
     /// token may lead to it in a list of another window.
     pub within_a_window: bool,
@@ -73,7 +76,8 @@ impl Default for Account {
             repairs: VecDeque::new(),
             attempts: 0,
             progress: (None, None),
-            leads_to_itself: false,
+            reuses_tokens: false,
+            leads_back_to: None,
             within_a_window: false,
             continued: None,
         }

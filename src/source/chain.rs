@@ -9,7 +9,7 @@ use super::session::Job;
 use super::splice::Delivered;
 use crate::clock::secs;
 use crate::oai::{Argument, Request, Verb, Window};
-use crate::state::{Led, Ledger, LedgerError, Note, Place, Walk};
+use crate::state::{Ending, Led, Ledger, LedgerError, ListFacts, Note, Place, Walk};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, SystemTime};
 
@@ -32,6 +32,12 @@ pub(super) struct Chain {
     pub(super) within: Option<Window>,
     /// Whether the ledger knows the place from a token that was given out.
     given_out: bool,
+    /// The token of the request, where the ledger knows nothing of its list.
+    asked_by: Option<String>,
+    /// Whether the source gave the token of the request out for several pages, or for several lists.
+    is_reused: bool,
+    /// How many harvests follow the list, where nobody knows which page each of them has reached.
+    mixed_harvests: Option<u32>,
 }
 
 /// What a list has delivered: how often each item.
@@ -53,29 +59,23 @@ pub(super) async fn open(job: &Job, now: SystemTime) -> Result<Opening, Failure>
     let Some(token) = request.argument(Argument::ResumptionToken) else {
         let place = Place { list: fastrand::u64(..), page: 0 };
         let first_query = request.query().to_owned();
-        return Ok(ask(Some(Chain { place, first_query, within: None, given_out: false })));
+        return Ok(ask(Some(Chain::at(place, first_query, None))));
     };
     if let Some(own) = OwnToken::read(token, &job.state.token_key) {
         return open_own(job, own, now).await;
     }
-    let (repository, verb, token) = (job.mapping.id.clone(), request.verb().name(), token.to_owned());
-    let known = read_if_open(job, move |ledger| {
-        let Some(Led { place, within }) = ledger.find(&repository, verb, &token)? else {
-            return Ok((None, None));
-        };
-        let facts = place.map(|place| ledger.list(&repository, place.list)).transpose()?.flatten();
-        Ok((place.zip(facts), within))
-    });
-    let (known, within) = known.await?;
+    let (repository, verb, asked_by) = (job.mapping.id.clone(), request.verb().name(), token.to_owned());
+    let known = read_if_open(job, move |ledger| ledger.find(&repository, verb, &asked_by)).await?;
+    // A list that began elsewhere: from here on it is known.
+    let elsewhere = |within| Chain::at(Place { list: fastrand::u64(..), page: 1 }, String::new(), within);
     Ok(ask(Some(match known {
-        Some((place, facts)) => Chain { place, first_query: facts.first_query, within, given_out: true },
-        // A list that began elsewhere: from here on it is known.
-        None => Chain {
-            place: Place { list: fastrand::u64(..), page: 1 },
-            first_query: String::new(),
-            within,
-            given_out: false,
-        },
+        Some(Led { place: Some((place, facts)), is_reused, within }) => {
+            let mixed_harvests = facts.mixed_harvests();
+            let chain = Chain::at(place, facts.first_query, within);
+            Chain { given_out: true, is_reused, mixed_harvests, ..chain }
+        }
+        Some(Led { place: None, is_reused, within }) => Chain { is_reused, ..elsewhere(within) },
+        None => Chain { asked_by: Some(token.to_owned()), ..elsewhere(None) },
     })))
 }
 
@@ -100,10 +100,15 @@ async fn open_own(job: &Job, own: OwnToken, now: SystemTime) -> Result<Opening, 
     let (repository, place) = (job.mapping.id.clone(), own.place);
     let known = read(job, move |ledger| {
         let facts = ledger.list(&repository, place.list)?;
-        let before = if own.anew { ledger.delivered_before(&repository, place)? } else { Vec::new() };
-        Ok((ledger.delivered_of(&repository, place)?, before, facts))
+        let is_mixed = facts.as_ref().is_some_and(|facts| facts.mixed_harvests().is_some());
+        let before = match own.anew && !is_mixed {
+            true => ledger.delivered_before(&repository, place)?,
+            false => Vec::new(),
+        };
+        Ok((ledger.part(&repository, place, own.delivered)?, before, facts))
     });
     let (hashes, before, facts) = known.await?;
+    let mixed_harvests = facts.as_ref().and_then(ListFacts::mixed_harvests);
     let (first_query, within) = facts.map(|facts| (facts.first_query, facts.within)).unzip();
     // A token for the rest of a list of headers asks the source for the same, and is none for records.
     let is_of_verb = |query: &String| {
@@ -112,18 +117,30 @@ async fn open_own(job: &Job, own: OwnToken, now: SystemTime) -> Result<Opening, 
     if is_one_by_one && !first_query.as_ref().is_some_and(is_of_verb) {
         return Ok(Opening::Refuse(OF_ANOTHER_VERB));
     }
-    // What came behind may have been noted already; what the token speaks of stands before it.
-    let count = usize::try_from(own.count).unwrap_or(usize::MAX);
-    let Some(hashes) = hashes.get(..count).filter(|hashes| hash_of_all(hashes) == own.delivered) else {
+    let is_whole =
+        |hashes: &Vec<u64>| hashes.len() as u64 == own.count && hash_of_all(hashes) == own.delivered;
+    let Some(hashes) = hashes.filter(is_whole) else {
         return Ok(Opening::Refuse("what was delivered before is not known any more; begin the list again"));
     };
     let (first_query, within) = (first_query.unwrap_or_default(), within.flatten());
-    let chain = Chain { place, first_query, within, given_out: true };
-    let anew = own.anew.then(|| counted(before.iter().chain(hashes)));
-    Ok(Opening::Ask { asked, delivered: Delivered::of(hashes.to_vec()), chain: Some(chain), anew })
+    let chain = Chain { given_out: true, mixed_harvests, ..Chain::at(place, first_query, within) };
+    let anew = own.anew.then(|| counted(before.iter().chain(&hashes)));
+    Ok(Opening::Ask { asked, delivered: Delivered::of(hashes), chain: Some(chain), anew })
 }
 
 impl Chain {
+    fn at(place: Place, first_query: String, within: Option<Window>) -> Self {
+        Self {
+            place,
+            first_query,
+            within,
+            given_out: false,
+            asked_by: None,
+            is_reused: false,
+            mixed_harvests: None,
+        }
+    }
+
     /// Writes down what was delivered of the page that is whole.
     pub(super) fn note(
         &self,
@@ -159,9 +176,9 @@ impl Chain {
             anew,
         };
         let token = own.write(&job.state.token_key)?;
-        let note = Note { ended: false, ..self.as_note(job, delivered, None, now) };
-        let ledger = job.state.ledger.clone();
-        let noted = tokio::task::spawn_blocking(move || ledger.note_durably(note)).await;
+        let note = Note { ending: Ending::GoesOn, ..self.as_note(job, delivered, None, now) };
+        let (ledger, part) = (job.state.ledger.clone(), own.delivered);
+        let noted = tokio::task::spawn_blocking(move || ledger.note_durably(note, part)).await;
         noted.unwrap_or(false).then_some(token)
     }
 
@@ -173,7 +190,8 @@ impl Chain {
         delivered: &Delivered,
         now: SystemTime,
     ) -> Option<String> {
-        job.state.ledger.note(Note { ended: false, ..self.as_note(job, delivered, None, now) });
+        let note = Note { ending: Ending::GoesOn, ..self.as_note(job, delivered, None, now) };
+        job.state.ledger.note(note);
         let place = Place { page: self.place.page + 1, ..self.place };
         Self { place, ..self.clone() }.own_token(job, asked, &Delivered::default(), false, now).await
     }
@@ -202,7 +220,8 @@ impl Chain {
             within: self.within.clone(),
             hashes: delivered.hashes().to_vec(),
             complete: delivered.is_complete(),
-            ended: next.is_none(),
+            asked_by: self.asked_by.clone(),
+            ending: if next.is_none() { Ending::Ended } else { Ending::GoesOn },
             next,
             last_datestamp: None,
             now_secs: secs(now),
@@ -215,12 +234,17 @@ impl Chain {
         if !self.given_out {
             return Ok(None);
         }
-        let (repository, place) = (job.mapping.id.clone(), self.place);
+        let (repository, place, mixed) = (job.mapping.id.clone(), self.place, self.mixed_harvests);
         let known = read_if_open(job, move |ledger| {
-            Ok(match ledger.earlier_page(&repository, place, first)? {
-                Some(_) => Some(ledger.delivered_before(&repository, place)?),
-                None => None,
-            })
+            // Each of several harvests may come to a page that another one had, and may ask for it again.
+            let is_circling = match (ledger.earlier_page(&repository, place, first)?, mixed) {
+                (None, _) => false,
+                (Some(_), None) => true,
+                (Some(_), Some(harvests)) => {
+                    ledger.visits(&repository, place.list, first)? > harvests.saturating_add(1)
+                }
+            };
+            is_circling.then(|| ledger.delivered_before(&repository, place)).transpose()
         });
         Ok(known.await?.map(|hashes| hashes.into_iter().collect()))
     }
@@ -229,9 +253,23 @@ impl Chain {
     pub(super) async fn leads_back(&self, job: &Job, token: &str) -> Result<bool, Failure> {
         let (repository, verb) = (job.mapping.id.clone(), job.request.verb().name());
         let (token, place) = (token.to_owned(), self.place);
-        let found = read_if_open(job, move |ledger| ledger.find(&repository, verb, &token)).await?;
-        let found = found.and_then(|found| found.place);
-        Ok(found.is_some_and(|found| found.list == place.list && found.page <= place.page))
+        read_if_open(job, move |ledger| ledger.leads_back(&repository, verb, &token, place)).await
+    }
+
+    /// Whether the token of the request may lead to another page the next time.
+    pub(super) fn is_reused(&self) -> bool {
+        self.is_reused
+    }
+
+    /// Whether a token of a later page can lead back: an earlier page of the list is known.
+    pub(super) fn may_lead_back(&self) -> bool {
+        self.given_out || self.asked_by.is_some()
+    }
+
+    /// Writes down that the list goes in circles: no harvest continues it.
+    pub(super) fn note_circle(&self, job: &Job, now: SystemTime) {
+        let note = self.as_note(job, &Delivered::default(), None, now);
+        job.state.ledger.note(Note { ending: Ending::Circle, ..note });
     }
 
     /// The list begun anew, where it cannot be gone on with: its first request, and
@@ -240,7 +278,7 @@ impl Chain {
         if self.place.page == 0 {
             return Ok(Request::parse(self.first_query.as_bytes()).ok().map(|first| (first, HashMap::new())));
         }
-        if !self.given_out {
+        if !self.given_out || self.mixed_harvests.is_some() {
             return Ok(None);
         }
         let (repository, place) = (job.mapping.id.clone(), self.place);

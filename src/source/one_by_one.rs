@@ -311,6 +311,9 @@ impl Conversation<'_> {
         if self.pass_on(&mut ours.page, &mut ours.splice, true).await?.is_err() {
             return Err(failure.into());
         }
+        if let Rest::Theirs(token) = &rest {
+            self.note_reuse(Some(token)).await?;
+        }
         match rest {
             Rest::Theirs(token) => chain.note(job, &self.delivered, Some(token), None, now),
             Rest::End => chain.note(job, &self.delivered, None, None, now),

@@ -133,6 +133,9 @@ impl Conversation<'_> {
 
     pub(super) async fn refuse_circle(&mut self) -> Result<Ended, Stop> {
         let name = self.job.client.name();
+        if let Some(chain) = &self.chain {
+            chain.note_circle(self.job, self.budget.now());
+        }
         self.waiting = Made::default();
         self.refuse_token(&format!(
             "{name} goes in circles: its token leads back to a page of the same list"
@@ -150,6 +153,21 @@ impl Conversation<'_> {
         };
         let details = format!("{name} broke a page off, and the page it sends instead {what}");
         Failure::new(Reason::Unproven, details)
+    }
+
+    /// Notes for the cache whether the tokens of the page lead to other pages of its list too. `next` is the
+    /// token on the page. To be called before the page is noted in the ledger.
+    pub(super) async fn note_reuse(&mut self, next: Option<&str>) -> Result<(), Stop> {
+        let Some(chain) = &self.chain else { return Ok(()) };
+        self.account.reuses_tokens = chain.is_reused();
+        let Some(next) = next.filter(|_| chain.may_lead_back()) else { return Ok(()) };
+        let next_request = self.job.request.resumed(next.to_owned());
+        if next_request == self.job.request || self.asked.resumed(next.to_owned()) == self.asked {
+            self.account.reuses_tokens = true;
+        } else if chain.leads_back(self.job, next).await? {
+            self.account.leads_back_to = Some(next_request.query().to_owned());
+        }
+        Ok(())
     }
 
     pub(super) async fn goes_in_circles(&self, token: Option<&str>) -> Result<bool, Stop> {

@@ -487,8 +487,7 @@ impl Conversation<'_> {
             return self.resumable(page.no_answer(NotOai::Empty), 0);
         }
         self.account.progress = page.pieces.progress;
-        self.account.leads_to_itself =
-            token.as_ref().is_some_and(|next| self.asked.resumed(next.clone()) == self.asked);
+        self.note_reuse(token.as_deref()).await?;
         if let Some(chain) = &self.chain {
             let datestamp = String::from_utf8(page.pieces.last_datestamp.clone()).ok();
             let datestamp = datestamp.filter(|datestamp| !datestamp.is_empty());

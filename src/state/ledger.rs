@@ -9,10 +9,15 @@
 //! Invariants: what [`Ledger::note_durably`] was given is on disk when it
 //! returns. What [`Ledger::note`] was given is on disk within
 //! [`UNSYNCED_MAX`](super::ledger_writer::UNSYNCED_MAX), many notes in one
-//! transaction: one sync a page would cost more than the page. A token that
-//! stands in two lists that are under way is ambiguous and is never recovered.
+//! transaction: one sync a page would cost more than the page.
+//!
+//! Harvests with the same arguments and the same tokens share one list. A page of
+//! such a list counts as delivered only as far as all of them received it. A
+//! token of lists with different arguments is ambiguous and is never recovered.
 
-use super::ledger_writer::{DATES, FIRSTS, KEPT_SECS, LISTS, PAGES, TOKENS, WALKS, WINDOWS, write};
+use super::ledger_writer::{
+    DATES, FIRSTS, KEPT_SECS, LISTS, PAGES, PARTS, TOKENS, VISITS, WALKS, WINDOWS, write,
+};
 use super::store::Store;
 use crate::error::Error;
 use crate::oai::Window;
@@ -41,8 +46,8 @@ struct Open {
 pub(super) enum Message {
     /// To be written soon.
     Note(Box<Note>),
-    /// To be on disk before it is answered.
-    Durable(Box<Note>, SyncSender<bool>),
+    /// The delivered part of a page, by its hash. It is on disk before the sender is answered.
+    Durable(Box<Note>, u64, SyncSender<bool>),
     /// To be written soon.
     Walk(Walk),
     /// To be answered when all before it can be read.
@@ -88,14 +93,27 @@ pub struct Note {
     pub hashes: Vec<u64>,
     /// Whether `hashes` are all of them.
     pub complete: bool,
+    /// The token that the page was asked for by, where no earlier page of the list is known.
+    pub asked_by: Option<String>,
     /// The token on the page; `None` on the last page, or when it broke off.
     pub next: Option<String>,
-    /// Whether this is the end of the list.
-    pub ended: bool,
+    /// Whether the list ends with this page.
+    pub ending: Ending,
     /// The datestamp of the last item, where the page is whole.
     pub last_datestamp: Option<String>,
     /// Seconds since 1970.
     pub now_secs: u64,
+}
+
+/// Whether a list ends with a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It continues.
+    GoesOn,
+    /// It ends for the harvest that received the page.
+    Ended,
+    /// It ends for every harvest: its tokens lead back.
+    Circle,
 }
 
 /// How far a list has been walked through that was begun anew for the sake of one page.
@@ -130,13 +148,36 @@ pub struct ListFacts {
     pub complete: bool,
     /// Items delivered.
     pub items: u64,
-    pub(super) ended: bool,
+    /// Harvests of the list that are under way.
+    #[serde(default)]
+    pub(super) harvests: u32,
+    /// Changes when a harvest begins the list while no other harvest is under way.
+    #[serde(default)]
+    pub(super) round: u8,
+    /// Whether several harvests were under way at a time in this round.
+    #[serde(default)]
+    pub(super) is_shared: bool,
+    /// Whether a token led to several pages of the list in this round.
+    #[serde(default)]
+    pub(super) reuses_tokens: bool,
     pub(super) touched_secs: u64,
+}
+
+impl ListFacts {
+    /// Where several harvests follow tokens that lead to several pages each, nobody knows which page a
+    /// harvest has reached: how many harvests there are then.
+    pub fn mixed_harvests(&self) -> Option<u32> {
+        (self.is_shared && self.reuses_tokens).then_some(self.harvests)
+    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Leads {
     pub(super) place: Place,
+    /// The lowest page of the list that the token led to.
+    #[serde(default)]
+    pub(super) lowest_page: u32,
+    /// Whether the token was seen in lists with different arguments.
     pub(super) ambiguous: bool,
     /// What was asked for of all lists that it stood in.
     #[serde(default, with = "bounds")]
@@ -146,8 +187,10 @@ pub(super) struct Leads {
 /// Where a token leads that was given out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Led {
-    /// The page; `None` where it may be one of several lists.
-    pub place: Option<Place>,
+    /// The page and its list; `None` where the token is one of lists with different arguments.
+    pub place: Option<(Place, ListFacts)>,
+    /// Whether the source gave the token out for several pages, or for several lists.
+    pub is_reused: bool,
     /// What was asked for of these lists, where the source was asked for more; `None`: all of one of them.
     pub within: Option<Window>,
 }
@@ -250,10 +293,11 @@ impl Ledger {
         }
     }
 
-    /// Writes a page down. Blocks on the disk; false when it could not be written.
-    pub fn note_durably(&self, note: Note) -> bool {
+    /// Writes down the delivered part of a page, which a token of ours calls `part`. Blocks on the disk;
+    /// false when it could not be written.
+    pub fn note_durably(&self, note: Note, part: u64) -> bool {
         self.note_window(&note);
-        self.ask(|done| Message::Durable(Box::new(note), done))
+        self.ask(|done| Message::Durable(Box::new(note), part, done))
     }
 
     fn ask(&self, message: impl FnOnce(SyncSender<bool>) -> Message) -> bool {
@@ -268,6 +312,14 @@ impl Ledger {
         reading: impl FnOnce(redb::ReadTransaction) -> Result<T, LedgerError>,
     ) -> Result<T, LedgerError> {
         self.ask(Message::Barrier);
+        self.read_at_once(reading)
+    }
+
+    /// Reads without waiting for notes that are not written yet.
+    fn read_at_once<T>(
+        &self,
+        reading: impl FnOnce(redb::ReadTransaction) -> Result<T, LedgerError>,
+    ) -> Result<T, LedgerError> {
         self.0
             .store
             .with(LedgerError::Closed, |database| reading(database.begin_read().map_err(redb::Error::from)?))
@@ -280,12 +332,31 @@ impl Ledger {
     /// The ledger cannot be read.
     pub fn find(&self, repository: &str, verb: &str, token: &str) -> Result<Option<Led>, LedgerError> {
         self.read(|reading| {
-            let Some(tokens) = existing(reading.open_table(TOKENS))? else { return Ok(None) };
-            let leads = tokens.get((repository, verb, token)).map_err(redb::Error::from)?;
-            let leads = leads.and_then(|json| serde_json::from_slice::<Leads>(json.value()).ok());
-            Ok(leads.map(|Leads { place, ambiguous, within }| Led {
-                place: (!ambiguous).then_some(place),
-                within,
+            let Some(leads) = leads_of(&reading, repository, verb, token)? else { return Ok(None) };
+            let facts = facts_of(&reading, repository, leads.place.list)?;
+            let place = facts.filter(|_| !leads.ambiguous).map(|facts| (leads.place, facts));
+            let is_reused = leads.ambiguous || leads.lowest_page < leads.place.page;
+            Ok(Some(Led { place, is_reused, within: leads.within }))
+        })
+    }
+
+    /// Whether a token leads back: to this page or to an earlier one of its list. Knows what was noted
+    /// before the last call of [`Ledger::find`].
+    ///
+    /// # Errors
+    ///
+    /// The ledger cannot be read.
+    pub fn leads_back(
+        &self,
+        repository: &str,
+        verb: &str,
+        token: &str,
+        place: Place,
+    ) -> Result<bool, LedgerError> {
+        self.read_at_once(|reading| {
+            let leads = leads_of(&reading, repository, verb, token)?;
+            Ok(leads.is_some_and(|leads| {
+                !leads.ambiguous && leads.place.list == place.list && leads.lowest_page <= place.page
             }))
         })
     }
@@ -296,14 +367,11 @@ impl Ledger {
     ///
     /// The ledger cannot be read.
     pub fn list(&self, repository: &str, list: u64) -> Result<Option<ListFacts>, LedgerError> {
-        self.read(|reading| {
-            let Some(lists) = existing(reading.open_table(LISTS))? else { return Ok(None) };
-            let facts = lists.get((repository, list)).map_err(redb::Error::from)?;
-            Ok(facts.and_then(|json| serde_json::from_slice(json.value()).ok()))
-        })
+        self.read(|reading| facts_of(&reading, repository, list))
     }
 
-    /// The earlier page of the list that began with this item, if there was one.
+    /// The earlier page of the list that began with this item, if there was one. Knows what was noted
+    /// before the last call of [`Ledger::find`].
     ///
     /// # Errors
     ///
@@ -314,10 +382,24 @@ impl Ledger {
         place: Place,
         first: u64,
     ) -> Result<Option<u32>, LedgerError> {
-        self.read(|reading| {
+        self.read_at_once(|reading| {
             let Some(firsts) = existing(reading.open_table(FIRSTS))? else { return Ok(None) };
             let page = firsts.get((repository, place.list, first)).map_err(redb::Error::from)?;
             Ok(page.map(|page| page.value()).filter(|page| *page < place.page))
+        })
+    }
+
+    /// How often the list had a page that began with this item, since it is known to reuse its tokens.
+    /// Knows what was noted before the last call of [`Ledger::find`].
+    ///
+    /// # Errors
+    ///
+    /// The ledger cannot be read.
+    pub fn visits(&self, repository: &str, list: u64, first: u64) -> Result<u32, LedgerError> {
+        self.read_at_once(|reading| {
+            let Some(visits) = existing(reading.open_table(VISITS))? else { return Ok(0) };
+            let count = visits.get((repository, list, first)).map_err(redb::Error::from)?;
+            Ok(count.map_or(0, |count| count.value()))
         })
     }
 
@@ -356,35 +438,57 @@ impl Ledger {
     ///
     /// The ledger cannot be read.
     pub fn delivered_before(&self, repository: &str, place: Place) -> Result<Vec<u64>, LedgerError> {
-        self.delivered((repository, place.list, 0)..(repository, place.list, place.page))
+        self.read(|reading| {
+            let Some(table) = existing(reading.open_table(PAGES))? else { return Ok(Vec::new()) };
+            let pages = (repository, place.list, 0)..(repository, place.list, place.page);
+            let mut delivered = Vec::new();
+            for page in table.range(pages).map_err(redb::Error::from)? {
+                let (_, bytes) = page.map_err(redb::Error::from)?;
+                delivered.extend(hashes(bytes.value()));
+            }
+            Ok(delivered)
+        })
     }
 
-    /// What was delivered of this page.
+    /// The delivered part of this page that a token of ours calls so.
     ///
     /// # Errors
     ///
     /// The ledger cannot be read.
-    pub fn delivered_of(&self, repository: &str, place: Place) -> Result<Vec<u64>, LedgerError> {
-        let Place { list, page } = place;
-        self.delivered((repository, list, page)..(repository, list, page.saturating_add(1)))
-    }
-
-    fn delivered(&self, pages: std::ops::Range<(&str, u64, u32)>) -> Result<Vec<u64>, LedgerError> {
+    pub fn part(&self, repository: &str, place: Place, part: u64) -> Result<Option<Vec<u64>>, LedgerError> {
         self.read(|reading| {
-            let Some(table) = existing(reading.open_table(PAGES))? else { return Ok(Vec::new()) };
-            let mut hashes = Vec::new();
-            for page in table.range(pages).map_err(redb::Error::from)? {
-                let (_, bytes) = page.map_err(redb::Error::from)?;
-                hashes.extend(
-                    bytes
-                        .value()
-                        .chunks_exact(8)
-                        .map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default())),
-                );
-            }
-            Ok(hashes)
+            let Some(table) = existing(reading.open_table(PARTS))? else { return Ok(None) };
+            let key = (repository, place.list, place.page, part);
+            let bytes = table.get(key).map_err(redb::Error::from)?;
+            Ok(bytes.map(|bytes| hashes(bytes.value()).collect()))
         })
     }
+}
+
+/// Hashes as they are written down: 8 bytes each. A rest of fewer bytes is no hash.
+pub(super) fn hashes(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()))
+}
+
+fn leads_of(
+    reading: &redb::ReadTransaction,
+    repository: &str,
+    verb: &str,
+    token: &str,
+) -> Result<Option<Leads>, LedgerError> {
+    let Some(tokens) = existing(reading.open_table(TOKENS))? else { return Ok(None) };
+    let leads = tokens.get((repository, verb, token)).map_err(redb::Error::from)?;
+    Ok(leads.and_then(|json| serde_json::from_slice(json.value()).ok()))
+}
+
+fn facts_of(
+    reading: &redb::ReadTransaction,
+    repository: &str,
+    list: u64,
+) -> Result<Option<ListFacts>, LedgerError> {
+    let Some(lists) = existing(reading.open_table(LISTS))? else { return Ok(None) };
+    let facts = lists.get((repository, list)).map_err(redb::Error::from)?;
+    Ok(facts.and_then(|json| serde_json::from_slice(json.value()).ok()))
 }
 
 fn read_windows(database: &Database) -> Result<HashMap<String, u64>, LedgerError> {
@@ -408,214 +512,4 @@ fn existing<T>(table: Result<T, redb::TableError>) -> Result<Option<T>, redb::Er
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::ledger_writer::{LISTS_FORGOTTEN_TOGETHER, LISTS_MAX};
-    use super::*;
-
-    const LIST: &str = "verb=ListRecords&metadataPrefix=oai_dc";
-
-    fn open() -> (tempfile::TempDir, Ledger) {
-        let data = tempfile::tempdir().expect("a temporary folder");
-        let ledger = Ledger::open(data.path()).expect("it can be written to");
-        (data, ledger)
-    }
-
-    fn note(list: u64, page: u32, hashes: &[u64], next: Option<&str>) -> Note {
-        Note {
-            repository: "x".into(),
-            verb: "ListRecords",
-            place: Place { list, page },
-            first_query: LIST.into(),
-            within: None,
-            hashes: hashes.to_vec(),
-            complete: true,
-            next: next.map(str::to_owned),
-            ended: next.is_none(),
-            last_datestamp: None,
-            now_secs: 1_000_000,
-        }
-    }
-
-    fn found(ledger: &Ledger, token: &str) -> Option<Place> {
-        ledger.find("x", "ListRecords", token).expect("readable")?.place
-    }
-
-    #[test]
-    fn of_a_list_too_long_to_be_recovered_the_page_that_a_token_of_ours_needs_is_known() {
-        let (_data, ledger) = open();
-        let long: Vec<u64> = (0..999_999).collect();
-        ledger.note(note(7, 0, &long, Some("a")));
-        ledger.note(note(7, 1, &[1, 2, 3], Some("b")));
-        assert!(ledger.note_durably(note(7, 2, &[4, 5, 6], None)));
-        let delivered = |page| ledger.delivered_of("x", Place { list: 7, page }).expect("readable");
-        assert_eq!(delivered(1), [0_u64; 0], "nobody asks for it");
-        assert_eq!(delivered(2), [4, 5, 6]);
-        assert!(!ledger.list("x", 7).expect("readable").expect("known").complete);
-    }
-
-    #[test]
-    fn what_was_noted_is_known_at_once_and_after_a_restart() {
-        let (data, ledger) = open();
-        ledger.note(note(7, 0, &[1, 2], Some("a")));
-        ledger.note(note(7, 1, &[3], Some("b")));
-        let place = Place { list: 7, page: 2 };
-        let check = |ledger: &Ledger| {
-            assert_eq!(found(ledger, "b"), Some(place));
-            assert_eq!(ledger.find("y", "ListRecords", "b").expect("readable"), None);
-            assert_eq!(ledger.find("x", "ListSets", "b").expect("readable"), None);
-            assert_eq!(ledger.delivered_before("x", place).expect("readable"), [1, 2, 3]);
-            assert_eq!(ledger.delivered_of("x", Place { list: 7, page: 1 }).expect("readable"), [3]);
-            assert_eq!(ledger.earlier_page("x", place, 3).expect("readable"), Some(1));
-            assert_eq!(ledger.earlier_page("x", place, 4).expect("readable"), None);
-            let facts = ledger.list("x", 7).expect("readable").expect("known");
-            assert!(facts.complete && facts.items == 3 && facts.first_query == LIST, "{facts:?}");
-        };
-        check(&ledger);
-        drop(ledger);
-        check(&Ledger::open(data.path()).expect("it survives"));
-    }
-
-    #[test]
-    fn a_page_asked_for_twice_counts_once() {
-        let (_data, ledger) = open();
-        ledger.note(note(7, 0, &[1, 2], Some("a")));
-        ledger.note(note(7, 1, &[3, 4], Some("b")));
-        assert!(ledger.note_durably(note(7, 1, &[3, 4, 5], Some("b"))));
-        assert_eq!(ledger.list("x", 7).expect("readable").expect("known").items, 5);
-        assert_eq!(
-            ledger.delivered_before("x", Place { list: 7, page: 2 }).expect("readable"),
-            [1, 2, 3, 4, 5]
-        );
-    }
-
-    #[test]
-    fn a_token_of_two_lists_under_way_leads_nowhere() {
-        let (_data, ledger) = open();
-        ledger.note(note(7, 0, &[1], Some("a")));
-        ledger.note(note(8, 0, &[1], Some("a")));
-        assert_eq!(found(&ledger, "a"), None);
-        ledger.note(note(9, 0, &[1], Some("b")));
-        ledger.note(note(9, 1, &[2], None));
-        ledger.note(note(10, 0, &[1], Some("b")));
-        assert_eq!(found(&ledger, "b"), Some(Place { list: 10, page: 1 }), "the other list is over");
-    }
-
-    #[test]
-    fn what_was_asked_for_with_a_token_is_that_of_all_its_lists() {
-        let (data, ledger) = open();
-        let window = |from: &str, until: &str| Window {
-            from: Some(format!("2020-01-01T{from}Z")),
-            until: Some(format!("2020-01-01T{until}Z")),
-        };
-        let within = |ledger: &Ledger, token: &str| {
-            ledger.find("x", "ListRecords", token).expect("readable").expect("it was given out").within
-        };
-        let list = |list: u64, token: &str, within: Option<Window>| {
-            ledger.note(Note { within, ..note(list, 0, &[1], Some(token)) });
-            ledger.note(note(list, 1, &[2], None));
-        };
-        list(7, "a", Some(window("10:00:00", "11:00:00")));
-        assert_eq!(within(&ledger, "a"), Some(window("10:00:00", "11:00:00")));
-        list(8, "a", Some(window("09:00:00", "09:30:00")));
-        list(9, "b", Some(window("09:00:00", "09:30:00")));
-        list(10, "b", None);
-        list(11, "b", Some(window("09:00:00", "09:30:00")));
-        assert!(ledger.has_windows("x", 1_000_000) && !ledger.has_windows("y", 1_000_000));
-        drop(ledger);
-        let ledger = Ledger::open(data.path()).expect("it survives");
-        assert!(ledger.has_windows("x", 1_000_000) && !ledger.has_windows("x", 1_000_000 + 2 * KEPT_SECS));
-        assert_eq!(within(&ledger, "a"), Some(window("09:00:00", "11:00:00")), "also of one that is over");
-        assert_eq!(within(&ledger, "b"), None, "one of them was asked for whole");
-        let facts = ledger.list("x", 7).expect("readable").expect("known");
-        assert_eq!(facts.within, Some(window("10:00:00", "11:00:00")));
-    }
-
-    #[test]
-    fn a_page_that_is_not_known_whole_makes_the_list_incomplete() {
-        let (_data, ledger) = open();
-        ledger.note(note(7, 0, &[1], Some("a")));
-        ledger.note(Note { complete: false, ..note(7, 1, &[2], Some("b")) });
-        assert!(!ledger.list("x", 7).expect("readable").expect("known").complete);
-        ledger.note(note(8, 1, &[2], Some("c")));
-        assert!(
-            !ledger.list("x", 8).expect("readable").expect("known").complete,
-            "its first page is missing"
-        );
-    }
-
-    #[test]
-    fn how_far_a_walk_has_come_is_known_until_it_is_over() {
-        let (data, ledger) = open();
-        let place = Place { list: 7, page: 2 };
-        let walk =
-            |query: Option<&str>| Walk { repository: "x".into(), place, query: query.map(str::to_owned) };
-        ledger.note_walk(walk(Some("q")));
-        drop(ledger);
-        let ledger = Ledger::open(data.path()).expect("it survives");
-        assert_eq!(ledger.walk("x", place).expect("readable").as_deref(), Some("q"));
-        assert_eq!(ledger.walk("x", Place { page: 3, ..place }).expect("readable"), None);
-        ledger.note_walk(walk(None));
-        assert_eq!(ledger.walk("x", place).expect("readable"), None);
-    }
-
-    #[test]
-    fn the_last_datestamp_is_that_of_a_page_before() {
-        let (_data, ledger) = open();
-        for (page, date) in
-            [(0, Some("2020-01-01")), (1, Some("2020-01-02")), (2, None), (3, Some("2020-01-04"))]
-        {
-            let last_datestamp = date.map(str::to_owned);
-            ledger.note(Note { last_datestamp, ..note(7, page, &[u64::from(page)], Some("a")) });
-        }
-        let before = |page| ledger.last_datestamp("x", Place { list: 7, page }).expect("readable");
-        assert_eq!(
-            [before(0), before(1), before(3)].map(Option::unwrap_or_default),
-            ["", "2020-01-01", "2020-01-02"]
-        );
-    }
-
-    #[test]
-    fn lists_that_nobody_goes_on_with_are_forgotten() {
-        let (_data, ledger) = open();
-        let (last_datestamp, place) = (Some("2020-01-01".to_owned()), Place { list: 7, page: 1 });
-        ledger.note(Note { last_datestamp, ..note(7, 0, &[1], Some("a")) });
-        ledger.note_walk(Walk { repository: "x".into(), place, query: Some("q".into()) });
-        assert!(ledger.last_datestamp("x", place).expect("readable").is_some());
-        assert!(ledger.walk("x", place).expect("readable").is_some());
-        ledger.note(Note { now_secs: 1_000_001 + KEPT_SECS, ..note(8, 0, &[1], Some("b")) });
-        assert_eq!((found(&ledger, "a"), found(&ledger, "b")), (None, Some(Place { list: 8, page: 1 })));
-        assert_eq!(ledger.list("x", 7).expect("readable"), None);
-        assert_eq!(ledger.last_datestamp("x", place).expect("readable"), None);
-        assert_eq!(ledger.walk("x", place).expect("readable"), None);
-    }
-
-    #[test]
-    fn no_more_lists_are_remembered_than_there_may_be() {
-        let (data, ledger) = open();
-        let count = |ledger: &Ledger| {
-            let read = ledger.read(|reading| {
-                let lists = reading.open_table(LISTS).expect("written to");
-                let lists = lists.iter().expect("readable").map(|list| list.expect("readable").0.value().1);
-                let tokens = reading.open_table(TOKENS).expect("written to");
-                Ok((lists.collect::<Vec<u64>>(), tokens.iter().expect("readable").count()))
-            });
-            read.expect("readable")
-        };
-        let begin = |ledger: &Ledger, list: u64| {
-            let note = note(list, 0, &[list], Some(&format!("token {list}")));
-            assert!(ledger.note_durably(Note { now_secs: 1_000_000 + list, ..note }));
-        };
-        (0..LISTS_MAX).for_each(|list| begin(&ledger, list));
-        assert_eq!(count(&ledger).0.len() as u64, LISTS_MAX);
-        drop(ledger);
-        let ledger = Ledger::open(data.path()).expect("it survives");
-        for list in LISTS_MAX..LISTS_MAX + 2 * LISTS_FORGOTTEN_TOGETHER {
-            begin(&ledger, list);
-            let (lists, tokens) = count(&ledger);
-            assert!(lists.len() as u64 <= LISTS_MAX && tokens == lists.len(), "{}", lists.len());
-            assert!(lists.contains(&list) && lists.len() as u64 >= LISTS_MAX - LISTS_FORGOTTEN_TOGETHER);
-        }
-        let oldest = count(&ledger).0.into_iter().min();
-        assert_eq!(oldest, Some(2 * LISTS_FORGOTTEN_TOGETHER), "the oldest go first");
-    }
-}
+mod tests;

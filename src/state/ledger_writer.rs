@@ -1,6 +1,6 @@
 //! The one thread that writes to the ledger: its tables, and what is kept in them how long.
 
-use super::ledger::{Leads, LedgerError, ListFacts, Message, Note, Place, Walk};
+use super::ledger::{Ending, Leads, LedgerError, ListFacts, Message, Note, Place, Walk, hashes};
 use super::store::Store;
 use crate::clock;
 use redb::{Database, ReadableTable, TableDefinition};
@@ -11,10 +11,17 @@ use std::time::Duration;
 
 /// By repository and list.
 pub(super) const LISTS: TableDefinition<'_, (&str, u64), &[u8]> = TableDefinition::new("lists");
-/// By repository, list and page: the hashes, 8 bytes each.
+/// By repository, list and page: the hashes, 8 bytes each, and one byte for the round of the list in which
+/// the page was delivered last.
 pub(super) const PAGES: TableDefinition<'_, (&str, u64, u32), &[u8]> = TableDefinition::new("pages");
+/// By repository, list, page and the hash of the hashes: the hashes of the part of the page that was
+/// delivered when a token of ours was given out.
+pub(super) const PARTS: TableDefinition<'_, (&str, u64, u32, u64), &[u8]> = TableDefinition::new("parts");
 /// By repository, list and the hash of a page's first item: the page.
 pub(super) const FIRSTS: TableDefinition<'_, (&str, u64, u64), u32> = TableDefinition::new("firsts");
+/// By repository, list and the hash of a page's first item: how often the list had such a page since it is
+/// known to reuse its tokens.
+pub(super) const VISITS: TableDefinition<'_, (&str, u64, u64), u32> = TableDefinition::new("visits");
 /// By repository, verb and token.
 pub(super) const TOKENS: TableDefinition<'_, (&str, &str, &str), &[u8]> = TableDefinition::new("tokens");
 
@@ -86,7 +93,7 @@ pub(super) fn write(store: &Store, messages: &Receiver<Message>) {
         };
         report(&written);
         for message in together {
-            if let Message::Durable(_, done) | Message::Barrier(done) = message {
+            if let Message::Durable(_, _, done) | Message::Barrier(done) = message {
                 // Who does not wait any more need not know.
                 let _ = done.send(written.is_ok());
             }
@@ -130,8 +137,8 @@ fn write_into(
     }
     for message in messages {
         match message {
-            Message::Note(note) => write_one(&transaction, note, false, tidied)?,
-            Message::Durable(note, _) => write_one(&transaction, note, true, tidied)?,
+            Message::Note(note) => write_one(&transaction, note, None, tidied)?,
+            Message::Durable(note, part, _) => write_one(&transaction, note, Some(*part), tidied)?,
             Message::Walk(_) | Message::Barrier(_) => {}
         }
         if let Message::Walk(Walk { repository, place, query }) = message {
@@ -157,92 +164,243 @@ struct LastTidied {
     room: u64,
 }
 
+/// Writes a page down, or the `part` of it that was delivered when a token of ours was given out.
 fn write_one(
     transaction: &redb::WriteTransaction,
     note: &Note,
-    is_awaited: bool,
+    part: Option<u64>,
     tidied: &mut Tidied,
 ) -> Result<(), redb::Error> {
-    let Note { repository, verb, place, .. } = note;
-    let repository = repository.as_str();
+    let repository = note.repository.as_str();
     let mut lists = transaction.open_table(LISTS)?;
     let mut pages = transaction.open_table(PAGES)?;
-    let key = (repository, place.list);
-    let known: Option<ListFacts> = lists.get(key)?.and_then(|json| serde_json::from_slice(json.value()).ok());
+    let mut tokens = transaction.open_table(TOKENS)?;
+    let leads = match &note.next {
+        Some(next) => tokens.get((repository, note.verb, next.as_str()))?,
+        None => None,
+    };
+    let leads: Option<Leads> = leads.and_then(|json| serde_json::from_slice(json.value()).ok());
+    let joined = match &leads {
+        Some(leads) => joined_list(&lists, note, leads)?,
+        None => None,
+    };
+    let place = Place { list: joined.unwrap_or(note.place.list), page: note.place.page };
+    let known = facts_in(&lists, repository, place.list)?;
     if known.is_none() {
         let now_secs = note.now_secs;
         let last = tidied.get(repository).copied();
         let last = match last.filter(|last| last.room > 0 && now_secs < last.at_secs + TIDIED_EVERY_SECS) {
             Some(last) => last,
             None => {
-                let room = forget_old(transaction, &mut lists, &mut pages, repository, now_secs)?;
+                let room =
+                    forget_old(transaction, &mut lists, &mut pages, &mut tokens, repository, now_secs)?;
                 LastTidied { at_secs: now_secs, room }
             }
         };
         tidied.insert(repository.to_owned(), LastTidied { room: last.room - 1, ..last });
     }
-    let before =
-        pages.get((repository, place.list, place.page))?.map_or(0, |page| page.value().len() as u64 / 8);
-    let mut facts = known.unwrap_or_else(|| ListFacts {
-        first_query: note.first_query.clone(),
-        within: note.within.clone(),
-        complete: place.page == 0,
-        items: 0,
-        ended: false,
-        touched_secs: 0,
-    });
-    facts.items = facts.items - before.min(facts.items) + note.hashes.len() as u64;
-    facts.complete &= note.complete && facts.items <= ITEMS_MAX;
-    facts.ended = note.ended;
-    facts.touched_secs = note.now_secs;
-    // Who waits for a note gives out a token that leads to this page, however long the list is.
-    if is_awaited || facts.items <= ITEMS_MAX {
-        let bytes: Vec<u8> = note.hashes.iter().flat_map(|hash| hash.to_le_bytes()).collect();
-        pages.insert((repository, place.list, place.page), bytes.as_slice())?;
+    let mut facts = facts_after(known, note, joined.is_some());
+    match part {
+        Some(part) => {
+            let mut parts = transaction.open_table(PARTS)?;
+            let key = (repository, place.list, place.page, part);
+            parts.insert(key, bytes_of(&note.hashes).as_slice())?;
+        }
+        None => write_page(transaction, &mut pages, note, place, &mut facts)?,
     }
+    facts.complete &= note.complete && facts.items <= ITEMS_MAX;
     if note.within.is_some() {
         transaction.open_table(WINDOWS)?.insert(repository, note.now_secs)?;
-    }
-    if let Some(datestamp) = &note.last_datestamp {
-        let mut dates = transaction.open_table(DATES)?;
-        dates.insert((repository, place.list, place.page), datestamp.as_str())?;
     }
     if let Some(first) = note.hashes.first() {
         let mut firsts = transaction.open_table(FIRSTS)?;
         let earlier = firsts.get((repository, place.list, *first))?.map(|page| page.value());
         firsts.insert((repository, place.list, *first), earlier.unwrap_or(place.page).min(place.page))?;
+        if facts.reuses_tokens {
+            let mut visits = transaction.open_table(VISITS)?;
+            let count = visits.get((repository, place.list, *first))?.map_or(0, |count| count.value());
+            visits.insert((repository, place.list, *first), count.saturating_add(1))?;
+        }
+    }
+    if let Some(token) = &note.asked_by {
+        let key = (repository, note.verb, token.as_str());
+        if tokens.get(key)?.is_none() {
+            let leads =
+                Leads { place, lowest_page: place.page, ambiguous: false, within: note.within.clone() };
+            tokens.insert(key, json(&leads)?.as_slice())?;
+        }
     }
     if let Some(token) = &note.next {
-        let next = Place { list: place.list, page: place.page + 1 };
-        let mut tokens = transaction.open_table(TOKENS)?;
-        let token = (repository, *verb, token.as_str());
-        let known = tokens.get(token)?.and_then(|json| serde_json::from_slice::<Leads>(json.value()).ok());
-        let other = known.as_ref().filter(|known| known.place.list != next.list);
-        let under_way = |list: u64| -> Result<bool, redb::Error> {
-            let facts = lists.get((repository, list))?;
-            let facts = facts.and_then(|json| serde_json::from_slice::<ListFacts>(json.value()).ok());
-            Ok(facts.is_some_and(|facts| !facts.ended))
-        };
-        let ambiguous = match other {
-            Some(other) => other.ambiguous || under_way(other.place.list)?,
-            None => known.as_ref().is_some_and(|known| known.ambiguous),
-        };
-        let within = match known {
-            Some(known) => note.within.clone().zip(known.within).map(|(one, other)| one.with(other)),
-            None => note.within.clone(),
-        };
-        tokens.insert(token, json(&Leads { place: next, ambiguous, within })?.as_slice())?;
+        let next = Place { page: place.page + 1, ..place };
+        let is_other_page = |known: &Leads| known.place.list == next.list && known.place.page != next.page;
+        facts.reuses_tokens |= leads.as_ref().is_some_and(is_other_page);
+        let leads = leads_after(&lists, note, next, leads)?;
+        tokens.insert((repository, note.verb, token.as_str()), json(&leads)?.as_slice())?;
     }
-    lists.insert(key, json(&facts)?.as_slice())?;
+    lists.insert((repository, place.list), json(&facts)?.as_slice())?;
     Ok(())
+}
+
+type Lists<'t> = redb::Table<'t, (&'static str, u64), &'static [u8]>;
+type PagesTable<'t> = redb::Table<'t, (&'static str, u64, u32), &'static [u8]>;
+type Tokens<'t> = redb::Table<'t, (&'static str, &'static str, &'static str), &'static [u8]>;
+
+fn facts_in(lists: &Lists<'_>, repository: &str, list: u64) -> Result<Option<ListFacts>, redb::Error> {
+    let facts = lists.get((repository, list))?;
+    Ok(facts.and_then(|json| serde_json::from_slice(json.value()).ok()))
+}
+
+/// The list that a harvest joins with its first page: one with the same arguments whose first page had the
+/// same token.
+fn joined_list(lists: &Lists<'_>, note: &Note, leads: &Leads) -> Result<Option<u64>, redb::Error> {
+    let Leads { place, lowest_page, ambiguous, .. } = leads;
+    let is_first = note.place.page == 0 && *lowest_page == 1;
+    if !is_first || *ambiguous || place.list == note.place.list {
+        return Ok(None);
+    }
+    let facts = facts_in(lists, &note.repository, place.list)?;
+    let is_same = facts.is_some_and(|facts| {
+        // A new round of a list that reused its tokens is better another list.
+        (place.page == 1 || facts.harvests > 0)
+            && have_same_arguments(&facts.first_query, &note.first_query)
+            && facts.within == note.within
+    });
+    Ok(is_same.then_some(place.list))
+}
+
+/// Whether two queries ask for the same, in whatever order.
+fn have_same_arguments(one: &str, other: &str) -> bool {
+    let sorted = |query: &'_ str| {
+        let mut arguments: Vec<String> = query.split('&').map(str::to_owned).collect();
+        arguments.sort_unstable();
+        arguments
+    };
+    !one.is_empty() && (one == other || sorted(one) == sorted(other))
+}
+
+/// What is known of the list of a note once that is written, but for its items.
+fn facts_after(known: Option<ListFacts>, note: &Note, is_joined: bool) -> ListFacts {
+    let begins = note.place.page == 0 && (is_joined || known.is_none());
+    let mut facts = known.unwrap_or_else(|| ListFacts {
+        first_query: note.first_query.clone(),
+        within: note.within.clone(),
+        complete: note.place.page == 0,
+        items: 0,
+        harvests: 0,
+        round: 0,
+        is_shared: false,
+        reuses_tokens: false,
+        touched_secs: note.now_secs,
+    });
+    if begins {
+        if facts.harvests == 0 || facts.touched_secs + KEPT_SECS < note.now_secs {
+            (facts.harvests, facts.complete) = (0, true);
+            (facts.is_shared, facts.reuses_tokens) = (false, false);
+            facts.round = facts.round.wrapping_add(1);
+        }
+        facts.harvests = facts.harvests.saturating_add(1);
+        facts.is_shared |= facts.harvests > 1;
+    }
+    facts.harvests = match note.ending {
+        Ending::GoesOn => facts.harvests.max(1),
+        Ending::Ended => facts.harvests.saturating_sub(1),
+        Ending::Circle => 0,
+    };
+    facts.touched_secs = note.now_secs;
+    facts
+}
+
+/// Writes down the items of a page. Of a page that another harvest of the same round received too, only
+/// what both received: a record too many is better than one too few.
+fn write_page(
+    transaction: &redb::WriteTransaction,
+    pages: &mut PagesTable<'_>,
+    note: &Note,
+    place: Place,
+    facts: &mut ListFacts,
+) -> Result<(), redb::Error> {
+    let Place { list, page } = place;
+    let key = (note.repository.as_str(), list, page);
+    let before = pages.get(key)?.map(|bytes| bytes.value().to_vec());
+    let is_shared =
+        before.as_ref().is_some_and(|bytes| bytes.len() % 8 == 1 && bytes.last() == Some(&facts.round));
+    let before: Option<Vec<u64>> = before.map(|bytes| hashes(&bytes).collect());
+    let delivered = match &before {
+        Some(before) if is_shared => common(before, &note.hashes),
+        _ => note.hashes.clone(),
+    };
+    let count_before = before.as_ref().map_or(0, |before| before.len() as u64);
+    facts.items = facts.items.saturating_sub(count_before) + delivered.len() as u64;
+    if facts.items <= ITEMS_MAX {
+        let mut bytes = bytes_of(&delivered);
+        bytes.push(facts.round);
+        pages.insert(key, bytes.as_slice())?;
+    }
+    if before.is_some_and(|before| before != delivered) {
+        // A walk may have passed what now counts as not delivered.
+        let mut walks = transaction.open_table(WALKS)?;
+        walks.retain_in((key.0, list, 0)..=(key.0, list, u32::MAX), |_, _| false)?;
+    }
+    if let Some(datestamp) = &note.last_datestamp {
+        let mut dates = transaction.open_table(DATES)?;
+        let lower = dates.get(key)?.map(|before| before.value().to_owned());
+        let lower = lower.filter(|before| is_shared && before < datestamp);
+        dates.insert(key, lower.as_ref().unwrap_or(datestamp).as_str())?;
+    }
+    Ok(())
+}
+
+/// The items of `one` that are in `other` too, each as often as in both.
+fn common(one: &[u64], other: &[u64]) -> Vec<u64> {
+    if one == other {
+        return one.to_vec();
+    }
+    let mut counts: HashMap<u64, usize> = HashMap::new();
+    for hash in other {
+        *counts.entry(*hash).or_default() += 1;
+    }
+    let is_in_both = |hash: &u64| match counts.get_mut(hash) {
+        Some(count) if *count > 0 => {
+            *count -= 1;
+            true
+        }
+        _ => false,
+    };
+    one.iter().copied().filter(is_in_both).collect()
+}
+
+/// Where the token of a note leads once that is written.
+fn leads_after(
+    lists: &Lists<'_>,
+    note: &Note,
+    next: Place,
+    known: Option<Leads>,
+) -> Result<Leads, redb::Error> {
+    let Some(known) = known else {
+        let within = note.within.clone();
+        return Ok(Leads { place: next, lowest_page: next.page, ambiguous: false, within });
+    };
+    let within = note.within.clone().zip(known.within).map(|(one, other)| one.with(other));
+    if known.place.list == next.list {
+        let lowest_page = known.lowest_page.min(next.page);
+        return Ok(Leads { place: next, lowest_page, ambiguous: known.ambiguous, within });
+    }
+    let other = facts_in(lists, &note.repository, known.place.list)?;
+    let ambiguous = known.ambiguous || other.is_some_and(|facts| facts.harvests > 0);
+    Ok(Leads { place: next, lowest_page: next.page, ambiguous, within })
+}
+
+fn bytes_of(hashes: &[u64]) -> Vec<u8> {
+    hashes.iter().flat_map(|hash| hash.to_le_bytes()).collect()
 }
 
 /// Makes room: lists nobody goes on with, and the oldest when there are too many.
 /// Says how many may be begun now; more than one, since this reads all of them.
 fn forget_old(
     transaction: &redb::WriteTransaction,
-    lists: &mut redb::Table<'_, (&'static str, u64), &'static [u8]>,
-    pages: &mut redb::Table<'_, (&'static str, u64, u32), &'static [u8]>,
+    lists: &mut Lists<'_>,
+    pages: &mut PagesTable<'_>,
+    tokens: &mut Tokens<'_>,
     repository: &str,
     now_secs: u64,
 ) -> Result<u64, redb::Error> {
@@ -266,15 +424,19 @@ fn forget_old(
         return Ok(room);
     }
     let mut firsts = transaction.open_table(FIRSTS)?;
-    let mut tokens = transaction.open_table(TOKENS)?;
+    let mut visits = transaction.open_table(VISITS)?;
     let mut dates = transaction.open_table(DATES)?;
     let mut walks = transaction.open_table(WALKS)?;
+    let mut parts = transaction.open_table(PARTS)?;
     for list in &old {
         lists.remove((repository, *list))?;
         pages.retain_in((repository, *list, 0)..=(repository, *list, u32::MAX), |_, _| false)?;
         firsts.retain_in((repository, *list, 0)..=(repository, *list, u64::MAX), |_, _| false)?;
+        visits.retain_in((repository, *list, 0)..=(repository, *list, u64::MAX), |_, _| false)?;
         dates.retain_in((repository, *list, 0)..=(repository, *list, u32::MAX), |_, _| false)?;
         walks.retain_in((repository, *list, 0)..=(repository, *list, u32::MAX), |_, _| false)?;
+        let all = (repository, *list, 0, 0)..=(repository, *list, u32::MAX, u64::MAX);
+        parts.retain_in(all, |_, _| false)?;
     }
     let old: HashSet<u64> = old.into_iter().collect();
     let is_old = |json: &[u8]| {

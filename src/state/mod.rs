@@ -14,7 +14,7 @@ mod token_key;
 pub use broken::{AboutBroken, BROKEN_PAGE_BYTES_MAX, BrokenPages};
 pub use copies::{AboutCopy, Copies, CopyInTheMaking, CopyStamp};
 pub use holdings::{Dates, Holdings, News, SetSeen};
-pub use ledger::{Led, Ledger, LedgerError, ListFacts, Note, Place, Walk};
+pub use ledger::{Ending, Led, Ledger, LedgerError, ListFacts, Note, Place, Walk};
 pub use pages::{BlockSums, Entry as PageEntry, HotPage, PageKey, Pages, Part, Size};
 pub use quarantine::{Entry, PutAside, Quarantine, QuarantineError};
 pub use repositories::{Learned, Repositories};

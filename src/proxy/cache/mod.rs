@@ -359,6 +359,10 @@ async fn drain(
             Some(Event::End(account)) => {
                 // Readers see the end after this, and the log after them.
                 ended(Account::clone(&account), None);
+                if let Some(query) = &account.leads_back_to {
+                    // Before a harvester sees the end of this page, and asks for the earlier one again.
+                    storage.drop_page(rules::key_of_query(&fill.key, query)).await;
+                }
                 break match writer.finish(&account, storage::write_meta).await {
                     true => DrainEnd::Kept,
                     false => DrainEnd::Passed,

@@ -3,7 +3,8 @@
 //!
 //! Must stay true: a page is kept only if all of it went out as the source
 //! meant it. A broken page has no verdict at all; one with records put aside,
-//! with a token of ours, or of one window of several is never kept; nothing outlives the token on it.
+//! with a token of ours, with a reused token, or of one window of several is never kept; nothing outlives
+//! the token on it.
 
 use crate::config::{self, Mapping};
 use crate::oai::{Argument, Request, Verb};
@@ -58,7 +59,8 @@ impl Plan {
         let is_whole = matches!(account.outcome, Some(Outcome::Clean | Outcome::Repaired));
         let is_lasting = account.quarantined == 0
             && account.continued.is_none()
-            && !account.leads_to_itself
+            && !account.reuses_tokens
+            && account.leads_back_to.is_none()
             && !account.within_a_window;
         if !self.is_kept || !is_whole || !is_lasting {
             return None;
@@ -83,6 +85,13 @@ pub(super) fn key(mapping: &Mapping, generation: &str, base_url: &str, query: &s
     // Neither a URL nor a query has a line end in it.
     let text = format!("{base_url}\n{query}\n{generation}");
     PageKey::new(&mapping.id, text)
+}
+
+/// The page that answers another query under the same name.
+pub(super) fn key_of_query(key: &PageKey, query: &str) -> PageKey {
+    let mut parts = key.text().splitn(3, '\n');
+    let (base_url, generation) = (parts.next().unwrap_or_default(), parts.nth(1).unwrap_or_default());
+    PageKey::new(key.repository(), format!("{base_url}\n{query}\n{generation}"))
 }
 
 /// Another one with every change of a mapping, or of the program that mends by it.

@@ -224,6 +224,20 @@ impl PageStorage {
         }
     }
 
+    /// Removes a page, on the disk and under way, without blocking.
+    pub(super) async fn drop_page(&'static self, key: PageKey) {
+        let is_live = lock(&self.live).contains_key(&key);
+        if self.pages.is_closed() || !is_live && self.pages.is_absent(&key) {
+            return;
+        }
+        let dropped = tokio::task::spawn_blocking(move || {
+            self.purge_pages(key.repository(), Some(std::slice::from_ref(&key)))
+        });
+        if let Err(error) = dropped.await {
+            tracing::error!(%error, "a page of the cache whose token was reused cannot be removed");
+        }
+    }
+
     /// Whether a page has come since it was looked for. One that is too old was
     /// there already, unless its source has failed since and it stands in.
     fn is_there(&self, key: &CacheKey, is_too_old: bool) -> bool {

@@ -73,7 +73,8 @@ fn what_lost_something_or_has_a_token_of_ours_is_not_kept() {
         Account::default(),
         Account { outcome: Some(Outcome::Truncated), ..whole() },
         Account { quarantined: 1, ..whole() },
-        Account { leads_to_itself: true, ..whole() },
+        Account { reuses_tokens: true, ..whole() },
+        Account { leads_back_to: Some(TOKEN.to_owned()), ..whole() },
         Account { continued: Some(failure), ..whole() },
     ] {
         assert_eq!(plan.verdict(&account, END, at(0)), None, "{account:?}");
