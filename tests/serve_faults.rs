@@ -14,7 +14,7 @@ mod source;
 mod time;
 
 use lists::{page, read_to_the_end, records_in, resume, token_in};
-use oaimend::config::{Limits, Mapping};
+use oaimend::config::{Limits, Mapping, Poisoned};
 use proxy::{LIST, Proxy};
 use random::Random;
 use source::{Asked, Reply, Source};
@@ -361,12 +361,14 @@ fn a_token_of_ours_leads_to_the_rest_of_the_page_even_after_a_restart() {
         let at = whole.find("oai:x:2").expect("it is there");
         if number == 0 && count < 8 { cut(&whole, at, Framing::Length) } else { Reply::xml(whole) }
     });
-    let url = source.base_url();
-    let proxy = Proxy::with(|config| config.map("x", &url).expect("a legal mapping"));
+    let mut mapping = Mapping::new("x", &source.base_url(), &Limits::default()).expect("a legal mapping");
+    mapping.quirks.poisoned = Poisoned::Off;
+    let again = mapping.clone();
+    let proxy = Proxy::with(|config| config.repositories.fix(mapping));
     let first = proxy.get(LIST);
     let ours = token_in(&first.text()).expect("a token of ours");
     assert!(ours.starts_with("oaimend1_") && records_in(&first.text()).len() == 2, "{}", first.text());
-    let proxy = proxy.restarted(|config| config.map("x", &url).expect("a legal mapping"));
+    let proxy = proxy.restarted(|config| config.repositories.fix(again));
     let rest = resume(&proxy, &ours);
     assert_eq!((rest.status, rest.whole), (200, true), "{}", rest.text());
     assert_eq!(records_in(&rest.text()), (2..5).map(|number| (number, 1)).collect(), "{}", rest.text());

@@ -1,4 +1,4 @@
-//! A page that fails every time: its records come one by one, where the mapping says so.
+//! A page that fails every time: its records come one by one, unless the mapping says no.
 
 #[path = "support/lists.rs"]
 mod lists;
@@ -162,10 +162,87 @@ fn count(source: &Source, verb: &str) -> usize {
 }
 
 #[test]
-fn without_a_word_of_the_mapping_the_list_stops_there() {
+fn where_the_mapping_says_off_the_list_stops_there() {
     let source = Repository { poisoned: vec![2], ..Repository::default() }.start();
-    assert_eq!(Proxy::of(&source).get(LIST).status, 503);
+    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.poisoned = Poisoned::Off);
+    assert_eq!(proxy.get(LIST).status, 503);
     assert_eq!(count(&source, "ListIdentifiers") + count(&source, "GetRecord"), 0);
+}
+
+#[test]
+fn without_a_word_of_the_mapping_the_records_of_a_poisoned_page_come_one_by_one() {
+    let source = Repository { poisoned: vec![12], ..Repository::default() }.start();
+    let (found, _) = read_to_the_end(&Proxy::of(&source));
+    assert_eq!(found, each_once(0..30));
+    assert_eq!(count(&source, "GetRecord"), 5);
+}
+
+#[test]
+fn an_earlier_harvest_of_the_same_list_does_not_hide_the_records_of_a_poisoned_page() {
+    for pages_before in [1, 2, 6, 13] {
+        let source = Repository { records: 60, poisoned: vec![32], ..Repository::default() }.start();
+        let proxy = allowing(&source);
+        let mut got = proxy.get(LIST);
+        for _ in 1..pages_before {
+            match token_in(&got.text()) {
+                Some(token) => got = resume(&proxy, &token),
+                None => break,
+            }
+        }
+        for harvest in 0..2 {
+            let (found, _) = read_to_the_end(&proxy);
+            assert_eq!(found, each_once(0..60), "{pages_before} pages before, harvest {harvest}");
+        }
+    }
+}
+
+#[test]
+fn a_record_that_only_another_harvest_received_is_not_taken_for_delivered() {
+    // The first page has record 12 too, but only for one of two harvests: the first or the second one.
+    for with_more in [0, 1] {
+        let repository = Repository { poisoned: vec![12], ..Repository::default() };
+        let first_pages = std::sync::atomic::AtomicUsize::new(0);
+        let source = Source::start(move |_, asked| {
+            let is_first = argument(asked, "verb").as_deref() == Some("ListRecords")
+                && argument(asked, "metadataPrefix").is_some();
+            if is_first && first_pages.fetch_add(1, Ordering::Relaxed) == with_more {
+                let more = record(12).replace("Title", "T\u{ef}tle");
+                let whole = page(0..5, "page5");
+                return Reply::xml(whole.replace("<resumptionToken>", &format!("{more}<resumptionToken>")));
+            }
+            repository.answer(asked)
+        });
+        let proxy = allowing(&source);
+        let begun = [proxy.get(LIST), proxy.get(LIST)];
+        for (harvest, first) in begun.into_iter().enumerate() {
+            let mut found = records_in(&first.text());
+            let mut token = token_in(&first.text());
+            while let Some(next) = token {
+                let got = resume(&proxy, &next);
+                assert_eq!((got.status, got.whole), (200, true), "{}", got.text());
+                for (number, count) in records_in(&got.text()) {
+                    *found.entry(number).or_insert(0) += count;
+                }
+                token = token_in(&got.text());
+            }
+            let missing: Vec<_> = (0..30).filter(|number| !found.contains_key(number)).collect();
+            assert!(missing.is_empty(), "more for {with_more}: harvest {harvest} misses {missing:?}");
+        }
+    }
+}
+
+#[test]
+fn a_token_of_lists_with_different_arguments_says_nothing_of_what_was_delivered() {
+    let source = Repository { poisoned: vec![12], ..Repository::default() }.start();
+    let proxy = allowing(&source);
+    let other = proxy.get(&format!("{LIST}&set=other"));
+    assert_eq!(token_in(&other.text()).as_deref(), Some("page5"));
+    let mut got = proxy.get(LIST);
+    for _ in 0..2 {
+        got = resume(&proxy, &token_in(&got.text()).expect("the list continues"));
+    }
+    assert_eq!(got.status, 503, "{}", got.text());
+    assert_eq!(count(&source, "GetRecord"), 0);
 }
 
 #[test]
@@ -333,7 +410,8 @@ fn once_the_mapping_says_no_a_token_of_ours_asks_for_no_record_any_more() {
         text = resume(&proxy, &token).text();
     };
     let before = count(&source, "GetRecord");
-    let mapping = Mapping::new("x", &source.base_url(), &Limits::default()).expect("a legal mapping");
+    let mut mapping = Mapping::new("x", &source.base_url(), &Limits::default()).expect("a legal mapping");
+    mapping.quirks.poisoned = Poisoned::Off;
     let proxy = proxy.restarted(|config| config.repositories.fix(mapping));
     let got = resume(&proxy, &token);
     assert!(got.text().contains("badResumptionToken"), "{} {}", got.status, got.text());

@@ -94,9 +94,9 @@ pub enum Headers {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Poisoned {
     /// Nothing: the list stops there.
-    #[default]
     Off,
     /// Its records are asked for one by one.
+    #[default]
     GetRecord,
 }
 
