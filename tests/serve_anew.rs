@@ -264,3 +264,47 @@ fn where_the_list_is_in_the_order_of_its_datestamps_it_is_begun_at_the_last_one(
         }
     }
 }
+
+#[test]
+fn an_earlier_harvest_of_the_same_list_does_not_stop_the_recovery_of_an_expired_token() {
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    for pages_before in 1..4 {
+        let has_expired = std::sync::Arc::new(AtomicBool::new(false));
+        let told = std::sync::Arc::clone(&has_expired);
+        let source = Source::start(move |_, asked| {
+            let number = page_asked(asked);
+            let base = if told.load(Relaxed) { 10 } else { 0 };
+            if number > 0 && number / 10 * 10 != base {
+                return expired();
+            }
+            let at = number % 10;
+            let next = if at < 3 { format!("page-{}", base + at + 1) } else { String::new() };
+            Reply::xml(page(at * 5..at * 5 + 5, &next))
+        });
+        let proxy = Proxy::of(&source);
+        let read = |pages: usize| {
+            let mut answers = vec![proxy.get(LIST)];
+            for _ in 1..pages {
+                let token = token_in(&answers.last().expect("one").text()).expect("the list continues");
+                answers.push(resume(&proxy, &token));
+            }
+            answers
+        };
+        read(pages_before);
+        let mut answers = read(2);
+        has_expired.store(true, Relaxed);
+        while let Some(token) = token_in(&answers.last().expect("one").text()) {
+            // The cache keeps pages that an earlier harvest received; it has none of the new tokens.
+            answers.push(resume(&proxy, &token));
+            assert!(answers.len() < 10, "the list never ends");
+        }
+        let mut found = BTreeMap::new();
+        for answer in &answers {
+            assert!(!answer.text().contains("badResumptionToken"), "{pages_before}: {}", answer.text());
+            for (number, count) in records_in(&answer.text()) {
+                *found.entry(number).or_insert(0) += count;
+            }
+        }
+        assert_eq!(found, each_once(0..20), "{pages_before} pages before");
+    }
+}
