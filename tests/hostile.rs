@@ -40,7 +40,7 @@ const DAMAGE_BYTES: usize = 512 << 10;
 const TIME_MAX: Duration = Duration::from_secs(15);
 
 /// Places and fragments, each of which was read in quadratic time or worse once.
-const DAMAGE: [(&str, &str); 28] = [
+const DAMAGE: [(&str, &str); 34] = [
     ("header", "<setSpec/>"),
     ("record", "<foo><record><header>"),
     ("record", "<foo#><record><header>"),
@@ -54,6 +54,12 @@ const DAMAGE: [(&str, &str); 28] = [
     ("record", "<a xmlns=\"u#\"/>"),
     ("record", "&<a xmlns=\"u#\"/>"),
     ("record", "<!--<record><header>"),
+    ("record", "<dc:title><b>"),
+    ("record", "</dc:title><dc:x><![CDATA[<b>"),
+    ("record", "<[CDATA["),
+    ("record", "< dc:title"),
+    ("record", "</dc:creator> x"),
+    ("record", "<x a=\u{201c}b "),
     ("between", "<OAI-PMH><?a "),
     ("between", "<!--<OAI-PMH>"),
     ("between", "<OAI-PMH><OAI-PMH"),

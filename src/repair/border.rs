@@ -527,7 +527,7 @@ fn is_wrapper(end_tag: &[u8], skeleton: &Skeleton) -> bool {
         && !skeleton.element.names(local)
         && !Family::DublinCore.is_field(local)
         && !Family::Marc.is_field(local)
-        && matches!(Family::of_root(local), Family::Mixed | Family::Other)
+        && matches!(Family::of_root(local), Family::Mods | Family::Mixed | Family::Other)
 }
 
 /// A token that does not stand behind a child's end: a border when the list ends behind it.

@@ -272,6 +272,11 @@ catalogue! {
         why "The end tag says which field it is, and the payload itself holds no text."
         before "<dc:title>a</dc:title>\nb</dc:creator>"
         after "<dc:title>a</dc:title>\n<dc:creator>b</dc:creator>"
+    BlankInTag "blank-in-tag" Likely, Content
+        what "Removes blanks before the name of a tag that has a well-known prefix."
+        why "The name between < and > says that a tag was meant; XML allows no blank before it."
+        before "< dc:title>a</ dc:title>"
+        after "<dc:title>a</dc:title>"
     StrayEndTag "stray-end-tag" Likely, Content
         what "Removes an end tag that closes nothing, or that ends a payload before its last field."
         why "No element of that name is open; in a plain-text field it is text instead and is escaped. A field that follows the end tags of its payload belongs into the payload."
@@ -298,7 +303,7 @@ catalogue! {
         before "<dc:title xml:lang=en>"
         after "<dc:title xml:lang=\"en\">"
     AttributeQuotes "attribute-quotes" Likely, Content
-        what "Replaces typographic or escaped quotation marks around an attribute value by quotes."
+        what "Replaces typographic or escaped quotation marks around an attribute value by quotes, and adds the opening quote or the equals sign where it is missing."
         why "Word processors write them, and serializers escape the quotes of a tag. XML allows only ' and \" there."
         before "<dc:title xml:lang=\u{201c}en\u{201d}>"
         after "<dc:title xml:lang=\"en\">"
@@ -327,6 +332,11 @@ catalogue! {
         why "The page may be well-formed, and a depositor can write such a section to forge records. Only who knows that the source loses end marks should turn this on; oaimend serve asks the source about each such record instead."
         before "<dc:title><![CDATA[a & b</dc:title> ... <record> ... <dc:title><![CDATA[c]]></dc:title>"
         after "<dc:title>a &amp; b</dc:title> ... <record> ... <dc:title><![CDATA[c]]></dc:title>"
+    CdataMark "cdata-mark" Likely, Content
+        what "Corrects the opening mark of a CDATA section that is in other case, has blanks in it or lacks its first bracket or exclamation mark."
+        why "XML knows no other markup that looks like it, and the end mark of the section is there."
+        before "<dc:title><![cdata[a & b]]></dc:title>"
+        after "<dc:title><![CDATA[a & b]]></dc:title>"
     EscapedPayload "escaped-payload" Likely, Content
         what "Unwraps metadata that was delivered as an escaped string or as one CDATA section."
         why "The schema demands an element; done only when the text is one whole well-formed element."

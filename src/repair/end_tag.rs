@@ -5,7 +5,7 @@
 
 use super::catalogue::RepairId;
 use super::markup::{Kind, Open, Tree};
-use super::name::{blanks, name_span, split_name, trim};
+use super::name::{blanks, name_span, split_name, trailing_blanks, trim};
 use super::vocabulary::{Family, is_slip};
 
 impl Tree<'_> {
@@ -29,7 +29,7 @@ impl Tree<'_> {
             }
             self.pop(end);
         } else if is_slip(split_name(self.slice(top.name)).1, local)
-            || in_plain_field && self.is_meant_for_field(top, name, end)
+            || in_plain_field && self.is_meant_for_field(top, name, (name_end, end))
         {
             self.rename_end(top_depth, at, end);
             self.pop(end);
@@ -40,6 +40,9 @@ impl Tree<'_> {
             self.close_above(depth + 1, at);
             self.rename_end(depth, at, end);
             self.pop(end);
+        } else if in_plain_field && self.is_before_right_one(top, name, end) {
+            self.edit(RepairId::StrayEndTag, at, end, b"");
+            self.content_from = end;
         } else if self.in_field() {
             self.escape(at, end);
         } else if let Some(text_at) = self.bare_text.take() {
@@ -90,21 +93,47 @@ impl Tree<'_> {
 
     /// Whether an end tag closes the open field although it has another name: that of another field, or
     /// only the first letters of the right one. The tag that follows must be one that cannot be in the field.
-    fn is_meant_for_field(&self, field: Open, name: &[u8], end: usize) -> bool {
+    fn is_meant_for_field(&self, field: Open, name: &[u8], (name_end, end): (usize, usize)) -> bool {
         let field_name = self.slice(field.name);
         let (prefix, local) = split_name(name);
         let is_other_field = prefix == split_name(field_name).0 && self.family.is_field(local);
-        let is_cut = !self.slice((0, end)).ends_with(b">") && field_name.starts_with(name);
+        let is_cut = blanks(self.slice((name_end, end))) == end - name_end && field_name.starts_with(name);
         let is_prefix = field_name.strip_prefix(name).is_some_and(|rest| rest.starts_with(b":"));
-        if !is_other_field && !is_cut && !is_prefix {
-            return false;
-        }
+        (is_other_field || is_cut || is_prefix) && self.ends_before_next_tag(field, end)
+    }
+
+    /// Whether the tag that follows `end` is one that cannot be in the open field.
+    fn ends_before_next_tag(&self, field: Open, end: usize) -> bool {
         let (is_end, next) = self.next_tag(end);
         if is_end {
             let around = self.open.get(..self.open.len() - 1).unwrap_or_default();
             around.iter().any(|open| self.slice(open.name) == next)
         } else {
             self.is_sibling(field, next)
+        }
+    }
+
+    /// Whether an end tag of another field is directly before that of the open field.
+    fn is_before_right_one(&self, field: Open, name: &[u8], end: usize) -> bool {
+        let field_name = self.slice(field.name);
+        let (prefix, local) = split_name(name);
+        prefix == split_name(field_name).0
+            && self.family.is_field(local)
+            && self.next_tag(end) == (true, field_name)
+    }
+
+    /// Text of a field at `at..end` may end with the end tag of the field, of which the first character
+    /// is missing.
+    pub(super) fn end_without_bracket(&mut self, at: usize, end: usize) {
+        let Some(field) = self.open.last().copied().filter(|_| self.payload_root.is_some()) else { return };
+        let text = self.slice((at, end - trailing_blanks(self.slice((at, end)))));
+        let tag = text.strip_suffix(b">").and_then(|text| text.strip_suffix(self.slice(field.name)));
+        if let Some(content) = tag.and_then(|tag| tag.strip_suffix(b"/"))
+            && self.ends_before_next_tag(field, end)
+        {
+            let place = at + content.len();
+            self.edit(RepairId::MismatchedEndTag, place, place, b"<");
+            self.pop(end);
         }
     }
 
@@ -150,9 +179,11 @@ impl Tree<'_> {
         let parent = self.open.len().checked_sub(2).and_then(|depth| self.open.get(depth));
         self.in_payload()
             && match self.family {
-                Family::Marc => true,
                 Family::DublinCore => parent.is_some_and(|open| matches!(open.kind, Kind::Holder)),
-                Family::Mixed | Family::Other => false,
+                family => self
+                    .open
+                    .last()
+                    .is_some_and(|open| family.is_container(split_name(self.slice(open.name)).1)),
             }
     }
 

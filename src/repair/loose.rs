@@ -88,7 +88,11 @@ impl LooseTag {
         if gap == at {
             edits.push(RepairId::AttributeSpacing, at, at, b" ");
         }
-        let (value, span, quoted, end) = if tag.get(equals) == Some(&b'=') {
+        let has_quote = matches!(tag.get(name_end), Some(b'"' | b'\''));
+        let (value, span, quoted, end) = if has_quote {
+            edits.push(RepairId::AttributeQuotes, name_end, name_end, b"=");
+            read_value(tag, name_end, &mut edits)?
+        } else if tag.get(equals) == Some(&b'=') {
             let start = equals + 1 + blanks(tag.get(equals + 1..)?);
             read_value(tag, start, &mut edits)?
         } else {
@@ -129,6 +133,14 @@ fn read_value(tag: &[u8], start: usize, edits: &mut Edits) -> Option<Value> {
             len
         };
         let raw = rest.get(..len)?;
+        if let Some((quote @ (b'"' | b'\''), value)) = raw.split_last()
+            && !value.is_empty()
+            && !value.iter().any(|byte| matches!(byte, b'"' | b'\'' | b'='))
+        {
+            edits.push(RepairId::AttributeQuotes, start, start, &[*quote]);
+            let span = (start, start + len);
+            return Some((mend_value(value, start, edits), span, false, span.1));
+        }
         if raw.is_empty()
             || raw.iter().any(|&byte| matches!(byte, b'=' | b'<' | b'`')) && memchr(b'"', raw).is_some()
         {
@@ -143,12 +155,17 @@ fn read_value(tag: &[u8], start: usize, edits: &mut Edits) -> Option<Value> {
     };
     let len = len - 2;
     let raw = rest.get(1..1 + len)?;
+    let end = start + len + 2;
+    Some((mend_value(raw, start + 1, edits), (start, end), true, end))
+}
+
+/// The value that stands at `at`, its characters mended.
+fn mend_value(raw: &[u8], at: usize, edits: &mut Edits) -> Vec<u8> {
     let mended = mend_node(raw, Node::Attribute, &[]);
     for edit in mended.iter() {
-        edits.push(edit.id, start + 1 + edit.start, start + 1 + edit.end, &edit.replacement);
+        edits.push(edit.id, at + edit.start, at + edit.end, &edit.replacement);
     }
-    let end = start + len + 2;
-    Some((mended.apply(raw).into_owned(), (start, end), true, end))
+    mended.apply(raw).into_owned()
 }
 
 /// Writes a value that stands in `span` between quotes.

@@ -168,7 +168,11 @@ impl<'t> Tree<'t> {
             Lexeme::Text if blanks(self.slice((at, end))) == end - at => {}
             Lexeme::Text | Lexeme::Cdata => {
                 self.closed = None;
-                self.note_bare_text(at, end);
+                if lexeme == Lexeme::Text && self.in_field() {
+                    self.end_without_bracket(at, end);
+                } else {
+                    self.note_bare_text(at, end);
+                }
             }
             Lexeme::StartTag => self.start_tag(at, end)?,
             Lexeme::EndTag => self.end_tag(at, end),
@@ -236,7 +240,7 @@ impl<'t> Tree<'t> {
             self.has_payload = true;
             self.payload_root = Some(PayloadRoot { place: tag.attributes_end, added: Vec::new() });
         }
-        if is_root || self.family == Family::Marc {
+        if is_root || self.family.is_container(split_name(name).1) {
             self.bare_text = None;
         }
         if matches!(kind, Kind::Envelope(_)) {
@@ -292,7 +296,9 @@ impl<'t> Tree<'t> {
     pub(super) fn is_sibling(&self, field: Open, name: &[u8]) -> bool {
         let (prefix, local) = split_name(name);
         prefix == split_name(self.slice(field.name)).0
-            && (self.family.is_field(local) || self.family.parent(local).is_some())
+            && (self.family.is_field(local)
+                || self.family.parent(local).is_some()
+                || self.family == Family::Mods && self.family.is_container(local))
             && self.payload_root.is_some()
     }
 
@@ -422,7 +428,8 @@ impl<'t> Tree<'t> {
     pub(super) fn pop(&mut self, end: usize) {
         let closed = self.open.pop();
         while self.sealed.pop_if(|depth| *depth > self.open.len()).is_some() {}
-        if closed.is_some_and(|open| matches!(open.kind, Kind::Field)) || self.family == Family::Marc {
+        let local = closed.map_or(&b""[..], |open| split_name(self.slice(open.name)).1);
+        if closed.is_some_and(|open| matches!(open.kind, Kind::Field)) || self.family.is_container(local) {
             self.bare_text = None;
         }
         if let Some(open) = closed {

@@ -95,6 +95,8 @@ pub(super) enum Family {
     DublinCore,
     /// MARCXML: record, datafield, subfield.
     Marc,
+    /// MODS: fields, and elements that group them.
+    Mods,
     /// Formats with mixed content, whose tags are balanced.
     Mixed,
     /// Not known: nothing is guessed.
@@ -107,8 +109,10 @@ impl Family {
         match local {
             b"dc" | b"qualifieddc" | b"qdc" | b"dcterms" => Self::DublinCore,
             b"record" | b"collection" => Self::Marc,
-            b"ead" | b"TEI" | b"TEI.2" | b"teiHeader" | b"article" | b"mods" | b"modsCollection"
-            | b"mets" | b"html" | b"body" | b"div" => Self::Mixed,
+            b"mods" | b"modsCollection" => Self::Mods,
+            b"ead" | b"TEI" | b"TEI.2" | b"teiHeader" | b"article" | b"mets" | b"html" | b"body" | b"div" => {
+                Self::Mixed
+            }
             _ => Self::Other,
         }
     }
@@ -118,7 +122,17 @@ impl Family {
         match self {
             Self::DublinCore => is_dc_element(local),
             Self::Marc => matches!(local, b"leader" | b"controlfield" | b"subfield"),
+            Self::Mods => is_one_of(local, MODS_FIELDS),
             Self::Mixed | Self::Other => false,
+        }
+    }
+
+    /// Whether the element of this local name holds elements and no text.
+    pub(super) fn is_container(self, local: &[u8]) -> bool {
+        match self {
+            Self::Marc => matches!(local, b"collection" | b"record" | b"datafield"),
+            Self::Mods => is_one_of(local, MODS_CONTAINERS),
+            Self::DublinCore | Self::Mixed | Self::Other => false,
         }
     }
 
@@ -130,6 +144,92 @@ impl Family {
             _ => None,
         }
     }
+}
+
+/// Elements of MODS 3 that hold plain text wherever they are.
+const MODS_FIELDS: &[&str] = &[
+    "abstract",
+    "affiliation",
+    "caption",
+    "city",
+    "classification",
+    "coordinates",
+    "copyrightDate",
+    "country",
+    "dateCaptured",
+    "dateCreated",
+    "dateIssued",
+    "dateModified",
+    "dateOther",
+    "dateValid",
+    "description",
+    "digitalOrigin",
+    "displayForm",
+    "edition",
+    "form",
+    "frequency",
+    "genre",
+    "geographic",
+    "geographicCode",
+    "identifier",
+    "internetMediaType",
+    "issuance",
+    "languageTerm",
+    "namePart",
+    "nonSort",
+    "note",
+    "number",
+    "occupation",
+    "partName",
+    "partNumber",
+    "physicalLocation",
+    "placeTerm",
+    "projection",
+    "publisher",
+    "recordChangeDate",
+    "recordContentSource",
+    "recordCreationDate",
+    "recordIdentifier",
+    "recordOrigin",
+    "reformattingQuality",
+    "roleTerm",
+    "scale",
+    "scriptTerm",
+    "shelfLocator",
+    "state",
+    "subTitle",
+    "tableOfContents",
+    "targetAudience",
+    "temporal",
+    "title",
+    "topic",
+    "typeOfResource",
+    "url",
+];
+
+/// Elements of MODS 3 that hold elements and no text.
+const MODS_CONTAINERS: &[&str] = &[
+    "cartographics",
+    "detail",
+    "hierarchicalGeographic",
+    "language",
+    "location",
+    "mods",
+    "modsCollection",
+    "name",
+    "originInfo",
+    "part",
+    "physicalDescription",
+    "place",
+    "recordInfo",
+    "relatedItem",
+    "role",
+    "subject",
+    "titleInfo",
+];
+
+fn is_one_of(local: &[u8], names: &[&str]) -> bool {
+    names.iter().any(|name| name.as_bytes() == local)
 }
 
 /// Elements and refinements of Dublin Core.
@@ -187,7 +287,7 @@ fn is_dc_element(local: &[u8]) -> bool {
         "temporal",
         "valid",
     ];
-    NAMES.iter().any(|name| name.as_bytes() == local)
+    is_one_of(local, NAMES)
 }
 
 /// Whether two local names are meant to be one: equal but for case, or one

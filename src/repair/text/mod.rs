@@ -8,6 +8,7 @@ mod bytes;
 mod controls;
 mod cut;
 mod escape;
+mod marks;
 mod references;
 
 use super::catalogue::{Certainty, RepairId};
@@ -21,6 +22,7 @@ use bytes::{
 };
 use controls::{Control, Controls, read_control};
 use cut::cut_character;
+use marks::{Damaged, Marks, end_of_open_section};
 use references::{c1_reference, mend_reference};
 
 pub(super) use escape::{escape, reference_for, resolve, write_escaped};
@@ -83,10 +85,20 @@ pub(super) fn characters<'t>(
     let mut pass = Pass { guesses, edits_max, ..Pass::over(text, entities) };
     let mut at = 0;
     let mut node_at = 0;
+    let mut marks = Marks::default();
     // Bare `<` found inside the current text node.
     let mut bare = Vec::new();
     while at < text.len() && pass.edits.len() <= edits_max {
         let (lexeme, mut end) = lexemes.at(at);
+        if matches!(lexeme, Lexeme::Declaration | Lexeme::BareLessThan)
+            && let Some(mark) = marks.at(text, at)
+        {
+            pass.text_node(node_at, at, &bare);
+            bare.clear();
+            at = pass.damaged_mark(at, mark);
+            node_at = at;
+            continue;
+        }
         match lexeme {
             Lexeme::OpenCdata => {
                 pass.text_node(node_at, at, &bare);
@@ -214,12 +226,7 @@ impl<'t> Pass<'t> {
     /// The text of a CDATA section that never ends, up to the next markup: it
     /// was meant literally. Returns its end.
     fn open_cdata(&mut self, at: usize, mark_end: usize, lexemes: &mut Lexemes<'_>) -> usize {
-        let mut end = mark_end;
-        while let (Lexeme::Text | Lexeme::BareLessThan, next) = lexemes.at(end)
-            && end < self.text.len()
-        {
-            end = next;
-        }
+        let end = end_of_open_section(self.text, at, mark_end, lexemes);
         let text = self.slice(mark_end, end);
         let is_before_end_tag = self.slice(end, self.text.len()).starts_with(b"</");
         let text = if is_before_end_tag { without_cut_end_mark(text) } else { text };
@@ -238,6 +245,25 @@ impl<'t> Pass<'t> {
         escaped.truncate(escaped.len() - trailing_blanks(&escaped));
         self.edits.push(RepairId::UnterminatedCdata, at, end - blank, &escaped);
         end
+    }
+
+    /// Corrects a damaged mark of markup, and returns the end of the markup.
+    fn damaged_mark(&mut self, at: usize, mark: Damaged) -> usize {
+        match mark {
+            Damaged::Section { mark_end, text_end } => {
+                self.edits.push(RepairId::CdataMark, at, mark_end, b"<![CDATA[");
+                self.node(mark_end, text_end, Node::Verbatim);
+                text_end + 3
+            }
+            Damaged::Tag { before_slash, before_name, end } => {
+                for (from, to) in [before_slash, before_name] {
+                    if from < to {
+                        self.edits.push(RepairId::BlankInTag, from, to, b"");
+                    }
+                }
+                end
+            }
+        }
     }
 
     /// A tag: each quoted value is a node, the rest is looked at for characters alone.

@@ -1,0 +1,117 @@
+//! Marks of markup that were damaged but can be recognised: of CDATA sections, and blanks in tags.
+
+use memchr::memrchr;
+
+use super::super::lexeme::{Lexeme, Lexemes};
+use super::super::lookahead::Ahead;
+use super::super::name::{blanks, name_span, split_name, trailing_blanks};
+use super::super::vocabulary::known_prefix;
+
+/// A damaged mark and what it was meant to be.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Damaged {
+    /// A CDATA section whose opening mark is misspelt: the end of the mark and of the text in it.
+    Section { mark_end: usize, text_end: usize },
+    /// A tag with blanks before its slash or its name: both stretches of blanks, and the end of the tag.
+    Tag { before_slash: (usize, usize), before_name: (usize, usize), end: usize },
+}
+
+/// Recognises damaged marks. What it searches for is searched once.
+#[derive(Debug, Default)]
+pub(super) struct Marks {
+    section_end: Ahead,
+    section_start: Ahead,
+}
+
+impl Marks {
+    /// The damaged mark that begins with the `<` at `at`.
+    pub(super) fn at(&mut self, text: &[u8], at: usize) -> Option<Damaged> {
+        tag_with_blanks(text, at).or_else(|| self.section(text, at))
+    }
+
+    /// A section ends at its first end mark, and no section with a right mark begins in it.
+    fn section(&mut self, text: &[u8], at: usize) -> Option<Damaged> {
+        let mark_end = at + misspelt_mark(text.get(at..)?)?;
+        let text_end = self.section_end.find(text, 0, mark_end, b"]]>")?;
+        let next = self.section_start.find(text, 0, mark_end, b"<![CDATA[");
+        next.is_none_or(|next| next > text_end).then_some(Damaged::Section { mark_end, text_end })
+    }
+}
+
+/// The length of an opening mark of a CDATA section in other case, with blanks in it, or without one of
+/// its first characters.
+fn misspelt_mark(text: &[u8]) -> Option<usize> {
+    let skip = |at: usize| at + blanks(text.get(at..).unwrap_or_default());
+    let is_at = |at: usize, byte: u8| text.get(at) == Some(&byte);
+    let mut at = 1;
+    let declares = is_at(at, b'!');
+    at = skip(at + usize::from(declares));
+    let opens = is_at(at, b'[');
+    at = skip(at + usize::from(opens));
+    let is_word = text.get(at..at + 5).is_some_and(|word| word.eq_ignore_ascii_case(b"CDATA"));
+    at = skip(at + 5);
+    (is_word && is_at(at, b'[') && (declares || opens)).then_some(at + 1)
+}
+
+/// A tag with a well-known prefix and without attributes that has blanks where none may be.
+fn tag_with_blanks(text: &[u8], at: usize) -> Option<Damaged> {
+    let skip = |at: usize| at + blanks(text.get(at..).unwrap_or_default());
+    let slash = skip(at + 1);
+    let behind_slash = slash + usize::from(text.get(slash) == Some(&b'/'));
+    let name = skip(behind_slash);
+    let name_end = name + name_span(text.get(name..)?);
+    let end = skip(name_end);
+    let (prefix, local) = split_name(text.get(name..name_end)?);
+    let is_tag = text.get(end) == Some(&b'>') && !local.is_empty() && known_prefix(prefix).is_some();
+    is_tag.then_some(Damaged::Tag {
+        before_slash: (at + 1, slash),
+        before_name: (behind_slash, name),
+        end: end + 1,
+    })
+}
+
+/// The end of the text of a CDATA section that begins at `at` and never ends. The section ends before the
+/// end tag of the field that it begins, if all tags before are of HTML; else before the first tag.
+pub(super) fn end_of_open_section(
+    text: &[u8],
+    at: usize,
+    mark_end: usize,
+    lexemes: &mut Lexemes<'_>,
+) -> usize {
+    let field = field_before(text.get(..at).unwrap_or_default());
+    let mut first_tag = None;
+    let mut end = mark_end;
+    while end < text.len() {
+        let (lexeme, next) = lexemes.at(end);
+        match lexeme {
+            Lexeme::Text | Lexeme::BareLessThan => {}
+            Lexeme::OpenTag if !field.is_empty() => {}
+            Lexeme::StartTag | Lexeme::EndTag if !field.is_empty() => {
+                let tag = text.get(end..next).unwrap_or_default();
+                let tag = tag.strip_prefix(b"</").or(tag.strip_prefix(b"<")).unwrap_or_default();
+                let name = tag.get(..name_span(tag)).unwrap_or_default();
+                if lexeme == Lexeme::EndTag && name == field {
+                    return end;
+                }
+                first_tag = first_tag.or(Some(end));
+                if name.contains(&b':') || matches!(name, b"record" | b"header" | b"metadata" | b"about") {
+                    break;
+                }
+            }
+            _ => break,
+        }
+        end = next;
+    }
+    first_tag.unwrap_or(end)
+}
+
+/// The name of the start tag that `before` ends with, white space aside, if it has a prefix.
+fn field_before(before: &[u8]) -> &[u8] {
+    let before = before.get(..before.len() - trailing_blanks(before)).unwrap_or_default();
+    if !before.ends_with(b">") {
+        return b"";
+    }
+    let tag = memrchr(b'<', before).and_then(|at| before.get(at + 1..)).unwrap_or_default();
+    let name = tag.get(..name_span(tag)).unwrap_or_default();
+    if name.contains(&b':') { name } else { b"" }
+}
