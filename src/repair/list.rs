@@ -16,7 +16,7 @@ use super::mend::{Mended, mend};
 use super::name::{blanks, is_blank};
 use super::one_record::Leaves;
 use super::removable::is_fatal_message;
-use super::removal::swallows_content;
+use super::removal::{removes_item, swallows_content};
 use super::repair_set::RepairSet;
 use super::scan::{Scan, Scanner};
 use super::schema::Verb;
@@ -467,7 +467,7 @@ impl Engine {
         };
         let raw = rest.get(..end).unwrap_or_default();
         match mended {
-            Ok(mended) if mended.markup && swallows_content(raw, &mended.edits, &list.skeleton) => {
+            Ok(mended) if loses_item(raw, &mended, &list.skeleton) => {
                 let identifier = peek_identifier(raw, &list.skeleton);
                 self.gate.put_aside_unread(identifier, self.base, raw, sink);
             }
@@ -555,6 +555,14 @@ impl Engine {
             self.refuse(NotOai::NothingKept);
         }
         step
+    }
+}
+
+/// Whether what mended an item has cost another one, or a token.
+fn loses_item(raw: &[u8], mended: &Mended, skeleton: &Skeleton) -> bool {
+    match mended.markup {
+        true => swallows_content(raw, &mended.edits, skeleton),
+        false => removes_item(raw, &mended.edits, skeleton),
     }
 }
 

@@ -9,8 +9,9 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr2, memmem};
 
+use super::catalogue::RepairId;
 use super::edits::Edits;
-use super::lexeme::{Lexeme, next_lexeme};
+use super::lexeme::{Lexeme, Lexemes, next_lexeme};
 use super::name::{blanks, is_blank, name_span, split_name, trim};
 use super::prolog::is_good_comment;
 use super::skeleton::{Answer, Skeleton, is_token_name};
@@ -78,24 +79,31 @@ pub(super) fn holds_item_or_token(text: &[u8]) -> bool {
     findings(text).next().is_some()
 }
 
+/// Whether the edits of an item with sound markup remove another item. The payload of a record of
+/// which only the header stays, and that of a deleted one, is its own.
+pub(super) fn removes_item(raw: &[u8], edits: &Edits, skeleton: &Skeleton) -> bool {
+    edits.iter().any(|edit| {
+        let is_payload = matches!(edit.id, RepairId::WrappedHeader | RepairId::DeletedWithMetadata);
+        let removed = raw.get(edit.start.max(1)..edit.end).unwrap_or_default();
+        !is_payload
+            && !holds_item_or_token(&edit.replacement)
+            && findings(removed).any(|finding| is_of_list(removed, &finding, skeleton))
+    })
+}
+
+/// Whether a finding is a token or an item of this list: the header of a record is a part of it.
+fn is_of_list(text: &[u8], finding: &Finding<'_>, skeleton: &Skeleton) -> bool {
+    let name = text.get(finding.at + 1..).map(local_name).unwrap_or_default();
+    matches!(finding.content, Content::Token(_)) || name.eq_ignore_ascii_case(skeleton.element.name)
+}
+
 /// Whether the edits of one broken item remove or escape the start of another item, or a token, or
 /// whether one of two items in it has lost its end tag. An item that a payload wraps has both tags.
 pub(super) fn swallows_content(raw: &[u8], edits: &Edits, skeleton: &Skeleton) -> bool {
     let inside = raw.get(1..).unwrap_or_default();
-    let is_own_header = |finding: &Finding<'_>| {
-        let before = raw.get(..finding.at + 1).unwrap_or_default();
-        matches!(finding.content, Content::Item { .. }) && memmem::find(before, b"</").is_none()
-    };
-    let tags = |open: &[u8]| {
-        let is_tag = |at: usize| {
-            let tag = raw.get(at..).unwrap_or_default();
-            skeleton.tag(tag, open, skeleton.element.name) == Answer::Yes
-        };
-        memmem::find_iter(raw, open).filter(|&at| is_tag(at)).count()
-    };
-    let mut others = findings(inside).filter(|finding| !is_own_header(finding)).peekable();
+    let mut others = findings(inside).filter(|finding| is_of_list(inside, finding, skeleton)).peekable();
     if others.peek().is_some_and(|other| matches!(other.content, Content::Item { .. }))
-        && tags(b"<") != tags(b"</")
+        && !is_balanced(raw, skeleton)
     {
         return true;
     }
@@ -108,6 +116,26 @@ pub(super) fn swallows_content(raw: &[u8], edits: &Edits, skeleton: &Skeleton) -
         };
         edits.iter().any(is_gone)
     })
+}
+
+/// Whether the items in `text` have as many start tags as end tags, sections aside.
+fn is_balanced(text: &[u8], skeleton: &Skeleton) -> bool {
+    let (mut open, mut closed, mut at) = (0, 0, 0);
+    let mut lexemes = Lexemes::of(text);
+    while at < text.len() {
+        let (lexeme, end) = lexemes.at(at);
+        let is_tag = |mark: &[u8]| {
+            let tag = text.get(at..).unwrap_or_default();
+            skeleton.tag(tag, mark, skeleton.element.name) == Answer::Yes
+        };
+        match lexeme {
+            Lexeme::StartTag | Lexeme::OpenTag => open += usize::from(is_tag(b"<")),
+            Lexeme::EndTag => closed += usize::from(is_tag(b"</")),
+            _ => {}
+        }
+        at = end;
+    }
+    open == closed
 }
 
 /// The item that `text` begins with, and where the evidence for it ends.

@@ -62,8 +62,12 @@ impl Engine {
             self.leave_broken_list(list);
             return Next::Leave(Step::Settled(0));
         }
-        let is_closed = close.is_some() || rest.get(..end).is_some_and(|element| element.ends_with(b"/>"));
-        Next::Stay(self.place_token(list, rest, (end, is_closed), &edits, follower, sink))
+        let element = rest.get(..end).unwrap_or_default();
+        let name = [self.prefix.as_slice(), b"resumptionToken"].concat();
+        let is_spelt = element.get(1..).is_some_and(|tag| tag.get(..name_span(tag)) == Some(name.as_slice()));
+        let is_closed = element.ends_with(b"/>") || element.ends_with(&[b"</", name.as_slice(), b">"].concat());
+        let is_sound = is_spelt && is_closed;
+        Next::Stay(self.place_token(list, rest, (end, is_sound), &edits, follower, sink))
     }
 
     /// A token that was cut is never written, and neither is one whose value is not certain. The list
@@ -87,7 +91,7 @@ impl Engine {
         &mut self,
         list: &mut List,
         rest: &[u8],
-        (end, is_closed): (usize, bool),
+        (end, is_sound): (usize, bool),
         edits: &Edits,
         follower: Follower,
         sink: &mut impl Sink,
@@ -96,11 +100,11 @@ impl Engine {
         let written = edits.apply(rest.get(..end).unwrap_or_default());
         let value = token_value(&written);
         let empty = value.is_empty();
-        // One without an end tag may have been cut: it does not take the place of a whole one.
+        // A damaged one may have been cut: it does not take the place of another one.
         let is_weaker = list
             .token
             .as_ref()
-            .is_some_and(|earlier| empty || !is_closed && !token_value(earlier).is_empty());
+            .is_some_and(|earlier| empty || !is_sound && !token_value(earlier).is_empty());
         let id = match follower {
             Follower::ListEnd if is_weaker => RepairId::RepeatedToken,
             Follower::ListEnd => {

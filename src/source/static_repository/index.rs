@@ -94,7 +94,7 @@ pub(super) fn entries_of(
         let what = format!("a record in it is longer than {record_bytes_max} bytes (record_bytes_max)");
         Err(Failed::TooLarge(what))
     };
-    if found.has_too_long || summary.lost > 0 {
+    if found.has_too_long || summary.lost > summary.unread {
         return too_long();
     }
     if !matches!(summary.outcome, Outcome::Clean | Outcome::Repaired | Outcome::NotOai(NotOai::NothingKept)) {
