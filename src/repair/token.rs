@@ -65,7 +65,8 @@ impl Engine {
         let element = rest.get(..end).unwrap_or_default();
         let name = [self.prefix.as_slice(), b"resumptionToken"].concat();
         let is_spelt = element.get(1..).is_some_and(|tag| tag.get(..name_span(tag)) == Some(name.as_slice()));
-        let is_closed = element.ends_with(b"/>") || element.ends_with(&[b"</", name.as_slice(), b">"].concat());
+        let is_closed =
+            element.ends_with(b"/>") || element.ends_with(&[b"</", name.as_slice(), b">"].concat());
         let is_sound = is_spelt && is_closed;
         Next::Stay(self.place_token(list, rest, (end, is_sound), &edits, follower, sink))
     }
@@ -101,10 +102,8 @@ impl Engine {
         let value = token_value(&written);
         let empty = value.is_empty();
         // A damaged one may have been cut: it does not take the place of another one.
-        let is_weaker = list
-            .token
-            .as_ref()
-            .is_some_and(|earlier| empty || !is_sound && !token_value(earlier).is_empty());
+        let is_weaker =
+            list.token.as_ref().is_some_and(|earlier| empty || !is_sound && !token_value(earlier).is_empty());
         let id = match follower {
             Follower::ListEnd if is_weaker => RepairId::RepeatedToken,
             Follower::ListEnd => {
