@@ -331,7 +331,11 @@ impl BorderSearch {
             (Answer::Yes, _) if self.tear => return None,
             (Answer::Yes, _) => {
                 if self.nested_roots == 0 {
-                    self.around_root = end_of_parent(before);
+                    let around = end_of_parent(before);
+                    if !is_wrapper(&around, skeleton) {
+                        return document_start(rest, at, last);
+                    }
+                    self.around_root = around;
                 }
                 self.nested_roots += 1;
                 return None;
@@ -507,6 +511,25 @@ fn is_behind_last_child(before: &[u8], skeleton: &Skeleton) -> bool {
     let local = split_name(name.strip_suffix(b">").unwrap_or(name)).1;
     let is_damaged = is_end_tag && !name.contains(&b'<') || is_slip(trim(local), skeleton.element.name);
     !is_whole && is_damaged && skeleton.ends_with_child(before.get(..tail_at + tag_at).unwrap_or_default())
+}
+
+/// Bytes after a root's name in which its start tag ends and the first element of a response begins.
+const DOCUMENT_START_BYTES: usize = 4 << 10;
+
+/// A root's start tag that no element of the item wraps: the whole page after a first attempt that broke
+/// off here, if it begins like one; otherwise text.
+fn document_start(rest: &[u8], at: usize, last: bool) -> Option<Border> {
+    let within = rest.get(..DOCUMENT_START_BYTES).unwrap_or(rest);
+    let is_root = memmem::find(within, b"responseDate").is_some_and(|date| {
+        let tag_end = memchr(b'>', within).unwrap_or(date);
+        let namespace = memmem::find(within.get(..tag_end).unwrap_or_default(), b"openarchives.org/OAI/");
+        tag_end < date && namespace.is_some()
+    });
+    match is_root {
+        true => Some(Border::At(at)),
+        false if within.len() < DOCUMENT_START_BYTES && !last => Some(Border::NeedMore),
+        false => None,
+    }
 }
 
 /// The end tag of the element whose start tag `before` ends with, white space aside.

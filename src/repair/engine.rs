@@ -323,12 +323,17 @@ impl Engine {
     /// The damage is made so that every byte of it needs all the others: what went out breaks off.
     fn give_up_looking(&mut self) {
         match std::mem::replace(&mut self.stage, Stage::Done) {
-            stage @ (Stage::Lost | Stage::Done) => self.stage = stage,
+            // After the root's end nothing is written any more, nor is much held.
+            stage @ (Stage::Lost | Stage::Done | Stage::Epilog) => self.stage = stage,
             Stage::List(list) | Stage::Oversized(list) => {
                 self.gate.lost += 1;
                 self.leave_broken_list(&list);
             }
-            _ => {
+            stage => {
+                if matches!(stage, Stage::Tail) {
+                    // The list is closed already.
+                    self.verb = None;
+                }
                 self.refuse(NotOai::BrokenEnvelope);
             }
         }

@@ -500,6 +500,11 @@ impl Engine {
     /// The item before the border, mended; `None` where there is no border.
     fn mend_item(&mut self, list: &List, rest: &[u8], border: Border) -> Option<Result<Mended, Unmendable>> {
         let Border::At(end) = border else { return None };
+        let behind = rest.get(end..).unwrap_or_default();
+        if list.skeleton.tag(behind, b"<", b"OAI-PMH") == super::skeleton::Answer::Yes {
+            // The page begins again: nobody knows what is missing of this item.
+            return Some(Err(Unmendable::Truncated));
+        }
         let rules = Self::rules(&self.config, &self.entities);
         let raw = rest.get(..end)?;
         Some(mend(raw, &list.skeleton, list.contexts(), &mut self.tags, &rules))

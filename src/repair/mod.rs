@@ -275,6 +275,11 @@ impl Repairer {
         matches!(self.engine.stage, engine::Stage::Oversized(_))
     }
 
+    /// Whether the end tag of the document element was written: nothing may follow it.
+    pub fn is_document_closed(&self) -> bool {
+        matches!(self.engine.stage, engine::Stage::Epilog)
+    }
+
     /// The end of the input.
     pub fn finish(self, sink: &mut impl Sink) -> Summary {
         self.finish_and_remember(sink).0

@@ -29,6 +29,8 @@ pub(super) struct Page<S = Pieces> {
     raw: Option<Gathered>,
     /// Whether the body ended inside an item too long to be held.
     ended_inside_item: bool,
+    /// Whether the engine had written the root's end tag when the body ended.
+    ended_closed: bool,
 }
 
 /// How a page came out.
@@ -99,6 +101,7 @@ impl<S: Sink> Page<S> {
             last: Vec::new(),
             raw: Some(Gathered::default()),
             ended_inside_item: false,
+            ended_closed: false,
         }
     }
 
@@ -128,6 +131,11 @@ impl<S: Sink> Page<S> {
         self.repairer.as_ref().map_or(self.ended_inside_item, Repairer::is_inside_item)
     }
 
+    /// Whether the end tag of the document element was written.
+    pub(super) fn is_document_closed(&self) -> bool {
+        self.repairer.as_ref().map_or(self.ended_closed, Repairer::is_document_closed)
+    }
+
     /// Ends the engine and judges the page. `broken` is what ended the body
     /// other than its end.
     pub(super) fn finish(&mut self, broken: Option<Broken>) -> Verdict {
@@ -136,6 +144,7 @@ impl<S: Sink> Page<S> {
             return Verdict::Cut(self.no_answer(NotOai::Empty), None);
         };
         self.ended_inside_item = repairer.is_inside_item();
+        self.ended_closed = repairer.is_document_closed();
         let (summary, memory) = repairer.finish_and_remember(&mut self.pieces);
         memories::give_back(memory);
         let failure = match (summary.outcome, broken) {

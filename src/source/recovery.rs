@@ -26,6 +26,7 @@ impl Conversation<'_> {
     pub(super) fn resumable(&self, failure: Failure, lost: u64) -> Result<Ended, Stop> {
         let can = !self.outlet.has_begun()
             || lost == 0
+                && !self.is_document_closed
                 && self.job.request.verb().is_list()
                 && self.delivered.is_complete()
                 && self.skeleton().is_some();

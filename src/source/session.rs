@@ -126,6 +126,7 @@ async fn converse(job: Job, events: mpsc::Sender<Event>) {
         repository: RepositoryFacts::default(),
         suspicion: None,
         head: None,
+        is_document_closed: false,
         waiting: Made::default(),
     };
     let end = conversation.answer().await;
@@ -211,6 +212,8 @@ pub(super) struct Conversation<'a> {
     pub(super) suspicion: Option<HashSet<u64>>,
     /// Everything before the items that were delivered, once one has left.
     pub(super) head: Option<Vec<u8>>,
+    /// Whether the end tag of the document element has left: nothing may be sent after it.
+    pub(super) is_document_closed: bool,
     /// What was made before there was an item: it leaves with the first one.
     pub(super) waiting: Made,
 }
@@ -545,6 +548,8 @@ impl Conversation<'_> {
             self.head = splice.head().map(<[u8]>::to_vec);
         }
         self.outlet.send(made, page.status).await?;
+        // What follows the last item of a page that is asked for again waits for the page's end.
+        self.is_document_closed |= !splice.is_again() && page.is_document_closed();
         Ok(Ok(()))
     }
 
