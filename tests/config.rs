@@ -114,6 +114,7 @@ version = "1.1"
 headers = "getrecord"
 dates = "days"
 default_set = "all"
+charset = "koi8-r"
 raw_token = true
 verb_first = true
 granularity = "YYYY-MM-DD"
@@ -215,6 +216,7 @@ first_record_timeout_secs = 1
     assert_eq!((quirks.version, quirks.headers), (Some(config::Version::One1), config::Headers::GetRecord));
     assert!(quirks.in_days && quirks.raw_token && quirks.verb_first);
     assert_eq!(quirks.default_set.as_deref(), Some("all"));
+    assert_eq!(quirks.charset, Some("KOI8-R"));
     assert_eq!(mapping.quirks.granularity, Some(Granularity::Day));
     assert_eq!(mapping.read_timeout, Duration::from_secs(3600));
     let politeness = &mapping.politeness;
@@ -249,6 +251,7 @@ version = "2"
 headers = "guess"
 dates = "seconds"
 default_set = "a b"
+charset = "utf-8"
 [repairs]
 off = ["bare-ampersant", "own-request"]
 guesses = ["bare-ampersand", 3]
@@ -279,10 +282,11 @@ mappings/x.toml:8: version = "2" is no version; "1.0", "1.1" or "2.0" is right, 
 mappings/x.toml:9: headers = "guess" is not known; "listrecords" or "getrecord" is right
 mappings/x.toml:10: dates = "seconds" is not known; "days" or "as-asked" is right
 mappings/x.toml:11: default_set = "a b" is no set; its setSpec is right
-mappings/x.toml:13: repairs.off: "bare-ampersant" is no repair that fits here; did you mean "bare-ampersand"?
-mappings/x.toml:13: repairs.off: "own-request" is no repair that fits here; the names stand in docs/repairs.md
-mappings/x.toml:14: repairs.guesses: "bare-ampersand" is no repair that fits here; known here are double-encoded
-mappings/x.toml:14: repairs.guesses is an integer; a list of texts in quotes is wanted
+mappings/x.toml:12: charset = "utf-8" is no charset of text that is no UTF-8; one like "windows-1251" is right
+mappings/x.toml:14: repairs.off: "bare-ampersant" is no repair that fits here; did you mean "bare-ampersand"?
+mappings/x.toml:14: repairs.off: "own-request" is no repair that fits here; the names stand in docs/repairs.md
+mappings/x.toml:15: repairs.guesses: "bare-ampersand" is no repair that fits here; known here are double-encoded, c1-control
+mappings/x.toml:15: repairs.guesses is an integer; a list of texts in quotes is wanted
 "#,
     );
 }

@@ -22,6 +22,8 @@ pub struct Quirks {
     pub headers: Headers,
     /// Whether it is asked in days only, whatever the harvester asks in.
     pub in_days: bool,
+    /// The charset of its text that is no UTF-8; `None`: what each record decides.
+    pub charset: Option<&'static str>,
     /// The set it is asked for where the harvester names none.
     pub default_set: Option<String>,
     /// Whether its tokens are sent back as they are, not percent-encoded.
@@ -41,6 +43,7 @@ impl Default for Quirks {
             version: None,
             headers: Headers::default(),
             in_days: false,
+            charset: None,
             default_set: None,
             raw_token: false,
             verb_first: false,
@@ -127,6 +130,7 @@ impl Quirks {
             version: root.parsed("version", read_version),
             headers: root.parsed("headers", read_headers).unwrap_or(quirks.headers),
             in_days: root.parsed("dates", read_dates).unwrap_or(quirks.in_days),
+            charset: root.parsed("charset", read_charset),
             default_set: root.parsed("default_set", read_set),
             raw_token: root.boolean("raw_token").unwrap_or(quirks.raw_token),
             verb_first: root.boolean("verb_first").unwrap_or(quirks.verb_first),
@@ -157,6 +161,14 @@ fn read_dates(text: &str) -> Result<bool, String> {
         "days" => Ok(true),
         "as-asked" => Ok(false),
         _ => Err("is not known; \"days\" or \"as-asked\" is right".to_owned()),
+    }
+}
+
+fn read_charset(text: &str) -> Result<&'static str, String> {
+    let charset = encoding_rs::Encoding::for_label(text.as_bytes());
+    match charset {
+        Some(charset) if charset.is_ascii_compatible() && charset != encoding_rs::UTF_8 => Ok(charset.name()),
+        _ => Err("is no charset of text that is no UTF-8; one like \"windows-1251\" is right".to_owned()),
     }
 }
 

@@ -180,6 +180,11 @@ catalogue! {
         why "Decided for each text node or attribute value: a node without any valid multi-byte character is in that encoding as a whole, in another one only a lone byte is. Unassigned bytes become U+FFFD."
         before "caf\\xE9"
         after "café"
+    TextCharset "text-charset" Likely, Content
+        what "Reads text that is no UTF-8 in another charset than windows-1252: the one that a mapping names, or the one that the language and the letters of the record decide."
+        why "A database in windows-1251, KOI8-R or ISO 8859-2 gives such fields under any declaration. The letters decide only where they rule out a Western language. Where they do, and no charset fits, the record is put in quarantine."
+        before "\\xCC\\xEE\\xF1\\xEA\\xE2\\xE0"
+        after "Москва"
     BrokenUtf8 "broken-utf8" Likely, Content
         what "Replaces what is left of a cut multi-byte character by U+FFFD."
         why "Providers cut text at a number of bytes. The missing part is not in this response; U+FFFD says so honestly. At the end of a node one byte is enough, where it is no plausible letter of windows-1252: é ends caf\\xE9, but Ã does not end Mills\\xC3."

@@ -210,6 +210,7 @@ impl Engine {
             limits: &config.limits,
             off: config.off,
             guesses: config.guesses,
+            text_charset: config.text_charset.as_deref(),
             entities,
             known: Known { values: &config.identify, base_url },
             repository: &config.repository,

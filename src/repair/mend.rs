@@ -27,7 +27,7 @@ use super::skeleton::{Prefixes, Skeleton};
 use super::swallowed::sections_with_borders;
 use super::tag::Tags;
 use super::tag_names::mend_names;
-use super::text::{Entities, Guesses, characters, guess_characters, mend_characters};
+use super::text::{Entities, Guesses, characters, charset_of, guess_characters};
 use super::upgrade::upgrade;
 
 /// What mending is told besides the item.
@@ -36,6 +36,7 @@ pub(super) struct Rules<'c> {
     pub(super) limits: &'c Limits,
     pub(super) off: RepairSet,
     pub(super) guesses: RepairSet,
+    pub(super) text_charset: Option<&'c str>,
     pub(super) entities: &'c Entities,
     pub(super) known: Known<'c>,
     pub(super) repository: &'c RepositoryFacts,
@@ -118,10 +119,18 @@ fn in_passes(
     let edits = match speaks_of_sections(raw) && item.is_well_formed() {
         true if guesses.any() => guess_characters(raw, guesses, rules.limits),
         true => Edits::default(),
-        false if item.sections_with_borders().is_empty() => {
-            mend_characters(raw, rules.entities, guesses, rules.limits)
+        false => {
+            let charset = match charset_of(raw, rules.text_charset) {
+                // The answer itself: it is not put aside for a name.
+                Err(_) if item.skeleton.element.name == b"Identify" => None,
+                charset => charset?,
+            };
+            let lexemes = match item.sections_with_borders().is_empty() {
+                true => Lexemes::of(raw),
+                false => Lexemes::of_well_formed(raw),
+            };
+            characters(raw, lexemes, rules.entities, guesses, charset, rules.limits)
         }
-        false => characters(raw, Lexemes::of_well_formed(raw), rules.entities, guesses, rules.limits),
     };
     let mut why = match item.pass(edits)? {
         Verdict::InOrder(facts) => return Ok(item.mended(facts)),

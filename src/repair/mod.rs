@@ -114,6 +114,8 @@ pub struct RepairConfig {
     /// The charset that the HTTP header named. It outranks the XML declaration
     /// (RFC 7303), where the bytes do not contradict it.
     pub charset: Option<String>,
+    /// The charset of text that is no UTF-8, as somebody names it who knows the repository.
+    pub text_charset: Option<String>,
     /// What to do with input that ends early.
     pub ending: Ending,
     /// What records are told to come from; `None` says nothing of it.

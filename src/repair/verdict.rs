@@ -34,6 +34,8 @@ pub enum Unmendable {
     TooManyAttributes,
     /// A tag longer than `tag_bytes_max`.
     TagTooLong,
+    /// Text that is neither UTF-8 nor windows-1252, in a charset that nothing decides.
+    UnknownCharset,
     /// The input ended inside it.
     Truncated,
     /// A repair it needs is turned off.
@@ -61,6 +63,7 @@ impl Unmendable {
         Self::TooDeep,
         Self::TooManyAttributes,
         Self::TagTooLong,
+        Self::UnknownCharset,
         Self::Truncated,
         Self::RepairOff,
         Self::UnreadItem,
@@ -84,6 +87,7 @@ impl Unmendable {
             Self::TooDeep => "too-deep",
             Self::TooManyAttributes => "too-many-attributes",
             Self::TagTooLong => "tag-too-long",
+            Self::UnknownCharset => "unknown-charset",
             Self::Truncated => "truncated",
             Self::RepairOff => "repair-off",
             Self::UnreadItem => "unread-item",

@@ -81,6 +81,7 @@ impl<S: Sink> Page<S> {
             request: Some(Arc::clone(own)),
             response_date: Some(start.asked_at.clone()),
             charset: start.charset,
+            text_charset: mapping.quirks.charset.map(str::to_owned),
             repository: start.repository,
             ending: Ending::BreakOff,
             provenance: mapping.provenance.map(|told| Origin {

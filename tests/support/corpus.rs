@@ -59,6 +59,7 @@ pub(crate) struct About {
     #[serde(default)]
     off: Vec<String>,
     charset: Option<String>,
+    text_charset: Option<String>,
     base_url: Option<String>,
     request: Option<String>,
     response_date: Option<String>,
@@ -119,6 +120,7 @@ impl About {
             }),
             response_date: self.response_date.clone(),
             charset: self.charset.clone(),
+            text_charset: self.text_charset.clone(),
             repository: RepositoryFacts {
                 granularity: self.granularity.as_deref().map(granularity),
                 lowest_datestamp: self.lowest_datestamp.clone(),

@@ -5,6 +5,7 @@
 //! because aggregators mix encodings on one page (failure class B3).
 
 mod bytes;
+mod charset;
 mod controls;
 mod cut;
 mod escape;
@@ -25,6 +26,7 @@ use cut::cut_character;
 use marks::{Damaged, Marks, end_of_open_section};
 use references::{c1_reference, mend_reference};
 
+pub(super) use charset::charset_of;
 pub(super) use escape::{escape, reference_for, resolve, write_escaped};
 
 /// What stands in a node besides characters.
@@ -65,24 +67,26 @@ impl Guesses {
 /// Mends the characters of a stretch of markup. Stops soon after more than
 /// `repairs_per_record_max` repairs: the result is of no use then.
 pub(super) fn mend_characters(text: &[u8], entities: &Entities, guesses: Guesses, limits: &Limits) -> Edits {
-    characters(text, Lexemes::of(text), entities, guesses, limits)
+    characters(text, Lexemes::of(text), entities, guesses, None, limits)
 }
 
 /// The guesses alone, in a stretch that the strict reader has accepted.
 pub(super) fn guess_characters(text: &[u8], guesses: Guesses, limits: &Limits) -> Edits {
-    characters(text, Lexemes::of_well_formed(text), &[], guesses, limits)
+    characters(text, Lexemes::of_well_formed(text), &[], guesses, None, limits)
 }
 
-/// [`mend_characters`] with lexemes of the caller's choice.
+/// [`mend_characters`] with lexemes of the caller's choice, and the charset of nodes that are
+/// neither UTF-8 nor windows-1252.
 pub(super) fn characters<'t>(
     text: &'t [u8],
     mut lexemes: Lexemes<'t>,
     entities: &Entities,
     guesses: Guesses,
+    charset: Option<&'static encoding_rs::Encoding>,
     limits: &Limits,
 ) -> Edits {
     let edits_max = limits.repairs_per_record_max;
-    let mut pass = Pass { guesses, edits_max, ..Pass::over(text, entities) };
+    let mut pass = Pass { guesses, charset, edits_max, ..Pass::over(text, entities) };
     let mut at = 0;
     let mut node_at = 0;
     let mut marks = Marks::default();
@@ -147,7 +151,7 @@ pub(super) fn exact_repair(rest: &[u8], node: Node) -> Option<(usize, RepairId, 
         0,
         rest.len(),
         node,
-        Reading { encoding: Encoding::Utf8, cut_at: None, controls: Controls::default() },
+        Reading { encoding: Encoding::Utf8, charset: None, cut_at: None, controls: Controls::default() },
     );
     let edit = pass.edits.iter().next()?;
     let exact = edit.id.certainty() == Certainty::Exact && edit.start == 0;
@@ -158,6 +162,8 @@ pub(super) fn exact_repair(rest: &[u8], node: Node) -> Option<(usize, RepairId, 
 #[derive(Clone, Copy, Debug)]
 struct Reading {
     encoding: Encoding,
+    /// The charset of bytes that are no ASCII, if it is neither UTF-8 nor windows-1252.
+    charset: Option<&'static encoding_rs::Encoding>,
     /// Where the character begins that the end of the node cuts.
     cut_at: Option<usize>,
     controls: Controls,
@@ -167,6 +173,7 @@ struct Pass<'t> {
     text: &'t [u8],
     entities: &'t Entities,
     guesses: Guesses,
+    charset: Option<&'static encoding_rs::Encoding>,
     edits_max: usize,
     edits: Edits,
     /// Where the last deleted character ended, and the byte that is written before it.
@@ -181,6 +188,7 @@ impl<'t> Pass<'t> {
             text,
             entities,
             guesses: Guesses::default(),
+            charset: None,
             edits_max: usize::MAX,
             edits: Edits::default(),
             deleted: (usize::MAX, 0),
@@ -314,7 +322,8 @@ impl<'t> Pass<'t> {
         let node = self.slice(start, end);
         let encoding = Encoding::of(node);
         let cut_at = cut_character(node, encoding).map(|at| start + at);
-        Reading { encoding, cut_at, controls: Controls::of(node) }
+        let charset = self.charset.filter(|charset| charset::is_in(charset, node));
+        Reading { encoding, charset, cut_at, controls: Controls::of(node) }
     }
 
     fn characters(&mut self, start: usize, end: usize, node: Node, reading: Reading, double: bool) {
@@ -385,6 +394,12 @@ impl<'t> Pass<'t> {
     }
 
     fn multibyte(&mut self, at: usize, len: usize, reading: Reading) -> usize {
+        if let Some(charset) = reading.charset {
+            let read = charset::first_character(charset, self.slice(at, at + len));
+            let (text, width) = read.unwrap_or_else(|| ("\u{fffd}".to_owned(), 1));
+            self.edits.push(RepairId::TextCharset, at, at + width, text.as_bytes());
+            return width;
+        }
         let (sequence, width) = classify(self.slice(at, at + len));
         let decoded = |pass: &Self| -> Vec<u8> {
             pass.slice(at, at + width).iter().flat_map(|&byte| windows_1252(byte)).collect()

@@ -49,6 +49,7 @@ impl Version {
             limits: limits.repair.clone(),
             off,
             guesses: mapping.guesses,
+            text_charset: mapping.quirks.charset.map(str::to_owned),
             ..RepairConfig::default()
         };
         let Outline { doctype, identify, formats, lists: parts } =
