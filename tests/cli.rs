@@ -353,7 +353,25 @@ fn compressed_input_is_recognised_by_its_first_bytes() {
         assert_exit(&output, 0);
         assert!(output.stdout == clean);
     }
-    let output = run(&["repair"], &gzip[..gzip.len() - 4]);
-    assert_exit(&output, 1);
-    assert!(stderr(&output).contains("gzip"), "{}", stderr(&output));
+}
+
+#[test]
+fn broken_compression_is_a_truncated_response() {
+    let clean = page(&[b"A", b"B", b"C"]);
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+    encoder.write_all(&clean).expect("memory takes all bytes");
+    let gzip = encoder.finish().expect("memory takes all bytes");
+    let mut wrong_sum = gzip.clone();
+    let sum = wrong_sum.len() - 8;
+    wrong_sum[sum] ^= 1;
+    // Without the end of the coding, with a wrong checksum, and cut in the third record.
+    let cut = gzip.len() - TAIL.len() - 100;
+    for (broken, records) in [(&gzip[..gzip.len() - 4], 3), (&wrong_sum, 3), (&gzip[..cut], 2)] {
+        let (output, report) = run_with_report(broken);
+        assert_exit(&output, 1);
+        assert!(stderr(&output).contains("gzip"), "{}", stderr(&output));
+        let summary = &report.last().expect("a summary")["summary"];
+        assert_eq!(summary["outcome"], "truncated");
+        assert_eq!(summary["records"], records);
+    }
 }

@@ -68,15 +68,15 @@ pub(crate) fn run(arguments: &RepairArguments) -> Result<Exit, Failure> {
             }
         }
     }
-    let summary = repairer.finish(&mut filter);
-    let exit = end(filter, &summary, arguments, input.name())?;
-    match broken {
-        Some(fault) if exit == Exit::Success => {
-            say(format_args!("{}: {fault}", input.name().display()));
-            Ok(Exit::Wanting)
+    let mut summary = repairer.finish(&mut filter);
+    if let Some(fault) = broken {
+        say(format_args!("{}: {fault}", input.name().display()));
+        // Nobody knows what the lost bytes were, even if the document looks whole.
+        if matches!(summary.outcome, Outcome::Clean | Outcome::Repaired) {
+            summary.outcome = Outcome::Truncated;
         }
-        _ => Ok(exit),
     }
+    end(filter, &summary, arguments, input.name())
 }
 
 /// Writes out what is left, and tells how it went.
