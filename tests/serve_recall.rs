@@ -2,6 +2,9 @@
 
 #[path = "support/lists.rs"]
 mod lists;
+#[path = "support/names.rs"]
+#[allow(dead_code, reason = "the other tests use the rest")]
+mod names;
 #[path = "support/proxy.rs"]
 mod proxy;
 #[path = "support/source.rs"]

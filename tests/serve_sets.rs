@@ -1,5 +1,8 @@
 //! Sets whose setSpec the schema does not allow: harvesters see them escaped, and the source is asked by its own names.
 
+#[path = "support/names.rs"]
+#[allow(dead_code, reason = "the other tests use the rest")]
+mod names;
 #[path = "support/proxy.rs"]
 mod proxy;
 #[path = "support/source.rs"]
