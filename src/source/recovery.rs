@@ -113,6 +113,23 @@ impl Conversation<'_> {
             && failure.received_status.is_some_and(|status| !matches!(status, 401 | 403 | 429 | 503))
     }
 
+    /// Why an attempt failed. Where no turn came for a further attempt, it is why that was needed.
+    pub(super) fn cause_of(&mut self, failure: Failure) -> Failure {
+        let before = self.failed.take().filter(|_| failure.reason == Reason::Busy);
+        let cause = before.unwrap_or(failure);
+        self.failed = Some(cause.clone());
+        cause
+    }
+
+    /// Ends the answer where all attempts have failed: with the error that the source meant, if that can be
+    /// proven, else as a failure.
+    pub(super) async fn end_with_failure(&mut self, failure: Failure) -> Result<(), Stop> {
+        match self.proof_behind(&failure).await {
+            Some(proof) => self.refuse(proof).await,
+            None => self.close(failure).await,
+        }
+    }
+
     /// The source cannot be brought to give the rest of the page: the list is
     /// closed with a token of ours that leads to it, or breaks off visibly.
     pub(super) async fn close(&mut self, failure: Failure) -> Result<(), Stop> {

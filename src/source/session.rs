@@ -120,6 +120,7 @@ async fn converse(job: Job, events: mpsc::Sender<Event>) {
         tried_both: false,
         anew: None,
         begun: Begun::No,
+        failed: None,
         recalls: 0,
         recalled: Vec::new(),
         headers_told: None,
@@ -199,6 +200,8 @@ pub(super) struct Conversation<'a> {
     pub(super) anew: Option<usize>,
     /// How far back it was begun.
     pub(super) begun: Begun,
+    /// Why the last attempt failed.
+    pub(super) failed: Option<Failure>,
     pub(super) chain: Option<Chain>,
     /// How many records were asked for by themselves that were about to be put aside.
     pub(super) recalls: u32,
@@ -289,7 +292,7 @@ impl Conversation<'_> {
                         return self.outlet.finish().await;
                     }
                 },
-                Ended::Again(failure) => failure,
+                Ended::Again(failure) => self.cause_of(failure),
             };
             if self.outlet.has_begun() && self.account.items() > reached {
                 attempts = 1;
@@ -309,13 +312,11 @@ impl Conversation<'_> {
                 attempts = 0;
             } else if self.may_be_poisoned(&failure) {
                 match Box::pin(self.one_by_one(Some(failure))).await? {
-                    Ended::Again(failure) => return self.close(failure).await,
+                    Ended::Again(failure) => return self.end_with_failure(failure).await,
                     _ => return self.outlet.finish().await,
                 }
-            } else if let Some(proof) = self.proof_behind(&failure).await {
-                return self.refuse(proof).await;
             } else {
-                return self.close(failure).await;
+                return self.end_with_failure(failure).await;
             }
         }
     }

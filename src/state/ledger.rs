@@ -8,7 +8,7 @@
 //!
 //! Invariants: what [`Ledger::note_durably`] was given is on disk when it
 //! returns. What [`Ledger::note`] was given is on disk within
-//! [`UNSYNCED_MAX`](super::ledger_writer::UNSYNCED_MAX), many notes in one
+//! [`UNSYNCED_MAX_MILLIS`](super::ledger_writer::UNSYNCED_MAX_MILLIS), many notes in one
 //! transaction: one sync a page would cost more than the page.
 //!
 //! Harvests with the same arguments and the same tokens share one list. A page of

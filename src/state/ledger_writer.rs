@@ -38,11 +38,11 @@ const NOTES_TOGETHER_MAX: usize = 256;
 /// Notes that are waited for before they are written, and how long for each.
 const NOTES_GATHERED_MAX: usize = 16;
 const GATHER_WITHIN: Duration = Duration::from_millis(5);
-/// Longest that a note is not on disk, under any load. A kill of the process loses no older note.
-pub(super) const UNSYNCED_MAX: Duration = Duration::from_secs(1);
-/// A sync begins when the oldest unsynced note has waited this long. The rest of [`UNSYNCED_MAX`] is for
+/// Longest that a note is not on disk, in milliseconds, under any load. A kill of the process loses no older note.
+pub(super) const UNSYNCED_MAX_MILLIS: u64 = 1_000;
+/// A sync begins when the oldest unsynced note has waited this long. The rest of [`UNSYNCED_MAX_MILLIS`] is for
 /// the notes that wait to be written, and for the disk.
-const SYNC_AFTER: Duration = Duration::from_millis(UNSYNCED_MAX.as_millis() as u64 / 2);
+const SYNC_AFTER: Duration = Duration::from_millis(UNSYNCED_MAX_MILLIS / 2);
 /// A sync begins earlier when no message came for this long.
 const SYNC_WHEN_IDLE: Duration = Duration::from_millis(200);
 /// Items of a list that are remembered: 8 MB. A longer list is not recovered.
@@ -57,7 +57,7 @@ pub(super) const LISTS_FORGOTTEN_TOGETHER: u64 = 125;
 const TIDIED_EVERY_SECS: u64 = 3600;
 
 /// Writes notes until nobody has any more to give. They can be read at once,
-/// and are on disk when somebody waits for that, and after [`UNSYNCED_MAX`] at the latest.
+/// and are on disk when somebody waits for that, and after [`UNSYNCED_MAX_MILLIS`] at the latest.
 pub(super) fn write(store: &Store, messages: &Receiver<Message>) {
     let (mut sync_due, mut tidied) = (None, Tidied::new());
     loop {
