@@ -97,17 +97,15 @@ fn is_of_list(text: &[u8], finding: &Finding<'_>, skeleton: &Skeleton) -> bool {
     matches!(finding.content, Content::Token(_)) || name.eq_ignore_ascii_case(skeleton.element.name)
 }
 
-/// Whether the edits of one broken item remove or escape the start of another item, or a token, or
-/// whether one of two items in it has lost its end tag. An item that a payload wraps has both tags.
+/// Whether one broken item holds a token, or another item that has lost its end tag or that the edits
+/// remove or escape. An item that a payload wraps has both tags.
 pub(super) fn swallows_content(raw: &[u8], edits: &Edits, skeleton: &Skeleton) -> bool {
     let inside = raw.get(1..).unwrap_or_default();
-    let mut others = findings(inside).filter(|finding| is_of_list(inside, finding, skeleton)).peekable();
-    if others.peek().is_some_and(|other| matches!(other.content, Content::Item { .. }))
-        && !is_balanced(raw, skeleton)
-    {
-        return true;
-    }
-    others.any(|finding| {
+    let balanced = std::cell::LazyCell::new(|| is_balanced(raw, skeleton));
+    findings(inside).filter(|finding| is_of_list(inside, finding, skeleton)).any(|finding| {
+        if matches!(finding.content, Content::Token(_)) || !*balanced {
+            return true;
+        }
         let at = finding.at + 1;
         let is_gone = |edit: &super::edits::Edit| {
             edit.start <= at

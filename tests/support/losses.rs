@@ -120,7 +120,9 @@ fn all_left(page: &Page, input: &[u8], out: &Run) -> Result<(), String> {
         let identifier = identifier(item);
         let start = &item[..find(item, identifier).unwrap_or(0) + identifier.len()];
         let has_left = out.items.iter().any(|left| left.identifier == identifier);
-        if !has_left && is_there(input, item) && !is_in_section(&out.output, start) {
+        // A comment goes with the element around it, and what is in it was withdrawn.
+        let is_withdrawn = is_in(input, start, &SECTIONS[..1]);
+        if !has_left && is_there(input, item) && !is_withdrawn && !is_in_section(&out.output, start) {
             return Err(format!("an item is lost without a word: {}", excerpt(item, 0)));
         }
     }
@@ -161,12 +163,17 @@ fn token(tail: &str) -> Option<(&[u8], &[u8])> {
 /// Whether a part of a well-formed document begins in a comment, a CDATA section or an instruction:
 /// there it is content, and stays what it is.
 fn is_in_section(document: &[u8], start: &[u8]) -> bool {
-    const SECTIONS: [(&[u8], &[u8]); 3] = [(b"<!--", b"-->"), (b"<![CDATA[", b"]]>"), (b"<?", b"?>")];
+    is_in(document, start, &SECTIONS)
+}
+
+const SECTIONS: [(&[u8], &[u8]); 3] = [(b"<!--", b"-->"), (b"<![CDATA[", b"]]>"), (b"<?", b"?>")];
+
+fn is_in(document: &[u8], start: &[u8], sections: &[(&[u8], &[u8])]) -> bool {
     let mut at = 0;
     while let Some(next) = memchr::memchr(b'<', &document[at..]) {
         at += next;
         let rest = &document[at..];
-        let section = SECTIONS.iter().find(|(mark, _)| rest.starts_with(mark));
+        let section = sections.iter().find(|(mark, _)| rest.starts_with(mark));
         let len = section.and_then(|(mark, end)| {
             let inner = rest.get(mark.len()..)?;
             Some(mark.len() + find(inner, end)? + end.len())
