@@ -150,6 +150,12 @@ impl Engine {
             }
             _ => 2 + name.len(),
         };
+        let is_token = list.verb.has_token() && self.is_token(name);
+        if list.dropped_text && (is_token || list.skeleton.is_inside_item(name)) {
+            // The text before it was a token, or the field of an item that has lost its beginning.
+            self.gate.lost += 1;
+            list.dropped_text = false;
+        }
         Next::Stay(self.change(RepairId::StrayEndTag, rest, end, b"", sink))
     }
 
@@ -168,6 +174,7 @@ impl Engine {
             Ok(true) => {
                 list.in_item = true;
                 list.broke_off = false;
+                list.dropped_text = false;
                 self.tags.tidy();
                 list.scanner.next_item(0);
                 return self.items(list, rest, last, sink);

@@ -43,7 +43,11 @@ impl Tree<'_> {
         } else if in_plain_field && self.is_before_right_one(top, name, end) {
             self.edit(RepairId::StrayEndTag, at, end, b"");
             self.content_from = end;
+        } else if self.in_key() && self.is_before_envelope_tag(end) {
+            self.rename_end(top_depth, at, end);
+            self.pop(end);
         } else if self.in_field() {
+            self.guessed |= self.in_key();
             self.escape(at, end);
         } else if let Some(text_at) = self.bare_text.take() {
             self.restore_start_tag(text_at, name, complete, at);
@@ -53,6 +57,23 @@ impl Tree<'_> {
             self.edit(RepairId::StrayEndTag, at, end, b"");
             self.content_from = end;
         }
+    }
+
+    /// Whether the open element is a field of the envelope by which harvesters store an item. Markup in it is no text.
+    pub(super) fn in_key(&self) -> bool {
+        let is_key = |open: &Open| {
+            let local = split_name(self.slice(open.name)).1;
+            matches!(local, b"identifier" | b"datestamp" | b"setSpec" | b"metadataPrefix")
+        };
+        self.payload_root.is_none() && self.in_field() && self.open.last().is_some_and(is_key)
+    }
+
+    /// Whether the next tag after `end` is one that can follow the open field of the envelope.
+    fn is_before_envelope_tag(&self, end: usize) -> bool {
+        let (is_end, next) = self.next_tag(end);
+        let local = split_name(next).1;
+        let parent = self.open.iter().rev().nth(1).map(|open| split_name(self.slice(open.name)).1);
+        if is_end { parent == Some(local) } else { self.parent_holds(local) }
     }
 
     /// Whether the tag `at..end` is the item's end tag without its slash: every element in the item is closed, and

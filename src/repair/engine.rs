@@ -86,6 +86,8 @@ pub(super) struct List {
     pub(super) token_seen: bool,
     /// Whether something in it was dropped that may have said why it is empty.
     pub(super) dropped: bool,
+    /// Whether text was dropped since the last item.
+    pub(super) dropped_text: bool,
     /// Whether the source broke off in the last item, or after it.
     pub(super) broke_off: bool,
     /// How many records of GetRecord were passed over that nobody asked for.

@@ -15,6 +15,7 @@ use super::lookahead::Ahead;
 use super::loose::read_loose;
 use super::name::{blanks, name_span, split_name, trailing_blanks, trim};
 use super::prolog::{is_good_comment, is_xml_target};
+use super::removable::holds_envelope;
 use super::schema::{Text, Verb, is_any_uri};
 use super::sink::Sink;
 use super::skeleton::Answer;
@@ -122,7 +123,19 @@ impl Engine {
             Landmark::Error => Stage::Errors,
             Landmark::RootEnd => return self.refuse(NotOai::NothingKept),
         };
+        if let Landmark::Verb(verb) = landmark {
+            self.count_lost_item(verb, rest, &edits);
+        }
         self.keep_edited(Role::Plain, rest, at, &edits, sink)
+    }
+
+    /// Counts the first item of a list as lost where the start of the list is damaged, and what is removed there
+    /// holds a part of the item.
+    pub(super) fn count_lost_item(&mut self, verb: Verb, head: &[u8], edits: &Edits) {
+        let is_removal = |edit: &&Edit| matches!(edit.id, RepairId::UnknownElement | RepairId::StrayContent);
+        let mut removed = edits.iter().filter(is_removal).filter_map(|edit| head.get(edit.start..edit.end));
+        let is_lost = removed.any(|text| holds_envelope(text, verb.item()));
+        self.gate.lost += u64::from(is_lost);
     }
 
     /// Reads what the head says, and the changes that put it right. `None` where one of them is turned off.

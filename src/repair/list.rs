@@ -15,7 +15,7 @@ use super::loose::read_loose;
 use super::mend::{Mended, mend};
 use super::name::{blanks, is_blank};
 use super::one_record::Leaves;
-use super::removable::is_fatal_message;
+use super::removable::{is_fatal_message, is_punctuation};
 use super::removal::{removes_item, swallows_content};
 use super::repair_set::RepairSet;
 use super::scan::{Scan, Scanner};
@@ -72,6 +72,7 @@ impl Engine {
             token_written: false,
             token_seen: false,
             dropped: false,
+            dropped_text: false,
             broke_off: false,
             passed_over: 0,
             asked_left: false,
@@ -175,6 +176,7 @@ impl Engine {
             let step = self.stray_text(rest, last, sink);
             list.dropped |= step != Step::NeedMore;
             if let Step::Settled(len) = step {
+                list.dropped_text |= !is_punctuation(rest.get(..len).unwrap_or_default());
                 list.broke_off |= is_fatal_message(rest.get(..len).unwrap_or_default());
             }
             return Next::Stay(step);

@@ -223,9 +223,13 @@ impl<'t> Tree<'t> {
         }
         self.reopen(name);
         if !self.make_room(name, at) {
+            // The pages in an identifier after the SICI standard look like a tag.
+            let is_sici = memchr::memmem::find(name, b"::").is_some();
+            self.guessed |= self.in_key() && !is_sici;
             self.escape(at, end);
             return Ok(());
         }
+        self.guessed |= self.is_envelope_in_payload(split_name(name).1);
         let Some(tag) = read_loose(self.text, at, end, self.limits) else {
             return Err(Unmendable::MalformedTag);
         };
@@ -258,6 +262,16 @@ impl<'t> Tree<'t> {
             }
         }
         Ok(())
+    }
+
+    /// Whether an element of the envelope begins in a payload whose format has no element of that name: two items
+    /// have become one.
+    fn is_envelope_in_payload(&self, local: &[u8]) -> bool {
+        self.payload_root.is_some()
+            && matches!(self.family, Family::DublinCore | Family::Marc)
+            && local != self.element.name
+            && self.element.names(local)
+            && !self.family.is_field(local)
     }
 
     /// Closes what cannot hold the element that begins at `at`. False when the
@@ -325,7 +339,7 @@ impl<'t> Tree<'t> {
     }
 
     /// Whether the element around the open field has a child of this name.
-    fn parent_holds(&self, local: &[u8]) -> bool {
+    pub(super) fn parent_holds(&self, local: &[u8]) -> bool {
         let parent = self.open.iter().rev().nth(1);
         match parent.map(|open| open.kind) {
             Some(Kind::Envelope(Element { content: Content::Children(children), .. })) => {
@@ -445,6 +459,11 @@ impl<'t> Tree<'t> {
     pub(super) fn close_above(&mut self, keep: usize, at: usize) {
         let content = self.slice((self.content_from, at));
         let place = at - trailing_blanks(content);
+        if self.open.len() > keep && self.in_key() {
+            // What is left of its end tag, or of the next tag, would become a part of it.
+            let value = self.slice((self.content_from, place));
+            self.guessed |= value.iter().any(|byte| matches!(byte, b'<' | b'>'));
+        }
         while self.open.len() > keep {
             let name = self.open.last().map_or(&b""[..], |open| self.slice(open.name));
             self.guessed |= self.family == Family::Other && self.in_payload();

@@ -43,6 +43,14 @@ pub(super) fn holds_content(text: &[u8], element: &Element) -> bool {
     })
 }
 
+/// Whether an element of the envelope of the item begins in `text`.
+pub(super) fn holds_envelope(text: &[u8], element: &Element) -> bool {
+    memchr_iter(b'<', text).any(|at| {
+        let tag = text.get(at + 1..).unwrap_or_default();
+        element.names(split_name(tag.get(..name_span(tag)).unwrap_or_default()).1)
+    })
+}
+
 /// Whether a text has no letter and no digit.
 pub(super) fn is_punctuation(text: &[u8]) -> bool {
     text.iter().all(|&byte| is_blank(byte) || byte.is_ascii_punctuation())

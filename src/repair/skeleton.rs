@@ -89,6 +89,12 @@ impl Skeleton {
             .any(|local| self.children().iter().any(|child| child.name == local))
     }
 
+    /// Whether `name` is that of an element of the envelope inside an item.
+    pub(super) fn is_inside_item(&self, name: &[u8]) -> bool {
+        let local = self.item_prefixes().find_map(|prefix| name.strip_prefix(prefix));
+        local.is_some_and(|local| self.children().iter().any(|child| child.names(local)))
+    }
+
     /// Whether `text` begins with `<` or `</`, a prefix, the name, and no more of a name. An end
     /// tag may lack its `>`: then the next `<` ends it.
     pub(super) fn tag(&self, text: &[u8], open: &[u8], name: &[u8]) -> Answer {

@@ -79,6 +79,7 @@ impl Engine {
         list.opened = true;
         self.tags.settle_envelope();
         let open = [b"<", self.written_prefix(), list.written_name(), b">"].concat();
+        self.count_lost_item(verb, rest, &head);
         let step = self.keep_edited(Role::Plain, rest, at, &head, sink);
         let offset = self.base + at as u64;
         self.gate.change(Role::List, RepairId::UnopenedList, offset, b"", &open, sink);
