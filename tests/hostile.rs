@@ -40,7 +40,7 @@ const DAMAGE_BYTES: usize = 512 << 10;
 const TIME_MAX: Duration = Duration::from_secs(15);
 
 /// Places and fragments, each of which was read in quadratic time or worse once.
-const DAMAGE: [(&str, &str); 34] = [
+const DAMAGE: [(&str, &str); 39] = [
     ("header", "<setSpec/>"),
     ("record", "<foo><record><header>"),
     ("record", "<foo#><record><header>"),
