@@ -4,7 +4,7 @@
 //! places; it is a few hundred bytes. Error elements behind it are held until
 //! it is known that no list follows.
 
-use memchr::{memchr, memmem};
+use memchr::memchr;
 
 use super::catalogue::{NotOai, RepairId};
 use super::edits::{Edit, Edits};
@@ -262,26 +262,6 @@ impl Engine {
     /// Whether the request element is written by us.
     pub(super) fn is_own_request(&self) -> bool {
         self.config.request.is_some() && !self.is_off(RepairId::OwnRequest)
-    }
-
-    /// Our own URL in place of the source's.
-    pub(super) fn own_base_url(&self, identify: &[u8]) -> Edits {
-        let mut edits = Edits::default();
-        let Some(request) = self.config.request.as_ref().filter(|_| !self.is_off(RepairId::OwnBaseUrl))
-        else {
-            return edits;
-        };
-        let open = [b"<", self.written_prefix(), b"baseURL>"].concat();
-        let close = [b"</", self.written_prefix(), b"baseURL"].concat();
-        if let Some(start) = memmem::find(identify, &open).map(|at| at + open.len())
-            && let Some(len) = memmem::find(identify.get(start..).unwrap_or_default(), &close)
-        {
-            let own = escape(request.base_url.as_bytes());
-            if identify.get(start..start + len) != Some(own.as_slice()) {
-                edits.push(RepairId::OwnBaseUrl, start, start + len, &own);
-            }
-        }
-        edits
     }
 
     /// The start tag of a field of the head: keeps the attributes for which

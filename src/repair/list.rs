@@ -580,11 +580,13 @@ pub(super) fn peek_identifier<'t>(raw: &'t [u8], skeleton: &Skeleton) -> Option<
         b"metadataFormat" => b"metadataPrefix",
         _ => b"identifier",
     };
-    let start = skeleton.item_prefixes().find_map(|prefix| {
-        let open = [b"<", prefix, name, b">"].concat();
-        memmem::find(raw, &open).map(|at| at + open.len())
+    let ends_name = |at: &usize| raw.get(*at).is_some_and(|&byte| byte == b'>' || byte.is_ascii_whitespace());
+    let behind = skeleton.item_prefixes().find_map(|prefix| {
+        let open = [b"<", prefix, name].concat();
+        memmem::find_iter(raw, &open).map(|at| at + open.len()).find(ends_name)
     })?;
-    let rest = raw.get(start..)?;
+    let rest = raw.get(behind..)?;
+    let rest = rest.get(memchr(b'>', rest)? + 1..)?;
     let text = super::name::trim(rest.get(..memchr(b'<', rest)?)?);
     (!text.is_empty()).then_some(text)
 }
