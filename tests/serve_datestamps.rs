@@ -300,6 +300,32 @@ fn identify_is_not_later_than_what_was_seen() {
 }
 
 #[test]
+fn a_kept_identify_is_not_served_once_an_older_record_was_seen() {
+    let old = stamped(0..3, "", &[1], "<datestamp>2007-11-05</datestamp>");
+    let source =
+        source_of(old, |asked| says(asked, "Identify").then(|| identify("2011-01-01", "YYYY-MM-DD")));
+    let base_url = source.base_url();
+    let configure = |config: &mut Config| config.map("x", &base_url).expect("a legal mapping");
+    let proxy = Proxy::with(configure);
+    let says_earliest = |proxy: &Proxy, date: &str| {
+        let said = proxy.get("/x?verb=Identify").text();
+        assert!(said.contains(&format!("<earliestDatestamp>{date}</earliestDatestamp>")), "{date}: {said}");
+    };
+    for _ in 0..2 {
+        says_earliest(&proxy, "2011-01-01");
+    }
+    assert_eq!(questions(&source, "Identify"), 1, "it is kept");
+    assert_eq!(proxy.get(LIST).status, 200);
+    for _ in 0..2 {
+        says_earliest(&proxy, "2007-11-05");
+    }
+    assert_eq!(questions(&source, "Identify"), 2, "the right one is kept");
+    let proxy = proxy.restarted(configure);
+    says_earliest(&proxy, "2007-11-05");
+    assert_eq!(questions(&source, "Identify"), 2, "also after a restart");
+}
+
+#[test]
 fn a_bound_of_ours_says_nothing_of_the_repository() {
     let source = source_of(stamped(0..3, "", &[1], ""), |asked| {
         if says(asked, "Identify") {

@@ -107,11 +107,14 @@ impl Shared {
                 own.set_query(None);
                 let base_urls = [format!("{}/{id}", self.public_url), own.to_string()];
                 match Request::parse(query.as_bytes()) {
-                    Ok(request) => cache.purge(&mapping, &base_urls, Some(&request)),
+                    Ok(request) => {
+                        let lowered_to = self.lowered_to(&mapping, &request);
+                        cache.purge(&mapping, &base_urls, Some(&request), lowered_to.as_deref())
+                    }
                     Err(refusal) => return Page::json(400, &json!({"error": refusal.text})),
                 }
             }
-            (Some(mapping), None) => cache.purge(&mapping, &[], None),
+            (Some(mapping), None) => cache.purge(&mapping, &[], None, None),
             (None, _) => {
                 let right = "PURGE /-/cache/ID, or /-/cache/ID?verb=... for one page; ID is a repository";
                 return Page::json(404, &json!({"error": right}));

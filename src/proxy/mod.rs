@@ -26,8 +26,8 @@ mod upstream;
 pub use server::{Running, Server};
 
 use crate::clock::{self, Clock};
-use crate::config::{self, Repositories};
-use crate::oai::{self, Argument, Request};
+use crate::config::{self, Mapping, Repositories};
+use crate::oai::{self, Argument, Request, Verb};
 use crate::repair::OwnRequest;
 use crate::source::{Account, Clients, Failure, Job};
 use crate::state::State;
@@ -105,6 +105,12 @@ impl Bounds {
 }
 
 impl Shared {
+    /// The earliestDatestamp that an Identify has to say in place of its source's.
+    fn lowered_to(&self, mapping: &Mapping, request: &Request) -> Option<String> {
+        let is_identify = request.verb() == Verb::Identify;
+        is_identify.then(|| self.state.holdings.lowered_to(&mapping.source())).flatten()
+    }
+
     /// What clients may ask of us now.
     fn bounds(&self) -> Arc<Bounds> {
         Arc::clone(&self.bounds.read().unwrap_or_else(PoisonError::into_inner))
@@ -398,7 +404,9 @@ impl Front {
             && self.0.state.ledger.has_windows(&mapping.id, clock::secs(self.0.clock.now()));
         let goes_past = spool || is_part || session.req_header().method == Method::HEAD;
         if let Some(cache) = self.0.cache.as_ref().filter(|_| !goes_past) {
-            passage.errand = Some(cache.errand(&mapping, &request, &base_url, passage.started));
+            let lowered_to = self.0.lowered_to(&mapping, &request);
+            let lowered_to = lowered_to.as_deref();
+            passage.errand = Some(cache.errand(&mapping, &request, &base_url, lowered_to, passage.started));
         }
         let own = Arc::new(request.own(&base_url));
         let hop = self.0.via.to_str().unwrap_or_default();

@@ -520,7 +520,7 @@ catalogue! {
         before "20170214"
         after "2017-02-14"
     DatestampGranularity "datestamp-granularity" Likely
-        what "Writes datestamps in the granularity that the repository announces: a second becomes its day, a day its first second. Where a mapping sets the granularity, Identify says it too."
+        what "Writes datestamps in the granularity that the repository announces: a second becomes its day, a day its first second. Where a mapping sets the granularity, Identify says it too. The earliestDatestamp of an Identify is held to the granularity that it names itself."
         why "Harvesters read all datestamps of a repository in one form and refuse the other. Neither way is a record moved past a harvester's from. Done only where the granularity is known: from Identify as it was seen, or from the mapping."
         before "<granularity>YYYY-MM-DD</granularity> ... <datestamp>2015-01-12T13:39:50Z</datestamp>"
         after "<granularity>YYYY-MM-DD</granularity> ... <datestamp>2015-01-12</datestamp>"

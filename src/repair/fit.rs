@@ -92,16 +92,17 @@ fn stamp(item: &[u8], facts: &Facts, rules: &Rules<'_>, edits: &mut Edits) -> Op
     Some(())
 }
 
-/// Identify says the granularity that is announced, and no earliestDatestamp behind the oldest
-/// that was seen (F14).
+/// Identify says the granularity that is announced, an earliestDatestamp of that granularity, and none
+/// after the oldest that was seen (F14).
 fn identify(item: &[u8], rules: &Rules<'_>, edits: &mut Edits) -> Option<()> {
     let RepositoryFacts { granularity, oldest_seen, .. } = rules.repository;
     let is_on = |id: &RepairId| !rules.off.contains(*id);
-    let announced = granularity.filter(|_| is_on(&RepairId::DatestampGranularity));
+    let is_fitted = is_on(&RepairId::DatestampGranularity);
+    let announced = granularity.filter(|_| is_fitted);
     let seen = oldest_seen
         .as_deref()
         .filter(|seen| is_on(&RepairId::EarliestDatestamp) && datestamp::is_legal(seen.as_bytes()));
-    if announced.is_none() && seen.is_none() {
+    if !is_fitted && seen.is_none() {
         return None;
     }
     let root = *outline(item, 0, item.len())?.children.first()?;
@@ -114,7 +115,10 @@ fn identify(item: &[u8], rules: &Rules<'_>, edits: &mut Edits) -> Option<()> {
     let (earliest_at, earliest) = content(b"earliestDatestamp")?;
     let (granularity_at, said) = content(b"granularity")?;
     let granularity = announced.or(Granularity::from_name(&said))?;
-    let fitted = if announced.is_some() { granularity.fitted(&earliest) } else { earliest.clone() };
+    let fitted = match is_fitted && datestamp::is_legal(earliest.as_bytes()) {
+        true => granularity.fitted(&earliest),
+        false => earliest.clone(),
+    };
     let oldest = seen.map(|seen| granularity.fitted(seen)).filter(|oldest| *oldest < fitted);
     let (id, now) = match oldest {
         Some(oldest) => (RepairId::EarliestDatestamp, oldest),

@@ -31,6 +31,8 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Repository {
     dates: Dates,
+    /// The oldest datestamp seen, where that is or was lower than earliestDatestamp.
+    lowered: Option<String>,
     sets: BTreeMap<String, SetSeen>,
     sets_bytes: usize,
     /// Writes under way: what is known is not all on disk.
@@ -109,6 +111,12 @@ impl Holdings {
     /// What is known of a repository's datestamps.
     pub fn dates(&self, repository: &str) -> Dates {
         self.known().get(repository).map(|known| known.dates.clone()).unwrap_or_default()
+    }
+
+    /// The datestamp to which earliestDatestamp was lowered, where that was necessary. An Identify that was
+    /// kept before says another one.
+    pub fn lowered_to(&self, repository: &str) -> Option<String> {
+        self.known().get(repository)?.lowered.clone()
     }
 
     /// What the source calls the set that a harvester asks for, where it is another name: an escaped
@@ -209,6 +217,16 @@ impl Repository {
         {
             self.dates.oldest_seen = Some(seen.clone());
         }
+        self.note_lowered(|seen, announced| seen < announced);
+    }
+
+    fn note_lowered(&mut self, is_lowered: impl FnOnce(&str, &str) -> bool) {
+        let Dates { earliest, oldest_seen, .. } = &self.dates;
+        if let (Some(seen), Some(announced)) = (oldest_seen, earliest)
+            && is_lowered(seen, announced)
+        {
+            self.lowered = Some(seen.clone());
+        }
     }
 
     /// The sets that are found now to be two.
@@ -217,6 +235,7 @@ impl Repository {
         self.dates.granularity = news.dates.granularity.or(self.dates.granularity);
         if news.dates.earliest.is_some() {
             self.dates.earliest.clone_from(&news.dates.earliest);
+            self.note_lowered(|seen, announced| seen < announced);
         }
         let mut collisions = Vec::new();
         for (name, seen) in &news.sets {
@@ -245,11 +264,14 @@ fn read(database: &Database) -> Result<HashMap<String, Repository>, redb::Error>
                 let (repository, value) = row?;
                 let (granularity, earliest, oldest) = value.value();
                 let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-                all.entry(repository.value().to_owned()).or_default().dates = Dates {
+                let known = all.entry(repository.value().to_owned()).or_default();
+                known.dates = Dates {
                     granularity: Granularity::from_name(granularity),
                     earliest: text(earliest),
                     oldest_seen: text(oldest),
                 };
+                // An Identify that was lowered says the oldest datestamp itself.
+                known.note_lowered(|seen, announced| seen <= announced || seen.starts_with(announced));
             }
         }
         Err(redb::TableError::TableDoesNotExist(_)) => {}
@@ -385,6 +407,21 @@ mod tests {
         holdings.note("x", &dates(Some("2015-01-01"), None));
         drop(holdings);
         assert_eq!(open(&data).dates("x").oldest_seen.as_deref(), Some("2014-01-01"));
+    }
+
+    #[test]
+    fn an_earliest_datestamp_that_was_lowered_stays_known_as_lowered() {
+        let data = tempfile::tempdir().expect("a temporary folder");
+        let holdings = open(&data);
+        holdings.note("x", &dates(Some("2015-01-01"), Some("2016-01-01")));
+        assert_eq!(holdings.lowered_to("x"), None);
+        holdings.note("x", &dates(None, Some("2014-05-05")));
+        assert_eq!(holdings.lowered_to("x").as_deref(), Some("2014-05-05"));
+        // Identify says it from now on.
+        holdings.note("x", &dates(Some("2014-05-05"), None));
+        assert_eq!(holdings.lowered_to("x").as_deref(), Some("2014-05-05"));
+        drop(holdings);
+        assert_eq!(open(&data).lowered_to("x").as_deref(), Some("2014-05-05"), "it survives");
     }
 
     #[test]

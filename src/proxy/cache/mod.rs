@@ -139,17 +139,19 @@ impl Cache {
         }
     }
 
-    /// What a request of a harvester wants of it.
+    /// What a request of a harvester wants of it. `lowered_to` is the earliestDatestamp that is known to
+    /// be right, where its source's is not.
     pub(super) fn errand(
         &self,
         mapping: &Arc<Mapping>,
         request: &Request,
         base_url: &str,
+        lowered_to: Option<&str>,
         arrived: SystemTime,
     ) -> Errand {
         Errand {
             cache: self.clone(),
-            key: rules::key(mapping, &self.generation(mapping), base_url, request.query()),
+            key: rules::key(mapping, &self.generation(mapping), base_url, request, lowered_to),
             plan: Plan::of(request, mapping, &self.config),
             arrived,
             got: Got::Miss,
@@ -187,11 +189,12 @@ impl Cache {
         mapping: &Arc<Mapping>,
         base_urls: &[String],
         request: Option<&Request>,
+        lowered_to: Option<&str>,
     ) -> u64 {
         let generation = self.generation(mapping);
         let keys = request.map(|request| {
-            let query = request.query();
-            let keys = base_urls.iter().map(|base_url| rules::key(mapping, &generation, base_url, query));
+            let key = |base_url: &String| rules::key(mapping, &generation, base_url, request, lowered_to);
+            let keys = base_urls.iter().map(key);
             keys.collect::<Vec<_>>()
         });
         self.storage.purge_pages(&mapping.id, keys.as_deref())

@@ -80,10 +80,21 @@ impl Plan {
 }
 
 /// The page that answers a request. `base_url` is what the answer calls itself:
-/// the same repository under another name has other bytes.
-pub(super) fn key(mapping: &Mapping, generation: &str, base_url: &str, query: &str) -> PageKey {
-    // Neither a URL nor a query has a line end in it.
-    let text = format!("{base_url}\n{query}\n{generation}");
+/// the same repository under another name has other bytes. `lowered_to` is the datestamp that Identify
+/// says in place of its source's, so that a page from before that was learned is not found any more.
+pub(super) fn key(
+    mapping: &Mapping,
+    generation: &str,
+    base_url: &str,
+    request: &Request,
+    lowered_to: Option<&str>,
+) -> PageKey {
+    // Nothing of this has a line end in it.
+    let mut text = format!("{base_url}\n{}\n{generation}", request.query());
+    if let Some(lowered_to) = lowered_to.filter(|_| request.verb() == Verb::Identify) {
+        text.push('\n');
+        text.push_str(lowered_to);
+    }
     PageKey::new(&mapping.id, text)
 }
 

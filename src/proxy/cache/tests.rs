@@ -25,9 +25,12 @@ fn mapping() -> Mapping {
     Mapping::new("x", "http://source.example/oai", &Limits::default()).expect("a legal mapping")
 }
 
+fn request(query: &str) -> Request {
+    Request::parse(query.as_bytes()).expect("a legal request")
+}
+
 fn plan(query: &str, mapping: &Mapping) -> Plan {
-    let request = Request::parse(query.as_bytes()).expect("a legal request");
-    Plan::of(&request, mapping, &config::Cache::default())
+    Plan::of(&request(query), mapping, &config::Cache::default())
 }
 
 fn at(seconds: u64) -> SystemTime {
@@ -117,9 +120,20 @@ fn the_end_of_a_page_tells_errors_and_tokens() {
 #[test]
 fn keys_tell_names_queries_and_mappings_apart() {
     let key = |mapping: &Mapping, base: &str, query: &str| {
-        rules::key(mapping, &rules::generation(mapping), base, query)
+        rules::key(mapping, &rules::generation(mapping), base, &request(query), None)
     };
     let first = key(&mapping(), "http://a/x", "verb=Identify");
+    let lowered = |query: &str| {
+        rules::key(
+            &mapping(),
+            &rules::generation(&mapping()),
+            "http://a/x",
+            &request(query),
+            Some("2011-01-01"),
+        )
+    };
+    assert_ne!(lowered("verb=Identify"), first, "a lowered earliestDatestamp makes another page");
+    assert_eq!(lowered("verb=ListSets"), key(&mapping(), "http://a/x", "verb=ListSets"));
     assert_eq!(first, key(&mapping(), "http://a/x", "verb=Identify"));
     let other = Mapping { allow_private: true, ..mapping() };
     let renamed = Mapping { id: "y".into(), ..mapping() };
@@ -138,7 +152,7 @@ fn recipe(query: &str, capacity: u64) -> (tempfile::TempDir, Recipe, Arc<Pages>)
     let data = tempfile::tempdir().expect("a temporary folder");
     let pages = Arc::new(Pages::open(data.path(), u64::MAX).expect("it can be written to"));
     let mapping = mapping();
-    let (key, plan) = (rules::key(&mapping, "", "http://a/x", query), plan(query, &mapping));
+    let (key, plan) = (rules::key(&mapping, "", "http://a/x", &request(query), None), plan(query, &mapping));
     (data, Recipe { id: 1, key, plan, capacity }, pages)
 }
 
