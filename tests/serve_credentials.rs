@@ -88,7 +88,7 @@ fn the_password_stands_in_no_log_and_on_no_page() {
         Program::run(serve(folder.path()).args(["--admin", "127.0.0.1:0"]).env("OAIMEND_LOG", "trace"));
     let (public, admin) = (program.address(), program.admin());
     let got = source::fetch(public, LIST);
-    assert_eq!(got.status, 503);
+    assert_eq!(got.status, 502);
     let mut pages = format!("{got:?}{}", got.text());
     for path in ["/-/repositories", "/-/repositories/x", "/-/metrics"] {
         pages.push_str(&source::fetch(admin, path).text());

@@ -115,7 +115,7 @@ fn limits_that_change_hold_for_the_mappings_too() {
     program.signal("-HUP");
     program.line("oaimend.toml read again");
     program.line("mappings read again");
-    assert_eq!(fetch(address, &format!("{LIST}&set=maps")).status, 503);
+    assert_eq!(fetch(address, &format!("{LIST}&set=maps")).status, 502);
 }
 
 #[test]

@@ -339,7 +339,7 @@ fn a_file_beyond_a_bound_is_not_taken_in_and_says_which() {
         let kept = Kept::local(file_of(20)).with(&format!("[limits]\n{limit}"));
         let proxy = kept.serve();
         let got = proxy.get("/x?verb=Identify");
-        assert_eq!(got.status, 503, "{limit}: {}", got.text());
+        assert_eq!(got.status, 502, "{limit}: {}", got.text());
         assert!(got.text().contains(said), "{}", got.text());
         assert!(!got.text().contains("static.xml"), "where it lies is nobody's business: {}", got.text());
         let pages = proxy.get("/").text();
@@ -349,7 +349,7 @@ fn a_file_beyond_a_bound_is_not_taken_in_and_says_which() {
     let file = file_with(&[dc_record(0), long, dc_record(2)].concat(), "");
     let kept = Kept::local(&file).with("[limits]\nrecord_bytes_max = 8192");
     let got = kept.serve().get(LIST);
-    assert_eq!(got.status, 503, "{}", got.text());
+    assert_eq!(got.status, 502, "{}", got.text());
     assert!(got.text().contains("record_bytes_max"), "{}", got.text());
     let kept = Kept::local(&file).with("[limits]\nrecord_bytes_max = 16384");
     assert_eq!(harvested(&kept.serve()), [0, 1, 2]);
@@ -449,7 +449,7 @@ fn a_file_that_was_never_had_is_a_failure_that_says_why() {
     answers(&script, |_| Reply::whole(404, "", "gone"));
     let kept = Kept::mapped(&format!("static_file = \"{}\"\n", source.base_url()));
     let got = kept.serve().get(LIST);
-    assert_eq!(got.status, 503);
+    assert_eq!(got.status, 502);
     assert!(
         got.text().contains("static repository file of x") && got.text().contains("404"),
         "{}",

@@ -17,6 +17,8 @@ pub struct Limits {
     pub redirects_max: usize,
     /// Longest wait until the first good item, error or other answer is there.
     pub first_record_timeout: Duration,
+    /// How long harvesters are told to come again while a source, or one request, fails.
+    pub outage_retry: Duration,
     /// Most bytes of raw records that the quarantine keeps for one repository.
     pub quarantine_bytes_max: u64,
     /// Longest page for an HTTP/1.0 client, which gets it in one piece, in bytes.
@@ -35,6 +37,7 @@ impl Default for Limits {
             inflate_ratio_max: 1000,
             redirects_max: 5,
             first_record_timeout: Duration::from_secs(30),
+            outage_retry: Duration::from_secs(900),
             quarantine_bytes_max: 256 << 20,
             spool_bytes_max: 64 << 20,
             static_file_bytes_max: 256 << 20,
@@ -62,6 +65,7 @@ impl Limits {
         table.number("quarantine_bytes_max", 0..=1 << 50, &mut self.quarantine_bytes_max);
         table.number("inflate_ratio_max", 1..=1_000_000, &mut self.inflate_ratio_max);
         table.seconds("first_record_timeout_secs", 1..=3600, &mut self.first_record_timeout);
+        table.seconds("outage_retry_secs", 0..=86_400, &mut self.outage_retry);
         table.finish();
     }
 }

@@ -21,11 +21,13 @@ pub(super) fn whole(answer: Answer, why: &str) -> Result<ResponseHeader> {
 
 /// The head of a failure, and its text.
 pub(super) fn failed(failure: &Failure) -> Result<(ResponseHeader, Bytes)> {
-    let text = format!("{}\n", failure.details);
-    let mut head = ResponseHeader::build(503, Some(8))?;
+    let text = failure.text();
+    let mut head = ResponseHeader::build(failure.status(), Some(8))?;
     head.insert_header("Content-Type", "text/plain; charset=UTF-8")?;
     head.insert_header("Content-Length", text.len())?;
-    head.insert_header("Retry-After", failure.retry_after_secs)?;
+    if let Some(secs) = failure.retry_after() {
+        head.insert_header("Retry-After", secs)?;
+    }
     head.insert_header("Proxy-Status", failure.proxy_status())?;
     head.insert_header("Cache-Control", "no-store")?;
     Ok((head, text.into()))

@@ -393,8 +393,7 @@ impl Front {
         let client = match self.0.clients.of(&mapping) {
             Ok(client) => client,
             Err(failure) => {
-                let page =
-                    Page::unavailable(failure.retry_after_secs, failure.proxy_status(), &failure.details);
+                let page = Page::failed(&failure);
                 passage.failure = Some(failure);
                 return Ok(Err(page));
             }
@@ -449,7 +448,7 @@ impl Passage {
         // A page of another request's conversation: what became of it is counted there.
         let shared = self.errand.as_ref().and_then(|errand| errand.shared.as_ref());
         let outcome = self.outcome.unwrap_or(match (failure, error) {
-            _ if status == 503 => "failed",
+            _ if matches!(status, 502..=504) => "failed",
             (Some(_), None) if continued.is_some() => "continued",
             (Some(_), Some(_)) => "broken-off",
             (None, Some(_)) if shared.is_some_and(|fill| fill.ended() == Some(false)) => "broken-off",

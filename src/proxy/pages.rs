@@ -2,6 +2,7 @@
 
 use crate::clock;
 use crate::config::Mapping;
+use crate::source::Failure;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -30,6 +31,16 @@ impl Page {
         Self::text(503, text)
             .with("Retry-After", retry_after_secs.to_string())
             .with("Proxy-Status", proxy_status)
+    }
+
+    /// A request that fails before the source is asked.
+    pub(super) fn failed(failure: &Failure) -> Self {
+        let page = Self::new(failure.status(), "text/plain; charset=UTF-8", failure.text())
+            .with("Proxy-Status", failure.proxy_status());
+        match failure.retry_after() {
+            Some(secs) => page.with("Retry-After", secs.to_string()),
+            None => page,
+        }
     }
 
     /// Whether we are well.

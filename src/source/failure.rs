@@ -3,6 +3,7 @@
 
 use crate::repair::NotOai;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 /// Why a source gave no good answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,12 +12,25 @@ pub struct Failure {
     pub reason: Reason,
     /// What happened and what to do, printable ASCII.
     pub details: String,
-    /// When to ask again, in seconds, 1 to 3600.
+    /// When to ask again, in seconds, 1 to 3600, where that is worth it.
     pub retry_after_secs: u64,
+    /// Whether it is worth it.
+    pub outlook: Outlook,
     /// The status the source answered with, if it did.
     pub received_status: Option<u16>,
     /// What the source said by `Retry-After`, in seconds.
     pub asked_to_wait_secs: Option<u64>,
+}
+
+/// Whether a request that failed is worth another try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outlook {
+    /// The failure may pass by itself.
+    MayPass,
+    /// It lasts until somebody changes something.
+    Permanent,
+    /// It could have passed, and has lasted for so long.
+    OldOutage(Duration),
 }
 
 /// The kinds of failure: label of the metric, and error type of RFC 9209.
@@ -135,8 +149,7 @@ impl Reason {
     }
 
     /// When a failure of this kind is worth another try, in seconds, where the
-    /// source does not say: soon for what passes by itself, late for what a
-    /// person has to mend.
+    /// source does not say.
     const fn retry_after_secs(self) -> u64 {
         match self {
             Self::ConnectionTimeout
@@ -146,21 +159,45 @@ impl Reason {
             | Self::Unproven
             | Self::Resting => 60,
             Self::Busy => 30,
-            Self::ConnectionRefused | Self::Dns | Self::Status | Self::NotOai(NotOai::UnknownError) => 120,
-            Self::NotOai(NotOai::Empty | NotOai::Html | NotOai::BotWall) | Self::StaticFile => 300,
-            Self::Quarantine | Self::Ledger => 600,
+            Self::ConnectionRefused | Self::Status | Self::NotOai(NotOai::UnknownError) => 120,
             Self::TakenOver => 1,
-            Self::AddressRefused
-            | Self::TlsCertificate
-            | Self::TlsProtocol
-            | Self::HttpProtocol
-            | Self::ContentCoding
-            | Self::TooLarge
-            | Self::Redirect
-            | Self::NotOai(_)
-            | Self::Unmendable
-            | Self::SpoolFull
-            | Self::Configuration => 3600,
+            Self::Quarantine | Self::Ledger => 600,
+            _ => 300,
+        }
+    }
+
+    /// What a failure of this kind, after an answer with that status, lets a harvester hope for.
+    const fn outlook(self, received_status: Option<u16>) -> Outlook {
+        match (self, received_status) {
+            (
+                Self::Dns
+                | Self::AddressRefused
+                | Self::TlsCertificate
+                | Self::TlsProtocol
+                | Self::TooLarge
+                | Self::Redirect
+                | Self::NotOai(NotOai::StaticRepository | NotOai::Version1)
+                | Self::Unmendable
+                | Self::SpoolFull
+                | Self::Configuration,
+                _,
+            ) => Outlook::Permanent,
+            // A source that forbids or limits requests may do so for a while only.
+            (Self::Status, Some(403 | 408 | 425 | 429)) => Outlook::MayPass,
+            (Self::Status, Some(400..=499 | 501 | 505)) => Outlook::Permanent,
+            _ => Outlook::MayPass,
+        }
+    }
+
+    /// Who can do something about a failure of this kind.
+    const fn fault(self) -> &'static str {
+        match self {
+            Self::Busy => "nobody's; the source is being asked by others",
+            Self::Quarantine | Self::Ledger | Self::TakenOver => "oaimend's, or that of its machine",
+            Self::AddressRefused | Self::Configuration => "the configuration of oaimend",
+            Self::SpoolFull => "the request's; HTTP/1.0 cannot carry a page of this length, HTTP/1.1 can",
+            Self::Unmendable => "the source's; the mapping wants such a page to fail (unmendable)",
+            _ => "the source's",
         }
     }
 }
@@ -172,6 +209,7 @@ impl Failure {
             reason,
             details: printable(details.as_ref().as_bytes(), DETAILS_CHARS_MAX),
             retry_after_secs: reason.retry_after_secs(),
+            outlook: reason.outlook(None),
             received_status: None,
             asked_to_wait_secs: None,
         }
@@ -182,11 +220,45 @@ impl Failure {
     #[must_use]
     pub fn after_status(mut self, status: u16, retry_after_secs: Option<u64>) -> Self {
         self.received_status = Some(status);
+        self.outlook = self.reason.outlook(Some(status));
         self.asked_to_wait_secs = retry_after_secs;
         if let Some(seconds) = retry_after_secs {
             self.retry_after_secs = seconds.clamp(1, 3600);
         }
         self
+    }
+
+    /// The status of the answer: 503 asks to come again, 502 and 504 do not.
+    pub const fn status(&self) -> u16 {
+        match (self.outlook, self.reason) {
+            (Outlook::MayPass, _) => 503,
+            (_, Reason::ConnectionTimeout | Reason::ResponseTimeout) => 504,
+            _ => 502,
+        }
+    }
+
+    /// What `Retry-After` says; nothing where another try is not worth it.
+    pub fn retry_after(&self) -> Option<u64> {
+        (self.outlook == Outlook::MayPass).then_some(self.retry_after_secs)
+    }
+
+    /// The text of the answer: what happened, whose fault it is, whether to retry, what to do now.
+    pub fn text(&self) -> String {
+        let (details, fault, secs) = (&self.details, self.reason.fault(), self.retry_after_secs);
+        let (retry, now) = match self.outlook {
+            Outlook::MayPass => {
+                (format!("yes, in {secs} seconds"), "repeat the same request then; nothing is lost")
+            }
+            Outlook::Permanent => (
+                "no; this lasts until somebody changes something".to_owned(),
+                "end this harvest, and tell whoever runs this proxy",
+            ),
+            Outlook::OldOutage(age) => (
+                format!("no; this has failed for {} minutes", age.as_secs() / 60),
+                "end this harvest, and go on another time from the last resumptionToken or datestamp",
+            ),
+        };
+        format!("{details}\nFault: {fault}.\nRetry: {retry}.\nNow: {now}.\n")
     }
 
     /// The member of a `Proxy-Status` header (RFC 9209).
@@ -258,5 +330,23 @@ mod tests {
         );
         assert_eq!(failure.retry_after_secs, 3600);
         assert_eq!(Failure::new(Reason::Dns, "").after_status(200, Some(0)).retry_after_secs, 1);
+    }
+
+    #[test]
+    fn what_may_pass_asks_to_come_again_and_nothing_else_does() {
+        let status = |code| Failure::new(Reason::Status, "no").after_status(code, Some(7));
+        for code in [403, 408, 429, 500, 502, 503, 504, 521] {
+            assert_eq!((status(code).status(), status(code).retry_after()), (503, Some(7)), "{code}");
+        }
+        for code in [400, 401, 404, 410, 414, 501] {
+            assert_eq!((status(code).status(), status(code).retry_after()), (502, None), "{code}");
+        }
+        for reason in [Reason::Dns, Reason::TlsCertificate, Reason::Configuration] {
+            assert_eq!(Failure::new(reason, "").status(), 502, "{reason:?}");
+        }
+        let outlook = Outlook::OldOutage(Duration::from_secs(930));
+        let silent = Failure { outlook, ..Failure::new(Reason::ResponseTimeout, "silent") };
+        assert_eq!((silent.status(), silent.retry_after()), (504, None));
+        assert!(silent.text().contains("Retry: no; this has failed for 15 minutes."), "{}", silent.text());
     }
 }

@@ -4,7 +4,7 @@
 //! checked here, what comes is an [`Exchange`], and codings are [`decoding`](super::decoding)'s work.
 
 use super::address::{Reach, Refused, Unresolved};
-use super::breaker::{Breaker, Resting};
+use super::breaker::Breaker;
 use super::budget::{Budget, Late};
 use super::connecting::{Http, http};
 use super::exchange::Exchange;
@@ -25,7 +25,7 @@ use hyper_util::client::legacy;
 use std::error::Error;
 use std::io::ErrorKind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use url::Url;
 
 /// The connections to one source. Cheap to clone.
@@ -80,27 +80,7 @@ impl Client {
         })
     }
 
-    /// May the source be asked now?
-    pub(super) fn admit(&self, now: SystemTime) -> Result<(), Failure> {
-        self.breaker().admit(now).map_err(|Resting { secs, because }| {
-            let details = format!(
-                "{} has failed often and is left alone for {secs} more seconds; it last said: {because}",
-                self.name()
-            );
-            Failure { retry_after_secs: secs, ..Failure::new(Reason::Resting, details) }
-        })
-    }
-
-    /// A request was answered.
-    pub(super) fn succeeded(&self) {
-        self.breaker().succeeded();
-    }
-
-    /// A request failed for good.
-    pub(super) fn failed(&self, now: SystemTime, failure: &Failure) {
-        self.breaker().failed(now, failure);
-    }
-
+    /// What is known of the source's failures.
     pub(super) fn breaker(&self) -> MutexGuard<'_, Breaker> {
         self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -133,7 +113,7 @@ impl Client {
             Some(_) => self.mapping.base_url.clone(),
             None => with_query(&self.mapping, query),
         };
-        let mut redirects = 0;
+        let (mut redirects, mut redirected_by) = (0, None);
         loop {
             let mut asked = self.prepare(&url, form.as_deref(), redirects)?;
             if let Ok(via) = HeaderValue::from_str(via) {
@@ -142,7 +122,14 @@ impl Client {
             let step = self.step();
             let began = budget.now();
             let response = match budget.within(step, self.send(asked, &url)).await {
-                Ok(response) => response?,
+                // Behind a redirect it may be another server that fails.
+                Ok(Err(failure)) => {
+                    return Err(match redirected_by {
+                        Some(status) => failure.after_status(status, None),
+                        None => failure,
+                    });
+                }
+                Ok(Ok(response)) => response,
                 Err(late) => {
                     self.turns.note(budget.now(), None, None, step);
                     return Err(self.late(late, &url));
@@ -157,7 +144,7 @@ impl Client {
             if response.status().as_u16() == 303 {
                 form = None;
             }
-            redirects += 1;
+            (redirects, redirected_by) = (redirects + 1, Some(response.status().as_u16()));
             let max = self.mapping.limits.redirects_max;
             if redirects > max {
                 let details = format!("{} redirects more than {max} times (redirects_max)", self.name());

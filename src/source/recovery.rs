@@ -53,6 +53,7 @@ impl Conversation<'_> {
             return Err(Failure::new(Reason::NotOai(NotOai::NothingKept), details).into());
         }
         self.asked = next;
+        self.has_walked = self.anew.is_some();
         match &mut self.anew {
             Some(walked) if self.outlet.has_begun() => *walked = self.delivered.hashes().len(),
             Some(walked) => *walked = self.had.hashes().len(),

@@ -12,6 +12,7 @@
 
 use super::account::Account;
 use super::body::{Body, Broken};
+use super::breaker::Admission;
 use super::budget::Budget;
 use super::chain::{self, Chain, Known, Opening};
 use super::conversing::Conversing;
@@ -121,6 +122,7 @@ async fn converse(job: Job, events: mpsc::Sender<Event>) {
         anew: None,
         begun: Begun::No,
         failed: None,
+        has_walked: false,
         recalls: 0,
         recalled: Vec::new(),
         headers_told: None,
@@ -198,10 +200,11 @@ pub(super) struct Conversation<'a> {
     pub(super) known: Known,
     /// The list was begun anew: how many of the items of `delivered` stand in `known` too.
     pub(super) anew: Option<usize>,
-    /// How far back it was begun.
+    /// How far back it was begun, and whether this request has come further in it.
     pub(super) begun: Begun,
     /// Why the last attempt failed.
     pub(super) failed: Option<Failure>,
+    pub(super) has_walked: bool,
     pub(super) chain: Option<Chain>,
     /// How many records were asked for by themselves that were about to be put aside.
     pub(super) recalls: u32,
@@ -224,6 +227,12 @@ pub(super) struct Conversation<'a> {
 impl Conversation<'_> {
     /// Answers the request, unless the source is left alone for now.
     async fn answer(&mut self) -> Result<(), Stop> {
+        let mut admission = self.job.client.breaker().request(self.job.asked.query());
+        let end = self.answer_if_admitted(&mut admission).await;
+        self.settle(end, &admission).await
+    }
+
+    async fn answer_if_admitted(&mut self, admission: &mut Admission) -> Result<(), Stop> {
         let job = self.job;
         match chain::open(job, self.budget.now()).await? {
             Opening::Ask { asked, delivered, chain, anew } => {
@@ -237,16 +246,10 @@ impl Conversation<'_> {
         if let Some(refusal) = self.refusal().await {
             return self.refuse(refusal).await;
         }
-        job.client.admit(self.budget.now())?;
+        *admission = job.client.admit(self.budget.now(), *admission)?;
         self.doubt_days().await;
         let end = self.run().await;
         self.note_walk(&end);
-        match &end {
-            Ok(()) if self.account.continued.is_some() => {}
-            Ok(()) => job.client.succeeded(),
-            Err(Stop::Failed(failure)) => job.client.failed(self.budget.now(), failure),
-            Err(Stop::Gone) => {}
-        }
         end
     }
 
