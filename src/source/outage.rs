@@ -90,7 +90,7 @@ impl Conversation<'_> {
                 }
             }
         };
-        let answer = unanswered.as_ref().map(|answer| answer.as_ref().map(|()| ()));
+        let answer = unanswered.as_ref().map(|answer| answer.as_ref().copied());
         job.client.breaker().identified(self.budget.now(), admission, answer);
         if matches!(answer, Some(Err(_))) {
             tracing::warn!(
