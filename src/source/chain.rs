@@ -17,7 +17,7 @@ use std::time::{Duration, SystemTime};
 pub(super) enum Opening {
     /// The source is asked for this; `delivered` is what the harvester has of the page.
     /// `anew` is what was delivered besides, if the page is one of the list begun anew.
-    Ask { asked: Request, delivered: Delivered, chain: Option<Chain>, anew: Option<Known> },
+    Ask { asked: Request, delivered: Delivered, chain: Option<Box<Chain>>, anew: Option<Known> },
     /// The token is ours and of no use any more: why.
     Refuse(&'static str),
 }
@@ -59,7 +59,7 @@ pub(super) async fn open(job: &Job, now: SystemTime) -> Result<Opening, Failure>
     let Some(token) = request.argument(Argument::ResumptionToken) else {
         let place = Place { list: fastrand::u64(..), page: 0 };
         let first_query = request.query().to_owned();
-        return Ok(ask(Some(Chain::at(place, first_query, None))));
+        return Ok(ask(Some(Box::new(Chain::at(place, first_query, None)))));
     };
     if let Some(own) = OwnToken::read(token, &job.state.token_key) {
         return open_own(job, own, now).await;
@@ -68,7 +68,7 @@ pub(super) async fn open(job: &Job, now: SystemTime) -> Result<Opening, Failure>
     let known = read_if_open(job, move |ledger| ledger.find(&repository, verb, &asked_by)).await?;
     // A list that began elsewhere: from here on it is known.
     let elsewhere = |within| Chain::at(Place { list: fastrand::u64(..), page: 1 }, String::new(), within);
-    Ok(ask(Some(match known {
+    let chain = match known {
         Some(Led { place: Some((place, facts)), is_reused, within }) => {
             let mixed_harvests = facts.mixed_harvests();
             let chain = Chain::at(place, facts.first_query, within);
@@ -76,7 +76,8 @@ pub(super) async fn open(job: &Job, now: SystemTime) -> Result<Opening, Failure>
         }
         Some(Led { place: None, is_reused, within }) => Chain { is_reused, ..elsewhere(within) },
         None => Chain { asked_by: Some(token.to_owned()), ..elsewhere(None) },
-    })))
+    };
+    Ok(ask(Some(Box::new(chain))))
 }
 
 async fn open_own(job: &Job, own: OwnToken, now: SystemTime) -> Result<Opening, Failure> {
@@ -125,7 +126,7 @@ async fn open_own(job: &Job, own: OwnToken, now: SystemTime) -> Result<Opening, 
     let (first_query, within) = (first_query.unwrap_or_default(), within.flatten());
     let chain = Chain { given_out: true, mixed_harvests, ..Chain::at(place, first_query, within) };
     let anew = own.anew.then(|| counted(before.iter().chain(&hashes)));
-    Ok(Opening::Ask { asked, delivered: Delivered::of(hashes), chain: Some(chain), anew })
+    Ok(Opening::Ask { asked, delivered: Delivered::of(hashes), chain: Some(Box::new(chain)), anew })
 }
 
 impl Chain {

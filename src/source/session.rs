@@ -238,7 +238,7 @@ impl Conversation<'_> {
             Opening::Ask { asked, delivered, chain, anew } => {
                 self.anew = anew.is_some().then(|| delivered.hashes().len());
                 self.known = anew.unwrap_or_default();
-                (self.asked, self.had, self.chain) = (asked, delivered, chain);
+                (self.asked, self.had, self.chain) = (asked, delivered, chain.map(|chain| *chain));
             }
             Opening::Refuse(why) => return self.refuse_token(why).await,
         }
