@@ -6,6 +6,7 @@
 use super::catalogue::RepairId;
 use super::markup::{Kind, Open, Tree};
 use super::name::{blanks, name_span, split_name, trailing_blanks, trim};
+use super::removable::is_punctuation;
 use super::vocabulary::{Family, is_slip};
 
 impl Tree<'_> {
@@ -15,6 +16,9 @@ impl Tree<'_> {
         let complete = self.slice((at, end)).ends_with(b">")
             && blanks(self.slice((name_end, end))) + 1 == end - name_end;
         let Some(top) = self.open.last().copied() else { return };
+        if self.has_text((name_end, end)) {
+            return self.keep_text_of_end_tag(at, end);
+        }
         let top_depth = self.open.len() - 1;
         let exact = self.open.iter().rposition(|open| self.slice(open.name) == name);
         let local = split_name(name).1;
@@ -57,6 +61,19 @@ impl Tree<'_> {
             self.edit(RepairId::StrayEndTag, at, end, b"");
             self.content_from = end;
         }
+    }
+
+    /// Whether text follows the name of an end tag that has lost its `>`.
+    fn has_text(&self, behind_name: (usize, usize)) -> bool {
+        let behind = self.slice(behind_name);
+        !behind.ends_with(b">") && !is_punctuation(behind)
+    }
+
+    /// An end tag without its `>` runs up to the next tag. In a plain-text field all of it is text; elsewhere no
+    /// reading is plausible, because the text would have no element.
+    fn keep_text_of_end_tag(&mut self, at: usize, end: usize) {
+        self.guessed |= self.in_key() || !self.in_field();
+        self.escape(at, end);
     }
 
     /// Whether the open element is a field of the envelope by which harvesters store an item. Markup in it is no text.
