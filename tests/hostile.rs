@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use oaimend::repair::{Memory, Outcome, RepairConfig, Repairer, Sink};
 use support::harness::{Chunking, run, run_remembering};
-use support::{each, invariants, report};
+use support::{each, invariants, report, strict};
 
 const HEAD: &str = "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\" \
     xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \
@@ -146,6 +146,20 @@ fn an_identify_with_many_declarations_is_mended() {
         let out = run(identify(declarations).as_bytes(), &RepairConfig::default(), Chunking::Whole);
         assert_eq!(out.summary.outcome, Outcome::Repaired, "{declarations}");
     }
+}
+
+/// Nothing is written after the root's end tag, also where the engine gives up.
+#[test]
+fn what_is_given_up_is_one_document() {
+    let failures = each(&DAMAGE, |(place, fragment)| {
+        let input = page(place, &repeated(fragment, DAMAGE_BYTES));
+        let out = run(input.as_bytes(), &RepairConfig::default(), Chunking::Whole);
+        if out.output.is_empty() {
+            return None;
+        }
+        strict::read(&out.output).err().map(|why| format!("{place} {fragment:?}: {why}"))
+    });
+    report("one document", DAMAGE.len(), &failures);
 }
 
 /// A page with as many declarations as an engine remembers, and behind it one of another repository.

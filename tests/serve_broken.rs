@@ -227,6 +227,20 @@ fn bombs_and_endless_pages_are_broken_off() {
     }
 }
 
+/// A limit is met after the root's end tag: the transfer breaks off, without a second end or a token of ours.
+#[test]
+fn nothing_is_written_after_the_end_of_the_document() {
+    let page = format!("{}{}", page_of(3), "\n".repeat(4 << 20));
+    let source = Source::start(move |_, _| Reply::xml(page.clone()));
+    let proxy = Proxy::tuned(&source, |mapping| mapping.limits.response_bytes_max = 1 << 20);
+    let got = proxy.get(LIST);
+    let text = got.text();
+    let (_, after) = text.split_once("</OAI-PMH>").expect("the whole list was sent");
+    assert_eq!((got.status, got.whole), (200, false));
+    assert_eq!(after.trim(), "");
+    assert!(!text.contains("<resumptionToken"), "{}", text.trim());
+}
+
 /// A proxy that holds no more than small records: what it has begun to pass on
 /// of a large one can neither be taken back nor gone on with.
 fn holding_little(source: &Source) -> Proxy {
