@@ -8,7 +8,7 @@ mod support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use oaimend::repair::{Ending, Limits, Outcome, RepairConfig};
+use oaimend::repair::{Ending, Limits, Outcome, OwnRequest, RepairConfig, RepositoryFacts};
 use support::corpus::cases;
 use support::envelope::Strictness;
 use support::harness::{Chunking, run};
@@ -381,4 +381,30 @@ fn what_fuzzers_found_stays_mended() {
     }
     assert!(ran > 0, "corpus/found is empty");
     report("found", ran, &failures);
+}
+
+/// Responses of 1.x with an item that could not be read: a file says so before its root ends, a transfer breaks off.
+#[test]
+fn a_response_of_one_dot_x_with_an_unread_item_has_no_neat_end() {
+    let resumed = OwnRequest {
+        base_url: "http://proxy.example.org/x".to_owned(),
+        arguments: [("verb", "ListRecords"), ("resumptionToken", "a")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .to_vec(),
+    };
+    let list = b"<set><setSpec><ListRecords xmlns=\"http://www.openarchives.org/OAI/1.1/OAI_ListRecords\">\
+        <record><header><identifier>0</dentifier<datestamp>2001</atestamp</eader<metadata><dc></dc></etadata</recor\
+        </ListRecords>";
+    let identify =
+        b"<Identify xmlns=\"http://www.openarchives.org/OAI/1.1/OAI_Identify\"><header><identifier>\
+        <repositoryName><baseURL><protocolVersion><adminEmail>a@x.o</Identify>";
+    for input in [&list[..], identify] {
+        for ending in [Ending::Close, Ending::BreakOff] {
+            let request = Some(std::sync::Arc::new(resumed.clone()));
+            let repository =
+                RepositoryFacts { lowest_datestamp: Some("1970-01-01".to_owned()), ..Default::default() };
+            let config = RepairConfig { request, ending, repository, ..RepairConfig::default() };
+            assert_eq!(everything_told(input, &config), Ok(()), "{}", input.escape_ascii());
+        }
+    }
 }

@@ -353,7 +353,7 @@ impl Engine {
             if self.must_break_off() {
                 return self.break_off();
             }
-            self.note_incomplete(sink);
+            self.note_incomplete(self.base, sink);
             self.stage = Stage::Epilog;
             let end = self.end_tag_end(within);
             return self.close_tag(Role::Plain, (b"OAI-PMH", b"OAI-PMH"), rest, end, sink);
@@ -392,7 +392,7 @@ impl Engine {
         if self.must_break_off() {
             return self.break_off();
         }
-        self.note_incomplete(sink);
+        self.note_incomplete(self.base, sink);
         self.stage = Stage::Epilog;
         let close = self.end_tag_of(b"OAI-PMH");
         self.change(RepairId::UnclosedList, rest, rest.len(), &close, sink)
@@ -484,7 +484,7 @@ impl Engine {
             Stage::List(mut list) => self.end_of_list(&mut list, sink),
             Stage::Oversized(list) => self.end_of_oversized(&list, sink),
             Stage::Lost => self.close_cut(sink),
-            Stage::Epilog => self.note_incomplete(sink),
+            Stage::Epilog => self.note_incomplete(self.base, sink),
             Stage::Done => {}
         }
         if self.not_oai.is_none() && !self.gate.is_open() {
@@ -497,7 +497,7 @@ impl Engine {
             self.truncated = true;
             return;
         }
-        self.note_incomplete(sink);
+        self.note_incomplete(self.base, sink);
         let close = self.end_tag_of(b"OAI-PMH");
         self.gate.change(Role::Plain, RepairId::UnclosedList, self.base, b"", &close, sink);
     }

@@ -46,11 +46,11 @@ impl Engine {
         Step::Settled(0)
     }
 
-    /// Says in a document that is closed that it has lost items.
-    pub(super) fn note_incomplete(&mut self, sink: &mut impl Sink) {
+    /// Says in a document that is closed that it has lost items, at offset `at` of the text.
+    pub(super) fn note_incomplete(&mut self, at: u64, sink: &mut impl Sink) {
         let is_closed = self.config.ending == Ending::Close && self.gate.is_open();
         if self.gate.incomplete && is_closed && !std::mem::replace(&mut self.is_noted, true) {
-            self.gate.change(Role::Plain, RepairId::TruncatedInput, self.base, b"", INCOMPLETE, sink);
+            self.gate.change(Role::Plain, RepairId::TruncatedInput, at, b"", INCOMPLETE, sink);
         }
     }
 }

@@ -268,7 +268,12 @@ impl Engine {
         if self.answer_errors(sink).is_some() {
             return;
         }
+        if self.must_break_off() {
+            self.break_off();
+            return;
+        }
         let at = self.base + ahead as u64;
+        self.note_incomplete(at, sink);
         self.gate.change(Role::Plain, RepairId::VersionOneRoot, at, b"", &close, sink);
         self.stage = Stage::Epilog;
     }
