@@ -8,7 +8,9 @@ use super::file::{Failed, Text};
 use super::outline::Part;
 use super::page::{self, Frame};
 use super::rewrite::{conventional, skeleton_prefixes};
-use crate::repair::{NotOai, Outcome, Quarantined, RecordFacts, RepairConfig, RepairId, Repairer, Sink};
+use crate::repair::{
+    NotOai, Outcome, Quarantined, RecordFacts, Repair, RepairConfig, RepairId, Repairer, Sink,
+};
 use crate::source::session::resolved;
 use blake2::{Blake2s256, Digest};
 use memchr::memmem;
@@ -85,6 +87,7 @@ pub(super) fn entries_of(
         at = end;
     }
     repairer.push(frame.tail.as_bytes(), &mut found);
+    let gave_up = repairer.verdict() == Some(Outcome::Truncated);
     let summary = repairer.finish(&mut found);
     if found.entries.len() > entries_max {
         return Err(Failed::TooLarge(format!("it has more than {entries_max} records (static_records_max)")));
@@ -94,10 +97,16 @@ pub(super) fn entries_of(
         let what = format!("a record in it is longer than {record_bytes_max} bytes (record_bytes_max)");
         Err(Failed::TooLarge(what))
     };
-    if found.has_too_long || summary.lost > summary.unread {
+    if found.has_too_long || gave_up {
         return too_long();
     }
-    if !matches!(summary.outcome, Outcome::Clean | Outcome::Repaired | Outcome::NotOai(NotOai::NothingKept)) {
+    let is_whole = match summary.outcome {
+        Outcome::Clean | Outcome::Repaired | Outcome::NotOai(NotOai::NothingKept) => true,
+        // A record that cannot be read is missing, and the list was read to its end.
+        Outcome::Truncated => summary.lost > 0 && !found.is_cut,
+        Outcome::NotOai(_) => false,
+    };
+    if !is_whole {
         let what = format!("its records in {} are broken beyond repair", list.metadata_prefix);
         return Err(Failed::Wrong(what));
     }
@@ -154,6 +163,8 @@ struct Found {
     entries: Vec<Entry>,
     entries_max: usize,
     has_too_long: bool,
+    /// Whether the engine closed the list, because the text ended inside a record.
+    is_cut: bool,
     some_are_deleted: bool,
 }
 
@@ -168,6 +179,10 @@ impl Found {
 
 impl Sink for Found {
     fn write(&mut self, _bytes: &[u8]) {}
+
+    fn repaired(&mut self, repair: &Repair<'_>) {
+        self.is_cut |= repair.id == RepairId::TruncatedInput && repair.replacement.starts_with(b"</");
+    }
 
     fn record_committed(&mut self, facts: &RecordFacts<'_>, bytes: &[u8]) {
         self.has_too_long |= bytes.is_empty();
