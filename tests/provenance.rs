@@ -154,10 +154,11 @@ fn has_payload(item: &Item) -> bool {
 fn told_of_those(input: &[u8], told: Told) -> Result<(), String> {
     let out = run(input, &telling(told), Chunking::Whole);
     let plain = run(input, &RepairConfig::default(), Chunking::Whole);
+    let text = invariants::text_of(input, &plain);
     for (item, plain_item) in out.items.iter().zip(&plain.items) {
         let said = said_of(&out, item);
         let has_payload = has_payload(plain_item);
-        let altered = has_payload && is_altered(input, &plain, plain_item);
+        let altered = has_payload && is_altered(&text, &plain, plain_item);
         let right = match told {
             _ if altered => Some("true"),
             Told::All if has_payload => Some("false"),
@@ -177,18 +178,33 @@ fn is_altered(input: &[u8], run: &Run, item: &Item) -> bool {
     let next = run.items.iter().map(|other| other.offset).filter(|&at| at > item.offset).min();
     let end = next.map_or(input.len(), |at| usize::try_from(at).unwrap_or(usize::MAX));
     let text = &input[start..end];
-    let behind = |at: usize, what: &[u8]| find(&text[at..], what).map(|found| at + found);
     let tag = find(text, b"metadata").unwrap_or(text.len());
-    let from = behind(tag, b">").map_or(text.len(), |at| at + 1);
-    // Whatever prefix they have.
-    let closed = [b"metadata>".as_slice(), b"record>"].into_iter().find_map(|name| behind(from, name));
-    let to = closed.and_then(|end| memchr::memrchr(b'<', &text[..end])).unwrap_or(text.len());
+    let from = find(&text[tag..], b">").map_or(text.len(), |at| tag + at + 1);
+    let to = end_of_metadata(text, from);
     run.journal.iter().any(|entry| {
         let Change::Repaired(id) = entry.change else { return false };
         let at = usize::try_from(entry.offset).unwrap_or(usize::MAX);
         let closes = entry.original.is_empty() && entry.replacement.starts_with(b"</metadata");
         id.effect() == Effect::Content && (start + from..=start + to).contains(&at) && !closes
     })
+}
+
+/// Where the end tag of `metadata` begins, whatever prefix it has: the first one after `from` that is in no
+/// section. Without one, all of the text is searched.
+fn end_of_metadata(text: &[u8], from: usize) -> usize {
+    const SECTIONS: [(&[u8], &[u8]); 3] = [(b"<![CDATA[", b"]]>"), (b"<!--", b"-->"), (b"<?", b"?>")];
+    let mut at = from;
+    while let Some(next) = memchr::memchr(b'<', &text[at..]) {
+        let rest = &text[at + next..];
+        let section = SECTIONS.iter().find(|(mark, _)| rest.starts_with(mark));
+        let end = section.and_then(|(mark, end)| find(&rest[mark.len()..], end).map(|len| mark.len() + len));
+        let tag = &rest[..memchr::memchr(b'>', rest).map_or(rest.len(), |end| end + 1)];
+        if end.is_none() && tag.starts_with(b"</") && tag.ends_with(b"metadata>") {
+            return at + next;
+        }
+        at += next + end.unwrap_or(1);
+    }
+    text.len()
 }
 
 #[test]
