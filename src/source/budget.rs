@@ -13,6 +13,8 @@ pub(super) struct Budget {
     clock: Arc<dyn Clock>,
     total: Duration,
     spent: Duration,
+    /// What is reserved for later: no part of what is left.
+    reserved: Duration,
 }
 
 /// Which time was over first.
@@ -26,7 +28,7 @@ pub(super) enum Late {
 
 impl Budget {
     pub(super) fn new(clock: Arc<dyn Clock>, total: Duration) -> Self {
-        Self { clock, total, spent: Duration::ZERO }
+        Self { clock, total, spent: Duration::ZERO, reserved: Duration::ZERO }
     }
 
     pub(super) fn now(&self) -> SystemTime {
@@ -45,7 +47,7 @@ impl Budget {
 
     /// What is left.
     pub(super) fn left(&self) -> Duration {
-        self.total.saturating_sub(self.spent)
+        self.total.saturating_sub(self.spent).saturating_sub(self.reserved)
     }
 
     /// What was spent of another budget was spent of this one too.
@@ -57,6 +59,17 @@ impl Budget {
     pub(super) fn renew(&mut self, total: Duration) {
         self.total = total;
         self.spent = Duration::ZERO;
+        self.reserved = Duration::ZERO;
+    }
+
+    /// Reserves half of what is left.
+    pub(super) fn reserve_half(&mut self) {
+        self.reserved += self.left() / 2;
+    }
+
+    /// What was reserved may be spent.
+    pub(super) fn release(&mut self) {
+        self.reserved = Duration::ZERO;
     }
 
     /// Waits on purpose. The caller has seen to it that so much is left.

@@ -16,7 +16,7 @@ use super::page::Page;
 use super::patience::may_lie_in_what_was_asked;
 use super::politeness::Turn;
 use super::proof::EVERYWHERE;
-use super::session::{Conversation, Stop, time_for_a_page};
+use super::session::{Conversation, Stop};
 use super::sieve::header_of;
 use super::skeleton::Skeleton;
 use super::splice::{Splice, Unproven};
@@ -107,7 +107,7 @@ impl Conversation<'_> {
                 Err(failure) => return Ok(Ok(Some(Broken { failure, forgivable: false }))),
             };
             // Each one is progress.
-            self.budget.renew(time_for_a_page(self.job));
+            self.renew_time();
             let Had::Header(record) = had else { continue };
             page.push(record.into());
             if let Err(unproven) = self.pass_on(page, splice, false).await? {

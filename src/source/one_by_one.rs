@@ -17,7 +17,7 @@ use super::inquiry::{Item, Told, Unanswered, inquire};
 use super::page::{Page, Start, Verdict};
 use super::patience::{may_lie_in_what_was_asked, next_wait};
 use super::pieces::{ItemHash, Pieces};
-use super::session::{Conversation, Ended, Job, Stop, resolved, time_for_a_page};
+use super::session::{Conversation, Ended, Job, Stop, resolved};
 use super::skeleton::Skeleton;
 use super::splice::Splice;
 use super::transplant::{Scope, record_of};
@@ -86,6 +86,19 @@ impl Conversation<'_> {
         self.job.request.verb() == Verb::ListRecords && self.asked.verb() == Verb::ListIdentifiers
     }
 
+    /// Reserves half of the time that is left for single records, where the page may need them.
+    pub(super) fn reserve_time(&mut self) {
+        if may_go_one_by_one(self.job) && !self.is_one_by_one() {
+            self.budget.reserve_half();
+        }
+    }
+
+    /// A record was received: the next one has the full time again.
+    pub(super) fn renew_time(&mut self) {
+        self.budget.renew(self.job.mapping.limits.first_record_timeout);
+        self.reserve_time();
+    }
+
     /// Whether a page that failed again and again may be had by its records.
     pub(super) fn may_be_poisoned(&self, failure: &Failure) -> bool {
         may_go_one_by_one(self.job)
@@ -98,9 +111,7 @@ impl Conversation<'_> {
     /// Makes a page of ours out of single records. `failure` is why.
     pub(super) async fn one_by_one(&mut self, failure: Option<Failure>) -> Result<Ended, Stop> {
         self.forget_what_was_held();
-        if failure.is_some() {
-            self.budget.renew(time_for_a_page(self.job));
-        }
+        self.budget.release();
         let failure = failure.unwrap_or_else(|| self.cannot_be_had("the headers of the list"));
         let (Some(prefix), Some(_)) = (self.metadata_prefix(), &self.chain) else {
             return Ok(Ended::Again(failure));
@@ -436,7 +447,7 @@ impl Ours {
         }
         conversation.delivered.note(item.hash);
         if conversation.outlet.has_begun() {
-            conversation.budget.renew(time_for_a_page(conversation.job));
+            conversation.budget.renew(conversation.job.mapping.limits.first_record_timeout);
         }
         Ok(())
     }

@@ -22,7 +22,6 @@ use super::fetch::Client;
 use super::headers::Gathered;
 use super::learning::Weighed;
 use super::made::Made;
-use super::one_by_one::may_go_one_by_one;
 use super::outlet::Outlet;
 use super::page::{Page, Start, Verdict};
 use super::patience::next_wait;
@@ -99,7 +98,7 @@ pub fn answer(job: Job) -> Conversing {
 }
 
 async fn converse(job: Job, events: mpsc::Sender<Event>) {
-    let budget = Budget::new(Arc::clone(&job.clock), time_for_a_page(&job));
+    let budget = Budget::new(Arc::clone(&job.clock), job.mapping.limits.first_record_timeout);
     let in_one_piece = job.spool.then_some(job.mapping.limits.spool_bytes_max);
     let mut conversation = Conversation {
         job: &job,
@@ -299,9 +298,12 @@ impl Conversation<'_> {
             };
             if self.outlet.has_begun() && self.account.items() > reached {
                 attempts = 1;
-                self.budget.renew(time_for_a_page(self.job));
+                self.renew_time();
             }
             unproven += u32::from(failure.reason == Reason::Unproven);
+            if !self.may_be_poisoned(&failure) {
+                self.budget.release();
+            }
             if self.may_take_the_other_method(&failure)
                 || unproven >= UNPROVEN_MAX && self.begin_anew().await?
                 || self.is_put_otherwise(&failure).await
@@ -329,10 +331,13 @@ impl Conversation<'_> {
         let job = self.job;
         self.forget_what_was_held();
         self.account.attempts += 1;
+        // The wait for a turn may take all of the time.
+        self.budget.release();
         let turn = match job.client.turn(self.asked.verb().is_list(), &mut self.budget).await {
             Ok(turn) => turn,
             Err(failure) => return self.resumable(failure, 0),
         };
+        self.reserve_time();
         let asked_at = clock::utc_datetime(self.budget.now());
         let Put { query, wanted } = self.put();
         let exchange = job.client.exchange(&query, &self.method, &job.via, &mut self.budget).await;
@@ -546,7 +551,7 @@ impl Conversation<'_> {
             }
             made = std::mem::take(&mut self.waiting);
             // From here on it is the silence that is bounded, not the whole.
-            self.budget.renew(time_for_a_page(self.job));
+            self.renew_time();
         }
         if self.head.is_none() {
             self.head = splice.head().map(<[u8]>::to_vec);
@@ -599,13 +604,6 @@ pub(super) fn error_code(response: &[u8]) -> Option<String> {
             Ok(_) => {}
         }
     }
-}
-
-/// How long a page is asked for without a further record: half of the time, where the
-/// other half is for its records one by one.
-pub(super) fn time_for_a_page(job: &Job) -> Duration {
-    let whole = job.mapping.limits.first_record_timeout;
-    if may_go_one_by_one(job) { whole / 2 } else { whole }
 }
 
 /// So often a page is asked for again that is not proven to be the same.
