@@ -29,7 +29,7 @@ pub(super) struct Manner {
 /// An answer to a question of ours.
 #[derive(Debug)]
 pub(super) struct Told {
-    pieces: Pieces,
+    pub(super) pieces: Pieces,
     pub(super) items: Vec<Item>,
     /// What could not be mended of it.
     pub(super) aside: Vec<PutAside>,
@@ -71,7 +71,7 @@ impl Unanswered {
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 
 impl Told {
-    fn new(job: &Job) -> Self {
+    pub(super) fn new(job: &Job) -> Self {
         let hash = ItemHash::with(&job.state.token_key);
         Self {
             pieces: Pieces::new(hash),

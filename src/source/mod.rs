@@ -44,6 +44,7 @@ mod sieve;
 mod skeleton;
 mod splice;
 mod static_repository;
+mod torn;
 mod transplant;
 
 pub use account::{Account, RepairMade};

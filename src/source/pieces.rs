@@ -3,7 +3,7 @@
 use super::account::RepairMade;
 use super::made::Made;
 use super::repository::sets_of;
-use crate::repair::{Left, Quarantined, RecordFacts, Repair, RepairId, Sink, TokenFacts};
+use crate::repair::{Left, Quarantined, RecordFacts, Repair, RepairId, Sink, SwallowedItems, TokenFacts};
 use crate::state::{PutAside, SetSeen, TokenKey};
 use memchr::memmem;
 use siphasher::sip::SipHasher13;
@@ -44,6 +44,10 @@ pub(super) struct Pieces {
     pub(super) needed: BTreeSet<&'static str>,
     /// Elements of Identify that are wrong or missing, and that nobody knows.
     pub(super) lacks: Vec<&'static str>,
+    /// Whether a section of the next item contains items.
+    swallows: bool,
+    /// The items with such sections, since they were last taken: which of `found`, and their offsets.
+    pub(super) swallowing: Vec<(usize, u64)>,
     /// How much was made, in bytes and items, when the body ended.
     before_end: (usize, usize),
 }
@@ -136,6 +140,22 @@ impl Pieces {
         self.grown_behind(index, len as i64);
     }
 
+    /// Replaces the item of that index with several. Their places are those in `bytes`.
+    pub(super) fn split(&mut self, index: usize, bytes: &[u8], items: Vec<Found>) {
+        let Some(Found::Item { start, len, .. }) = self.found.get(index) else { return };
+        let (start, len, count) = (*start, *len, items.len());
+        self.made.change(|made| drop(made.splice(start..start + len, bytes.iter().copied())));
+        let moved: Vec<Found> = items
+            .into_iter()
+            .map(|item| {
+                let (at, len) = (start + item.start().unwrap_or_default(), item.len());
+                item.moved(at, len)
+            })
+            .collect();
+        self.found.splice(index..=index, moved);
+        self.grown_behind(index + count - 1, bytes.len() as i64 - len as i64);
+    }
+
     /// What stands behind the item of that index has moved by so many bytes.
     pub(super) fn grown_behind(&mut self, index: usize, delta: i64) {
         self.drift += delta;
@@ -210,10 +230,18 @@ impl Sink for Pieces {
         if self.found.is_empty() {
             self.found.reserve(ITEMS_OF_A_PAGE);
         }
+        if std::mem::take(&mut self.swallows) {
+            self.swallowing.push((self.found.len(), facts.offset));
+        }
         self.found.push(Found::Item { start, len: bytes.len(), hash, repairs });
     }
 
+    fn items_swallowed(&mut self, _swallowed: &SwallowedItems<'_>) {
+        self.swallows = true;
+    }
+
     fn record_quarantined(&mut self, quarantined: &Quarantined<'_>) {
+        self.swallows = false;
         self.needed.insert(quarantined.why.name());
         let hash = self.hash.of(quarantined.raw, b"");
         let record = aside_of(quarantined);

@@ -83,11 +83,20 @@ impl Conversation<'_> {
 
     /// The time for one more such question; `None` where it is not worth it.
     pub(super) fn budget_of_a_recall(&mut self) -> Option<Budget> {
-        let (job, now) = (self.job, self.budget.now());
-        if self.recalls >= RECALLS_MAX || !job.client.recalls.are_worth_it(now) {
+        if self.recalls >= RECALLS_MAX {
             return None;
         }
+        let budget = self.budget_of_a_question()?;
         self.recalls += 1;
+        Some(budget)
+    }
+
+    /// The time for one `GetRecord`; `None` while the source is spared them.
+    pub(super) fn budget_of_a_question(&mut self) -> Option<Budget> {
+        let (job, now) = (self.job, self.budget.now());
+        if !job.client.recalls.are_worth_it(now) {
+            return None;
+        }
         self.account.attempts += 1;
         // What is left is first of all for the rest of the page.
         Some(Budget::new(Arc::clone(&job.clock), TIME_MAX.min(self.budget.left() / 2)))

@@ -106,7 +106,7 @@ impl Pieces {
     }
 
     /// An item as it will leave.
-    fn item(&self, index: usize) -> Option<Cow<'_, str>> {
+    pub(super) fn item(&self, index: usize) -> Option<Cow<'_, str>> {
         let found = self.found.get(index)?;
         let start = found.start()?;
         match self.made.slice(start..start + found.len()) {

@@ -31,6 +31,7 @@ use super::redate::Told;
 use super::sieve::Sieve;
 use super::skeleton::{Skeleton, skeleton_of};
 use super::splice::{Delivered, Splice, Taken, Unproven};
+use super::torn::Torn;
 use crate::clock::{self, Clock};
 use crate::config::Mapping;
 use crate::oai::Request;
@@ -124,6 +125,7 @@ async fn converse(job: Job, events: mpsc::Sender<Event>) {
         has_walked: false,
         recalls: 0,
         recalled: Vec::new(),
+        torn: Torn::default(),
         headers_told: None,
         repository: RepositoryFacts::default(),
         suspicion: None,
@@ -209,6 +211,8 @@ pub(super) struct Conversation<'a> {
     pub(super) recalls: u32,
     /// Those that were had: what the broken one is known by, and what a list of headers knows it by.
     pub(super) recalled: Vec<(u64, u64)>,
+    /// The records with sections that contain records, and whether the source confirmed these.
+    pub(super) torn: Torn,
     /// Datestamps that a list of headers told, once it was asked for.
     pub(super) headers_told: Option<Told>,
     /// What is known of the repository, for all attempts at this request.
@@ -520,6 +524,7 @@ impl Conversation<'_> {
         if (splice.is_again() || self.sieve.is_some()) && page.is_inside_item() {
             return Ok(Err(Unproven::Held));
         }
+        self.tear(&mut page.pieces, splice).await;
         self.recall(&mut page.pieces, splice).await;
         self.redate(&mut page.pieces, splice).await;
         self.take_note(&mut page.pieces, ended).await;
