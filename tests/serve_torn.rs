@@ -95,10 +95,13 @@ fn records_that_the_source_confirms_are_delivered() {
     }
 }
 
+/// The response to GetRecord for the record of a number.
+type ByItself = fn(usize) -> String;
+
 #[test]
 fn a_section_with_records_that_the_source_does_not_confirm_is_content() {
     let list = without_end_marks(&titles_in_cdata(0..5), &[2]);
-    let others: [(&str, fn(usize) -> String); 6] = [
+    let others: [(&str, ByItself); 6] = [
         ("unknown", |_| unknown()),
         ("another record", |number| get_record(number + 1)),
         ("another title", |number| get_record(number).replace("T\u{ef}tle", "Titel")),

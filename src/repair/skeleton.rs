@@ -98,7 +98,11 @@ impl Skeleton {
     /// Whether `text` begins with `<` or `</`, a prefix, the name, and no more of a name. An end
     /// tag may lack its `>`: then the next `<` ends it.
     pub(super) fn tag(&self, text: &[u8], open: &[u8], name: &[u8]) -> Answer {
-        any(self.item_prefixes().map(|prefix| is_tag(text, open, prefix, name)))
+        let own = is_tag(text, open, &self.prefix, name);
+        match &self.other_prefix {
+            Some(other) if own != Answer::Yes => any([own, is_tag(text, open, other, name)]),
+            _ => own,
+        }
     }
 
     /// Whether an item begins here: its start tag, and one of its children behind it.

@@ -14,6 +14,8 @@
 //! U+201E and U+201A are not read: 0x1E ends a field of MARC, and 0x1A stands
 //! for any character that could not be converted. Every other control goes.
 
+use memchr::memmem;
+
 use super::super::name::numeric_reference;
 
 /// What a control character was.
@@ -32,6 +34,12 @@ pub(super) struct Controls(u32);
 
 impl Controls {
     pub(super) fn of(node: &[u8]) -> Self {
+        // Without an early exit the compiler makes vector instructions of this, and most nodes end here.
+        let is_control = |byte: u8| byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r');
+        let has_control = node.iter().fold(false, |found, &byte| found | is_control(byte));
+        if !has_control && memmem::find(node, b"&#").is_none() {
+            return Self::default();
+        }
         let mut seen = 0;
         for (at, &byte) in node.iter().enumerate() {
             let code = match byte {
