@@ -119,7 +119,8 @@ fn neighbours_of_a_damaged_record_come_out_as_without_it() {
         }
         body.extend_from_slice(b"</record>");
         let input = fuzzing::with_record(&page, which, &body);
-        let out = run(&input, &RepairConfig::default(), Chunking::Whole);
+        // A section of the record may be open where a later one has an end mark.
+        let out = run(&input, &damage::config_for(&body), Chunking::Whole);
         let good = whole.items.iter().enumerate().filter(|(index, _)| *index != which);
         let kept = invariants::neighbours(&out, good.map(|(_, item)| item.bytes.as_slice()));
         (input, kept)

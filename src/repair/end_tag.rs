@@ -117,6 +117,8 @@ impl Tree<'_> {
         let is_empty_tag = bare.is_some() && slash.is_some() && name.is_empty();
         if is_empty_tag || is_slip(split_name(name).1, split_name(self.slice(item.name)).1) {
             let end_tag = [b"</", self.slice(item.name), b">"].concat();
+            // What was changed inside of it before is changed as a whole.
+            self.edits.drop_last_within(at, at + tag.len());
             self.edit(RepairId::MismatchedEndTag, at, at + tag.len(), &end_tag);
             self.pop(at + tag.len());
         }
