@@ -146,5 +146,6 @@ fn what_arrives_is_what_the_engine_makes_of_it() {
         }
     }
     println!("{outcomes:?}");
-    assert_eq!(outcomes.len(), 4, "each of them happens: {outcomes:?}");
+    // No recorded page breaks off: items that could not be read are had by a token of ours.
+    assert_eq!(outcomes.len(), 3, "each of them happens: {outcomes:?}");
 }
