@@ -16,7 +16,7 @@ use super::mend::{Mended, mend};
 use super::name::{blanks, is_blank};
 use super::one_record::Leaves;
 use super::removable::{is_fatal_message, is_punctuation};
-use super::removal::{removes_item, swallows_content};
+use super::removal::{holds_item_or_token, removes_item, swallows_content};
 use super::repair_set::RepairSet;
 use super::scan::{Scan, Scanner};
 use super::schema::Verb;
@@ -565,12 +565,15 @@ impl Engine {
     }
 }
 
-/// Whether what mended an item has cost another one, or a token.
-fn loses_item(raw: &[u8], mended: &Mended, skeleton: &Skeleton) -> bool {
-    match mended.markup {
-        true => swallows_content(raw, &mended.edits, skeleton),
-        false => removes_item(raw, &mended.edits, skeleton),
-    }
+/// Whether what mended an item has cost another one, or a token. An Identify that breaks the schema
+/// and contains an item is the beginning of one response and the rest of another.
+pub(super) fn loses_item(raw: &[u8], mended: &Mended, skeleton: &Skeleton) -> bool {
+    let is_mixed = !mended.lacks.is_empty() && holds_item_or_token(raw);
+    is_mixed
+        || match mended.markup {
+            true => swallows_content(raw, &mended.edits, skeleton),
+            false => removes_item(raw, &mended.edits, skeleton),
+        }
 }
 
 /// The identifier of an item that could not be read as a whole.

@@ -92,9 +92,12 @@ pub(super) fn removes_item(raw: &[u8], edits: &Edits, skeleton: &Skeleton) -> bo
 }
 
 /// Whether a finding is a token or an item of this list: the header of a record is a part of it.
+/// Identify has no items, so that each of them is one of another response.
 fn is_of_list(text: &[u8], finding: &Finding<'_>, skeleton: &Skeleton) -> bool {
     let name = text.get(finding.at + 1..).map(local_name).unwrap_or_default();
-    matches!(finding.content, Content::Token(_)) || name.eq_ignore_ascii_case(skeleton.element.name)
+    matches!(finding.content, Content::Token(_))
+        || skeleton.element.name == b"Identify"
+        || name.eq_ignore_ascii_case(skeleton.element.name)
 }
 
 /// Whether one broken item holds a token, or another item that has lost its end tag or that the edits

@@ -15,7 +15,7 @@ use super::engine::{Engine, List, Stage, Step};
 use super::gate::Role;
 use super::head::{Landmark, escape_attribute, escape_url, head_end, is_request_argument};
 use super::lexeme::{Lexeme, Lexemes};
-use super::list::Next;
+use super::list::{Next, loses_item};
 use super::loose::{LooseAttribute, LooseTag, read_loose};
 use super::mend::{Mended, mend};
 use super::name::{is_legal_char, name_span, split_name, trim};
@@ -297,6 +297,10 @@ impl Engine {
         let text = added.apply(raw);
         let rules = Self::rules(&self.config, &self.entities);
         match mend(&text, &list.skeleton, list.contexts(), &mut self.tags, &rules) {
+            Ok(mended) if loses_item(&text, &mended, &list.skeleton) => {
+                self.gate.put_aside_unread(None, self.base, raw, sink);
+                self.refuse(NotOai::NothingKept)
+            }
             Ok(mended) => {
                 let edits = added.then(&text, mended.edits.clone());
                 self.emit(list, raw, 0, &Mended { edits, ..mended }, sink);
