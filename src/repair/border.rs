@@ -348,37 +348,46 @@ impl BorderSearch {
             }
             _ => {}
         }
-        let wrapper = end_of_parent(before);
         match skeleton.starts_item(rest) {
-            _ if self.nested_roots > 0 => None,
-            Answer::Yes if !self.tear && is_wrapper(&wrapper, skeleton) => {
-                self.enter_wrapper(wrapper, rest, at, last)
-            }
-            Answer::No => None,
-            Answer::Cut => {
-                if last {
-                    None
-                } else {
-                    Some(Border::NeedMore)
+            _ if self.nested_roots > 0 => return None,
+            Answer::No => return None,
+            Answer::Cut if last => return None,
+            Answer::Cut => return Some(Border::NeedMore),
+            Answer::Yes => {}
+        }
+        let wrapper = end_of_parent(before);
+        if !self.tear && is_wrapper(&wrapper, skeleton) {
+            return self.enter_wrapper(wrapper, rest, at, last);
+        }
+        self.item_start(before, rest, last, skeleton, probe)
+    }
+
+    /// An item begins here, in no element that could hold it.
+    fn item_start(
+        &mut self,
+        before: &[u8],
+        rest: &[u8],
+        last: bool,
+        skeleton: &Skeleton,
+        probe: &mut impl FnMut(&[u8]) -> Scan,
+    ) -> Option<Border> {
+        let at = before.len();
+        if self.nested_items == 0 && is_behind_last_child(before, skeleton) {
+            return Some(Border::At(at));
+        }
+        match probe(rest) {
+            Scan::Clean(len) => self.whole_item(rest, at, len, last, skeleton),
+            Scan::NeedMore if !last => Some(Border::NeedMore),
+            other => {
+                let border = self.next_or_nested(rest, at, last, skeleton);
+                if border != Some(Border::NeedMore) {
+                    self.lookahead.in_vain(match other {
+                        Scan::Defect(defect) => defect.at,
+                        _ => rest.len(),
+                    });
                 }
+                border
             }
-            Answer::Yes if self.nested_items == 0 && is_behind_last_child(before, skeleton) => {
-                Some(Border::At(at))
-            }
-            Answer::Yes => match probe(rest) {
-                Scan::Clean(len) => self.whole_item(rest, at, len, last, skeleton),
-                Scan::NeedMore if !last => Some(Border::NeedMore),
-                other => {
-                    let border = self.next_or_nested(rest, at, last, skeleton);
-                    if border != Some(Border::NeedMore) {
-                        self.lookahead.in_vain(match other {
-                            Scan::Defect(defect) => defect.at,
-                            _ => rest.len(),
-                        });
-                    }
-                    border
-                }
-            },
         }
     }
 

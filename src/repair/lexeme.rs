@@ -3,7 +3,7 @@
 //! Used by the slow path only. Every byte belongs to one lexeme, and what
 //! cannot be markup is text.
 
-use memchr::{memchr, memmem};
+use memchr::{memchr, memchr2, memmem};
 
 use super::name::may_start_name;
 
@@ -128,7 +128,7 @@ fn lexeme_of(rest: &[u8]) -> (Lexeme, usize) {
         Some(b'!') => section(rest),
         Some(b'/') if rest.get(2).copied().is_some_and(may_start_name) => {
             let inner = rest.get(1..).unwrap_or_default();
-            let end = inner.iter().position(|&byte| matches!(byte, b'<' | b'>'));
+            let end = memchr2(b'<', b'>', inner);
             match end.map(|end| (end, inner.get(end))) {
                 Some((end, Some(b'>'))) => (Lexeme::EndTag, end + 2),
                 // One that lost its `>` ends before the blanks in front of the next tag.
@@ -160,10 +160,11 @@ pub(super) fn start_tag_end_so_far(rest: &[u8], complete: bool) -> Option<usize>
 }
 
 fn tag_end(rest: &[u8], complete: bool) -> Option<usize> {
+    let ends_name = |&byte: &u8| matches!(byte, b'>' | b'<' | b'"' | b'\'');
     let mut at = 1;
     loop {
-        let byte = *rest.get(at)?;
-        match byte {
+        at += rest.get(at..)?.iter().position(ends_name)?;
+        match *rest.get(at)? {
             b'>' => return Some(at + 1),
             b'<' => return None,
             quote @ (b'"' | b'\'') if follows_equals(rest.get(..at).unwrap_or_default()) => {
@@ -189,6 +190,12 @@ fn follows_equals(before: &[u8]) -> bool {
 pub(super) fn value_len(rest: &[u8]) -> Option<usize> {
     let quote = *rest.first()?;
     let inner = rest.get(1..)?;
+    // A value without a `>` needs no second look.
+    if let Some(end) = memchr2(quote, b'>', inner)
+        && inner.get(end) == Some(&quote)
+    {
+        return Some(end + 2);
+    }
     let close = memchr(quote, inner);
     let value = inner.get(..close.unwrap_or(inner.len()))?;
     let tag_end = memchr(b'>', value);

@@ -4,7 +4,7 @@
 //! strictly, and the first version that is in order is taken. What no pass can
 //! mend is beyond repair, and the strict reader says why.
 
-use memchr::memmem;
+use memchr::memchr_iter;
 
 use super::RepositoryFacts;
 use super::catalogue::Unmendable;
@@ -188,7 +188,8 @@ fn in_passes(
 /// Whether a mark that opens a section may stand inside one: where all is well-formed that is its
 /// text, as the strict reader has it, and no sign that the section was never closed.
 fn speaks_of_sections(raw: &[u8]) -> bool {
-    memmem::find_iter(raw, b"<!").nth(1).is_some()
+    let may_open = |at: &usize| at.checked_sub(1).and_then(|before| raw.get(before)) == Some(&b'<');
+    memchr_iter(b'!', raw).filter(may_open).nth(1).is_some()
 }
 
 enum Verdict {

@@ -62,9 +62,12 @@ static LOCAL_BYTES: [bool; 256] = name_bytes(false);
 /// cannot be part of one.
 #[inline]
 pub(super) fn name_span(text: &[u8]) -> usize {
-    text.iter()
-        .position(|&byte| !NAME_BYTES.get(byte as usize).copied().unwrap_or(false))
-        .unwrap_or(text.len())
+    text.iter().position(|&byte| !is_name_byte(byte)).unwrap_or(text.len())
+}
+
+/// Whether a byte can be a part of a name; a byte of a multi-byte character always can.
+pub(super) fn is_name_byte(byte: u8) -> bool {
+    NAME_BYTES.get(byte as usize).copied().unwrap_or(false)
 }
 
 /// Whether `name` is a legal qualified name (Namespaces in XML 1.0): a local

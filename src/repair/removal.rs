@@ -63,7 +63,8 @@ pub(super) fn findings(text: &[u8]) -> impl Iterator<Item = Finding<'_>> {
                 at = end;
                 continue;
             }
-            if let Some((end, content)) = item(rest).or_else(|| token(rest)) {
+            let name = rest.get(1..).map(local_name).unwrap_or_default();
+            if let Some((end, content)) = item(rest, name).or_else(|| token(rest, name)) {
                 let finding = Finding { at, end: at + end, content };
                 at = finding.end;
                 return Some(finding);
@@ -86,8 +87,8 @@ pub(super) fn removes_item(raw: &[u8], edits: &Edits, skeleton: &Skeleton) -> bo
         let is_payload = matches!(edit.id, RepairId::WrappedHeader | RepairId::DeletedWithMetadata);
         let removed = raw.get(edit.start.max(1)..edit.end).unwrap_or_default();
         !is_payload
-            && !holds_item_or_token(&edit.replacement)
             && findings(removed).any(|finding| is_of_list(removed, &finding, skeleton))
+            && !holds_item_or_token(&edit.replacement)
     })
 }
 
@@ -139,9 +140,8 @@ fn is_balanced(text: &[u8], skeleton: &Skeleton) -> bool {
     open == closed
 }
 
-/// The item that `text` begins with, and where the evidence for it ends.
-fn item(text: &[u8]) -> Option<(usize, Content<'_>)> {
-    let local = local_name(text.get(1..)?);
+/// The item that `text` begins with, in a tag with the name `local`, and where the evidence for it ends.
+fn item<'t>(text: &'t [u8], local: &[u8]) -> Option<(usize, Content<'t>)> {
     let (_, children) = ITEMS.iter().find(|(name, _)| local.eq_ignore_ascii_case(name))?;
     let tag_end = tag_end(text)?;
     let inside = tag_end + misc(text.get(tag_end..)?);
@@ -168,9 +168,9 @@ fn item(text: &[u8]) -> Option<(usize, Content<'_>)> {
     Some((end, Content::Item { identifier, datestamp }))
 }
 
-/// The token with a value that `text` begins with, and where its value ends.
-fn token(text: &[u8]) -> Option<(usize, Content<'_>)> {
-    if !is_token_name(local_name(text.get(1..)?)) {
+/// The token with a value that `text` begins with, in a tag with the name `local`, and where its value ends.
+fn token<'t>(text: &'t [u8], local: &[u8]) -> Option<(usize, Content<'t>)> {
+    if !is_token_name(local) {
         return None;
     }
     let start = tag_end(text)?;

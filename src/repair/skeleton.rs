@@ -2,7 +2,7 @@
 
 use memchr::{memchr, memchr2, memmem};
 
-use super::name::{blanks, is_blank, name_span, split_name, trailing_blanks};
+use super::name::{blanks, is_blank, is_name_byte, trailing_blanks};
 use super::schema::{Content, Element};
 use super::vocabulary::within_letters;
 
@@ -135,12 +135,16 @@ impl Skeleton {
         let Some(body) = text.strip_prefix(open) else {
             return if open.starts_with(text) { Answer::Cut } else { Answer::No };
         };
-        let name = body.get(..name_span(body)).unwrap_or_default();
-        if name.len() == body.len() {
-            return Answer::Cut;
+        let mut local_at = 0;
+        for (at, &byte) in body.iter().enumerate() {
+            if byte == b':' && local_at == 0 {
+                local_at = at + 1;
+            } else if !is_name_byte(byte) {
+                let is_token = body.get(local_at..at).is_some_and(is_token_name);
+                return if is_token { Answer::Yes } else { Answer::No };
+            }
         }
-        let is_exact = name.strip_prefix(self.prefix.as_slice()) == Some(b"resumptionToken");
-        if is_exact || is_token_name(split_name(name).1) { Answer::Yes } else { Answer::No }
+        Answer::Cut
     }
 
     /// Whether `text`, white space aside, goes on as a list does behind an item.
@@ -206,6 +210,10 @@ impl Skeleton {
 
 /// Whether `text` begins with `open`, the prefix, the name, and no more of a name.
 fn is_tag(text: &[u8], open: &[u8], prefix: &[u8], name: &[u8]) -> Answer {
+    // The first letter tells most tags apart.
+    if text.get(open.len() + prefix.len()).is_some_and(|letter| name.first() != Some(letter)) {
+        return Answer::No;
+    }
     let mut rest = text;
     for part in [open, prefix, name] {
         if rest.len() < part.len() {
@@ -227,6 +235,7 @@ fn is_tag(text: &[u8], open: &[u8], prefix: &[u8], name: &[u8]) -> Answer {
 /// Whether a name without its prefix means `resumptionToken`: in another case, in the plural, or
 /// misspelt.
 pub(super) fn is_token_name(local: &[u8]) -> bool {
+    // Nearly all names are shorter.
     local.len().abs_diff(TOKEN.len()) <= TOKEN_LETTERS
         && within_letters(&local.to_ascii_lowercase(), TOKEN, TOKEN_LETTERS)
 }

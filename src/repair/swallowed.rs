@@ -4,7 +4,7 @@
 //! records, or the first section lost its end mark. A depositor can write the former so that it looks
 //! like the latter, therefore the section is content, and the caller is told what is in it.
 
-use memchr::{memchr, memchr_iter, memmem};
+use memchr::{memchr, memchr_iter, memchr2_iter, memmem};
 
 use super::list::peek_identifier;
 use super::name::trailing_blanks;
@@ -32,7 +32,8 @@ pub(super) fn swallows_border(section: &[u8], skeleton: &Skeleton) -> bool {
 /// The closed sections of an item that contain borders of items, in their order.
 pub(super) fn sections_with_borders(item: &[u8], skeleton: &Skeleton) -> Vec<(usize, usize)> {
     let mut sections = Vec::new();
-    if [b"<!", b"<?"].iter().all(|mark| memmem::find(item, *mark).is_none()) {
+    let may_open = |at: usize| at.checked_sub(1).and_then(|before| item.get(before)) == Some(&b'<');
+    if !memchr2_iter(b'!', b'?', item).any(may_open) {
         return sections;
     }
     // Kinds of sections of which no end mark follows.

@@ -5,6 +5,8 @@
 
 use std::collections::HashMap;
 
+use memchr::memchr_iter;
+
 use super::catalogue::RepairId;
 use super::edits::Edits;
 use super::lexeme::{Lexeme, Lexemes};
@@ -30,6 +32,14 @@ struct Tags {
 pub(super) fn mend_names(text: &[u8]) -> Edits {
     let mut edits = Edits::default();
     if text.is_ascii() {
+        return edits;
+    }
+    // Most such texts have other characters in their fields alone.
+    if memchr_iter(b'<', text).all(|at| {
+        let behind = text.get(at + 1..).unwrap_or_default();
+        let name = behind.strip_prefix(b"/").unwrap_or(behind);
+        name.get(..name_span(name)).is_none_or(<[u8]>::is_ascii)
+    }) {
         return edits;
     }
     let names = names(text);

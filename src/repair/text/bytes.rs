@@ -46,6 +46,12 @@ pub(super) enum Sequence {
 
 /// What stands at the beginning of `text`, which is not ASCII, and how many bytes it takes.
 pub(super) fn classify(text: &[u8]) -> (Sequence, usize) {
+    // Nearly all characters.
+    match text {
+        [0xC2..=0xDF, 0x80..=0xBF, ..] => return (Sequence::Valid, 2),
+        [0xE1..=0xEC | 0xEE, 0x80..=0xBF, 0x80..=0xBF, ..] => return (Sequence::Valid, 3),
+        _ => {}
+    }
     let first = text.first().copied().unwrap_or(0);
     let continuation = |n: usize| text.get(n).copied().filter(|byte| byte & 0xC0 == 0x80);
     let wanted = match first {

@@ -49,25 +49,28 @@ pub(in super::super) fn charset_of(
     if let Some(named) = named.and_then(|label| Encoding::for_label(label.as_bytes())) {
         return Ok(Some(named));
     }
-    let evidence = evidence(item);
     let spoken = language(item);
+    if spoken.is_none() && has_one_broken_byte(item) {
+        return Ok(None);
+    }
+    let evidence = evidence(item);
     if let Some(language) = spoken
         && let Some(charset) = detect(&evidence, Some(language))
         && language.charsets.contains(&charset.name())
     {
         return Ok(Some(charset));
     }
-    let is_foreign = has_foreign_words(&evidence) && !is_of_one_language(&evidence);
+    let is_decisive = has_foreign_words(&evidence) && !is_of_one_language(&evidence);
     let is_central = symbols_in_words(&evidence) >= SYMBOLS_MIN;
-    if !is_foreign && !is_central {
+    if !is_decisive && !is_central {
         return Ok(None);
     }
     let detected = detect(&evidence, None).filter(|charset| {
         let is_latin = LATIN.contains(&charset.name());
-        (if is_foreign { !is_latin } else { is_latin }) && reads_well(charset, &evidence)
+        (if is_decisive { !is_latin } else { is_latin }) && reads_well(charset, &evidence)
     });
     match detected {
-        None if is_foreign => Err(Unmendable::UnknownCharset),
+        None if is_decisive => Err(Unmendable::UnknownCharset),
         detected => Ok(detected),
     }
 }
@@ -75,9 +78,8 @@ pub(in super::super) fn charset_of(
 /// Whether a node of the item is in `charset`. One whose high bytes are parts
 /// of words in ASCII is not, if the charset has no Latin letters.
 pub(super) fn is_in(charset: &'static Encoding, node: &[u8]) -> bool {
-    let is_candidate = bytes::Encoding::of(node) == bytes::Encoding::EightBit || is_mostly_broken(node);
     let has_latin = charset == WINDOWS_1252 || LATIN.contains(&charset.name()) || !charset.is_single_byte();
-    is_candidate && (has_latin || words(node).all(|word| !is_mixed(word)))
+    is_foreign(node) && (has_latin || words(node).all(|word| !is_mixed(word)))
 }
 
 /// The first character of `text` in a charset, and how many bytes it takes.
@@ -101,7 +103,7 @@ fn evidence(item: &[u8]) -> Vec<u8> {
             _ => None,
         };
         if let Some(node) = node
-            && (bytes::Encoding::of(node) == bytes::Encoding::EightBit || is_mostly_broken(node))
+            && is_foreign(node)
         {
             evidence.extend_from_slice(node);
             evidence.push(b'\n');
@@ -110,6 +112,23 @@ fn evidence(item: &[u8]) -> Vec<u8> {
     }
     evidence.truncate(EVIDENCE_BYTES);
     evidence
+}
+
+/// Whether a text is UTF-8 but for one byte. One byte is never decisive.
+fn has_one_broken_byte(text: &[u8]) -> bool {
+    simdutf8::compat::from_utf8(text).is_err_and(|error| {
+        let rest = text.get(error.valid_up_to() + 1..).unwrap_or_default();
+        error.error_len() == Some(1) && simdutf8::basic::from_utf8(rest).is_ok()
+    })
+}
+
+/// Whether most characters of a node are no UTF-8.
+fn is_foreign(node: &[u8]) -> bool {
+    match bytes::Encoding::of(node) {
+        bytes::Encoding::Valid => false,
+        bytes::Encoding::Utf8 => is_mostly_broken(node),
+        bytes::Encoding::EightBit => true,
+    }
 }
 
 /// Whether a node has four bytes or more that are no UTF-8 for each multi-byte

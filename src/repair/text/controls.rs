@@ -14,7 +14,7 @@
 //! U+201E and U+201A are not read: 0x1E ends a field of MARC, and 0x1A stands
 //! for any character that could not be converted. Every other control goes.
 
-use memchr::memmem;
+use memchr::memchr_iter;
 
 use super::super::name::numeric_reference;
 
@@ -37,7 +37,8 @@ impl Controls {
         // Without an early exit the compiler makes vector instructions of this, and most nodes end here.
         let is_control = |byte: u8| byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r');
         let has_control = node.iter().fold(false, |found, &byte| found | is_control(byte));
-        if !has_control && memmem::find(node, b"&#").is_none() {
+        let has_reference = || memchr_iter(b'&', node).any(|at| node.get(at + 1) == Some(&b'#'));
+        if !has_control && !has_reference() {
             return Self::default();
         }
         let mut seen = 0;

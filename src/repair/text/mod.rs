@@ -86,7 +86,8 @@ pub(super) fn characters<'t>(
     limits: &Limits,
 ) -> Edits {
     let edits_max = limits.repairs_per_record_max;
-    let mut pass = Pass { guesses, charset, edits_max, ..Pass::over(text, entities) };
+    let is_utf8 = simdutf8::basic::from_utf8(text).is_ok();
+    let mut pass = Pass { guesses, charset, edits_max, is_utf8, ..Pass::over(text, entities) };
     let mut at = 0;
     let mut node_at = 0;
     let mut marks = Marks::default();
@@ -175,6 +176,8 @@ struct Pass<'t> {
     guesses: Guesses,
     charset: Option<&'static encoding_rs::Encoding>,
     edits_max: usize,
+    /// Whether the whole text is known to be UTF-8, so that no node needs a look at it.
+    is_utf8: bool,
     edits: Edits,
     /// Where the last deleted character ended, and the byte that is written before it.
     deleted: (usize, u8),
@@ -190,6 +193,7 @@ impl<'t> Pass<'t> {
             guesses: Guesses::default(),
             charset: None,
             edits_max: usize::MAX,
+            is_utf8: false,
             edits: Edits::default(),
             deleted: (usize::MAX, 0),
             in_declaration: false,
@@ -296,7 +300,7 @@ impl<'t> Pass<'t> {
 
     /// A text node, in the middle of which some `<` are text too.
     fn text_node(&mut self, start: usize, end: usize, bare: &[usize]) {
-        if bare.is_empty() && !self.guesses.any() && is_quiet(self.slice(start, end)) {
+        if bare.is_empty() && !self.guesses.any() && self.is_quiet(start, end) {
             return;
         }
         let reading = self.reading(start, end);
@@ -311,17 +315,34 @@ impl<'t> Pass<'t> {
     }
 
     fn node(&mut self, start: usize, end: usize, node: Node) {
-        if !self.guesses.c1 && is_quiet(self.slice(start, end)) {
+        if node == Node::Verbatim && is_printable(self.slice(start, end)) {
+            return;
+        }
+        if !self.guesses.c1 && self.is_quiet(start, end) {
             return;
         }
         let reading = self.reading(start, end);
         self.characters(start, end, node, reading, false);
     }
 
+    /// Whether a node needs no look at its single characters: most of a broken item does not.
+    fn is_quiet(&self, start: usize, end: usize) -> bool {
+        let node = self.slice(start, end);
+        let is_plain = |plain: bool, &byte: &u8| plain & is_plain_in_valid(byte);
+        // Chunks become vector instructions, because none has an early exit.
+        let (chunks, rest) = node.as_chunks::<16>();
+        let plain = chunks.iter().all(|chunk| chunk.iter().fold(true, is_plain))
+            && rest.iter().all(|&byte| PLAIN_IN_VALID.get(byte as usize).copied().unwrap_or(false));
+        plain && (self.is_utf8 || simdutf8::basic::from_utf8(node).is_ok())
+    }
+
     fn reading(&self, start: usize, end: usize) -> Reading {
         let node = self.slice(start, end);
-        let encoding = Encoding::of(node);
-        let cut_at = cut_character(node, encoding).map(|at| start + at);
+        let encoding = if self.is_utf8 { Encoding::Valid } else { Encoding::of(node) };
+        let cut_at = match encoding {
+            Encoding::Valid => None,
+            _ => cut_character(node, encoding).map(|at| start + at),
+        };
         let charset = self.charset.filter(|charset| charset::is_in(charset, node));
         Reading { encoding, charset, cut_at, controls: Controls::of(node) }
     }
@@ -450,13 +471,19 @@ static PLAIN: [bool; 256] = plain_bytes(false);
 /// The same in a node that is valid UTF-8: only EF can begin a noncharacter.
 static PLAIN_IN_VALID: [bool; 256] = plain_bytes(true);
 
-/// Whether a node needs no look at its single characters: most of a broken item does not.
-fn is_quiet(node: &[u8]) -> bool {
-    let mut plain = true;
-    for &byte in node {
-        plain &= PLAIN_IN_VALID.get(byte as usize).copied().unwrap_or(false);
-    }
-    plain && simdutf8::basic::from_utf8(node).is_ok()
+/// Whether a node has only ASCII that XML allows. Where references are no
+/// references, such a node has nothing to repair.
+fn is_printable(node: &[u8]) -> bool {
+    // Without an early exit the compiler makes vector instructions of this.
+    let is_allowed = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7F);
+    node.iter().fold(true, |allowed, &byte| allowed & is_allowed(byte))
+}
+
+/// [`PLAIN_IN_VALID`] without a table.
+const fn is_plain_in_valid(byte: u8) -> bool {
+    let is_allowed = (byte >= 0x20) | (byte == b'\t') | (byte == b'\n') | (byte == b'\r');
+    let is_marked = (byte == b'&') | (byte == b'<') | (byte == b']') | (byte == 0xEF);
+    is_allowed & !is_marked
 }
 
 #[expect(
@@ -468,9 +495,7 @@ const fn plain_bytes(valid: bool) -> [bool; 256] {
     let mut byte = 0;
     while byte < 256 {
         let b = byte as u8;
-        let ascii =
-            b >= 0x20 && b < 0x80 && !matches!(b, b'&' | b'<' | b']') || matches!(b, b'\t' | b'\n' | b'\r');
-        table[byte] = ascii || valid && b >= 0x80 && b != 0xEF;
+        table[byte] = is_plain_in_valid(b) && (valid || b < 0x80);
         byte += 1;
     }
     table
