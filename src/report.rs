@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::repair::catalogue::CATALOGUE;
-use crate::repair::{Left, Outcome, Quarantined, Repair, RepairId, Summary, SwallowedItems};
+use crate::repair::{Outcome, Quarantined, Repair, RepairId, Summary, SwallowedItems, UnresolvedField};
 
 /// Writes the report of one response.
 ///
@@ -60,8 +60,8 @@ impl<W: Write> Report<W> {
     }
 
     /// Adds the line of what stays as it is.
-    pub fn left(&mut self, left: &Left) {
-        self.line(&LeftLine { left: left.element, offset: left.offset, why: left.lack.name() });
+    pub fn unresolved(&mut self, field: &UnresolvedField) {
+        self.line(&LeftLine { unresolved: field.element, offset: field.offset, why: field.lack.name() });
     }
 
     /// Adds the summary, writes everything out and gives the writer back.
@@ -155,7 +155,7 @@ struct SwallowedLine<'a> {
 
 #[derive(serde::Serialize)]
 struct LeftLine {
-    left: &'static str,
+    unresolved: &'static str,
     offset: u64,
     why: &'static str,
 }
@@ -178,7 +178,7 @@ struct SummaryFields {
     #[serde(skip_serializing_if = "is_zero")]
     swallowed: u64,
     #[serde(skip_serializing_if = "is_zero")]
-    left: u64,
+    unresolved: u64,
     repairs: Counts,
     decoded_as: &'static str,
     held_bytes_peak: usize,
@@ -197,7 +197,7 @@ impl From<&Summary> for SummaryFields {
             quarantined: summary.quarantined,
             lost: summary.lost,
             swallowed: summary.swallowed,
-            left: summary.left,
+            unresolved: summary.unresolved,
             repairs: Counts(summary.repairs),
             decoded_as: summary.decoded_as,
             held_bytes_peak: summary.held_bytes_peak,
@@ -225,7 +225,7 @@ impl Serialize for Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::repair::{Lack, NotOai, SwallowedItem, Unmendable};
+    use crate::repair::{FieldIssue, NotOai, QuarantineReason, SwallowedItem};
 
     fn summary(outcome: Outcome) -> Summary {
         let mut repairs = [0; RepairId::COUNT];
@@ -238,7 +238,7 @@ mod tests {
             lost: 0,
             unread: 0,
             swallowed: 0,
-            left: 0,
+            unresolved: 0,
             repairs,
             decoded_as: "UTF-8",
             held_bytes_peak: 1834,
@@ -263,12 +263,12 @@ mod tests {
             identifier: Some(b"oai:x:3"),
             offset: 2345,
             raw: &[b'<'; 812],
-            why: Unmendable::MismatchedTags,
+            why: QuarantineReason::MismatchedTags,
         });
         let item = SwallowedItem { identifier: Some(b"oai:x:4"), raw: b"<record>" };
         let items = vec![item, SwallowedItem { identifier: None, ..item }];
         report.swallowed(&SwallowedItems { identifier: Some(b"oai:x:3"), offset: 3456, items });
-        report.left(&Left { offset: 12, element: "adminEmail", lack: Lack::Missing });
+        report.unresolved(&UnresolvedField { offset: 12, element: "adminEmail", lack: FieldIssue::Missing });
         assert_eq!(
             lines(report, Outcome::Repaired),
             concat!(
@@ -280,7 +280,7 @@ mod tests {
                 "\n",
                 r#"{"swallowed":["oai:x:4",null],"offset":3456,"record":"oai:x:3"}"#,
                 "\n",
-                r#"{"left":"adminEmail","offset":12,"why":"missing"}"#,
+                r#"{"unresolved":"adminEmail","offset":12,"why":"missing"}"#,
                 "\n",
                 r#"{"summary":{"outcome":"repaired","version":"2.0","records":5,"quarantined":0,"#,
                 r#""repairs":{"bare-ampersand":1},"decoded_as":"UTF-8","held_bytes_peak":1834}}"#,

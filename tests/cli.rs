@@ -280,7 +280,7 @@ fn explain_knows_every_repair_and_suggests_the_nearest() {
         assert!(text.starts_with(entry.name) && text.contains(entry.certainty.name()));
         assert!(!text.contains('\x1b'), "no colours into a pipe");
     }
-    let reasons = oaimend::repair::Unmendable::ALL.iter().map(|reason| reason.name());
+    let reasons = oaimend::repair::QuarantineReason::ALL.iter().map(|reason| reason.name());
     for name in reasons.chain(oaimend::repair::NotOai::ALL.iter().map(|reason| reason.name())) {
         let output = run(&["explain", name], b"");
         assert_exit(&output, 0);

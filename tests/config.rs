@@ -103,16 +103,16 @@ from = "ops@example.org"
 connect_timeout_secs = 1
 read_timeout_secs = 3600
 allow_private = true
-unmendable = "fail"
+on_unrepairable = "fail"
 stale_lists = true
 method = "get-then-post"
-poisoned = "getrecord"
-recall = false
-order = "datestamp"
+page_fallback = "getrecord"
+refetch_broken_records = false
+list_order = "datestamp"
 provenance = "altered"
 version = "1.1"
-headers = "getrecord"
-dates = "days"
+v1_headers_via = "getrecord"
+request_granularity = "day"
 default_set = "all"
 charset = "koi8-r"
 raw_token = true
@@ -128,7 +128,7 @@ deleted_record = "persistent"
 granularity = "YYYY-MM-DD"
 [repairs]
 off = ["bare-ampersand", "doctype"]
-guesses = ["double-encoded"]
+enable = ["double-encoded"]
 [politeness]
 list_requests_max = 4
 gap_millis = 250
@@ -209,11 +209,14 @@ first_record_timeout_secs = 1
         (Some("persistent"), Some("YYYY-MM-DD"))
     );
     assert_eq!(mapping.quirks.method, config::Method::GetThenPost);
-    assert_eq!(mapping.quirks.poisoned, config::Poisoned::GetRecord);
-    assert!(!mapping.quirks.recall && mapping.quirks.ordered_by_datestamp);
+    assert_eq!(mapping.quirks.page_fallback, config::PageFallback::GetRecord);
+    assert!(!mapping.quirks.refetch_broken_records && mapping.quirks.is_ordered_by_datestamp);
     assert_eq!(mapping.provenance, Some(oaimend::repair::Told::Altered));
     let quirks = &mapping.quirks;
-    assert_eq!((quirks.version, quirks.headers), (Some(config::Version::One1), config::Headers::GetRecord));
+    assert_eq!(
+        (quirks.version, quirks.v1_headers_via),
+        (Some(config::Version::One1), config::HeadersVia::GetRecord)
+    );
     assert!(quirks.in_days && quirks.raw_token && quirks.verb_first);
     assert_eq!(quirks.default_set.as_deref(), Some("all"));
     assert_eq!(quirks.charset, Some("KOI8-R"));
@@ -241,20 +244,20 @@ depth_max = -1
 redirects_max = "five"
 "#;
     let mapping = r#"bas_url = "x"
-unmendable = "drop"
+on_unrepairable = "drop"
 from = "a\nb"
 read_timeout_secs = 0
 allow_private = "yes"
 provenance = "yes"
 tls = true
 version = "2"
-headers = "guess"
-dates = "seconds"
+v1_headers_via = "guess"
+request_granularity = "seconds"
 default_set = "a b"
 charset = "utf-8"
 [repairs]
-off = ["bare-ampersant", "own-request"]
-guesses = ["bare-ampersand", 3]
+off = ["bare-ampersant", "rewrite-request"]
+enable = ["bare-ampersand", 3]
 "#;
     check(
         &[("oaimend.toml", main), ("mappings/x.toml", mapping)],
@@ -272,23 +275,40 @@ oaimend.toml:11: limits.depth_max = -1 is out of range; a whole number from 8 to
 oaimend.toml:12: limits.redirects_max is a string; a whole number from 0 to 20 is wanted
 mappings/x.toml:1: base_url is missing; base_url = "https://source.example/oai" is wanted, or static_file
 mappings/x.toml:1: unknown key bas_url; did you mean base_url?
-mappings/x.toml:2: unmendable = "drop" is not known; "quarantine" or "fail" is right
+mappings/x.toml:2: on_unrepairable = "drop" is not known; "quarantine" or "fail" is right
 mappings/x.toml:3: from = "a\nb" cannot stand in an HTTP header; printable ASCII is right
 mappings/x.toml:4: read_timeout_secs = 0 is out of range; a whole number from 1 to 3600
 mappings/x.toml:5: allow_private is a string; true or false is wanted
 mappings/x.toml:6: provenance = "yes" is not known; "off", "altered" or "all" is right
 mappings/x.toml:7: tls is a boolean; a table is wanted
 mappings/x.toml:8: version = "2" is no version; "1.0", "1.1" or "2.0" is right, or nothing: it is learned
-mappings/x.toml:9: headers = "guess" is not known; "listrecords" or "getrecord" is right
-mappings/x.toml:10: dates = "seconds" is not known; "days" or "as-asked" is right
+mappings/x.toml:9: v1_headers_via = "guess" is not known; "listrecords" or "getrecord" is right
+mappings/x.toml:10: request_granularity = "seconds" is not known; "day" or "as-requested" is right
 mappings/x.toml:11: default_set = "a b" is no set; its setSpec is right
 mappings/x.toml:12: charset = "utf-8" is no charset of text that is no UTF-8; one like "windows-1251" is right
 mappings/x.toml:14: repairs.off: "bare-ampersant" is no repair that fits here; did you mean "bare-ampersand"?
-mappings/x.toml:14: repairs.off: "own-request" is no repair that fits here; the names stand in docs/repairs.md
-mappings/x.toml:15: repairs.guesses: "bare-ampersand" is no repair that fits here; known here are double-encoded, c1-control, torn-section
-mappings/x.toml:15: repairs.guesses is an integer; a list of texts in quotes is wanted
+mappings/x.toml:14: repairs.off: "rewrite-request" is no repair that fits here; the names stand in docs/repairs.md
+mappings/x.toml:15: repairs.enable: "bare-ampersand" is no repair that fits here; known here are double-encoded, c1-control, torn-section
+mappings/x.toml:15: repairs.enable is an integer; a list of texts in quotes is wanted
 "#,
     );
+}
+
+#[test]
+fn an_old_key_is_named_with_its_new_name() {
+    for (old, new) in [
+        ("poisoned", "page_fallback"),
+        ("recall", "refetch_broken_records"),
+        ("order", "list_order"),
+        ("headers", "v1_headers_via"),
+        ("dates", "request_granularity"),
+        ("unmendable", "on_unrepairable"),
+        ("repairs.guesses", "repairs.enable"),
+    ] {
+        let mapping = format!("base_url = \"http://x.example/oai\"\n{old} = 1\n");
+        let fault = format!("\nmappings/x.toml:2: {old} was renamed to {new}\n");
+        check(&[("mappings/x.toml", &mapping)], &[], 78, &fault);
+    }
 }
 
 #[test]
@@ -373,8 +393,8 @@ fn what_identify_is_to_say_is_checked() {
 #[test]
 fn static_files_are_checked_and_stand_alone() {
     let both = "base_url = \"http://x/\"\nstatic_file = \"http://x/y.xml\"\n";
-    let asked = "static_file = \"http://x/y.xml\"\nmethod = \"post\"\npoisoned = \"getrecord\"\nrecall = true\n\
-                 order = \"datestamp\"\nstatic_check_secs = 86401\nversion = \"1.1\"\n[politeness]\ngap_millis = 1\n";
+    let asked = "static_file = \"http://x/y.xml\"\nmethod = \"post\"\npage_fallback = \"getrecord\"\nrefetch_broken_records = true\n\
+                 list_order = \"datestamp\"\nstatic_check_secs = 86401\nversion = \"1.1\"\n[politeness]\ngap_millis = 1\n";
     check(
         &[
             ("y.xml", "<Repository/>"),
@@ -396,9 +416,9 @@ fn static_files_are_checked_and_stand_alone() {
         r#"
 mappings/c.toml:1: base_url has no place here: a mapping has either base_url or static_file
 mappings/d.toml:2: method has no place here: a static_file is not asked for pages
-mappings/d.toml:3: poisoned has no place here: a static_file is not asked for pages
-mappings/d.toml:4: recall has no place here: a static_file is not asked for pages
-mappings/d.toml:5: order has no place here: a static_file is not asked for pages
+mappings/d.toml:3: page_fallback has no place here: a static_file is not asked for pages
+mappings/d.toml:4: refetch_broken_records has no place here: a static_file is not asked for pages
+mappings/d.toml:5: list_order has no place here: a static_file is not asked for pages
 mappings/d.toml:6: static_check_secs = 86401 is out of range; a whole number from 0 to 86400
 mappings/d.toml:7: version has no place here: a static_file is not asked for pages
 mappings/d.toml:8: politeness has no place here: a static_file is not asked for pages

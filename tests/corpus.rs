@@ -7,7 +7,7 @@
 
 mod support;
 
-use oaimend::repair::{Memory, RepairConfig};
+use oaimend::repair::{RepairConfig, TagCache};
 use support::corpus::{cases, check, wellformed};
 use support::harness::{Chunking, run, run_remembering};
 use support::{each, invariants, judge, report};
@@ -51,7 +51,7 @@ fn what_was_read_before_makes_no_difference() {
         wellformed().into_iter().chain(cases("broken").into_iter().map(|case| (case.name, case.input)));
     let inputs: Vec<(String, Vec<u8>)> = inputs.collect();
     let config = RepairConfig::default();
-    let (mut memory, mut failures) = (Memory::default(), Vec::new());
+    let (mut memory, mut failures) = (TagCache::default(), Vec::new());
     for (name, input) in &inputs {
         let (with, grown) = run_remembering(input, &config, Chunking::Whole, memory);
         memory = grown;

@@ -29,7 +29,7 @@ fn complete_from(input: &[u8]) -> Option<(usize, usize)> {
 
 /// What must hold of an input that ends before its list is whole.
 fn cut(input: &[u8], at: usize) -> Result<(), String> {
-    for ending in [Ending::Close, Ending::BreakOff] {
+    for ending in [Ending::Close, Ending::Abort] {
         let config = RepairConfig { ending, ..RepairConfig::default() };
         let out = run(&input[..at], &config, Chunking::Whole);
         invariants::no_neat_end(&out)?;

@@ -5,7 +5,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use oaimend::repair::{Memory, Outcome, RepairConfig, Repairer, Sink};
+use oaimend::repair::{Outcome, RepairConfig, Repairer, Sink, TagCache};
 use support::harness::{Chunking, run, run_remembering};
 use support::{each, invariants, report, strict};
 
@@ -174,7 +174,7 @@ fn what_another_repository_declares_makes_no_difference() {
             })
             .collect();
         let before = format!("{HEAD}{LIST}{list}{TAIL}");
-        let (_, memory) = run_remembering(before.as_bytes(), &config, Chunking::Whole, Memory::default());
+        let (_, memory) = run_remembering(before.as_bytes(), &config, Chunking::Whole, TagCache::default());
         let input = identify(2).replace("<OAI-PMH ", "<OAI-PMH xmlns:y=\"urn:y\" ");
         let (with, _) = run_remembering(input.as_bytes(), &config, Chunking::Whole, memory);
         let without = run(input.as_bytes(), &config, Chunking::Whole);

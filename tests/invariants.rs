@@ -8,7 +8,7 @@ mod support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use oaimend::repair::{Ending, Limits, Outcome, OwnRequest, RepairConfig, RepositoryFacts};
+use oaimend::repair::{Ending, Limits, Outcome, RepairConfig, RepositoryFacts, RequestEcho};
 use support::corpus::cases;
 use support::envelope::Strictness;
 use support::harness::{Chunking, run};
@@ -238,7 +238,7 @@ fn a_list_cut_short_never_looks_complete() {
         let bytes = whole.bytes();
         // The name of the end tag says it all; without its last byte the list may count as whole.
         let at = random.below(complete_from(&whole) - 1);
-        for ending in [Ending::Close, Ending::BreakOff] {
+        for ending in [Ending::Close, Ending::Abort] {
             let config = RepairConfig { ending, ..RepairConfig::default() };
             ran += 1;
             let verdict = catch_unwind(|| {
@@ -386,7 +386,7 @@ fn what_fuzzers_found_stays_mended() {
 /// Responses of 1.x with an item that could not be read: a file says so before its root ends, a transfer breaks off.
 #[test]
 fn a_response_of_one_dot_x_with_an_unread_item_has_no_neat_end() {
-    let resumed = OwnRequest {
+    let resumed = RequestEcho {
         base_url: "http://proxy.example.org/x".to_owned(),
         arguments: [("verb", "ListRecords"), ("resumptionToken", "a")]
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
@@ -399,7 +399,7 @@ fn a_response_of_one_dot_x_with_an_unread_item_has_no_neat_end() {
         b"<Identify xmlns=\"http://www.openarchives.org/OAI/1.1/OAI_Identify\"><header><identifier>\
         <repositoryName><baseURL><protocolVersion><adminEmail>a@x.o</Identify>";
     for input in [&list[..], identify] {
-        for ending in [Ending::Close, Ending::BreakOff] {
+        for ending in [Ending::Close, Ending::Abort] {
             let request = Some(std::sync::Arc::new(resumed.clone()));
             let repository =
                 RepositoryFacts { lowest_datestamp: Some("1970-01-01".to_owned()), ..Default::default() };

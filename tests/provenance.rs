@@ -22,7 +22,7 @@ fn telling(told: Told) -> RepairConfig {
 }
 
 fn is_told(entry: &Entry) -> bool {
-    entry.change == Change::Repaired(RepairId::OwnProvenance)
+    entry.change == Change::Repaired(RepairId::RewriteProvenance)
 }
 
 /// The pages of lists of records in the corpus that are read with the usual settings.
@@ -211,7 +211,7 @@ fn end_of_metadata(text: &[u8], from: usize) -> usize {
 fn it_is_told_of_what_was_altered_and_of_nothing_else() {
     let cases = pages();
     let failures = each(&cases, |case| {
-        if case.name.starts_with("broken/own-provenance/") {
+        if case.name.starts_with("broken/rewrite-provenance/") {
             return None;
         }
         [Told::Altered, Told::All].into_iter().find_map(|told| {
@@ -239,7 +239,7 @@ fn what_is_told_is_valid() {
         }
     }
     // One that holds another: the container is the source's.
-    for case in cases("broken").iter().filter(|case| case.name == "broken/own-provenance/nested") {
+    for case in cases("broken").iter().filter(|case| case.name == "broken/rewrite-provenance/nested") {
         let mut rest = case.expected.as_slice();
         while let Some(start) = find(rest, b"provenance xmlns") {
             let start = memchr::memrchr(b'<', &rest[..start]).unwrap_or(start);
@@ -277,7 +277,7 @@ fn long_record(title: &str) -> Vec<u8> {
 #[test]
 fn of_a_record_too_long_to_be_held_nothing_is_told_and_it_is_not_altered_either() {
     let limits = Limits { record_bytes_max: 4_000, ..Limits::default() };
-    let quiet = RepairConfig { limits, ending: Ending::BreakOff, ..RepairConfig::default() };
+    let quiet = RepairConfig { limits, ending: Ending::Abort, ..RepairConfig::default() };
     let altered = run(&long_record("a\u{1}b"), &quiet, Chunking::Whole);
     assert_eq!(altered.summary.outcome, Outcome::Repaired, "the same without provenance");
     for told in [Told::Altered, Told::All] {
@@ -285,7 +285,7 @@ fn of_a_record_too_long_to_be_held_nothing_is_told_and_it_is_not_altered_either(
         let of_form = run(&long_record("a & b"), &config, Chunking::Blocks(100));
         assert_eq!(of_form.summary.outcome, Outcome::Repaired);
         assert_eq!(of_form.summary.repairs[RepairId::BareAmpersand as usize], 1);
-        assert_eq!(of_form.summary.repairs[RepairId::OwnProvenance as usize], 0);
+        assert_eq!(of_form.summary.repairs[RepairId::RewriteProvenance as usize], 0);
         let altered = run(&long_record("a\u{1}b"), &config, Chunking::Blocks(100));
         assert_eq!((altered.summary.outcome, altered.summary.lost), (Outcome::Truncated, 1));
     }

@@ -11,7 +11,7 @@ mod support;
 #[path = "support/time.rs"]
 mod time;
 
-use oaimend::config::{Mapping, Method, Poisoned};
+use oaimend::config::{Mapping, Method, PageFallback};
 use provider::Fault::Nothing;
 use provider::Provider;
 use provider::When::Always;
@@ -259,7 +259,7 @@ fn what_lies_outside_a_window_is_left_out_where_records_come_one_by_one() {
         if is_poisoned { Reply::whole(500, "", "<html>no</html>") } else { script(number, asked) }
     });
     let proxy = Proxy::tuned(&source, |mapping| {
-        (mapping.quirks.in_days, mapping.quirks.poisoned) = (true, Poisoned::GetRecord);
+        (mapping.quirks.in_days, mapping.quirks.page_fallback) = (true, PageFallback::GetRecord);
     });
     let window = "from=2020-01-01T00:00:02Z&until=2020-01-01T00:00:06Z";
     assert_eq!(harvest(&proxy, window), [2, 3, 4, 5, 6]);

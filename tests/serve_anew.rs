@@ -243,7 +243,7 @@ fn where_the_list_is_in_the_order_of_its_datestamps_it_is_begun_at_the_last_one(
                 number => Reply::xml(dated(number * 5..number * 5 + 5, &format!("page-{}", number + 1))),
             }
         });
-        let proxy = uncached(&source, |mapping| mapping.quirks.ordered_by_datestamp = ordered);
+        let proxy = uncached(&source, |mapping| mapping.quirks.is_ordered_by_datestamp = ordered);
         let mut got = proxy.get(LIST);
         for _ in 0..19 {
             got = resume(&proxy, &token_in(&got.text()).expect("a token"));

@@ -15,7 +15,7 @@ mod time;
 
 use keeping::{IDENTIFY, TOKEN_PAGE, forgetful, identify, kept, map, numbered, purge, request, wait_until};
 use lists::{page, read_to_the_end, resume, token_in};
-use oaimend::config::{Config, Poisoned};
+use oaimend::config::{Config, PageFallback};
 use program::{Program, serve};
 use proxy::{LIST, Proxy, records};
 use source::{Got, Harvester, Reply, Source, fetch, fetch_with, last_page_of, page_of};
@@ -148,7 +148,7 @@ fn the_first_page_of_a_list_is_never_an_old_one_unless_the_mapping_says_so() {
     let proxy = Proxy::of(&strict);
     assert_eq!((proxy.get(LIST).status, proxy.get(LIST).status), (200, 503));
     let proxy = Proxy::tuned(&lax, |mapping| {
-        (mapping.stale_lists, mapping.quirks.poisoned) = (true, Poisoned::Off);
+        (mapping.stale_lists, mapping.quirks.page_fallback) = (true, PageFallback::Off);
     });
     assert_eq!((proxy.get(LIST).status, proxy.get(LIST).status), (200, 200));
     assert_eq!(lax.asked().len(), 1 + ATTEMPTS);

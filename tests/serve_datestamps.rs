@@ -186,12 +186,12 @@ fn without_from_it_is_what_identify_says_and_without_that_the_record_is_put_asid
 #[test]
 fn where_the_mapping_says_no_or_turns_it_off_nothing_is_asked_or_bounded() {
     let source = source_of(stamped(0..3, "", &[1], ""), |_| None);
-    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.recall = false);
+    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.refetch_broken_records = false);
     assert_eq!(stamps(&proxy.get(FROM).text()), ["2020-01-01", "2019-05-05", "2020-01-01"]);
     assert_eq!(source.asked().len(), 1);
-    let bound = oaimend::repair::RepairId::DatestampBound;
+    let bound = oaimend::repair::RepairId::DatestampLowerBound;
     let proxy = Proxy::tuned(&source, |mapping| {
-        mapping.quirks.recall = false;
+        mapping.quirks.refetch_broken_records = false;
         mapping.off.insert(bound);
     });
     assert_eq!((records_in(&proxy.get(FROM).text()).len(), aside(&proxy)), (2, 1));

@@ -14,7 +14,7 @@ mod source;
 mod time;
 
 use lists::{page, read_to_the_end, records_in, resume, token_in};
-use oaimend::config::{Limits, Mapping, Poisoned};
+use oaimend::config::{Limits, Mapping, PageFallback};
 use proxy::{LIST, Proxy};
 use random::Random;
 use source::{Asked, Reply, Source};
@@ -362,7 +362,7 @@ fn a_token_of_ours_leads_to_the_rest_of_the_page_even_after_a_restart() {
         if number == 0 && count < 8 { cut(&whole, at, Framing::Length) } else { Reply::xml(whole) }
     });
     let mut mapping = Mapping::new("x", &source.base_url(), &Limits::default()).expect("a legal mapping");
-    mapping.quirks.poisoned = Poisoned::Off;
+    mapping.quirks.page_fallback = PageFallback::Off;
     let again = mapping.clone();
     let proxy = Proxy::with(|config| config.repositories.fix(mapping));
     let first = proxy.get(LIST);

@@ -8,7 +8,7 @@ mod source;
 #[path = "support/time.rs"]
 mod time;
 
-use oaimend::config::Unmended;
+use oaimend::config::OnUnrepairable;
 use proxy::{LIST, Proxy, records};
 use source::{Got, Reply, Source, fetch, page_of, record};
 use std::time::Duration;
@@ -205,7 +205,7 @@ fn a_record_that_cannot_be_put_aside_makes_the_page_fail() {
 #[test]
 fn a_mapping_may_want_the_page_to_fail_instead() {
     let source = Source::page(page_with(hopeless));
-    let proxy = Proxy::tuned(&source, |mapping| mapping.unmendable = Unmended::Fail);
+    let proxy = Proxy::tuned(&source, |mapping| mapping.on_unrepairable = OnUnrepairable::Fail);
     let got = proxy.get(LIST);
     assert!(got.status == 502 || !got.whole, "{}", got.text());
     assert!(!got.text().contains("oai:x:2"), "nothing behind it is sent");

@@ -7,7 +7,7 @@ mod source;
 #[path = "support/time.rs"]
 mod time;
 
-use oaimend::config::{Method, Poisoned};
+use oaimend::config::{Method, PageFallback};
 use proxy::{LIST, Proxy};
 use source::{Asked, Reply, Source, page_of};
 
@@ -67,7 +67,7 @@ fn without_a_word_of_the_mapping_and_at_other_failures_there_is_no_other_method(
         let source = only("POST", status);
         // A 404 may be about this page alone: by default one question for its headers would follow.
         let proxy = Proxy::tuned(&source, |mapping| {
-            (mapping.quirks.method, mapping.quirks.poisoned) = (configured, Poisoned::Off);
+            (mapping.quirks.method, mapping.quirks.page_fallback) = (configured, PageFallback::Off);
         });
         assert_eq!(proxy.get(LIST).status, if status == 403 { 503 } else { 502 });
         assert_eq!(methods(&source.asked()), vec!["GET"; asked], "{configured:?} {status}");

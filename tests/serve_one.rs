@@ -10,7 +10,7 @@ mod support;
 #[path = "support/time.rs"]
 mod time;
 
-use oaimend::config::{Headers, Version};
+use oaimend::config::{HeadersVia, Version};
 use provider_one::{PAGE, ProviderOne, RECORDS, day_of, identifier, is_deleted, query_of, set_of};
 use proxy::{LIST, Proxy};
 use source::{Got, Reply, Source, page_of};
@@ -322,7 +322,7 @@ fn a_page_of_headers_that_breaks_off_goes_on() {
 fn by_getrecord(source: &Source) -> Proxy {
     Proxy::tuned(source, |mapping| {
         mapping.quirks.version = Some(Version::One1);
-        mapping.quirks.headers = Headers::GetRecord;
+        mapping.quirks.v1_headers_via = HeadersVia::GetRecord;
     })
 }
 
@@ -366,7 +366,7 @@ fn of_headers_one_by_one_none_is_lost_and_none_is_made_up() {
     let source = Source::page(provider.page("ListIdentifiers", "", &many));
     let got = by_getrecord(&source).get(HEADERS);
     assert_eq!((got.status, source.asked().len()), (502, 1));
-    assert!(got.text().contains("set headers = \"listrecords\""), "{}", got.text());
+    assert!(got.text().contains("set v1_headers_via = \"listrecords\""), "{}", got.text());
 }
 
 #[test]
@@ -439,7 +439,7 @@ fn while_headers_are_had_one_by_one_other_lists_have_their_turn() {
     });
     let proxy = Proxy::tuned(&source, |mapping| {
         mapping.quirks.version = Some(Version::One1);
-        mapping.quirks.headers = Headers::GetRecord;
+        mapping.quirks.v1_headers_via = HeadersVia::GetRecord;
         mapping.politeness.list_requests_max = 1;
     });
     std::thread::scope(|scope| {

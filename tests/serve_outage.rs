@@ -81,7 +81,7 @@ fn check_final(got: &Got, status: u16) {
 }
 
 fn rests(proxy: &Proxy) -> Option<u64> {
-    proxy.told("/-/repositories/x")["rests_for_secs"].as_u64()
+    proxy.told("/-/repositories/x")["circuit_open_secs"].as_u64()
 }
 
 #[test]

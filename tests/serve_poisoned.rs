@@ -16,7 +16,7 @@ mod strict;
 mod time;
 
 use lists::{page, read_to_the_end, records_in, resume, token_in};
-use oaimend::config::{Limits, Mapping, Poisoned};
+use oaimend::config::{Limits, Mapping, PageFallback};
 use proxy::{LIST, Proxy};
 use source::{Asked, Reply, Source, record};
 use std::collections::BTreeMap;
@@ -153,7 +153,7 @@ fn identify() -> String {
 }
 
 fn allowing(source: &Source) -> Proxy {
-    Proxy::tuned(source, |mapping| mapping.quirks.poisoned = Poisoned::GetRecord)
+    Proxy::tuned(source, |mapping| mapping.quirks.page_fallback = PageFallback::GetRecord)
 }
 
 fn each_once(numbers: impl Iterator<Item = usize>) -> BTreeMap<usize, usize> {
@@ -167,7 +167,7 @@ fn count(source: &Source, verb: &str) -> usize {
 #[test]
 fn where_the_mapping_says_off_the_list_stops_there() {
     let source = Repository { poisoned: vec![2], ..Repository::default() }.start();
-    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.poisoned = Poisoned::Off);
+    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.page_fallback = PageFallback::Off);
     assert_eq!(proxy.get(LIST).status, 503);
     assert_eq!(count(&source, "ListIdentifiers") + count(&source, "GetRecord"), 0);
 }
@@ -414,7 +414,7 @@ fn once_the_mapping_says_no_a_token_of_ours_asks_for_no_record_any_more() {
     };
     let before = count(&source, "GetRecord");
     let mut mapping = Mapping::new("x", &source.base_url(), &Limits::default()).expect("a legal mapping");
-    mapping.quirks.poisoned = Poisoned::Off;
+    mapping.quirks.page_fallback = PageFallback::Off;
     let proxy = proxy.restarted(|config| config.repositories.fix(mapping));
     let got = resume(&proxy, &token);
     assert!(got.text().contains("badResumptionToken"), "{} {}", got.status, got.text());

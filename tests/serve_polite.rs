@@ -7,7 +7,7 @@ mod source;
 #[path = "support/time.rs"]
 mod time;
 
-use oaimend::config::Poisoned;
+use oaimend::config::PageFallback;
 use proxy::{LIST, Proxy};
 use source::{Got, Harvester, Reply, Source, page_of};
 use std::num::NonZeroU32;
@@ -83,7 +83,7 @@ fn who_gets_no_turn_in_time_is_told_so() {
         mapping.read_timeout = Duration::from_secs(3600);
         mapping.limits.first_record_timeout = Duration::from_millis(300);
         // By default the first list gives its page up after half of the time, and its turn with it.
-        mapping.quirks.poisoned = Poisoned::Off;
+        mapping.quirks.page_fallback = PageFallback::Off;
     });
     let first = begin(&proxy);
     let got = proxy.get(SET);

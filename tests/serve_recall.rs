@@ -115,7 +115,7 @@ fn a_page_has_so_many_of_them_and_no_more() {
 #[test]
 fn where_the_mapping_says_no_nothing_is_asked() {
     let source = source_of(broken(0..5, "", &[2]));
-    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.recall = false);
+    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.refetch_broken_records = false);
     assert_eq!(numbers_in_order(&proxy.get(LIST).text()), [0, 1, 3, 4]);
     assert_eq!(source.asked().len(), 1);
 }

@@ -58,7 +58,7 @@ fn check(file: &Path, body: &[u8], got: &Got, base_url: &str) -> &'static str {
     let config = RepairConfig {
         request: Request::parse(query.as_bytes()).ok().map(|request| request.own(base_url).into()),
         response_date: Some("2026-01-02T03:04:05Z".into()),
-        ending: Ending::BreakOff,
+        ending: Ending::Abort,
         ..RepairConfig::default()
     };
     let mut written = Written::default();

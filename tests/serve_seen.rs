@@ -46,7 +46,7 @@ fn each_page_is_one_line_of_the_log() {
         ("cursor", 100.into()),
         ("total", 1234.into()),
         ("status", 200.into()),
-        ("outcome", "whole".into()),
+        ("outcome", "complete".into()),
         ("records", 3.into()),
         ("repairs", 1.into()),
         ("quarantined", 0.into()),

@@ -77,7 +77,7 @@ fn a_set_can_be_asked_for_by_the_name_that_is_listed() {
 
     let next = proxy.get("/x?verb=ListRecords&resumptionToken=t");
     assert_eq!((next.status, next.whole), (200, true), "{}", next.text());
-    assert!(proxy.told("/-/repositories/x")["sets_that_collide"].as_array().is_some_and(Vec::is_empty));
+    assert!(proxy.told("/-/repositories/x")["set_collisions"].as_array().is_some_and(Vec::is_empty));
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn two_sets_of_one_name_are_told() {
         let sets = proxy.get("/x?verb=ListSets");
         assert_eq!(sets.text().matches("<setSpec>maps~x2B.plans</setSpec>").count(), 2, "{}", sets.text());
         let told = proxy.told("/-/repositories/x");
-        assert_eq!(told["sets_that_collide"], serde_json::json!(["maps~x2B.plans"]), "{told}");
+        assert_eq!(told["set_collisions"], serde_json::json!(["maps~x2B.plans"]), "{told}");
         let metric = "oaimend_set_collisions_total{repository=\"x\"} 1";
         let metrics = fetch(proxy.admin(), "/-/metrics").text();
         assert!(metrics.contains(metric), "{metrics}");

@@ -23,7 +23,7 @@ use support::judge::judge;
 use support::random::Random;
 
 /// For files with sections that lost their end marks: without it, a section ends at the end mark of a later record.
-const TORN: &str = "repairs.guesses = [\"torn-section\"]";
+const TORN: &str = "repairs.enable = [\"torn-section\"]";
 
 /// Records of a file, of which some are broken.
 fn broken_file() -> String {
@@ -111,7 +111,7 @@ fn a_record_that_is_beyond_repair_is_in_neither_list() {
 
 #[test]
 fn a_record_that_must_not_be_missing_fails_its_page() {
-    let kept = Kept::local(broken_file()).with(TORN).with("unmendable = \"fail\"");
+    let kept = Kept::local(broken_file()).with(TORN).with("on_unrepairable = \"fail\"");
     let proxy = kept.serve();
     let got = proxy.get(LIST);
     assert!(got.status == 502 || !got.whole, "{}", got.text());

@@ -163,7 +163,7 @@ fn a_section_with_too_many_records_is_content_and_costs_no_question() {
 fn where_the_mapping_says_no_nothing_is_asked() {
     let list = without_end_marks(&titles_in_cdata(0..5), &[2]);
     let tunings: [fn(&mut oaimend::config::Mapping); 2] = [
-        |mapping| mapping.quirks.recall = false,
+        |mapping| mapping.quirks.refetch_broken_records = false,
         |mapping| mapping.off.insert(oaimend::repair::RepairId::TornSection),
     ];
     for tune in tunings {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use oaimend::repair::catalogue::CATALOGUE;
-use oaimend::repair::{NotOai, RepairId, Unmendable};
+use oaimend::repair::{NotOai, QuarantineReason, RepairId};
 use support::corpus::{Case, cases, is_class};
 use support::{files_below, pages, root};
 
@@ -83,7 +83,10 @@ fn every_case_has_a_known_name() {
 }
 
 fn reasons() -> impl Iterator<Item = &'static str> {
-    Unmendable::ALL.iter().map(|reason| reason.name()).chain(NotOai::ALL.iter().map(|reason| reason.name()))
+    QuarantineReason::ALL
+        .iter()
+        .map(|reason| reason.name())
+        .chain(NotOai::ALL.iter().map(|reason| reason.name()))
 }
 
 #[test]

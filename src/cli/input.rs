@@ -103,7 +103,7 @@ struct Decoding {
 
 impl Decoding {
     fn new(first: &[u8]) -> Self {
-        // Memory does not grow with the output, so a file may be as dense as it likes.
+        // TagCache does not grow with the output, so a file may be as dense as it likes.
         let bounds = Bounds { bytes_max: u64::MAX, ratio_max: u64::MAX };
         let mut decoder = Decoder::new(Vec::new(), bounds);
         decoder.push(first);

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use clap::Args;
 use oaimend::repair::catalogue::CATALOGUE;
 use oaimend::repair::{
-    Left, NotOai, Outcome, OwnRequest, Quarantined, Repair, RepairConfig, Repairer, Sink, Summary,
-    SwallowedItems,
+    NotOai, Outcome, Quarantined, Repair, RepairConfig, Repairer, RequestEcho, Sink, Summary, SwallowedItems,
+    UnresolvedField,
 };
 use oaimend::report::Report;
 use url::{Url, form_urlencoded};
@@ -98,7 +98,7 @@ fn end(filter: Filter, summary: &Summary, arguments: &RepairArguments, name: &Pa
 }
 
 fn config(arguments: &RepairArguments) -> RepairConfig {
-    let request = arguments.base_url.as_ref().map(|base_url| OwnRequest {
+    let request = arguments.base_url.as_ref().map(|base_url| RequestEcho {
         base_url: base_url.clone(),
         arguments: arguments.request.clone().map(|request| request.0).unwrap_or_default(),
     });
@@ -144,9 +144,9 @@ impl Sink for Filter {
         }
     }
 
-    fn left(&mut self, left: &Left) {
+    fn unresolved(&mut self, field: &UnresolvedField) {
         if let Some(report) = &mut self.report {
-            report.left(left);
+            report.unresolved(field);
         }
     }
 }
@@ -201,7 +201,7 @@ fn exit(summary: &Summary) -> Exit {
     match summary.outcome {
         Outcome::NotOai(NotOai::NothingKept) | Outcome::Truncated => Exit::Wanting,
         Outcome::NotOai(_) => Exit::NotOai,
-        _ if summary.quarantined + summary.lost + summary.left > 0 => Exit::Wanting,
+        _ if summary.quarantined + summary.lost + summary.unresolved > 0 => Exit::Wanting,
         Outcome::Clean | Outcome::Repaired => Exit::Success,
     }
 }
@@ -210,7 +210,7 @@ fn exit(summary: &Summary) -> Exit {
 fn verdict(summary: &Summary, reported: bool) -> Option<String> {
     let mut parts = vec![match summary.outcome {
         Outcome::NotOai(reason) => return Some(reason.message().to_owned()),
-        Outcome::Clean if summary.left + summary.swallowed == 0 => return None,
+        Outcome::Clean if summary.unresolved + summary.swallowed == 0 => return None,
         Outcome::Clean => "unchanged".to_owned(),
         Outcome::Repaired => "repaired".to_owned(),
         Outcome::Truncated => "ended early, the list is incomplete".to_owned(),
@@ -227,9 +227,9 @@ fn verdict(summary: &Summary, reported: bool) -> Option<String> {
         let hint = if reported { "" } else { " (--report FILE says which)" };
         parts.push(format!("{} inside sections, taken for text{hint}", counted(summary.swallowed, "item")));
     }
-    if summary.left > 0 {
+    if summary.unresolved > 0 {
         let hint = if reported { "" } else { " (--report FILE says which)" };
-        parts.push(format!("{} lacking and not known{hint}", counted(summary.left, "element")));
+        parts.push(format!("{} lacking and not known{hint}", counted(summary.unresolved, "element")));
     }
     let made = CATALOGUE.iter().map(|entry| (entry.name, summary.repairs[entry.id as usize]));
     parts.extend(made.filter(|(_, count)| *count > 0).map(|(name, count)| format!("{name} {count}")));

@@ -250,6 +250,9 @@ impl<'d, 't> Table<'d, 't> {
         for key in self.entries.keys() {
             let name = self.full(key.get_ref());
             let text = match nearest(key.get_ref(), &known) {
+                _ if let Some((_, new)) = RENAMED.iter().find(|(old, _)| *old == name) => {
+                    format!("{name} was renamed to {new}")
+                }
                 Some(near) => format!("unknown key {name}; did you mean {near}?"),
                 None => format!("unknown key {name}; known here are {}", known.join(", ")),
             };
@@ -280,6 +283,17 @@ impl<'d, 't> Table<'d, 't> {
         None
     }
 }
+
+/// Old names of keys, and the keys that replaced them.
+const RENAMED: [(&str, &str); 7] = [
+    ("dates", "request_granularity"),
+    ("headers", "v1_headers_via"),
+    ("order", "list_order"),
+    ("poisoned", "page_fallback"),
+    ("recall", "refetch_broken_records"),
+    ("repairs.guesses", "repairs.enable"),
+    ("unmendable", "on_unrepairable"),
+];
 
 /// A value as a fault shows it: escaped, and without the user and password of a URL.
 pub(super) fn shown(value: &str) -> String {

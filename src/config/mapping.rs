@@ -37,13 +37,13 @@ pub struct Mapping {
     /// Whether a public base URL may lead to private addresses.
     pub allow_private: bool,
     /// What becomes of a record that cannot be mended.
-    pub unmendable: Unmended,
+    pub on_unrepairable: OnUnrepairable,
     /// Whether the first page of a list may be an old one when the source fails.
     pub stale_lists: bool,
     /// Repairs that are not made.
     pub off: RepairSet,
     /// Repairs of certainty `guess` that are made.
-    pub guesses: RepairSet,
+    pub enabled: RepairSet,
     /// Of which records we say where they come from, and whether they were altered.
     pub provenance: Option<Told>,
     /// What Identify is to say where it says nothing, or nothing legal.
@@ -58,7 +58,7 @@ pub struct Mapping {
 
 /// What becomes of a record that cannot be mended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Unmended {
+pub enum OnUnrepairable {
     /// It is put aside, the page goes on.
     #[default]
     Quarantine,
@@ -82,10 +82,10 @@ impl Mapping {
             user_agent: default_user_agent(),
             from: None,
             allow_private: false,
-            unmendable: Unmended::default(),
+            on_unrepairable: OnUnrepairable::default(),
             stale_lists: false,
             off: RepairSet::EMPTY,
-            guesses: RepairSet::EMPTY,
+            enabled: RepairSet::EMPTY,
             provenance: None,
             identify: IdentifyValues::default(),
             quirks: Quirks::default(),
@@ -126,10 +126,10 @@ impl Mapping {
             user_agent: root.parsed("user_agent", header_text).unwrap_or_else(default_user_agent),
             from: root.parsed("from", header_text),
             allow_private: root.boolean("allow_private").unwrap_or(false),
-            unmendable: root.parsed("unmendable", read_unmended).unwrap_or_default(),
+            on_unrepairable: root.parsed("on_unrepairable", read_on_unrepairable).unwrap_or_default(),
             stale_lists: root.boolean("stale_lists").unwrap_or(false),
             off: RepairSet::EMPTY,
-            guesses: RepairSet::EMPTY,
+            enabled: RepairSet::EMPTY,
             provenance: root.parsed("provenance", read_provenance).unwrap_or_default(),
             identify: identify::read(root.table("identify")),
             quirks: Quirks::read(&mut root),
@@ -146,7 +146,7 @@ impl Mapping {
         }
         if mapping.static_file.is_some() {
             // What cannot be mended cannot be had otherwise, and nobody is burdened by questions.
-            mapping.quirks.recall = false;
+            mapping.quirks.refetch_broken_records = false;
             mapping.politeness.list_requests_max = STATIC_LIST_REQUESTS_MAX;
         }
         root.finish();
@@ -187,10 +187,10 @@ impl Mapping {
                 self.off.insert(id);
             }
         }
-        for name in table.strings("guesses") {
+        for name in table.strings("enable") {
             let is_guess = |id: RepairId| id.certainty() == Certainty::Guess;
-            if let Some(id) = repair_of(&table, &name, "repairs.guesses", is_guess) {
-                self.guesses.insert(id);
+            if let Some(id) = repair_of(&table, &name, "repairs.enable", is_guess) {
+                self.enabled.insert(id);
             }
         }
         table.finish();
@@ -228,10 +228,10 @@ pub(super) fn read_base_url(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-fn read_unmended(text: &str) -> Result<Unmended, String> {
+fn read_on_unrepairable(text: &str) -> Result<OnUnrepairable, String> {
     match text {
-        "quarantine" => Ok(Unmended::Quarantine),
-        "fail" => Ok(Unmended::Fail),
+        "quarantine" => Ok(OnUnrepairable::Quarantine),
+        "fail" => Ok(OnUnrepairable::Fail),
         _ => Err("is not known; \"quarantine\" or \"fail\" is right".to_owned()),
     }
 }

@@ -9,17 +9,17 @@ pub struct Quirks {
     /// By which methods of HTTP it may be asked.
     pub method: Method,
     /// What is done about a page that fails every time.
-    pub poisoned: Poisoned,
+    pub page_fallback: PageFallback,
     /// Whether a record that cannot be mended is asked for once by itself.
-    pub recall: bool,
+    pub refetch_broken_records: bool,
     /// The granularity that is announced for it, whatever its Identify says.
     pub granularity: Option<Granularity>,
     /// Whether its lists come in the order of their datestamps, the oldest first.
-    pub ordered_by_datestamp: bool,
+    pub is_ordered_by_datestamp: bool,
     /// Which OAI-PMH it speaks; `None`: what its answers say.
     pub version: Option<Version>,
     /// How the headers of a source of 1.x are had, which lists identifiers alone.
-    pub headers: Headers,
+    pub v1_headers_via: HeadersVia,
     /// Whether it is asked in days only, whatever the harvester asks in.
     pub in_days: bool,
     /// The charset of its text that is no UTF-8; `None`: what each record decides.
@@ -36,12 +36,12 @@ impl Default for Quirks {
     fn default() -> Self {
         Self {
             method: Method::default(),
-            poisoned: Poisoned::default(),
-            recall: true,
+            page_fallback: PageFallback::default(),
+            refetch_broken_records: true,
             granularity: None,
-            ordered_by_datestamp: false,
+            is_ordered_by_datestamp: false,
             version: None,
-            headers: Headers::default(),
+            v1_headers_via: HeadersVia::default(),
             in_days: false,
             charset: None,
             default_set: None,
@@ -85,7 +85,7 @@ impl Version {
 
 /// How the headers of a source of 1.x are had.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Headers {
+pub enum HeadersVia {
     /// By its lists of records.
     #[default]
     ListRecords,
@@ -95,7 +95,7 @@ pub enum Headers {
 
 /// What is done about a page that fails every time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Poisoned {
+pub enum PageFallback {
     /// Nothing: the list stops there.
     Off,
     /// Its records are asked for one by one.
@@ -123,13 +123,17 @@ impl Quirks {
         let quirks = Self::default();
         Self {
             method: root.parsed("method", read_method).unwrap_or(quirks.method),
-            poisoned: root.parsed("poisoned", read_poisoned).unwrap_or(quirks.poisoned),
-            recall: root.boolean("recall").unwrap_or(quirks.recall),
+            page_fallback: root.parsed("page_fallback", read_page_fallback).unwrap_or(quirks.page_fallback),
+            refetch_broken_records: root
+                .boolean("refetch_broken_records")
+                .unwrap_or(quirks.refetch_broken_records),
             granularity: root.parsed("granularity", read_granularity),
-            ordered_by_datestamp: root.parsed("order", read_order).unwrap_or(quirks.ordered_by_datestamp),
+            is_ordered_by_datestamp: root
+                .parsed("list_order", read_list_order)
+                .unwrap_or(quirks.is_ordered_by_datestamp),
             version: root.parsed("version", read_version),
-            headers: root.parsed("headers", read_headers).unwrap_or(quirks.headers),
-            in_days: root.parsed("dates", read_dates).unwrap_or(quirks.in_days),
+            v1_headers_via: root.parsed("v1_headers_via", read_headers_via).unwrap_or(quirks.v1_headers_via),
+            in_days: root.parsed("request_granularity", read_request_granularity).unwrap_or(quirks.in_days),
             charset: root.parsed("charset", read_charset),
             default_set: root.parsed("default_set", read_set),
             raw_token: root.boolean("raw_token").unwrap_or(quirks.raw_token),
@@ -148,19 +152,19 @@ fn read_version(text: &str) -> Result<Version, String> {
     Version::from_name(text).ok_or_else(|| right.to_owned())
 }
 
-fn read_headers(text: &str) -> Result<Headers, String> {
+fn read_headers_via(text: &str) -> Result<HeadersVia, String> {
     match text {
-        "listrecords" => Ok(Headers::ListRecords),
-        "getrecord" => Ok(Headers::GetRecord),
+        "listrecords" => Ok(HeadersVia::ListRecords),
+        "getrecord" => Ok(HeadersVia::GetRecord),
         _ => Err("is not known; \"listrecords\" or \"getrecord\" is right".to_owned()),
     }
 }
 
-fn read_dates(text: &str) -> Result<bool, String> {
+fn read_request_granularity(text: &str) -> Result<bool, String> {
     match text {
-        "days" => Ok(true),
-        "as-asked" => Ok(false),
-        _ => Err("is not known; \"days\" or \"as-asked\" is right".to_owned()),
+        "day" => Ok(true),
+        "as-requested" => Ok(false),
+        _ => Err("is not known; \"day\" or \"as-requested\" is right".to_owned()),
     }
 }
 
@@ -177,7 +181,7 @@ fn read_set(text: &str) -> Result<String, String> {
     is_legal.then(|| text.to_owned()).ok_or_else(|| "is no set; its setSpec is right".to_owned())
 }
 
-fn read_order(text: &str) -> Result<bool, String> {
+fn read_list_order(text: &str) -> Result<bool, String> {
     match text {
         "datestamp" => Ok(true),
         "unknown" => Ok(false),
@@ -185,10 +189,10 @@ fn read_order(text: &str) -> Result<bool, String> {
     }
 }
 
-fn read_poisoned(text: &str) -> Result<Poisoned, String> {
+fn read_page_fallback(text: &str) -> Result<PageFallback, String> {
     match text {
-        "off" => Ok(Poisoned::Off),
-        "getrecord" => Ok(Poisoned::GetRecord),
+        "off" => Ok(PageFallback::Off),
+        "getrecord" => Ok(PageFallback::GetRecord),
         _ => Err("is not known; \"off\" or \"getrecord\" is right".to_owned()),
     }
 }

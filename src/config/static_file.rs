@@ -62,12 +62,12 @@ fn local(path: &Path) -> Result<(Url, PathBuf), String> {
 /// Keys that say how a source is asked for pages, which a file is not.
 const NOT_ASKED: &[&str] = &[
     "method",
-    "poisoned",
-    "recall",
-    "order",
+    "page_fallback",
+    "refetch_broken_records",
+    "list_order",
     "version",
-    "headers",
-    "dates",
+    "v1_headers_via",
+    "request_granularity",
     "default_set",
     "raw_token",
     "verb_first",

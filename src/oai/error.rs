@@ -1,6 +1,6 @@
 //! The eight error codes, and a whole answer that carries one.
 
-use crate::repair::OwnRequest;
+use crate::repair::RequestEcho;
 
 /// An error code of OAI-PMH 2.0, section 3.6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -49,7 +49,7 @@ impl ErrorCode {
 ///
 /// `response_date` is written as it is given, `YYYY-MM-DDThh:mm:ssZ`; the
 /// attributes of `request` are left out where the code forbids them.
-pub fn error_response(request: &OwnRequest, response_date: &str, code: ErrorCode, text: &str) -> String {
+pub fn error_response(request: &RequestEcho, response_date: &str, code: ErrorCode, text: &str) -> String {
     let mut xml = String::from(concat!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n",
         "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\"",
@@ -106,8 +106,8 @@ fn escape(text: &str, xml: &mut String) {
 mod tests {
     use super::*;
 
-    fn get_record() -> OwnRequest {
-        OwnRequest {
+    fn get_record() -> RequestEcho {
+        RequestEcho {
             base_url: "http://proxy.example/x?a=1&b=2".into(),
             arguments: vec![
                 ("verb".into(), "GetRecord".into()),

@@ -162,12 +162,12 @@ impl Shared {
         if mapping.static_file.is_some() {
             value["static_file"] = json!(self.clients.file_state(&mapping.id));
         }
-        value["sets_that_collide"] = json!(self.state.holdings.collisions(&mapping.source()));
+        value["set_collisions"] = json!(self.state.holdings.collisions(&mapping.source()));
         let learned = self.state.repositories.learned(&mapping.id, &mapping.fingerprint());
         let pinned = mapping.quirks.version.map(|version| version.name().to_owned());
         value["version"] = json!(pinned.or(learned.version));
         value["asked_in_days"] = json!(mapping.quirks.in_days || learned.refuses_seconds);
-        value["rests_for_secs"] = json!(self.clients.rests_for_secs(&mapping.id, self.clock.now()));
+        value["circuit_open_secs"] = json!(self.clients.circuit_open_secs(&mapping.id, self.clock.now()));
         value
     }
 }

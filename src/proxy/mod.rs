@@ -28,7 +28,7 @@ pub use server::{Running, Server};
 use crate::clock::{self, Clock};
 use crate::config::{self, Mapping, Repositories};
 use crate::oai::{self, Argument, Request, Verb};
-use crate::repair::OwnRequest;
+use crate::repair::RequestEcho;
 use crate::source::{Account, Clients, Failure, Job};
 use crate::state::State;
 use crate::telemetry::{Finished, Telemetry};
@@ -383,7 +383,7 @@ impl Front {
         let request = match Request::parse(&query) {
             Ok(request) => request,
             Err(refusal) => {
-                let own = OwnRequest { base_url, arguments: Vec::new() };
+                let own = RequestEcho { base_url, arguments: Vec::new() };
                 let date = clock::utc_datetime(passage.started);
                 return Ok(Err(Page::oai(oai::error_response(&own, &date, refusal.code, &refusal.text))));
             }
@@ -453,7 +453,7 @@ impl Passage {
             (Some(_), Some(_)) => "broken-off",
             (None, Some(_)) if shared.is_some_and(|fill| fill.ended() == Some(false)) => "broken-off",
             (_, Some(_)) => "abandoned",
-            (_, None) => "whole",
+            (_, None) => "complete",
         });
         let cache = self.errand.as_ref().map_or("bypass", |errand| errand.got().name());
         if self.request.is_some() {

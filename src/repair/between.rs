@@ -2,7 +2,7 @@
 
 use memchr::{memchr, memchr2, memmem};
 
-use super::catalogue::{RepairId, Unmendable};
+use super::catalogue::{QuarantineReason, RepairId};
 use super::engine::{Engine, List, Step};
 use super::gate::Role;
 use super::lexeme::{doctype_len, is_doctype};
@@ -26,7 +26,7 @@ impl Engine {
             None => return self.need_more(rest),
         };
         let text = rest.get(..end).unwrap_or_default();
-        self.change(RepairId::StrayContent, rest, end - trailing_blanks(text), b"", sink)
+        self.change(RepairId::UnexpectedContent, rest, end - trailing_blanks(text), b"", sink)
     }
 
     pub(super) fn comment_between(
@@ -77,7 +77,7 @@ impl Engine {
             };
         if is_legal && mark != CDATA && list.skeleton.cuts_item(text) {
             // It has an end mark, so that its items are none. They are not dropped silently either.
-            self.gate.quarantine(None, self.base, text, Unmendable::MismatchedTags, sink);
+            self.gate.quarantine(None, self.base, text, QuarantineReason::MismatchedTags, sink);
             return Next::Stay(Step::Settled(end));
         }
         let step = match mark {
@@ -88,7 +88,7 @@ impl Engine {
                 self.keep_edited(Role::Plain, rest, end, &characters, sink)
             }
             b"<?" => self.change(RepairId::InnerDeclaration, rest, end, b"", sink),
-            CDATA => self.change(RepairId::StrayContent, rest, end, b"", sink),
+            CDATA => self.change(RepairId::UnexpectedContent, rest, end, b"", sink),
             _ => self.change(RepairId::BrokenComment, rest, end, b"", sink),
         };
         Next::Stay(step)
@@ -204,7 +204,7 @@ impl Engine {
     fn error_between(&mut self, list: &mut List, rest: &[u8], last: bool, sink: &mut impl Sink) -> Next {
         let end = match self.element_end(list, rest, last) {
             Err(step) => return Next::Stay(step),
-            Ok(None) => return Next::Stay(self.change(RepairId::StrayContent, rest, 1, b"", sink)),
+            Ok(None) => return Next::Stay(self.change(RepairId::UnexpectedContent, rest, 1, b"", sink)),
             Ok(Some((_, end))) => end,
         };
         let edits =
@@ -278,17 +278,17 @@ impl Engine {
             if list.verb.has_token() && is_cut_token_name(local) {
                 return Next::Stay(self.put_aside_unread(rest, 1 + name.len(), sink));
             }
-            return Next::Stay(self.change(RepairId::StrayContent, rest, 1, b"", sink));
+            return Next::Stay(self.change(RepairId::UnexpectedContent, rest, 1, b"", sink));
         };
         let is_record = list.verb == Verb::GetRecord && local == b"record";
         if is_record && list.asked_left && end > tag_end && !self.is_off(RepairId::AnotherRecord) {
             return Next::Stay(self.change(RepairId::AnotherRecord, rest, end, b"", sink));
         }
         let why = match local {
-            _ if is_item_name(local) => Some(Unmendable::IllegalEnvelope),
+            _ if is_item_name(local) => Some(QuarantineReason::IllegalEnvelope),
             // What 1.x has in place of a header.
             b"identifier" if list.verb == Verb::ListIdentifiers && self.version_one.is_some() => {
-                Some(Unmendable::MissingDatestamp)
+                Some(QuarantineReason::MissingDatestamp)
             }
             _ => None,
         };
@@ -296,7 +296,7 @@ impl Engine {
         let unprefixed = name.strip_prefix(self.prefix.as_slice()).unwrap_or(name);
         let is_content =
             is_content(unprefixed, list.skeleton.element) || holds_content(inner, list.skeleton.element);
-        let why = why.or(is_content.then_some(Unmendable::IllegalEnvelope));
+        let why = why.or(is_content.then_some(QuarantineReason::IllegalEnvelope));
         if let Some(why) = why.filter(|_| end > tag_end) {
             let raw = rest.get(..end).unwrap_or_default();
             self.put_aside(list, raw, 0, why, sink);

@@ -3,10 +3,10 @@
 //! The name finds everything else: the enum variant, the folder
 //! `corpus/broken/<name>/`, the heading in docs/repairs.md, the metric label,
 //! the key in a mapping's `repairs.off` and the argument of `oaimend explain`.
-//! What is not mended at all has its reasons in [`Unmendable`], and each of
+//! What is not mended at all has its reasons in [`QuarantineReason`], and each of
 //! them a folder `corpus/refused/<name>*/` and a heading in docs/refused.md.
 
-pub use super::verdict::{NotOai, Unmendable};
+pub use super::verdict::{NotOai, QuarantineReason};
 
 /// How sure a repair is of what was meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -168,7 +168,7 @@ catalogue! {
         why "Only comments and white space may follow the root. PHP notices, banners and NUL padding make strict parsers reject the whole page."
         before "</OAI-PMH>\n<br /><b>Notice</b>: Undefined index"
         after "</OAI-PMH>\n"
-    SecondDocument "second-document" Likely
+    ConcatenatedDocuments "concatenated-documents" Likely
         what "Joins a second whole document in the same body to the first: one list, each item once."
         why "Some providers retry inside one answer and send both tries. Items of the second that were already delivered are skipped; an error or an empty list before a second document gives way to that."
         before "...</ListRecords></OAI-PMH><?xml version=\"1.0\"?><OAI-PMH>...<record>"
@@ -422,7 +422,7 @@ catalogue! {
         why "The schema allows one, and harvesters take the first. Done only where one of them has the identifier that was asked, to the letter."
         before "<GetRecord><record>...oai:x:1...</record><record>...oai:x:2...</record></GetRecord>"
         after "<GetRecord><record>...oai:x:2...</record></GetRecord>"
-    StrayContent "stray-content" Likely, Content
+    UnexpectedContent "unexpected-content" Likely, Content
         what "Removes text or tags between the elements of the envelope, and text behind the date in responseDate."
         why "Nothing but white space and comments may stand there; error messages of the server do. Other text inside an item may be a field without its tags: the item goes to quarantine."
         before "</record>Warning: timeout<record>"
@@ -524,7 +524,7 @@ catalogue! {
         why "Harvesters read all datestamps of a repository in one form and refuse the other. Neither way is a record moved past a harvester's from. Done only where the granularity is known: from Identify as it was seen, or from the mapping."
         before "<granularity>YYYY-MM-DD</granularity> ... <datestamp>2015-01-12T13:39:50Z</datestamp>"
         after "<granularity>YYYY-MM-DD</granularity> ... <datestamp>2015-01-12</datestamp>"
-    DatestampBound "datestamp-bound" Likely
+    DatestampLowerBound "datestamp-lower-bound" Likely
         what "Gives a record whose datestamp is missing, names no day or says 9999 the lowest datestamp that it can have: the request's from, or earliestDatestamp."
         why "The source has listed it, so it is not older; and too early a datestamp never moves a record past a harvester's from. The proxy asks the source for the right one first, by GetRecord and ListIdentifiers. Without a bound the record is put aside."
         before "<datestamp>0000-00-00</datestamp>"
@@ -555,7 +555,7 @@ catalogue! {
         before "<header status=\"deleted\">...</header><metadata>...</metadata>"
         after "<header status=\"deleted\">...</header>"
 
-    AboutText "about-text" Likely
+    AboutNotElement "about-not-element" Likely
         what "Removes an about that holds text and no element."
         why "The schema wants one element there, and about is optional: for the sake of a note the record would be put aside. The text stands in the journal."
         before "<about>checked</about></record>"
@@ -579,54 +579,54 @@ catalogue! {
         after "<schema>http://www.loc.gov/standards/marcxml/schema/MARC21slim.xsd</schema><metadataNamespace>http://www.loc.gov/MARC21/slim</metadataNamespace>"
 
     // --- responses of OAI-PMH 1.0 and 1.1
-    VersionOneRoot "version-one-root" Exact
+    V1Root "v1-root" Exact
         what "Gives a response of OAI-PMH 1.0 or 1.1 the root of 2.0 and the element of its verb inside it."
         why "In 1.x the verb is the document element, in a namespace of its own, and harvesters of 2.0 find nothing in it. Name, namespaces and schemaLocation of the root change where they stand; the verb element opens before the first item."
         before "<ListSets xmlns=\"http://www.openarchives.org/OAI/1.1/OAI_ListSets\">...<set>"
         after "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\">...<ListSets><set>"
-    VersionOneRequest "version-one-request" Exact
+    V1Request "v1-request" Exact
         what "Turns requestURL of OAI-PMH 1.x into request: the base URL as text, the arguments as attributes."
         why "2.0 renamed the element and split the URL. Arguments that the schema does not know, or whose values it does not allow, are left out."
         before "<requestURL>http://example.org/oai?verb=ListSets</requestURL>"
         after "<request verb=\"ListSets\">http://example.org/oai</request>"
-    VersionOneStatus "version-one-status" Exact
+    V1Status "v1-status" Exact
         what "Moves status=\"deleted\" of OAI-PMH 1.x from the record to its header."
         why "That is where 2.0 has it. The move is one deletion and one insertion."
         before "<record status=\"deleted\"><header>"
         after "<record><header status=\"deleted\">"
-    VersionOneDc "version-one-dc" Exact, Content
+    V1Dc "v1-dc" Exact, Content
         what "Turns the oai_dc payload of OAI-PMH 1.x, an element dc in the namespace of Dublin Core, into oai_dc:dc."
         why "2.0 gave the container a namespace of its own; the fields stay in theirs and are not touched. A schemaLocation that names the old schema names the new one."
         before "<dc xmlns=\"http://purl.org/dc/elements/1.1/\"><title>a</title></dc>"
         after "<oai_dc:dc xmlns:oai_dc=\"http://www.openarchives.org/OAI/2.0/oai_dc/\" xmlns=\"http://purl.org/dc/elements/1.1/\"><title>a</title></oai_dc:dc>"
-    VersionOneFormat "version-one-format" Likely, Content
+    V1Format "v1-format" Likely, Content
         what "Corrects schema and namespace of the formats that OAI-PMH 1.x describes: in ListMetadataFormats, and on the outermost element of a payload."
         why "oai_dc has another schema and namespace in 2.0; oai_marc, rfc1807, eprints and oai-identifier are still those of 1.1, and 1.0 had others. In 2.0 each format must have its namespace. The XML Schema instance namespace of 2000 is that of 2001."
         before "<metadataPrefix>oai_dc</metadataPrefix><schema>http://www.openarchives.org/OAI/dc.xsd</schema>"
         after "<metadataPrefix>oai_dc</metadataPrefix><schema>http://www.openarchives.org/OAI/2.0/oai_dc.xsd</schema><metadataNamespace>http://www.openarchives.org/OAI/2.0/oai_dc/</metadataNamespace>"
-    VersionOneIdentify "version-one-identify" Likely
+    V1Identify "v1-identify" Likely
         what "Completes Identify of OAI-PMH 1.x: protocolVersion 2.0, adminEmail without mailto:, earliestDatestamp, deletedRecord and granularity."
         why "2.0 demands all of them and 1.x knows none of the last three. Only what is surely true is said: no datestamp is earlier than 1970-01-01, transient promises nothing about deletions, and datestamps of 1.x are days."
         before "<adminEmail>mailto:a@example.org</adminEmail></Identify>"
         after "<adminEmail>a@example.org</adminEmail><earliestDatestamp>1970-01-01</earliestDatestamp><deletedRecord>transient</deletedRecord><granularity>YYYY-MM-DD</granularity></Identify>"
-    VersionOneEmpty "version-one-empty" Likely
+    V1Empty "v1-empty" Likely
         what "Turns a GetRecord of OAI-PMH 1.x without a record into an error."
         why "1.x has no errors: it answers like this where there is no such record, and where there is none in that format. Every record has oai_dc, so that idDoesNotExist is said of oai_dc alone; of other formats cannotDisseminateFormat, which is true in both cases and lets no harvester delete anything."
         before "<GetRecord ...>...</requestURL></GetRecord>"
         after "<error code=\"idDoesNotExist\">There is no such record.</error>"
 
     // --- what the proxy says of itself
-    OwnRequest "own-request" Rewrite
+    RewriteRequest "rewrite-request" Rewrite
         what "Writes the request element from the request that was received."
         why "A harvester asked us, not the source, and compares. Attributes are left out beside badVerb and badArgument, as the specification demands. Where it is turned off, the source's own element stays."
         before "<request verb=\"Identify\">http://source.example/oai</request>"
         after "<request verb=\"Identify\">http://proxy.example/id</request>"
-    OwnBaseUrl "own-base-url" Rewrite
+    RewriteBaseUrl "rewrite-base-url" Rewrite
         what "Writes our own public URL as baseURL of Identify."
         why "Harvesters and validators compare it with the URL they asked."
         before "<baseURL>http://source.example/oai</baseURL>"
         after "<baseURL>http://proxy.example/id</baseURL>"
-    OwnProvenance "own-provenance" Rewrite
+    RewriteProvenance "rewrite-provenance" Rewrite
         what "Adds an about that says where and when a record was harvested, and whether its payload was altered; a description that stands there already goes into ours."
         why "The guidelines for provenance ask it of whoever passes on what was harvested. Only where a mapping says provenance = \"altered\", and then of records whose payload is another one by a repair that changes content, or provenance = \"all\". Never of deleted records, nor of records longer than record_bytes_max: in those no repair that changes content is made then."
         before "</metadata></record>"
@@ -635,7 +635,7 @@ catalogue! {
 
 impl RepairId {
     /// How many repairs there are.
-    pub const COUNT: usize = Self::OwnProvenance as usize + 1;
+    pub const COUNT: usize = Self::RewriteProvenance as usize + 1;
 
     /// The repair of that name.
     pub fn from_name(name: &str) -> Option<Self> {
@@ -644,6 +644,6 @@ impl RepairId {
 
     /// Whether this is what the proxy says of itself and no repair.
     pub fn is_rewrite(self) -> bool {
-        matches!(self, Self::OwnRequest | Self::OwnBaseUrl | Self::OwnProvenance)
+        matches!(self, Self::RewriteRequest | Self::RewriteBaseUrl | Self::RewriteProvenance)
     }
 }

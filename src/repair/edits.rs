@@ -235,9 +235,9 @@ fn merge(earlier: &mut Queue, later: &mut Queue, middle: &[u8], shift: &mut isiz
         }
     }
     // What is only added inside of what a repair made stays a repair.
-    let is_added = |edit: &&Edit| edit.id == RepairId::OwnProvenance;
+    let is_added = |edit: &&Edit| edit.id == RepairId::RewriteProvenance;
     let id = seconds.0.first().filter(|edit| !is_added(edit)).map(|edit| edit.id).or(first_id);
-    let id = id.unwrap_or(RepairId::StrayContent);
+    let id = id.unwrap_or(RepairId::UnexpectedContent);
     let stretch = middle.get(start..end).unwrap_or_default();
     for second in &mut seconds.0 {
         second.start -= start;

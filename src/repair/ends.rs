@@ -379,8 +379,10 @@ impl Engine {
             Lexeme::EndTag => self.change(RepairId::StrayEndTag, rest, end, b"", sink),
             _ if last && root_end.starts_with(rest) => self.torn_root(rest, sink),
             // The blanks behind stray text stay.
-            Lexeme::Text => self.change(RepairId::StrayContent, rest, end - trailing_blanks(text), b"", sink),
-            _ => self.change(RepairId::StrayContent, rest, end, b"", sink),
+            Lexeme::Text => {
+                self.change(RepairId::UnexpectedContent, rest, end - trailing_blanks(text), b"", sink)
+            }
+            _ => self.change(RepairId::UnexpectedContent, rest, end, b"", sink),
         }
     }
 
@@ -538,7 +540,7 @@ impl Engine {
         let end = verb_at
             + start_tag_end(tag).filter(|&end| tag.get(..end).is_some_and(|tag| !tag.ends_with(b"/>")))?;
         self.in_second_document = true;
-        Some(self.change(RepairId::SecondDocument, rest, end, b"", sink))
+        Some(self.change(RepairId::ConcatenatedDocuments, rest, end, b"", sink))
     }
 
     /// Errors were the whole first document, or an empty list: a second one that has a list takes
@@ -548,7 +550,7 @@ impl Engine {
         let (verb_at, named) = self.second_verb(rest)?;
         let verb = self.verb_element(rest, verb_at, named, true).ok()?;
         self.stage = Stage::List(Box::new(self.list_of(verb)));
-        Some(self.change(RepairId::SecondDocument, rest, verb_at, b"", sink))
+        Some(self.change(RepairId::ConcatenatedDocuments, rest, verb_at, b"", sink))
     }
 
     /// A root inside a list that was never closed.

@@ -211,7 +211,7 @@ impl Engine {
         Rules {
             limits: &config.limits,
             off: config.off,
-            guesses: config.guesses,
+            enabled: config.enabled,
             text_charset: config.text_charset.as_deref(),
             entities,
             known: Known { values: &config.identify, base_url },
@@ -273,7 +273,7 @@ impl Engine {
             lost: self.gate.lost,
             unread: self.gate.unread,
             swallowed: self.gate.swallowed,
-            left: self.gate.left,
+            unresolved: self.gate.unresolved,
             repairs: self.gate.repairs,
             decoded_as,
             held_bytes_peak: self.held_bytes_peak,
@@ -424,8 +424,8 @@ impl Engine {
         for edit in edits.iter() {
             self.gate.keep(role, self.base + at as u64, rest.get(at..edit.start).unwrap_or_default(), sink);
             let original = rest.get(edit.start..edit.end).unwrap_or_default();
-            let is_request = matches!(edit.id, RepairId::OwnRequest | RepairId::MissingRequest);
-            let role = if is_request && self.is_own_request() { Role::OwnRequest } else { role };
+            let is_request = matches!(edit.id, RepairId::RewriteRequest | RepairId::MissingRequest);
+            let role = if is_request && self.is_own_request() { Role::RequestEcho } else { role };
             self.gate.change(role, edit.id, self.base + edit.start as u64, original, &edit.replacement, sink);
             at = edit.end;
         }

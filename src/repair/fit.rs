@@ -29,7 +29,7 @@ impl Fit {
         let granularity = config.repository.granularity.filter(|_| is_on(RepairId::DatestampGranularity));
         Self {
             len_bytes: granularity.map_or(0, |granularity| granularity.len_bytes() as u32),
-            sentinels: is_on(RepairId::DatestampBound) && bound(&config.repository).is_some(),
+            sentinels: is_on(RepairId::DatestampLowerBound) && bound(&config.repository).is_some(),
         }
     }
 
@@ -70,10 +70,10 @@ fn stamp(item: &[u8], facts: &Facts, rules: &Rules<'_>, edits: &mut Edits) -> Op
     let resolved = String::from_utf8(resolve(raw)).ok()?;
     let is_on = |id| !rules.off.contains(id);
     if datestamp::is_sentinel(resolved.as_bytes())
-        && is_on(RepairId::DatestampBound)
+        && is_on(RepairId::DatestampLowerBound)
         && let Some(bound) = bound(rules.repository)
     {
-        edits.push(RepairId::DatestampBound, start, end, bound.as_bytes());
+        edits.push(RepairId::DatestampLowerBound, start, end, bound.as_bytes());
         return Some(());
     }
     let granularity = rules.repository.granularity.filter(|_| is_on(RepairId::DatestampGranularity))?;

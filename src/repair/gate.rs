@@ -7,7 +7,7 @@
 //! All removals outside items pass through here. What would remove an item or a
 //! resumptionToken goes to quarantine instead and counts as lost.
 
-use super::catalogue::{RepairId, Unmendable};
+use super::catalogue::{QuarantineReason, RepairId};
 use super::removal::{Content, RemovalSearch, holds_item_or_token};
 use super::seen::Seen;
 use super::sink::{Quarantined, RecordFacts, Repair, Sink, TokenFacts};
@@ -22,7 +22,7 @@ pub(super) enum Role {
     /// The list's own tags: leave only with an item, or a token.
     List,
     /// The request element, written by us.
-    OwnRequest,
+    RequestEcho,
 }
 
 /// A stretch of text with what became of it.
@@ -57,7 +57,7 @@ pub(super) struct Gate {
     /// Whether an item or a token was removed that could not be read: the list is not complete.
     pub(super) incomplete: bool,
     pub(super) swallowed: u64,
-    pub(super) left: u64,
+    pub(super) unresolved: u64,
     pub(super) repairs: [u64; RepairId::COUNT],
     pub(super) changed: bool,
     /// Items that have left.
@@ -78,7 +78,7 @@ impl Gate {
             unread: 0,
             incomplete: false,
             swallowed: 0,
-            left: 0,
+            unresolved: 0,
             repairs: [0; RepairId::COUNT],
             changed: false,
             seen: Seen::default(),
@@ -177,7 +177,7 @@ impl Gate {
         self.lost += 1;
         self.unread += 1;
         self.incomplete = true;
-        self.quarantine(identifier, offset, raw, Unmendable::UnreadItem, sink);
+        self.quarantine(identifier, offset, raw, QuarantineReason::UnreadItem, sink);
     }
 
     /// Reports a change and writes what it made.
@@ -210,7 +210,7 @@ impl Gate {
         identifier: Option<&[u8]>,
         offset: u64,
         raw: &[u8],
-        why: Unmendable,
+        why: QuarantineReason,
         sink: &mut impl Sink,
     ) {
         self.quarantined += 1;
@@ -248,7 +248,7 @@ impl Gate {
                 }
                 (Some(id), _) => (id, Vec::new()),
                 (None, Some((id, own))) => match bare_request {
-                    Some(bare) if piece.role == Role::OwnRequest => (id, bare.to_vec()),
+                    Some(bare) if piece.role == Role::RequestEcho => (id, bare.to_vec()),
                     _ => (id, own),
                 },
                 (None, None) => {

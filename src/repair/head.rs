@@ -132,7 +132,8 @@ impl Engine {
     /// Counts the first item of a list as lost where the start of the list is damaged, and what is removed there
     /// holds a part of the item.
     pub(super) fn count_lost_item(&mut self, verb: Verb, head: &[u8], edits: &Edits) {
-        let is_removal = |edit: &&Edit| matches!(edit.id, RepairId::UnknownElement | RepairId::StrayContent);
+        let is_removal =
+            |edit: &&Edit| matches!(edit.id, RepairId::UnknownElement | RepairId::UnexpectedContent);
         let mut removed = edits.iter().filter(is_removal).filter_map(|edit| head.get(edit.start..edit.end));
         let is_lost = removed.any(|text| holds_envelope(text, verb.item()));
         self.gate.lost += u64::from(is_lost);
@@ -210,7 +211,7 @@ impl Engine {
         };
         let upgraded = self.version_one.is_some().then(|| self.upgrade_request(text, field.content));
         let is_misplaced = date.is_some_and(|date| date.start > field.start);
-        let inside = match own.map(|own| (RepairId::OwnRequest, own)).or(upgraded) {
+        let inside = match own.map(|own| (RepairId::RewriteRequest, own)).or(upgraded) {
             Some((_, own)) if is_misplaced => own,
             Some((id, own)) => {
                 let _ = edits.take_within(field.start, field.end);
@@ -261,7 +262,7 @@ impl Engine {
 
     /// Whether the request element is written by us.
     pub(super) fn is_own_request(&self) -> bool {
-        self.config.request.is_some() && !self.is_off(RepairId::OwnRequest)
+        self.config.request.is_some() && !self.is_off(RepairId::RewriteRequest)
     }
 
     /// The start tag of a field of the head: keeps the attributes for which
@@ -387,7 +388,7 @@ impl Engine {
                 } else {
                     (from, end)
                 };
-                edits.push(RepairId::StrayContent, start, stop, b"");
+                edits.push(RepairId::UnexpectedContent, start, stop, b"");
             }
             from = end;
         }
@@ -431,7 +432,7 @@ fn read_head(
             Lexeme::Text if trim(slice).is_empty() => {}
             Lexeme::Text => {
                 edits.push_unordered(
-                    RepairId::StrayContent,
+                    RepairId::UnexpectedContent,
                     at + blanks(slice),
                     end - trailing_blanks(slice),
                     Vec::new(),
@@ -460,7 +461,7 @@ fn read_head(
                 }
                 next = field.end;
             }
-            _ => edits.push_unordered(RepairId::StrayContent, at, end, Vec::new()),
+            _ => edits.push_unordered(RepairId::UnexpectedContent, at, end, Vec::new()),
         }
         at = next;
     }

@@ -99,7 +99,7 @@ impl<'t> Pass<'t> {
         let is_message = self.item.name == b"Identify" || is_server_message(&said.concat());
         for &(start, end) in &inner.stray {
             if is_message || is_punctuation(self.slice(start, end)) {
-                self.edit(RepairId::StrayContent, start, end, b"");
+                self.edit(RepairId::UnexpectedContent, start, end, b"");
             }
         }
     }
@@ -186,7 +186,7 @@ impl<'t> Pass<'t> {
         let mut behind = kept.iter().filter_map(|&index| ranked.get(index)).map(|(_, child)| child);
         let next = behind.find(|child| child.local != b"identifier");
         let place = next.map_or(header.content.1, |child| child.start);
-        self.edit(RepairId::DatestampBound, place, place, &element);
+        self.edit(RepairId::DatestampLowerBound, place, place, &element);
         Some(())
     }
 
@@ -243,9 +243,9 @@ impl<'t> Pass<'t> {
             (None, Some(bound)) if start == end && tag.ends_with(b"/>") => {
                 let name = tag.get(1..).map(|tag| tag.get(..name_span(tag)).unwrap_or_default());
                 let closed = [b">", bound, b"</", name.unwrap_or_default(), b">"].concat();
-                self.edit(RepairId::DatestampBound, child.end - 2, child.end, &closed);
+                self.edit(RepairId::DatestampLowerBound, child.end - 2, child.end, &closed);
             }
-            (None, Some(bound)) => self.edit(RepairId::DatestampBound, start, end, bound),
+            (None, Some(bound)) => self.edit(RepairId::DatestampLowerBound, start, end, bound),
             (None, None) => {}
         }
     }
@@ -325,7 +325,7 @@ impl<'t> Pass<'t> {
         } else if whole {
             self.edit(RepairId::EscapedPayload, start, end, without_declaration(trimmed));
         } else if child.local == b"about" {
-            self.edit(RepairId::AboutText, child.start, child.end, b"");
+            self.edit(RepairId::AboutNotElement, child.start, child.end, b"");
         }
     }
 }

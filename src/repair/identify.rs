@@ -11,7 +11,7 @@ use super::name::{blanks, trim};
 use super::outline::{Child, Outline, outline};
 use super::repair_set::RepairSet;
 use super::schema::{Content, Element, IDENTIFY, Text};
-use super::sink::Lack;
+use super::sink::FieldIssue;
 use super::text::{escape, resolve};
 use super::upgrade::{prefix_of, written};
 
@@ -72,7 +72,7 @@ pub(super) fn mend_identify(text: &[u8], known: Known<'_>, off: RepairSet) -> Ed
 
 /// What is lacking, by the name of its element. Nothing, where an address only has a scheme before
 /// it, or nobody between the two: the schema has nothing against that.
-pub(super) fn lacks(text: &[u8]) -> Vec<(&'static str, Lack)> {
+pub(super) fn lacks(text: &[u8]) -> Vec<(&'static str, FieldIssue)> {
     let mut lacks = Vec::new();
     let Some((known, _, inner)) = parts(text) else { return lacks };
     let mut has_scheme = false;
@@ -88,15 +88,15 @@ pub(super) fn lacks(text: &[u8]) -> Vec<(&'static str, Lack)> {
             is_text(raw) && check.allows(&value)
         };
         if found.is_empty() && element.occurs.required() {
-            lacks.push((name, Lack::Missing));
+            lacks.push((name, FieldIssue::Missing));
         } else if !found.iter().all(|child| holds(child)) {
-            lacks.push((name, Lack::Illegal));
+            lacks.push((name, FieldIssue::Illegal));
         } else if found.len() > 1 && !element.occurs.repeats() {
-            lacks.push((name, Lack::Repeated));
+            lacks.push((name, FieldIssue::Repeated));
         }
     }
     if lacks.is_empty() && !has_scheme {
-        lacks.push(("Identify", Lack::Illegal));
+        lacks.push(("Identify", FieldIssue::Illegal));
     }
     lacks
 }

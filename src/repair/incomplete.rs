@@ -27,7 +27,7 @@ impl Engine {
     /// Closes what went out, with a comment, where the caller wants that.
     pub(super) fn close_cut(&mut self, sink: &mut impl Sink) {
         self.truncated = true;
-        if self.config.ending == Ending::BreakOff {
+        if self.config.ending == Ending::Abort {
             return;
         }
         let list = self.verb.map(|verb| self.end_tag_of(verb.name())).unwrap_or_default();
@@ -37,7 +37,7 @@ impl Engine {
 
     /// Whether nothing more may be written, because the list would look complete and is not.
     pub(super) fn must_break_off(&self) -> bool {
-        self.gate.incomplete && self.gate.is_open() && self.config.ending == Ending::BreakOff
+        self.gate.incomplete && self.gate.is_open() && self.config.ending == Ending::Abort
     }
 
     pub(super) fn break_off(&mut self) -> Step {

@@ -5,7 +5,7 @@
 //! Entries come in the order of the text, but for items that are put aside
 //! while the head of the response is still held: those come at once.
 
-use super::catalogue::{RepairId, Unmendable};
+use super::catalogue::{QuarantineReason, RepairId};
 use super::sink::{Quarantined, Repair};
 
 /// What an entry of the journal is about.
@@ -14,7 +14,7 @@ pub enum Change {
     /// A repair.
     Repaired(RepairId),
     /// An item was taken out.
-    Quarantined(Unmendable),
+    Quarantined(QuarantineReason),
 }
 
 /// One entry, owned.

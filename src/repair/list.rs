@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use memchr::{memchr, memmem};
 
 use super::border::{Border, BorderSearch};
-use super::catalogue::{NotOai, RepairId, Unmendable};
+use super::catalogue::{NotOai, QuarantineReason, RepairId};
 use super::convention::take_default_off;
 use super::edits::Edits;
 use super::engine::{Engine, List, Stage, Step};
@@ -20,7 +20,7 @@ use super::removal::{holds_item_or_token, removes_item, swallows_content};
 use super::repair_set::RepairSet;
 use super::scan::{Scan, Scanner};
 use super::schema::Verb;
-use super::sink::{Lack, Left, RecordFacts, Repair, Sink, SwallowedItems};
+use super::sink::{FieldIssue, RecordFacts, Repair, Sink, SwallowedItems, UnresolvedField};
 use super::skeleton::{Prefixes, Skeleton};
 use super::swallowed::{items_in, sections_with_borders};
 use super::tag::same;
@@ -51,9 +51,9 @@ impl Engine {
             other_prefix: None,
             prefixes: self.prefixes(),
             headers_only: self.headers_only,
-            tears: self.config.guesses.contains(RepairId::TornSection) && !self.is_off(RepairId::TornSection),
+            tears: self.config.enabled.contains(RepairId::TornSection) && !self.is_off(RepairId::TornSection),
         };
-        let guesses = self.config.guesses != RepairSet::EMPTY;
+        let guesses = self.config.enabled != RepairSet::EMPTY;
         let careful =
             verb == Verb::Identify || skeleton.is_rewritten() || guesses || self.may_rewrite_clean();
         List {
@@ -356,7 +356,7 @@ impl Engine {
             let item = mended.unwrap_or_else(|_| Mended::unchanged(raw, facts));
             return self.emit(list, raw, at, &item, sink);
         }
-        let guesses = Guesses::of(self.config.guesses);
+        let guesses = Guesses::of(self.config.enabled);
         if guesses.any() && !guess_characters(raw, guesses, &self.config.limits).is_empty() {
             let rules = Self::rules(&self.config, &self.entities);
             let mended = mend(raw, &list.skeleton, list.contexts(), &mut self.tags, &rules);
@@ -373,13 +373,13 @@ impl Engine {
         let datestamp = Facts::slice(bytes, facts.datestamp);
         let offset = self.base + at as u64;
         if self.in_second_document && self.gate.seen.contains(identifier, datestamp) {
-            self.gate.change_known(Role::Plain, RepairId::SecondDocument, offset, raw, b"", sink);
+            self.gate.change_known(Role::Plain, RepairId::ConcatenatedDocuments, offset, raw, b"", sink);
             return;
         }
         if list.token_written {
             // Nothing may stand behind the token, and that one is out.
             let identifier = (!identifier.is_empty()).then_some(identifier);
-            return self.gate.quarantine(identifier, offset, raw, Unmendable::IllegalEnvelope, sink);
+            return self.gate.quarantine(identifier, offset, raw, QuarantineReason::IllegalEnvelope, sink);
         }
         self.gate.release(Answer::List, None, sink);
         let rewritten = self.rewritten(list, item);
@@ -413,10 +413,10 @@ impl Engine {
         }
         sink.write(raw.get(from..).unwrap_or_default());
         // Our own base URL stands in the place of an illegal one.
-        let is_ours = |lack: &(&str, Lack)| is_rewritten && *lack == ("baseURL", Lack::Illegal);
+        let is_ours = |lack: &(&str, FieldIssue)| is_rewritten && *lack == ("baseURL", FieldIssue::Illegal);
         for &(element, lack) in lacks.iter().filter(|lack| !is_ours(lack)) {
-            self.gate.left += 1;
-            sink.left(&Left { offset, element, lack });
+            self.gate.unresolved += 1;
+            sink.unresolved(&UnresolvedField { offset, element, lack });
         }
         self.gate.seen.insert(identifier, datestamp);
         if list.verb == Verb::Identify {
@@ -489,7 +489,7 @@ impl Engine {
                 }
             }
             Err(why) => {
-                list.broke_off = why == Unmendable::Truncated;
+                list.broke_off = why == QuarantineReason::Truncated;
                 list.scanner.facts.swallows = true;
                 self.tell_swallowed(list, raw, 0, sink);
                 self.put_aside(list, raw, 0, why, sink);
@@ -500,12 +500,17 @@ impl Engine {
     }
 
     /// The item before the border, mended; `None` where there is no border.
-    fn mend_item(&mut self, list: &List, rest: &[u8], border: Border) -> Option<Result<Mended, Unmendable>> {
+    fn mend_item(
+        &mut self,
+        list: &List,
+        rest: &[u8],
+        border: Border,
+    ) -> Option<Result<Mended, QuarantineReason>> {
         let Border::At(end) = border else { return None };
         let behind = rest.get(end..).unwrap_or_default();
         if list.skeleton.tag(behind, b"<", b"OAI-PMH") == super::skeleton::Answer::Yes {
             // The page begins again: nobody knows what is missing of this item.
-            return Some(Err(Unmendable::Truncated));
+            return Some(Err(QuarantineReason::Truncated));
         }
         let rules = Self::rules(&self.config, &self.entities);
         let raw = rest.get(..end)?;
@@ -535,7 +540,7 @@ impl Engine {
         list: &List,
         raw: &[u8],
         at: usize,
-        why: Unmendable,
+        why: QuarantineReason,
         sink: &mut impl Sink,
     ) {
         let identifier = peek_identifier(raw, &list.skeleton);
@@ -552,7 +557,7 @@ impl Engine {
     fn input_ends_in_item(&mut self, list: &mut List, rest: &[u8], sink: &mut impl Sink) -> Step {
         self.verb = Some(list.verb);
         if self.config.ending == super::Ending::Close {
-            self.put_aside(list, rest, 0, Unmendable::Truncated, sink);
+            self.put_aside(list, rest, 0, QuarantineReason::Truncated, sink);
             self.list_cut(list);
             return Step::Settled(rest.len());
         }

@@ -4,7 +4,7 @@
 //! element stands in which, and which fields hold plain text. Runs only on
 //! items that are not well-formed once their characters are mended.
 
-use super::catalogue::{RepairId, Unmendable};
+use super::catalogue::{QuarantineReason, RepairId};
 use super::context::{Context, OAI};
 use super::edits::Edits;
 use super::lexeme::{Lexeme, Lexemes};
@@ -52,7 +52,7 @@ pub(super) fn mend_markup(
     tags: &mut Tags,
     limits: &Limits,
     sections: &[(usize, usize)],
-) -> Result<Edits, Unmendable> {
+) -> Result<Edits, QuarantineReason> {
     let mut tree = Tree {
         text,
         element,
@@ -84,7 +84,7 @@ pub(super) fn mend_markup(
             tree.lexeme(lexeme, at, end)?;
         }
         if tree.edits.len() > limits.repairs_per_record_max {
-            return Err(Unmendable::TooManyRepairs);
+            return Err(QuarantineReason::TooManyRepairs);
         }
         at = end;
         if tree.open.is_empty() && !matches!(lexeme, Lexeme::Text) {
@@ -93,7 +93,7 @@ pub(super) fn mend_markup(
     }
     tree.end(at)?;
     if tree.guessed {
-        return Err(Unmendable::MismatchedTags);
+        return Err(QuarantineReason::MismatchedTags);
     }
     tree.edits.sort();
     Ok(tree.edits)
@@ -163,7 +163,7 @@ impl<'t> Tree<'t> {
         self.open.last().is_some_and(|open| matches!(open.kind, Kind::Field))
     }
 
-    fn lexeme(&mut self, lexeme: Lexeme, at: usize, end: usize) -> Result<(), Unmendable> {
+    fn lexeme(&mut self, lexeme: Lexeme, at: usize, end: usize) -> Result<(), QuarantineReason> {
         match lexeme {
             Lexeme::Text if blanks(self.slice((at, end))) == end - at => {}
             Lexeme::Text | Lexeme::Cdata => {
@@ -180,7 +180,7 @@ impl<'t> Tree<'t> {
             Lexeme::OpenTag if self.in_field() && self.text.get(at + 1) != Some(&b'?') => {
                 self.edit(RepairId::BareLessThan, at, end, b"&lt;")
             }
-            Lexeme::OpenTag => return Err(Unmendable::MalformedTag),
+            Lexeme::OpenTag => return Err(QuarantineReason::MalformedTag),
             Lexeme::BareLessThan => self.edit(RepairId::BareLessThan, at, end, b"&lt;"),
             Lexeme::OpenCdata => self.edit(RepairId::UnterminatedCdata, at, end, b""),
             Lexeme::OpenComment => self.edit(RepairId::BrokenComment, at, at + 1, b"&lt;"),
@@ -213,7 +213,7 @@ impl<'t> Tree<'t> {
         memchr::memmem::find(inner, b"--").is_none() && !inner.ends_with(b"-")
     }
 
-    fn start_tag(&mut self, at: usize, end: usize) -> Result<(), Unmendable> {
+    fn start_tag(&mut self, at: usize, end: usize) -> Result<(), QuarantineReason> {
         let name_end = at + 1 + name_span(self.slice((at + 1, end)));
         let name = self.slice((at + 1, name_end));
         if self.is_end_without_slash(name, end) {
@@ -231,7 +231,7 @@ impl<'t> Tree<'t> {
         }
         self.guessed |= self.is_envelope_in_payload(split_name(name).1);
         let Some(tag) = read_loose(self.text, at, end, self.limits) else {
-            return Err(Unmendable::MalformedTag);
+            return Err(QuarantineReason::MalformedTag);
         };
         for edit in tag.edits.iter() {
             self.edits.push_edit_unordered(edit.clone());
@@ -254,7 +254,7 @@ impl<'t> Tree<'t> {
         self.content_from = end;
         if !tag.empty {
             if self.open.len() >= self.limits.depth_max {
-                return Err(Unmendable::TooDeep);
+                return Err(QuarantineReason::TooDeep);
             }
             self.open.push(Open { name: (at + 1, name_end), context, kind });
             if matches!(kind, Kind::Field) && self.payload_root.is_some() {
@@ -489,10 +489,10 @@ impl<'t> Tree<'t> {
     }
 
     /// The item's bytes end, or its end tag was met at `at`.
-    fn end(&mut self, at: usize) -> Result<(), Unmendable> {
+    fn end(&mut self, at: usize) -> Result<(), QuarantineReason> {
         if !self.open.is_empty() {
             if self.is_cut() {
-                return Err(Unmendable::Truncated);
+                return Err(QuarantineReason::Truncated);
             }
             self.restore_item_end();
             self.close_above(0, self.text.len());
@@ -502,9 +502,9 @@ impl<'t> Tree<'t> {
         let junk = behind.len() - trailing_blanks(behind);
         if junk > blanks(behind) {
             if holds_content(behind, self.element) {
-                return Err(Unmendable::MismatchedTags);
+                return Err(QuarantineReason::MismatchedTags);
             }
-            self.edit(RepairId::StrayContent, at + blanks(behind), at + junk, b"");
+            self.edit(RepairId::UnexpectedContent, at + blanks(behind), at + junk, b"");
         }
         Ok(())
     }

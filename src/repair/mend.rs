@@ -7,7 +7,7 @@
 use memchr::memchr_iter;
 
 use super::RepositoryFacts;
-use super::catalogue::Unmendable;
+use super::catalogue::QuarantineReason;
 use super::context::Context;
 use super::convention::conventional;
 use super::edits::Edits;
@@ -22,7 +22,7 @@ use super::markup::mend_markup;
 use super::repair_set::RepairSet;
 use super::scan::{Scan, Scanner};
 use super::schema::Verb;
-use super::sink::Lack;
+use super::sink::FieldIssue;
 use super::skeleton::{Prefixes, Skeleton};
 use super::swallowed::sections_with_borders;
 use super::tag::Tags;
@@ -35,7 +35,7 @@ use super::upgrade::upgrade;
 pub(super) struct Rules<'c> {
     pub(super) limits: &'c Limits,
     pub(super) off: RepairSet,
-    pub(super) guesses: RepairSet,
+    pub(super) enabled: RepairSet,
     pub(super) text_charset: Option<&'c str>,
     pub(super) entities: &'c Entities,
     pub(super) known: Known<'c>,
@@ -58,7 +58,7 @@ pub(super) struct Mended {
     /// Whether its markup had to be mended.
     pub(super) markup: bool,
     /// What it lacks, and nobody knows.
-    pub(super) lacks: Vec<(&'static str, Lack)>,
+    pub(super) lacks: Vec<(&'static str, FieldIssue)>,
 }
 
 impl Mended {
@@ -78,7 +78,7 @@ pub(super) fn mend(
     around: Around,
     tags: &mut Tags,
     rules: &Rules<'_>,
-) -> Result<Mended, Unmendable> {
+) -> Result<Mended, QuarantineReason> {
     let mended = in_passes(raw, skeleton, around, tags, rules)?;
     // Items in a section are no items, but they do not vanish with it either.
     let drops_section = |&(start, _): &(usize, usize)| {
@@ -89,7 +89,7 @@ pub(super) fn mend(
     } else {
         sections_with_borders(raw, skeleton)
     };
-    if sections.iter().any(drops_section) { Err(Unmendable::MismatchedTags) } else { Ok(mended) }
+    if sections.iter().any(drops_section) { Err(QuarantineReason::MismatchedTags) } else { Ok(mended) }
 }
 
 fn in_passes(
@@ -98,7 +98,7 @@ fn in_passes(
     around: Around,
     tags: &mut Tags,
     rules: &Rules<'_>,
-) -> Result<Mended, Unmendable> {
+) -> Result<Mended, QuarantineReason> {
     let mut skeleton = skeleton.clone();
     if skeleton.prefixes == Prefixes::None {
         // One that has a prefix is read, and loses it.
@@ -115,7 +115,7 @@ fn in_passes(
         edits: Edits::default(),
         markup: false,
     };
-    let guesses = Guesses::of(rules.guesses);
+    let guesses = Guesses::of(rules.enabled);
     let edits = match speaks_of_sections(raw) && item.is_well_formed() {
         true if guesses.any() => guess_characters(raw, guesses, rules.limits),
         true => Edits::default(),
@@ -136,10 +136,13 @@ fn in_passes(
         Verdict::InOrder(facts) => return Ok(item.mended(facts)),
         Verdict::Broken(why) => why,
     };
-    if matches!(why, Unmendable::TooManyAttributes | Unmendable::TagTooLong | Unmendable::TooDeep) {
+    if matches!(
+        why,
+        QuarantineReason::TooManyAttributes | QuarantineReason::TagTooLong | QuarantineReason::TooDeep
+    ) {
         return Err(why);
     }
-    if matches!(why, Unmendable::MalformedTag | Unmendable::MismatchedTags) {
+    if matches!(why, QuarantineReason::MalformedTag | QuarantineReason::MismatchedTags) {
         let names = mend_names(&item.text);
         if !names.is_empty() {
             why = match item.pass(names)? {
@@ -194,7 +197,7 @@ fn speaks_of_sections(raw: &[u8]) -> bool {
 
 enum Verdict {
     InOrder(Facts),
-    Broken(Unmendable),
+    Broken(QuarantineReason),
 }
 
 struct Item<'m> {
@@ -213,7 +216,7 @@ impl Item<'_> {
     /// Applies one pass and reads the result strictly. What is in order as it was
     /// read becomes what is written, and what does not fit its repository is made to; both are read
     /// once more.
-    fn pass(&mut self, edits: Edits) -> Result<Verdict, Unmendable> {
+    fn pass(&mut self, edits: Edits) -> Result<Verdict, QuarantineReason> {
         self.change(edits)?;
         let (mut verdict, places) = self.judge();
         if self.skeleton.is_rewritten() && matches!(verdict, Verdict::InOrder(_)) {
@@ -238,7 +241,7 @@ impl Item<'_> {
     }
 
     /// What is in order is made to fit its repository.
-    fn fitted(&mut self, facts: Facts) -> Result<Verdict, Unmendable> {
+    fn fitted(&mut self, facts: Facts) -> Result<Verdict, QuarantineReason> {
         let fitted = fit(&self.text, &facts, self.skeleton.element, self.rules);
         if fitted.is_empty() {
             return Ok(Verdict::InOrder(facts));
@@ -248,7 +251,7 @@ impl Item<'_> {
     }
 
     /// What is in order as it was read becomes what is written; says whether that is another text.
-    fn rewrite(&mut self) -> Result<bool, Unmendable> {
+    fn rewrite(&mut self) -> Result<bool, QuarantineReason> {
         let mut is_changed = self.skeleton.headers_only;
         if self.skeleton.headers_only {
             self.change(header_alone(&self.text))?;
@@ -285,7 +288,7 @@ impl Item<'_> {
     }
 
     /// Identify is the answer itself: what nobody knows of it is left as it is.
-    fn left_as_it_is(mut self, why: Unmendable) -> Result<Mended, Unmendable> {
+    fn left_as_it_is(mut self, why: QuarantineReason) -> Result<Mended, QuarantineReason> {
         let is_identify = self.skeleton.element.name == b"Identify";
         if !is_identify || !self.is_well_formed() {
             return Err(why);
@@ -300,7 +303,7 @@ impl Item<'_> {
             return Err(why);
         }
         let lacks = lacks(&self.text);
-        let is_dated = |(element, _): &(&str, Lack)| {
+        let is_dated = |(element, _): &(&str, FieldIssue)| {
             !matches!(*element, "earliestDatestamp" | "granularity" | "Identify")
         };
         if lacks.iter().all(is_dated) {
@@ -309,9 +312,9 @@ impl Item<'_> {
         Ok(Mended { lacks, ..self.mended(Facts::default()) })
     }
 
-    fn change(&mut self, edits: Edits) -> Result<(), Unmendable> {
+    fn change(&mut self, edits: Edits) -> Result<(), QuarantineReason> {
         if edits.iter().any(|edit| self.rules.off.contains(edit.id)) {
-            return Err(Unmendable::RepairOff);
+            return Err(QuarantineReason::RepairOff);
         }
         if !edits.is_empty() {
             let next = edits.apply(&self.text).into_owned();
@@ -319,7 +322,7 @@ impl Item<'_> {
             self.text = next;
         }
         if self.edits.len() > self.rules.limits.repairs_per_record_max {
-            return Err(Unmendable::TooManyRepairs);
+            return Err(QuarantineReason::TooManyRepairs);
         }
         Ok(())
     }
@@ -345,25 +348,25 @@ impl Item<'_> {
             Scan::Clean(len) if super::name::trim(self.text.get(len..).unwrap_or_default()).is_empty() => {
                 Verdict::InOrder(scanner.facts)
             }
-            Scan::Clean(_) => Verdict::Broken(Unmendable::MismatchedTags),
+            Scan::Clean(_) => Verdict::Broken(QuarantineReason::MismatchedTags),
             Scan::Defect(defect) => Verdict::Broken(defect.why),
-            Scan::TooLong | Scan::NeedMore => Verdict::Broken(Unmendable::RecordTooLong),
+            Scan::TooLong | Scan::NeedMore => Verdict::Broken(QuarantineReason::RecordTooLong),
         };
         (verdict, scanner.places)
     }
 
     /// Whether the defect is one of the envelope, and the item is well-formed
     /// all the same.
-    fn is_envelope_fault(&mut self, why: Unmendable) -> bool {
+    fn is_envelope_fault(&mut self, why: QuarantineReason) -> bool {
         matches!(
             why,
-            Unmendable::MissingIdentifier
-                | Unmendable::MissingDatestamp
-                | Unmendable::IllegalDatestamp
-                | Unmendable::IllegalSetSpec
-                | Unmendable::MissingHeader
-                | Unmendable::IllegalPayload
-                | Unmendable::IllegalEnvelope
+            QuarantineReason::MissingIdentifier
+                | QuarantineReason::MissingDatestamp
+                | QuarantineReason::IllegalDatestamp
+                | QuarantineReason::IllegalSetSpec
+                | QuarantineReason::MissingHeader
+                | QuarantineReason::IllegalPayload
+                | QuarantineReason::IllegalEnvelope
         ) && self.is_well_formed()
     }
 

@@ -87,12 +87,13 @@ use tag::Tags;
 #[cfg(feature = "program")]
 pub(crate) use decode::Decode;
 
-pub use catalogue::{Certainty, NotOai, RepairId, Unmendable};
+pub use catalogue::{Certainty, NotOai, QuarantineReason, RepairId};
 pub use limits::Limits;
 pub use provenance::{Origin, Told};
 pub use repair_set::RepairSet;
 pub use sink::{
-    Lack, Left, Quarantined, RecordFacts, Repair, Sink, SwallowedItem, SwallowedItems, TokenFacts,
+    FieldIssue, Quarantined, RecordFacts, Repair, Sink, SwallowedItem, SwallowedItems, TokenFacts,
+    UnresolvedField,
 };
 
 /// What the engine is told about one response.
@@ -103,9 +104,9 @@ pub struct RepairConfig {
     /// Repairs that are not to be made: what would need them is quarantined.
     pub off: RepairSet,
     /// Repairs of certainty [`Certainty::Guess`] that are to be made.
-    pub guesses: RepairSet,
+    pub enabled: RepairSet,
     /// What `request` and Identify's `baseURL` are to say. `None` keeps them where legal.
-    pub request: Option<Arc<OwnRequest>>,
+    pub request: Option<Arc<RequestEcho>>,
     /// What is known of the repository from elsewhere.
     pub repository: RepositoryFacts,
     /// What a missing `responseDate` becomes, `YYYY-MM-DDThh:mm:ssZ`: the time
@@ -154,11 +155,11 @@ pub struct RepositoryFacts {
 
 /// The request as the harvester made it, for the `request` element.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OwnRequest {
+pub struct RequestEcho {
     /// The public base URL the harvester asked.
     pub base_url: String,
     /// The arguments, `verb` first; names as in the schema, values decoded.
-    /// Left out of the answer beside `badVerb` and `badArgument`.
+    /// UnresolvedField out of the answer beside `badVerb` and `badArgument`.
     pub arguments: Vec<(String, String)>,
 }
 
@@ -170,7 +171,7 @@ pub enum Ending {
     Close,
     /// Write nothing more: the caller breaks the transfer off, so that the
     /// list can never look complete. For the proxy.
-    BreakOff,
+    Abort,
 }
 
 /// How a response came out.
@@ -219,7 +220,7 @@ pub struct Summary {
     /// Items inside sections that are closed and taken for content: perhaps their section lost its end mark.
     pub swallowed: u64,
     /// What stayed although the schema wants it otherwise: no value was known, and none is invented.
-    pub left: u64,
+    pub unresolved: u64,
     /// How often each repair was made; index with `RepairId as usize`.
     pub repairs: [u64; RepairId::COUNT],
     /// The charset the text was decoded from; `"UTF-8"` when it was taken as it came.
@@ -230,7 +231,7 @@ pub struct Summary {
 
 /// Tags that were read, for the next response: it is mended faster, and just as without.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub struct TagCache {
     tags: Tags,
     /// What the tags were held to.
     limits: Limits,
@@ -250,12 +251,12 @@ pub struct Repairer {
 impl Repairer {
     /// An engine for one response.
     pub fn new(config: &RepairConfig) -> Self {
-        Self::remembering(config, Memory::default())
+        Self::with_cache(config, TagCache::default())
     }
 
     /// An engine for one response that knows what others have read.
-    pub fn remembering(config: &RepairConfig, memory: Memory) -> Self {
-        let Memory { tags, limits } = memory;
+    pub fn with_cache(config: &RepairConfig, memory: TagCache) -> Self {
+        let TagCache { tags, limits } = memory;
         let tags = if limits == config.limits { tags } else { Tags::default() };
         Self { decode: Decode::new(config.charset.as_deref()), engine: Engine::new(config, tags) }
     }
@@ -284,16 +285,16 @@ impl Repairer {
 
     /// The end of the input.
     pub fn finish(self, sink: &mut impl Sink) -> Summary {
-        self.finish_and_remember(sink).0
+        self.finish_with_cache(sink).0
     }
 
     /// The end of the input, and what the next engine may know.
-    pub fn finish_and_remember(mut self, sink: &mut impl Sink) -> (Summary, Memory) {
+    pub fn finish_with_cache(mut self, sink: &mut impl Sink) -> (Summary, TagCache) {
         self.decode.push(&[], true, &mut |text| self.engine.push(text, sink));
         let limits = self.engine.config.limits.clone();
         let (summary, tags) = self.engine.finish(self.decode.label(), sink);
         let is_kept = tags.are_worth_knowing(MEMORY_BYTES_MAX);
-        (summary, if is_kept { Memory { tags, limits } } else { Memory::default() })
+        (summary, if is_kept { TagCache { tags, limits } } else { TagCache::default() })
     }
 }
 
@@ -358,7 +359,7 @@ mod tests {
         {
             let mut engine = Repairer::new(&RepairConfig::default());
             engine.push(page(declarations, bytes).as_bytes(), &mut Nowhere);
-            let (summary, memory) = engine.finish_and_remember(&mut Nowhere);
+            let (summary, memory) = engine.finish_with_cache(&mut Nowhere);
             assert_eq!(summary.records, 2);
             let len = memory.tags.contexts.len();
             assert_eq!(len > 0, is_kept, "{declarations} declarations of {bytes} bytes: {len} contexts");

@@ -2,7 +2,7 @@
 
 use memchr::memchr;
 
-use super::catalogue::{RepairId, Unmendable};
+use super::catalogue::{QuarantineReason, RepairId};
 use super::engine::{Engine, List};
 use super::gate::Role;
 use super::sink::Sink;
@@ -60,7 +60,7 @@ impl Engine {
         list.asked_left = self.asked_identifier.as_ref().is_some_and(|asked| *asked == resolve(identifier));
         if !list.asked_left && list.passed_over > 0 {
             // None of them is the one.
-            self.put_aside(list, raw, at, Unmendable::IllegalEnvelope, sink);
+            self.put_aside(list, raw, at, QuarantineReason::IllegalEnvelope, sink);
             return Leaves::No;
         }
         Leaves::Yes

@@ -89,7 +89,7 @@ impl Engine {
         let is_version_one = self.version_one.is_some();
         if is_version_one {
             let from = tag.name_end - split_name(name).1.len();
-            inside.push_unordered(RepairId::VersionOneRoot, from, tag.name_end, b"OAI-PMH".to_vec());
+            inside.push_unordered(RepairId::V1Root, from, tag.name_end, b"OAI-PMH".to_vec());
         }
         let locates = !self.is_off(RepairId::SchemaLocation);
         if !root_tag(rest, tag, prefix, is_version_one, locates, &mut inside) {
@@ -117,7 +117,7 @@ impl Engine {
         }
         let version = self.version_one.as_ref().map(|one| one.version);
         self.version = version.or(Some("2.0"));
-        if self.is_off(RepairId::VersionOneRoot) && version.is_some() {
+        if self.is_off(RepairId::V1Root) && version.is_some() {
             return self.refuse(NotOai::Version1);
         }
         edits.sort();

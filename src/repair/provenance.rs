@@ -91,8 +91,8 @@ impl Record<'_> {
         match old {
             Some(old) => {
                 let (start, end) = self.written(origin, altered, &namespace, old.prefix);
-                edits.push(RepairId::OwnProvenance, old.description.start, old.description.start, &start);
-                edits.push(RepairId::OwnProvenance, old.description.end, old.description.end, &end);
+                edits.push(RepairId::RewriteProvenance, old.description.start, old.description.start, &start);
+                edits.push(RepairId::RewriteProvenance, old.description.end, old.description.end, &end);
             }
             None => {
                 let (start, end) = self.written(origin, altered, &namespace, b"");
@@ -100,7 +100,7 @@ impl Record<'_> {
                 let about = [b"about>".as_slice(), START, &start, &end, END].concat();
                 let about = [b"<", prefix, about.as_slice(), b"</", prefix, b"about>"].concat();
                 let behind = parts.last()?.end;
-                edits.push(RepairId::OwnProvenance, behind, behind, &about);
+                edits.push(RepairId::RewriteProvenance, behind, behind, &about);
             }
         }
         Some(edits)

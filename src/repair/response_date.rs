@@ -69,7 +69,7 @@ fn mend_leading_date(raw: &[u8], at: usize, date_end: usize, edits: &mut Edits) 
                 restamp(date, at, &stamp, oddity, true, edits);
             }
             let end = at + raw.len();
-            edits.push_unordered(RepairId::StrayContent, end - garbage.len(), end, Vec::new());
+            edits.push_unordered(RepairId::UnexpectedContent, end - garbage.len(), end, Vec::new());
         }
         Some((day, _)) => {
             let stamp = day + "T00:00:00Z";

@@ -32,7 +32,7 @@ impl Engine {
     /// Our own URL in place of the source's, however the tags of baseURL are written.
     fn own_base_url(&self, identify: &[u8]) -> Edits {
         let mut edits = Edits::default();
-        let Some(request) = self.config.request.as_ref().filter(|_| !self.is_off(RepairId::OwnBaseUrl))
+        let Some(request) = self.config.request.as_ref().filter(|_| !self.is_off(RepairId::RewriteBaseUrl))
         else {
             return edits;
         };
@@ -46,9 +46,9 @@ impl Engine {
             if content.0 == end && tag.ends_with(b"/>") {
                 let name = tag.get(1..1 + name_span(tag.get(1..).unwrap_or_default())).unwrap_or_default();
                 let element = [b">", own.as_slice(), b"</", name, b">"].concat();
-                edits.push(RepairId::OwnBaseUrl, end - 2, end, &element);
+                edits.push(RepairId::RewriteBaseUrl, end - 2, end, &element);
             } else if identify.get(content.0..content.1) != Some(own.as_slice()) {
-                edits.push(RepairId::OwnBaseUrl, content.0, content.1, &own);
+                edits.push(RepairId::RewriteBaseUrl, content.0, content.1, &own);
             }
         }
         edits

@@ -87,7 +87,7 @@ pub(super) fn root_tag(
             continue;
         }
         let meant = if is_version_one { root_namespace(uri) } else { None };
-        let meant = meant.map(|meant| (meant, RepairId::VersionOneRoot));
+        let meant = meant.map(|meant| (meant, RepairId::V1Root));
         let meant = meant.or_else(|| respell(uri).map(|(meant, slip)| (meant, slip.repair())));
         if let Some((meant, id)) = meant {
             attribute.set(id, meant, edits);

@@ -5,7 +5,7 @@
 //! anywhere for want of input and go on where it stopped. Positions it keeps
 //! are relative to the item, because the window around it moves.
 
-use super::catalogue::Unmendable;
+use super::catalogue::QuarantineReason;
 use super::context::{Context, Contexts};
 use super::facts::{Facts, Payload, Places};
 use super::index::{Index, Mark};
@@ -35,7 +35,7 @@ pub(super) enum Scan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Defect {
     pub(super) at: usize,
-    pub(super) why: Unmendable,
+    pub(super) why: QuarantineReason,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -223,7 +223,7 @@ impl Scanner {
                 Mark::At(at) => at,
                 Mark::Bad(at) => {
                     let stray = self.text(window, item_at, (at - item_at).max(self.until));
-                    return stray.err().unwrap_or(defect(at - item_at, Unmendable::MismatchedTags));
+                    return stray.err().unwrap_or(defect(at - item_at, QuarantineReason::MismatchedTags));
                 }
                 Mark::WindowEnd(end) => return self.window_end(window, end, item_at, last),
             };
@@ -249,7 +249,7 @@ impl Scanner {
                     Some(_) => self.open(rest, offset, tags, limits),
                     None => Err(Scan::NeedMore),
                 },
-                _ => Err(defect(offset, Unmendable::MismatchedTags)),
+                _ => Err(defect(offset, QuarantineReason::MismatchedTags)),
             };
             match step {
                 Ok(Step::Next) => {}
@@ -260,7 +260,7 @@ impl Scanner {
                 Err(Scan::NeedMore) if self.construct != Construct::None => {
                     return self.window_end_inside(window, item_at, last);
                 }
-                Err(Scan::NeedMore) if last => return defect(offset, Unmendable::Truncated),
+                Err(Scan::NeedMore) if last => return defect(offset, QuarantineReason::Truncated),
                 Err(Scan::NeedMore) => {
                     self.at = offset;
                     return Scan::NeedMore;
@@ -274,7 +274,7 @@ impl Scanner {
     /// that `]]>` and characters across the border are seen whole.
     fn window_end(&mut self, window: &[u8], end: usize, item_at: usize, last: bool) -> Scan {
         if last {
-            return defect(window.len() - item_at, Unmendable::Truncated);
+            return defect(window.len() - item_at, QuarantineReason::Truncated);
         }
         let mut at = end.saturating_sub(3).max(item_at + self.until);
         while at > item_at + self.until && window.get(at).is_some_and(|byte| byte & 0xC0 == 0x80) {
@@ -302,13 +302,13 @@ impl Scanner {
                 if !self.in_payload() {
                     match &mut self.inside {
                         Inside::Field { plain, .. } => *plain = false,
-                        _ => return Err(defect(offset, Unmendable::IllegalEnvelope)),
+                        _ => return Err(defect(offset, QuarantineReason::IllegalEnvelope)),
                     }
                 }
                 self.until = offset + len;
                 Ok(Step::Next)
             }
-            Reference::Illegal => Err(defect(offset, Unmendable::MismatchedTags)),
+            Reference::Illegal => Err(defect(offset, QuarantineReason::MismatchedTags)),
             Reference::Cut => Err(Scan::NeedMore),
         }
     }
@@ -316,13 +316,13 @@ impl Scanner {
     #[inline]
     fn close(&mut self, rest: &[u8], window: &[u8], item_at: usize, offset: usize) -> Result<Step, Scan> {
         let Some(&open) = self.stack.last() else {
-            return Err(defect(offset, Unmendable::MismatchedTags));
+            return Err(defect(offset, QuarantineReason::MismatchedTags));
         };
         let name = self.name_of(&open, window, item_at);
         let len = match end_tag(rest, name) {
             Ok(len) => len,
             Err(TagDefect::Cut) => return Err(Scan::NeedMore),
-            Err(_) => return Err(defect(offset, Unmendable::MismatchedTags)),
+            Err(_) => return Err(defect(offset, QuarantineReason::MismatchedTags)),
         };
         if !self.in_payload() {
             self.close_envelope(window, item_at, offset)?;
@@ -411,7 +411,7 @@ impl Scanner {
             return Ok(if self.stack.is_empty() { Step::End } else { Step::Next });
         }
         if self.stack.len() >= limits.depth_max {
-            return Err(defect(offset, Unmendable::TooDeep));
+            return Err(defect(offset, QuarantineReason::TooDeep));
         }
         self.stack.push(open);
         Ok(Step::Next)
@@ -426,8 +426,8 @@ impl Scanner {
         contexts: &Contexts,
     ) -> Result<(), Scan> {
         match self.inside {
-            Inside::Field { .. } => return Err(defect(offset, Unmendable::IllegalEnvelope)),
-            Inside::Payload { seen: true } => return Err(defect(offset, Unmendable::IllegalPayload)),
+            Inside::Field { .. } => return Err(defect(offset, QuarantineReason::IllegalEnvelope)),
+            Inside::Payload { seen: true } => return Err(defect(offset, QuarantineReason::IllegalPayload)),
             Inside::Payload { seen: false } => {
                 self.inside = Inside::Payload { seen: true };
                 if self.skeleton.upgraded.is_some() {
@@ -440,7 +440,7 @@ impl Scanner {
         }
         let local = rest.get(1 + tag.prefix_len as usize..1 + tag.name_len as usize).unwrap_or_default();
         if !tag.oai || tag.prefix_len > 0 && self.skeleton.prefixes == Prefixes::None {
-            return Err(defect(offset, Unmendable::IllegalEnvelope));
+            return Err(defect(offset, QuarantineReason::IllegalEnvelope));
         }
         let child = match self.sequences.last_mut() {
             None => Some(self.skeleton.element).filter(|element| same(element.name, local)),
@@ -454,7 +454,7 @@ impl Scanner {
         if tag.attributes {
             let holds_status = is_header || is_version_one && child.name == b"record";
             if !(holds_status && is_deleted_status(rest, tag, contexts)) {
-                return Err(defect(offset, Unmendable::IllegalEnvelope));
+                return Err(defect(offset, QuarantineReason::IllegalEnvelope));
             }
             self.facts.deleted = true;
             self.places.status_on_record |= !is_header;
@@ -464,7 +464,7 @@ impl Scanner {
             self.places.header = offset as u32;
         }
         if self.facts.deleted && matches!(child.name, b"metadata" | b"about") {
-            return Err(defect(offset, Unmendable::IllegalEnvelope));
+            return Err(defect(offset, QuarantineReason::IllegalEnvelope));
         }
         self.enter(child, tag, offset)
     }
@@ -502,13 +502,13 @@ impl Scanner {
     }
 
     /// Why an element cannot stand here: what should have come first.
-    fn missing_before(&self, local: &[u8]) -> Unmendable {
+    fn missing_before(&self, local: &[u8]) -> QuarantineReason {
         let wanted = self.sequences.last().and_then(|sequence| {
             sequence.children.iter().skip(sequence.at).find(|child| child.occurs.required())
         });
         match wanted {
             Some(child) if child.name != local => missing_child(child),
-            _ => Unmendable::IllegalEnvelope,
+            _ => QuarantineReason::IllegalEnvelope,
         }
     }
 
@@ -522,9 +522,9 @@ impl Scanner {
         match text.iter().position(|&byte| !is_blank(byte)) {
             None => Ok(()),
             Some(at) if matches!(self.inside, Inside::Payload { .. }) => {
-                Err(defect(self.until + at, Unmendable::IllegalPayload))
+                Err(defect(self.until + at, QuarantineReason::IllegalPayload))
             }
-            Some(at) => Err(defect(self.until + at, Unmendable::IllegalEnvelope)),
+            Some(at) => Err(defect(self.until + at, QuarantineReason::IllegalEnvelope)),
         }
     }
 }
@@ -536,7 +536,7 @@ pub(super) enum Step {
     End,
 }
 
-pub(super) fn defect(at: usize, why: Unmendable) -> Scan {
+pub(super) fn defect(at: usize, why: QuarantineReason) -> Scan {
     Scan::Defect(Defect { at, why })
 }
 
@@ -559,34 +559,34 @@ fn advance(sequence: &mut Sequence, local: &[u8]) -> Option<&'static Element> {
     }
 }
 
-fn missing_child(child: &Element) -> Unmendable {
+fn missing_child(child: &Element) -> QuarantineReason {
     match child.name {
-        b"identifier" => Unmendable::MissingIdentifier,
-        b"datestamp" => Unmendable::MissingDatestamp,
-        b"header" => Unmendable::MissingHeader,
-        _ => Unmendable::IllegalEnvelope,
+        b"identifier" => QuarantineReason::MissingIdentifier,
+        b"datestamp" => QuarantineReason::MissingDatestamp,
+        b"header" => QuarantineReason::MissingHeader,
+        _ => QuarantineReason::IllegalEnvelope,
     }
 }
 
-fn illegal_text(check: Text, raw: &[u8]) -> Unmendable {
+fn illegal_text(check: Text, raw: &[u8]) -> QuarantineReason {
     let empty = super::name::trim(raw).is_empty();
     match check {
-        Text::Identifier => Unmendable::MissingIdentifier,
-        Text::Datestamp if empty => Unmendable::MissingDatestamp,
-        Text::Datestamp => Unmendable::IllegalDatestamp,
-        Text::SetSpec => Unmendable::IllegalSetSpec,
-        _ => Unmendable::IllegalEnvelope,
+        Text::Identifier => QuarantineReason::MissingIdentifier,
+        Text::Datestamp if empty => QuarantineReason::MissingDatestamp,
+        Text::Datestamp => QuarantineReason::IllegalDatestamp,
+        Text::SetSpec => QuarantineReason::IllegalSetSpec,
+        _ => QuarantineReason::IllegalEnvelope,
     }
 }
 
-fn tag_defect(tag: TagDefect, rest: &[u8]) -> Unmendable {
+fn tag_defect(tag: TagDefect, rest: &[u8]) -> QuarantineReason {
     match tag {
         TagDefect::Malformed if !rest.get(1).copied().is_some_and(may_start_name) => {
-            Unmendable::MismatchedTags
+            QuarantineReason::MismatchedTags
         }
-        TagDefect::Malformed | TagDefect::Cut => Unmendable::MalformedTag,
-        TagDefect::UndeclaredPrefix | TagDefect::MisspeltNamespace => Unmendable::UnknownPrefix,
-        TagDefect::TooManyAttributes => Unmendable::TooManyAttributes,
-        TagDefect::TooLong => Unmendable::TagTooLong,
+        TagDefect::Malformed | TagDefect::Cut => QuarantineReason::MalformedTag,
+        TagDefect::UndeclaredPrefix | TagDefect::MisspeltNamespace => QuarantineReason::UnknownPrefix,
+        TagDefect::TooManyAttributes => QuarantineReason::TooManyAttributes,
+        TagDefect::TooLong => QuarantineReason::TagTooLong,
     }
 }

@@ -2,7 +2,7 @@
 
 use memchr::memmem;
 
-use super::catalogue::Unmendable;
+use super::catalogue::QuarantineReason;
 use super::index::Mark;
 use super::name::{is_blank, is_local_name, name_span};
 use super::scan::{Construct, Inside, Scan, Scanner, Step, defect};
@@ -32,7 +32,7 @@ impl Scanner {
             if !self.in_payload() {
                 match &mut self.inside {
                     Inside::Field { plain, .. } => *plain = false,
-                    _ => return Err(defect(offset, Unmendable::IllegalEnvelope)),
+                    _ => return Err(defect(offset, QuarantineReason::IllegalEnvelope)),
                 }
             }
             self.construct = Construct::Cdata(start);
@@ -49,12 +49,12 @@ impl Scanner {
                 return Err(Scan::NeedMore);
             }
             if !is_legal_target(body, target) {
-                return Err(defect(offset, Unmendable::MismatchedTags));
+                return Err(defect(offset, QuarantineReason::MismatchedTags));
             }
             self.construct = Construct::Instruction(start);
             self.search = offset + 2;
         } else {
-            return Err(defect(offset, Unmendable::MalformedTag));
+            return Err(defect(offset, QuarantineReason::MalformedTag));
         }
         self.close_construct(window, item_at, last)?;
         Ok(Step::Next)
@@ -85,7 +85,7 @@ impl Scanner {
         let mut end = self.search + found + end_mark.len();
         if let Some(at) = self.border_inside(window, item_at, item_at + end) {
             let bad = self.bad_inside(window, item_at, item_at + at, last);
-            return Err(bad.unwrap_or(defect(at, Unmendable::RecordTooLong)));
+            return Err(bad.unwrap_or(defect(at, QuarantineReason::RecordTooLong)));
         }
         let body = window.get(item_at + start..item_at + end).unwrap_or_default();
         let legal = match self.construct {
@@ -105,11 +105,11 @@ impl Scanner {
         if !legal {
             let at = self.search + found;
             let bad = self.bad_inside(window, item_at, item_at + at, last);
-            return Err(bad.unwrap_or(defect(at, Unmendable::MismatchedTags)));
+            return Err(bad.unwrap_or(defect(at, QuarantineReason::MismatchedTags)));
         }
         if swallows_border(body, &self.skeleton) {
             if self.skeleton.tears {
-                return Err(defect(start, Unmendable::MismatchedTags));
+                return Err(defect(start, QuarantineReason::MismatchedTags));
             }
             self.facts.swallows = true;
         }
@@ -135,9 +135,9 @@ impl Scanner {
             };
             self.at = end - item_at;
             return match self.border_inside(window, item_at, end) {
-                Some(at) => defect(at, Unmendable::RecordTooLong),
-                None if bad => defect(self.at, Unmendable::MismatchedTags),
-                None if last => defect(self.at, Unmendable::Truncated),
+                Some(at) => defect(at, QuarantineReason::RecordTooLong),
+                None if bad => defect(self.at, QuarantineReason::MismatchedTags),
+                None if last => defect(self.at, QuarantineReason::Truncated),
                 None => Scan::NeedMore,
             };
         }
@@ -159,7 +159,9 @@ impl Scanner {
         loop {
             match self.index.next(window, last) {
                 Mark::At(at) if at < end => {}
-                Mark::Bad(at) if at < end => return Some(defect(at - item_at, Unmendable::MismatchedTags)),
+                Mark::Bad(at) if at < end => {
+                    return Some(defect(at - item_at, QuarantineReason::MismatchedTags));
+                }
                 _ => break,
             }
         }

@@ -3,7 +3,7 @@
 //! Sits last in the flow. A [`Sink`] is handed to every call of the engine
 //! instead of being kept, so that it may borrow what the caller likes.
 
-use super::catalogue::{RepairId, Unmendable};
+use super::catalogue::{QuarantineReason, RepairId};
 
 /// Receives what the engine makes of a response. A push model: the engine
 /// calls, the sink keeps up or buffers.
@@ -31,7 +31,7 @@ pub trait Sink {
     fn items_swallowed(&mut self, _swallowed: &SwallowedItems<'_>) {}
 
     /// Something stays as it is that breaks the schema.
-    fn left(&mut self, _left: &Left) {}
+    fn unresolved(&mut self, _left: &UnresolvedField) {}
 
     /// The list's resumptionToken, when it is written at the end of the list.
     fn resumption_token(&mut self, _token: &TokenFacts<'_>) {}
@@ -83,7 +83,7 @@ pub struct Quarantined<'a> {
     /// The item as it came. Removing these bytes is the journal entry.
     pub raw: &'a [u8],
     /// Why it could not be mended.
-    pub why: Unmendable,
+    pub why: QuarantineReason,
 }
 
 /// A CDATA section, comment or instruction that has an end mark and contains items of the list.
@@ -111,18 +111,18 @@ pub struct SwallowedItem<'a> {
 
 /// What stays although it breaks the schema, because no value may be invented for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Left {
+pub struct UnresolvedField {
     /// Where the element around it began, in bytes of the text.
     pub offset: u64,
     /// Name of the element.
     pub element: &'static str,
     /// What is wrong with it.
-    pub lack: Lack,
+    pub lack: FieldIssue,
 }
 
 /// What is wrong with an element that stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lack {
+pub enum FieldIssue {
     /// It is not there.
     Missing,
     /// Its value is not legal.
@@ -131,7 +131,7 @@ pub enum Lack {
     Repeated,
 }
 
-impl Lack {
+impl FieldIssue {
     /// The word used in the report.
     pub const fn name(self) -> &'static str {
         match self {

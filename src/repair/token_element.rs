@@ -105,7 +105,7 @@ pub(super) fn plain_token(text: &[u8], tag_end: usize, close: Option<usize>, nam
         match lexeme {
             Lexeme::OpenCdata => edits.push(RepairId::UnterminatedCdata, at, end, b""),
             Lexeme::OpenComment => edits.push(RepairId::BrokenComment, at, end, b""),
-            Lexeme::StartTag | Lexeme::EndTag => edits.push(RepairId::StrayContent, at, end, b""),
+            Lexeme::StartTag | Lexeme::EndTag => edits.push(RepairId::UnexpectedContent, at, end, b""),
             _ => {}
         }
         at = end;

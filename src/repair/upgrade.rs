@@ -187,7 +187,7 @@ fn status(item: &[u8], places: &Places, limits: &Limits, edits: &mut Edits) -> O
     if !places.status_on_record {
         return None;
     }
-    let id = RepairId::VersionOneStatus;
+    let id = RepairId::V1Status;
     let tag = item.get(..start_tag_end(item)?)?;
     let before = tag.strip_suffix(b"status=\"deleted\">").unwrap_or_default();
     let gap = trailing_blanks(before);
@@ -249,7 +249,7 @@ fn root(tag: &[u8], outer: Context, contexts: &Contexts, limits: &Limits) -> Opt
     let is_dc =
         local == b"dc" && bound(prefix) == Some(DC) && bound(b"oai_dc").is_none_or(|uri| uri == OAI_DC);
     let mut edits = Edits::default();
-    let id = if is_dc { RepairId::VersionOneDc } else { RepairId::VersionOneFormat };
+    let id = if is_dc { RepairId::V1Dc } else { RepairId::V1Format };
     if is_dc {
         let mut start = b"oai_dc:dc".to_vec();
         if own(b"oai_dc").is_none() {
@@ -314,7 +314,7 @@ fn words(text: &[u8]) -> Vec<(usize, usize)> {
 
 /// What Identify of 2.0 says besides.
 fn identify(item: &[u8], edits: &mut Edits) -> Option<()> {
-    let id = RepairId::VersionOneIdentify;
+    let id = RepairId::V1Identify;
     let element = *outline(item, 0, item.len())?.children.first()?;
     let inner = outline(item, element.content.0, element.content.1)?;
     let has = |local: &[u8]| inner.children.iter().any(|child| child.local == local);
@@ -357,7 +357,7 @@ fn identify(item: &[u8], edits: &mut Edits) -> Option<()> {
 
 /// Schema and namespace of a format that is known.
 fn format(item: &[u8], edits: &mut Edits) -> Option<()> {
-    let id = RepairId::VersionOneFormat;
+    let id = RepairId::V1Format;
     let element = *outline(item, 0, item.len())?.children.first()?;
     let inner = outline(item, element.content.0, element.content.1)?;
     let child = |local: &[u8]| inner.children.iter().find(|child| child.local == local).copied();

@@ -3,7 +3,7 @@
 /// Why an item could not be mended and went to quarantine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Unmendable {
+pub enum QuarantineReason {
     /// Tags that do not match and of which no reading is plausible.
     MismatchedTags,
     /// A tag that is no tag: illegal name, missing end.
@@ -45,7 +45,7 @@ pub enum Unmendable {
     UnreadItem,
 }
 
-impl Unmendable {
+impl QuarantineReason {
     /// All reasons.
     pub const ALL: &'static [Self] = &[
         Self::MismatchedTags,

@@ -70,7 +70,7 @@ pub(super) fn root_namespace(uri: &[u8]) -> Option<&'static [u8]> {
 /// The root's schemaLocation is that of 2.0.
 pub(super) fn root_location(attribute: &LooseAttribute, edits: &mut Edits) {
     if attribute.value != LOCATION {
-        attribute.set(RepairId::VersionOneRoot, LOCATION, edits);
+        attribute.set(RepairId::V1Root, LOCATION, edits);
     }
 }
 
@@ -193,7 +193,7 @@ impl Engine {
         }
         let base = escape(&escape_url(url.get(..query_at).unwrap_or_default()));
         element.extend_from_slice(&[b">", base.as_slice(), b"</", &prefix, b"request>"].concat());
-        (RepairId::VersionOneRequest, element)
+        (RepairId::V1Request, element)
     }
 
     /// The first item of a list of 1.x, or its end: here the verb element of 2.0 begins.
@@ -219,7 +219,7 @@ impl Engine {
         self.tags.settle_envelope();
         list.opened = true;
         let open = [b"<", self.written_prefix(), list.written_name(), b">"].concat();
-        self.gate.change(Role::List, RepairId::VersionOneRoot, self.base, b"", &open, sink);
+        self.gate.change(Role::List, RepairId::V1Root, self.base, b"", &open, sink);
         Next::Stay(Step::Settled(0))
     }
 
@@ -238,12 +238,8 @@ impl Engine {
         let dc = self.version_one.as_ref().is_some_and(|one| one.asks_for_dc);
         let (id, code, words) = match list.empty_code() {
             Some(code) => (RepairId::EmptyList, code, super::ends::EMPTY),
-            None if dc => (RepairId::VersionOneEmpty, "idDoesNotExist", "There is no such record."),
-            None => (
-                RepairId::VersionOneEmpty,
-                "cannotDisseminateFormat",
-                "There is no such record in this format.",
-            ),
+            None if dc => (RepairId::V1Empty, "idDoesNotExist", "There is no such record."),
+            None => (RepairId::V1Empty, "cannotDisseminateFormat", "There is no such record in this format."),
         };
         if self.is_off(id) {
             return Next::Leave(self.refuse(NotOai::NothingKept));
@@ -274,7 +270,7 @@ impl Engine {
         }
         let at = self.base + ahead as u64;
         self.note_incomplete(at, sink);
-        self.gate.change(Role::Plain, RepairId::VersionOneRoot, at, b"", &close, sink);
+        self.gate.change(Role::Plain, RepairId::V1Root, at, b"", &close, sink);
         self.stage = Stage::Epilog;
     }
 
@@ -293,7 +289,7 @@ impl Engine {
         let raw = within.get(..end).unwrap_or_default();
         let open = [b"<", self.prefix.as_slice(), list.verb.name(), b">"].concat();
         let mut added = Edits::default();
-        added.push(RepairId::VersionOneRoot, 0, 0, &open);
+        added.push(RepairId::V1Root, 0, 0, &open);
         let text = added.apply(raw);
         let rules = Self::rules(&self.config, &self.entities);
         match mend(&text, &list.skeleton, list.contexts(), &mut self.tags, &rules) {
@@ -324,7 +320,7 @@ impl Engine {
             // What is turned off or guessed, mending minds.
             is_plain
                 && rules.off.is_empty()
-                && rules.guesses.is_empty()
+                && rules.enabled.is_empty()
                 && self.fit.holds(raw, &list.scanner.facts)
                 && list.skeleton.prefixes == Prefixes::None
         });

@@ -4,7 +4,7 @@ use super::failure::{Failure, Reason};
 use super::page::{Page, Verdict};
 use super::session::{Conversation, Job};
 use crate::clock;
-use crate::config::Unmended;
+use crate::config::OnUnrepairable;
 use crate::state::{PutAside, QuarantineError};
 
 impl Conversation<'_> {
@@ -41,12 +41,12 @@ impl Conversation<'_> {
         let max = mapping.limits.quarantine_bytes_max;
         let put = tokio::task::spawn_blocking(move || quarantine.put(&id, &query, &now, max, &records));
         match put.await {
-            Ok(Ok(())) if mapping.unmendable == Unmended::Fail => {
+            Ok(Ok(())) if mapping.on_unrepairable == OnUnrepairable::Fail => {
                 let details = format!(
-                    "{} sent a record that cannot be mended, and the mapping says unmendable = \"fail\"; see the quarantine",
+                    "{} sent a record that cannot be mended, and the mapping says on_unrepairable = \"fail\"; see the quarantine",
                     client.name()
                 );
-                Err(Failure::new(Reason::Unmendable, details))
+                Err(Failure::new(Reason::QuarantineReason, details))
             }
             Ok(Ok(())) => Ok(()),
             Ok(Err(error @ QuarantineError::Closed)) => {

@@ -247,7 +247,7 @@ impl Breaker {
     }
 
     /// How long the source as a whole is left alone, in seconds from now.
-    pub(super) fn rests_for_secs(&self, now: SystemTime) -> Option<u64> {
+    pub(super) fn circuit_open_secs(&self, now: SystemTime) -> Option<u64> {
         let rest = self.source.as_ref()?.rest.as_ref()?;
         Some(rest.until.duration_since(now).unwrap_or_default().as_secs())
     }
@@ -388,7 +388,7 @@ mod tests {
     }
 
     fn is_open(breaker: &Breaker) -> bool {
-        breaker.rests_for_secs(at(0)).is_some()
+        breaker.circuit_open_secs(at(0)).is_some()
     }
 
     #[test]
@@ -440,7 +440,7 @@ mod tests {
                 breaker.identified(at(30), admission, Some(Err(&silent())));
             }
         }
-        assert_eq!((questions, breaker.rests_for_secs(at(30))), (1, Some(30)));
+        assert_eq!((questions, breaker.circuit_open_secs(at(30))), (1, Some(30)));
         assert_eq!(turned_away(&mut breaker, 30, "other").age, Duration::ZERO);
     }
 

@@ -50,8 +50,8 @@ impl Clients {
     }
 
     /// For how many seconds a repository's source is left alone, if it is.
-    pub fn rests_for_secs(&self, id: &str, now: SystemTime) -> Option<u64> {
-        self.known().get(id)?.breaker().rests_for_secs(now)
+    pub fn circuit_open_secs(&self, id: &str, now: SystemTime) -> Option<u64> {
+        self.known().get(id)?.breaker().circuit_open_secs(now)
     }
 
     /// What is known of the file of a static repository, once that was asked for.

@@ -10,7 +10,7 @@
 
 use super::session::Job;
 use super::sieve::Wanted;
-use crate::config::{Headers, Quirks, Version};
+use crate::config::{HeadersVia, Quirks, Version};
 use crate::oai::{Argument, Request, Verb, Window};
 use crate::state::Learned;
 
@@ -70,10 +70,10 @@ impl Dialect {
     pub(super) fn put(&self, asked: &Request, first: Option<&Request>, within: Option<&Window>) -> Put {
         let is_harvest = matches!(asked.verb(), Verb::ListRecords | Verb::ListIdentifiers);
         let headers = self.is_one() && asked.verb() == Verb::ListIdentifiers;
-        let mut put = match self.quirks.headers {
+        let mut put = match self.quirks.v1_headers_via {
             _ if !headers => asked.clone(),
-            Headers::ListRecords => asked.records(),
-            Headers::GetRecord => asked.without_format(),
+            HeadersVia::ListRecords => asked.records(),
+            HeadersVia::GetRecord => asked.without_format(),
         };
         if is_harvest && !asked.is_resumption() {
             if self.in_days {

@@ -73,7 +73,7 @@ pub enum Reason {
     /// The body is no OAI-PMH response.
     NotOai(NotOai),
     /// A record could not be mended, and the mapping wants the page to fail then.
-    Unmendable,
+    QuarantineReason,
     /// A record could not be put aside.
     Quarantine,
     /// The ledger of tokens cannot be read.
@@ -110,7 +110,7 @@ impl Reason {
             Self::Redirect => "redirect",
             Self::Status => "status",
             Self::NotOai(why) => why.name(),
-            Self::Unmendable => "unmendable",
+            Self::QuarantineReason => "unmendable",
             Self::Quarantine => "quarantine",
             Self::Ledger => "ledger",
             Self::TakenOver => "taken-over",
@@ -141,7 +141,7 @@ impl Reason {
             | Self::Busy
             | Self::Resting
             | Self::StaticFile => "destination_unavailable",
-            Self::Unmendable | Self::Quarantine | Self::Ledger | Self::TakenOver | Self::SpoolFull => {
+            Self::QuarantineReason | Self::Quarantine | Self::Ledger | Self::TakenOver | Self::SpoolFull => {
                 "proxy_internal_error"
             }
             Self::Configuration => "proxy_configuration_error",
@@ -177,7 +177,7 @@ impl Reason {
                 | Self::TooLarge
                 | Self::Redirect
                 | Self::NotOai(NotOai::StaticRepository | NotOai::Version1)
-                | Self::Unmendable
+                | Self::QuarantineReason
                 | Self::SpoolFull
                 | Self::Configuration,
                 _,
@@ -196,7 +196,7 @@ impl Reason {
             Self::Quarantine | Self::Ledger | Self::TakenOver => "oaimend's, or that of its machine",
             Self::AddressRefused | Self::Configuration => "the configuration of oaimend",
             Self::SpoolFull => "the request's; HTTP/1.0 cannot carry a page of this length, HTTP/1.1 can",
-            Self::Unmendable => "the source's; the mapping wants such a page to fail (unmendable)",
+            Self::QuarantineReason => "the source's; the mapping wants such a page to fail (unmendable)",
             _ => "the source's",
         }
     }

@@ -1,6 +1,6 @@
 //! The headers of a source of 1.x by its lists of identifiers, and one `GetRecord` each.
 //!
-//! Where a mapping says so (`headers = "getrecord"`), since such lists say no datestamps. What comes is
+//! Where a mapping says so (`v1_headers_via = "getrecord"`), since such lists say no datestamps. What comes is
 //! made into a list of records without metadata, which goes on as if the source had sent it.
 //!
 //! Invariants: no header is made of anything but its own record; an identifier whose record the source
@@ -22,7 +22,7 @@ use super::skeleton::Skeleton;
 use super::splice::{Splice, Unproven};
 use super::transplant::{Scope, record_of};
 use crate::clock;
-use crate::config::Headers;
+use crate::config::HeadersVia;
 use crate::oai::{Request, Verb};
 use crate::state::PutAside;
 use bytes::Bytes;
@@ -69,7 +69,7 @@ impl Conversation<'_> {
     /// Whether the page that comes lists identifiers, each to be asked for.
     pub(super) fn asks_for_each(&self) -> bool {
         self.dialect.is_one()
-            && self.job.mapping.quirks.headers == Headers::GetRecord
+            && self.job.mapping.quirks.v1_headers_via == HeadersVia::GetRecord
             && self.asked.verb() == Verb::ListIdentifiers
     }
 
@@ -197,7 +197,7 @@ impl Conversation<'_> {
         if had(|had| matches!(had, Had::Unknown)) == self.gathered.len() {
             let details = format!(
                 "{} knows none of the {} records that it lists on a page; see whether its GetRecord works, or set \
-                 headers = \"listrecords\"",
+                 v1_headers_via = \"listrecords\"",
                 self.job.client.name(),
                 self.gathered.len()
             );
@@ -251,7 +251,7 @@ impl Conversation<'_> {
     fn too_many(&self) -> Broken {
         let details = format!(
             "{} lists more than {IDENTIFIERS_MAX} identifiers on a page, too many to ask for each; \
-             set headers = \"listrecords\"",
+             set v1_headers_via = \"listrecords\"",
             self.job.client.name()
         );
         Broken { failure: Failure::new(Reason::TooLarge, details), forgivable: false }

@@ -231,7 +231,7 @@ impl Conversation<'_> {
             return false;
         }
         let made = |id: RepairId| self.account.counts.get(id as usize).is_some_and(|count| *count > 0);
-        let is_empty = made(RepairId::EmptyList) || made(RepairId::VersionOneEmpty);
+        let is_empty = made(RepairId::EmptyList) || made(RepairId::V1Empty);
         is_empty && self.may_have_another_reason()
             || self.may_be_too_fine() && error_code(&self.waiting.bytes()).as_deref() == Some("badArgument")
     }

@@ -3,11 +3,11 @@
 //! Pages repeat the tags of the pages before them, of whatever repository: reading them for the
 //! first time is a good part of the work at a page of 100 KB.
 
-use crate::repair::Memory;
+use crate::repair::TagCache;
 use std::cell::RefCell;
 
 thread_local! {
-    static MEMORIES: RefCell<Vec<Memory>> = const { RefCell::new(Vec::new()) };
+    static MEMORIES: RefCell<Vec<TagCache>> = const { RefCell::new(Vec::new()) };
 }
 
 /// How many are kept for each thread: for so many pages whose bodies arrive at the same time. Each
@@ -15,12 +15,12 @@ thread_local! {
 const KEPT_MAX: usize = 8;
 
 /// What the last page has left; nothing, if there was none or another page has it.
-pub(super) fn take() -> Memory {
+pub(super) fn take() -> TagCache {
     MEMORIES.with_borrow_mut(Vec::pop).unwrap_or_default()
 }
 
 /// A page is done.
-pub(super) fn give_back(memory: Memory) {
+pub(super) fn give_back(memory: TagCache) {
     MEMORIES.with_borrow_mut(|memories| {
         if memories.len() < KEPT_MAX {
             memories.push(memory);

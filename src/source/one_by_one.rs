@@ -3,7 +3,7 @@
 //!
 //! `ListIdentifiers` says which records there are, `GetRecord` gives each. What
 //! comes of it is made into a page of ours, which goes through the engine like any
-//! other. Only where the mapping allows it (`poisoned`).
+//! other. Only where the mapping allows it (`page_fallback`).
 //!
 //! Invariants: no record is skipped that the list has. Whose place the headers
 //! have is proven: they are those of the list's beginning, or begin with what the
@@ -22,7 +22,7 @@ use super::skeleton::Skeleton;
 use super::splice::Splice;
 use super::transplant::{Scope, record_of};
 use crate::clock;
-use crate::config::Poisoned;
+use crate::config::PageFallback;
 use crate::oai::{Argument, Request, Verb};
 use crate::state::PutAside;
 use bytes::Bytes;
@@ -77,7 +77,7 @@ const PROOF_ITEMS: usize = 10;
 
 /// Whether records may be asked for one by one in place of the page.
 pub(super) fn may_go_one_by_one(job: &Job) -> bool {
-    job.mapping.quirks.poisoned == Poisoned::GetRecord && job.request.verb() == Verb::ListRecords
+    job.mapping.quirks.page_fallback == PageFallback::GetRecord && job.request.verb() == Verb::ListRecords
 }
 
 impl Conversation<'_> {

@@ -8,7 +8,7 @@ use crate::config::{Mapping, StaticFile};
 use crate::gathered::Gathered;
 use crate::oai::Request;
 use crate::repair::{
-    Ending, NotOai, Origin, Outcome, OwnRequest, RepairConfig, Repairer, RepositoryFacts, Sink, Summary,
+    Ending, NotOai, Origin, Outcome, RepairConfig, Repairer, RepositoryFacts, RequestEcho, Sink, Summary,
 };
 use crate::state::{AboutBroken, BROKEN_PAGE_BYTES_MAX};
 use bytes::Bytes;
@@ -65,7 +65,7 @@ pub(super) struct Start {
 
 /// Where records are said to come from. Where a file lies on this machine is nobody's business who
 /// harvests: a repository made of one has no other address than ours.
-fn origin_of(mapping: &Mapping, own: &OwnRequest) -> String {
+fn origin_of(mapping: &Mapping, own: &RequestEcho) -> String {
     match &mapping.static_file {
         Some(StaticFile { path: Some(_), .. }) => own.base_url.clone(),
         _ => mapping.base_url.to_string(),
@@ -73,17 +73,17 @@ fn origin_of(mapping: &Mapping, own: &OwnRequest) -> String {
 }
 
 impl<S: Sink> Page<S> {
-    pub(super) fn new(mapping: &Mapping, own: &Arc<OwnRequest>, start: Start, pieces: S) -> Self {
+    pub(super) fn new(mapping: &Mapping, own: &Arc<RequestEcho>, start: Start, pieces: S) -> Self {
         let config = RepairConfig {
             limits: mapping.limits.repair.clone(),
             off: mapping.off,
-            guesses: mapping.guesses,
+            enabled: mapping.enabled,
             request: Some(Arc::clone(own)),
             response_date: Some(start.asked_at.clone()),
             charset: start.charset,
             text_charset: mapping.quirks.charset.map(str::to_owned),
             repository: start.repository,
-            ending: Ending::BreakOff,
+            ending: Ending::Abort,
             provenance: mapping.provenance.map(|told| Origin {
                 told,
                 base_url: origin_of(mapping, own),
@@ -92,7 +92,7 @@ impl<S: Sink> Page<S> {
             identify: mapping.identify.clone(),
         };
         Self {
-            repairer: Some(Repairer::remembering(&config, memories::take())),
+            repairer: Some(Repairer::with_cache(&config, memories::take())),
             pieces,
             name: start.name,
             status: start.status,
@@ -146,7 +146,7 @@ impl<S: Sink> Page<S> {
         };
         self.ended_inside_item = repairer.is_inside_item();
         self.ended_closed = repairer.is_document_closed();
-        let (summary, memory) = repairer.finish_and_remember(&mut self.pieces);
+        let (summary, memory) = repairer.finish_with_cache(&mut self.pieces);
         memories::give_back(memory);
         let failure = match (summary.outcome, broken) {
             (Outcome::NotOai(_), Some(broken)) => self.with_status(broken.failure),

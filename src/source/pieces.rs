@@ -3,7 +3,9 @@
 use super::account::RepairMade;
 use super::made::Made;
 use super::repository::sets_of;
-use crate::repair::{Left, Quarantined, RecordFacts, Repair, RepairId, Sink, SwallowedItems, TokenFacts};
+use crate::repair::{
+    Quarantined, RecordFacts, Repair, RepairId, Sink, SwallowedItems, TokenFacts, UnresolvedField,
+};
 use crate::state::{PutAside, SetSeen, TokenKey};
 use memchr::memmem;
 use siphasher::sip::SipHasher13;
@@ -173,7 +175,7 @@ impl Pieces {
     fn learn(&mut self, facts: &RecordFacts<'_>, item: &[u8], repairs: &[(RepairId, Option<RepairMade>)]) {
         let is_older = self.oldest.is_empty() || facts.datestamp < self.oldest.as_slice();
         if is_older && !facts.datestamp.is_empty() {
-            let is_bound = repairs.iter().any(|(id, _)| *id == RepairId::DatestampBound);
+            let is_bound = repairs.iter().any(|(id, _)| *id == RepairId::DatestampLowerBound);
             if !is_bound {
                 self.oldest = facts.datestamp.to_vec();
             }
@@ -259,9 +261,9 @@ impl Sink for Pieces {
         self.found.push(Found::Aside { hash, record, at });
     }
 
-    fn left(&mut self, left: &Left) {
+    fn unresolved(&mut self, field: &UnresolvedField) {
         self.needed.insert("incomplete-identify");
-        self.lacks.push(left.element);
+        self.lacks.push(field.element);
     }
 
     fn resumption_token(&mut self, token: &TokenFacts<'_>) {

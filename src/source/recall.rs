@@ -53,7 +53,7 @@ impl Recalls {
 impl Conversation<'_> {
     /// Asks for the records that are about to be put aside, and puts those that are had into their places.
     pub(super) async fn recall(&mut self, pieces: &mut Pieces, splice: &Splice) {
-        if !self.job.mapping.quirks.recall || self.job.request.verb() != Verb::ListRecords {
+        if !self.job.mapping.quirks.refetch_broken_records || self.job.request.verb() != Verb::ListRecords {
             return;
         }
         let wanted = pieces.recallable(|hash| splice.knows(hash));

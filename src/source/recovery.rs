@@ -73,7 +73,7 @@ impl Conversation<'_> {
         };
         let Some((first, known)) = chain.anew(job).await? else { return Ok(false) };
         let (walk, datestamp) = chain.shortcuts(job).await?;
-        let is_ordered = job.mapping.quirks.ordered_by_datestamp;
+        let is_ordered = job.mapping.quirks.is_ordered_by_datestamp;
         let by_date = datestamp.filter(|_| is_ordered).and_then(|datestamp| first.from_on(&datestamp));
         (self.asked, self.begun) = match (walk, by_date) {
             (Some(walk), _) if self.begun < Begun::Remembered && self.anew.is_none() => {

@@ -30,7 +30,7 @@ impl Conversation<'_> {
     /// Asks for the datestamps of the records that got a bound in their place.
     pub(super) async fn redate(&mut self, pieces: &mut Pieces, splice: &Splice) {
         let is_list = matches!(self.job.request.verb(), Verb::ListRecords | Verb::ListIdentifiers);
-        if !self.job.mapping.quirks.recall || !is_list {
+        if !self.job.mapping.quirks.refetch_broken_records || !is_list {
             return;
         }
         for index in pieces.bounded(|hash| splice.knows(hash)) {
@@ -98,7 +98,9 @@ impl Pieces {
     fn bounded(&self, is_known: impl Fn(u64) -> bool) -> Vec<usize> {
         let is_bounded = |found: &Found| match found {
             Found::Item { hash, repairs, len, .. } => {
-                *len > 0 && repairs.iter().any(|(id, _)| *id == RepairId::DatestampBound) && !is_known(*hash)
+                *len > 0
+                    && repairs.iter().any(|(id, _)| *id == RepairId::DatestampLowerBound)
+                    && !is_known(*hash)
             }
             Found::Aside { .. } => false,
         };
@@ -131,12 +133,12 @@ impl Pieces {
         let Some(Found::Item { start, len, repairs, .. }) = self.found.get_mut(index) else { return false };
         let at = *start + within.start;
         *len = len.saturating_add_signed(delta as isize);
-        for made in repairs.iter_mut().filter(|(id, _)| *id == RepairId::DatestampBound) {
+        for made in repairs.iter_mut().filter(|(id, _)| *id == RepairId::DatestampLowerBound) {
             if let Some(made) = &mut made.1 {
                 made.replacement = made.replacement.replace(&bound, stamp);
             }
         }
-        let is_told = repairs.iter().any(|(id, _)| *id == RepairId::OwnProvenance);
+        let is_told = repairs.iter().any(|(id, _)| *id == RepairId::RewriteProvenance);
         self.made.change(|bytes| drop(bytes.splice(at..at + bound.len(), stamp.bytes())));
         self.grown_behind(index, delta);
         if is_told {

@@ -35,7 +35,7 @@ use super::torn::Torn;
 use crate::clock::{self, Clock};
 use crate::config::Mapping;
 use crate::oai::Request;
-use crate::repair::{NotOai, OwnRequest, RepositoryFacts};
+use crate::repair::{NotOai, RepositoryFacts, RequestEcho};
 use crate::state::State;
 use bytes::Bytes;
 use http::Method;
@@ -56,7 +56,7 @@ pub struct Job {
     /// The same as the source is asked: with its own names of sets.
     pub asked: Request,
     /// The request as the answer is to say it.
-    pub own: Arc<OwnRequest>,
+    pub own: Arc<RequestEcho>,
     /// The `Via` header for the source.
     pub via: String,
     /// Where records go that cannot be mended, and what lists have delivered.

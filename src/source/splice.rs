@@ -428,8 +428,7 @@ mod tests {
         mut splice: Splice,
         delivered: &mut Delivered,
     ) -> Result<(Vec<u8>, Summary, Splice), Unproven> {
-        let mut repairer =
-            Repairer::new(&RepairConfig { ending: Ending::BreakOff, ..RepairConfig::default() });
+        let mut repairer = Repairer::new(&RepairConfig { ending: Ending::Abort, ..RepairConfig::default() });
         let (mut pieces, mut out) = (Pieces::default(), Vec::new());
         for block in page.chunks(97) {
             repairer.push(block, &mut pieces);

@@ -59,7 +59,7 @@ impl Conversation<'_> {
     /// not the same in two responses.
     fn may_tear(&self) -> bool {
         let mapping = &self.job.mapping;
-        mapping.quirks.recall
+        mapping.quirks.refetch_broken_records
             && mapping.provenance.is_none()
             && !mapping.off.contains(RepairId::TornSection)
             && !self.dialect.is_one()
@@ -73,9 +73,9 @@ impl Conversation<'_> {
         let config = RepairConfig {
             limits: mapping.limits.repair.clone(),
             off: mapping.off,
-            guesses: [RepairId::TornSection].into_iter().collect(),
+            enabled: [RepairId::TornSection].into_iter().collect(),
             repository: self.repository.clone(),
-            ending: Ending::BreakOff,
+            ending: Ending::Abort,
             ..RepairConfig::default()
         };
         let mut torn = Told::new(self.job);

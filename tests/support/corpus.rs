@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use oaimend::oai::datestamp::Granularity;
 use oaimend::repair::journal::{Change, Entry};
 use oaimend::repair::{
-    Ending, IdentifyValues, Limits, NotOai, Origin, Outcome, OwnRequest, RepairConfig, RepairId, RepairSet,
-    RepositoryFacts, Told, Unmendable,
+    Ending, IdentifyValues, Limits, NotOai, Origin, Outcome, QuarantineReason, RepairConfig, RepairId,
+    RepairSet, RepositoryFacts, RequestEcho, Told,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -55,7 +55,7 @@ pub(crate) struct About {
     #[serde(default)]
     break_off: bool,
     #[serde(default)]
-    guesses: Vec<String>,
+    enable: Vec<String>,
     #[serde(default)]
     off: Vec<String>,
     charset: Option<String>,
@@ -113,10 +113,10 @@ impl About {
                 head_bytes_max: small.head_bytes_max.unwrap_or(roomy.head_bytes_max),
             },
             off: repairs(&self.off),
-            guesses: repairs(&self.guesses),
+            enabled: repairs(&self.enable),
             request: self.base_url.clone().map(|base_url| {
                 let arguments = arguments(self.request.as_deref().unwrap_or_default());
-                OwnRequest { base_url, arguments }.into()
+                RequestEcho { base_url, arguments }.into()
             }),
             response_date: self.response_date.clone(),
             charset: self.charset.clone(),
@@ -126,7 +126,7 @@ impl About {
                 lowest_datestamp: self.lowest_datestamp.clone(),
                 oldest_seen: self.oldest_seen.clone(),
             },
-            ending: if self.break_off { Ending::BreakOff } else { Ending::Close },
+            ending: if self.break_off { Ending::Abort } else { Ending::Close },
             provenance: self.provenance.as_deref().map(|told| Origin {
                 told: match told {
                     "altered" => Told::Altered,
@@ -244,7 +244,7 @@ fn verdicts(case: &Case) -> Vec<String> {
     }
     if let Some(reason) = &case.about.reason
         && !NotOai::ALL.iter().map(|known| known.name()).any(|known| known == reason)
-        && !Unmendable::ALL.iter().map(|known| known.name()).any(|known| known == reason)
+        && !QuarantineReason::ALL.iter().map(|known| known.name()).any(|known| known == reason)
     {
         faults.push(format!("there is no reason {reason}"));
     }
@@ -256,7 +256,7 @@ fn verdicts(case: &Case) -> Vec<String> {
 
 /// Whether the case itself says something possible: what it expects is valid.
 fn sound(case: &Case) -> Result<(), String> {
-    let is_lacking = case.report.iter().any(|line| line.get("left").is_some());
+    let is_lacking = case.report.iter().any(|line| line.get("unresolved").is_some());
     if case.expected.is_empty() || case.about.break_off || is_lacking {
         return Ok(());
     }
@@ -347,8 +347,8 @@ pub(crate) fn report_of(run: &Run) -> Vec<Value> {
         let count = summary.repairs[entry.id as usize];
         (count > 0).then(|| (entry.name.to_owned(), json!(count)))
     });
-    for (element, offset, why) in &run.left {
-        lines.push(json!({"left": element, "offset": offset, "why": why}));
+    for (element, offset, why) in &run.unresolved {
+        lines.push(json!({"unresolved": element, "offset": offset, "why": why}));
     }
     let mut fields = json!({
         "outcome": summary.outcome.name(),
@@ -368,8 +368,8 @@ pub(crate) fn report_of(run: &Run) -> Vec<Value> {
     if summary.lost > 0 {
         fields["lost"] = json!(summary.lost);
     }
-    if summary.left > 0 {
-        fields["left"] = json!(summary.left);
+    if summary.unresolved > 0 {
+        fields["unresolved"] = json!(summary.unresolved);
     }
     lines.push(json!({"summary": fields}));
     lines

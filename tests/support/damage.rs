@@ -188,7 +188,7 @@ pub(crate) fn leaves_section_open(record: &[u8]) -> bool {
 /// What is needed to keep the neighbours of such a record apart from it.
 pub(crate) fn config_for(record: &[u8]) -> RepairConfig {
     let guesses = leaves_section_open(record).then_some(RepairId::TornSection);
-    RepairConfig { guesses: guesses.into_iter().collect(), ..RepairConfig::default() }
+    RepairConfig { enabled: guesses.into_iter().collect(), ..RepairConfig::default() }
 }
 
 /// Whether a damaged record says something of the list around it: then the

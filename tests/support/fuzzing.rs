@@ -7,7 +7,7 @@ use oaimend::oai::datestamp::Granularity;
 use oaimend::oai::{ErrorCode, Request, error_response};
 use oaimend::repair::catalogue::CATALOGUE;
 use oaimend::repair::{
-    IdentifyValues, Limits, Origin, OwnRequest, RepairConfig, RepairId, RepairSet, RepositoryFacts, Told,
+    IdentifyValues, Limits, Origin, RepairConfig, RepairId, RepairSet, RepositoryFacts, RequestEcho, Told,
 };
 
 use super::damage;
@@ -78,7 +78,7 @@ fn configs(input: &[u8]) -> [RepairConfig; 7] {
             granularity: Some("YYYY-MM-DD".into()),
         },
         request: Some(
-            OwnRequest { base_url: "http://proxy.example.org/x?y=1&z=2".into(), arguments: Vec::new() }
+            RequestEcho { base_url: "http://proxy.example.org/x?y=1&z=2".into(), arguments: Vec::new() }
                 .into(),
         ),
         repository: RepositoryFacts { granularity: Some(Granularity::Day), ..repository },
@@ -201,7 +201,7 @@ pub(crate) fn request(input: &[u8]) -> Result<(), String> {
     let request = match Request::parse(input) {
         Ok(request) => request,
         Err(refusal) => {
-            let own = OwnRequest { base_url: BASE_URL.to_owned(), arguments: Vec::new() };
+            let own = RequestEcho { base_url: BASE_URL.to_owned(), arguments: Vec::new() };
             let answer = error_response(&own, DATE, refusal.code, &refusal.text);
             return judge(answer.as_bytes(), Strictness::Schema);
         }

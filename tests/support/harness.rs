@@ -2,8 +2,8 @@
 
 use oaimend::repair::journal::{Change, Entry};
 use oaimend::repair::{
-    Left, Memory, NotOai, Outcome, Quarantined, RecordFacts, Repair, RepairConfig, Repairer, Sink, Summary,
-    SwallowedItems, TokenFacts,
+    NotOai, Outcome, Quarantined, RecordFacts, Repair, RepairConfig, Repairer, Sink, Summary, SwallowedItems,
+    TagCache, TokenFacts, UnresolvedField,
 };
 
 use super::random::Random;
@@ -67,7 +67,7 @@ pub(crate) struct Run {
     /// Items in closed sections: where the section begins, and the identifiers.
     pub(crate) swallowed: Vec<(u64, Vec<Vec<u8>>)>,
     /// What stayed as it is: its element, where, and what is wrong with it.
-    pub(crate) left: Vec<(String, u64, String)>,
+    pub(crate) unresolved: Vec<(String, u64, String)>,
     /// How much of the input was taken when the first byte left.
     pub(crate) first_output_at: Option<usize>,
     /// What the engine did that no sink should see.
@@ -80,7 +80,7 @@ impl Run {
         match self.summary.outcome {
             Outcome::NotOai(NotOai::NothingKept) | Outcome::Truncated => 1,
             Outcome::NotOai(_) => 2,
-            _ if self.summary.quarantined + self.summary.lost + self.summary.left > 0 => 1,
+            _ if self.summary.quarantined + self.summary.lost + self.summary.unresolved > 0 => 1,
             _ => 0,
         }
     }
@@ -88,7 +88,7 @@ impl Run {
 
 /// Runs the engine.
 pub(crate) fn run(input: &[u8], config: &RepairConfig, chunking: Chunking) -> Run {
-    run_remembering(input, config, chunking, Memory::default()).0
+    run_remembering(input, config, chunking, TagCache::default()).0
 }
 
 /// Runs an engine that knows what others have read.
@@ -96,10 +96,10 @@ pub(crate) fn run_remembering(
     input: &[u8],
     config: &RepairConfig,
     chunking: Chunking,
-    memory: Memory,
-) -> (Run, Memory) {
+    memory: TagCache,
+) -> (Run, TagCache) {
     let mut recording = Recording::default();
-    let mut engine = Repairer::remembering(config, memory);
+    let mut engine = Repairer::with_cache(config, memory);
     let mut first_output_at = None;
     let mut verdict = None;
     let mut at = 0;
@@ -115,12 +115,12 @@ pub(crate) fn run_remembering(
         }
         verdict = now;
     }
-    let (summary, memory) = engine.finish_and_remember(&mut recording);
+    let (summary, memory) = engine.finish_with_cache(&mut recording);
     if verdict.is_some_and(|verdict| verdict != summary.outcome) {
         recording.faults.push(format!("verdict {verdict:?}, but in the end {:?}", summary.outcome));
     }
-    let Recording { output, journal, items, tokens, faults, left, swallowed, .. } = recording;
-    (Run { output, journal, items, tokens, left, swallowed, summary, first_output_at, faults }, memory)
+    let Recording { output, journal, items, tokens, faults, unresolved, swallowed, .. } = recording;
+    (Run { output, journal, items, tokens, unresolved, swallowed, summary, first_output_at, faults }, memory)
 }
 
 /// The start of a text for a message, printable.
@@ -138,7 +138,7 @@ struct Recording {
     items: Vec<Item>,
     tokens: Vec<Vec<u8>>,
     faults: Vec<String>,
-    left: Vec<(String, u64, String)>,
+    unresolved: Vec<(String, u64, String)>,
     swallowed: Vec<(u64, Vec<Vec<u8>>)>,
     /// Where the last entry ended that came in the order of the text.
     settled: u64,
@@ -203,8 +203,8 @@ impl Sink for Recording {
         self.swallowed.push((section.offset, identifiers.collect()));
     }
 
-    fn left(&mut self, left: &Left) {
-        self.left.push((left.element.to_owned(), left.offset, left.lack.name().to_owned()));
+    fn unresolved(&mut self, field: &UnresolvedField) {
+        self.unresolved.push((field.element.to_owned(), field.offset, field.lack.name().to_owned()));
     }
 
     fn resumption_token(&mut self, token: &TokenFacts<'_>) {

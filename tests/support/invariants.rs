@@ -6,7 +6,7 @@
 
 use encoding_rs::DecoderResult;
 use oaimend::repair::journal::{Change, replay, undo};
-use oaimend::repair::{Ending, Limits, Memory, Outcome, RepairConfig, RepairId, Unmendable};
+use oaimend::repair::{Ending, Limits, Outcome, QuarantineReason, RepairConfig, RepairId, TagCache};
 
 use super::envelope::Strictness;
 use super::harness::{Chunking, Run, excerpt, run, run_remembering};
@@ -169,11 +169,11 @@ pub(crate) fn valid(run: &Run, config: &RepairConfig, judge: Judge) -> Result<()
     if run.output.is_empty() {
         return match run.summary.outcome {
             Outcome::NotOai(_) => Ok(()),
-            Outcome::Truncated if config.ending == Ending::BreakOff => Ok(()),
+            Outcome::Truncated if config.ending == Ending::Abort => Ok(()),
             other => Err(format!("no output, but {other:?}")),
         };
     }
-    if run.summary.outcome == Outcome::Truncated && config.ending == Ending::BreakOff {
+    if run.summary.outcome == Outcome::Truncated && config.ending == Ending::Abort {
         if is_unread_behind_root(run) {
             // Items behind the root are seen when it has left: the verdict alone can say so.
             return Ok(());
@@ -186,14 +186,14 @@ pub(crate) fn valid(run: &Run, config: &RepairConfig, judge: Judge) -> Result<()
     if run.summary.outcome == Outcome::Truncated && find(&run.output, CUT_SHORT.as_bytes()).is_none() {
         return Err("cut short, but the comment that says so is not there".to_owned());
     }
-    if run.summary.left > 0 {
+    if run.summary.unresolved > 0 {
         // What nobody knows of the repository is not invented, and said.
         let lacking = judge(&run.output, Strictness::Schema).is_err();
         let root = strict::read(&run.output)?;
         let verb = root.children.last().map(|verb| verb.name.as_str());
-        return match (lacking, verb, run.left.len() as u64 == run.summary.left) {
+        return match (lacking, verb, run.unresolved.len() as u64 == run.summary.unresolved) {
             (true, Some("Identify"), true) => Ok(()),
-            _ => Err(format!("{:?} lacking in {verb:?}, valid {}", run.left, !lacking)),
+            _ => Err(format!("{:?} lacking in {verb:?}, valid {}", run.unresolved, !lacking)),
         };
     }
     let items = run.summary.records > 0;
@@ -206,7 +206,7 @@ fn is_unread_behind_root(run: &Run) -> bool {
     let written = run.output.trim_ascii_end().len() as i128;
     let (mut drift, mut is_behind) = (0_i128, false);
     for entry in &run.journal {
-        let is_unread = entry.change == Change::Quarantined(Unmendable::UnreadItem);
+        let is_unread = entry.change == Change::Quarantined(QuarantineReason::UnreadItem);
         is_behind |= is_unread && i128::from(entry.offset) + drift >= written;
         drift += entry.replacement.len() as i128 - entry.original.len() as i128;
     }
@@ -215,7 +215,7 @@ fn is_unread_behind_root(run: &Run) -> bool {
 
 /// Repairing the output changes nothing.
 pub(crate) fn idempotent(run: &Run, config: &RepairConfig) -> Result<(), String> {
-    let breaks_off = config.ending == Ending::BreakOff && run.summary.outcome == Outcome::Truncated;
+    let breaks_off = config.ending == Ending::Abort && run.summary.outcome == Outcome::Truncated;
     if run.output.is_empty() || breaks_off {
         return Ok(());
     }
@@ -257,7 +257,7 @@ pub(crate) fn memory_invariant(
     config: &RepairConfig,
     chunking: Chunking,
 ) -> Result<(), String> {
-    let (_, memory) = run_remembering(input, config, Chunking::Whole, Memory::default());
+    let (_, memory) = run_remembering(input, config, Chunking::Whole, TagCache::default());
     let (again, _) = run_remembering(input, config, chunking, memory);
     same_as(whole, &again, config).map_err(|error| format!("remembered, {chunking:?}: {error}"))
 }

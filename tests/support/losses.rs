@@ -102,7 +102,7 @@ fn border(random: &mut Random, page: &Page) -> usize {
 /// Whether all that is still whole in `input` leaves, or is counted as lost.
 pub(crate) fn nothing_is_lost(page: &Page, input: &[u8]) -> Result<(), String> {
     let out = run(input, &RepairConfig::default(), Chunking::Whole);
-    let transfer = RepairConfig { ending: Ending::BreakOff, ..RepairConfig::default() };
+    let transfer = RepairConfig { ending: Ending::Abort, ..RepairConfig::default() };
     let sent = run(input, &transfer, Chunking::Whole);
     if out.exit_code() == 0 {
         all_left(page, input, &out)?;

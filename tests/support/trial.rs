@@ -3,8 +3,8 @@
 use oaimend::oai::datestamp::Granularity;
 use oaimend::repair::catalogue::CATALOGUE;
 use oaimend::repair::{
-    Certainty, Ending, IdentifyValues, Origin, OwnRequest, RepairConfig, RepairId, RepairSet,
-    RepositoryFacts, Told,
+    Certainty, Ending, IdentifyValues, Origin, RepairConfig, RepairId, RepairSet, RepositoryFacts,
+    RequestEcho, Told,
 };
 
 use super::damage;
@@ -15,7 +15,7 @@ use super::random::{Random, response};
 pub(crate) fn config(random: &mut Random) -> RepairConfig {
     RepairConfig {
         off: off(random),
-        guesses: if random.chance(10) { guesses() } else { RepairSet::EMPTY },
+        enabled: if random.chance(10) { guesses() } else { RepairSet::EMPTY },
         request: random.chance(80).then(|| own_request(random).into()),
         repository: if random.chance(25) { facts(random) } else { RepositoryFacts::default() },
         response_date: random.chance(50).then(|| "2026-05-06T07:08:09Z".to_owned()),
@@ -25,7 +25,7 @@ pub(crate) fn config(random: &mut Random) -> RepairConfig {
             harvest_date: "2026-01-02T03:04:05Z".into(),
         }),
         identify: if random.chance(15) { identify() } else { IdentifyValues::default() },
-        ending: if random.chance(30) { Ending::BreakOff } else { Ending::Close },
+        ending: if random.chance(30) { Ending::Abort } else { Ending::Close },
         ..RepairConfig::default()
     }
 }
@@ -56,7 +56,7 @@ const VERBS: &[&str] = &[
     "Identify",
 ];
 
-fn own_request(random: &mut Random) -> OwnRequest {
+fn own_request(random: &mut Random) -> RequestEcho {
     let mut arguments = Vec::new();
     if random.chance(90) {
         let verb = random.pick(VERBS);
@@ -82,7 +82,7 @@ fn own_request(random: &mut Random) -> OwnRequest {
             }
         }
     }
-    OwnRequest { base_url: "http://proxy.example.org/x?y=1&z=2".into(), arguments }
+    RequestEcho { base_url: "http://proxy.example.org/x?y=1&z=2".into(), arguments }
 }
 
 fn facts(random: &mut Random) -> RepositoryFacts {

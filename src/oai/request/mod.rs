@@ -9,7 +9,7 @@
 
 use super::error::{ErrorCode, is_xml_char};
 use super::{datestamp, set_spec};
-use crate::repair::OwnRequest;
+use crate::repair::RequestEcho;
 use std::sync::Arc;
 
 /// One of the six verbs.
@@ -310,7 +310,7 @@ impl Request {
     }
 
     /// The request as the `request` element is to say it.
-    pub fn own(&self, base_url: &str) -> OwnRequest {
+    pub fn own(&self, base_url: &str) -> RequestEcho {
         let mut arguments = vec![("verb".to_owned(), self.verb.name().to_owned())];
         for (argument, value) in &*self.arguments {
             let value = match argument {
@@ -321,7 +321,7 @@ impl Request {
             };
             arguments.push((argument.name().to_owned(), value));
         }
-        OwnRequest { base_url: base_url.to_owned(), arguments }
+        RequestEcho { base_url: base_url.to_owned(), arguments }
     }
 
     fn check_company(&self) -> Result<(), Refusal> {

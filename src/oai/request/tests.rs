@@ -141,7 +141,7 @@ fn the_own_request_says_the_decoded_values() {
     // As the schema allows it: in the alphabet of setSpecs.
     assert_eq!(
         own,
-        Some(OwnRequest {
+        Some(RequestEcho {
             base_url: "http://p.example/x".into(),
             arguments: arguments.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
         })

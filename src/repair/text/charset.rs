@@ -22,7 +22,7 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, WINDOWS_1252};
 use memchr::memmem;
 
-use super::super::catalogue::Unmendable;
+use super::super::catalogue::QuarantineReason;
 use super::super::lexeme::{Lexeme, Lexemes};
 use super::bytes::{self, Sequence, classify};
 
@@ -42,7 +42,7 @@ const LANGUAGES_MAX: usize = 32;
 pub(in super::super) fn charset_of(
     item: &[u8],
     named: Option<&str>,
-) -> Result<Option<&'static Encoding>, Unmendable> {
+) -> Result<Option<&'static Encoding>, QuarantineReason> {
     if simdutf8::basic::from_utf8(item).is_ok() {
         return Ok(None);
     }
@@ -70,7 +70,7 @@ pub(in super::super) fn charset_of(
         (if is_decisive { !is_latin } else { is_latin }) && reads_well(charset, &evidence)
     });
     match detected {
-        None if is_decisive => Err(Unmendable::UnknownCharset),
+        None if is_decisive => Err(QuarantineReason::UnknownCharset),
         detected => Ok(detected),
     }
 }
@@ -302,7 +302,7 @@ fn language(item: &[u8]) -> Option<&'static Language> {
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test may panic")]
-    use super::super::super::catalogue::Unmendable;
+    use super::super::super::catalogue::QuarantineReason;
     use super::charset_of;
     use encoding_rs::{Encoding, WINDOWS_1252};
 
@@ -322,7 +322,7 @@ mod tests {
     }
 
     /// The title as the decision has it: decoded, as windows-1252, or refused.
-    fn read(title: &str, charset: &str, language: &str) -> Result<String, Unmendable> {
+    fn read(title: &str, charset: &str, language: &str) -> Result<String, QuarantineReason> {
         let record = record(title, charset, language);
         let decided = charset_of(&record, None)?.unwrap_or(WINDOWS_1252);
         let text = decided.decode_without_bom_handling(&record).0.into_owned();
@@ -418,7 +418,7 @@ mod tests {
             b"</r>",
         ]
         .concat();
-        assert_eq!(charset_of(&noise, None), Err(Unmendable::UnknownCharset));
+        assert_eq!(charset_of(&noise, None), Err(QuarantineReason::UnknownCharset));
         assert_eq!(charset_of(&noise, Some("windows-1252")), Ok(Some(WINDOWS_1252)));
     }
 }

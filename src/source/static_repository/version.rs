@@ -48,7 +48,7 @@ impl Version {
         let config = RepairConfig {
             limits: limits.repair.clone(),
             off,
-            guesses: mapping.guesses,
+            enabled: mapping.enabled,
             text_charset: mapping.quirks.charset.map(str::to_owned),
             ..RepairConfig::default()
         };

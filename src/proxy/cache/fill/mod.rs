@@ -78,7 +78,7 @@ struct State {
 #[derive(Debug)]
 enum Held {
     /// As they came.
-    Memory(Gathered),
+    TagCache(Gathered),
     /// A ring in memory: byte `n` of the page is at `n % capacity`.
     Ring(Vec<u8>),
     /// In a file, where they may wrap around like that too.
@@ -130,7 +130,7 @@ impl Fill {
     pub(super) fn begin(recipe: Recipe, pages: Arc<Pages>) -> Writer {
         let Recipe { id, key, plan, capacity } = recipe;
         let state = State {
-            held: Held::Memory(Gathered::default()),
+            held: Held::TagCache(Gathered::default()),
             capacity: capacity.max(PIECE_BYTES as u64),
             written: 0,
             readers: plan.is_kept.then_some((FIRST_READER, 0)).into_iter().collect(),
@@ -214,7 +214,7 @@ impl Fill {
     /// What it takes in memory, in bytes.
     pub(super) fn memory_bytes(&self) -> u64 {
         match &self.state().held {
-            Held::Memory(memory) => memory.len() as u64,
+            Held::TagCache(memory) => memory.len() as u64,
             Held::Ring(ring) => ring.len() as u64,
             Held::File(_) => 0,
         }
@@ -310,7 +310,7 @@ impl State {
     fn part(&self) -> Result<Arc<Part>, Gathered> {
         match &self.held {
             Held::File(part) => Ok(Arc::clone(part)),
-            Held::Memory(memory) => Err(memory.clone()),
+            Held::TagCache(memory) => Err(memory.clone()),
             // What wraps around in memory goes to no file any more.
             Held::Ring(_) => Err(Gathered::default()),
         }
@@ -319,7 +319,7 @@ impl State {
     /// Takes bytes into memory, if they are to be there.
     fn remember(&mut self, bytes: &Bytes) -> bool {
         let (written, capacity) = (self.written, self.capacity);
-        if let Held::Memory(memory) = &mut self.held {
+        if let Held::TagCache(memory) = &mut self.held {
             if written + bytes.len() as u64 <= MEMORY_BYTES.min(capacity) {
                 memory.push(bytes.clone());
                 return true;
@@ -411,7 +411,7 @@ impl Reader {
                     let at = self.at % state.capacity;
                     let count = there.min(PIECE_BYTES as u64).min(state.capacity - at);
                     match &state.held {
-                        Held::Memory(memory) => {
+                        Held::TagCache(memory) => {
                             let bytes = memory.read(index(at), index(count));
                             drop(state);
                             if bytes.is_empty() {
