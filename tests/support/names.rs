@@ -1,7 +1,7 @@
 //! The characters of names by appendix B of XML 1.0, fourth edition.
 //!
 //! Parsers that follow the fifth edition accept these names too. Parsers that follow the fourth
-//! edition, such as expat, accept no others. `tests/judges.rs` compares the table with expat.
+//! edition, such as expat, accept no others. `tests/core/judges.rs` compares the table with expat.
 
 use std::sync::LazyLock;
 

@@ -17,7 +17,7 @@ const INTRODUCTION: &str = "\
 # Repairs
 
 Every repair that oaimend makes, in the order in which a response meets them.
-Made from src/repair/catalogue.rs by `OAIMEND_BLESS=1 cargo test --test tidy`;
+Made from src/repair/catalogue.rs by `OAIMEND_BLESS=1 cargo test --test core tidy`;
 `oaimend explain NAME` prints the same. What is never repaired stands in
 [refused.md](refused.md).
 

@@ -1,0 +1,79 @@
+//! The corpus: what is well-formed stays as it is, what is broken comes out as
+//! written beside it, what is refused is refused.
+//!
+//! `OAIMEND_CASE=bare-ampersand cargo test --test core corpus` runs the cases whose
+//! name holds that text; `OAIMEND_BLESS=1` writes the reports of cases whose
+//! output is right anew.
+
+use crate::support;
+use crate::support::corpus::{cases, check, wellformed};
+use crate::support::harness::{Chunking, run, run_remembering};
+use crate::support::{each, invariants, judge, report};
+use oaimend::repair::{RepairConfig, TagCache};
+
+#[test]
+fn wellformed_leaves_byte_for_byte() {
+    let files = wellformed();
+    let config = RepairConfig::default();
+    let mut failures = Vec::new();
+    for (name, input) in &files {
+        let mut verdict = judge::judge(input, support::envelope::Strictness::TokenAlone)
+            .map_err(|error| format!("the case itself is wrong: {error}"));
+        for way in ways(input.len()) {
+            verdict = verdict.and_then(|()| {
+                invariants::identity(input, &run(input, &config, way))
+                    .map_err(|error| format!("{way:?}: {error}"))
+            });
+        }
+        verdict = verdict.and_then(|()| {
+            let whole = invariants::all(input, &config, judge::judge)?;
+            ways(input.len())
+                .into_iter()
+                .try_for_each(|way| invariants::chunk_invariant(input, &whole, &config, way))
+        });
+        failures.extend(verdict.err().map(|error| format!("wellformed/{name}\n  {error}")));
+    }
+    report("corpus/wellformed", files.len(), &failures);
+}
+
+fn ways(length: usize) -> Vec<Chunking> {
+    let step = (length / 1_500).max(1);
+    let mut ways: Vec<Chunking> = (0..length).step_by(step).map(Chunking::Split).collect();
+    ways.extend([Chunking::Whole, Chunking::Bytes, Chunking::Blocks(64), Chunking::Random { seed: 1 }]);
+    ways
+}
+
+/// Pages that have nothing to do with each other, each read with what is known of all before it.
+#[test]
+fn what_was_read_before_makes_no_difference() {
+    let inputs =
+        wellformed().into_iter().chain(cases("broken").into_iter().map(|case| (case.name, case.input)));
+    let inputs: Vec<(String, Vec<u8>)> = inputs.collect();
+    let config = RepairConfig::default();
+    let (mut memory, mut failures) = (TagCache::default(), Vec::new());
+    for (name, input) in &inputs {
+        let (with, grown) = run_remembering(input, &config, Chunking::Whole, memory);
+        memory = grown;
+        let verdict = invariants::same_as(&run(input, &config, Chunking::Whole), &with, &config);
+        failures.extend(verdict.err().map(|error| format!("{name}\n  {error}")));
+    }
+    report("corpus, remembered", inputs.len(), &failures);
+}
+
+#[test]
+fn broken_comes_out_as_written() {
+    all("broken");
+}
+
+#[test]
+fn refused_is_refused() {
+    all("refused");
+}
+
+#[track_caller]
+fn all(part: &str) {
+    let cases = cases(part);
+    let failures = each(&cases, |case| check(case).err());
+    let filtered = std::env::var_os("OAIMEND_CASE").is_some() && cases.is_empty();
+    report(&format!("corpus/{part}"), cases.len() + usize::from(filtered), &failures);
+}

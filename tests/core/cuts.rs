@@ -1,0 +1,73 @@
+//! Never a neat early end: the lists of the corpus, cut at every byte.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::support::corpus::wellformed;
+use crate::support::envelope::Strictness;
+use crate::support::harness::{Chunking, run};
+use crate::support::{fuzzing, invariants, judge, report};
+use oaimend::repair::{Ending, RepairConfig};
+
+/// Behind which byte a list is whole: its token's end, or its own. Before the
+/// first number it is cut for sure; between the two only a `>` is missing.
+fn complete_from(input: &[u8]) -> Option<(usize, usize)> {
+    let rfind = |needle: &str| memchr::memmem::rfind(input, needle.as_bytes());
+    let end_of = |at: usize, mark: &str| {
+        invariants::find(&input[at..], mark.as_bytes()).map(|end| at + end + mark.len())
+    };
+    let list = rfind("</ListRecords").or(rfind("</ListIdentifiers")).or(rfind("</ListSets"))?;
+    let last_item = ["</record", "</header", "</set"].iter().filter_map(|mark| rfind(mark)).max()?;
+    let end = match rfind("<resumptionToken").filter(|at| *at > last_item) {
+        Some(token) => end_of(token, "</resumptionToken>").or(end_of(token, "/>"))?,
+        None => end_of(list, ">")?,
+    };
+    let name_end = input[..end - 1].trim_ascii_end().len();
+    Some((name_end, end))
+}
+
+/// What must hold of an input that ends before its list is whole.
+fn cut(input: &[u8], at: usize) -> Result<(), String> {
+    for ending in [Ending::Close, Ending::Abort] {
+        let config = RepairConfig { ending, ..RepairConfig::default() };
+        let out = run(&input[..at], &config, Chunking::Whole);
+        invariants::no_neat_end(&out)?;
+        invariants::accountable(&input[..at], &out)?;
+        invariants::orderly(&out)?;
+        // Every byte is judged by quick-xml, every sixteenth by libxml2 too.
+        let by: invariants::Judge = if at.is_multiple_of(16) { judge::judge } else { fuzzing::judge };
+        invariants::valid(&out, &config, by)?;
+    }
+    Ok(())
+}
+
+/// What must hold of one that ends behind it.
+fn unclosed(input: &[u8], at: usize, items: usize) -> Result<(), String> {
+    let out = run(&input[..at], &RepairConfig::default(), Chunking::Whole);
+    invariants::accountable(&input[..at], &out)?;
+    if out.exit_code() != 0 || out.items.len() != items {
+        return Err(format!("complete, but {:?}", out.summary));
+    }
+    fuzzing::judge(&out.output, Strictness::TokenAlone)
+}
+
+#[test]
+fn no_cut_of_a_list_looks_complete() {
+    let mut failures = Vec::new();
+    let mut ran = 0;
+    for (name, input) in wellformed().iter().filter(|(_, input)| input.len() < 4_000) {
+        let Some((cut_before, whole_from)) = complete_from(input) else { continue };
+        let items = run(input, &RepairConfig::default(), Chunking::Whole).items.len();
+        ran += 1;
+        let first = (0..=input.len()).find_map(|at| {
+            let verdict = catch_unwind(AssertUnwindSafe(|| match at {
+                _ if at < cut_before => cut(input, at),
+                _ if at < whole_from => Ok(()),
+                _ => unclosed(input, at, items),
+            }));
+            let verdict = verdict.unwrap_or_else(|_| Err("the engine panics".to_owned()));
+            verdict.err().map(|error| format!("wellformed/{name} cut at {at}: {error}"))
+        });
+        failures.extend(first);
+    }
+    report("lists cut at every byte", ran, &failures);
+}

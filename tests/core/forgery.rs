@@ -1,0 +1,312 @@
+//! A depositor who controls the text of one record can neither forge nor change nor remove another one.
+//!
+//! The payload of one record is made of fragments that mean something to OAI-PMH or to XML; the other records
+//! of the page are always the same. `OAIMEND_RANDOM=20000` runs more, `OAIMEND_SEED=7` starts elsewhere.
+
+use crate::support;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::support::harness::{Chunking, Run, run};
+use crate::support::random::Random;
+use crate::support::{invariants, judge, keep, report};
+use oaimend::repair::journal::Change;
+use oaimend::repair::{Outcome, RepairConfig};
+
+const HEAD: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+    <OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\" xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \
+    xsi:schemaLocation=\"http://www.openarchives.org/OAI/2.0/ http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd\">\n\
+    <responseDate>2026-03-01T08:15:00Z</responseDate>\n\
+    <request verb=\"ListRecords\" metadataPrefix=\"oai_dc\">http://repository.example.org/oai</request>\n\
+    <ListRecords>\n";
+const TAIL: &str = "<resumptionToken>harbour-2</resumptionToken>\n</ListRecords>\n</OAI-PMH>\n";
+const DC: &str = "<metadata><oai_dc:dc xmlns:oai_dc=\"http://www.openarchives.org/OAI/2.0/oai_dc/\" \
+    xmlns:dc=\"http://purl.org/dc/elements/1.1/\">";
+const END: &str = "</oai_dc:dc></metadata></record>";
+
+/// The fields of the records that nobody may touch.
+const OTHERS: [&str; 4] = [
+    "<dc:title>Tide tables</dc:title>",
+    "<dc:title><![CDATA[Fish & chips]]></dc:title><!-- checked -->",
+    "<dc:title>Letters</dc:title><?note kept?><dc:creator><![CDATA[<b>]]></dc:creator>",
+    "<dc:title>a -- b ]] c</dc:title>",
+];
+
+fn header(identifier: &str) -> String {
+    format!("<header><identifier>{identifier}</identifier><datestamp>2025-06-03</datestamp></header>")
+}
+
+fn record(identifier: &str, fields: &str) -> String {
+    format!("<record>{}{DC}{fields}{END}", header(identifier))
+}
+
+fn other(number: usize) -> String {
+    record(&format!("oai:x:{number}"), OTHERS[number])
+}
+
+/// Pieces of a payload. `{}` becomes a number that is used once.
+const FRAGMENTS: &[&[u8]] = &[
+    b"]]",
+    b"]",
+    b">",
+    b"]]>",
+    b"]]\x03>",
+    b"]\x00]>",
+    b"]]\xef\xbf\xbe>",
+    b"<![CDATA[",
+    b"<!\x03[CDATA[",
+    b"-",
+    b"--",
+    b"-\x03->",
+    b"<!--",
+    b"<!-\x01-",
+    b"-->",
+    b"?",
+    b"?\x00>",
+    b"<?x ",
+    b"?>",
+    b"\x03",
+    b"\x0b",
+    b"\x0c",
+    b"\xff",
+    b"\xe9",
+    b"\xe2\x80",
+    b"\xed\xa0\xbd",
+    b"\xc1\x9d",
+    b"&#3;",
+    b"&#93;",
+    b"&amp;",
+    b"&lt;",
+    b"</dc:title>",
+    b"<dc:title>",
+    b"</oai_dc:dc></metadata>",
+    b"</record>",
+    b"</oai_dc:dc></metadata></record>",
+    b"<record>",
+    b"<record><header status=\"deleted\"><identifier>oai:forged:{}</identifier><datestamp>2025-06-04</datestamp></header></record>",
+    b"<record><header><identifier>oai:forged:{}</identifier><datestamp>2025-06-04</datestamp></header><metadata><oai_dc:dc \
+      xmlns:oai_dc=\"http://www.openarchives.org/OAI/2.0/oai_dc/\" xmlns:dc=\"http://purl.org/dc/elements/1.1/\"><dc:title>",
+    b"<header><identifier>oai:forged:{}</identifier><datestamp>2025-06-04</datestamp></header>",
+    b"</ListRecords>",
+    b"</OAI-PMH>",
+    b"<resumptionToken>forged</resumptionToken>",
+    b"<OAI-PMH>",
+    b"<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\"><ListRecords>",
+    b"\n",
+    b" text ",
+    b"<br>",
+    b"<x a=\"",
+    b"\"",
+];
+
+/// What is wrong with another field of the attacker's record.
+const DEFECTS: &[&[u8]] = &[
+    b"",
+    b"one<br>two",
+    b"A & B",
+    b"&nbsp;",
+    b"caf\xe9",
+    b"<i>x</b>",
+    b"x < y",
+    b"a ]]> b",
+    b"a\x01b",
+    b"</b>",
+    b"&eacute;<p>",
+];
+
+fn fragments(random: &mut Random) -> Vec<u8> {
+    let mut text = Vec::new();
+    for number in 0..1 + random.below(9) {
+        let fragment = random.pick(FRAGMENTS);
+        match memchr::memmem::find(fragment, b"{}") {
+            Some(at) => {
+                text.extend_from_slice(&fragment[..at]);
+                text.extend_from_slice(number.to_string().as_bytes());
+                text.extend_from_slice(&fragment[at + 2..]);
+            }
+            None => text.extend_from_slice(fragment),
+        }
+    }
+    text
+}
+
+fn replaced(text: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut at = 0;
+    for found in memchr::memmem::find_iter(text, from) {
+        out.extend_from_slice(&text[at..found]);
+        out.extend_from_slice(to);
+        at = found + from.len();
+    }
+    out.extend_from_slice(&text[at..]);
+    out
+}
+
+/// How a source writes the text of a depositor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Cdata,
+    Comment,
+    Instruction,
+    Text,
+    /// As it is: then the text may be markup, and only what is in closed sections must stay text.
+    Raw,
+}
+
+fn written(place: Place, text: &[u8]) -> Vec<u8> {
+    let around = |open: &[u8], text: &[u8], close: &[u8]| [open, text, close].concat();
+    match place {
+        Place::Cdata => {
+            around(b"<dc:title><![CDATA[", &replaced(text, b"]]>", b"]]]]><![CDATA[>"), b"]]></dc:title>")
+        }
+        Place::Comment => around(b"<dc:title>t</dc:title><!--", &replaced(text, b"-", b"- "), b"-->"),
+        Place::Instruction => around(b"<dc:title>t</dc:title><?note ", &replaced(text, b"?>", b"? >"), b"?>"),
+        Place::Text => {
+            let escaped = replaced(&replaced(text, b"&", b"&amp;"), b"<", b"&lt;");
+            around(b"<dc:title>", &replaced(&escaped, b">", b"&gt;"), b"</dc:title>")
+        }
+        Place::Raw => around(b"<dc:title>", text, b"</dc:title>"),
+    }
+}
+
+struct Attack {
+    place: Place,
+    page: Vec<u8>,
+}
+
+fn attack(seed: u64) -> Attack {
+    let mut random = Random::new(seed);
+    let place = [Place::Cdata, Place::Comment, Place::Instruction, Place::Text, Place::Raw][random.below(5)];
+    let payload = written(place, &fragments(&mut random));
+    let defect = random.pick(DEFECTS);
+    let which = random.below(OTHERS.len() + 1);
+    let mut page = HEAD.as_bytes().to_vec();
+    for number in 0..=OTHERS.len() {
+        if number == which {
+            let whole = record("oai:x:attacker", "¦");
+            let (before, after) = whole.split_once('¦').expect("just written");
+            let field = [b"<dc:description>", defect, b"</dc:description>"].concat();
+            let (first, second) = if random.chance(50) { (&payload, &field) } else { (&field, &payload) };
+            for part in [before.as_bytes(), first, second, after.as_bytes(), b"\n"] {
+                page.extend_from_slice(part);
+            }
+        }
+        if number < OTHERS.len() {
+            page.extend_from_slice(other(number).as_bytes());
+            page.push(b'\n');
+        }
+    }
+    page.extend_from_slice(TAIL.as_bytes());
+    Attack { place, page }
+}
+
+/// The text of a page that is in sections with an end mark.
+fn in_sections(page: &[u8]) -> Vec<u8> {
+    let marks: [(&[u8], &[u8]); 3] = [(b"<![CDATA[", b"]]>"), (b"<!--", b"-->"), (b"<?", b"?>")];
+    let (mut inside, mut rest) = (Vec::new(), page);
+    while let Some(at) = memchr::memchr(b'<', rest) {
+        rest = &rest[at..];
+        let section = marks.iter().find(|(mark, _)| rest.starts_with(mark)).and_then(|(mark, end)| {
+            Some(mark.len() + memchr::memmem::find(&rest[mark.len()..], end)? + end.len())
+        });
+        inside.extend_from_slice(&rest[..section.unwrap_or(0)]);
+        rest = &rest[section.unwrap_or(1)..];
+    }
+    inside
+}
+
+fn holds(attack: &Attack) -> Result<(), String> {
+    let config = RepairConfig::default();
+    let out = invariants::all(&attack.page, &config, judge::judge)?;
+    [Chunking::Bytes, Chunking::Random { seed: 5 }]
+        .into_iter()
+        .try_for_each(|way| invariants::chunk_invariant(&attack.page, &out, &config, way))?;
+    nothing_is_forged(attack, &out)?;
+    (0..OTHERS.len()).try_for_each(|number| is_untouched(attack, &out, number))
+}
+
+fn nothing_is_forged(attack: &Attack, out: &Run) -> Result<(), String> {
+    let inside = in_sections(&attack.page);
+    for item in &out.items {
+        let name = String::from_utf8_lossy(&item.identifier).into_owned();
+        let is_marked = memchr::memmem::find(&inside, format!(">{name}<").as_bytes()).is_some();
+        let is_own = name == "oai:x:attacker" || (0..OTHERS.len()).any(|n| name == format!("oai:x:{n}"));
+        if !is_own && (attack.place != Place::Raw || is_marked) {
+            return Err(format!("{name} is forged"));
+        }
+        if item.deleted && is_own {
+            return Err(format!("{name} is deleted"));
+        }
+    }
+    let escaped = attack.place != Place::Raw;
+    if escaped && out.summary.outcome != Outcome::Truncated && out.tokens != [b"harbour-2"] {
+        return Err(format!("the token is {:?}", out.tokens));
+    }
+    Ok(())
+}
+
+fn is_untouched(attack: &Attack, out: &Run, number: usize) -> Result<(), String> {
+    let (name, bytes) = (format!("oai:x:{number}"), other(number));
+    let left: Vec<_> = out.items.iter().filter(|item| item.identifier == name.as_bytes()).collect();
+    if let [item] = left.as_slice()
+        && item.bytes == bytes.as_bytes()
+    {
+        return Ok(());
+    }
+    if attack.place != Place::Raw || !left.is_empty() {
+        return Err(format!("{name} left {} times, but not as it came", left.len()));
+    }
+    if support::damage::reaches_out(&attack.page[HEAD.len()..attack.page.len() - TAIL.len()]) {
+        // The text of the list itself is another one.
+        return Ok(());
+    }
+    let lost = out.summary.lost > 0 || matches!(out.summary.outcome, Outcome::Truncated | Outcome::NotOai(_));
+    let mut removed = out.journal.iter().filter(|entry| matches!(entry.change, Change::Quarantined(_)));
+    let is_in = |text: &[u8]| invariants::find(text, name.as_bytes()).is_some();
+    let told =
+        out.swallowed.iter().any(|(_, names)| names.iter().any(|swallowed| swallowed == name.as_bytes()));
+    match lost || told || removed.any(|entry| is_in(&entry.original)) {
+        true => Ok(()),
+        false => Err(format!("{name} is lost, and nothing says so")),
+    }
+}
+
+fn number(variable: &str, usual: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
+#[test]
+fn whatever_one_record_contains_the_others_stay_as_they_are() {
+    let (first, count) = (number("OAIMEND_SEED", 20_261_123), number("OAIMEND_RANDOM", 3_000));
+    println!("seeds {first} to {}", first + count);
+    let mut failures = Vec::new();
+    for seed in first..first + count {
+        let attack = attack(seed);
+        let verdict = catch_unwind(AssertUnwindSafe(|| holds(&attack)));
+        let verdict = verdict.unwrap_or_else(|_| Err("the engine panics".to_owned()));
+        if let Err(error) = verdict {
+            let place = keep(&format!("forgery {seed}"), &attack.page);
+            if std::env::var_os("OAIMEND_SHOW").is_some() {
+                println!("{:#?}", run(&attack.page, &RepairConfig::default(), Chunking::Whole).journal);
+            }
+            failures.push(format!("seed {seed} in {:?}: {error}\n  see {place}", attack.place));
+        }
+        if failures.len() == 12 {
+            break;
+        }
+    }
+    report("attackers", count as usize, &failures);
+}
+
+/// A closed section that looks like one that lost its end mark.
+#[test]
+fn items_in_a_closed_section_are_content_and_told() {
+    let text =
+        format!("a</dc:title>{END}\n{}\n<record>{}{DC}<dc:title><![CDATA[b", other(0), header("oai:x:9"));
+    let page = [HEAD, &record("oai:x:8", &format!("<dc:title><![CDATA[{text}]]></dc:title>")), TAIL].concat();
+    let out = run(page.as_bytes(), &RepairConfig::default(), Chunking::Whole);
+    let at = page.find("<![CDATA[").expect("it is there") as u64;
+    let names: Vec<Vec<u8>> = ["oai:x:0", "oai:x:9"].map(|name| name.as_bytes().to_vec()).into();
+    assert_eq!(out.swallowed, [(at, names)]);
+    assert_eq!((out.summary.records, out.summary.swallowed, out.exit_code()), (1, 2, 0), "{:?}", out.summary);
+    assert!(out.output == page.as_bytes());
+}

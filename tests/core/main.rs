@@ -1,0 +1,18 @@
+//! Tests of the engine and of the project itself. They need no feature of the program, and run with
+//! `cargo test --no-default-features` too.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod corpus;
+mod cuts;
+mod forgery;
+mod hostile;
+mod invariants;
+mod judges;
+mod neighbours;
+mod no_item_lost;
+mod provenance;
+mod recorded;
+mod tidy;
+mod version_one;

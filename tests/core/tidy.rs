@@ -1,0 +1,310 @@
+//! What must be in its place: one name finds everything, each layer imports
+//! what it may, no file outgrows the head.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::support::corpus::{Case, cases, is_class};
+use crate::support::{files_below, pages, root};
+use oaimend::repair::catalogue::CATALOGUE;
+use oaimend::repair::{NotOai, QuarantineReason, RepairId};
+
+fn text(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn sources(folder: &str) -> Vec<PathBuf> {
+    let is_rust = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "rs");
+    files_below(&root().join(folder)).into_iter().filter(is_rust).collect()
+}
+
+fn shown(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap_or(path).display().to_string()
+}
+
+#[track_caller]
+fn none(what: &str, found: &[String]) {
+    assert!(found.is_empty(), "{what}:\n  {}", found.join("\n  "));
+}
+
+/// The folder of a case below its part, e.g. `bare-ampersand`.
+fn repair_of(case: &Case) -> &str {
+    case.name.split('/').nth(1).unwrap_or_default()
+}
+
+#[test]
+fn every_repair_has_its_cases() {
+    let all = cases("broken");
+    let mut found = Vec::new();
+    for entry in CATALOGUE {
+        let own: Vec<&Case> = all.iter().filter(|case| repair_of(case) == entry.name).collect();
+        if own.len() < 2 || !own.iter().any(|case| case.about.border) {
+            found.push(format!(
+                "{}: {} cases, at least two and one at a border are wanted",
+                entry.name,
+                own.len()
+            ));
+        }
+        let made = |case: &&Case| case.report.iter().any(|line| line["repair"] == entry.name);
+        if !own.iter().any(made) {
+            found.push(format!("{}: no report of its cases has it", entry.name));
+        }
+    }
+    none("repairs without cases", &found);
+}
+
+#[test]
+fn every_case_has_a_known_name() {
+    let mut found = Vec::new();
+    for case in cases("broken") {
+        if RepairId::from_name(repair_of(&case)).is_none() {
+            found.push(format!("{}: no repair has that name", case.name));
+        }
+    }
+    for case in cases("refused") {
+        let name = repair_of(&case);
+        if !reasons().any(|reason| name == reason || name.starts_with(&format!("{reason}-"))) {
+            found.push(format!("{}: no reason has that name", case.name));
+        }
+    }
+    for case in cases("broken").iter().chain(&cases("refused")) {
+        let about = &case.about;
+        if about.description.is_empty()
+            || about.source.is_empty()
+            || !about.classes.iter().all(|class| is_class(class))
+        {
+            found.push(format!("{}: description, source and classes are wanted", case.name));
+        }
+    }
+    none("cases", &found);
+}
+
+fn reasons() -> impl Iterator<Item = &'static str> {
+    QuarantineReason::ALL
+        .iter()
+        .map(|reason| reason.name())
+        .chain(NotOai::ALL.iter().map(|reason| reason.name()))
+}
+
+#[test]
+fn every_reason_has_a_case() {
+    let all = cases("refused");
+    let given = |case: &Case, reason: &str| {
+        case.about.reason.as_deref() == Some(reason) || case.report.iter().any(|line| line["why"] == reason)
+    };
+    let found: Vec<String> = reasons()
+        .filter(|reason| !all.iter().any(|case| repair_of(case).starts_with(reason) && given(case, reason)))
+        .map(str::to_owned)
+        .collect();
+    none("reasons without a case", &found);
+}
+
+#[test]
+fn repairs_md_is_the_catalogue() {
+    let page = pages::repairs();
+    if std::env::var_os("OAIMEND_BLESS").is_some() {
+        std::fs::write(root().join("docs/repairs.md"), &page)
+            .unwrap_or_else(|error| panic!("docs/repairs.md: {error}"));
+    }
+    assert!(
+        text("docs/repairs.md") == page,
+        "docs/repairs.md is old: OAIMEND_BLESS=1 cargo test --test core tidy"
+    );
+}
+
+#[test]
+fn refused_md_has_every_reason() {
+    let page = text("docs/refused.md");
+    let headings: BTreeSet<&str> = page.lines().filter_map(|line| line.strip_prefix("### ")).collect();
+    let known: BTreeSet<&str> = reasons().collect();
+    assert_eq!(headings, known, "the headings of docs/refused.md and the reasons differ");
+}
+
+/// The names in the last cells of a page's tables that no test has, and how many there are.
+fn tests_named_in(page: &str) -> (Vec<String>, usize) {
+    let mut code = String::new();
+    for path in sources("src").into_iter().chain(sources("tests")) {
+        code.push_str(&text(&path));
+    }
+    let is_test = |word: &&str| {
+        word.contains(['_', ':']) && word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b':')
+    };
+    let rows = page.lines().filter(|line| line.starts_with('|'));
+    let named = rows.filter_map(|row| row.trim_end_matches('|').rsplit('|').next());
+    let tests: Vec<&str> = named.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    let is_module = |name: &str| {
+        let path = name.replace("::", "/");
+        ["src", "tests/core", "tests/program"].iter().any(|folder| {
+            let path = root().join(folder).join(&path);
+            path.is_dir() || path.with_extension("rs").is_file()
+        })
+    };
+    let is_known = |name: &str| code.contains(&format!("fn {name}()")) || is_module(name);
+    let unknown = tests.iter().filter(|word| is_test(word) && !is_known(word));
+    (unknown.map(|&word| word.to_owned()).collect(), tests.len())
+}
+
+#[test]
+fn the_threat_model_names_tests_that_exist() {
+    let (unknown, count) = tests_named_in(&text("THREAT_MODEL.md"));
+    none("tests that THREAT_MODEL.md names and nobody wrote", &unknown);
+    assert!(count > 20, "the tables were not found");
+}
+
+#[test]
+fn every_rule_of_the_check_is_documented_with_a_test_that_exists() {
+    let page = text("docs/conformance.md");
+    let rows: Vec<&str> =
+        page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
+    // In the table an entry is its variant, its name and its section, the two in quotes.
+    let table = text("src/check/rules.rs");
+    let entries = table.lines().filter(|line| line.starts_with("    ") && line.matches('"').count() == 4);
+    let rules: Vec<&str> = entries
+        .filter(|line| line.trim().starts_with(|first: char| first.is_ascii_uppercase()))
+        .filter_map(|line| line.split('"').nth(1))
+        .collect();
+    assert!(rules.len() > 50, "the table was not found: {rules:?}");
+    assert_eq!(rows, rules, "the rows of docs/conformance.md and the rules of src/check differ");
+    let (unknown, count) = tests_named_in(&page);
+    none("tests that docs/conformance.md names and nobody wrote", &unknown);
+    assert_eq!(count, rules.len(), "each rule has one test");
+}
+
+/// Who may use what: a word in a source, and the folders in which it may stand.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("pingora_cache::", &["src/proxy"]),
+    ("pingora_core::", &["src/proxy"]),
+    ("pingora_error::", &["src/proxy"]),
+    ("pingora_http::", &["src/proxy"]),
+    ("pingora_proxy::", &["src/proxy"]),
+    ("hyper_util::", &["src/source"]),
+    ("hyper_rustls::", &["src/source"]),
+    ("governor::", &["src/proxy", "src/source"]),
+    ("redb::", &["src/state"]),
+    ("clap::", &["src/cli"]),
+    ("clap_complete::", &["src/cli"]),
+    ("crate::cli", &["src/cli"]),
+];
+
+#[test]
+fn each_layer_imports_what_it_may() {
+    let mut found = Vec::new();
+    for path in sources("src") {
+        let name = shown(&path);
+        let code = code_of(&text(&path));
+        for (word, homes) in LAYERS {
+            if code.contains(word) && !homes.iter().any(|home| name.starts_with(home)) {
+                found.push(format!("{name}: {word} belongs into {}", homes.join(", ")));
+            }
+        }
+    }
+    none("imports across layers", &found);
+}
+
+#[test]
+fn the_core_is_pure() {
+    const PURE: &[&str] = &[
+        "std",
+        "core",
+        "alloc",
+        "crate",
+        "super",
+        "self",
+        "memchr",
+        "simdutf8",
+        "encoding_rs",
+        "chardetng",
+        "chrono",
+    ];
+    const IMPURE: &[&str] = &[
+        "std::io",
+        "std::net",
+        "std::fs",
+        "std::time",
+        "std::env",
+        "std::process",
+        "std::thread",
+        "println!",
+    ];
+    let mut found = Vec::new();
+    for path in sources("src/repair").into_iter().chain(sources("src/oai")) {
+        let name = shown(&path);
+        let code = code_of(&text(&path));
+        for line in code.lines().filter_map(|line| line.trim_start().strip_prefix("use ")) {
+            let from = line.split([':', ';', ' ']).next().unwrap_or_default();
+            // A path without a crate in front names a module of the file's own.
+            let own =
+                code.contains(&format!("mod {from};")) || from.chars().next().is_some_and(char::is_uppercase);
+            if !PURE.contains(&from) && !own {
+                found.push(format!("{name}: use {line}"));
+            }
+        }
+        // What the tests of a module do is their own business.
+        let core = code.split("#[cfg(test)]").next().unwrap_or_default();
+        found
+            .extend(IMPURE.iter().filter(|word| core.contains(**word)).map(|word| format!("{name}: {word}")));
+        for outer in
+            ["crate::source", "crate::proxy", "crate::state", "crate::config", "crate::clock", "crate::cli"]
+        {
+            if code.contains(outer) {
+                found.push(format!("{name}: {outer}"));
+            }
+        }
+    }
+    none("impurities of the core", &found);
+}
+
+/// The source without its comments.
+fn code_of(source: &str) -> String {
+    let lines = source.lines().filter(|line| !line.trim_start().starts_with("//"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+const LINES_MAX: usize = 620;
+
+#[test]
+fn no_file_outgrows_the_head() {
+    let mut found = Vec::new();
+    for path in sources("src").into_iter().chain(sources("tests")).chain(sources("benches")) {
+        let lines = text(&path).lines().count();
+        // Tables are read line by line and not from top to bottom.
+        let table = ["catalogue.rs", "entities.rs"].iter().any(|name| path.ends_with(name));
+        if lines > LINES_MAX && !table {
+            found.push(format!("{}: {lines} lines, {LINES_MAX} are allowed", shown(&path)));
+        }
+    }
+    none("long files", &found);
+}
+
+#[test]
+fn nothing_is_left_for_later() {
+    // Put together here, so that this file does not find itself.
+    let words = ["todo", "dbg", "unimplemented"].map(|name| format!("{name}!("));
+    let ignore = format!("#[{}", "ignore");
+    let sleep = format!("thread::{}", "sleep");
+    let mut found = Vec::new();
+    for path in sources("src").into_iter().chain(sources("tests")) {
+        let code = code_of(&text(&path));
+        for word in words.iter().chain([&ignore, &sleep]) {
+            if code.contains(word.as_str()) {
+                found.push(format!("{}: {word}", shown(&path)));
+            }
+        }
+    }
+    none("things left for later", &found);
+}
+
+#[test]
+fn every_source_says_what_it_is() {
+    let silent = |path: &PathBuf| !text(path).trim_start().starts_with("//!");
+    let found: Vec<String> = sources("src")
+        .into_iter()
+        .chain(sources("tests"))
+        // The tests of a module stand below what the module says.
+        .filter(|path| !path.ends_with("src/main.rs") && !path.ends_with("tests.rs"))
+        .filter(silent)
+        .map(|path| shown(&path))
+        .collect();
+    none("files without a word on what they are", &found);
+}

@@ -1,0 +1,414 @@
+//! `oaimend check`: every rule fails where it is broken and nowhere else, a
+//! repository without a fault passes, and so does the proxy in front of one
+//! that is broken.
+
+use crate::fixtures::faults;
+use crate::fixtures::faults::{Case, HELD};
+use crate::fixtures::provider::Fault::{ContentType, Edit, Nothing, PutOff};
+use crate::fixtures::provider::Provider;
+use crate::fixtures::provider::When::{Always, Has, Is};
+use crate::fixtures::provider_one::ProviderOne;
+use crate::fixtures::proxy::Proxy;
+use crate::fixtures::source::{Reply, Source};
+use crate::fixtures::static_files;
+use crate::fixtures::static_files::Kept;
+use crate::fixtures::time::Skipping;
+use crate::support;
+use oaimend::check::{self, Finding, RULES, Report, Verdict};
+use oaimend::clock::Clock;
+use oaimend::config::{Limits, Mapping};
+use oaimend::repair::IdentifyValues;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+fn mapping(base_url: &str) -> Mapping {
+    Mapping::new("x", base_url, &Limits::default()).expect("a legal base URL")
+}
+
+fn run(mapping: &Mapping, clock: &Arc<Skipping>) -> Report {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let clock = Arc::clone(clock) as Arc<dyn Clock>;
+    runtime.block_on(check::run(mapping, clock, &mut |_| {})).expect("a client can be made")
+}
+
+fn of(base_url: &str) -> Report {
+    run(&mapping(base_url), &Skipping::new())
+}
+
+/// The names of the rules that came out so, in the order of the table.
+fn rules(report: &Report, verdict: Verdict) -> Vec<&'static str> {
+    let found = report.findings.iter().filter(|finding| finding.verdict == verdict);
+    found.map(|finding| finding.rule.entry().name).collect()
+}
+
+fn finding<'a>(report: &'a Report, rule: &str) -> &'a Finding {
+    let found = report.findings.iter().find(|finding| finding.rule.entry().name == rule);
+    found.unwrap_or_else(|| panic!("no rule {rule}"))
+}
+
+/// What does not hold, for a message.
+fn trouble(report: &Report) -> String {
+    let found = report.findings.iter().filter(|finding| finding.verdict >= Verdict::Warning);
+    let line = |finding: &Finding| {
+        let Finding { verdict, asked, came, .. } = finding;
+        format!("  {} {}: {asked}: {came}", verdict.name(), finding.rule.entry().name)
+    };
+    found.map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[track_caller]
+fn check(what: &str, cases: &[Case]) {
+    let failures = support::each(cases, |case| {
+        let (source, shown) = case.provider.start(case.when, case.fault.clone());
+        let report = of(&source.base_url());
+        let found = [rules(&report, Verdict::Fails), rules(&report, Verdict::Warning)];
+        let name = format!("{}, {:?}, {:?}", case.rules, case.when, case.fault);
+        if shown.load(Ordering::Relaxed) == 0 {
+            return Some(format!("{name}: the fault never showed"));
+        }
+        let expected = case.expected();
+        (found != expected).then(|| format!("{name}:\n{}", trouble(&report)))
+    });
+    support::report(what, cases.len(), &failures);
+}
+
+#[test]
+fn rules_of_http_fail_where_they_are_broken() {
+    check("HTTP", &faults::http_cases());
+}
+
+#[test]
+fn rules_of_the_envelope_fail_where_they_are_broken() {
+    check("envelope", &faults::envelope_cases());
+}
+
+#[test]
+fn rules_of_identify_fail_where_they_are_broken() {
+    check("Identify", &faults::identify_cases());
+}
+
+#[test]
+fn rules_of_lists_and_records_fail_where_they_are_broken() {
+    check("lists", &faults::list_cases());
+}
+
+#[test]
+fn rules_of_tokens_fail_where_they_are_broken() {
+    check("tokens", &faults::token_cases());
+}
+
+#[test]
+fn rules_of_errors_fail_where_they_are_broken() {
+    check("errors", &faults::error_cases());
+}
+
+#[test]
+fn https_is_warned_of_since_the_specification_knows_http_only() {
+    let provider = Provider { scheme: "https", ..Provider::default() };
+    let source = Source::start_tls(provider.script(Always, Nothing).0);
+    let mut mapping = mapping(&source.base_url());
+    mapping.ca_file = Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/program/fixtures/tls/ca.pem"));
+    let report = run(&mapping, &Skipping::new());
+    assert_eq!(rules(&report, Verdict::Warning), ["plain-http"], "{}", trouble(&report));
+    assert_eq!(report.count(Verdict::Fails), 0, "{}", trouble(&report));
+}
+
+#[test]
+fn every_rule_is_seen_broken() {
+    let cases: Vec<Case> = faults::groups().into_iter().flat_map(|(_, cases)| cases).collect();
+    let seen: Vec<&str> =
+        cases.iter().flat_map(Case::expected).flatten().chain(["plain-http", "answers"]).collect();
+    let unseen: Vec<&str> =
+        RULES.iter().map(|entry| entry.name).filter(|name| !seen.contains(name)).collect();
+    assert!(unseen.is_empty(), "no case breaks {}", unseen.join(", "));
+}
+
+#[test]
+fn a_repository_without_a_fault_passes_wholly() {
+    for (in_days, unjudged) in [(false, ["retry-after", "too-fine"]), (true, ["retry-after", "day-harvest"])]
+    {
+        let (source, _) = Provider { in_days, ..Provider::default() }.start(Always, Nothing);
+        let report = of(&source.base_url());
+        assert_eq!(trouble(&report), "");
+        assert_eq!(rules(&report, Verdict::Unjudged), unjudged);
+        assert_eq!(report.count(Verdict::Holds), RULES.len() - 2);
+        assert_eq!(report.requests, source.asked().len());
+        assert!((35..45).contains(&report.requests), "{}", report.requests);
+    }
+}
+
+#[test]
+fn the_proxy_in_front_of_a_repository_without_a_fault_passes_wholly() {
+    for in_days in [false, true] {
+        let (source, _) = Provider { in_days, ..Provider::default() }.start(Always, Nothing);
+        let proxy = Proxy::of(&source);
+        let report = of(&format!("http://{}/x", proxy.address()));
+        assert_eq!(trouble(&report), "");
+        assert_eq!(report.count(Verdict::Unjudged), 2);
+    }
+}
+
+#[test]
+fn the_proxy_in_front_of_a_repository_of_1_x_passes_wholly() {
+    for version in ["1.0", "1.1"] {
+        for has_sets in [false, true] {
+            for is_strict in [false, true] {
+                let provider =
+                    ProviderOne { has_sets, refuses_formats: is_strict, is_lenient: !is_strict, version };
+                let source = provider.start();
+                let old = of(&source.base_url());
+                assert_eq!(finding(&old, "protocol-version").verdict, Verdict::Unjudged, "{}", trouble(&old));
+                let proxy = Proxy::of(&source);
+                let report = of(&format!("http://{}/x", proxy.address()));
+                assert_eq!(trouble(&report), "", "{provider:?}");
+                let mut unjudged = vec!["retry-after", "oai-identifier", "set-of-records", "day-harvest"];
+                unjudged.extend(["first-cursor", "next-cursor", "complete-list-size", "expiration-date"]);
+                unjudged.retain(|rule| !has_sets || *rule != "set-of-records");
+                assert_eq!(rules(&report, Verdict::Unjudged), unjudged, "{provider:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_proxy_in_front_of_the_broken_demonstration_passes() {
+    let provider = oaimend::demo::Provider::start(0).expect("loopback has free ports");
+    let broken = of(&provider.base_url());
+    for rule in ["well-formed", "datestamp-form", "bad-date"] {
+        assert_eq!(finding(&broken, rule).verdict, Verdict::Fails, "{rule}: {}", trouble(&broken));
+    }
+    let proxy = Proxy::with(|config| config.map("demo", &provider.base_url()).expect("a legal mapping"));
+    let report = of(&format!("http://{}/demo", proxy.address()));
+    assert_eq!(report.count(Verdict::Fails), 0, "{}", trouble(&report));
+    // Its pages are of four records, and that is for its source to say.
+    assert_eq!(rules(&report, Verdict::Warning), ["page-size"], "{}", trouble(&report));
+    let unjudged = ["retry-after", "oai-identifier", "expiration-date", "too-fine"];
+    assert_eq!(rules(&report, Verdict::Unjudged), unjudged);
+}
+
+#[test]
+fn the_proxy_in_front_of_a_static_repository_passes_wholly() {
+    let source = Source::start(|_, _| Reply::xml(static_files::file_of(250)));
+    let local = Kept::local(static_files::file_of(250));
+    let remote = Kept::mapped(&format!("static_file = \"{}\"\n", source.base_url()));
+    for (what, kept) in [("of this machine", local), ("over http", remote)] {
+        let proxy = kept.serve();
+        let report = of(&format!("http://{}/x", proxy.address()));
+        assert_eq!(trouble(&report), "", "{what}");
+        assert_eq!(rules(&report, Verdict::Unjudged), STATIC_UNJUDGED, "{what}");
+        assert_eq!(report.count(Verdict::Holds), RULES.len() - STATIC_UNJUDGED.len(), "{what}");
+    }
+}
+
+/// Rules that no static repository has an occasion to break.
+const STATIC_UNJUDGED: [&str; 5] =
+    ["retry-after", "set-of-records", "day-harvest", "deleted-status", "expiration-date"];
+
+#[test]
+fn a_static_repository_is_checked_where_it_is_served() {
+    let kept = Kept::local(static_files::file_of(3));
+    let mut program = Command::new(env!("CARGO_BIN_EXE_oaimend"));
+    let output = program.args(["check", "x", "--mappings"]).arg(kept.mappings()).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(64));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("\"x\" is a static repository") && said.contains("oaimend serve"), "{said}");
+}
+
+#[test]
+fn what_the_proxy_answers_for_holds_whatever_its_source_does() {
+    let cases: Vec<Case> = faults::groups().into_iter().flat_map(|(_, cases)| cases).collect();
+    let failures = support::each(&cases, |case| {
+        let (source, _) = case.provider.start(case.when, case.fault.clone());
+        let proxy = Proxy::tuned(&source, |mapping| {
+            mapping.identify = IdentifyValues {
+                repository_name: Some("A repository".to_owned()),
+                admin_email: Some("oai@proxy.example".to_owned()),
+                earliest_datestamp: Some("2020-01-01T00:00:00Z".to_owned()),
+                deleted_record: Some("persistent".to_owned()),
+                granularity: Some("YYYY-MM-DDThh:mm:ssZ".to_owned()),
+            };
+        });
+        let report = of(&format!("http://{}/x", proxy.address()));
+        let broken = rules(&report, Verdict::Fails).into_iter().any(|rule| HELD.contains(&rule));
+        broken.then(|| format!("{}, {:?}, {:?}:\n{}", case.rules, case.when, case.fault, trouble(&report)))
+    });
+    support::report("through the proxy", cases.len(), &failures);
+    let unknown = HELD.iter().find(|name| !RULES.iter().any(|entry| entry.name == **name));
+    assert_eq!(unknown, None, "no rule has that name");
+}
+
+#[test]
+fn conformance_md_is_the_table() {
+    let page = faults::page();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/conformance.md");
+    if std::env::var_os("OAIMEND_BLESS").is_some() {
+        std::fs::write(&path, &page).expect("docs can be written to");
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(written == page, "docs/conformance.md is old: OAIMEND_BLESS=1 cargo test --test program check");
+}
+
+#[test]
+fn a_list_that_begins_with_deleted_records_may_hold_others_further_on() {
+    let provider = Provider { page: 10, ..Provider::default() };
+    let deleted = Edit("<header>", "<header status=\"deleted\">");
+    let (source, _) = provider.start(Has("verb=ListIdentifiers"), deleted);
+    let report = of(&source.base_url());
+    let live = finding(&report, "live-record");
+    assert_eq!((live.verdict, live.came.as_str()), (Verdict::Unjudged, "30 listed, and the list goes on"));
+}
+
+#[test]
+fn a_source_that_is_not_there_is_a_finding() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("it is bound");
+    drop(listener);
+    let report = of(&format!("http://{address}/oai"));
+    assert_eq!(rules(&report, Verdict::Fails), ["answers"]);
+    assert!(finding(&report, "answers").came.contains("refuses the connection"), "{}", trouble(&report));
+    assert_eq!(report.count(Verdict::Unjudged), RULES.len() - 1);
+    assert_eq!(
+        (report.requests, finding(&report, "sets").came.as_str()),
+        (1, "Identify was not answered in OAI-PMH")
+    );
+}
+
+#[test]
+fn a_source_that_goes_away_is_not_asked_for_ever() {
+    let (script, _) = Provider::default().script(Always, Nothing);
+    let source = Source::start(move |number, asked| match number {
+        0 => script(number, asked),
+        _ => Reply::raw("gone").reset(),
+    });
+    let report = of(&source.base_url());
+    assert_eq!(report.requests, 4, "{}", trouble(&report));
+    assert_eq!(rules(&report, Verdict::Fails), ["answers"]);
+}
+
+#[test]
+fn an_answer_without_an_end_is_broken_off() {
+    let (script, _) = Provider::default().script(Always, Nothing);
+    let source = Source::start(move |number, asked| match asked.target.ends_with("verb=ListSets") {
+        false => script(number, asked),
+        true => Reply::new(200, "Content-Type: text/xml").send(vec![b' '; 33 << 20]),
+    });
+    let report = of(&source.base_url());
+    assert_eq!(rules(&report, Verdict::Fails), ["answers"], "{}", trouble(&report));
+}
+
+#[test]
+fn a_source_is_left_alone_as_long_as_it_asks_for_and_not_for_ever() {
+    let (source, _) = Provider::default().start(Always, PutOff(503, "Retry-After: 7"));
+    let clock = Skipping::new();
+    let report = run(&mapping(&source.base_url()), &clock);
+    assert_eq!((trouble(&report).as_str(), clock.pauses()), ("", vec![Duration::from_secs(7)]));
+    assert_eq!(finding(&report, "retry-after").verdict, Verdict::Holds);
+
+    let source = Source::start(|_, _| Reply::whole(503, "Retry-After: 7", "later"));
+    let clock = Skipping::new();
+    let report = run(&mapping(&source.base_url()), &clock);
+    assert_eq!((report.requests, clock.pauses()), (6, vec![Duration::from_secs(7); 5]));
+    assert_eq!(rules(&report, Verdict::Fails), ["http-status"]);
+
+    let source = Source::start(|_, _| Reply::whole(503, "Retry-After: 601", "later"));
+    let clock = Skipping::new();
+    assert_eq!((run(&mapping(&source.base_url()), &clock).requests, clock.pauses()), (1, vec![]));
+}
+
+#[test]
+fn between_two_requests_is_the_gap_of_the_mapping() {
+    let (source, _) = Provider::default().start(Always, Nothing);
+    let mut mapping = mapping(&source.base_url());
+    mapping.politeness.gap = Duration::from_secs(2);
+    let clock = Skipping::new();
+    let report = run(&mapping, &clock);
+    assert_eq!(clock.pauses(), vec![Duration::from_secs(2); report.requests - 1]);
+}
+
+fn program(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_oaimend"));
+    command.arg("check").args(arguments).output().expect("the program runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("it prints UTF-8")
+}
+
+#[test]
+fn the_program_prints_a_table_and_exits_with_1_when_something_fails() {
+    let (source, _) = Provider::default().start(Always, Nothing);
+    let output = program(&[&source.base_url()]);
+    let table = text(&output.stdout);
+    assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""), "{table}");
+    assert!(!table.contains('\x1b'), "no colours into a pipe");
+    let rows: Vec<&str> = table.lines().skip(1).take(RULES.len()).collect();
+    for (row, entry) in rows.iter().zip(RULES) {
+        assert!(row.contains(&format!("  {}  ", entry.name)) || row.contains(&format!(" {} ", entry.name)));
+        assert!(row.ends_with(&format!("  {}", entry.section)), "{row}");
+    }
+    let verdicts = rows.iter().filter(|row| row.starts_with("holds     ")).count();
+    assert_eq!(verdicts, RULES.len() - 2, "{table}");
+    let (source, _) = Provider::default().start(Is("verb=ListSets"), ContentType("application/xml"));
+    let output = program(&[&source.base_url()]);
+    let table = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{table}");
+    for line in [
+        "            asked:   verb=ListSets",
+        "            came:    application/xml",
+        "            wanted:  The content type is text/xml, its charset none or UTF-8.",
+        "            to do:   Send Content-Type: text/xml; charset=UTF-8.",
+    ] {
+        assert!(table.lines().any(|other| other == line), "{line}\n{table}");
+    }
+    assert!(table.contains(" 1 fail, 0 warnings, 2 not judged; "), "{table}");
+}
+
+#[test]
+fn the_program_writes_json() {
+    let (source, _) = Provider::default().start(Is("verb=ListSets"), ContentType("application/xml"));
+    let output = program(&["--json", &source.base_url()]);
+    assert_eq!(output.status.code(), Some(1));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    let told = ["base_url", "fails", "warnings", "not_judged", "holds"].map(|key| report[key].clone());
+    let expected = serde_json::json!([source.base_url(), 1, 0, 2, RULES.len() - 3]);
+    assert_eq!(serde_json::Value::from(told.to_vec()), expected);
+    let found =
+        report["rules"].as_array().expect("a list").iter().find(|rule| rule["rule"] == "content-type");
+    assert_eq!(
+        *found.expect("it is listed"),
+        serde_json::json!({
+            "rule": "content-type",
+            "verdict": "fails",
+            "section": "3.1.2",
+            "wants": "The content type is text/xml, its charset none or UTF-8.",
+            "asked": "verb=ListSets",
+            "came": "application/xml",
+            "answers": 1,
+            "remedy": "Send Content-Type: text/xml; charset=UTF-8.",
+        })
+    );
+}
+
+#[test]
+fn an_id_is_looked_up_in_the_mappings() {
+    let (source, _) = Provider::default().start(Always, Nothing);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("mine.toml");
+    std::fs::write(file, format!("base_url = \"{}\"\n", source.base_url())).expect("it can be written to");
+    let mappings = folder.path().to_str().expect("a path in UTF-8");
+    let output = program(&["mine", "--mappings", mappings]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains(&source.base_url()));
+    let output = program(&["yours", "--mappings", mappings]);
+    assert_eq!(output.status.code(), Some(64));
+    assert_eq!(
+        text(&output.stderr),
+        "oaimend: \"yours\" is no id of a repository; known are mine; a base URL is right too\n"
+    );
+    let output = program(&["ftp://x.example/oai"]);
+    assert_eq!(output.status.code(), Some(64));
+    assert!(text(&output.stderr).contains("is no base URL"), "{}", text(&output.stderr));
+}

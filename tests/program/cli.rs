@@ -1,0 +1,375 @@
+//! The command line as scripts see it: exit codes, streams, the report's form.
+//! Every test runs the real program.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+
+use serde_json::{Value, json};
+
+const HEAD: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
+<OAI-PMH xmlns="http://www.openarchives.org/OAI/2.0/" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:schemaLocation="http://www.openarchives.org/OAI/2.0/ http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd">
+<responseDate>2026-01-02T03:04:05Z</responseDate>
+<request verb="ListRecords" metadataPrefix="oai_dc">http://example.org/oai</request>
+<ListRecords>
+"#;
+const TAIL: &str = "<resumptionToken cursor=\"0\">page-2</resumptionToken>\n</ListRecords>\n</OAI-PMH>\n";
+/// A title that brings an element along whose prefix nobody knows.
+const BEYOND_REPAIR: &[u8] = b"b</dc:title><zz:mystery>?</zz:mystery><dc:title>b";
+
+/// A record with that title, put in as it is.
+fn record(number: usize, title: &[u8]) -> Vec<u8> {
+    let mut record = format!(
+        "<record><header><identifier>oai:x:{number}</identifier><datestamp>2026-01-01</datestamp></header>\
+         <metadata><oai_dc:dc xmlns:oai_dc=\"http://www.openarchives.org/OAI/2.0/oai_dc/\" \
+         xmlns:dc=\"http://purl.org/dc/elements/1.1/\"><dc:title>"
+    )
+    .into_bytes();
+    record.extend_from_slice(title);
+    record.extend_from_slice(b"</dc:title></oai_dc:dc></metadata></record>\n");
+    record
+}
+
+/// A page of records with those titles.
+fn page(titles: &[&[u8]]) -> Vec<u8> {
+    let mut page = HEAD.as_bytes().to_vec();
+    for (index, title) in titles.iter().enumerate() {
+        page.extend(record(index + 1, title));
+    }
+    page.extend_from_slice(TAIL.as_bytes());
+    page
+}
+
+fn oaimend(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_oaimend"));
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Runs the program to its end with that input.
+fn run(arguments: &[&str], input: &[u8]) -> Output {
+    let mut child = oaimend(arguments).spawn().expect("the program starts");
+    let mut stdin = child.stdin.take().expect("stdin is piped");
+    let input = input.to_vec();
+    // A program that refuses its input early closes the pipe: no fault of the test.
+    let feeder = thread::spawn(move || drop(stdin.write_all(&input)));
+    let output = child.wait_with_output().expect("the program ends");
+    feeder.join().expect("the feeder ends");
+    output
+}
+
+#[track_caller]
+fn assert_exit(output: &Output, code: i32) {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "stderr: {stderr}");
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Runs `repair --report` and gives its output and the lines of the report.
+fn run_with_report(input: &[u8]) -> (Output, Vec<Value>) {
+    let folder = tempfile::tempdir().expect("a folder for the report");
+    let path = folder.path().join("report.jsonl");
+    let output = run(&["repair", "--report", path.to_str().expect("a path in UTF-8")], input);
+    let report = std::fs::read_to_string(&path).expect("the report is there");
+    let lines = report.lines().map(|line| serde_json::from_str(line).expect("a line is JSON"));
+    (output, lines.collect())
+}
+
+#[test]
+fn a_clean_page_leaves_as_it_came_and_in_silence() {
+    let clean = page(&[b"A", "ü &amp; b".as_bytes()]);
+    for arguments in [&["repair"][..], &["repair", "-"]] {
+        let output = run(arguments, &clean);
+        assert_exit(&output, 0);
+        assert!(output.stdout == clean);
+        assert_eq!(stderr(&output), "");
+    }
+}
+
+#[test]
+fn a_broken_page_is_repaired_and_the_report_says_how() {
+    let broken = page(&[b"A", b"AT&T", b"caf\xe9"]);
+    let (output, report) = run_with_report(&broken);
+    assert_exit(&output, 0);
+    assert!(output.stdout == page(&[b"A", b"AT&amp;T", "café".as_bytes()]));
+    assert_eq!(stderr(&output).lines().count(), 1, "{}", stderr(&output));
+    assert!(stderr(&output).starts_with("oaimend: <stdin>: repaired, 3 items kept, "));
+
+    let offset = |needle: &[u8]| broken.windows(needle.len()).position(|window| window == needle);
+    assert_eq!(
+        report[..2],
+        [
+            json!({"repair": "bare-ampersand", "offset": offset(b"&T"), "record": "oai:x:2",
+                   "original": "&", "replacement": "&amp;"}),
+            json!({"repair": "windows-1252-byte", "offset": offset(b"\xe9"), "record": "oai:x:3",
+                   "original_hex": "e9", "replacement": "é"}),
+        ]
+    );
+    let summary = &report[2]["summary"];
+    assert_eq!(summary["outcome"], "repaired");
+    assert_eq!(summary["version"], "2.0");
+    assert_eq!(summary["records"], 3);
+    assert_eq!(summary["quarantined"], 0);
+    assert_eq!(summary["repairs"], json!({"bare-ampersand": 1, "windows-1252-byte": 1}));
+    assert_eq!(summary["decoded_as"], "UTF-8");
+    assert!(summary["held_bytes_peak"].is_u64());
+    assert_eq!(report.len(), 3);
+}
+
+#[test]
+fn a_record_beyond_repair_is_left_out_and_the_exit_code_says_so() {
+    let broken = page(&[b"A", BEYOND_REPAIR, b"C"]);
+    let (output, report) = run_with_report(&broken);
+    assert_exit(&output, 1);
+    let text = String::from_utf8(output.stdout).expect("the output is UTF-8");
+    assert!(text.contains("oai:x:1") && !text.contains("oai:x:2") && text.contains("oai:x:3"));
+    let lost: Vec<_> = report.iter().filter(|line| line.get("quarantined").is_some()).collect();
+    assert_eq!(lost.len(), 1);
+    assert_eq!(lost[0]["quarantined"], "oai:x:2");
+    assert!(lost[0]["offset"].is_u64() && lost[0]["length"].is_u64() && lost[0]["why"].is_string());
+    assert_eq!(report.last().expect("a summary")["summary"]["quarantined"], 1);
+}
+
+#[test]
+fn input_that_ends_early_is_closed_and_told() {
+    let whole = page(&[b"A", b"B", b"C"]);
+    let cut = whole.windows(7).position(|window| window == b"oai:x:3").expect("the third record");
+    let (output, report) = run_with_report(&whole[..cut]);
+    assert_exit(&output, 1);
+    let text = String::from_utf8(output.stdout).expect("the output is UTF-8");
+    assert!(text.contains("<!-- oaimend: input ended early, list is incomplete -->"), "{text}");
+    assert!(text.trim_end().ends_with("</OAI-PMH>") && !text.contains("resumptionToken"));
+    assert_eq!(report.last().expect("a summary")["summary"]["outcome"], "truncated");
+}
+
+#[test]
+fn what_is_no_oai_pmh_gives_2_and_nothing_on_stdout() {
+    let html = b"<!DOCTYPE html>\n<html><body><h1>502 Bad Gateway</h1></body></html>\n";
+    let repository = b"<Repository xmlns=\"http://www.openarchives.org/OAI/2.0/static-repository\"/>";
+    for (input, word) in [
+        (&html[..], "HTML"),
+        (b"", "empty"),
+        (b"{\"error\": 1}", "JSON"),
+        (repository, "static_file in a file of the mappings folder"),
+    ] {
+        let (output, report) = run_with_report(input);
+        assert_exit(&output, 2);
+        assert!(output.stdout.is_empty());
+        assert!(stderr(&output).contains(word), "{}", stderr(&output));
+        assert_eq!(report.last().expect("a summary")["summary"]["outcome"], "not-oai");
+    }
+}
+
+#[test]
+fn a_page_of_which_nothing_is_left_gives_1_and_nothing_on_stdout() {
+    let mut broken = HEAD.as_bytes().to_vec();
+    broken.extend(record(1, BEYOND_REPAIR));
+    broken.extend_from_slice(b"</ListRecords></OAI-PMH>");
+    let output = run(&["repair"], &broken);
+    assert_exit(&output, 1);
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn the_request_is_rewritten_on_demand() {
+    let output = run(
+        &[
+            "repair",
+            "--base-url",
+            "http://proxy.example/x",
+            "--request",
+            "metadataPrefix=oai_dc&verb=ListRecords&set=a%26b",
+        ],
+        &page(&[b"A"]),
+    );
+    assert_exit(&output, 0);
+    let text = String::from_utf8(output.stdout).expect("the output is UTF-8");
+    let wanted = "<request verb=\"ListRecords\" metadataPrefix=\"oai_dc\" set=\"a&amp;b\">http://proxy.example/x</request>";
+    assert!(text.contains(wanted), "{text}");
+}
+
+#[test]
+fn wrong_usage_gives_64() {
+    for arguments in [
+        &[][..],
+        &["no-such-command"],
+        &["repair", "--no-such-flag"],
+        &["repair", "a", "b"],
+        &["repair", "--request", "verb=Identify"],
+        &["repair", "--base-url", "ftp://x.example/", "--request", "verb=Identify"],
+        &["repair", "--base-url", "http://x.example/", "--request", "metadataPrefix=oai_dc"],
+        &["repair", "--base-url", "http://x.example/", "--request", "verb=Identify&verb=Identify"],
+        &["repair", "--base-url", "http://x.example/", "--request", "verb=Identify&colour=red"],
+        &["explain", "no-such-repair-at-all"],
+        &["completions", "no-such-shell"],
+    ] {
+        let output = run(arguments, b"");
+        assert_exit(&output, 64);
+        assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn files_that_cannot_be_read_or_written_give_74() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let missing = folder.path().join("missing.xml");
+    let missing = missing.to_str().expect("a path in UTF-8");
+    let output = run(&["repair", missing], b"");
+    assert_exit(&output, 74);
+    assert!(stderr(&output).contains(missing));
+
+    let nowhere = format!("{missing}/report.jsonl");
+    let output = run(&["repair", "--report", &nowhere], &page(&[b"A"]));
+    assert_exit(&output, 74);
+    assert!(stderr(&output).contains(&nowhere) && output.stdout.is_empty());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_gives_74() {
+    let full = File::options().write(true).open("/dev/full").expect("/dev/full is there");
+    let mut command = oaimend(&["repair"]);
+    let mut child = command.stdout(full).spawn().expect("the program starts");
+    child.stdin.take().expect("stdin is piped").write_all(&page(&[b"A"])).expect("it reads");
+    let output = child.wait_with_output().expect("the program ends");
+    assert_exit(&output, 74);
+    assert!(stderr(&output).contains("stdout"));
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let long = page(&vec![&b"A"[..]; 20_000]);
+    let mut child = oaimend(&["repair"]).spawn().expect("the program starts");
+    drop(child.stdout.take());
+    let mut stdin = child.stdin.take().expect("stdin is piped");
+    drop(stdin.write_all(&long));
+    drop(stdin);
+    let output = child.wait_with_output().expect("the program ends");
+    assert_exit(&output, 0);
+    assert_eq!(stderr(&output), "");
+}
+
+#[test]
+fn help_and_version_give_0() {
+    for arguments in [&["--help"][..], &["repair", "--help"], &["help", "explain"]] {
+        let output = run(arguments, b"");
+        assert_exit(&output, 0);
+        assert!(!output.stdout.is_empty() && output.stderr.is_empty());
+    }
+    let output = run(&["--version"], b"");
+    assert_exit(&output, 0);
+    assert_eq!(output.stdout, format!("oaimend {}\n", env!("CARGO_PKG_VERSION")).as_bytes());
+}
+
+#[test]
+fn explain_knows_every_repair_and_suggests_the_nearest() {
+    let list = run(&["explain"], b"");
+    assert_exit(&list, 0);
+    let list = String::from_utf8(list.stdout).expect("the list is UTF-8");
+    for entry in oaimend::repair::catalogue::CATALOGUE {
+        assert!(list.lines().any(|line| line.starts_with(&format!("{} ", entry.name))), "{}", entry.name);
+        let output = run(&["explain", entry.name], b"");
+        assert_exit(&output, 0);
+        let text = String::from_utf8(output.stdout).expect("the entry is UTF-8");
+        assert!(text.starts_with(entry.name) && text.contains(entry.certainty.name()));
+        assert!(!text.contains('\x1b'), "no colours into a pipe");
+    }
+    let reasons = oaimend::repair::QuarantineReason::ALL.iter().map(|reason| reason.name());
+    for name in reasons.chain(oaimend::repair::NotOai::ALL.iter().map(|reason| reason.name())) {
+        let output = run(&["explain", name], b"");
+        assert_exit(&output, 0);
+        assert!(output.stdout.len() > name.len() + 80, "{name}");
+    }
+    let output = run(&["explain", "bare-ampersant"], b"");
+    assert_exit(&output, 64);
+    assert!(stderr(&output).contains("did you mean bare-ampersand?"), "{}", stderr(&output));
+}
+
+#[test]
+fn completions_know_the_commands() {
+    for shell in ["bash", "zsh", "fish"] {
+        let output = run(&["completions", shell], b"");
+        assert_exit(&output, 0);
+        let script = String::from_utf8(output.stdout).expect("the script is UTF-8");
+        assert!(script.contains("repair") && script.contains("explain"), "{shell}");
+    }
+}
+
+/// Most memory the process ever had resident, in KiB.
+#[cfg(target_os = "linux")]
+fn peak_kib(child: &Child) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).expect("a status");
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("a peak");
+    line.split_whitespace().nth(1).expect("a number").parse().expect("digits")
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_long_response_takes_no_more_memory_than_a_short_one() {
+    const LENGTH: usize = 300 << 20;
+    let text = "Lorem ipsum dolor sit amet &amp; consectetur. ".repeat(30);
+    let mut block = Vec::new();
+    for number in 0..700 {
+        // One record in ten takes the slow way.
+        let tail = if number % 10 == 0 { " R & D" } else { "" };
+        block.extend(record(number, format!("{text}{tail}").as_bytes()));
+    }
+
+    let mut child = oaimend(&["repair"]).spawn().expect("the program starts");
+    let mut stdin = child.stdin.take().expect("stdin is piped");
+    let mut stdout = child.stdout.take().expect("stdout is piped");
+    let reader = thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
+    stdin.write_all(HEAD.as_bytes()).expect("it reads");
+    let blocks = LENGTH / block.len();
+    for _ in 0..blocks {
+        stdin.write_all(&block).expect("it reads");
+    }
+    // All but a pipe's length was read by now, and the process is still there to be measured.
+    let peak = peak_kib(&child);
+    stdin.write_all(TAIL.as_bytes()).expect("it reads");
+    drop(stdin);
+    let written = reader.join().expect("the reader ends").expect("it writes");
+    assert_exit(&child.wait_with_output().expect("the program ends"), 0);
+    let grown = blocks * 70 * "amp;".len();
+    assert_eq!(written as usize, HEAD.len() + blocks * block.len() + grown + TAIL.len());
+    assert!(peak < 48 << 10, "{peak} KiB");
+}
+
+#[test]
+fn compressed_input_is_recognised_by_its_first_bytes() {
+    let clean = page(&[b"A", b"B"]);
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(&clean).expect("memory takes all bytes");
+    let gzip = encoder.finish().expect("memory takes all bytes");
+    let zstd = zstd::encode_all(&clean[..], 3).expect("memory takes all bytes");
+    for coded in [&gzip, &zstd] {
+        let output = run(&["repair"], coded);
+        assert_exit(&output, 0);
+        assert!(output.stdout == clean);
+    }
+}
+
+#[test]
+fn broken_compression_is_a_truncated_response() {
+    let clean = page(&[b"A", b"B", b"C"]);
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+    encoder.write_all(&clean).expect("memory takes all bytes");
+    let gzip = encoder.finish().expect("memory takes all bytes");
+    let mut wrong_sum = gzip.clone();
+    let sum = wrong_sum.len() - 8;
+    wrong_sum[sum] ^= 1;
+    // Without the end of the coding, with a wrong checksum, and cut in the third record.
+    let cut = gzip.len() - TAIL.len() - 100;
+    for (broken, records) in [(&gzip[..gzip.len() - 4], 3), (&wrong_sum, 3), (&gzip[..cut], 2)] {
+        let (output, report) = run_with_report(broken);
+        assert_exit(&output, 1);
+        assert!(stderr(&output).contains("gzip"), "{}", stderr(&output));
+        let summary = &report.last().expect("a summary")["summary"];
+        assert_eq!(summary["outcome"], "truncated");
+        assert_eq!(summary["records"], records);
+    }
+}

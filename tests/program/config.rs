@@ -1,0 +1,614 @@
+//! What `oaimend validate` and `oaimend serve` say about a configuration.
+
+use oaimend::config::{self, Config, Flags, Reread};
+use oaimend::oai::datestamp::Granularity;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+/// A folder with these files in it.
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (name, text) in files {
+        write(folder.path(), name, text);
+    }
+    folder
+}
+
+fn write(folder: &Path, name: &str, text: &str) {
+    let path = folder.join(name);
+    std::fs::create_dir_all(path.parent().expect("it is in the folder")).expect("a writable folder");
+    std::fs::write(path, text).expect("a writable folder");
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_oaimend"));
+    program.args(arguments).current_dir(folder).output().expect("the program runs")
+}
+
+/// Runs `validate` beside these files; the exit code and what it says.
+#[track_caller]
+fn check(files: &[(&str, &str)], arguments: &[&str], code: i32, said: &str) {
+    let folder = folder(files);
+    let output = run(folder.path(), &[&["validate"], arguments].concat());
+    let text = [output.stdout, output.stderr].concat();
+    assert_eq!(String::from_utf8_lossy(&text).trim_end(), said.trim());
+    assert_eq!(output.status.code(), Some(code));
+}
+
+#[test]
+fn nothing_at_all_is_a_configuration() {
+    check(&[], &[], 0, "no faults; 0 repositories");
+}
+
+#[test]
+fn every_key_can_be_set() {
+    let all = r#"
+listen = "[::1]:9999"
+public_url = "https://oai.example.org/mended/"
+mappings = "sources"
+data = "/var/lib/oaimend"
+admin_email = "oai@proxy.example.org"
+[admin]
+listen = "off"
+[clients]
+trusted_proxies = ["10.0.0.0/8", "2001:db8::1"]
+wait_max_millis = 0
+rate_per_minute = 60
+burst = 0
+in_flight_max = 100
+all = { rate_per_minute = 6000, burst = 100, in_flight_max = 200 }
+[clients.crawlers]
+user_agents = ["ExampleBot", "spider"]
+addresses = ["192.0.2.0/24"]
+rate_per_minute = 1
+burst = 1
+in_flight_max = 1
+all.in_flight_max = 0
+[clients.known.core]
+token_file = "core.token"
+addresses = ["198.51.100.7"]
+in_flight_max = 8
+[clients.known.base]
+addresses = ["203.0.113.0/24"]
+[connections]
+max = 100
+per_client_max = 10
+idle_timeout_secs = 1
+request_timeout_secs = 2
+write_timeout_secs = 3
+stop_timeout_secs = 4
+uri_bytes_max = 8192
+header_bytes_max = 16384
+form_bytes_max = 1024
+[limits]
+depth_max = 1_000
+quarantine_bytes_max = 0x1000
+[cache]
+enabled = false
+bytes_max = 0
+entry_bytes_max = 1_048_576
+fresh_secs = 1
+token_pages_secs = 2
+stale_if_error_secs = 3
+failures_secs = 4
+"#;
+    let mapping = r#"
+base_url = "https://source.example:8443/oai?repo=1"
+user = "harvester"
+password_file = "password"
+user_agent = "harvester/1"
+from = "ops@example.org"
+connect_timeout_secs = 1
+read_timeout_secs = 3600
+allow_private = true
+on_unrepairable = "fail"
+stale_lists = true
+method = "get-then-post"
+page_fallback = "getrecord"
+refetch_broken_records = false
+list_order = "datestamp"
+provenance = "altered"
+version = "1.1"
+v1_headers_via = "getrecord"
+request_granularity = "day"
+default_set = "all"
+charset = "koi8-r"
+raw_token = true
+verb_first = true
+granularity = "YYYY-MM-DD"
+[tls]
+ca_file = "ca.pem"
+verify = false
+[identify]
+repository_name = "Dunes & cliffs"
+earliest_datestamp = "1999-12-31"
+deleted_record = "persistent"
+granularity = "YYYY-MM-DD"
+[repairs]
+off = ["bare-ampersand", "doctype"]
+enable = ["double-encoded"]
+[politeness]
+list_requests_max = 4
+gap_millis = 250
+requests_per_minute_max = 60
+[limits]
+record_bytes_max = 1024
+tag_bytes_max = 1024
+junk_bytes_max = 1024
+head_bytes_max = 1024
+spool_bytes_max = 1024
+repairs_per_record_max = 0
+attributes_per_tag_max = 8
+redirects_max = 0
+response_bytes_max = 1024
+inflate_ratio_max = 1
+first_record_timeout_secs = 1
+"#;
+    let pem = include_str!("fixtures/tls/ca.pem");
+    let files = [
+        ("oaimend.toml", all),
+        ("sources/x.toml", mapping),
+        ("sources/ca.pem", pem),
+        ("sources/password", "se cret\n"),
+        ("core.token", "0123456789abcdef\n"),
+    ];
+    let folder = folder(&files);
+    let output = run(folder.path(), &["validate"]);
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "no faults; 1 repository\n");
+    let flags = Flags { config: Some(folder.path().join("oaimend.toml")), ..Flags::default() };
+    let config = Config::load(&flags).expect("no faults");
+    assert_eq!(
+        (config.listen, config.admin),
+        (SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, 9999)), None)
+    );
+    assert_eq!(config.public_url.as_deref(), Some("https://oai.example.org/mended"));
+    assert_eq!(config.data, Path::new("/var/lib/oaimend"));
+    let bound = std::num::NonZeroU32::new;
+    let clients = &config.clients;
+    assert_eq!(clients.trusted_proxies.len(), 2);
+    let each = clients.harvesters.each;
+    assert_eq!((each.rate_per_minute, each.burst, each.in_flight_max), (bound(60), None, bound(100)));
+    assert_eq!(clients.harvesters.all.in_flight_max, bound(200));
+    assert_eq!(clients.crawlers.user_agents, ["examplebot", "spider"]);
+    assert_eq!(
+        (clients.crawlers.quotas.all.in_flight_max, clients.crawlers.quotas.all.burst),
+        (None, bound(40))
+    );
+    let names: Vec<&str> = clients.known.iter().map(|known| known.name.as_str()).collect();
+    assert_eq!(names, ["core", "base"], "in the order of the file: the first that fits counts");
+    assert!(clients.known[0].token.is_some());
+    let connections = &config.connections;
+    assert_eq!((connections.connections_max, connections.per_client_max), (100, 10));
+    assert_eq!(connections.stop_timeout, Duration::from_secs(4));
+    let cache = config::Cache {
+        enabled: false,
+        bytes_max: 0,
+        entry_bytes_max: 1 << 20,
+        fresh: Duration::from_secs(1),
+        token_pages: Duration::from_secs(2),
+        stale_if_error: Duration::from_secs(3),
+        failures: Duration::from_secs(4),
+    };
+    assert_eq!(config.cache, cache);
+    let mapping = config.repositories.find("x").expect("it is mapped");
+    let credentials = mapping.credentials.as_ref().expect("they are set");
+    assert_eq!((credentials.user(), credentials.password()), ("harvester", "se cret"));
+    assert!(!format!("{mapping:?}").contains("se cret"), "a password is never shown");
+    assert_eq!(mapping.limits.repair.depth_max, 1000, "a mapping starts from the limits of all");
+    assert_eq!(mapping.limits.quarantine_bytes_max, 4096);
+    assert!(mapping.stale_lists);
+    let identify = &mapping.identify;
+    assert_eq!(identify.repository_name.as_deref(), Some("Dunes & cliffs"));
+    assert_eq!(identify.admin_email.as_deref(), Some("oai@proxy.example.org"), "that of all");
+    assert_eq!(identify.earliest_datestamp.as_deref(), Some("1999-12-31"));
+    assert_eq!(
+        (identify.deleted_record.as_deref(), identify.granularity.as_deref()),
+        (Some("persistent"), Some("YYYY-MM-DD"))
+    );
+    assert_eq!(mapping.quirks.method, config::Method::GetThenPost);
+    assert_eq!(mapping.quirks.page_fallback, config::PageFallback::GetRecord);
+    assert!(!mapping.quirks.refetch_broken_records && mapping.quirks.is_ordered_by_datestamp);
+    assert_eq!(mapping.provenance, Some(oaimend::repair::Told::Altered));
+    let quirks = &mapping.quirks;
+    assert_eq!(
+        (quirks.version, quirks.v1_headers_via),
+        (Some(config::Version::One1), config::HeadersVia::GetRecord)
+    );
+    assert!(quirks.in_days && quirks.raw_token && quirks.verb_first);
+    assert_eq!(quirks.default_set.as_deref(), Some("all"));
+    assert_eq!(quirks.charset, Some("KOI8-R"));
+    assert_eq!(mapping.quirks.granularity, Some(Granularity::Day));
+    assert_eq!(mapping.read_timeout, Duration::from_secs(3600));
+    let politeness = &mapping.politeness;
+    assert_eq!((politeness.list_requests_max, politeness.gap), (4, Duration::from_millis(250)));
+    assert_eq!(politeness.requests_per_minute_max.map(u32::from), Some(60));
+    assert_eq!(mapping.ca_file, Some(folder.path().join("sources/ca.pem")), "paths are meant from the file");
+}
+
+#[test]
+fn each_fault_is_named_with_its_line_and_what_would_be_right() {
+    let main = r#"
+lisen = "127.0.0.1:80"
+public_url = "oai.example.org"
+data = 7
+nonsense = 1
+[admin]
+listen = "8081"
+port = 1
+[limits]
+record_bytes = 1
+depth_max = -1
+redirects_max = "five"
+"#;
+    let mapping = r#"bas_url = "x"
+on_unrepairable = "drop"
+from = "a\nb"
+read_timeout_secs = 0
+allow_private = "yes"
+provenance = "yes"
+tls = true
+version = "2"
+v1_headers_via = "guess"
+request_granularity = "seconds"
+default_set = "a b"
+charset = "utf-8"
+[repairs]
+off = ["bare-ampersant", "rewrite-request"]
+enable = ["bare-ampersand", 3]
+"#;
+    check(
+        &[("oaimend.toml", main), ("mappings/x.toml", mapping)],
+        &[],
+        78,
+        r#"
+oaimend.toml:2: unknown key lisen; did you mean listen?
+oaimend.toml:3: public_url = "oai.example.org" is no public URL; one like "https://oai.example.org" is right (relative URL without a base)
+oaimend.toml:4: data is an integer; a text in quotes is wanted
+oaimend.toml:5: unknown key nonsense; known here are admin, admin_email, cache, clients, connections, data, limits, listen, mappings, public_url
+oaimend.toml:7: admin.listen = "8081" is no address; an IP address and a port like "127.0.0.1:8080" are right, or "off"
+oaimend.toml:8: unknown key admin.port; known here are listen
+oaimend.toml:10: unknown key limits.record_bytes; did you mean record_bytes_max?
+oaimend.toml:11: limits.depth_max = -1 is out of range; a whole number from 8 to 100000
+oaimend.toml:12: limits.redirects_max is a string; a whole number from 0 to 20 is wanted
+mappings/x.toml:1: base_url is missing; base_url = "https://source.example/oai" is wanted, or static_file
+mappings/x.toml:1: unknown key bas_url; did you mean base_url?
+mappings/x.toml:2: on_unrepairable = "drop" is not known; "quarantine" or "fail" is right
+mappings/x.toml:3: from = "a\nb" cannot stand in an HTTP header; printable ASCII is right
+mappings/x.toml:4: read_timeout_secs = 0 is out of range; a whole number from 1 to 3600
+mappings/x.toml:5: allow_private is a string; true or false is wanted
+mappings/x.toml:6: provenance = "yes" is not known; "off", "altered" or "all" is right
+mappings/x.toml:7: tls is a boolean; a table is wanted
+mappings/x.toml:8: version = "2" is no version; "1.0", "1.1" or "2.0" is right, or nothing: it is learned
+mappings/x.toml:9: v1_headers_via = "guess" is not known; "listrecords" or "getrecord" is right
+mappings/x.toml:10: request_granularity = "seconds" is not known; "day" or "as-requested" is right
+mappings/x.toml:11: default_set = "a b" is no set; its setSpec is right
+mappings/x.toml:12: charset = "utf-8" is no charset of text that is no UTF-8; one like "windows-1251" is right
+mappings/x.toml:14: repairs.off: "bare-ampersant" is no repair that fits here; did you mean "bare-ampersand"?
+mappings/x.toml:14: repairs.off: "rewrite-request" is no repair that fits here; the names stand in docs/repairs.md
+mappings/x.toml:15: repairs.enable: "bare-ampersand" is no repair that fits here; known here are double-encoded, c1-control, torn-section
+mappings/x.toml:15: repairs.enable is an integer; a list of texts in quotes is wanted
+"#,
+    );
+}
+
+#[test]
+fn an_old_key_is_named_with_its_new_name() {
+    for (old, new) in [
+        ("poisoned", "page_fallback"),
+        ("recall", "refetch_broken_records"),
+        ("order", "list_order"),
+        ("headers", "v1_headers_via"),
+        ("dates", "request_granularity"),
+        ("unmendable", "on_unrepairable"),
+        ("repairs.guesses", "repairs.enable"),
+    ] {
+        let mapping = format!("base_url = \"http://x.example/oai\"\n{old} = 1\n");
+        let fault = format!("\nmappings/x.toml:2: {old} was renamed to {new}\n");
+        check(&[("mappings/x.toml", &mapping)], &[], 78, &fault);
+    }
+}
+
+#[test]
+fn what_is_no_toml_is_named_with_its_line() {
+    check(
+        &[("oaimend.toml", "listen = \"127.0.0.1:1\"\n\npublic_url = https://x\n")],
+        &[],
+        78,
+        "oaimend.toml:3: this is no TOML: string values must be quoted, expected literal string",
+    );
+}
+
+#[test]
+fn base_urls_ids_and_certificates_are_checked() {
+    let mapping = |base_url: &str| format!("base_url = \"{base_url}\"\n");
+    let file = |base_url| mapping(base_url);
+    let (ftp, fragment, verb, good) =
+        (file("ftp://x/"), file("http://x/#a"), file("http://x/?verb=Identify"), file("http://x/"));
+    let tls = format!("{good}tls.ca_file = \"none.pem\"\n");
+    check(
+        &[
+            ("mappings/a.toml", &ftp),
+            ("mappings/b.toml", &fragment),
+            ("mappings/c.toml", &verb),
+            ("mappings/_d.toml", &good),
+            ("mappings/robots.txt.toml", &good),
+            ("mappings/e f.toml", &good),
+            ("mappings/g.toml", &tls),
+            ("mappings/README.md", "is no mapping"),
+        ],
+        &[],
+        78,
+        r#"
+mappings/_d.toml:1: the file's name is the id: "_d" is no id; letters, digits, '.', '_' and '-' are right, the first a letter or digit
+mappings/a.toml:1: base_url = "ftp://x/" is no base URL; one like "https://source.example/oai" is right (http or https, with a host)
+mappings/b.toml:1: base_url = "http://x/#a" is no base URL; one like "https://source.example/oai" is right (without #)
+mappings/c.toml:1: base_url = "http://x/?verb=Identify" is no base URL; one like "https://source.example/oai" is right (without verb=, the harvester says it)
+mappings/e f.toml:1: the file's name is the id: "e f" is no id; letters, digits, '.', '_' and '-' are right, the first a letter or digit
+mappings/g.toml:2: tls.ca_file = "none.pem" cannot be read: No such file or directory (os error 2); a file with PEM certificates is wanted
+mappings/robots.txt.toml:1: the file's name is the id: "robots.txt" is a path of our own; any other name is right
+"#,
+    );
+}
+
+#[test]
+fn what_identify_is_to_say_is_checked() {
+    let said = |key: &str, value: &str, said: &str| {
+        let mapping = format!("base_url = \"http://source.example/oai\"\n[identify]\n{key} = \"{value}\"\n");
+        let said = format!("mappings/x.toml:3: identify.{key} = \"{value}\" {said}");
+        check(&[("mappings/x.toml", &mapping)], &[], 78, &said);
+    };
+    let no_mail = "is no mail address; one like \"oai@example.org\" is right, without mailto:";
+    said("repository_name", " ", "is no name; any text that is not blank is right");
+    said("admin_email", "mailto:a@example.org", no_mail);
+    said("admin_email", "nobody", no_mail);
+    said("earliest_datestamp", "2001", "is no datestamp; YYYY-MM-DD or YYYY-MM-DDThh:mm:ssZ is right");
+    said("deleted_record", "yes", "is not known; \"no\" or \"transient\" or \"persistent\" is right");
+    said("granularity", "day", "is not known; \"YYYY-MM-DD\" or \"YYYY-MM-DDThh:mm:ssZ\" is right");
+    let of_all = format!("oaimend.toml:1: admin_email = \"x\" {no_mail}");
+    check(&[("oaimend.toml", "admin_email = \"x\"\n")], &[], 78, &of_all);
+    let own = concat!(
+        "base_url = \"http://source.example/oai\"\nidentify.admin_email = \"own@example.org\"\n",
+        "granularity = \"YYYY-MM-DD\"\n",
+    );
+    let all = ("oaimend.toml", "admin_email = \"all@example.org\"\n");
+    let folder = folder(&[all, ("mappings/x.toml", own)]);
+    let flags = Flags {
+        config: Some(folder.path().join("oaimend.toml")),
+        mappings: Some(folder.path().join("mappings")),
+        maps: vec![("y".to_owned(), "http://source.example/y".to_owned())],
+        ..Flags::default()
+    };
+    let config = Config::load(&flags).expect("no faults");
+    let email =
+        |id: &str| config.repositories.find(id).and_then(|mapping| mapping.identify.admin_email.clone());
+    assert_eq!(email("x").as_deref(), Some("own@example.org"), "the mapping knows better");
+    assert_eq!(email("y").as_deref(), Some("all@example.org"), "also of one without a file");
+    let mapping = config.repositories.find("x").expect("it is mapped");
+    assert_eq!(mapping.identify.granularity.as_deref(), Some("YYYY-MM-DD"), "what is announced is said");
+}
+
+#[test]
+fn static_files_are_checked_and_stand_alone() {
+    let both = "base_url = \"http://x/\"\nstatic_file = \"http://x/y.xml\"\n";
+    let asked = "static_file = \"http://x/y.xml\"\nmethod = \"post\"\npage_fallback = \"getrecord\"\nrefetch_broken_records = true\n\
+                 list_order = \"datestamp\"\nstatic_check_secs = 86401\nversion = \"1.1\"\n[politeness]\ngap_millis = 1\n";
+    check(
+        &[
+            ("y.xml", "<Repository/>"),
+            ("mappings/a.toml", "static_file = \"../y.xml\"\nstatic_check_secs = 0\n"),
+            (
+                "mappings/b.toml",
+                "static_file = \"http://x/y.xml?a=b\"\n[limits]\nstatic_records_max = 1\nstatic_file_bytes_max = 1024\n",
+            ),
+            ("mappings/c.toml", both),
+            ("mappings/d.toml", asked),
+            ("mappings/e.toml", "static_file = \"none.xml\"\n"),
+            ("mappings/f.toml", "static_file = \"..\"\n"),
+            ("mappings/g.toml", "static_file = \"ftp://x/y.xml\"\n"),
+            ("mappings/h.toml", "base_url = \"http://x/\"\nstatic_check_secs = 1\n"),
+            ("mappings/i.toml", "static_file = 7\n"),
+        ],
+        &[],
+        78,
+        r#"
+mappings/c.toml:1: base_url has no place here: a mapping has either base_url or static_file
+mappings/d.toml:2: method has no place here: a static_file is not asked for pages
+mappings/d.toml:3: page_fallback has no place here: a static_file is not asked for pages
+mappings/d.toml:4: refetch_broken_records has no place here: a static_file is not asked for pages
+mappings/d.toml:5: list_order has no place here: a static_file is not asked for pages
+mappings/d.toml:6: static_check_secs = 86401 is out of range; a whole number from 0 to 86400
+mappings/d.toml:7: version has no place here: a static_file is not asked for pages
+mappings/d.toml:8: politeness has no place here: a static_file is not asked for pages
+mappings/e.toml:1: static_file = "none.xml" cannot be read: No such file or directory (os error 2); the path of a static repository file or its http URL is wanted
+mappings/f.toml:1: static_file = ".." is no file; the path of a static repository file or its http URL is wanted
+mappings/g.toml:1: static_file = "ftp://x/y.xml" is no URL of a static repository file; one like "https://source.example/static.xml" is right (http or https, without #, user and password)
+mappings/h.toml:2: static_check_secs has no place here: it is for a static_file, and there is none
+mappings/i.toml:1: static_file is an integer; a text in quotes is wanted
+"#,
+    );
+}
+
+#[test]
+fn credentials_stand_in_a_file_and_are_never_shown() {
+    let base_url = "base_url = \"http://x/\"\n";
+    let alone = format!("{base_url}user = \"a:b\"\n");
+    let nobody = format!("{base_url}password_file = \"empty\"\n");
+    check(
+        &[
+            ("mappings/a.toml", "base_url = \"https://me:secret@x/oai\"\n"),
+            ("mappings/b.toml", "base_url = \"ftp://me:sec@ret@x\"\n"),
+            ("mappings/c.toml", &alone),
+            ("mappings/d.toml", &nobody),
+            ("mappings/empty", "\n"),
+        ],
+        &[],
+        78,
+        r#"
+mappings/a.toml:1: base_url = "https://***@x/oai" is no base URL; one like "https://source.example/oai" is right (without user and password: set user and password_file instead)
+mappings/b.toml:1: base_url = "ftp://***@x" is no base URL; one like "https://source.example/oai" is right (http or https, with a host)
+mappings/c.toml:1: user is set without password_file; the file of its password is wanted
+mappings/c.toml:2: user = "a:b" is no user name; a text without ':' and control characters is right
+mappings/d.toml:1: password_file is set without user; whose password is it?
+mappings/d.toml:2: password_file = "empty" holds no password; a file with the password in its only line is wanted
+"#,
+    );
+    let output = run(folder(&[]).path(), &["serve", "--map", "x=http://me:secret@x/oai"]);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(64), "{text}");
+    assert!(text.starts_with("oaimend: --map x=http://***@x/oai: is no base URL"), "{text}");
+}
+
+#[test]
+fn clients_and_connections_are_checked() {
+    let main = r#"[clients]
+trusted_proxy = ["10.0.0.1"]
+trusted_proxies = ["10.0.0.0/8", "proxy.example"]
+rate_per_minute = -1
+[clients.crawlers]
+user_agents = ["bo"]
+[clients.known.crawlers]
+addresses = ["192.0.2.1"]
+[clients.known.nobody]
+in_flight_max = 1
+[clients.known.short]
+token_file = "short"
+[clients.known.one]
+token_file = "token"
+[clients.known.two]
+token_file = "token"
+rate = 5
+[connections]
+uri_bytes_max = 100
+"#;
+    check(
+        &[("oaimend.toml", main), ("short", "secret"), ("token", "0123456789abcdef")],
+        &[],
+        78,
+        r#"
+oaimend.toml:2: unknown key clients.trusted_proxy; did you mean trusted_proxies?
+oaimend.toml:3: trusted_proxies: "proxy.example" is no address; an address like "192.0.2.7" or a network like "2001:db8::/32" is right
+oaimend.toml:4: clients.rate_per_minute = -1 is out of range; a whole number from 0 to 1000000
+oaimend.toml:6: clients.crawlers.user_agents: "bo" tells nobody; a part of a User-Agent of 3 characters or more, like "examplebot", is right
+oaimend.toml:7: clients.known: "crawlers" is no name for a client; letters, digits, '-' and '_' are right, and harvesters, crawlers and any are taken
+oaimend.toml:9: clients.known.nobody: token_file or addresses are wanted, to know it by
+oaimend.toml:12: clients.known.short.token_file = "short" holds no token; a file with a token of 16 printable characters or more is wanted
+oaimend.toml:15: clients.known.two has the token of one
+oaimend.toml:17: unknown key clients.known.two.rate; known here are addresses, all, burst, in_flight_max, rate_per_minute, token_file
+oaimend.toml:19: connections.uri_bytes_max = 100 is out of range; a whole number from 8192 to 60000
+"#,
+    );
+}
+
+#[test]
+fn files_that_are_named_and_missing_are_no_faults_of_the_configuration() {
+    check(
+        &[],
+        &["--config", "none.toml"],
+        74,
+        "oaimend: none.toml: cannot be read: No such file or directory (os error 2); name a readable TOML file with --config",
+    );
+    check(
+        &[("oaimend.toml", "mappings = \"none\"")],
+        &[],
+        74,
+        "oaimend: none: cannot be read: No such file or directory (os error 2); name a folder of mapping files with --mappings",
+    );
+}
+
+#[test]
+fn serve_names_the_same_faults_and_wrong_flags() {
+    let folder = folder(&[("oaimend.toml", "lisen = 1\n")]);
+    let said = |arguments: &[&str]| {
+        let output = run(folder.path(), &[&["serve"], arguments].concat());
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).trim_end().to_owned())
+    };
+    assert_eq!(said(&[]), (Some(78), "oaimend.toml:1: unknown key lisen; did you mean listen?".into()));
+    std::fs::remove_file(folder.path().join("oaimend.toml")).expect("it is there");
+    let (code, text) = said(&["--map", "x=nonsense"]);
+    assert_eq!(code, Some(64));
+    assert_eq!(
+        text,
+        "oaimend: --map x=nonsense: is no base URL; one like \"https://source.example/oai\" is right (relative URL without a base)"
+    );
+    for wrong in [["--map", "x"], ["--listen", "8080"], ["--admin", "8081"], ["--nonsense", "1"]] {
+        assert_eq!(said(&wrong).0, Some(64), "{wrong:?}");
+    }
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = taken.local_addr().expect("it is bound").to_string();
+    let (code, text) = said(&["--listen", &address, "--admin", "off"]);
+    assert_eq!(code, Some(74));
+    assert!(text.contains(&format!("oaimend: cannot listen on {address}: ")), "{text}");
+    assert!(text.ends_with("choose another one by --listen ADDR, or listen in oaimend.toml"), "{text}");
+}
+
+#[test]
+fn flags_win_over_the_file() {
+    let folder = folder(&[
+        ("oaimend.toml", "listen = \"127.0.0.1:1\"\ndata = \"here\"\npublic_url = \"http://file.example\"\n"),
+        ("mappings/x.toml", "base_url = \"http://file.example/oai\"\n"),
+        ("mappings/y.toml", "base_url = \"http://file.example/oai\"\n"),
+    ]);
+    let config = Config::load(&Flags {
+        config: Some(folder.path().join("oaimend.toml")),
+        mappings: Some(folder.path().join("mappings")),
+        public_url: Some("http://flag.example".into()),
+        maps: vec![("x".into(), "http://flag.example/oai".into())],
+        admin: Some(None),
+        ..Flags::default()
+    })
+    .expect("no faults");
+    assert_eq!((config.listen.port(), config.admin), (1, None));
+    assert_eq!(config.data, folder.path().join("here"));
+    assert_eq!(config.public_url.as_deref(), Some("http://flag.example"));
+    let base_url = |id| config.repositories.find(id).map(|mapping| mapping.base_url.to_string());
+    assert_eq!(base_url("x").as_deref(), Some("http://flag.example/oai"));
+    assert_eq!(base_url("y").as_deref(), Some("http://file.example/oai"));
+}
+
+#[test]
+fn a_broken_file_never_takes_a_running_configuration_down() {
+    let folder = folder(&[
+        ("mappings/x.toml", "base_url = \"http://one.example/oai\"\n"),
+        ("mappings/y.toml", "base_url = \"http://one.example/oai\"\n"),
+    ]);
+    let path = folder.path();
+    let config = Config::load(&Flags { mappings: Some(path.join("mappings")), ..Flags::default() });
+    let repositories = config.expect("no faults").repositories;
+    let base_url = |id| repositories.find(id).map(|mapping| mapping.base_url.to_string());
+    assert_eq!(repositories.reread().expect("readable"), Reread::Same);
+    let before = repositories.find("x").expect("it is mapped");
+
+    write(path, "mappings/x.toml", "base_url = \"http://two.example/oai\"\nbroken\n");
+    write(path, "mappings/y.toml", "base_url = \"http://three.example/oai\"\n");
+    write(path, "mappings/z.toml", "base_url = 1\n");
+    let Reread::Faults(faults) = repositories.reread().expect("readable") else { panic!("there are faults") };
+    assert_eq!(faults.iter().map(|fault| fault.line).collect::<Vec<_>>(), [2, 1]);
+    assert_eq!(base_url("x").as_deref(), Some("http://one.example/oai"), "it stays as it was");
+    assert_eq!(base_url("y").as_deref(), Some("http://three.example/oai"), "others change");
+    assert_eq!(base_url("z"), None);
+    assert_eq!(repositories.reread().expect("readable"), Reread::Same, "faults are told once");
+
+    write(path, "mappings/x.toml", "base_url = \"http://one.example/oai\"\n# mended\n");
+    std::fs::remove_file(path.join("mappings/z.toml")).expect("it is there");
+    std::fs::remove_file(path.join("mappings/y.toml")).expect("it is there");
+    assert_eq!(repositories.reread().expect("readable"), Reread::Changed);
+    assert_eq!((base_url("y"), base_url("z")), (None, None));
+    let after = repositories.find("x").expect("it is mapped");
+    assert!(std::sync::Arc::ptr_eq(&before, &after), "what has not changed keeps its connections");
+
+    std::fs::remove_dir_all(path.join("mappings")).expect("it is there");
+    assert!(repositories.reread().is_err());
+    assert!(base_url("x").is_some(), "it stays as it was");
+}
+
+#[test]
+fn the_mappings_in_this_repository_are_without_faults() {
+    let output = run(Path::new(env!("CARGO_MANIFEST_DIR")), &["validate", "--mappings", "mappings"]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let count: Option<usize> =
+        said.strip_prefix("no faults; ").and_then(|rest| rest.split(' ').next()?.parse().ok());
+    assert!(count.is_some_and(|count| count >= 3), "{said}{}", String::from_utf8_lossy(&output.stderr));
+}

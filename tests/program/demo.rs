@@ -1,0 +1,144 @@
+//! `oaimend demo` shows what it promises, and what it says to try works.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use oaimend::demo::fetch;
+
+fn demo(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_oaimend"));
+    // From a folder that is not the project's: all pages are compiled in.
+    command.arg("demo").args(arguments).current_dir(std::env::temp_dir());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// A running demonstration; it ends with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        terminate(&self.0);
+        let _ = self.0.wait();
+    }
+}
+
+/// Asks it to end, as a service manager does; it may have ended by itself.
+fn terminate(demo: &Child) {
+    let _ = Command::new("kill").args(["-TERM", &demo.id().to_string()]).stderr(Stdio::null()).status();
+}
+
+/// Starts the demonstration and reads what it prints, up to its last line.
+fn start() -> (Running, Vec<String>) {
+    let mut running = Running(demo(&[]).spawn().expect("the program starts"));
+    let stdout = BufReader::new(running.0.stdout.take().expect("stdout is piped"));
+    let mut lines = Vec::new();
+    for line in stdout.lines() {
+        let line = line.expect("it prints UTF-8");
+        let last = line.contains("Ctrl-C");
+        lines.push(line);
+        if last {
+            return (running, lines);
+        }
+    }
+    panic!("it ended by itself: {lines:?}");
+}
+
+/// What stands behind a label.
+#[track_caller]
+fn labelled<'a>(lines: &'a [String], label: &str) -> &'a str {
+    let found = lines.iter().find_map(|line| line.trim().strip_prefix(label));
+    found.expect("a line with that label").trim()
+}
+
+fn page(url: &str) -> String {
+    String::from_utf8_lossy(&fetch(url).expect("it answers")).into_owned()
+}
+
+#[test]
+fn once_shows_a_page_before_and_after_and_ends() {
+    let output = demo(&["--once"]).output().expect("the program runs");
+    let text = String::from_utf8(output.stdout).expect("it prints UTF-8");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for line in [
+        "- <dc:title>Fish & chips: notes on coastal cuisine</dc:title>",
+        "+ <dc:title>Fish &amp; chips: notes on coastal cuisine</dc:title>",
+        r"- <dc:title>Caf\xE9 culture in S\xE3o Paulo</dc:title>",
+        "+ <dc:title>Café culture in São Paulo</dc:title>",
+        "+ <dc:title>Harbour songs, 1890–1914</dc:title>",
+    ] {
+        assert!(text.lines().any(|shown| shown.trim() == line), "{line}\n{text}");
+    }
+    assert!(!text.contains('\x1b'), "no colours into a pipe");
+}
+
+#[test]
+fn a_harvest_through_the_demo_gets_all_that_can_be_mended() {
+    let (_running, lines) = start();
+    let base_url = labelled(&lines, "mended");
+    let mut titles = Vec::new();
+    let mut arguments = "verb=ListRecords&metadataPrefix=oai_dc".to_owned();
+    loop {
+        let page = page(&format!("{base_url}?{arguments}"));
+        let texts = page.split("<dc:title").skip(1).filter_map(|rest| rest.split_once('>'));
+        titles.extend(texts.filter_map(|(_, rest)| Some(rest.split_once("</dc:title>")?.0.to_owned())));
+        let token = page.split_once("<resumptionToken").and_then(|(_, rest)| rest.split_once('>'));
+        match token.and_then(|(_, rest)| rest.split_once('<')) {
+            Some((token, _)) if !token.is_empty() => {
+                arguments = format!("verb=ListRecords&resumptionToken={token}");
+            }
+            _ => break,
+        }
+    }
+    assert_eq!(
+        titles,
+        [
+            "Tides &amp; timetables of the northern ferries",
+            "Fish &amp; chips: notes on coastal cuisine",
+            "Café culture in São Paulo",
+            "Harbour songs, 1890–1914",
+            "Salt &amp; iron: a chemistry of rust",
+            "The shipping forecast as poetry",
+            "Lighthouses of the inner isles",
+            "Seagulls grow bolder (p &lt; 0.05)",
+            "Nets, knots and floats",
+            "Emoji for sailors: 🚢",
+        ]
+    );
+    let aside = labelled(&lines, "put aside").trim_start_matches("curl ");
+    assert!(page(aside).contains("oai:demo.example.org:10"), "the tenth record is in quarantine");
+}
+
+#[test]
+fn every_verb_is_answered_and_the_url_is_the_proxys() {
+    let (_running, lines) = start();
+    let base_url = labelled(&lines, "mended");
+    for (arguments, wanted) in [
+        ("verb=Identify", format!("<baseURL>{base_url}</baseURL>")),
+        ("verb=ListMetadataFormats", "<metadataPrefix>oai_dc</metadataPrefix>".to_owned()),
+        ("verb=ListSets", "<setName>Notes &amp; papers</setName>".to_owned()),
+        ("verb=ListIdentifiers&metadataPrefix=oai_dc", "oai:demo.example.org:4".to_owned()),
+        (
+            "verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:demo.example.org:6",
+            "&lt;p&gt;First printed in 1952&lt;br&gt;and never corrected.".to_owned(),
+        ),
+        ("verb=Nonsense", "badVerb".to_owned()),
+    ] {
+        let page = page(&format!("{base_url}?{arguments}"));
+        assert!(page.contains(&wanted), "{arguments}: {page}");
+        assert!(page.contains(&format!(">{base_url}</request>")), "{arguments}: {page}");
+    }
+}
+
+#[test]
+fn it_stays_until_it_is_told_to_end() {
+    let (mut running, lines) = start();
+    assert!(
+        page(&format!("{}?verb=Identify", labelled(&lines, "broken"))).contains("Harbour Notes & Papers")
+    );
+    assert!(running.0.try_wait().expect("its state can be asked").is_none(), "it is still there");
+    terminate(&running.0);
+    assert!(running.0.wait().expect("it ends").success());
+    let data = std::env::temp_dir().join(format!("oaimend-demo-{}", running.0.id()));
+    assert!(!data.exists(), "it leaves nothing behind");
+}

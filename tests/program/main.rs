@@ -1,0 +1,13 @@
+//! Tests of the program: its commands, its configuration and the proxy.
+
+mod fixtures;
+#[path = "../support/mod.rs"]
+mod support;
+
+mod check;
+mod cli;
+mod config;
+mod demo;
+mod harvesters;
+mod report_page;
+mod serve;

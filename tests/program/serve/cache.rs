@@ -1,0 +1,466 @@
+//! What is kept, for how long, and what must not be.
+
+use crate::fixtures::keeping::{
+    IDENTIFY, TOKEN_PAGE, forgetful, identify, kept, map, numbered, purge, request, wait_until,
+};
+use crate::fixtures::lists::{page, read_to_the_end, resume, token_in};
+use crate::fixtures::program::{Program, serve};
+use crate::fixtures::proxy::{LIST, Proxy, records};
+use crate::fixtures::source::{Got, Harvester, Reply, Source, fetch, fetch_with, last_page_of, page_of};
+use oaimend::config::{Config, PageFallback};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// An OAI error.
+fn error() -> String {
+    let page = page_of(0);
+    let (head, _) = page.split_once("<request").expect("it has one");
+    format!(
+        "{head}<request>http://source.example/oai</request>\n<error code=\"noSetHierarchy\">no</error>\n</OAI-PMH>\n"
+    )
+}
+
+/// A page with a token that goes on behind it.
+fn page_with_token(attributes: &str) -> String {
+    let token = format!("<resumptionToken{attributes}>t2</resumptionToken>\n</ListRecords>");
+    page_of(2).replace("</ListRecords>", &token)
+}
+
+/// How often a source is asked for one page that fails every time.
+const ATTEMPTS: usize = 8;
+
+#[test]
+fn a_page_that_is_kept_keeps_its_bytes_and_the_source_is_asked_once() {
+    let source = numbered();
+    let proxy = Proxy::of(&source);
+    let first = proxy.get(IDENTIFY);
+    assert_eq!((first.status, first.whole), (200, true));
+    assert_eq!(first.header("cache-status"), "oaimend; fwd=miss; fwd-status=200");
+    assert_eq!(first.header("age"), "");
+    let again = proxy.get(IDENTIFY);
+    assert_eq!((again.status, again.whole, again.text()), (200, true, first.text()));
+    assert!(again.text().contains("<responseDate>2026-01-02T03:04:05Z</responseDate>"), "{}", again.text());
+    assert_eq!(again.header("cache-status"), "oaimend; hit");
+    assert_eq!(again.header("content-type"), "text/xml; charset=UTF-8");
+    assert!(again.header("age").parse::<u64>().is_ok(), "{again:?}");
+    let zipped = fetch_with(proxy.address(), IDENTIFY, "Accept-Encoding: gzip\r\n");
+    let mut plain = String::new();
+    std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&zipped.body[..]), &mut plain)
+        .expect("a whole gzip stream");
+    assert_eq!((zipped.header("cache-status"), plain), ("oaimend; hit", first.text()));
+    let form = "POST /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 13\r\n\r\nverb=Identify";
+    assert_eq!(Harvester::ask(proxy.address(), form).rest().text(), first.text());
+    assert_eq!(source.asked().len(), 1);
+}
+
+#[test]
+fn what_is_asked_under_another_name_or_of_another_mapping_is_another_page() {
+    let source = numbered();
+    let proxy = Proxy::of(&source);
+    proxy.get(IDENTIFY);
+    let absolute = format!("{}?verb=Identify", source.base_url());
+    let got = Harvester::ask(proxy.address(), &request(source.address, &absolute)).rest();
+    assert!(got.text().contains("answer 1"), "{}", got.text());
+    let proxy = proxy.restarted(|config| {
+        map(config, &source, |mapping| mapping.user_agent = "another".into());
+    });
+    assert!(proxy.get(IDENTIFY).text().contains("answer 2"));
+}
+
+#[test]
+fn a_long_page_is_kept_and_comes_back_as_it_was() {
+    let source = Source::page(last_page_of(6000));
+    let proxy = Proxy::of(&source);
+    let first = proxy.get(TOKEN_PAGE);
+    assert!(first.body.len() > 2 << 20, "longer than what is held in memory: {}", first.body.len());
+    let again = proxy.get(TOKEN_PAGE);
+    assert_eq!((again.header("cache-status"), again.whole), ("oaimend; hit", true));
+    assert!(again.body == first.body);
+    assert_eq!(records(&again.text()), records(&last_page_of(6000)));
+    assert_eq!(source.asked().len(), 1);
+}
+
+#[test]
+fn the_first_page_of_a_list_is_asked_for_every_time() {
+    let source = numbered();
+    let proxy = Proxy::of(&source);
+    for number in 0..3 {
+        let got = proxy.get(LIST);
+        assert_eq!(records(&got.text()), records(&page_of(number + 1)));
+        assert_eq!(got.header("cache-status"), "oaimend; fwd=miss; fwd-status=200");
+    }
+    assert_eq!(source.asked().len(), 3);
+    assert_eq!(kept(&proxy), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn an_old_page_stands_in_for_a_source_that_fails() {
+    let source = Source::start(|number, _| match number {
+        0 => Reply::xml(identify("old")),
+        _ => Reply::whole(500, "", "out of order"),
+    });
+    let proxy = forgetful(&source);
+    let first = proxy.get(IDENTIFY);
+    let stale = proxy.get(IDENTIFY);
+    assert_eq!((stale.status, stale.whole, stale.text()), (200, true, first.text()));
+    assert_eq!(stale.header("cache-status"), "oaimend; fwd=stale; detail=stale-if-error");
+    assert!(!stale.header("age").is_empty());
+    let soon = proxy.get(IDENTIFY);
+    assert_eq!((soon.status, soon.text()), (200, first.text()));
+    assert_eq!(soon.header("cache-status"), "oaimend; hit; detail=stale-if-error");
+    let asked = 1 + ATTEMPTS;
+    assert_eq!(source.asked().len(), asked, "a source that fails is left alone for some seconds");
+}
+
+#[test]
+fn a_page_that_is_too_old_is_replaced() {
+    let source = numbered();
+    let proxy = forgetful(&source);
+    proxy.get(IDENTIFY);
+    let got = proxy.get(IDENTIFY);
+    assert!(got.text().contains("answer 1"));
+    assert_eq!(got.header("cache-status"), "oaimend; fwd=stale; fwd-status=200");
+    assert_eq!(kept(&proxy).len(), 1);
+}
+
+#[test]
+fn the_first_page_of_a_list_is_never_an_old_one_unless_the_mapping_says_so() {
+    let source = || {
+        Source::start(|number, _| match number {
+            0 => Reply::xml(page_of(3)),
+            _ => Reply::whole(500, "", ""),
+        })
+    };
+    let (strict, lax) = (source(), source());
+    let proxy = Proxy::of(&strict);
+    assert_eq!((proxy.get(LIST).status, proxy.get(LIST).status), (200, 503));
+    let proxy = Proxy::tuned(&lax, |mapping| {
+        (mapping.stale_lists, mapping.quirks.page_fallback) = (true, PageFallback::Off);
+    });
+    assert_eq!((proxy.get(LIST).status, proxy.get(LIST).status), (200, 200));
+    assert_eq!(lax.asked().len(), 1 + ATTEMPTS);
+}
+
+#[test]
+fn a_page_behind_a_token_is_kept_but_not_longer_than_the_next_token_lives() {
+    for (attributes, asked) in [
+        ("", 1),
+        (" expirationDate=\"2999-01-01T00:00:00Z\" cursor=\"0\"", 1),
+        (" expirationDate=\"2001-01-01T00:00:00Z\"", 2),
+    ] {
+        let page = page_with_token(attributes);
+        let source = Source::page(page.clone());
+        let proxy = Proxy::of(&source);
+        for _ in 0..2 {
+            assert_eq!(records(&proxy.get(TOKEN_PAGE).text()), records(&page));
+        }
+        assert_eq!(source.asked().len(), asked, "{attributes}");
+    }
+}
+
+#[test]
+fn an_oai_error_is_kept_for_seconds_only() {
+    let source = Source::page(error());
+    let kept_for = |failures: Duration| {
+        let proxy = Proxy::with(|config| {
+            config.cache.failures = failures;
+            map(config, &source, |_| {});
+        });
+        let before = source.asked().len();
+        let got = [proxy.get("/x?verb=ListSets"), proxy.get("/x?verb=ListSets")];
+        assert!(got.iter().all(|got| got.text().contains("noSetHierarchy")));
+        source.asked().len() - before
+    };
+    assert_eq!(kept_for(Duration::from_secs(3600)), 1);
+    assert_eq!(kept_for(Duration::ZERO), 2, "fresh_secs are for answers");
+}
+
+#[test]
+fn what_lost_a_record_or_its_end_is_not_kept() {
+    let hopeless = page_of(3).replace("<identifier>oai:x:1</identifier>", "<identifier></identifier>");
+    let cut = page_of(3);
+    let cut = cut[..cut.find("Title 2").expect("it is there")].to_owned();
+    for (page, asked) in [(hopeless, 1), (cut, ATTEMPTS)] {
+        let source = Source::page(page);
+        let proxy = Proxy::of(&source);
+        for _ in 0..2 {
+            let got = proxy.get(TOKEN_PAGE);
+            assert_eq!((got.status, got.whole), (200, true));
+            assert_eq!(got.text().contains("<resumptionToken>oaimend1_"), asked == ATTEMPTS);
+        }
+        assert_eq!(source.asked().len(), 2 * asked);
+        assert_eq!(kept(&proxy), Vec::<PathBuf>::new());
+    }
+}
+
+#[test]
+fn what_is_kept_survives_a_restart_and_a_kill() {
+    let source = numbered();
+    let configure = |config: &mut Config| {
+        config.public_url = Some("http://oai.example".into());
+        map(config, &source, |_| {});
+    };
+    let proxy = Proxy::with(configure);
+    let first = proxy.get(IDENTIFY).text();
+    // What a process that was killed leaves behind.
+    let part = proxy.data().join("cache/x/00000000000000000000000000000000-7.part");
+    std::fs::write(&part, "half a pa").expect("it can be written");
+    let proxy = proxy.restarted(configure);
+    assert!(!part.exists());
+    let got = proxy.get(IDENTIFY);
+    assert_eq!((got.header("cache-status"), got.text()), ("oaimend; hit", first));
+    assert_eq!(source.asked().len(), 1);
+}
+
+#[test]
+fn a_program_that_is_killed_leaves_whole_pages_and_no_others() {
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let stopped = std::sync::Mutex::new(Some(stopped));
+    let source = Source::start(move |_, asked| {
+        if asked.target.contains("verb=Identify") {
+            return Reply::xml(identify("kept"));
+        }
+        let page = last_page_of(6000);
+        match stopped.lock().expect("no panic").take() {
+            Some(stopped) => Reply::new(200, &format!("Content-Length: {}", page.len()))
+                .send(&page[..page.len() - 1000])
+                .wait(stopped),
+            None => Reply::xml(page),
+        }
+    });
+    let proxy = Proxy::with(|_| {}).restarted(|config| {
+        let program = Program::run(
+            serve(&config.data)
+                .args(["--admin", "off", "--public-url", "http://oai.example", "--data"])
+                .arg(&config.data)
+                .args(["--map", &format!("x={}", source.base_url())]),
+        );
+        let address = program.address();
+        assert!(fetch(address, IDENTIFY).whole);
+        let mut reading = Harvester::ask(address, &request(address, TOKEN_PAGE));
+        assert_eq!(reading.head().status, 200);
+        // More than is held in memory: the rest of it is in a file by now.
+        let mut bytes = 0;
+        while bytes < 3 << 19 {
+            bytes += reading.chunk().expect("it goes on").len();
+        }
+        let parts = std::fs::read_dir(config.data.join("cache/x")).expect("it is there").flatten();
+        assert_eq!(parts.filter(|file| file.path().extension().is_some()).count(), 1, "half a page");
+        drop(program);
+        assert!(reading.chunk().is_none_or(|chunk| !chunk.is_empty()), "no end that was none");
+        config.public_url = Some("http://oai.example".into());
+        map(config, &source, |_| {});
+    });
+    drop(stop);
+    assert_eq!(kept(&proxy).len(), 1, "the part is gone");
+    assert_eq!(proxy.get(IDENTIFY).header("cache-status"), "oaimend; hit");
+    let got = proxy.get(TOKEN_PAGE);
+    assert!(got.whole && records(&got.text()) == records(&last_page_of(6000)));
+    assert_eq!(source.asked().len(), 3);
+}
+
+#[test]
+fn a_page_that_cannot_be_spooled_goes_on_and_is_not_kept() {
+    let page = last_page_of(9000);
+    let source = Source::page(page.clone());
+    let proxy = Proxy::of(&source);
+    // Where its file would be made.
+    std::fs::write(proxy.data().join("cache/x"), "no folder").expect("it can be written");
+    for asked in 1..3 {
+        let got = proxy.get(TOKEN_PAGE);
+        assert!(got.body.len() > 3 << 20, "longer than what is held in memory: {}", got.body.len());
+        assert!(got.whole && records(&got.text()) == records(&page));
+        assert_eq!(source.asked().len(), asked);
+    }
+}
+
+#[test]
+fn a_page_for_which_the_disk_has_no_room_goes_on_and_is_not_kept() {
+    let page = last_page_of(30_000);
+    let source = Source::page(page.clone());
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    // No file may be longer than 8 MiB; the signal that would say so is not heard.
+    let limited = format!(
+        "trap '' XFSZ; ulimit -f 16384; exec {} serve --listen 127.0.0.1:0 --admin off --map x={}",
+        env!("CARGO_BIN_EXE_oaimend"),
+        source.base_url()
+    );
+    let mut program = Program::run(Command::new("sh").args(["-c", &limited]).current_dir(folder.path()));
+    for asked in 1..3 {
+        let got = fetch(program.address(), TOKEN_PAGE);
+        assert!(got.body.len() > 10 << 20, "longer than a file may be: {}", got.body.len());
+        assert!(got.whole && records(&got.text()) == records(&page));
+        assert_eq!(source.asked().len(), asked);
+        program.line("a page cannot be spooled");
+    }
+}
+
+#[test]
+fn a_damaged_file_is_never_served() {
+    let source = Source::page(last_page_of(6000));
+    let configure = |config: &mut Config| {
+        config.public_url = Some("http://oai.example".into());
+        map(config, &source, |_| {});
+    };
+    let mut proxy = Proxy::with(configure);
+    let whole = proxy.get(TOKEN_PAGE).body;
+    // The head, the first block, one that is sent later, the tail.
+    for (number, place) in [(1, 20), (2, 5000), (3, 2_000_000), (4, usize::MAX)] {
+        let files = kept(&proxy);
+        let [file] = files.as_slice() else { panic!("{files:?}") };
+        let mut bytes = std::fs::read(file).expect("it is there");
+        let place = place.min(bytes.len() - 1);
+        bytes[place] ^= 0x10;
+        std::fs::write(file, bytes).expect("it can be written");
+        proxy = proxy.restarted(configure);
+        let got = proxy.get(TOKEN_PAGE);
+        assert!(got.whole && got.body == whole, "byte {place}");
+        assert_eq!(source.asked().len(), 1 + number, "byte {place}");
+    }
+}
+
+#[test]
+fn a_file_that_is_damaged_under_the_proxys_hands_breaks_the_answer_off() {
+    let source = Source::page(last_page_of(6000));
+    let proxy = Proxy::of(&source);
+    let whole = proxy.get(TOKEN_PAGE).body;
+    let files = kept(&proxy);
+    let mut bytes = std::fs::read(&files[0]).expect("it is there");
+    bytes[2_000_000] ^= 1;
+    std::fs::write(&files[0], bytes).expect("it can be written");
+    let got = proxy.get(TOKEN_PAGE);
+    assert!(!got.whole && whole.starts_with(&got.body), "{}", got.body.len());
+    assert!(proxy.get(TOKEN_PAGE).body == whole, "the next one asks the source");
+    assert_eq!(source.asked().len(), 2);
+}
+
+#[test]
+fn pages_are_purged_one_by_one_or_all_of_a_repository() {
+    let source = numbered();
+    let proxy = Proxy::of(&source);
+    let told = |got: Got| -> serde_json::Value { serde_json::from_slice(&got.body).expect("JSON") };
+    for path in [IDENTIFY, TOKEN_PAGE] {
+        proxy.get(path);
+    }
+    assert_eq!(kept(&proxy).len(), 2);
+    assert_eq!(told(purge(&proxy, "/-/cache/x?verb=Identify"))["purged"], 1);
+    assert_eq!(told(purge(&proxy, "/-/cache/x?verb=Identify"))["purged"], 0);
+    assert_eq!(kept(&proxy).len(), 1);
+    assert_eq!(proxy.get(IDENTIFY).header("cache-status"), "oaimend; fwd=miss; fwd-status=200");
+    assert_eq!(told(purge(&proxy, "/-/cache/x"))["purged"], 2);
+    assert_eq!(kept(&proxy).len(), 0);
+    for (path, status) in [("/-/cache/y", 404), ("/-/cache/x?verb=Nonsense", 400), ("/x?verb=Identify", 404)]
+    {
+        assert_eq!(purge(&proxy, path).status, status, "{path}");
+    }
+    let off = Proxy::with(|config| config.cache.enabled = false);
+    assert_eq!(purge(&off, "/-/cache/x").status, 409);
+}
+
+#[test]
+fn operators_see_what_the_cache_does() {
+    let source = numbered();
+    let proxy = Proxy::of(&source);
+    for _ in 0..3 {
+        proxy.get(IDENTIFY);
+    }
+    let head = format!("HEAD {LIST} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let got = Harvester::ask(proxy.address(), &head).head();
+    assert_eq!(got.header("cache-status"), "oaimend; fwd=bypass; fwd-status=200");
+    wait_until(|| proxy.told("/-/repositories/x")["requests"] == 4);
+    let metrics = fetch(proxy.admin(), "/-/metrics").text();
+    for line in [
+        "oaimend_cache_lookups_total{outcome=\"hit\",repository=\"x\"} 2",
+        "oaimend_cache_lookups_total{outcome=\"miss\",repository=\"x\"} 1",
+        "oaimend_cache_lookups_total{outcome=\"bypass\",repository=\"x\"} 1",
+        "oaimend_cache_entries 1",
+    ] {
+        assert!(metrics.contains(line), "{line} is not in\n{metrics}");
+    }
+    let bytes = metrics.lines().find_map(|line| line.strip_prefix("oaimend_cache_bytes "));
+    let size = std::fs::metadata(&kept(&proxy)[0]).expect("it is there").len();
+    assert_eq!(bytes.and_then(|bytes| bytes.parse().ok()), Some(size));
+}
+
+#[test]
+fn the_cache_can_be_off_and_its_size_is_bounded() {
+    let source = numbered();
+    let off = Proxy::with(|config| {
+        config.cache.enabled = false;
+        map(config, &source, |_| {});
+    });
+    for _ in 0..2 {
+        assert_eq!(off.get(IDENTIFY).header("cache-status"), "oaimend; fwd=bypass; fwd-status=200");
+    }
+    assert_eq!(source.asked().len(), 2);
+    assert!(!off.data().join("cache").exists());
+    let source = Source::page(page_of(100));
+    let small = Proxy::with(|config| {
+        config.cache.bytes_max = 100_000;
+        map(config, &source, |_| {});
+    });
+    for token in 0..5 {
+        small.get(&format!("/x?verb=ListRecords&resumptionToken={token}"));
+    }
+    let sizes: u64 = kept(&small).iter().map(|file| file.metadata().expect("it is there").len()).sum();
+    assert!((50_000..=100_000).contains(&sizes), "{sizes}");
+    let last = small.get("/x?verb=ListRecords&resumptionToken=4");
+    assert_eq!(last.header("cache-status"), "oaimend; hit", "the last one stays");
+}
+
+/// Pages of 5 records: the first, and one for each token; the token on the last one leads back.
+fn looping(tokens: &'static [&'static str]) -> Source {
+    Source::start(move |_, asked| {
+        let asked = asked.target.split_once("resumptionToken=").map(|(_, token)| token.to_owned());
+        let at = asked.map_or(0, |asked| 1 + tokens.iter().position(|token| *token == asked).expect("known"));
+        Reply::xml(page(at * 5..at * 5 + 5, tokens[at % tokens.len()]))
+    })
+}
+
+#[test]
+fn a_list_whose_tokens_lead_back_is_refused_although_its_pages_are_kept() {
+    for tokens in [&["A"][..], &["A", "B"], &["A", "B", "C"]] {
+        // Another harvest may have stopped anywhere before.
+        for pages_before in 0..tokens.len() + 2 {
+            let source = looping(tokens);
+            let proxy = Proxy::of(&source);
+            let mut got = proxy.get(LIST);
+            for _ in 0..pages_before {
+                let Some(token) = token_in(&got.text()) else { break };
+                got = resume(&proxy, &token);
+            }
+            for harvest in 0..2 {
+                let mut got = proxy.get(LIST);
+                let mut requests = 1;
+                while let Some(token) = token_in(&got.text()) {
+                    got = resume(&proxy, &token);
+                    requests += 1;
+                    assert!(requests < 40, "{tokens:?}, {pages_before} before: harvest {harvest} has no end");
+                }
+                assert!(got.text().contains("goes in circles"), "{tokens:?}, {pages_before}: {}", got.text());
+            }
+        }
+    }
+}
+
+#[test]
+fn tokens_that_are_reused_for_new_pages_lose_no_record() {
+    for tokens in [&["A"][..], &["A", "B"], &["A", "B", "C"]] {
+        let at = AtomicUsize::new(0);
+        let source = Source::start(move |_, asked| {
+            if !asked.target.contains("resumptionToken=") {
+                at.store(0, Ordering::SeqCst);
+            }
+            let at = at.fetch_add(1, Ordering::SeqCst);
+            Reply::xml(page(at * 5..at * 5 + 5, if at < 8 { tokens[at % tokens.len()] } else { "" }))
+        });
+        let proxy = Proxy::of(&source);
+        for harvest in 0..3 {
+            let (found, _) = read_to_the_end(&proxy);
+            let each_once = (0..45).map(|number| (number, 1)).collect();
+            assert_eq!(found, each_once, "{tokens:?}, harvest {harvest}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Credentials of a mapping: the source is told them, and nobody else is,
+//! wherever it redirects to and whatever goes wrong.
+
+use crate::fixtures::program::{Program, serve};
+use crate::fixtures::proxy::{LIST, Proxy};
+use crate::fixtures::source;
+use crate::fixtures::source::{Harvester, Reply, Source, page_of};
+use oaimend::config::{Config, Flags};
+
+const PASSWORD: &str = "open-sesame-7f3a";
+/// `harvester:open-sesame-7f3a`
+const BASIC: &str = "Basic aGFydmVzdGVyOm9wZW4tc2VzYW1lLTdmM2E=";
+
+/// A folder with a mapping `x` to that base URL, with credentials.
+fn folder(base_url: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::create_dir(folder.path().join("mappings")).expect("a writable folder");
+    let mapping =
+        format!("base_url = \"{base_url}\"\nuser = \"harvester\"\npassword_file = \"../password\"\n");
+    std::fs::write(folder.path().join("mappings/x.toml"), mapping).expect("a writable folder");
+    std::fs::write(folder.path().join("password"), format!("{PASSWORD}\n")).expect("a writable folder");
+    folder
+}
+
+fn proxy(folder: &tempfile::TempDir) -> Proxy {
+    let flags = Flags { mappings: Some(folder.path().join("mappings")), ..Flags::default() };
+    let loaded = Config::load(&flags).expect("no faults");
+    Proxy::with(|config| config.repositories = loaded.repositories)
+}
+
+#[test]
+fn the_source_is_told_them_and_where_it_redirects_to_is_not() {
+    let elsewhere = Source::page(page_of(1));
+    // 127.0.0.1 under another name, another port, and back again.
+    let target = elsewhere.base_url();
+    let source = Source::start(move |number, asked| match number {
+        0 => Reply::redirect(302, &format!("http://{}/within", asked.headers["host"])),
+        1 => Reply::redirect(
+            302,
+            &format!(
+                "http://localhost:{}/name",
+                asked.headers["host"].rsplit(':').next().unwrap_or_default()
+            ),
+        ),
+        2 => Reply::redirect(
+            302,
+            &format!("http://{}/back", asked.headers["host"].replace("localhost", "127.0.0.1")),
+        ),
+        _ => Reply::redirect(302, &target.replace("http://", "http://me:myself@")),
+    });
+    let folder = folder(&source.base_url());
+    let proxy = proxy(&folder);
+    let got = proxy.get(LIST);
+    assert_eq!(got.status, 200, "{}", got.text());
+    let shown = |source: &Source| -> Vec<Option<String>> {
+        source.asked().iter().map(|asked| asked.headers.get("authorization").cloned()).collect()
+    };
+    let ours = Some(BASIC.to_owned());
+    assert_eq!(shown(&source), [ours.clone(), ours.clone(), None, ours], "the host has the same name only");
+    assert_eq!(shown(&elsewhere), [None]);
+}
+
+#[test]
+fn what_a_harvester_says_of_itself_is_not_passed_on() {
+    let source = Source::page(page_of(1));
+    let proxy = Proxy::of(&source);
+    let request = format!(
+        "GET {LIST} HTTP/1.1\r\nHost: x\r\nAuthorization: Basic bWU6bWU=\r\nConnection: close\r\n\r\n"
+    );
+    assert_eq!(Harvester::ask(proxy.address(), &request).rest().status, 200);
+    assert!(!source.asked()[0].headers.contains_key("authorization"));
+}
+
+#[test]
+fn the_password_stands_in_no_log_and_on_no_page() {
+    let source =
+        Source::start(|_, _| Reply::whole(401, "WWW-Authenticate: Basic realm=\"x\"", "<html>no</html>"));
+    let folder = folder(&source.base_url());
+    let program =
+        Program::run(serve(folder.path()).args(["--admin", "127.0.0.1:0"]).env("OAIMEND_LOG", "trace"));
+    let (public, admin) = (program.address(), program.admin());
+    let got = source::fetch(public, LIST);
+    assert_eq!(got.status, 502);
+    let mut pages = format!("{got:?}{}", got.text());
+    for path in ["/-/repositories", "/-/repositories/x", "/-/metrics"] {
+        pages.push_str(&source::fetch(admin, path).text());
+    }
+    pages.push_str(&source::fetch(public, "/").text());
+    program.killer().kill();
+    let said = program.whole_log();
+    assert_eq!(source.asked()[0].headers["authorization"], BASIC);
+    for secret in [PASSWORD, "b3Blbi1zZXNhbWU", "aGFydmVzdGVyOm9"] {
+        assert!(!pages.contains(secret), "{pages}");
+        assert!(!said.contains(secret), "the log shows {secret}");
+    }
+}

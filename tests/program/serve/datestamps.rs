@@ -1,0 +1,326 @@
+//! Datestamps that cannot be read: the source is asked for the right one, and else they become the lowest
+//! that is known; granularity and earliestDatestamp as the repository has them.
+
+use crate::fixtures::lists::{page, records_in, resume};
+use crate::fixtures::proxy::{LIST, Proxy};
+use crate::fixtures::source::{Asked, Reply, Source, record};
+use crate::support::strict;
+use oaimend::config::{Config, Limits, Mapping};
+use oaimend::oai::datestamp::Granularity;
+use oaimend::repair::Told;
+
+const STAMP: &str = "<datestamp>2020-01-01</datestamp>";
+
+/// A page on which these records have something else in place of their datestamp.
+fn stamped(numbers: std::ops::Range<usize>, token: &str, which: &[usize], with: &str) -> String {
+    let mut whole = page(numbers, token);
+    for number in which {
+        let right = record(*number).replace("Title", "T\u{ef}tle");
+        whole = whole.replace(&right, &right.replace(STAMP, with));
+    }
+    whole
+}
+
+/// Headers of these records.
+fn headers(numbers: std::ops::Range<usize>, with: &str) -> String {
+    let headers: String =
+        numbers.map(|n| format!("<header><identifier>oai:x:{n}</identifier>{with}</header>")).collect();
+    page(0..0, "")
+        .replace("</ListRecords>", &format!("{headers}</ListRecords>"))
+        .replace("ListRecords", "ListIdentifiers")
+}
+
+fn identify(earliest: &str, granularity: &str) -> String {
+    format!(
+        "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\" \
+         xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \
+         xsi:schemaLocation=\"http://www.openarchives.org/OAI/2.0/ http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd\">\
+         <responseDate>2026-01-02T03:04:05Z</responseDate><request verb=\"Identify\">http://source.example/oai</request>\
+         <Identify><repositoryName>x</repositoryName><baseURL>http://source.example/oai</baseURL>\
+         <protocolVersion>2.0</protocolVersion><adminEmail>a@source.example</adminEmail>\
+         <earliestDatestamp>{earliest}</earliestDatestamp><deletedRecord>no</deletedRecord>\
+         <granularity>{granularity}</granularity></Identify></OAI-PMH>"
+    )
+}
+
+fn error(code: &str) -> String {
+    format!(
+        "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\"><responseDate>2026-01-02T03:04:05Z</responseDate>\
+         <request>http://source.example/oai</request><error code=\"{code}\">no</error></OAI-PMH>"
+    )
+}
+
+/// A source: the page, and what it answers to other questions.
+fn source_of(list: String, other: impl Fn(&Asked) -> Option<String> + Send + Sync + 'static) -> Source {
+    Source::start(move |_, asked| Reply::xml(other(asked).unwrap_or_else(|| list.clone())))
+}
+
+fn says(asked: &Asked, verb: &str) -> bool {
+    asked.target.contains(&format!("verb={verb}"))
+}
+
+/// The datestamp of each record, in their order.
+fn stamps(text: &str) -> Vec<String> {
+    let pieces = text.split("<datestamp>").skip(1);
+    pieces.map(|piece| piece.split('<').next().unwrap_or_default().to_owned()).collect()
+}
+
+fn aside(proxy: &Proxy) -> usize {
+    proxy.told("/-/repositories/x/quarantine")["records"].as_array().map_or(0, Vec::len)
+}
+
+fn questions(source: &Source, verb: &str) -> usize {
+    source.asked().iter().filter(|asked| says(asked, verb)).count()
+}
+
+const FROM: &str = "/x?verb=ListRecords&metadataPrefix=oai_dc&from=2019-05-05";
+
+#[test]
+fn the_right_one_is_asked_for() {
+    for with in ["", "<datestamp/>", "<datestamp>0000-00-00</datestamp>", "<datestamp>9999-12-31</datestamp>"]
+    {
+        let source = source_of(stamped(0..4, "", &[1, 2], with), |asked| {
+            let number =
+                [1, 2].into_iter().find(|n| asked.target.contains(&format!("identifier=oai%3Ax%3A{n}&")))?;
+            let right = format!("<datestamp>2020-02-0{number}</datestamp>");
+            Some(stamped(number..number + 1, "", &[number], &right).replace("ListRecords", "GetRecord"))
+        });
+        let proxy = Proxy::of(&source);
+        let got = proxy.get(FROM);
+        assert_eq!((got.status, got.whole), (200, true), "{}", got.text());
+        assert_eq!(stamps(&got.text()), ["2020-01-01", "2020-02-01", "2020-02-02", "2020-01-01"], "{with}");
+        assert!(strict::read(&got.body).is_ok(), "{}", got.text());
+        assert_eq!((aside(&proxy), questions(&source, "GetRecord")), (0, 2), "{with}");
+    }
+}
+
+#[test]
+fn provenance_says_the_datestamp_that_was_asked_for() {
+    let source = source_of(stamped(0..3, "", &[1], ""), |asked| {
+        let right = "<datestamp>2020-02-01T03:04:05Z</datestamp>";
+        says(asked, "GetRecord").then(|| stamped(1..2, "", &[1], right).replace("ListRecords", "GetRecord"))
+    });
+    let proxy = Proxy::tuned(&source, |mapping| mapping.provenance = Some(Told::All));
+    let got = proxy.get(FROM);
+    let right = "2020-02-01T03:04:05Z";
+    assert_eq!(
+        stamps(&got.text()),
+        ["2020-01-01", "2020-01-01", right, right, "2020-01-01", "2020-01-01"],
+        "{}",
+        got.text()
+    );
+    assert!(strict::read(&got.body).is_ok(), "{}", got.text());
+}
+
+#[test]
+fn headers_tell_it_where_the_record_alone_does_not() {
+    let source = source_of(stamped(0..4, "", &[0, 1, 2], ""), |asked| {
+        if says(asked, "ListIdentifiers") {
+            return Some(headers(0..2, "<datestamp>2020-03-03</datestamp>"));
+        }
+        says(asked, "GetRecord").then(|| error("idDoesNotExist"))
+    });
+    let proxy = Proxy::of(&source);
+    let got = proxy.get(FROM);
+    assert_eq!(
+        stamps(&got.text()),
+        ["2020-03-03", "2020-03-03", "2019-05-05", "2020-01-01"],
+        "{}",
+        got.text()
+    );
+    assert_eq!((aside(&proxy), questions(&source, "ListIdentifiers")), (0, 1));
+    let asked = source.asked();
+    let headers = asked.iter().find(|asked| says(asked, "ListIdentifiers")).expect("it was asked");
+    assert!(headers.target.ends_with("metadataPrefix=oai_dc&from=2019-05-05"), "{}", headers.target);
+}
+
+#[test]
+fn what_nobody_tells_becomes_the_lowest_that_was_asked_for_on_each_page() {
+    let nothing = |asked: &Asked| {
+        if asked.target.contains("resumptionToken=t") {
+            return Some(stamped(3..6, "", &[4], "<datestamp>2015-02-30</datestamp>"));
+        }
+        (!says(asked, "ListRecords")).then(|| error("idDoesNotExist"))
+    };
+    let source = source_of(stamped(0..3, "t", &[1], "<datestamp>2015-02-30</datestamp>"), nothing);
+    let proxy = Proxy::of(&source);
+    assert_eq!(stamps(&proxy.get(FROM).text()), ["2020-01-01", "2019-05-05", "2020-01-01"]);
+    let next = resume(&proxy, "t").text();
+    assert_eq!(stamps(&next), ["2020-01-01", "2019-05-05", "2020-01-01"], "{next}");
+    assert_eq!(aside(&proxy), 0);
+    let headers = source.asked().iter().filter(|asked| says(asked, "ListIdentifiers")).count();
+    assert_eq!(headers, 1, "a token is not asked with another verb");
+}
+
+#[test]
+fn without_from_it_is_what_identify_says_and_without_that_the_record_is_put_aside() {
+    let source = source_of(stamped(0..3, "", &[1], ""), |asked| {
+        if says(asked, "Identify") {
+            return Some(identify("2011-01-01", "YYYY-MM-DD"));
+        }
+        (!says(asked, "ListRecords")).then(|| error("idDoesNotExist"))
+    });
+    let proxy = Proxy::of(&source);
+    let got = proxy.get(LIST).text();
+    assert_eq!((records_in(&got).len(), aside(&proxy)), (2, 1), "{got}");
+    assert_eq!(proxy.get("/x?verb=Identify").status, 200);
+    let got = proxy.get(LIST).text();
+    assert_eq!(stamps(&got), ["2020-01-01", "2011-01-01", "2020-01-01"], "{got}");
+    assert_eq!(aside(&proxy), 1, "no more than before");
+}
+
+#[test]
+fn where_the_mapping_says_no_or_turns_it_off_nothing_is_asked_or_bounded() {
+    let source = source_of(stamped(0..3, "", &[1], ""), |_| None);
+    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.refetch_broken_records = false);
+    assert_eq!(stamps(&proxy.get(FROM).text()), ["2020-01-01", "2019-05-05", "2020-01-01"]);
+    assert_eq!(source.asked().len(), 1);
+    let bound = oaimend::repair::RepairId::DatestampLowerBound;
+    let proxy = Proxy::tuned(&source, |mapping| {
+        mapping.quirks.refetch_broken_records = false;
+        mapping.off.insert(bound);
+    });
+    assert_eq!((records_in(&proxy.get(FROM).text()).len(), aside(&proxy)), (2, 1));
+}
+
+#[test]
+fn a_page_that_breaks_off_behind_such_a_record_has_it_once() {
+    let source = Source::start(|number, asked| {
+        if says(asked, "GetRecord") {
+            let right = stamped(1..2, "", &[1], "<datestamp>2020-02-02T03:04:05Z</datestamp>");
+            return Reply::xml(right.replace("ListRecords", "GetRecord"));
+        }
+        let whole = stamped(0..6, "", &[1], "");
+        let at = if number == 0 { whole.find("oai:x:4").expect("it is there") } else { whole.len() };
+        Reply::new(200, &format!("Content-Length: {}", whole.len())).send(&whole.as_bytes()[..at])
+    });
+    let got = Proxy::of(&source).get(FROM);
+    assert_eq!((got.status, got.whole), (200, true), "{}", got.text());
+    let records = records_in(&got.text());
+    assert!((0..6).all(|number| records.get(&number) == Some(&1)), "{}", got.text());
+    assert_eq!(stamps(&got.text())[1], "2020-02-02T03:04:05Z");
+    assert_eq!(questions(&source, "GetRecord"), 1);
+}
+
+/// The repository `x` of that source.
+fn repository(source: &Source) -> impl Fn(&mut Config) + use<> {
+    let base_url = source.base_url();
+    move |config| {
+        let mapping = Mapping::new("x", &base_url, &Limits::default()).expect("a legal mapping");
+        config.repositories.fix(mapping);
+        // An Identify that is kept says what it said.
+        config.cache.enabled = false;
+    }
+}
+
+#[test]
+fn datestamps_are_as_fine_as_identify_says_once_that_was_seen() {
+    let mixed = || stamped(0..3, "", &[1], "<datestamp>2020-01-01T03:04:05Z</datestamp>");
+    for (granularity, expected) in [
+        ("YYYY-MM-DD", ["2020-01-01", "2020-01-01", "2020-01-01"]),
+        ("YYYY-MM-DDThh:mm:ssZ", ["2020-01-01T00:00:00Z", "2020-01-01T03:04:05Z", "2020-01-01T00:00:00Z"]),
+    ] {
+        let source = source_of(mixed(), move |asked| {
+            says(asked, "Identify").then(|| identify("2011-01-01", granularity))
+        });
+        let configure = repository(&source);
+        let proxy = Proxy::with(&configure);
+        assert_eq!(stamps(&proxy.get(LIST).text()), ["2020-01-01", "2020-01-01T03:04:05Z", "2020-01-01"]);
+        assert_eq!(proxy.get("/x?verb=Identify").status, 200);
+        let got = proxy.get(LIST);
+        assert_eq!(stamps(&got.text()), expected, "{granularity}");
+        assert!(strict::read(&got.body).is_ok(), "{}", got.text());
+        let proxy = proxy.restarted(&configure);
+        assert_eq!(stamps(&proxy.get(LIST).text()), expected, "{granularity}");
+    }
+}
+
+#[test]
+fn a_mapping_that_sets_the_granularity_sets_it_in_identify_too() {
+    let list = stamped(0..2, "", &[0, 1], "<datestamp>2020-01-01T03:04:05Z</datestamp>");
+    let source = source_of(list, |asked| {
+        says(asked, "Identify").then(|| identify("2011-01-01T00:00:00Z", "YYYY-MM-DDThh:mm:ssZ"))
+    });
+    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.granularity = Some(Granularity::Day));
+    let said = proxy.get("/x?verb=Identify").text();
+    assert!(said.contains("<granularity>YYYY-MM-DD</granularity>"), "{said}");
+    assert!(said.contains("<earliestDatestamp>2011-01-01</earliestDatestamp>"), "{said}");
+    assert_eq!(stamps(&proxy.get(LIST).text()), ["2020-01-01", "2020-01-01"]);
+}
+
+#[test]
+fn a_repository_that_changes_its_granularity_is_believed() {
+    let source = Source::start(|number, asked| {
+        let granularity = if number == 0 { "YYYY-MM-DD" } else { "YYYY-MM-DDThh:mm:ssZ" };
+        let earliest = if number == 0 { "2011-01-01" } else { "2011-01-01T00:00:00Z" };
+        match says(asked, "Identify") {
+            true => Reply::xml(identify(earliest, granularity)),
+            false => Reply::xml(stamped(0..1, "", &[0], "<datestamp>2020-01-01T03:04:05Z</datestamp>")),
+        }
+    });
+    let proxy = Proxy::with(repository(&source));
+    assert!(proxy.get("/x?verb=Identify").text().contains("<granularity>YYYY-MM-DD</granularity>"));
+    assert_eq!(stamps(&proxy.get(LIST).text()), ["2020-01-01"]);
+    let said = proxy.get("/x?verb=Identify").text();
+    assert!(said.contains("<granularity>YYYY-MM-DDThh:mm:ssZ</granularity>"), "{said}");
+    assert_eq!(stamps(&proxy.get(LIST).text()), ["2020-01-01T03:04:05Z"]);
+}
+
+#[test]
+fn identify_is_not_later_than_what_was_seen() {
+    let old = stamped(0..3, "", &[1], "<datestamp>2007-11-05</datestamp>");
+    let source =
+        source_of(old, |asked| says(asked, "Identify").then(|| identify("2011-01-01", "YYYY-MM-DD")));
+    let configure = repository(&source);
+    let proxy = Proxy::with(&configure);
+    let earliest = |proxy: &Proxy| {
+        let said = proxy.get("/x?verb=Identify").text();
+        let (_, behind) = said.split_once("<earliestDatestamp>").expect("it is there");
+        behind.split('<').next().unwrap_or_default().to_owned()
+    };
+    assert_eq!(earliest(&proxy), "2011-01-01");
+    assert_eq!(proxy.get(LIST).status, 200);
+    assert_eq!(earliest(&proxy), "2007-11-05");
+    let proxy = proxy.restarted(&configure);
+    assert_eq!(earliest(&proxy), "2007-11-05");
+}
+
+#[test]
+fn a_kept_identify_is_not_served_once_an_older_record_was_seen() {
+    let old = stamped(0..3, "", &[1], "<datestamp>2007-11-05</datestamp>");
+    let source =
+        source_of(old, |asked| says(asked, "Identify").then(|| identify("2011-01-01", "YYYY-MM-DD")));
+    let base_url = source.base_url();
+    let configure = |config: &mut Config| config.map("x", &base_url).expect("a legal mapping");
+    let proxy = Proxy::with(configure);
+    let says_earliest = |proxy: &Proxy, date: &str| {
+        let said = proxy.get("/x?verb=Identify").text();
+        assert!(said.contains(&format!("<earliestDatestamp>{date}</earliestDatestamp>")), "{date}: {said}");
+    };
+    for _ in 0..2 {
+        says_earliest(&proxy, "2011-01-01");
+    }
+    assert_eq!(questions(&source, "Identify"), 1, "it is kept");
+    assert_eq!(proxy.get(LIST).status, 200);
+    for _ in 0..2 {
+        says_earliest(&proxy, "2007-11-05");
+    }
+    assert_eq!(questions(&source, "Identify"), 2, "the right one is kept");
+    let proxy = proxy.restarted(configure);
+    says_earliest(&proxy, "2007-11-05");
+}
+
+#[test]
+fn a_bound_of_ours_says_nothing_of_the_repository() {
+    let source = source_of(stamped(0..3, "", &[1], ""), |asked| {
+        if says(asked, "Identify") {
+            return Some(identify("2011-01-01", "YYYY-MM-DD"));
+        }
+        (!says(asked, "ListRecords")).then(|| error("idDoesNotExist"))
+    });
+    let proxy = Proxy::of(&source);
+    let got = proxy.get("/x?verb=ListRecords&metadataPrefix=oai_dc&from=1900-01-01").text();
+    assert_eq!(stamps(&got)[1], "1900-01-01");
+    let said = proxy.get("/x?verb=Identify").text();
+    assert!(said.contains("<earliestDatestamp>2011-01-01</earliestDatestamp>"), "{said}");
+}

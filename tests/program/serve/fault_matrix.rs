@@ -1,0 +1,524 @@
+//! What a harvester gets that retries nothing, from a source that fails: each
+//! fault at each place of a page, in each framing, once and every time.
+
+use crate::fixtures::lists::{page, read_to_the_end, records_in, resume, token_in};
+use crate::fixtures::proxy::{LIST, Proxy};
+use crate::fixtures::source::{Asked, Reply, Source};
+use crate::fixtures::time::Skipping;
+use crate::support::random::Random;
+use oaimend::config::{Limits, Mapping, PageFallback};
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// How a body ends that is not whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    Close,
+    Reset,
+    Stall,
+}
+
+/// How a body is framed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Framing {
+    Length,
+    /// Up to the end of the connection: a close cannot be told from the end.
+    Unframed,
+    Chunked,
+    Gzip,
+}
+
+/// The page up to `at`, as the source sends it before the fault.
+fn cut(page: &str, at: usize, framing: Framing) -> Reply {
+    let (first, rest) = page.as_bytes().split_at(at);
+    match framing {
+        Framing::Length => Reply::new(200, &format!("Content-Length: {}", page.len() + 1)).send(first),
+        Framing::Unframed => Reply::new(200, "").send(first),
+        Framing::Chunked => {
+            let chunk = [format!("{:x}\r\n", page.len() + 1).as_bytes(), first].concat();
+            Reply::new(200, "Transfer-Encoding: chunked").send(chunk)
+        }
+        Framing::Gzip => {
+            let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            writer.write_all(first).and_then(|()| writer.flush()).expect("a Vec takes all");
+            let coded = writer.get_ref().len();
+            writer.write_all(rest).expect("a Vec takes all");
+            let whole = writer.finish().expect("a Vec takes all");
+            let headers = format!("Content-Encoding: gzip\nContent-Length: {}", whole.len());
+            Reply::new(200, &headers).send(&whole[..coded])
+        }
+    }
+}
+
+fn with(fault: Fault, reply: Reply, clock: &Arc<Skipping>) -> Reply {
+    match fault {
+        Fault::Close => reply,
+        Fault::Reset => reply.reset(),
+        Fault::Stall => {
+            let clock = Arc::clone(clock);
+            reply.stall(move || clock.lapse())
+        }
+    }
+}
+
+const RECORDS: usize = 5;
+const TOKEN: &str = "next&amp;page";
+
+/// The places of the page, and how many records stand before each.
+fn places(page: &str) -> Vec<(&'static str, usize, usize)> {
+    let find = |text: &str| page.find(text).expect("it is there");
+    vec![
+        ("before the head", 0, 0),
+        ("in the head", find("xmlns:xsi"), 0),
+        ("before the first record", find("<record>"), 0),
+        ("in a record", find("oai:x:2") + 3, 2),
+        ("in a multi-byte character", find("\u{ef}tle 3") + 1, 3),
+        ("in the token", find(TOKEN) + 6, RECORDS),
+        ("after the root", page.len(), RECORDS),
+    ]
+}
+
+/// What the harvester gets when the fault happens once: everything, in one answer.
+fn check_once(cell: &str, proxy: &Proxy, source: &Source, place: &str) {
+    let got = proxy.get(LIST);
+    assert_eq!((got.status, got.whole), (200, true), "{cell}: {}", got.text());
+    let found = records_in(&got.text());
+    assert_eq!(found, (0..RECORDS).map(|number| (number, 1)).collect(), "{cell}: {}", got.text());
+    assert_eq!(token_in(&got.text()).as_deref(), Some("next&page"), "{cell}");
+    assert!(got.text().trim_end().ends_with("</OAI-PMH>"), "{cell}: {}", got.text());
+    let asked = if place == "after the root" { 1 } else { 2 };
+    assert_eq!(source.asked().len(), asked, "{cell}");
+}
+
+/// What it gets when it happens every time: a 503 before the first record;
+/// behind it what there is, each record once, and a token that leads to the rest.
+fn check_always(cell: &str, proxy: &Proxy, fault: Fault, before: usize) {
+    let got = proxy.get(LIST);
+    // A reset may take what was sent before it along.
+    if before == 0 || fault == Fault::Reset && got.status == 503 {
+        assert_eq!((got.status, got.whole), (503, true), "{cell}: {}", got.text());
+        let seconds: u64 = got.header("retry-after").parse().expect("an integer");
+        assert!((1..=3600).contains(&seconds), "{cell}: {seconds}");
+        return;
+    }
+    assert_eq!((got.status, got.whole), (200, true), "{cell}: {}", got.text());
+    let found = records_in(&got.text());
+    assert!(
+        found.keys().copied().eq(0..found.len()) && found.values().all(|count| *count == 1),
+        "{cell}: {found:?}"
+    );
+    assert!(
+        if fault == Fault::Reset { found.len() <= before } else { found.len() == before },
+        "{cell}: {found:?}"
+    );
+    let token = token_in(&got.text()).expect("a token of ours");
+    assert!(token.starts_with("oaimend1_"), "{cell}: {token}");
+    let again = resume(proxy, &token);
+    assert_eq!((again.status, again.whole), (503, true), "{cell}: {}", again.text());
+}
+
+fn matrix(framing: Framing) {
+    let whole = page(0..RECORDS, TOKEN);
+    let mut cells = 0;
+    for (place, at, before) in places(&whole) {
+        for fault in [Fault::Close, Fault::Reset, Fault::Stall] {
+            for always in [false, true] {
+                let cell =
+                    format!("{fault:?} {place}, {framing:?}, {}", if always { "always" } else { "once" });
+                let clock = Skipping::new();
+                let (told, body) = (Arc::clone(&clock), whole.clone());
+                let source = Source::start(move |number, _| {
+                    if always || number == 0 {
+                        with(fault, cut(&body, at, framing), &told)
+                    } else {
+                        Reply::xml(body.clone())
+                    }
+                });
+                let url = source.base_url();
+                let data = tempfile::tempdir().expect("a temporary folder");
+                let mut mapping = Mapping::new("x", &url, &Limits::default()).expect("a legal mapping");
+                // So short that a silence leaves time for another attempt.
+                (mapping.connect_timeout, mapping.read_timeout) =
+                    (Duration::from_secs(3), Duration::from_secs(3));
+                let proxy = Proxy::start(data, clock, |config| config.repositories.fix(mapping));
+                // Behind the root there is nothing to lose, unless a reset takes it along.
+                if always && place != "after the root" {
+                    check_always(&cell, &proxy, fault, before);
+                } else if fault != Fault::Reset || place != "after the root" {
+                    check_once(&cell, &proxy, &source, place);
+                }
+                cells += 1;
+            }
+        }
+    }
+    println!("{framing:?}: {cells} cells");
+}
+
+#[test]
+fn every_fault_at_every_place_of_a_body_with_a_length() {
+    matrix(Framing::Length);
+}
+
+#[test]
+fn every_fault_at_every_place_of_an_unframed_body() {
+    matrix(Framing::Unframed);
+}
+
+#[test]
+fn every_fault_at_every_place_of_a_chunked_body() {
+    matrix(Framing::Chunked);
+}
+
+#[test]
+fn every_fault_at_every_place_of_a_gzipped_body() {
+    matrix(Framing::Gzip);
+}
+
+#[test]
+fn every_error_status_in_place_of_a_page() {
+    let whole = page(0..RECORDS, TOKEN);
+    let statuses = [
+        (500, ""),
+        (502, ""),
+        (503, ""),
+        (503, "Retry-After: 7"),
+        (504, ""),
+        (429, "Retry-After: 3"),
+        (403, ""),
+    ];
+    for (status, headers) in statuses {
+        for (always, path) in [(false, LIST), (true, LIST), (false, RESUMED), (true, RESUMED)] {
+            let cell = format!("{status} {headers}, always {always}, {path}");
+            let body = whole.clone();
+            let source = Source::start(move |number, _| {
+                if always || number == 0 {
+                    Reply::whole(status, &format!("Content-Type: text/html\n{headers}"), "<html>no</html>")
+                } else {
+                    Reply::xml(body.clone())
+                }
+            });
+            let url = source.base_url();
+            let proxy = Proxy::with(|config| {
+                config.cache.failures = Duration::ZERO;
+                config.map("x", &url).expect("a legal mapping");
+            });
+            let mut got = proxy.get(path);
+            if status == 403 && !always {
+                // What is forbidden is not tried twice within one request, but in the next.
+                assert_eq!((got.status, source.asked().len()), (503, 1), "{cell}");
+                got = proxy.get(path);
+            }
+            if always {
+                assert_eq!((got.status, got.whole), (503, true), "{cell}: {}", got.text());
+                let seconds: u64 = got.header("retry-after").parse().expect("an integer");
+                assert!((1..=3600).contains(&seconds), "{cell}: {seconds}");
+                assert!(got.header("proxy-status").starts_with("oaimend; error="), "{cell}");
+                assert_eq!(status == 403, source.asked().len() == 1, "{cell}");
+                continue;
+            }
+            assert_eq!((got.status, got.whole), (200, true), "{cell}: {}", got.text());
+            assert_eq!(records_in(&got.text()), (0..RECORDS).map(|number| (number, 1)).collect(), "{cell}");
+            assert_eq!(source.asked().len(), 2, "{cell}");
+            let waited = proxy.clock.pauses().first().map_or(0, Duration::as_secs);
+            let wanted =
+                headers.strip_prefix("Retry-After: ").map_or(0, |seconds| seconds.parse().expect("one"));
+            assert!(waited >= wanted, "{cell}: {waited}");
+        }
+    }
+}
+
+const RESUMED: &str = "/x?verb=ListRecords&resumptionToken=page-1";
+
+const PAGES: usize = 30;
+const PER_PAGE: usize = 100;
+
+/// Which page a request is for: the token says it, none is the first.
+fn page_asked(asked: &Asked) -> usize {
+    let token = asked.target.split_once("resumptionToken=page-").map(|(_, token)| token);
+    token.map_or(0, |token| token.parse().expect("a token that was given out"))
+}
+
+fn storm_page(number: usize) -> String {
+    let token = if number + 1 == PAGES { String::new() } else { format!("page-{}", number + 1) };
+    page(number * PER_PAGE..(number + 1) * PER_PAGE, &token)
+}
+
+/// One answer of a source that fails every third time, in some way.
+fn stormy(random: &mut Random, whole: &str) -> Reply {
+    if random.below(3) > 0 {
+        return Reply::xml(whole);
+    }
+    let at = random.below(whole.len());
+    match random.below(10) {
+        0 => Reply::whole(503, "Retry-After: 1", "busy"),
+        1 => Reply::whole(429, "Retry-After: 0", ""),
+        2 => Reply::whole(500, "", "<html>oops</html>"),
+        3 => Reply::whole(200, "", ""),
+        4 => Reply::whole(200, "Content-Type: text/html", "<html><body>Down for maintenance</body></html>"),
+        5 => Reply::new(200, "").reset(),
+        6 => cut(whole, at, Framing::Length),
+        7 => cut(whole, at, Framing::Chunked).reset(),
+        8 => cut(whole, at, Framing::Gzip),
+        _ => cut(whole, at, Framing::Unframed),
+    }
+}
+
+#[test]
+fn through_a_storm_of_faults_a_list_is_finished_by_a_client_that_retries_nothing() {
+    const SEEDS: u64 = 50;
+    println!("seeds 1 to {SEEDS}");
+    let pages: Arc<Vec<String>> = Arc::new((0..PAGES).map(storm_page).collect());
+    let (mut asked, mut answers) = (0, 0);
+    for seed in 1..=SEEDS {
+        let source = storm(seed, &pages);
+        let proxy = Proxy::of(&source);
+        let mut found = BTreeMap::new();
+        let mut got = proxy.get(LIST);
+        loop {
+            answers += 1;
+            assert_eq!((got.status, got.whole), (200, true), "seed {seed}, answer {answers}: {}", got.text());
+            for (number, count) in records_in(&got.text()) {
+                *found.entry(number).or_insert(0) += count;
+            }
+            let Some(token) = token_in(&got.text()) else { break };
+            got = resume(&proxy, &token);
+        }
+        assert_eq!(found.len(), PAGES * PER_PAGE, "seed {seed}");
+        assert!(found.values().all(|count| *count == 1), "seed {seed}");
+        asked += source.asked().len();
+    }
+    println!(
+        "{SEEDS} lists of {} records: {asked} requests to the source, {answers} answers",
+        PAGES * PER_PAGE
+    );
+}
+
+/// A source in the storm of a seed.
+fn storm(seed: u64, pages: &Arc<Vec<String>>) -> Source {
+    let served = Arc::clone(pages);
+    Source::start(move |number, asked| {
+        let mut random = Random::new(seed << 32 | number as u64);
+        stormy(&mut random, &served[page_asked(asked)])
+    })
+}
+
+#[test]
+fn twenty_clients_at_once_cost_a_source_in_a_storm_hardly_more_than_one() {
+    const SEEDS: std::ops::RangeInclusive<u64> = 101..=108;
+    const CLIENTS: usize = 20;
+    println!("seeds {SEEDS:?}");
+    let pages: Arc<Vec<String>> = Arc::new((0..PAGES).map(storm_page).collect());
+    for seed in SEEDS {
+        let all = |proxy: &Proxy| {
+            let (found, _) = read_to_the_end(proxy);
+            assert_eq!(found, (0..PAGES * PER_PAGE).map(|number| (number, 1)).collect(), "seed {seed}");
+        };
+        let alone = storm(seed, &pages);
+        all(&Proxy::of(&alone));
+        let source = storm(seed, &pages);
+        let proxy = Proxy::of(&source);
+        std::thread::scope(|scope| {
+            for _ in 0..CLIENTS {
+                scope.spawn(|| all(&proxy));
+            }
+        });
+        let (one, many) = (alone.asked().len(), source.asked().len());
+        println!("seed {seed}: {one} requests for one client, {many} for {CLIENTS}");
+        assert!(many <= 3 * one, "seed {seed}: {many} requests for {CLIENTS} clients, {one} for one");
+    }
+}
+
+/// A source whose n-th answer for each page number is what `script` says.
+fn paged(script: impl Fn(usize, usize) -> Reply + Send + Sync + 'static) -> (Arc<Vec<AtomicUsize>>, Source) {
+    let counts: Arc<Vec<AtomicUsize>> = Arc::new((0..PAGES).map(|_| AtomicUsize::new(0)).collect());
+    let counted = Arc::clone(&counts);
+    let source = Source::start(move |_, asked| {
+        let number = page_asked(asked);
+        script(number, counted[number].fetch_add(1, Ordering::Relaxed))
+    });
+    (counts, source)
+}
+
+#[test]
+fn a_token_of_ours_leads_to_the_rest_of_the_page_even_after_a_restart() {
+    let (_, source) = paged(|number, count| {
+        let whole = page(number * 5..number * 5 + 5, if number == 0 { "page-1" } else { "" });
+        let at = whole.find("oai:x:2").expect("it is there");
+        if number == 0 && count < 8 { cut(&whole, at, Framing::Length) } else { Reply::xml(whole) }
+    });
+    let mut mapping = Mapping::new("x", &source.base_url(), &Limits::default()).expect("a legal mapping");
+    mapping.quirks.page_fallback = PageFallback::Off;
+    let again = mapping.clone();
+    let proxy = Proxy::with(|config| config.repositories.fix(mapping));
+    let first = proxy.get(LIST);
+    let ours = token_in(&first.text()).expect("a token of ours");
+    assert!(ours.starts_with("oaimend1_") && records_in(&first.text()).len() == 2, "{}", first.text());
+    let proxy = proxy.restarted(|config| config.repositories.fix(again));
+    let rest = resume(&proxy, &ours);
+    assert_eq!((rest.status, rest.whole), (200, true), "{}", rest.text());
+    assert_eq!(records_in(&rest.text()), (2..5).map(|number| (number, 1)).collect(), "{}", rest.text());
+    assert_eq!(token_in(&rest.text()).as_deref(), Some("page-1"));
+    // The harvester may ask the same again.
+    assert_eq!(records_in(&resume(&proxy, &ours).text()).len(), 3);
+    let forged = format!("{}A", &ours[..ours.len() - 1]);
+    let got = resume(&proxy, &forged);
+    assert!(
+        source.asked().last().expect("asked").target.contains("oaimend1_"),
+        "what is not ours goes upstream"
+    );
+    assert_eq!(got.status, 200);
+}
+
+#[test]
+fn a_page_without_items_is_skipped_by_asking_for_the_next() {
+    let (_, source) = paged(|number, _| match number {
+        0 | 1 => Reply::xml(page(0..0, &format!("page-{}", number + 1))),
+        _ => Reply::xml(page(0..5, "")),
+    });
+    let got = Proxy::of(&source).get(LIST);
+    assert_eq!((got.status, records_in(&got.text()).len()), (200, 5), "{}", got.text());
+    assert_eq!(source.asked().len(), 3);
+}
+
+#[test]
+fn a_list_that_goes_in_circles_is_told_so_and_a_repeated_request_is_not() {
+    let (_, source) = paged(|number, _| {
+        Reply::xml(page(
+            number * 5..number * 5 + 5,
+            if number == 2 { "page-1" } else { ["page-1", "page-2"][number] },
+        ))
+    });
+    // Page 3 does not exist: page 2 leads back to page 1, whose items are known.
+    let proxy = Proxy::of(&source);
+    let first = proxy.get(LIST);
+    let one = token_in(&first.text()).expect("a token");
+    for _ in 0..3 {
+        let again = resume(&proxy, &one);
+        assert_eq!(records_in(&again.text()).len(), 5, "a request that is repeated is no loop");
+    }
+    let two = token_in(&resume(&proxy, &one).text()).expect("a token");
+    let back = token_in(&resume(&proxy, &two).text()).expect("a token");
+    assert_eq!(back, one);
+    let (_, constant) = paged(|number, count| {
+        let at = (number + count) * 5;
+        Reply::xml(page(at..at + 5, if at < 20 { "page-1" } else { "" }))
+    });
+    let proxy = Proxy::of(&constant);
+    let mut got = proxy.get(LIST);
+    let mut found = records_in(&got.text()).len();
+    while let Some(token) = token_in(&got.text()) {
+        got = resume(&proxy, &token);
+        found += records_in(&got.text()).len();
+        assert!(found < 100, "bounded");
+    }
+    assert!(found == 25, "one token for all pages is no loop: {found}");
+    let (_, stuck) = paged(|_, _| Reply::xml(page(0..5, "page-1")));
+    let proxy = Proxy::of(&stuck);
+    let token = token_in(&proxy.get(LIST).text()).expect("a token");
+    let got = resume(&proxy, &token);
+    assert_eq!(got.status, 200);
+    assert!(
+        got.text().contains("badResumptionToken") && got.text().contains("goes in circles"),
+        "{}",
+        got.text()
+    );
+}
+
+#[test]
+fn what_was_held_when_a_page_broke_off_is_not_taken_for_delivered() {
+    // Page 1 repeats page 0, which is held until it is clear that it is no circle; then it breaks off.
+    let (_, source) = paged(|number, count| {
+        let whole = page(0..5, ["page-1", "page-2"][number]);
+        let at = whole.find("page-2").map(|at| at + 2);
+        match at.filter(|_| count == 0) {
+            Some(at) => cut(&whole, at, Framing::Length),
+            None => Reply::xml(whole),
+        }
+    });
+    let proxy = Proxy::of(&source);
+    let token = token_in(&proxy.get(LIST).text()).expect("a token");
+    let got = resume(&proxy, &token);
+    assert_eq!((got.status, got.whole), (200, true), "{}", got.text());
+    assert_eq!(records_in(&got.text()).len(), 5, "{}", got.text());
+    assert_eq!(token_in(&got.text()).as_deref(), Some("page-2"));
+}
+
+#[test]
+fn an_expired_token_is_replaced_by_its_list_begun_anew() {
+    let expired = |status| {
+        let body = concat!(
+            "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\"><responseDate>2026-01-02T03:04:05Z</responseDate>",
+            "<request>http://source.example/oai</request><error code=\"badResumptionToken\">gone</error></OAI-PMH>"
+        );
+        Reply::whole(status, "Content-Type: text/xml", if status == 200 { body } else { "gone" })
+    };
+    for status in [200, 400, 500] {
+        // The source has lost its tokens when page 2 is asked for, and goes on with others.
+        let (_, source) = paged(move |number, count| match (number, count) {
+            (2, _) => expired(status),
+            (0, 0) => Reply::xml(page(0..5, "page-1")),
+            (1, 0) => Reply::xml(page(5..10, "page-2")),
+            (0, _) => Reply::xml(page(0..5, "page-11")),
+            (11, _) => Reply::xml(page(5..10, "page-12")),
+            (12, _) => Reply::xml(page(10..15, "page-13")),
+            _ => Reply::xml(page(15..20, "")),
+        });
+        let proxy = Proxy::of(&source);
+        let mut found = BTreeMap::new();
+        let mut got = proxy.get(LIST);
+        loop {
+            assert_eq!((got.status, got.whole), (200, true), "{status}: {}", got.text());
+            for (number, count) in records_in(&got.text()) {
+                *found.entry(number).or_insert(0) += count;
+            }
+            let Some(token) = token_in(&got.text()) else { break };
+            got = resume(&proxy, &token);
+        }
+        assert_eq!(found, (0..20).map(|number| (number, 1)).collect(), "{status}");
+    }
+    // A token that was never given out is the harvester's mistake.
+    let (_, source) = paged(move |_, _| expired(200));
+    let got = resume(&Proxy::of(&source), "page-7");
+    assert!(got.text().contains("badResumptionToken\">gone"), "{}", got.text());
+}
+
+#[test]
+fn a_source_that_asks_for_a_little_time_gets_it_and_one_that_asks_for_much_is_passed_on() {
+    let (_, source) =
+        paged(
+            |_, count| {
+                if count == 0 { Reply::whole(503, "Retry-After: 7", "") } else { Reply::xml(page(0..5, "")) }
+            },
+        );
+    let proxy = Proxy::of(&source);
+    assert_eq!(proxy.get(LIST).status, 200);
+    let pauses = proxy.clock.pauses();
+    assert_eq!(pauses.iter().map(|pause| pause.as_secs()).collect::<Vec<_>>(), [7], "{pauses:?}");
+    let (_, source) = paged(|_, _| Reply::whole(503, "Retry-After: 500", ""));
+    let proxy = Proxy::of(&source);
+    let got = proxy.get(LIST);
+    assert_eq!((got.status, got.header("retry-after")), (503, "500"));
+    assert!(proxy.clock.pauses().is_empty() && source.asked().len() == 1);
+}
+
+#[test]
+fn a_source_that_fails_again_and_again_is_left_alone() {
+    let source = Source::start(|_, _| Reply::whole(403, "", "go away"));
+    let url = source.base_url();
+    let proxy = Proxy::with(|config| {
+        config.cache.failures = Duration::ZERO;
+        config.map("x", &url).expect("a legal mapping");
+    });
+    for _ in 0..5 {
+        assert_eq!(proxy.get(LIST).status, 503);
+    }
+    assert_eq!(source.asked().len(), 5, "what is forbidden is not tried again");
+    let got = proxy.get(LIST);
+    assert_eq!(source.asked().len(), 5);
+    assert!(got.text().contains("is left alone for") && got.text().contains("go away"), "{}", got.text());
+    let seconds: u64 = got.header("retry-after").parse().expect("an integer");
+    assert!((500..=600).contains(&seconds), "{seconds}");
+}

@@ -1,0 +1,31 @@
+//! `oaimend serve`, from request to response. Each module is one capability.
+
+mod as_http_proxy;
+mod cache;
+mod client_limits;
+mod coalescing;
+mod connection_limits;
+mod credentials;
+mod datestamps;
+mod fault_matrix;
+mod hot_upgrade;
+mod kill;
+mod list_restart;
+mod methods;
+mod observability;
+mod outages;
+mod page_fallback;
+mod provenance;
+mod rate_limit;
+mod recorded_pages;
+mod refetch_broken_records;
+mod repairs;
+mod request_adapters;
+mod requests;
+mod set_specs;
+mod static_repository;
+mod static_repository_broken;
+mod static_repository_kill;
+mod torn_sections;
+mod truncated_pages;
+mod version_one;

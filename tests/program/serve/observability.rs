@@ -1,0 +1,140 @@
+//! What operators see: the line a page, broken pages as evidence, mappings read again.
+
+use crate::fixtures::program::Program;
+use crate::fixtures::proxy::{LIST, Proxy};
+use crate::fixtures::source::{Reply, Source, fetch, page_of};
+use serde_json::Value;
+
+fn mapped(base_url: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::create_dir(folder.path().join("mappings")).expect("writable");
+    map(&folder, base_url);
+    folder
+}
+
+fn map(folder: &tempfile::TempDir, base_url: &str) {
+    let text = format!("base_url = \"{base_url}\"\n");
+    std::fs::write(folder.path().join("mappings/x.toml"), text).expect("writable");
+}
+
+#[test]
+fn each_page_is_one_line_of_the_log() {
+    let page = page_of(3).replace("Title 1", "Q&A").replace(
+        "</ListRecords>",
+        "<resumptionToken cursor=\"100\" completeListSize=\"1234\">b</resumptionToken></ListRecords>",
+    );
+    let folder = mapped(&Source::page(page.clone()).base_url());
+    let source = Source::page(page);
+    map(&folder, &source.base_url());
+    let mut program = Program::start(folder.path(), &["--mappings", "mappings"]);
+    let address = program.address();
+    assert_eq!(fetch(address, "/x?verb=ListRecords&resumptionToken=a%2Fb").status, 200);
+    let line = program.line("page");
+    let wanted = [
+        ("repo", Value::from("x")),
+        ("verb", "ListRecords".into()),
+        ("token", "a/b".into()),
+        ("cursor", 100.into()),
+        ("total", 1234.into()),
+        ("status", 200.into()),
+        ("outcome", "complete".into()),
+        ("records", 3.into()),
+        ("repairs", 1.into()),
+        ("quarantined", 0.into()),
+        ("attempts", 1.into()),
+    ];
+    for (key, value) in wanted {
+        assert_eq!(line[key], value, "{key} in {line}");
+    }
+    assert!(line["ts"].is_string() && line["ms"].is_u64() && line["set"].is_null(), "{line}");
+    assert_eq!(fetch(address, &format!("{LIST}&set=maps")).status, 200);
+    assert_eq!(program.line("page")["set"], "maps");
+}
+
+#[test]
+fn mappings_are_read_again_at_sighup_and_a_broken_one_changes_nothing() {
+    let (old, new) = (Source::page(page_of(1)), Source::page(page_of(2)));
+    let folder = mapped(&old.base_url());
+    let mut program = Program::start(folder.path(), &["--mappings", "mappings"]);
+    let address = program.address();
+    std::fs::write(folder.path().join("mappings/x.toml"), "base_url = 7\n").expect("writable");
+    program.signal("-HUP");
+    let fault = program.line("");
+    assert!(fault["message"].to_string().contains("the repository stays as it was"), "{fault}");
+    assert_eq!(fetch(address, LIST).status, 200);
+    assert_eq!(old.asked().len(), 1);
+    map(&folder, &new.base_url());
+    program.signal("-HUP");
+    program.line("mappings read again");
+    assert_eq!(fetch(address, LIST).status, 200);
+    assert_eq!((old.asked().len(), new.asked().len()), (1, 1));
+}
+
+#[test]
+fn oaimend_toml_is_read_again_at_sighup_and_a_broken_one_changes_nothing() {
+    let source = Source::page(page_of(1));
+    let folder = mapped(&source.base_url());
+    let write = |text: &str| std::fs::write(folder.path().join("oaimend.toml"), text).expect("writable");
+    write("[connections]\nuri_bytes_max = 9000\n");
+    let mut program = Program::start(folder.path(), &["--mappings", "mappings"]);
+    let address = program.address();
+    let long = format!("{LIST}&set={}", "a".repeat(8500));
+    assert_eq!(fetch(address, &long).status, 200);
+    program.line("page");
+    write("[connections]\nuri_bytes_max = 8200\n[limits]\nrecord_bytes_max = 7\n");
+    program.signal("-HUP");
+    let fault = program.line("");
+    assert!(fault["message"].to_string().contains("what was read before stays in force"), "{fault}");
+    assert_eq!(fetch(address, &long).status, 200, "no half of a broken file counts");
+    write("listen = \"127.0.0.1:1\"\n[connections]\nuri_bytes_max = 8200\n");
+    program.signal("-HUP");
+    program.line("oaimend.toml read again; listen counts from the next start on");
+    assert_eq!(fetch(address, &long).status, 414);
+    assert_eq!(fetch(address, LIST).status, 200);
+}
+
+#[test]
+fn limits_that_change_hold_for_the_mappings_too() {
+    let source = Source::page(page_of(20));
+    let folder = mapped(&source.base_url());
+    let write = |text: &str| std::fs::write(folder.path().join("oaimend.toml"), text).expect("writable");
+    write("");
+    let mut program = Program::start(folder.path(), &["--mappings", "mappings"]);
+    let address = program.address();
+    assert_eq!(fetch(address, LIST).status, 200);
+    write("[limits]\nresponse_bytes_max = 1024\n");
+    program.signal("-HUP");
+    program.line("oaimend.toml read again");
+    program.line("mappings read again");
+    assert_eq!(fetch(address, &format!("{LIST}&set=maps")).status, 502);
+}
+
+#[test]
+fn a_broken_page_is_kept_as_it_came() {
+    let page = page_of(2).replace("Title 1", "Q&A");
+    let served = page.clone();
+    let source = Source::start(move |_, asked| match asked.target.contains("set=html") {
+        true => Reply::xml("<html><body>no</body></html>"),
+        false if asked.target.contains("set=clean") => Reply::xml(page_of(2)),
+        false => Reply::xml(served.clone()),
+    });
+    let proxy = Proxy::of(&source);
+    for set in ["clean", "html", "maps"] {
+        proxy.get(&format!("{LIST}&set={set}"));
+    }
+    let folder = proxy.data().join("broken/x");
+    let kept = |name: &str| loop {
+        // It is written beside the answer.
+        if let Ok(bytes) = std::fs::read(folder.join(name)) {
+            break bytes;
+        }
+        std::thread::yield_now();
+    };
+    assert_eq!(kept("bare-ampersand.xml"), page.as_bytes());
+    let about: Value = serde_json::from_slice(&kept("bare-ampersand.json")).expect("JSON");
+    assert_eq!(about["needed"], serde_json::json!(["bare-ampersand"]));
+    assert!(about["request"].as_str().is_some_and(|request| request.contains("set=maps")), "{about}");
+    assert_eq!(kept("html-page.xml"), b"<html><body>no</body></html>");
+    let files = std::fs::read_dir(&folder).expect("a folder").count();
+    assert!(files <= 6, "nothing of the clean page: {files}");
+}

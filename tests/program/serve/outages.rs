@@ -1,0 +1,266 @@
+//! Outages: when a source is left alone, when one request is, and when harvesters are told to give up.
+
+use crate::fixtures::lists::page;
+use crate::fixtures::proxy::{LIST, Proxy};
+use crate::fixtures::source::{Asked, Got, Reply, Source, fetch, page_of};
+use crate::fixtures::time::Skipping;
+use oaimend::clock::Clock as _;
+use oaimend::config::{Limits, Mapping};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+const BAD: &str = "/x?verb=ListRecords&resumptionToken=bad";
+const IDENTIFY: &str = "/x?verb=Identify";
+
+/// A request for one record.
+fn record(number: usize) -> String {
+    format!("/x?verb=GetRecord&identifier=oai%3Ax%3A{number}&metadataPrefix=oai_dc")
+}
+
+fn says(asked: &Asked, text: &str) -> bool {
+    asked.target.contains(text)
+}
+
+fn identify() -> Reply {
+    let identify = "<Identify><repositoryName>A</repositoryName><baseURL>http://source.example/oai</baseURL>\
+        <protocolVersion>2.0</protocolVersion><adminEmail>a@source.example</adminEmail>\
+        <earliestDatestamp>2011-01-01</earliestDatestamp><deletedRecord>no</deletedRecord>\
+        <granularity>YYYY-MM-DD</granularity></Identify>\n";
+    Reply::xml(page_of(0).replace("<ListRecords>\n</ListRecords>\n", identify))
+}
+
+fn down() -> Reply {
+    Reply::whole(500, "", "out of order")
+}
+
+/// A proxy that shares no failures, with the mapping of `x` changed.
+fn proxy_of(source: &Source, tune: impl FnOnce(&mut Mapping)) -> Proxy {
+    start(&source.base_url(), Skipping::new(), tune)
+}
+
+fn start(base_url: &str, clock: Arc<Skipping>, tune: impl FnOnce(&mut Mapping)) -> Proxy {
+    let mut mapping = Mapping::new("x", base_url, &Limits::default()).expect("a legal mapping");
+    tune(&mut mapping);
+    Proxy::start(tempfile::tempdir().expect("a temporary folder"), clock, |config| {
+        config.cache.failures = Duration::ZERO;
+        config.repositories.fix(mapping);
+    })
+}
+
+/// Moves the clock of the proxy on.
+fn after(proxy: &Proxy, secs: u64) {
+    drop(proxy.clock.pause(Duration::from_secs(secs)));
+}
+
+#[track_caller]
+fn check_retry(got: &Got) -> u64 {
+    assert_eq!((got.status, got.whole), (503, true), "{}", got.text());
+    let secs = got.header("retry-after").parse().expect("an integer");
+    assert!((1..=3600).contains(&secs), "{secs}");
+    assert!(got.text().contains(&format!("Retry: yes, in {secs} seconds")), "{}", got.text());
+    secs
+}
+
+#[track_caller]
+fn check_final(got: &Got, status: u16) {
+    assert_eq!((got.status, got.whole), (status, true), "{}", got.text());
+    assert_eq!(got.header("retry-after"), "");
+    assert!(got.header("proxy-status").starts_with("oaimend; error="), "{}", got.header("proxy-status"));
+    assert!(got.text().contains("Retry: no"), "{}", got.text());
+    assert!(got.text().contains("Fault: "), "{}", got.text());
+}
+
+fn rests(proxy: &Proxy) -> Option<u64> {
+    proxy.told("/-/repositories/x")["circuit_open_secs"].as_u64()
+}
+
+#[test]
+fn requests_in_flight_when_a_source_falls_silent_count_as_one_outage() {
+    const REQUESTS: usize = 12;
+    let (clock, count) = (Skipping::new(), Arc::new(AtomicUsize::new(0)));
+    let (told, asked) = (Arc::clone(&clock), Arc::clone(&count));
+    let source = Source::start(move |_, _| {
+        asked.fetch_add(1, Ordering::Relaxed);
+        let (clock, count) = (Arc::clone(&told), Arc::clone(&asked));
+        Reply::new(200, "").stall(move || {
+            if count.load(Ordering::Relaxed) >= REQUESTS {
+                clock.lapse();
+            }
+        })
+    });
+    let proxy = start(&source.base_url(), clock, |mapping| {
+        mapping.read_timeout = Duration::from_secs(3600);
+        mapping.limits.first_record_timeout = Duration::from_secs(3600);
+    });
+    let address = proxy.address();
+    let threads: Vec<_> =
+        (0..REQUESTS).map(|number| std::thread::spawn(move || fetch(address, &record(number)))).collect();
+    for thread in threads {
+        check_retry(&thread.join().expect("no panic"));
+    }
+    let asked = source.asked().len();
+    let secs = check_retry(&proxy.get(LIST));
+    assert!(secs <= 30, "{secs}");
+    assert_eq!(source.asked().len(), asked, "the source is left alone");
+    assert!(rests(&proxy).is_some_and(|secs| secs <= 30));
+}
+
+#[test]
+fn a_page_that_always_fails_rests_alone_and_all_others_are_served() {
+    let source =
+        Source::start(|_, asked| if says(asked, "Token=bad") { down() } else { Reply::xml(page(0..3, "")) });
+    let proxy = proxy_of(&source, |_| {});
+    for _ in 0..5 {
+        check_retry(&proxy.get(BAD));
+    }
+    let asked = source.asked().len();
+    let got = proxy.get(BAD);
+    assert!(check_retry(&got) <= 30);
+    assert!(
+        got.text().contains("is left alone for") && got.text().contains("out of order"),
+        "{}",
+        got.text()
+    );
+    assert_eq!((source.asked().len(), rests(&proxy)), (asked, None), "only this request rests");
+    assert_eq!(proxy.get(LIST).status, 200);
+    after(&proxy, 31);
+    check_retry(&proxy.get(BAD));
+    assert!(source.asked().len() > asked, "one attempt when the rest is over");
+    assert!(check_retry(&proxy.get(BAD)) > 30, "and a longer rest");
+}
+
+#[test]
+fn different_requests_that_fail_close_a_repository_only_if_identify_fails_too() {
+    for is_alive in [false, true] {
+        let source = Source::start(move |_, asked| match says(asked, "verb=Identify") {
+            true if is_alive => identify(),
+            true => down(),
+            false if says(asked, "verb=ListRecords") => Reply::xml(page(0..3, "")),
+            false => down(),
+        });
+        let proxy = proxy_of(&source, |_| {});
+        for number in 0..3 {
+            check_retry(&proxy.get(&record(number)));
+        }
+        let questions = source.asked().iter().filter(|asked| says(asked, "verb=Identify")).count();
+        assert_eq!((questions, rests(&proxy).is_some()), (1, !is_alive));
+        let got = proxy.get(LIST);
+        assert_eq!(got.status, if is_alive { 200 } else { 503 }, "{}", got.text());
+    }
+}
+
+#[test]
+fn a_refused_connection_closes_a_repository_whatever_was_asked() {
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let proxy = start(&format!("http://{}/oai", gone.expect("a free port")), Skipping::new(), |_| {});
+    for _ in 0..5 {
+        check_retry(&proxy.get(LIST));
+    }
+    assert!(rests(&proxy).is_some());
+    assert!(proxy.get(IDENTIFY).text().contains("is left alone for"));
+}
+
+#[test]
+fn the_attempt_after_a_rest_opens_the_repository_or_lengthens_the_rest() {
+    let is_up = Arc::new(AtomicBool::new(false));
+    let up = Arc::clone(&is_up);
+    let source =
+        Source::start(move |_, asked| match (up.load(Ordering::Relaxed), says(asked, "Token=bad")) {
+            (false, _) | (true, true) => down(),
+            (true, false) if says(asked, "verb=Identify") => identify(),
+            (true, false) => Reply::xml(page(0..3, "")),
+        });
+    let proxy = proxy_of(&source, |_| {});
+    for number in 0..3 {
+        check_retry(&proxy.get(&record(number)));
+    }
+    assert!(rests(&proxy).is_some_and(|secs| secs <= 30));
+    after(&proxy, 31);
+    check_retry(&proxy.get(LIST));
+    assert!(rests(&proxy).is_some_and(|secs| secs > 30), "{:?}", rests(&proxy));
+    is_up.store(true, Ordering::Relaxed);
+    after(&proxy, 61);
+    // A page that fails by itself does not keep the repository closed.
+    check_retry(&proxy.get(BAD));
+    assert_eq!(rests(&proxy), None);
+    assert_eq!(proxy.get(LIST).status, 200);
+}
+
+#[test]
+fn a_failure_that_passes_is_retried_for_15_minutes_and_then_is_final() {
+    let source = Source::start(|_, _| down());
+    let proxy = proxy_of(&source, |_| {});
+    check_retry(&proxy.get(LIST));
+    after(&proxy, 600);
+    check_retry(&proxy.get(LIST));
+    after(&proxy, 301);
+    check_final(&proxy.get(LIST), 502);
+    // Another request of the same source is not known to have failed for so long.
+    check_retry(&proxy.get(IDENTIFY));
+}
+
+#[test]
+fn the_time_of_an_outage_is_configurable_and_holds_for_requests_that_are_turned_away() {
+    let clock = Skipping::new();
+    let told = Arc::clone(&clock);
+    let source = Source::start(move |_, _| {
+        let clock = Arc::clone(&told);
+        Reply::new(200, "").stall(move || clock.lapse())
+    });
+    let proxy = start(&source.base_url(), clock, |mapping| {
+        (mapping.connect_timeout, mapping.read_timeout) = (Duration::from_secs(30), Duration::from_secs(30));
+        mapping.limits.outage_retry = Duration::from_secs(60);
+    });
+    for number in 0..3 {
+        check_retry(&proxy.get(&record(number)));
+    }
+    assert!(rests(&proxy).is_some());
+    check_retry(&proxy.get(LIST));
+    after(&proxy, 62);
+    check_final(&proxy.get(LIST), 504);
+    let asked = source.asked().len();
+    check_final(&proxy.get(&record(9)), 502);
+    assert_eq!(source.asked().len(), asked, "it is left alone, and still the outage is old");
+}
+
+#[test]
+fn failures_long_ago_are_another_outage() {
+    let source = Source::start(|_, _| down());
+    let proxy = proxy_of(&source, |_| {});
+    check_retry(&proxy.get(LIST));
+    after(&proxy, 24 * 3600);
+    check_retry(&proxy.get(LIST));
+}
+
+#[test]
+fn what_does_not_pass_by_itself_is_final_at_once() {
+    for status in [400, 401, 404, 405, 410, 501] {
+        let source = Source::start(move |_, _| Reply::whole(status, "Retry-After: 7", "<html>no</html>"));
+        check_final(&proxy_of(&source, |_| {}).get(LIST), 502);
+    }
+    // Too long for a name, so no resolver has to be asked.
+    let name = format!("http://{}.example/oai", "x".repeat(64));
+    let got = start(&name, Skipping::new(), |_| {}).get(LIST);
+    check_final(&got, 502);
+    assert!(got.text().contains("cannot be resolved"), "{}", got.text());
+    let source = Source::start_tls(|_, _| Reply::xml(page_of(1)));
+    let got = proxy_of(&source, |_| {}).get(LIST);
+    check_final(&got, 502);
+    assert!(got.header("proxy-status").contains("tls_certificate_error"), "{}", got.header("proxy-status"));
+}
+
+#[test]
+fn a_page_that_alone_fails_for_good_is_final_and_the_list_goes_on_elsewhere() {
+    let source =
+        Source::start(|_, asked| if says(asked, "Token=bad") { down() } else { Reply::xml(page(0..3, "")) });
+    let proxy = proxy_of(&source, |_| {});
+    for _ in 0..3 {
+        check_retry(&proxy.get(BAD));
+        assert_eq!(proxy.get(LIST).status, 200);
+        after(&proxy, 240);
+    }
+    after(&proxy, 240);
+    check_final(&proxy.get(BAD), 502);
+    assert_eq!(proxy.get(LIST).status, 200);
+}

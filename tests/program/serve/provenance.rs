@@ -1,0 +1,57 @@
+//! Provenance on its way to harvesters: the source's base URL, the time at which
+//! it was asked, and a mapping that changes its mind.
+
+use crate::fixtures::proxy::{LIST, Proxy, records};
+use crate::fixtures::source::{Source, page_of, record};
+use oaimend::repair::Told;
+/// A page of three records, the second with a byte that is no UTF-8, and without a responseDate.
+fn page() -> Vec<u8> {
+    let page = page_of(3).replace("<responseDate>2026-01-02T03:04:05Z</responseDate>\n", "");
+    let broken = page.replace("Title 1", "caf\u{1}").into_bytes();
+    broken.into_iter().map(|byte| if byte == 1 { 0xe9 } else { byte }).collect()
+}
+
+fn between<'t>(text: &'t str, start: &str, end: &str) -> &'t str {
+    let behind = text.split_once(start).map_or("", |(_, behind)| behind);
+    behind.split_once(end).map_or("", |(inside, _)| inside)
+}
+
+fn about(source: &Source, number: usize, altered: bool, asked_at: &str) -> String {
+    const PROVENANCE: &str = "http://www.openarchives.org/OAI/2.0/provenance";
+    format!(
+        "<about><provenance xmlns=\"{PROVENANCE}\" xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \
+         xsi:schemaLocation=\"{PROVENANCE} {PROVENANCE}.xsd\">\
+         <originDescription harvestDate=\"{asked_at}\" altered=\"{altered}\"><baseURL>{}</baseURL>\
+         <identifier>oai:x:{number}</identifier><datestamp>2020-01-01</datestamp>\
+         <metadataNamespace>http://www.openarchives.org/OAI/2.0/oai_dc/</metadataNamespace>\
+         </originDescription></provenance></about>",
+        source.base_url()
+    )
+}
+
+fn with(about: &str, record: &str) -> String {
+    record.replace("</metadata>", &format!("</metadata>{about}"))
+}
+
+#[test]
+fn records_say_that_they_were_altered_and_where_and_when_they_were_harvested() {
+    let source = Source::page(page());
+    let got = Proxy::tuned(&source, |mapping| mapping.provenance = Some(Told::Altered)).get(LIST).text();
+    // What is missing is the time at which the source was asked.
+    let asked_at = between(&got, "<responseDate>", "</responseDate>");
+    let altered = with(&about(&source, 1, true, asked_at), &record(1).replace("Title 1", "café"));
+    assert_eq!(records(&got), format!("<ListRecords>\n{}{altered}{}", record(0), record(2)));
+}
+
+#[test]
+fn what_is_said_is_no_repair() {
+    let source = Source::page(page_of(3));
+    let proxy = Proxy::tuned(&source, |mapping| mapping.provenance = Some(Told::All));
+    let got = proxy.get(LIST).text();
+    assert_eq!(got.matches("altered=\"false\"").count(), 3, "{got}");
+    while proxy.told("/-/repositories/x")["requests"] != 1 {
+        std::thread::yield_now();
+    }
+    let told = proxy.told("/-/repositories/x");
+    assert_eq!((&told["records_passed"], &told["records_repaired"]), (&3.into(), &0.into()));
+}

@@ -1,0 +1,116 @@
+//! How sources are treated: in turns, with time between requests.
+
+use crate::fixtures::proxy::{LIST, Proxy};
+use crate::fixtures::source;
+use crate::fixtures::source::{Got, Harvester, Reply, Source, page_of};
+use oaimend::config::PageFallback;
+use std::num::NonZeroU32;
+use std::sync::Mutex;
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+
+const RECORD: &str = "/x?verb=GetRecord&identifier=oai%3Ax%3A0&metadataPrefix=oai_dc";
+
+/// A source whose first list halts behind its first record until it is told to go on.
+fn halting() -> (Sender<()>, Source) {
+    let (go, wait) = channel();
+    let wait = Mutex::new(Some(wait));
+    let source = Source::start(move |_, asked| {
+        let page = page_of(2);
+        if asked.target.contains("GetRecord") {
+            return Reply::xml(page_of(1).replace("ListRecords", "GetRecord"));
+        }
+        let Some(wait) = wait.lock().expect("no panic").take() else { return Reply::xml(page) };
+        let (first, rest) =
+            page.split_at(page.find("<record><header><identifier>oai:x:1").expect("it is there"));
+        Reply::new(200, &format!("Content-Length: {}", page.len())).send(first).wait(wait).send(rest)
+    });
+    (go, source)
+}
+
+fn begin(proxy: &Proxy) -> Harvester {
+    let request = format!("GET {LIST} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let mut harvester = Harvester::ask(proxy.address(), &request);
+    assert_eq!(harvester.head().status, 200);
+    harvester
+}
+
+/// Asks beside the test; what comes is had from the thread.
+fn aside(proxy: &Proxy, path: &'static str) -> std::thread::JoinHandle<Got> {
+    let address = proxy.address();
+    std::thread::spawn(move || source::fetch(address, path))
+}
+
+const SET: &str = "/x?verb=ListRecords&metadataPrefix=oai_dc&set=a";
+
+#[test]
+fn lists_are_asked_for_one_after_the_other_and_records_pass_them() {
+    let (go, source) = halting();
+    let proxy = Proxy::tuned(&source, |mapping| mapping.read_timeout = Duration::from_secs(3600));
+    let mut first = begin(&proxy);
+    let second = aside(&proxy, SET);
+    assert_eq!(proxy.get(RECORD).status, 200, "a record needs no turn");
+    assert!(source.asked().iter().all(|asked| !asked.target.contains("set=a")), "the second list waits");
+    go.send(()).expect("the source waits");
+    while first.chunk().is_some_and(|chunk| !chunk.is_empty()) {}
+    let second = second.join().expect("no panic");
+    assert_eq!((second.status, second.whole), (200, true));
+    assert!(source.asked().iter().any(|asked| asked.target.contains("set=a")));
+}
+
+#[test]
+fn more_lists_at_a_time_are_asked_for_where_the_mapping_says_so() {
+    let (go, source) = halting();
+    let proxy = Proxy::tuned(&source, |mapping| {
+        mapping.read_timeout = Duration::from_secs(3600);
+        mapping.politeness.list_requests_max = 2;
+    });
+    let first = begin(&proxy);
+    assert_eq!(proxy.get(SET).status, 200);
+    drop((first, go));
+}
+
+#[test]
+fn who_gets_no_turn_in_time_is_told_so() {
+    let (go, source) = halting();
+    let proxy = Proxy::tuned(&source, |mapping| {
+        mapping.read_timeout = Duration::from_secs(3600);
+        mapping.limits.first_record_timeout = Duration::from_millis(300);
+        // By default the first list gives its page up after half of the time, and its turn with it.
+        mapping.quirks.page_fallback = PageFallback::Off;
+    });
+    let first = begin(&proxy);
+    let got = proxy.get(SET);
+    assert_eq!(got.status, 503);
+    assert!(got.text().contains("is being asked by others already"), "{}", got.text());
+    drop((first, go));
+}
+
+#[test]
+fn the_time_between_requests_is_kept() {
+    let source = Source::page(page_of(1));
+    let proxy = Proxy::tuned(&source, |mapping| mapping.politeness.gap = Duration::from_secs(20));
+    for set in ["a", "b", "c"] {
+        let path = format!("/x?verb=ListRecords&metadataPrefix=oai_dc&set={set}");
+        assert_eq!(proxy.get(&path).status, 200);
+    }
+    let waited: Vec<u64> =
+        proxy.clock.pauses().iter().map(|pause| pause.as_secs_f64().round() as u64).collect();
+    assert_eq!(waited, [20, 20]);
+}
+
+#[test]
+fn a_rate_is_kept() {
+    let source = Source::page(page_of(1));
+    let proxy = Proxy::tuned(&source, |mapping| {
+        mapping.politeness.requests_per_minute_max = NonZeroU32::new(2);
+        // The third waits nearly 30 seconds, and must have time behind that.
+        mapping.limits.first_record_timeout = Duration::from_secs(120);
+    });
+    for set in ["a", "b", "c"] {
+        let got = proxy.get(&format!("/x?verb=ListRecords&metadataPrefix=oai_dc&set={set}"));
+        assert_eq!(got.status, 200, "{set}: {}", got.text());
+    }
+    let pauses = proxy.clock.pauses();
+    assert!(pauses.len() == 1 && pauses[0] > Duration::from_secs(28), "two may come at once: {pauses:?}");
+}

@@ -1,0 +1,199 @@
+//! A record that cannot be mended is asked for once more by itself, and stands in the place of the broken one.
+
+use crate::fixtures::lists::{page, read_to_the_end, records_in, resume};
+use crate::fixtures::proxy::{LIST, Proxy};
+use crate::fixtures::source::{Asked, Reply, Source, record};
+use crate::support::strict;
+use oaimend::config::Limits;
+
+/// A page on which these records have a datestamp that names no day.
+fn broken(numbers: std::ops::Range<usize>, token: &str, which: &[usize]) -> String {
+    let mut whole = page(numbers, token);
+    for number in which {
+        let right = record(*number).replace("Title", "T\u{ef}tle");
+        whole = whole.replace(&right, &right.replace("2020-01-01", "2020-02-31"));
+    }
+    whole
+}
+
+/// The number of the record that is asked for by itself.
+fn single(asked: &Asked) -> Option<usize> {
+    let (_, behind) = asked.target.split_once("verb=GetRecord&identifier=oai%3Ax%3A")?;
+    behind.strip_suffix("&metadataPrefix=oai_dc")?.parse().ok()
+}
+
+fn get_record(number: usize) -> String {
+    page(number..number + 1, "").replace("ListRecords", "GetRecord")
+}
+
+/// A source of one page, which gives each record right when it is asked for by itself.
+fn source_of(list: String) -> Source {
+    Source::start(move |_, asked| match single(asked) {
+        Some(number) => Reply::xml(get_record(number)),
+        None => Reply::xml(list.clone()),
+    })
+}
+
+fn numbers_in_order(text: &str) -> Vec<usize> {
+    let pieces = text.split("<identifier>oai:x:").skip(1);
+    pieces.map(|piece| piece.split('<').next().and_then(|number| number.parse().ok()).expect("one")).collect()
+}
+
+fn aside(proxy: &Proxy) -> String {
+    proxy.told("/-/repositories/x/quarantine").to_string()
+}
+
+fn singles(source: &Source) -> usize {
+    source.asked().iter().filter(|asked| asked.target.contains("GetRecord")).count()
+}
+
+#[test]
+fn what_is_had_by_itself_stands_in_the_place_of_the_broken_one() {
+    for which in [&[0][..], &[2], &[4], &[0, 1], &[1, 2], &[3, 4], &[0, 2, 4]] {
+        let source = source_of(broken(0..5, "next", which));
+        let proxy = Proxy::of(&source);
+        let got = proxy.get(LIST);
+        assert_eq!((got.status, got.whole), (200, true), "{which:?}: {}", got.text());
+        assert_eq!(numbers_in_order(&got.text()), [0, 1, 2, 3, 4], "{which:?}: {}", got.text());
+        assert!(strict::read(&got.body).is_ok(), "{which:?}: {}", got.text());
+        assert!(!got.text().contains("2020-02-31"), "{which:?}");
+        assert!(!aside(&proxy).contains("oai:x:"), "{which:?}: {}", aside(&proxy));
+        assert_eq!(source.asked().len(), 1 + which.len(), "{which:?}");
+    }
+}
+
+#[test]
+fn what_is_not_better_by_itself_is_put_aside_and_soon_not_asked_for_any_more() {
+    let source = Source::start(|_, asked| match single(asked) {
+        Some(number) => {
+            Reply::xml(broken(number..number + 1, "", &[number]).replace("ListRecords", "GetRecord"))
+        }
+        None => Reply::xml(broken(0..8, "", &[1, 2, 3, 4, 5])),
+    });
+    let proxy = Proxy::of(&source);
+    let got = proxy.get(LIST);
+    assert_eq!(numbers_in_order(&got.text()), [0, 6, 7]);
+    assert_eq!(aside(&proxy).matches("illegal-datestamp").count(), 5);
+    assert_eq!(singles(&source), 3);
+}
+
+#[test]
+fn an_answer_that_is_another_record_is_not_taken() {
+    let source = Source::start(|_, asked| match single(asked) {
+        Some(_) => Reply::xml(get_record(7)),
+        None => Reply::xml(broken(0..5, "", &[2])),
+    });
+    let proxy = Proxy::of(&source);
+    assert_eq!(numbers_in_order(&proxy.get(LIST).text()), [0, 1, 3, 4]);
+    assert!(aside(&proxy).contains("oai:x:2"));
+}
+
+#[test]
+fn a_page_has_so_many_of_them_and_no_more() {
+    let which: Vec<usize> = (5..35).collect();
+    let source = source_of(broken(0..40, "", &which));
+    let proxy = Proxy::of(&source);
+    let got = proxy.get(LIST);
+    assert_eq!(records_in(&got.text()).len(), 10 + 20);
+    assert_eq!(singles(&source), 20);
+}
+
+#[test]
+fn where_the_mapping_says_no_nothing_is_asked() {
+    let source = source_of(broken(0..5, "", &[2]));
+    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.refetch_broken_records = false);
+    assert_eq!(numbers_in_order(&proxy.get(LIST).text()), [0, 1, 3, 4]);
+    assert_eq!(source.asked().len(), 1);
+}
+
+#[test]
+fn a_page_that_breaks_off_behind_such_a_record_has_it_once() {
+    let source = Source::start(|number, asked| match single(asked) {
+        Some(number) => Reply::xml(get_record(number)),
+        None => {
+            let whole = broken(0..6, "", &[0, 2]);
+            let at = if number == 0 { whole.find("oai:x:4").expect("it is there") } else { whole.len() };
+            Reply::new(200, &format!("Content-Length: {}", whole.len())).send(&whole.as_bytes()[..at])
+        }
+    });
+    let proxy = Proxy::of(&source);
+    let got = proxy.get(LIST);
+    assert_eq!(numbers_in_order(&got.text()), [0, 1, 2, 3, 4, 5], "{}", got.text());
+    assert_eq!(singles(&source), 2, "known by the bytes of the broken one");
+}
+
+#[test]
+fn in_a_long_page_that_breaks_off_each_stands_in_its_place() {
+    let source = Source::start(|number, asked| match single(asked) {
+        Some(number) => Reply::xml(get_record(number)),
+        None => {
+            // So long that the page comes in many pieces.
+            let whole =
+                broken(0..30, "next", &[3, 15, 16, 22]).replace("T\u{ef}tle", &"T\u{ef}tle ".repeat(5_000));
+            let at = if number == 0 { whole.find("oai:x:10<").expect("it is there") } else { whole.len() };
+            Reply::new(200, &format!("Content-Length: {}", whole.len())).send(&whole.as_bytes()[..at])
+        }
+    });
+    let got = Proxy::of(&source).get(LIST);
+    assert_eq!((got.status, got.whole), (200, true));
+    assert_eq!(numbers_in_order(&got.text()), (0..30).collect::<Vec<_>>());
+    assert!(strict::read(&got.body).is_ok());
+    assert_eq!(singles(&source), 4);
+}
+
+#[test]
+fn behind_a_token_the_format_is_that_of_the_list_if_it_is_known() {
+    let source = Source::start(|_, asked| match single(asked) {
+        Some(number) => Reply::xml(get_record(number)),
+        None if asked.target.contains("resumptionToken") => Reply::xml(broken(5..10, "", &[7])),
+        None => Reply::xml(page(0..5, "next")),
+    });
+    let (found, _) = read_to_the_end(&Proxy::of(&source));
+    assert_eq!(found.len(), 10);
+    let elsewhere = Proxy::of(&source);
+    assert_eq!(records_in(&resume(&elsewhere, "next").text()).len(), 4, "nobody knows its format");
+}
+
+#[test]
+fn a_record_brings_the_namespaces_along_that_its_own_answer_declares() {
+    let source = Source::start(|_, asked| match single(asked) {
+        Some(number) => {
+            let dc = " xmlns:dc=\"http://purl.org/dc/elements/1.1/\"";
+            let answer = get_record(number).replace(dc, "");
+            Reply::xml(answer.replace("<OAI-PMH ", &format!("<OAI-PMH{dc} ")))
+        }
+        None => Reply::xml(broken(0..3, "", &[1])),
+    });
+    let got = Proxy::of(&source).get(LIST);
+    assert_eq!(numbers_in_order(&got.text()), [0, 1, 2], "{}", got.text());
+    assert!(strict::read(&got.body).is_ok(), "{}", got.text());
+    let moved = "<record xmlns:dc=\"http://purl.org/dc/elements/1.1/\"><header><identifier>oai:x:1<";
+    assert!(got.text().contains(moved), "{}", got.text());
+}
+
+#[test]
+fn a_record_is_asked_for_in_its_turn_beside_the_list() {
+    let source = source_of(broken(0..5, "", &[2]));
+    let url = source.base_url();
+    let mut mapping = oaimend::config::Mapping::new("x", &url, &Limits::default()).expect("a legal mapping");
+    mapping.politeness.gap = std::time::Duration::from_secs(2);
+    let proxy = Proxy::with(|config| config.repositories.fix(mapping));
+    assert_eq!(numbers_in_order(&proxy.get(LIST).text()).len(), 5);
+    let pauses = proxy.clock.pauses();
+    assert!(pauses.len() == 1 && pauses[0].as_millis() > 1_500, "{pauses:?}");
+}
+
+#[test]
+fn a_turn_for_which_there_is_no_time_is_not_taken_from_others() {
+    let which: Vec<usize> = (5..35).collect();
+    let source = source_of(broken(0..40, "", &which));
+    let url = source.base_url();
+    let mut mapping = oaimend::config::Mapping::new("x", &url, &Limits::default()).expect("a legal mapping");
+    // Longer than a record may be waited for, and shorter than a page.
+    mapping.politeness.gap = std::time::Duration::from_secs(6);
+    let proxy = Proxy::with(|config| config.repositories.fix(mapping));
+    assert_eq!(records_in(&proxy.get(LIST).text()).len(), 10);
+    assert_eq!(singles(&source), 0);
+    let next = proxy.get("/x?verb=ListRecords&metadataPrefix=marc");
+    assert_eq!(next.status, 200, "{}", next.text());
+}

@@ -1,0 +1,500 @@
+//! Sources of OAI-PMH 1.0 and 1.1 behind the proxy: a harvester of 2.0 sees a repository of 2.0.
+
+use crate::fixtures::provider_one::{
+    PAGE, ProviderOne, RECORDS, day_of, identifier, is_deleted, query_of, set_of,
+};
+use crate::fixtures::proxy;
+use crate::fixtures::proxy::{LIST, Proxy};
+use crate::fixtures::source::{Got, Reply, Source, page_of};
+use crate::support::envelope::Strictness;
+use crate::support::judge::judge;
+use oaimend::config::{HeadersVia, Version};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+const IDENTIFY: &str = "<Identify><repositoryName>A repository</repositoryName>\
+    <baseURL>http://source.example/oai</baseURL><protocolVersion>2.0</protocolVersion>\
+    <adminEmail>oai@source.example</adminEmail><earliestDatestamp>2000-01-01T00:00:00Z</earliestDatestamp>\
+    <deletedRecord>no</deletedRecord><granularity>YYYY-MM-DDThh:mm:ssZ</granularity></Identify>";
+const HEADERS: &str = "/x?verb=ListIdentifiers&metadataPrefix=oai_dc";
+
+fn providers() -> [ProviderOne; 2] {
+    ["1.0", "1.1"].map(ProviderOne::of)
+}
+
+/// The page, judged.
+#[track_caller]
+fn valid(got: &Got) -> String {
+    assert_eq!(got.status, 200, "{}", got.text());
+    judge(&got.body, Strictness::Schema).unwrap_or_else(|wrong| panic!("{wrong}\n{:.3000}", got.text()));
+    got.text()
+}
+
+/// What stands between two marks, each time.
+fn all<'t>(text: &'t str, from: &str, until: &str) -> Vec<&'t str> {
+    text.split(from).skip(1).filter_map(|part| part.split(until).next()).collect()
+}
+
+fn code(page: &str) -> &str {
+    all(page, "<error code=\"", "\"").first().copied().unwrap_or("no error")
+}
+
+/// The queries that a source was asked.
+fn queries(source: &Source) -> Vec<String> {
+    source.asked().iter().map(|asked| query_of(&asked.target).to_owned()).collect()
+}
+
+/// All pages of a list, each judged.
+fn harvest(proxy: &Proxy, path: &str) -> Vec<String> {
+    let verb = all(path, "verb=", "&")[0].to_owned();
+    let mut pages = vec![valid(&proxy.get(path))];
+    loop {
+        let last = pages.last().expect("there is one");
+        let token = all(last, "<resumptionToken>", "<").first().map(ToString::to_string);
+        let Some(token) = token.filter(|token| !token.is_empty()) else { return pages };
+        let token: String = url::form_urlencoded::byte_serialize(token.as_bytes()).collect();
+        pages.push(valid(&proxy.get(&format!("/x?verb={verb}&resumptionToken={token}"))));
+    }
+}
+
+/// Identifier, datestamp and status of each header.
+fn headers(pages: &[String]) -> Vec<(String, String, bool)> {
+    let mut found = Vec::new();
+    for header in pages.iter().flat_map(|page| all(page, "<header", "</header>")) {
+        let value = |name: &str| all(header, &format!("<{name}>"), "<")[0].to_owned();
+        found.push((value("identifier"), value("datestamp"), header.starts_with(" status=\"deleted\"")));
+    }
+    found
+}
+
+fn expected(numbers: impl Iterator<Item = usize>) -> Vec<(String, String, bool)> {
+    numbers.map(|number| (identifier(number), day_of(number), is_deleted(number))).collect()
+}
+
+#[test]
+fn every_verb_is_answered_in_2_0() {
+    for provider in providers() {
+        let source = ProviderOne { has_sets: true, ..provider }.start();
+        let proxy = Proxy::of(&source);
+        let identify = valid(&proxy.get("/x?verb=Identify"));
+        assert!(identify.contains("<granularity>YYYY-MM-DD</granularity>"), "{identify}");
+        let record = "identifier=oai:old.example:3";
+        for (query, holds) in [
+            ("verb=ListMetadataFormats", "<metadataPrefix>oai_dc<"),
+            ("verb=ListSets", "<setSpec>physics<"),
+            (&format!("verb=ListMetadataFormats&{record}"), "<metadataPrefix>oai_dc<"),
+            (&format!("verb=GetRecord&metadataPrefix=oai_dc&{record}"), ">Title 3<"),
+            (
+                "verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:old.example:7",
+                "<header status=\"deleted\"",
+            ),
+        ] {
+            let page = valid(&proxy.get(&format!("/x?{query}")));
+            assert!(page.contains(holds), "{query}: {page}");
+        }
+        for path in [LIST, HEADERS] {
+            let pages = harvest(&proxy, path);
+            assert_eq!(pages.len(), RECORDS.div_ceil(PAGE));
+            assert_eq!(headers(&pages), expected(0..RECORDS), "{path}");
+            assert!(
+                pages[2].contains("<resumptionToken/>") || pages[2].contains("<resumptionToken></"),
+                "{path}"
+            );
+        }
+        assert!(queries(&source).iter().all(|query| !query.contains("verb=ListIdentifiers")));
+    }
+}
+
+#[test]
+fn a_source_is_known_by_any_of_its_pages_and_over_a_restart() {
+    let source = ProviderOne::of("1.1").start();
+    let proxy = Proxy::of(&source);
+    assert_eq!(proxy.told("/-/repositories/x")["version"], serde_json::Value::Null);
+    valid(&proxy.get(LIST));
+    let told = proxy.told("/-/repositories/x");
+    assert_eq!((told["version"].as_str(), told["asked_in_days"].as_bool()), (Some("1.1"), Some(false)));
+    let url = source.base_url();
+    let proxy = proxy.restarted(|config| config.map("x", &url).expect("a legal mapping"));
+    assert_eq!(proxy.told("/-/repositories/x")["version"], "1.1");
+    valid(&proxy.get(HEADERS));
+    assert_eq!(queries(&source), [&LIST[3..], &LIST[3..]], "nothing had to be found out");
+    // What was learned belongs to the mapping.
+    let proxy = proxy.restarted(|config| {
+        let mapping = proxy::at_once(&source);
+        config.repositories.fix(mapping);
+    });
+    assert_eq!(proxy.told("/-/repositories/x")["version"], serde_json::Value::Null);
+}
+
+#[test]
+fn a_source_that_nobody_knows_is_asked_who_it_is_when_it_refuses() {
+    let source = ProviderOne::of("1.0").start();
+    let proxy = Proxy::of(&source);
+    let page = valid(&proxy.get(HEADERS));
+    assert_eq!(headers(&[page]), expected(0..PAGE));
+    assert_eq!(queries(&source), [&HEADERS[3..], "verb=Identify", &LIST[3..]]);
+    assert!(proxy.clock.pauses().is_empty(), "nothing is waited for");
+
+    // One that overlooks what it does not know shows itself.
+    let source = ProviderOne { is_lenient: true, ..ProviderOne::of("1.1") }.start();
+    let proxy = Proxy::of(&source);
+    assert_eq!(headers(&[valid(&proxy.get(HEADERS))]), expected(0..PAGE));
+    assert_eq!(queries(&source), [&HEADERS[3..], &LIST[3..]]);
+
+    // And nobody is asked whose version is known.
+    let source = ProviderOne::of("1.0").start();
+    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.version = Some(Version::One0));
+    valid(&proxy.get(HEADERS));
+    assert_eq!(queries(&source), [&LIST[3..]]);
+    assert_eq!(proxy.told("/-/repositories/x")["version"], "1.0");
+}
+
+/// A source whose Identify is of 2.0, and of which some pages are of 1.1.
+fn mixed(is_old: impl Fn(&str) -> bool + Send + Sync + 'static) -> Source {
+    let identify = page_of(0).replace("<ListRecords>\n</ListRecords>", IDENTIFY);
+    Source::start(move |_, asked| match query_of(&asked.target) {
+        "verb=Identify" => Reply::xml(identify.clone()),
+        query if is_old(query) => ProviderOne::of("1.1").reply(asked),
+        query if query.contains("ListIdentifiers") => {
+            Reply::xml(page_of(1).replace("ListRecords", "ListIdentifiers"))
+        }
+        _ => Reply::xml(page_of(1)),
+    })
+}
+
+#[test]
+fn one_page_of_another_version_speaks_for_itself_where_identify_says_otherwise() {
+    let source = mixed(|query| query.contains("until="));
+    let proxy = Proxy::of(&source);
+    valid(&proxy.get(LIST));
+    for until in ["2001-03-01", "2001-03-02"] {
+        let page = valid(&proxy.get(&format!("{LIST}&until={until}")));
+        assert!(page.contains(&identifier(0)), "it is mended all the same: {page}");
+    }
+    assert_eq!(proxy.told("/-/repositories/x")["version"], "2.0");
+    valid(&proxy.get(HEADERS));
+    let asked = queries(&source);
+    let list = &LIST[3..];
+    let until = |day: u8| format!("{list}&until=2001-03-0{day}");
+    assert_eq!(asked, [list, &until(1), "verb=Identify", &until(2), &HEADERS[3..]], "it is asked once");
+    // Where Identify is of the other version too, that is what it speaks.
+    let (old, is_old) = (ProviderOne::of("1.1"), Arc::new(AtomicBool::new(false)));
+    let now_old = Arc::clone(&is_old);
+    let source = Source::start(move |_, asked| match now_old.load(Ordering::Relaxed) {
+        true => old.reply(asked),
+        false => Reply::xml(page_of(1)),
+    });
+    let proxy = Proxy::of(&source);
+    for (is_old_now, version) in [(false, "2.0"), (true, "1.1")] {
+        is_old.store(is_old_now, Ordering::Relaxed);
+        valid(&proxy.get(LIST));
+        assert_eq!(proxy.told("/-/repositories/x")["version"], version);
+    }
+}
+
+#[test]
+fn one_old_page_of_a_source_of_seconds_does_not_have_them_refused() {
+    let source = mixed(|query| !query.contains("from="));
+    let proxy = Proxy::of(&source);
+    valid(&proxy.get(LIST));
+    assert_eq!(proxy.told("/-/repositories/x")["version"], "1.1", "nothing else is known of it");
+    let page = valid(&proxy.get(&format!("{LIST}&from=2020-01-01T00:00:00Z")));
+    assert_eq!(all(&page, "<identifier>", "<"), ["oai:x:0"]);
+    assert_eq!(proxy.told("/-/repositories/x")["version"], "2.0");
+}
+
+#[test]
+fn a_status_of_400_is_the_error_that_it_means() {
+    let refuses = ProviderOne { refuses_formats: true, ..ProviderOne::of("1.1") };
+    for (provider, query, wanted) in [
+        (refuses, "verb=ListRecords&metadataPrefix=marc", "cannotDisseminateFormat"),
+        (refuses, "verb=ListIdentifiers&metadataPrefix=marc", "cannotDisseminateFormat"),
+        (ProviderOne::of("1.1"), "verb=ListIdentifiers&metadataPrefix=marc", "cannotDisseminateFormat"),
+        (refuses, "verb=ListRecords&metadataPrefix=oai_dc&set=a", "noSetHierarchy"),
+        (refuses, "verb=ListRecords&metadataPrefix=oai_dc&from=2001-03-01T00:00:00Z", "badArgument"),
+        (refuses, "verb=ListRecords&resumptionToken=junk", "badResumptionToken"),
+        (refuses, "verb=ListIdentifiers&resumptionToken=junk", "badResumptionToken"),
+        (refuses, "verb=GetRecord&metadataPrefix=oai_dc&identifier=invalid%22id", "idDoesNotExist"),
+        (refuses, "verb=ListMetadataFormats&identifier=oai:old.example:999", "idDoesNotExist"),
+        (refuses, "verb=ListSets", "noSetHierarchy"),
+        (refuses, "verb=ListRecords&metadataPrefix=oai_dc&until=1990-01-01", "noRecordsMatch"),
+    ] {
+        // Known and not known before.
+        for version in [None, Some(Version::One1)] {
+            let source = provider.start();
+            let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.version = version);
+            let page = valid(&proxy.get(&format!("/x?{query}")));
+            assert_eq!(code(&page), wanted, "{query}, {version:?}: {page:.2000}");
+            assert_eq!(proxy.told("/-/repositories/x")["source_failures"], 0, "{query}");
+        }
+    }
+    let source = Source::start(|_, _| Reply::whole(400, "Content-Type: text/html", "<html>no</html>"));
+    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.version = Some(Version::One1));
+    assert_eq!(code(&valid(&proxy.get("/x?verb=ListSets"))), "badVerb");
+    assert_eq!(code(&valid(&proxy.get(LIST))), "badArgument");
+    // Of a source of 2.0 it says nothing.
+    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.version = Some(Version::Two));
+    assert_eq!(proxy.get(LIST).status, 502);
+}
+
+#[test]
+fn a_list_of_a_set_says_the_set() {
+    let source = ProviderOne { has_sets: true, ..ProviderOne::of("1.1") }.start();
+    let proxy = Proxy::of(&source);
+    valid(&proxy.get("/x?verb=Identify"));
+    for path in [LIST, HEADERS] {
+        let pages = harvest(&proxy, &format!("{path}&set=physics"));
+        assert_eq!(pages.len(), 2);
+        let wanted = expected((0..RECORDS).filter(|number| set_of(*number) == "physics"));
+        assert_eq!(headers(&pages), wanted);
+        let said = pages.iter().flat_map(|page| all(page, "<setSpec>", "<")).filter(|set| *set == "physics");
+        assert_eq!(said.count(), wanted.len(), "{path}");
+    }
+}
+
+#[test]
+fn a_window_in_seconds_is_asked_for_in_days_and_what_lies_outside_is_left_out() {
+    let source = ProviderOne::of("1.1").start();
+    let proxy = Proxy::tuned(&source, |mapping| {
+        mapping.quirks.version = Some(Version::One1);
+        mapping.quirks.in_days = true;
+    });
+    for path in [LIST, HEADERS] {
+        let window = "&from=2001-03-02T10:00:00Z&until=2001-03-04T09:00:00Z";
+        let pages = harvest(&proxy, &format!("{path}{window}"));
+        // Days cannot say when within them something changed.
+        assert_eq!(headers(&pages), expected(10..40));
+    }
+    let asked = "verb=ListRecords&metadataPrefix=oai_dc&from=2001-03-02&until=2001-03-04";
+    assert_eq!(queries(&source), [asked, asked]);
+}
+
+#[test]
+fn a_token_is_passed_on_as_it_is() {
+    let source = ProviderOne::of("1.0").start();
+    let proxy = Proxy::of(&source);
+    let page = valid(&proxy.get(LIST));
+    let token = all(&page, "<resumptionToken>", "<")[0].to_owned();
+    assert_eq!(token, "at=100!metadataPrefix=oai_dc!verb=ListRecords");
+    // Whichever verb the harvester sends it with: it is one of a list of records.
+    let page = valid(&proxy.get(&format!("/x?verb=ListIdentifiers&resumptionToken={token}")));
+    assert_eq!(headers(&[page]), expected(100..200));
+}
+
+#[test]
+fn a_token_that_expired_is_replaced_where_the_list_is_known() {
+    let provider = ProviderOne::of("1.1");
+    let source = Source::start(move |number, asked| match number {
+        2 => Reply::whole(400, "Content-Type: text/html", "<html>expired</html>"),
+        _ => provider.reply(asked),
+    });
+    let proxy = Proxy::of(&source);
+    valid(&proxy.get("/x?verb=Identify"));
+    let pages = harvest(&proxy, HEADERS);
+    assert_eq!(headers(&pages), expected(0..RECORDS));
+}
+
+#[test]
+fn a_page_of_headers_that_breaks_off_goes_on() {
+    let provider = ProviderOne::of("1.1");
+    let source = Source::start(move |number, asked| {
+        if number != 1 {
+            return provider.reply(asked);
+        }
+        let whole = provider.answer(asked).expect("a legal request");
+        Reply::new(200, &format!("Content-Type: text/xml\nContent-Length: {}", whole.len()))
+            .send(&whole.as_bytes()[..whole.len() / 2])
+    });
+    let proxy = Proxy::of(&source);
+    valid(&proxy.get("/x?verb=Identify"));
+    assert_eq!(headers(&[valid(&proxy.get(HEADERS))]), expected(0..PAGE));
+    assert_eq!(source.asked().len(), 3);
+}
+
+/// With a proxy that asks for each header.
+fn by_getrecord(source: &Source) -> Proxy {
+    Proxy::tuned(source, |mapping| {
+        mapping.quirks.version = Some(Version::One1);
+        mapping.quirks.v1_headers_via = HeadersVia::GetRecord;
+    })
+}
+
+#[test]
+fn headers_are_had_one_by_one_where_the_mapping_says_so() {
+    let source = ProviderOne::of("1.1").start();
+    let pages = harvest(&by_getrecord(&source), HEADERS);
+    assert_eq!((pages.len(), headers(&pages)), (3, expected(0..RECORDS)));
+    let asked = queries(&source);
+    let lists = asked.iter().filter(|query| query.contains("ListIdentifiers")).count();
+    assert_eq!((lists, asked.len()), (3, 3 + RECORDS), "each is asked for once");
+    assert_eq!(asked[0], "verb=ListIdentifiers");
+    // What is no list of identifiers is what it is otherwise.
+    let proxy = by_getrecord(&source);
+    for (query, wanted) in [("until=1990-01-01", "noRecordsMatch"), ("set=a", "noSetHierarchy")] {
+        assert_eq!(code(&valid(&proxy.get(&format!("{HEADERS}&{query}")))), wanted, "{query}");
+    }
+}
+
+#[test]
+fn of_headers_one_by_one_none_is_lost_and_none_is_made_up() {
+    let provider = ProviderOne::of("1.1");
+    let source = Source::start(move |number, asked| {
+        let is_of =
+            |number: usize| asked.target.ends_with(&format!("example%3A{number}&metadataPrefix=oai_dc"));
+        match number {
+            // One that the source fails at again and again, and one that it does not have any more.
+            6 => Reply::whole(500, "", "no"),
+            7..=9 => Reply::raw("gone").reset(),
+            _ if is_of(8) => Reply::xml(provider.page("GetRecord", "", "")),
+            _ => provider.reply(asked),
+        }
+    });
+    let proxy = by_getrecord(&source);
+    let page = valid(&proxy.get(HEADERS));
+    assert_eq!(proxy.clock.pauses().len(), 4);
+    assert_eq!(headers(&[page]), expected((0..PAGE).filter(|number| *number != 8)));
+    assert_eq!(source.asked().len(), 2 + PAGE + 4, "what was had is not asked for again");
+    // More than may be asked for at once is refused, not cut.
+    let many: String = (0..501).map(|number| format!("<identifier>{number}</identifier>")).collect();
+    let source = Source::page(provider.page("ListIdentifiers", "", &many));
+    let got = by_getrecord(&source).get(HEADERS);
+    assert_eq!((got.status, source.asked().len()), (502, 1));
+    assert!(got.text().contains("set v1_headers_via = \"listrecords\""), "{}", got.text());
+}
+
+#[test]
+fn a_record_that_fails_every_time_is_put_aside_where_the_source_gives_the_others() {
+    // The last one has nobody behind it: there the source has to be alive.
+    for failing in [8, PAGE - 1] {
+        let provider = ProviderOne::of("1.1");
+        let source = Source::start(move |_, asked| {
+            let is_it = asked.target.ends_with(&format!("example%3A{failing}&metadataPrefix=oai_dc"));
+            if is_it { Reply::whole(500, "", "<html>oops</html>") } else { provider.reply(asked) }
+        });
+        let proxy = by_getrecord(&source);
+        let page = valid(&proxy.get(HEADERS));
+        assert_eq!(headers(&[page]), expected((0..PAGE).filter(|number| *number != failing)));
+        let aside = proxy.told("/-/repositories/x/quarantine").to_string();
+        assert!(aside.contains(&identifier(failing)), "{aside}");
+        let asked = queries(&source);
+        let times = asked.iter().filter(|query| query.contains(&format!("example%3A{failing}&"))).count();
+        assert_eq!(times, 8, "four times in each of two attempts at the page");
+        let alive = asked.iter().filter(|query| *query == "verb=Identify").count();
+        assert_eq!(alive, usize::from(failing != 8));
+    }
+}
+
+#[test]
+fn a_source_that_fails_from_some_record_on_loses_none() {
+    for first in [0, 50] {
+        let (provider, is_up) = (ProviderOne::of("1.1"), Arc::new(AtomicBool::new(false)));
+        let now_up = Arc::clone(&is_up);
+        let source = Source::start(move |_, asked| {
+            let record = all(&asked.target, "example%3A", "&").first().and_then(|number| number.parse().ok());
+            match record.is_some_and(|number: usize| number >= first) && !now_up.load(Ordering::Relaxed) {
+                true => Reply::whole(500, "", "no"),
+                false => provider.reply(asked),
+            }
+        });
+        let proxy = by_getrecord(&source);
+        let got = proxy.get(HEADERS);
+        let aside = proxy.told("/-/repositories/x/quarantine").to_string();
+        assert!(!aside.contains("oai:old.example"), "{aside}");
+        if first == 0 {
+            assert_eq!(got.status, 503);
+            assert!(got.header("proxy-status").contains("received-status=500"), "{:?}", got.headers);
+            continue;
+        }
+        let page = valid(&got);
+        assert_eq!(headers(std::slice::from_ref(&page)), expected(0..first));
+        is_up.store(true, Ordering::Relaxed);
+        let token = all(&page, "<resumptionToken>", "<")[0];
+        let rest = valid(&proxy.get(&format!("/x?verb=ListIdentifiers&resumptionToken={token}")));
+        assert_eq!(headers(&[rest]), expected(first..PAGE));
+    }
+}
+
+#[test]
+fn while_headers_are_had_one_by_one_other_lists_have_their_turn() {
+    let provider = ProviderOne::of("1.1");
+    let (go, wait) = std::sync::mpsc::channel();
+    let (reached, is_reached) = std::sync::mpsc::channel();
+    let waits = Mutex::new(Some(wait));
+    let source = Source::start(move |_, asked| {
+        if asked.target.contains("GetRecord")
+            && let Some(wait) = waits.lock().expect("no test panics while it holds this").take()
+        {
+            reached.send(()).expect("the test waits for it");
+            let record = provider.answer(asked).expect("a legal request");
+            return Reply::new(200, "Content-Type: text/xml").wait(wait).send(record);
+        }
+        provider.reply(asked)
+    });
+    let proxy = Proxy::tuned(&source, |mapping| {
+        mapping.quirks.version = Some(Version::One1);
+        mapping.quirks.v1_headers_via = HeadersVia::GetRecord;
+        mapping.politeness.list_requests_max = 1;
+    });
+    std::thread::scope(|scope| {
+        let page = scope.spawn(|| proxy.get(HEADERS));
+        is_reached.recv().expect("the source is asked for a record");
+        let other = proxy.get(LIST);
+        go.send(()).expect("the source waits for it");
+        assert_eq!(headers(&[valid(&other)]), expected(0..PAGE));
+        let page = page.join().expect("it has an answer");
+        assert_eq!(headers(&[valid(&page)]), expected(0..PAGE));
+    });
+}
+
+#[test]
+fn a_header_that_was_put_aside_is_no_empty_list_when_the_page_is_asked_for_again() {
+    let provider = ProviderOne::of("1.1");
+    let list =
+        format!("<identifier>{}</identifier><identifier>{}</identifier>", identifier(0), identifier(1));
+    let broken =
+        provider.page("GetRecord", "", "<record><header><datestamp>2001-01-01</datestamp></header></record>");
+    let source = Source::start(move |number, asked| match number {
+        // The source fails at the second one until it has deleted it.
+        _ if asked.target.contains("ListIdentifiers") => {
+            Reply::xml(provider.page("ListIdentifiers", "", &list))
+        }
+        _ if asked.target.contains("example%3A0&") => Reply::xml(broken.clone()),
+        2..=5 => Reply::raw("gone").reset(),
+        _ => Reply::xml(provider.page("GetRecord", "", "")),
+    });
+    let proxy = by_getrecord(&source);
+    let got = proxy.get(HEADERS);
+    assert_eq!(got.status, 503, "{}", got.text());
+    assert_eq!(
+        queries(&source).iter().filter(|query| query.contains("ListIdentifiers")).count(),
+        2,
+        "{:?} {}",
+        queries(&source),
+        got.text()
+    );
+}
+
+#[test]
+fn a_source_that_knows_none_of_what_it_lists_is_no_empty_repository() {
+    let provider = ProviderOne::of("1.1");
+    let source = Source::start(move |_, asked| match asked.target.contains("GetRecord") {
+        true => Reply::xml(provider.page("GetRecord", "", "")),
+        false => provider.reply(asked),
+    });
+    let got = by_getrecord(&source).get(HEADERS);
+    assert_eq!((got.status, got.header("proxy-status").is_empty()), (503, false), "{}", got.text());
+    assert!(got.text().contains(&format!("knows none of the {PAGE} records")), "{}", got.text());
+    let records = queries(&source).iter().filter(|query| query.contains("GetRecord")).count();
+    assert_eq!(records, PAGE, "each is asked for once");
+}
+
+#[test]
+fn a_source_that_knows_days_alone_is_not_asked_for_seconds() {
+    let source = ProviderOne::of("1.0").start();
+    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.version = Some(Version::One0));
+    for path in [LIST, HEADERS] {
+        let page = valid(&proxy.get(&format!("{path}&until=2001-03-01T00:00:00Z")));
+        assert_eq!(code(&page), "badArgument");
+    }
+    assert!(source.asked().is_empty(), "Identify says that the granularity is days");
+}
