@@ -30,6 +30,6 @@ pub mod report;
 #[cfg(feature = "program")]
 pub mod source;
 #[cfg(feature = "program")]
-pub mod state;
+pub mod store;
 #[cfg(feature = "program")]
 pub mod telemetry;

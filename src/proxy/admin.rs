@@ -4,7 +4,7 @@ use super::Shared;
 use super::pages::Page;
 use crate::config::Mapping;
 use crate::oai::Request;
-use crate::state::QuarantineError;
+use crate::store::QuarantineError;
 use async_trait::async_trait;
 use http::{Method, Response, header};
 use pingora_core::apps::http_app::ServeHttp;
@@ -134,12 +134,12 @@ impl Shared {
             [] => Some(self.repository_json(mapping)),
             ["repairs"] => Some(json!({ "repairs": self.telemetry.last(id).repairs })),
             ["quarantine"] => {
-                let records = self.state.quarantine.list(id, QUARANTINE_LISTED_MAX)?;
+                let records = self.store.quarantine.list(id, QUARANTINE_LISTED_MAX)?;
                 let records: Vec<Value> =
                     records.iter().map(|(key, entry)| with_key(key, json!(entry))).collect();
                 Some(json!({ "records": records }))
             }
-            ["quarantine", key] => self.state.quarantine.find(id, key)?.map(|(entry, raw)| {
+            ["quarantine", key] => self.store.quarantine.find(id, key)?.map(|(entry, raw)| {
                 let mut value = with_key(key, json!(entry));
                 match String::from_utf8(raw) {
                     Ok(text) => value["raw"] = json!(text),
@@ -162,8 +162,8 @@ impl Shared {
         if mapping.static_file.is_some() {
             value["static_file"] = json!(self.clients.file_state(&mapping.id));
         }
-        value["set_collisions"] = json!(self.state.holdings.collisions(&mapping.source()));
-        let learned = self.state.repositories.learned(&mapping.id, &mapping.fingerprint());
+        value["set_collisions"] = json!(self.store.profiles.collisions(&mapping.source()));
+        let learned = self.store.capabilities.learned(&mapping.id, &mapping.fingerprint());
         let pinned = mapping.quirks.version.map(|version| version.name().to_owned());
         value["version"] = json!(pinned.or(learned.version));
         value["asked_in_days"] = json!(mapping.quirks.in_days || learned.refuses_seconds);

@@ -30,7 +30,7 @@ use crate::config::{self, Mapping, Repositories};
 use crate::oai::{self, Argument, Request, Verb};
 use crate::repair::RequestEcho;
 use crate::source::{Account, Clients, Failure, Job};
-use crate::state::State;
+use crate::store::Store;
 use crate::telemetry::{Finished, Telemetry};
 use async_trait::async_trait;
 use cache::{Cache, Errand};
@@ -67,7 +67,7 @@ struct Shared {
     clients: Clients,
     bounds: RwLock<Arc<Bounds>>,
     cache: Option<Cache>,
-    state: State,
+    store: Store,
     telemetry: Telemetry,
     /// Time for the conversations with sources.
     clock: Arc<dyn Clock>,
@@ -108,7 +108,7 @@ impl Shared {
     /// The earliestDatestamp that an Identify has to say in place of its source's.
     fn lowered_to(&self, mapping: &Mapping, request: &Request) -> Option<String> {
         let is_identify = request.verb() == Verb::Identify;
-        is_identify.then(|| self.state.holdings.lowered_to(&mapping.source())).flatten()
+        is_identify.then(|| self.store.profiles.lowered_to(&mapping.source())).flatten()
     }
 
     /// What clients may ask of us now.
@@ -400,7 +400,7 @@ impl Front {
         };
         // Of two windows that are asked for as the same days, each has its own part of a page, by the same token.
         let is_part = request.is_resumption()
-            && self.0.state.ledger.has_windows(&mapping.id, clock::secs(self.0.clock.now()));
+            && self.0.store.ledger.has_windows(&mapping.id, clock::secs(self.0.clock.now()));
         let goes_past = spool || is_part || session.req_header().method == Method::HEAD;
         if let Some(cache) = self.0.cache.as_ref().filter(|_| !goes_past) {
             let lowered_to = self.0.lowered_to(&mapping, &request);
@@ -410,12 +410,12 @@ impl Front {
         let own = Arc::new(request.own(&base_url));
         let hop = self.0.via.to_str().unwrap_or_default();
         let via = if via.is_empty() { hop.to_owned() } else { format!("{via}, {hop}") };
-        let state = self.0.state.clone();
+        let store = self.0.store.clone();
         let set = request.argument(Argument::Set);
-        let of_the_source = set.and_then(|set| state.holdings.set_of_the_source(&mapping.source(), set));
+        let of_the_source = set.and_then(|set| store.profiles.set_of_the_source(&mapping.source(), set));
         let asked = of_the_source.map_or_else(|| request.clone(), |set| request.of_set(&set));
         let clock = Arc::clone(&self.0.clock);
-        Ok(Ok(Job { mapping, request, asked, own, via, state, client, clock, spool }))
+        Ok(Ok(Job { mapping, request, asked, own, via, store, client, clock, spool }))
     }
 
     async fn send(&self, session: &mut Session, page: Page) -> Result<()> {

@@ -14,7 +14,7 @@ use crate::clock::{self, Clock, SystemClock};
 use crate::config::{Config, Reread, Resettled, Settings};
 use crate::error::Error;
 use crate::source::Clients;
-use crate::state::{Hold, State};
+use crate::store::{DataDirLock, Store};
 use crate::telemetry::Telemetry;
 use async_trait::async_trait;
 use http::HeaderValue;
@@ -34,7 +34,7 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
-/// A proxy whose sockets are bound and whose state is open, ready to run.
+/// A proxy whose sockets are bound and whose store is open, ready to run.
 pub struct Server {
     shared: Arc<Shared>,
     sockets: Sockets,
@@ -69,25 +69,25 @@ impl Server {
     /// As [`Server::bind`].
     pub fn bind_with(config: Config, clock: Arc<dyn Clock>) -> Result<Self, Error> {
         let sockets = Sockets::bind(&config)?;
-        let state = State::open(&config.data)?;
-        Self::with(config, clock, sockets, state)
+        let store = Store::open(&config.data)?;
+        Self::with(config, clock, sockets, store)
     }
 
-    /// Takes the sockets and the state over from the process that has them, once it
+    /// Takes the sockets and the store over from the process that has them, once it
     /// is told to hand them over. Without such a process it is [`Server::bind`].
     ///
     /// # Errors
     ///
     /// As [`Server::bind`], and when the other process does not hand over in time.
     pub fn take_over(config: Config) -> Result<Self, Error> {
-        let (sockets, hold) = match Hold::take(&config.data)? {
+        let (sockets, hold) = match DataDirLock::take(&config.data)? {
             Some(hold) => (Sockets::bind(&config)?, hold),
             None => upgrade::take_over(&config)?,
         };
-        Self::with(config, Arc::new(SystemClock), sockets, State::open_held(hold)?)
+        Self::with(config, Arc::new(SystemClock), sockets, Store::open_locked(hold)?)
     }
 
-    fn with(config: Config, clock: Arc<dyn Clock>, sockets: Sockets, state: State) -> Result<Self, Error> {
+    fn with(config: Config, clock: Arc<dyn Clock>, sockets: Sockets, store: Store) -> Result<Self, Error> {
         let cache = Cache::open(&config.data, config.cache)?;
         let public_url = config.public_url.unwrap_or_else(|| format!("http://{}", sockets.public.0));
         let instance = format!("oaimend-{:016x}", RandomState::new().hash_one(std::process::id()));
@@ -98,10 +98,10 @@ impl Server {
             instance,
             via,
             repositories: config.repositories,
-            clients: Clients::new(state.copies.clone()),
+            clients: Clients::new(store.static_files.clone()),
             bounds: RwLock::new(Arc::new(Bounds::new(config.clients, config.connections))),
             cache,
-            state,
+            store,
             telemetry: Telemetry::new(),
             clock,
             draining: AtomicBool::new(false),
@@ -510,7 +510,7 @@ impl Signals {
             if let Some(cache) = &shared.cache {
                 cache.close();
             }
-            shared.state.close();
+            shared.store.close();
         });
         if let Err(error) = closed.await {
             tracing::error!(%error, "the data folder was not closed as it should be");

@@ -12,7 +12,7 @@
 
 use crate::config::Config;
 use crate::error::Error;
-use crate::state::Hold;
+use crate::store::DataDirLock;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg,
@@ -99,7 +99,7 @@ fn bind(address: SocketAddr, flag: &str) -> Result<(SocketAddr, TcpListener), Er
 /// # Errors
 ///
 /// It does not in time, or an address is in use that it did not have.
-pub(super) fn take_over(config: &Config) -> Result<(Sockets, Hold), Error> {
+pub(super) fn take_over(config: &Config) -> Result<(Sockets, DataDirLock), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| failed(&config.data, &error.to_string()))?;
     runtime.block_on(async {
@@ -116,7 +116,7 @@ pub(super) fn take_over(config: &Config) -> Result<(Sockets, Hold), Error> {
             Ok(_) => {}
             Err(_) => return Err(failed(&config.data, "the running oaimend does not let go of it")),
         }
-        let hold = Hold::take(&config.data)?;
+        let hold = DataDirLock::take(&config.data)?;
         Ok((sockets, hold.ok_or_else(|| failed(&config.data, "another oaimend has taken it"))?))
     })
 }

@@ -5,7 +5,7 @@ use super::page::{Page, Verdict};
 use super::session::{Conversation, Job};
 use crate::clock;
 use crate::config::OnUnrepairable;
-use crate::state::{PutAside, QuarantineError};
+use crate::store::{QuarantineError, QuarantinedRecord};
 
 impl Conversation<'_> {
     /// Keeps a page that was broken, as it came. Nobody waits for that.
@@ -15,7 +15,7 @@ impl Conversation<'_> {
             Verdict::Cut(failure, _) => Some(failure),
         };
         let Some((raw, about)) = page.evidence(&self.asked, failure) else { return };
-        let (broken, id) = (self.job.state.broken.clone(), self.job.mapping.id.clone());
+        let (broken, id) = (self.job.store.broken_pages.clone(), self.job.mapping.id.clone());
         tokio::task::spawn_blocking(move || {
             if let Err(error) = broken.keep(&id, &raw, &about) {
                 tracing::warn!(repo = id, %error, "a broken page is not kept; check space and rights of the data folder");
@@ -33,10 +33,10 @@ impl Conversation<'_> {
         self.put_aside(early).await
     }
 
-    pub(super) async fn put_aside(&self, records: Vec<PutAside>) -> Result<(), Failure> {
-        let Job { mapping, state, request, client, .. } = self.job;
+    pub(super) async fn put_aside(&self, records: Vec<QuarantinedRecord>) -> Result<(), Failure> {
+        let Job { mapping, store, request, client, .. } = self.job;
         let (quarantine, id, query) =
-            (state.quarantine.clone(), mapping.id.clone(), request.query().to_owned());
+            (store.quarantine.clone(), mapping.id.clone(), request.query().to_owned());
         let now = clock::utc_datetime(self.budget.now());
         let max = mapping.limits.quarantine_bytes_max;
         let put = tokio::task::spawn_blocking(move || quarantine.put(&id, &query, &now, max, &records));

@@ -9,7 +9,9 @@ use super::session::Job;
 use super::splice::Delivered;
 use crate::clock::secs;
 use crate::oai::{Argument, Request, Verb, Window};
-use crate::state::{Ending, Led, Ledger, LedgerError, ListFacts, Note, Place, Walk};
+use crate::store::{
+    DeliveredPage, Ledger, LedgerError, ListFacts, ListPage, ListStatus, ReplayProgress, TokenTarget,
+};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, SystemTime};
 
@@ -25,7 +27,7 @@ pub(super) enum Opening {
 /// A list, and where in it the request stands.
 #[derive(Clone, Debug)]
 pub(super) struct Chain {
-    pub(super) place: Place,
+    pub(super) place: ListPage,
     /// The query that began the list; of no use where its beginning was not seen.
     first_query: String,
     /// What of the list was asked for, where the source was asked for more.
@@ -57,24 +59,24 @@ pub(super) async fn open(job: &Job, now: SystemTime) -> Result<Opening, Failure>
         return Ok(ask(None));
     }
     let Some(token) = request.argument(Argument::ResumptionToken) else {
-        let place = Place { list: fastrand::u64(..), page: 0 };
+        let place = ListPage { list: fastrand::u64(..), page: 0 };
         let first_query = request.query().to_owned();
         return Ok(ask(Some(Box::new(Chain::at(place, first_query, None)))));
     };
-    if let Some(own) = OwnToken::read(token, &job.state.token_key) {
+    if let Some(own) = OwnToken::read(token, &job.store.token_key) {
         return open_own(job, own, now).await;
     }
     let (repository, verb, asked_by) = (job.mapping.id.clone(), request.verb().name(), token.to_owned());
     let known = read_if_open(job, move |ledger| ledger.find(&repository, verb, &asked_by)).await?;
     // A list that began elsewhere: from here on it is known.
-    let elsewhere = |within| Chain::at(Place { list: fastrand::u64(..), page: 1 }, String::new(), within);
+    let elsewhere = |within| Chain::at(ListPage { list: fastrand::u64(..), page: 1 }, String::new(), within);
     let chain = match known {
-        Some(Led { place: Some((place, facts)), is_reused, within }) => {
+        Some(TokenTarget { place: Some((place, facts)), is_reused, within }) => {
             let mixed_harvests = facts.mixed_harvests();
             let chain = Chain::at(place, facts.first_query, within);
             Chain { given_out: true, is_reused, mixed_harvests, ..chain }
         }
-        Some(Led { place: None, is_reused, within }) => Chain { is_reused, ..elsewhere(within) },
+        Some(TokenTarget { place: None, is_reused, within }) => Chain { is_reused, ..elsewhere(within) },
         None => Chain { asked_by: Some(token.to_owned()), ..elsewhere(None) },
     };
     Ok(ask(Some(Box::new(chain))))
@@ -130,7 +132,7 @@ async fn open_own(job: &Job, own: OwnToken, now: SystemTime) -> Result<Opening, 
 }
 
 impl Chain {
-    fn at(place: Place, first_query: String, within: Option<Window>) -> Self {
+    fn at(place: ListPage, first_query: String, within: Option<Window>) -> Self {
         Self {
             place,
             first_query,
@@ -155,7 +157,7 @@ impl Chain {
             // No token leads from it and none of ours led to it: nobody comes back to this list.
             return;
         }
-        job.state.ledger.note(Note { last_datestamp, ..self.as_note(job, delivered, next, now) });
+        job.store.ledger.note(DeliveredPage { last_datestamp, ..self.as_note(job, delivered, next, now) });
     }
 
     /// A token of ours for the rest of the page; `None` where none can be given.
@@ -176,9 +178,9 @@ impl Chain {
             expires_secs: secs(now + OWN_TOKEN_LIFE),
             anew,
         };
-        let token = own.write(&job.state.token_key)?;
-        let note = Note { ending: Ending::GoesOn, ..self.as_note(job, delivered, None, now) };
-        let (ledger, part) = (job.state.ledger.clone(), own.delivered);
+        let token = own.write(&job.store.token_key)?;
+        let note = DeliveredPage { ending: ListStatus::GoesOn, ..self.as_note(job, delivered, None, now) };
+        let (ledger, part) = (job.store.ledger.clone(), own.delivered);
         let noted = tokio::task::spawn_blocking(move || ledger.note_durably(note, part)).await;
         noted.unwrap_or(false).then_some(token)
     }
@@ -191,9 +193,9 @@ impl Chain {
         delivered: &Delivered,
         now: SystemTime,
     ) -> Option<String> {
-        let note = Note { ending: Ending::GoesOn, ..self.as_note(job, delivered, None, now) };
-        job.state.ledger.note(note);
-        let place = Place { page: self.place.page + 1, ..self.place };
+        let note = DeliveredPage { ending: ListStatus::GoesOn, ..self.as_note(job, delivered, None, now) };
+        job.store.ledger.note(note);
+        let place = ListPage { page: self.place.page + 1, ..self.place };
         Self { place, ..self.clone() }.own_token(job, asked, &Delivered::default(), false, now).await
     }
 
@@ -212,8 +214,14 @@ impl Chain {
         self.first()?.argument(Argument::MetadataPrefix).map(str::to_owned)
     }
 
-    fn as_note(&self, job: &Job, delivered: &Delivered, next: Option<String>, now: SystemTime) -> Note {
-        Note {
+    fn as_note(
+        &self,
+        job: &Job,
+        delivered: &Delivered,
+        next: Option<String>,
+        now: SystemTime,
+    ) -> DeliveredPage {
+        DeliveredPage {
             repository: job.mapping.id.clone(),
             verb: job.request.verb().name(),
             place: self.place,
@@ -222,7 +230,7 @@ impl Chain {
             hashes: delivered.hashes().to_vec(),
             complete: delivered.is_complete(),
             asked_by: self.asked_by.clone(),
-            ending: if next.is_none() { Ending::Ended } else { Ending::GoesOn },
+            ending: if next.is_none() { ListStatus::Ended } else { ListStatus::GoesOn },
             next,
             last_datestamp: None,
             now_secs: secs(now),
@@ -270,7 +278,7 @@ impl Chain {
     /// Writes down that the list goes in circles: no harvest continues it.
     pub(super) fn note_circle(&self, job: &Job, now: SystemTime) {
         let note = self.as_note(job, &Delivered::default(), None, now);
-        job.state.ledger.note(Note { ending: Ending::Circle, ..note });
+        job.store.ledger.note(DeliveredPage { ending: ListStatus::Circle, ..note });
     }
 
     /// The list begun anew, where it cannot be gone on with: its first request, and
@@ -306,7 +314,7 @@ impl Chain {
     /// Writes down how far the list has been walked through to this page.
     pub(super) fn note_walk(&self, job: &Job, stands_at: Option<&Request>) {
         let (repository, place) = (job.mapping.id.clone(), self.place);
-        job.state.ledger.note_walk(Walk {
+        job.store.ledger.note_walk(ReplayProgress {
             repository,
             place,
             query: stands_at.map(|at| at.query().to_owned()),
@@ -339,7 +347,7 @@ async fn read<T: Send + 'static>(
     job: &Job,
     reading: impl FnOnce(&Ledger) -> Result<T, LedgerError> + Send + 'static,
 ) -> Result<T, Failure> {
-    let ledger = job.state.ledger.clone();
+    let ledger = job.store.ledger.clone();
     let read = tokio::task::spawn_blocking(move || reading(&ledger)).await;
     match read {
         Ok(Ok(value)) => Ok(value),

@@ -4,7 +4,7 @@ use super::failure::Failure;
 use super::fetch::Client;
 use super::static_repository::{FileState, StaticRepository};
 use crate::config::Mapping;
-use crate::state::Copies;
+use crate::store::StaticFiles;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
@@ -14,13 +14,13 @@ use std::time::SystemTime;
 #[derive(Debug)]
 pub struct Clients {
     clients: Mutex<HashMap<String, Client>>,
-    copies: Copies,
+    static_files: StaticFiles,
 }
 
 impl Clients {
-    /// None yet; files of static repositories are kept in `copies`.
-    pub fn new(copies: Copies) -> Self {
-        Self { clients: Mutex::default(), copies }
+    /// None yet; files of static repositories are kept in `static_files`.
+    pub fn new(static_files: StaticFiles) -> Self {
+        Self { clients: Mutex::default(), static_files }
     }
 
     /// The client of a source.
@@ -35,8 +35,8 @@ impl Clients {
             _ => {
                 let mut client = Client::new(mapping)?;
                 if let Some(file) = &mapping.static_file {
-                    let (copies, file) = (self.copies.clone(), file.clone());
-                    client.stands_in = Some(Arc::new(StaticRepository::new(file, copies)));
+                    let (static_files, file) = (self.static_files.clone(), file.clone());
+                    client.stands_in = Some(Arc::new(StaticRepository::new(file, static_files)));
                 }
                 // Repositories of one server take turns; the first one's politeness holds.
                 let neighbour = clients.values().find(|other| share_turns(&other.mapping, mapping));

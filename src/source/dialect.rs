@@ -12,7 +12,7 @@ use super::session::Job;
 use super::sieve::Wanted;
 use crate::config::{HeadersVia, Quirks, Version};
 use crate::oai::{Argument, Request, Verb, Window};
-use crate::state::Learned;
+use crate::store::SourceCapabilities;
 
 /// How a source is spoken to.
 #[derive(Clone, Debug)]
@@ -33,14 +33,14 @@ pub(super) struct Put {
 
 impl Dialect {
     /// By what the mapping says, and what was learned.
-    pub(super) fn of(quirks: &Quirks, learned: &Learned) -> Self {
+    pub(super) fn of(quirks: &Quirks, learned: &SourceCapabilities) -> Self {
         let version = quirks.version.or_else(|| Version::from_name(learned.version.as_deref()?));
         Self { quirks: quirks.clone(), version, in_days: quirks.in_days || learned.refuses_seconds }
     }
 
     /// That of the source of a job.
     pub(super) fn of_job(job: &Job) -> Self {
-        Self::of(&job.mapping.quirks, &job.client.learned(&job.state))
+        Self::of(&job.mapping.quirks, &job.client.learned(&job.store))
     }
 
     /// Whether the source speaks 1.0 or 1.1.
@@ -109,7 +109,7 @@ mod tests {
     }
 
     fn of(version: Option<Version>, quirks: Quirks) -> Dialect {
-        Dialect::of(&Quirks { version, ..quirks }, &Learned::default())
+        Dialect::of(&Quirks { version, ..quirks }, &SourceCapabilities::default())
     }
 
     #[test]
@@ -144,7 +144,11 @@ mod tests {
 
     #[test]
     fn what_was_learned_counts_where_the_mapping_says_nothing() {
-        let learned = Learned { version: Some("1.0".into()), refuses_seconds: true, ..Learned::default() };
+        let learned = SourceCapabilities {
+            version: Some("1.0".into()),
+            refuses_seconds: true,
+            ..SourceCapabilities::default()
+        };
         let dialect = Dialect::of(&Quirks::default(), &learned);
         assert!(dialect.is_one() && dialect.in_days && dialect.is_news("2.0") && !dialect.is_news("1.1"));
         let pinned = Quirks { version: Some(Version::Two), ..Quirks::default() };

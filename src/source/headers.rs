@@ -24,7 +24,7 @@ use super::transplant::{Scope, record_of};
 use crate::clock;
 use crate::config::HeadersVia;
 use crate::oai::{Request, Verb};
-use crate::state::PutAside;
+use crate::store::QuarantinedRecord;
 use bytes::Bytes;
 use quick_xml::Reader;
 use quick_xml::events::Event;
@@ -186,7 +186,8 @@ impl Conversation<'_> {
             let (why, raw) = (unanswered.failure.reason.name(), unanswered.raw);
             self.gathered.insert(identifier.clone(), Had::Aside(1));
             self.account.quarantined += 1;
-            self.put_aside(vec![PutAside { identifier: Some(identifier), why, offset: 0, raw }]).await?;
+            self.put_aside(vec![QuarantinedRecord { identifier: Some(identifier), why, offset: 0, raw }])
+                .await?;
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use super::transplant::Scope;
 use crate::clock;
 use crate::oai::Request;
 use crate::repair::{NotOai, Quarantined, RecordFacts, Repair, RepositoryFacts, Sink, TokenFacts};
-use crate::state::PutAside;
+use crate::store::QuarantinedRecord;
 use http::Method;
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub(super) struct Told {
     pub(super) pieces: Pieces,
     pub(super) items: Vec<Item>,
     /// What could not be mended of it.
-    pub(super) aside: Vec<PutAside>,
+    pub(super) aside: Vec<QuarantinedRecord>,
     /// Whether an item was too long to be held.
     pub(super) is_too_long: bool,
     /// The version that the answer is of.
@@ -72,7 +72,7 @@ const ANSWER_BYTES_MAX: usize = 16 << 20;
 
 impl Told {
     pub(super) fn new(job: &Job) -> Self {
-        let hash = ItemHash::with(&job.state.token_key);
+        let hash = ItemHash::with(&job.store.token_key);
         Self {
             pieces: Pieces::new(hash),
             items: Vec::new(),

@@ -19,7 +19,7 @@ use crate::clock;
 use crate::oai::datestamp::Granularity;
 use crate::oai::{ErrorCode, Verb, error_response};
 use crate::repair::RepairId;
-use crate::state::{Learned, State};
+use crate::store::{SourceCapabilities, Store};
 use std::sync::Arc;
 
 /// What has come of a doubt about an answer.
@@ -49,17 +49,17 @@ const SECONDS: &str = "YYYY-MM-DDThh:mm:ssZ";
 
 impl Client {
     /// What was learned of the source with this mapping.
-    pub(super) fn learned(&self, state: &State) -> Learned {
-        state.repositories.learned(&self.mapping().id, &self.fingerprint)
+    pub(super) fn learned(&self, store: &Store) -> SourceCapabilities {
+        store.capabilities.learned(&self.mapping().id, &self.fingerprint)
     }
 
     /// Remembers what was learned of it.
     pub(super) async fn learn(
         &self,
-        state: &State,
-        lesson: impl FnOnce(&mut Learned) + Send + 'static,
-    ) -> Learned {
-        let (repositories, id) = (state.repositories.clone(), self.mapping().id.clone());
+        store: &Store,
+        lesson: impl FnOnce(&mut SourceCapabilities) + Send + 'static,
+    ) -> SourceCapabilities {
+        let (repositories, id) = (store.capabilities.clone(), self.mapping().id.clone());
         let fingerprint = Arc::clone(&self.fingerprint);
         // What cannot be written is logged there.
         let learned = tokio::task::spawn_blocking(move || repositories.learn(&id, &fingerprint, lesson));
@@ -114,9 +114,9 @@ impl Conversation<'_> {
         }
     }
 
-    async fn learn(&mut self, lesson: impl FnOnce(&mut Learned) + Send + 'static) {
+    async fn learn(&mut self, lesson: impl FnOnce(&mut SourceCapabilities) + Send + 'static) {
         let job = self.job;
-        let learned = job.client.learn(&job.state, lesson).await;
+        let learned = job.client.learn(&job.store, lesson).await;
         self.dialect = Dialect::of(&job.mapping.quirks, &learned);
         // What is tried for this request alone is no lesson.
         self.dialect.in_days |= self.tries_days.is_some();
@@ -194,7 +194,7 @@ impl Conversation<'_> {
         if was_refused && error_code(&self.waiting.bytes()).as_deref() != Some("badArgument") {
             self.tries_days = None;
             let now = clock::secs(self.budget.now());
-            let lesson = move |learned: &mut Learned| {
+            let lesson = move |learned: &mut SourceCapabilities| {
                 (learned.refuses_seconds, learned.seconds_asked_at) = (true, now);
             };
             self.learn(lesson).await;
@@ -207,7 +207,7 @@ impl Conversation<'_> {
         if job.mapping.quirks.in_days || !self.dialect.in_days || !self.asked.is_in_seconds() {
             return;
         }
-        if now < job.client.learned(&job.state).seconds_asked_at + SECONDS_ASKED_EVERY_SECS {
+        if now < job.client.learned(&job.store).seconds_asked_at + SECONDS_ASKED_EVERY_SECS {
             return;
         }
         // Of those who come together one asks.
@@ -219,7 +219,7 @@ impl Conversation<'_> {
 
     /// Its Identify announces days: it is right to refuse seconds.
     pub(super) async fn note_granularity(&mut self, granularity: Granularity) {
-        let learned = self.job.client.learned(&self.job.state);
+        let learned = self.job.client.learned(&self.job.store);
         if learned.refuses_seconds && granularity == Granularity::Day {
             self.learn(|learned| learned.refuses_seconds = false).await;
         }

@@ -24,7 +24,7 @@ use super::transplant::{Scope, record_of};
 use crate::clock;
 use crate::config::PageFallback;
 use crate::oai::{Argument, Request, Verb};
-use crate::state::PutAside;
+use crate::store::QuarantinedRecord;
 use bytes::Bytes;
 use std::collections::HashMap;
 
@@ -45,7 +45,7 @@ enum Had {
     /// The source does not know it any more.
     Withdrawn,
     /// It cannot be had.
-    Lost(PutAside),
+    Lost(QuarantinedRecord),
     /// The source is not to be asked on.
     No(Failure),
 }
@@ -274,7 +274,7 @@ impl Conversation<'_> {
         let request = Request::get_record(&identifier, prefix);
         let lost = |why, raw| {
             let identifier = Some(String::from_utf8_lossy(&item.identifier).into_owned());
-            Had::Lost(PutAside { identifier, why, offset: 0, raw })
+            Had::Lost(QuarantinedRecord { identifier, why, offset: 0, raw })
         };
         let mut told = match self.ask(&request, usize::MAX, ATTEMPTS_AT_A_RECORD).await {
             Ok(told) => told,
@@ -291,7 +291,7 @@ impl Conversation<'_> {
         }
         match (told.error().as_deref(), told.aside.pop()) {
             (Some("idDoesNotExist"), _) => Had::Withdrawn,
-            (None, Some(PutAside { why, raw, .. })) => lost(why, raw),
+            (None, Some(QuarantinedRecord { why, raw, .. })) => lost(why, raw),
             (Some(_), _) => lost("error-instead", Vec::new()),
             (None, None) => lost("another-record", Vec::new()),
         }
@@ -367,7 +367,7 @@ struct Ours {
     /// Whether nothing stands on it yet.
     is_empty: bool,
     /// What cannot be had, as long as it is not clear that the source gives the others.
-    lost: Vec<(u64, PutAside)>,
+    lost: Vec<(u64, QuarantinedRecord)>,
 }
 
 impl Ours {
@@ -386,7 +386,7 @@ impl Ours {
             repository: conversation.repository.clone(),
         };
         let mut page =
-            Page::new(&job.mapping, &job.own, start, Pieces::new(ItemHash::with(&job.state.token_key)));
+            Page::new(&job.mapping, &job.own, start, Pieces::new(ItemHash::with(&job.store.token_key)));
         page.push(Bytes::copy_from_slice(head.as_bytes()));
         let splice = Splice::of_ours(conversation.skeleton());
         Self { page, splice, skeleton, place: Scope::of(&head), is_empty: true, lost: Vec::new() }
@@ -457,7 +457,7 @@ impl Ours {
         if self.lost.is_empty() {
             return Ok(());
         }
-        let (hashes, records): (Vec<u64>, Vec<PutAside>) = self.lost.drain(..).unzip();
+        let (hashes, records): (Vec<u64>, Vec<QuarantinedRecord>) = self.lost.drain(..).unzip();
         conversation.account.quarantined += records.len() as u64;
         conversation.put_aside(records).await?;
         for hash in hashes {

@@ -4,7 +4,7 @@
 //! was delivered lie in the ledger, and the token says which they must be. In
 //! `[A-Za-z0-9_-]`, so that no harvester can encode it wrongly.
 
-use crate::state::{Place, TokenKey};
+use crate::store::{ListPage, TokenKey};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use blake2::digest::consts::U16;
@@ -17,7 +17,7 @@ pub(super) struct OwnToken {
     pub(super) repository: String,
     /// What the source is to be asked for the page.
     pub(super) query: String,
-    pub(super) place: Place,
+    pub(super) place: ListPage,
     /// Items of the page that were delivered.
     pub(super) count: u64,
     /// The hash of their hashes.
@@ -37,7 +37,7 @@ const MAC_CHARS: usize = 22;
 impl OwnToken {
     /// `None` when it would be too long.
     pub(super) fn write(&self, key: &TokenKey) -> Option<String> {
-        let Place { list, page } = self.place;
+        let ListPage { list, page } = self.place;
         let Self { repository, query, count, delivered, expires_secs, anew, .. } = self;
         let fields = (repository, query, list, page, count, delivered, expires_secs, anew);
         let body = BASE64.encode(serde_json::to_vec(&fields).ok()?);
@@ -56,7 +56,7 @@ impl OwnToken {
         }
         let (repository, query, list, page, count, delivered, expires_secs, anew) =
             serde_json::from_slice(&BASE64.decode(body).ok()?).ok()?;
-        Some(Self { repository, query, place: Place { list, page }, count, delivered, expires_secs, anew })
+        Some(Self { repository, query, place: ListPage { list, page }, count, delivered, expires_secs, anew })
     }
 }
 
@@ -84,7 +84,7 @@ mod tests {
         OwnToken {
             repository: "x".into(),
             query: "verb=ListRecords&resumptionToken=a%26b".into(),
-            place: Place { list: u64::MAX, page: 3 },
+            place: ListPage { list: u64::MAX, page: 3 },
             count: 7,
             delivered: hash_of_all(&[1, 2]),
             expires_secs: 1_800_000_000,

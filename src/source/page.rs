@@ -10,7 +10,7 @@ use crate::oai::Request;
 use crate::repair::{
     Ending, NotOai, Origin, Outcome, RepairConfig, Repairer, RepositoryFacts, RequestEcho, Sink, Summary,
 };
-use crate::state::{AboutBroken, BROKEN_PAGE_BYTES_MAX};
+use crate::store::{BROKEN_PAGE_BYTES_MAX, BrokenPageInfo};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -223,11 +223,11 @@ impl Page {
         &mut self,
         asked: &Request,
         failure: Option<&Failure>,
-    ) -> Option<(Vec<u8>, AboutBroken)> {
+    ) -> Option<(Vec<u8>, BrokenPageInfo)> {
         let mut needed: Vec<&'static str> = self.pieces.needed.iter().copied().collect();
         needed.extend(failure.map(|failure| failure.reason.name()));
         let raw = self.raw.take().filter(|raw| !needed.is_empty() && raw.len() > 0)?;
-        let about = AboutBroken {
+        let about = BrokenPageInfo {
             request: asked.query().to_owned(),
             at: self.asked_at.clone(),
             status: self.status,

@@ -6,7 +6,7 @@ use super::repository::sets_of;
 use crate::repair::{
     Quarantined, RecordFacts, Repair, RepairId, Sink, SwallowedItems, TokenFacts, UnresolvedField,
 };
-use crate::state::{PutAside, SetSeen, TokenKey};
+use crate::store::{QuarantinedRecord, SetUsage, TokenKey};
 use memchr::memmem;
 use siphasher::sip::SipHasher13;
 use std::borrow::Cow;
@@ -23,7 +23,7 @@ pub(super) struct Pieces {
     pub(super) base: u64,
     pub(super) found: Vec<Found>,
     /// Items that were put aside before there was anything to stand beside.
-    early: Vec<(u64, PutAside)>,
+    early: Vec<(u64, QuarantinedRecord)>,
     /// Repairs since the last item.
     pub(super) repairs: Vec<(RepairId, Option<RepairMade>)>,
     /// By how much the output is longer than the text so far.
@@ -37,7 +37,7 @@ pub(super) struct Pieces {
     /// What the token says of the list: its `cursor` and `completeListSize`.
     pub(super) progress: (Option<u64>, Option<u64>),
     /// setSpecs that look escaped, since they were last taken.
-    pub(super) sets: BTreeMap<String, SetSeen>,
+    pub(super) sets: BTreeMap<String, SetUsage>,
     /// The oldest datestamp of an item that is no bound.
     pub(super) oldest: Vec<u8>,
     /// What was written into items since the last one, where a setSpec may be among it.
@@ -60,7 +60,7 @@ pub(super) enum Found {
     /// One that leaves: its place in what was made.
     Item { start: usize, len: usize, hash: u64, repairs: Vec<(RepairId, Option<RepairMade>)> },
     /// One that is put aside: where in what was made another one could stand in its place.
-    Aside { hash: u64, record: PutAside, at: Option<usize> },
+    Aside { hash: u64, record: QuarantinedRecord, at: Option<usize> },
 }
 
 /// As many items as most pages have: room for them is made at once.
@@ -108,7 +108,7 @@ impl Pieces {
     }
 
     /// The items that never came to stand beside a good one.
-    pub(super) fn take_early(&mut self) -> Vec<PutAside> {
+    pub(super) fn take_early(&mut self) -> Vec<QuarantinedRecord> {
         self.early.drain(..).map(|(_, record)| record).collect()
     }
 
@@ -120,7 +120,7 @@ impl Pieces {
             match found {
                 Found::Aside {
                     hash,
-                    record: PutAside { identifier: Some(identifier), .. },
+                    record: QuarantinedRecord { identifier: Some(identifier), .. },
                     at: Some(at),
                 } if *at <= self.made.len() && !is_known(*hash) => {
                     recallable.push((index, identifier.clone()));
@@ -303,8 +303,8 @@ impl Found {
 }
 
 /// What is kept of an item that was put aside.
-pub(super) fn aside_of(quarantined: &Quarantined<'_>) -> PutAside {
-    PutAside {
+pub(super) fn aside_of(quarantined: &Quarantined<'_>) -> QuarantinedRecord {
+    QuarantinedRecord {
         identifier: quarantined.identifier.map(|name| String::from_utf8_lossy(name).into_owned()),
         why: quarantined.why.name(),
         offset: quarantined.offset,

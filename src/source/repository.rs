@@ -6,7 +6,7 @@ use super::session::Conversation;
 use crate::oai::datestamp::Granularity;
 use crate::oai::{Argument, Verb, set_spec};
 use crate::repair::RepositoryFacts;
-use crate::state::{Dates, News, SetSeen};
+use crate::store::{ProfileDates, ProfileUpdate, SetUsage};
 use quick_xml::events::Event;
 use std::collections::BTreeMap;
 
@@ -14,7 +14,8 @@ impl Conversation<'_> {
     /// What the engine is told.
     pub(super) fn known_of_the_repository(&self) -> RepositoryFacts {
         let mapping = &self.job.mapping;
-        let Dates { granularity, earliest, oldest_seen } = self.job.state.holdings.dates(&mapping.source());
+        let ProfileDates { granularity, earliest, oldest_seen } =
+            self.job.store.profiles.dates(&mapping.source());
         // What Identify said before must not outlast what it says now.
         let announced = granularity.filter(|_| self.job.request.verb() != Verb::Identify);
         let from = self.asked.argument(Argument::From).map(str::to_owned);
@@ -49,7 +50,7 @@ impl Conversation<'_> {
     pub(super) async fn take_note(&mut self, pieces: &mut Pieces, ended: bool) {
         let mut dates = match self.job.request.verb() {
             Verb::Identify => dates_of(&pieces.made.bytes()),
-            _ => Dates::default(),
+            _ => ProfileDates::default(),
         };
         if let Some(granularity) = dates.granularity {
             self.note_granularity(granularity).await;
@@ -57,11 +58,11 @@ impl Conversation<'_> {
         if ended && !pieces.oldest.is_empty() {
             dates.oldest_seen = String::from_utf8(std::mem::take(&mut pieces.oldest)).ok();
         }
-        let news = News { dates, sets: std::mem::take(&mut pieces.sets) };
-        if news == News::default() {
+        let news = ProfileUpdate { dates, sets: std::mem::take(&mut pieces.sets) };
+        if news == ProfileUpdate::default() {
             return;
         }
-        let (holdings, source) = (self.job.state.holdings.clone(), self.job.mapping.source());
+        let (holdings, source) = (self.job.store.profiles.clone(), self.job.mapping.source());
         let collisions = match holdings.is_news(&source, &news) {
             false => holdings.note(&source, &news),
             true => {
@@ -82,8 +83,8 @@ impl Conversation<'_> {
 }
 
 /// What Identify says of datestamps.
-fn dates_of(response: &[u8]) -> Dates {
-    let mut dates = Dates::default();
+fn dates_of(response: &[u8]) -> ProfileDates {
+    let mut dates = ProfileDates::default();
     let text = String::from_utf8_lossy(response);
     let mut reader = quick_xml::Reader::from_str(&text);
     loop {
@@ -109,7 +110,7 @@ fn text_behind(text: &str, at: u64) -> Option<String> {
 
 /// The setSpecs of an item that look escaped. As often as one stands in what was `written` into
 /// the item it stands for another; beyond that the source calls a set so.
-pub(super) fn sets_of(item: &[u8], written: &[Vec<u8>]) -> BTreeMap<String, SetSeen> {
+pub(super) fn sets_of(item: &[u8], written: &[Vec<u8>]) -> BTreeMap<String, SetUsage> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     let text = String::from_utf8_lossy(item);
     let mut reader = quick_xml::Reader::from_str(&text);
@@ -136,7 +137,7 @@ pub(super) fn sets_of(item: &[u8], written: &[Vec<u8>]) -> BTreeMap<String, SetS
             false => memchr::memmem::find_iter(text, &element).count(),
         };
         let ours: usize = written.iter().map(in_text).sum();
-        (name, SetSeen { escaped: ours > 0, legal: count > ours })
+        (name, SetUsage { escaped: ours > 0, legal: count > ours })
     });
     seen.collect()
 }

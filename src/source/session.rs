@@ -36,7 +36,7 @@ use crate::clock::{self, Clock};
 use crate::config::Mapping;
 use crate::oai::Request;
 use crate::repair::{NotOai, RepositoryFacts, RequestEcho};
-use crate::state::State;
+use crate::store::Store;
 use bytes::Bytes;
 use http::Method;
 use quick_xml::events::Event as XmlEvent;
@@ -60,7 +60,7 @@ pub struct Job {
     /// The `Via` header for the source.
     pub via: String,
     /// Where records go that cannot be mended, and what lists have delivered.
-    pub state: State,
+    pub store: Store,
     /// Connections to the source.
     pub client: Client,
     /// The time.
@@ -360,7 +360,7 @@ impl Conversation<'_> {
             repository: self.repository.clone(),
         };
         let mut page =
-            Page::new(&job.mapping, &job.own, start, Pieces::new(ItemHash::with(&job.state.token_key)));
+            Page::new(&job.mapping, &job.own, start, Pieces::new(ItemHash::with(&job.store.token_key)));
         let mut splice = match self.anew {
             None => Splice::new(&self.known, &self.delivered, self.skeleton()),
             Some(walked) => {

@@ -12,7 +12,7 @@ use super::made::Made;
 use super::pieces::{Found, Pieces};
 use super::skeleton::{Skeleton, skeleton_of};
 use crate::repair::RepairId;
-use crate::state::PutAside;
+use crate::store::QuarantinedRecord;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -79,7 +79,7 @@ pub(super) struct Taken {
     /// Those of them that were mended.
     pub(super) repaired: u64,
     /// To be on disk before it leaves.
-    pub(super) aside: Vec<PutAside>,
+    pub(super) aside: Vec<QuarantinedRecord>,
     pub(super) repairs: Vec<(RepairId, Option<RepairMade>)>,
     /// Of the items, put aside or not.
     pub(super) hashes: Vec<u64>,

@@ -181,7 +181,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("hyper_util::", &["src/source"]),
     ("hyper_rustls::", &["src/source"]),
     ("governor::", &["src/proxy", "src/source"]),
-    ("redb::", &["src/state"]),
+    ("redb::", &["src/store"]),
     ("clap::", &["src/cli"]),
     ("clap_complete::", &["src/cli"]),
     ("crate::cli", &["src/cli"]),
@@ -245,7 +245,7 @@ fn the_core_is_pure() {
         found
             .extend(IMPURE.iter().filter(|word| core.contains(**word)).map(|word| format!("{name}: {word}")));
         for outer in
-            ["crate::source", "crate::proxy", "crate::state", "crate::config", "crate::clock", "crate::cli"]
+            ["crate::source", "crate::proxy", "crate::store", "crate::config", "crate::clock", "crate::cli"]
         {
             if code.contains(outer) {
                 found.push(format!("{name}: {outer}"));

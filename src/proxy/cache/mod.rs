@@ -6,7 +6,7 @@
 //! only shared is begun by who asks first, and joined by the others. `rules` say what
 //! is kept for how long, `fill` is the spool that everybody reads, `storage` holds what is
 //! under way and is how pingora sees it, and the pages on disk are
-//! [`Pages`](crate::state::Pages).
+//! [`Pages`](crate::store::Pages).
 //!
 //! Must stay true: requests that are alike and come together are one
 //! conversation, also when it fails; a page that is kept is what the source
@@ -28,7 +28,7 @@ use crate::config::{self, Mapping};
 use crate::error::Error;
 use crate::oai::Request;
 use crate::source::{Account, Conversing, Driven, Event, Failure, Job, answer};
-use crate::state::{PageKey, Pages, Size};
+use crate::store::{PageKey, Pages, Size};
 use fill::{Recipe, Writer};
 use pingora_cache::lock::CacheKeyLockImpl;
 use pingora_cache::{

@@ -10,7 +10,7 @@ use crate::config::{self, Mapping};
 use crate::oai::{Argument, Request, Verb};
 use crate::repair::Outcome;
 use crate::source::Account;
-use crate::state::PageKey;
+use crate::store::PageKey;
 use std::time::{Duration, SystemTime};
 
 /// What may become of the answer to a request.

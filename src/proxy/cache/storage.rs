@@ -13,7 +13,7 @@
 use super::fill::{Fill, Reader, Recipe, Writer};
 use super::rules::Kept;
 use crate::clock;
-use crate::state::{PageEntry, PageKey, Pages};
+use crate::store::{PageEntry, PageKey, Pages};
 use async_trait::async_trait;
 use bytes::Bytes;
 use pingora_cache::lock::{CacheKeyLock, CacheLock, LockStatus, Locked, WritePermit};

@@ -8,7 +8,7 @@ use crate::config::{self, Limits, Mapping};
 use crate::oai::Request;
 use crate::repair::Outcome;
 use crate::source::{Account, Failure, Reason};
-use crate::state::Pages;
+use crate::store::Pages;
 use bytes::Bytes;
 use pingora_http::ResponseHeader;
 use std::pin::{Pin, pin};

@@ -25,7 +25,7 @@ use super::fetch::Client;
 use crate::clock;
 use crate::config::StaticFile;
 use crate::oai::Request;
-use crate::state::{Copies, CopyStamp};
+use crate::store::{FileStamp, StaticFiles};
 use answer::Answer;
 use bytes::Bytes;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -37,7 +37,7 @@ use version::Version;
 #[derive(Debug)]
 pub(super) struct StaticRepository {
     file: StaticFile,
-    copies: Copies,
+    static_files: StaticFiles,
     known: Mutex<Known>,
     /// Says that something has become known.
     news: watch::Sender<()>,
@@ -47,11 +47,11 @@ pub(super) struct StaticRepository {
 #[derive(Debug, Default)]
 struct Known {
     version: Option<Arc<Version>>,
-    stamp: CopyStamp,
+    stamp: FileStamp,
     /// Why it could not be had when it was last looked at.
     failure: Option<Failure>,
     /// A state of a file of this machine that was not taken in, and until when it is not tried again.
-    rejected: Option<(CopyStamp, SystemTime)>,
+    rejected: Option<(FileStamp, SystemTime)>,
     /// When it is to be looked at again.
     check_at: Option<SystemTime>,
     /// Somebody looks at it now.
@@ -81,8 +81,8 @@ const REJECTED_GAP: Duration = Duration::from_secs(60);
 const PIECES_HELD: usize = 2;
 
 impl StaticRepository {
-    pub(super) fn new(file: StaticFile, copies: Copies) -> Self {
-        Self { file, copies, known: Mutex::default(), news: watch::Sender::new(()) }
+    pub(super) fn new(file: StaticFile, static_files: StaticFiles) -> Self {
+        Self { file, static_files, known: Mutex::default(), news: watch::Sender::new(()) }
     }
 
     /// The page that answers a request, piece by piece.
@@ -171,7 +171,7 @@ impl StaticRepository {
     }
 
     /// A version is in force from here on.
-    fn put_in_force(&self, version: Version, stamp: CopyStamp) {
+    fn put_in_force(&self, version: Version, stamp: FileStamp) {
         let mut known = self.known();
         (known.version, known.stamp) = (Some(Arc::new(version)), stamp);
         drop(known);

@@ -10,7 +10,7 @@ use crate::source::budget::Budget;
 use crate::source::exchange::Exchange;
 use crate::source::failure::{Failure, Reason};
 use crate::source::fetch::{Client, is_redirect};
-use crate::state::{AboutCopy, CopyInTheMaking, CopyStamp};
+use crate::store::{FileStamp, NewStaticFile, StaticFileInfo};
 use bytes::Bytes;
 use http::header::{self, HeaderName, HeaderValue};
 use std::fs::File;
@@ -32,7 +32,7 @@ enum Seen {
     /// The same as before.
     Same,
     /// Another state of it, which is being written.
-    New { making: CopyInTheMaking, file: File, version: String, stamp: CopyStamp },
+    New { making: NewStaticFile, file: File, version: String, stamp: FileStamp },
 }
 
 impl StaticRepository {
@@ -75,23 +75,24 @@ impl StaticRepository {
     }
 
     /// What tells the state of a file of this machine.
-    async fn local_stamp(&self) -> Option<CopyStamp> {
+    async fn local_stamp(&self) -> Option<FileStamp> {
         let path = self.file.path.clone()?;
         tokio::task::spawn_blocking(move || stamp_of(&path).ok()).await.ok().flatten()
     }
 
     /// Whether this state of the file was not taken in a moment ago.
-    fn is_rejected(&self, stamp: Option<&CopyStamp>, now: SystemTime) -> bool {
+    fn is_rejected(&self, stamp: Option<&FileStamp>, now: SystemTime) -> bool {
         let known = self.known();
         known.rejected.as_ref().is_some_and(|(rejected, until)| Some(rejected) == stamp && now < *until)
     }
 
     /// What was in force before the program was started.
     async fn read_copy(&self, mapping: &Mapping) {
-        let (copies, mapping) = (self.copies.clone(), mapping.clone());
+        let (static_files, mapping) = (self.static_files.clone(), mapping.clone());
         let read = tokio::task::spawn_blocking(move || {
-            let (file, about) =
-                copies.find(&mapping.id).filter(|(_, about)| about.source == mapping.base_url.as_str())?;
+            let (file, about) = static_files
+                .find(&mapping.id)
+                .filter(|(_, about)| about.source == mapping.base_url.as_str())?;
             let version = Version::read(Text::of(file).ok()?, about.version, &mapping).ok()?;
             Some((version, about.stamp))
         });
@@ -112,13 +113,13 @@ impl StaticRepository {
         let seen = match &self.file.path {
             Some(path) => {
                 let (path, known) = (path.clone(), self.stamp());
-                let (copies, mapping) = (self.copies.clone(), mapping.clone());
+                let (static_files, mapping) = (self.static_files.clone(), mapping.clone());
                 blocking(&name, move || {
                     let stamp = stamp_of(&path)?;
                     if Some(&stamp) == known.as_ref() {
                         return Ok(Seen::Same);
                     }
-                    let (making, file) = copies.begin(&mapping.id)?;
+                    let (making, file) = static_files.begin(&mapping.id)?;
                     let mut intake = Intake::new(file, None, mapping.limits.static_file_bytes_max);
                     read_all(&path, &mut intake)?;
                     if stamp_of(&path)? != stamp {
@@ -132,7 +133,7 @@ impl StaticRepository {
             None => self.fetch(client, mapping, clock).await?,
         };
         let Seen::New { making, file, version, stamp } = seen else { return Ok(()) };
-        let about = AboutCopy { source: mapping.base_url.to_string(), version, stamp };
+        let about = StaticFileInfo { source: mapping.base_url.to_string(), version, stamp };
         let in_force = self.known().version.as_ref().map(|version| version.id.clone());
         if in_force.as_ref() == Some(&about.version) {
             self.known().stamp = about.stamp.clone();
@@ -158,7 +159,7 @@ impl StaticRepository {
     }
 
     /// What tells that the version in force is that of the file.
-    fn stamp(&self) -> Option<CopyStamp> {
+    fn stamp(&self) -> Option<FileStamp> {
         let known = self.known();
         known.version.is_some().then(|| known.stamp.clone())
     }
@@ -175,7 +176,7 @@ impl StaticRepository {
         let exchange = exchange(client, mapping, &stamp, &mut budget).await?;
         let name = client.name();
         match exchange.status {
-            304 if stamp != CopyStamp::default() => return Ok(Seen::Same),
+            304 if stamp != FileStamp::default() => return Ok(Seen::Same),
             200 => {}
             status => {
                 let details = format!("{name}: the answer has status {status}, and 200 is wanted");
@@ -183,16 +184,17 @@ impl StaticRepository {
                 return Err(failure.after_status(status, exchange.retry_after_secs));
             }
         }
-        let stamp = CopyStamp {
+        let stamp = FileStamp {
             etag: exchange.header(&header::ETAG),
             last_modified: exchange.header(&header::LAST_MODIFIED),
             modified_nanos_and_bytes: None,
         };
-        let (copies, id, charset) = (self.copies.clone(), mapping.id.clone(), exchange.charset.clone());
+        let (static_files, id, charset) =
+            (self.static_files.clone(), mapping.id.clone(), exchange.charset.clone());
         let len_max = mapping.limits.static_file_bytes_max;
         let (pieces, mut to_write) = mpsc::channel::<Bytes>(PIECES_HELD);
         let writing = tokio::task::spawn_blocking(move || {
-            let (making, file) = copies.begin(&id)?;
+            let (making, file) = static_files.begin(&id)?;
             let mut intake = Intake::new(file, charset.as_deref(), len_max);
             while let Some(piece) = to_write.blocking_recv() {
                 intake.push(&piece)?;
@@ -227,7 +229,7 @@ impl StaticRepository {
 async fn exchange(
     client: &Client,
     mapping: &Mapping,
-    stamp: &CopyStamp,
+    stamp: &FileStamp,
     budget: &mut Budget,
 ) -> Result<Exchange, Failure> {
     let mut url = mapping.base_url.clone();
@@ -254,14 +256,14 @@ async fn exchange(
 }
 
 /// What tells one state of a file of this machine from another.
-fn stamp_of(path: &Path) -> Result<CopyStamp, Failed> {
+fn stamp_of(path: &Path) -> Result<FileStamp, Failed> {
     let meta = std::fs::metadata(path).map_err(unreadable)?;
     if !meta.is_file() {
         return Err(Failed::Wrong("it is no file any more".to_owned()));
     }
     let modified = meta.modified().ok().and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
     let nanos = modified.and_then(|since| u64::try_from(since.as_nanos()).ok()).unwrap_or_default();
-    Ok(CopyStamp { modified_nanos_and_bytes: Some((nanos, meta.len())), ..CopyStamp::default() })
+    Ok(FileStamp { modified_nanos_and_bytes: Some((nanos, meta.len())), ..FileStamp::default() })
 }
 
 fn read_all(path: &Path, intake: &mut Intake) -> Result<(), Failed> {

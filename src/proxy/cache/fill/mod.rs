@@ -19,7 +19,7 @@ pub(super) use writer::Writer;
 use super::rules::Plan;
 use crate::clock;
 use crate::gathered::Gathered;
-use crate::state::{PageKey, Pages, Part};
+use crate::store::{PageKey, Pages, Part};
 use bytes::Bytes;
 use pingora_http::ResponseHeader;
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@ use super::{Begun, End, Fill, Held, Over, PIECE_BYTES, Reader, once_true, runs, 
 use crate::clock;
 use crate::proxy::cache::rules::{END_BYTES, Kept};
 use crate::source::Account;
-use crate::state::{BlockSums, Pages};
+use crate::store::{BlockSums, Pages};
 use bytes::Bytes;
 use pingora_http::ResponseHeader;
 use std::sync::Arc;

@@ -17,7 +17,7 @@ pub struct BrokenPages(Arc<PathBuf>);
 
 /// What is said of a broken page.
 #[derive(Clone, Debug, Serialize)]
-pub struct AboutBroken {
+pub struct BrokenPageInfo {
     /// The query that brought it.
     pub request: String,
     /// When, `YYYY-MM-DDThh:mm:ssZ`.
@@ -48,7 +48,7 @@ impl BrokenPages {
     /// # Errors
     ///
     /// The disk says no.
-    pub fn keep(&self, repository: &str, page: &[u8], about: &AboutBroken) -> std::io::Result<()> {
+    pub fn keep(&self, repository: &str, page: &[u8], about: &BrokenPageInfo) -> std::io::Result<()> {
         let folder = self.0.join(repository);
         std::fs::create_dir_all(&folder)?;
         let stem = stem_of(&about.needed);
@@ -103,8 +103,8 @@ fn make_room(folder: &Path) -> std::io::Result<()> {
 mod tests {
     use super::*;
 
-    fn about(needed: &[&'static str]) -> AboutBroken {
-        AboutBroken {
+    fn about(needed: &[&'static str]) -> BrokenPageInfo {
+        BrokenPageInfo {
             request: "verb=Identify".into(),
             at: "2026-01-02T03:04:05Z".into(),
             status: 200,

@@ -1,8 +1,7 @@
 //! The key that makes tokens of ours ours, and items of a list known: `data/token.key`, 32 random bytes.
 
-use super::WRITABLE;
-use super::store::put_in_place;
 use crate::error::Error;
+use crate::store::data_dir::{WRITABLE, rename_durably};
 use blake2::Blake2sMac;
 use blake2::digest::consts::U16;
 use blake2::digest::{FixedOutput as _, KeyInit as _, Update as _};
@@ -62,7 +61,7 @@ impl TokenKey {
             OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished);
         written
             .and_then(|mut file| file.write_all(&key).and_then(|()| file.sync_all()))
-            .and_then(|()| put_in_place(&unfinished, &path))
+            .and_then(|()| rename_durably(&unfinished, &path))
             .map_err(|error| Error::writing(&path, error, WRITABLE))?;
         Ok(Self::of(key))
     }

@@ -7,7 +7,7 @@
 //! Invariant: when [`Quarantine::put`] returns, entry and bytes are on disk. A
 //! record may leave the stream only then.
 
-use super::store::Store;
+use super::database::ClosableDatabase;
 use blake2::{Blake2s256, Digest};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use serde::{Deserialize, Serialize};
@@ -22,12 +22,12 @@ use crate::error::Error;
 #[derive(Clone, Debug)]
 pub struct Quarantine {
     folder: Arc<PathBuf>,
-    index: Arc<Store>,
+    index: Arc<ClosableDatabase>,
 }
 
 /// A record to be put aside.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PutAside {
+pub struct QuarantinedRecord {
     /// Its identifier, if one could be read.
     pub identifier: Option<String>,
     /// Why it could not be mended, as the kebab-case name.
@@ -40,7 +40,7 @@ pub struct PutAside {
 
 /// What is known of a record that was put aside.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct QuarantineEntry {
     /// Its identifier, if one could be read.
     pub identifier: Option<String>,
     /// Why it could not be mended, as the kebab-case name; when it was last seen.
@@ -94,12 +94,12 @@ impl Quarantine {
         let remedy = "name a folder that can be written to with --data";
         std::fs::create_dir_all(&folder).map_err(|error| Error::writing(&folder, error, remedy))?;
         let path = folder.join("index.redb");
-        let index = Store::open(&path, CACHE_BYTES)?;
+        let index = ClosableDatabase::open(&path, CACHE_BYTES)?;
         Ok(Self { folder: Arc::new(folder), index: Arc::new(index) })
     }
 
     /// Closes the index; what is put aside from now on is refused.
-    pub(super) fn close(&self) {
+    pub(in crate::store) fn close(&self) {
         self.index.close();
     }
 
@@ -117,7 +117,7 @@ impl Quarantine {
         request: &str,
         now: &str,
         bytes_max: u64,
-        records: &[PutAside],
+        records: &[QuarantinedRecord],
     ) -> Result<(), QuarantineError> {
         self.index.with(QuarantineError::Closed, |index| {
             self.put_into(index, repository, request, now, bytes_max, records)
@@ -131,7 +131,7 @@ impl Quarantine {
         request: &str,
         now: &str,
         bytes_max: u64,
-        records: &[PutAside],
+        records: &[QuarantinedRecord],
     ) -> Result<(), QuarantineError> {
         let transaction = index.begin_write().map_err(index_error)?;
         {
@@ -142,7 +142,8 @@ impl Quarantine {
             for record in records {
                 let key = key_of(repository, record);
                 let known = entries.get((repository, key.as_str())).map_err(index_error)?;
-                let known = known.and_then(|json| serde_json::from_slice::<Entry>(json.value()).ok());
+                let known =
+                    known.and_then(|json| serde_json::from_slice::<QuarantineEntry>(json.value()).ok());
                 if known.is_none() {
                     size += record.raw.len() as u64;
                     if size > bytes_max {
@@ -154,7 +155,7 @@ impl Quarantine {
                     }
                     written.push(self.write_raw(repository, &key, &record.raw)?);
                 }
-                let entry = Entry {
+                let entry = QuarantineEntry {
                     identifier: record.identifier.clone(),
                     why: record.why.to_owned(),
                     offset: record.offset,
@@ -180,7 +181,11 @@ impl Quarantine {
     /// # Errors
     ///
     /// The index cannot be read.
-    pub fn list(&self, repository: &str, count_max: usize) -> Result<Vec<(String, Entry)>, QuarantineError> {
+    pub fn list(
+        &self,
+        repository: &str,
+        count_max: usize,
+    ) -> Result<Vec<(String, QuarantineEntry)>, QuarantineError> {
         self.index.with(QuarantineError::Closed, |index| list_of(index, repository, count_max))
     }
 
@@ -189,7 +194,11 @@ impl Quarantine {
     /// # Errors
     ///
     /// The index or the file cannot be read.
-    pub fn find(&self, repository: &str, key: &str) -> Result<Option<(Entry, Vec<u8>)>, QuarantineError> {
+    pub fn find(
+        &self,
+        repository: &str,
+        key: &str,
+    ) -> Result<Option<(QuarantineEntry, Vec<u8>)>, QuarantineError> {
         let entry = self.index.with(QuarantineError::Closed, |index| entry_of(index, repository, key))?;
         let Some(entry) = entry else { return Ok(None) };
         // The key is in the index, so it is one of ours and no path into other folders.
@@ -215,7 +224,7 @@ fn list_of(
     index: &Database,
     repository: &str,
     count_max: usize,
-) -> Result<Vec<(String, Entry)>, QuarantineError> {
+) -> Result<Vec<(String, QuarantineEntry)>, QuarantineError> {
     let transaction = index.begin_read().map_err(index_error)?;
     let entries = match transaction.open_table(ENTRIES) {
         Ok(entries) => entries,
@@ -236,7 +245,11 @@ fn list_of(
     Ok(listed)
 }
 
-fn entry_of(index: &Database, repository: &str, key: &str) -> Result<Option<Entry>, QuarantineError> {
+fn entry_of(
+    index: &Database,
+    repository: &str,
+    key: &str,
+) -> Result<Option<QuarantineEntry>, QuarantineError> {
     let transaction = index.begin_read().map_err(index_error)?;
     let entries = match transaction.open_table(ENTRIES) {
         Ok(entries) => entries,
@@ -248,7 +261,7 @@ fn entry_of(index: &Database, repository: &str, key: &str) -> Result<Option<Entr
 }
 
 /// The name of a record: one for (repository, identifier, raw bytes).
-fn key_of(repository: &str, record: &PutAside) -> String {
+fn key_of(repository: &str, record: &QuarantinedRecord) -> String {
     let identifier = record.identifier.as_deref().unwrap_or_default();
     let mut hash = Blake2s256::new();
     for part in [repository.as_bytes(), identifier.as_bytes(), &record.raw] {
@@ -277,9 +290,9 @@ const KEY_BYTES: usize = 16;
 mod tests {
     use super::*;
 
-    fn record(identifier: &str, raw: &[u8]) -> PutAside {
+    fn record(identifier: &str, raw: &[u8]) -> QuarantinedRecord {
         let identifier = Some(identifier.to_owned());
-        PutAside { identifier, why: "mismatched-tags", offset: 7, raw: raw.to_vec() }
+        QuarantinedRecord { identifier, why: "mismatched-tags", offset: 7, raw: raw.to_vec() }
     }
 
     fn open() -> (tempfile::TempDir, Quarantine) {

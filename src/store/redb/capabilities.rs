@@ -4,7 +4,7 @@
 //! held in memory, and written when it changes. What was learned belongs to a mapping as it
 //! was, and is forgotten with it.
 
-use super::store::Store;
+use super::database::ClosableDatabase;
 use crate::error::Error;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use serde::{Deserialize, Serialize};
@@ -14,17 +14,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What is known of all sources. Cheap to clone; all clones are one.
 #[derive(Clone, Debug)]
-pub struct Repositories(Arc<Open>);
+pub struct CapabilityStore(Arc<Open>);
 
 #[derive(Debug)]
 struct Open {
-    store: Store,
+    store: ClosableDatabase,
     known: Mutex<HashMap<String, Entry>>,
 }
 
 /// What was learned of one source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Learned {
+pub struct SourceCapabilities {
     /// The version of OAI-PMH that its answers are of: `1.0`, `1.1` or `2.0`.
     pub version: Option<String>,
     /// Whether it says that its granularity is seconds, and refuses them.
@@ -38,13 +38,13 @@ pub struct Learned {
 struct Entry {
     /// [`fingerprint`](crate::config::Mapping::fingerprint) of the mapping that it was learned with.
     mapping: String,
-    learned: Learned,
+    learned: SourceCapabilities,
 }
 
 const TABLE: TableDefinition<'static, &'static str, &'static [u8]> = TableDefinition::new("repositories");
 const CACHE_BYTES: usize = 1 << 20;
 
-impl Repositories {
+impl CapabilityStore {
     /// Opens or creates it in the data folder.
     ///
     /// # Errors
@@ -52,7 +52,7 @@ impl Repositories {
     /// The folder cannot be written to, or another process has it open.
     pub fn open(data: &Path) -> Result<Self, Error> {
         let path = data.join("repositories.redb");
-        let store = Store::open(&path, CACHE_BYTES)?;
+        let store = ClosableDatabase::open(&path, CACHE_BYTES)?;
         let known = store.with(redb::Error::DatabaseAlreadyOpen, read).map_err(|error| Error::State {
             path,
             message: format!("{error}; move the file away to begin with an empty one"),
@@ -61,12 +61,12 @@ impl Repositories {
     }
 
     /// Closes it; what is learned from now on is known to this process alone.
-    pub(super) fn close(&self) {
+    pub(in crate::store) fn close(&self) {
         self.0.store.close();
     }
 
     /// What is known of a repository with a mapping of that fingerprint.
-    pub fn learned(&self, repository: &str, mapping: &str) -> Learned {
+    pub fn learned(&self, repository: &str, mapping: &str) -> SourceCapabilities {
         let known = self.known();
         let entry = known.get(repository).filter(|entry| entry.mapping == mapping);
         entry.map(|entry| entry.learned.clone()).unwrap_or_default()
@@ -74,7 +74,12 @@ impl Repositories {
 
     /// Remembers a lesson, and gives what is known with it. Blocks on the disk; what cannot be written is
     /// known until the end of the process.
-    pub fn learn(&self, repository: &str, mapping: &str, lesson: impl FnOnce(&mut Learned)) -> Learned {
+    pub fn learn(
+        &self,
+        repository: &str,
+        mapping: &str,
+        lesson: impl FnOnce(&mut SourceCapabilities),
+    ) -> SourceCapabilities {
         let learned = {
             // What another request learns at the same time stays.
             let mut known = self.known();
@@ -138,17 +143,21 @@ mod tests {
     #[test]
     fn what_was_learned_survives_a_restart_and_not_another_mapping() {
         let data = tempfile::tempdir().expect("a temporary folder");
-        let learned = Learned { version: Some("1.1".into()), refuses_seconds: true, ..Learned::default() };
-        let repositories = Repositories::open(data.path()).expect("it can be written to");
-        assert_eq!(repositories.learned("x", "a"), Learned::default());
+        let learned = SourceCapabilities {
+            version: Some("1.1".into()),
+            refuses_seconds: true,
+            ..SourceCapabilities::default()
+        };
+        let repositories = CapabilityStore::open(data.path()).expect("it can be written to");
+        assert_eq!(repositories.learned("x", "a"), SourceCapabilities::default());
         repositories.learn("x", "a", |known| known.version.clone_from(&learned.version));
         assert_eq!(repositories.learn("x", "a", |known| known.refuses_seconds = true), learned);
         repositories.close();
         repositories.learn("y", "a", |known| known.clone_from(&learned));
         assert_eq!(repositories.learned("y", "a"), learned, "known to this process");
-        let again = Repositories::open(data.path()).expect("it is closed");
+        let again = CapabilityStore::open(data.path()).expect("it is closed");
         assert_eq!(again.learned("x", "a"), learned);
-        assert_eq!(again.learned("x", "b"), Learned::default());
-        assert_eq!(again.learned("y", "a"), Learned::default());
+        assert_eq!(again.learned("x", "b"), SourceCapabilities::default());
+        assert_eq!(again.learned("y", "a"), SourceCapabilities::default());
     }
 }

@@ -8,17 +8,16 @@
 //!
 //! Invariants: what [`Ledger::note_durably`] was given is on disk when it
 //! returns. What [`Ledger::note`] was given is on disk within
-//! [`UNSYNCED_MAX_MILLIS`](super::ledger_writer::UNSYNCED_MAX_MILLIS), many notes in one
+//! [`UNSYNCED_MAX_MILLIS`](writer::UNSYNCED_MAX_MILLIS), many notes in one
 //! transaction: one sync a page would cost more than the page.
 //!
 //! Harvests with the same arguments and the same tokens share one list. A page of
 //! such a list counts as delivered only as far as all of them received it. A
 //! token of lists with different arguments is ambiguous and is never recovered.
 
-use super::ledger_writer::{
-    DATES, FIRSTS, KEPT_SECS, LISTS, PAGES, PARTS, TOKENS, VISITS, WALKS, WINDOWS, write,
-};
-use super::store::Store;
+mod writer;
+
+use super::database::ClosableDatabase;
 use crate::error::Error;
 use crate::oai::Window;
 use redb::{Database, ReadableDatabase, ReadableTable};
@@ -28,6 +27,7 @@ use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use writer::{DATES, FIRSTS, KEPT_SECS, LISTS, PAGES, PARTS, TOKENS, VISITS, WALKS, WINDOWS, write};
 
 /// The ledger. Cheap to clone; all clones are one.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ pub struct Ledger(Arc<Open>);
 
 #[derive(Debug)]
 struct Open {
-    store: Arc<Store>,
+    store: Arc<ClosableDatabase>,
     /// By repository, when a page of a list was noted last of which not all was asked for, in seconds since 1970.
     windows: Mutex<HashMap<String, u64>>,
     /// To the thread that writes; `None` once it is to end.
@@ -45,11 +45,11 @@ struct Open {
 
 pub(super) enum Message {
     /// To be written soon.
-    Note(Box<Note>),
+    DeliveredPage(Box<DeliveredPage>),
     /// The delivered part of a page, by its hash. It is on disk before the sender is answered.
-    Durable(Box<Note>, u64, SyncSender<bool>),
+    Durable(Box<DeliveredPage>, u64, SyncSender<bool>),
     /// To be written soon.
-    Walk(Walk),
+    ReplayProgress(ReplayProgress),
     /// To be answered when all before it can be read.
     Barrier(SyncSender<bool>),
 }
@@ -78,13 +78,13 @@ impl Drop for Open {
 
 /// One page of a list, as far as it was delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
+pub struct DeliveredPage {
     /// The repository.
     pub repository: String,
     /// The verb.
     pub verb: &'static str,
     /// Which page of which list.
-    pub place: Place,
+    pub place: ListPage,
     /// The query that began the list.
     pub first_query: String,
     /// What of the list was asked for, where the source was asked for more; `None`: all of it.
@@ -98,7 +98,7 @@ pub struct Note {
     /// The token on the page; `None` on the last page, or when it broke off.
     pub next: Option<String>,
     /// Whether the list ends with this page.
-    pub ending: Ending,
+    pub ending: ListStatus,
     /// The datestamp of the last item, where the page is whole.
     pub last_datestamp: Option<String>,
     /// Seconds since 1970.
@@ -107,7 +107,7 @@ pub struct Note {
 
 /// Whether a list ends with a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum ListStatus {
     /// It continues.
     GoesOn,
     /// It ends for the harvest that received the page.
@@ -118,18 +118,18 @@ pub enum Ending {
 
 /// How far a list has been walked through that was begun anew for the sake of one page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Walk {
+pub struct ReplayProgress {
     /// The repository.
     pub repository: String,
     /// The page.
-    pub place: Place,
+    pub place: ListPage,
     /// The query that goes on with it; `None` when it is over.
     pub query: Option<String>,
 }
 
 /// A page of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct ListPage {
     /// The list, by a number of ours.
     pub list: u64,
     /// The page, from 0.
@@ -172,8 +172,8 @@ impl ListFacts {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Leads {
-    pub(super) place: Place,
+pub(super) struct TokenRecord {
+    pub(super) place: ListPage,
     /// The lowest page of the list that the token led to.
     #[serde(default)]
     pub(super) lowest_page: u32,
@@ -186,9 +186,9 @@ pub(super) struct Leads {
 
 /// Where a token leads that was given out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Led {
+pub struct TokenTarget {
     /// The page and its list; `None` where the token is one of lists with different arguments.
-    pub place: Option<(Place, ListFacts)>,
+    pub place: Option<(ListPage, ListFacts)>,
     /// Whether the source gave the token out for several pages, or for several lists.
     pub is_reused: bool,
     /// What was asked for of these lists, where the source was asked for more; `None`: all of one of them.
@@ -235,7 +235,7 @@ impl Ledger {
     /// The folder cannot be written to, or another process has it open.
     pub fn open(data: &Path) -> Result<Self, Error> {
         let path = data.join("ledger.redb");
-        let store = Arc::new(Store::open(&path, CACHE_BYTES)?);
+        let store = Arc::new(ClosableDatabase::open(&path, CACHE_BYTES)?);
         let (messages, waiting) = sync_channel(NOTES_WAITING_MAX);
         let to_write = Arc::clone(&store);
         let writer = std::thread::Builder::new()
@@ -251,18 +251,18 @@ impl Ledger {
     }
 
     /// Puts on disk what was noted, and closes it: from now on nothing is noted or known.
-    pub(super) fn close(&self) {
+    pub(in crate::store) fn close(&self) {
         self.0.end();
         self.0.store.close();
     }
 
     /// Writes a page down, soon.
-    pub fn note(&self, note: Note) {
+    pub fn note(&self, note: DeliveredPage) {
         self.note_window(&note);
-        self.write_soon(Message::Note(Box::new(note)));
+        self.write_soon(Message::DeliveredPage(Box::new(note)));
     }
 
-    fn note_window(&self, note: &Note) {
+    fn note_window(&self, note: &DeliveredPage) {
         if note.within.is_some() {
             self.windows().insert(note.repository.clone(), note.now_secs);
         }
@@ -280,8 +280,8 @@ impl Ledger {
     }
 
     /// Writes down how far a walk has come, soon.
-    pub fn note_walk(&self, walk: Walk) {
-        self.write_soon(Message::Walk(walk));
+    pub fn note_walk(&self, walk: ReplayProgress) {
+        self.write_soon(Message::ReplayProgress(walk));
     }
 
     fn write_soon(&self, message: Message) {
@@ -295,7 +295,7 @@ impl Ledger {
 
     /// Writes down the delivered part of a page, which a token of ours calls `part`. Blocks on the disk;
     /// false when it could not be written.
-    pub fn note_durably(&self, note: Note, part: u64) -> bool {
+    pub fn note_durably(&self, note: DeliveredPage, part: u64) -> bool {
         self.note_window(&note);
         self.ask(|done| Message::Durable(Box::new(note), part, done))
     }
@@ -330,13 +330,18 @@ impl Ledger {
     /// # Errors
     ///
     /// The ledger cannot be read.
-    pub fn find(&self, repository: &str, verb: &str, token: &str) -> Result<Option<Led>, LedgerError> {
+    pub fn find(
+        &self,
+        repository: &str,
+        verb: &str,
+        token: &str,
+    ) -> Result<Option<TokenTarget>, LedgerError> {
         self.read(|reading| {
             let Some(leads) = leads_of(&reading, repository, verb, token)? else { return Ok(None) };
             let facts = facts_of(&reading, repository, leads.place.list)?;
             let place = facts.filter(|_| !leads.ambiguous).map(|facts| (leads.place, facts));
             let is_reused = leads.ambiguous || leads.lowest_page < leads.place.page;
-            Ok(Some(Led { place, is_reused, within: leads.within }))
+            Ok(Some(TokenTarget { place, is_reused, within: leads.within }))
         })
     }
 
@@ -351,7 +356,7 @@ impl Ledger {
         repository: &str,
         verb: &str,
         token: &str,
-        place: Place,
+        place: ListPage,
     ) -> Result<bool, LedgerError> {
         self.read_at_once(|reading| {
             let leads = leads_of(&reading, repository, verb, token)?;
@@ -379,7 +384,7 @@ impl Ledger {
     pub fn earlier_page(
         &self,
         repository: &str,
-        place: Place,
+        place: ListPage,
         first: u64,
     ) -> Result<Option<u32>, LedgerError> {
         self.read_at_once(|reading| {
@@ -408,7 +413,7 @@ impl Ledger {
     /// # Errors
     ///
     /// The ledger cannot be read.
-    pub fn walk(&self, repository: &str, place: Place) -> Result<Option<String>, LedgerError> {
+    pub fn walk(&self, repository: &str, place: ListPage) -> Result<Option<String>, LedgerError> {
         self.read(|reading| {
             let Some(walks) = existing(reading.open_table(WALKS))? else { return Ok(None) };
             let query = walks.get((repository, place.list, place.page)).map_err(redb::Error::from)?;
@@ -421,10 +426,10 @@ impl Ledger {
     /// # Errors
     ///
     /// The ledger cannot be read.
-    pub fn last_datestamp(&self, repository: &str, place: Place) -> Result<Option<String>, LedgerError> {
+    pub fn last_datestamp(&self, repository: &str, place: ListPage) -> Result<Option<String>, LedgerError> {
         self.read(|reading| {
             let Some(dates) = existing(reading.open_table(DATES))? else { return Ok(None) };
-            let Place { list, page } = place;
+            let ListPage { list, page } = place;
             let before =
                 dates.range((repository, list, 0)..(repository, list, page)).map_err(redb::Error::from)?;
             let last = before.last().transpose().map_err(redb::Error::from)?;
@@ -437,7 +442,7 @@ impl Ledger {
     /// # Errors
     ///
     /// The ledger cannot be read.
-    pub fn delivered_before(&self, repository: &str, place: Place) -> Result<Vec<u64>, LedgerError> {
+    pub fn delivered_before(&self, repository: &str, place: ListPage) -> Result<Vec<u64>, LedgerError> {
         self.read(|reading| {
             let Some(table) = existing(reading.open_table(PAGES))? else { return Ok(Vec::new()) };
             let pages = (repository, place.list, 0)..(repository, place.list, place.page);
@@ -455,7 +460,12 @@ impl Ledger {
     /// # Errors
     ///
     /// The ledger cannot be read.
-    pub fn part(&self, repository: &str, place: Place, part: u64) -> Result<Option<Vec<u64>>, LedgerError> {
+    pub fn part(
+        &self,
+        repository: &str,
+        place: ListPage,
+        part: u64,
+    ) -> Result<Option<Vec<u64>>, LedgerError> {
         self.read(|reading| {
             let Some(table) = existing(reading.open_table(PARTS))? else { return Ok(None) };
             let key = (repository, place.list, place.page, part);
@@ -475,7 +485,7 @@ fn leads_of(
     repository: &str,
     verb: &str,
     token: &str,
-) -> Result<Option<Leads>, LedgerError> {
+) -> Result<Option<TokenRecord>, LedgerError> {
     let Some(tokens) = existing(reading.open_table(TOKENS))? else { return Ok(None) };
     let leads = tokens.get((repository, verb, token)).map_err(redb::Error::from)?;
     Ok(leads.and_then(|json| serde_json::from_slice(json.value()).ok()))

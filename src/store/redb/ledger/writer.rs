@@ -1,7 +1,9 @@
 //! The one thread that writes to the ledger: its tables, and what is kept in them how long.
 
-use super::ledger::{Ending, Leads, LedgerError, ListFacts, Message, Note, Place, Walk, hashes};
-use super::store::Store;
+use super::super::database::ClosableDatabase;
+use super::{
+    DeliveredPage, LedgerError, ListFacts, ListPage, ListStatus, Message, ReplayProgress, TokenRecord, hashes,
+};
 use crate::clock;
 use redb::{Database, ReadableTable, TableDefinition};
 use serde::Serialize;
@@ -58,7 +60,7 @@ const TIDIED_EVERY_SECS: u64 = 3600;
 
 /// Writes notes until nobody has any more to give. They can be read at once,
 /// and are on disk when somebody waits for that, and after [`UNSYNCED_MAX_MILLIS`] at the latest.
-pub(super) fn write(store: &Store, messages: &Receiver<Message>) {
+pub(super) fn write(store: &ClosableDatabase, messages: &Receiver<Message>) {
     let (mut sync_due, mut tidied) = (None, Tidied::new());
     loop {
         let wait = sync_due
@@ -73,7 +75,7 @@ pub(super) fn write(store: &Store, messages: &Receiver<Message>) {
         let mut together: Vec<Message> = first.into_iter().collect();
         // Nobody waits for a note: some more may come.
         while (1..NOTES_GATHERED_MAX).contains(&together.len())
-            && together.iter().all(|message| matches!(message, Message::Note(_)))
+            && together.iter().all(|message| matches!(message, Message::DeliveredPage(_)))
             && let Ok(message) = messages.recv_timeout(GATHER_WITHIN)
         {
             together.push(message);
@@ -86,7 +88,11 @@ pub(super) fn write(store: &Store, messages: &Receiver<Message>) {
         let written = write_together(store, &together, durable, &mut tidied);
         sync_due = match durable {
             true => None,
-            false if together.iter().any(|m| matches!(m, Message::Note(_) | Message::Walk(_))) => {
+            false
+                if together
+                    .iter()
+                    .any(|m| matches!(m, Message::DeliveredPage(_) | Message::ReplayProgress(_))) =>
+            {
                 sync_due.or(Some(came + SYNC_AFTER))
             }
             false => sync_due,
@@ -114,7 +120,7 @@ fn report(written: &Result<(), LedgerError>) {
 }
 
 fn write_together(
-    store: &Store,
+    store: &ClosableDatabase,
     messages: &[Message],
     durable: bool,
     tidied: &mut Tidied,
@@ -137,11 +143,11 @@ fn write_into(
     }
     for message in messages {
         match message {
-            Message::Note(note) => write_one(&transaction, note, None, tidied)?,
+            Message::DeliveredPage(note) => write_one(&transaction, note, None, tidied)?,
             Message::Durable(note, part, _) => write_one(&transaction, note, Some(*part), tidied)?,
-            Message::Walk(_) | Message::Barrier(_) => {}
+            Message::ReplayProgress(_) | Message::Barrier(_) => {}
         }
-        if let Message::Walk(Walk { repository, place, query }) = message {
+        if let Message::ReplayProgress(ReplayProgress { repository, place, query }) = message {
             let mut walks = transaction.open_table(WALKS)?;
             let key = (repository.as_str(), place.list, place.page);
             match query {
@@ -167,7 +173,7 @@ struct LastTidied {
 /// Writes a page down, or the `part` of it that was delivered when a token of ours was given out.
 fn write_one(
     transaction: &redb::WriteTransaction,
-    note: &Note,
+    note: &DeliveredPage,
     part: Option<u64>,
     tidied: &mut Tidied,
 ) -> Result<(), redb::Error> {
@@ -179,12 +185,12 @@ fn write_one(
         Some(next) => tokens.get((repository, note.verb, next.as_str()))?,
         None => None,
     };
-    let leads: Option<Leads> = leads.and_then(|json| serde_json::from_slice(json.value()).ok());
+    let leads: Option<TokenRecord> = leads.and_then(|json| serde_json::from_slice(json.value()).ok());
     let joined = match &leads {
         Some(leads) => joined_list(&lists, note, leads)?,
         None => None,
     };
-    let place = Place { list: joined.unwrap_or(note.place.list), page: note.place.page };
+    let place = ListPage { list: joined.unwrap_or(note.place.list), page: note.place.page };
     let known = facts_in(&lists, repository, place.list)?;
     if known.is_none() {
         let now_secs = note.now_secs;
@@ -226,13 +232,14 @@ fn write_one(
         let key = (repository, note.verb, token.as_str());
         if tokens.get(key)?.is_none() {
             let leads =
-                Leads { place, lowest_page: place.page, ambiguous: false, within: note.within.clone() };
+                TokenRecord { place, lowest_page: place.page, ambiguous: false, within: note.within.clone() };
             tokens.insert(key, json(&leads)?.as_slice())?;
         }
     }
     if let Some(token) = &note.next {
-        let next = Place { page: place.page + 1, ..place };
-        let is_other_page = |known: &Leads| known.place.list == next.list && known.place.page != next.page;
+        let next = ListPage { page: place.page + 1, ..place };
+        let is_other_page =
+            |known: &TokenRecord| known.place.list == next.list && known.place.page != next.page;
         facts.reuses_tokens |= leads.as_ref().is_some_and(is_other_page);
         let leads = leads_after(&lists, note, next, leads)?;
         tokens.insert((repository, note.verb, token.as_str()), json(&leads)?.as_slice())?;
@@ -252,8 +259,12 @@ fn facts_in(lists: &Lists<'_>, repository: &str, list: u64) -> Result<Option<Lis
 
 /// The list that a harvest joins with its first page: one with the same arguments whose first page had the
 /// same token.
-fn joined_list(lists: &Lists<'_>, note: &Note, leads: &Leads) -> Result<Option<u64>, redb::Error> {
-    let Leads { place, lowest_page, ambiguous, .. } = leads;
+fn joined_list(
+    lists: &Lists<'_>,
+    note: &DeliveredPage,
+    leads: &TokenRecord,
+) -> Result<Option<u64>, redb::Error> {
+    let TokenRecord { place, lowest_page, ambiguous, .. } = leads;
     let is_first = note.place.page == 0 && *lowest_page == 1;
     if !is_first || *ambiguous || place.list == note.place.list {
         return Ok(None);
@@ -279,7 +290,7 @@ fn have_same_arguments(one: &str, other: &str) -> bool {
 }
 
 /// What is known of the list of a note once that is written, but for its items.
-fn facts_after(known: Option<ListFacts>, note: &Note, is_joined: bool) -> ListFacts {
+fn facts_after(known: Option<ListFacts>, note: &DeliveredPage, is_joined: bool) -> ListFacts {
     let begins = note.place.page == 0 && (is_joined || known.is_none());
     let mut facts = known.unwrap_or_else(|| ListFacts {
         first_query: note.first_query.clone(),
@@ -302,9 +313,9 @@ fn facts_after(known: Option<ListFacts>, note: &Note, is_joined: bool) -> ListFa
         facts.is_shared |= facts.harvests > 1;
     }
     facts.harvests = match note.ending {
-        Ending::GoesOn => facts.harvests.max(1),
-        Ending::Ended => facts.harvests.saturating_sub(1),
-        Ending::Circle => 0,
+        ListStatus::GoesOn => facts.harvests.max(1),
+        ListStatus::Ended => facts.harvests.saturating_sub(1),
+        ListStatus::Circle => 0,
     };
     facts.touched_secs = note.now_secs;
     facts
@@ -315,11 +326,11 @@ fn facts_after(known: Option<ListFacts>, note: &Note, is_joined: bool) -> ListFa
 fn write_page(
     transaction: &redb::WriteTransaction,
     pages: &mut PagesTable<'_>,
-    note: &Note,
-    place: Place,
+    note: &DeliveredPage,
+    place: ListPage,
     facts: &mut ListFacts,
 ) -> Result<(), redb::Error> {
-    let Place { list, page } = place;
+    let ListPage { list, page } = place;
     let key = (note.repository.as_str(), list, page);
     let before = pages.get(key)?.map(|bytes| bytes.value().to_vec());
     let is_shared =
@@ -372,22 +383,22 @@ fn common(one: &[u64], other: &[u64]) -> Vec<u64> {
 /// Where the token of a note leads once that is written.
 fn leads_after(
     lists: &Lists<'_>,
-    note: &Note,
-    next: Place,
-    known: Option<Leads>,
-) -> Result<Leads, redb::Error> {
+    note: &DeliveredPage,
+    next: ListPage,
+    known: Option<TokenRecord>,
+) -> Result<TokenRecord, redb::Error> {
     let Some(known) = known else {
         let within = note.within.clone();
-        return Ok(Leads { place: next, lowest_page: next.page, ambiguous: false, within });
+        return Ok(TokenRecord { place: next, lowest_page: next.page, ambiguous: false, within });
     };
     let within = note.within.clone().zip(known.within).map(|(one, other)| one.with(other));
     if known.place.list == next.list {
         let lowest_page = known.lowest_page.min(next.page);
-        return Ok(Leads { place: next, lowest_page, ambiguous: known.ambiguous, within });
+        return Ok(TokenRecord { place: next, lowest_page, ambiguous: known.ambiguous, within });
     }
     let other = facts_in(lists, &note.repository, known.place.list)?;
     let ambiguous = known.ambiguous || other.is_some_and(|facts| facts.harvests > 0);
-    Ok(Leads { place: next, lowest_page: next.page, ambiguous, within })
+    Ok(TokenRecord { place: next, lowest_page: next.page, ambiguous, within })
 }
 
 fn bytes_of(hashes: &[u64]) -> Vec<u8> {
@@ -440,7 +451,7 @@ fn forget_old(
     }
     let old: HashSet<u64> = old.into_iter().collect();
     let is_old = |json: &[u8]| {
-        serde_json::from_slice::<Leads>(json).map_or(true, |leads| old.contains(&leads.place.list))
+        serde_json::from_slice::<TokenRecord>(json).map_or(true, |leads| old.contains(&leads.place.list))
     };
     tokens.retain(|(of, _, _), json| of != repository || !is_old(json))?;
     Ok(room)

@@ -1,7 +1,7 @@
 //! The ledger on a disk of its own: what is known after which notes.
 
 use super::*;
-use crate::state::ledger_writer::{LISTS_FORGOTTEN_TOGETHER, LISTS_MAX};
+use writer::{LISTS_FORGOTTEN_TOGETHER, LISTS_MAX};
 
 const LIST: &str = "verb=ListRecords&metadataPrefix=oai_dc";
 
@@ -11,24 +11,24 @@ fn open() -> (tempfile::TempDir, Ledger) {
     (data, ledger)
 }
 
-fn note(list: u64, page: u32, hashes: &[u64], next: Option<&str>) -> Note {
-    Note {
+fn note(list: u64, page: u32, hashes: &[u64], next: Option<&str>) -> DeliveredPage {
+    DeliveredPage {
         repository: "x".into(),
         verb: "ListRecords",
-        place: Place { list, page },
+        place: ListPage { list, page },
         first_query: LIST.into(),
         within: None,
         hashes: hashes.to_vec(),
         complete: true,
         asked_by: None,
         next: next.map(str::to_owned),
-        ending: if next.is_none() { Ending::Ended } else { Ending::GoesOn },
+        ending: if next.is_none() { ListStatus::Ended } else { ListStatus::GoesOn },
         last_datestamp: None,
         now_secs: 1_000_000,
     }
 }
 
-fn found(ledger: &Ledger, token: &str) -> Option<Place> {
+fn found(ledger: &Ledger, token: &str) -> Option<ListPage> {
     ledger.find("x", "ListRecords", token).expect("readable")?.place.map(|(place, _)| place)
 }
 
@@ -38,7 +38,7 @@ fn of_a_list_too_long_to_be_recovered_the_page_that_a_token_of_ours_needs_is_kno
     let long: Vec<u64> = (0..999_999).collect();
     ledger.note(note(7, 0, &long, Some("a")));
     ledger.note(note(7, 1, &[1, 2, 3], Some("b")));
-    let place = Place { list: 7, page: 2 };
+    let place = ListPage { list: 7, page: 2 };
     assert!(ledger.note_durably(note(7, 2, &[4, 5, 6], None), 99));
     let before = ledger.delivered_before("x", place).expect("readable");
     assert_eq!(before.len(), long.len(), "nobody asks for page 1");
@@ -51,13 +51,13 @@ fn what_was_noted_is_known_at_once_and_after_a_restart() {
     let (data, ledger) = open();
     ledger.note(note(7, 0, &[1, 2], Some("a")));
     ledger.note(note(7, 1, &[3], Some("b")));
-    let place = Place { list: 7, page: 2 };
+    let place = ListPage { list: 7, page: 2 };
     let check = |ledger: &Ledger| {
         assert_eq!(found(ledger, "b"), Some(place));
         assert_eq!(ledger.find("y", "ListRecords", "b").expect("readable"), None);
         assert_eq!(ledger.find("x", "ListSets", "b").expect("readable"), None);
         assert_eq!(ledger.delivered_before("x", place).expect("readable"), [1, 2, 3]);
-        assert_eq!(ledger.delivered_before("x", Place { list: 7, page: 1 }).expect("readable"), [1, 2]);
+        assert_eq!(ledger.delivered_before("x", ListPage { list: 7, page: 1 }).expect("readable"), [1, 2]);
         assert_eq!(ledger.earlier_page("x", place, 3).expect("readable"), Some(1));
         assert_eq!(ledger.earlier_page("x", place, 4).expect("readable"), None);
         let facts = ledger.list("x", 7).expect("readable").expect("known");
@@ -73,31 +73,34 @@ fn a_page_asked_for_twice_counts_once() {
     let (_data, ledger) = open();
     ledger.note(note(7, 0, &[1, 2], Some("a")));
     assert!(ledger.note_durably(note(7, 1, &[3, 4], None), 34));
-    assert_eq!(ledger.part("x", Place { list: 7, page: 1 }, 34).expect("readable"), Some(vec![3, 4]));
-    assert_eq!(ledger.part("x", Place { list: 7, page: 1 }, 35).expect("readable"), None);
+    assert_eq!(ledger.part("x", ListPage { list: 7, page: 1 }, 34).expect("readable"), Some(vec![3, 4]));
+    assert_eq!(ledger.part("x", ListPage { list: 7, page: 1 }, 35).expect("readable"), None);
     ledger.note(note(7, 1, &[3, 4, 5], Some("b")));
     ledger.note(note(7, 1, &[3, 4, 5], Some("b")));
     assert_eq!(ledger.list("x", 7).expect("readable").expect("known").items, 5);
-    assert_eq!(ledger.delivered_before("x", Place { list: 7, page: 2 }).expect("readable"), [1, 2, 3, 4, 5]);
+    assert_eq!(
+        ledger.delivered_before("x", ListPage { list: 7, page: 2 }).expect("readable"),
+        [1, 2, 3, 4, 5]
+    );
 }
 
 #[test]
 fn a_token_of_two_lists_with_different_arguments_leads_nowhere() {
     let (_data, ledger) = open();
-    let of_set = |note: Note| Note { first_query: format!("{LIST}&set=s"), ..note };
+    let of_set = |note: DeliveredPage| DeliveredPage { first_query: format!("{LIST}&set=s"), ..note };
     ledger.note(note(7, 0, &[1], Some("a")));
     ledger.note(of_set(note(8, 0, &[1], Some("a"))));
     assert_eq!(found(&ledger, "a"), None);
     ledger.note(note(9, 0, &[1], Some("b")));
     ledger.note(note(9, 1, &[2], None));
     ledger.note(of_set(note(10, 0, &[1], Some("b"))));
-    assert_eq!(found(&ledger, "b"), Some(Place { list: 10, page: 1 }), "the other list is over");
+    assert_eq!(found(&ledger, "b"), Some(ListPage { list: 10, page: 1 }), "the other list is over");
 }
 
 #[test]
 fn harvests_with_the_same_arguments_share_a_list_and_only_what_all_received_is_delivered() {
     let (_data, ledger) = open();
-    let at = |page| Place { list: 7, page };
+    let at = |page| ListPage { list: 7, page };
     ledger.note(note(7, 0, &[1, 2, 3], Some("a")));
     let ordered = "verb=ListRecords&metadataPrefix=oai_dc&set=s";
     let in_another_order = "verb=ListRecords&set=s&metadataPrefix=oai_dc";
@@ -108,15 +111,15 @@ fn harvests_with_the_same_arguments_share_a_list_and_only_what_all_received_is_d
     ledger.note(note(7, 1, &[5, 5, 6], Some("b")));
     ledger.note(note(7, 1, &[6, 5], Some("b")));
     assert_eq!(ledger.delivered_before("x", at(2)).expect("readable"), [2, 3, 5, 6]);
-    ledger.note(Note { first_query: ordered.into(), ..note(9, 0, &[1], Some("c")) });
-    ledger.note(Note { first_query: in_another_order.into(), ..note(10, 0, &[1], Some("c")) });
-    assert_eq!(found(&ledger, "c"), Some(Place { list: 9, page: 1 }));
+    ledger.note(DeliveredPage { first_query: ordered.into(), ..note(9, 0, &[1], Some("c")) });
+    ledger.note(DeliveredPage { first_query: in_another_order.into(), ..note(10, 0, &[1], Some("c")) });
+    assert_eq!(found(&ledger, "c"), Some(ListPage { list: 9, page: 1 }));
 }
 
 #[test]
 fn a_harvest_that_begins_when_no_other_is_under_way_replaces_what_was_delivered() {
     let (_data, ledger) = open();
-    let at = |page| Place { list: 7, page };
+    let at = |page| ListPage { list: 7, page };
     for list in [7, 8] {
         ledger.note(note(list, 0, &[1, 2], Some("a")));
     }
@@ -137,7 +140,7 @@ fn where_two_harvests_follow_reused_tokens_nobody_knows_what_each_received() {
         led.place.expect("the arguments are the same").1.mixed_harvests().is_some()
     };
     let leads_back = |token: &str, page| {
-        ledger.leads_back("x", "ListRecords", token, Place { list: 7, page }).expect("readable")
+        ledger.leads_back("x", "ListRecords", token, ListPage { list: 7, page }).expect("readable")
     };
     for (page, token) in [(0, "a"), (1, "b"), (2, "a")] {
         ledger.note(note(7, page, &[u64::from(page)], Some(token)));
@@ -147,7 +150,7 @@ fn where_two_harvests_follow_reused_tokens_nobody_knows_what_each_received() {
     ledger.note(note(8, 0, &[0], Some("a")));
     assert!(is_mixed("a") && is_mixed("b"));
     assert_eq!(ledger.visits("x", 7, 0).expect("readable"), 1);
-    ledger.note(Note { ending: Ending::Circle, ..note(7, 3, &[], None) });
+    ledger.note(DeliveredPage { ending: ListStatus::Circle, ..note(7, 3, &[], None) });
     ledger.note(note(9, 0, &[0], Some("a")));
     assert!(!is_mixed("a"), "all are over");
 }
@@ -155,13 +158,13 @@ fn where_two_harvests_follow_reused_tokens_nobody_knows_what_each_received() {
 #[test]
 fn a_list_that_began_elsewhere_is_known_from_the_token_that_it_was_asked_for_by() {
     let (_data, ledger) = open();
-    ledger.note(Note {
+    ledger.note(DeliveredPage {
         asked_by: Some("a".into()),
         first_query: String::new(),
         ..note(7, 1, &[1], Some("b"))
     });
-    assert_eq!(found(&ledger, "a"), Some(Place { list: 7, page: 1 }));
-    assert!(ledger.leads_back("x", "ListRecords", "a", Place { list: 7, page: 2 }).expect("readable"));
+    assert_eq!(found(&ledger, "a"), Some(ListPage { list: 7, page: 1 }));
+    assert!(ledger.leads_back("x", "ListRecords", "a", ListPage { list: 7, page: 2 }).expect("readable"));
     assert!(!ledger.list("x", 7).expect("readable").expect("known").complete);
 }
 
@@ -176,7 +179,7 @@ fn what_was_asked_for_with_a_token_is_that_of_all_its_lists() {
         ledger.find("x", "ListRecords", token).expect("readable").expect("it was given out").within
     };
     let list = |list: u64, token: &str, within: Option<Window>| {
-        ledger.note(Note { within, ..note(list, 0, &[1], Some(token)) });
+        ledger.note(DeliveredPage { within, ..note(list, 0, &[1], Some(token)) });
         ledger.note(note(list, 1, &[2], None));
     };
     list(7, "a", Some(window("10:00:00", "11:00:00")));
@@ -199,7 +202,7 @@ fn what_was_asked_for_with_a_token_is_that_of_all_its_lists() {
 fn a_page_that_is_not_known_whole_makes_the_list_incomplete() {
     let (_data, ledger) = open();
     ledger.note(note(7, 0, &[1], Some("a")));
-    ledger.note(Note { complete: false, ..note(7, 1, &[2], Some("b")) });
+    ledger.note(DeliveredPage { complete: false, ..note(7, 1, &[2], Some("b")) });
     assert!(!ledger.list("x", 7).expect("readable").expect("known").complete);
     ledger.note(note(8, 1, &[2], Some("c")));
     assert!(!ledger.list("x", 8).expect("readable").expect("known").complete, "its first page is missing");
@@ -208,13 +211,17 @@ fn a_page_that_is_not_known_whole_makes_the_list_incomplete() {
 #[test]
 fn how_far_a_walk_has_come_is_known_until_it_is_over() {
     let (data, ledger) = open();
-    let place = Place { list: 7, page: 2 };
-    let walk = |query: Option<&str>| Walk { repository: "x".into(), place, query: query.map(str::to_owned) };
+    let place = ListPage { list: 7, page: 2 };
+    let walk = |query: Option<&str>| ReplayProgress {
+        repository: "x".into(),
+        place,
+        query: query.map(str::to_owned),
+    };
     ledger.note_walk(walk(Some("q")));
     drop(ledger);
     let ledger = Ledger::open(data.path()).expect("it survives");
     assert_eq!(ledger.walk("x", place).expect("readable").as_deref(), Some("q"));
-    assert_eq!(ledger.walk("x", Place { page: 3, ..place }).expect("readable"), None);
+    assert_eq!(ledger.walk("x", ListPage { page: 3, ..place }).expect("readable"), None);
     ledger.note_walk(walk(None));
     assert_eq!(ledger.walk("x", place).expect("readable"), None);
 }
@@ -225,9 +232,9 @@ fn the_last_datestamp_is_that_of_a_page_before() {
     for (page, date) in [(0, Some("2020-01-01")), (1, Some("2020-01-02")), (2, None), (3, Some("2020-01-04"))]
     {
         let last_datestamp = date.map(str::to_owned);
-        ledger.note(Note { last_datestamp, ..note(7, page, &[u64::from(page)], Some("a")) });
+        ledger.note(DeliveredPage { last_datestamp, ..note(7, page, &[u64::from(page)], Some("a")) });
     }
-    let before = |page| ledger.last_datestamp("x", Place { list: 7, page }).expect("readable");
+    let before = |page| ledger.last_datestamp("x", ListPage { list: 7, page }).expect("readable");
     assert_eq!(
         [before(0), before(1), before(3)].map(Option::unwrap_or_default),
         ["", "2020-01-01", "2020-01-02"]
@@ -237,13 +244,13 @@ fn the_last_datestamp_is_that_of_a_page_before() {
 #[test]
 fn lists_that_nobody_goes_on_with_are_forgotten() {
     let (_data, ledger) = open();
-    let (last_datestamp, place) = (Some("2020-01-01".to_owned()), Place { list: 7, page: 1 });
-    ledger.note(Note { last_datestamp, ..note(7, 0, &[1], Some("a")) });
-    ledger.note_walk(Walk { repository: "x".into(), place, query: Some("q".into()) });
+    let (last_datestamp, place) = (Some("2020-01-01".to_owned()), ListPage { list: 7, page: 1 });
+    ledger.note(DeliveredPage { last_datestamp, ..note(7, 0, &[1], Some("a")) });
+    ledger.note_walk(ReplayProgress { repository: "x".into(), place, query: Some("q".into()) });
     assert!(ledger.last_datestamp("x", place).expect("readable").is_some());
     assert!(ledger.walk("x", place).expect("readable").is_some());
-    ledger.note(Note { now_secs: 1_000_001 + KEPT_SECS, ..note(8, 0, &[1], Some("b")) });
-    assert_eq!((found(&ledger, "a"), found(&ledger, "b")), (None, Some(Place { list: 8, page: 1 })));
+    ledger.note(DeliveredPage { now_secs: 1_000_001 + KEPT_SECS, ..note(8, 0, &[1], Some("b")) });
+    assert_eq!((found(&ledger, "a"), found(&ledger, "b")), (None, Some(ListPage { list: 8, page: 1 })));
     assert_eq!(ledger.list("x", 7).expect("readable"), None);
     assert_eq!(ledger.last_datestamp("x", place).expect("readable"), None);
     assert_eq!(ledger.walk("x", place).expect("readable"), None);
@@ -263,7 +270,7 @@ fn no_more_lists_are_remembered_than_there_may_be() {
     };
     let begin = |ledger: &Ledger, list: u64| {
         let note = note(list, 0, &[list], Some(&format!("token {list}")));
-        assert!(ledger.note_durably(Note { now_secs: 1_000_000 + list, ..note }, list));
+        assert!(ledger.note_durably(DeliveredPage { now_secs: 1_000_000 + list, ..note }, list));
     };
     (0..LISTS_MAX).for_each(|list| begin(&ledger, list));
     assert_eq!(count(&ledger).0.len() as u64, LISTS_MAX);

@@ -1,17 +1,16 @@
 //! A database of the data folder: made whole or not at all, and closed while others hold it.
 
-use super::WRITABLE;
 use crate::error::Error;
+use crate::store::data_dir::{self, WRITABLE};
 use redb::{Database, DatabaseError};
-use std::fs::File;
 use std::path::Path;
 use std::sync::{PoisonError, RwLock};
 
 /// A database until it is closed.
 #[derive(Debug)]
-pub(super) struct Store(RwLock<Option<Database>>);
+pub(super) struct ClosableDatabase(RwLock<Option<Database>>);
 
-impl Store {
+impl ClosableDatabase {
     /// Opens or creates it; the error says what to do. A process that is killed
     /// meanwhile leaves none or a whole one. To be called by who holds the data folder.
     pub(super) fn open(path: &Path, cache_bytes: usize) -> Result<Self, Error> {
@@ -45,26 +44,17 @@ fn create(path: &Path, cache_bytes: usize) -> Result<(), Error> {
     };
     made.map_err(|error| Error::writing(&unfinished, error, WRITABLE))?;
     drop(open(&unfinished, cache_bytes)?);
-    put_in_place(&unfinished, path).map_err(|error| Error::writing(path, error, WRITABLE))
+    data_dir::rename_durably(&unfinished, path).map_err(|error| Error::writing(path, error, WRITABLE))
 }
 
 fn open(path: &Path, cache_bytes: usize) -> Result<Database, Error> {
     let database = Database::builder().set_cache_size(cache_bytes).create(path);
     database.map_err(|error| match error {
-        DatabaseError::DatabaseAlreadyOpen => super::taken(path),
+        DatabaseError::DatabaseAlreadyOpen => data_dir::in_use(path),
         DatabaseError::Storage(redb::StorageError::Io(error)) => Error::writing(path, error, WRITABLE),
         error => Error::State {
             path: path.to_owned(),
             message: format!("{error}; move the file away to begin with an empty one"),
         },
     })
-}
-
-/// Gives a file that is whole and synced its name, durably.
-pub(super) fn put_in_place(unfinished: &Path, path: &Path) -> std::io::Result<()> {
-    std::fs::rename(unfinished, path)?;
-    match path.parent() {
-        Some(folder) => File::open(folder)?.sync_all(),
-        None => Ok(()),
-    }
 }

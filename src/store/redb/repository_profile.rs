@@ -4,12 +4,12 @@
 //! `data/holdings.redb`, read whole at the start and held in memory. Most of what passes is no
 //! news, and is told so without the disk.
 //!
-//! Invariant: when [`Holdings::note`] returns, what [`Holdings::is_news`] called news is on disk; and it is news
+//! Invariant: when [`RepositoryProfiles::note`] returns, what [`RepositoryProfiles::is_news`] called news is on disk; and it is news
 //! until it is there, also to an answer that says what another one has just said.
 //! An escaped setSpec can be turned back without its entry ([`set_spec`]); the entry of a legal set
 //! that looks like one is what keeps it from being turned back.
 
-use super::store::Store;
+use super::database::ClosableDatabase;
 use crate::error::Error;
 use crate::oai::datestamp::Granularity;
 use crate::oai::set_spec;
@@ -20,20 +20,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What was learned of all repositories. Cheap to clone; all clones are one.
 #[derive(Clone, Debug)]
-pub struct Holdings(Arc<Inner>);
+pub struct RepositoryProfiles(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    store: Store,
+    store: ClosableDatabase,
     known: Mutex<HashMap<String, Repository>>,
 }
 
 #[derive(Debug, Default)]
 struct Repository {
-    dates: Dates,
+    dates: ProfileDates,
     /// The oldest datestamp seen, where that is or was lower than earliestDatestamp.
     lowered: Option<String>,
-    sets: BTreeMap<String, SetSeen>,
+    sets: BTreeMap<String, SetUsage>,
     sets_bytes: usize,
     /// Writes under way: what is known is not all on disk.
     writing: usize,
@@ -41,7 +41,7 @@ struct Repository {
 
 /// The datestamps of a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Dates {
+pub struct ProfileDates {
     /// The granularity that Identify announces.
     pub granularity: Option<Granularity>,
     /// The earliestDatestamp that it announces.
@@ -52,14 +52,14 @@ pub struct Dates {
 
 /// As what a setSpec that looks escaped was seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SetSeen {
+pub struct SetUsage {
     /// It stands for another one, which the schema does not allow.
     pub escaped: bool,
     /// The source calls a set so itself.
     pub legal: bool,
 }
 
-impl SetSeen {
+impl SetUsage {
     /// Whether two sets of the source have this one name.
     pub fn is_collision(self) -> bool {
         self.escaped && self.legal
@@ -74,11 +74,11 @@ impl SetSeen {
 
 /// What one answer said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct News {
+pub struct ProfileUpdate {
     /// What it said of datestamps.
-    pub dates: Dates,
+    pub dates: ProfileDates,
     /// Its setSpecs that look escaped.
-    pub sets: BTreeMap<String, SetSeen>,
+    pub sets: BTreeMap<String, SetUsage>,
 }
 
 /// setSpecs that are remembered of one repository, and what their names may be together, in bytes.
@@ -86,7 +86,7 @@ pub struct News {
 const SETS_MAX: usize = 10_000;
 const SETS_BYTES_MAX: usize = 1 << 20;
 
-impl Holdings {
+impl RepositoryProfiles {
     /// Opens or creates `holdings.redb` in the data folder, and reads it.
     ///
     /// # Errors
@@ -94,7 +94,7 @@ impl Holdings {
     /// The folder cannot be written to, or another process has it open.
     pub fn open(data: &Path) -> Result<Self, Error> {
         let path = data.join("holdings.redb");
-        let store = Store::open(&path, CACHE_BYTES)?;
+        let store = ClosableDatabase::open(&path, CACHE_BYTES)?;
         let known = store.with(None, |database| read(database).map_err(Some));
         let known = known.map_err(|error| {
             let said = error.map(|error| error.to_string()).unwrap_or_default();
@@ -104,12 +104,12 @@ impl Holdings {
     }
 
     /// Closes the file; what is learned from now on is held in memory alone.
-    pub(super) fn close(&self) {
+    pub(in crate::store) fn close(&self) {
         self.0.store.close();
     }
 
     /// What is known of a repository's datestamps.
-    pub fn dates(&self, repository: &str) -> Dates {
+    pub fn dates(&self, repository: &str) -> ProfileDates {
         self.known().get(repository).map(|known| known.dates.clone()).unwrap_or_default()
     }
 
@@ -136,16 +136,16 @@ impl Holdings {
     }
 
     /// Whether something of this is not known yet and has to be on disk.
-    pub fn is_news(&self, repository: &str, news: &News) -> bool {
+    pub fn is_news(&self, repository: &str, news: &ProfileUpdate) -> bool {
         match self.known().get(repository) {
-            Some(known) => known.lacks(news) || known.writing > 0 && *news != News::default(),
+            Some(known) => known.lacks(news) || known.writing > 0 && *news != ProfileUpdate::default(),
             None => Repository::default().lacks(news),
         }
     }
 
     /// Takes in what an answer said. The setSpecs that are found now to be those of two sets.
     /// Blocks on the disk where it is news.
-    pub fn note(&self, repository: &str, news: &News) -> Vec<String> {
+    pub fn note(&self, repository: &str, news: &ProfileUpdate) -> Vec<String> {
         let mut known = self.known();
         let of = known.entry(repository.to_owned()).or_default();
         if !of.lacks(news) && of.writing == 0 {
@@ -187,8 +187,8 @@ impl Holdings {
 impl Repository {
     /// Whether something of this has to be on disk. An old datestamp only where it shows that
     /// earliestDatestamp is wrong.
-    fn lacks(&self, news: &News) -> bool {
-        let Dates { granularity, earliest, oldest_seen } = &news.dates;
+    fn lacks(&self, news: &ProfileUpdate) -> bool {
+        let ProfileDates { granularity, earliest, oldest_seen } = &news.dates;
         let announced = earliest.as_ref().or(self.dates.earliest.as_ref());
         let oldest = oldest_seen.as_ref().or(self.dates.oldest_seen.as_ref());
         let is_older = |seen: &String| self.dates.oldest_seen.as_ref().is_none_or(|known| seen < known);
@@ -202,7 +202,7 @@ impl Repository {
                 .any(|(name, seen)| self.has_room(name) && self.seen(name).and(*seen) != self.seen(name))
     }
 
-    fn seen(&self, name: &str) -> SetSeen {
+    fn seen(&self, name: &str) -> SetUsage {
         self.sets.get(name).copied().unwrap_or_default()
     }
 
@@ -211,7 +211,7 @@ impl Repository {
         fits || self.sets.contains_key(name)
     }
 
-    fn take_oldest(&mut self, news: &News) {
+    fn take_oldest(&mut self, news: &ProfileUpdate) {
         if let Some(seen) = &news.dates.oldest_seen
             && self.dates.oldest_seen.as_ref().is_none_or(|known| seen < known)
         {
@@ -221,7 +221,7 @@ impl Repository {
     }
 
     fn note_lowered(&mut self, is_lowered: impl FnOnce(&str, &str) -> bool) {
-        let Dates { earliest, oldest_seen, .. } = &self.dates;
+        let ProfileDates { earliest, oldest_seen, .. } = &self.dates;
         if let (Some(seen), Some(announced)) = (oldest_seen, earliest)
             && is_lowered(seen, announced)
         {
@@ -230,7 +230,7 @@ impl Repository {
     }
 
     /// The sets that are found now to be two.
-    fn take(&mut self, news: &News) -> Vec<String> {
+    fn take(&mut self, news: &ProfileUpdate) -> Vec<String> {
         self.take_oldest(news);
         self.dates.granularity = news.dates.granularity.or(self.dates.granularity);
         if news.dates.earliest.is_some() {
@@ -265,7 +265,7 @@ fn read(database: &Database) -> Result<HashMap<String, Repository>, redb::Error>
                 let (granularity, earliest, oldest) = value.value();
                 let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
                 let known = all.entry(repository.value().to_owned()).or_default();
-                known.dates = Dates {
+                known.dates = ProfileDates {
                     granularity: Granularity::from_name(granularity),
                     earliest: text(earliest),
                     oldest_seen: text(oldest),
@@ -285,7 +285,7 @@ fn read(database: &Database) -> Result<HashMap<String, Repository>, redb::Error>
                 let known = all.entry(repository.to_owned()).or_default();
                 let flags = flags.value();
                 if known.has_room(name) {
-                    let seen = SetSeen { escaped: flags & ESCAPED != 0, legal: flags & LEGAL != 0 };
+                    let seen = SetUsage { escaped: flags & ESCAPED != 0, legal: flags & LEGAL != 0 };
                     known.sets_bytes += name.len();
                     known.sets.insert(name.to_owned(), seen);
                 }
@@ -300,7 +300,7 @@ fn read(database: &Database) -> Result<HashMap<String, Repository>, redb::Error>
 fn write<'n>(
     database: &Database,
     repository: &str,
-    now_known: impl FnOnce() -> (Dates, Vec<(&'n str, SetSeen)>),
+    now_known: impl FnOnce() -> (ProfileDates, Vec<(&'n str, SetUsage)>),
 ) -> Result<(), redb::Error> {
     let transaction = database.begin_write()?;
     // Writers take turns from here on: what is known now is no older than what stands there.
@@ -332,26 +332,27 @@ const CACHE_BYTES: usize = 1 << 20;
 mod tests {
     use super::*;
 
-    fn open(data: &tempfile::TempDir) -> Holdings {
-        Holdings::open(data.path()).expect("it can be written to")
+    fn open(data: &tempfile::TempDir) -> RepositoryProfiles {
+        RepositoryProfiles::open(data.path()).expect("it can be written to")
     }
 
-    fn set(name: &str, escaped: bool, legal: bool) -> News {
-        let sets = BTreeMap::from([(name.to_owned(), SetSeen { escaped, legal })]);
-        News { sets, ..News::default() }
+    fn set(name: &str, escaped: bool, legal: bool) -> ProfileUpdate {
+        let sets = BTreeMap::from([(name.to_owned(), SetUsage { escaped, legal })]);
+        ProfileUpdate { sets, ..ProfileUpdate::default() }
     }
 
-    fn dates(earliest: Option<&str>, oldest_seen: Option<&str>) -> News {
+    fn dates(earliest: Option<&str>, oldest_seen: Option<&str>) -> ProfileUpdate {
         let text = |text: Option<&str>| text.map(str::to_owned);
-        let dates = Dates { granularity: None, earliest: text(earliest), oldest_seen: text(oldest_seen) };
-        News { dates, ..News::default() }
+        let dates =
+            ProfileDates { granularity: None, earliest: text(earliest), oldest_seen: text(oldest_seen) };
+        ProfileUpdate { dates, ..ProfileUpdate::default() }
     }
 
     #[test]
     fn an_escaped_set_is_turned_back_unless_the_source_has_it() {
         let data = tempfile::tempdir().expect("a temporary folder");
         let holdings = open(&data);
-        let turned = |holdings: &Holdings| holdings.set_of_the_source("x", "a~x2B.b");
+        let turned = |holdings: &RepositoryProfiles| holdings.set_of_the_source("x", "a~x2B.b");
         assert_eq!(turned(&holdings).as_deref(), Some("a+b"), "nothing is known");
         assert_eq!(holdings.note("x", &set("a~x2B.b", true, false)), Vec::<String>::new());
         assert_eq!(turned(&holdings).as_deref(), Some("a+b"));
@@ -373,13 +374,13 @@ mod tests {
     fn what_is_known_is_no_news() {
         let data = tempfile::tempdir().expect("a temporary folder");
         let holdings = open(&data);
-        let identify = News {
-            dates: Dates {
+        let identify = ProfileUpdate {
+            dates: ProfileDates {
                 granularity: Some(Granularity::Day),
                 earliest: Some("2015-01-01".into()),
                 oldest_seen: None,
             },
-            ..News::default()
+            ..ProfileUpdate::default()
         };
         for news in [identify, set("a~x2B.b", true, false), dates(None, Some("2014-01-01"))] {
             assert!(holdings.is_news("x", &news), "{news:?}");
@@ -462,7 +463,7 @@ mod tests {
                     std::thread::yield_now();
                 }
                 assert!(holdings.is_news("x", &news), "another answer waits too");
-                assert!(!holdings.is_news("x", &News::default()));
+                assert!(!holdings.is_news("x", &ProfileUpdate::default()));
                 drop(busy);
                 Ok(first)
             });
@@ -494,8 +495,8 @@ mod tests {
         let holdings = open(&data);
         let name = |number: usize| format!("{number}~x2B.");
         let sets =
-            (0..SETS_MAX).map(|number| (name(number), SetSeen { escaped: false, legal: true })).collect();
-        holdings.note("x", &News { sets, ..News::default() });
+            (0..SETS_MAX).map(|number| (name(number), SetUsage { escaped: false, legal: true })).collect();
+        holdings.note("x", &ProfileUpdate { sets, ..ProfileUpdate::default() });
         let beyond = set(&name(SETS_MAX), false, true);
         assert!(!holdings.is_news("x", &beyond));
         assert_eq!(holdings.note("x", &beyond), Vec::<String>::new());
