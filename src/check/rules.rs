@@ -2,7 +2,7 @@
 //! is wanted, and what a provider should do that does not keep it.
 //!
 //! The name is the same in the table that is printed, in the JSON and in
-//! docs/conformance.md. A section is one of OAI-PMH 2.0, unless it says more.
+//! docs/reference/conformance.md. A section is one of OAI-PMH 2.0, unless it says more.
 
 /// The entry of one rule.
 #[derive(Clone, Copy, Debug)]

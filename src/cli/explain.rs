@@ -35,9 +35,9 @@ pub(crate) fn run(arguments: &ExplainArguments) -> Result<Exit, Failure> {
     }
 }
 
-/// Why something of that name is not repaired: its section of docs/refused.md.
+/// Why something of that name is not repaired: its section of docs/reference/unrepairable.md.
 fn reason(name: &str) -> Option<&'static str> {
-    const REFUSED: &str = include_str!("../../docs/refused.md");
+    const REFUSED: &str = include_str!("../../docs/reference/unrepairable.md");
     let heading = format!("\n### {name}\n");
     let (_, section) = REFUSED.split_once(&heading)?;
     let end = section.find("\n##").unwrap_or(section.len());

@@ -271,7 +271,7 @@ fn repair_of(
     let right = match nearest(&name.value, &names) {
         Some(near) => format!("did you mean \"{near}\"?"),
         None if names.len() <= 3 => format!("known here are {}", names.join(", ")),
-        None => "the names stand in docs/repairs.md".to_owned(),
+        None => "the names stand in docs/reference/repairs.md".to_owned(),
     };
     let value = name.value.escape_debug();
     table.fault(name.span.clone(), format!("{key}: \"{value}\" is no repair that fits here; {right}"));

@@ -1,10 +1,10 @@
 //! Every repair in one table: its name, how certain it is, what it does and why.
 //!
 //! The name finds everything else: the enum variant, the folder
-//! `corpus/broken/<name>/`, the heading in docs/repairs.md, the metric label,
+//! `corpus/broken/<name>/`, the heading in docs/reference/repairs.md, the metric label,
 //! the key in a mapping's `repairs.off` and the argument of `oaimend explain`.
 //! What is not mended at all has its reasons in [`QuarantineReason`], and each of
-//! them a folder `corpus/refused/<name>*/` and a heading in docs/refused.md.
+//! them a folder `corpus/refused/<name>*/` and a heading in docs/reference/unrepairable.md.
 
 pub use super::verdict::{NotOai, QuarantineReason};
 

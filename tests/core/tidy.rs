@@ -104,21 +104,21 @@ fn every_reason_has_a_case() {
 fn repairs_md_is_the_catalogue() {
     let page = pages::repairs();
     if std::env::var_os("OAIMEND_BLESS").is_some() {
-        std::fs::write(root().join("docs/repairs.md"), &page)
-            .unwrap_or_else(|error| panic!("docs/repairs.md: {error}"));
+        std::fs::write(root().join("docs/reference/repairs.md"), &page)
+            .unwrap_or_else(|error| panic!("docs/reference/repairs.md: {error}"));
     }
     assert!(
-        text("docs/repairs.md") == page,
-        "docs/repairs.md is old: OAIMEND_BLESS=1 cargo test --test core tidy"
+        text("docs/reference/repairs.md") == page,
+        "docs/reference/repairs.md is old: OAIMEND_BLESS=1 cargo test --test core tidy"
     );
 }
 
 #[test]
-fn refused_md_has_every_reason() {
-    let page = text("docs/refused.md");
+fn unrepairable_md_has_every_reason() {
+    let page = text("docs/reference/unrepairable.md");
     let headings: BTreeSet<&str> = page.lines().filter_map(|line| line.strip_prefix("### ")).collect();
     let known: BTreeSet<&str> = reasons().collect();
-    assert_eq!(headings, known, "the headings of docs/refused.md and the reasons differ");
+    assert_eq!(headings, known, "the headings of docs/reference/unrepairable.md and the reasons differ");
 }
 
 /// The names in the last cells of a page's tables that no test has, and how many there are.
@@ -154,7 +154,7 @@ fn the_threat_model_names_tests_that_exist() {
 
 #[test]
 fn every_rule_of_the_check_is_documented_with_a_test_that_exists() {
-    let page = text("docs/conformance.md");
+    let page = text("docs/reference/conformance.md");
     let rows: Vec<&str> =
         page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
     // In the table an entry is its variant, its name and its section, the two in quotes.
@@ -165,9 +165,9 @@ fn every_rule_of_the_check_is_documented_with_a_test_that_exists() {
         .filter_map(|line| line.split('"').nth(1))
         .collect();
     assert!(rules.len() > 50, "the table was not found: {rules:?}");
-    assert_eq!(rows, rules, "the rows of docs/conformance.md and the rules of src/check differ");
+    assert_eq!(rows, rules, "the rows of docs/reference/conformance.md and the rules of src/check differ");
     let (unknown, count) = tests_named_in(&page);
-    none("tests that docs/conformance.md names and nobody wrote", &unknown);
+    none("tests that docs/reference/conformance.md names and nobody wrote", &unknown);
     assert_eq!(count, rules.len(), "each rule has one test");
 }
 

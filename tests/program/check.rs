@@ -243,12 +243,12 @@ fn what_the_proxy_answers_for_holds_whatever_its_source_does() {
 #[test]
 fn conformance_md_is_the_table() {
     let page = faults::page();
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/conformance.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/conformance.md");
     if std::env::var_os("OAIMEND_BLESS").is_some() {
         std::fs::write(&path, &page).expect("docs can be written to");
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == page, "docs/conformance.md is old: OAIMEND_BLESS=1 cargo test --test program check");
+    assert!(written == page, "docs/reference/conformance.md is old: OAIMEND_BLESS=1 cargo test --test program check");
 }
 
 #[test]

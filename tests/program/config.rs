@@ -287,7 +287,7 @@ mappings/x.toml:10: request_granularity = "seconds" is not known; "day" or "as-r
 mappings/x.toml:11: default_set = "a b" is no set; its setSpec is right
 mappings/x.toml:12: charset = "utf-8" is no charset of text that is no UTF-8; one like "windows-1251" is right
 mappings/x.toml:14: repairs.off: "bare-ampersant" is no repair that fits here; did you mean "bare-ampersand"?
-mappings/x.toml:14: repairs.off: "rewrite-request" is no repair that fits here; the names stand in docs/repairs.md
+mappings/x.toml:14: repairs.off: "rewrite-request" is no repair that fits here; the names stand in docs/reference/repairs.md
 mappings/x.toml:15: repairs.enable: "bare-ampersand" is no repair that fits here; known here are double-encoded, c1-control, torn-section
 mappings/x.toml:15: repairs.enable is an integer; a list of texts in quotes is wanted
 "#,

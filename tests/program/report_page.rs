@@ -1,4 +1,4 @@
-//! docs/report.md: its example in Python replays and undoes real reports of the program.
+//! docs/reference/report.md: its example in Python replays and undoes real reports of the program.
 
 use std::process::{Command, Stdio};
 
@@ -23,7 +23,7 @@ const BEYOND_PYTHON: &str = "overlong-utf8/utf32-no-character";
 
 /// The block of Python on the page.
 fn example() -> String {
-    let page = std::fs::read_to_string(root().join("docs/report.md")).expect("the page is there");
+    let page = std::fs::read_to_string(root().join("docs/reference/report.md")).expect("the page is there");
     let (_, block) = page.split_once("```python\n").expect("an example in Python");
     block.split_once("\n```").expect("the example ends").0.to_owned()
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use oaimend::repair::catalogue::{CATALOGUE, Certainty, Effect, Entry};
 
-/// docs/repairs.md, from the catalogue.
+/// docs/reference/repairs.md, from the catalogue.
 pub(crate) fn repairs() -> String {
     let mut page = String::from(INTRODUCTION);
     for (number, entry) in CATALOGUE.iter().enumerate() {
@@ -19,7 +19,7 @@ const INTRODUCTION: &str = "\
 Every repair that oaimend makes, in the order in which a response meets them.
 Made from src/repair/catalogue.rs by `OAIMEND_BLESS=1 cargo test --test core tidy`;
 `oaimend explain NAME` prints the same. What is never repaired stands in
-[refused.md](refused.md).
+[unrepairable.md](unrepairable.md).
 
 Certainty: *exact* means that only one reading fits the bytes, or that XML
 itself forces the change; *likely*, that a table or a strong sign says so;
