@@ -248,7 +248,10 @@ fn conformance_md_is_the_table() {
         std::fs::write(&path, &page).expect("docs can be written to");
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == page, "docs/reference/conformance.md is old: OAIMEND_BLESS=1 cargo test --test program check");
+    assert!(
+        written == page,
+        "docs/reference/conformance.md is old: OAIMEND_BLESS=1 cargo test --test program check"
+    );
 }
 
 #[test]
