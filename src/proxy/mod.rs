@@ -6,7 +6,7 @@
 //! for in the cache (`cache`), then goes to a custom upstream (`upstream`) as a
 //! job, and its answer comes back, through the spool where it may be shared or
 //! kept, to `response_filter`, and is compressed (`gzip`) last of all.
-//! See docs/life-of-a-request.md.
+//! See docs/explanation/request-path.md.
 
 mod admin;
 mod cache;

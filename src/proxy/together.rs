@@ -3,7 +3,7 @@
 //! The first page of a list is another one each time that it is asked for, so
 //! pingora's cache has nothing to look for, and such a page does not take the way through it
 //! and its upstream: who asks first begins the page in the spool, who comes
-//! while it is under way reads it there. See docs/life-of-a-request.md.
+//! while it is under way reads it there. See docs/explanation/request-path.md.
 //!
 //! Must stay true: the page is filled at the speed of its source, also while
 //! its harvester does not read; one that leaves ends nothing that others read.

@@ -207,7 +207,7 @@ fn receive_sockets(stream: &UnixStream) -> io::Result<Vec<OwnedFd>> {
 }
 
 fn failed(path: &Path, what: &str) -> Error {
-    let message = format!("cannot be taken over: {what}; see docs/operating.md");
+    let message = format!("cannot be taken over: {what}; see docs/how-to/operations.md");
     Error::State { path: path.to_owned(), message }
 }
 
