@@ -33,3 +33,8 @@ pub mod source;
 pub mod store;
 #[cfg(feature = "program")]
 pub mod telemetry;
+
+// Compiles and runs the example of the how-to guide with the other doc tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/how-to/library-example.md")]
+struct LibraryExample;
