@@ -1,7 +1,7 @@
 //! What stops the program: whose fault it is, whether to try again, what to do.
 //!
 //! Failures of a source are no such errors, they are answers; see
-//! `source::Failure`.
+//! `upstream::Failure`.
 
 use crate::config::Fault;
 use std::fmt;

@@ -28,11 +28,11 @@ pub mod proxy;
 #[cfg(feature = "program")]
 pub mod report;
 #[cfg(feature = "program")]
-pub mod source;
-#[cfg(feature = "program")]
 pub mod store;
 #[cfg(feature = "program")]
 pub mod telemetry;
+#[cfg(feature = "program")]
+pub mod upstream;
 
 // Compiles and runs the example of the how-to guide with the other doc tests.
 #[cfg(doctest)]

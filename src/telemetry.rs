@@ -1,7 +1,7 @@
 //! What operators see: metrics, and what happened last.
 
 use crate::repair::catalogue::CATALOGUE;
-use crate::source::{Account, Failure, RepairMade};
+use crate::upstream::{Account, Failure, RepairMade};
 use prometheus::{Encoder, IntCounterVec, IntGauge, Opts, Registry, TextEncoder};
 use serde::Serialize;
 use std::collections::{HashMap, VecDeque};

@@ -1,7 +1,7 @@
 //! A request of the check, and what came to it.
 
 use super::tree::{self, Element};
-use crate::source::Probed;
+use crate::upstream::Probed;
 use std::fmt;
 use url::form_urlencoded;
 

@@ -4,14 +4,14 @@ use super::Progress;
 use super::answer::{Answer, Asked, Came, PutOff};
 use crate::clock::Clock;
 use crate::config::Mapping;
-use crate::source::{Client, Failure};
+use crate::upstream::{Failure, SourceClient};
 use std::sync::Arc;
 use std::time::Duration;
 use url::{Host, Url};
 
 /// One source, and how much it has been asked.
 pub(super) struct Asker<'a> {
-    client: Client,
+    client: SourceClient,
     clock: Arc<dyn Clock>,
     /// Shortest time between the end of an answer and the next request.
     gap: Duration,
@@ -33,7 +33,7 @@ impl<'a> Asker<'a> {
         limits.first_record_timeout = ANSWER_TIMEOUT;
         let own = if is_on_this_machine(&mapping.base_url) { Duration::ZERO } else { GAP };
         let gap = mapping.politeness.gap.max(own);
-        let client = Client::new(&Arc::new(mapping))?;
+        let client = SourceClient::new(&Arc::new(mapping))?;
         let waited = Duration::ZERO;
         Ok(Self { client, clock, gap, requests: 0, waited, missing_in_a_row: 0, told })
     }

@@ -6,7 +6,7 @@ use super::rules::Rule;
 use super::schema;
 use super::tree::Element;
 use crate::oai::datestamp;
-use crate::source::Probed;
+use crate::upstream::Probed;
 use url::Url;
 
 /// Judges an answer by itself.

@@ -26,7 +26,7 @@ pub use rules::{Entry, RULES, Rule};
 use crate::clock::Clock;
 use crate::config::Mapping;
 use crate::oai::datestamp;
-use crate::source::Failure;
+use crate::upstream::Failure;
 use answer::Answer;
 use asker::Asker;
 use findings::Findings;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use oaimend::source::decoding::{Bounds, Decoder, Fault};
+use oaimend::upstream::decoding::{Bounds, Decoder, Fault};
 
 use super::exit::Failure;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use oaimend::config::{Config, Fault, Flags};
 use oaimend::error::Error;
-use oaimend::source::Client;
+use oaimend::upstream::SourceClient;
 
 use super::exit::{Exit, Failure, print};
 
@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: ValidateArguments) -> Result<Exit, Failure> {
     let config = Config::load(&Flags { config, mappings, ..Flags::default() })?;
     let repositories = config.repositories.all();
     for mapping in repositories.values() {
-        Client::new(mapping).map_err(|failure| {
+        SourceClient::new(mapping).map_err(|failure| {
             let file = mapping.ca_file.clone().unwrap_or_default();
             Error::Config(vec![Fault { file, line: 1, text: failure.details }])
         })?;

@@ -1,13 +1,13 @@
 //! How answers begin that come from sources, and the text of those that do not.
 
-use crate::source::{Answer, Failure};
+use crate::upstream::{Failure, ResponseHead};
 use bytes::Bytes;
 use http::{HeaderValue, header};
 use pingora_error::Result;
 use pingora_http::ResponseHeader;
 
 /// The head of a page. `why` is why the source was asked (RFC 9211, section 2.2).
-pub(super) fn whole(answer: Answer, why: &str) -> Result<ResponseHeader> {
+pub(super) fn whole(answer: ResponseHead, why: &str) -> Result<ResponseHeader> {
     // As pingora spells names by itself: a head that says how has a second table of them.
     let mut head = ResponseHeader::build_no_case(200, Some(8))?;
     head.insert_header(header::CONTENT_TYPE, HeaderValue::from_static("text/xml; charset=UTF-8"))?;

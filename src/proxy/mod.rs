@@ -29,9 +29,9 @@ use crate::clock::{self, Clock};
 use crate::config::{self, Mapping, Repositories};
 use crate::oai::{self, Argument, Request, Verb};
 use crate::repair::RequestEcho;
-use crate::source::{Account, Clients, Failure, Job};
 use crate::store::Store;
 use crate::telemetry::{Finished, Telemetry};
+use crate::upstream::{Account, Failure, Job, SourceClients};
 use async_trait::async_trait;
 use cache::{Cache, Errand};
 use gzip::GzipBuilder;
@@ -64,7 +64,7 @@ struct Shared {
     /// The same as the hop of a request.
     via: HeaderValue,
     repositories: Repositories,
-    clients: Clients,
+    clients: SourceClients,
     bounds: RwLock<Arc<Bounds>>,
     cache: Option<Cache>,
     store: Store,

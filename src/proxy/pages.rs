@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::config::Mapping;
-use crate::source::Failure;
+use crate::upstream::Failure;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -13,9 +13,9 @@ use super::{Bounds, Front, Shared, connections};
 use crate::clock::{self, Clock, SystemClock};
 use crate::config::{Config, Reread, Resettled, Settings};
 use crate::error::Error;
-use crate::source::Clients;
 use crate::store::{DataDirLock, Store};
 use crate::telemetry::Telemetry;
+use crate::upstream::SourceClients;
 use async_trait::async_trait;
 use http::HeaderValue;
 use pingora_core::server::configuration::ServerConf;
@@ -98,7 +98,7 @@ impl Server {
             instance,
             via,
             repositories: config.repositories,
-            clients: Clients::new(store.static_files.clone()),
+            clients: SourceClients::new(store.static_files.clone()),
             bounds: RwLock::new(Arc::new(Bounds::new(config.clients, config.connections))),
             cache,
             store,

@@ -11,7 +11,7 @@
 use super::cache::{Errand, Over, Reader};
 use super::upstream::Ticket;
 use super::{Front, Passage, complete_head};
-use crate::source::{Driven, Job};
+use crate::upstream::{DetachedTask, Job};
 use http::{HeaderValue, header};
 use pingora_error::{Error, ErrorType, Result};
 use pingora_proxy::Session;
@@ -55,7 +55,7 @@ impl Front {
         session: &mut Session,
         errand: &Errand,
         reader: &mut Reader,
-        filling: &mut Driven,
+        filling: &mut DetachedTask,
     ) -> Result<()> {
         let fill = Arc::clone(&reader.fill);
         let head = async {

@@ -8,7 +8,7 @@
 
 use super::cache::{Errand, Fill, LINGER};
 use super::heads;
-use crate::source::{Account, Conversing, Driven, Event, Failure, Job, answer};
+use crate::upstream::{Account, DetachedTask, Event, EventStream, Failure, Job, answer};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::HeaderMap;
@@ -168,9 +168,9 @@ enum UnderWay {
     #[default]
     Nothing,
     /// A conversation whose events it takes.
-    Conversing(Conversing),
+    EventStream(EventStream),
     /// A conversation that goes into the spool.
-    Filling(Driven),
+    Filling(DetachedTask),
 }
 
 impl SourceSession {
@@ -181,7 +181,7 @@ impl SourceSession {
     async fn event(&mut self) -> Result<Event> {
         let stopped = || Error::explain(ErrorType::InternalError, "the conversation with the source stopped");
         match self.under_way() {
-            UnderWay::Conversing(conversing) => conversing.next().await.ok_or_else(stopped),
+            UnderWay::EventStream(conversing) => conversing.next().await.ok_or_else(stopped),
             UnderWay::Nothing | UnderWay::Filling(_) => Err(stopped()),
         }
     }
@@ -256,7 +256,7 @@ impl Session for SourceSession {
             self.fill = Some(fill);
             UnderWay::Filling(filling)
         } else {
-            UnderWay::Conversing(answer(job))
+            UnderWay::EventStream(answer(job))
         };
         *self.under_way() = under_way;
         self.ticket = ticket;
@@ -329,7 +329,7 @@ impl Session for SourceSession {
 
     async fn shutdown(&mut self, _code: u32, _context: &str) {
         // What goes into the spool may be others' too.
-        if let UnderWay::Conversing(_) = self.under_way() {
+        if let UnderWay::EventStream(_) = self.under_way() {
             *self.under_way() = UnderWay::Nothing;
         }
     }

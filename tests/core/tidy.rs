@@ -178,9 +178,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("pingora_error::", &["src/proxy"]),
     ("pingora_http::", &["src/proxy"]),
     ("pingora_proxy::", &["src/proxy"]),
-    ("hyper_util::", &["src/source"]),
-    ("hyper_rustls::", &["src/source"]),
-    ("governor::", &["src/proxy", "src/source"]),
+    ("hyper_util::", &["src/upstream"]),
+    ("hyper_rustls::", &["src/upstream"]),
+    ("governor::", &["src/proxy", "src/upstream"]),
     ("redb::", &["src/store"]),
     ("clap::", &["src/cli"]),
     ("clap_complete::", &["src/cli"]),
@@ -245,7 +245,7 @@ fn the_core_is_pure() {
         found
             .extend(IMPURE.iter().filter(|word| core.contains(**word)).map(|word| format!("{name}: {word}")));
         for outer in
-            ["crate::source", "crate::proxy", "crate::store", "crate::config", "crate::clock", "crate::cli"]
+            ["crate::upstream", "crate::proxy", "crate::store", "crate::config", "crate::clock", "crate::cli"]
         {
             if code.contains(outer) {
                 found.push(format!("{name}: {outer}"));

@@ -27,8 +27,8 @@ use crate::clock;
 use crate::config::{self, Mapping};
 use crate::error::Error;
 use crate::oai::Request;
-use crate::source::{Account, Conversing, Driven, Event, Failure, Job, answer};
 use crate::store::{PageKey, Pages, Size};
+use crate::upstream::{Account, DetachedTask, Event, EventStream, Failure, Job, answer};
 use fill::{Recipe, Writer};
 use pingora_cache::lock::CacheKeyLockImpl;
 use pingora_cache::{
@@ -299,17 +299,17 @@ impl Errand {
         &mut self,
         job: Job,
         ended: impl FnOnce(Account, Option<Failure>) + Send + 'static,
-    ) -> (Reader, Driven) {
+    ) -> (Reader, DetachedTask) {
         let storage = self.cache.storage;
         match storage.join(self.recipe(), self.arrived) {
             Joined::Other(reader) => {
                 let is_late = reader.fill.was_over(self.arrived);
                 self.got = if is_late { Got::Hit } else { Got::Collapsed };
                 self.shared = Some(Arc::clone(&reader.fill));
-                (reader, Driven::default())
+                (reader, DetachedTask::default())
             }
             Joined::First(reader, writer) => {
-                (reader, Driven::new(Box::pin(drain(storage, answer(job), writer, ended))))
+                (reader, DetachedTask::new(Box::pin(drain(storage, answer(job), writer, ended))))
             }
         }
     }
@@ -319,11 +319,11 @@ impl Errand {
         &self,
         job: Job,
         ended: impl FnOnce(Account, Option<Failure>) + Send + 'static,
-    ) -> (Arc<Fill>, Driven) {
+    ) -> (Arc<Fill>, DetachedTask) {
         let storage = self.cache.storage;
         let writer = Fill::begin(self.recipe(), Arc::clone(&storage.pages));
         let fill = Arc::clone(&writer.fill);
-        (fill, Driven::new(Box::pin(drain(storage, answer(job), writer, ended))))
+        (fill, DetachedTask::new(Box::pin(drain(storage, answer(job), writer, ended))))
     }
 
     fn recipe(&self) -> Recipe {
@@ -336,7 +336,7 @@ impl Errand {
 /// Takes what the source sends into the spool, whoever reads it.
 async fn drain(
     storage: &'static PageStorage,
-    mut conversing: Conversing,
+    mut conversing: EventStream,
     mut writer: Writer,
     ended: impl FnOnce(Account, Option<Failure>),
 ) {

@@ -9,8 +9,8 @@
 use crate::config::{self, Mapping};
 use crate::oai::{Argument, Request, Verb};
 use crate::repair::Outcome;
-use crate::source::Account;
 use crate::store::PageKey;
+use crate::upstream::Account;
 use std::time::{Duration, SystemTime};
 
 /// What may become of the answer to a request.

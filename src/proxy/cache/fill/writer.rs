@@ -3,8 +3,8 @@
 use super::{Begun, End, Fill, Held, Over, PIECE_BYTES, Reader, once_true, runs, until};
 use crate::clock;
 use crate::proxy::cache::rules::{END_BYTES, Kept};
-use crate::source::Account;
 use crate::store::{BlockSums, Pages};
+use crate::upstream::Account;
 use bytes::Bytes;
 use pingora_http::ResponseHeader;
 use std::sync::Arc;

@@ -1,0 +1,251 @@
+//! What is made of a page where a source could not be asked just what its harvester wants.
+//!
+//! Stands between the engine and [`Resumer`](crate::upstream::page::resume::Resumer): records become headers, and those
+//! that lie outside the window are left out.
+//! What stands between the items goes, and so do `cursor` and `completeListSize`: they count
+//! what the source has on its list.
+//!
+//! Invariants: an item that stays says of itself what it said; a page that is an error leaves as it came;
+//! what leaves is well-formed at any place between two items.
+
+use crate::oai::{Window, set_spec};
+use crate::upstream::page::buffer::PageBuffer;
+use crate::upstream::xml::envelope_tags::parse_envelope_tags;
+use crate::upstream::xml::rebase_namespaces::NamespaceScope;
+use quick_xml::Reader;
+use quick_xml::events::Event;
+
+/// What is to be made of a page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FilterRules {
+    /// Headers, of records.
+    pub(crate) headers: bool,
+    /// Nothing but what lies within.
+    pub(crate) window: Option<Window>,
+    /// Everything on it is of this set, and the source does not say so.
+    pub(crate) set: Option<String>,
+}
+
+/// A page on its way through.
+#[derive(Debug)]
+pub(crate) struct ItemFilter {
+    wanted: FilterRules,
+    /// Everything before the first item that stays.
+    head: Vec<u8>,
+    /// Whether an item was met, and whether one has stayed.
+    met: bool,
+    stayed: bool,
+    /// What stands behind the last item, as far as it is kept.
+    tail: Vec<u8>,
+    is_over: bool,
+}
+
+/// Bytes that are kept of what stands behind an item, to find the token there.
+const TAIL_BYTES_KEPT: usize = 64 << 10;
+
+impl FilterRules {
+    pub(crate) fn is_anything(&self) -> bool {
+        *self != Self::default()
+    }
+}
+
+impl ItemFilter {
+    pub(crate) fn new(wanted: FilterRules) -> Self {
+        let (head, tail) = (Vec::new(), Vec::new());
+        Self { wanted, head, met: false, stayed: false, tail, is_over: false }
+    }
+
+    /// Whether the page is a list that held an item.
+    pub(crate) fn has_met(&self) -> bool {
+        self.met
+    }
+
+    /// Whether the page is a list of which nothing has stayed.
+    pub(crate) fn left_all_out(&self) -> bool {
+        self.met && !self.stayed
+    }
+
+    /// Lets through what the engine has made. `ended`: it will make no more. False where an item
+    /// was too long to be held: it cannot be looked at.
+    pub(crate) fn pass(&mut self, pieces: &mut PageBuffer, ended: bool) -> bool {
+        let bytes = std::mem::take(&mut pieces.made).into_vec();
+        let found = std::mem::take(&mut pieces.found);
+        let (mut out, mut kept) = (Vec::with_capacity(bytes.len()), Vec::with_capacity(found.len()));
+        let mut cursor = 0;
+        for found in found {
+            let (Some(start), len) = (found.start(), found.len()) else {
+                kept.push(found);
+                continue;
+            };
+            if len == 0 {
+                return false;
+            }
+            if !self.met {
+                self.head.extend_from_slice(bytes.get(cursor..start).unwrap_or_default());
+            }
+            (self.met, cursor) = (true, start + len);
+            self.tail.clear();
+            let Some(item) = self.made_of(bytes.get(start..cursor).unwrap_or_default()) else { continue };
+            if !self.stayed {
+                out.extend_from_slice(&self.head());
+                self.stayed = true;
+            }
+            out.push(b'\n');
+            let start = out.len();
+            out.extend_from_slice(&item);
+            kept.push(found.moved(start, item.len()));
+        }
+        let rest = bytes.get(cursor..).unwrap_or_default();
+        let room = TAIL_BYTES_KEPT.saturating_sub(self.tail.len());
+        match self.met {
+            true => self.tail.extend(rest.iter().take(room)),
+            // The engine holds a head back until there is an item: this is an error, or a token alone.
+            false => out.extend_from_slice(rest),
+        }
+        if ended && self.stayed && !std::mem::replace(&mut self.is_over, true) {
+            out.extend_from_slice(&self.end(pieces.token.as_deref()));
+        }
+        pieces.make_up(bytes.len(), out, kept);
+        true
+    }
+
+    /// The head of the page, as that of a list of headers where that is wanted.
+    fn head(&mut self) -> Vec<u8> {
+        if self.wanted.headers
+            && let Some(at) = last_start_tag(&self.head)
+        {
+            let tag = String::from_utf8_lossy(self.head.get(at..).unwrap_or_default());
+            let renamed = tag.replacen("ListRecords", "ListIdentifiers", 1).into_bytes();
+            self.head.truncate(at);
+            self.head.extend_from_slice(&renamed);
+        }
+        self.head.clone()
+    }
+
+    /// What closes the page.
+    fn end(&self, token: Option<&[u8]>) -> Vec<u8> {
+        let Some(skeleton) = parse_envelope_tags(&self.head) else { return Vec::new() };
+        let token = token.map(|token| String::from_utf8_lossy(token).into_owned());
+        let expires = expiration_date(&self.tail);
+        let expires = expires.map(|date| format!(" expirationDate=\"{date}\"")).unwrap_or_default();
+        skeleton.close_with_attributes(&expires, token.as_deref())
+    }
+
+    /// What becomes of an item; `None`: it is left out.
+    fn made_of(&self, item: &[u8]) -> Option<Vec<u8>> {
+        let FilterRules { headers, window, set, .. } = &self.wanted;
+        let text = String::from_utf8_lossy(item);
+        // What has no header is a set, of which nothing else is wanted.
+        let Some(mut header) = Header::of(&text) else { return Some(item.to_vec()) };
+        if window.as_ref().is_some_and(|window| !window.holds(&header.datestamp)) {
+            return None;
+        }
+        let mut text = text.into_owned();
+        let set = set.as_ref().map(|set| set_spec::escape(set.as_bytes()));
+        let set = set.as_ref().map(|set| String::from_utf8_lossy(set));
+        if let Some(set) = set.filter(|set| !set.is_empty() && !header.is_of(set)) {
+            let element = format!("<{0}setSpec>{set}</{0}setSpec>", header.prefix);
+            text.insert_str(header.close, &element);
+            header.end += element.len();
+        }
+        if !headers {
+            return Some(text.into_bytes());
+        }
+        header.of_item(&text).map(String::into_bytes)
+    }
+}
+
+/// The header of a record, by itself.
+pub(crate) fn header_of(record: &str) -> Option<String> {
+    Header::of(record)?.of_item(record)
+}
+
+/// The header of an item, and where it stands in it.
+#[derive(Debug, Default)]
+struct Header {
+    start: usize,
+    /// Where its end tag begins.
+    close: usize,
+    end: usize,
+    prefix: String,
+    datestamp: String,
+    sets: Vec<String>,
+}
+
+impl Header {
+    fn of(item: &str) -> Option<Self> {
+        let mut reader = Reader::from_str(item);
+        let mut found: Option<Self> = None;
+        let mut text = String::new();
+        loop {
+            let before = usize::try_from(reader.buffer_position()).ok()?;
+            match reader.read_event().ok()? {
+                Event::Start(tag) if found.is_none() && tag.local_name().as_ref() == "header" => {
+                    let prefix = tag.name().as_ref().strip_suffix("header").unwrap_or_default().to_owned();
+                    found = Some(Self { start: before, prefix, ..Self::default() });
+                }
+                Event::Start(_) => text.clear(),
+                Event::Text(part) => text.push_str(part.as_ref()),
+                Event::CData(part) => text.push_str(part.as_ref()),
+                Event::End(tag) => {
+                    let Some(header) = &mut found else { continue };
+                    match tag.local_name().as_ref() {
+                        "datestamp" => header.datestamp = text.trim().to_owned(),
+                        "setSpec" => header.sets.push(text.trim().to_owned()),
+                        "header" => {
+                            header.close = before;
+                            header.end = usize::try_from(reader.buffer_position()).ok()?;
+                            return found;
+                        }
+                        _ => {}
+                    }
+                }
+                Event::Eof => return None,
+                _ => {}
+            }
+        }
+    }
+
+    /// The header as it has to stand without the record around it.
+    fn of_item(&self, item: &str) -> Option<String> {
+        let around = NamespaceScope::of(item.get(..self.start)?);
+        Some(around.transplanted(item.get(self.start..self.end)?, &NamespaceScope::default()))
+    }
+
+    /// Whether it says that it is in the set, or in one below it.
+    fn is_of(&self, set: &str) -> bool {
+        let is_below = |other: &String| {
+            other.strip_prefix(set).is_some_and(|below| below.is_empty() || below.starts_with(':'))
+        };
+        self.sets.iter().any(is_below)
+    }
+}
+
+/// Where the last start tag of the head of a page begins.
+fn last_start_tag(head: &[u8]) -> Option<usize> {
+    let mut reader = Reader::from_str(std::str::from_utf8(head).ok()?);
+    let mut last = None;
+    loop {
+        let before = usize::try_from(reader.buffer_position()).ok()?;
+        match reader.read_event() {
+            Ok(Event::Start(_)) => last = Some(before),
+            Ok(Event::Eof) | Err(_) => return last,
+            Ok(_) => {}
+        }
+    }
+}
+
+/// When the token in the end of a page expires, as it stands there.
+fn expiration_date(tail: &[u8]) -> Option<String> {
+    let mut reader = Reader::from_str(std::str::from_utf8(tail).ok()?);
+    loop {
+        match reader.read_event() {
+            Ok(Event::Start(tag) | Event::Empty(tag)) if tag.local_name().as_ref() == "resumptionToken" => {
+                let date = tag.try_get_attribute("expirationDate").ok().flatten()?;
+                return Some(quick_xml::escape::escape(date.value.as_ref()).into_owned());
+            }
+            Ok(Event::Eof) | Err(_) => return None,
+            Ok(_) => {}
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! The clients of all sources, and one client with everything that requests to a source share.
+
+pub(crate) mod probe;
+pub(crate) mod source_client;
+pub(crate) mod source_clients;

@@ -1,0 +1,77 @@
+//! One exchange with a source as it is, for `oaimend check`: nothing is mended,
+//! waited out or tried again. What is allowed, where a redirect may lead and
+//! how much may come are as for any other request.
+
+use crate::clock::Clock;
+use crate::upstream::client::source_client::{SourceClient, is_redirect, with_query};
+use crate::upstream::failure::{Failure, Reason};
+use crate::upstream::http::body::Body;
+use crate::upstream::http::deadline::Deadline;
+use crate::upstream::http::exchange::Exchange;
+use http::header::{self, HeaderName};
+use std::sync::Arc;
+
+/// A whole answer of a source.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Probed {
+    /// The status of each redirect on the way.
+    pub redirects: Vec<u16>,
+    /// The status at its end.
+    pub status: u16,
+    /// What `Content-Type` says.
+    pub content_type: Option<String>,
+    /// What `Retry-After` says.
+    pub retry_after: Option<String>,
+    /// The body, its content coding taken off.
+    pub body: Vec<u8>,
+}
+
+impl SourceClient {
+    /// Sends a query as it is written, or as the form of a POST, and reads the whole answer: at most
+    /// `response_bytes_max` bytes, within `first_record_timeout`, behind at most `redirects_max`
+    /// redirects.
+    ///
+    /// # Errors
+    ///
+    /// No whole answer came; the failure says why.
+    pub async fn probe(&self, query: &str, is_form: bool, clock: &Arc<dyn Clock>) -> Result<Probed, Failure> {
+        let limits = &self.mapping().limits;
+        let mut budget = Deadline::new(Arc::clone(clock), limits.first_record_timeout);
+        let base_url = &self.mapping().base_url;
+        let mut is_form = is_form;
+        let mut url = if is_form { base_url.clone() } else { with_query(self.mapping(), query) };
+        let mut probed = Probed::default();
+        let response = loop {
+            let form = is_form.then_some(query);
+            let asked = self.prepare(&url, form, probed.redirects.len())?;
+            let sent = budget.within(self.step(), self.send(asked, &url)).await;
+            let response = sent.map_err(|late| self.late(late, &url))??;
+            let status = response.status().as_u16();
+            if !is_redirect(status) {
+                break response;
+            }
+            probed.redirects.push(status);
+            if probed.redirects.len() > limits.redirects_max {
+                let max = limits.redirects_max;
+                let details = format!("{} redirects more than {max} times (redirects_max)", self.name());
+                return Err(Failure::new(Reason::Redirect, details).after_status(status, None));
+            }
+            url = self.redirected(&url, &response)?;
+            // A target with a query brings the arguments along.
+            is_form = is_form && status != 303 && url.query() == base_url.query();
+        };
+        let text = |name: HeaderName| {
+            let value = response.headers().get(name)?;
+            Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
+        };
+        probed.status = response.status().as_u16();
+        probed.content_type = text(header::CONTENT_TYPE);
+        probed.retry_after = text(header::RETRY_AFTER);
+        let exchange = Exchange::new(url, response, budget.now());
+        let mut body = Body::new(self, self.mapping(), exchange);
+        while let Some(piece) = body.next(&mut budget).await.map_err(|broken| broken.failure)? {
+            probed.body.extend_from_slice(&piece);
+        }
+        Ok(probed)
+    }
+}

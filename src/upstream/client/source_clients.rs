@@ -1,0 +1,74 @@
+//! The clients of all sources.
+
+use crate::config::Mapping;
+use crate::store::StaticFiles;
+use crate::upstream::client::source_client::SourceClient;
+use crate::upstream::failure::Failure;
+use crate::upstream::static_repository::{FileState, StaticRepository};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+/// The clients of all sources, each made when it is first used and again when
+/// its mapping has changed.
+#[derive(Debug)]
+pub struct SourceClients {
+    clients: Mutex<HashMap<String, SourceClient>>,
+    static_files: StaticFiles,
+}
+
+impl SourceClients {
+    /// None yet; files of static repositories are kept in `static_files`.
+    pub fn new(static_files: StaticFiles) -> Self {
+        Self { clients: Mutex::default(), static_files }
+    }
+
+    /// The client of a source.
+    ///
+    /// # Errors
+    ///
+    /// Its certificates cannot be read.
+    pub fn of(&self, mapping: &Arc<Mapping>) -> Result<SourceClient, Failure> {
+        let mut clients = self.known();
+        match clients.get(&mapping.id) {
+            Some(client) if Arc::ptr_eq(&client.mapping, mapping) => Ok(client.clone()),
+            _ => {
+                let mut client = SourceClient::new(mapping)?;
+                if let Some(file) = &mapping.static_file {
+                    let (static_files, file) = (self.static_files.clone(), file.clone());
+                    client.stands_in = Some(Arc::new(StaticRepository::new(file, static_files)));
+                }
+                // Repositories of one server take turns; the first one's politeness holds.
+                let neighbour = clients.values().find(|other| share_turns(&other.mapping, mapping));
+                if let Some(neighbour) = neighbour {
+                    client.turns = Arc::clone(&neighbour.turns);
+                }
+                clients.insert(mapping.id.clone(), client.clone());
+                Ok(client)
+            }
+        }
+    }
+
+    /// For how many seconds a repository's source is left alone, if it is.
+    pub fn circuit_open_secs(&self, id: &str, now: SystemTime) -> Option<u64> {
+        self.known().get(id)?.breaker().circuit_open_secs(now)
+    }
+
+    /// What is known of the file of a static repository, once that was asked for.
+    pub fn file_state(&self, id: &str) -> Option<FileState> {
+        self.known().get(id)?.stands_in.as_ref().map(|file| file.state())
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<String, SourceClient>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where requests take turns: host and port, whatever the scheme. A file is not asked for pages.
+fn share_turns(one: &Mapping, other: &Mapping) -> bool {
+    let server = |mapping: &Mapping| {
+        let url = mapping.static_file.is_none().then_some(&mapping.base_url)?;
+        Some((url.host()?.to_owned(), url.port_or_known_default()))
+    };
+    one.id != other.id && server(one).is_some_and(|server_of_one| server(other) == Some(server_of_one))
+}

@@ -1,0 +1,352 @@
+//! A source that gave no good answer: what failed, whose fault it is, when to
+//! come again, and a text that a person can act on.
+
+use crate::repair::NotOai;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// Why a source gave no good answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What kind of failure it is.
+    pub reason: Reason,
+    /// What happened and what to do, printable ASCII.
+    pub details: String,
+    /// When to ask again, in seconds, 1 to 3600, where that is worth it.
+    pub retry_after_secs: u64,
+    /// Whether it is worth it.
+    pub outlook: Outlook,
+    /// The status the source answered with, if it did.
+    pub received_status: Option<u16>,
+    /// What the source said by `Retry-After`, in seconds.
+    pub asked_to_wait_secs: Option<u64>,
+}
+
+/// Whether a request that failed is worth another try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outlook {
+    /// The failure may pass by itself.
+    MayPass,
+    /// It lasts until somebody changes something.
+    Permanent,
+    /// It could have passed, and has lasted for so long.
+    OldOutage(Duration),
+}
+
+/// The kinds of failure: label of the metric, and error type of RFC 9209.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// The name of the source cannot be resolved.
+    Dns,
+    /// The source, or where it redirects to, lies at an address that is not public.
+    AddressRefused,
+    /// Nothing listens there.
+    ConnectionRefused,
+    /// No connection in time.
+    ConnectionTimeout,
+    /// The connection was closed or reset before an answer came.
+    ConnectionLost,
+    /// The source's certificate is not valid.
+    TlsCertificate,
+    /// No agreement on TLS.
+    TlsProtocol,
+    /// What came is no HTTP.
+    HttpProtocol,
+    /// The answer took too long to begin or to go on.
+    ResponseTimeout,
+    /// The answer ended early.
+    Incomplete,
+    /// The page was asked for again and is another one now.
+    Unproven,
+    /// Others are asking the source, and no turn came in time.
+    Busy,
+    /// The source has failed often and is left alone for a while.
+    Resting,
+    /// A content coding of the answer is broken.
+    ContentCoding,
+    /// The answer is too long, or inflates too much.
+    TooLarge,
+    /// A redirect that is not followed.
+    Redirect,
+    /// An error status without an OAI-PMH body.
+    Status,
+    /// The body is no OAI-PMH response.
+    NotOai(NotOai),
+    /// A record could not be mended, and the mapping wants the page to fail then.
+    QuarantineReason,
+    /// A record could not be put aside.
+    Quarantine,
+    /// The ledger of tokens cannot be read.
+    Ledger,
+    /// Another process of ours has the ledger and the quarantine by now.
+    TakenOver,
+    /// The page is too long for an HTTP/1.0 client.
+    SpoolFull,
+    /// The file of a static repository cannot be read, or is none.
+    StaticFile,
+    /// The mapping cannot be used.
+    Configuration,
+}
+
+impl Reason {
+    /// The one kebab-case name, as in logs and metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Dns => "dns",
+            Self::AddressRefused => "address-refused",
+            Self::ConnectionRefused => "connection-refused",
+            Self::ConnectionTimeout => "connection-timeout",
+            Self::ConnectionLost => "connection-lost",
+            Self::TlsCertificate => "tls-certificate",
+            Self::TlsProtocol => "tls-protocol",
+            Self::HttpProtocol => "http-protocol",
+            Self::ResponseTimeout => "response-timeout",
+            Self::Incomplete => "incomplete",
+            Self::Unproven => "unproven",
+            Self::Busy => "busy",
+            Self::Resting => "resting",
+            Self::ContentCoding => "content-coding",
+            Self::TooLarge => "too-large",
+            Self::Redirect => "redirect",
+            Self::Status => "status",
+            Self::NotOai(why) => why.name(),
+            Self::QuarantineReason => "unmendable",
+            Self::Quarantine => "quarantine",
+            Self::Ledger => "ledger",
+            Self::TakenOver => "taken-over",
+            Self::SpoolFull => "spool-full",
+            Self::StaticFile => "static-file",
+            Self::Configuration => "configuration",
+        }
+    }
+
+    /// The proxy error type of RFC 9209, section 2.3.
+    pub const fn proxy_error(self) -> &'static str {
+        match self {
+            Self::Dns => "dns_error",
+            Self::AddressRefused => "destination_ip_prohibited",
+            Self::ConnectionRefused => "connection_refused",
+            Self::ConnectionTimeout => "connection_timeout",
+            Self::ConnectionLost => "connection_terminated",
+            Self::TlsCertificate => "tls_certificate_error",
+            Self::TlsProtocol => "tls_protocol_error",
+            Self::HttpProtocol => "http_protocol_error",
+            Self::ResponseTimeout => "http_response_timeout",
+            Self::Incomplete | Self::Unproven => "http_response_incomplete",
+            Self::ContentCoding => "http_response_content_coding",
+            Self::TooLarge => "http_response_body_size",
+            Self::Redirect
+            | Self::Status
+            | Self::NotOai(_)
+            | Self::Busy
+            | Self::Resting
+            | Self::StaticFile => "destination_unavailable",
+            Self::QuarantineReason | Self::Quarantine | Self::Ledger | Self::TakenOver | Self::SpoolFull => {
+                "proxy_internal_error"
+            }
+            Self::Configuration => "proxy_configuration_error",
+        }
+    }
+
+    /// When a failure of this kind is worth another try, in seconds, where the
+    /// source does not say.
+    const fn retry_after_secs(self) -> u64 {
+        match self {
+            Self::ConnectionTimeout
+            | Self::ConnectionLost
+            | Self::ResponseTimeout
+            | Self::Incomplete
+            | Self::Unproven
+            | Self::Resting => 60,
+            Self::Busy => 30,
+            Self::ConnectionRefused | Self::Status | Self::NotOai(NotOai::UnknownError) => 120,
+            Self::TakenOver => 1,
+            Self::Quarantine | Self::Ledger => 600,
+            _ => 300,
+        }
+    }
+
+    /// What a failure of this kind, after an answer with that status, lets a harvester hope for.
+    const fn outlook(self, received_status: Option<u16>) -> Outlook {
+        match (self, received_status) {
+            (
+                Self::Dns
+                | Self::AddressRefused
+                | Self::TlsCertificate
+                | Self::TlsProtocol
+                | Self::TooLarge
+                | Self::Redirect
+                | Self::NotOai(NotOai::StaticRepository | NotOai::Version1)
+                | Self::QuarantineReason
+                | Self::SpoolFull
+                | Self::Configuration,
+                _,
+            ) => Outlook::Permanent,
+            // A source that forbids or limits requests may do so for a while only.
+            (Self::Status, Some(403 | 408 | 425 | 429)) => Outlook::MayPass,
+            (Self::Status, Some(400..=499 | 501 | 505)) => Outlook::Permanent,
+            _ => Outlook::MayPass,
+        }
+    }
+
+    /// Who can do something about a failure of this kind.
+    const fn fault(self) -> &'static str {
+        match self {
+            Self::Busy => "nobody's; the source is being asked by others",
+            Self::Quarantine | Self::Ledger | Self::TakenOver => "oaimend's, or that of its machine",
+            Self::AddressRefused | Self::Configuration => "the configuration of oaimend",
+            Self::SpoolFull => "the request's; HTTP/1.0 cannot carry a page of this length, HTTP/1.1 can",
+            Self::QuarantineReason => "the source's; the mapping wants such a page to fail (unmendable)",
+            _ => "the source's",
+        }
+    }
+}
+
+impl Failure {
+    /// A failure with the waiting time of its kind.
+    pub fn new(reason: Reason, details: impl AsRef<str>) -> Self {
+        Self {
+            reason,
+            details: printable(details.as_ref().as_bytes(), DETAILS_CHARS_MAX),
+            retry_after_secs: reason.retry_after_secs(),
+            outlook: reason.outlook(None),
+            received_status: None,
+            asked_to_wait_secs: None,
+        }
+    }
+
+    /// The same failure after an answer with that status; `retry_after_secs`
+    /// is what the source asked for.
+    #[must_use]
+    pub fn after_status(mut self, status: u16, retry_after_secs: Option<u64>) -> Self {
+        self.received_status = Some(status);
+        self.outlook = self.reason.outlook(Some(status));
+        self.asked_to_wait_secs = retry_after_secs;
+        if let Some(seconds) = retry_after_secs {
+            self.retry_after_secs = seconds.clamp(1, 3600);
+        }
+        self
+    }
+
+    /// The status of the answer: 503 asks to come again, 502 and 504 do not.
+    pub const fn status(&self) -> u16 {
+        match (self.outlook, self.reason) {
+            (Outlook::MayPass, _) => 503,
+            (_, Reason::ConnectionTimeout | Reason::ResponseTimeout) => 504,
+            _ => 502,
+        }
+    }
+
+    /// What `Retry-After` says; nothing where another try is not worth it.
+    pub fn retry_after(&self) -> Option<u64> {
+        (self.outlook == Outlook::MayPass).then_some(self.retry_after_secs)
+    }
+
+    /// The text of the answer: what happened, whose fault it is, whether to retry, what to do now.
+    pub fn text(&self) -> String {
+        let (details, fault, secs) = (&self.details, self.reason.fault(), self.retry_after_secs);
+        let (retry, now) = match self.outlook {
+            Outlook::MayPass => {
+                (format!("yes, in {secs} seconds"), "repeat the same request then; nothing is lost")
+            }
+            Outlook::Permanent => (
+                "no; this lasts until somebody changes something".to_owned(),
+                "end this harvest, and tell whoever runs this proxy",
+            ),
+            Outlook::OldOutage(age) => (
+                format!("no; this has failed for {} minutes", age.as_secs() / 60),
+                "end this harvest, and go on another time from the last resumptionToken or datestamp",
+            ),
+        };
+        format!("{details}\nFault: {fault}.\nRetry: {retry}.\nNow: {now}.\n")
+    }
+
+    /// The member of a `Proxy-Status` header (RFC 9209).
+    pub fn proxy_status(&self) -> String {
+        let mut member = format!("oaimend; error={}", self.reason.proxy_error());
+        if let Some(status) = self.received_status {
+            let _ = write!(member, "; received-status={status}");
+        }
+        member.push_str("; details=\"");
+        for character in self.details.chars() {
+            if matches!(character, '"' | '\\') {
+                member.push('\\');
+            }
+            member.push(character);
+        }
+        member.push('"');
+        member
+    }
+}
+
+/// The beginning of what a source said, as printable ASCII: safe in a header,
+/// in a log and on a terminal. Runs of anything else become one blank.
+pub(crate) fn printable(said: &[u8], chars_max: usize) -> String {
+    let mut text = String::new();
+    let mut pending_blank = false;
+    for &byte in said {
+        if !byte.is_ascii_graphic() {
+            pending_blank = true;
+            continue;
+        }
+        if text.len() + usize::from(pending_blank) >= chars_max {
+            text.push_str("...");
+            break;
+        }
+        if pending_blank && !text.is_empty() {
+            text.push(' ');
+        }
+        pending_blank = false;
+        text.push(char::from(byte));
+    }
+    text
+}
+
+/// Longest `details`, in characters.
+const DETAILS_CHARS_MAX: usize = 600;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_source_said_is_cut_and_stripped() {
+        assert_eq!(
+            printable(b"  <h1>\x1b[31mno\r\n\r\nX-Evil: 1\x00 caf\xC3\xA9 end", 100),
+            "<h1> [31mno X-Evil: 1 caf end"
+        );
+        assert_eq!(printable(b"abcdef", 4), "abcd...");
+        assert_eq!(printable(b"abc def", 4), "abc...");
+        assert_eq!(printable(b"", 4), "");
+    }
+
+    #[test]
+    fn a_proxy_status_is_one_structured_field_member() {
+        let failure =
+            Failure::new(Reason::Status, "it said \"no\" and \\ and\nmore").after_status(500, Some(9999));
+        assert_eq!(
+            failure.proxy_status(),
+            r#"oaimend; error=destination_unavailable; received-status=500; details="it said \"no\" and \\ and more""#
+        );
+        assert_eq!(failure.retry_after_secs, 3600);
+        assert_eq!(Failure::new(Reason::Dns, "").after_status(200, Some(0)).retry_after_secs, 1);
+    }
+
+    #[test]
+    fn what_may_pass_asks_to_come_again_and_nothing_else_does() {
+        let status = |code| Failure::new(Reason::Status, "no").after_status(code, Some(7));
+        for code in [403, 408, 429, 500, 502, 503, 504, 521] {
+            assert_eq!((status(code).status(), status(code).retry_after()), (503, Some(7)), "{code}");
+        }
+        for code in [400, 401, 404, 410, 414, 501] {
+            assert_eq!((status(code).status(), status(code).retry_after()), (502, None), "{code}");
+        }
+        for reason in [Reason::Dns, Reason::TlsCertificate, Reason::Configuration] {
+            assert_eq!(Failure::new(reason, "").status(), 502, "{reason:?}");
+        }
+        let outlook = Outlook::OldOutage(Duration::from_secs(930));
+        let silent = Failure { outlook, ..Failure::new(Reason::ResponseTimeout, "silent") };
+        assert_eq!((silent.status(), silent.retry_after()), (504, None));
+        assert!(silent.text().contains("Retry: no; this has failed for 15 minutes."), "{}", silent.text());
+    }
+}

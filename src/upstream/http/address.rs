@@ -1,0 +1,220 @@
+//! Which addresses a source may lie at.
+//!
+//! A public base URL must not lead into private networks, neither by a
+//! redirect nor by DNS. The check is made in the resolver that the connection
+//! is made with, so the address that is checked is the one connected to; an
+//! address written into a URL never reaches a resolver and is checked before
+//! each hop.
+
+use hyper_util::client::legacy::connect::dns::Name;
+use std::fmt;
+use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tower_service::Service;
+use url::{Host, Url};
+
+/// Where connections may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// To public addresses only.
+    Public,
+    /// To any address.
+    Any,
+}
+
+/// An address that connections may not go to.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    host: String,
+    address: IpAddr,
+}
+
+/// A name that cannot be resolved.
+#[derive(Debug)]
+pub(crate) struct Unresolved(std::io::Error);
+
+impl Reach {
+    /// What a base URL allows: one that names a private host itself was
+    /// configured so, and may go anywhere.
+    pub(crate) fn of(base_url: &Url, allow_private: bool) -> Self {
+        if allow_private || names_private_host(base_url) { Self::Any } else { Self::Public }
+    }
+
+    /// Checks a URL whose host is written as an address.
+    pub(crate) fn check_literal(self, url: &Url) -> Result<(), Refused> {
+        let address = match url.host() {
+            Some(Host::Ipv4(address)) => IpAddr::V4(address),
+            Some(Host::Ipv6(address)) => IpAddr::V6(address),
+            Some(Host::Domain(_)) | None => return Ok(()),
+        };
+        self.check(address, &address.to_string())
+    }
+
+    fn check(self, address: IpAddr, host: &str) -> Result<(), Refused> {
+        if self == Self::Any || is_public(address) {
+            return Ok(());
+        }
+        Err(Refused { host: host.to_owned(), address })
+    }
+}
+
+impl Service<Name> for Reach {
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = Box<dyn std::error::Error + Send + Sync>;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        let reach = *self;
+        Box::pin(async move {
+            let host = name.as_str();
+            let found: Vec<SocketAddr> =
+                tokio::net::lookup_host((host, 0)).await.map_err(Unresolved)?.collect();
+            // One private address among public ones is as bad: the connection tries them all.
+            for address in &found {
+                reach.check(address.ip(), host)?;
+            }
+            Ok(found.into_iter())
+        })
+    }
+}
+
+/// Whether an address is on the public internet.
+///
+/// The special-purpose registries of IANA (RFC 6890), and addresses that carry
+/// an IPv4 one inside are judged by that one.
+fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => is_public_v4(address),
+        IpAddr::V6(address) => is_public_v6(address),
+    }
+}
+
+fn is_public_v4(address: Ipv4Addr) -> bool {
+    let [a, b, c, _] = address.octets();
+    let special = address.is_private()
+        || address.is_loopback()
+        || address.is_link_local()
+        || address.is_documentation()
+        || address.is_multicast()
+        || a == 0
+        || a >= 240
+        || (a == 100 && (64..128).contains(&b))
+        || (a == 192 && b == 0 && c == 0)
+        || (a == 198 && (b == 18 || b == 19));
+    !special
+}
+
+fn is_public_v6(address: Ipv6Addr) -> bool {
+    let [a, b, c, d, e, f, g, h] = address.segments();
+    let inner = |high: u16, low: u16| {
+        let [a, b] = high.to_be_bytes();
+        let [c, d] = low.to_be_bytes();
+        is_public_v4(Ipv4Addr::new(a, b, c, d))
+    };
+    match (a, b, c, d, e, f) {
+        // v4-mapped, v4-compatible (with loopback and the unspecified address), NAT64, 6to4
+        (0, 0, 0, 0, 0, 0 | 0xffff) | (0x64, 0xff9b, 0, 0, 0, 0) => inner(g, h),
+        (0x2002, ..) => inner(b, c),
+        // local NAT64, Teredo, documentation
+        (0x64, 0xff9b, 1, ..) | (0x2001, 0 | 0xdb8, ..) => false,
+        // global unicast; unique-local, link-local and multicast lie outside it
+        _ => a & 0xe000 == 0x2000,
+    }
+}
+
+/// Whether a URL itself says that its host is private: a private address, a
+/// name without a dot, or a name under a domain that never is public
+/// (RFC 6761, RFC 6762, RFC 8375, and `internal`).
+fn names_private_host(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => !is_public_v4(address),
+        Some(Host::Ipv6(address)) => !is_public_v6(address),
+        Some(Host::Domain(name)) => {
+            let name = name.trim_end_matches('.').to_ascii_lowercase();
+            !name.contains('.') || PRIVATE_DOMAINS.iter().any(|domain| name.ends_with(domain))
+        }
+        None => false,
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, address } = self;
+        write!(
+            f,
+            "{host} is at {address}, which is no public address; if that is meant, set allow_private = true in the mapping"
+        )
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl fmt::Display for Unresolved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Unresolved {}
+
+const PRIVATE_DOMAINS: &[&str] = &[".localhost", ".local", ".internal", ".home.arpa", ".test"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_of_the_public_internet_are_public() {
+        for address in ["1.1.1.1", "188.184.9.234", "2606:4700::1111", "::ffff:1.1.1.1", "2002:101:101::"] {
+            assert!(is_public(address.parse().expect("a literal")), "{address}");
+        }
+        let special = "0.0.0.0 10.0.0.1 100.64.0.1 100.127.255.255 127.0.0.1 127.9.9.9 169.254.169.254
+            172.16.0.1 192.0.0.1 192.0.2.1 192.168.1.1 198.18.0.1 198.51.100.1 203.0.113.1 224.0.0.1
+            240.0.0.1 255.255.255.255 :: ::1 ::127.0.0.1 ::ffff:127.0.0.1 ::ffff:10.1.2.3 64:ff9b::10.0.0.1
+            64:ff9b:1::1 100::1 2001::1 2001:db8::1 2002:7f00:1:: fc00::1 fd00:ec2::254 fe80::1 ff02::1";
+        for address in special.split_whitespace() {
+            assert!(!is_public(address.parse().expect("a literal")), "{address}");
+        }
+    }
+
+    #[test]
+    fn a_base_url_that_names_a_private_host_was_meant_so() {
+        let reach = |url: &str| Reach::of(&Url::parse(url).expect("a literal"), false);
+        for url in
+            ["http://127.0.0.1/", "http://[::1]/", "http://dspace:8080/", "http://x.svc.cluster.local/"]
+        {
+            assert_eq!(reach(url), Reach::Any, "{url}");
+        }
+        for url in [
+            "https://zenodo.org/oai2d",
+            "http://1.1.1.1/",
+            "http://local.example/",
+            "http://127.0.0.1.nip.io/",
+        ] {
+            assert_eq!(reach(url), Reach::Public, "{url}");
+        }
+    }
+
+    #[test]
+    fn literals_are_checked_in_every_spelling() {
+        for url in ["http://127.0.0.1/", "http://0x7f.1/", "http://2130706433/", "http://[::ffff:7f00:1]/"] {
+            let url = Url::parse(url).expect("a literal");
+            assert!(Reach::Public.check_literal(&url).is_err(), "{url}");
+            assert!(Reach::Any.check_literal(&url).is_ok(), "{url}");
+        }
+    }
+
+    #[tokio::test]
+    async fn names_are_checked_where_they_are_resolved() {
+        let resolve = |mut reach: Reach| reach.call("localhost".parse().expect("a literal"));
+        let error = resolve(Reach::Public).await.expect_err("localhost is not public");
+        assert!(error.downcast_ref::<Refused>().is_some(), "{error}");
+        assert!(resolve(Reach::Any).await.is_ok());
+    }
+}

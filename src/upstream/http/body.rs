@@ -1,0 +1,101 @@
+//! The decoded body of one exchange, piece by piece.
+
+use crate::config::Mapping;
+use crate::upstream::client::source_client::SourceClient;
+use crate::upstream::failure::{Failure, Reason};
+use crate::upstream::http::deadline::{Deadline, TimedOut};
+use crate::upstream::http::decoding::{Bounds, Decoder, Fault};
+use crate::upstream::http::exchange::Exchange;
+use bytes::Bytes;
+
+/// A body on its way.
+pub(crate) struct Body<'a> {
+    client: &'a SourceClient,
+    mapping: &'a Mapping,
+    exchange: Exchange,
+    decoder: Decoder,
+    /// What came and is decoded as it is.
+    plain: Bytes,
+    /// Where a coding is taken off, once there is one.
+    piece: Vec<u8>,
+    ended: bool,
+}
+
+/// A body that ended other than by its end.
+pub(crate) struct BodyError {
+    pub(crate) failure: Failure,
+    /// Whether the document may have been whole before.
+    pub(crate) forgivable: bool,
+}
+
+/// What is decoded and repaired in one go: pages of common length are one piece.
+const PIECE_BYTES: usize = 128 << 10;
+
+impl<'a> Body<'a> {
+    pub(crate) fn new(client: &'a SourceClient, mapping: &'a Mapping, mut exchange: Exchange) -> Self {
+        let limits = &mapping.limits;
+        let bounds = Bounds { bytes_max: limits.response_bytes_max, ratio_max: limits.inflate_ratio_max };
+        let decoder = Decoder::new(std::mem::take(&mut exchange.announced), bounds);
+        Self { client, mapping, exchange, decoder, plain: Bytes::new(), piece: Vec::new(), ended: false }
+    }
+
+    /// The next piece; `None` is the end of the body.
+    pub(crate) async fn next(&mut self, budget: &mut Deadline) -> Result<Option<Bytes>, BodyError> {
+        loop {
+            if !self.plain.is_empty() {
+                let count = self.plain.len().min(PIECE_BYTES);
+                return Ok(Some(self.plain.split_to(count)));
+            }
+            if !self.piece.is_empty() {
+                let count = self.decoder.pull(&mut self.piece).map_err(|fault| self.broken(fault))?;
+                if count > 0 {
+                    return Ok(self.piece.get(..count).map(Bytes::copy_from_slice));
+                }
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            if self.exchange.has_ended() {
+                // The client library would tell it in a turn of its own.
+                self.end();
+                continue;
+            }
+            match budget.within(self.mapping.read_timeout, self.exchange.chunk(self.client)).await {
+                Ok(Ok(Some(chunk))) => {
+                    if self.decoder.pass(&chunk).map_err(|fault| self.broken(fault))? {
+                        self.plain = chunk;
+                    } else {
+                        self.piece.resize(PIECE_BYTES, 0);
+                        self.decoder.push(&chunk);
+                    }
+                }
+                Ok(Ok(None)) => self.end(),
+                Ok(Err(failure)) => return Err(BodyError { failure, forgivable: true }),
+                Err(late) => {
+                    let failure = self.client.late(late, &self.exchange.url);
+                    return Err(BodyError { failure, forgivable: late == TimedOut::Step });
+                }
+            }
+        }
+    }
+
+    /// Whether nothing comes behind what was given out, as far as can be told without waiting.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.plain.is_empty() && self.piece.is_empty() && self.exchange.has_ended()
+    }
+
+    fn end(&mut self) {
+        self.ended = true;
+        self.decoder.end();
+    }
+
+    fn broken(&self, fault: Fault) -> BodyError {
+        let reason = match fault {
+            Fault::Broken(_) => Reason::ContentCoding,
+            Fault::EndedEarly(_) => Reason::Incomplete,
+            Fault::TooLong(_) | Fault::TooDense(_) => Reason::TooLarge,
+        };
+        let failure = Failure::new(reason, format!("{}: {fault}", self.client.name()));
+        BodyError { failure, forgivable: matches!(fault, Fault::EndedEarly(_)) }
+    }
+}

@@ -1,0 +1,191 @@
+//! How connections to a source are made and kept: the name resolved within its [`Reach`], TCP, TLS.
+//!
+//! The client follows no redirect, decodes nothing and knows no proxy: all of that is decided
+//! where the answers are read.
+
+use crate::config::Mapping;
+use crate::upstream::failure::{Failure, Reason};
+use crate::upstream::http::address::Reach;
+use bytes::Bytes;
+use http::Uri;
+use http_body_util::Full;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use std::future::Future;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tower_service::Service;
+
+/// An HTTP client that keeps the connections of one source open.
+pub(crate) type Http = Client<Connector, Full<Bytes>>;
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Longest that a connection is kept that nobody asks over.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+/// A connection that is silent for so long is asked whether it lives, so often, and so many times.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+const KEEPALIVE_RETRIES: u32 = 3;
+/// Longest that nobody says of what was sent that it came: without it a connection of HTTP/2 whose
+/// other end has vanished would be asked over again and again.
+#[cfg(target_os = "linux")]
+const UNHEARD_MAX: Duration = Duration::from_secs(30);
+
+/// The client of a source.
+///
+/// # Errors
+///
+/// Its certificates cannot be read.
+pub(crate) fn http(mapping: &Mapping, reach: Reach) -> Result<Http, Failure> {
+    let mut tcp = HttpConnector::new_with_resolver(reach);
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_keepalive(Some(KEEPALIVE));
+    tcp.set_keepalive_interval(Some(KEEPALIVE));
+    tcp.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
+    #[cfg(target_os = "linux")]
+    tcp.set_tcp_user_timeout(Some(UNHEARD_MAX));
+    // Of several addresses each has its share of the time.
+    tcp.set_connect_timeout(Some(mapping.connect_timeout));
+    let tls = HttpsConnectorBuilder::new().with_tls_config(tls(mapping)?);
+    let all = tls.https_or_http().enable_all_versions().wrap_connector(tcp);
+    Ok(Client::builder(TokioExecutor::new())
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        .pool_timer(TokioTimer::new())
+        .build(Connector { all, timeout: mapping.connect_timeout }))
+}
+
+/// TLS as the mapping wants it: the roots of Mozilla and those of `ca_file`, or anybody.
+fn tls(mapping: &Mapping) -> Result<ClientConfig, Failure> {
+    let ring = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(Arc::clone(&ring)).with_safe_default_protocol_versions();
+    let config = config.map_err(|error| unusable(&format!("no client can be made: {error}")))?;
+    if !mapping.verify {
+        let anybody = Arc::new(Anybody(ring));
+        return Ok(config.dangerous().with_custom_certificate_verifier(anybody).with_no_client_auth());
+    }
+    let mut roots: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
+    if let Some(path) = &mapping.ca_file {
+        add_roots(&mut roots, path)
+            .map_err(|why| unusable(&format!("tls.ca_file {} cannot be used: {why}", path.display())))?;
+    }
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
+}
+
+fn add_roots(roots: &mut RootCertStore, path: &Path) -> Result<(), String> {
+    let (pem, before) = (std::fs::read(path).map_err(|error| error.to_string())?, roots.len());
+    for certificate in CertificateDer::pem_slice_iter(&pem) {
+        roots.add(certificate.map_err(|error| error.to_string())?).map_err(|error| error.to_string())?;
+    }
+    if roots.len() > before { Ok(()) } else { Err("it holds no certificate in PEM".to_owned()) }
+}
+
+fn unusable(details: &str) -> Failure {
+    Failure::new(Reason::Configuration, details)
+}
+
+/// Makes a connection, TLS included, in the time that there is for it.
+#[derive(Clone, Debug)]
+pub(crate) struct Connector {
+    all: HttpsConnector<HttpConnector<Reach>>,
+    timeout: Duration,
+}
+
+impl Service<Uri> for Connector {
+    type Response = MaybeHttpsStream<TokioIo<TcpStream>>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.all.poll_ready(context)
+    }
+
+    fn call(&mut self, to: Uri) -> Self::Future {
+        let connecting = tokio::time::timeout(self.timeout, self.all.call(to));
+        Box::pin(async {
+            connecting.await.unwrap_or_else(|_| Err(io::Error::from(ErrorKind::TimedOut).into()))
+        })
+    }
+}
+
+/// Takes any certificate for right: `tls.verify = false`.
+#[derive(Debug)]
+struct Anybody(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _certificate: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server: &ServerName<'_>,
+        _ocsp: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        // Who is not verified may be old too.
+        let mut schemes = self.0.signature_verification_algorithms.supported_schemes();
+        schemes.extend([SignatureScheme::RSA_PKCS1_SHA1, SignatureScheme::ECDSA_SHA1_Legacy]);
+        schemes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ca_file_without_a_certificate_is_said_to_be_one() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("ca.pem");
+        let limits = crate::config::Limits::default();
+        let mut mapping = Mapping::new("x", "https://x.example/oai", &limits).expect("a legal mapping");
+        mapping.ca_file = Some(path.clone());
+        for (text, why) in [
+            (None, "No such file"),
+            (Some("what it is for"), "it holds no certificate"),
+            (Some(HALF), "cannot be used"),
+        ] {
+            if let Some(text) = text {
+                std::fs::write(&path, text).expect("writable");
+            }
+            let failure = http(&mapping, Reach::Any).expect_err("no roots");
+            assert_eq!(failure.reason, Reason::Configuration);
+            assert!(failure.details.contains(why) && failure.details.contains("tls.ca_file"), "{failure:?}");
+        }
+    }
+
+    const HALF: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+}

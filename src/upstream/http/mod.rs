@@ -1,0 +1,12 @@
+//! One HTTP exchange with a source: connections, redirects, content codings, limits and retries.
+
+pub(crate) mod address;
+pub(crate) mod body;
+pub(crate) mod circuit_breaker;
+pub(crate) mod connector;
+pub(crate) mod deadline;
+pub mod decoding;
+pub(crate) mod exchange;
+pub(crate) mod method;
+pub(crate) mod rate_limit;
+pub(crate) mod retry;

@@ -1,0 +1,244 @@
+//! One attempt at a page: the body of one exchange, through the engine, to its verdict.
+
+use crate::config::{Mapping, StaticFile};
+use crate::gathered::Gathered;
+use crate::oai::Request;
+use crate::repair::{
+    Ending, NotOai, Origin, Outcome, RepairConfig, Repairer, RepositoryFacts, RequestEcho, Sink, Summary,
+};
+use crate::store::{BROKEN_PAGE_BYTES_MAX, BrokenPageInfo};
+use crate::upstream::failure::{Failure, Reason, printable};
+use crate::upstream::http::body::BodyError;
+use crate::upstream::page::buffer::PageBuffer;
+use crate::upstream::page::tag_cache_pool;
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// A page on its way through the engine.
+pub(crate) struct Page<S = PageBuffer> {
+    repairer: Option<Repairer>,
+    pub(crate) pieces: S,
+    /// How failures call the source.
+    name: Arc<str>,
+    pub(crate) status: u16,
+    retry_after_secs: Option<u64>,
+    asked_at: String,
+    first: Vec<u8>,
+    last: Vec<u8>,
+    /// The page as it came, while it is short enough to be kept.
+    raw: Option<Gathered>,
+    /// Whether the body ended inside an item too long to be held.
+    ended_inside_item: bool,
+    /// Whether the engine had written the root's end tag when the body ended.
+    ended_closed: bool,
+}
+
+/// How a page came out.
+pub(crate) enum Verdict {
+    /// Whole.
+    Whole(Summary),
+    /// Not whole: what the engine made leaves, and the rest has to be had again.
+    Cut(Failure, Option<Summary>),
+}
+
+impl Verdict {
+    /// The version of OAI-PMH that the page is of.
+    pub(crate) fn version(&self) -> Option<&'static str> {
+        match self {
+            Self::Whole(summary) => summary.version,
+            Self::Cut(_, summary) => summary.as_ref()?.version,
+        }
+    }
+}
+
+/// What is known of an exchange when its body begins.
+pub(crate) struct ResponseStart {
+    pub(crate) name: Arc<str>,
+    pub(crate) status: u16,
+    pub(crate) retry_after_secs: Option<u64>,
+    pub(crate) charset: Option<String>,
+    /// When the source was asked, `YYYY-MM-DDThh:mm:ssZ`.
+    pub(crate) asked_at: String,
+    /// What is known of the repository.
+    pub(crate) repository: RepositoryFacts,
+}
+
+/// Where records are said to come from. Where a file lies on this machine is nobody's business who
+/// harvests: a repository made of one has no other address than ours.
+fn origin_of(mapping: &Mapping, own: &RequestEcho) -> String {
+    match &mapping.static_file {
+        Some(StaticFile { path: Some(_), .. }) => own.base_url.clone(),
+        _ => mapping.base_url.to_string(),
+    }
+}
+
+impl<S: Sink> Page<S> {
+    pub(crate) fn new(mapping: &Mapping, own: &Arc<RequestEcho>, start: ResponseStart, pieces: S) -> Self {
+        let config = RepairConfig {
+            limits: mapping.limits.repair.clone(),
+            off: mapping.off,
+            enabled: mapping.enabled,
+            request: Some(Arc::clone(own)),
+            response_date: Some(start.asked_at.clone()),
+            charset: start.charset,
+            text_charset: mapping.quirks.charset.map(str::to_owned),
+            repository: start.repository,
+            ending: Ending::Abort,
+            provenance: mapping.provenance.map(|told| Origin {
+                told,
+                base_url: origin_of(mapping, own),
+                harvest_date: start.asked_at.clone(),
+            }),
+            identify: mapping.identify.clone(),
+        };
+        Self {
+            repairer: Some(Repairer::with_cache(&config, tag_cache_pool::take())),
+            pieces,
+            name: start.name,
+            status: start.status,
+            retry_after_secs: start.retry_after_secs,
+            asked_at: start.asked_at,
+            first: Vec::new(),
+            last: Vec::new(),
+            raw: Some(Gathered::default()),
+            ended_inside_item: false,
+            ended_closed: false,
+        }
+    }
+
+    /// Takes the next piece of the body.
+    pub(crate) fn push(&mut self, piece: Bytes) {
+        let wanted = FIRST_BYTES_KEPT.saturating_sub(self.first.len());
+        self.first.extend_from_slice(piece.get(..wanted).unwrap_or(&piece));
+        let last = piece.get(piece.len().saturating_sub(LAST_BYTES_KEPT)..).unwrap_or_default();
+        self.last.drain(..(self.last.len() + last.len()).saturating_sub(LAST_BYTES_KEPT));
+        self.last.extend_from_slice(last);
+        match &mut self.raw {
+            Some(raw) if raw.len() + piece.len() <= BROKEN_PAGE_BYTES_MAX => raw.push(piece.clone()),
+            raw => *raw = None,
+        }
+        if let Some(repairer) = &mut self.repairer {
+            repairer.push(&piece, &mut self.pieces);
+        }
+    }
+
+    /// Whether nothing that may still come can change the verdict.
+    pub(crate) fn is_decided(&self) -> bool {
+        self.repairer.as_ref().is_some_and(|repairer| repairer.verdict().is_some())
+    }
+
+    /// Whether a part of an item has left that was too long to be held.
+    pub(crate) fn is_inside_item(&self) -> bool {
+        self.repairer.as_ref().map_or(self.ended_inside_item, Repairer::is_inside_item)
+    }
+
+    /// Whether the end tag of the document element was written.
+    pub(crate) fn is_document_closed(&self) -> bool {
+        self.repairer.as_ref().map_or(self.ended_closed, Repairer::is_document_closed)
+    }
+
+    /// Ends the engine and judges the page. `broken` is what ended the body
+    /// other than its end.
+    pub(crate) fn finish(&mut self, broken: Option<BodyError>) -> Verdict {
+        let decided = self.is_decided();
+        let Some(repairer) = self.repairer.take() else {
+            return Verdict::Cut(self.no_answer(NotOai::Empty), None);
+        };
+        self.ended_inside_item = repairer.is_inside_item();
+        self.ended_closed = repairer.is_document_closed();
+        let (summary, memory) = repairer.finish_with_cache(&mut self.pieces);
+        tag_cache_pool::give_back(memory);
+        let failure = match (summary.outcome, broken) {
+            (Outcome::NotOai(_), Some(broken)) => self.with_status(broken.failure),
+            // The end of the connection was taken for the end of the body.
+            (Outcome::NotOai(NotOai::NothingKept | NotOai::BrokenEnvelope), None)
+                if !decided && summary.quarantined == 0 && !self.saw_end() =>
+            {
+                self.truncated()
+            }
+            (Outcome::NotOai(why), None) => self.no_answer(why),
+            (Outcome::Truncated, None) => self.truncated(),
+            // A wrong Content-Length or a missing gzip trailer behind the end of the document
+            // has cost nothing of it.
+            (_, Some(broken))
+                if broken.forgivable && self.saw_end() && summary.outcome != Outcome::Truncated =>
+            {
+                return Verdict::Whole(summary);
+            }
+            (_, Some(broken)) => self.with_status(broken.failure),
+            (_, None) => return Verdict::Whole(summary),
+        };
+        Verdict::Cut(failure, Some(summary))
+    }
+
+    /// The page as it came, if it was short enough to be kept.
+    pub(crate) fn take_raw(&mut self) -> Vec<u8> {
+        self.raw.take().unwrap_or_default().to_vec()
+    }
+
+    /// The failure of a page that held nothing to deliver.
+    pub(crate) fn no_answer(&self, why: NotOai) -> Failure {
+        let (name, status) = (&self.name, self.status);
+        let began = match printable(&self.first, FIRST_CHARS_SHOWN) {
+            text if text.is_empty() => String::new(),
+            text => format!("; the answer began: {text}"),
+        };
+        let failure = if status >= 400 {
+            let details = format!("{name} answered with status {status} and no OAI-PMH body{began}");
+            Failure::new(Reason::Status, details)
+        } else {
+            Failure::new(Reason::NotOai(why), format!("{name}: {}{began}", why.message()))
+        };
+        self.with_status(failure)
+    }
+
+    fn truncated(&self) -> Failure {
+        self.with_status(Failure::new(
+            Reason::Incomplete,
+            format!("{} sent a page that ends early", self.name),
+        ))
+    }
+
+    /// What failed beside the page, such as a question about one of its records, has a status of its own.
+    fn with_status(&self, failure: Failure) -> Failure {
+        match failure.received_status {
+            Some(_) => failure,
+            None => failure.after_status(self.status, self.retry_after_secs),
+        }
+    }
+
+    /// Whether the body ended with the end tag of the document element.
+    fn saw_end(&self) -> bool {
+        let last = self.last.trim_ascii_end();
+        let tag = last.iter().rposition(|&byte| byte == b'<').and_then(|at| last.get(at..));
+        let name = tag.and_then(|tag| tag.strip_prefix(b"</")).and_then(|tag| tag.strip_suffix(b">"));
+        let local = name.and_then(|name| name.trim_ascii_end().rsplit(|&byte| byte == b':').next());
+        local == Some(b"OAI-PMH".as_slice())
+    }
+}
+
+impl Page {
+    /// The page as it came, and what it needed; `None` when it needed nothing or is too long.
+    pub(crate) fn evidence(
+        &mut self,
+        asked: &Request,
+        failure: Option<&Failure>,
+    ) -> Option<(Vec<u8>, BrokenPageInfo)> {
+        let mut needed: Vec<&'static str> = self.pieces.needed.iter().copied().collect();
+        needed.extend(failure.map(|failure| failure.reason.name()));
+        let raw = self.raw.take().filter(|raw| !needed.is_empty() && raw.len() > 0)?;
+        let about = BrokenPageInfo {
+            request: asked.query().to_owned(),
+            at: self.asked_at.clone(),
+            status: self.status,
+            needed,
+        };
+        Some((raw.to_vec(), about))
+    }
+}
+
+/// First bytes of the body that are kept for the text of a failure.
+const FIRST_BYTES_KEPT: usize = 1024;
+const FIRST_CHARS_SHOWN: usize = 160;
+/// Last bytes that are kept, to see whether the document was whole.
+const LAST_BYTES_KEPT: usize = 256;

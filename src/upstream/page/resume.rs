@@ -1,0 +1,500 @@
+//! Joins the attempts at one page to one answer: what was delivered is left out, the rest follows.
+//!
+//! Sits behind the engine: [`PageBuffer`] takes what the engine makes of one
+//! attempt; [`Resumer`] lets through what the harvester does not have yet. Pure, like the engine.
+//!
+//! Invariants: the bytes of all attempts, one after the other, are one
+//! well-formed answer; no item is in it twice that was in the page once; nothing
+//! of a further attempt leaves before it is proven to be the same page.
+
+use crate::repair::RepairId;
+use crate::store::QuarantinedRecord;
+use crate::upstream::account::RepairMade;
+use crate::upstream::byte_rope::ByteRope;
+use crate::upstream::page::buffer::{PageBuffer, PageItem};
+use crate::upstream::xml::envelope_tags::{EnvelopeTags, parse_envelope_tags};
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// The items of a list that a harvester has, in the order in which they left.
+///
+/// An item is the hash of its identifier and datestamp, one that was put aside
+/// the hash of its raw bytes: it counts as delivered, since it is on disk.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Delivered {
+    hashes: Vec<u64>,
+    overflowed: bool,
+}
+
+/// Items of one page that are remembered, at 8 bytes each; a page with more cannot be resumed.
+const DELIVERED_ITEMS_MAX: usize = 1 << 20;
+/// So many items in the same order prove that a page is the same.
+const PROOF_ITEMS: usize = 10;
+/// What may be held, in bytes, until a page is proven to be the same.
+const HELD_BYTES_MAX: usize = 32 << 20;
+/// Longest head that is kept for comparison, in bytes.
+const HEAD_BYTES_KEPT: usize = 64 << 10;
+
+impl Delivered {
+    /// From hashes that were kept elsewhere.
+    pub(crate) fn of(hashes: Vec<u64>) -> Self {
+        let mut delivered = Self::default();
+        delivered.extend(&hashes);
+        delivered
+    }
+
+    pub(crate) fn hashes(&self) -> &[u64] {
+        &self.hashes
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.hashes.is_empty()
+    }
+
+    /// Whether all items are remembered.
+    pub(crate) fn is_complete(&self) -> bool {
+        !self.overflowed
+    }
+
+    /// Notes an item that is done with, whatever became of it.
+    pub(crate) fn note(&mut self, hash: u64) {
+        if self.hashes.last() != Some(&hash) {
+            self.extend(&[hash]);
+        }
+    }
+
+    fn extend(&mut self, hashes: &[u64]) {
+        let room = DELIVERED_ITEMS_MAX - self.hashes.len();
+        self.hashes.extend(hashes.iter().take(room));
+        self.overflowed |= hashes.len() > room;
+    }
+}
+
+/// What may leave.
+#[derive(Debug, Default)]
+pub(crate) struct Emitted {
+    pub(crate) made: ByteRope,
+    /// Items in that.
+    pub(crate) items: u64,
+    /// Those of them that were mended.
+    pub(crate) repaired: u64,
+    /// To be on disk before it leaves.
+    pub(crate) aside: Vec<QuarantinedRecord>,
+    pub(crate) repairs: Vec<(RepairId, Option<RepairMade>)>,
+    /// Of the items, put aside or not.
+    pub(crate) hashes: Vec<u64>,
+}
+
+/// Why an attempt cannot go on behind what was delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unproven {
+    /// Its envelope is another one.
+    Head,
+    /// It does not hold what was delivered.
+    Items,
+    /// More would have to be held than is allowed.
+    Held,
+}
+
+/// One attempt at a page.
+#[derive(Debug)]
+pub(crate) struct Resumer {
+    /// Everything before the first item, as far as it is kept.
+    head: Vec<u8>,
+    in_head: bool,
+    /// How what was delivered is left out; `None` for a first attempt.
+    again: Option<Replay>,
+}
+
+#[derive(Debug)]
+struct Replay {
+    /// What the answer has begun with; `None`: it has not begun.
+    begun: Option<EnvelopeTags>,
+    /// What was delivered and not met yet.
+    missing: HashMap<u64, u32>,
+    missing_count: usize,
+    /// The last items delivered, and how many of them were met in their order.
+    last: Vec<u64>,
+    met: usize,
+    /// Whether something of it was new.
+    has_given: bool,
+    /// What stands behind the last item.
+    gap: Vec<u8>,
+    held: Emitted,
+}
+
+impl Resumer {
+    /// An attempt at a page of which `delivered` was delivered, in a list of
+    /// which `known` was delivered on other pages. `begun` is what the answer has
+    /// begun with, if it has.
+    pub(crate) fn new(known: &HashMap<u64, u32>, delivered: &Delivered, begun: Option<EnvelopeTags>) -> Self {
+        if known.is_empty() && delivered.is_empty() {
+            return Self { head: Vec::new(), in_head: true, again: None };
+        }
+        let hashes = delivered.hashes();
+        let mut missing = known.clone();
+        for hash in hashes {
+            *missing.entry(*hash).or_insert(0) += 1;
+        }
+        let again = Replay {
+            begun,
+            missing,
+            missing_count: hashes.len() + known.values().map(|count| *count as usize).sum::<usize>(),
+            last: hashes.iter().skip(hashes.len().saturating_sub(PROOF_ITEMS)).copied().collect(),
+            met: 0,
+            has_given: false,
+            gap: Vec::new(),
+            held: Emitted::default(),
+        };
+        Self { head: Vec::new(), in_head: true, again: Some(again) }
+    }
+
+    /// A page of a list that was begun anew: what was delivered is left out where it is
+    /// met, and what is new is new wherever it stands.
+    pub(crate) fn anew(known: &HashMap<u64, u32>, delivered: &[u64], begun: Option<EnvelopeTags>) -> Self {
+        let mut splice = Self::new(known, &Delivered::of(delivered.to_vec()), begun.clone());
+        match &mut splice.again {
+            Some(again) => again.last.clear(),
+            None => splice = Self::of_ours(begun),
+        }
+        splice
+    }
+
+    /// A page of our own making, which holds nothing that was delivered.
+    pub(crate) fn of_ours(begun: Option<EnvelopeTags>) -> Self {
+        let again = begun.map(|begun| Replay {
+            begun: Some(begun),
+            missing: HashMap::new(),
+            missing_count: 0,
+            last: Vec::new(),
+            met: 0,
+            has_given: false,
+            gap: Vec::new(),
+            held: Emitted::default(),
+        });
+        Self { head: Vec::new(), in_head: true, again }
+    }
+
+    pub(crate) fn is_again(&self) -> bool {
+        self.again.is_some()
+    }
+
+    /// Takes what may leave of what the engine has made so far. `ended`: it will make no more.
+    pub(crate) fn take(
+        &mut self,
+        pieces: &mut PageBuffer,
+        delivered: &mut Delivered,
+        ended: bool,
+    ) -> Result<Emitted, Unproven> {
+        let made = std::mem::take(&mut pieces.made);
+        let found = std::mem::take(&mut pieces.found);
+        let others = std::mem::take(&mut pieces.repairs);
+        pieces.base += made.len() as u64;
+        let first = found.iter().find_map(PageItem::start);
+        if self.in_head {
+            let room = HEAD_BYTES_KEPT.saturating_sub(self.head.len());
+            self.head.extend_from_slice(&made.slice(0..room.min(first.unwrap_or(room))));
+        }
+        let in_head = self.in_head;
+        self.in_head &= first.is_none();
+        let Some(again) = &mut self.again else {
+            let mut taken = Emitted { hashes: Vec::with_capacity(found.len()), ..Emitted::default() };
+            for found in found {
+                taken.count(found);
+            }
+            delivered.extend(&taken.hashes);
+            taken.made = made;
+            taken.repairs.extend(others);
+            return Ok(taken);
+        };
+        if in_head
+            && first.is_some()
+            && again.begun.is_some()
+            && again.begun != parse_envelope_tags(&self.head)
+        {
+            return Err(Unproven::Head);
+        }
+        again.sort(&made.bytes(), found, in_head)?;
+        if ended {
+            again.close()?;
+            again.held.repairs.extend(others);
+        }
+        Ok(again.release(delivered))
+    }
+
+    /// Whether the harvester has the item already.
+    pub(crate) fn knows(&self, hash: u64) -> bool {
+        let again = self.again.as_ref();
+        again.is_some_and(|again| again.missing.get(&hash).is_some_and(|count| *count > 0))
+    }
+
+    /// Everything before the first item, the part in `pieces` included.
+    pub(crate) fn head_with(&self, pieces: &PageBuffer) -> Vec<u8> {
+        let rest = if self.in_head { pieces.before_items() } else { Cow::default() };
+        [self.head.as_slice(), &rest].concat()
+    }
+
+    /// Whether an item was met.
+    pub(crate) fn has_items(&self) -> bool {
+        !self.in_head
+    }
+
+    /// Whether something left of a page of which all could have been delivered before.
+    pub(crate) fn has_given(&self) -> bool {
+        self.again.as_ref().is_none_or(|again| again.has_given)
+    }
+
+    /// What was delivered and did not come on this page.
+    pub(crate) fn into_missing(self) -> HashMap<u64, u32> {
+        self.again.map(|again| again.missing).unwrap_or_default()
+    }
+
+    /// The page when everything on it was delivered before, and it was the last one.
+    pub(crate) fn empty_last_page(&self) -> Option<Vec<u8>> {
+        self.again.as_ref()?;
+        let closing = self.head().and_then(parse_envelope_tags)?.close_with(Some(""));
+        Some([self.head.as_slice(), &closing].concat())
+    }
+
+    /// Everything before the items, as far as it is kept, once there was one.
+    pub(crate) fn head(&self) -> Option<&[u8]> {
+        (!self.in_head).then_some(&self.head)
+    }
+}
+
+impl Replay {
+    /// Sorts what is new from what was delivered.
+    fn sort(&mut self, bytes: &[u8], found: Vec<PageItem>, mut in_head: bool) -> Result<(), Unproven> {
+        let mut cursor = 0;
+        for found in found {
+            let known = self.meet(found.hash());
+            let Some(start) = found.start() else {
+                if !known {
+                    self.held.count(found);
+                }
+                continue;
+            };
+            if found.len() == 0 {
+                // It was too long to be held, and so to be compared.
+                return Err(Unproven::Held);
+            }
+            let end = start + found.len();
+            self.gap.extend_from_slice(bytes.get(cursor..start).unwrap_or_default());
+            let is_head = std::mem::replace(&mut in_head, false);
+            if if is_head { self.begun.is_none() } else { !known } {
+                self.held.made.write(&self.gap);
+            }
+            self.gap.clear();
+            if !known {
+                self.held.made.write(bytes.get(start..end).unwrap_or_default());
+                self.held.count(found);
+            }
+            cursor = end;
+        }
+        self.gap.extend_from_slice(bytes.get(cursor..).unwrap_or_default());
+        let held = self.held.made.len() + self.gap.len();
+        if held > HELD_BYTES_MAX { Err(Unproven::Held) } else { Ok(()) }
+    }
+
+    /// Whether the harvester has the item already.
+    fn meet(&mut self, hash: u64) -> bool {
+        let Some(count) = self.missing.get_mut(&hash).filter(|count| **count > 0) else { return false };
+        *count -= 1;
+        self.missing_count -= 1;
+        self.met += usize::from(self.last.get(self.met) == Some(&hash));
+        true
+    }
+
+    fn is_proven(&self) -> bool {
+        self.missing_count == 0 || self.met == self.last.len()
+    }
+
+    /// The page is over: what stands behind its last item leaves too.
+    fn close(&mut self) -> Result<(), Unproven> {
+        if !self.is_proven() {
+            return Err(Unproven::Items);
+        }
+        self.held.made.write(&self.gap);
+        self.gap.clear();
+        Ok(())
+    }
+
+    fn release(&mut self, delivered: &mut Delivered) -> Emitted {
+        if !self.is_proven() {
+            return Emitted::default();
+        }
+        delivered.extend(&self.held.hashes);
+        self.has_given |= !self.held.hashes.is_empty();
+        std::mem::take(&mut self.held)
+    }
+}
+
+impl Emitted {
+    fn count(&mut self, found: PageItem) {
+        self.hashes.push(found.hash());
+        match found {
+            PageItem::Item { repairs, .. } => {
+                self.items += 1;
+                self.repaired += u64::from(repairs.iter().any(|(id, _)| !id.is_rewrite()));
+                self.repairs.extend(repairs);
+            }
+            PageItem::Aside { record, .. } => self.aside.push(record),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repair::{
+        Ending, Outcome, Quarantined, RecordFacts, Repair, RepairConfig, Repairer, Sink, Summary,
+    };
+    use std::path::{Path, PathBuf};
+
+    /// Pages as providers send them, broken and not.
+    fn pages() -> Vec<(PathBuf, Vec<u8>)> {
+        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+        let mut folders = vec![corpus.join("wellformed"), corpus.join("broken"), corpus.join("refused")];
+        let mut pages = Vec::new();
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).expect("the corpus is there") {
+                let path = entry.expect("readable").path();
+                let is_input =
+                    path.ends_with("input.xml") || path.parent().is_some_and(|p| p.ends_with("wellformed"));
+                if path.is_dir() {
+                    folders.push(path);
+                } else if is_input {
+                    let page = std::fs::read(&path).expect("readable");
+                    pages.push((path, page));
+                }
+            }
+        }
+        pages.sort();
+        assert!(pages.len() > 300, "{}", pages.len());
+        pages
+    }
+
+    /// A buffer that records what was committed since it was last checked.
+    #[derive(Default)]
+    struct RecordingBuffer(PageBuffer, Vec<Vec<u8>>);
+
+    impl Sink for RecordingBuffer {
+        fn write(&mut self, bytes: &[u8]) {
+            self.0.write(bytes);
+        }
+
+        fn repaired(&mut self, repair: &Repair<'_>) {
+            self.0.repaired(repair);
+        }
+
+        fn record_committed(&mut self, facts: &RecordFacts<'_>, bytes: &[u8]) {
+            self.0.record_committed(facts, bytes);
+            self.1.push(bytes.to_vec());
+        }
+
+        fn record_quarantined(&mut self, quarantined: &Quarantined<'_>) {
+            self.0.record_quarantined(quarantined);
+        }
+    }
+
+    impl RecordingBuffer {
+        fn check(&mut self, path: &Path) {
+            let committed = std::mem::take(&mut self.1);
+            let items = self.0.found.iter().filter_map(|found| Some((found.start()?, found.len())));
+            for ((start, len), item) in items.zip(committed) {
+                let there = self.0.made.slice(start..start + len).into_owned();
+                let there = String::from_utf8_lossy(&there);
+                assert_eq!(there, String::from_utf8_lossy(&item), "{}", path.display());
+            }
+        }
+    }
+
+    #[test]
+    fn each_item_stands_where_it_is_said_to_stand() {
+        for (path, page) in pages() {
+            let mut repairer = Repairer::new(&RepairConfig::default());
+            let (mut sink, mut splice) =
+                (RecordingBuffer::default(), Resumer::new(&HashMap::new(), &Delivered::default(), None));
+            let mut delivered = Delivered::default();
+            for block in page.chunks(61) {
+                repairer.push(block, &mut sink);
+                sink.check(&path);
+                splice.take(&mut sink.0, &mut delivered, false).expect("a first attempt needs no proof");
+            }
+            repairer.finish(&mut sink);
+            sink.check(&path);
+        }
+    }
+
+    /// One attempt: what leaves of the page, and the engine's account.
+    fn attempt(
+        page: &[u8],
+        mut splice: Resumer,
+        delivered: &mut Delivered,
+    ) -> Result<(Vec<u8>, Summary, Resumer), Unproven> {
+        let mut repairer = Repairer::new(&RepairConfig { ending: Ending::Abort, ..RepairConfig::default() });
+        let (mut pieces, mut out) = (PageBuffer::default(), Vec::new());
+        for block in page.chunks(97) {
+            repairer.push(block, &mut pieces);
+            out.extend(splice.take(&mut pieces, delivered, false)?.made.into_vec());
+        }
+        let summary = repairer.finish(&mut pieces);
+        if matches!(summary.outcome, Outcome::Clean | Outcome::Repaired) {
+            out.extend(splice.take(&mut pieces, delivered, true)?.made.into_vec());
+        }
+        Ok((out, summary, splice))
+    }
+
+    #[test]
+    fn a_page_cut_anywhere_and_had_again_is_the_page() {
+        // What stands between two items may come twice: blanks, comments, instructions.
+        let bare = |text: &[u8]| -> String {
+            let mut text = String::from_utf8_lossy(text).into_owned();
+            for (mark, end) in [("<!--", "-->"), ("<?", "?>")] {
+                while let Some(at) = text.find(mark) {
+                    let len = text[at..].find(end).map_or(text.len() - at, |len| len + end.len());
+                    text.replace_range(at..at + len, "");
+                }
+            }
+            text.split_ascii_whitespace().collect()
+        };
+        let fresh = || Resumer::new(&HashMap::new(), &Delivered::default(), None);
+        let (mut joined, mut unproven) = (0, 0);
+        for (path, page) in pages() {
+            let (whole, account, _) =
+                attempt(&page, fresh(), &mut Delivered::default()).expect("a first attempt");
+            if !matches!(account.outcome, Outcome::Clean | Outcome::Repaired) || account.lost > 0 {
+                continue;
+            }
+            for at in (0..page.len()).step_by(53) {
+                let mut delivered = Delivered::default();
+                let (first, cut, splice) =
+                    attempt(&page[..at], fresh(), &mut delivered).expect("a first attempt");
+                let Some(begun) = splice
+                    .head()
+                    .and_then(parse_envelope_tags)
+                    .filter(|_| cut.outcome == Outcome::Truncated && cut.lost == 0)
+                else {
+                    continue;
+                };
+                let again = Resumer::new(&HashMap::new(), &delivered, Some(begun));
+                match attempt(&page, again, &mut delivered) {
+                    Ok((rest, _, _)) => {
+                        joined += 1;
+                        let both = [first, rest].concat();
+                        let (found, wanted) = (bare(&both), bare(&whole));
+                        assert!(
+                            found == wanted,
+                            "{} at {at}:\n{}",
+                            path.display(),
+                            String::from_utf8_lossy(&both)
+                        );
+                    }
+                    Err(_) => unproven += 1,
+                }
+            }
+        }
+        println!("{joined} joined, {unproven} not proven");
+        assert!(joined > 1_000 && unproven * 20 < joined, "{joined} joined, {unproven} not proven");
+    }
+}

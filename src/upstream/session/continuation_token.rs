@@ -1,0 +1,116 @@
+//! Tokens of ours: they bring a harvester back to the rest of a page that could not be delivered whole.
+//!
+//! Everything needed stands in the token, under a MAC; only the hashes of what
+//! was delivered lie in the ledger, and the token says which they must be. In
+//! `[A-Za-z0-9_-]`, so that no harvester can encode it wrongly.
+
+use crate::store::{ListPage, TokenKey};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
+use blake2::digest::consts::U16;
+use blake2::digest::{FixedOutput as _, KeyInit as _, Update as _};
+use blake2::{Blake2s256, Blake2sMac, Digest as _};
+
+/// What a token of ours says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ContinuationToken {
+    pub(crate) repository: String,
+    /// What the source is to be asked for the page.
+    pub(crate) query: String,
+    pub(crate) place: ListPage,
+    /// Items of the page that were delivered.
+    pub(crate) count: u64,
+    /// The hash of their hashes.
+    pub(crate) delivered: u64,
+    /// Seconds since 1970.
+    pub(crate) expires_secs: u64,
+    /// Whether the page is one of the list begun anew, where anything of it may have been delivered.
+    pub(crate) anew: bool,
+}
+
+/// Marks the version of what follows.
+const MARK: &str = "oaimend1_";
+/// Longest token, in bytes: what any harvester and server takes in a URL.
+const TOKEN_BYTES_MAX: usize = 2_000;
+const MAC_CHARS: usize = 22;
+
+impl ContinuationToken {
+    /// `None` when it would be too long.
+    pub(crate) fn write(&self, key: &TokenKey) -> Option<String> {
+        let ListPage { list, page } = self.place;
+        let Self { repository, query, count, delivered, expires_secs, anew, .. } = self;
+        let fields = (repository, query, list, page, count, delivered, expires_secs, anew);
+        let body = BASE64.encode(serde_json::to_vec(&fields).ok()?);
+        let token = format!("{MARK}{}{body}", BASE64.encode(mac(&body, key)));
+        (token.len() <= TOKEN_BYTES_MAX).then_some(token)
+    }
+
+    /// `None` when it is not ours.
+    pub(crate) fn read(token: &str, key: &TokenKey) -> Option<Self> {
+        let (mac_text, body) = token.strip_prefix(MARK)?.split_at_checked(MAC_CHARS)?;
+        let claimed = BASE64.decode(mac_text).ok()?;
+        // Compared in constant time: otherwise the time would tell how much of a guess is right.
+        let wrong = claimed.iter().zip(mac(body, key)).fold(0, |wrong, (a, b)| wrong | (a ^ b));
+        if claimed.len() != 16 || wrong != 0 {
+            return None;
+        }
+        let (repository, query, list, page, count, delivered, expires_secs, anew) =
+            serde_json::from_slice(&BASE64.decode(body).ok()?).ok()?;
+        Some(Self { repository, query, place: ListPage { list, page }, count, delivered, expires_secs, anew })
+    }
+}
+
+/// The hash of a list of hashes.
+pub(crate) fn hash_of_all(hashes: &[u64]) -> u64 {
+    let mut all = Blake2s256::new();
+    for hash in hashes {
+        blake2::Digest::update(&mut all, hash.to_le_bytes());
+    }
+    let bytes = all.finalize();
+    bytes.first_chunk().copied().map_or(0, u64::from_le_bytes)
+}
+
+fn mac(body: &str, key: &TokenKey) -> [u8; 16] {
+    let mut mac = Blake2sMac::<U16>::new(&key.tokens.into());
+    mac.update(body.as_bytes());
+    mac.finalize_fixed().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token() -> ContinuationToken {
+        ContinuationToken {
+            repository: "x".into(),
+            query: "verb=ListRecords&resumptionToken=a%26b".into(),
+            place: ListPage { list: u64::MAX, page: 3 },
+            count: 7,
+            delivered: hash_of_all(&[1, 2]),
+            expires_secs: 1_800_000_000,
+            anew: true,
+        }
+    }
+
+    #[test]
+    fn a_token_comes_back_as_it_was_and_nothing_else_is_taken_for_one() {
+        let (key, other) = (TokenKey::of([1; 32]), TokenKey::of([2; 32]));
+        let written = token().write(&key).expect("short enough");
+        assert!(written.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-'), "{written}");
+        assert_eq!(ContinuationToken::read(&written, &key), Some(token()));
+        assert_eq!(ContinuationToken::read(&written, &other), None);
+        for at in 0..written.len() {
+            let mut forged = written.clone().into_bytes();
+            forged[at] = if forged[at] == b'A' { b'B' } else { b'A' };
+            assert_eq!(ContinuationToken::read(&String::from_utf8_lossy(&forged), &key), None, "{at}");
+            assert_eq!(ContinuationToken::read(&written[..at], &key), None, "{at}");
+        }
+        assert_eq!(ContinuationToken::read("oaimend1_ééééééééééééééééééé", &key), None);
+    }
+
+    #[test]
+    fn a_token_that_would_be_too_long_is_none() {
+        let long = ContinuationToken { query: "q".repeat(1_500), ..token() };
+        assert_eq!(long.write(&TokenKey::of([1; 32])), None);
+    }
+}

@@ -1,0 +1,163 @@
+//! The text of a static repository file on the disk, and how it is written there.
+//!
+//! A file is taken in as a whole before anything of it is served: decoded to UTF-8,
+//! counted against its bound and hashed on the way. So a file that is being written, or that
+//! ends early, never takes the place of a good one.
+
+use crate::repair::Decode;
+use crate::upstream::{Failure, Reason};
+use blake2::{Blake2s256, Digest};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+/// Why a file cannot be served.
+#[derive(Debug)]
+pub(super) enum Failed {
+    /// It is no static repository, or not one that makes sense.
+    Wrong(String),
+    /// A bound was met.
+    TooLarge(String),
+    /// Our copy of it cannot be written or read.
+    Disk(io::Error),
+}
+
+impl Failed {
+    pub(super) fn no_repository() -> Self {
+        Self::Wrong("it is no static repository: its document element is not Repository".to_owned())
+    }
+
+    /// The failure of a source, which `name` calls.
+    pub(super) fn into_failure(self, name: &str) -> Failure {
+        match self {
+            Self::Wrong(what) => Failure::new(Reason::StaticFile, format!("{name} cannot be served: {what}")),
+            Self::TooLarge(what) => {
+                Failure::new(Reason::TooLarge, format!("{name} cannot be served: {what}"))
+            }
+            Self::Disk(error) => Failure::new(
+                Reason::StaticFile,
+                format!(
+                    "{name}: our copy in data/static cannot be written or read: {error}; see to the disk"
+                ),
+            ),
+        }
+    }
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        Self::Disk(error)
+    }
+}
+
+/// The text, at any place.
+#[derive(Debug)]
+pub(super) struct Text {
+    file: File,
+    len: u64,
+}
+
+impl Text {
+    pub(super) fn of(file: File) -> io::Result<Self> {
+        let len = file.metadata()?.len();
+        Ok(Self { file, len })
+    }
+
+    /// Its length in bytes.
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// A part of it; the caller has bounded how long that is.
+    pub(super) fn bytes(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
+        let len = usize::try_from(range.end.saturating_sub(range.start)).map_err(io::Error::other)?;
+        let mut bytes = vec![0; len];
+        self.file.read_exact_at(&mut bytes, range.start)?;
+        Ok(bytes)
+    }
+
+    /// All of it from the beginning.
+    pub(super) fn reader(&self) -> Reading<'_> {
+        Reading { text: self, at: 0 }
+    }
+}
+
+/// A reading of a text, which others read at the same time.
+pub(super) struct Reading<'a> {
+    text: &'a Text,
+    at: u64,
+}
+
+impl Read for Reading<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.text.file.read_at(buffer, self.at)?;
+        self.at += count as u64;
+        Ok(count)
+    }
+}
+
+/// A file on its way in.
+pub(super) struct Intake {
+    decode: Decode,
+    file: io::BufWriter<File>,
+    hash: Blake2s256,
+    len: u64,
+    len_max: u64,
+    failed: Option<io::Error>,
+}
+
+impl Intake {
+    /// Writes into `file`; `charset` is what the HTTP header named.
+    pub(super) fn new(file: File, charset: Option<&str>, len_max: u64) -> Self {
+        let decode = Decode::new(charset);
+        Self {
+            decode,
+            file: io::BufWriter::with_capacity(256 << 10, file),
+            hash: Blake2s256::new(),
+            len: 0,
+            len_max,
+            failed: None,
+        }
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), Failed> {
+        self.take(bytes, false)
+    }
+
+    /// Ends it: the text is on the disk. What it is known by is a hash of it.
+    pub(super) fn finish(mut self) -> Result<(File, String), Failed> {
+        self.take(&[], true)?;
+        let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.sync_all()?;
+        let mut id = String::new();
+        for byte in self.hash.finalize().iter().take(8) {
+            let _ = write!(id, "{byte:02x}");
+        }
+        Ok((file, id))
+    }
+
+    fn take(&mut self, bytes: &[u8], last: bool) -> Result<(), Failed> {
+        let Self { decode, file, hash, len, len_max, failed } = self;
+        decode.push(bytes, last, &mut |mut text| {
+            if *len == 0 {
+                text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
+            }
+            *len += text.len() as u64;
+            if *len <= *len_max && failed.is_none() {
+                hash.update(text);
+                *failed = file.write_all(text).err();
+            }
+        });
+        if let Some(error) = failed.take() {
+            return Err(error.into());
+        }
+        if *len > *len_max {
+            return Err(Failed::TooLarge(format!(
+                "it is longer than {len_max} bytes (static_file_bytes_max)"
+            )));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,235 @@
+//! Which records a static repository file holds, and where each of them stands.
+//!
+//! The engine says so: the records of each format go through it as a page of OAI-PMH, as they
+//! will when they are asked for, so that a record is known by the identifier and the datestamp
+//! that it leaves with. What is kept of a record is its place, its day and a hash of its identifier.
+
+use super::file::{Failed, Text};
+use super::outline::Part;
+use super::page::{self, Frame};
+use super::rewrite::{conventional, skeleton_prefixes};
+use crate::repair::{
+    NotOai, Outcome, Quarantined, RecordFacts, Repair, RepairConfig, RepairId, Repairer, Sink,
+};
+use crate::upstream::session::list_session::resolved;
+use blake2::{Blake2s256, Digest};
+use memchr::memmem;
+use std::ops::Range;
+
+/// A record in the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// Hash of its identifier; 0 where none can be read.
+    pub(super) id: u128,
+    /// Where it begins in the text, in bytes.
+    pub(super) offset: u64,
+    /// How far it is to the next one, in bytes.
+    pub(super) len: u32,
+    /// The day of its datestamp as a number of eight digits; 0 of a record that is beyond repair.
+    pub(super) day: u32,
+}
+
+impl Entry {
+    /// Whether it can be delivered.
+    pub(super) fn is_good(&self) -> bool {
+        self.day > 0
+    }
+}
+
+/// The records of one list.
+#[derive(Debug, Default)]
+pub(super) struct Records {
+    /// In their order.
+    pub(super) entries: Vec<Entry>,
+    /// Whether a header says of one that it is deleted, which static repositories do not know.
+    pub(super) some_are_deleted: bool,
+}
+
+/// What is read and repaired at once, in bytes.
+const PIECE_BYTES: u64 = 256 << 10;
+/// What is looked at of a list, in bytes, to see which prefix its elements have.
+const BEGINNING_BYTES: u64 = 64 << 10;
+
+/// What an item is known by.
+pub(super) fn id_of(identifier: &str) -> u128 {
+    let hash = Blake2s256::digest(identifier.trim());
+    hash.iter().take(16).fold(0, |id, byte| id << 8 | u128::from(*byte))
+}
+
+/// A day as a number of eight digits; 0 where it is none.
+pub(super) fn day_of(datestamp: &[u8]) -> u32 {
+    let digits = datestamp.iter().take(10).filter(|byte| **byte != b'-');
+    digits.fold(0, |day, byte| day * 10 + u32::from(byte.wrapping_sub(b'0') % 10))
+}
+
+/// Finds the records of one list.
+pub(super) fn entries_of(
+    text: &Text,
+    doctype: &[u8],
+    list: &Part,
+    config: &RepairConfig,
+    entries_max: usize,
+) -> Result<Records, Failed> {
+    let beginning =
+        text.bytes(list.content.start..list.content.end.min(list.content.start + BEGINNING_BYTES))?;
+    let Some(prefix) = prefix_of(&beginning, list) else { return Ok(Records::default()) };
+    let frame = Frame::of_list(doctype, &list.scope, &prefix);
+    let mut found = Found { entries_max, ..Found::default() };
+    // Prefixes go when a record is asked for; to take them off here would be work for nothing.
+    let mut as_prefixed = config.clone();
+    as_prefixed.off.insert(RepairId::EnvelopePrefix);
+    let mut repairer = Repairer::new(&as_prefixed);
+    repairer.push(frame.head.as_slice(), &mut found);
+    let mut at = list.content.start;
+    while at < list.content.end && repairer.verdict().is_none() && found.entries.len() <= entries_max {
+        let end = list.content.end.min(at + PIECE_BYTES);
+        repairer.push(&text.bytes(at..end)?, &mut found);
+        at = end;
+    }
+    repairer.push(frame.tail.as_bytes(), &mut found);
+    let gave_up = repairer.verdict() == Some(Outcome::Truncated);
+    let summary = repairer.finish(&mut found);
+    if found.entries.len() > entries_max {
+        return Err(Failed::TooLarge(format!("it has more than {entries_max} records (static_records_max)")));
+    }
+    let record_bytes_max = config.limits.record_bytes_max;
+    let too_long = || {
+        let what = format!("a record in it is longer than {record_bytes_max} bytes (record_bytes_max)");
+        Err(Failed::TooLarge(what))
+    };
+    if found.has_too_long || gave_up {
+        return too_long();
+    }
+    let is_whole = match summary.outcome {
+        Outcome::Clean | Outcome::Repaired | Outcome::NotOai(NotOai::NothingKept) => true,
+        // A record that cannot be read is missing, and the list was read to its end.
+        Outcome::Truncated => summary.lost > 0 && !found.is_cut,
+        Outcome::NotOai(_) => false,
+    };
+    if !is_whole {
+        let what = format!("its records in {} are broken beyond repair", list.metadata_prefix);
+        return Err(Failed::Wrong(what));
+    }
+    let mut entries = found.entries;
+    entries.sort_by_key(|entry| entry.offset);
+    let to_text = |offset: u64| offset.saturating_sub(frame.head.len() as u64) + list.content.start;
+    let ends = entries.iter().skip(1).map(|next| to_text(next.offset)).chain([list.content.end]);
+    let ends: Vec<u64> = ends.collect();
+    for (entry, end) in entries.iter_mut().zip(ends) {
+        entry.offset = to_text(entry.offset);
+        match u32::try_from(end - entry.offset) {
+            Ok(len) if len as usize <= record_bytes_max => entry.len = len,
+            _ => return too_long(),
+        }
+        if !entry.is_good() {
+            look_again(entry, &text.bytes(range_of(entry))?, doctype, list, config);
+        }
+    }
+    Ok(Records { entries, some_are_deleted: found.some_are_deleted })
+}
+
+pub(super) fn range_of(entry: &Entry) -> Range<u64> {
+    entry.offset..entry.offset + u64::from(entry.len)
+}
+
+/// A record that could not be read among the others, as it will be when it is asked for.
+fn look_again(entry: &mut Entry, raw: &[u8], doctype: &[u8], list: &Part, config: &RepairConfig) {
+    let frame = Frame::of_list(doctype, &list.scope, "");
+    let mut found = Found { entries_max: 1, ..Found::default() };
+    let mut repairer = Repairer::new(config);
+    for bytes in [frame.head.as_slice(), &conventional(raw, &list.scope), frame.tail.as_bytes()] {
+        repairer.push(bytes, &mut found);
+    }
+    repairer.finish(&mut found);
+    if let [alone] = found.entries.as_slice() {
+        (entry.day, entry.id) = (alone.day, if alone.id == 0 { entry.id } else { alone.id });
+    }
+}
+
+/// The prefix of the first record, with its colon; `None` where there is no record.
+fn prefix_of(beginning: &[u8], list: &Part) -> Option<String> {
+    let place = |prefix: &String| {
+        let mark = format!("<{prefix}record");
+        let mut found = memmem::find_iter(beginning, &mark);
+        found.find(|at| beginning.get(at + mark.len()).is_some_and(|byte| b" \t\r\n>".contains(byte)))
+    };
+    let prefixes = skeleton_prefixes(&list.scope).into_iter();
+    prefixes.filter_map(|prefix| Some((place(&prefix)?, prefix))).min().map(|(_, prefix)| prefix)
+}
+
+/// What the engine finds.
+#[derive(Default)]
+struct Found {
+    entries: Vec<Entry>,
+    entries_max: usize,
+    has_too_long: bool,
+    /// Whether the engine closed the list, because the text ended inside a record.
+    is_cut: bool,
+    some_are_deleted: bool,
+}
+
+impl Found {
+    fn add(&mut self, offset: u64, identifier: Option<&[u8]>, day: u32) {
+        if self.entries.len() <= self.entries_max {
+            let id = identifier.map_or(0, |identifier| id_of(&resolved(identifier)));
+            self.entries.push(Entry { id, offset, len: 0, day });
+        }
+    }
+}
+
+impl Sink for Found {
+    fn write(&mut self, _bytes: &[u8]) {}
+
+    fn repaired(&mut self, repair: &Repair<'_>) {
+        self.is_cut |= repair.id == RepairId::TruncatedInput && repair.replacement.starts_with(b"</");
+    }
+
+    fn record_committed(&mut self, facts: &RecordFacts<'_>, bytes: &[u8]) {
+        self.has_too_long |= bytes.is_empty();
+        self.some_are_deleted |= facts.deleted;
+        self.add(facts.offset, Some(facts.identifier), day_of(facts.datestamp));
+    }
+
+    fn record_quarantined(&mut self, quarantined: &Quarantined<'_>) {
+        self.add(quarantined.offset, quarantined.identifier, 0);
+    }
+}
+
+/// A format, as it stands in the file but for the prefixes of its elements.
+#[derive(Clone, Debug)]
+pub(super) struct Format {
+    pub(super) prefix: String,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// The formats in the file.
+pub(super) fn formats_of(content: &[u8], doctype: &[u8], part: &Part, config: &RepairConfig) -> Vec<Format> {
+    let text = conventional(content, &part.scope);
+    let head = page::head(doctype, "ListMetadataFormats", &part.scope, "1970-01-01T00:00:00Z");
+    let mut found = Named::default();
+    let mut repairer = Repairer::new(config);
+    for bytes in [head.as_slice(), &text, b"</ListMetadataFormats></OAI-PMH>"] {
+        repairer.push(bytes, &mut found);
+    }
+    repairer.finish(&mut found);
+    let starts: Vec<usize> =
+        found.0.iter().map(|(offset, _)| (*offset as usize).saturating_sub(head.len())).collect();
+    let ends = starts.iter().skip(1).copied().chain([text.len()]);
+    let formats = found.0.iter().zip(starts.iter().zip(ends)).map(|((_, prefix), (start, end))| Format {
+        prefix: prefix.clone(),
+        bytes: text.get(*start..end).unwrap_or_default().to_vec(),
+    });
+    formats.collect()
+}
+
+/// The items of a list by their names, each with its place.
+#[derive(Default)]
+struct Named(Vec<(u64, String)>);
+
+impl Sink for Named {
+    fn write(&mut self, _bytes: &[u8]) {}
+
+    fn record_committed(&mut self, facts: &RecordFacts<'_>, _bytes: &[u8]) {
+        self.0.push((facts.offset, resolved(facts.identifier)));
+    }
+}

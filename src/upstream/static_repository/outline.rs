@@ -1,0 +1,323 @@
+//! Where the parts of a static repository file stand: Identify, the formats, and each
+//! format's records.
+//!
+//! A file that is well-formed is read strictly. In one that is not, a broken record must not
+//! take the parts behind it along: there the parts are found by their tags alone, and only
+//! where a list begins as lists do. A file that ends early is none.
+
+use super::file::{Failed, Text};
+use crate::upstream::xml::rebase_namespaces::NamespaceScope;
+use memchr::memmem;
+use quick_xml::Reader;
+use quick_xml::events::Event;
+use std::io::{BufRead, BufReader, Error, Read, Result};
+use std::ops::Range;
+
+/// The parts of a file.
+#[derive(Debug, Default)]
+pub(super) struct Outline {
+    /// The document type declaration: the engine writes out what it defines as plain text.
+    pub(super) doctype: Vec<u8>,
+    pub(super) identify: Part,
+    pub(super) formats: Part,
+    pub(super) lists: Vec<Part>,
+}
+
+/// What stands between the tags of an element below the root.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Part {
+    /// The namespaces that are declared around it.
+    pub(super) scope: NamespaceScope,
+    /// What the attribute `metadataPrefix` says.
+    pub(super) metadata_prefix: String,
+    pub(super) content: Range<u64>,
+}
+
+/// Most lists in one file.
+const LISTS_MAX: usize = 256;
+/// What is read at once, in bytes, where parts are found by their tags.
+const WINDOW_BYTES: usize = 1 << 20;
+/// What is looked at behind the beginning of a list, in bytes, to see whether it is one.
+const AHEAD_BYTES: usize = 64 << 10;
+/// How far before the end of a file its end tag may stand, in bytes.
+const END_BYTES: u64 = 4 << 10;
+
+impl Outline {
+    /// Reads a file. No text between two tags is longer than `record_bytes_max`, and neither
+    /// Identify nor the formats are longer than `head_bytes_max`, in bytes.
+    pub(super) fn of(
+        text: &Text,
+        record_bytes_max: usize,
+        head_bytes_max: usize,
+    ) -> std::result::Result<Self, Failed> {
+        let strictly = Strict::read(text, record_bytes_max)?;
+        let found = match strictly {
+            Some(outline) => outline,
+            None => loosely(text, head_bytes_max)?,
+        };
+        let is_short = |part: &Part| part.content.end - part.content.start <= head_bytes_max as u64;
+        if !is_short(&found.identify) || !is_short(&found.formats) {
+            let details = format!(
+                "its Identify or ListMetadataFormats is longer than {head_bytes_max} bytes (head_bytes_max)"
+            );
+            return Err(Failed::TooLarge(details));
+        }
+        if found.identify.content.is_empty() || found.formats.content.is_empty() {
+            return Err(Failed::Wrong(
+                "it has no Identify or no ListMetadataFormats with something in it".to_owned(),
+            ));
+        }
+        if found.lists.len() > LISTS_MAX {
+            return Err(Failed::TooLarge(format!("it has more than {LISTS_MAX} lists of records")));
+        }
+        Ok(found)
+    }
+}
+
+/// A strict reading, and how far it has come.
+#[derive(Default)]
+struct Strict {
+    outline: Outline,
+    root: String,
+    depth: usize,
+    /// The part that is open, and its name.
+    part: Option<(String, Part)>,
+    is_whole: bool,
+}
+
+impl Strict {
+    /// The parts; `None` where the file is not well-formed.
+    fn read(text: &Text, token_bytes_max: usize) -> std::result::Result<Option<Outline>, Failed> {
+        let source = Bounded { inner: BufReader::with_capacity(256 << 10, text.reader()), left: 0 };
+        let mut reader = Reader::from_reader(source);
+        let (mut strict, mut buffer) = (Self::default(), Vec::new());
+        loop {
+            buffer.clear();
+            reader.get_mut().left = token_bytes_max;
+            let at = reader.buffer_position();
+            let Ok(event) = reader.read_event_into(&mut buffer) else { return Ok(None) };
+            if matches!(event, Event::Eof) {
+                break;
+            }
+            let end = at + event_bytes(&reader, at);
+            if !strict.event(event, at..end, text)? {
+                return Ok(None);
+            }
+        }
+        Ok(strict.is_whole.then_some(strict.outline))
+    }
+
+    /// Whether it is still well-formed.
+    fn event(&mut self, event: Event<'_>, at: Range<u64>, text: &Text) -> std::result::Result<bool, Failed> {
+        match event {
+            Event::DocType(_) => {
+                let length = at.end - at.start;
+                if self.depth == 0 && length <= AHEAD_BYTES as u64 {
+                    self.outline.doctype = text.bytes(at)?;
+                }
+            }
+            Event::Start(tag) => {
+                if self.depth == 0 {
+                    if self.is_whole || tag.local_name().as_ref() != "Repository" {
+                        return Err(Failed::no_repository());
+                    }
+                    self.root = format!("<{}>", &*tag);
+                } else if self.depth == 1 {
+                    self.open(&tag, at.end);
+                }
+                self.depth += 1;
+            }
+            Event::Empty(tag) => {
+                if self.depth == 0 {
+                    return Err(Failed::no_repository());
+                }
+                if self.depth == 1 {
+                    self.open(&tag, at.end);
+                    self.close(at.end);
+                }
+            }
+            Event::End(_) => {
+                self.depth = self.depth.saturating_sub(1);
+                if self.depth == 1 {
+                    self.close(at.start);
+                }
+                self.is_whole = self.depth == 0;
+            }
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    fn open(&mut self, tag: &quick_xml::events::BytesStart<'_>, content: u64) {
+        let scope = NamespaceScope::of(&format!("{}<{}>", self.root, &**tag));
+        let metadata_prefix = tag.try_get_attribute("metadataPrefix").ok().flatten();
+        let metadata_prefix =
+            metadata_prefix.map(|prefix| prefix.value.trim().to_owned()).unwrap_or_default();
+        let part = Part { scope, metadata_prefix, content: content..content };
+        self.part = Some((tag.local_name().as_ref().to_owned(), part));
+    }
+
+    fn close(&mut self, end: u64) {
+        let Some((name, mut part)) = self.part.take() else { return };
+        part.content.end = end;
+        match name.as_str() {
+            "Identify" => self.outline.identify = part,
+            "ListMetadataFormats" => self.outline.formats = part,
+            "ListRecords" if self.outline.lists.len() <= LISTS_MAX => self.outline.lists.push(part),
+            _ => {}
+        }
+    }
+}
+
+/// How many bytes the event took that began at `at`.
+fn event_bytes<R>(reader: &Reader<R>, at: u64) -> u64 {
+    reader.buffer_position() - at
+}
+
+/// A reader that gives up where one token is too long.
+struct Bounded<R> {
+    inner: R,
+    /// How many bytes the token may still have.
+    left: usize,
+}
+
+impl<R: BufRead> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        let count = self.fill_buf()?.read(buffer)?;
+        self.consume(count);
+        Ok(count)
+    }
+}
+
+impl<R: BufRead> BufRead for Bounded<R> {
+    fn fill_buf(&mut self) -> Result<&[u8]> {
+        if self.left == 0 {
+            return Err(Error::other("a token is too long"));
+        }
+        self.inner.fill_buf()
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.left = self.left.saturating_sub(count);
+        self.inner.consume(count);
+    }
+}
+
+/// Finds the parts by their tags.
+fn loosely(text: &Text, head_bytes_max: usize) -> std::result::Result<Outline, Failed> {
+    let head = text.bytes(0..text.len().min(2 * head_bytes_max as u64))?;
+    let root = root_of(&head).ok_or_else(Failed::no_repository)?;
+    let prefix = root.trim_start_matches('<').split("Repository").next().unwrap_or_default().to_owned();
+    let end = text.bytes(text.len().saturating_sub(END_BYTES)..text.len())?;
+    let end_tag = format!("</{prefix}Repository");
+    let Some(end) =
+        memmem::rfind(&end, end_tag.as_bytes()).map(|at| text.len() - end.len() as u64 + at as u64)
+    else {
+        return Err(Failed::Wrong("it ends early, without the end tag of Repository".to_owned()));
+    };
+    let starts = list_starts(text, &prefix, end)?;
+    let before = usize::try_from(starts.first().map_or(end, |start| start.tag.start)).unwrap_or(usize::MAX);
+    let head = head.get(..before.min(head.len())).unwrap_or_default();
+    let mut outline = Outline {
+        doctype: doctype_of(head, &root),
+        identify: part_of(head, &root, &format!("{prefix}Identify")).unwrap_or_default(),
+        formats: part_of(head, &root, &format!("{prefix}ListMetadataFormats")).unwrap_or_default(),
+        ..Outline::default()
+    };
+    let ends = starts.iter().skip(1).map(|next| next.tag.start).chain([end]);
+    for (start, end) in starts.iter().zip(ends) {
+        let tag = String::from_utf8_lossy(&text.bytes(start.tag.clone())?).into_owned();
+        let mut part = Part {
+            scope: NamespaceScope::of(&format!("{root}{tag}")),
+            metadata_prefix: attribute(&tag, "metadataPrefix").unwrap_or_default(),
+            content: start.tag.end..end,
+        };
+        part.content.end = without_end_tag(text, &part.content, &format!("</{prefix}ListRecords"))?;
+        outline.lists.push(part);
+    }
+    Ok(outline)
+}
+
+struct ListStart {
+    tag: Range<u64>,
+}
+
+/// Where lists begin: a start tag of theirs, and behind it a record or the end of the list.
+fn list_starts(text: &Text, prefix: &str, end: u64) -> std::result::Result<Vec<ListStart>, Failed> {
+    let mark = format!("<{prefix}ListRecords");
+    let (mut starts, mut from) = (Vec::new(), 0_u64);
+    while from < end && starts.len() <= LISTS_MAX {
+        let window = text.bytes(from..end.min(from + (WINDOW_BYTES + AHEAD_BYTES) as u64))?;
+        let is_last = from + window.len() as u64 == end;
+        for at in memmem::find_iter(&window, mark.as_bytes()) {
+            if at >= WINDOW_BYTES && !is_last {
+                break;
+            }
+            let rest = window.get(at + mark.len()..).unwrap_or_default();
+            let rest = rest.get(..rest.len().min(AHEAD_BYTES)).unwrap_or_default();
+            let Some(close) = memchr::memchr(b'>', rest) else { continue };
+            let behind = rest.get(close + 1..).unwrap_or_default().trim_ascii_start();
+            if rest.first().is_some_and(u8::is_ascii_whitespace) && begins_list(behind) {
+                let start = from + at as u64;
+                starts.push(ListStart { tag: start..start + (mark.len() + close + 1) as u64 });
+            }
+        }
+        from = if is_last { end } else { from + WINDOW_BYTES as u64 };
+    }
+    Ok(starts)
+}
+
+/// Whether a record, a comment or the end of a list stands there.
+fn begins_list(text: &[u8]) -> bool {
+    let name = text.get(1..).unwrap_or_default();
+    let length = name.iter().position(|byte| byte.is_ascii_whitespace() || *byte == b'>').unwrap_or(0);
+    let name = name.get(..length).unwrap_or_default();
+    let local = name.rsplit(|byte| *byte == b':').next().unwrap_or_default();
+    text.starts_with(b"<!--")
+        || text.starts_with(b"<") && matches!(local, b"record" | b"ListRecords" | b"/ListRecords")
+}
+
+/// Where the content ends, if its end tag stands at the end of it.
+fn without_end_tag(text: &Text, content: &Range<u64>, mark: &str) -> std::result::Result<u64, Failed> {
+    let from = content.start.max(content.end.saturating_sub(END_BYTES));
+    let end = text.bytes(from..content.end)?;
+    Ok(memmem::rfind(&end, mark.as_bytes()).map_or(content.end, |at| from + at as u64))
+}
+
+/// What stands before the document element from the document type declaration on.
+fn doctype_of(head: &[u8], root: &str) -> Vec<u8> {
+    let before = memmem::find(head, root.as_bytes()).and_then(|root| head.get(..root)).unwrap_or_default();
+    let from = memmem::find(before, b"<!DOCTYPE").and_then(|start| before.get(start..)).unwrap_or_default();
+    if from.len() <= AHEAD_BYTES { from.trim_ascii_end().to_vec() } else { Vec::new() }
+}
+
+/// The start tag of the document element.
+fn root_of(head: &[u8]) -> Option<String> {
+    for name in memmem::find_iter(head, b"Repository") {
+        let before = head.get(..name)?;
+        let start = before.iter().rposition(|byte| *byte == b'<')?;
+        let prefix = before.get(start + 1..)?;
+        let is_tag = prefix.is_empty() || prefix.ends_with(b":") && prefix.iter().all(u8::is_ascii_graphic);
+        if is_tag && head.get(name + 10).is_some_and(u8::is_ascii_whitespace) {
+            let tag = head.get(start..)?;
+            let tag = tag.get(..=memchr::memchr(b'>', tag)?)?;
+            return Some(String::from_utf8_lossy(tag).into_owned());
+        }
+    }
+    None
+}
+
+fn part_of(head: &[u8], root: &str, name: &str) -> Option<Part> {
+    let start = memmem::find(head, format!("<{name}").as_bytes())?;
+    let open = start + memchr::memchr(b'>', head.get(start..)?)? + 1;
+    let length = memmem::find(head.get(open..)?, format!("</{name}").as_bytes())?;
+    let tag = String::from_utf8_lossy(head.get(start..open)?);
+    let content = open as u64..(open + length) as u64;
+    Some(Part { scope: NamespaceScope::of(&format!("{root}{tag}")), metadata_prefix: String::new(), content })
+}
+
+fn attribute(tag: &str, name: &str) -> Option<String> {
+    let value = tag.split_once(name)?.1.trim_start().strip_prefix('=')?.trim_start();
+    let quote = value.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
+    Some(value.get(1..)?.split(quote).next()?.trim().to_owned())
+}

@@ -1,0 +1,51 @@
+//! The pages that a static repository answers with, as bytes: what stands around the items.
+
+use super::rewrite::OAI;
+use crate::upstream::xml::rebase_namespaces::{NamespaceScope, declare};
+
+/// What stands before and behind the records of a list, so that the engine takes them for a page.
+pub(super) struct Frame {
+    pub(super) head: Vec<u8>,
+    pub(super) tail: String,
+}
+
+impl Frame {
+    /// A list whose elements of OAI-PMH have this prefix, colon included.
+    pub(super) fn of_list(doctype: &[u8], scope: &NamespaceScope, prefix: &str) -> Self {
+        let own = prefix.strip_suffix(':');
+        let mut list = format!("{prefix}ListRecords");
+        for (other, uri) in scope.prefixes().filter(|(other, _)| Some(*other) != own) {
+            declare(other, uri, &mut list);
+        }
+        let mut head = b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_vec();
+        head.extend_from_slice(doctype);
+        let mut root = format!("<{prefix}OAI-PMH");
+        declare(own.unwrap_or_default(), OAI, &mut root);
+        let root = format!(
+            "{root}><{prefix}responseDate>1970-01-01T00:00:00Z</{prefix}responseDate>\
+             <{prefix}request>{NOBODY}</{prefix}request><{list}>"
+        );
+        head.extend_from_slice(root.as_bytes());
+        Self { head, tail: format!("</{prefix}ListRecords></{prefix}OAI-PMH>") }
+    }
+}
+
+/// The beginning of a page, up to its first item. What `request` says is the session's to write.
+pub(super) fn head(doctype: &[u8], verb: &str, scope: &NamespaceScope, asked_at: &str) -> Vec<u8> {
+    let mut list = verb.to_owned();
+    for (prefix, uri) in scope.prefixes() {
+        declare(prefix, uri, &mut list);
+    }
+    let mut head = b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_vec();
+    head.extend_from_slice(doctype);
+    let open = format!(
+        "<OAI-PMH xmlns=\"{OAI}\" xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \
+         xsi:schemaLocation=\"{OAI} http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd\">\n\
+         <responseDate>{asked_at}</responseDate>\n<request>{NOBODY}</request>\n<{list}>\n"
+    );
+    head.extend_from_slice(open.as_bytes());
+    head
+}
+
+/// Stands where the base URL of a page is written, until the session writes ours.
+pub(super) const NOBODY: &str = "http://static-repository.invalid/";

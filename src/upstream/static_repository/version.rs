@@ -1,0 +1,180 @@
+//! One version of a static repository file, read and ready to be asked.
+
+use super::file::{Failed, Text};
+use super::index::{Entry, Format, Records, entries_of, formats_of};
+use super::outline::{Outline, Part};
+use super::rewrite::conventional;
+use crate::config::Mapping;
+use crate::oai::datestamp;
+use crate::repair::{RepairConfig, RepairId};
+use crate::upstream::xml::rebase_namespaces::NamespaceScope;
+use std::ops::Range;
+
+/// A version of the file.
+#[derive(Debug)]
+pub(super) struct Version {
+    /// Another one with every change of the text.
+    pub(super) id: String,
+    pub(super) text: Text,
+    pub(super) doctype: Vec<u8>,
+    /// What stands in Identify, without prefixes.
+    pub(super) identify: Vec<u8>,
+    pub(super) identify_scope: NamespaceScope,
+    pub(super) formats: Vec<Format>,
+    pub(super) formats_scope: NamespaceScope,
+    pub(super) lists: Vec<List>,
+    /// The records of all lists, list by list, in the order of the file.
+    pub(super) entries: Vec<Entry>,
+    /// Where they stand in `entries`, in the order of their identifiers' hashes.
+    by_id: Vec<u32>,
+}
+
+/// The records of one format.
+#[derive(Debug)]
+pub(super) struct List {
+    pub(super) metadata_prefix: String,
+    pub(super) scope: NamespaceScope,
+    /// Its part of the entries.
+    pub(super) entries: Range<usize>,
+}
+
+impl Version {
+    /// Reads a file. Blocks on the disk, and takes as long as repairing it.
+    pub(super) fn read(text: Text, id: String, mapping: &Mapping) -> Result<Self, Failed> {
+        let limits = &mapping.limits;
+        // Prefixes are taken off what is served; here each record is only found.
+        let mut off = mapping.off;
+        off.insert(RepairId::EnvelopePrefix);
+        let config = RepairConfig {
+            limits: limits.repair.clone(),
+            off,
+            enabled: mapping.enabled,
+            text_charset: mapping.quirks.charset.map(str::to_owned),
+            ..RepairConfig::default()
+        };
+        let Outline { doctype, identify, formats, lists: parts } =
+            Outline::of(&text, limits.repair.record_bytes_max, limits.repair.head_bytes_max)?;
+        let (mut entries, mut lists, mut has_deleted) = (Vec::new(), Vec::new(), false);
+        for part in parts {
+            let left = limits.static_records_max.saturating_sub(entries.len());
+            let first = entries.len();
+            let Records { entries: mut more, some_are_deleted } =
+                entries_of(&text, &doctype, &part, &config, left)?;
+            entries.append(&mut more);
+            has_deleted |= some_are_deleted;
+            let Part { scope, metadata_prefix, .. } = part;
+            lists.push(List { metadata_prefix, scope, entries: first..entries.len() });
+        }
+        entries.shrink_to_fit();
+        let mut by_id: Vec<u32> = (0..).take(entries.len()).collect();
+        by_id.sort_by_key(|at| entries.get(*at as usize).map(|entry| (entry.id, *at)));
+        let earliest = entries.iter().filter(|entry| entry.is_good()).map(|entry| entry.day).min();
+        let told = conventional(&text.bytes(identify.content)?, &identify.scope);
+        let formats_scope = formats.scope.clone();
+        let formats = formats_of(&text.bytes(formats.content.clone())?, &doctype, &formats, &config);
+        Ok(Self {
+            id,
+            text,
+            doctype,
+            identify: as_served(told, earliest, has_deleted),
+            identify_scope: identify.scope,
+            formats,
+            formats_scope,
+            lists,
+            entries,
+            by_id,
+        })
+    }
+
+    /// How many records are beyond repair.
+    pub(super) fn broken(&self) -> usize {
+        self.entries.iter().filter(|entry| !entry.is_good()).count()
+    }
+
+    /// Where the records of an identifier stand in `entries`, by the hash of it.
+    pub(super) fn of_id(&self, id: u128) -> impl Iterator<Item = usize> {
+        let id_at = |at: &u32| self.entries.get(*at as usize).map_or(0, |entry| entry.id);
+        let start = self.by_id.partition_point(|at| id_at(at) < id);
+        let rest = self.by_id.get(start..).unwrap_or_default();
+        rest.iter().take_while(move |at| id_at(at) == id).map(|at| *at as usize)
+    }
+
+    /// The list in which the entry stands.
+    pub(super) fn list_of(&self, entry: usize) -> Option<&List> {
+        self.lists.iter().find(|list| list.entries.contains(&entry))
+    }
+
+    /// Whether a prefix is that of a format.
+    pub(super) fn knows(&self, metadata_prefix: &str) -> bool {
+        self.formats.iter().any(|format| format.prefix == metadata_prefix)
+            || self.lists.iter().any(|list| list.metadata_prefix == metadata_prefix)
+    }
+}
+
+/// Identify as it holds for what is served: days, no deleted records unless there are some, and no
+/// record before the earliest datestamp. What is right already keeps its bytes.
+fn as_served(identify: Vec<u8>, earliest: Option<u32>, has_deleted: bool) -> Vec<u8> {
+    let mut text = match String::from_utf8(identify) {
+        Ok(text) => text,
+        // The engine sees to its bytes.
+        Err(error) => return error.into_bytes(),
+    };
+    replace_value(&mut text, "granularity", |_| Some("YYYY-MM-DD".to_owned()));
+    replace_value(&mut text, "deletedRecord", |said| match (has_deleted, said) {
+        (true, "transient" | "persistent") => None,
+        (true, _) => Some("transient".to_owned()),
+        (false, _) => Some("no".to_owned()),
+    });
+    replace_value(&mut text, "earliestDatestamp", |said| {
+        let earliest =
+            earliest.map(|day| format!("{:04}-{:02}-{:02}", day / 10_000, day / 100 % 100, day % 100));
+        let said = datestamp::is_legal(said.as_bytes()).then(|| said.get(..10)).flatten();
+        match (said, earliest) {
+            (Some(said), Some(earliest)) => Some(earliest.min(said.to_owned())),
+            (said, earliest) => said.map(str::to_owned).or(earliest),
+        }
+    });
+    text.into_bytes()
+}
+
+/// Puts another value into the first element of that name, if there is one and it has another.
+fn replace_value(text: &mut String, name: &str, right: impl FnOnce(&str) -> Option<String>) {
+    let Some(start) = text.find(&format!("<{name}>")).map(|at| at + name.len() + 2) else { return };
+    let Some(length) = text.get(start..).and_then(|rest| rest.find("</")) else { return };
+    let said = text.get(start..start + length).unwrap_or_default().trim();
+    match right(said) {
+        Some(right) if right != said => text.replace_range(start..start + length, &right),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identify_says_what_holds_and_keeps_what_did() {
+        let identify = |granularity, deleted, earliest| {
+            format!(
+                "<granularity>{granularity}</granularity><earliestDatestamp>{earliest}</earliestDatestamp>\
+                 <deletedRecord>{deleted}</deletedRecord><description><granularity>x</granularity></description>"
+            )
+        };
+        let as_text = |bytes| String::from_utf8(bytes).expect("UTF-8 in, UTF-8 out");
+        let served = |text: String, earliest| as_text(as_served(text.into_bytes(), earliest, false));
+        let right = identify(" YYYY-MM-DD\n", "no", "2001-02-03");
+        assert_eq!(served(right.clone(), Some(20_020_101)), right);
+        assert_eq!(served(right.clone(), None), right);
+        assert_eq!(served(right, Some(20_001_231)), identify(" YYYY-MM-DD\n", "no", "2000-12-31"));
+        let wrong = identify("YYYY-MM-DDThh:mm:ssZ", "transient", "2001-02-03T04:05:06Z");
+        assert_eq!(served(wrong, None), identify("YYYY-MM-DD", "no", "2001-02-03"));
+        let odd = identify("YYYY-MM-DD", "no", "long ago");
+        assert_eq!(served(odd.clone(), Some(20_001_231)), identify("YYYY-MM-DD", "no", "2000-12-31"));
+        assert_eq!(served(odd.clone(), None), odd, "nothing better is known");
+        for (said, holds) in [("no", "transient"), ("transient", "transient"), ("persistent", "persistent")] {
+            let text = identify("YYYY-MM-DD", said, "2001-02-03").into_bytes();
+            let served = as_text(as_served(text, None, true));
+            assert_eq!(served, identify("YYYY-MM-DD", holds, "2001-02-03"), "some are deleted");
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Pure helpers for pieces of OAI-PMH responses: text, namespaces and the tags around items.
+
+pub(crate) mod envelope_tags;
+pub(crate) mod rebase_namespaces;

@@ -1,0 +1,142 @@
+//! Takes an item out of one response and makes it fit into another.
+//!
+//! What an item means depends on the namespaces that the elements around it
+//! declare. Where the new place declares others, the item gets a declaration of
+//! its own. Pure.
+
+use quick_xml::Reader;
+use quick_xml::events::{BytesStart, Event};
+use std::collections::BTreeMap;
+
+/// The namespaces that are declared around the items of a response: by prefix, as
+/// they stand in the XML. The empty prefix is the default one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct NamespaceScope(BTreeMap<String, String>);
+
+impl NamespaceScope {
+    /// What is open at the end of the beginning of a response.
+    pub(crate) fn of(head: &str) -> Self {
+        let mut reader = Reader::from_str(head);
+        let mut open: Vec<Vec<(String, String)>> = Vec::new();
+        loop {
+            match reader.read_event() {
+                Ok(Event::Start(tag)) => open.push(declarations(&tag)),
+                Ok(Event::End(_)) => drop(open.pop()),
+                Ok(Event::Eof) | Err(_) => break,
+                Ok(_) => {}
+            }
+        }
+        Self(open.into_iter().flatten().collect())
+    }
+
+    /// What a prefix is bound to.
+    pub(crate) fn uri(&self, prefix: &str) -> Option<&str> {
+        self.0.get(prefix).map(String::as_str)
+    }
+
+    /// The prefixes with what they are bound to, the default namespace left out.
+    pub(crate) fn prefixes(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = self.0.iter().map(|(prefix, uri)| (prefix.as_str(), uri.as_str()));
+        all.filter(|(prefix, _)| !prefix.is_empty())
+    }
+
+    /// The item as it has to stand in `place` to mean what it means here.
+    pub(crate) fn transplanted(&self, item: &str, place: &Self) -> String {
+        let mut reader = Reader::from_str(item);
+        let own = match reader.read_event() {
+            Ok(Event::Start(tag) | Event::Empty(tag)) => declarations(&tag),
+            _ => return item.to_owned(),
+        };
+        let name_end = item.find(|c: char| c.is_ascii_whitespace() || matches!(c, '>' | '/'));
+        let (name, rest) = item.split_at(name_end.unwrap_or(item.len()));
+        let mut moved = name.to_owned();
+        let is_own = |prefix: &str| own.iter().any(|(declared, _)| declared == prefix);
+        for (prefix, uri) in &self.0 {
+            if !is_own(prefix) && place.0.get(prefix) != Some(uri) {
+                declare(prefix, uri, &mut moved);
+            }
+        }
+        if !is_own("") && !self.0.contains_key("") && place.0.contains_key("") {
+            declare("", "", &mut moved);
+        }
+        moved.push_str(rest);
+        moved
+    }
+}
+
+/// A record that is nothing but this header, as one that was deleted is.
+pub(crate) fn record_of(header: &str) -> String {
+    let name = header.trim_start_matches('<').split(|c: char| c.is_ascii_whitespace() || c == '>').next();
+    let prefix = name.and_then(|name| name.strip_suffix("header")).unwrap_or_default();
+    format!("<{prefix}record>{header}</{prefix}record>")
+}
+
+/// What a start tag declares: prefixes, the empty one for the default namespace, and URIs as they stand in it.
+pub(crate) fn declarations(tag: &BytesStart<'_>) -> Vec<(String, String)> {
+    let attributes = tag.attributes().filter_map(Result::ok);
+    let declared = attributes.filter_map(|attribute| {
+        let name: &str = attribute.key.as_ref();
+        let prefix = if name == "xmlns" { "" } else { name.strip_prefix("xmlns:")? };
+        Some((prefix.to_owned(), attribute.value.into_owned()))
+    });
+    declared.collect()
+}
+
+/// Puts a declaration at the end of a start tag that is still open.
+pub(crate) fn declare(prefix: &str, uri: &str, tag: &mut String) {
+    let quote = if uri.contains('"') { '\'' } else { '"' };
+    let colon = if prefix.is_empty() { "" } else { ":" };
+    tag.push_str(&format!(" xmlns{colon}{prefix}={quote}{uri}{quote}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moved(from: &str, item: &str, to: &str) -> String {
+        NamespaceScope::of(from).transplanted(item, &NamespaceScope::of(to))
+    }
+
+    const PLAIN: &str = "<?xml version=\"1.0\"?><OAI-PMH xmlns=\"o\"><request>x</request><GetRecord>";
+
+    #[test]
+    fn where_the_same_is_declared_nothing_changes() {
+        let item = "<record><header/></record>";
+        assert_eq!(moved(PLAIN, item, "<OAI-PMH xmlns=\"o\" xmlns:a=\"b\"><ListRecords>"), item);
+    }
+
+    #[test]
+    fn what_the_new_place_lacks_or_declares_otherwise_goes_along() {
+        let from = "<OAI-PMH xmlns=\"o\" xmlns:dc=\"d\" xmlns:q='a\"b'><GetRecord xmlns:e=\"e\">";
+        let to = "<OAI-PMH xmlns=\"o\" xmlns:dc=\"other\"><ListRecords>";
+        assert_eq!(
+            moved(from, "<record xmlns:e=\"own\" a=\"1\"><dc:x/></record>", to),
+            "<record xmlns:dc=\"d\" xmlns:q='a\"b' xmlns:e=\"own\" a=\"1\"><dc:x/></record>"
+        );
+        assert_eq!(
+            moved(PLAIN, "<record><a/></record>", "<o:OAI-PMH xmlns:o=\"o\"><o:ListRecords>"),
+            "<record xmlns=\"o\"><a/></record>"
+        );
+        assert_eq!(
+            moved("<o:OAI-PMH xmlns:o=\"o\"><o:GetRecord>", "<o:record><a/></o:record>", PLAIN),
+            "<o:record xmlns:o=\"o\" xmlns=\"\"><a/></o:record>"
+        );
+    }
+
+    #[test]
+    fn what_was_closed_before_the_items_declares_nothing() {
+        assert_eq!(
+            NamespaceScope::of("<a xmlns=\"1\"><b xmlns:x=\"2\">t</b><c>"),
+            NamespaceScope::of("<a xmlns=\"1\">")
+        );
+    }
+
+    #[test]
+    fn a_header_becomes_a_record_of_its_own_kind() {
+        assert_eq!(
+            record_of("<header status=\"deleted\"/>"),
+            "<record><header status=\"deleted\"/></record>"
+        );
+        assert_eq!(record_of("<o:header>x</o:header>"), "<o:record><o:header>x</o:header></o:record>");
+    }
+}
