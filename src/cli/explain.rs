@@ -35,11 +35,14 @@ pub(crate) fn run(arguments: &ExplainArguments) -> Result<Exit, Failure> {
     }
 }
 
-/// Why something of that name is not repaired: its section of docs/reference/unrepairable.md.
+/// Why an item or a page is not repaired: the section of the reference page with that name.
 fn reason(name: &str) -> Option<&'static str> {
-    const REFUSED: &str = include_str!("../../docs/reference/unrepairable.md");
+    const PAGES: [&str; 2] = [
+        include_str!("../../docs/reference/unrepairable.md"),
+        include_str!("../../docs/reference/unrepairable-pages.md"),
+    ];
     let heading = format!("\n### {name}\n");
-    let (_, section) = REFUSED.split_once(&heading)?;
+    let (_, section) = PAGES.iter().find_map(|page| page.split_once(&heading))?;
     let end = section.find("\n##").unwrap_or(section.len());
     Some(section[..end].trim())
 }

@@ -114,11 +114,21 @@ fn repairs_md_is_the_catalogue() {
 }
 
 #[test]
-fn unrepairable_md_has_every_reason() {
-    let page = text("docs/reference/unrepairable.md");
-    let headings: BTreeSet<&str> = page.lines().filter_map(|line| line.strip_prefix("### ")).collect();
-    let known: BTreeSet<&str> = reasons().collect();
-    assert_eq!(headings, known, "the headings of docs/reference/unrepairable.md and the reasons differ");
+fn every_reason_is_documented() {
+    let headings_of = |name: &str| {
+        let page = text(Path::new("docs/reference").join(name));
+        let headings = page.lines().filter_map(|line| line.strip_prefix("### "));
+        headings.map(str::to_owned).collect::<BTreeSet<String>>()
+    };
+    let items: BTreeSet<String> =
+        QuarantineReason::ALL.iter().map(|reason| reason.name().to_owned()).collect();
+    assert_eq!(
+        headings_of("unrepairable.md"),
+        items,
+        "headings of unrepairable.md and reasons of quarantine"
+    );
+    let pages: BTreeSet<String> = NotOai::ALL.iter().map(|reason| reason.name().to_owned()).collect();
+    assert_eq!(headings_of("unrepairable-pages.md"), pages, "headings of unrepairable-pages.md and refusals");
 }
 
 /// The names in the last cells of a page's tables that no test has, and how many there are.

@@ -7,6 +7,7 @@ mod support;
 mod check;
 mod cli;
 mod config;
+mod config_reference;
 mod demo;
 mod harvesters;
 mod report_page;
