@@ -1,12 +1,12 @@
-//! Reasons: why an item is put aside, and why an input is no response at all.
+//! Reasons: why an item is quarantined, and why a whole input is refused.
 
-/// Why an item could not be mended and went to quarantine.
+/// Why an item could not be repaired and was quarantined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum QuarantineReason {
-    /// Tags that do not match and of which no reading is plausible.
+    /// Tags that do not match, without a plausible reading.
     MismatchedTags,
-    /// A tag that is no tag: illegal name, missing end.
+    /// Text that begins like a tag and is none: an illegal name, a missing end.
     MalformedTag,
     /// A namespace prefix that is neither declared nor well known.
     UnknownPrefix,
@@ -14,15 +14,15 @@ pub enum QuarantineReason {
     MissingIdentifier,
     /// No datestamp, or an empty one.
     MissingDatestamp,
-    /// A datestamp that names no day, or could name two.
+    /// A datestamp that names no day or could name two.
     IllegalDatestamp,
-    /// A setSpec outside the alphabet of the schema.
+    /// A set without a setSpec, or with an illegal one.
     IllegalSetSpec,
     /// No header.
     MissingHeader,
-    /// Payload that is text, or more than one element.
+    /// A payload that is text or more than one element.
     IllegalPayload,
-    /// Any other breach of the OAI-PMH schema.
+    /// Another violation of the OAI-PMH schema.
     IllegalEnvelope,
     /// More repairs than `repairs_per_record_max`.
     TooManyRepairs,
@@ -34,14 +34,14 @@ pub enum QuarantineReason {
     TooManyAttributes,
     /// A tag longer than `tag_bytes_max`.
     TagTooLong,
-    /// Text that is neither UTF-8 nor windows-1252, in a charset that nothing decides.
+    /// Text that is neither UTF-8 nor windows-1252, in an unknown charset.
     UnknownCharset,
-    /// The input ended inside it.
+    /// The input ended inside the item.
     Truncated,
-    /// A repair it needs is turned off.
+    /// A necessary repair is turned off.
     RepairOff,
-    /// Text outside the items, or a broken item, that holds another item or a resumptionToken which
-    /// could not be read.
+    /// Text outside the items, or a broken item, that contains another item or a resumptionToken and
+    /// cannot be read.
     UnreadItem,
 }
 
@@ -95,31 +95,31 @@ impl QuarantineReason {
     }
 }
 
-/// Why a whole input is no OAI-PMH response that can be kept.
+/// Why a whole input is not a usable OAI-PMH response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum NotOai {
-    /// Not one byte, or white space only.
+    /// An empty body, or whitespace only.
     Empty,
     /// An HTML page.
     Html,
-    /// A challenge of a bot wall, or a login page.
+    /// A challenge for browsers or a login page.
     BotWall,
     /// JSON.
     Json,
-    /// Anything else that holds no OAI-PMH document element in its first bytes.
+    /// Another body without an OAI-PMH document element in its first bytes.
     Foreign,
-    /// An OAI-PMH 1.0 or 1.1 response that cannot be made one of 2.0.
+    /// An OAI-PMH 1.0 or 1.1 response that cannot be converted to 2.0.
     Version1,
-    /// Items of OAI-PMH without the document element around them.
+    /// OAI-PMH items without the document element around them.
     MissingEnvelope,
-    /// A static repository, which belongs into the mappings.
+    /// A static repository, which a mapping can serve.
     StaticRepository,
-    /// An error whose code is near to no legal one.
+    /// An error with a code that is not similar to a legal one.
     UnknownError,
     /// An OAI-PMH document of which nothing can be kept: no item, no token, no error.
     NothingKept,
-    /// An envelope that is beyond repair: a limit was met before the first item.
+    /// An envelope that cannot be repaired, or that exceeds a limit before the first item.
     BrokenEnvelope,
 }
 
@@ -156,37 +156,33 @@ impl NotOai {
         }
     }
 
-    /// What to tell a person: what came, whose fault it is, what to do.
+    /// A message for people: what the source sent and what to do.
     pub const fn message(self) -> &'static str {
         match self {
-            Self::Empty => "the source answered with an empty body; ask again later",
-            Self::Html => {
-                "the source answered with an HTML page instead of OAI-PMH; check the base URL in a browser"
-            }
+            Self::Empty => "the source sent an empty body; try again later",
+            Self::Html => "the source sent an HTML page instead of OAI-PMH; check the base URL in a browser",
             Self::BotWall => {
-                "the source answered with a bot challenge or login page; ask its operator to let harvesters pass"
+                "the source sent a bot challenge or a login page; ask its operator to admit harvesters"
             }
-            Self::Json => "the source answered with JSON instead of OAI-PMH; check the base URL",
-            Self::Foreign => {
-                "the source answered with something that is no OAI-PMH document; check the base URL"
-            }
+            Self::Json => "the source sent JSON instead of OAI-PMH; check the base URL",
+            Self::Foreign => "the source sent a document that is not OAI-PMH; check the base URL",
             Self::Version1 => {
-                "OAI-PMH 1.x response that cannot become one of 2.0: identifiers without datestamps, or the upgrade is turned off; ask for ListRecords instead"
+                "the source sent an OAI-PMH 1.x response that cannot be converted to 2.0: it has identifiers without datestamps, or v1-root is turned off; request ListRecords instead"
             }
             Self::MissingEnvelope => {
-                "the source answered with OAI-PMH headers or records, but without the OAI-PMH element around them; check the base URL, it may be that of an export or of another interface"
+                "the source sent OAI-PMH headers or records without the OAI-PMH element around them; check the base URL, it may belong to an export or another interface"
             }
             Self::StaticRepository => {
-                "this is a static repository, one file that stands for a whole repository; serve it by static_file in a file of the mappings folder"
+                "this is a static repository: one file with a whole repository; serve it with static_file in a mapping"
             }
             Self::UnknownError => {
-                "the source answered with an error code that OAI-PMH does not know; ask again later or tell its operator"
+                "the source sent an error code that OAI-PMH does not define; try again later or tell its operator"
             }
             Self::NothingKept => {
-                "nothing of the page could be kept: no item, no token, no error; see the report for the items put aside"
+                "nothing of the page could be kept: no item, no token, no error; see the report for quarantined items"
             }
             Self::BrokenEnvelope => {
-                "the envelope of the response is broken beyond repair; tell the source's operator"
+                "the envelope of the response cannot be repaired; tell the operator of the source"
             }
         }
     }

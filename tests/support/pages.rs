@@ -16,31 +16,37 @@ pub(crate) fn repairs() -> String {
 const INTRODUCTION: &str = "\
 # Repairs
 
-Every repair that oaimend makes, in the order in which a response meets them.
-Made from src/repair/catalogue.rs by `OAIMEND_BLESS=1 cargo test --test core tidy`;
-`oaimend explain NAME` prints the same. What is never repaired stands in
-[unrepairable.md](unrepairable.md).
+This page lists every repair of oaimend, in the order in which a response meets them. It is generated from
+the catalogue by `OAIMEND_BLESS=1 cargo test --no-default-features --test core tidy`. `oaimend explain NAME`
+prints one entry. [unrepairable.md](unrepairable.md) lists the defects that are never repaired.
 
-Certainty: *exact* means that only one reading fits the bytes, or that XML
-itself forces the change; *likely*, that a table or a strong sign says so;
-*guess*, that it is plausible and no more, so it is off unless a mapping turns
-it on; *rewrite* is what the proxy says of itself and no repair at all. In the
-examples `\\xE9` stands for a byte that is no UTF-8.
+| certainty | meaning |
+|---|---|
+| exact | the bytes have only one reading, or XML requires the change |
+| likely | a table or a strong sign supports the reading |
+| guess | the reading is plausible, but not certain. The repair is off unless a mapping enables it (`repairs.enable`) |
+| rewrite | not a repair: the proxy writes its own data |
 
-Most repairs are of form: what came can mean only this, and a reader gets the
-characters, elements, attributes and namespaces that were meant. A repair of
-content gives something else than came, leaves something out, or chooses among
-readings; one that may do so is called that altogether. Where a mapping asks for
-[provenance](configuration.md), these are what makes a record an altered one,
-if they touch its payload.
+| effect | meaning |
+|---|---|
+| form | the notation changes, but not the characters, elements, attributes and namespaces that a reader gets |
+| content | the content changes, loses a part, or is one of several readings |
+
+A repair that can have both effects counts as a repair of content. Repairs of content inside a payload make a record
+*altered*, see [provenance.md](provenance.md).
+
+In the examples `\\xE9` is a byte that is not UTF-8.
 ";
 
 fn section(page: &mut String, entry: &Entry) -> std::fmt::Result {
-    let off = if entry.certainty == Certainty::Guess { ", off unless a mapping turns it on" } else { "" };
-    let effect = if entry.effect == Effect::Content { " Of content." } else { "" };
+    let effect = match (entry.certainty, entry.effect) {
+        (Certainty::Rewrite, _) => "",
+        (_, Effect::Form) => " Effect: form.",
+        (_, Effect::Content) => " Effect: content.",
+    };
     write!(
         page,
-        "\n## {}\n\nCertainty: {}{off}.{effect}\n\n{}\n\n{}\n\n```\nbefore: {}\nafter:  {}\n```\n",
+        "\n## {}\n\nCertainty: {}.{effect}\n\n{}\n\n{}\n\n```\nbefore: {}\nafter:  {}\n```\n",
         entry.name,
         entry.certainty.name(),
         entry.what,

@@ -87,11 +87,11 @@ fn the_charset_of_the_header_is_used() {
 fn what_is_no_oai_pmh_is_a_failed_source_and_never_an_empty_repository() {
     let unavailable = "destination_unavailable; received-status=200; details=\"";
     for (body, text) in [
-        (HTML, "answered with an HTML page"),
-        ("", "answered with an empty body"),
-        ("  \n\n", "answered with an empty body"),
-        ("{\"error\": 1}", "answered with JSON"),
-        ("<?xml version=\"1.0\"?><rss/>", "no OAI-PMH document"),
+        (HTML, "sent an HTML page"),
+        ("", "sent an empty body"),
+        ("  \n\n", "sent an empty body"),
+        ("{\"error\": 1}", "sent JSON"),
+        ("<?xml version=\"1.0\"?><rss/>", "a document that is not OAI-PMH"),
     ] {
         check_failed(&failed(move || Reply::whole(200, "Content-Type: text/html", body)), unavailable, text);
     }
@@ -282,7 +282,7 @@ fn an_oai_error_is_one_whatever_status_it_comes_with() {
         assert_eq!((got.status, got.whole), (status_after(status), true), "{status}: {}", got.text());
     }
     let (got, _) = answered(200, "serviceUnavailable");
-    check_failed(&got, "destination_unavailable", "an error code that OAI-PMH does not know");
+    check_failed(&got, "destination_unavailable", "an error code that OAI-PMH does not define");
     let (got, _) = answered(500, "no records");
     assert!(got.text().contains("<error code=\"noRecordsMatch\">"), "{}", got.text());
 }
