@@ -361,7 +361,7 @@ fn the_program_prints_a_table_and_exits_with_1_when_something_fails() {
     for line in [
         "            asked:   verb=ListSets",
         "            came:    application/xml",
-        "            wanted:  The content type is text/xml, its charset none or UTF-8.",
+        "            wanted:  The content type is text/xml, with the charset UTF-8 or no charset.",
         "            to do:   Send Content-Type: text/xml; charset=UTF-8.",
     ] {
         assert!(table.lines().any(|other| other == line), "{line}\n{table}");
@@ -386,7 +386,7 @@ fn the_program_writes_json() {
             "rule": "content-type",
             "verdict": "fails",
             "section": "3.1.2",
-            "wants": "The content type is text/xml, its charset none or UTF-8.",
+            "wants": "The content type is text/xml, with the charset UTF-8 or no charset.",
             "asked": "verb=ListSets",
             "came": "application/xml",
             "answers": 1,
