@@ -31,9 +31,12 @@ impl ServeHttp for Admin {
             head.headers.get(header::HOST).map(|host| String::from_utf8_lossy(host.as_bytes()).into_owned())
         });
         let page = if !self.is_own_host(host.as_deref().unwrap_or_default()) {
-            Page::text(403, "ask by the address of the admin listener; another Host is refused")
+            Page::text(
+                403,
+                "use the address of the admin listener in the URL; other Host headers are refused",
+            )
         } else if method != Method::GET && method != Method::HEAD && !is_purge {
-            Page::text(405, "GET and PURGE are allowed here").with("Allow", "GET, PURGE".to_owned())
+            Page::text(405, "the admin listener accepts GET and PURGE").with("Allow", "GET, PURGE".to_owned())
         } else {
             let shared = Arc::clone(&self.shared);
             // The quarantine and the cache are on the disk.
@@ -43,7 +46,7 @@ impl ServeHttp for Admin {
             };
             tokio::task::spawn_blocking(answer)
                 .await
-                .unwrap_or_else(|_| Page::text(500, "the page could not be made"))
+                .unwrap_or_else(|_| Page::text(500, "the response could not be created; the log says why"))
         };
         response(page, method == Method::HEAD)
     }

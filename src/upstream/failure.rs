@@ -110,7 +110,7 @@ impl Reason {
             Self::Redirect => "redirect",
             Self::Status => "status",
             Self::NotOai(why) => why.name(),
-            Self::QuarantineReason => "unmendable",
+            Self::QuarantineReason => "unrepairable",
             Self::Quarantine => "quarantine",
             Self::Ledger => "ledger",
             Self::TakenOver => "taken-over",
@@ -196,7 +196,7 @@ impl Reason {
             Self::Quarantine | Self::Ledger | Self::TakenOver => "oaimend's, or that of its machine",
             Self::AddressRefused | Self::Configuration => "the configuration of oaimend",
             Self::SpoolFull => "the request's; HTTP/1.0 cannot carry a page of this length, HTTP/1.1 can",
-            Self::QuarantineReason => "the source's; the mapping wants such a page to fail (unmendable)",
+            Self::QuarantineReason => "the source's; the mapping makes such a page fail (on_unrepairable)",
             _ => "the source's",
         }
     }
