@@ -9,6 +9,7 @@ mod cli;
 mod config;
 mod config_reference;
 mod demo;
+mod documentation;
 mod harvesters;
 mod report_page;
 mod serve;
