@@ -176,7 +176,7 @@ DEFECTS = [
            around(before=b'\n\n<?xml version="1.0" encoding="UTF-8"?>\n')),
     Defect("leading-notice", "PHP notice before `<?xml`",
            around(before=NOTICE + b'<?xml version="1.0" encoding="UTF-8"?>\n')),
-    Defect("trailing-notice", "PHP notice behind the end", around(behind=NOTICE)),
+    Defect("trailing-notice", "PHP notice after the end", around(behind=NOTICE)),
     Defect("unannounced-gzip", "gzip, not announced", around(transport=gzip.compress)),
     Defect("html-page", "an HTML page with status 200",
            around(transport=lambda body: HTML, content_type="text/html"), hopeless=True),

@@ -279,7 +279,7 @@ The last two defects cannot be repaired. There, the right result is an error tha
 
 The harvesters send all six verbs, with sets and dates, and also ask for records that do not exist.
 OAI-PMH 1.x does not say which sets a record belongs to. Therefore the 1.x records have their set only where the
-harvester asked for a set.
+harvester requested one.
 """)
     replace_between_marks(PROJECT / "README.md", short_table(results))
 
