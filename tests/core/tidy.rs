@@ -318,3 +318,106 @@ fn every_source_says_what_it_is() {
         .collect();
     none("files without a word on what they are", &found);
 }
+
+/// Pages that a script or a test writes: they are tables to look up, not to read.
+const GENERATED_PAGES: &[&str] = &[
+    "docs/reference/repairs.md",
+    "docs/reference/conformance.md",
+    "docs/explanation/harvesters.md",
+    // These two are not generated. They are split by topic into several pages.
+    "docs/reference/configuration.md",
+    "docs/reference/unrepairable.md",
+];
+const PAGE_WORDS_MAX: usize = 1_500;
+
+/// All pages in Markdown but those of tests and fuzzers.
+fn markdown_pages() -> Vec<PathBuf> {
+    let is_page = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "md");
+    let top = std::fs::read_dir(root())
+        .expect("the folder of the project")
+        .filter_map(|entry| Some(entry.ok()?.path()));
+    let below =
+        ["docs", "mappings", "corpus"].into_iter().flat_map(|folder| files_below(&root().join(folder)));
+    let mut pages: Vec<PathBuf> = top.filter(|path| path.is_file()).chain(below).filter(is_page).collect();
+    pages.sort();
+    pages
+}
+
+/// The page without its fenced blocks of code.
+fn prose(page: &str) -> String {
+    let is_outside = |(number, _): &(usize, &str)| number % 2 == 0;
+    page.split("\n```").enumerate().filter(is_outside).map(|(_, part)| part).collect::<Vec<_>>().join("\n")
+}
+
+/// The anchors of a page's headings, as code forges make them.
+fn anchors(page: &str) -> Vec<String> {
+    let headings = prose(page);
+    let titles =
+        headings.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
+    let letter = |c: char| match c {
+        ' ' => Some('-'),
+        c if c.is_alphanumeric() || c == '-' || c == '_' => Some(c.to_ascii_lowercase()),
+        _ => None,
+    };
+    titles.map(|title| title.chars().filter_map(letter).collect()).collect()
+}
+
+#[test]
+fn relative_links_lead_to_pages_and_headings() {
+    let mut found = Vec::new();
+    let mut count = 0;
+    // The exception is split into several pages, which replace its links.
+    for path in markdown_pages().into_iter().filter(|path| !path.ends_with("docs/reference/configuration.md"))
+    {
+        let page = prose(&text(&path));
+        for link in page.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            if link.contains("://") || link.starts_with("mailto:") {
+                continue;
+            }
+            count += 1;
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = if file.is_empty() { path.clone() } else { path.with_file_name("").join(file) };
+            let is_there = target.exists()
+                && (anchor.is_empty() || anchors(&text(&target)).iter().any(|is| is == anchor));
+            if !is_there {
+                found.push(format!("{}: {link}", shown(&path)));
+            }
+        }
+    }
+    assert!(count > 50, "the links were not found");
+    none("links that lead nowhere", &found);
+}
+
+#[test]
+fn no_page_of_the_documentation_is_too_long() {
+    let is_user_page =
+        |name: &str| name.starts_with("docs/") || name == "README.md" || name == "CHANGELOG.md";
+    let mut found = Vec::new();
+    for path in markdown_pages() {
+        let name = shown(&path);
+        let words =
+            text(&path).split_whitespace().filter(|word| word.contains(char::is_alphanumeric)).count();
+        if words > PAGE_WORDS_MAX && is_user_page(&name) && !GENERATED_PAGES.contains(&name.as_str()) {
+            found.push(format!("{name}: {words} words, {PAGE_WORDS_MAX} are allowed"));
+        }
+    }
+    none("long pages", &found);
+}
+
+#[test]
+fn the_glossary_names_places_and_types_that_exist() {
+    let page = text("docs/glossary.md");
+    let quoted: Vec<&str> = page.split('`').skip(1).step_by(2).collect();
+    let places = quoted.iter().filter(|word| word.starts_with("src/"));
+    let mut missing: Vec<&str> =
+        places.clone().filter(|place| !root().join(place).exists()).copied().collect();
+    assert!(places.count() > 50, "the places were not found");
+    let (_, names) = page.split_once("## Names in the code").expect("a section on names");
+    let code: String = sources("src").iter().map(text).collect();
+    let is_type =
+        |name: &str| ["struct", "enum", "trait"].iter().any(|kind| code.contains(&format!("{kind} {name}")));
+    let types =
+        names.split('`').skip(1).step_by(2).filter(|name| name.starts_with(|c: char| c.is_ascii_uppercase()));
+    missing.extend(types.filter(|name| !is_type(name)));
+    none("names in docs/glossary.md", &missing.into_iter().map(str::to_owned).collect::<Vec<_>>());
+}
