@@ -38,15 +38,17 @@ impl ServeHttp for Admin {
         } else if method != Method::GET && method != Method::HEAD && !is_purge {
             Page::text(405, "the admin listener accepts GET and PURGE").with("Allow", "GET, PURGE".to_owned())
         } else {
-            let shared = Arc::clone(&self.shared);
-            // The quarantine and the cache are on the disk.
-            let answer = move || match is_purge {
-                true => shared.purge(&path, query.as_deref()),
-                false => shared.admin_page(&path),
-            };
-            tokio::task::spawn_blocking(answer)
-                .await
-                .unwrap_or_else(|_| Page::text(500, "the response could not be created; the log says why"))
+            match is_purge {
+                true => {
+                    let shared = Arc::clone(&self.shared);
+                    // A purge removes files.
+                    let purge = move || shared.purge(&path, query.as_deref());
+                    tokio::task::spawn_blocking(purge).await.unwrap_or_else(|_| {
+                        Page::text(500, "the response could not be created; the log says why")
+                    })
+                }
+                false => self.shared.admin_page(&path).await,
+            }
         };
         response(page, method == Method::HEAD)
     }
@@ -67,7 +69,7 @@ impl Admin {
 }
 
 impl Shared {
-    fn admin_page(&self, path: &str) -> Page {
+    async fn admin_page(&self, path: &str) -> Page {
         let mut parts = path.trim_start_matches("/-/").split('/');
         let found = match (path.starts_with("/-/"), parts.next()) {
             (true, Some("livez")) => return Page::text(200, "ok"),
@@ -80,7 +82,9 @@ impl Shared {
                 }
                 return Page::new(200, "text/plain; version=0.0.4; charset=utf-8", self.telemetry.metrics());
             }
-            (true, Some("repositories")) => self.repositories_json(parts.collect::<Vec<_>>().as_slice()),
+            (true, Some("repositories")) => {
+                self.repositories_json(parts.collect::<Vec<_>>().as_slice()).await
+            }
             _ => Ok(None),
         };
         match found {
@@ -126,7 +130,7 @@ impl Shared {
         Page::json(200, &json!({ "purged": purged }))
     }
 
-    fn repositories_json(&self, parts: &[&str]) -> Result<Option<Value>, QuarantineError> {
+    async fn repositories_json(&self, parts: &[&str]) -> Result<Option<Value>, QuarantineError> {
         let mappings = self.repositories.all();
         let Some((id, rest)) = parts.split_first() else {
             let all: Vec<Value> = mappings.values().map(|mapping| self.repository_json(mapping)).collect();
@@ -137,12 +141,12 @@ impl Shared {
             [] => Some(self.repository_json(mapping)),
             ["repairs"] => Some(json!({ "repairs": self.telemetry.last(id).repairs })),
             ["quarantine"] => {
-                let records = self.store.quarantine.list(id, QUARANTINE_LISTED_MAX)?;
+                let records = self.store.quarantine.list(id, QUARANTINE_LISTED_MAX).await?;
                 let records: Vec<Value> =
                     records.iter().map(|(key, entry)| with_key(key, json!(entry))).collect();
                 Some(json!({ "records": records }))
             }
-            ["quarantine", key] => self.store.quarantine.find(id, key)?.map(|(entry, raw)| {
+            ["quarantine", key] => self.store.quarantine.find(id, key).await?.map(|(entry, raw)| {
                 let mut value = with_key(key, json!(entry));
                 match String::from_utf8(raw) {
                     Ok(text) => value["raw"] = json!(text),
@@ -166,7 +170,7 @@ impl Shared {
             value["static_file"] = json!(self.clients.file_state(&mapping.id));
         }
         value["set_collisions"] = json!(self.store.profiles.collisions(&mapping.source()));
-        let learned = self.store.capabilities.learned(&mapping.id, &mapping.fingerprint());
+        let learned = self.store.capabilities.detected(&mapping.id, &mapping.fingerprint());
         let pinned = mapping.quirks.version.map(|version| version.name().to_owned());
         value["version"] = json!(pinned.or(learned.version));
         value["asked_in_days"] = json!(mapping.quirks.in_days || learned.refuses_seconds);

@@ -412,7 +412,7 @@ impl Front {
         let via = if via.is_empty() { hop.to_owned() } else { format!("{via}, {hop}") };
         let store = self.0.store.clone();
         let set = request.argument(Argument::Set);
-        let of_the_source = set.and_then(|set| store.profiles.set_of_the_source(&mapping.source(), set));
+        let of_the_source = set.and_then(|set| store.profiles.source_set(&mapping.source(), set));
         let asked = of_the_source.map_or_else(|| request.clone(), |set| request.of_set(&set));
         let clock = Arc::clone(&self.0.clock);
         Ok(Ok(Job { mapping, request, asked, own, via, store, client, clock, spool }))

@@ -1,22 +1,34 @@
 //! Everything that must survive a restart.
 //!
-//! `data_dir` locks the data folder, `redb` holds the stores that are databases, and `files` those
-//! that are plain files. [`Store`] opens and closes all of them together, except the cached pages.
+//! `ledger`, `quarantine`, `repository_profile` and `capabilities` define the stores as traits, which a SQL database
+//! can implement too. `redb` implements them. `files` contains the stores that are plain files, among them the key of
+//! our own tokens, which is read once at start and needs no trait. `data_dir` locks the data folder. [`Store`] opens
+//! and closes all of them together, except the cached pages.
 
+mod capabilities;
 mod data_dir;
 mod files;
+mod ledger;
+mod quarantine;
 mod redb;
+mod repository_profile;
+mod save_error;
 
+pub use capabilities::{CapabilityStore, DetectedCapabilities, Detection, SourceCapabilities};
 pub use data_dir::DataDirLock;
 pub use files::{
     BROKEN_PAGE_BYTES_MAX, BlockSums, BrokenPageInfo, BrokenPages, FileStamp, HotPage, NewStaticFile,
     PageEntry, PageKey, Pages, Part, Size, StaticFileInfo, StaticFiles, TokenKey,
 };
-pub use redb::{
-    CapabilityStore, DeliveredPage, Ledger, LedgerError, ListFacts, ListPage, ListStatus, ProfileDates,
-    ProfileUpdate, Quarantine, QuarantineEntry, QuarantineError, QuarantinedRecord, ReplayProgress,
-    RepositoryProfiles, SetUsage, SourceCapabilities, TokenTarget,
+pub use ledger::{
+    DeliveredPage, LedgerError, ListFacts, ListLedger, ListPage, ListStatus, RecordedPart, ReplayProgress,
+    ReplayShortcuts, TokenTarget,
 };
+pub use quarantine::{Quarantine, QuarantineBatch, QuarantineEntry, QuarantineError, QuarantinedRecord};
+pub use repository_profile::{
+    ProfileDates, ProfileStore, ProfileUpdate, RepositoryProfiles, SavedProfile, SetUsage,
+};
+pub use save_error::SaveError;
 
 use crate::error::Error;
 use std::path::Path;
@@ -26,13 +38,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Clone, Debug)]
 pub struct Store {
     /// Quarantined records.
-    pub quarantine: Quarantine,
+    pub quarantine: Arc<dyn Quarantine>,
     /// The lists that harvesters follow: their tokens, and the items that they delivered.
-    pub ledger: Ledger,
+    pub ledger: Arc<dyn ListLedger>,
     /// Datestamps and sets of each repository.
     pub profiles: RepositoryProfiles,
     /// The detected capabilities of each source.
-    pub capabilities: CapabilityStore,
+    pub capabilities: DetectedCapabilities,
     /// The key of our own tokens.
     pub token_key: TokenKey,
     /// Broken pages, as received.
@@ -59,10 +71,11 @@ impl Store {
     /// The folder cannot be written to.
     pub fn open_locked(lock: DataDirLock) -> Result<Self, Error> {
         let data = lock.path();
-        let (quarantine, ledger) = (Quarantine::open(data)?, Ledger::open(data)?);
-        let (token_key, broken_pages) = (TokenKey::open(data)?, BrokenPages::of(data));
-        let (profiles, capabilities) = (RepositoryProfiles::open(data)?, CapabilityStore::open(data)?);
-        let static_files = StaticFiles::of(data);
+        let quarantine = Arc::new(redb::RedbQuarantine::open(data)?);
+        let ledger = Arc::new(redb::RedbLedger::open(data)?);
+        let token_key = TokenKey::open(data)?;
+        let (profiles, capabilities) = (redb::open_profiles(data)?, redb::open_capabilities(data)?);
+        let (broken_pages, static_files) = (BrokenPages::new(data), StaticFiles::new(data));
         let lock = Arc::new(Mutex::new(Some(lock)));
         Ok(Self { quarantine, ledger, profiles, capabilities, token_key, broken_pages, static_files, lock })
     }
@@ -83,8 +96,8 @@ impl Store {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_data_folder_is_one_process_s_until_it_is_closed() {
+    #[tokio::test]
+    async fn a_data_folder_belongs_to_one_process_until_it_is_closed() {
         let data = tempfile::tempdir().expect("a temporary folder");
         let store = Store::open(data.path()).expect("it can be written to");
         let error = Store::open(data.path()).expect_err("it is open");
@@ -92,14 +105,14 @@ mod tests {
         assert_eq!(error.exit_code(), 74);
         let clone = store.clone();
         store.close();
-        let next = Store::open(data.path()).expect("it is closed, whoever holds a clone");
-        assert!(matches!(clone.quarantine.list("x", 1), Err(QuarantineError::Closed)));
-        assert!(matches!(clone.ledger.find("x", "ListRecords", "a"), Err(LedgerError::Closed)));
-        assert!(next.quarantine.list("x", 1).expect("readable").is_empty());
+        let next = Store::open(data.path()).expect("it is closed, whatever clones exist");
+        assert!(matches!(clone.quarantine.list("x", 1).await, Err(QuarantineError::Closed)));
+        assert!(matches!(clone.ledger.token_target("x", "ListRecords", "a").await, Err(LedgerError::Closed)));
+        assert!(next.quarantine.list("x", 1).await.expect("readable").is_empty());
     }
 
     #[test]
-    fn what_a_killed_process_has_half_made_is_made_anew() {
+    fn unfinished_files_of_a_killed_process_are_replaced() {
         let data = tempfile::tempdir().expect("a temporary folder");
         std::fs::create_dir(data.path().join("quarantine")).expect("writable");
         for file in [
@@ -111,7 +124,7 @@ mod tests {
         ] {
             std::fs::write(data.path().join(file), [0; 5000]).expect("writable");
         }
-        Store::open(data.path()).expect("nothing of it counts");
+        Store::open(data.path()).expect("unfinished files are ignored");
         let left: Vec<_> = std::fs::read_dir(data.path()).expect("readable").flatten().collect();
         assert!(left.iter().all(|file| file.path().extension().is_none_or(|e| e != "part")), "{left:?}");
     }

@@ -1,9 +1,8 @@
-//! Broken pages as they came: evidence for the provider, seeds for fuzzers.
+//! Broken pages as received: evidence for the provider, and seeds for fuzzers.
 //!
-//! `data/broken/<repository>/<what was wrong>.xml` is the newest page of that
-//! repository that needed just these repairs, after content decoding, and the
-//! `.json` beside it says what was asked and when. Kept up to a bound, the newest
-//! first. Not being able to keep one costs nothing but the evidence.
+//! `data/broken/<repository>/<repairs>.xml` is the newest page of a repository that needed exactly these repairs, after
+//! content decoding. The `.json` file beside it contains the request and its time. The number and size of the files
+//! are limited; the oldest are removed first. If a page cannot be stored, only the evidence is lost.
 
 use blake2::{Blake2s256, Digest};
 use serde::Serialize;
@@ -11,59 +10,59 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// The broken pages that were kept. Cheap to clone; all clones are one.
+/// The stored broken pages. Clones share them.
 #[derive(Clone, Debug)]
 pub struct BrokenPages(Arc<PathBuf>);
 
-/// What is said of a broken page.
+/// The content of the JSON file.
 #[derive(Clone, Debug, Serialize)]
 pub struct BrokenPageInfo {
-    /// The query that brought it.
+    /// The query whose response it was.
     pub request: String,
-    /// When, `YYYY-MM-DDThh:mm:ssZ`.
+    /// The time of the response, `YYYY-MM-DDThh:mm:ssZ`.
     pub at: String,
-    /// Status of the source.
+    /// HTTP status of the source.
     pub status: u16,
-    /// Names of the repairs it needed, or of why it could not be mended.
+    /// Names of the repairs it needed, or of the reasons why it could not be repaired.
     pub needed: Vec<&'static str>,
 }
 
-/// Longest page that is kept, in bytes.
+/// Longest page that is stored, in bytes.
 pub const BROKEN_PAGE_BYTES_MAX: usize = 1 << 20;
-/// Bytes of broken pages that are kept of one repository.
+/// Most bytes of broken pages of one repository.
 const REPOSITORY_BYTES_MAX: u64 = 16 << 20;
-/// Broken pages that are kept of one repository.
+/// Most broken pages of one repository.
 const REPOSITORY_PAGES_MAX: usize = 100;
-/// Longest name of a file, without its ending.
+/// Longest file name without extension, in characters.
 const STEM_CHARS_MAX: usize = 120;
 
 impl BrokenPages {
-    /// Those in a data folder; the folder for them is made with the first one.
-    pub fn of(data: &Path) -> Self {
+    /// The broken pages of a data folder. Their folder is created with the first one.
+    pub fn new(data: &Path) -> Self {
         Self(Arc::new(data.join("broken")))
     }
 
-    /// Keeps a page in place of the one that needed the same. Blocks on the disk.
+    /// Stores a page in place of the one that needed the same repairs. Blocks on the disk.
     ///
     /// # Errors
     ///
-    /// The disk says no.
-    pub fn keep(&self, repository: &str, page: &[u8], about: &BrokenPageInfo) -> std::io::Result<()> {
+    /// The page cannot be written.
+    pub fn store(&self, repository: &str, page: &[u8], about: &BrokenPageInfo) -> std::io::Result<()> {
         let folder = self.0.join(repository);
         std::fs::create_dir_all(&folder)?;
         let stem = stem_of(&about.needed);
         let json = serde_json::to_vec_pretty(about).map_err(std::io::Error::other)?;
         for (ending, bytes) in [("xml", page), ("json", json.as_slice())] {
-            // Whoever looks at it meanwhile sees the old one or the new one.
+            // A reader sees the old file or the new file, never a part of one.
             let unfinished = folder.join(format!(".{stem}.{ending}"));
             std::fs::write(&unfinished, bytes)?;
             std::fs::rename(&unfinished, folder.join(format!("{stem}.{ending}")))?;
         }
-        make_room(&folder)
+        remove_oldest(&folder)
     }
 }
 
-/// The name of a page: what it needed.
+/// The file name of a page: the repairs it needed.
 fn stem_of(needed: &[&str]) -> String {
     let stem = needed.join("+");
     if stem.len() <= STEM_CHARS_MAX {
@@ -75,8 +74,8 @@ fn stem_of(needed: &[&str]) -> String {
     format!("{cut}...{hash}")
 }
 
-/// Removes the oldest pages beyond the bounds.
-fn make_room(folder: &Path) -> std::io::Result<()> {
+/// Removes the oldest pages beyond the limits.
+fn remove_oldest(folder: &Path) -> std::io::Result<()> {
     let mut pages: Vec<(SystemTime, PathBuf, u64)> = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let (path, about) = {
@@ -113,12 +112,12 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_page_of_its_kind_is_kept() {
+    fn the_newest_page_with_the_same_repairs_is_stored() {
         let data = tempfile::tempdir().expect("a temporary folder");
-        let pages = BrokenPages::of(data.path());
-        pages.keep("x", b"old", &about(&["bare-ampersand"])).expect("writable");
-        pages.keep("x", b"new", &about(&["bare-ampersand"])).expect("writable");
-        pages.keep("x", b"other", &about(&["bare-ampersand", "doctype"])).expect("writable");
+        let pages = BrokenPages::new(data.path());
+        pages.store("x", b"old", &about(&["bare-ampersand"])).expect("writable");
+        pages.store("x", b"new", &about(&["bare-ampersand"])).expect("writable");
+        pages.store("x", b"other", &about(&["bare-ampersand", "doctype"])).expect("writable");
         let read = |name: &str| std::fs::read(data.path().join("broken/x").join(name)).expect("it is there");
         assert_eq!(read("bare-ampersand.xml"), b"new");
         assert_eq!(read("bare-ampersand+doctype.xml"), b"other");
@@ -128,14 +127,14 @@ mod tests {
     }
 
     #[test]
-    fn old_pages_go_when_there_are_too_many_bytes() {
+    fn the_oldest_pages_are_removed_beyond_the_limit() {
         let data = tempfile::tempdir().expect("a temporary folder");
-        let pages = BrokenPages::of(data.path());
+        let pages = BrokenPages::new(data.path());
         let page = vec![b'x'; BROKEN_PAGE_BYTES_MAX];
         let names: Vec<&'static str> =
             crate::repair::catalogue::CATALOGUE.iter().map(|entry| entry.name).take(20).collect();
         for name in &names {
-            pages.keep("x", &page, &about(&[*name])).expect("writable");
+            pages.store("x", &page, &about(&[*name])).expect("writable");
         }
         let files = std::fs::read_dir(data.path().join("broken/x")).expect("a folder").count();
         assert_eq!(files, 2 * 16, "16 MiB, each with its JSON");
@@ -143,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn long_names_stay_apart() {
+    fn long_names_stay_distinct() {
         let all: Vec<&str> = crate::repair::catalogue::CATALOGUE.iter().map(|entry| entry.name).collect();
         let (one, other) = (stem_of(&all[..12]), stem_of(&all[..13]));
         assert!(one != other && one.len() <= STEM_CHARS_MAX, "{one} {other}");

@@ -1,4 +1,4 @@
-//! The key that makes tokens of ours ours, and items of a list known: `data/token.key`, 32 random bytes.
+//! The key of our own tokens and of the hashes of items: `data/token.key`, 32 random bytes.
 
 use crate::error::Error;
 use crate::store::data_dir::{WRITABLE, rename_durably};
@@ -10,11 +10,12 @@ use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// A key that nobody else knows, and the one that is made of it.
+/// The secret key, and a key derived from it.
 #[derive(Clone)]
 pub struct TokenKey {
+    /// Signs our own tokens.
     pub(crate) tokens: [u8; 32],
-    /// By which items of lists are known; it says nothing of the other one.
+    /// Hashes the items of lists; does not reveal the other key.
     pub(crate) items: [u8; 16],
 }
 
@@ -25,25 +26,25 @@ impl std::fmt::Debug for TokenKey {
 }
 
 impl TokenKey {
-    pub(crate) fn of(tokens: [u8; 32]) -> Self {
+    pub(crate) fn new(tokens: [u8; 32]) -> Self {
         let mut items = Blake2sMac::<U16>::new(&tokens.into());
         items.update(b"items");
         Self { tokens, items: items.finalize_fixed().into() }
     }
 
-    /// Reads the key of a data folder, which is made at the first start.
+    /// Reads the key of a data folder, and creates it at the first start.
     ///
     /// # Errors
     ///
-    /// The file cannot be read or written, or is no key.
+    /// The file cannot be read or written, or is not a key.
     pub fn open(data: &Path) -> Result<Self, Error> {
         let path = data.join("token.key");
         match std::fs::read(&path) {
             Ok(bytes) => match <[u8; 32]>::try_from(bytes) {
-                Ok(key) => return Ok(Self::of(key)),
+                Ok(key) => return Ok(Self::new(key)),
                 Err(bytes) => {
                     let message = format!(
-                        "a key of {} bytes, not 32; move the file away, a new one is made",
+                        "a key of {} bytes, not 32; move the file away to create a new one",
                         bytes.len()
                     );
                     return Err(Error::State { path, message });
@@ -55,7 +56,7 @@ impl TokenKey {
         let mut key = [0; 32];
         getrandom::fill(&mut key)
             .map_err(|error| Error::State { path: path.clone(), message: error.to_string() })?;
-        // A process that is killed here leaves no key that is too short.
+        // A process that is killed here leaves no truncated key.
         let unfinished = path.with_extension("key.part");
         let written =
             OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished);
@@ -63,7 +64,7 @@ impl TokenKey {
             .and_then(|mut file| file.write_all(&key).and_then(|()| file.sync_all()))
             .and_then(|()| rename_durably(&unfinished, &path))
             .map_err(|error| Error::writing(&path, error, WRITABLE))?;
-        Ok(Self::of(key))
+        Ok(Self::new(key))
     }
 }
 
@@ -73,7 +74,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
-    fn a_key_is_made_once_and_nobody_else_may_read_it() {
+    fn a_key_is_created_once_and_readable_by_its_owner_only() {
         let data = tempfile::tempdir().expect("a temporary folder");
         let key = TokenKey::open(data.path()).expect("it can be written to");
         assert_eq!(TokenKey::open(data.path()).expect("it is there").tokens, key.tokens);
@@ -81,7 +82,7 @@ mod tests {
         assert_eq!(file.permissions().mode() & 0o777, 0o600);
         assert_eq!(format!("{key:?}"), "TokenKey(..)");
         std::fs::write(data.path().join("token.key"), "short").expect("writable");
-        let error = TokenKey::open(data.path()).expect_err("no key");
+        let error = TokenKey::open(data.path()).expect_err("not a key");
         assert!(error.to_string().contains("a key of 5 bytes, not 32"), "{error}");
     }
 }

@@ -1,18 +1,19 @@
-//! A database of the data folder: made whole or not at all, and closed while others hold it.
+//! One database file of the data folder: created completely or not at all, and closable while callers share it.
 
 use crate::error::Error;
 use crate::store::data_dir::{self, WRITABLE};
+use crate::store::save_error::SaveError;
 use redb::{Database, DatabaseError};
 use std::path::Path;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// A database until it is closed.
 #[derive(Debug)]
 pub(super) struct ClosableDatabase(RwLock<Option<Database>>);
 
 impl ClosableDatabase {
-    /// Opens or creates it; the error says what to do. A process that is killed
-    /// meanwhile leaves none or a whole one. To be called by who holds the data folder.
+    /// Opens or creates the file. A process that is killed meanwhile leaves no file or a complete one. The caller
+    /// holds the lock of the data folder.
     pub(super) fn open(path: &Path, cache_bytes: usize) -> Result<Self, Error> {
         if !path.exists() {
             create(path, cache_bytes)?;
@@ -20,29 +21,53 @@ impl ClosableDatabase {
         Ok(Self(RwLock::new(Some(open(path, cache_bytes)?))))
     }
 
-    /// What `task` does with the database, or `closed` when it is none any more.
-    /// It stays open until `task` is done.
-    pub(super) fn with<T, E>(&self, closed: E, task: impl FnOnce(&Database) -> Result<T, E>) -> Result<T, E> {
-        match self.0.read().unwrap_or_else(PoisonError::into_inner).as_ref() {
-            Some(database) => task(database),
-            None => Err(closed),
+    /// The result of `task`; `None` after the database was closed. It stays open until `task` returns.
+    pub(super) fn with<T>(&self, task: impl FnOnce(&Database) -> T) -> Option<T> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(task)
+    }
+
+    /// Like [`ClosableDatabase::with`], but never waits: `None` also while the database is being closed.
+    pub(super) fn try_with<T>(&self, task: impl FnOnce(&Database) -> T) -> Option<T> {
+        self.0.try_read().ok()?.as_ref().map(task)
+    }
+
+    /// Reads the content of a database at start; `path` is for the error, which says what to do.
+    pub(super) fn load<T: Default>(
+        &self,
+        path: &Path,
+        task: impl FnOnce(&Database) -> Result<T, redb::Error>,
+    ) -> Result<T, Error> {
+        self.with(task).unwrap_or_else(|| Ok(T::default())).map_err(|error| unreadable(path, &error))
+    }
+
+    /// Runs `task`, which writes, on a thread that may block.
+    pub(super) async fn save(
+        self: &Arc<Self>,
+        task: impl FnOnce(&Database) -> Result<(), redb::Error> + Send + 'static,
+    ) -> Result<(), SaveError> {
+        let database = Arc::clone(self);
+        match tokio::task::spawn_blocking(move || database.with(task)).await {
+            Ok(Some(Ok(()))) => Ok(()),
+            Ok(Some(Err(error))) => Err(SaveError::Database(Box::new(error))),
+            Ok(None) => Err(SaveError::Closed),
+            Err(error) => Err(SaveError::Stopped(error.to_string())),
         }
     }
 
-    /// Waits for whoever uses it, and closes it for good: another process can open it then.
+    /// Waits for the tasks that use the database, and closes it for good. Another process can open it then.
     pub(super) fn close(&self) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
-/// Makes an empty one under another name first: redb takes one that is half made for damaged.
+/// Creates an empty database under a temporary name first, because redb reports a half-written one as damaged.
 fn create(path: &Path, cache_bytes: usize) -> Result<(), Error> {
     let unfinished = path.with_extension("redb.part");
-    let made = match std::fs::remove_file(&unfinished) {
+    let removed = match std::fs::remove_file(&unfinished) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     };
-    made.map_err(|error| Error::writing(&unfinished, error, WRITABLE))?;
+    removed.map_err(|error| Error::writing(&unfinished, error, WRITABLE))?;
     drop(open(&unfinished, cache_bytes)?);
     data_dir::rename_durably(&unfinished, path).map_err(|error| Error::writing(path, error, WRITABLE))
 }
@@ -52,9 +77,11 @@ fn open(path: &Path, cache_bytes: usize) -> Result<Database, Error> {
     database.map_err(|error| match error {
         DatabaseError::DatabaseAlreadyOpen => data_dir::in_use(path),
         DatabaseError::Storage(redb::StorageError::Io(error)) => Error::writing(path, error, WRITABLE),
-        error => Error::State {
-            path: path.to_owned(),
-            message: format!("{error}; move the file away to begin with an empty one"),
-        },
+        error => unreadable(path, &error),
     })
+}
+
+fn unreadable(path: &Path, error: &impl std::fmt::Display) -> Error {
+    let message = format!("{error}; move the file away to start with an empty one");
+    Error::State { path: path.to_owned(), message }
 }

@@ -1,4 +1,4 @@
-//! The stores that are databases of redb, one file each.
+//! The stores that are databases of redb, one file each. Calls that block on the disk run on threads for that.
 
 mod capabilities;
 mod database;
@@ -6,9 +6,7 @@ mod ledger;
 mod quarantine;
 mod repository_profile;
 
-pub use capabilities::{CapabilityStore, SourceCapabilities};
-pub use ledger::{
-    DeliveredPage, Ledger, LedgerError, ListFacts, ListPage, ListStatus, ReplayProgress, TokenTarget,
-};
-pub use quarantine::{Quarantine, QuarantineEntry, QuarantineError, QuarantinedRecord};
-pub use repository_profile::{ProfileDates, ProfileUpdate, RepositoryProfiles, SetUsage};
+pub(super) use capabilities::open_capabilities;
+pub(super) use ledger::RedbLedger;
+pub(super) use quarantine::RedbQuarantine;
+pub(super) use repository_profile::open_profiles;

@@ -20,7 +20,6 @@ use crate::upstream::failure::{Failure, Reason};
 use crate::upstream::session::list_session::{ListSession, Stop, error_code};
 use crate::upstream::session::recovery::RestartPoint;
 use crate::upstream::xml::envelope_tags::EnvelopeTags;
-use std::sync::Arc;
 
 /// What has come of a doubt about an answer.
 pub(crate) enum Diagnosis {
@@ -50,7 +49,7 @@ const SECONDS: &str = "YYYY-MM-DDThh:mm:ssZ";
 impl SourceClient {
     /// What was learned of the source with this mapping.
     pub(crate) fn learned(&self, store: &Store) -> SourceCapabilities {
-        store.capabilities.learned(&self.mapping().id, &self.fingerprint)
+        store.capabilities.detected(&self.mapping().id, &self.fingerprint)
     }
 
     /// Remembers what was learned of it.
@@ -59,11 +58,7 @@ impl SourceClient {
         store: &Store,
         lesson: impl FnOnce(&mut SourceCapabilities) + Send + 'static,
     ) -> SourceCapabilities {
-        let (repositories, id) = (store.capabilities.clone(), self.mapping().id.clone());
-        let fingerprint = Arc::clone(&self.fingerprint);
-        // What cannot be written is logged there.
-        let learned = tokio::task::spawn_blocking(move || repositories.learn(&id, &fingerprint, lesson));
-        learned.await.unwrap_or_default()
+        store.capabilities.update(&self.mapping().id, &self.fingerprint, lesson).await
     }
 }
 

@@ -62,14 +62,7 @@ impl ListSession<'_> {
         if news == ProfileUpdate::default() {
             return;
         }
-        let (holdings, source) = (self.job.store.profiles.clone(), self.job.mapping.source());
-        let collisions = match holdings.is_news(&source, &news) {
-            false => holdings.note(&source, &news),
-            true => {
-                let noted = tokio::task::spawn_blocking(move || holdings.note(&source, &news)).await;
-                noted.unwrap_or_default()
-            }
-        };
+        let collisions = self.job.store.profiles.update(&self.job.mapping.source(), news).await;
         self.account.set_collisions += collisions.len() as u64;
         for set in collisions {
             tracing::warn!(

@@ -353,7 +353,7 @@ mod tests {
 
     #[test]
     fn an_item_is_known_by_all_of_its_identifier_and_datestamp_and_the_key() {
-        let (one, other) = (TokenKey::of([1; 32]), TokenKey::of([2; 32]));
+        let (one, other) = (TokenKey::new([1; 32]), TokenKey::new([2; 32]));
         let hash = ItemHash::with(&one).of(b"oai:a", b"2020");
         assert_eq!(hash, ItemHash::with(&one).of(b"oai:a", b"2020"));
         for unlike in [

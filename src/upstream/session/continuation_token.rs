@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_token_comes_back_as_it_was_and_nothing_else_is_taken_for_one() {
-        let (key, other) = (TokenKey::of([1; 32]), TokenKey::of([2; 32]));
+        let (key, other) = (TokenKey::new([1; 32]), TokenKey::new([2; 32]));
         let written = token().write(&key).expect("short enough");
         assert!(written.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-'), "{written}");
         assert_eq!(ContinuationToken::read(&written, &key), Some(token()));
@@ -111,6 +111,6 @@ mod tests {
     #[test]
     fn a_token_that_would_be_too_long_is_none() {
         let long = ContinuationToken { query: "q".repeat(1_500), ..token() };
-        assert_eq!(long.write(&TokenKey::of([1; 32])), None);
+        assert_eq!(long.write(&TokenKey::new([1; 32])), None);
     }
 }

@@ -1,11 +1,10 @@
 //! Where a request stands in its list: what the ledger knows of it, and what follows from that.
 //!
-//! Reads and writes of the ledger block on the disk and run beside the task.
 
 use crate::clock::secs;
 use crate::oai::{Argument, Request, Verb, Window};
 use crate::store::{
-    DeliveredPage, Ledger, LedgerError, ListFacts, ListPage, ListStatus, ReplayProgress, TokenTarget,
+    DeliveredPage, LedgerError, ListFacts, ListPage, ListStatus, RecordedPart, ReplayProgress, TokenTarget,
 };
 use crate::upstream::failure::{Failure, Reason};
 use crate::upstream::page::resume::Delivered;
@@ -66,8 +65,8 @@ pub(crate) async fn find_start(job: &Job, now: SystemTime) -> Result<ListStart, 
     if let Some(own) = ContinuationToken::read(token, &job.store.token_key) {
         return open_own(job, own, now).await;
     }
-    let (repository, verb, asked_by) = (job.mapping.id.clone(), request.verb().name(), token.to_owned());
-    let known = read_if_open(job, move |ledger| ledger.find(&repository, verb, &asked_by)).await?;
+    let known = job.store.ledger.token_target(&job.mapping.id, request.verb().name(), token).await;
+    let known = default_if_closed(known)?;
     // A list that began elsewhere: from here on it is known.
     let elsewhere =
         |within| ListPosition::at(ListPage { list: fastrand::u64(..), page: 1 }, String::new(), within);
@@ -103,17 +102,9 @@ async fn open_own(job: &Job, own: ContinuationToken, now: SystemTime) -> Result<
     if is_one_by_one && !may_go_one_by_one(job) {
         return Ok(ListStart::Refuse("the rest of the list is not had one by one any more; begin it again"));
     }
-    let (repository, place) = (job.mapping.id.clone(), own.place);
-    let known = read(job, move |ledger| {
-        let facts = ledger.list(&repository, place.list)?;
-        let is_mixed = facts.as_ref().is_some_and(|facts| facts.mixed_harvests().is_some());
-        let before = match own.anew && !is_mixed {
-            true => ledger.delivered_before(&repository, place)?,
-            false => Vec::new(),
-        };
-        Ok((ledger.part(&repository, place, own.delivered)?, before, facts))
-    });
-    let (hashes, before, facts) = known.await?;
+    let place = own.place;
+    let known = job.store.ledger.recorded_part(&job.mapping.id, place, own.delivered, own.anew).await;
+    let RecordedPart { hashes, earlier: before, list: facts } = known.map_err(ledger_failure)?;
     let mixed_harvests = facts.as_ref().and_then(ListFacts::mixed_harvests);
     let (first_query, within) = facts.map(|facts| (facts.first_query, facts.within)).unzip();
     // A token for the rest of a list of headers asks the source for the same, and is none for records.
@@ -163,7 +154,7 @@ impl ListPosition {
             // No token leads from it and none of ours led to it: nobody comes back to this list.
             return;
         }
-        job.store.ledger.note(DeliveredPage { last_datestamp, ..self.as_note(job, delivered, next, now) });
+        job.store.ledger.record(DeliveredPage { last_datestamp, ..self.as_note(job, delivered, next, now) });
     }
 
     /// A token of ours for the rest of the page; `None` where none can be given.
@@ -185,10 +176,8 @@ impl ListPosition {
             anew,
         };
         let token = own.write(&job.store.token_key)?;
-        let note = DeliveredPage { ending: ListStatus::GoesOn, ..self.as_note(job, delivered, None, now) };
-        let (ledger, part) = (job.store.ledger.clone(), own.delivered);
-        let noted = tokio::task::spawn_blocking(move || ledger.note_durably(note, part)).await;
-        noted.unwrap_or(false).then_some(token)
+        let note = DeliveredPage { status: ListStatus::Continues, ..self.as_note(job, delivered, None, now) };
+        job.store.ledger.record_part(note, own.delivered).await.then_some(token)
     }
 
     /// A token of ours for the page behind this one, of which nothing was delivered yet.
@@ -199,8 +188,8 @@ impl ListPosition {
         delivered: &Delivered,
         now: SystemTime,
     ) -> Option<String> {
-        let note = DeliveredPage { ending: ListStatus::GoesOn, ..self.as_note(job, delivered, None, now) };
-        job.store.ledger.note(note);
+        let note = DeliveredPage { status: ListStatus::Continues, ..self.as_note(job, delivered, None, now) };
+        job.store.ledger.record(note);
         let place = ListPage { page: self.place.page + 1, ..self.place };
         Self { place, ..self.clone() }.own_token(job, asked, &Delivered::default(), false, now).await
     }
@@ -235,9 +224,9 @@ impl ListPosition {
             within: self.within.clone(),
             hashes: delivered.hashes().to_vec(),
             complete: delivered.is_complete(),
-            asked_by: self.asked_by.clone(),
-            ending: if next.is_none() { ListStatus::Ended } else { ListStatus::GoesOn },
-            next,
+            request_token: self.asked_by.clone(),
+            status: if next.is_none() { ListStatus::Ended } else { ListStatus::Continues },
+            next_token: next,
             last_datestamp: None,
             now_secs: secs(now),
         }
@@ -249,26 +238,15 @@ impl ListPosition {
         if !self.given_out {
             return Ok(None);
         }
-        let (repository, place, mixed) = (job.mapping.id.clone(), self.place, self.mixed_harvests);
-        let known = read_if_open(job, move |ledger| {
-            // Each of several harvests may come to a page that another one had, and may ask for it again.
-            let is_circling = match (ledger.earlier_page(&repository, place, first)?, mixed) {
-                (None, _) => false,
-                (Some(_), None) => true,
-                (Some(_), Some(harvests)) => {
-                    ledger.visits(&repository, place.list, first)? > harvests.saturating_add(1)
-                }
-            };
-            is_circling.then(|| ledger.delivered_before(&repository, place)).transpose()
-        });
-        Ok(known.await?.map(|hashes| hashes.into_iter().collect()))
+        let ledger = &job.store.ledger;
+        let known = ledger.suspected_loop(&job.mapping.id, self.place, first, self.mixed_harvests).await;
+        Ok(default_if_closed(known)?.map(|hashes| hashes.into_iter().collect()))
     }
 
     /// Whether a token leads back to this page or an earlier one of the list.
     pub(crate) async fn leads_back(&self, job: &Job, token: &str) -> Result<bool, Failure> {
-        let (repository, verb) = (job.mapping.id.clone(), job.request.verb().name());
-        let (token, place) = (token.to_owned(), self.place);
-        read_if_open(job, move |ledger| ledger.leads_back(&repository, verb, &token, place)).await
+        let verb = job.request.verb().name();
+        default_if_closed(job.store.ledger.points_back(&job.mapping.id, verb, token, self.place).await)
     }
 
     /// Whether the token of the request may lead to another page the next time.
@@ -284,7 +262,7 @@ impl ListPosition {
     /// Writes down that the list goes in circles: no harvest continues it.
     pub(crate) fn note_circle(&self, job: &Job, now: SystemTime) {
         let note = self.as_note(job, &Delivered::default(), None, now);
-        job.store.ledger.note(DeliveredPage { ending: ListStatus::Circle, ..note });
+        job.store.ledger.record(DeliveredPage { status: ListStatus::Loops, ..note });
     }
 
     /// The list begun anew, where it cannot be gone on with: its first request, and
@@ -296,31 +274,24 @@ impl ListPosition {
         if !self.given_out || self.mixed_harvests.is_some() {
             return Ok(None);
         }
-        let (repository, place) = (job.mapping.id.clone(), self.place);
-        let known = read_if_open(job, move |ledger| {
-            let facts = ledger.list(&repository, place.list)?.filter(|facts| facts.complete);
-            let Some(facts) = facts else { return Ok(None) };
-            Ok(Some((facts.first_query, ledger.delivered_before(&repository, place)?)))
-        });
-        let Some((query, hashes)) = known.await? else { return Ok(None) };
+        let known = job.store.ledger.replay_start(&job.mapping.id, self.place).await;
+        let Some((query, hashes)) = default_if_closed(known)? else { return Ok(None) };
         Ok(Request::parse(query.as_bytes()).ok().map(|request| (request, counted(&hashes))))
     }
 
     /// Where an earlier walk through the list to this page was left, and the datestamp
     /// before which everything was delivered if the list is in their order.
     pub(crate) async fn shortcuts(&self, job: &Job) -> Result<(Option<Request>, Option<String>), Failure> {
-        let (repository, place) = (job.mapping.id.clone(), self.place);
-        let known = read(job, move |ledger| {
-            Ok((ledger.walk(&repository, place)?, ledger.last_datestamp(&repository, place)?))
-        });
-        let (walk, datestamp) = known.await?;
-        Ok((walk.and_then(|query| Request::parse(query.as_bytes()).ok()), datestamp))
+        let shortcuts = job.store.ledger.replay_shortcuts(&job.mapping.id, self.place).await;
+        let shortcuts = shortcuts.map_err(ledger_failure)?;
+        let query = shortcuts.query.and_then(|query| Request::parse(query.as_bytes()).ok());
+        Ok((query, shortcuts.last_datestamp))
     }
 
     /// Writes down how far the list has been walked through to this page.
     pub(crate) fn note_walk(&self, job: &Job, stands_at: Option<&Request>) {
         let (repository, place) = (job.mapping.id.clone(), self.place);
-        job.store.ledger.note_walk(ReplayProgress {
+        job.store.ledger.record_replay(ReplayProgress {
             repository,
             place,
             query: stands_at.map(|at| at.query().to_owned()),
@@ -336,29 +307,18 @@ fn counted<'a>(hashes: impl IntoIterator<Item = &'a u64>) -> Known {
     known
 }
 
-/// The same where nothing is known once another process has the ledger: what
-/// is in flight then goes on as if there had never been one.
-async fn read_if_open<T: Default + Send + 'static>(
-    job: &Job,
-    reading: impl FnOnce(&Ledger) -> Result<T, LedgerError> + Send + 'static,
-) -> Result<T, Failure> {
-    let reading = move |ledger: &Ledger| match reading(ledger) {
+/// Treats a ledger that another process has taken over as empty. Requests in flight then continue without it.
+fn default_if_closed<T: Default>(read: Result<T, LedgerError>) -> Result<T, Failure> {
+    match read {
         Err(LedgerError::Closed) => Ok(T::default()),
-        other => other,
-    };
-    read(job, reading).await
+        other => other.map_err(ledger_failure),
+    }
 }
 
-async fn read<T: Send + 'static>(
-    job: &Job,
-    reading: impl FnOnce(&Ledger) -> Result<T, LedgerError> + Send + 'static,
-) -> Result<T, Failure> {
-    let ledger = job.store.ledger.clone();
-    let read = tokio::task::spawn_blocking(move || reading(&ledger)).await;
-    match read {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(error @ LedgerError::Closed)) => Err(Failure::new(Reason::TakenOver, error.to_string())),
-        Ok(Err(error)) => Err(Failure::new(Reason::Ledger, error.to_string())),
-        Err(error) => Err(Failure::new(Reason::Ledger, format!("the ledger stopped: {error}"))),
-    }
+fn ledger_failure(error: LedgerError) -> Failure {
+    let reason = match error {
+        LedgerError::Closed => Reason::TakenOver,
+        LedgerError::Database(_) | LedgerError::Stopped(_) => Reason::Ledger,
+    };
+    Failure::new(reason, error.to_string())
 }

@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::config::OnUnrepairable;
-use crate::store::{QuarantineError, QuarantinedRecord};
+use crate::store::{QuarantineBatch, QuarantineError, QuarantinedRecord};
 use crate::upstream::failure::{Failure, Reason};
 use crate::upstream::page::attempt::{Page, Verdict};
 use crate::upstream::session::list_session::{Job, ListSession};
@@ -17,7 +17,7 @@ impl ListSession<'_> {
         let Some((raw, about)) = page.evidence(&self.asked, failure) else { return };
         let (broken, id) = (self.job.store.broken_pages.clone(), self.job.mapping.id.clone());
         tokio::task::spawn_blocking(move || {
-            if let Err(error) = broken.keep(&id, &raw, &about) {
+            if let Err(error) = broken.store(&id, &raw, &about) {
                 tracing::warn!(repo = id, %error, "a broken page is not kept; check space and rights of the data folder");
             }
         });
@@ -35,25 +35,24 @@ impl ListSession<'_> {
 
     pub(crate) async fn put_aside(&self, records: Vec<QuarantinedRecord>) -> Result<(), Failure> {
         let Job { mapping, store, request, client, .. } = self.job;
-        let (quarantine, id, query) =
-            (store.quarantine.clone(), mapping.id.clone(), request.query().to_owned());
-        let now = clock::utc_datetime(self.budget.now());
-        let max = mapping.limits.quarantine_bytes_max;
-        let put = tokio::task::spawn_blocking(move || quarantine.put(&id, &query, &now, max, &records));
-        match put.await {
-            Ok(Ok(())) if mapping.on_unrepairable == OnUnrepairable::Fail => {
+        let batch = QuarantineBatch {
+            repository: mapping.id.clone(),
+            request: request.query().to_owned(),
+            received_at: clock::utc_datetime(self.budget.now()),
+            bytes_max: mapping.limits.quarantine_bytes_max,
+            records,
+        };
+        match store.quarantine.put(batch).await {
+            Ok(()) if mapping.on_unrepairable == OnUnrepairable::Fail => {
                 let details = format!(
                     "{} sent a record that cannot be mended, and the mapping says on_unrepairable = \"fail\"; see the quarantine",
                     client.name()
                 );
                 Err(Failure::new(Reason::QuarantineReason, details))
             }
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error @ QuarantineError::Closed)) => {
-                Err(Failure::new(Reason::TakenOver, error.to_string()))
-            }
-            Ok(Err(error)) => Err(Failure::new(Reason::Quarantine, error.to_string())),
-            Err(error) => Err(Failure::new(Reason::Quarantine, format!("the quarantine stopped: {error}"))),
+            Ok(()) => Ok(()),
+            Err(error @ QuarantineError::Closed) => Err(Failure::new(Reason::TakenOver, error.to_string())),
+            Err(error) => Err(Failure::new(Reason::Quarantine, error.to_string())),
         }
     }
 }

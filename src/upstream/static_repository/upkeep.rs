@@ -119,7 +119,7 @@ impl StaticRepository {
                     if Some(&stamp) == known.as_ref() {
                         return Ok(Seen::Same);
                     }
-                    let (making, file) = static_files.begin(&mapping.id)?;
+                    let (making, file) = static_files.start(&mapping.id)?;
                     let mut intake = Intake::new(file, None, mapping.limits.static_file_bytes_max);
                     read_all(&path, &mut intake)?;
                     if stamp_of(&path)? != stamp {
@@ -137,12 +137,12 @@ impl StaticRepository {
         let in_force = self.known().version.as_ref().map(|version| version.id.clone());
         if in_force.as_ref() == Some(&about.version) {
             self.known().stamp = about.stamp.clone();
-            return blocking(&name, move || Ok(making.is_known(&about)?)).await;
+            return blocking(&name, move || Ok(making.discard_as_unchanged(&about)?)).await;
         }
         let for_reading = mapping.clone();
         let (version, stamp) = blocking(&name, move || {
             let version = Version::read(Text::of(file)?, about.version.clone(), &for_reading)?;
-            making.keep(&about)?;
+            making.commit(&about)?;
             Ok((version, about.stamp))
         })
         .await?;
@@ -194,7 +194,7 @@ impl StaticRepository {
         let len_max = mapping.limits.static_file_bytes_max;
         let (pieces, mut to_write) = mpsc::channel::<Bytes>(PIECES_HELD);
         let writing = tokio::task::spawn_blocking(move || {
-            let (making, file) = static_files.begin(&id)?;
+            let (making, file) = static_files.start(&id)?;
             let mut intake = Intake::new(file, charset.as_deref(), len_max);
             while let Some(piece) = to_write.blocking_recv() {
                 intake.push(&piece)?;

@@ -1,32 +1,32 @@
-//! One kept page as a file: what stands in it, and what proves that it is whole.
+//! The file format of one cached page, and the checksums that prove it intact.
 //!
 //! ```text
 //! head, 64 bytes   magic, version, length of body and tail, checksum of the
-//!                  tail, when the page is of no more use, checksum of the head
+//!                  tail, time when the page expires, checksum of the head
 //! body             the page, in blocks of 64 KiB
 //! tail             key, meta, one checksum for each block
 //! ```
 //!
-//! Must stay true: no byte of a body leaves [`Entry`] without its checksum
-//! having been compared. CRC-32 guards against what disks and crashes do; it is
-//! no signature, and whoever can write into the data folder can forge a page.
+//! Invariant: [`Entry`] verifies the checksum of every byte of a body before it returns the byte. CRC-32 protects
+//! against faults of disks and against crashes. It is not a signature: a process that can write to the data folder can
+//! forge a page.
 
 use super::PageKey;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// A page on disk, open and with head and tail checked.
+/// An open page on disk, whose head and tail are verified.
 #[derive(Debug)]
 pub struct Entry {
     file: File,
-    /// What the caller gave to be kept beside the body.
+    /// The metadata that the caller stored with the body.
     pub meta: Vec<u8>,
     /// Length of the body, in bytes.
     pub body_bytes: u64,
-    /// From here on the page is of no use, in seconds since 1970.
+    /// When the page becomes useless, in seconds since 1970.
     pub useless_from: u64,
-    /// Which page of the index it was, if it was one when it was opened.
+    /// The edition of the page in the index when it was opened, if the index contained it.
     pub(super) edition: Option<i64>,
     sums: Vec<u32>,
 }
@@ -67,9 +67,8 @@ impl BlockSums {
 }
 
 impl Entry {
-    /// Reads head and tail. `key` is the page that is wanted; another one in
-    /// its place counts as damage. `Err` is [`io::ErrorKind::InvalidData`] for a
-    /// damaged file.
+    /// Reads head and tail. A page with another key than `key` counts as damaged. `Err` is
+    /// [`io::ErrorKind::InvalidData`] for a damaged file.
     pub(super) fn read(file: File, key: &PageKey) -> io::Result<Self> {
         let head = Head::read(&file)?;
         let mut tail =
@@ -92,12 +91,12 @@ impl Entry {
         Ok(Self { file, meta, body_bytes, useless_from, edition: None, sums })
     }
 
-    /// At most `count` blocks of 64 KiB of the body, from `at` on, where one
-    /// begins; empty at the end of the body. Blocks on the disk.
+    /// At most `count` blocks of 64 KiB of the body, starting at `at`, which is the offset of a block; empty at the end
+    /// of the body. Blocks on the disk.
     ///
     /// # Errors
     ///
-    /// The disk fails, or a block is not what was written.
+    /// The disk fails, or a block is damaged.
     pub fn blocks(&self, at: u64, count: usize) -> io::Result<Vec<u8>> {
         let length = self.body_bytes.saturating_sub(at).min((count * BLOCK_BYTES) as u64);
         let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
@@ -110,14 +109,14 @@ impl Entry {
         }
     }
 
-    /// Reads the whole body once, so that no damage is found half-way through an answer.
+    /// Verifies the whole body, so that no damage is found in the middle of a response.
     pub(super) fn check(&self) -> io::Result<()> {
         (0..self.body_bytes).step_by(BLOCK_BYTES).try_for_each(|at| self.blocks(at, 1).map(drop))
     }
 }
 
-/// Writes head and tail around a body that is in its place in the file already.
-/// The head is written last: without it the file is no entry.
+/// Writes head and tail around a body that is already in the file. The head is written last: without it the file is not
+/// a page.
 pub(super) fn seal(
     file: &File,
     key: &PageKey,
@@ -141,7 +140,7 @@ pub(super) fn seal(
     Ok(HEAD_BYTES + body_bytes + tail_bytes)
 }
 
-/// The head block.
+/// The head of a file.
 pub(super) struct Head {
     body_bytes: u64,
     tail_bytes: u64,
@@ -150,7 +149,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Reads and checks it against itself and the length of the file.
+    /// Reads the head, and verifies its checksum and the length of the file.
     pub(super) fn read(file: &File) -> io::Result<Self> {
         let mut bytes = [0; HEAD_BYTES as usize];
         file.read_exact_at(&mut bytes, 0)?;
@@ -191,15 +190,15 @@ impl Head {
 }
 
 fn take<const COUNT: usize>(rest: &mut &[u8]) -> io::Result<[u8; COUNT]> {
-    let (taken, behind) = rest.split_first_chunk().ok_or_else(|| damaged("it ends early"))?;
-    *rest = behind;
+    let (taken, after) = rest.split_first_chunk().ok_or_else(|| damaged("it ends early"))?;
+    *rest = after;
     Ok(*taken)
 }
 
 fn take_part<'a>(rest: &mut &'a [u8]) -> io::Result<&'a [u8]> {
     let length = u32::from_le_bytes(take(rest)?) as usize;
-    let (part, behind) = rest.split_at_checked(length).ok_or_else(|| damaged("it ends early"))?;
-    *rest = behind;
+    let (part, after) = rest.split_at_checked(length).ok_or_else(|| damaged("it ends early"))?;
+    *rest = after;
     Ok(part)
 }
 
@@ -207,11 +206,11 @@ fn damaged(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// Length of a block of the body, in bytes: what is checked before it leaves.
+/// Length of a block of the body, in bytes. A block is verified before it is returned.
 pub(super) const BLOCK_BYTES: usize = 64 << 10;
-/// Where the body begins.
+/// Offset of the body.
 pub(super) const HEAD_BYTES: u64 = 64;
 const MAGIC: &[u8; 8] = b"oaimendp";
-/// Raised with every change of the format or of what the meta means: entries
-/// of another version are no entries.
+/// Incremented with every change of the format or of the meaning of the metadata. Files of another version are not
+/// pages.
 const VERSION: u32 = 1;

@@ -1,21 +1,19 @@
-//! Pages that are kept: one file an entry, an index in memory, a bound on all of it.
+//! The cached pages on disk: one file for each page, an index in memory, and a limit on all of them.
 //!
-//! `data/cache/<repository>/<name>` is one page (`entry` says what stands in
-//! it), the name a hash of its key. A page is written into a `.part` file
-//! beside it and renamed when it is whole. Knows nothing of HTTP: the meta
-//! beside a body is the caller's.
+//! `data/cache/<repository>/<name>` is one page (`entry` describes the format). The name is a hash of its key. A page
+//! is written to a `.part` file in the same folder, and renamed when it is complete. This module does not interpret
+//! HTTP: the caller defines the metadata of a body.
 //!
-//! **Nothing is synced to the disk.** When the program is killed, the kernel
-//! still writes what it was given. When the machine goes down, entries may be
-//! lost or torn, and their checksums say so: a cache may forget, but it must
-//! never give out a damaged page. What [`Pages::find`] finds damaged it removes.
+//! **No file is synced to the disk.** When the process is killed, the kernel still writes the files. When the machine
+//! fails, pages may be lost or torn, and their checksums detect that. A cache may lose a page, but it must never
+//! return a damaged page. [`Pages::find`] removes a page that it finds damaged.
 //!
-//! The index is made anew at each start by [`Pages::scan`], which reads the
-//! heads; until it is through, [`Pages::find`] looks at the disk itself. It
-//! knows what was used last, for [`Pages::commit`] to evict the rest.
+//! [`Pages::scan`] rebuilds the index at each start from the headers of the files. Until it is done, [`Pages::find`]
+//! looks at the disk. The index knows the order of use, so that [`Pages::commit`] evicts the least recently used
+//! pages.
 //!
-//! Short pages that were read are held in memory too, as many as fit there:
-//! checked when they were read, and gone when their file is removed or replaced by us.
+//! Short pages that were read are also held in memory, up to a limit. They were verified when they were read, and are
+//! dropped when this process removes or replaces their file.
 
 mod entry;
 #[cfg(test)]
@@ -36,7 +34,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What tells one answer from another. Cheap to clone.
+/// Identifies a response. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PageKey(Arc<Keyed>);
 
@@ -54,7 +52,7 @@ impl Hash for Keyed {
 
 impl PageKey {
     /// `repository` is its id: letters, digits, `.`, `_` and `-`, also the name of its folder; `text`
-    /// everything else that the answer depends on.
+    /// everything else that the response depends on.
     pub fn new(repository: &str, text: String) -> Self {
         let hash: [u8; 32] = Blake2s256::digest(framed(repository, &text)).into();
         let hash = *hash.first_chunk().unwrap_or(&[0; NAME_BYTES]);
@@ -66,12 +64,12 @@ impl PageKey {
         &self.0.name.repository
     }
 
-    /// Everything else that the answer depends on.
+    /// Everything else that the response depends on.
     pub fn text(&self) -> &str {
         &self.0.text
     }
 
-    /// A hash of all of it.
+    /// A hash of the whole key.
     pub fn hash(&self) -> [u8; NAME_BYTES] {
         self.name().hash
     }
@@ -89,7 +87,7 @@ fn framed(repository: &str, text: &str) -> Vec<u8> {
     [repository.as_bytes(), b"\n", text.as_bytes()].concat()
 }
 
-/// The pages on disk. All calls block on the disk but for [`Pages::is_absent`],
+/// The pages on disk. All calls block on the disk, except [`Pages::is_absent`],
 /// [`Pages::is_known`], [`Pages::hot`], [`Pages::keep_hot`] and [`Pages::size`].
 #[derive(Debug)]
 pub struct Pages {
@@ -101,7 +99,7 @@ pub struct Pages {
     index: Mutex<Index>,
 }
 
-/// How much is kept.
+/// The size of the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
     /// Pages.
@@ -110,8 +108,7 @@ pub struct Size {
     pub bytes: u64,
 }
 
-/// A page that is being written. Its file is gone when this is dropped,
-/// unless [`Pages::commit`] took it.
+/// A page that is being written. Dropping it removes its file, unless [`Pages::commit`] has renamed it.
 #[derive(Debug)]
 pub struct Part {
     file: File,
@@ -121,13 +118,13 @@ pub struct Part {
 /// A page in memory.
 #[derive(Debug)]
 pub struct HotPage {
-    /// What the caller gave to be kept beside the body.
+    /// The metadata that the caller stored with the body.
     pub meta: Vec<u8>,
-    /// All of the body.
+    /// The complete body.
     pub body: Bytes,
 }
 
-/// Where an entry lies.
+/// The folder and the file name of a page.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Name {
     repository: Arc<str>,
@@ -143,14 +140,14 @@ impl Name {
 #[derive(Debug, Default)]
 struct Index {
     slots: HashMap<Name, Slot>,
-    /// By when they were used, the longest ago first.
+    /// By their last use, the least recent first.
     order: BTreeMap<i64, Name>,
     /// The pages in memory by their editions, the oldest first.
     hot: BTreeMap<i64, Name>,
     hot_bytes: usize,
     last_use: i64,
     bytes: u64,
-    /// All files are known.
+    /// Whether the index contains every file.
     is_whole: bool,
 }
 
@@ -159,16 +156,16 @@ struct Slot {
     bytes: u64,
     used: i64,
     useless_from: u64,
-    /// The whole body was compared with its checksums in this process, or written by it.
+    /// Whether this process has verified the checksums of the whole body, or has written it.
     is_checked: bool,
-    /// Tells a page from one that had its place before.
+    /// Distinguishes a page from an earlier page with the same name.
     edition: i64,
     hot: Option<Arc<HotPage>>,
 }
 
 impl Pages {
-    /// Opens or creates `cache/` in the data folder, and removes what a process
-    /// that was killed left half written. `bytes_max` bounds all files together.
+    /// Opens or creates `cache/` in the data folder, and removes unfinished files of a killed process. `bytes_max`
+    /// limits the size of all files together.
     ///
     /// # Errors
     ///
@@ -190,7 +187,7 @@ impl Pages {
         Ok(pages)
     }
 
-    /// Makes the index from the heads of all files; to be run once, beside everything else.
+    /// Builds the index from the headers of all files; to be run once, in the background.
     pub fn scan(&self) {
         let mut found = Vec::new();
         for path in self.files() {
@@ -214,18 +211,18 @@ impl Pages {
         self.evict(&mut index);
     }
 
-    /// Whether there is certainly no such page; costs no look at the disk.
+    /// Whether the page is certainly absent; does not read the disk.
     pub fn is_absent(&self, key: &PageKey) -> bool {
         let index = self.index();
         index.is_whole && !index.slots.contains_key(key.name())
     }
 
-    /// Whether the index has such a page; costs no look at the disk.
+    /// Whether the index contains the page; does not read the disk.
     pub fn is_known(&self, key: &PageKey) -> bool {
         self.index().slots.contains_key(key.name())
     }
 
-    /// The page, if it is in memory; costs no look at the disk.
+    /// The page, if it is in memory; does not read the disk.
     pub fn hot(&self, key: &PageKey) -> Option<Arc<HotPage>> {
         let name = key.name();
         let mut index = self.index();
@@ -234,8 +231,8 @@ impl Pages {
         Some(hot)
     }
 
-    /// Holds a page in memory too whose body was read; the one that is there
-    /// for the longest time makes room. Gone with the file.
+    /// Holds a page in memory whose body was read, and drops the oldest pages in memory to make room. A page in memory
+    /// is dropped with its file.
     pub fn keep_hot(&self, key: &PageKey, entry: &Entry, body: Bytes) {
         let name = key.name();
         let mut index = self.index();
@@ -256,10 +253,10 @@ impl Pages {
         }
     }
 
-    /// The page, if it is there and whole.
+    /// The page, if it exists and is intact.
     pub fn find(&self, key: &PageKey) -> Option<Entry> {
         let name = key.name();
-        // Asked for before the file is opened: what takes its place meanwhile is another one.
+        // Read before the file is opened: a page that replaces it meanwhile has another edition.
         let known = self.index().slots.get(name).map(|slot| (slot.edition, slot.is_checked));
         let file = match File::open(self.path(name)) {
             Ok(file) => file,
@@ -306,7 +303,7 @@ impl Pages {
         self.forget_damaged(name, error);
     }
 
-    /// Begins a page.
+    /// Starts a page.
     ///
     /// # Errors
     ///
@@ -322,15 +319,14 @@ impl Pages {
         Ok(Part { file, path })
     }
 
-    /// Makes an entry of a page whose body is whole, in place of an older one,
-    /// and evicts what was not used for the longest time.
+    /// Adds a page whose body is complete, in place of an older one, and evicts the least recently used pages.
     ///
-    /// `meta` is kept beside the body; from `useless_from` on, in seconds since
-    /// 1970, [`Pages::sweep`] may remove it.
+    /// `meta` is stored with the body. From `useless_from` on, in seconds since 1970, [`Pages::sweep`] may remove the
+    /// page.
     ///
     /// # Errors
     ///
-    /// It cannot be written; the older entry stays.
+    /// It cannot be written; the older page stays.
     pub fn commit(
         &self,
         part: &Part,
@@ -343,7 +339,7 @@ impl Pages {
         let bytes = entry::seal(&part.file, key, meta, body_bytes, sums, useless_from)?;
         let name = key.name();
         let mut index = self.index();
-        // Dropping the part removes a name that is not there any more.
+        // Dropping the part then finds no file to remove.
         std::fs::rename(&part.path, self.path(name))?;
         let used = index.next_use();
         index.insert(name.clone(), Slot { is_checked: true, ..Slot::new(bytes, used, useless_from) });
@@ -351,7 +347,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Removes one page; says whether there was one.
+    /// Removes one page; returns whether it existed.
     pub fn purge(&self, key: &PageKey) -> bool {
         let name = key.name();
         let mut index = self.index();
@@ -359,7 +355,7 @@ impl Pages {
         std::fs::remove_file(self.path(name)).is_ok()
     }
 
-    /// Removes all pages of a repository; says how many there were.
+    /// Removes all pages of a repository; returns how many there were.
     pub fn purge_repository(&self, repository: &str) -> u64 {
         let mut index = self.index();
         let mut purged = 0;
@@ -372,8 +368,8 @@ impl Pages {
         purged
     }
 
-    /// From now on another process keeps pages in the folder, and this one is to
-    /// commit none; its index is not worth anything any more.
+    /// Marks the folder as taken over by another process. This process must not commit pages any more, and its index
+    /// becomes stale.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::Relaxed);
     }
@@ -383,7 +379,7 @@ impl Pages {
         self.is_closed.load(Ordering::Relaxed)
     }
 
-    /// Removes what is of no use any more; `now` in seconds since 1970.
+    /// Removes pages that are too old to be of use; `now` is in seconds since 1970.
     pub fn sweep(&self, now: u64) {
         let mut index = self.index();
         if self.is_closed() {
@@ -401,7 +397,7 @@ impl Pages {
         }
     }
 
-    /// How much is kept, as far as the index knows.
+    /// The size of the cache, as far as the index knows.
     pub fn size(&self) -> Size {
         let index = self.index();
         Size { entries: index.slots.len() as u64, bytes: index.bytes }
@@ -411,7 +407,7 @@ impl Pages {
         while index.bytes > self.bytes_max {
             let Some((_, name)) = index.order.pop_first() else { return };
             index.remove(&name);
-            // Whoever is reading it has it open.
+            // A reader has the file open.
             let _ = std::fs::remove_file(self.path(&name));
         }
     }
@@ -419,12 +415,12 @@ impl Pages {
     fn forget_damaged(&self, name: &Name, error: &io::Error) {
         let index = self.index();
         if index.slots.contains_key(name) {
-            // A whole page has taken its place by now.
+            // An intact page has replaced it meanwhile.
             return;
         }
         let path = self.path(name);
         if error.kind() != io::ErrorKind::NotFound && std::fs::remove_file(&path).is_ok() {
-            tracing::warn!(path = %path.display(), %error, "a page in the cache was damaged and is removed");
+            tracing::warn!(path = %path.display(), %error, "a damaged page is removed from the cache");
         }
     }
 
@@ -442,20 +438,20 @@ impl Pages {
 }
 
 impl Part {
-    /// Writes a piece of the body to its place, `at` in bytes from the body's start.
+    /// Writes a piece of the body at this offset, in bytes from the start of the body.
     ///
     /// # Errors
     ///
-    /// The disk says no.
+    /// The file cannot be written.
     pub fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all_at(bytes, HEAD_BYTES + at)
     }
 
-    /// Reads back a piece of the body that was written.
+    /// Reads a written piece of the body.
     ///
     /// # Errors
     ///
-    /// The disk says no.
+    /// The file cannot be read.
     pub fn read(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
         self.file.read_exact_at(bytes, HEAD_BYTES + at)
     }
@@ -487,7 +483,7 @@ impl Index {
         self.slots.insert(name, slot);
     }
 
-    /// Makes a page the one that was used last.
+    /// Marks a page as the most recently used.
     fn touch(&mut self, name: &Name) -> Option<&mut Slot> {
         let used = self.next_use();
         let slot = self.slots.get_mut(name)?;
@@ -498,7 +494,7 @@ impl Index {
         Some(slot)
     }
 
-    /// Takes a page out of the memory.
+    /// Drops a page from memory.
     fn cool(&mut self, name: &Name) {
         let Some(slot) = self.slots.get_mut(name) else { return };
         if let Some(hot) = slot.hot.take() {
@@ -521,13 +517,13 @@ impl Index {
     }
 }
 
-/// The entry that a path is, by its name alone.
+/// The page of a path, judged by its name alone.
 fn name_of(path: &Path) -> Option<Name> {
     let file = path.file_name()?.to_str()?;
     let repository = path.parent()?.file_name()?.to_str()?;
     let hash = u128::from_str_radix(file, 16).ok()?;
     let name = Name { repository: repository.into(), hash: hash.to_be_bytes() };
-    // Not every number in hexadecimal digits is the name of an entry.
+    // Not every hexadecimal number is the name of a page.
     (name.file() == file).then_some(name)
 }
 
@@ -536,11 +532,11 @@ fn files_in(folder: &Path) -> Vec<PathBuf> {
     listed.filter_map(|entry| Some(entry.ok()?.path())).collect()
 }
 
-/// Most that all pages in memory take there, in bytes.
+/// Most bytes of all pages in memory.
 const HOT_BYTES_MAX: usize = 32 << 20;
-/// What a page in memory takes beside its bytes: its place in the tables.
+/// Bytes of a page in memory besides its content: its rows in the tables.
 const HOT_PAGE_OVERHEAD_BYTES: usize = 512;
-/// Ending of files that are being written.
+/// Extension of files that are being written.
 const PART: &str = "part";
-/// Length of the hash that an entry's name is, in bytes.
+/// Length of the hash in a file name, in bytes.
 const NAME_BYTES: usize = 16;

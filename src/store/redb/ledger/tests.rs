@@ -1,17 +1,20 @@
-//! The ledger on a disk of its own: what is known after which notes.
+//! The ledger in a database of its own: what it knows after which records.
 
+use super::eviction::{LISTS_EVICTED_TOGETHER, LISTS_MAX};
+use super::tables::{LISTS, TOKENS};
 use super::*;
-use writer::{LISTS_FORGOTTEN_TOGETHER, LISTS_MAX};
+use crate::oai::Window;
+use crate::store::ledger::ListStatus;
 
 const LIST: &str = "verb=ListRecords&metadataPrefix=oai_dc";
 
-fn open() -> (tempfile::TempDir, Ledger) {
+fn open() -> (tempfile::TempDir, RedbLedger) {
     let data = tempfile::tempdir().expect("a temporary folder");
-    let ledger = Ledger::open(data.path()).expect("it can be written to");
+    let ledger = RedbLedger::open(data.path()).expect("it can be written to");
     (data, ledger)
 }
 
-fn note(list: u64, page: u32, hashes: &[u64], next: Option<&str>) -> DeliveredPage {
+fn delivered(list: u64, page: u32, hashes: &[u64], next: Option<&str>) -> DeliveredPage {
     DeliveredPage {
         repository: "x".into(),
         verb: "ListRecords",
@@ -20,39 +23,39 @@ fn note(list: u64, page: u32, hashes: &[u64], next: Option<&str>) -> DeliveredPa
         within: None,
         hashes: hashes.to_vec(),
         complete: true,
-        asked_by: None,
-        next: next.map(str::to_owned),
-        ending: if next.is_none() { ListStatus::Ended } else { ListStatus::GoesOn },
+        request_token: None,
+        next_token: next.map(str::to_owned),
+        status: if next.is_none() { ListStatus::Ended } else { ListStatus::Continues },
         last_datestamp: None,
         now_secs: 1_000_000,
     }
 }
 
-fn found(ledger: &Ledger, token: &str) -> Option<ListPage> {
+fn found(ledger: &RedbLedger, token: &str) -> Option<ListPage> {
     ledger.find("x", "ListRecords", token).expect("readable")?.place.map(|(place, _)| place)
 }
 
 #[test]
-fn of_a_list_too_long_to_be_recovered_the_page_that_a_token_of_ours_needs_is_known() {
+fn a_list_that_is_too_long_to_replay_keeps_the_part_of_our_token() {
     let (_data, ledger) = open();
     let long: Vec<u64> = (0..999_999).collect();
-    ledger.note(note(7, 0, &long, Some("a")));
-    ledger.note(note(7, 1, &[1, 2, 3], Some("b")));
+    ledger.record(delivered(7, 0, &long, Some("a")));
+    ledger.record(delivered(7, 1, &[1, 2, 3], Some("b")));
     let place = ListPage { list: 7, page: 2 };
-    assert!(ledger.note_durably(note(7, 2, &[4, 5, 6], None), 99));
+    assert!(ledger.write_part(delivered(7, 2, &[4, 5, 6], None), 99));
     let before = ledger.delivered_before("x", place).expect("readable");
-    assert_eq!(before.len(), long.len(), "nobody asks for page 1");
+    assert_eq!(before.len(), long.len(), "page 1 is not needed");
     assert_eq!(ledger.part("x", place, 99).expect("readable"), Some(vec![4, 5, 6]));
     assert!(!ledger.list("x", 7).expect("readable").expect("known").complete);
 }
 
 #[test]
-fn what_was_noted_is_known_at_once_and_after_a_restart() {
+fn a_record_is_readable_at_once_and_after_a_restart() {
     let (data, ledger) = open();
-    ledger.note(note(7, 0, &[1, 2], Some("a")));
-    ledger.note(note(7, 1, &[3], Some("b")));
+    ledger.record(delivered(7, 0, &[1, 2], Some("a")));
+    ledger.record(delivered(7, 1, &[3], Some("b")));
     let place = ListPage { list: 7, page: 2 };
-    let check = |ledger: &Ledger| {
+    let check = |ledger: &RedbLedger| {
         assert_eq!(found(ledger, "b"), Some(place));
         assert_eq!(ledger.find("y", "ListRecords", "b").expect("readable"), None);
         assert_eq!(ledger.find("x", "ListSets", "b").expect("readable"), None);
@@ -65,18 +68,18 @@ fn what_was_noted_is_known_at_once_and_after_a_restart() {
     };
     check(&ledger);
     drop(ledger);
-    check(&Ledger::open(data.path()).expect("it survives"));
+    check(&RedbLedger::open(data.path()).expect("it survives"));
 }
 
 #[test]
-fn a_page_asked_for_twice_counts_once() {
+fn a_page_that_is_requested_twice_counts_once() {
     let (_data, ledger) = open();
-    ledger.note(note(7, 0, &[1, 2], Some("a")));
-    assert!(ledger.note_durably(note(7, 1, &[3, 4], None), 34));
+    ledger.record(delivered(7, 0, &[1, 2], Some("a")));
+    assert!(ledger.write_part(delivered(7, 1, &[3, 4], None), 34));
     assert_eq!(ledger.part("x", ListPage { list: 7, page: 1 }, 34).expect("readable"), Some(vec![3, 4]));
     assert_eq!(ledger.part("x", ListPage { list: 7, page: 1 }, 35).expect("readable"), None);
-    ledger.note(note(7, 1, &[3, 4, 5], Some("b")));
-    ledger.note(note(7, 1, &[3, 4, 5], Some("b")));
+    ledger.record(delivered(7, 1, &[3, 4, 5], Some("b")));
+    ledger.record(delivered(7, 1, &[3, 4, 5], Some("b")));
     assert_eq!(ledger.list("x", 7).expect("readable").expect("known").items, 5);
     assert_eq!(
         ledger.delivered_before("x", ListPage { list: 7, page: 2 }).expect("readable"),
@@ -85,102 +88,105 @@ fn a_page_asked_for_twice_counts_once() {
 }
 
 #[test]
-fn a_token_of_two_lists_with_different_arguments_leads_nowhere() {
+fn a_token_of_lists_with_different_arguments_is_ambiguous() {
     let (_data, ledger) = open();
-    let of_set = |note: DeliveredPage| DeliveredPage { first_query: format!("{LIST}&set=s"), ..note };
-    ledger.note(note(7, 0, &[1], Some("a")));
-    ledger.note(of_set(note(8, 0, &[1], Some("a"))));
+    let of_set = |page: DeliveredPage| DeliveredPage { first_query: format!("{LIST}&set=s"), ..page };
+    ledger.record(delivered(7, 0, &[1], Some("a")));
+    ledger.record(of_set(delivered(8, 0, &[1], Some("a"))));
     assert_eq!(found(&ledger, "a"), None);
-    ledger.note(note(9, 0, &[1], Some("b")));
-    ledger.note(note(9, 1, &[2], None));
-    ledger.note(of_set(note(10, 0, &[1], Some("b"))));
-    assert_eq!(found(&ledger, "b"), Some(ListPage { list: 10, page: 1 }), "the other list is over");
+    ledger.record(delivered(9, 0, &[1], Some("b")));
+    ledger.record(delivered(9, 1, &[2], None));
+    ledger.record(of_set(delivered(10, 0, &[1], Some("b"))));
+    assert_eq!(found(&ledger, "b"), Some(ListPage { list: 10, page: 1 }), "the other list has ended");
 }
 
 #[test]
-fn harvests_with_the_same_arguments_share_a_list_and_only_what_all_received_is_delivered() {
+fn harvests_with_the_same_arguments_share_a_list_and_its_common_items_count() {
     let (_data, ledger) = open();
     let at = |page| ListPage { list: 7, page };
-    ledger.note(note(7, 0, &[1, 2, 3], Some("a")));
+    ledger.record(delivered(7, 0, &[1, 2, 3], Some("a")));
     let ordered = "verb=ListRecords&metadataPrefix=oai_dc&set=s";
     let in_another_order = "verb=ListRecords&set=s&metadataPrefix=oai_dc";
-    ledger.note(note(8, 0, &[2, 3, 4], Some("a")));
+    ledger.record(delivered(8, 0, &[2, 3, 4], Some("a")));
     assert_eq!(found(&ledger, "a"), Some(at(1)));
     assert_eq!(ledger.delivered_before("x", at(1)).expect("readable"), [2, 3]);
     assert_eq!(ledger.list("x", 7).expect("readable").expect("known").items, 2);
-    ledger.note(note(7, 1, &[5, 5, 6], Some("b")));
-    ledger.note(note(7, 1, &[6, 5], Some("b")));
+    ledger.record(delivered(7, 1, &[5, 5, 6], Some("b")));
+    ledger.record(delivered(7, 1, &[6, 5], Some("b")));
     assert_eq!(ledger.delivered_before("x", at(2)).expect("readable"), [2, 3, 5, 6]);
-    ledger.note(DeliveredPage { first_query: ordered.into(), ..note(9, 0, &[1], Some("c")) });
-    ledger.note(DeliveredPage { first_query: in_another_order.into(), ..note(10, 0, &[1], Some("c")) });
+    ledger.record(DeliveredPage { first_query: ordered.into(), ..delivered(9, 0, &[1], Some("c")) });
+    ledger
+        .record(DeliveredPage { first_query: in_another_order.into(), ..delivered(10, 0, &[1], Some("c")) });
     assert_eq!(found(&ledger, "c"), Some(ListPage { list: 9, page: 1 }));
 }
 
 #[test]
-fn a_harvest_that_begins_when_no_other_is_under_way_replaces_what_was_delivered() {
+fn a_harvest_that_starts_alone_replaces_the_delivered_items() {
     let (_data, ledger) = open();
     let at = |page| ListPage { list: 7, page };
     for list in [7, 8] {
-        ledger.note(note(list, 0, &[1, 2], Some("a")));
+        ledger.record(delivered(list, 0, &[1, 2], Some("a")));
     }
-    ledger.note(note(7, 1, &[3], None));
-    ledger.note(note(9, 0, &[2, 4], Some("a")));
-    assert_eq!(ledger.delivered_before("x", at(1)).expect("readable"), [2], "one of two is under way");
-    ledger.note(note(7, 1, &[3], None));
-    ledger.note(note(7, 1, &[3], None));
-    ledger.note(note(10, 0, &[4, 5], Some("a")));
+    ledger.record(delivered(7, 1, &[3], None));
+    ledger.record(delivered(9, 0, &[2, 4], Some("a")));
+    assert_eq!(ledger.delivered_before("x", at(1)).expect("readable"), [2], "one of two is in progress");
+    ledger.record(delivered(7, 1, &[3], None));
+    ledger.record(delivered(7, 1, &[3], None));
+    ledger.record(delivered(10, 0, &[4, 5], Some("a")));
     assert_eq!(ledger.delivered_before("x", at(1)).expect("readable"), [4, 5]);
 }
 
 #[test]
-fn where_two_harvests_follow_reused_tokens_nobody_knows_what_each_received() {
+fn harvests_that_follow_reused_tokens_are_mixed() {
     let (_data, ledger) = open();
     let is_mixed = |token: &str| {
-        let led = ledger.find("x", "ListRecords", token).expect("readable").expect("it was given out");
-        led.place.expect("the arguments are the same").1.mixed_harvests().is_some()
+        let target = ledger.find("x", "ListRecords", token).expect("readable").expect("it is known");
+        target.place.expect("the arguments are the same").1.mixed_harvests().is_some()
     };
-    let leads_back = |token: &str, page| {
-        ledger.leads_back("x", "ListRecords", token, ListPage { list: 7, page }).expect("readable")
+    let points_back = |token: &str, page| {
+        ledger.token_points_back("x", "ListRecords", token, ListPage { list: 7, page }).expect("readable")
     };
     for (page, token) in [(0, "a"), (1, "b"), (2, "a")] {
-        ledger.note(note(7, page, &[u64::from(page)], Some(token)));
+        ledger.record(delivered(7, page, &[u64::from(page)], Some(token)));
     }
-    assert!(!is_mixed("a") && !is_mixed("b"), "one harvest knows its way");
-    assert!(leads_back("a", 2) && leads_back("b", 3) && !leads_back("b", 1) && !leads_back("c", 3));
-    ledger.note(note(8, 0, &[0], Some("a")));
+    assert!(!is_mixed("a") && !is_mixed("b"), "one harvest is not mixed");
+    assert!(points_back("a", 2) && points_back("b", 3) && !points_back("b", 1) && !points_back("c", 3));
+    ledger.record(delivered(8, 0, &[0], Some("a")));
     assert!(is_mixed("a") && is_mixed("b"));
     assert_eq!(ledger.visits("x", 7, 0).expect("readable"), 1);
-    ledger.note(DeliveredPage { ending: ListStatus::Circle, ..note(7, 3, &[], None) });
-    ledger.note(note(9, 0, &[0], Some("a")));
-    assert!(!is_mixed("a"), "all are over");
+    ledger.record(DeliveredPage { status: ListStatus::Loops, ..delivered(7, 3, &[], None) });
+    ledger.record(delivered(9, 0, &[0], Some("a")));
+    assert!(!is_mixed("a"), "all have ended");
 }
 
 #[test]
-fn a_list_that_began_elsewhere_is_known_from_the_token_that_it_was_asked_for_by() {
+fn a_list_with_an_unknown_start_is_known_from_its_request_token() {
     let (_data, ledger) = open();
-    ledger.note(DeliveredPage {
-        asked_by: Some("a".into()),
+    ledger.record(DeliveredPage {
+        request_token: Some("a".into()),
         first_query: String::new(),
-        ..note(7, 1, &[1], Some("b"))
+        ..delivered(7, 1, &[1], Some("b"))
     });
     assert_eq!(found(&ledger, "a"), Some(ListPage { list: 7, page: 1 }));
-    assert!(ledger.leads_back("x", "ListRecords", "a", ListPage { list: 7, page: 2 }).expect("readable"));
+    assert!(
+        ledger.token_points_back("x", "ListRecords", "a", ListPage { list: 7, page: 2 }).expect("readable")
+    );
     assert!(!ledger.list("x", 7).expect("readable").expect("known").complete);
 }
 
 #[test]
-fn what_was_asked_for_with_a_token_is_that_of_all_its_lists() {
+fn the_window_of_a_token_covers_all_its_lists() {
     let (data, ledger) = open();
     let window = |from: &str, until: &str| Window {
         from: Some(format!("2020-01-01T{from}Z")),
         until: Some(format!("2020-01-01T{until}Z")),
     };
-    let within = |ledger: &Ledger, token: &str| {
-        ledger.find("x", "ListRecords", token).expect("readable").expect("it was given out").within
+    let within = |ledger: &RedbLedger, token: &str| {
+        ledger.find("x", "ListRecords", token).expect("readable").expect("it is known").within
     };
     let list = |list: u64, token: &str, within: Option<Window>| {
-        ledger.note(DeliveredPage { within, ..note(list, 0, &[1], Some(token)) });
-        ledger.note(note(list, 1, &[2], None));
+        ledger.record(DeliveredPage { within, ..delivered(list, 0, &[1], Some(token)) });
+        ledger.record(delivered(list, 1, &[2], None));
     };
     list(7, "a", Some(window("10:00:00", "11:00:00")));
     assert_eq!(within(&ledger, "a"), Some(window("10:00:00", "11:00:00")));
@@ -190,49 +196,49 @@ fn what_was_asked_for_with_a_token_is_that_of_all_its_lists() {
     list(11, "b", Some(window("09:00:00", "09:30:00")));
     assert!(ledger.has_windows("x", 1_000_000) && !ledger.has_windows("y", 1_000_000));
     drop(ledger);
-    let ledger = Ledger::open(data.path()).expect("it survives");
+    let ledger = RedbLedger::open(data.path()).expect("it survives");
     assert!(ledger.has_windows("x", 1_000_000) && !ledger.has_windows("x", 1_000_000 + 2 * KEPT_SECS));
-    assert_eq!(within(&ledger, "a"), Some(window("09:00:00", "11:00:00")), "also of one that is over");
-    assert_eq!(within(&ledger, "b"), None, "one of them was asked for whole");
+    assert_eq!(within(&ledger, "a"), Some(window("09:00:00", "11:00:00")), "also of a list that has ended");
+    assert_eq!(within(&ledger, "b"), None, "one of them had no window");
     let facts = ledger.list("x", 7).expect("readable").expect("known");
     assert_eq!(facts.within, Some(window("10:00:00", "11:00:00")));
 }
 
 #[test]
-fn a_page_that_is_not_known_whole_makes_the_list_incomplete() {
+fn an_incomplete_page_makes_the_list_incomplete() {
     let (_data, ledger) = open();
-    ledger.note(note(7, 0, &[1], Some("a")));
-    ledger.note(DeliveredPage { complete: false, ..note(7, 1, &[2], Some("b")) });
+    ledger.record(delivered(7, 0, &[1], Some("a")));
+    ledger.record(DeliveredPage { complete: false, ..delivered(7, 1, &[2], Some("b")) });
     assert!(!ledger.list("x", 7).expect("readable").expect("known").complete);
-    ledger.note(note(8, 1, &[2], Some("c")));
+    ledger.record(delivered(8, 1, &[2], Some("c")));
     assert!(!ledger.list("x", 8).expect("readable").expect("known").complete, "its first page is missing");
 }
 
 #[test]
-fn how_far_a_walk_has_come_is_known_until_it_is_over() {
+fn the_progress_of_a_replay_is_known_until_the_replay_is_over() {
     let (data, ledger) = open();
     let place = ListPage { list: 7, page: 2 };
-    let walk = |query: Option<&str>| ReplayProgress {
+    let progress = |query: Option<&str>| ReplayProgress {
         repository: "x".into(),
         place,
         query: query.map(str::to_owned),
     };
-    ledger.note_walk(walk(Some("q")));
+    ledger.record_replay(progress(Some("q")));
     drop(ledger);
-    let ledger = Ledger::open(data.path()).expect("it survives");
-    assert_eq!(ledger.walk("x", place).expect("readable").as_deref(), Some("q"));
-    assert_eq!(ledger.walk("x", ListPage { page: 3, ..place }).expect("readable"), None);
-    ledger.note_walk(walk(None));
-    assert_eq!(ledger.walk("x", place).expect("readable"), None);
+    let ledger = RedbLedger::open(data.path()).expect("it survives");
+    assert_eq!(ledger.replay_query("x", place).expect("readable").as_deref(), Some("q"));
+    assert_eq!(ledger.replay_query("x", ListPage { page: 3, ..place }).expect("readable"), None);
+    ledger.record_replay(progress(None));
+    assert_eq!(ledger.replay_query("x", place).expect("readable"), None);
 }
 
 #[test]
-fn the_last_datestamp_is_that_of_a_page_before() {
+fn the_last_datestamp_is_from_an_earlier_page() {
     let (_data, ledger) = open();
     for (page, date) in [(0, Some("2020-01-01")), (1, Some("2020-01-02")), (2, None), (3, Some("2020-01-04"))]
     {
         let last_datestamp = date.map(str::to_owned);
-        ledger.note(DeliveredPage { last_datestamp, ..note(7, page, &[u64::from(page)], Some("a")) });
+        ledger.record(DeliveredPage { last_datestamp, ..delivered(7, page, &[u64::from(page)], Some("a")) });
     }
     let before = |page| ledger.last_datestamp("x", ListPage { list: 7, page }).expect("readable");
     assert_eq!(
@@ -242,24 +248,24 @@ fn the_last_datestamp_is_that_of_a_page_before() {
 }
 
 #[test]
-fn lists_that_nobody_goes_on_with_are_forgotten() {
+fn abandoned_lists_are_evicted() {
     let (_data, ledger) = open();
     let (last_datestamp, place) = (Some("2020-01-01".to_owned()), ListPage { list: 7, page: 1 });
-    ledger.note(DeliveredPage { last_datestamp, ..note(7, 0, &[1], Some("a")) });
-    ledger.note_walk(ReplayProgress { repository: "x".into(), place, query: Some("q".into()) });
+    ledger.record(DeliveredPage { last_datestamp, ..delivered(7, 0, &[1], Some("a")) });
+    ledger.record_replay(ReplayProgress { repository: "x".into(), place, query: Some("q".into()) });
     assert!(ledger.last_datestamp("x", place).expect("readable").is_some());
-    assert!(ledger.walk("x", place).expect("readable").is_some());
-    ledger.note(DeliveredPage { now_secs: 1_000_001 + KEPT_SECS, ..note(8, 0, &[1], Some("b")) });
+    assert!(ledger.replay_query("x", place).expect("readable").is_some());
+    ledger.record(DeliveredPage { now_secs: 1_000_001 + KEPT_SECS, ..delivered(8, 0, &[1], Some("b")) });
     assert_eq!((found(&ledger, "a"), found(&ledger, "b")), (None, Some(ListPage { list: 8, page: 1 })));
     assert_eq!(ledger.list("x", 7).expect("readable"), None);
     assert_eq!(ledger.last_datestamp("x", place).expect("readable"), None);
-    assert_eq!(ledger.walk("x", place).expect("readable"), None);
+    assert_eq!(ledger.replay_query("x", place).expect("readable"), None);
 }
 
 #[test]
-fn no_more_lists_are_remembered_than_there_may_be() {
+fn the_number_of_lists_is_limited() {
     let (data, ledger) = open();
-    let count = |ledger: &Ledger| {
+    let count = |ledger: &RedbLedger| {
         let read = ledger.read(|reading| {
             let lists = reading.open_table(LISTS).expect("written to");
             let lists = lists.iter().expect("readable").map(|list| list.expect("readable").0.value().1);
@@ -268,20 +274,20 @@ fn no_more_lists_are_remembered_than_there_may_be() {
         });
         read.expect("readable")
     };
-    let begin = |ledger: &Ledger, list: u64| {
-        let note = note(list, 0, &[list], Some(&format!("token {list}")));
-        assert!(ledger.note_durably(DeliveredPage { now_secs: 1_000_000 + list, ..note }, list));
+    let begin = |ledger: &RedbLedger, list: u64| {
+        let page = delivered(list, 0, &[list], Some(&format!("token {list}")));
+        assert!(ledger.write_part(DeliveredPage { now_secs: 1_000_000 + list, ..page }, list));
     };
     (0..LISTS_MAX).for_each(|list| begin(&ledger, list));
     assert_eq!(count(&ledger).0.len() as u64, LISTS_MAX);
     drop(ledger);
-    let ledger = Ledger::open(data.path()).expect("it survives");
-    for list in LISTS_MAX..LISTS_MAX + 2 * LISTS_FORGOTTEN_TOGETHER {
+    let ledger = RedbLedger::open(data.path()).expect("it survives");
+    for list in LISTS_MAX..LISTS_MAX + 2 * LISTS_EVICTED_TOGETHER {
         begin(&ledger, list);
         let (lists, tokens) = count(&ledger);
         assert!(lists.len() as u64 <= LISTS_MAX && tokens == lists.len(), "{}", lists.len());
-        assert!(lists.contains(&list) && lists.len() as u64 >= LISTS_MAX - LISTS_FORGOTTEN_TOGETHER);
+        assert!(lists.contains(&list) && lists.len() as u64 >= LISTS_MAX - LISTS_EVICTED_TOGETHER);
     }
     let oldest = count(&ledger).0.into_iter().min();
-    assert_eq!(oldest, Some(2 * LISTS_FORGOTTEN_TOGETHER), "the oldest go first");
+    assert_eq!(oldest, Some(2 * LISTS_EVICTED_TOGETHER), "the oldest go first");
 }

@@ -1,0 +1,119 @@
+//! The capabilities of each source, as the proxy has detected them.
+//!
+//! There are few of them and they seldom change, so all of them are held in memory and saved when they change. They
+//! are detected for one version of a mapping, and discarded when the mapping changes.
+
+use super::save_error::SaveError;
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Mutex as AsyncMutex;
+
+/// Where detected capabilities are saved.
+#[async_trait]
+pub trait CapabilityStore: std::fmt::Debug + Send + Sync {
+    /// Saves the capabilities of one repository in place of older ones. The caller runs one save at a time.
+    ///
+    /// # Errors
+    ///
+    /// They are not saved.
+    async fn save(&self, repository: &str, detection: Detection) -> Result<(), SaveError>;
+
+    /// Closes it; later calls fail with [`SaveError::Closed`]. Blocks on the disk.
+    fn close(&self);
+}
+
+/// The capabilities of one source.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceCapabilities {
+    /// The version of OAI-PMH of its responses: `1.0`, `1.1` or `2.0`.
+    pub version: Option<String>,
+    /// Whether it announces a granularity of seconds, and refuses requests with seconds.
+    pub refuses_seconds: bool,
+    /// When it was last asked whether it does, in seconds since 1970.
+    #[serde(default)]
+    pub seconds_asked_at: u64,
+}
+
+/// Capabilities, and the mapping that they were detected with.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Detection {
+    /// [`fingerprint`](crate::config::Mapping::fingerprint) of the mapping.
+    mapping: String,
+    #[serde(rename = "learned")]
+    capabilities: SourceCapabilities,
+}
+
+/// The capabilities of all sources. Clones share them.
+#[derive(Clone, Debug)]
+pub struct DetectedCapabilities(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    store: Arc<dyn CapabilityStore>,
+    known: Mutex<HashMap<String, Detection>>,
+    /// Held during a save, so that the last save has the latest values.
+    saving: AsyncMutex<()>,
+}
+
+impl DetectedCapabilities {
+    /// Starts with what was saved before.
+    pub(super) fn new(store: Arc<dyn CapabilityStore>, saved: HashMap<String, Detection>) -> Self {
+        Self(Arc::new(Inner { store, known: Mutex::new(saved), saving: AsyncMutex::new(()) }))
+    }
+
+    /// Closes the store; later changes are known to this process alone.
+    pub(super) fn close(&self) {
+        self.0.store.close();
+    }
+
+    /// The capabilities of a repository whose mapping has this fingerprint.
+    pub fn detected(&self, repository: &str, mapping: &str) -> SourceCapabilities {
+        let known = self.known();
+        let detection = known.get(repository).filter(|detection| detection.mapping == mapping);
+        detection.map(|detection| detection.capabilities.clone()).unwrap_or_default()
+    }
+
+    /// Changes and saves the capabilities of a repository, and returns them. What cannot be saved is known until
+    /// the process ends.
+    pub async fn update(
+        &self,
+        repository: &str,
+        mapping: &str,
+        change: impl FnOnce(&mut SourceCapabilities),
+    ) -> SourceCapabilities {
+        let capabilities = {
+            // Concurrent changes by other requests are kept.
+            let mut known = self.known();
+            let detection = known.remove(repository).filter(|detection| detection.mapping == mapping);
+            let mut capabilities = detection.map(|detection| detection.capabilities).unwrap_or_default();
+            change(&mut capabilities);
+            let detection = Detection { mapping: mapping.to_owned(), capabilities: capabilities.clone() };
+            known.insert(repository.to_owned(), detection);
+            capabilities
+        };
+        let (all, repository) = (self.clone(), repository.to_owned());
+        // In a task of its own, which a cancelled request does not cancel. A task that panics has logged why.
+        let _ = tokio::spawn(async move { all.save(&repository).await }).await;
+        capabilities
+    }
+
+    async fn save(&self, repository: &str) {
+        let _turn = self.0.saving.lock().await;
+        let Some(detection) = self.known().get(repository).cloned() else { return };
+        match self.0.store.save(repository, detection).await {
+            Ok(()) => {}
+            Err(SaveError::Closed) => {
+                tracing::debug!(repo = repository, "another oaimend has the capabilities of sources");
+            }
+            Err(error) => {
+                tracing::warn!(repo = repository, %error, "the capabilities of a source are not saved");
+            }
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<String, Detection>> {
+        self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

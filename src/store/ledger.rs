@@ -1,0 +1,276 @@
+//! The list ledger: which pages of which lists harvesters received, and where each token points.
+//!
+//! With it the proxy detects lists that loop, replays a list whose token has expired, and continues a truncated
+//! page by a token of its own. A list starts with a request without a token. Its pages are numbered, and each page
+//! is recorded with the hashes of its items. Each token is recorded with the page that it requests.
+//!
+//! Harvests with the same arguments and the same tokens share one list. A page of a shared list counts as delivered
+//! only as far as all of them received it. A token of lists with different arguments is ambiguous: its list is never
+//! replayed.
+
+use crate::oai::Window;
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+/// A ledger. Reads see every page that was recorded before, unless their description says otherwise.
+#[async_trait]
+pub trait ListLedger: std::fmt::Debug + Send + Sync {
+    /// Queues a delivered page for writing, without waiting. A page that does not fit the queue, or comes after the
+    /// ledger was closed, is logged and dropped.
+    fn record(&self, page: DeliveredPage);
+
+    /// Records the part of a page that was delivered before one of our own tokens. The token contains `part`, the
+    /// name of this part. Returns whether it is on disk.
+    async fn record_part(&self, page: DeliveredPage, part: u64) -> bool;
+
+    /// Queues the progress of a replay for writing, like [`ListLedger::record`].
+    fn record_replay(&self, progress: ReplayProgress);
+
+    /// Whether a token of the repository may request pages of which the harvester asked for a part only. The
+    /// response to such a token differs between harvesters. Reads memory only; `now_secs` are seconds since 1970.
+    fn has_windows(&self, repository: &str, now_secs: u64) -> bool;
+
+    /// Where a token points; `None` if the token is unknown.
+    ///
+    /// # Errors
+    ///
+    /// The ledger cannot be read.
+    async fn token_target(
+        &self,
+        repository: &str,
+        verb: &str,
+        token: &str,
+    ) -> Result<Option<TokenTarget>, LedgerError>;
+
+    /// Whether a token points back to this page, or to an earlier page of its list. Sees pages that were recorded
+    /// before the last call of [`ListLedger::token_target`].
+    ///
+    /// # Errors
+    ///
+    /// The ledger cannot be read.
+    async fn points_back(
+        &self,
+        repository: &str,
+        verb: &str,
+        token: &str,
+        place: ListPage,
+    ) -> Result<bool, LedgerError>;
+
+    /// The state of a list when one of our own tokens was issued for this page. `part` is the name in the token. The
+    /// items of the pages before are read where `with_earlier` is set and the harvests of the list are not mixed.
+    ///
+    /// # Errors
+    ///
+    /// The ledger cannot be read.
+    async fn recorded_part(
+        &self,
+        repository: &str,
+        place: ListPage,
+        part: u64,
+        with_earlier: bool,
+    ) -> Result<RecordedPart, LedgerError>;
+
+    /// The items that the list delivered before this page, if the list may loop: an earlier page started with
+    /// `first_item`, and the number of such pages exceeds the number of `mixed_harvests`. Sees pages that were
+    /// recorded before the last call of [`ListLedger::token_target`].
+    ///
+    /// # Errors
+    ///
+    /// The ledger cannot be read.
+    async fn suspected_loop(
+        &self,
+        repository: &str,
+        place: ListPage,
+        first_item: u64,
+        mixed_harvests: Option<u32>,
+    ) -> Result<Option<Vec<u64>>, LedgerError>;
+
+    /// The first query of a list and the items that it delivered before this page; `None` unless the ledger knows
+    /// all of them.
+    ///
+    /// # Errors
+    ///
+    /// The ledger cannot be read.
+    async fn replay_start(
+        &self,
+        repository: &str,
+        place: ListPage,
+    ) -> Result<Option<(String, Vec<u64>)>, LedgerError>;
+
+    /// The shortcuts for a replay of a list up to this page.
+    ///
+    /// # Errors
+    ///
+    /// The ledger cannot be read.
+    async fn replay_shortcuts(
+        &self,
+        repository: &str,
+        place: ListPage,
+    ) -> Result<ReplayShortcuts, LedgerError>;
+
+    /// Writes every queued page to disk, and closes the ledger. Blocks on the disk. Later reads fail with
+    /// [`LedgerError::Closed`].
+    fn close(&self);
+}
+
+/// One page of a list, as far as it was delivered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeliveredPage {
+    /// The repository.
+    pub repository: String,
+    /// The verb.
+    pub verb: &'static str,
+    /// The list and the number of the page.
+    pub place: ListPage,
+    /// The query that started the list.
+    pub first_query: String,
+    /// The part of the list that the harvester asked for, where the query to the source covers more; `None`: all.
+    pub within: Option<Window>,
+    /// Hashes of the delivered items of this page, in order.
+    pub hashes: Vec<u64>,
+    /// Whether `hashes` contains every delivered item.
+    pub complete: bool,
+    /// The token in the request for this page, where no earlier page of the list is known.
+    pub request_token: Option<String>,
+    /// The token on the page; `None` on the last page and on a truncated page.
+    pub next_token: Option<String>,
+    /// Whether the list continues after this page.
+    pub status: ListStatus,
+    /// The datestamp of the last item, where the page is complete.
+    pub last_datestamp: Option<String>,
+    /// Seconds since 1970.
+    pub now_secs: u64,
+}
+
+/// Whether a list continues after a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListStatus {
+    /// The list continues.
+    Continues,
+    /// The list ends for the harvest that received the page.
+    Ended,
+    /// The list ends for every harvest: its tokens point back.
+    Loops,
+}
+
+/// The progress of a replay: the proxy requests a list from its start again, to reach one page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplayProgress {
+    /// The repository.
+    pub repository: String,
+    /// The page to reach.
+    pub place: ListPage,
+    /// The query that continues the replay; `None` when the replay is over.
+    pub query: Option<String>,
+}
+
+/// What shortens a replay.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReplayShortcuts {
+    /// The query that continues an earlier replay up to the same page.
+    pub query: Option<String>,
+    /// The datestamp of the last item before the page, or of an earlier item.
+    pub last_datestamp: Option<String>,
+}
+
+/// A page of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListPage {
+    /// The list, by a random number that the proxy assigns.
+    pub list: u64,
+    /// The number of the page, from 0.
+    pub page: u32,
+}
+
+/// The record of a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListFacts {
+    /// The query that started the list.
+    pub first_query: String,
+    /// The part of the list that the harvester asked for, where the query to the source covers more; `None`: all.
+    #[serde(default, with = "bounds")]
+    pub within: Option<Window>,
+    /// Whether every delivered item is known.
+    pub complete: bool,
+    /// The number of delivered items.
+    pub items: u64,
+    /// The number of harvests in progress.
+    #[serde(default)]
+    pub(super) harvests: u32,
+    /// Changes when a harvest starts the list while no other harvest is in progress.
+    #[serde(default)]
+    pub(super) round: u8,
+    /// Whether several harvests were in progress at the same time in this round.
+    #[serde(default)]
+    pub(super) is_shared: bool,
+    /// Whether one token pointed to several pages of the list in this round.
+    #[serde(default)]
+    pub(super) reuses_tokens: bool,
+    pub(super) touched_secs: u64,
+}
+
+impl ListFacts {
+    /// The number of harvests, where several harvests follow tokens that point to several pages each. The ledger
+    /// then cannot tell which page a harvest has reached.
+    pub fn mixed_harvests(&self) -> Option<u32> {
+        (self.is_shared && self.reuses_tokens).then_some(self.harvests)
+    }
+}
+
+/// Where a known token points.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenTarget {
+    /// The page and its list; `None` if lists with different arguments contain the token.
+    pub place: Option<(ListPage, ListFacts)>,
+    /// Whether the source issued the token for several pages, or for several lists.
+    pub is_reused: bool,
+    /// The window that covers the requests for all lists with this token; `None` if one request had no window.
+    pub within: Option<Window>,
+}
+
+/// What the ledger knows about one of our own tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedPart {
+    /// The delivered items of the page; `None` if no such part is recorded.
+    pub hashes: Option<Vec<u64>>,
+    /// The items that the list delivered before the page; empty unless requested.
+    pub earlier: Vec<u64>,
+    /// The list.
+    pub list: Option<ListFacts>,
+}
+
+/// Why the ledger cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum LedgerError {
+    /// It was closed because another process has taken over.
+    #[error("another oaimend has taken the ledger over; send the request again")]
+    Closed,
+    /// The database failed.
+    #[error("the ledger cannot be read: {0}; check the data folder")]
+    Database(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The task that read it panicked.
+    #[error("the ledger stopped: {0}")]
+    Stopped(String),
+}
+
+/// How a window is stored: as its two bounds.
+pub(super) mod bounds {
+    use crate::oai::Window;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    type Bounds = Option<(Option<String>, Option<String>)>;
+
+    pub(in crate::store) fn serialize<S: Serializer>(
+        window: &Option<Window>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        window.as_ref().map(|Window { from, until }| (from, until)).serialize(to)
+    }
+
+    pub(in crate::store) fn deserialize<'d, D: Deserializer<'d>>(
+        from: D,
+    ) -> Result<Option<Window>, D::Error> {
+        let bounds = Bounds::deserialize(from)?;
+        Ok(bounds.map(|(from, until)| Window { from, until }))
+    }
+}
