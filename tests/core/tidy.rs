@@ -381,6 +381,16 @@ fn relative_links_lead_to_pages_and_headings() {
 }
 
 #[test]
+fn the_index_of_the_documentation_names_every_page() {
+    let index = text("docs/README.md");
+    let pages = markdown_pages().into_iter().map(|path| shown(&path));
+    let below = pages.filter_map(|name| name.strip_prefix("docs/").map(str::to_owned));
+    let missing: Vec<String> =
+        below.filter(|name| name != "README.md" && !index.contains(&format!("]({name})"))).collect();
+    none("pages that docs/README.md does not link", &missing);
+}
+
+#[test]
 fn no_page_of_the_documentation_is_too_long() {
     let is_user_page =
         |name: &str| name.starts_with("docs/") || name == "README.md" || name == "CHANGELOG.md";
