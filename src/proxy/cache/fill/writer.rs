@@ -98,7 +98,7 @@ impl Writer {
             let part = match known {
                 Ok(part) => part,
                 Err(memory) => {
-                    let part = Arc::new(pages.part(&fill.key)?);
+                    let part = Arc::new(pages.part(&fill.key, clock::secs(clock::now()))?);
                     memory.runs().try_for_each(|(at, run)| part.write(at as u64, run))?;
                     fill.state().held = Held::File(Arc::clone(&part));
                     part
@@ -144,7 +144,7 @@ impl Writer {
             let part = match known {
                 Ok(part) => part,
                 Err(memory) => {
-                    let part = Arc::new(pages.part(&fill.key)?);
+                    let part = Arc::new(pages.part(&fill.key, clock::secs(clock::now()))?);
                     memory.runs().try_for_each(|(at, run)| part.write(at as u64, run))?;
                     part
                 }

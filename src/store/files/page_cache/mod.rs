@@ -16,6 +16,7 @@
 //! dropped when this process removes or replaces their file.
 
 mod entry;
+mod reuse;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,7 @@ use crate::error::Error;
 use blake2::{Blake2s256, Digest};
 use bytes::Bytes;
 use entry::{HEAD_BYTES, Head};
+use reuse::Reused;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::hash::{Hash, Hasher};
@@ -113,6 +115,9 @@ pub struct Size {
 pub struct Part {
     file: File,
     path: PathBuf,
+    /// Length of the file before it was written, in bytes; more than 0 if it was another page's.
+    length_before: u64,
+    is_committed: AtomicBool,
 }
 
 /// A page in memory.
@@ -267,6 +272,9 @@ impl Pages {
                 return None;
             }
         };
+        if !self.is_readable(&file, name, known.map(|(edition, _)| edition)) {
+            return None;
+        }
         let is_checked = known.is_some_and(|(_, is_checked)| is_checked);
         let bytes = file.metadata().map_or(0, |about| about.len());
         let entry = Entry::read(file, key).and_then(|entry| {
@@ -303,20 +311,19 @@ impl Pages {
         self.forget_damaged(name, error);
     }
 
-    /// Starts a page.
+    /// Starts a page. `now` is in seconds since 1970.
     ///
     /// # Errors
     ///
     /// The folder cannot be written to.
-    pub fn part(&self, key: &PageKey) -> io::Result<Part> {
-        let folder = self.folder.join(key.repository());
-        std::fs::create_dir_all(&folder)?;
-        let number = self.parts.fetch_add(1, Ordering::Relaxed);
-        // Two processes write at the same time while one takes over from the other.
-        let process = std::process::id();
-        let path = folder.join(format!("{}-{process}-{number}.{PART}", key.name().file()));
-        let file = File::options().read(true).write(true).create_new(true).open(&path)?;
-        Ok(Part { file, path })
+    pub fn part(&self, key: &PageKey, now: u64) -> io::Result<Part> {
+        let is_committed = AtomicBool::new(false);
+        if let Some(Reused { file, path, bytes }) = self.reuse(key.name(), now) {
+            return Ok(Part { file, path, length_before: bytes, is_committed });
+        }
+        let path = self.part_path(key.name());
+        let file = in_folder(&path, || File::options().read(true).write(true).create_new(true).open(&path))?;
+        Ok(Part { file, path, length_before: 0, is_committed })
     }
 
     /// Adds a page whose body is complete, in place of an older one, and evicts the least recently used pages.
@@ -337,10 +344,14 @@ impl Pages {
         useless_from: u64,
     ) -> io::Result<()> {
         let bytes = entry::seal(&part.file, key, meta, body_bytes, sums, useless_from)?;
+        if part.length_before > bytes {
+            part.file.set_len(bytes)?;
+        }
         let name = key.name();
+        let path = self.path(name);
         let mut index = self.index();
-        // Dropping the part then finds no file to remove.
-        std::fs::rename(&part.path, self.path(name))?;
+        in_folder(&path, || std::fs::rename(&part.path, &path))?;
+        part.is_committed.store(true, Ordering::Relaxed);
         let used = index.next_use();
         index.insert(name.clone(), Slot { is_checked: true, ..Slot::new(bytes, used, useless_from) });
         self.evict(&mut index);
@@ -424,6 +435,15 @@ impl Pages {
         }
     }
 
+    /// Where the next page is written, which may be one of this name.
+    fn part_path(&self, name: &Name) -> PathBuf {
+        let number = self.parts.fetch_add(1, Ordering::Relaxed);
+        // Two processes write at the same time while one takes over from the other.
+        let process = std::process::id();
+        let file = format!("{}-{process}-{number}.{PART}", name.file());
+        self.folder.join(&*name.repository).join(file)
+    }
+
     fn path(&self, name: &Name) -> PathBuf {
         self.folder.join(&*name.repository).join(name.file())
     }
@@ -459,7 +479,9 @@ impl Part {
 
 impl Drop for Part {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+        if !*self.is_committed.get_mut() {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -525,6 +547,17 @@ fn name_of(path: &Path) -> Option<Name> {
     let name = Name { repository: repository.into(), hash: hash.to_be_bytes() };
     // Not every hexadecimal number is the name of a page.
     (name.file() == file).then_some(name)
+}
+
+/// Does something that needs the folder of a path, which is made if it is not there.
+fn in_folder<T>(path: &Path, task: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    match (task(), path.parent()) {
+        (Err(error), Some(folder)) if error.kind() == io::ErrorKind::NotFound => {
+            std::fs::create_dir_all(folder)?;
+            task()
+        }
+        (done, _) => done,
+    }
 }
 
 fn files_in(folder: &Path) -> Vec<PathBuf> {

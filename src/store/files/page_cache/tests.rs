@@ -28,7 +28,7 @@ fn key(text: &str) -> PageKey {
 }
 
 fn keep(pages: &Pages, key: &PageKey, body: &[u8]) {
-    let part = pages.part(key).expect("it can be written");
+    let part = pages.part(key, 0).expect("it can be written");
     let mut sums = BlockSums::default();
     for (number, piece) in body.chunks(1000).enumerate() {
         part.write(number as u64 * 1000, piece).expect("it can be written");
@@ -156,7 +156,7 @@ fn what_a_killed_process_left_is_removed_and_what_is_not_ours_stays() {
     let (data, pages) = open(u64::MAX);
     keep(&pages, &key("a"), b"page a");
     let folder = data.path().join("cache/x");
-    std::mem::forget(pages.part(&key("b")).expect("it can be written"));
+    std::mem::forget(pages.part(&key("b"), 0).expect("it can be written"));
     std::fs::write(folder.join("notes.txt"), "of a person").expect("it can be written");
     std::fs::write(folder.join("0".repeat(32)), "torn").expect("it can be written");
     assert_eq!(files_in(&folder).len(), 4);
@@ -167,7 +167,7 @@ fn what_a_killed_process_left_is_removed_and_what_is_not_ours_stays() {
     let mut wanted = vec![file(&pages, &key("a")), folder.join("notes.txt")];
     wanted.sort();
     assert_eq!(left, wanted);
-    drop(pages.part(&key("c")).expect("it can be written"));
+    drop(pages.part(&key("c"), 0).expect("it can be written"));
     assert_eq!(files_in(&folder).len(), 2, "a part that is dropped is gone");
 }
 
@@ -321,4 +321,51 @@ fn a_page_that_is_asked_for_in_memory_is_used_too() {
     let there = |name: &str| file(&pages, &key(name)).exists();
     assert!(there("a") && !there("b"), "the one that was not used for the longest time went");
     assert!(is_hot(&pages, &key("a")) && !is_hot(&pages, &key("b")));
+}
+
+#[test]
+fn a_page_that_makes_room_gives_its_file_to_the_next_one() {
+    use std::os::unix::fs::MetadataExt;
+    let inode =
+        |pages: &Pages, name: &str| std::fs::metadata(file(pages, &key(name))).map(|about| about.ino());
+    let (_data, pages) = open(u64::MAX);
+    keep(&pages, &key("a"), &body(3000));
+    let (_data, pages) = open(2 * pages.size().bytes);
+    keep(&pages, &key("a"), &body(3000));
+    keep(&pages, &key("b"), &body(3000));
+    let first = inode(&pages, "a").expect("it is there");
+    for (name, length) in [("c", 3000), ("d", 2900), ("e", 3000)] {
+        keep(&pages, &key(name), &body(length));
+        let page = read(&pages, &key(name)).expect("it is there");
+        assert!(page.expect("it is whole") == body(length), "{name}");
+    }
+    assert!(read(&pages, &key("a")).is_none() && read(&pages, &key("b")).is_none());
+    let inodes: Vec<u64> = ["d", "e"].iter().filter_map(|name| inode(&pages, name).ok()).collect();
+    assert!(inodes.contains(&first), "{first} is none of {inodes:?}");
+    assert!(pages.size().bytes <= pages.bytes_max);
+}
+
+#[test]
+fn a_page_that_is_of_no_use_gives_its_file_to_the_next_one() {
+    let (_data, pages) = open(u64::MAX);
+    keep(&pages, &key("a"), b"page a");
+    drop(pages.part(&key("b"), 4999).expect("it can be written"));
+    assert!(file(&pages, &key("a")).exists());
+    drop(pages.part(&key("b"), 5000).expect("it can be written"));
+    assert!(!file(&pages, &key("a")).exists());
+    assert_eq!(pages.size(), Size::default());
+}
+
+#[test]
+fn a_file_that_is_read_is_never_written_again() {
+    let (_data, pages) = open(u64::MAX);
+    keep(&pages, &key("a"), &body(3 * BLOCK_BYTES));
+    let (_data, pages) = open(pages.size().bytes);
+    keep(&pages, &key("a"), &body(3 * BLOCK_BYTES));
+    let entry = pages.find(&key("a")).expect("it is there");
+    keep(&pages, &key("b"), &vec![b'x'; 3 * BLOCK_BYTES]);
+    assert!(!pages.is_known(&key("a")), "it has made room");
+    let blocks =
+        (0..entry.body_bytes).step_by(BLOCK_BYTES).map(|at| entry.blocks(at, 1).expect("it is whole"));
+    assert!(blocks.collect::<Vec<_>>().concat() == body(3 * BLOCK_BYTES));
 }
