@@ -31,9 +31,8 @@ impl Drop for Log {
 /// second time in one process it changes nothing.
 pub fn log_to_stderr() -> Log {
     let filter = EnvFilter::try_from_env("OAIMEND_LOG")
-        // pingora says of each page that is broken off what our own line says better, and asks
-        // for a dictionary for headers of ours that are short.
-        .unwrap_or_else(|_| EnvFilter::new("info,pingora_core=warn,pingora_cache=error,pingora_proxy=off"));
+        // pingora says of each page that is broken off what our own line says better.
+        .unwrap_or_else(|_| EnvFilter::new("info,pingora_core=warn,pingora_proxy=off"));
     let lines = GatheredLines::new(std::io::stderr());
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(lines.clone());
     let begun =

@@ -13,7 +13,6 @@ use super::clients::Origin;
 use super::head_with_body::HeadWithBody;
 use super::pages::Page;
 use super::upgrade::Leaving;
-use super::upstream::SourceConnector;
 use super::{Front, Shared};
 use crate::clock;
 use crate::config::Connections;
@@ -35,10 +34,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
 /// pingora with our phases in it.
-type Proxy = HttpProxy<Front, SourceConnector>;
+type Proxy = HttpProxy<Front, ()>;
 
 /// What pingora calls with each new connection.
-pub(super) fn doorkeeper(shared: Arc<Shared>) -> ProcessCustomSession<Front, SourceConnector> {
+pub(super) fn doorkeeper(shared: Arc<Shared>) -> ProcessCustomSession<Front, ()> {
     let door = Arc::new(Door { shared, open: Mutex::default() });
     Arc::new(move |proxy, stream, shutdown| {
         let (door, shutdown) = (Arc::clone(&door), shutdown.clone());

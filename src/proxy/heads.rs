@@ -6,11 +6,17 @@ use http::{HeaderValue, header};
 use pingora_error::Result;
 use pingora_http::ResponseHeader;
 
-/// The head of a page. `why` is why the source was asked (RFC 9211, section 2.2).
-pub(super) fn whole(answer: ResponseHead, why: &str) -> Result<ResponseHeader> {
+/// The head of every page.
+pub(super) fn page() -> Result<ResponseHeader> {
     // As pingora spells names by itself: a head that says how has a second table of them.
     let mut head = ResponseHeader::build_no_case(200, Some(8))?;
     head.insert_header(header::CONTENT_TYPE, HeaderValue::from_static("text/xml; charset=UTF-8"))?;
+    Ok(head)
+}
+
+/// The head of a page of the source. `why` is why the source was asked (RFC 9211, section 2.2).
+pub(super) fn whole(answer: ResponseHead, why: &str) -> Result<ResponseHeader> {
+    let mut head = page()?;
     let status = answer.received_status;
     head.insert_header(header::CACHE_STATUS, format!("oaimend; fwd={why}; fwd-status={status}"))?;
     if let Some(length) = answer.length {

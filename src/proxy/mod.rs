@@ -1,14 +1,12 @@
 //! pingora in front: the phases of a request, and nothing else.
 //!
-//! A request is routed and judged in `request_filter`; what is ours is
-//! answered there, and so is a page that is shared by those who ask for it
-//! together and never kept (`together`). What else is the source's is looked
-//! for in the cache (`cache`), then goes to a custom upstream (`upstream`) as a
-//! job, and its answer comes back, through the spool where it may be shared or
-//! kept, to `response_filter`, and is compressed (`gzip`) last of all.
-//! See docs/explanation/request-path.md.
+//! A request is routed, judged and answered in `request_filter`. What is the
+//! source's is looked for in the cache (`cache`) and read out of it (`answers`);
+//! `gzip` compresses it last of all. pingora's own cache and upstreams have no
+//! part in it: docs/explanation/pingora.md says why. See docs/explanation/request-path.md.
 
 mod admin;
+mod answers;
 mod cache;
 mod clients;
 mod connections;
@@ -19,9 +17,7 @@ mod pages;
 mod quotas;
 mod route;
 mod server;
-mod together;
 mod upgrade;
-mod upstream;
 
 pub use server::{Running, Server};
 
@@ -32,25 +28,22 @@ use crate::repair::RequestEcho;
 use crate::store::Store;
 use crate::telemetry::{Finished, Telemetry};
 use crate::upstream::{Account, Failure, Job, SourceClients};
+use answers::Ticket;
 use async_trait::async_trait;
 use cache::{Cache, Errand};
 use gzip::GzipBuilder;
 use http::{HeaderValue, Method, Version, header};
 use pages::Page;
-use pingora_cache::{CacheKey, CacheMeta, ForcedFreshness, HitHandler, NoCacheReason, RespCacheable};
 use pingora_core::modules::http::HttpModules;
-use pingora_core::protocols::ALPN;
-use pingora_core::protocols::tls::CustomALPN;
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_error::{Error, ErrorType, Result};
 use pingora_http::{RequestHeader, ResponseHeader};
-use pingora_proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, RangeType, Session};
+use pingora_proxy::{FailToProxy, ProxyHttp, Session};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
 use tokio::sync::watch;
 use upgrade::Leaving;
-use upstream::Ticket;
 
 /// What all requests share.
 #[derive(Debug)]
@@ -172,137 +165,15 @@ impl ProxyHttp for Front {
         let bounds = &now.connections;
         session.as_downstream_mut().set_write_timeout(Some(bounds.write_timeout));
         session.as_downstream_mut().set_total_drain_timeout(Some(bounds.request_timeout));
-        let page = match self.judge(session, passage).await? {
-            Ok(job) if passage.errand.as_ref().is_some_and(Errand::is_only_shared) => {
-                self.answer_together(session, passage, job).await?;
-                return Ok(true);
-            }
-            Ok(job) => {
-                passage.ticket = Some(Ticket::new(job));
-                return Ok(false);
-            }
-            Err(page) => page,
-        };
-        self.send(session, page).await?;
+        match self.judge(session, passage).await? {
+            Ok(job) => self.answer(session, passage, job).await?,
+            Err(page) => self.send(session, page).await?,
+        }
         Ok(true)
     }
 
-    fn request_cache_filter(&self, session: &mut Session, passage: &mut Passage) -> Result<()> {
-        if let Some(errand) = &passage.errand {
-            errand.enable(&mut session.cache);
-        }
-        Ok(())
-    }
-
-    fn cache_key_callback(&self, _session: &Session, passage: &mut Passage) -> Result<CacheKey> {
-        let none = || Error::explain(ErrorType::InternalError, "the cache is asked for nothing");
-        passage.errand.as_ref().map(Errand::cache_key).ok_or_else(none)
-    }
-
-    async fn cache_hit_filter(
-        &self,
-        _session: &mut Session,
-        meta: &CacheMeta,
-        hit: &mut HitHandler,
-        is_fresh: bool,
-        passage: &mut Passage,
-    ) -> Result<Option<ForcedFreshness>> {
-        Ok(passage.errand.as_mut().and_then(|errand| errand.judge(meta, hit, is_fresh)))
-    }
-
-    fn response_cache_filter(
-        &self,
-        _session: &Session,
-        head: &ResponseHeader,
-        passage: &mut Passage,
-    ) -> Result<RespCacheable> {
-        let fill = passage.ticket.as_ref().and_then(Ticket::fill).cloned();
-        Ok(match passage.errand.as_ref().zip(fill) {
-            // Whether it is kept is seen at its end; it is shared in any case.
-            Some((errand, fill)) => RespCacheable::Cacheable(errand.meta(head, fill)),
-            None => RespCacheable::Uncacheable(NoCacheReason::InternalError),
-        })
-    }
-
-    fn should_serve_stale(
-        &self,
-        _session: &mut Session,
-        passage: &mut Passage,
-        error: Option<&Error>,
-    ) -> bool {
-        // Without an error it is a page that could be had while the source is asked.
-        let Some((errand, _)) = passage.errand.as_mut().zip(error) else { return false };
-        errand.stands_in();
-        true
-    }
-
-    fn cache_not_modified_filter(
-        &self,
-        _session: &Session,
-        _head: &ResponseHeader,
-        _passage: &mut Passage,
-    ) -> Result<bool> {
-        // Answers have no validators.
-        Ok(false)
-    }
-
-    fn range_header_filter(
-        &self,
-        _session: &mut Session,
-        _head: &mut ResponseHeader,
-        _passage: &mut Passage,
-    ) -> RangeType {
-        RangeType::None
-    }
-
-    fn suppress_proxy_warn_log(
-        &self,
-        _session: &Session,
-        passage: &Passage,
-        _error: &Error,
-        context: ProxyWarnLogContext,
-    ) -> bool {
-        // pingora's only word on a harvester that left while its answer goes on.
-        if let (ProxyWarnLogContext::DownstreamCache, Some(ticket)) = (context, &passage.ticket) {
-            ticket.harvester_left();
-        }
-        true
-    }
-
     async fn upstream_peer(&self, _session: &mut Session, _passage: &mut Passage) -> Result<Box<HttpPeer>> {
-        // The address is never dialled: the custom connector goes its own way.
-        let mut peer = HttpPeer::new("127.0.0.1:1", false, String::new());
-        peer.options.alpn = ALPN::Custom(CustomALPN::new(b"oai-source".to_vec()));
-        Ok(Box::new(peer))
-    }
-
-    async fn upstream_request_filter(
-        &self,
-        session: &mut Session,
-        request: &mut RequestHeader,
-        passage: &mut Passage,
-    ) -> Result<()> {
-        if let Some(ticket) = passage.ticket.clone() {
-            if let Some(errand) = passage.errand.clone().filter(|_| session.cache.enabled()) {
-                ticket.through_spool(errand);
-            }
-            request.extensions_mut().insert(ticket);
-        }
-        Ok(())
-    }
-
-    async fn response_filter(
-        &self,
-        session: &mut Session,
-        head: &mut ResponseHeader,
-        passage: &mut Passage,
-    ) -> Result<()> {
-        head.insert_header(header::VIA, self.0.via.clone())?;
-        if let Some(errand) = passage.errand.as_ref().filter(|_| session.cache.enabled()) {
-            let own = passage.ticket.as_ref().and_then(Ticket::fill);
-            complete_head(head, session, errand, errand.length(own))?;
-        }
-        Ok(())
+        Error::e_explain(ErrorType::InternalError, "a request was left unanswered")
     }
 
     /// Answers what went wrong in pingora, or breaks off what was begun.
@@ -502,7 +373,7 @@ fn complete_head(
     length: Option<u64>,
 ) -> Result<()> {
     let said = head.headers.get(header::CACHE_STATUS).and_then(|said| said.to_str().ok());
-    let status = errand.cache_status(session.cache.phase(), said.unwrap_or_default());
+    let status = errand.cache_status(said.unwrap_or_default());
     head.insert_header(header::CACHE_STATUS, status)?;
     let accepted = joined(session.req_header(), header::ACCEPT_ENCODING);
     let length = length.filter(|_| head.status == http::StatusCode::OK);

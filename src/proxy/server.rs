@@ -8,7 +8,6 @@
 use super::admin::Admin;
 use super::cache::Cache;
 use super::upgrade::{self, Leaving, Sockets};
-use super::upstream::SourceConnector;
 use super::{Bounds, Front, Shared, connections};
 use crate::clock::{self, Clock, SystemClock};
 use crate::config::{Config, Reread, Resettled, Settings};
@@ -163,7 +162,7 @@ impl Server {
         let mut public = ProxyServiceBuilder::new(&server.configuration, front)
             .name("harvesters")
             .server_options(connections::options())
-            .custom(SourceConnector, connections::doorkeeper(Arc::clone(&self.shared)))
+            .custom((), connections::doorkeeper(Arc::clone(&self.shared)))
             .build();
         let leaving = || self.shared.leaving.subscribe();
         public.add_tcp(&self.sockets.public.0.to_string());

@@ -1,12 +1,10 @@
 //! The cache: one conversation for all who ask the same at the same time, and
 //! pages that are kept.
 //!
-//! Sits between the phases of pingora (`super`) and the source. Of a page that may be
-//! kept pingora's cache decides who asks the source and who waits for it; one that is
-//! only shared is begun by who asks first, and joined by the others. `rules` say what
-//! is kept for how long, `fill` is the spool that everybody reads, `storage` holds what is
-//! under way and is how pingora sees it, and the pages on disk are
-//! [`Pages`](crate::store::Pages).
+//! Sits between the phases of pingora (`super`) and the source. A page that is not kept is begun
+//! by the request that asks for it first, and joined by the others. `rules` say what is kept for how
+//! long, `fill` is the spool that everybody reads, `storage` holds the pages under way and finds
+//! those on disk, which are [`Pages`](crate::store::Pages).
 //!
 //! Must stay true: requests that are alike and come together are one
 //! conversation, also when it fails; a page that is kept is what the source
@@ -20,7 +18,7 @@ mod storage;
 mod tests;
 
 pub(super) use fill::{Fill, Over, Reader};
-pub(super) use storage::LINGER;
+pub(super) use storage::KeptPage;
 
 use super::heads;
 use crate::clock;
@@ -30,26 +28,20 @@ use crate::oai::Request;
 use crate::store::{PageKey, Pages, Size};
 use crate::upstream::{Account, DetachedTask, Event, EventStream, Failure, Job, answer};
 use fill::{Recipe, Writer};
-use pingora_cache::lock::CacheKeyLockImpl;
-use pingora_cache::{
-    CacheKey, CacheMeta, CacheOptionOverrides, CachePhase, ForcedFreshness, HitHandler, HttpCache,
-};
-use pingora_http::ResponseHeader;
 use rules::Plan;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
-use storage::{Joined, Lock, PageHit, PageStorage};
+use std::time::SystemTime;
+use storage::{Joined, LINGER, OnDisk, PageStorage};
 
 /// The cache of one server. Cheap to clone; all clones are one.
 ///
-/// pingora wants what it holds to live for ever, so each server leaves a few
+/// The storage lives for ever, since its threads must not be waited for in a task: each server leaves a few
 /// empty tables behind when it is gone.
 #[derive(Clone)]
 pub(super) struct Cache {
     storage: &'static PageStorage,
-    lock: &'static CacheKeyLockImpl,
     config: Arc<config::Cache>,
     generations: Arc<Mutex<HashMap<String, Generation>>>,
 }
@@ -74,8 +66,10 @@ pub(super) struct Errand {
     plan: Plan,
     arrived: SystemTime,
     got: Got,
-    /// Length of the page that was found on the disk, in bytes.
-    kept_bytes: Option<u64>,
+    /// A page was found that is too old.
+    is_old_known: bool,
+    /// The source was asked for this request.
+    has_asked: bool,
     /// The page under way that it shares.
     pub(super) shared: Option<Arc<Fill>>,
 }
@@ -118,12 +112,7 @@ impl Cache {
         let storage = PageStorage::new(pages)
             .map_err(|error| Error::reading(data, error, "allow the program more threads"))?;
         let storage: &'static PageStorage = Box::leak(Box::new(storage));
-        Ok(Some(Self {
-            storage,
-            lock: Box::leak(Box::new(Lock::new(storage, LOCK_AGE_MAX))),
-            config: Arc::new(config),
-            generations: Arc::default(),
-        }))
+        Ok(Some(Self { storage, config: Arc::new(config), generations: Arc::default() }))
     }
 
     fn generation(&self, mapping: &Arc<Mapping>) -> Arc<str> {
@@ -155,7 +144,8 @@ impl Cache {
             plan: Plan::of(request, mapping, &self.config),
             arrived,
             got: Got::Miss,
-            kept_bytes: None,
+            is_old_known: false,
+            has_asked: false,
             shared: None,
         }
     }
@@ -201,52 +191,88 @@ impl Cache {
     }
 }
 
+/// The page that answers a request.
+pub(super) enum Found {
+    /// It is kept.
+    Kept(KeptPage),
+    /// It is under way, and filled by what comes with it. The old page stands in for it if the source fails.
+    UnderWay(Reader, DetachedTask, Option<KeptPage>),
+}
+
 impl Errand {
-    /// Lets pingora look, and wait for others that ask the same.
-    pub(super) fn enable(&self, cache: &mut HttpCache) {
-        let mut overrides = CacheOptionOverrides::default();
-        overrides.max_lock_retries = Some(LOCK_RETRIES_MAX);
-        cache.enable(self.cache.storage, None, None, Some(self.cache.lock), Some(overrides));
-    }
-
-    pub(super) fn cache_key(&self) -> CacheKey {
-        storage::cache_key(&self.key, self.arrived)
-    }
-
-    /// Judges what pingora found: an old page stands in for a source that has
-    /// just failed, so that all who wait get it, and not only who asked.
-    pub(super) fn judge(
+    /// The page that answers the request: one that is kept or under way, or one that begins with this request.
+    /// `ended` is told what became of the job, if that begins.
+    pub(super) async fn find(
         &mut self,
-        meta: &CacheMeta,
-        hit: &HitHandler,
-        is_fresh: bool,
-    ) -> Option<ForcedFreshness> {
-        (self.shared, self.kept_bytes) = (None, None);
-        match hit.as_any().downcast_ref::<PageHit>() {
-            Some(PageHit::Live(reader)) => {
-                let is_late = reader.fill.was_over(self.arrived);
-                self.got = if is_late { Got::Hit } else { Got::Collapsed };
-                self.shared = Some(Arc::clone(&reader.fill));
-                return Some(ForcedFreshness::ForceFresh);
+        job: Job,
+        ended: impl FnOnce(Account, Option<Failure>) + Send + 'static,
+    ) -> Found {
+        let storage = self.cache.storage;
+        let mut looks = 0;
+        loop {
+            looks += 1;
+            if let Some(reader) = storage.join_live(&self.key, self.arrived) {
+                return self.collapsed(reader, None);
             }
-            Some(PageHit::Kept(page)) => self.kept_bytes = Some(page.bytes),
-            None => {}
+            let old = match self.find_kept().await {
+                Ok(page) => return Found::Kept(page),
+                Err(old) => old,
+            };
+            // A page that ended between the two looks is found by another one.
+            let found = match &old {
+                _ if looks == LOOKS_MAX => OnDisk::Final,
+                Some(_) => OnDisk::Old,
+                None if self.is_old_known => OnDisk::Final,
+                None => OnDisk::Nothing,
+            };
+            match storage.join(self.recipe(), self.arrived, found) {
+                Joined::Other(reader) => return self.collapsed(reader, old),
+                Joined::First(reader, writer) => {
+                    self.has_asked = true;
+                    let filling = DetachedTask::new(Box::pin(drain(storage, answer(job), writer, ended)));
+                    return Found::UnderWay(reader, filling, old);
+                }
+                Joined::Again => {}
+            }
         }
-        if is_fresh {
+    }
+
+    /// The kept page that answers the request; or one that is too old, and stands in if the source fails. It does
+    /// so at once if the source has just failed, so that all who wait get it.
+    async fn find_kept(&mut self) -> Result<KeptPage, Option<KeptPage>> {
+        self.is_old_known = false;
+        let page = match self.plan.is_kept {
+            true => self.cache.storage.find_kept(&self.key).await,
+            false => None,
+        };
+        let Some(page) = page else { return Err(None) };
+        let now = clock::now();
+        if page.meta.is_fresh(now) {
             self.got = Got::Hit;
-            return None;
+            return Ok(page);
         }
-        self.got = Got::Miss;
-        if meta.serve_stale_if_error(clock::now()) && self.cache.storage.has_failed(&self.key) {
+        self.is_old_known = true;
+        if !page.meta.stands_in(now) {
+            return Err(None);
+        }
+        if self.cache.storage.has_failed(&self.key) {
             self.got = Got::Stale;
-            return Some(ForcedFreshness::ForceFresh);
+            return Ok(page);
         }
-        None
+        Err(Some(page))
+    }
+
+    /// Another request has begun the page.
+    fn collapsed(&mut self, reader: Reader, old: Option<KeptPage>) -> Found {
+        let is_late = reader.fill.was_over(self.arrived);
+        self.got = if is_late { Got::Hit } else { Got::Collapsed };
+        self.shared = Some(Arc::clone(&reader.fill));
+        Found::UnderWay(reader, DetachedTask::default(), old)
     }
 
     /// The source has failed, and there is an old page.
     pub(super) fn stands_in(&mut self) {
-        // Long enough for those who wait to look again.
+        // Long enough for those who wait.
         let until = clock::now() + self.plan.failures.max(LINGER);
         self.cache.storage.note_failure(&self.key, until);
         self.got = Got::Stale;
@@ -257,73 +283,17 @@ impl Errand {
         self.got
     }
 
-    /// How long the answer is, in bytes, where that is known when it begins: it is a page that was
-    /// kept, or one that is whole already. `own` is what was begun for this request.
-    pub(super) fn length(&self, own: Option<&Arc<Fill>>) -> Option<u64> {
-        let kept = self.kept_bytes.filter(|_| matches!(self.got, Got::Hit | Got::Stale));
-        kept.or_else(|| self.shared.as_ref().or(own)?.whole_bytes())
-    }
-
     /// Says in a header how the request came to its answer (RFC 9211).
-    pub(super) fn cache_status(&self, phase: CachePhase, said: &str) -> String {
+    pub(super) fn cache_status(&self, said: &str) -> String {
         let forwarded = if said.is_empty() { "oaimend; fwd=miss" } else { said };
         match self.got {
             Got::Hit => "oaimend; hit".to_owned(),
             Got::Collapsed => format!("{forwarded}; collapsed"),
-            Got::Stale if phase == CachePhase::Stale => {
-                "oaimend; fwd=stale; detail=stale-if-error".to_owned()
-            }
+            Got::Stale if self.has_asked => "oaimend; fwd=stale; detail=stale-if-error".to_owned(),
             Got::Stale => "oaimend; hit; detail=stale-if-error".to_owned(),
-            Got::Miss if phase == CachePhase::Expired => forwarded.replace("fwd=miss", "fwd=stale"),
+            Got::Miss if self.is_old_known => forwarded.replace("fwd=miss", "fwd=stale"),
             Got::Miss => forwarded.to_owned(),
         }
-    }
-
-    /// The meta of an answer that begins: tells the storage which fill it is.
-    pub(super) fn meta(&self, head: &ResponseHeader, fill: Arc<Fill>) -> CacheMeta {
-        let began = fill.begun().map_or(self.arrived, |begun| begun.at);
-        let mut meta = CacheMeta::new(began, began, 0, 0, head.clone());
-        meta.extensions_mut().insert(fill);
-        meta
-    }
-
-    /// Whether the answer is shared by those who come together, and never kept: pingora's cache
-    /// has no part in it.
-    pub(super) fn is_only_shared(&self) -> bool {
-        !self.plan.is_kept
-    }
-
-    /// The page under way that answers the request, or one that it begins, and what fills that.
-    /// `ended` is told what became of that.
-    pub(super) fn join(
-        &mut self,
-        job: Job,
-        ended: impl FnOnce(Account, Option<Failure>) + Send + 'static,
-    ) -> (Reader, DetachedTask) {
-        let storage = self.cache.storage;
-        match storage.join(self.recipe(), self.arrived) {
-            Joined::Other(reader) => {
-                let is_late = reader.fill.was_over(self.arrived);
-                self.got = if is_late { Got::Hit } else { Got::Collapsed };
-                self.shared = Some(Arc::clone(&reader.fill));
-                (reader, DetachedTask::default())
-            }
-            Joined::First(reader, writer) => {
-                (reader, DetachedTask::new(Box::pin(drain(storage, answer(job), writer, ended))))
-            }
-        }
-    }
-
-    /// A page that the request begins, and what fills it. `ended` is told what became of it.
-    pub(super) fn begin(
-        &self,
-        job: Job,
-        ended: impl FnOnce(Account, Option<Failure>) + Send + 'static,
-    ) -> (Arc<Fill>, DetachedTask) {
-        let storage = self.cache.storage;
-        let writer = Fill::begin(self.recipe(), Arc::clone(&storage.pages));
-        let fill = Arc::clone(&writer.fill);
-        (fill, DetachedTask::new(Box::pin(drain(storage, answer(job), writer, ended))))
     }
 
     fn recipe(&self) -> Recipe {
@@ -366,7 +336,7 @@ async fn drain(
                     // Before a harvester sees the end of this page, and asks for the earlier one again.
                     storage.drop_page(rules::key_of_query(&fill.key, query)).await;
                 }
-                break match writer.finish(&account, storage::write_meta).await {
+                break match writer.finish(&account).await {
                     true => DrainEnd::Kept,
                     false => DrainEnd::Passed,
                 };
@@ -406,9 +376,5 @@ enum DrainEnd {
     Broken,
 }
 
-/// Longest that a lock is believed to be held by somebody. Every conversation
-/// ends by itself, at its own time-outs; those who wait for it must not begin
-/// a second one before.
-const LOCK_AGE_MAX: Duration = Duration::from_secs(2 * 3600);
-/// How often a request waits for another one before it goes alone.
-const LOCK_RETRIES_MAX: usize = 8;
+/// How often a request looks for its page before it begins one.
+const LOOKS_MAX: usize = 8;

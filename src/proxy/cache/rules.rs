@@ -125,6 +125,8 @@ fn is_error(end: &[u8]) -> bool {
 
 /// When the resumptionToken at the end of a page expires, if it says so.
 fn token_expires(end: &[u8]) -> Option<SystemTime> {
+    // Few tokens say it, and this look is faster than those from the end.
+    memchr::memmem::find(end, b"expirationDate")?;
     let text = String::from_utf8_lossy(end);
     let mut tags = text.rmatch_indices("resumptionToken").map(|(at, _)| text.get(at..).unwrap_or_default());
     // From the end: the name in the end tag has no attribute behind it.

@@ -1,45 +1,25 @@
-//! pingora-cache's `Storage` over the spool and the pages on disk.
+//! The pages under way, and those on disk as the cache finds them.
 //!
-//! The only file that knows these traits, which change with each release of
-//! pingora. pingora decides who asks the source and who waits; bodies do not go
-//! through its hands. What it writes to a miss handler is nothing: the
-//! [`Fill`] is written beside pingora, at the speed of the source, and
-//! everybody reads that.
-//!
-//! Must stay true: a writer that pingora knows of is always found by its tag
-//! (`lookup_streaming_write` answering none makes pingora panic), and a reader
-//! whose page breaks off gets an error, which breaks its answer off.
+//! Must stay true: a page is in the table of those under way from the request that begins it until it is on disk,
+//! has lingered, or is over; a reader whose page breaks off gets an error, which breaks its answer off.
 
-use super::fill::{Fill, Reader, Recipe, Writer};
+use super::fill::{Fill, Over, Reader, Recipe, Writer};
 use super::rules::Kept;
 use crate::clock;
 use crate::store::{PageEntry, PageKey, Pages};
-use async_trait::async_trait;
 use bytes::Bytes;
-use pingora_cache::lock::{CacheKeyLock, CacheLock, LockStatus, Locked, WritePermit};
-use pingora_cache::storage::streaming_write::U64WriteId;
-use pingora_cache::storage::{
-    HandleHit, HandleMiss, HitHandler, MissFinishType, MissHandler, PurgeOutcome, PurgeTarget, PurgeType,
-    Storage,
-};
-use pingora_cache::trace::SpanHandle;
-use pingora_cache::{CacheKey, CacheMeta};
-use pingora_error::{Error, ErrorType, Result};
-use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::runtime::Runtime;
 
-/// What pingora asks for pages, and what is under way.
+/// The pages on disk, and those under way.
 #[derive(Debug)]
 pub(super) struct PageStorage {
     pub(super) pages: Arc<Pages>,
     /// The pages under way that may be shared, the last one for each key.
     live: Mutex<HashMap<PageKey, Arc<Fill>>>,
-    /// The fills that pingora has a miss handler for, by their number.
-    writing: Mutex<HashMap<u64, Arc<Fill>>>,
     /// Until when a source that failed for a page is not asked for it again,
     /// while there is an old one.
     failed: Mutex<HashMap<PageKey, SystemTime>>,
@@ -68,37 +48,36 @@ struct Waiting {
     until: Duration,
 }
 
-/// The page that is asked for, and when the request came; travels in the extensions of pingora's key.
-#[derive(Clone, Debug)]
-struct Wanted {
-    page: PageKey,
-    arrived: SystemTime,
-}
-
-/// How a request comes to a page that is only shared.
+/// How a request comes to a page under way.
 pub(super) enum Joined {
     /// Another one began it.
     Other(Reader),
     /// It begins it.
     First(Reader, Writer),
+    /// The page has ended since the request looked for it.
+    Again,
 }
 
-/// A page that was found.
-pub(super) enum PageHit {
-    /// It is under way, or was when the request came.
-    Live(Reader),
-    /// It is on the disk.
-    Kept(KeptPage),
+/// What a request has found on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OnDisk {
+    /// No page. One may have come since.
+    Nothing,
+    /// A page that stands in if the source fails, which it may have done since.
+    Old,
+    /// No page that can answer, and the request does not look again.
+    Final,
 }
 
 /// A page that is kept on its way to a harvester.
-pub(super) struct KeptPage {
+pub(in crate::proxy) struct KeptPage {
+    pub(super) meta: Meta,
     /// Where what is behind `first` lies.
     rest: Option<Rest>,
     /// What was read with the head, for most pages all of it.
     first: Option<Bytes>,
     /// Length of all of it, in bytes.
-    pub(super) bytes: u64,
+    pub(in crate::proxy) bytes: u64,
     at: u64,
 }
 
@@ -122,7 +101,6 @@ impl PageStorage {
         Ok(Self {
             pages: Arc::new(pages),
             live: Mutex::default(),
-            writing: Mutex::default(),
             failed: Mutex::default(),
             lingering: Mutex::default(),
             next_id: AtomicU64::new(1),
@@ -238,134 +216,63 @@ impl PageStorage {
         }
     }
 
-    /// Whether a page has come since it was looked for. One that is too old was
-    /// there already, unless its source has failed since and it stands in.
-    fn is_there(&self, key: &CacheKey, is_too_old: bool) -> bool {
-        let Some(Wanted { page, .. }) = wanted(key) else { return false };
-        let is_new = if is_too_old { self.has_failed(page) } else { self.pages.is_known(page) };
-        is_new || self.live_for(key).is_some()
-    }
-
-    /// A reader of the page that is under way, or of one that begins with this.
-    pub(super) fn join(&self, recipe: Recipe, arrived: SystemTime) -> Joined {
+    /// A reader of the page that is under way, or of one that begins with this. `found` says what the request has
+    /// found on disk: another look may find more.
+    pub(super) fn join(&self, recipe: Recipe, arrived: SystemTime, found: OnDisk) -> Joined {
         let mut live = lock(&self.live);
-        let known = live.get(&recipe.key).filter(|fill| fill.is_for(arrived, clock::now()));
-        if let Some(reader) = known.and_then(|fill| fill.reader(false)) {
+        if let Some(reader) = live.get(&recipe.key).and_then(|fill| reader_for(fill, arrived)) {
             return Joined::Other(reader);
+        }
+        let has_come = match found {
+            OnDisk::Nothing => recipe.plan.is_kept && self.pages.is_known(&recipe.key),
+            OnDisk::Old => self.has_failed(&recipe.key),
+            OnDisk::Final => false,
+        };
+        if has_come {
+            return Joined::Again;
         }
         let writer = Fill::begin(recipe, Arc::clone(&self.pages));
         live.insert(writer.fill.key.clone(), Arc::clone(&writer.fill));
         Joined::First(writer.reader(), writer)
     }
 
-    fn live_for(&self, key: &CacheKey) -> Option<Arc<Fill>> {
-        let Wanted { page, arrived } = wanted(key)?;
-        let fill = lock(&self.live).get(page).cloned()?;
-        fill.is_for(*arrived, clock::now()).then_some(fill)
-    }
-
-    fn found_live(&self, key: &CacheKey) -> Option<(CacheMeta, HitHandler)> {
-        let fill = self.live_for(key)?;
-        let reader = fill.reader(false)?;
-        Some((meta_of_live(&fill)?, Box::new(PageHit::Live(reader))))
-    }
-}
-
-#[async_trait]
-impl Storage for PageStorage {
-    async fn lookup(
-        &'static self,
-        key: &CacheKey,
-        _trace: &SpanHandle,
-    ) -> Result<Option<(CacheMeta, HitHandler)>> {
-        if let Some(found) = self.found_live(key) {
-            return Ok(Some(found));
+    /// A reader of the page that is under way. Not if that is a failure, or may become one, and there is a page on
+    /// disk: an old one may stand in.
+    pub(super) fn join_live(&self, key: &PageKey, arrived: SystemTime) -> Option<Reader> {
+        // Locked until the reader is counted: a page that nobody reads may be retired.
+        let live = lock(&self.live);
+        let fill = live.get(key)?;
+        let may_fail = fill.begun().is_none_or(|begun| begun.head.status.is_server_error());
+        if may_fail && !self.pages.is_absent(key) {
+            return None;
         }
-        let Some(page) = wanted(key).map(|wanted| wanted.page.clone()) else { return Ok(None) };
-        if self.pages.is_absent(&page) {
-            return Ok(None);
+        reader_for(fill, arrived)
+    }
+
+    /// The page on disk, or its copy in memory, however old it is.
+    pub(super) async fn find_kept(&'static self, key: &PageKey) -> Option<KeptPage> {
+        if self.pages.is_absent(key) {
+            return None;
         }
-        if let Some(found) = self.found_hot(&page) {
-            return Ok(Some(found));
+        if let Some(found) = self.find_hot(key) {
+            return Some(found);
         }
-        let found = self.readers.spawn_blocking(move || self.found_kept(page)).await;
-        found.map_err(|error| Error::because(ErrorType::InternalError, "while looking for a page", error))
+        let key = key.clone();
+        // A look that panics has found nothing.
+        self.readers.spawn_blocking(move || self.read_kept(key)).await.ok().flatten()
     }
 
-    async fn lookup_streaming_write(
-        &'static self,
-        key: &CacheKey,
-        tag: Option<&[u8]>,
-        trace: &SpanHandle,
-    ) -> Result<Option<(CacheMeta, HitHandler)>> {
-        let id = tag.and_then(|tag| U64WriteId::try_from(tag).ok()).map(u64::from);
-        let fill = id.and_then(|id| lock(&self.writing).get(&id).cloned());
-        match fill.and_then(|fill| Some((meta_of_live(&fill)?, fill.reader(true)?))) {
-            Some((meta, reader)) => Ok(Some((meta, Box::new(PageHit::Live(reader))))),
-            None => self.lookup(key, trace).await,
-        }
-    }
-
-    async fn get_miss_handler(
-        &'static self,
-        _key: &CacheKey,
-        meta: &CacheMeta,
-        _trace: &SpanHandle,
-    ) -> Result<MissHandler> {
-        let fill = meta.extensions().get::<Arc<Fill>>().cloned();
-        let fill = fill.ok_or_else(|| Error::explain(ErrorType::InternalError, "a miss without a fill"))?;
-        let id = fill.id;
-        lock(&self.writing).insert(id, Arc::clone(&fill));
-        let mut live = lock(&self.live);
-        if !fill.is_retired.load(Ordering::Relaxed) {
-            live.insert(fill.key.clone(), fill);
-        }
-        drop(live);
-        Ok(Box::new(PageMiss { storage: self, id, tag: U64WriteId::from(id) }))
-    }
-
-    async fn purge(
-        &'static self,
-        _target: PurgeTarget<'_>,
-        _kind: PurgeType,
-        _trace: &SpanHandle,
-    ) -> Result<PurgeOutcome> {
-        // pingora knows a page by its hash alone. The admin listener purges.
-        Ok(PurgeOutcome::NotFound)
-    }
-
-    async fn update_meta(
-        &'static self,
-        _key: &CacheKey,
-        _meta: &CacheMeta,
-        _trace: &SpanHandle,
-    ) -> Result<bool> {
-        // Comes with a 304, and sources are never asked conditionally.
-        Ok(false)
-    }
-
-    fn support_streaming_partial_write(&self) -> bool {
-        true
-    }
-
-    fn as_any(&self) -> &(dyn Any + Send + Sync + 'static) {
-        self
-    }
-}
-
-impl PageStorage {
-    fn found_hot(&self, key: &PageKey) -> Option<(CacheMeta, HitHandler)> {
+    fn find_hot(&self, key: &PageKey) -> Option<KeptPage> {
         let hot = self.pages.hot(key)?;
-        let (meta, body) = (read_meta(&hot.meta)?, hot.body.clone());
-        let kept = KeptPage { rest: None, bytes: body.len() as u64, first: Some(body), at: 0 };
-        Some((meta, Box::new(PageHit::Kept(kept))))
+        let (meta, body) = (Meta::from_bytes(&hot.meta)?, hot.body.clone());
+        Some(KeptPage { meta, rest: None, bytes: body.len() as u64, first: Some(body), at: 0 })
     }
 
-    fn found_kept(&'static self, key: PageKey) -> Option<(CacheMeta, HitHandler)> {
+    fn read_kept(&'static self, key: PageKey) -> Option<KeptPage> {
         let entry = self.pages.find(&key)?;
-        let read = read_meta(&entry.meta).ok_or(std::io::ErrorKind::InvalidData.into());
+        let meta = Meta::from_bytes(&entry.meta).ok_or(std::io::ErrorKind::InvalidData.into());
         let first = |meta| Ok((meta, Bytes::from(entry.blocks(0, BLOCKS_AT_ONCE)?)));
-        match read.and_then(first) {
+        match meta.and_then(first) {
             Ok((meta, first)) => {
                 let bytes = entry.body_bytes;
                 if first.len() as u64 == bytes {
@@ -373,8 +280,7 @@ impl PageStorage {
                 }
                 let (pages, readers) = (Arc::clone(&self.pages), &self.readers);
                 let rest = Rest { pages, readers, key, entry: Arc::new(entry) };
-                let kept = KeptPage { rest: Some(rest), bytes, first: Some(first), at: 0 };
-                Some((meta, Box::new(PageHit::Kept(kept))))
+                Some(KeptPage { meta, rest: Some(rest), bytes, first: Some(first), at: 0 })
             }
             Err(error) => {
                 self.pages.remove_damaged(&key, &error);
@@ -382,6 +288,11 @@ impl PageStorage {
             }
         }
     }
+}
+
+/// A reader of a page under way, if that may answer a request that came at `arrived`.
+fn reader_for(fill: &Arc<Fill>, arrived: SystemTime) -> Option<Reader> {
+    fill.is_for(arrived, clock::now()).then(|| fill.reader()).flatten()
 }
 
 impl Lingering {
@@ -392,70 +303,18 @@ impl Lingering {
     }
 }
 
-/// pingora's lock, with a second look. pingora looks for a page first and asks
-/// for the lock then; who finds nothing, and is late for the lock of the one who
-/// was about to begin the page, would begin it a second time.
-pub(super) struct Lock {
-    inner: CacheLock,
-    storage: &'static PageStorage,
-}
-
-impl Lock {
-    pub(super) fn new(storage: &'static PageStorage, age_max: Duration) -> Self {
-        Self { inner: CacheLock::new(age_max), storage }
-    }
-}
-
-impl CacheKeyLock for Lock {
-    fn lock(&self, key: &CacheKey, stale_writer: bool) -> Locked {
-        match self.inner.lock(key, stale_writer) {
-            Locked::Write(permit) if self.storage.is_there(key, stale_writer) => {
-                // A lock to wait for that is released at once: it looks again.
-                let wait = self.inner.lock(key, stale_writer);
-                self.inner.release(key, permit, LockStatus::Done);
-                wait
-            }
-            locked => locked,
-        }
-    }
-
-    fn release(&self, key: &CacheKey, permit: WritePermit, reason: LockStatus) {
-        self.inner.release(key, permit, reason);
-    }
-}
-
-#[async_trait]
-impl HandleHit for PageHit {
-    async fn read_body(&mut self) -> Result<Option<Bytes>> {
-        match self {
-            Self::Live(reader) => reader
-                .next()
-                .await
-                .map_err(|over| Error::because(ErrorType::ConnectionClosed, "the page ended early", over)),
-            Self::Kept(page) => page.next().await,
-        }
-    }
-
-    async fn finish(
-        self: Box<Self>,
-        _storage: &'static (dyn Storage + Sync),
-        _key: &CacheKey,
-        _trace: &SpanHandle,
-    ) -> Result<()> {
-        Ok(())
-    }
-
-    fn as_any(&self) -> &(dyn Any + Send + Sync) {
-        self
-    }
-
-    fn as_any_mut(&mut self) -> &mut (dyn Any + Send + Sync) {
-        self
-    }
-}
-
 impl KeptPage {
-    async fn next(&mut self) -> Result<Option<Bytes>> {
+    /// How long ago it began, in seconds.
+    pub(in crate::proxy) fn age_secs(&self) -> u64 {
+        clock::now().duration_since(self.meta.began).unwrap_or_default().as_secs()
+    }
+
+    /// The next bytes; `None` is the end.
+    ///
+    /// # Errors
+    ///
+    /// The file is damaged, or the disk fails.
+    pub(in crate::proxy) async fn next(&mut self) -> Result<Option<Bytes>, Over> {
         let bytes = match (self.first.take(), &self.rest) {
             (Some(first), _) => first,
             (None, Some(rest)) if self.at < self.bytes => rest.read(self.at).await?,
@@ -467,7 +326,7 @@ impl KeptPage {
 }
 
 impl Rest {
-    async fn read(&self, at: u64) -> Result<Bytes> {
+    async fn read(&self, at: u64) -> Result<Bytes, Over> {
         let (entry, pages, key) = (Arc::clone(&self.entry), Arc::clone(&self.pages), self.key.clone());
         let read = self.readers.spawn_blocking(move || {
             let read = entry.blocks(at, BLOCKS_AT_ONCE);
@@ -477,77 +336,55 @@ impl Rest {
             read
         });
         let bytes = read.await.map_err(std::io::Error::other).flatten();
-        bytes
-            .map(Bytes::from)
-            .map_err(|error| Error::because(ErrorType::ReadError, "a page in the cache is damaged", error))
+        bytes.map(Bytes::from).map_err(Over::Damaged)
     }
 }
 
-/// What pingora has in hand while a page is under way.
-struct PageMiss {
-    storage: &'static PageStorage,
-    id: u64,
-    tag: U64WriteId,
+/// What is kept beside the body of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Meta {
+    began: SystemTime,
+    kept: Kept,
 }
 
-#[async_trait]
-impl HandleMiss for PageMiss {
-    async fn write_body(&mut self, _data: Bytes, _end: bool) -> Result<()> {
-        Ok(())
+impl Meta {
+    pub(super) fn new(began: SystemTime, kept: Kept) -> Self {
+        Self { began, kept }
     }
 
-    async fn finish(self: Box<Self>) -> Result<MissFinishType> {
-        Ok(MissFinishType::Created(0))
+    /// Whether the page is an answer at that time.
+    pub(super) fn is_fresh(&self, now: SystemTime) -> bool {
+        now < self.kept.fresh_until
     }
 
-    fn streaming_write_tag(&self) -> Option<&[u8]> {
-        Some(self.tag.as_bytes())
+    /// Whether the page is an answer at that time if the source fails.
+    pub(super) fn stands_in(&self, now: SystemTime) -> bool {
+        now < self.kept.fresh_until + self.kept.stale_if_error
+    }
+
+    /// As it is written beside the body.
+    pub(super) fn to_bytes(self) -> Vec<u8> {
+        let Kept { fresh_until, stale_if_error } = self.kept;
+        let times = [since_1970(self.began), since_1970(fresh_until), stale_if_error];
+        times.iter().flat_map(|time| nanos(*time).to_le_bytes()).collect()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (times, []) = bytes.as_chunks::<8>() else { return None };
+        let &[began, fresh_until, stale_if_error] = times else { return None };
+        let time = |nanos| Duration::from_nanos(u64::from_le_bytes(nanos));
+        let at = |nanos| SystemTime::UNIX_EPOCH + time(nanos);
+        let kept = Kept { fresh_until: at(fresh_until), stale_if_error: time(stale_if_error) };
+        Some(Self { began: at(began), kept })
     }
 }
 
-impl Drop for PageMiss {
-    fn drop(&mut self) {
-        lock(&self.storage.writing).remove(&self.id);
-    }
+fn since_1970(time: SystemTime) -> Duration {
+    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
-/// The key of a page as pingora is told it.
-pub(super) fn cache_key(key: &PageKey, arrived: SystemTime) -> CacheKey {
-    let mut cache_key = CacheKey::new(key.text(), key.repository());
-    // pingora's own hash leaves the repository out, which is its user tag.
-    cache_key.set_primary_bin_override(key.hash());
-    cache_key.extensions.insert(Wanted { page: key.clone(), arrived });
-    cache_key
-}
-
-/// What a key is for; all that pingora has are ours.
-fn wanted(key: &CacheKey) -> Option<&Wanted> {
-    key.extensions.get()
-}
-
-/// The meta of a page under way. It is never compared with the clock: whoever
-/// finds the page may have it.
-fn meta_of_live(fill: &Fill) -> Option<CacheMeta> {
-    let begun = fill.begun()?;
-    Some(CacheMeta::new(begun.at, begun.at, 0, 0, begun.head.clone()))
-}
-
-/// The meta of a page that is kept, as bytes.
-pub(super) fn write_meta(fill: &Fill, kept: Kept) -> Option<Vec<u8>> {
-    let stale_if_error = u32::try_from(kept.stale_if_error.as_secs()).unwrap_or(u32::MAX);
-    let begun = fill.begun()?;
-    let meta = CacheMeta::new(kept.fresh_until, begun.at, 0, stale_if_error, begun.head.clone());
-    let (internal, header) = meta.serialize().ok()?;
-    let mut bytes = u32::try_from(internal.len()).ok()?.to_le_bytes().to_vec();
-    bytes.extend(internal);
-    bytes.extend(header);
-    Some(bytes)
-}
-
-fn read_meta(bytes: &[u8]) -> Option<CacheMeta> {
-    let (length, rest) = bytes.split_first_chunk()?;
-    let (internal, header) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-    CacheMeta::deserialize(internal, header).ok()
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn take_out(live: &mut HashMap<PageKey, Arc<Fill>>, fill: &Fill) {
@@ -570,7 +407,7 @@ const READS_AT_ONCE: usize = 8;
 
 /// How long a page that has ended and is not kept, or that nobody reads yet,
 /// waits for those who came while it was under way and have not been told.
-pub(in crate::proxy) const LINGER: Duration = Duration::from_secs(2);
+pub(super) const LINGER: Duration = Duration::from_secs(2);
 /// Most that pages take in memory that have ended and wait like that, in bytes: what stays in the
 /// cache of a processor, since the next pages take the place of those that go.
 const LINGERING_BYTES_MAX: u64 = 1 << 20;

@@ -2,7 +2,7 @@
 
 use super::fill::{Fill, Over, Reader, Recipe, Writer};
 use super::rules::{self, Kept, Plan};
-use super::storage::{Joined, PageStorage};
+use super::storage::{Joined, OnDisk, PageStorage};
 use crate::clock;
 use crate::config::{self, Limits, Mapping};
 use crate::oai::Request;
@@ -167,8 +167,8 @@ fn head(status: u16) -> ResponseHeader {
     ResponseHeader::build(status, None).expect("a legal status")
 }
 
-fn joined(fill: &Arc<Fill>, is_first: bool) -> Reader {
-    fill.reader(is_first).expect("it is no ring yet")
+fn joined(fill: &Arc<Fill>) -> Reader {
+    fill.reader().expect("it is no ring yet")
 }
 
 fn piece(number: u8) -> Bytes {
@@ -181,8 +181,7 @@ async fn readers_at_any_speed_get_the_same() {
         let (_data, recipe, pages) = recipe(TOKEN, capacity);
         let mut writer = begun(recipe, &pages);
         let fill = Arc::clone(&writer.fill);
-        let mut readers = vec![joined(&fill, false), joined(&fill, false)];
-        fill.first_left();
+        let mut readers = vec![joined(&fill), joined(&fill)];
         let reading: Vec<_> = readers
             .drain(..)
             .enumerate()
@@ -205,7 +204,7 @@ async fn readers_at_any_speed_get_the_same() {
         let is_joined = fill.is_for(clock::now(), clock::now());
         assert_eq!(is_joined, capacity == u64::MAX, "a ring is not joined");
         let account = whole();
-        let kept = writer.finish(&account, |_, _| Some(b"meta".to_vec())).await;
+        let kept = writer.finish(&account).await;
         assert_eq!(kept, capacity == u64::MAX);
         let wanted: Vec<u8> = (0..40).flat_map(piece).collect();
         for reading in reading {
@@ -223,14 +222,14 @@ fn who_comes_in_the_moment_in_which_a_page_becomes_a_ring_gets_its_beginning_or_
         let (_data, recipe, pages) = recipe(TOKEN, 5 * PIECE as u64);
         let mut writer = begun(recipe, &pages);
         let fill = Arc::clone(&writer.fill);
-        let mut first = joined(&fill, true);
+        let mut first = joined(&fill);
         for number in 0..5 {
             writer.append(Bytes::from(vec![number; PIECE])).await.expect("it is wanted");
         }
         assert_eq!(first.next().await.expect("it is there").map(|bytes| bytes.len()), Some(PIECE));
         let mut append = pin!(writer.append(Bytes::from(vec![5; PIECE])));
         assert!(poll(append.as_mut()).is_pending(), "it is being written, in the place of the first");
-        if let Some(mut late) = fill.reader(false) {
+        if let Some(mut late) = fill.reader() {
             let bytes = late.next().await.expect("it is there").expect("it is not over");
             assert!(bytes.iter().all(|byte| *byte == 0), "what stands there now is the sixth");
         }
@@ -241,7 +240,7 @@ fn who_comes_in_the_moment_in_which_a_page_becomes_a_ring_gets_its_beginning_or_
 async fn a_writer_that_vanishes_is_an_error_behind_what_it_wrote() {
     let (_data, recipe, pages) = recipe(TOKEN, u64::MAX);
     let mut writer = begun(recipe, &pages);
-    let mut reader = joined(&writer.fill, false);
+    let mut reader = joined(&writer.fill);
     writer.append(piece(1)).await.expect("it is wanted");
     let fill = Arc::clone(&writer.fill);
     drop(writer);
@@ -257,7 +256,6 @@ async fn a_page_that_nobody_reads_goes_on_only_if_it_is_kept() {
         let (_data, recipe, pages) = recipe(query, u64::MAX);
         let mut writer = begun(recipe, &pages);
         let reader = writer.reader();
-        writer.fill.first_left();
         writer.append(piece(1)).await.expect("it has a reader");
         drop(reader);
         assert_eq!(poll(pin!(writer.unwanted())).is_ready(), !is_kept, "{query}");
@@ -280,13 +278,15 @@ async fn who_joins_a_page_that_the_last_reader_leaves_keeps_it() {
     let again = Recipe { id: 2, key: recipe.key.clone(), ..recipe };
     let pages = Arc::into_inner(pages).expect("nobody else has it");
     let storage: &'static PageStorage = Box::leak(Box::new(PageStorage::new(pages).expect("threads")));
-    let Joined::First(first, writer) = storage.join(recipe, clock::now()) else {
+    let Joined::First(first, writer) = storage.join(recipe, clock::now(), OnDisk::Final) else {
         panic!("nobody came before")
     };
     writer.begin_with(head(200));
     drop(first);
     assert!(poll(pin!(writer.unwanted())).is_ready(), "nobody reads it");
-    let Joined::Other(second) = storage.join(again, clock::now()) else { panic!("it is under way") };
+    let Joined::Other(second) = storage.join(again, clock::now(), OnDisk::Final) else {
+        panic!("it is under way")
+    };
     assert!(!storage.retire_unwanted(&writer.fill) && !is_retired(&writer.fill), "somebody reads it again");
     drop(second);
     assert!(storage.retire_unwanted(&writer.fill) && is_retired(&writer.fill));
@@ -299,7 +299,7 @@ async fn who_comes_together_reads_one_page() {
     let storage: &'static PageStorage = Box::leak(Box::new(PageStorage::new(pages).expect("threads")));
     let came = |query| {
         let (_data, recipe, _) = recipe(query, u64::MAX);
-        storage.join(Recipe { id: storage.next_id(), ..recipe }, clock::now())
+        storage.join(Recipe { id: storage.next_id(), ..recipe }, clock::now(), OnDisk::Final)
     };
     let Joined::First(mut first, mut writer) = came(LIST) else { panic!("nobody came before") };
     let Joined::Other(mut second) = came(LIST) else { panic!("the page is under way") };
@@ -307,7 +307,7 @@ async fn who_comes_together_reads_one_page() {
     assert!(poll(pin!(second.fill.head())).is_pending(), "nothing is known of it yet");
     writer.begin_with(head(200));
     writer.append(piece(1)).await.expect("it has its readers");
-    assert!(!writer.finish(&whole(), |_, _| None).await, "it is not kept");
+    assert!(!writer.finish(&whole()).await, "it is not kept");
     for reader in [&mut first, &mut second] {
         assert_eq!(reader.fill.head().await.expect("it is there").status, 200);
         assert!(matches!(reader.next().await, Ok(Some(bytes)) if bytes == piece(1)));
@@ -322,22 +322,52 @@ fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
 }
 
 #[tokio::test]
-async fn who_asked_first_is_told_the_end_when_pingora_knows_it_and_not_before() {
+async fn the_end_of_a_page_is_told_when_it_is_kept_and_not_before() {
     let (_data, recipe, pages) = recipe(TOKEN, u64::MAX);
+    let key = recipe.key.clone();
     let mut writer = begun(recipe, &pages);
     let fill = Arc::clone(&writer.fill);
-    let mut reader = joined(&fill, true);
-    writer.append(piece(1)).await.expect("it has its first reader");
+    let mut reader = joined(&fill);
+    writer.append(piece(1)).await.expect("it has a reader");
     assert!(matches!(reader.next().await, Ok(Some(bytes)) if bytes == piece(1)));
     let mut next = pin!(reader.next());
     assert!(poll(next.as_mut()).is_pending(), "it has found no end");
-    assert!(!writer.finish(&whole(), |_, _| None).await);
-    for _ in 0..3 {
-        assert!(poll(next.as_mut()).is_pending(), "pingora is not through with the source");
+    let account = whole();
+    {
+        let mut finishing = pin!(writer.finish(&account));
+        while poll(finishing.as_mut()).is_pending() {
+            assert!(fill.is_written() && fill.ended().is_none(), "all of it is there, but not on disk");
+            assert!(poll(next.as_mut()).is_pending(), "it is not on disk");
+            tokio::task::yield_now().await;
+        }
     }
-    fill.set_piped();
-    assert!(poll(next.as_mut()).is_pending(), "others go first");
+    assert!(pages.is_known(&key));
     assert!(matches!(poll(next.as_mut()), Poll::Ready(Ok(None))));
+}
+
+#[tokio::test]
+async fn a_page_that_ended_between_two_looks_is_looked_for_again() {
+    let (_data, recipe, pages) = recipe(TOKEN, u64::MAX);
+    let again = || Recipe { id: 2, key: recipe.key.clone(), ..recipe };
+    let pages = Arc::into_inner(pages).expect("nobody else has it");
+    let storage: &'static PageStorage = Box::leak(Box::new(PageStorage::new(pages).expect("threads")));
+    let Joined::First(_reader, mut writer) = storage.join(again(), clock::now(), OnDisk::Nothing) else {
+        panic!("nobody came before")
+    };
+    let fill = Arc::clone(&writer.fill);
+    writer.begin_with(head(200));
+    writer.append(piece(1)).await.expect("it is wanted");
+    assert!(writer.finish(&whole()).await);
+    storage.retire(&fill);
+    assert!(matches!(storage.join(again(), clock::now(), OnDisk::Nothing), Joined::Again));
+    let mut page = storage.find_kept(&recipe.key).await.expect("it is there");
+    assert!(page.meta.is_fresh(clock::now()) && !page.meta.is_fresh(clock::now() + Duration::from_secs(60)));
+    assert!(matches!(page.next().await, Ok(Some(bytes)) if bytes == piece(1)));
+    assert!(matches!(page.next().await, Ok(None)));
+    assert!(
+        matches!(storage.join(again(), clock::now(), OnDisk::Final), Joined::First(..)),
+        "it does not look for ever"
+    );
 }
 
 #[tokio::test]
@@ -366,7 +396,7 @@ async fn the_length_of_a_page_is_told_when_it_is_whole_and_not_before() {
     writer.append(piece(1)).await.expect("it has its first reader");
     assert_eq!((fill.whole_bytes(), fill.ended()), (None, None), "more may come");
     writer.append(piece(1)).await.expect("it has its first reader");
-    assert!(!writer.finish(&whole(), |_, _| None).await);
+    assert!(writer.finish(&whole()).await);
     assert_eq!((fill.whole_bytes(), fill.ended()), (Some(2 * piece(1).len() as u64), Some(true)));
     let (_data, recipe, _) = self::recipe(TOKEN, u64::MAX);
     let mut writer = begun(recipe, &pages);

@@ -23,10 +23,8 @@ use crate::store::{PageKey, Pages, Part};
 use bytes::Bytes;
 use pingora_http::ResponseHeader;
 use std::collections::BTreeMap;
-use std::future::poll_fn;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::task::Poll;
 use std::time::{Duration, SystemTime};
 use tokio::sync::Notify;
 
@@ -41,8 +39,6 @@ pub(in crate::proxy) struct Fill {
     state: Mutex<State>,
     /// Nobody joins it any more. Changed only with the storage's table locked.
     pub(super) is_retired: AtomicBool,
-    /// pingora has been told that there is nothing more to come from the source.
-    is_piped: AtomicBool,
     /// Told when there is more to read, or the end.
     progress: Notify,
     /// Told when a reader has made room, or is gone.
@@ -71,6 +67,8 @@ struct State {
     is_passing: bool,
     /// Longer than what is held: it wraps around.
     is_ring: bool,
+    /// All of it came. It ends when it is kept, or found not to be worth that.
+    is_written: bool,
     end: End,
 }
 
@@ -113,6 +111,8 @@ pub(in crate::proxy) enum Over {
     Broken,
     #[error("the spool of the page cannot be used: {0}; check space and rights of the data folder")]
     Disk(#[from] std::io::Error),
+    #[error("a page in the cache is damaged: {0}")]
+    Damaged(std::io::Error),
 }
 
 /// What a fill is made of.
@@ -125,18 +125,18 @@ pub(super) struct Recipe {
 }
 
 impl Fill {
-    /// A page that is asked for. Of one that may be kept, which goes through pingora's cache, the
-    /// reader of who asked first is there already.
+    /// A page that is asked for.
     pub(super) fn begin(recipe: Recipe, pages: Arc<Pages>) -> Writer {
         let Recipe { id, key, plan, capacity } = recipe;
         let state = State {
             held: Held::TagCache(Gathered::default()),
             capacity: capacity.max(PIECE_BYTES as u64),
             written: 0,
-            readers: plan.is_kept.then_some((FIRST_READER, 0)).into_iter().collect(),
-            next_reader: FIRST_READER + 1,
+            readers: BTreeMap::new(),
+            next_reader: 0,
             is_passing: !plan.is_kept,
             is_ring: false,
+            is_written: false,
             end: End::Open,
         };
         let fill = Self {
@@ -146,7 +146,6 @@ impl Fill {
             begun: OnceLock::new(),
             state: Mutex::new(state),
             is_retired: AtomicBool::new(false),
-            is_piped: AtomicBool::new(false),
             progress: Notify::new(),
             room: Notify::new(),
         };
@@ -211,6 +210,11 @@ impl Fill {
         matches!(self.state().end, End::Whole { at: ended, .. } if ended < at)
     }
 
+    /// Whether all of it is there, though it may be on its way to the disk yet.
+    pub(in crate::proxy) fn is_written(&self) -> bool {
+        self.state().is_written
+    }
+
     /// What it takes in memory, in bytes.
     pub(super) fn memory_bytes(&self) -> u64 {
         match &self.state().held {
@@ -229,29 +233,18 @@ impl Fill {
         }
     }
 
-    /// pingora has been told of the end, and may tell the harvester.
-    pub(in crate::proxy) fn set_piped(&self) {
-        self.is_piped.store(true, Ordering::Release);
-        self.progress.notify_waiters();
-    }
-
-    /// A reader from the start. Who asked first, for pingora, always gets one; nobody else does
-    /// who comes to a ring, whose beginning may be written over at this moment.
-    pub(super) fn reader(self: &Arc<Self>, is_first: bool) -> Option<Reader> {
+    /// A reader from the start. Nobody gets one who comes to a ring, whose beginning may be written over at
+    /// this moment.
+    pub(super) fn reader(self: &Arc<Self>) -> Option<Reader> {
         let mut state = self.state();
-        (is_first || !state.is_ring).then(|| self.admit(is_first, &mut state))
+        (!state.is_ring).then(|| self.admit(&mut state))
     }
 
-    fn admit(self: &Arc<Self>, is_first: bool, state: &mut State) -> Reader {
-        let id = if is_first { FIRST_READER } else { state.next_reader };
-        state.next_reader += u64::from(!is_first);
+    fn admit(self: &Arc<Self>, state: &mut State) -> Reader {
+        let id = state.next_reader;
+        state.next_reader += 1;
         state.readers.insert(id, 0);
         Reader { fill: Arc::clone(self), id, at: 0 }
-    }
-
-    /// Who asked first is gone.
-    pub(in crate::proxy) fn first_left(&self) {
-        self.leave(FIRST_READER);
     }
 
     /// It must not be kept.
@@ -391,17 +384,10 @@ impl Reader {
             let fill = Arc::clone(&self.fill);
             // Made before the look, so that what is told behind it is heard.
             let more = fill.progress.notified();
-            let is_piped = self.fill.is_piped.load(Ordering::Acquire);
-            if is_piped && self.id == FIRST_READER {
-                // What pingora has from the source comes before what the harvester sees of the end.
-                step_aside().await;
-            }
             let part = {
                 let state = self.fill.state();
                 let there = state.written - self.at;
-                if !is_piped && self.is_last_for_first(&state) {
-                    None
-                } else if there == 0 {
+                if there == 0 {
                     match state.end {
                         End::Open => None,
                         End::Whole { .. } => return Ok(None),
@@ -445,16 +431,6 @@ impl Reader {
         }
     }
 
-    /// Whether these would be the last bytes, or the end, for the connection that
-    /// pingora believes to be busy with the source until that is piped. A harvester
-    /// that has it all may send its next request at once, which would be an
-    /// intrusion then and cost it the connection.
-    fn is_last_for_first(&self, state: &State) -> bool {
-        self.id == FIRST_READER
-            && matches!(state.end, End::Whole { .. })
-            && state.written - self.at <= PIECE_BYTES as u64
-    }
-
     fn advance(&mut self, count: u64) {
         self.at += count;
         let mut state = self.fill.state();
@@ -468,27 +444,12 @@ impl Reader {
     }
 }
 
-/// Lets everything else in the same task go first, once.
-async fn step_aside() {
-    let mut is_done = false;
-    let aside = poll_fn(|context| match std::mem::replace(&mut is_done, true) {
-        true => Poll::Ready(()),
-        false => {
-            context.waker().wake_by_ref();
-            Poll::Pending
-        }
-    });
-    aside.await;
-}
-
 impl Drop for Reader {
     fn drop(&mut self) {
         self.fill.leave(self.id);
     }
 }
 
-/// The reader of who asked first, where pingora passes the page on.
-const FIRST_READER: u64 = 0;
 /// What is read and written at once, in bytes.
 const PIECE_BYTES: usize = 256 << 10;
 /// Longest page that is held in memory, in bytes; longer ones lie in a file.

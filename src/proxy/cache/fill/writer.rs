@@ -3,6 +3,7 @@
 use super::{Begun, End, Fill, Held, Over, PIECE_BYTES, Reader, once_true, runs, until};
 use crate::clock;
 use crate::proxy::cache::rules::{END_BYTES, Kept};
+use crate::proxy::cache::storage::Meta;
 use crate::store::{BlockSums, Pages};
 use crate::upstream::Account;
 use bytes::Bytes;
@@ -62,9 +63,9 @@ impl Writer {
         self.end.extend_from_slice(last);
     }
 
-    /// The reader of who asked first, for a page that pingora's cache has no part in.
+    /// The reader of the request that begins the page.
     pub(in crate::proxy::cache) fn reader(&self) -> Reader {
-        self.fill.admit(false, &mut self.fill.state())
+        self.fill.admit(&mut self.fill.state())
     }
 
     /// The answer begins.
@@ -113,17 +114,14 @@ impl Writer {
     }
 
     /// The page was whole: keeps it if it is worth that, and tells its readers.
-    /// `meta` makes what is kept beside the body. Says whether it is kept.
-    pub(in crate::proxy::cache) async fn finish(
-        mut self,
-        account: &Account,
-        meta: impl FnOnce(&Fill, Kept) -> Option<Vec<u8>>,
-    ) -> bool {
+    /// Says whether it is kept.
+    pub(in crate::proxy::cache) async fn finish(mut self, account: &Account) -> bool {
+        self.fill.state().is_written = true;
         let began = self.fill.begun().map(|begun| begun.at);
-        let kept = began.and_then(|began| self.fill.plan.verdict(account, &self.end, began));
+        let kept = began.and_then(|began| Some((began, self.fill.plan.verdict(account, &self.end, began)?)));
         let kept = kept.filter(|_| !self.fill.state().is_passing && !self.pages.is_closed());
-        let is_kept = match kept.and_then(|kept| Some((kept, meta(&self.fill, kept)?))) {
-            Some((kept, meta)) => self.commit(kept, meta).await,
+        let is_kept = match kept {
+            Some((began, kept)) => self.commit(kept, Meta::new(began, kept).to_bytes()).await,
             None => false,
         };
         // What is on the disk now is found there.

@@ -213,4 +213,4 @@ pub(super) const HEAD_BYTES: u64 = 64;
 const MAGIC: &[u8; 8] = b"oaimendp";
 /// Incremented with every change of the format or of the meaning of the metadata. Files of another version are not
 /// pages.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
