@@ -160,11 +160,11 @@ catalogue! {
         after "<?xml version=\"1.0\" encoding=\"UTF-8\"?>"
     Doctype "doctype" Exact
         what "Removes a document type declaration before the root or inside a payload. Entities that it defines as plain text are replaced by their text."
-        why "OAI-PMH has no document type declaration, and inside an element it is not well-formed. Entity bombs and file disclosure work by the expansion of entities. External and parameter entities are never read."
+        why "OAI-PMH has no document type declaration, and inside an element it is not well-formed. Entity bombs and file disclosure rely on the expansion of entities. External and parameter entities are never read."
         before "<!DOCTYPE dc SYSTEM \"dc.dtd\"><dc/>"
         after "<dc/>"
     TrailingJunk "trailing-junk" Exact
-        what "Removes everything after the end of the document."
+        what "Removes content after the end of the document."
         why "Only comments and whitespace are legal after the root element. PHP notices, banners and NUL padding make strict parsers reject the whole page."
         before "</OAI-PMH>\n<br /><b>Notice</b>: Undefined index"
         after "</OAI-PMH>\n"
@@ -186,7 +186,7 @@ catalogue! {
         before "\\xCC\\xEE\\xF1\\xEA\\xE2\\xE0"
         after "Москва"
     BrokenUtf8 "broken-utf8" Likely, Content
-        what "Replaces the rest of a truncated multi-byte character with U+FFFD."
+        what "Replaces the remaining bytes of a truncated multi-byte character with U+FFFD."
         why "Providers truncate text at a number of bytes. The missing part is not in the response, and U+FFFD marks the place. At the end of a text node one byte is enough if it is no plausible windows-1252 letter. For example, é ends caf\\xE9, but Ã does not end Mills\\xC3."
         before "naïve \\xE2\\x80"
         after "naïve \u{fffd}"
@@ -403,7 +403,7 @@ catalogue! {
         before "<datestamp>...</datestamp><identifier>...</identifier>"
         after "<identifier>...</identifier><datestamp>...</datestamp>"
     UnknownElement "unknown-element" Likely, Content
-        what "Removes an element between the elements of the envelope that the OAI-PMH schema does not define."
+        what "Removes an element of the envelope that the OAI-PMH schema does not define."
         why "Strict harvesters reject the whole page because of it. The journal contains the removed element. An element that may be content of an item, because of its name or its prefix, is never removed: it is quarantined."
         before "<requester>x</requester><ListRecords>"
         after "<ListRecords>"
@@ -424,11 +424,11 @@ catalogue! {
         after "<GetRecord><record>...oai:x:2...</record></GetRecord>"
     UnexpectedContent "unexpected-content" Likely, Content
         what "Removes text or tags between the elements of the envelope, and text after the date in responseDate."
-        why "Only whitespace and comments are legal there, but servers write error messages into it. Other text inside an item may be a field without its tags: the item is quarantined."
+        why "Only whitespace and comments are legal there, but servers write error messages there. Other text inside an item may be a field without its tags: the item is quarantined."
         before "</record>Warning: timeout<record>"
         after "</record><record>"
     EnvelopeAttribute "envelope-attribute" Likely, Content
-        what "Removes an attribute that an envelope element may not have. Removes characters between the attributes of the root that belong to none of them."
+        what "Removes an attribute that an envelope element may not have. Removes stray characters between the attributes of the root."
         why "Only namespace declarations, xsi: attributes and the attributes of the schema are valid there."
         before "<ListRecords count=\"10\">"
         after "<ListRecords>"
@@ -488,7 +488,7 @@ catalogue! {
         before "<resumptionToken>a</resumptionToken><resumptionToken>b</resumptionToken>"
         after "<resumptionToken>b</resumptionToken>"
     MissingLastToken "missing-last-token" Exact
-        what "Ends a list that was requested by a resumptionToken and has no further one with an empty resumptionToken."
+        what "Adds an empty resumptionToken at the end of a list that was requested by a token and has no further one."
         why "The specification requires it on the last page of a list with several pages (section 3.5). Without it some harvesters take the list for truncated. The repair never applies to a truncated list or to an error."
         before "</record></ListRecords>"
         after "</record><resumptionToken/></ListRecords>"
@@ -516,7 +516,7 @@ catalogue! {
         after "2015-01-12T13:39:50Z"
     DatestampForm "datestamp-form" Likely
         what "Rewrites other common forms of a date: eight digits, a year, year and month, RFC 822, English month names, epoch seconds, or the day first. Also corrects months and days of one digit, lower-case t and z, and a doubled Z."
-        why "Each of them has one reading. A year or a month becomes its first day, which never moves a record past the from argument of a harvester. The order of day, month and year must be clear: 25/01/2015 is read, 12/01/2015 is refused. A two-digit year and the name of a zone other than UTC are refused too."
+        why "Each of them has one reading. A year or a month becomes its first day, which never moves a record past the from argument of a harvester. The order of day, month and year must be clear: 25/01/2015 is read, but 12/01/2015 has two readings and is not. A two-digit year and the name of a zone other than UTC are not read either."
         before "20170214"
         after "2017-02-14"
     DatestampGranularity "datestamp-granularity" Likely
@@ -568,7 +568,7 @@ catalogue! {
         before "<granularity>YYYY-MM-DDTHH:MM:SSZ</granularity>"
         after "<granularity>YYYY-MM-DDThh:mm:ssZ</granularity>"
     IdentifyElement "identify-element" Likely
-        what "Adds an element that Identify lacks, or replaces an illegal value. The sources are identify.* of the mapping, admin_email, the URL that harvesters use and the version of the response."
+        what "Adds an element that Identify lacks, or replaces an illegal value. The value comes from identify.* of the mapping, admin_email, the URL that harvesters use or the version of the response."
         why "Harvesters read earliestDatestamp and granularity before anything else. No value is invented: an unknown value stays as it is, and the report and the log name it."
         before "<adminEmail></adminEmail>"
         after "<adminEmail>oai@example.org</adminEmail>"
@@ -606,7 +606,7 @@ catalogue! {
         after "<metadataPrefix>oai_dc</metadataPrefix><schema>http://www.openarchives.org/OAI/2.0/oai_dc.xsd</schema><metadataNamespace>http://www.openarchives.org/OAI/2.0/oai_dc/</metadataNamespace>"
     V1Identify "v1-identify" Likely
         what "Completes Identify of OAI-PMH 1.x: protocolVersion 2.0, adminEmail without mailto:, earliestDatestamp, deletedRecord and granularity."
-        why "OAI-PMH 2.0 requires all of them, and 1.x has none of the last three. Only certain values are written: no datestamp is earlier than 1970-01-01, transient promises nothing about deletions, and datestamps of 1.x are days."
+        why "OAI-PMH 2.0 requires all of them, and 1.x has none of the last three. Only values that are true for every source are written. No datestamp is earlier than 1970-01-01, transient promises nothing about deletions, and datestamps of 1.x are days."
         before "<adminEmail>mailto:a@example.org</adminEmail></Identify>"
         after "<adminEmail>a@example.org</adminEmail><earliestDatestamp>1970-01-01</earliestDatestamp><deletedRecord>transient</deletedRecord><granularity>YYYY-MM-DD</granularity></Identify>"
     V1Empty "v1-empty" Likely
@@ -618,7 +618,7 @@ catalogue! {
     // --- what the proxy says of itself
     RewriteRequest "rewrite-request" Rewrite
         what "Writes the request element from the request that the harvester sent."
-        why "A harvester sent its request to the proxy, not to the source, and compares. With badVerb and badArgument the attributes are omitted, as the specification requires. oaimend repair without --base-url keeps the element of the source."
+        why "Harvesters compare this element with their request, which they sent to the proxy and not to the source. With badVerb and badArgument the attributes are omitted, as the specification requires. oaimend repair without --base-url keeps the element of the source."
         before "<request verb=\"Identify\">http://source.example/oai</request>"
         after "<request verb=\"Identify\">http://proxy.example/id</request>"
     RewriteBaseUrl "rewrite-base-url" Rewrite
