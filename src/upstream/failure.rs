@@ -104,7 +104,7 @@ impl Reason {
             Self::Incomplete => "incomplete",
             Self::Unproven => "unproven",
             Self::Busy => "busy",
-            Self::Resting => "resting",
+            Self::Resting => "circuit-open",
             Self::ContentCoding => "content-coding",
             Self::TooLarge => "too-large",
             Self::Redirect => "redirect",
