@@ -154,7 +154,7 @@ fn what_is_no_oai_pmh_gives_2_and_nothing_on_stdout() {
         (&html[..], "HTML"),
         (b"", "empty"),
         (b"{\"error\": 1}", "JSON"),
-        (repository, "static_file in a file of the mappings folder"),
+        (repository, "serve it with static_file in a mapping"),
     ] {
         let (output, report) = run_with_report(input);
         assert_exit(&output, 2);
