@@ -9,7 +9,7 @@ use std::io::{self, Write};
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use crate::repair::catalogue::CATALOGUE;
+use crate::repair::catalog::CATALOG;
 use crate::repair::{Outcome, Quarantined, Repair, RepairId, Summary, SwallowedItems, UnresolvedField};
 
 /// Writes the report of one response.
@@ -214,7 +214,7 @@ struct Counts([u64; RepairId::COUNT]);
 
 impl Serialize for Counts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let made = CATALOGUE
+        let made = CATALOG
             .iter()
             .map(|entry| (entry.name, self.0[entry.id as usize]))
             .filter(|(_, count)| *count > 0);

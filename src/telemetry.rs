@@ -1,6 +1,6 @@
 //! What operators see: metrics, and what happened last.
 
-use crate::repair::catalogue::CATALOGUE;
+use crate::repair::catalog::CATALOG;
 use crate::upstream::{Account, Failure, RepairMade};
 use prometheus::{Encoder, IntCounterVec, IntGauge, Opts, Registry, TextEncoder};
 use serde::Serialize;
@@ -213,7 +213,7 @@ impl Telemetry {
         for made in &account.repairs {
             last.push(LastRepair::new(made, finished));
         }
-        for (entry, count) in CATALOGUE.iter().zip(account.counts).filter(|(_, count)| *count > 0) {
+        for (entry, count) in CATALOG.iter().zip(account.counts).filter(|(_, count)| *count > 0) {
             self.repairs.with_label_values(&[repository, entry.name]).inc_by(count);
         }
         if account.set_collisions > 0 {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io;
 
 use clap::Args;
-use oaimend::repair::catalogue::{CATALOGUE, Effect, Entry};
+use oaimend::repair::catalog::{CATALOG, Effect, Entry};
 use oaimend::repair::{Certainty, RepairId};
 
 use super::exit::{Exit, Failure, print};
@@ -49,9 +49,9 @@ fn reason(name: &str) -> Option<&'static str> {
 
 /// One line for each repair: name, certainty, the first sentence of what it does.
 fn list(paint: Paint) -> String {
-    let names = CATALOGUE.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
+    let names = CATALOG.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
     let mut text = String::new();
-    for entry in CATALOGUE {
+    for entry in CATALOG {
         let certainty = entry.certainty.name();
         let name = paint.strong(entry.name);
         let margin = names + 2 + 9;
@@ -129,7 +129,7 @@ fn wrap(text: &str, width: usize, indent: usize) -> String {
 
 /// What to say about a name that is no repair's.
 fn unknown(name: &str) -> String {
-    let nearest = CATALOGUE
+    let nearest = CATALOG
         .iter()
         .map(|entry| (edit_distance(name, entry.name), entry.name))
         .min()

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use oaimend::repair::catalogue::CATALOGUE;
+use oaimend::repair::catalog::CATALOG;
 use oaimend::repair::{
     NotOai, Outcome, Quarantined, Repair, RepairConfig, Repairer, RequestEcho, Sink, Summary, SwallowedItems,
     UnresolvedField,
@@ -231,7 +231,7 @@ fn verdict(summary: &Summary, reported: bool) -> Option<String> {
         let hint = if reported { "" } else { " (--report FILE says which)" };
         parts.push(format!("{} lacking and not known{hint}", counted(summary.unresolved, "element")));
     }
-    let made = CATALOGUE.iter().map(|entry| (entry.name, summary.repairs[entry.id as usize]));
+    let made = CATALOG.iter().map(|entry| (entry.name, summary.repairs[entry.id as usize]));
     parts.extend(made.filter(|(_, count)| *count > 0).map(|(name, count)| format!("{name} {count}")));
     Some(parts.join(", "))
 }

@@ -3,8 +3,8 @@
 use super::credentials::Credentials;
 use super::file::{At, Document, Fault, Table, nearest};
 use super::{Limits, Politeness, Quirks, StaticFile, identify};
-use crate::repair::catalogue::CATALOGUE;
-use crate::repair::{Certainty, IdentifyValues, RepairId, RepairSet, Told};
+use crate::repair::catalog::CATALOG;
+use crate::repair::{Certainty, IdentifyValues, ProvenanceScope, RepairId, RepairSet};
 use blake2::{Blake2s256, Digest};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ pub struct Mapping {
     /// Repairs of certainty `guess` that are made.
     pub enabled: RepairSet,
     /// Of which records we say where they come from, and whether they were altered.
-    pub provenance: Option<Told>,
+    pub provenance: Option<ProvenanceScope>,
     /// What Identify is to say where it says nothing, or nothing legal.
     pub identify: IdentifyValues,
     /// What is particular about it.
@@ -236,11 +236,11 @@ fn read_on_unrepairable(text: &str) -> Result<OnUnrepairable, String> {
     }
 }
 
-fn read_provenance(text: &str) -> Result<Option<Told>, String> {
+fn read_provenance(text: &str) -> Result<Option<ProvenanceScope>, String> {
     match text {
         "off" => Ok(None),
-        "altered" => Ok(Some(Told::Altered)),
-        "all" => Ok(Some(Told::All)),
+        "altered" => Ok(Some(ProvenanceScope::Altered)),
+        "all" => Ok(Some(ProvenanceScope::All)),
         _ => Err("is not known; \"off\", \"altered\" or \"all\" is right".to_owned()),
     }
 }
@@ -267,7 +267,7 @@ fn repair_of(
         _ => {}
     }
     let names: Vec<&str> =
-        CATALOGUE.iter().filter(|e| fits(e.id) && !e.id.is_rewrite()).map(|e| e.name).collect();
+        CATALOG.iter().filter(|e| fits(e.id) && !e.id.is_rewrite()).map(|e| e.name).collect();
     let right = match nearest(&name.value, &names) {
         Some(near) => format!("did you mean \"{near}\"?"),
         None if names.len() <= 3 => format!("known here are {}", names.join(", ")),

@@ -1,6 +1,6 @@
 //! The eight error codes, and a whole answer that carries one.
 
-use crate::repair::RequestEcho;
+use crate::oai::request_echo::RequestEcho;
 
 /// An error code of OAI-PMH 2.0, section 3.6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

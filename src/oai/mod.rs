@@ -7,6 +7,7 @@
 pub mod datestamp;
 mod error;
 mod request;
+mod request_echo;
 pub mod set_spec;
 mod window;
 
@@ -14,4 +15,5 @@ mod window;
 pub(crate) use error::is_xml_char;
 pub use error::{ErrorCode, error_response};
 pub use request::{Argument, Refusal, Request, Verb};
+pub use request_echo::RequestEcho;
 pub use window::Window;

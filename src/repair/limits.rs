@@ -6,7 +6,7 @@
 
 /// Bounds on what one response may make the engine hold.
 ///
-/// The memory of a [`Repairer`](super::Repairer) is at most about three times
+/// The memory of a [`Repairer`](crate::repair::Repairer) is at most about three times
 /// `record_bytes_max` (the record, its mended copy and the journal of it) plus
 /// `head_bytes_max` and a few hundred KiB of tables. An item full of namespace declarations takes some
 /// three times its length more; one too long to be held, what `depth_max` open elements and a piece

@@ -1,233 +1,44 @@
 //! Broken OAI-PMH bytes in, a valid response and a journal of every change out.
 //!
-//! The heart of the program, usable by itself: no I/O, no clock, no async.
-//! Input is pushed in pieces of any size and never fails; the result goes to a
-//! [`Sink`]. What it promises stands in ARCHITECTURE.md under *Invariants*.
+//! The core of the program, usable by itself: no I/O, no clock, no async.
+//! Input is pushed in chunks of any size and never fails; the output goes to a
+//! [`Sink`]. ARCHITECTURE.md lists its invariants.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
-mod balanced;
-mod between;
-mod border;
-pub mod catalogue;
-mod context;
-mod convention;
-mod decode;
-mod edits;
-mod end_tag;
-mod ends;
-mod engine;
-mod entities;
-mod error_words;
-mod errors;
-mod facts;
-mod fit;
-mod foreign;
-mod formats;
-mod gate;
-mod head;
-mod header;
-mod identify;
-mod incomplete;
-mod index;
-mod item_kind;
-pub mod journal;
-mod lexeme;
+mod boundary;
+pub mod catalog;
+mod config;
+mod lex;
 mod limits;
-mod list;
-mod lookahead;
-mod loose;
-mod markup;
-mod mend;
-mod name;
-mod name_characters;
-mod one_record;
-mod outline;
-mod oversized;
-mod prefixes;
-mod prolog;
-mod provenance;
-mod removable;
-mod removal;
-mod reopen;
-mod repair_set;
-mod response_date;
-mod rewrite;
-mod root_tag;
-mod scan;
-mod schema;
-mod section;
-mod seen;
-mod simd;
+mod output;
+mod passes;
+mod repair_item;
 mod sink;
-mod skeleton;
-mod stretch;
-mod swallowed;
-mod tag;
-mod tag_names;
+mod stages;
+mod summary;
 mod text;
-mod token;
-mod token_element;
-mod unopened_list;
-mod upgrade;
-mod usual;
-mod verb_element;
-mod verdict;
-mod version_one;
-mod vocabulary;
+mod v1;
+mod validate;
 
-use std::sync::Arc;
-
-use crate::oai::datestamp::Granularity;
+use stages::engine::Engine;
 #[cfg(not(feature = "program"))]
-use decode::Decode;
-use engine::Engine;
-use tag::Tags;
+use stages::head::decode::Decode;
+use validate::start_tag::Tags;
 
 #[cfg(feature = "program")]
-pub(crate) use decode::Decode;
+pub(crate) use stages::head::decode::Decode;
 
-pub use catalogue::{Certainty, NotOai, QuarantineReason, RepairId};
+pub use crate::oai::RequestEcho;
+pub use catalog::{Certainty, NotOai, QuarantineReason, RepairId, RepairSet};
+pub use config::{Ending, IdentifyValues, Origin, ProvenanceScope, RepairConfig, RepositoryFacts};
 pub use limits::Limits;
-pub use provenance::{Origin, Told};
-pub use repair_set::RepairSet;
+pub use output::journal;
 pub use sink::{
     FieldIssue, Quarantined, RecordFacts, Repair, Sink, SwallowedItem, SwallowedItems, TokenFacts,
     UnresolvedField,
 };
-
-/// What the engine is told about one response.
-#[derive(Clone, Debug, Default)]
-pub struct RepairConfig {
-    /// The bounds on what it may hold.
-    pub limits: Limits,
-    /// Repairs that are not to be made: what would need them is quarantined.
-    pub off: RepairSet,
-    /// Repairs of certainty [`Certainty::Guess`] that are to be made.
-    pub enabled: RepairSet,
-    /// What `request` and Identify's `baseURL` are to say. `None` keeps them where legal.
-    pub request: Option<Arc<RequestEcho>>,
-    /// What is known of the repository from elsewhere.
-    pub repository: RepositoryFacts,
-    /// What a missing `responseDate` becomes, `YYYY-MM-DDThh:mm:ssZ`: the time
-    /// at which the source was asked.
-    pub response_date: Option<String>,
-    /// The charset that the HTTP header named. It outranks the XML declaration
-    /// (RFC 7303), where the bytes do not contradict it.
-    pub charset: Option<String>,
-    /// The charset of text that is no UTF-8, as somebody names it who knows the repository.
-    pub text_charset: Option<String>,
-    /// What to do with input that ends early.
-    pub ending: Ending,
-    /// What records are told to come from; `None` says nothing of it.
-    pub provenance: Option<Origin>,
-    /// What Identify is to say where it says nothing, or nothing legal.
-    pub identify: IdentifyValues,
-}
-
-/// What somebody who knows a repository says of it. Values are legal; what is `None` is not known.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct IdentifyValues {
-    /// `repositoryName`.
-    pub repository_name: Option<String>,
-    /// `adminEmail`, without `mailto:`.
-    pub admin_email: Option<String>,
-    /// `earliestDatestamp`.
-    pub earliest_datestamp: Option<String>,
-    /// `deletedRecord`.
-    pub deleted_record: Option<String>,
-    /// `granularity`.
-    pub granularity: Option<String>,
-}
-
-/// What is known of a repository besides the response at hand. The engine does not guess it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RepositoryFacts {
-    /// The granularity that its Identify announces. `None`: datestamps keep the one they have.
-    pub granularity: Option<Granularity>,
-    /// A legal datestamp that no item of this response can be older than: the request's `from`,
-    /// or earliestDatestamp. It stands in for a datestamp that is missing or names no day; `None`
-    /// leaves such items to quarantine.
-    pub lowest_datestamp: Option<String>,
-    /// The oldest datestamp that one of its items was seen with, for Identify.
-    pub oldest_seen: Option<String>,
-}
-
-/// The request as the harvester made it, for the `request` element.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RequestEcho {
-    /// The public base URL the harvester asked.
-    pub base_url: String,
-    /// The arguments, `verb` first; names as in the schema, values decoded.
-    /// UnresolvedField out of the answer beside `badVerb` and `badArgument`.
-    pub arguments: Vec<(String, String)>,
-}
-
-/// What to do with input that ends early.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Ending {
-    /// Close the document with a comment that says so. For files.
-    #[default]
-    Close,
-    /// Write nothing more: the caller breaks the transfer off, so that the
-    /// list can never look complete. For the proxy.
-    Abort,
-}
-
-/// How a response came out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// Byte for byte as it came, but for what the proxy says of itself.
-    Clean,
-    /// Whole and valid, with repairs or items put aside.
-    Repaired,
-    /// The input ended early, or an item was too long to be mended: what went
-    /// out is not the whole list.
-    Truncated,
-    /// No OAI-PMH 2.0 response, or nothing of it could be kept: nothing was written.
-    NotOai(NotOai),
-}
-
-impl Outcome {
-    /// The word used in the report.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Clean => "clean",
-            Self::Repaired => "repaired",
-            Self::Truncated => "truncated",
-            Self::NotOai(_) => "not-oai",
-        }
-    }
-}
-
-/// The account of one response.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Summary {
-    /// How it came out.
-    pub outcome: Outcome,
-    /// Protocol version of the response, `"2.0"` or `"1.0"`, `"1.1"`; `None` when it is not OAI-PMH.
-    pub version: Option<&'static str>,
-    /// Items that left: records, headers, sets or formats.
-    pub records: u64,
-    /// Items that were put aside.
-    pub quarantined: u64,
-    /// Items that left incomplete or not at all because they were too long to be held, records of
-    /// GetRecord that nobody asked for, and `unread`.
-    pub lost: u64,
-    /// Pieces of text that were put aside because they hold an item or a resumptionToken that could
-    /// not be read. They are counted in `quarantined` and in `lost`.
-    pub unread: u64,
-    /// Items inside sections that are closed and taken for content: perhaps their section lost its end mark.
-    pub swallowed: u64,
-    /// What stayed although the schema wants it otherwise: no value was known, and none is invented.
-    pub unresolved: u64,
-    /// How often each repair was made; index with `RepairId as usize`.
-    pub repairs: [u64; RepairId::COUNT],
-    /// The charset the text was decoded from; `"UTF-8"` when it was taken as it came.
-    pub decoded_as: &'static str,
-    /// Most bytes held at once, for the limits to be judged by.
-    pub held_bytes_peak: usize,
-}
+pub use summary::{Outcome, Summary};
 
 /// Tags that were read, for the next response: it is mended faster, and just as without.
 #[derive(Debug, Default)]
@@ -239,7 +50,7 @@ pub struct TagCache {
 
 /// What a memory may take, in bytes, to be handed on: tags of some formats, and not of a page that
 /// has no two alike.
-const MEMORY_BYTES_MAX: usize = 64 << 10;
+const TAG_CACHE_BYTES_MAX: usize = 64 << 10;
 
 /// Mends one response. One object a response.
 #[derive(Debug)]
@@ -275,12 +86,12 @@ impl Repairer {
     /// Whether a part of an item was written that is too long to be held: what
     /// is written so far does not end between two items.
     pub fn is_inside_item(&self) -> bool {
-        matches!(self.engine.stage, engine::Stage::Oversized(_))
+        matches!(self.engine.response.stage, stages::response::Stage::Oversized(_))
     }
 
     /// Whether the end tag of the document element was written: nothing may follow it.
     pub fn is_document_closed(&self) -> bool {
-        matches!(self.engine.stage, engine::Stage::Epilog)
+        matches!(self.engine.response.stage, stages::response::Stage::Epilog)
     }
 
     /// The end of the input.
@@ -291,9 +102,9 @@ impl Repairer {
     /// The end of the input, and what the next engine may know.
     pub fn finish_with_cache(mut self, sink: &mut impl Sink) -> (Summary, TagCache) {
         self.decode.push(&[], true, &mut |text| self.engine.push(text, sink));
-        let limits = self.engine.config.limits.clone();
+        let limits = self.engine.response.config.limits.clone();
         let (summary, tags) = self.engine.finish(self.decode.label(), sink);
-        let is_kept = tags.are_worth_knowing(MEMORY_BYTES_MAX);
+        let is_kept = tags.are_worth_caching(TAG_CACHE_BYTES_MAX);
         (summary, if is_kept { TagCache { tags, limits } } else { TagCache::default() })
     }
 }
@@ -312,7 +123,7 @@ fn random(seed: u64) -> impl FnMut(usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Limits, MEMORY_BYTES_MAX, RepairConfig, Repairer, Sink};
+    use super::{Limits, RepairConfig, Repairer, Sink, TAG_CACHE_BYTES_MAX};
 
     struct Nowhere;
 
@@ -327,7 +138,7 @@ mod tests {
             let page = page(20_000, 10).replace("<x xmlns=\"u0000019999\"/>", defect);
             let mut engine = Repairer::new(&RepairConfig::default());
             engine.push(page.as_bytes(), &mut Nowhere);
-            let bytes = engine.engine.tags.contexts.bytes();
+            let bytes = engine.engine.response.tags.contexts.bytes();
             assert_eq!(engine.finish(&mut Nowhere).records, 2);
             bytes
         };
@@ -363,7 +174,7 @@ mod tests {
             assert_eq!(summary.records, 2);
             let len = memory.tags.contexts.len();
             assert_eq!(len > 0, is_kept, "{declarations} declarations of {bytes} bytes: {len} contexts");
-            assert!(memory.tags.contexts.bytes() <= MEMORY_BYTES_MAX);
+            assert!(memory.tags.contexts.bytes() <= TAG_CACHE_BYTES_MAX);
         }
     }
 
@@ -374,7 +185,7 @@ mod tests {
         let mut highest = 0;
         for piece in page(20_000, 10).as_bytes().chunks(1 << 10) {
             engine.push(piece, &mut Nowhere);
-            highest = highest.max(engine.engine.tags.contexts.len());
+            highest = highest.max(engine.engine.response.tags.contexts.len());
         }
         let summary = engine.finish(&mut Nowhere);
         assert_eq!(summary.records, 2);

@@ -3,7 +3,7 @@
 //! Sits last in the flow. A [`Sink`] is handed to every call of the engine
 //! instead of being kept, so that it may borrow what the caller likes.
 
-use super::catalogue::{QuarantineReason, RepairId};
+use crate::repair::catalog::{QuarantineReason, RepairId};
 
 /// Receives what the engine makes of a response. A push model: the engine
 /// calls, the sink keeps up or buffers.
@@ -40,7 +40,7 @@ pub trait Sink {
 /// One entry of the journal.
 ///
 /// Replaying all entries over the text gives the output; undoing them gives
-/// the text again (see [`journal`](super::journal)).
+/// the text again (see [`journal`](crate::repair::output::journal)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repair<'a> {
     /// Which repair of the catalogue this is.

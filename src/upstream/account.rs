@@ -1,6 +1,6 @@
 //! The account of one request: what left, what was mended, how often the source was asked.
 
-use crate::repair::catalogue::CATALOGUE;
+use crate::repair::catalog::CATALOG;
 use crate::repair::{Outcome, Repair, RepairId, Summary};
 use crate::upstream::failure::Failure;
 use crate::upstream::page::resume::Emitted;
@@ -87,7 +87,7 @@ impl Default for Account {
 impl Account {
     /// Repairs made, without what is only our own word.
     pub fn repairs_made(&self) -> u64 {
-        let repairs = CATALOGUE.iter().zip(self.counts).filter(|(entry, _)| !entry.id.is_rewrite());
+        let repairs = CATALOG.iter().zip(self.counts).filter(|(entry, _)| !entry.id.is_rewrite());
         repairs.map(|(_, count)| count).sum()
     }
 

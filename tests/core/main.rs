@@ -10,6 +10,7 @@ mod forgery;
 mod hostile;
 mod invariants;
 mod judges;
+mod layers;
 mod neighbours;
 mod no_item_lost;
 mod provenance;

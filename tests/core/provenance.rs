@@ -7,14 +7,14 @@ use crate::support::harness::{Chunking, Item, Run, run};
 use crate::support::invariants::{self, find};
 use crate::support::random::{Random, response};
 use crate::support::{damage, each, judge, report};
-use oaimend::repair::catalogue::Effect;
+use oaimend::repair::catalog::Effect;
 use oaimend::repair::journal::{Change, Entry};
-use oaimend::repair::{Ending, Limits, Origin, Outcome, RepairConfig, RepairId, Told};
+use oaimend::repair::{Ending, Limits, Origin, Outcome, ProvenanceScope, RepairConfig, RepairId};
 
 const FIRST_SEED: u64 = 20_261_123;
 const BASE_URL: &str = "http://source.example.org/oai?a=1&b=2";
 
-fn telling(told: Told) -> RepairConfig {
+fn telling(told: ProvenanceScope) -> RepairConfig {
     let harvest_date = "2026-01-02T03:04:05Z".to_owned();
     let origin = Origin { told, base_url: BASE_URL.to_owned(), harvest_date };
     RepairConfig { provenance: Some(origin), ..RepairConfig::default() }
@@ -40,7 +40,7 @@ fn all_that_is_promised_holds_while_it_is_told() {
     let mut inputs: Vec<(String, Vec<u8>)> = wellformed();
     inputs.extend(pages().into_iter().map(|case| (case.name, case.input)));
     let failures = each(&inputs, |(name, input)| {
-        [Told::All, Told::Altered].into_iter().find_map(|told| {
+        [ProvenanceScope::All, ProvenanceScope::Altered].into_iter().find_map(|told| {
             let verdict = invariants::all(input, &telling(told), judge::judge);
             verdict.err().map(|error| format!("{name}, {told:?}: {error}"))
         })
@@ -58,7 +58,7 @@ fn all_that_is_promised_holds_of_random_pages() {
         if random.chance(70) {
             damage::damage(&mut random, &mut input);
         }
-        let told = if random.chance(50) { Told::All } else { Told::Altered };
+        let told = if random.chance(50) { ProvenanceScope::All } else { ProvenanceScope::Altered };
         let verdict = invariants::all(&input, &telling(told), judge::judge)
             .and_then(|_| adds_only(&input, told))
             .and_then(|()| told_alike(&input));
@@ -73,7 +73,7 @@ fn all_that_is_promised_holds_of_random_pages() {
 }
 
 /// Everything but what is told is as it would be otherwise.
-fn adds_only(input: &[u8], told: Told) -> Result<(), String> {
+fn adds_only(input: &[u8], told: ProvenanceScope) -> Result<(), String> {
     let without = run(input, &RepairConfig::default(), Chunking::Whole);
     let with = run(input, &telling(told), Chunking::Whole);
     let same_verdict = (without.summary.outcome, without.summary.records, without.summary.quarantined)
@@ -117,8 +117,8 @@ fn cut_out(bytes: &[u8], part: &[u8]) -> Vec<u8> {
 
 /// Told of all with a payload, if of all; and of the altered ones the same in both cases.
 fn told_alike(input: &[u8]) -> Result<(), String> {
-    let all = run(input, &telling(Told::All), Chunking::Whole);
-    let altered = run(input, &telling(Told::Altered), Chunking::Whole);
+    let all = run(input, &telling(ProvenanceScope::All), Chunking::Whole);
+    let altered = run(input, &telling(ProvenanceScope::Altered), Chunking::Whole);
     for (one, other) in all.items.iter().zip(&altered.items) {
         let bytes = one.bytes.escape_ascii();
         match (said_of(&all, one), said_of(&altered, other)) {
@@ -150,7 +150,7 @@ fn has_payload(item: &Item) -> bool {
 }
 
 /// Told of the records whose payload was changed in its content, and with `All` of the others too.
-fn told_of_those(input: &[u8], told: Told) -> Result<(), String> {
+fn told_of_those(input: &[u8], told: ProvenanceScope) -> Result<(), String> {
     let out = run(input, &telling(told), Chunking::Whole);
     let plain = run(input, &RepairConfig::default(), Chunking::Whole);
     let text = invariants::text_of(input, &plain);
@@ -160,7 +160,7 @@ fn told_of_those(input: &[u8], told: Told) -> Result<(), String> {
         let altered = has_payload && is_altered(&text, &plain, plain_item);
         let right = match told {
             _ if altered => Some("true"),
-            Told::All if has_payload => Some("false"),
+            ProvenanceScope::All if has_payload => Some("false"),
             _ => None,
         };
         if said != right {
@@ -213,7 +213,7 @@ fn it_is_told_of_what_was_altered_and_of_nothing_else() {
         if case.name.starts_with("broken/rewrite-provenance/") {
             return None;
         }
-        [Told::Altered, Told::All].into_iter().find_map(|told| {
+        [ProvenanceScope::Altered, ProvenanceScope::All].into_iter().find_map(|told| {
             let verdict = adds_only(&case.input, told).and_then(|()| told_of_those(&case.input, told));
             verdict.err().map(|error| format!("{}, {told:?}: {error}", case.name))
         })
@@ -226,7 +226,7 @@ fn what_is_told_is_valid() {
     let mut failures = Vec::new();
     let mut ran = 0;
     for (name, input) in pages().into_iter().map(|case| (case.name, case.input)).chain(wellformed()) {
-        let out = run(&input, &telling(Told::All), Chunking::Whole);
+        let out = run(&input, &telling(ProvenanceScope::All), Chunking::Whole);
         for entry in out.journal.iter().filter(|entry| is_told(entry)) {
             let text = &entry.replacement;
             let (Some(start), Some(end)) = (find(text, b"<provenance"), find(text, b"</provenance>")) else {
@@ -279,7 +279,7 @@ fn of_a_record_too_long_to_be_held_nothing_is_told_and_it_is_not_altered_either(
     let quiet = RepairConfig { limits, ending: Ending::Abort, ..RepairConfig::default() };
     let altered = run(&long_record("a\u{1}b"), &quiet, Chunking::Whole);
     assert_eq!(altered.summary.outcome, Outcome::Repaired, "the same without provenance");
-    for told in [Told::Altered, Told::All] {
+    for told in [ProvenanceScope::Altered, ProvenanceScope::All] {
         let config = RepairConfig { provenance: telling(told).provenance, ..quiet.clone() };
         let of_form = run(&long_record("a & b"), &config, Chunking::Blocks(100));
         assert_eq!(of_form.summary.outcome, Outcome::Repaired);

@@ -270,7 +270,7 @@ fn explain_knows_every_repair_and_suggests_the_nearest() {
     let list = run(&["explain"], b"");
     assert_exit(&list, 0);
     let list = String::from_utf8(list.stdout).expect("the list is UTF-8");
-    for entry in oaimend::repair::catalogue::CATALOGUE {
+    for entry in oaimend::repair::catalog::CATALOG {
         assert!(list.lines().any(|line| line.starts_with(&format!("{} ", entry.name))), "{}", entry.name);
         let output = run(&["explain", entry.name], b"");
         assert_exit(&output, 0);

@@ -211,7 +211,7 @@ first_record_timeout_secs = 1
     assert_eq!(mapping.quirks.method, config::Method::GetThenPost);
     assert_eq!(mapping.quirks.page_fallback, config::PageFallback::GetRecord);
     assert!(!mapping.quirks.refetch_broken_records && mapping.quirks.is_ordered_by_datestamp);
-    assert_eq!(mapping.provenance, Some(oaimend::repair::Told::Altered));
+    assert_eq!(mapping.provenance, Some(oaimend::repair::ProvenanceScope::Altered));
     let quirks = &mapping.quirks;
     assert_eq!(
         (quirks.version, quirks.v1_headers_via),

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use oaimend::oai::datestamp::Granularity;
 use oaimend::repair::journal::{Change, Entry};
 use oaimend::repair::{
-    Ending, IdentifyValues, Limits, NotOai, Origin, Outcome, QuarantineReason, RepairConfig, RepairId,
-    RepairSet, RepositoryFacts, RequestEcho, Told,
+    Ending, IdentifyValues, Limits, NotOai, Origin, Outcome, ProvenanceScope, QuarantineReason, RepairConfig,
+    RepairId, RepairSet, RepositoryFacts, RequestEcho,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -129,8 +129,8 @@ impl About {
             ending: if self.break_off { Ending::Abort } else { Ending::Close },
             provenance: self.provenance.as_deref().map(|told| Origin {
                 told: match told {
-                    "altered" => Told::Altered,
-                    "all" => Told::All,
+                    "altered" => ProvenanceScope::Altered,
+                    "all" => ProvenanceScope::All,
                     _ => panic!("provenance = {told:?}"),
                 },
                 base_url: "http://source.example.org/oai".to_owned(),
@@ -343,7 +343,7 @@ pub(crate) fn report_of(run: &Run) -> Vec<Value> {
     entries.sort_by_key(|entry| (entry.offset, entry.original.len()));
     let mut lines: Vec<Value> = entries.into_iter().map(line).collect();
     let summary = &run.summary;
-    let made = oaimend::repair::catalogue::CATALOGUE.iter().filter_map(|entry| {
+    let made = oaimend::repair::catalog::CATALOG.iter().filter_map(|entry| {
         let count = summary.repairs[entry.id as usize];
         (count > 0).then(|| (entry.name.to_owned(), json!(count)))
     });

@@ -5,9 +5,10 @@
 
 use oaimend::oai::datestamp::Granularity;
 use oaimend::oai::{ErrorCode, Request, error_response};
-use oaimend::repair::catalogue::CATALOGUE;
+use oaimend::repair::catalog::CATALOG;
 use oaimend::repair::{
-    IdentifyValues, Limits, Origin, RepairConfig, RepairId, RepairSet, RepositoryFacts, RequestEcho, Told,
+    IdentifyValues, Limits, Origin, ProvenanceScope, RepairConfig, RepairId, RepairSet, RepositoryFacts,
+    RequestEcho,
 };
 
 use super::damage;
@@ -66,7 +67,7 @@ fn configs(input: &[u8]) -> [RepairConfig; 7] {
     let known = RepairConfig { repository: repository.clone(), ..RepairConfig::default() };
     let told = RepairConfig {
         provenance: Some(Origin {
-            told: Told::All,
+            told: ProvenanceScope::All,
             base_url: "http://source.example.org/oai?a=1&b=2".into(),
             harvest_date: "2026-01-02T03:04:05Z".into(),
         }),
@@ -116,7 +117,7 @@ fn under_each(input: &[u8], holds: impl Fn(&RepairConfig) -> Result<(), String>)
 
 /// What the engine is told, for people.
 pub(crate) fn telling(config: &RepairConfig) -> String {
-    let off = CATALOGUE.iter().filter(|entry| config.off.contains(entry.id)).map(|entry| entry.name);
+    let off = CATALOG.iter().filter(|entry| config.off.contains(entry.id)).map(|entry| entry.name);
     let off = off.collect::<Vec<_>>().join(" ");
     format!("off: {off}\n    {:?}", RepairConfig { off: RepairSet::EMPTY, ..config.clone() })
 }

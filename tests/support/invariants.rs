@@ -120,7 +120,7 @@ pub(crate) fn orderly(run: &Run) -> Result<(), String> {
     if quarantined as u64 != run.summary.quarantined {
         return Err(format!("{quarantined} items put aside, the summary says {}", run.summary.quarantined));
     }
-    for entry in oaimend::repair::catalogue::CATALOGUE {
+    for entry in oaimend::repair::catalog::CATALOG {
         let reported = run.journal.iter().filter(|made| made.change == Change::Repaired(entry.id)).count();
         let counted = run.summary.repairs[entry.id as usize];
         if reported as u64 != counted {

@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use oaimend::repair::catalogue::{CATALOGUE, Certainty, Effect, Entry};
+use oaimend::repair::catalog::{CATALOG, Certainty, Effect, Entry};
 
 /// docs/reference/repairs.md, from the catalogue.
 pub(crate) fn repairs() -> String {
     let mut page = String::from(INTRODUCTION);
-    for (number, entry) in CATALOGUE.iter().enumerate() {
+    for (number, entry) in CATALOG.iter().enumerate() {
         section(&mut page, entry).unwrap_or_else(|error| panic!("repair {number}: {error}"));
     }
     page
@@ -17,7 +17,7 @@ const INTRODUCTION: &str = "\
 # Repairs
 
 This page lists every repair of oaimend, in the order in which a response meets them. It is generated from
-the catalogue by `OAIMEND_BLESS=1 cargo test --no-default-features --test core tidy`. `oaimend explain NAME`
+the catalog by `OAIMEND_BLESS=1 cargo test --no-default-features --test core tidy`. `oaimend explain NAME`
 prints one entry. [unrepairable.md](unrepairable.md) lists the defects that are never repaired.
 
 | certainty | meaning |

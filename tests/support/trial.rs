@@ -1,10 +1,10 @@
 //! A page with what belongs elsewhere in it, and what the engine is told of it, at random.
 
 use oaimend::oai::datestamp::Granularity;
-use oaimend::repair::catalogue::CATALOGUE;
+use oaimend::repair::catalog::CATALOG;
 use oaimend::repair::{
-    Certainty, Ending, IdentifyValues, Origin, RepairConfig, RepairId, RepairSet, RepositoryFacts,
-    RequestEcho, Told,
+    Certainty, Ending, IdentifyValues, Origin, ProvenanceScope, RepairConfig, RepairId, RepairSet,
+    RepositoryFacts, RequestEcho,
 };
 
 use super::damage;
@@ -20,7 +20,7 @@ pub(crate) fn config(random: &mut Random) -> RepairConfig {
         repository: if random.chance(25) { facts(random) } else { RepositoryFacts::default() },
         response_date: random.chance(50).then(|| "2026-05-06T07:08:09Z".to_owned()),
         provenance: random.chance(15).then(|| Origin {
-            told: if random.chance(50) { Told::All } else { Told::Altered },
+            told: if random.chance(50) { ProvenanceScope::All } else { ProvenanceScope::Altered },
             base_url: "http://source.example.org/oai?a=1&b=2".into(),
             harvest_date: "2026-01-02T03:04:05Z".into(),
         }),
@@ -36,11 +36,11 @@ fn off(random: &mut Random) -> RepairSet {
         5..=8 => 1 + random.below(4),
         _ => 10 + random.below(20),
     };
-    (0..some).map(|_| CATALOGUE[random.below(CATALOGUE.len())].id).collect()
+    (0..some).map(|_| CATALOG[random.below(CATALOG.len())].id).collect()
 }
 
 fn guesses() -> RepairSet {
-    let all = CATALOGUE.iter().map(|entry| entry.id);
+    let all = CATALOG.iter().map(|entry| entry.id);
     all.filter(|id: &RepairId| id.certainty() == Certainty::Guess).collect()
 }
 

@@ -9,7 +9,7 @@
 
 use super::error::{ErrorCode, is_xml_char};
 use super::{datestamp, set_spec};
-use crate::repair::RequestEcho;
+use crate::oai::request_echo::RequestEcho;
 use std::sync::Arc;
 
 /// One of the six verbs.

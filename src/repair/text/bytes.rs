@@ -1,11 +1,11 @@
 //! What bytes mean: whole characters, halves of them, and those of windows-1252.
 
 /// U+FFFD.
-pub(super) const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
+pub(crate) const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 
 /// What the bytes of a node that are no UTF-8 mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Encoding {
+pub(crate) enum Encoding {
     /// All of the node is valid.
     Valid,
     /// The node has valid multi-byte characters: it is UTF-8 with damage.
@@ -15,7 +15,7 @@ pub(super) enum Encoding {
 }
 
 impl Encoding {
-    pub(super) fn of(node: &[u8]) -> Self {
+    pub(crate) fn of(node: &[u8]) -> Self {
         if simdutf8::basic::from_utf8(node).is_ok() {
             return Self::Valid;
         }
@@ -32,7 +32,7 @@ impl Encoding {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sequence {
+pub(crate) enum Sequence {
     Valid,
     Noncharacter,
     Surrogates(char),
@@ -45,7 +45,7 @@ pub(super) enum Sequence {
 }
 
 /// What stands at the beginning of `text`, which is not ASCII, and how many bytes it takes.
-pub(super) fn classify(text: &[u8]) -> (Sequence, usize) {
+pub(crate) fn classify(text: &[u8]) -> (Sequence, usize) {
     // Nearly all characters.
     match text {
         [0xC2..=0xDF, 0x80..=0xBF, ..] => return (Sequence::Valid, 2),
@@ -102,7 +102,7 @@ fn surrogate_pair(high: &[u8], low: &[u8]) -> Option<char> {
 }
 
 /// A byte read as windows-1252; U+FFFD for the five it leaves open.
-pub(super) fn windows_1252(byte: u8) -> Vec<u8> {
+pub(crate) fn windows_1252(byte: u8) -> Vec<u8> {
     if matches!(byte, 0x81 | 0x8D | 0x8F | 0x90 | 0x9D) {
         return REPLACEMENT.to_vec();
     }
@@ -112,7 +112,7 @@ pub(super) fn windows_1252(byte: u8) -> Vec<u8> {
 }
 
 /// The character of windows-1252 that a C1 control in UTF-8 was, if one has its number.
-pub(super) fn c1_character(sequence: &[u8]) -> Option<String> {
+pub(crate) fn c1_character(sequence: &[u8]) -> Option<String> {
     match *sequence {
         [0xC2, byte @ 0x80..=0x9F] => {
             String::from_utf8(windows_1252(byte)).ok().filter(|text| text.as_bytes() != REPLACEMENT)
@@ -123,14 +123,14 @@ pub(super) fn c1_character(sequence: &[u8]) -> Option<String> {
 
 /// Whether the whole node is UTF-8 that was read as windows-1252 and encoded
 /// again, with at least two such characters.
-pub(super) fn is_double_encoded(text: &[u8]) -> bool {
+pub(crate) fn is_double_encoded(text: &[u8]) -> bool {
     decode_twice(text).is_some_and(|decoded| {
         let characters = decoded.chars().filter(|c| !c.is_ascii()).count();
         characters >= 2 && decoded.as_bytes() != text
     })
 }
 
-pub(super) fn decode_twice(text: &[u8]) -> Option<String> {
+pub(crate) fn decode_twice(text: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(text).ok()?;
     if text.is_ascii() {
         return Some(text.to_owned());

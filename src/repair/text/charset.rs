@@ -22,9 +22,10 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, WINDOWS_1252};
 use memchr::memmem;
 
-use super::super::catalogue::QuarantineReason;
-use super::super::lexeme::{Lexeme, Lexemes};
-use super::bytes::{self, Sequence, classify};
+use crate::repair::catalog::QuarantineReason;
+use crate::repair::lex::lexeme::{Lexeme, Lexemes};
+use crate::repair::text::bytes;
+use crate::repair::text::bytes::{Sequence, classify};
 
 /// Most bytes of an item that are looked at.
 const EVIDENCE_BYTES: usize = 64 << 10;
@@ -39,7 +40,7 @@ const LANGUAGES_MAX: usize = 32;
 ///
 /// # Errors
 /// The nodes are no windows-1252, and no charset is decisive.
-pub(in super::super) fn charset_of(
+pub(crate) fn charset_of(
     item: &[u8],
     named: Option<&str>,
 ) -> Result<Option<&'static Encoding>, QuarantineReason> {
@@ -77,17 +78,17 @@ pub(in super::super) fn charset_of(
 
 /// Whether a node of the item is in `charset`. One whose high bytes are parts
 /// of words in ASCII is not, if the charset has no Latin letters.
-pub(super) fn is_in(charset: &'static Encoding, node: &[u8]) -> bool {
+pub(crate) fn is_in(charset: &'static Encoding, node: &[u8]) -> bool {
     let has_latin = charset == WINDOWS_1252 || LATIN.contains(&charset.name()) || !charset.is_single_byte();
     is_foreign(node) && (has_latin || words(node).all(|word| !is_mixed(word)))
 }
 
 /// The first character of `text` in a charset, and how many bytes it takes.
-pub(super) fn first_character(charset: &'static Encoding, text: &[u8]) -> Option<(String, usize)> {
+pub(crate) fn first_character(charset: &'static Encoding, text: &[u8]) -> Option<(String, usize)> {
     const LONGEST: usize = 4;
     (1..=LONGEST.min(text.len())).find_map(|width| {
         let decoded = charset.decode_without_bom_handling_and_without_replacement(text.get(..width)?)?;
-        let is_legal = decoded.chars().all(|c| super::super::name::is_legal_char(c.into()));
+        let is_legal = decoded.chars().all(|c| crate::repair::lex::names::is_legal_char(c.into()));
         (is_legal && !decoded.is_empty()).then(|| (decoded.into_owned(), width))
     })
 }
@@ -292,7 +293,7 @@ fn language(item: &[u8]) -> Option<&'static Language> {
             Some(value) => value,
             None => rest.strip_prefix(b"lang=")?.get(1..)?,
         };
-        let value = super::super::name::trim(value.get(..value.len().min(16))?);
+        let value = crate::repair::lex::names::trim(value.get(..value.len().min(16))?);
         let len = value.iter().position(|byte| !byte.is_ascii_alphabetic()).unwrap_or(value.len());
         let code = value.get(..len)?.to_ascii_lowercase();
         LANGUAGES.iter().find(|language| language.codes.iter().any(|known| known.as_bytes() == code))
@@ -302,8 +303,8 @@ fn language(item: &[u8]) -> Option<&'static Language> {
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test may panic")]
-    use super::super::super::catalogue::QuarantineReason;
     use super::charset_of;
+    use crate::repair::catalog::QuarantineReason;
     use encoding_rs::{Encoding, WINDOWS_1252};
 
     /// A record with one title, in a charset.

@@ -16,11 +16,11 @@
 
 use memchr::memchr_iter;
 
-use super::super::name::numeric_reference;
+use crate::repair::lex::names::numeric_reference;
 
 /// What a control character was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Control {
+pub(crate) enum Control {
     /// Nothing that a reader would miss.
     Noise,
     Space,
@@ -30,10 +30,10 @@ pub(super) enum Control {
 
 /// Which control characters are in a node, raw or as references, one bit each.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Controls(u32);
+pub(crate) struct Controls(u32);
 
 impl Controls {
-    pub(super) fn of(node: &[u8]) -> Self {
+    pub(crate) fn of(node: &[u8]) -> Self {
         // Without an early exit the compiler makes vector instructions of this, and most nodes end here.
         let is_control = |byte: u8| byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r');
         let has_control = node.iter().fold(false, |found, &byte| found | is_control(byte));
@@ -68,7 +68,7 @@ fn referenced(body: &[u8]) -> Option<u32> {
 }
 
 /// Reads the control character `code` between `before` and `after`.
-pub(super) fn read_control(code: u32, before: &[u8], after: &[u8], node: Controls) -> Control {
+pub(crate) fn read_control(code: u32, before: &[u8], after: &[u8], node: Controls) -> Control {
     let (previous, next) = (before.last().copied(), after.first().copied());
     let between = |fits: fn(Option<u8>) -> bool| fits(previous) && fits(next);
     match code {
@@ -117,7 +117,7 @@ fn is_visible(byte: Option<u8>) -> bool {
 }
 
 fn is_space(byte: Option<u8>) -> bool {
-    byte.is_some_and(super::super::name::is_blank)
+    byte.is_some_and(crate::repair::lex::names::is_blank)
 }
 
 /// Whether a quotation may begin behind this byte.

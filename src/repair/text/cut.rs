@@ -14,12 +14,12 @@
 //!    after a small letter, a lone capital and `â` are not. Closing
 //!    punctuation may follow the letter, nothing else.
 
-use super::super::name::trailing_blanks;
-use super::bytes::{Encoding, Sequence, classify};
+use crate::repair::lex::names::trailing_blanks;
+use crate::repair::text::bytes::{Encoding, Sequence, classify};
 
 /// Where the character begins that the end of `node` cuts. `None` where there
 /// is none, and where its bytes are plausible as windows-1252.
-pub(super) fn cut_character(node: &[u8], encoding: Encoding) -> Option<usize> {
+pub(crate) fn cut_character(node: &[u8], encoding: Encoding) -> Option<usize> {
     let node = node.get(..node.len() - trailing_blanks(node))?;
     let node = node.strip_suffix(b"...").unwrap_or(node);
     let continued = node.iter().rev().take(3).take_while(|&byte| byte & 0xC0 == 0x80).count();

@@ -2,17 +2,17 @@
 
 use memchr::memmem;
 
-use super::super::name::{Reference, numeric_reference, reference};
+use crate::repair::lex::names::{Reference, numeric_reference, reference};
 
 /// Text as it is written in XML.
-pub(in super::super) fn escape(text: &[u8]) -> Vec<u8> {
+pub(crate) fn escape(text: &[u8]) -> Vec<u8> {
     let mut escaped = Vec::with_capacity(text.len());
     write_escaped(text, reference_for, &mut escaped);
     escaped
 }
 
 /// Writes `text` with references in the place of bytes that have one.
-pub(in super::super) fn write_escaped(
+pub(crate) fn write_escaped(
     text: &[u8],
     reference: impl Fn(u8) -> Option<&'static [u8]>,
     escaped: &mut Vec<u8>,
@@ -29,7 +29,7 @@ pub(in super::super) fn write_escaped(
 }
 
 /// The reference that is written for a byte of text.
-pub(in super::super) fn reference_for(byte: u8) -> Option<&'static [u8]> {
+pub(crate) fn reference_for(byte: u8) -> Option<&'static [u8]> {
     match byte {
         b'&' => Some(b"&amp;"),
         b'<' => Some(b"&lt;"),
@@ -41,7 +41,7 @@ pub(in super::super) fn reference_for(byte: u8) -> Option<&'static [u8]> {
 
 /// The characters that well-formed content stands for: references resolved,
 /// CDATA sections opened, comments and instructions left out.
-pub(in super::super) fn resolve(raw: &[u8]) -> Vec<u8> {
+pub(crate) fn resolve(raw: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(raw.len());
     let mut at = 0;
     while let Some(&byte) = raw.get(at) {

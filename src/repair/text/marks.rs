@@ -2,14 +2,14 @@
 
 use memchr::memrchr;
 
-use super::super::lexeme::{Lexeme, Lexemes};
-use super::super::lookahead::Ahead;
-use super::super::name::{blanks, name_span, split_name, trailing_blanks};
-use super::super::vocabulary::known_prefix;
+use crate::repair::lex::known_namespaces::known_prefix;
+use crate::repair::lex::lexeme::{Lexeme, Lexemes};
+use crate::repair::lex::lookahead::Ahead;
+use crate::repair::lex::names::{blanks, name_span, split_name, trailing_blanks};
 
 /// A damaged mark and what it was meant to be.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Damaged {
+pub(crate) enum Damaged {
     /// A CDATA section whose opening mark is misspelt: the end of the mark and of the text in it.
     Section { mark_end: usize, text_end: usize },
     /// A tag with blanks before its slash or its name: both stretches of blanks, and the end of the tag.
@@ -18,14 +18,14 @@ pub(super) enum Damaged {
 
 /// Recognises damaged marks. What it searches for is searched once.
 #[derive(Debug, Default)]
-pub(super) struct Marks {
+pub(crate) struct Marks {
     section_end: Ahead,
     section_start: Ahead,
 }
 
 impl Marks {
     /// The damaged mark that begins with the `<` at `at`.
-    pub(super) fn at(&mut self, text: &[u8], at: usize) -> Option<Damaged> {
+    pub(crate) fn at(&mut self, text: &[u8], at: usize) -> Option<Damaged> {
         tag_with_blanks(text, at).or_else(|| self.section(text, at))
     }
 
@@ -72,7 +72,7 @@ fn tag_with_blanks(text: &[u8], at: usize) -> Option<Damaged> {
 
 /// The end of the text of a CDATA section that begins at `at` and never ends. The section ends before the
 /// end tag of the field that it begins, if all tags before are of HTML; else before the first tag.
-pub(super) fn end_of_open_section(
+pub(crate) fn end_of_open_section(
     text: &[u8],
     at: usize,
     mark_end: usize,

@@ -1,16 +1,19 @@
 //! References: what an `&` in text means.
 
-use super::super::catalogue::RepairId;
-use super::super::entities::html_entity;
-use super::super::name::{
+use crate::repair::catalog::RepairId;
+use crate::repair::lex::entities::html_entity;
+use crate::repair::lex::names::{
     REFERENCE_BYTES_MAX, Reference, is_blank, is_legal_char, numeric_reference, reference,
 };
-use super::bytes::{REPLACEMENT, c1_character};
-use super::controls::{Control, Controls, read_control};
-use super::{Entities, escape};
+use crate::repair::text::bytes::{REPLACEMENT, c1_character};
+use crate::repair::text::controls::{Control, Controls, read_control};
+use crate::repair::text::escape::escape;
+
+/// Entities that a document type declaration of the response defined as plain text.
+pub(crate) type Entities = [(Vec<u8>, Vec<u8>)];
 
 /// An `&` in text: how many bytes it is about, and what they become. `before` is the text in front of it.
-pub(super) fn mend_reference(
+pub(crate) fn repair_reference(
     before: &[u8],
     rest: &[u8],
     entities: &Entities,
@@ -22,7 +25,7 @@ pub(super) fn mend_reference(
     let bare = (1, Some(RepairId::BareAmpersand), b"&amp;".to_vec());
     let window = rest.get(1..rest.len().min(REFERENCE_BYTES_MAX)).unwrap_or_default();
     if window.first() == Some(&b'#') {
-        return mend_numeric(before, rest, window, controls).unwrap_or(bare);
+        return repair_numeric(before, rest, window, controls).unwrap_or(bare);
     }
     let len = window
         .iter()
@@ -30,7 +33,7 @@ pub(super) fn mend_reference(
         .unwrap_or(0);
     let name = window.get(..len).unwrap_or_default();
     if len == 0 || window.get(len) != Some(&b';') {
-        return mend_name(before, window).unwrap_or(bare);
+        return repair_name(before, window).unwrap_or(bare);
     }
     if let Some((_, value)) = entities.iter().find(|(known, _)| known == name) {
         return (len + 2, Some(RepairId::Doctype), value.clone());
@@ -42,7 +45,7 @@ pub(super) fn mend_reference(
 }
 
 /// `&#...`: illegal, unterminated or of the wrong case; `None` when it is no reference.
-fn mend_numeric(
+fn repair_numeric(
     before: &[u8],
     rest: &[u8],
     window: &[u8],
@@ -66,20 +69,20 @@ fn mend_numeric(
     let total = 1 + len + usize::from(terminated);
     if let Some(code) = code.filter(|&code| is_legal_char(code)) {
         let _ = code;
-        let mut mended = b"&".to_vec();
+        let mut repaired = b"&".to_vec();
         // The digits stay as they were typed; only XML's small x is demanded.
         let typed = window.get(radix_len..len).unwrap_or_default();
-        mended.extend_from_slice(if hex { b"#x" } else { b"#" });
-        mended.extend_from_slice(typed);
-        mended.push(b';');
+        repaired.extend_from_slice(if hex { b"#x" } else { b"#" });
+        repaired.extend_from_slice(typed);
+        repaired.push(b';');
         let id = if terminated { RepairId::UndefinedEntity } else { RepairId::UnterminatedReference };
-        return Some((total, Some(id), mended));
+        return Some((total, Some(id), repaired));
     }
     let Some(code) = code.filter(|&code| code < 0x11_0000) else {
         return Some((total, Some(RepairId::IllegalReference), REPLACEMENT.to_vec()));
     };
     if (0xD800..0xE000).contains(&code) {
-        return Some(mend_surrogate(rest, total, code));
+        return Some(repair_surrogate(rest, total, code));
     }
     let after = rest.get(total..).unwrap_or_default();
     let (id, replacement) = match read_control(code, before, after, controls) {
@@ -91,7 +94,7 @@ fn mend_numeric(
 }
 
 /// A reference to a C1 control: its length, and the character of windows-1252 that it was.
-pub(super) fn c1_reference(rest: &[u8]) -> Option<(usize, String)> {
+pub(crate) fn c1_reference(rest: &[u8]) -> Option<(usize, String)> {
     let Reference::Legal(len) = reference(rest) else { return None };
     let code = numeric_reference(rest.get(1..len - 1)?)?.and_then(char::from_u32)?;
     let mut buffer = [0; 4];
@@ -105,7 +108,7 @@ pub(super) fn c1_reference(rest: &[u8]) -> Option<(usize, String)> {
 /// - any other name of HTML 4 that is no word, before white space or at the end of the text.
 ///
 /// In the query of a URL an ampersand stays one.
-fn mend_name(before: &[u8], window: &[u8]) -> Option<(usize, Option<RepairId>, Vec<u8>)> {
+fn repair_name(before: &[u8], window: &[u8]) -> Option<(usize, Option<RepairId>, Vec<u8>)> {
     let len = window.iter().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(window.len());
     let (name, behind) = window.split_at_checked(len)?;
     let next = behind.first().copied();
@@ -161,7 +164,7 @@ fn is_long(name: &[u8]) -> bool {
     NAMES.split_ascii_whitespace().any(|known| known.as_bytes() == name)
 }
 
-fn mend_surrogate(rest: &[u8], len: usize, high: u32) -> (usize, Option<RepairId>, Vec<u8>) {
+fn repair_surrogate(rest: &[u8], len: usize, high: u32) -> (usize, Option<RepairId>, Vec<u8>) {
     let id = Some(RepairId::SurrogateReference);
     let next = rest.get(len..).unwrap_or_default();
     let next_len = next.iter().take(REFERENCE_BYTES_MAX).position(|&byte| byte == b';');

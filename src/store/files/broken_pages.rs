@@ -132,7 +132,7 @@ mod tests {
         let pages = BrokenPages::new(data.path());
         let page = vec![b'x'; BROKEN_PAGE_BYTES_MAX];
         let names: Vec<&'static str> =
-            crate::repair::catalogue::CATALOGUE.iter().map(|entry| entry.name).take(20).collect();
+            crate::repair::catalog::CATALOG.iter().map(|entry| entry.name).take(20).collect();
         for name in &names {
             pages.store("x", &page, &about(&[*name])).expect("writable");
         }
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn long_names_stay_distinct() {
-        let all: Vec<&str> = crate::repair::catalogue::CATALOGUE.iter().map(|entry| entry.name).collect();
+        let all: Vec<&str> = crate::repair::catalog::CATALOG.iter().map(|entry| entry.name).collect();
         let (one, other) = (stem_of(&all[..12]), stem_of(&all[..13]));
         assert!(one != other && one.len() <= STEM_CHARS_MAX, "{one} {other}");
     }

@@ -7,7 +7,7 @@ use crate::fixtures::source::{Asked, Reply, Source, record};
 use crate::support::strict;
 use oaimend::config::{Config, Limits, Mapping};
 use oaimend::oai::datestamp::Granularity;
-use oaimend::repair::Told;
+use oaimend::repair::ProvenanceScope;
 
 const STAMP: &str = "<datestamp>2020-01-01</datestamp>";
 
@@ -100,7 +100,7 @@ fn provenance_says_the_datestamp_that_was_asked_for() {
         let right = "<datestamp>2020-02-01T03:04:05Z</datestamp>";
         says(asked, "GetRecord").then(|| stamped(1..2, "", &[1], right).replace("ListRecords", "GetRecord"))
     });
-    let proxy = Proxy::tuned(&source, |mapping| mapping.provenance = Some(Told::All));
+    let proxy = Proxy::tuned(&source, |mapping| mapping.provenance = Some(ProvenanceScope::All));
     let got = proxy.get(FROM);
     let right = "2020-02-01T03:04:05Z";
     assert_eq!(

@@ -3,7 +3,7 @@
 
 use crate::fixtures::proxy::{LIST, Proxy, records};
 use crate::fixtures::source::{Source, page_of, record};
-use oaimend::repair::Told;
+use oaimend::repair::ProvenanceScope;
 /// A page of three records, the second with a byte that is no UTF-8, and without a responseDate.
 fn page() -> Vec<u8> {
     let page = page_of(3).replace("<responseDate>2026-01-02T03:04:05Z</responseDate>\n", "");
@@ -36,7 +36,8 @@ fn with(about: &str, record: &str) -> String {
 #[test]
 fn records_say_that_they_were_altered_and_where_and_when_they_were_harvested() {
     let source = Source::page(page());
-    let got = Proxy::tuned(&source, |mapping| mapping.provenance = Some(Told::Altered)).get(LIST).text();
+    let got =
+        Proxy::tuned(&source, |mapping| mapping.provenance = Some(ProvenanceScope::Altered)).get(LIST).text();
     // What is missing is the time at which the source was asked.
     let asked_at = between(&got, "<responseDate>", "</responseDate>");
     let altered = with(&about(&source, 1, true, asked_at), &record(1).replace("Title 1", "café"));
@@ -46,7 +47,7 @@ fn records_say_that_they_were_altered_and_where_and_when_they_were_harvested() {
 #[test]
 fn what_is_said_is_no_repair() {
     let source = Source::page(page_of(3));
-    let proxy = Proxy::tuned(&source, |mapping| mapping.provenance = Some(Told::All));
+    let proxy = Proxy::tuned(&source, |mapping| mapping.provenance = Some(ProvenanceScope::All));
     let got = proxy.get(LIST).text();
     assert_eq!(got.matches("altered=\"false\"").count(), 3, "{got}");
     while proxy.told("/-/repositories/x")["requests"] != 1 {

@@ -1,0 +1,382 @@
+//! Items and resumptionTokens in text that is about to be removed.
+//!
+//! Every removal outside items passes through the gate, and the gate searches
+//! the text here first. A removal that would lose an item or a token goes to
+//! quarantine and counts as lost. The search knows no list: any prefix and any
+//! case of a name is evidence, if one of the children of an item follows it.
+
+use std::borrow::Cow;
+
+use memchr::{memchr, memchr2, memmem};
+
+use crate::repair::catalog::RepairId;
+use crate::repair::lex::lexeme::{CDATA, COMMENT, Lexeme, Lexemes, is_good_comment, next_lexeme};
+use crate::repair::lex::names::{blanks, is_blank, name_span, split_name, trim};
+use crate::repair::text::edits::Edits;
+use crate::repair::text::escape::escape;
+use crate::repair::validate::envelope_names::{EnvelopeNames, TagMatch, is_token_name};
+
+/// Bytes of removed text that are searched again together with the text after them.
+const OVERLAP_BYTES: usize = 1 << 10;
+/// Longest header that is searched for an identifier and a datestamp, in bytes.
+const HEADER_BYTES_MAX: usize = 8 << 10;
+
+/// Names of items, and of the children with which they begin.
+const ITEMS: [(&[u8], &[&[u8]]); 4] = [
+    (b"record", &[b"header", b"metadata"]),
+    (b"header", &[b"identifier", b"datestamp"]),
+    (b"set", &[b"setSpec"]),
+    (b"metadataFormat", &[b"metadataPrefix"]),
+];
+
+/// What a removal would lose.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Content<'t> {
+    /// An item, by its identifier and datestamp as far as they can be read.
+    Item { identifier: &'t [u8], datestamp: &'t [u8] },
+    /// A resumptionToken with this value.
+    Token(Cow<'t, [u8]>),
+}
+
+/// An item or a token in a text.
+#[derive(Debug)]
+pub(crate) struct Finding<'t> {
+    pub(crate) at: usize,
+    /// Where the evidence for it ends.
+    pub(crate) end: usize,
+    pub(crate) content: Content<'t>,
+}
+
+/// The items and tokens in `text`, each once. Legal comments are skipped.
+pub(crate) fn findings(text: &[u8]) -> impl Iterator<Item = Finding<'_>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while let Some(next) = memchr(b'<', text.get(at..)?) {
+            at += next;
+            let rest = text.get(at..)?;
+            if rest.starts_with(COMMENT)
+                && let (Lexeme::Comment, end) = next_lexeme(text, at)
+                && text.get(at..end).is_some_and(is_good_comment)
+            {
+                at = end;
+                continue;
+            }
+            let name = rest.get(1..).map(local_name).unwrap_or_default();
+            if let Some((end, content)) = item(rest, name).or_else(|| token(rest, name)) {
+                let finding = Finding { at, end: at + end, content };
+                at = finding.end;
+                return Some(finding);
+            }
+            at += 1;
+        }
+        None
+    })
+}
+
+/// Whether an item or a token is in `text`.
+pub(crate) fn holds_item_or_token(text: &[u8]) -> bool {
+    findings(text).next().is_some()
+}
+
+/// Whether the edits of an item with sound markup remove another item. The payload of a record of
+/// which only the header stays, and that of a deleted one, is its own.
+pub(crate) fn removes_item(raw: &[u8], edits: &Edits, skeleton: &EnvelopeNames) -> bool {
+    edits.iter().any(|edit| {
+        let is_payload = matches!(edit.id, RepairId::WrappedHeader | RepairId::DeletedWithMetadata);
+        let removed = raw.get(edit.start.max(1)..edit.end).unwrap_or_default();
+        !is_payload
+            && findings(removed).any(|finding| is_of_list(removed, &finding, skeleton))
+            && !holds_item_or_token(&edit.replacement)
+    })
+}
+
+/// Whether a finding is a token or an item of this list: the header of a record is a part of it.
+/// Identify has no items, so that each of them is one of another response.
+fn is_of_list(text: &[u8], finding: &Finding<'_>, skeleton: &EnvelopeNames) -> bool {
+    let name = text.get(finding.at + 1..).map(local_name).unwrap_or_default();
+    matches!(finding.content, Content::Token(_))
+        || skeleton.element.name == b"Identify"
+        || name.eq_ignore_ascii_case(skeleton.element.name)
+}
+
+/// Whether one broken item holds a token, or another item that has lost its end tag or that the edits
+/// remove or escape. An item that a payload wraps has both tags.
+pub(crate) fn swallows_content(raw: &[u8], edits: &Edits, skeleton: &EnvelopeNames) -> bool {
+    let inside = raw.get(1..).unwrap_or_default();
+    let balanced = std::cell::LazyCell::new(|| is_balanced(raw, skeleton));
+    findings(inside).filter(|finding| is_of_list(inside, finding, skeleton)).any(|finding| {
+        if matches!(finding.content, Content::Token(_)) || !*balanced {
+            return true;
+        }
+        let at = finding.at + 1;
+        let is_gone = |edit: &crate::repair::text::edits::Edit| {
+            edit.start <= at
+                && at < edit.end
+                && raw.get(edit.start..edit.end) != Some(edit.replacement.as_slice())
+        };
+        edits.iter().any(is_gone)
+    })
+}
+
+/// Whether the items in `text` have as many start tags as end tags, sections aside.
+fn is_balanced(text: &[u8], skeleton: &EnvelopeNames) -> bool {
+    let (mut open, mut closed, mut at) = (0, 0, 0);
+    let mut lexemes = Lexemes::of(text);
+    while at < text.len() {
+        let (lexeme, end) = lexemes.at(at);
+        let is_tag = |mark: &[u8]| {
+            let tag = text.get(at..).unwrap_or_default();
+            skeleton.tag(tag, mark, skeleton.element.name) == TagMatch::Yes
+        };
+        match lexeme {
+            Lexeme::StartTag | Lexeme::OpenTag => open += usize::from(is_tag(b"<")),
+            Lexeme::EndTag => closed += usize::from(is_tag(b"</")),
+            _ => {}
+        }
+        at = end;
+    }
+    open == closed
+}
+
+/// The item that `text` begins with, in a tag with the name `local`, and where the evidence for it ends.
+fn item<'t>(text: &'t [u8], local: &[u8]) -> Option<(usize, Content<'t>)> {
+    let (_, children) = ITEMS.iter().find(|(name, _)| local.eq_ignore_ascii_case(name))?;
+    let tag_end = tag_end(text)?;
+    let inside = tag_end + misc(text.get(tag_end..)?);
+    let child = text.get(inside..)?.strip_prefix(b"<")?;
+    let end = inside + 1 + name_span(child);
+    text.get(end)?;
+    let child = local_name(child);
+    if !children.iter().any(|name| child.eq_ignore_ascii_case(name)) {
+        return None;
+    }
+    let header = text.get(..text.len().min(HEADER_BYTES_MAX)).unwrap_or_default();
+    // The own header of a record is no item of its own.
+    let end = match child.eq_ignore_ascii_case(b"header").then(|| tag_end_from(text, inside)).flatten() {
+        Some(header_end) => header_end,
+        None => end,
+    };
+    let (identifier, datestamp) = if local.eq_ignore_ascii_case(b"set") {
+        (field(header, b"setSpec>"), b"".as_slice())
+    } else if local.eq_ignore_ascii_case(b"metadataFormat") {
+        (field(header, b"metadataPrefix>"), b"".as_slice())
+    } else {
+        (field(header, b"identifier>"), field(header, b"datestamp>"))
+    };
+    Some((end, Content::Item { identifier, datestamp }))
+}
+
+/// The token with a value that `text` begins with, in a tag with the name `local`, and where its value ends.
+fn token<'t>(text: &'t [u8], local: &[u8]) -> Option<(usize, Content<'t>)> {
+    if !is_token_name(local) {
+        return None;
+    }
+    let start = tag_end(text)?;
+    let rest = text.get(start..)?;
+    let end = start + blanks(rest);
+    let end = match text.get(end..)?.starts_with(CDATA) {
+        true => end + memmem::find(text.get(end..)?, b"]]>").map_or(CDATA.len(), |at| at + 3),
+        false => start,
+    };
+    let end = end + memchr(b'<', text.get(end..)?).unwrap_or(text.len() - end);
+    let value = token_value_of(text.get(start..end)?);
+    (!value.is_empty()).then_some((end, Content::Token(value)))
+}
+
+/// The value of a token by the text between its tags: CDATA sections become text, comments go.
+pub(crate) fn token_value_of(content: &[u8]) -> Cow<'_, [u8]> {
+    if memchr(b'<', content).is_none() {
+        return Cow::Borrowed(trim(content));
+    }
+    let mut value = Vec::new();
+    let mut at = 0;
+    while at < content.len() {
+        let (lexeme, end) = next_lexeme(content, at);
+        let slice = content.get(at..end).unwrap_or_default();
+        match lexeme {
+            Lexeme::Text => value.extend_from_slice(slice),
+            Lexeme::Cdata => {
+                let inner = slice.get(CDATA.len()..slice.len() - 3).unwrap_or_default();
+                value.extend_from_slice(&escape(inner));
+            }
+            Lexeme::EndTag => break,
+            _ => {}
+        }
+        at = end;
+    }
+    Cow::Owned(trim(&value).to_vec())
+}
+
+/// The local part of the name that `text` begins with.
+fn local_name(text: &[u8]) -> &[u8] {
+    split_name(text.get(..name_span(text)).unwrap_or_default()).1
+}
+
+/// Where the start tag ends that `text` begins with. `None` for an empty-element tag, and for one
+/// that never ends.
+fn tag_end(text: &[u8]) -> Option<usize> {
+    tag_end_from(text, 0)
+}
+
+fn tag_end_from(text: &[u8], at: usize) -> Option<usize> {
+    let name_end = at + 1 + name_span(text.get(at + 1..)?);
+    let is_tag = text.get(name_end).is_some_and(|&byte| is_blank(byte) || byte == b'>');
+    let end = name_end + memchr2(b'<', b'>', text.get(name_end..)?).filter(|_| is_tag)?;
+    let is_empty = text.get(..end).is_some_and(|tag| tag.ends_with(b"/"));
+    (text.get(end) == Some(&b'>') && !is_empty).then_some(end + 1)
+}
+
+/// White space and comments that `text` begins with.
+fn misc(text: &[u8]) -> usize {
+    let mut at = 0;
+    loop {
+        at += blanks(text.get(at..).unwrap_or_default());
+        match text.get(at..).is_some_and(|rest| rest.starts_with(COMMENT)).then(|| next_lexeme(text, at)) {
+            Some((Lexeme::Comment, end)) => at = end,
+            _ => return at,
+        }
+    }
+}
+
+/// The text of the first field whose start tag ends with `mark`.
+fn field<'t>(text: &'t [u8], mark: &[u8]) -> &'t [u8] {
+    let start = memmem::find(text, mark).map(|at| at + mark.len());
+    let text = start.and_then(|start| text.get(start..)).unwrap_or_default();
+    trim(text.get(..memchr(b'<', text).unwrap_or(0)).unwrap_or_default())
+}
+
+/// Searches removals in the order of the text, so that nothing escapes between two adjacent ones.
+#[derive(Debug, Default)]
+pub(crate) struct RemovalSearch {
+    /// The end of the text that was removed last, and where it ended.
+    tail: Vec<u8>,
+    tail_end: u64,
+}
+
+impl RemovalSearch {
+    /// How many of the items and tokens in `removed` at `offset` count, by `counts`.
+    pub(crate) fn count(
+        &mut self,
+        offset: u64,
+        removed: &[u8],
+        mut counts: impl FnMut(&Content<'_>) -> bool,
+    ) -> u64 {
+        let mut found = 0;
+        if self.tail_end != offset {
+            self.tail.clear();
+        }
+        let old = self.tail.len();
+        if old > 0 {
+            self.tail.extend_from_slice(removed.get(..removed.len().min(OVERLAP_BYTES)).unwrap_or_default());
+            let straddling = findings(&self.tail).filter(|found| found.at < old && found.end > old);
+            found += straddling.filter(|found| counts(&found.content)).count();
+        }
+        found += findings(removed).filter(|found| counts(&found.content)).count();
+        if removed.len() >= OVERLAP_BYTES || old == 0 {
+            self.tail.clear();
+            self.tail.extend_from_slice(last_bytes(removed));
+        } else {
+            self.tail.drain(..self.tail.len().saturating_sub(OVERLAP_BYTES));
+        }
+        self.tail_end = offset + removed.len() as u64;
+        found as u64
+    }
+
+    /// White space that stays does not part two removals.
+    pub(crate) fn kept(&mut self, offset: u64, text: &[u8]) {
+        if self.tail.is_empty() || self.tail_end != offset {
+            return;
+        }
+        if text.len() > OVERLAP_BYTES || blanks(text) < text.len() {
+            self.tail.clear();
+            return;
+        }
+        self.tail.extend_from_slice(text);
+        self.tail.drain(..self.tail.len().saturating_sub(OVERLAP_BYTES));
+        self.tail_end += text.len() as u64;
+    }
+}
+
+fn last_bytes(text: &[u8]) -> &[u8] {
+    text.get(text.len().saturating_sub(OVERLAP_BYTES)..).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Content, RemovalSearch, findings, holds_item_or_token};
+
+    #[test]
+    fn an_item_is_found_under_any_prefix_and_case() {
+        for text in [
+            "x<record><header>",
+            "<oai:record>\n <oai:header status=\"deleted\">",
+            "<RECORD a=\"b\"><!-- c --><Header>",
+            "<header><identifier>a</identifier>",
+            "<set><setSpec>a",
+            "<metadataFormat>\t<metadataPrefix>oai_dc",
+            "<![CDATA[<record><header>]]>",
+            "<!-- a -- b <record><header> -->",
+        ] {
+            assert!(holds_item_or_token(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_token_with_a_value_is_found() {
+        for text in [
+            "<resumptionToken>a</resumptionToken>",
+            "<oai:ResumptionTokens cursor=\"0\">\n a",
+            "<resumptiontoken><![CDATA[a]]></resumptiontoken>",
+            "<resumtionToken>a</resumtionToken>",
+        ] {
+            assert!(holds_item_or_token(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_markup_is_no_content() {
+        for text in [
+            "<header><h1>Error</h1></header>",
+            "<record xmlns=\"http://www.loc.gov/MARC21/slim\"><leader>",
+            "<set><x/></set>",
+            "<resumptionToken/>",
+            "<resumptionToken> </resumptionToken>",
+            "<!-- <record><header><identifier>withdrawn</identifier> -->",
+            "<recordings><header>",
+        ] {
+            assert!(!holds_item_or_token(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_record_and_its_header_are_one_item() {
+        let text =
+            b"<record><header><identifier>a</identifier><datestamp>2020-01-01</datestamp></header></record>";
+        let found: Vec<_> = findings(text).map(|found| found.content).collect();
+        assert_eq!(found, [Content::Item { identifier: b"a", datestamp: b"2020-01-01" }]);
+    }
+
+    #[test]
+    fn a_start_is_found_across_adjacent_removals() {
+        let text = b"junk <record>\n<header><identifier>a</identifier>";
+        for cut in 0..text.len() {
+            let (first, second) = text.split_at(cut);
+            let mut search = RemovalSearch::default();
+            let found = search.count(7, first, |_| true) + search.count(7 + cut as u64, second, |_| true);
+            assert!(found > 0, "cut at {cut}");
+            // The header by itself is evidence too.
+            assert!(found <= 2, "cut at {cut}: {found}");
+        }
+    }
+
+    #[test]
+    fn removals_with_other_text_between_them_are_searched_apart() {
+        let mut search = RemovalSearch::default();
+        assert_eq!(search.count(0, b"<record>", |_| true), 0);
+        search.kept(8, b"x");
+        assert_eq!(search.count(9, b"<metadata>", |_| true), 0);
+        assert_eq!(search.count(20, b"<record>", |_| true), 0);
+        search.kept(28, b"\n");
+        assert_eq!(search.count(29, b"<metadata>", |_| true), 1);
+    }
+}

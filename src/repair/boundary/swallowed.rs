@@ -1,0 +1,84 @@
+//! Closed sections that contain items of the list: content, but the list may have lost these items.
+//!
+//! `<![CDATA[ .. </record> <record> .. <![CDATA[ .. ]]>` is well-formed. Either somebody wrote about
+//! records, or the first section lost its end mark. A depositor can write the former so that it looks
+//! like the latter, therefore the section is content, and the caller is told what is in it.
+
+use memchr::{memchr, memchr_iter, memchr2_iter, memmem};
+
+use crate::repair::lex::lexeme::marks;
+use crate::repair::lex::names::trailing_blanks;
+use crate::repair::sink::SwallowedItem;
+use crate::repair::validate::envelope_names::{EnvelopeNames, TagMatch};
+
+/// The closed sections of an item that contain borders of items, in their order.
+pub(crate) fn sections_with_borders(item: &[u8], skeleton: &EnvelopeNames) -> Vec<(usize, usize)> {
+    let mut sections = Vec::new();
+    let may_open = |at: usize| at.checked_sub(1).and_then(|before| item.get(before)) == Some(&b'<');
+    if !memchr2_iter(b'!', b'?', item).any(may_open) {
+        return sections;
+    }
+    // Kinds of sections of which no end mark follows.
+    let mut unclosed: [&[u8]; 3] = [b""; 3];
+    let mut at = 0;
+    while let Some(next) = memchr(b'<', item.get(at..).unwrap_or_default()) {
+        at += next;
+        let rest = item.get(at..).unwrap_or_default();
+        let known = marks(rest).filter(|(mark, _)| !unclosed.contains(mark));
+        let Some((mark, end_mark)) = known else {
+            at += 1;
+            continue;
+        };
+        let Some(len) = memmem::find(rest.get(mark.len()..).unwrap_or_default(), end_mark) else {
+            if let Some(slot) = unclosed.iter_mut().find(|slot| slot.is_empty()) {
+                *slot = mark;
+            }
+            at += 1;
+            continue;
+        };
+        let len = mark.len() + len + end_mark.len();
+        if skeleton.has_border(rest.get(..len).unwrap_or_default()) {
+            sections.push((at, at + len));
+        }
+        at += len;
+    }
+    sections
+}
+
+/// The items that begin inside a section of `item`, each up to the next one or to the item's end.
+pub(crate) fn items_in<'t>(
+    item: &'t [u8],
+    (start, end): (usize, usize),
+    skeleton: &EnvelopeNames,
+) -> Vec<SwallowedItem<'t>> {
+    let section = item.get(start..end).unwrap_or_default();
+    let starts: Vec<usize> = memchr_iter(b'<', section)
+        .map(|at| start + at)
+        .filter(|&at| skeleton.starts_item(item.get(at..).unwrap_or_default()) == TagMatch::Yes)
+        .collect();
+    let ends = starts.iter().skip(1).copied().chain([item.len()]);
+    let items = starts.iter().zip(ends).map(|(&start, end)| {
+        let raw = item.get(start..end).unwrap_or_default();
+        let raw = raw.get(..raw.len() - trailing_blanks(raw)).unwrap_or_default();
+        SwallowedItem { identifier: find_identifier(raw, skeleton), raw }
+    });
+    items.collect()
+}
+
+/// The identifier of an item that could not be read as a whole.
+pub(crate) fn find_identifier<'t>(raw: &'t [u8], skeleton: &EnvelopeNames) -> Option<&'t [u8]> {
+    let name: &[u8] = match skeleton.element.name {
+        b"set" => b"setSpec",
+        b"metadataFormat" => b"metadataPrefix",
+        _ => b"identifier",
+    };
+    let ends_name = |at: &usize| raw.get(*at).is_some_and(|&byte| byte == b'>' || byte.is_ascii_whitespace());
+    let behind = skeleton.item_prefixes().find_map(|prefix| {
+        let open = [b"<", prefix, name].concat();
+        memmem::find_iter(raw, &open).map(|at| at + open.len()).find(ends_name)
+    })?;
+    let rest = raw.get(behind..)?;
+    let rest = rest.get(memchr(b'>', rest)? + 1..)?;
+    let text = crate::repair::lex::names::trim(rest.get(..memchr(b'<', rest)?)?);
+    (!text.is_empty()).then_some(text)
+}

@@ -1,0 +1,9 @@
+//! Every repair and every reason for quarantine, by name.
+
+pub(crate) mod reasons;
+pub(crate) mod repair_set;
+pub(crate) mod repairs;
+
+pub use reasons::{NotOai, QuarantineReason};
+pub use repair_set::RepairSet;
+pub use repairs::{CATALOG, Certainty, Effect, Entry, RepairId};

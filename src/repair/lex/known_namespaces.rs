@@ -1,0 +1,342 @@
+//! What the field knows: well-known prefixes and namespaces, and fields that hold plain text.
+
+use crate::repair::catalog::RepairId;
+use crate::repair::lex::namespaces::{OAI, XSI};
+
+/// Prefixes that mean one thing in OAI-PMH, with their namespaces.
+static PREFIXES: &[(&str, &str)] = &[
+    ("oai_dc", "http://www.openarchives.org/OAI/2.0/oai_dc/"),
+    ("dc", "http://purl.org/dc/elements/1.1/"),
+    ("dcterms", "http://purl.org/dc/terms/"),
+    ("dct", "http://purl.org/dc/terms/"),
+    ("dcmitype", "http://purl.org/dc/dcmitype/"),
+    ("xlink", "http://www.w3.org/1999/xlink"),
+    ("marc", "http://www.loc.gov/MARC21/slim"),
+    ("mods", "http://www.loc.gov/mods/v3"),
+    ("mets", "http://www.loc.gov/METS/"),
+    ("didl", "urn:mpeg:mpeg21:2002:02-DIDL-NS"),
+    ("dii", "urn:mpeg:mpeg21:2002:01-DII-NS"),
+    ("rdf", "http://www.w3.org/1999/02/22-rdf-syntax-ns#"),
+    ("rdfs", "http://www.w3.org/2000/01/rdf-schema#"),
+    ("skos", "http://www.w3.org/2004/02/skos/core#"),
+    ("foaf", "http://xmlns.com/foaf/0.1/"),
+    ("edm", "http://www.europeana.eu/schemas/edm/"),
+    ("ore", "http://www.openarchives.org/ore/terms/"),
+    ("etdms", "http://www.ndltd.org/standards/metadata/etdms/1.0/"),
+    ("uketd_dc", "http://naca.central.cranfield.ac.uk/ethos-oai/2.0/"),
+    ("datacite", "http://datacite.org/schema/kernel-4"),
+    ("oaire", "http://namespace.openaire.eu/schema/oaire/"),
+    ("oai-identifier", "http://www.openarchives.org/OAI/2.0/oai-identifier"),
+];
+
+/// The namespace a prefix is known for.
+pub(crate) fn known_prefix(prefix: &[u8]) -> Option<&'static [u8]> {
+    if prefix == b"xsi" {
+        return Some(XSI);
+    }
+    PREFIXES.iter().find(|(known, _)| known.as_bytes() == prefix).map(|(_, uri)| uri.as_bytes())
+}
+
+/// How a namespace differs from the well-known one that is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Misspelling {
+    /// https:// for http://.
+    Https,
+    /// Missing or extra slash, other case.
+    Variant,
+}
+
+impl Misspelling {
+    /// The repair that corrects it.
+    pub(crate) fn repair(self) -> RepairId {
+        match self {
+            Self::Https => RepairId::HttpsNamespace,
+            Self::Variant => RepairId::NamespaceVariant,
+        }
+    }
+}
+
+fn known_namespaces() -> impl Iterator<Item = &'static [u8]> {
+    PREFIXES.iter().map(|(_, uri)| uri.as_bytes()).chain([OAI, XSI])
+}
+
+/// Whether a namespace is a well-known one, spelt as it is: then nothing is wrong with its name.
+pub(crate) fn is_well_known(uri: &[u8]) -> bool {
+    known_namespaces().any(|known| known == uri)
+}
+
+/// The well-known namespace that a misspelt one means.
+pub(crate) fn respell(uri: &[u8]) -> Option<(&'static [u8], Misspelling)> {
+    if is_well_known(uri) {
+        return None;
+    }
+    let trimmed = crate::repair::lex::names::trim(uri);
+    let plain = trimmed.strip_prefix(b"https://").map(|rest| [b"http://", rest].concat());
+    if let Some(plain) = &plain
+        && let Some(meant) = known_namespaces().find(|known| known == plain)
+    {
+        return Some((meant, Misspelling::Https));
+    }
+    let folded = without_slashes(plain.as_deref().unwrap_or(trimmed));
+    let meant = known_namespaces().find(|known| without_slashes(known).eq_ignore_ascii_case(folded))?;
+    Some((meant, if plain.is_some() { Misspelling::Https } else { Misspelling::Variant }))
+}
+
+/// Without slashes at the end.
+fn without_slashes(uri: &[u8]) -> &[u8] {
+    let end = uri.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
+    uri.get(..end).unwrap_or_default()
+}
+
+/// Formats whose fields hold plain text, by what their elements are called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    /// Children of `dc` and its relatives: fields and nothing else.
+    DublinCore,
+    /// MARCXML: record, datafield, subfield.
+    Marc,
+    /// MODS: fields, and elements that group them.
+    Mods,
+    /// Formats with mixed content, whose tags are balanced.
+    Mixed,
+    /// Not known: nothing is guessed.
+    Other,
+}
+
+impl Family {
+    /// The family of a payload, from the local name of its root.
+    pub(crate) fn of_root(local: &[u8]) -> Self {
+        match local {
+            b"dc" | b"qualifieddc" | b"qdc" | b"dcterms" => Self::DublinCore,
+            b"record" | b"collection" => Self::Marc,
+            b"mods" | b"modsCollection" => Self::Mods,
+            b"ead" | b"TEI" | b"TEI.2" | b"teiHeader" | b"article" | b"mets" | b"html" | b"body" | b"div" => {
+                Self::Mixed
+            }
+            _ => Self::Other,
+        }
+    }
+
+    /// Whether the element of this local name holds plain text.
+    pub(crate) fn is_field(self, local: &[u8]) -> bool {
+        match self {
+            Self::DublinCore => is_dc_element(local),
+            Self::Marc => matches!(local, b"leader" | b"controlfield" | b"subfield"),
+            Self::Mods => is_one_of(local, MODS_FIELDS),
+            Self::Mixed | Self::Other => false,
+        }
+    }
+
+    /// Whether the element of this local name holds elements and no text.
+    pub(crate) fn is_container(self, local: &[u8]) -> bool {
+        match self {
+            Self::Marc => matches!(local, b"collection" | b"record" | b"datafield"),
+            Self::Mods => is_one_of(local, MODS_CONTAINERS),
+            Self::DublinCore | Self::Mixed | Self::Other => false,
+        }
+    }
+
+    /// The local name of the element that this one must stand in, if there is one.
+    pub(crate) fn parent(self, local: &[u8]) -> Option<&'static [u8]> {
+        match (self, local) {
+            (Self::Marc, b"leader" | b"controlfield" | b"datafield") => Some(b"record"),
+            (Self::Marc, b"subfield") => Some(b"datafield"),
+            _ => None,
+        }
+    }
+}
+
+/// Elements of MODS 3 that hold plain text wherever they are.
+const MODS_FIELDS: &[&str] = &[
+    "abstract",
+    "affiliation",
+    "caption",
+    "city",
+    "classification",
+    "coordinates",
+    "copyrightDate",
+    "country",
+    "dateCaptured",
+    "dateCreated",
+    "dateIssued",
+    "dateModified",
+    "dateOther",
+    "dateValid",
+    "description",
+    "digitalOrigin",
+    "displayForm",
+    "edition",
+    "form",
+    "frequency",
+    "genre",
+    "geographic",
+    "geographicCode",
+    "identifier",
+    "internetMediaType",
+    "issuance",
+    "languageTerm",
+    "namePart",
+    "nonSort",
+    "note",
+    "number",
+    "occupation",
+    "partName",
+    "partNumber",
+    "physicalLocation",
+    "placeTerm",
+    "projection",
+    "publisher",
+    "recordChangeDate",
+    "recordContentSource",
+    "recordCreationDate",
+    "recordIdentifier",
+    "recordOrigin",
+    "reformattingQuality",
+    "roleTerm",
+    "scale",
+    "scriptTerm",
+    "shelfLocator",
+    "state",
+    "subTitle",
+    "tableOfContents",
+    "targetAudience",
+    "temporal",
+    "title",
+    "topic",
+    "typeOfResource",
+    "url",
+];
+
+/// Elements of MODS 3 that hold elements and no text.
+const MODS_CONTAINERS: &[&str] = &[
+    "cartographics",
+    "detail",
+    "hierarchicalGeographic",
+    "language",
+    "location",
+    "mods",
+    "modsCollection",
+    "name",
+    "originInfo",
+    "part",
+    "physicalDescription",
+    "place",
+    "recordInfo",
+    "relatedItem",
+    "role",
+    "subject",
+    "titleInfo",
+];
+
+fn is_one_of(local: &[u8], names: &[&str]) -> bool {
+    names.iter().any(|name| name.as_bytes() == local)
+}
+
+/// Elements and refinements of Dublin Core.
+fn is_dc_element(local: &[u8]) -> bool {
+    const NAMES: &[&str] = &[
+        "title",
+        "creator",
+        "subject",
+        "description",
+        "publisher",
+        "contributor",
+        "date",
+        "type",
+        "format",
+        "identifier",
+        "source",
+        "language",
+        "relation",
+        "coverage",
+        "rights",
+        "abstract",
+        "accessRights",
+        "alternative",
+        "audience",
+        "available",
+        "bibliographicCitation",
+        "conformsTo",
+        "created",
+        "dateAccepted",
+        "dateCopyrighted",
+        "dateSubmitted",
+        "educationLevel",
+        "extent",
+        "hasFormat",
+        "hasPart",
+        "hasVersion",
+        "isFormatOf",
+        "isPartOf",
+        "isReferencedBy",
+        "isReplacedBy",
+        "isRequiredBy",
+        "isVersionOf",
+        "issued",
+        "license",
+        "mediator",
+        "medium",
+        "modified",
+        "provenance",
+        "references",
+        "replaces",
+        "requires",
+        "rightsHolder",
+        "spatial",
+        "tableOfContents",
+        "temporal",
+        "valid",
+    ];
+    is_one_of(local, NAMES)
+}
+
+/// Whether two local names are meant to be one: equal but for case, or one
+/// letter off (too many, too few, another, or two swapped).
+pub(crate) fn is_slip(one: &[u8], other: &[u8]) -> bool {
+    let (one, other) = (one.to_ascii_lowercase(), other.to_ascii_lowercase());
+    // A single letter is too little to go by: <b> and </i> are two things.
+    one == other
+        || one.len().min(other.len()) > 2 && (within_letters(&one, &other, 1) || is_swap(&one, &other))
+}
+
+fn is_swap(one: &[u8], other: &[u8]) -> bool {
+    let differs: Vec<usize> = (0..one.len()).filter(|&at| one.get(at) != other.get(at)).collect();
+    one.len() == other.len()
+        && matches!(differs[..], [a, b] if b == a + 1 && one.get(a) == other.get(b) && one.get(b) == other.get(a))
+}
+
+/// Whether two names differ by at most `letters` insertions, deletions or replacements.
+pub(crate) fn within_letters(one: &[u8], other: &[u8], letters: usize) -> bool {
+    if one.len().abs_diff(other.len()) > letters || one.len() > 64 || other.len() > 64 {
+        return false;
+    }
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.iter().enumerate() {
+        let mut diagonal = i;
+        let mut left = i + 1;
+        for (b, cell) in other.iter().zip(row.iter_mut().skip(1)) {
+            let above = *cell;
+            let here = (diagonal + usize::from(a != b)).min(above + 1).min(left + 1);
+            diagonal = above;
+            left = here;
+            *cell = here;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = i + 1;
+        }
+    }
+    row.last().is_some_and(|&distance| distance <= letters)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::known_namespaces;
+    use crate::repair::validate::schema::is_uri_reference;
+
+    #[test]
+    fn well_known_namespaces_are_legal() {
+        for known in known_namespaces() {
+            assert!(is_uri_reference(known), "{}", String::from_utf8_lossy(known));
+        }
+    }
+}

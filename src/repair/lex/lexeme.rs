@@ -1,0 +1,333 @@
+//! Lexemes of broken markup: where tags, sections and text are when nothing can be relied on.
+//!
+//! Used by the slow path only. Every byte belongs to one lexeme, and what
+//! cannot be markup is text.
+
+use memchr::{memchr, memchr2, memmem};
+
+use crate::repair::lex::names::{is_blank, is_local_name, may_start_name, name_span};
+
+const INSTRUCTION: &[u8] = b"<?";
+
+pub(crate) const COMMENT: &[u8] = b"<!--";
+
+pub(crate) const CDATA: &[u8] = b"<![CDATA[";
+
+/// What stands at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lexeme {
+    /// Characters without `<`.
+    Text,
+    /// A `<` that starts no markup.
+    BareLessThan,
+    /// `<name` up to its `>`.
+    StartTag,
+    /// `<name` or `<?name` without an end of its own; the lexeme is the `<` alone.
+    OpenTag,
+    /// `</name`, likewise.
+    EndTag,
+    /// `<![CDATA[` to `]]>`.
+    Cdata,
+    /// `<![CDATA[` without an end of its own; the lexeme is the mark alone.
+    OpenCdata,
+    /// `<!--` to `-->`.
+    Comment,
+    /// `<!--` without an end of its own; the lexeme is the mark alone.
+    OpenComment,
+    /// `<?name` to `?>`.
+    Instruction,
+    /// `<!DOCTYPE` to its end.
+    Doctype,
+    /// `<!` and something that XML does not know, up to `>`.
+    Declaration,
+}
+
+/// The lexeme that begins at `at`, and where it ends.
+pub(crate) fn next_lexeme(text: &[u8], at: usize) -> (Lexeme, usize) {
+    Lexemes::of(text).at(at)
+}
+
+/// The lexemes of a text that is read through. Ends that are not there are looked for once.
+#[derive(Debug)]
+pub(crate) struct Lexemes<'t> {
+    text: &'t [u8],
+    /// No instruction that begins here or later ends.
+    no_instruction_from: usize,
+    /// The same of document type declarations, of which there is one at most.
+    no_doctype_from: usize,
+    /// Whether a section ends at its first end mark, also where it meets its own opening mark before.
+    well_formed: bool,
+}
+
+impl<'t> Lexemes<'t> {
+    pub(crate) fn of(text: &'t [u8]) -> Self {
+        Self { text, no_instruction_from: usize::MAX, no_doctype_from: usize::MAX, well_formed: false }
+    }
+
+    /// The same of a text in which each section ends at its first end mark: one that the strict
+    /// reader has accepted, or an item with borders of items in a section.
+    pub(crate) fn of_well_formed(text: &'t [u8]) -> Self {
+        Self { well_formed: true, ..Self::of(text) }
+    }
+
+    /// The lexeme that begins at `at`, and where it ends.
+    pub(crate) fn at(&mut self, at: usize) -> (Lexeme, usize) {
+        let rest = self.text.get(at..).unwrap_or_default();
+        let (lexeme, len) = match rest {
+            [b'<', b'?', ..] => self.instruction(rest, at),
+            [b'<', b'!', ..] if is_doctype(rest) => {
+                (Lexeme::Doctype, self.doctype_len(rest, at).unwrap_or(2))
+            }
+            [b'<', b'!', ..] if self.well_formed => whole_section(rest).unwrap_or_else(|| lexeme_of(rest)),
+            _ => lexeme_of(rest),
+        };
+        (lexeme, at + len.max(1))
+    }
+
+    fn instruction(&mut self, rest: &[u8], at: usize) -> (Lexeme, usize) {
+        if !rest.get(2).copied().is_some_and(may_start_name) {
+            return (Lexeme::BareLessThan, 1);
+        }
+        let end = if at < self.no_instruction_from { memmem::find(rest, b"?>") } else { None };
+        match end {
+            Some(end) => (Lexeme::Instruction, end + 2),
+            None => {
+                self.no_instruction_from = self.no_instruction_from.min(at);
+                (Lexeme::OpenTag, 1)
+            }
+        }
+    }
+
+    fn doctype_len(&mut self, rest: &[u8], at: usize) -> Option<usize> {
+        let len = if at < self.no_doctype_from { doctype_len(rest) } else { None };
+        if len.is_none() {
+            self.no_doctype_from = self.no_doctype_from.min(at);
+        }
+        len
+    }
+}
+
+/// Whether the lexeme that was read at `at` might be another one, or longer, if more text followed.
+pub(crate) fn is_cut(text: &[u8], at: usize, (lexeme, end): (Lexeme, usize)) -> bool {
+    let rest = text.get(at..).unwrap_or_default();
+    let behind = text.get(end..).unwrap_or_default();
+    match lexeme {
+        Lexeme::OpenTag | Lexeme::OpenComment | Lexeme::OpenCdata | Lexeme::BareLessThan => true,
+        // A quote that is still open may close behind the `>`.
+        Lexeme::StartTag => start_tag_end_so_far(rest, false).is_none(),
+        // One without a `>` ends before the blanks in front of the next `<`.
+        Lexeme::EndTag => {
+            let closed = text.get(..end).is_some_and(|tag| tag.ends_with(b">"));
+            !closed && crate::repair::lex::names::blanks(behind) == behind.len()
+        }
+        Lexeme::Doctype => doctype_len(rest).is_none(),
+        Lexeme::Text => behind.is_empty(),
+        Lexeme::Cdata | Lexeme::Comment | Lexeme::Instruction | Lexeme::Declaration => false,
+    }
+}
+
+fn lexeme_of(rest: &[u8]) -> (Lexeme, usize) {
+    if rest.first() != Some(&b'<') {
+        return (Lexeme::Text, memchr(b'<', rest).unwrap_or(rest.len()));
+    }
+    match rest.get(1) {
+        Some(b'!') => section(rest),
+        Some(b'/') if rest.get(2).copied().is_some_and(may_start_name) => {
+            let inner = rest.get(1..).unwrap_or_default();
+            let end = memchr2(b'<', b'>', inner);
+            match end.map(|end| (end, inner.get(end))) {
+                Some((end, Some(b'>'))) => (Lexeme::EndTag, end + 2),
+                // One that lost its `>` ends before the blanks in front of the next tag.
+                Some((end, _)) => (Lexeme::EndTag, without_blanks(rest, end + 1)),
+                None => (Lexeme::EndTag, without_blanks(rest, rest.len())),
+            }
+        }
+        Some(&byte) if may_start_name(byte) => match start_tag_end(rest) {
+            Some(end) => (Lexeme::StartTag, end),
+            None => (Lexeme::OpenTag, 1),
+        },
+        _ => (Lexeme::BareLessThan, 1),
+    }
+}
+
+fn without_blanks(text: &[u8], end: usize) -> usize {
+    end - crate::repair::lex::names::trailing_blanks(text.get(..end).unwrap_or_default())
+}
+
+/// Where a start tag ends: at its `>`, quotes minded where they close before
+/// the tag could have ended otherwise. `None` when it never does.
+pub(crate) fn start_tag_end(rest: &[u8]) -> Option<usize> {
+    tag_end(rest, true)
+}
+
+/// The same where more text may follow: `None` also while a quote is open.
+pub(crate) fn start_tag_end_so_far(rest: &[u8], complete: bool) -> Option<usize> {
+    tag_end(rest, complete)
+}
+
+fn tag_end(rest: &[u8], complete: bool) -> Option<usize> {
+    let ends_name = |&byte: &u8| matches!(byte, b'>' | b'<' | b'"' | b'\'');
+    let mut at = 1;
+    loop {
+        at += rest.get(at..)?.iter().position(ends_name)?;
+        match *rest.get(at)? {
+            b'>' => return Some(at + 1),
+            b'<' => return None,
+            quote @ (b'"' | b'\'') if follows_equals(rest.get(..at).unwrap_or_default()) => {
+                let value = rest.get(at..).unwrap_or_default();
+                if !complete && memchr(quote, value.get(1..)?).is_none() {
+                    return None;
+                }
+                at += value_len(value)?;
+            }
+            _ => at += 1,
+        }
+    }
+}
+
+fn follows_equals(before: &[u8]) -> bool {
+    let blanks = crate::repair::lex::names::trailing_blanks(before);
+    before.get(..before.len() - blanks).is_some_and(|text| text.ends_with(b"="))
+}
+
+/// Length of the quoted value that begins here, quotes included. A value with
+/// a `>` and a later `<` in it has lost its closing quote, as has one that
+/// never closes: it ends before the first `>`.
+pub(crate) fn value_len(rest: &[u8]) -> Option<usize> {
+    let quote = *rest.first()?;
+    let inner = rest.get(1..)?;
+    // A value without a `>` needs no second look.
+    if let Some(end) = memchr2(quote, b'>', inner)
+        && inner.get(end) == Some(&quote)
+    {
+        return Some(end + 2);
+    }
+    let close = memchr(quote, inner);
+    let value = inner.get(..close.unwrap_or(inner.len()))?;
+    let tag_end = memchr(b'>', value);
+    let markup = tag_end.and_then(|end| memchr(b'<', value.get(end..)?));
+    match (close, tag_end, markup) {
+        (Some(close), None, _) | (Some(close), Some(_), None) => Some(close + 2),
+        (_, Some(end), _) => Some(end + 1),
+        (None, None, _) => None,
+    }
+}
+
+fn section(rest: &[u8]) -> (Lexeme, usize) {
+    if let Some(inner) = rest.strip_prefix(b"<![CDATA[") {
+        return match own_end(inner, b"<![CDATA[", b"]]>") {
+            Some(end) => (Lexeme::Cdata, 9 + end),
+            None => (Lexeme::OpenCdata, 9),
+        };
+    }
+    if let Some(inner) = rest.strip_prefix(b"<!--") {
+        return match own_end(inner, b"<!--", b"-->") {
+            Some(end) => (Lexeme::Comment, 4 + end),
+            None => (Lexeme::OpenComment, 4),
+        };
+    }
+    let end = rest.iter().skip(1).position(|&byte| matches!(byte, b'<' | b'>')).map(|end| end + 1);
+    match end.map(|end| (end, rest.get(end))) {
+        Some((end, Some(b'>'))) => (Lexeme::Declaration, end + 1),
+        _ => (Lexeme::BareLessThan, 1),
+    }
+}
+
+/// A section of well-formed text.
+fn whole_section(rest: &[u8]) -> Option<(Lexeme, usize)> {
+    let (lexeme, mark, end_mark): (_, &[u8], &[u8]) = if rest.starts_with(b"<![CDATA[") {
+        (Lexeme::Cdata, b"<![CDATA[", b"]]>")
+    } else {
+        (Lexeme::Comment, b"<!--", b"-->")
+    };
+    let inner = rest.strip_prefix(mark)?;
+    memmem::find(inner, end_mark).map(|end| (lexeme, mark.len() + end + end_mark.len()))
+}
+
+/// Where a section ends, unless it meets its own opening mark before: then
+/// the end mark belongs to that one.
+fn own_end(inner: &[u8], mark: &[u8], end_mark: &[u8]) -> Option<usize> {
+    // The opening mark first: a run of them is then read once and not from each anew.
+    let within = match memmem::find(inner, mark) {
+        Some(again) => inner.get(..(again + end_mark.len()).min(inner.len()))?,
+        None => inner,
+    };
+    memmem::find(within, end_mark).map(|end| end + end_mark.len())
+}
+
+/// The text of a CDATA section without the end mark that was cut or escaped: `]]`, `]>` or `]]&gt;`. Brackets
+/// that the text itself opened stay.
+pub(crate) fn without_cut_end_mark(text: &[u8]) -> &[u8] {
+    let trim = |text: &[u8]| text.len() - crate::repair::lex::names::trailing_blanks(text);
+    let count = |bracket: u8| memchr::memchr_iter(bracket, text).count();
+    if count(b']') <= count(b'[') {
+        return text;
+    }
+    let closed = text.get(..trim(text)).unwrap_or_default();
+    let open = closed.strip_suffix(b"&gt;").or(closed.strip_suffix(b">"));
+    let mut rest = open.unwrap_or(closed);
+    let mut brackets = 0;
+    while brackets < 2
+        && let Some(shorter) = rest.get(..trim(rest)).and_then(|rest| rest.strip_suffix(b"]"))
+    {
+        rest = shorter;
+        brackets += 1;
+    }
+    if brackets == 2 || brackets == 1 && open.is_some() { rest } else { text }
+}
+
+/// Length of a document type declaration, internal subset included.
+pub(crate) fn doctype_len(rest: &[u8]) -> Option<usize> {
+    let mut in_subset = false;
+    let mut at = 0;
+    loop {
+        match *rest.get(at)? {
+            quote @ (b'"' | b'\'') => at += 1 + memchr(quote, rest.get(at + 1..)?)?,
+            b'[' => in_subset = true,
+            b']' => in_subset = false,
+            b'<' if in_subset && rest.get(at..)?.starts_with(b"<!--") => {
+                at += memmem::find(rest.get(at..)?, b"-->")?
+            }
+            b'>' if !in_subset => return Some(at + 1),
+            _ => {}
+        }
+        at += 1;
+    }
+}
+
+/// Whether a document type declaration begins here.
+pub(crate) fn is_doctype(rest: &[u8]) -> bool {
+    rest.get(2..9).is_some_and(|word| word.eq_ignore_ascii_case(b"DOCTYPE"))
+}
+
+/// Whether a comment is well-formed.
+pub(crate) fn is_good_comment(text: &[u8]) -> bool {
+    let inner = text.get(4..text.len().saturating_sub(3)).unwrap_or_default();
+    memmem::find(inner, b"--").is_none() && !inner.ends_with(b"-")
+}
+
+/// Whether an instruction is an XML declaration in the wrong place, or has no proper name.
+pub(crate) fn is_xml_target(text: &[u8]) -> bool {
+    let inner = text.get(2..text.len().saturating_sub(2)).unwrap_or_default();
+    let target = inner.get(..name_span(inner)).unwrap_or_default();
+    target.eq_ignore_ascii_case(b"xml")
+        || !is_local_name(target)
+        || inner.get(target.len()).is_some_and(|&byte| !is_blank(byte))
+}
+
+/// Where the start tag begins whose local name stands behind `before`: at a `<`, or one with a prefix.
+pub(crate) fn tag_before(before: &[u8]) -> Option<usize> {
+    if before.ends_with(b"<") {
+        return Some(before.len() - 1);
+    }
+    let before = before.strip_suffix(b":")?;
+    let tag = before.iter().rposition(|&byte| matches!(byte, b'<' | b':'))?;
+    let is_tag = before.get(tag) == Some(&b'<') && is_local_name(before.get(tag + 1..)?);
+    is_tag.then_some(tag)
+}
+
+/// The opening and the end mark of the section that `text` begins with.
+pub(crate) fn marks(text: &[u8]) -> Option<(&'static [u8], &'static [u8])> {
+    let all: [(&[u8], &[u8]); 3] = [(CDATA, b"]]>"), (COMMENT, b"-->"), (INSTRUCTION, b"?>")];
+    all.into_iter().find(|(mark, _)| text.starts_with(mark))
+}

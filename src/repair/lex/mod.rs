@@ -1,0 +1,12 @@
+//! Characters, names, lexemes and namespaces of XML.
+
+pub(crate) mod entities;
+pub(crate) mod index;
+pub(crate) mod known_namespaces;
+pub(crate) mod lexeme;
+pub(crate) mod lookahead;
+pub(crate) mod name_characters;
+pub(crate) mod names;
+pub(crate) mod namespaces;
+pub(crate) mod outline;
+pub(crate) mod simd;

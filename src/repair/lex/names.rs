@@ -1,0 +1,151 @@
+//! The characters of XML 1.0: names, blanks and references (XML 1.0, 2.2, 2.3, 4.1).
+
+use crate::repair::lex::name_characters::{is_name_part, is_name_start};
+
+/// White space of XML.
+#[inline]
+pub(crate) fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
+/// How many bytes of white space `text` begins with.
+pub(crate) fn blanks(text: &[u8]) -> usize {
+    text.iter().position(|&byte| !is_blank(byte)).unwrap_or(text.len())
+}
+
+/// How many bytes of white space `text` ends with.
+pub(crate) fn trailing_blanks(text: &[u8]) -> usize {
+    text.iter().rev().position(|&byte| !is_blank(byte)).unwrap_or(text.len())
+}
+
+/// Without the white space around it.
+pub(crate) fn trim(text: &[u8]) -> &[u8] {
+    let end = text.len() - trailing_blanks(text);
+    let text = text.get(..end).unwrap_or_default();
+    text.get(blanks(text)..).unwrap_or_default()
+}
+
+/// Whether a character is one that XML 1.0 can hold.
+pub(crate) fn is_legal_char(code: u32) -> bool {
+    matches!(code, 9 | 10 | 13 | 0x20..=0xD7FF | 0xE000..=0xFFFD | 0x1_0000..=0x10_FFFF)
+}
+
+/// Whether a byte can begin a name. Bytes of multi-byte characters are let
+/// through here and judged by [`name_len`].
+#[inline]
+pub(crate) fn may_start_name(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || byte == b'_' || byte == b':' || byte >= 0x80
+}
+
+#[expect(
+    clippy::indexing_slicing,
+    reason = "evaluated by the compiler, where an index out of bounds is an error"
+)]
+const fn name_bytes(colon_and_high: bool) -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let b = byte as u8;
+        let is_local = b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
+        table[byte] = is_local || colon_and_high && (b == b':' || b >= 0x80);
+        byte += 1;
+    }
+    table
+}
+
+/// What can be a byte of a name.
+static NAME_BYTES: [bool; 256] = name_bytes(true);
+/// ASCII that can be a byte of a name without a colon.
+static LOCAL_BYTES: [bool; 256] = name_bytes(false);
+
+/// How many bytes of `text` look like a name: up to the first ASCII byte that
+/// cannot be part of one.
+#[inline]
+pub(crate) fn name_span(text: &[u8]) -> usize {
+    text.iter().position(|&byte| !is_name_byte(byte)).unwrap_or(text.len())
+}
+
+/// Whether a byte can be a part of a name; a byte of a multi-byte character always can.
+pub(crate) fn is_name_byte(byte: u8) -> bool {
+    NAME_BYTES.get(byte as usize).copied().unwrap_or(false)
+}
+
+/// Whether `name` is a legal qualified name (Namespaces in XML 1.0): a local
+/// part, and at most one prefix.
+pub(crate) fn is_qualified_name(name: &[u8]) -> bool {
+    match memchr::memchr(b':', name).and_then(|colon| name.split_at_checked(colon)) {
+        Some((prefix, [_, local @ ..])) => is_local_name(prefix) && is_local_name(local),
+        _ => is_local_name(name),
+    }
+}
+
+/// Whether `name` is a name without a colon that every XML 1.0 parser accepts: see
+/// [`name_characters`](crate::repair::lex::name_characters).
+pub(crate) fn is_local_name(name: &[u8]) -> bool {
+    let Some((&first, rest)) = name.split_first() else { return false };
+    if rest.iter().all(|&byte| LOCAL_BYTES.get(byte as usize).copied().unwrap_or(false)) && first.is_ascii() {
+        return first.is_ascii_alphabetic() || first == b'_';
+    }
+    let Ok(name) = std::str::from_utf8(name) else { return false };
+    let mut chars = name.chars();
+    chars.next().is_some_and(is_name_start) && chars.all(is_name_part)
+}
+
+/// Prefix and local part of a qualified name; the prefix may be empty.
+pub(crate) fn split_name(name: &[u8]) -> (&[u8], &[u8]) {
+    match memchr::memchr(b':', name) {
+        Some(colon) => (name.get(..colon).unwrap_or_default(), name.get(colon + 1..).unwrap_or_default()),
+        None => (&[], name),
+    }
+}
+
+/// Longest reference looked at, in bytes, `&` and `;` included. The longest
+/// name of the HTML table has 31 letters.
+pub(crate) const REFERENCE_BYTES_MAX: usize = 40;
+
+/// The verdict on an `&`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reference {
+    /// A legal reference of so many bytes.
+    Legal(usize),
+    /// Not one that XML knows.
+    Illegal,
+    /// The text ends before it can be said.
+    Cut,
+}
+
+/// Judges the reference that `text` begins with.
+pub(crate) fn reference(text: &[u8]) -> Reference {
+    for known in [&b"&amp;"[..], b"&lt;", b"&gt;", b"&quot;", b"&apos;"] {
+        if text.starts_with(known) {
+            return Reference::Legal(known.len());
+        }
+    }
+    let window = text.get(..text.len().min(REFERENCE_BYTES_MAX)).unwrap_or_default();
+    let body = window.get(1..).unwrap_or_default();
+    let Some(len) = body.iter().position(|&byte| !byte.is_ascii_alphanumeric() && byte != b'#') else {
+        return if window.len() < REFERENCE_BYTES_MAX { Reference::Cut } else { Reference::Illegal };
+    };
+    let legal = body.get(len) == Some(&b';')
+        && body.get(..len).and_then(numeric_reference).is_some_and(|code| code.is_some_and(is_legal_char));
+    if legal { Reference::Legal(len + 2) } else { Reference::Illegal }
+}
+
+/// Reads `#233` or `#xE9`: the number, or `Some(None)` when it is too large for
+/// any character; `None` when it is no such thing.
+pub(crate) fn numeric_reference(body: &[u8]) -> Option<Option<u32>> {
+    let digits = body.strip_prefix(b"#")?;
+    let (digits, radix) = match digits.strip_prefix(b"x") {
+        Some(hex) => (hex, 16),
+        None => (digits, 10),
+    };
+    if digits.is_empty() {
+        return None;
+    }
+    let mut code = Some(0_u32);
+    for &digit in digits {
+        let digit = (digit as char).to_digit(radix)?;
+        code = code.and_then(|c| c.checked_mul(radix)).and_then(|c| c.checked_add(digit));
+    }
+    Some(code)
+}

@@ -1,0 +1,140 @@
+//! Namespace bindings in scope, one number for each set of them.
+//!
+//! Used by [`tag`](crate::repair::validate::start_tag): two start tags with the same bytes in the same
+//! context mean the same thing, which is what lets the fast path remember tags
+//! instead of reading them again.
+
+/// The OAI-PMH 2.0 namespace.
+pub(crate) const OAI: &[u8] = b"http://www.openarchives.org/OAI/2.0/";
+/// The XML Schema instance namespace.
+pub(crate) const XSI: &[u8] = b"http://www.w3.org/2001/XMLSchema-instance";
+/// What the prefix `xml` is bound to, always.
+pub(crate) const XML: &[u8] = b"http://www.w3.org/XML/1998/namespace";
+/// What the prefix `xmlns` stands for; nothing may be bound to it.
+pub(crate) const XMLNS: &[u8] = b"http://www.w3.org/2000/xmlns/";
+
+/// A set of bindings in scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Context(u32);
+
+impl Context {
+    /// Its number: those that were declared later have higher ones.
+    #[inline]
+    pub(crate) fn number(self) -> u32 {
+        self.0
+    }
+}
+
+/// The bindings of a response, and of those before it whose tags are remembered. Flat, so that
+/// memory stays in proportion to the text that declared them.
+#[derive(Debug)]
+pub(crate) struct Contexts {
+    frames: Vec<Frame>,
+    bindings: Vec<Binding>,
+    bytes: Vec<u8>,
+}
+
+/// So many contexts are looked through for one that is the same; more than a page has in most formats.
+pub(crate) const FOUND_AGAIN: usize = 64;
+
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    parent: u32,
+    first: u32,
+    end: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Binding {
+    prefix: (u32, u32),
+    uri: (u32, u32),
+}
+
+impl Default for Contexts {
+    /// Room for what most pages declare.
+    fn default() -> Self {
+        Self {
+            frames: Vec::with_capacity(8),
+            bindings: Vec::with_capacity(16),
+            bytes: Vec::with_capacity(1024),
+        }
+    }
+}
+
+impl Contexts {
+    /// The context of an element that declares `declared` (prefix, URI; the
+    /// default namespace has an empty prefix) inside `parent`: the one that was made for
+    /// the same before, if that is among the first.
+    pub(crate) fn declare(&mut self, parent: Context, declared: &[(&[u8], &[u8])]) -> Context {
+        let is_same = |frame: &Frame| frame.parent == parent.0 && self.declares(frame, declared);
+        if let Some(known) = self.frames.iter().take(FOUND_AGAIN).position(is_same) {
+            return Context(known as u32 + 1);
+        }
+        let first = self.bindings.len() as u32;
+        for (prefix, uri) in declared {
+            let prefix = self.keep(prefix);
+            let uri = self.keep(uri);
+            self.bindings.push(Binding { prefix, uri });
+        }
+        self.frames.push(Frame { parent: parent.0, first, end: self.bindings.len() as u32 });
+        // Context 0 is the empty one, so that numbers are one ahead of frames.
+        Context(self.frames.len() as u32)
+    }
+
+    /// What `prefix` is bound to; the empty prefix is the default namespace.
+    /// `None` when undeclared; an empty slice is "no namespace".
+    pub(crate) fn lookup(&self, context: Context, prefix: &[u8]) -> Option<&[u8]> {
+        let mut at = context.0;
+        while let Some(frame) = (at as usize).checked_sub(1).and_then(|index| self.frames.get(index)) {
+            let bindings = self.bindings.get(frame.first as usize..frame.end as usize).unwrap_or_default();
+            for binding in bindings.iter().rev() {
+                if self.slice(binding.prefix) == prefix {
+                    return Some(self.slice(binding.uri));
+                }
+            }
+            // A parent was there first: this ends whatever the frames say.
+            at = frame.parent.min(at - 1);
+        }
+        if prefix == b"xml" { Some(XML) } else { None }
+    }
+
+    /// Whether a frame is made of just these declarations.
+    fn declares(&self, frame: &Frame, declared: &[(&[u8], &[u8])]) -> bool {
+        let bindings = self.bindings.get(frame.first as usize..frame.end as usize).unwrap_or_default();
+        bindings.len() == declared.len()
+            && bindings.iter().zip(declared).all(|(binding, (prefix, uri))| {
+                self.slice(binding.prefix) == *prefix && self.slice(binding.uri) == *uri
+            })
+    }
+
+    /// How many bytes of memory are set aside for them.
+    pub(crate) fn bytes(&self) -> usize {
+        self.frames.capacity() * size_of::<Frame>()
+            + self.bindings.capacity() * size_of::<Binding>()
+            + self.bytes.capacity()
+    }
+
+    /// How many contexts there are.
+    pub(crate) fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Forgets all contexts behind the first `len`.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.frames.truncate(len);
+        let bindings = self.frames.last().map_or(0, |frame| frame.end as usize);
+        self.bindings.truncate(bindings);
+        let bytes = self.bindings.last().map_or(0, |binding| (binding.uri.0 + binding.uri.1) as usize);
+        self.bytes.truncate(bytes);
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> (u32, u32) {
+        let start = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(bytes);
+        (start, bytes.len() as u32)
+    }
+
+    fn slice(&self, (start, len): (u32, u32)) -> &[u8] {
+        self.bytes.get(start as usize..(start + len) as usize).unwrap_or_default()
+    }
+}

@@ -1,0 +1,81 @@
+//! The direct children of an element of the envelope, as ranges of the text.
+
+use crate::repair::lex::lexeme::{Lexeme, Lexemes};
+use crate::repair::lex::names::{blanks, name_span, split_name, trailing_blanks};
+
+/// A child element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Child<'t> {
+    /// Its name without prefix.
+    pub(crate) local: &'t [u8],
+    pub(crate) start: usize,
+    /// Between its tags; empty for an empty-element tag.
+    pub(crate) content: (usize, usize),
+    pub(crate) end: usize,
+}
+
+/// What an element holds.
+#[derive(Debug, Default)]
+pub(crate) struct Outline<'t> {
+    pub(crate) children: Vec<Child<'t>>,
+    /// Runs of text that is not white space, trimmed.
+    pub(crate) stray: Vec<(usize, usize)>,
+}
+
+/// The children between `from` and `to` of well-formed text; `None` when the
+/// tags there do not balance. A mark that opens a section inside one is its text.
+pub(crate) fn outline(text: &[u8], from: usize, to: usize) -> Option<Outline<'_>> {
+    let text = text.get(..to)?;
+    let mut lexemes = Lexemes::of_well_formed(text);
+    let to = text.len();
+    let mut outline = Outline::default();
+    let mut at = from;
+    let mut depth = 0_usize;
+    while at < to {
+        let (lexeme, end) = lexemes.at(at);
+        match lexeme {
+            Lexeme::Text if depth == 0 => {
+                let run = text.get(at..end)?;
+                let stray = (at + blanks(run), end - trailing_blanks(run));
+                if stray.0 < stray.1 {
+                    outline.stray.push(stray);
+                }
+            }
+            Lexeme::Cdata if depth == 0 => outline.stray.push((at, end)),
+            Lexeme::StartTag => {
+                let tag = text.get(at..end)?;
+                let empty = tag.ends_with(b"/>");
+                if depth == 0 {
+                    let name = tag.get(1..1 + name_span(tag.get(1..)?))?;
+                    let local = split_name(name).1;
+                    outline.children.push(Child { local, start: at, content: (end, end), end });
+                }
+                depth += usize::from(!empty);
+            }
+            Lexeme::EndTag => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 {
+                    let child = outline.children.last_mut()?;
+                    child.content.1 = at;
+                    child.end = end;
+                }
+            }
+            Lexeme::OpenTag | Lexeme::OpenCdata | Lexeme::OpenComment | Lexeme::BareLessThan => return None,
+            _ => {}
+        }
+        at = end;
+    }
+    (depth == 0).then_some(outline)
+}
+
+/// The prefix of the item's name, with its colon.
+pub(crate) fn prefix_of(item: &[u8]) -> &[u8] {
+    let name = item.get(1..).unwrap_or_default();
+    let (prefix, _) = split_name(name.get(..name_span(name)).unwrap_or_default());
+    name.get(..if prefix.is_empty() { 0 } else { prefix.len() + 1 }).unwrap_or_default()
+}
+
+/// An element of the envelope with text that is escaped already.
+pub(crate) fn written(prefix: &[u8], local: &[u8], value: &[u8]) -> Vec<u8> {
+    [b"<", prefix, local, b">", value, b"</", prefix, local, b">"].concat()
+}

@@ -1,0 +1,229 @@
+//! The inner loop of [`index`](crate::repair::lex::index), in vector instructions where the machine has them.
+//!
+//! The only place of the crate with `unsafe`: AVX2 intrinsics behind a check
+//! at run time. The portable loop beside it is the definition; the tests and
+//! the fuzzers hold the two against each other.
+
+/// Bytes of text to a word of marks.
+const STEP: usize = 64;
+
+/// Marks `<`, `&` and the `>` of `]]>` in `text`, which is valid UTF-8 and
+/// stands behind the two bytes `before`: one bit a byte, 64 bytes to a word.
+///
+/// `words` is empty before. Stops at the first character that XML 1.0 cannot hold (C0 controls but TAB,
+/// LF and CR; U+FFFE, U+FFFF) and returns its offset. Nothing behind it is marked.
+pub(crate) fn mark(text: &[u8], before: &[u8], words: &mut Vec<u64>) -> Option<usize> {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("bmi1") {
+        // SAFETY: the two features that `avx2::mark` needs were just found on this machine.
+        #[allow(unsafe_code)]
+        return unsafe { avx2::mark(text, before, words) };
+    }
+    mark_portable(text, 0, before, words)
+}
+
+/// The definition: one byte at a time, from `from` on, which is a multiple of 64.
+fn mark_portable(text: &[u8], from: usize, before: &[u8], words: &mut Vec<u64>) -> Option<usize> {
+    let mut previous = before.last().copied().unwrap_or(0);
+    let mut second = before.iter().rev().nth(1).copied().unwrap_or(0);
+    for (step, bytes) in text.get(from..).unwrap_or_default().chunks(STEP).enumerate() {
+        let mut word = 0;
+        for (bit, &byte) in bytes.iter().enumerate() {
+            let at = from + step * STEP + bit;
+            match byte {
+                b'<' | b'&' => word |= 1 << bit,
+                b'>' if previous == b']' && second == b']' => word |= 1 << bit,
+                0..=8 | 11 | 12 | 14..=31 => {
+                    words.push(word);
+                    return Some(at);
+                }
+                0xEF if matches!(text.get(at + 1..at + 3), Some([0xBF, 0xBE | 0xBF])) => {
+                    words.push(word);
+                    return Some(at);
+                }
+                _ => {}
+            }
+            second = previous;
+            previous = byte;
+        }
+        words.push(word);
+    }
+    None
+}
+
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod avx2 {
+    use std::arch::x86_64::{
+        __m256i, _mm_loadu_si128, _mm256_and_si256, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8,
+        _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8, _mm256_setzero_si256,
+        _mm256_shuffle_epi8, _mm256_srli_epi16, _mm256_testz_si256,
+    };
+
+    use super::STEP;
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn mask(low: __m256i, high: __m256i) -> u64 {
+        u64::from(_mm256_movemask_epi8(low) as u32) | u64::from(_mm256_movemask_epi8(high) as u32) << 32
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn table(entries: [u8; 16]) -> __m256i {
+        // SAFETY: the table is 16 bytes long, and the load is an unaligned one.
+        let entries = unsafe { _mm_loadu_si128(entries.as_ptr().cast()) };
+        _mm256_broadcastsi128_si256(entries)
+    }
+
+    /// A table in which each of `bytes`, ASCII with different low halves, stands where its low
+    /// half points to: a shuffle by it gives these bytes back as they are, and no other byte.
+    fn themselves(bytes: &[u8]) -> [u8; 16] {
+        let mut table = [0xFF_u8; 16];
+        for &byte in bytes {
+            if let Some(entry) = table.get_mut(usize::from(byte & 0xF)) {
+                *entry = byte;
+            }
+        }
+        table
+    }
+
+    /// What a byte that is more than text may be. Each has a bit of its own in the tables of both
+    /// halves of a byte: where both have it, that is what the byte is.
+    const CONTROL: u8 = 1;
+    const HIGH_CONTROL: u8 = 2;
+    const BRACKET: u8 = 4;
+    const LEAD: u8 = 8;
+
+    /// By the low half: controls but TAB, LF and CR, `]`, and EF.
+    const LOW: [u8; 16] = {
+        let mut low = [CONTROL | HIGH_CONTROL; 16];
+        low[0x9] = HIGH_CONTROL;
+        low[0xA] = HIGH_CONTROL;
+        low[0xD] = HIGH_CONTROL | BRACKET;
+        low[0xF] |= LEAD;
+        low
+    };
+    /// By the high half.
+    const HIGH: [u8; 16] = {
+        let mut high = [0; 16];
+        high[0x0] = CONTROL;
+        high[0x1] = HIGH_CONTROL;
+        high[0x5] = BRACKET;
+        high[0xE] = LEAD;
+        high
+    };
+
+    /// Of the bytes EF in the step at `at`, those that begin U+FFFE or U+FFFF.
+    fn noncharacters(text: &[u8], at: usize, mut leads: u64) -> u64 {
+        let mut found = 0;
+        while leads != 0 {
+            let bit = leads.trailing_zeros() as usize;
+            if matches!(text.get(at + bit + 1..at + bit + 3), Some([0xBF, 0xBE | 0xBF])) {
+                found |= 1 << bit;
+            }
+            leads &= leads - 1;
+        }
+        found
+    }
+
+    /// 64 bytes at a time; what is left at the end goes through the portable loop.
+    #[target_feature(enable = "avx2,bmi1")]
+    pub(crate) fn mark(text: &[u8], before: &[u8], words: &mut Vec<u64>) -> Option<usize> {
+        let splat = |byte: u8| _mm256_set1_epi8(byte as i8);
+        let (starts, low_half) = (table(themselves(b"<&")), splat(0x0F));
+        let (by_low, by_high) = (table(LOW), table(HIGH));
+        let is = |v: __m256i, w: __m256i| _mm256_cmpeq_epi8(v, w);
+        let starts_in = |v: __m256i| is(_mm256_shuffle_epi8(starts, v), v);
+        let kinds_in = |v: __m256i| {
+            let high = _mm256_and_si256(_mm256_srli_epi16::<4>(v), low_half);
+            let low = _mm256_and_si256(v, low_half);
+            _mm256_and_si256(_mm256_shuffle_epi8(by_low, low), _mm256_shuffle_epi8(by_high, high))
+        };
+        let tail = |n: usize| before.iter().rev().nth(n) == Some(&b']');
+        // Bit 63: the last byte before is `]`; bit 62: the one before that.
+        let mut carry = u64::from(tail(0)) << 63 | u64::from(tail(1)) << 62;
+        let (steps, rest) = text.as_chunks::<STEP>();
+        words.resize(steps.len(), 0);
+        for (index, (step, word)) in steps.iter().zip(words.iter_mut()).enumerate() {
+            // SAFETY: `step` is 64 bytes long, and the loads are unaligned ones.
+            let (low, high) = unsafe {
+                let start = step.as_ptr().cast::<__m256i>();
+                (_mm256_loadu_si256(start), _mm256_loadu_si256(start.add(1)))
+            };
+            let (low_kinds, high_kinds) = (kinds_in(low), kinds_in(high));
+            let kinds = _mm256_or_si256(low_kinds, high_kinds);
+            *word = mask(starts_in(low), starts_in(high));
+            if carry == 0 && _mm256_testz_si256(kinds, kinds) != 0 {
+                continue;
+            }
+            let of_kind = |kind: u8| {
+                let none = |kinds| is(_mm256_and_si256(kinds, splat(kind)), _mm256_setzero_si256());
+                !mask(none(low_kinds), none(high_kinds))
+            };
+            let at = index * STEP;
+            let bad = of_kind(CONTROL | HIGH_CONTROL) | noncharacters(text, at, of_kind(LEAD));
+            let brackets = of_kind(BRACKET);
+            let ends = mask(is(low, splat(b'>')), is(high, splat(b'>')));
+            *word |= ends & (brackets << 1 | carry >> 63) & (brackets << 2 | carry >> 62);
+            carry = brackets;
+            if bad != 0 {
+                let first = bad.trailing_zeros();
+                *word &= (1 << first) - 1;
+                words.truncate(index + 1);
+                return Some(at + first as usize);
+            }
+        }
+        let at = text.len() - rest.len();
+        let context = if at >= 2 { text.get(at - 2..at).unwrap_or_default() } else { before };
+        super::mark_portable(text, at, context, words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::indexing_slicing, reason = "a test may panic")]
+    use super::{mark, mark_portable};
+    use crate::repair::random;
+
+    /// The vector loop finds what the definition finds, at every alignment.
+    #[test]
+    fn vector_and_portable_agree() {
+        let seed = 0x5EED_0001_u64;
+        let mut random = random(seed);
+        let alphabet: [&str; 16] = [
+            "a", "<", "&", "]", "]]>", ">", "\t", "\u{fffe}", "\u{ffff}", "\u{fffd}", "\u{ff0c}", "é",
+            "\u{1}", "text ", "\r\n", "]]",
+        ];
+        for round in 0..20_000 {
+            let rare = round % 3 == 0;
+            let text: String = (0..random(200))
+                .map(|_| {
+                    loop {
+                        let piece = alphabet[random(alphabet.len())];
+                        if rare || !matches!(piece, "\u{fffe}" | "\u{ffff}" | "\u{1}") {
+                            break piece;
+                        }
+                    }
+                })
+                .collect();
+            let before = [b"", &b"]"[..], b"]]", b"a]", b"]a"][random(5)];
+            let (mut fast, mut slow) = (Vec::new(), Vec::new());
+            let verdict = mark_portable(text.as_bytes(), 0, before, &mut slow);
+            assert_eq!(mark(text.as_bytes(), before, &mut fast), verdict, "seed {seed:#x}: {text:?}");
+            assert_eq!(fast, slow, "seed {seed:#x}: {text:?}");
+        }
+    }
+
+    /// Whatever shares its low half with a byte that counts is told from it.
+    #[test]
+    fn each_character_is_what_it_is_to_both() {
+        for character in '\0'..='\u{17f}' {
+            let text = format!("{character}{}{character}]{character}]]>{character}", "-".repeat(61));
+            let (mut fast, mut slow) = (Vec::new(), Vec::new());
+            let verdict = mark_portable(text.as_bytes(), 0, b"", &mut slow);
+            assert_eq!(mark(text.as_bytes(), b"", &mut fast), verdict, "{text:?}");
+            assert_eq!(fast, slow, "{text:?}");
+        }
+    }
+}

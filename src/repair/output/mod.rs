@@ -1,0 +1,5 @@
+//! The way out: the buffered head, the counts, and the journal.
+
+pub(crate) mod dedup;
+pub(crate) mod head_buffer;
+pub mod journal;

@@ -1,0 +1,78 @@
+//! Fields whose content is well-formed although another part of their record is not.
+//!
+//! A part of the pass over [`markup`](crate::repair::passes::markup). Markup in such a field stays as it is: only the
+//! damaged fields of a record change.
+
+use crate::repair::lex::lexeme::Lexeme;
+use crate::repair::lex::names::{name_span, split_name};
+use crate::repair::lex::namespaces::Context;
+use crate::repair::passes::tree::Tree;
+use crate::repair::validate::start_tag::end_tag;
+
+/// An element inside a field.
+struct Inner {
+    name: (usize, usize),
+    context: Context,
+}
+
+/// The position of the end tag of the field that is open, where its content from `from` on holds
+/// elements and is well-formed.
+///
+/// Content is searched once: a search that failed ends where the next field begins, and a field
+/// before that position is not searched again.
+pub(crate) fn end_of_balanced_field(tree: &mut Tree<'_>, from: usize) -> Option<usize> {
+    if from < tree.searched_to {
+        return None;
+    }
+    let mut at = from;
+    let mut inner: Vec<Inner> = Vec::new();
+    let mut has_elements = false;
+    while at < tree.text.len() {
+        let (lexeme, end) = tree.lexemes.at(at);
+        let is_legal = match lexeme {
+            Lexeme::Text | Lexeme::Cdata => true,
+            Lexeme::Comment => tree.is_legal_comment(at, end),
+            Lexeme::StartTag => {
+                has_elements = true;
+                enter_inner(tree, at, end, &mut inner)
+            }
+            Lexeme::EndTag => {
+                let name = inner.pop().map(|open| open.name);
+                let field = tree.open.last().map_or((0, 0), |open| open.name);
+                let tag = tree.slice((at, end));
+                let matches = end_tag(tag, tree.slice(name.unwrap_or(field))) == Ok(tag.len());
+                if name.is_none() {
+                    tree.searched_to = at;
+                    return (matches && has_elements).then_some(at);
+                }
+                matches
+            }
+            _ => false,
+        };
+        if !is_legal {
+            break;
+        }
+        at = end;
+    }
+    tree.searched_to = at;
+    None
+}
+
+/// Whether the start tag `at..end` is well-formed and can be inside the field that is open.
+fn enter_inner(tree: &mut Tree<'_>, at: usize, end: usize, inner: &mut Vec<Inner>) -> bool {
+    let name = (at + 1, at + 1 + name_span(tree.slice((at + 1, end))));
+    let context = inner.last().map_or(tree.context(), |open| open.context);
+    let is_outside = tree.open.last().is_some_and(|&field| tree.is_sibling(field, tree.slice(name)));
+    let Ok(tag) = tree.tags.open(tree.slice((at, end)), context, tree.limits) else { return false };
+    if is_outside
+        || at + tag.len as usize != end
+        || tag.oai && tree.is_child_of_item(split_name(tree.slice(name)).1)
+        || tree.open.len() + inner.len() >= tree.limits.depth_max
+    {
+        return false;
+    }
+    if !tag.empty {
+        inner.push(Inner { name, context: tag.context });
+    }
+    true
+}

@@ -1,0 +1,242 @@
+//! End tags of broken markup: which open element each one closes, or that it is text.
+//!
+//! A part of the pass over [`markup`](crate::repair::passes::markup). An end tag in a plain-text field closes an element
+//! around the field only where the next tag confirms it. Otherwise it is text that somebody typed.
+
+use crate::repair::boundary::removable::is_punctuation;
+use crate::repair::catalog::RepairId;
+use crate::repair::lex::known_namespaces::{Family, is_slip};
+use crate::repair::lex::names::{blanks, name_span, split_name, trailing_blanks, trim};
+use crate::repair::passes::tree::{Kind, Open, Tree, in_key};
+
+pub(crate) fn read_end_tag(tree: &mut Tree<'_>, at: usize, end: usize) {
+    let name_end = at + 2 + name_span(tree.slice((at + 2, end)));
+    let name = tree.slice((at + 2, name_end));
+    let complete =
+        tree.slice((at, end)).ends_with(b">") && blanks(tree.slice((name_end, end))) + 1 == end - name_end;
+    let Some(top) = tree.open.last().copied() else { return };
+    if has_text(tree, (name_end, end)) {
+        return keep_text_of_end_tag(tree, at, end);
+    }
+    let top_depth = tree.open.len() - 1;
+    let exact = tree.open.iter().rposition(|open| tree.slice(open.name) == name);
+    let local = split_name(name).1;
+    let in_plain_field = tree.in_field() && tree.payload_root.is_some();
+    if let Some(depth) = exact {
+        if in_plain_field && depth < top_depth && is_in_text(tree, depth, end) {
+            return tree.escape(at, end);
+        }
+        tree.close_above(depth + 1, at);
+        if !complete {
+            tree.rename_end(depth, at, end);
+        }
+        tree.pop(end);
+    } else if is_slip(split_name(tree.slice(top.name)).1, local)
+        || in_plain_field && is_meant_for_field(tree, top, name, (name_end, end))
+    {
+        tree.rename_end(top_depth, at, end);
+        tree.pop(end);
+    } else if let Some(depth) =
+        tree.open.iter().rposition(|open| split_name(tree.slice(open.name)).1.eq_ignore_ascii_case(local))
+        && (!in_plain_field || is_confirmed(tree, depth, end))
+    {
+        tree.close_above(depth + 1, at);
+        tree.rename_end(depth, at, end);
+        tree.pop(end);
+    } else if in_plain_field && is_before_right_one(tree, top, name, end) {
+        tree.edit(RepairId::StrayEndTag, at, end, b"");
+        tree.content_from = end;
+    } else if in_key(tree) && is_before_envelope_tag(tree, end) {
+        tree.rename_end(top_depth, at, end);
+        tree.pop(end);
+    } else if tree.in_field() {
+        tree.guessed |= in_key(tree);
+        tree.escape(at, end);
+    } else if let Some(text_at) = tree.bare_text.take() {
+        restore_start_tag(tree, text_at, name, complete, at);
+        tree.content_from = end;
+    } else {
+        tree.guessed |= tree.family == Family::Other && tree.in_payload();
+        tree.edit(RepairId::StrayEndTag, at, end, b"");
+        tree.content_from = end;
+    }
+}
+
+/// Whether text follows the name of an end tag that has lost its `>`.
+fn has_text(tree: &Tree<'_>, behind_name: (usize, usize)) -> bool {
+    let behind = tree.slice(behind_name);
+    !behind.ends_with(b">") && !is_punctuation(behind)
+}
+
+/// An end tag without its `>` runs up to the next tag. In a plain-text field all of it is text; elsewhere no
+/// reading is plausible, because the text would have no element.
+fn keep_text_of_end_tag(tree: &mut Tree<'_>, at: usize, end: usize) {
+    tree.guessed |= in_key(tree) || !tree.in_field();
+    tree.escape(at, end);
+}
+
+/// Whether the next tag after `end` is one that can follow the open field of the envelope.
+fn is_before_envelope_tag(tree: &Tree<'_>, end: usize) -> bool {
+    let (is_end, next) = next_tag(tree, end);
+    let local = split_name(next).1;
+    let parent = tree.open.iter().rev().nth(1).map(|open| split_name(tree.slice(open.name)).1);
+    if is_end { parent == Some(local) } else { tree.parent_holds(local) }
+}
+
+/// Whether the tag `at..end` is the item's end tag without its slash: every element in the item is closed, and
+/// nothing follows.
+pub(crate) fn is_end_without_slash(tree: &Tree<'_>, name: &[u8], end: usize) -> bool {
+    let behind = tree.slice((end, tree.text.len()));
+    let [item] = tree.open.as_slice() else { return false };
+    tree.slice(item.name) == name && blanks(behind) == behind.len() && tree.content_from > item.name.1 + 1
+}
+
+/// Corrects the item's end tag where it is the last text of the item and no tag any more: `record>`, `/record>`,
+/// `</ record>`, `</>`.
+pub(crate) fn restore_item_end(tree: &mut Tree<'_>) {
+    let [item] = tree.open.as_slice() else { return };
+    let text = tree.slice((tree.content_from, tree.text.len()));
+    let at = tree.content_from + blanks(text);
+    let tag = trim(text);
+    // The mark was a character as long as it was not known to begin a tag.
+    let bare = tag.strip_prefix(b"&lt;").or_else(|| tag.strip_prefix(b"<"));
+    let name = bare.unwrap_or(tag);
+    let slash = name.strip_prefix(b"/");
+    let name = slash.unwrap_or(name);
+    let Some(name) = name.strip_suffix(b">").map(trim) else { return };
+    let is_empty_tag = bare.is_some() && slash.is_some() && name.is_empty();
+    if is_empty_tag || is_slip(split_name(name).1, split_name(tree.slice(item.name)).1) {
+        let end_tag = [b"</", tree.slice(item.name), b">"].concat();
+        // What was changed inside of it before is changed as a whole.
+        tree.edits.drop_last_within(at, at + tag.len());
+        tree.edit(RepairId::MismatchedEndTag, at, at + tag.len(), &end_tag);
+        tree.pop(at + tag.len());
+    }
+}
+
+/// Whether text follows an end tag that has the name of a payload element around the open field.
+fn is_in_text(tree: &Tree<'_>, depth: usize, end: usize) -> bool {
+    let in_payload = tree.open.get(depth).is_some_and(|open| matches!(open.kind, Kind::Mixed));
+    let behind = tree.slice((end, tree.text.len()));
+    in_payload && behind.get(blanks(behind)).is_some_and(|&byte| byte != b'<')
+}
+
+/// Whether an end tag closes the open field although it has another name: that of another field, or
+/// only the first letters of the right one. The tag that follows must be one that cannot be in the field.
+fn is_meant_for_field(tree: &Tree<'_>, field: Open, name: &[u8], (name_end, end): (usize, usize)) -> bool {
+    let field_name = tree.slice(field.name);
+    let (prefix, local) = split_name(name);
+    let is_other_field = prefix == split_name(field_name).0 && tree.family.is_field(local);
+    let is_cut = blanks(tree.slice((name_end, end))) == end - name_end && field_name.starts_with(name);
+    let is_prefix = field_name.strip_prefix(name).is_some_and(|rest| rest.starts_with(b":"));
+    (is_other_field || is_cut || is_prefix) && ends_before_next_tag(tree, field, end)
+}
+
+/// Whether the tag that follows `end` is one that cannot be in the open field.
+fn ends_before_next_tag(tree: &Tree<'_>, field: Open, end: usize) -> bool {
+    let (is_end, next) = next_tag(tree, end);
+    if is_end {
+        let around = tree.open.get(..tree.open.len() - 1).unwrap_or_default();
+        around.iter().any(|open| tree.slice(open.name) == next)
+    } else {
+        tree.is_sibling(field, next)
+    }
+}
+
+/// Whether an end tag of another field is directly before that of the open field.
+fn is_before_right_one(tree: &Tree<'_>, field: Open, name: &[u8], end: usize) -> bool {
+    let field_name = tree.slice(field.name);
+    let (prefix, local) = split_name(name);
+    prefix == split_name(field_name).0
+        && tree.family.is_field(local)
+        && next_tag(tree, end) == (true, field_name)
+}
+
+/// Text of a field at `at..end` may end with the end tag of the field, of which the first character
+/// is missing.
+pub(crate) fn end_without_bracket(tree: &mut Tree<'_>, at: usize, end: usize) {
+    let Some(field) = tree.open.last().copied().filter(|_| tree.payload_root.is_some()) else { return };
+    let text = tree.slice((at, end - trailing_blanks(tree.slice((at, end)))));
+    let tag = text.strip_suffix(b">").and_then(|text| text.strip_suffix(tree.slice(field.name)));
+    if let Some(content) = tag.and_then(|tag| tag.strip_suffix(b"/"))
+        && ends_before_next_tag(tree, field, end)
+    {
+        let place = at + content.len();
+        tree.edit(RepairId::MismatchedEndTag, place, place, b"<");
+        tree.pop(end);
+    }
+}
+
+/// Whether the tag that follows confirms that the element open at `depth` ends here: it is an end tag
+/// of an element around it, or the start tag of an element that follows it.
+fn is_confirmed(tree: &Tree<'_>, depth: usize, end: usize) -> bool {
+    if blanks(tree.slice((end, tree.text.len()))) == tree.text.len() - end {
+        return true;
+    }
+    let (is_end, next) = next_tag(tree, end);
+    let local = split_name(next).1;
+    let around = tree.open.get(..depth).unwrap_or_default();
+    let local_of = |open: &Open| split_name(tree.slice(open.name)).1;
+    if is_end {
+        return around.iter().any(|open| local_of(open).eq_ignore_ascii_case(local));
+    }
+    let parent = around.last().map(local_of);
+    tree.family.parent(local).is_some_and(|wanted| parent == Some(wanted)) || tree.is_child_of_item(local)
+}
+
+/// Whether an end tag is the next thing after `at`, blanks aside, and the name of the tag. The name is
+/// empty where no tag follows.
+fn next_tag<'t>(tree: &Tree<'t>, at: usize) -> (bool, &'t [u8]) {
+    let behind = tree.slice((at, tree.text.len()));
+    let Some(tag) = behind.get(blanks(behind)..).and_then(|tag| tag.strip_prefix(b"<")) else {
+        return (false, b"");
+    };
+    let (is_end, tag) = tag.strip_prefix(b"/").map_or((false, tag), |tag| (true, tag));
+    (is_end, tag.get(..name_span(tag)).unwrap_or_default())
+}
+
+/// Notes where text begins that is directly in a container, which holds elements only.
+pub(crate) fn note_bare_text(tree: &mut Tree<'_>, at: usize, end: usize) {
+    let text = tree.slice((at, end));
+    let gap = blanks(text);
+    if tree.bare_text.is_none() && gap < text.len() && in_container(tree) {
+        tree.bare_text = Some(at + gap);
+    }
+}
+
+/// Whether the open element is one of a known format that holds fields and no text.
+fn in_container(tree: &Tree<'_>) -> bool {
+    let parent = tree.open.len().checked_sub(2).and_then(|depth| tree.open.get(depth));
+    tree.in_payload()
+        && match tree.family {
+            Family::DublinCore => parent.is_some_and(|open| matches!(open.kind, Kind::Holder)),
+            family => {
+                tree.open.last().is_some_and(|open| family.is_container(split_name(tree.slice(open.name)).1))
+            }
+        }
+}
+
+/// The text in a container from `text_at` on ends with the end tag of `name` at `at`: its start tag is
+/// restored where the name says which field it is.
+fn restore_start_tag(tree: &mut Tree<'_>, text_at: usize, name: &[u8], complete: bool, at: usize) {
+    let (prefix, local) = split_name(name);
+    let top = tree.open.last().map_or(&b""[..], |open| split_name(tree.slice(open.name)).1);
+    // Other fields of MARC have attributes, which nobody knows.
+    let is_field = match tree.family {
+        Family::Marc => local == b"leader" && top == b"record",
+        _ => tree.family.is_field(local),
+    };
+    let added = tree.payload_root.as_ref().is_some_and(|root| root.added.iter().any(|one| one == prefix));
+    let bound = added || tree.tags.contexts.lookup(tree.context(), prefix).is_some();
+    let text = tree.slice((text_at, at));
+    if !is_field || !bound || !complete {
+        tree.guessed = true;
+    } else if !text.starts_with(name) {
+        let tag = [b"<", name, b">"].concat();
+        tree.edit(RepairId::MissingStartTag, text_at, text_at, &tag);
+    } else if text.get(name.len()) == Some(&b'>') {
+        tree.edit(RepairId::MissingStartTag, text_at, text_at, b"<");
+    } else {
+        tree.guessed = true;
+    }
+}

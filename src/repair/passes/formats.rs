@@ -1,0 +1,117 @@
+//! ListMetadataFormats: schema and namespace of a format, as the field knows them.
+
+use crate::repair::catalog::{RepairId, RepairSet};
+use crate::repair::lex::names::trim;
+use crate::repair::lex::outline::{Child, outline, prefix_of, written};
+use crate::repair::text::edits::Edits;
+
+pub(crate) const OAI_DC_SCHEMA: &[u8] = b"http://www.openarchives.org/OAI/2.0/oai_dc.xsd";
+
+pub(crate) const OAI_DC: &[u8] = b"http://www.openarchives.org/OAI/2.0/oai_dc/";
+
+/// A format that means one thing wherever it is offered.
+struct Format {
+    prefixes: &'static [&'static [u8]],
+    /// Its schema; nothing where there are several.
+    schema: Option<&'static [u8]>,
+    namespace: &'static [u8],
+}
+
+static FORMATS: [Format; 4] = [
+    Format { prefixes: &[b"oai_dc"], schema: Some(OAI_DC_SCHEMA), namespace: OAI_DC },
+    Format {
+        prefixes: &[b"marcxml", b"marc21"],
+        schema: Some(b"http://www.loc.gov/standards/marcxml/schema/MARC21slim.xsd"),
+        namespace: b"http://www.loc.gov/MARC21/slim",
+    },
+    Format {
+        prefixes: &[b"mets"],
+        schema: Some(b"http://www.loc.gov/standards/mets/mets.xsd"),
+        namespace: b"http://www.loc.gov/METS/",
+    },
+    Format { prefixes: &[b"mods"], schema: None, namespace: b"http://www.loc.gov/mods/v3" },
+];
+
+/// The changes to one metadataFormat: values that are swapped, those of another format, and
+/// what is missing where it is known.
+pub(crate) fn repair_format(item: &[u8], off: RepairSet) -> Edits {
+    let mut edits = Edits::default();
+    if !off.contains(RepairId::FormatValue) {
+        // What cannot be read the strict reader refuses.
+        let _ = correct(item, &mut edits);
+        edits.sort();
+    }
+    edits
+}
+
+fn correct(item: &[u8], edits: &mut Edits) -> Option<()> {
+    let element = *outline(item, 0, item.len())?.children.first()?;
+    let inner = outline(item, element.content.0, element.content.1)?;
+    let child = |local: &[u8]| inner.children.iter().find(|child| child.local == local).copied();
+    let content = |child: Child<'_>| item.get(child.content.0..child.content.1).map(trim).unwrap_or_default();
+    let name = child(b"metadataPrefix")?;
+    let (schema, namespace) = (child(b"schema"), child(b"metadataNamespace"));
+    let own = FORMATS.iter().find(|format| format.prefixes.contains(&content(name)));
+    let (mut place, mut uri) = (schema.map(content), namespace.map(content));
+    if let (Some(at), Some(named)) = (place, uri)
+        && is_schema(named)
+        && !is_schema(at)
+        && !at.is_empty()
+    {
+        (place, uri) = (Some(named), Some(at));
+    }
+    let known =
+        own.or_else(|| FORMATS.iter().find(|format| format.schema.is_some() && format.schema == place));
+    let is_dc = own.is_some_and(|own| own.namespace == OAI_DC);
+    let others = |value: &[u8]| {
+        FORMATS.iter().any(|other| {
+            !own.is_some_and(|own| std::ptr::eq(own, other))
+                && (other.namespace == value || other.schema == Some(value))
+        })
+    };
+    if let Some(known) = known {
+        // The protocol itself says what oai_dc is.
+        let is_wrong = |value: &[u8]| value.is_empty() || own.is_some() && others(value);
+        if uri.is_none_or(|uri| is_wrong(uri) || is_dc && uri != known.namespace) {
+            uri = Some(known.namespace);
+        }
+        let is_own = |at: &[u8]| !is_wrong(at) && (!is_dc || at.ends_with(b"/oai_dc.xsd"));
+        if !place.is_some_and(is_own) {
+            place = known.schema.or(place);
+        }
+    }
+    let mut behind = name.end;
+    let parts = [(b"schema".as_slice(), schema, place), (b"metadataNamespace", namespace, uri)];
+    for (local, found, meant) in parts {
+        match (found, meant) {
+            (Some(found), Some(meant)) if content(found) != meant => {
+                let element = written(prefix_of(item), local, meant);
+                if found.end > found.content.1 {
+                    edits.push_unordered(
+                        RepairId::FormatValue,
+                        found.content.0,
+                        found.content.1,
+                        meant.to_vec(),
+                    );
+                } else {
+                    edits.push_unordered(RepairId::FormatValue, found.start, found.end, element);
+                }
+            }
+            (None, Some(meant)) => {
+                edits.push_unordered(
+                    RepairId::FormatValue,
+                    behind,
+                    behind,
+                    written(prefix_of(item), local, meant),
+                );
+            }
+            _ => {}
+        }
+        behind = found.map_or(behind, |found| found.end);
+    }
+    Some(())
+}
+
+fn is_schema(value: &[u8]) -> bool {
+    value.to_ascii_lowercase().ends_with(b".xsd")
+}

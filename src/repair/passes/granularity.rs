@@ -1,0 +1,140 @@
+//! An item that is in order, held to what is known of its repository.
+//!
+//! Sits behind the strict reader, in its clean path as one comparison an item, and in
+//! [`repair_item`](crate::repair::repair_item::repair_item) as the last pass. Such an item is valid by itself: where nothing is
+//! known, or the repair is turned off, it stays as it is.
+
+use crate::oai::datestamp;
+use crate::oai::datestamp::Granularity;
+use crate::repair::catalog::RepairId;
+use crate::repair::config::{RepairConfig, RepositoryFacts};
+use crate::repair::lex::outline::outline;
+use crate::repair::passes::rules::Rules;
+use crate::repair::text::edits::Edits;
+use crate::repair::text::escape::resolve;
+use crate::repair::validate::facts::Facts;
+use crate::repair::validate::schema::Element;
+
+/// What each clean item is asked.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct GranularityCheck {
+    /// How long datestamps are, in bytes; 0 for any.
+    len_bytes: u32,
+    /// Whether a datestamp that says "never" can be replaced.
+    sentinels: bool,
+}
+
+impl GranularityCheck {
+    pub(crate) fn of(config: &RepairConfig) -> Self {
+        let is_on = |id| !config.off.contains(id);
+        let granularity = config.repository.granularity.filter(|_| is_on(RepairId::DatestampGranularity));
+        Self {
+            len_bytes: granularity.map_or(0, |granularity| granularity.len_bytes() as u32),
+            sentinels: is_on(RepairId::DatestampLowerBound) && bound(&config.repository).is_some(),
+        }
+    }
+
+    /// Whether an item can stay as it is.
+    #[inline]
+    pub(crate) fn holds(self, item: &[u8], facts: &Facts) -> bool {
+        let (start, end) = facts.datestamp;
+        let is_of_length = self.len_bytes == 0 || end - start == self.len_bytes || end == start;
+        is_of_length && !(self.sentinels && datestamp::is_sentinel(Facts::slice(item, facts.datestamp)))
+    }
+}
+
+/// What stands in for a datestamp that cannot be read; `None` where no bound is known.
+pub(crate) fn bound(repository: &RepositoryFacts) -> Option<String> {
+    let lowest = repository.lowest_datestamp.as_deref()?;
+    let is_bound = datestamp::is_legal(lowest.as_bytes()) && !datestamp::is_sentinel(lowest.as_bytes());
+    is_bound.then(|| match repository.granularity {
+        Some(granularity) => granularity.fitted(lowest),
+        None => lowest.to_owned(),
+    })
+}
+
+/// The changes that an item in order still needs.
+pub(crate) fn fit(item: &[u8], facts: &Facts, element: &Element, rules: &Rules<'_>) -> Edits {
+    let mut edits = Edits::default();
+    if element.name == b"Identify" {
+        identify(item, rules, &mut edits);
+    } else {
+        stamp(item, facts, rules, &mut edits);
+    }
+    edits
+}
+
+/// The datestamp of a record or header: no sentinel (failure class E7), and as fine as announced (E5).
+fn stamp(item: &[u8], facts: &Facts, rules: &Rules<'_>, edits: &mut Edits) -> Option<()> {
+    let (start, end) = (facts.datestamp.0 as usize, facts.datestamp.1 as usize);
+    let raw = item.get(start..end).filter(|raw| !raw.is_empty())?;
+    let resolved = String::from_utf8(resolve(raw)).ok()?;
+    let is_on = |id| !rules.off.contains(id);
+    if datestamp::is_sentinel(resolved.as_bytes())
+        && is_on(RepairId::DatestampLowerBound)
+        && let Some(bound) = bound(rules.repository)
+    {
+        edits.push(RepairId::DatestampLowerBound, start, end, bound.as_bytes());
+        return Some(());
+    }
+    let granularity = rules.repository.granularity.filter(|_| is_on(RepairId::DatestampGranularity))?;
+    let fitted = granularity.fitted(&resolved);
+    let (id, day) = (RepairId::DatestampGranularity, Granularity::Day.len_bytes());
+    if fitted == resolved {
+        return None;
+    }
+    if raw.len() != resolved.len() {
+        edits.push(id, start, end, fitted.as_bytes());
+    } else if fitted.len() == day {
+        edits.push(id, start + day, end, b"");
+    } else {
+        edits.push(id, end, end, fitted.get(day..)?.as_bytes());
+    }
+    Some(())
+}
+
+/// Identify says the granularity that is announced, an earliestDatestamp of that granularity, and none
+/// after the oldest that was seen (F14).
+fn identify(item: &[u8], rules: &Rules<'_>, edits: &mut Edits) -> Option<()> {
+    let RepositoryFacts { granularity, oldest_seen, .. } = rules.repository;
+    let is_on = |id: &RepairId| !rules.off.contains(*id);
+    let is_fitted = is_on(&RepairId::DatestampGranularity);
+    let announced = granularity.filter(|_| is_fitted);
+    let seen = oldest_seen
+        .as_deref()
+        .filter(|seen| is_on(&RepairId::EarliestDatestamp) && datestamp::is_legal(seen.as_bytes()));
+    if !is_fitted && seen.is_none() {
+        return None;
+    }
+    let root = *outline(item, 0, item.len())?.children.first()?;
+    let children = outline(item, root.content.0, root.content.1)?.children;
+    let content = |name: &[u8]| {
+        let child = children.iter().find(|child| child.local == name)?;
+        let text = String::from_utf8(resolve(item.get(child.content.0..child.content.1)?)).ok()?;
+        Some((child.content, text))
+    };
+    let (earliest_at, earliest) = content(b"earliestDatestamp")?;
+    let (granularity_at, said) = content(b"granularity")?;
+    let granularity = announced.or(Granularity::from_name(&said))?;
+    let fitted = match is_fitted && datestamp::is_legal(earliest.as_bytes()) {
+        true => granularity.fitted(&earliest),
+        false => earliest.clone(),
+    };
+    let oldest = seen.map(|seen| granularity.fitted(seen)).filter(|oldest| *oldest < fitted);
+    let (id, now) = match oldest {
+        Some(oldest) => (RepairId::EarliestDatestamp, oldest),
+        None => (RepairId::DatestampGranularity, fitted),
+    };
+    if now != earliest {
+        edits.push(id, earliest_at.0, earliest_at.1, now.as_bytes());
+    }
+    if granularity.name() != said {
+        edits.push(
+            RepairId::DatestampGranularity,
+            granularity_at.0,
+            granularity_at.1,
+            granularity.name().as_bytes(),
+        );
+    }
+    Some(())
+}

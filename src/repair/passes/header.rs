@@ -1,0 +1,412 @@
+//! The envelope of one item: the third pass of the slow path, over well-formed text.
+//!
+//! Puts right what the schema of OAI-PMH demands around a payload: status,
+//! order, datestamps, blanks, foreign elements and attributes. The payload is
+//! not looked at, but for one that was delivered as a string.
+
+use crate::oai::datestamp::Oddity;
+use crate::oai::{datestamp, set_spec};
+use crate::repair::boundary::removable::{holds_content, is_punctuation, is_server_message};
+use crate::repair::catalog::RepairId;
+use crate::repair::lex::names::{blanks, is_blank, name_span, trim};
+use crate::repair::lex::outline::{Child, Outline, outline};
+use crate::repair::limits::Limits;
+use crate::repair::passes::lenient_tag::{LenientAttribute, read_lenient_tag};
+use crate::repair::text::edits::Edits;
+use crate::repair::text::escape::{escape, resolve};
+use crate::repair::validate::schema::{Content, Element, Text};
+use crate::repair::validate::start_tag::is_free_attribute;
+
+/// Mends the envelope of one well-formed item; no edits when it cannot. In an
+/// item of OAI-PMH 1.x a record may say that it is deleted. `bound` stands in for
+/// a datestamp that cannot be read.
+pub(crate) fn repair_envelope(
+    text: &[u8],
+    element: &'static Element,
+    is_v1: bool,
+    bound: Option<&str>,
+    limits: &Limits,
+) -> Edits {
+    let mut pass = Pass { text, item: element, is_v1, bound, limits, edits: Edits::default() };
+    pass.item(element);
+    pass.edits.sort();
+    pass.edits
+}
+
+/// Most children of one element that are put into order, to bound the work.
+const CHILDREN_ORDERED_MAX: usize = 1000;
+
+struct Pass<'t> {
+    text: &'t [u8],
+    item: &'static Element,
+    is_v1: bool,
+    bound: Option<&'t str>,
+    limits: &'t Limits,
+    edits: Edits,
+}
+
+impl<'t> Pass<'t> {
+    fn slice(&self, start: usize, end: usize) -> &'t [u8] {
+        self.text.get(start..end).unwrap_or_default()
+    }
+
+    fn edit(&mut self, id: RepairId, start: usize, end: usize, replacement: &[u8]) {
+        self.edits.push_unordered(id, start, end, replacement.to_vec());
+    }
+
+    fn item(&mut self, element: &'static Element) -> Option<()> {
+        let tree = outline(self.text, 0, self.text.len())?;
+        let item = *tree.children.first()?;
+        self.drop_stray(&tree, &[]);
+        let mut inner = outline(self.text, item.content.0, item.content.1)?;
+        if let Content::Children(known) = &element.content {
+            // What does not belong into the item goes as a whole.
+            inner.children.retain(|child| known.iter().any(|element| element.name == child.local));
+        }
+        let header = inner.children.iter().find(|child| child.local == b"header").copied();
+        let stays = self.is_v1 && element.name == b"record";
+        let mut status = self.tag_attributes(item, element.name == b"header" || stays);
+        if let Some(header) = header {
+            let moved = status;
+            status = self.tag_attributes(header, true);
+            if moved && stays {
+                status = true;
+            } else if moved && !status {
+                let name_end = header.start + 1 + name_span(self.slice(header.start + 1, header.content.0));
+                self.edit(RepairId::StatusValue, name_end, name_end, b" status=\"deleted\"");
+                status = true;
+            }
+        }
+        for child in &inner.children {
+            if matches!(child.local, b"metadata" | b"about") {
+                if status && header.is_some() {
+                    self.edit(RepairId::DeletedWithMetadata, child.start, child.end, b"");
+                } else {
+                    self.tag_attributes(*child, false);
+                    self.payload(*child);
+                }
+            }
+        }
+        self.element(element, item)
+    }
+
+    /// Removes text beside the children of an element, where it says nothing or is a message of the server. With
+    /// other text the item is not in order.
+    fn drop_stray(&mut self, inner: &Outline<'t>, unknown: &[Child<'t>]) {
+        let texts = inner.stray.iter().copied();
+        let elements = unknown.iter().map(|child| (child.start, child.end));
+        let said: Vec<&[u8]> = texts.chain(elements).map(|(start, end)| self.slice(start, end)).collect();
+        let is_message = self.item.name == b"Identify" || is_server_message(&said.concat());
+        for &(start, end) in &inner.stray {
+            if is_message || is_punctuation(self.slice(start, end)) {
+                self.edit(RepairId::UnexpectedContent, start, end, b"");
+            }
+        }
+    }
+
+    /// Whether an element that does not belong into the envelope holds nothing that does.
+    fn is_noise(&self, child: &Child<'t>) -> bool {
+        self.item.name == b"Identify" || !holds_content(self.slice(child.start, child.end), self.item)
+    }
+
+    /// Order and fields of an envelope element's children.
+    fn element(&mut self, element: &'static Element, child: Child<'t>) -> Option<()> {
+        let Content::Children(known) = &element.content else { return None };
+        let inner = outline(self.text, child.content.0, child.content.1)?;
+        let rank = |child: &Child<'_>| known.iter().position(|element| element.name == child.local);
+        let unknown: Vec<Child<'t>> =
+            inner.children.iter().filter(|child| rank(child).is_none()).copied().collect();
+        self.drop_stray(&inner, &unknown);
+        for child in &unknown {
+            if self.is_noise(child) {
+                self.edit(RepairId::UnknownElement, child.start, child.end, b"");
+            }
+        }
+        let ranked: Vec<(usize, Child<'t>)> =
+            inner.children.iter().filter_map(|child| Some((rank(child)?, *child))).collect();
+        for (rank, child) in &ranked {
+            let Some(inner) = known.get(*rank) else { continue };
+            match &inner.content {
+                Content::Text(check) => self.field(*check, *child, element.name == b"header"),
+                Content::Children(_) => {
+                    self.element(inner, *child);
+                }
+                Content::Payload => {}
+            }
+        }
+        self.order(&ranked, child.content.1);
+        if element.name == b"header" {
+            self.missing_datestamp(&ranked, child);
+        }
+        Some(())
+    }
+
+    /// Moves children that stand behind one of higher rank, with the repairs inside them.
+    fn order(&mut self, ranked: &[(usize, Child<'t>)], end: usize) {
+        if ranked.is_sorted_by_key(|(rank, _)| *rank) || ranked.len() > CHILDREN_ORDERED_MAX {
+            return;
+        }
+        let kept = longest_rising(ranked);
+        let mut moves: Vec<&(usize, Child<'t>)> = ranked
+            .iter()
+            .enumerate()
+            .filter(|(index, (_, child))| {
+                !kept.contains(index) && !self.edits.removes(child.start, child.end)
+            })
+            .map(|(_, child)| child)
+            .collect();
+        // Several that come to one place stand there in their order.
+        moves.sort_by_key(|(rank, _)| *rank);
+        for (rank, child) in moves {
+            let inside = self.edits.take_within(child.start, child.end);
+            let moved = inside.apply_at(self.slice(child.start, child.end), child.start);
+            let place = kept
+                .iter()
+                .filter_map(|&index| ranked.get(index))
+                .find(|(other, _)| other > rank)
+                .map_or(end, |(_, other)| other.start);
+            self.edit(RepairId::ElementOrder, child.start, child.end, b"");
+            self.edit(RepairId::ElementOrder, place, place, &moved);
+        }
+    }
+
+    /// A header without datestamp gets the bound, behind the identifier.
+    fn missing_datestamp(&mut self, ranked: &[(usize, Child<'t>)], header: Child<'t>) -> Option<()> {
+        let bound = self.bound?;
+        if ranked.iter().any(|(_, child)| child.local == b"datestamp") || ranked.len() > CHILDREN_ORDERED_MAX
+        {
+            return None;
+        }
+        let identifier = ranked.iter().map(|(_, child)| child).find(|child| child.local == b"identifier")?;
+        let name = self.slice(identifier.start + 1, identifier.end);
+        let prefix = name.strip_suffix(name.get(name_span(name) - identifier.local.len()..)?)?;
+        let element = [b"<", prefix, b"datestamp>", bound.as_bytes(), b"</", prefix, b"datestamp>"].concat();
+        // What stays in its place; the rest is moved to theirs.
+        let kept = longest_rising(ranked);
+        let mut behind = kept.iter().filter_map(|&index| ranked.get(index)).map(|(_, child)| child);
+        let next = behind.find(|child| child.local != b"identifier");
+        let place = next.map_or(header.content.1, |child| child.start);
+        self.edit(RepairId::DatestampLowerBound, place, place, &element);
+        Some(())
+    }
+
+    fn field(&mut self, check: Text, child: Child<'t>, in_header: bool) {
+        self.tag_attributes(child, false);
+        let (start, end) = child.content;
+        let raw = self.slice(start, end);
+        let plain = !raw.iter().any(|&byte| matches!(byte, b'<' | b'&'));
+        let resolved = if plain { raw.to_vec() } else { resolve(raw) };
+        if check.holds(&resolved) || outline(raw, 0, raw.len()).is_none_or(|inner| !inner.children.is_empty())
+        {
+            return;
+        }
+        let trimmed = trim(&resolved);
+        match check {
+            Text::Datestamp => return self.datestamp(child, &resolved, plain),
+            Text::SetSpec if !check.holds(trimmed) => return self.set_spec(child, trimmed, plain, in_header),
+            _ => {}
+        }
+        if check.holds(trimmed)
+            && trimmed.len() < resolved.len()
+            && matches!(
+                check,
+                Text::Identifier
+                    | Text::SetSpec
+                    | Text::Url
+                    | Text::MetadataPrefix
+                    | Text::Version
+                    | Text::Email
+                    | Text::DeletedRecord
+                    | Text::Granularity
+            )
+        {
+            if plain {
+                let from = start + raw.iter().position(|&byte| !is_blank(byte)).unwrap_or(0);
+                let to = from + trimmed.len();
+                self.delete(RepairId::HeaderBlank, start, from);
+                self.delete(RepairId::HeaderBlank, to, end);
+            } else {
+                self.edit(RepairId::HeaderBlank, start, end, &escape(trimmed));
+            }
+        }
+    }
+
+    fn datestamp(&mut self, child: Child<'t>, resolved: &[u8], plain: bool) {
+        let (start, end) = child.content;
+        let read = std::str::from_utf8(resolved).ok().and_then(datestamp::normalise);
+        let bound = self.bound.filter(|_| child.local == b"datestamp").map(str::as_bytes);
+        let tag = self.slice(child.start, child.end);
+        match (read, bound) {
+            (Some((stamp, oddity)), _) => {
+                restamp(self.slice(start, end), start, &stamp, oddity, plain, &mut self.edits);
+            }
+            (None, Some(bound)) if start == end && tag.ends_with(b"/>") => {
+                let name = tag.get(1..).map(|tag| tag.get(..name_span(tag)).unwrap_or_default());
+                let closed = [b">", bound, b"</", name.unwrap_or_default(), b">"].concat();
+                self.edit(RepairId::DatestampLowerBound, child.end - 2, child.end, &closed);
+            }
+            (None, Some(bound)) => self.edit(RepairId::DatestampLowerBound, start, end, bound),
+            (None, None) => {}
+        }
+    }
+
+    /// A setSpec that the schema does not allow; `name` is what it says.
+    fn set_spec(&mut self, child: Child<'t>, name: &[u8], plain: bool, in_header: bool) {
+        let (start, end) = child.content;
+        let escaped = set_spec::escape(name);
+        if name.is_empty() && in_header {
+            self.edits.drop_last_within(child.start, child.end);
+            self.edit(RepairId::EmptySetSpec, child.start, child.end, b"");
+        } else if plain && !name.is_empty() {
+            let from = start + blanks(self.slice(start, end));
+            self.delete(RepairId::HeaderBlank, start, from);
+            self.edit(RepairId::SetSpecEscape, from, from + name.len(), &escaped);
+            self.delete(RepairId::HeaderBlank, from + name.len(), end);
+        } else if !name.is_empty() {
+            self.edit(RepairId::SetSpecEscape, start, end, &escaped);
+        }
+    }
+
+    fn delete(&mut self, id: RepairId, start: usize, end: usize) {
+        if start < end {
+            self.edit(id, start, end, b"");
+        }
+    }
+
+    /// Removes attributes that the schema does not know; returns whether the
+    /// element says that it is deleted.
+    fn tag_attributes(&mut self, child: Child<'t>, is_header: bool) -> bool {
+        let Some(tag) = read_lenient_tag(self.text, child.start, child.content.0, self.limits) else {
+            return false;
+        };
+        let mut deleted = false;
+        for attribute in &tag.attributes {
+            let name = self.slice(attribute.name.0, attribute.name.1);
+            if is_free_attribute(name, |prefix| prefix == b"xsi") {
+                continue;
+            }
+            if name == b"status" {
+                deleted |= self.status(attribute, is_header);
+            } else {
+                attribute.remove(RepairId::EnvelopeAttribute, &mut self.edits);
+            }
+        }
+        deleted
+    }
+
+    fn status(&mut self, attribute: &LenientAttribute, is_header: bool) -> bool {
+        let deleted = trim(&attribute.value).eq_ignore_ascii_case(b"deleted");
+        if !deleted || !is_header {
+            attribute.remove(RepairId::StatusValue, &mut self.edits);
+        } else if attribute.value != b"deleted" {
+            attribute.set(RepairId::StatusValue, b"deleted", &mut self.edits);
+        }
+        deleted
+    }
+
+    /// Metadata that holds nothing but a string which is one whole element.
+    fn payload(&mut self, child: Child<'t>) {
+        let (start, end) = child.content;
+        let Some(inner) = outline(self.text, start, end) else { return };
+        if !inner.children.is_empty() || inner.stray.is_empty() {
+            return;
+        }
+        let text = resolve(self.slice(start, end));
+        let trimmed = trim(&text);
+        let whole = outline(trimmed, 0, trimmed.len())
+            .is_some_and(|tree| tree.children.len() == 1 && tree.stray.is_empty());
+        let raw = trim(self.slice(start, end));
+        let section = raw.strip_prefix(b"<![CDATA[").and_then(|raw| raw.strip_suffix(b"]]>"));
+        if whole && section.is_some_and(|section| without_declaration(trim(section)) == trim(section)) {
+            let from = start + blanks(self.slice(start, end));
+            let to = from + raw.len();
+            self.edit(RepairId::EscapedPayload, from, from + 9, b"");
+            self.edit(RepairId::EscapedPayload, to - 3, to, b"");
+        } else if whole {
+            self.edit(RepairId::EscapedPayload, start, end, without_declaration(trimmed));
+        } else if child.local == b"about" {
+            self.edit(RepairId::AboutNotElement, child.start, child.end, b"");
+        }
+    }
+}
+
+/// The changes that leave of a record its header.
+pub(crate) fn header_alone(record: &[u8]) -> Edits {
+    let mut edits = Edits::default();
+    let tree = outline(record, 0, record.len());
+    if let Some(item) = tree.as_ref().and_then(|tree| tree.children.first())
+        && let Some(inner) = outline(record, item.content.0, item.content.1)
+        && let Some(header) = inner.children.iter().find(|child| child.local == b"header")
+    {
+        edits.push(RepairId::WrappedHeader, item.start, header.start, b"");
+        edits.push(RepairId::WrappedHeader, header.end, item.end, b"");
+    }
+    edits
+}
+
+/// The payload behind its own XML declaration, if it has one.
+fn without_declaration(text: &[u8]) -> &[u8] {
+    let declared = text.get(..6).is_some_and(|start| start.eq_ignore_ascii_case(b"<?xml "));
+    match memchr::memmem::find(text, b"?>") {
+        Some(end) if declared => trim(text.get(end + 2..).unwrap_or_default()),
+        _ => text,
+    }
+}
+
+/// Changes a datestamp as little as possible.
+pub(crate) fn restamp(raw: &[u8], at: usize, stamp: &str, oddity: Oddity, plain: bool, edits: &mut Edits) {
+    let stamp = stamp.as_bytes();
+    let id = repair_of(oddity);
+    if oddity == Oddity::Blank && plain && raw.is_ascii() {
+        let mut from = 0;
+        while let Some(gap) = raw.iter().skip(from).position(|&byte| is_blank(byte)).map(|gap| from + gap) {
+            let run = blanks(raw.get(gap..).unwrap_or_default());
+            edits.push_unordered(id, at + gap, at + gap + run, Vec::new());
+            from = gap + run;
+        }
+        return;
+    }
+    if !plain {
+        edits.push_unordered(id, at, at + raw.len(), stamp.to_vec());
+        return;
+    }
+    let same =
+        |pairs: &mut dyn Iterator<Item = (&u8, &u8)>| pairs.take_while(|(one, other)| one == other).count();
+    let front = same(&mut raw.iter().zip(stamp));
+    let room = raw.len().min(stamp.len()) - front;
+    let back = same(&mut raw.iter().rev().zip(stamp.iter().rev())).min(room);
+    let middle = stamp.get(front..stamp.len() - back).unwrap_or_default();
+    edits.push_unordered(id, at + front, at + raw.len() - back, middle.to_vec());
+}
+
+/// The repair for what was odd about a datestamp.
+pub(crate) fn repair_of(oddity: Oddity) -> RepairId {
+    match oddity {
+        Oddity::Blank => RepairId::HeaderBlank,
+        Oddity::Fraction => RepairId::DatestampFraction,
+        Oddity::Offset => RepairId::DatestampOffset,
+        Oddity::Zone => RepairId::DatestampZone,
+        Oddity::Form => RepairId::DatestampForm,
+    }
+}
+
+/// Indices of a longest run of children whose ranks never fall: those that need not move.
+fn longest_rising(ranked: &[(usize, Child<'_>)]) -> Vec<usize> {
+    let mut best: Vec<(usize, Option<usize>)> = Vec::with_capacity(ranked.len());
+    for (index, (rank, _)) in ranked.iter().enumerate() {
+        let previous = (0..index)
+            .filter(|&other| ranked.get(other).is_some_and(|(lower, _)| lower <= rank))
+            .max_by_key(|&other| (best.get(other).map_or(0, |run| run.0), std::cmp::Reverse(other)));
+        let length = previous.and_then(|other| best.get(other)).map_or(0, |run| run.0) + 1;
+        best.push((length, previous));
+    }
+    let mut at = (0..best.len())
+        .max_by_key(|&index| (best.get(index).map_or(0, |run| run.0), std::cmp::Reverse(index)));
+    let mut kept = Vec::new();
+    while let Some(index) = at {
+        kept.push(index);
+        at = best.get(index).and_then(|run| run.1);
+    }
+    kept.reverse();
+    kept
+}

@@ -1,0 +1,224 @@
+//! Identify: values that are written otherwise, and elements that are missing.
+//!
+//! No value is invented. What is missing is taken from what we were told of the
+//! repository; the protocol version is that of the response, and the base URL
+//! that of the request. What is lacking then stays as it is, and is reported.
+
+use crate::repair::catalog::{RepairId, RepairSet};
+use crate::repair::config::IdentifyValues;
+use crate::repair::lex::names::{blanks, trim};
+use crate::repair::lex::outline::{Child, Outline, outline, prefix_of, written};
+use crate::repair::sink::FieldIssue;
+use crate::repair::text::edits::Edits;
+use crate::repair::text::escape::{escape, resolve};
+use crate::repair::validate::schema::{Content, Element, IDENTIFY, Text};
+
+/// What is known of the repository.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known<'k> {
+    pub(crate) values: &'k IdentifyValues,
+    /// The base URL that harvesters ask.
+    pub(crate) base_url: Option<&'k str>,
+}
+
+impl Known<'_> {
+    /// What is known of an element.
+    fn value(&self, local: &[u8]) -> Option<&str> {
+        let values = self.values;
+        match local {
+            b"repositoryName" => values.repository_name.as_deref(),
+            b"baseURL" => self.base_url,
+            // The namespace of the response says so.
+            b"protocolVersion" => Some("2.0"),
+            b"adminEmail" => values.admin_email.as_deref(),
+            b"earliestDatestamp" => values.earliest_datestamp.as_deref(),
+            b"deletedRecord" => values.deleted_record.as_deref(),
+            b"granularity" => values.granularity.as_deref(),
+            _ => None,
+        }
+    }
+}
+
+/// The elements that Identify has, and what stands in it.
+fn parts(text: &[u8]) -> Option<(&'static [Element], Child<'_>, Outline<'_>)> {
+    let Content::Children(known) = &IDENTIFY.content else { return None };
+    let tree = outline(text, 0, text.len())?;
+    let element = *tree.children.first()?;
+    let inner = outline(text, element.content.0, element.content.1)?;
+    Some((known, element, inner))
+}
+
+/// Whether anything of Identify stands in the element.
+pub(crate) fn says_something(text: &[u8]) -> bool {
+    parts(text).is_some_and(|(known, _, inner)| {
+        inner.children.iter().any(|child| known.iter().any(|element| element.name == child.local))
+    })
+}
+
+/// The changes that put values right and complete what is missing, in an element whose children
+/// are in their order.
+pub(crate) fn repair_identify(text: &[u8], known: Known<'_>, off: RepairSet) -> Edits {
+    let mut pass = Pass { text, known, edits: Edits::default() };
+    pass.element();
+    let mut edits = Edits::default();
+    for edit in pass.edits.iter().filter(|edit| !off.contains(edit.id)) {
+        edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
+    }
+    edits.sort();
+    edits
+}
+
+/// What is lacking, by the name of its element. Nothing, where an address only has a scheme before
+/// it, or nobody between the two: the schema has nothing against that.
+pub(crate) fn lacks(text: &[u8]) -> Vec<(&'static str, FieldIssue)> {
+    let mut lacks = Vec::new();
+    let Some((known, _, inner)) = parts(text) else { return lacks };
+    let mut has_scheme = false;
+    for element in known {
+        let Content::Text(check) = &element.content else { continue };
+        let name = std::str::from_utf8(element.name).unwrap_or_default();
+        let found: Vec<&Child<'_>> =
+            inner.children.iter().filter(|child| child.local == element.name).collect();
+        let mut holds = |child: &Child<'_>| {
+            let raw = text.get(child.content.0..child.content.1).unwrap_or_default();
+            let value = resolve(raw);
+            has_scheme |= *check == Text::Email && without_scheme(&value).is_some();
+            is_text(raw) && check.allows(&value)
+        };
+        if found.is_empty() && element.occurs.required() {
+            lacks.push((name, FieldIssue::Missing));
+        } else if !found.iter().all(|child| holds(child)) {
+            lacks.push((name, FieldIssue::Illegal));
+        } else if found.len() > 1 && !element.occurs.repeats() {
+            lacks.push((name, FieldIssue::Repeated));
+        }
+    }
+    if lacks.is_empty() && !has_scheme {
+        lacks.push(("Identify", FieldIssue::Illegal));
+    }
+    lacks
+}
+
+struct Pass<'p> {
+    text: &'p [u8],
+    known: Known<'p>,
+    edits: Edits,
+}
+
+impl Pass<'_> {
+    fn edit(&mut self, id: RepairId, start: usize, end: usize, replacement: &[u8]) {
+        if start < end || !replacement.is_empty() {
+            self.edits.push_unordered(id, start, end, replacement.to_vec());
+        }
+    }
+
+    fn element(&mut self) -> Option<()> {
+        let (known, element, inner) = parts(self.text)?;
+        let mut place = element.content.0;
+        for part in known {
+            let Content::Text(check) = part.content else { continue };
+            let found: Vec<Child<'_>> =
+                inner.children.iter().filter(|child| child.local == part.name).copied().collect();
+            let legal = found.iter().filter(|child| self.field(check, child)).count();
+            if legal == 0 && part.occurs.required() {
+                self.complete(part.name, &found, place);
+            } else if legal < found.len() && part.occurs.repeats() {
+                self.drop_illegal(check, &found);
+            }
+            place = found.last().map_or(place, |child| child.end);
+        }
+        Some(())
+    }
+
+    /// Puts one value right; says whether it is legal then.
+    fn field(&mut self, check: Text, child: &Child<'_>) -> bool {
+        let (start, end) = child.content;
+        let raw = self.text.get(start..end).unwrap_or_default();
+        if !is_text(raw) {
+            return false;
+        }
+        let text = resolve(raw);
+        if check.holds(&text) {
+            return true;
+        }
+        if check == Text::Email
+            && let Some(rest) = without_scheme(trim(raw))
+            && check.holds(&resolve(rest))
+        {
+            let from = start + blanks(raw);
+            self.edit(RepairId::IdentifyValue, start, from + SCHEME.len(), b"");
+            self.edit(RepairId::IdentifyValue, from + SCHEME.len() + rest.len(), end, b"");
+            return true;
+        }
+        let is_told = check == Text::DeletedRecord && self.known.value(b"deletedRecord").is_some();
+        match meant(check, trim(&text), is_told) {
+            Some(value) => {
+                if end > start || child.end > end {
+                    self.edit(RepairId::IdentifyValue, start, end, value);
+                }
+                child.end > end
+            }
+            None => false,
+        }
+    }
+
+    /// An element that is missing, or has no legal value, gets the one that is known.
+    fn complete(&mut self, local: &[u8], found: &[Child<'_>], place: usize) {
+        let Some(value) = self.known.value(local).map(|value| escape(value.as_bytes())) else { return };
+        let element = written(prefix_of(self.text), local, &value);
+        let id = RepairId::IdentifyElement;
+        match found.split_first() {
+            None => self.edit(id, place, place, &element),
+            Some((first, others)) => {
+                self.edit(id, first.start, first.end, &element);
+                for other in others {
+                    self.edit(id, other.start, other.end, b"");
+                }
+            }
+        }
+    }
+
+    /// Beside a legal value, those that are none go.
+    fn drop_illegal(&mut self, check: Text, found: &[Child<'_>]) {
+        for child in found {
+            let raw = self.text.get(child.content.0..child.content.1).unwrap_or_default();
+            let is_legal = is_text(raw)
+                && (check.holds(&resolve(raw))
+                    || check == Text::Email
+                        && without_scheme(trim(raw)).is_some_and(|rest| check.holds(&resolve(rest))));
+            if !is_legal {
+                self.edit(RepairId::IdentifyValue, child.start, child.end, b"");
+            }
+        }
+    }
+}
+
+const SCHEME: &[u8] = b"mailto:";
+
+/// Whether no element stands in what should be a value.
+fn is_text(raw: &[u8]) -> bool {
+    outline(raw, 0, raw.len()).is_some_and(|inner| inner.children.is_empty())
+}
+
+/// A mail address behind the scheme that makes a URL of it.
+fn without_scheme(text: &[u8]) -> Option<&[u8]> {
+    let (scheme, rest) = text.split_at_checked(SCHEME.len())?;
+    scheme.eq_ignore_ascii_case(SCHEME).then_some(rest)
+}
+
+/// The legal value that is meant by one that is none.
+fn meant(check: Text, text: &[u8], is_told: bool) -> Option<&'static [u8]> {
+    const DAY: &[u8] = b"YYYY-MM-DD";
+    const SECOND: &[u8] = b"YYYY-MM-DDThh:mm:ssZ";
+    const PROMISES: [&[u8]; 3] = [b"no", b"persistent", b"transient"];
+    match check {
+        Text::Granularity => [DAY, SECOND].into_iter().find(|known| known.eq_ignore_ascii_case(text)),
+        Text::DeletedRecord => {
+            let known = PROMISES.into_iter().find(|known| known.eq_ignore_ascii_case(text));
+            // Of the three this one promises the least, where nobody knows better.
+            known.or((!text.is_empty() && !is_told).then_some(b"transient".as_slice()))
+        }
+        Text::Version => Some(b"2.0"),
+        _ => None,
+    }
+}

@@ -1,0 +1,329 @@
+//! Tags, sections and prefixes: the second pass of the slow path, over one item.
+//!
+//! Follows the tags with what is known of OAI-PMH and its formats: which
+//! element stands in which, and which fields hold plain text. Runs only on
+//! items that are not well-formed once their characters are mended.
+
+use crate::repair::boundary::removable::{holds_content, is_fatal_message};
+use crate::repair::catalog::{QuarantineReason, RepairId};
+use crate::repair::lex::known_namespaces::{Family, respell};
+use crate::repair::lex::lexeme::{Lexeme, Lexemes};
+use crate::repair::lex::names::{blanks, is_blank, name_span, split_name, trailing_blanks};
+use crate::repair::lex::namespaces::{Context, OAI};
+use crate::repair::limits::Limits;
+use crate::repair::passes::balanced::end_of_balanced_field;
+use crate::repair::passes::end_tag::{
+    end_without_bracket, is_end_without_slash, note_bare_text, read_end_tag, restore_item_end,
+};
+use crate::repair::passes::lenient_tag::{LenientTag, read_lenient_tag};
+use crate::repair::passes::prefixes::Namespaces;
+use crate::repair::passes::tree::{Kind, Open, PayloadRoot, Tree, in_key};
+use crate::repair::text::edits::Edits;
+use crate::repair::validate::schema::{Content, Element};
+use crate::repair::validate::start_tag::{Tags, declared_prefix};
+
+/// Mends the markup of one item.
+///
+/// `sections` are the closed ones with borders of items inside: they are content as they are.
+///
+/// # Errors
+/// Why no reading is plausible.
+pub(crate) fn repair_markup(
+    text: &[u8],
+    element: &'static Element,
+    outer: Context,
+    tags: &mut Tags,
+    limits: &Limits,
+    sections: &[(usize, usize)],
+) -> Result<Edits, QuarantineReason> {
+    let mut tree = Tree {
+        text,
+        element,
+        outer,
+        tags,
+        limits,
+        lexemes: if sections.is_empty() { Lexemes::of(text) } else { Lexemes::of_well_formed(text) },
+        open: Vec::new(),
+        family: Family::Other,
+        guessed: false,
+        sections,
+        sealed: Vec::new(),
+        payload_root: None,
+        has_payload: false,
+        is_deleted: false,
+        closed: None,
+        namespaces: Namespaces::default(),
+        content_from: 0,
+        bare_text: None,
+        kept_to: 0,
+        searched_to: 0,
+        edits: Edits::default(),
+    };
+    let mut at = 0;
+    while at < text.len() {
+        let (lexeme, end) = tree.lexemes.at(at);
+        if at >= tree.kept_to {
+            seal(&mut tree, at);
+            read_lexeme(&mut tree, lexeme, at, end)?;
+        }
+        if tree.edits.len() > limits.repairs_per_record_max {
+            return Err(QuarantineReason::TooManyRepairs);
+        }
+        at = end;
+        if tree.open.is_empty() && !matches!(lexeme, Lexeme::Text) {
+            break;
+        }
+    }
+    end_item(&mut tree, at)?;
+    if tree.guessed {
+        return Err(QuarantineReason::MismatchedTags);
+    }
+    tree.edits.sort();
+    Ok(tree.edits)
+}
+
+fn read_lexeme(tree: &mut Tree<'_>, lexeme: Lexeme, at: usize, end: usize) -> Result<(), QuarantineReason> {
+    match lexeme {
+        Lexeme::Text if blanks(tree.slice((at, end))) == end - at => {}
+        Lexeme::Text | Lexeme::Cdata => {
+            tree.closed = None;
+            if lexeme == Lexeme::Text && tree.in_field() {
+                end_without_bracket(tree, at, end);
+            } else {
+                note_bare_text(tree, at, end);
+            }
+        }
+        Lexeme::StartTag => read_start_tag(tree, at, end)?,
+        Lexeme::EndTag => read_end_tag(tree, at, end),
+        // `<?` is markup that never ends, `a<b` is text.
+        Lexeme::OpenTag if tree.in_field() && tree.text.get(at + 1) != Some(&b'?') => {
+            tree.edit(RepairId::BareLessThan, at, end, b"&lt;")
+        }
+        Lexeme::OpenTag => return Err(QuarantineReason::MalformedTag),
+        Lexeme::BareLessThan => tree.edit(RepairId::BareLessThan, at, end, b"&lt;"),
+        Lexeme::OpenCdata => tree.edit(RepairId::UnterminatedCdata, at, end, b""),
+        Lexeme::OpenComment => tree.edit(RepairId::BrokenComment, at, at + 1, b"&lt;"),
+        Lexeme::Comment => read_comment(tree, at, end),
+        Lexeme::Declaration => tree.edit(RepairId::BrokenComment, at, end, b""),
+        Lexeme::Doctype => tree.edit(RepairId::Doctype, at, end, b""),
+        Lexeme::Instruction => read_instruction(tree, at, end),
+    }
+    Ok(())
+}
+
+fn read_comment(tree: &mut Tree<'_>, at: usize, end: usize) {
+    if !tree.is_legal_comment(at, end) {
+        tree.edit(RepairId::BrokenComment, at, end, b"");
+    }
+}
+
+fn read_instruction(tree: &mut Tree<'_>, at: usize, end: usize) {
+    let inner = tree.slice((at + 2, end - 2));
+    let target = inner.get(..name_span(inner)).unwrap_or_default();
+    if target.eq_ignore_ascii_case(b"xml") {
+        tree.edit(RepairId::InnerDeclaration, at, end, b"");
+    } else if target.contains(&b':') || inner.get(target.len()).is_some_and(|&byte| !is_blank(byte)) {
+        tree.edit(RepairId::BrokenComment, at, end, b"");
+    }
+}
+
+fn read_start_tag(tree: &mut Tree<'_>, at: usize, end: usize) -> Result<(), QuarantineReason> {
+    let name_end = at + 1 + name_span(tree.slice((at + 1, end)));
+    let name = tree.slice((at + 1, name_end));
+    if is_end_without_slash(tree, name, end) {
+        tree.rename_end(0, at, end);
+        tree.pop(end);
+        return Ok(());
+    }
+    tree.reopen(name);
+    if !make_room(tree, name, at) {
+        // The pages in an identifier after the SICI standard look like a tag.
+        let is_sici = memchr::memmem::find(name, b"::").is_some();
+        tree.guessed |= in_key(tree) && !is_sici;
+        tree.escape(at, end);
+        return Ok(());
+    }
+    tree.guessed |= is_envelope_in_payload(tree, split_name(name).1);
+    let Some(tag) = read_lenient_tag(tree.text, at, end, tree.limits) else {
+        return Err(QuarantineReason::MalformedTag);
+    };
+    for edit in tag.edits.iter() {
+        tree.edits.push_edit_unordered(edit.clone());
+    }
+    let context = declare(tree, &tag);
+    let kind = kind_of(tree, name, context);
+    let is_root = matches!(tree.open.last().map(|open| open.kind), Some(Kind::Holder));
+    if is_root {
+        tree.family = Family::of_root(split_name(name).1);
+        tree.has_payload = true;
+        tree.payload_root = Some(PayloadRoot { place: tag.attributes_end, added: Vec::new() });
+    }
+    if is_root || tree.family.is_container(split_name(name).1) {
+        tree.bare_text = None;
+    }
+    if matches!(kind, Kind::Envelope(_)) {
+        tree.is_deleted |= tag.attributes.iter().any(|attribute| tree.slice(attribute.name) == b"status");
+    }
+    declare_missing(tree, &tag, name, context);
+    tree.content_from = end;
+    if !tag.empty {
+        if tree.open.len() >= tree.limits.depth_max {
+            return Err(QuarantineReason::TooDeep);
+        }
+        tree.open.push(Open { name: (at + 1, name_end), context, kind });
+        if matches!(kind, Kind::Field) && tree.payload_root.is_some() {
+            tree.kept_to = end_of_balanced_field(tree, end).unwrap_or(tree.kept_to);
+        }
+    }
+    Ok(())
+}
+
+/// Whether an element of the envelope begins in a payload whose format has no element of that name: two items
+/// have become one.
+fn is_envelope_in_payload(tree: &Tree<'_>, local: &[u8]) -> bool {
+    tree.payload_root.is_some()
+        && matches!(tree.family, Family::DublinCore | Family::Marc)
+        && local != tree.element.name
+        && tree.element.names(local)
+        && !tree.family.is_field(local)
+}
+
+/// Closes what cannot hold the element that begins at `at`. False when the
+/// tag is no element but text of the open field.
+pub(crate) fn make_room(tree: &mut Tree<'_>, name: &[u8], at: usize) -> bool {
+    let Some(top) = tree.open.last().copied() else { return true };
+    let (prefix, local) = split_name(name);
+    let oai = tree.tags.contexts.lookup(top.context, prefix) == Some(OAI);
+    if oai
+        && tree.open.len() > 1
+        && tree.is_child_of_item(local)
+        && !tree.in_wrapped_item()
+        && !matches!(top.kind, Kind::Envelope(e) if e.name == tree.element.name)
+    {
+        tree.close_above(1, at);
+        return true;
+    }
+    if matches!(top.kind, Kind::Field) {
+        let envelope_field = oai && tree.parent_holds(local);
+        if !envelope_field && !tree.is_sibling(top, name) {
+            return false;
+        }
+        tree.close_above(tree.open.len() - 1, at);
+    }
+    if let Some(parent) = tree.family.parent(local)
+        && tree.payload_root.is_some()
+        && let Some(depth) = tree.open.iter().rposition(|open| split_name(tree.slice(open.name)).1 == parent)
+    {
+        tree.close_above(depth + 1, at);
+    }
+    true
+}
+
+pub(crate) fn kind_of(tree: &Tree<'_>, name: &[u8], context: Context) -> Kind {
+    let (prefix, local) = split_name(name);
+    let oai = tree.tags.contexts.lookup(context, prefix) == Some(OAI);
+    let element = match tree.open.last().map(|open| open.kind) {
+        None => Some(tree.element).filter(|element| element.name == local),
+        Some(Kind::Envelope(Element { content: Content::Children(children), .. })) => {
+            children.iter().find(|child| child.name == local && oai)
+        }
+        Some(Kind::Mixed) if tree.family.is_field(local) => return Kind::Field,
+        _ => None,
+    };
+    match element {
+        Some(element) => match element.content {
+            Content::Children(_) => Kind::Envelope(element),
+            Content::Payload => Kind::Holder,
+            Content::Text(_) => Kind::Field,
+        },
+        None => Kind::Mixed,
+    }
+}
+
+/// The context inside the tag, its declarations of the OAI-PMH namespace corrected.
+pub(crate) fn declare(tree: &mut Tree<'_>, tag: &LenientTag) -> Context {
+    let mut declared: Vec<(&[u8], Vec<u8>)> = Vec::new();
+    for attribute in &tag.attributes {
+        let Some(prefix) = declared_prefix(tree.slice(attribute.name)) else { continue };
+        let mut uri = attribute.value.clone();
+        if let Some((meant, misspelling)) = respell(&uri) {
+            uri = meant.to_vec();
+            attribute.set(misspelling.repair(), meant, &mut tree.edits);
+        }
+        declared.push((prefix, uri));
+    }
+    if declared.is_empty() {
+        return tree.context();
+    }
+    let declared: Vec<(&[u8], &[u8])> =
+        declared.iter().map(|(prefix, uri)| (*prefix, uri.as_slice())).collect();
+    tree.tags.contexts.declare(tree.context(), &declared)
+}
+
+/// Declares well-known prefixes that the tag uses without a declaration.
+fn declare_missing<'t>(tree: &mut Tree<'t>, tag: &LenientTag, name: &'t [u8], context: Context) {
+    let names = tag.attributes.iter().map(|attribute| tree.slice(attribute.name));
+    let prefixes: Vec<&[u8]> = std::iter::once(name)
+        .chain(names.filter(|name| declared_prefix(name).is_none()))
+        .map(|name| split_name(name).0)
+        .filter(|prefix| !prefix.is_empty())
+        .collect();
+    let mut added_here: Vec<&[u8]> = Vec::new();
+    for prefix in prefixes {
+        if tree.tags.contexts.lookup(context, prefix).is_some() {
+            continue;
+        }
+        let Some(uri) = tree.namespaces.of(prefix, tree.text) else { continue };
+        let place = match &mut tree.payload_root {
+            Some(root) if root.added.iter().any(|added| added == prefix) => continue,
+            Some(root) => {
+                root.added.push(prefix.to_vec());
+                root.place
+            }
+            None if added_here.contains(&prefix) => continue,
+            None => {
+                added_here.push(prefix);
+                tag.attributes_end
+            }
+        };
+        let declaration = [b" xmlns:", prefix, b"=\"", uri, b"\""].concat();
+        tree.edit(RepairId::UndeclaredPrefix, place, place, &declaration);
+    }
+}
+
+/// Notes whether a section with borders of items begins at `at`.
+pub(crate) fn seal(tree: &mut Tree<'_>, at: usize) {
+    if tree.sections.binary_search_by_key(&at, |section| section.0).is_ok() {
+        tree.sealed.push(tree.open.len());
+    }
+}
+
+/// The item's bytes end, or its end tag was met at `at`.
+fn end_item(tree: &mut Tree<'_>, at: usize) -> Result<(), QuarantineReason> {
+    if !tree.open.is_empty() {
+        if is_cut(tree) {
+            return Err(QuarantineReason::Truncated);
+        }
+        restore_item_end(tree);
+        tree.close_above(0, tree.text.len());
+        return Ok(());
+    }
+    let behind = tree.slice((at, tree.text.len()));
+    let junk = behind.len() - trailing_blanks(behind);
+    if junk > blanks(behind) {
+        if holds_content(behind, tree.element) {
+            return Err(QuarantineReason::MismatchedTags);
+        }
+        tree.edit(RepairId::UnexpectedContent, at + blanks(behind), at + junk, b"");
+    }
+    Ok(())
+}
+
+/// Whether the item, which is not closed, is only the first part of one: its text ends in a field, a
+/// record has neither a payload nor a status, or the script that wrote it has ended.
+pub(crate) fn is_cut(tree: &Tree<'_>) -> bool {
+    let text = tree.slice((tree.content_from, tree.text.len()));
+    let in_text = tree.in_field() || tree.open.len() > 1 && blanks(text) < text.len();
+    let is_half = tree.element.name == b"record" && !tree.has_payload && !tree.is_deleted;
+    in_text || is_half || is_fatal_message(tree.text)
+}

@@ -1,0 +1,230 @@
+//! Provenance: where and when a record was harvested, and whether a repair altered its payload.
+//!
+//! The container of the OAI Guidelines for Optional Containers ("provenance"), in an `about`.
+//! Comes last, when a record is in order and about to leave, and adds to it only: what says
+//! already where the record came from stays where it is, inside of what is added.
+
+use memchr::{memchr2_iter, memmem, memrchr};
+
+use crate::repair::catalog::RepairId;
+use crate::repair::config::{Origin, ProvenanceScope};
+use crate::repair::lex::lexeme::{Lexeme, Lexemes};
+use crate::repair::lex::names::{name_span, split_name, trim};
+use crate::repair::lex::namespaces::{Context, OAI};
+use crate::repair::lex::outline::{Child, outline};
+use crate::repair::limits::Limits;
+use crate::repair::text::edits::Edits;
+use crate::repair::text::escape::{escape, resolve};
+use crate::repair::validate::facts::Facts;
+use crate::repair::validate::start_tag::{Tags, read_attributes};
+
+/// A record as it is about to leave, and how it came to be so.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record<'r> {
+    pub(crate) item: &'r [u8],
+    pub(crate) edits: &'r Edits,
+    pub(crate) facts: Facts,
+    /// The context of the list, as it leaves.
+    pub(crate) outer: Context,
+    /// Prefixes whose namespaces were corrected outside of the items.
+    pub(crate) corrected_namespaces: &'r [Vec<u8>],
+}
+
+const PROVENANCE: &[u8] = b"http://www.openarchives.org/OAI/2.0/provenance";
+/// The container, up to its description. Declares all that it uses.
+const START: &[u8] = b"<provenance xmlns=\"http://www.openarchives.org/OAI/2.0/provenance\" \
+    xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \
+    xsi:schemaLocation=\"http://www.openarchives.org/OAI/2.0/provenance \
+    http://www.openarchives.org/OAI/2.0/provenance.xsd\">";
+const END: &[u8] = b"</provenance>";
+
+impl Record<'_> {
+    /// What is added to the record; nothing where nothing is to be told of it, or is there already.
+    pub(crate) fn told(&self, origin: &Origin, tags: &mut Tags, limits: &Limits) -> Edits {
+        let may_be_altered = self.edits.change_content() || !self.corrected_namespaces.is_empty();
+        if self.facts.deleted || origin.told == ProvenanceScope::Altered && !may_be_altered {
+            return Edits::default();
+        }
+        self.description(origin, tags, limits).unwrap_or_default()
+    }
+
+    fn description(&self, origin: &Origin, tags: &mut Tags, limits: &Limits) -> Option<Edits> {
+        let item = self.item;
+        let record = tags.open(item, self.outer, limits).ok()?;
+        let parts = outline(item, record.len as usize, memrchr(b'<', item)?)?.children;
+        let metadata = *parts.iter().find(|part| part.local == b"metadata")?;
+        let payload = first_tag(item, metadata.content)?;
+        let altered = self.is_altered(metadata.content);
+        if origin.told == ProvenanceScope::Altered && !altered {
+            return None;
+        }
+        let within = tags.open(item.get(metadata.start..)?, record.context, limits).ok()?.context;
+        let namespace = namespace(item.get(payload..)?, within, tags, limits)?;
+        let mut edits = Edits::default();
+        let mut old = None;
+        for about in parts.iter().filter(|part| part.local == b"about") {
+            let context = tags.open(item.get(about.start..)?, record.context, limits).ok()?.context;
+            let Some(found) = container(item, about, context, tags, limits) else { continue };
+            if found.is_of(origin, self) && (!altered || found.says_altered(item, limits)) {
+                return None;
+            }
+            old = old.or(Some(found));
+        }
+        match old {
+            Some(old) => {
+                let (start, end) = self.written(origin, altered, &namespace, old.prefix);
+                edits.push(RepairId::RewriteProvenance, old.description.start, old.description.start, &start);
+                edits.push(RepairId::RewriteProvenance, old.description.end, old.description.end, &end);
+            }
+            None => {
+                let (start, end) = self.written(origin, altered, &namespace, b"");
+                let prefix = item.get(1..record.prefix_len as usize + 1)?;
+                let about = [b"about>".as_slice(), START, &start, &end, END].concat();
+                let about = [b"<", prefix, about.as_slice(), b"</", prefix, b"about>"].concat();
+                let behind = parts.last()?.end;
+                edits.push(RepairId::RewriteProvenance, behind, behind, &about);
+            }
+        }
+        Some(edits)
+    }
+
+    /// Whether what lies in `payload` is not what came.
+    fn is_altered(&self, (from, to): (usize, usize)) -> bool {
+        let mut shift = 0_isize;
+        let is_touched = self.edits.iter().any(|edit| {
+            let (start, end) = edit.middle(shift);
+            shift += edit.growth();
+            let touches = if start == end { from <= start && start <= to } else { start < to && from < end };
+            edit.content && touches
+        });
+        // What was moved is not where it was changed, and a namespace reaches further than its declaration.
+        let reaches = self.edits.iter().any(|edit| match edit.id {
+            RepairId::ElementOrder => edit.content,
+            RepairId::HttpsNamespace | RepairId::NamespaceVariant => {
+                let named = edit.replacement.as_slice();
+                named.trim_ascii() != OAI && named.get(1..named.len().saturating_sub(1)) != Some(OAI)
+            }
+            _ => false,
+        });
+        let payload = self.item.get(from..to).unwrap_or_default();
+        is_touched || reaches || self.corrected_namespaces.iter().any(|prefix| uses(payload, prefix))
+    }
+
+    /// The description of this record, in two parts: what stands before one that it holds, and behind it.
+    fn written(&self, origin: &Origin, altered: bool, namespace: &[u8], prefix: &[u8]) -> (Vec<u8>, Vec<u8>) {
+        let element = |local: &[u8], content: &[u8]| {
+            [b"<", prefix, local, b">", content, b"</", prefix, local, b">"].concat()
+        };
+        let altered: &[u8] = if altered { b"true" } else { b"false" };
+        let date = escape(origin.harvest_date.as_bytes());
+        let start = [
+            [b"<", prefix, b"originDescription harvestDate=\"", &date, b"\" altered=\"", altered, b"\">"]
+                .concat(),
+            element(b"baseURL", &escape(origin.base_url.as_bytes())),
+            element(b"identifier", Facts::slice(self.item, self.facts.identifier)),
+            element(b"datestamp", Facts::slice(self.item, self.facts.datestamp)),
+            element(b"metadataNamespace", namespace),
+        ]
+        .concat();
+        (start, [b"</", prefix, b"originDescription>"].concat())
+    }
+}
+
+/// A container that stands there already.
+#[derive(Clone, Copy, Debug)]
+struct Container<'t> {
+    /// Its description.
+    description: Child<'t>,
+    /// The prefix of its own name, with its colon.
+    prefix: &'t [u8],
+    base_url: &'t [u8],
+    identifier: &'t [u8],
+    datestamp: &'t [u8],
+}
+
+impl Container<'_> {
+    /// Whether it says that the record was harvested from there, as it is.
+    fn is_of(&self, origin: &Origin, record: &Record<'_>) -> bool {
+        let text = |raw: &[u8]| trim(&resolve(raw)).to_vec();
+        let fact = |range| text(Facts::slice(record.item, range));
+        text(self.base_url) == origin.base_url.as_bytes()
+            && text(self.identifier) == fact(record.facts.identifier)
+            && text(self.datestamp) == fact(record.facts.datestamp)
+    }
+
+    fn says_altered(&self, item: &[u8], limits: &Limits) -> bool {
+        let tag = item.get(self.description.start..self.description.content.0).unwrap_or_default();
+        let name_end = 1 + name_span(tag.get(1..).unwrap_or_default());
+        let mut attributes = Vec::new();
+        let _ = read_attributes(tag, name_end, limits, &mut attributes);
+        attributes.iter().any(|one| one.name == b"altered" && matches!(trim(one.value), b"true" | b"1"))
+    }
+}
+
+/// The provenance that an `about` holds, if that is what it holds.
+fn container<'t>(
+    item: &'t [u8],
+    about: &Child<'t>,
+    context: Context,
+    tags: &mut Tags,
+    limits: &Limits,
+) -> Option<Container<'t>> {
+    let is_ours = |at: usize, context: Context, tags: &mut Tags| {
+        let uri = namespace(item.get(at..)?, context, tags, limits)?;
+        (uri == PROVENANCE).then_some(())
+    };
+    let provenance = *outline(item, about.content.0, about.content.1)?.children.first()?;
+    is_ours(provenance.start, context, tags).filter(|()| provenance.local == b"provenance")?;
+    let tag = tags.open(item.get(provenance.start..)?, context, limits).ok()?;
+    let inner = outline(item, provenance.content.0, provenance.content.1)?.children;
+    let [description] = *inner else { return None };
+    is_ours(description.start, tag.context, tags).filter(|()| description.local == b"originDescription")?;
+    let fields = outline(item, description.content.0, description.content.1)?.children;
+    let content = |local: &[u8]| {
+        let field = fields.iter().find(|field| field.local == local);
+        field.and_then(|field| item.get(field.content.0..field.content.1)).unwrap_or_default()
+    };
+    let name_at = provenance.start + 1;
+    Some(Container {
+        description,
+        prefix: item.get(name_at..name_at + tag.prefix_len as usize)?,
+        base_url: content(b"baseURL"),
+        identifier: content(b"identifier"),
+        datestamp: content(b"datestamp"),
+    })
+}
+
+/// The namespace of the element that `text` begins with, as text of XML; empty when it has none.
+fn namespace(text: &[u8], context: Context, tags: &mut Tags, limits: &Limits) -> Option<Vec<u8>> {
+    let tag = tags.open(text, context, limits).ok()?;
+    let (prefix, _) = split_name(text.get(1..1 + tag.name_len as usize)?);
+    let uri = tags.contexts.lookup(tag.context, prefix).unwrap_or_default();
+    Some(escape(&resolve(uri)))
+}
+
+/// Where the first element between `from` and `to` begins.
+fn first_tag(text: &[u8], (from, to): (usize, usize)) -> Option<usize> {
+    let text = text.get(..to)?;
+    let mut lexemes = Lexemes::of_well_formed(text);
+    let mut at = from;
+    while at < to {
+        let (lexeme, end) = lexemes.at(at);
+        if lexeme == Lexeme::StartTag {
+            return Some(at);
+        }
+        at = end;
+    }
+    None
+}
+
+/// Whether names in the payload have that prefix by a declaration that stands outside of it.
+fn uses(payload: &[u8], prefix: &[u8]) -> bool {
+    if prefix.is_empty() {
+        return memmem::find(payload, b"xmlns=").is_none();
+    }
+    let name = [prefix, b":"].concat();
+    let declared = [b"xmlns:", prefix, b"="].concat();
+    memmem::find(payload, &declared).is_none()
+        && memchr2_iter(b'<', b' ', payload)
+            .any(|at| payload.get(at + 1..).unwrap_or_default().starts_with(&name))
+}

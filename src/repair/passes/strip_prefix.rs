@@ -1,0 +1,123 @@
+//! The envelope as harvesters expect it: unprefixed elements in the default namespace.
+//!
+//! A prefix means nothing to a reader of namespaces, and everything to the many
+//! that look for `<record>`. It is taken off where the element stands; a
+//! payload that needs the default namespace around it gets that declared on
+//! its own start tag, so that each name in it means what it meant.
+
+use crate::repair::catalog::RepairId;
+use crate::repair::lex::lexeme::{Lexeme, Lexemes};
+use crate::repair::lex::names::name_span;
+use crate::repair::lex::namespaces::{Context, OAI};
+use crate::repair::lex::outline::{Child, outline};
+use crate::repair::limits::Limits;
+use crate::repair::passes::lenient_tag::read_lenient_tag;
+use crate::repair::text::edits::Edits;
+use crate::repair::validate::schema::{Content, Element};
+use crate::repair::validate::start_tag::Tags;
+
+/// The changes that make one item conventional that is in order but for its prefixes.
+pub(crate) fn conventional(
+    item: &[u8],
+    element: &'static Element,
+    outer: Context,
+    tags: &mut Tags,
+    limits: &Limits,
+) -> Edits {
+    let mut pass = Pass { item, tags, limits, edits: Edits::default() };
+    if let Some(tree) = outline(item, 0, item.len())
+        && let Some(child) = tree.children.first()
+    {
+        pass.element(*child, element, outer);
+    }
+    pass.edits.sort();
+    pass.edits
+}
+
+struct Pass<'p> {
+    item: &'p [u8],
+    tags: &'p mut Tags,
+    limits: &'p Limits,
+    edits: Edits,
+}
+
+impl Pass<'_> {
+    fn element(&mut self, child: Child<'_>, element: &'static Element, outer: Context) -> Option<()> {
+        let tag = self.tags.open(self.item.get(child.start..)?, outer, self.limits).ok()?;
+        if !tag.oai {
+            return None;
+        }
+        let prefix = tag.prefix_len as usize;
+        if prefix > 0 {
+            self.take_off(child.start + 1, prefix);
+            if child.end > child.content.1 {
+                self.take_off(child.content.1 + 2, prefix);
+            }
+            take_default_off(self.item, child.start, child.content.0, self.limits, &mut self.edits);
+        }
+        let inner = outline(self.item, child.content.0, child.content.1)?;
+        match &element.content {
+            Content::Children(known) => {
+                for child in inner.children {
+                    if let Some(element) = known.iter().find(|element| element.name == child.local) {
+                        self.element(child, element, tag.context);
+                    }
+                }
+            }
+            Content::Payload => {
+                for payload in inner.children {
+                    self.payload(payload, tag.context);
+                }
+            }
+            Content::Text(_) => {}
+        }
+        Some(())
+    }
+
+    fn take_off(&mut self, at: usize, len: usize) {
+        self.edits.push_unordered(RepairId::EnvelopePrefix, at, at + len, Vec::new());
+    }
+
+    /// A payload whose unprefixed names are not in the namespace of OAI-PMH keeps the one they are in.
+    fn payload(&mut self, payload: Child<'_>, outer: Context) -> Option<()> {
+        let default = self.tags.contexts.lookup(outer, b"").unwrap_or_default().to_vec();
+        let tag = read_lenient_tag(self.item, payload.start, payload.content.0, self.limits)?;
+        let declares = tag
+            .attributes
+            .iter()
+            .any(|attribute| self.item.get(attribute.name.0..attribute.name.1) == Some(b"xmlns".as_slice()));
+        if default == OAI || declares || !has_plain_names(self.item.get(payload.start..payload.end)?) {
+            return None;
+        }
+        let declaration = [b" xmlns=\"", default.as_slice(), b"\""].concat();
+        self.edits.push_unordered(RepairId::EnvelopePrefix, tag.name_end, tag.name_end, declaration);
+        Some(())
+    }
+}
+
+/// Whether an element in `text` has no prefix.
+fn has_plain_names(text: &[u8]) -> bool {
+    let mut at = 0;
+    let mut lexemes = Lexemes::of_well_formed(text);
+    while at < text.len() {
+        let (lexeme, end) = lexemes.at(at);
+        let name = text.get(at + 1..end).unwrap_or_default();
+        let name = name.get(..name_span(name)).unwrap_or_default();
+        if lexeme == Lexeme::StartTag && !name.contains(&b':') {
+            return true;
+        }
+        at = end;
+    }
+    false
+}
+
+/// An element that has no prefix any more must not declare another default namespace.
+pub(crate) fn take_default_off(text: &[u8], at: usize, end: usize, limits: &Limits, edits: &mut Edits) {
+    let Some(tag) = read_lenient_tag(text, at, end, limits) else { return };
+    for attribute in &tag.attributes {
+        if text.get(attribute.name.0..attribute.name.1) == Some(b"xmlns".as_slice()) && attribute.value != OAI
+        {
+            attribute.remove(RepairId::EnvelopePrefix, edits);
+        }
+    }
+}

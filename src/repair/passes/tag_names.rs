@@ -1,0 +1,95 @@
+//! Tag names with a damaged byte: the pass between characters and markup.
+//!
+//! A bad byte in a name becomes a letter, or a character that no name can contain. Where the item has
+//! the same name without it, that name was meant.
+
+use std::collections::HashMap;
+
+use memchr::memchr_iter;
+
+use crate::repair::catalog::RepairId;
+use crate::repair::lex::lexeme::{Lexeme, Lexemes};
+use crate::repair::lex::names::{is_qualified_name, name_span};
+use crate::repair::text::edits::Edits;
+
+#[derive(Clone, Copy, Debug)]
+enum Tag {
+    Start,
+    End,
+    Empty,
+}
+
+/// The tags of one name in an item.
+#[derive(Debug, Default)]
+struct Tags {
+    /// Start tags, without those of empty elements.
+    starts: usize,
+    ends: usize,
+}
+
+/// Removes characters outside ASCII from tag names, where the rest is the name of another tag of the
+/// item. A legal name whose start and end tags are equal in number is what its author wrote.
+pub(crate) fn repair_names(text: &[u8]) -> Edits {
+    let mut edits = Edits::default();
+    if text.is_ascii() {
+        return edits;
+    }
+    // Most such texts have other characters in their fields alone.
+    if memchr_iter(b'<', text).all(|at| {
+        let behind = text.get(at + 1..).unwrap_or_default();
+        let name = behind.strip_prefix(b"/").unwrap_or(behind);
+        name.get(..name_span(name)).is_none_or(<[u8]>::is_ascii)
+    }) {
+        return edits;
+    }
+    let names = names(text);
+    let mut tags: HashMap<&[u8], Tags> = HashMap::new();
+    for &(tag, start, end) in &names {
+        let counted = tags.entry(text.get(start..end).unwrap_or_default()).or_default();
+        match tag {
+            Tag::Start => counted.starts += 1,
+            Tag::End => counted.ends += 1,
+            Tag::Empty => {}
+        }
+    }
+    for (_, start, end) in names {
+        let name = text.get(start..end).unwrap_or_default();
+        if name.is_ascii() {
+            continue;
+        }
+        let rest: Vec<u8> = name.iter().copied().filter(u8::is_ascii).collect();
+        let is_balanced = tags.get(name).is_some_and(|tags| tags.starts == tags.ends);
+        if !tags.contains_key(rest.as_slice()) || is_balanced && is_qualified_name(name) {
+            continue;
+        }
+        for (offset, byte) in name.iter().enumerate() {
+            if !byte.is_ascii() {
+                edits.push(RepairId::DamagedName, start + offset, start + offset + 1, b"");
+            }
+        }
+    }
+    edits
+}
+
+/// The tags of a text: the kind of each, and where its name begins and ends.
+fn names(text: &[u8]) -> Vec<(Tag, usize, usize)> {
+    let mut names = Vec::new();
+    let mut lexemes = Lexemes::of(text);
+    let mut at = 0;
+    while at < text.len() {
+        let (lexeme, end) = lexemes.at(at);
+        let is_empty = text.get(at..end).is_some_and(|tag| tag.ends_with(b"/>"));
+        let tag = match lexeme {
+            Lexeme::StartTag if is_empty => Some((Tag::Empty, at + 1)),
+            Lexeme::StartTag => Some((Tag::Start, at + 1)),
+            Lexeme::EndTag => Some((Tag::End, at + 2)),
+            _ => None,
+        };
+        if let Some((tag, start)) = tag {
+            let span = name_span(text.get(start..end).unwrap_or_default());
+            names.push((tag, start, start + span));
+        }
+        at = end;
+    }
+    names
+}

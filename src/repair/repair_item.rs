@@ -1,0 +1,426 @@
+//! The slow path: one broken item through its passes, until the strict reader accepts it.
+//!
+//! Characters, then markup, then envelope; after each pass the item is read
+//! strictly, and the first version that is in order is taken. What no pass can
+//! mend is beyond repair, and the strict reader says why.
+
+use memchr::memchr_iter;
+
+use crate::repair::boundary::swallowed::sections_with_borders;
+use crate::repair::catalog::QuarantineReason;
+use crate::repair::lex::lexeme::Lexemes;
+use crate::repair::lex::namespaces::Context;
+use crate::repair::passes::formats::repair_format;
+use crate::repair::passes::granularity::{bound, fit};
+use crate::repair::passes::header::{header_alone, repair_envelope};
+use crate::repair::passes::identify::{lacks, repair_identify, says_something};
+use crate::repair::passes::markup::repair_markup;
+use crate::repair::passes::rules::{OuterContexts, Rules};
+use crate::repair::passes::strip_prefix::conventional;
+use crate::repair::passes::tag_names::repair_names;
+use crate::repair::sink::FieldIssue;
+use crate::repair::text::characters::{Guesses, guess_characters, item_edits};
+use crate::repair::text::charset::charset_of;
+use crate::repair::text::edits::Edits;
+use crate::repair::v1::items::upgrade;
+use crate::repair::validate::envelope_names::{EnvelopeNames, Prefixes};
+use crate::repair::validate::facts::{Facts, Places};
+use crate::repair::validate::schema::Verb;
+use crate::repair::validate::start_tag::Tags;
+use crate::repair::validate::state::{Validation, Validator};
+
+/// An item that is in order again.
+#[derive(Debug)]
+pub(crate) struct RepairedItem {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) edits: Edits,
+    pub(crate) facts: Facts,
+    /// Whether its markup had to be mended.
+    pub(crate) markup: bool,
+    /// What it lacks, and nobody knows.
+    pub(crate) lacks: Vec<(&'static str, FieldIssue)>,
+}
+
+impl RepairedItem {
+    /// An item that was in order as it came.
+    pub(crate) fn unchanged(raw: &[u8], facts: Facts) -> Self {
+        Self { bytes: raw.to_vec(), edits: Edits::default(), facts, markup: false, lacks: Vec::new() }
+    }
+}
+
+/// Mends one item whose bytes are `raw`.
+///
+/// # Errors
+/// Why it is beyond repair.
+pub(crate) fn repair_item(
+    raw: &[u8],
+    skeleton: &EnvelopeNames,
+    around: OuterContexts,
+    tags: &mut Tags,
+    rules: &Rules<'_>,
+) -> Result<RepairedItem, QuarantineReason> {
+    let repaired = in_passes(raw, skeleton, around, tags, rules)?;
+    // Items in a section are no items, but they do not vanish with it either.
+    let drops_section = |&(start, _): &(usize, usize)| {
+        repaired.edits.iter().any(|edit| edit.start <= start && start < edit.end)
+    };
+    let sections = if repaired.edits.is_empty() || skeleton.tears {
+        Vec::new()
+    } else {
+        sections_with_borders(raw, skeleton)
+    };
+    if sections.iter().any(drops_section) { Err(QuarantineReason::MismatchedTags) } else { Ok(repaired) }
+}
+
+fn in_passes(
+    raw: &[u8],
+    skeleton: &EnvelopeNames,
+    around: OuterContexts,
+    tags: &mut Tags,
+    rules: &Rules<'_>,
+) -> Result<RepairedItem, QuarantineReason> {
+    let mut skeleton = skeleton.clone();
+    if skeleton.prefixes == Prefixes::None {
+        // One that has a prefix is read, and loses it.
+        skeleton.prefixes = Prefixes::Off;
+    }
+    let outer = around.read;
+    let mut item = Item {
+        skeleton,
+        outer,
+        written: around.written,
+        tags,
+        rules,
+        text: raw.to_vec(),
+        edits: Edits::default(),
+        markup: false,
+    };
+    let guesses = Guesses::of(rules.enabled);
+    let edits = match speaks_of_sections(raw) && item.is_well_formed() {
+        true if guesses.any() => guess_characters(raw, guesses, rules.limits),
+        true => Edits::default(),
+        false => {
+            let charset = match charset_of(raw, rules.text_charset) {
+                // The answer itself: it is not put aside for a name.
+                Err(_) if item.skeleton.element.name == b"Identify" => None,
+                charset => charset?,
+            };
+            let lexemes = match item.sections_with_borders().is_empty() {
+                true => Lexemes::of(raw),
+                false => Lexemes::of_well_formed(raw),
+            };
+            item_edits(raw, lexemes, rules.entities, guesses, charset, rules.limits)
+        }
+    };
+    let mut why = match item.pass(edits)? {
+        Verdict::InOrder(facts) => return Ok(item.repaired(facts)),
+        Verdict::Broken(why) => why,
+    };
+    if matches!(
+        why,
+        QuarantineReason::TooManyAttributes | QuarantineReason::TagTooLong | QuarantineReason::TooDeep
+    ) {
+        return Err(why);
+    }
+    if matches!(why, QuarantineReason::MalformedTag | QuarantineReason::MismatchedTags) {
+        let names = repair_names(&item.text);
+        if !names.is_empty() {
+            why = match item.pass(names)? {
+                Verdict::InOrder(facts) => return Ok(item.repaired(facts)),
+                Verdict::Broken(why) => why,
+            };
+        }
+    }
+    // Well-formed, and broken only as a record of OAI-PMH: the markup is right.
+    if !item.is_envelope_fault(why) {
+        let element = item.skeleton.element;
+        item.tags.tidy();
+        let sections = item.sections_with_borders();
+        let markup = repair_markup(&item.text, element, outer, item.tags, rules.limits, &sections)?;
+        item.markup = !markup.is_empty();
+        why = match item.pass(markup)? {
+            Verdict::InOrder(facts) => return Ok(item.repaired(facts)),
+            Verdict::Broken(why) => why,
+        };
+    }
+    let is_v1 = item.skeleton.upgraded.is_some();
+    let bound = bound(rules.repository);
+    let envelope = repair_envelope(&item.text, item.skeleton.element, is_v1, bound.as_deref(), rules.limits);
+    let is_known = item.skeleton.upgraded.is_none() && item.is_described();
+    if envelope.is_empty() && !is_known {
+        return Err(why);
+    }
+    let why = match item.pass(envelope)? {
+        Verdict::InOrder(facts) => return Ok(item.repaired(facts)),
+        Verdict::Broken(why) => why,
+    };
+    if !is_known || item.skeleton.element.name == b"Identify" && !says_something(&item.text) {
+        return Err(why);
+    }
+    let known = match item.skeleton.element.name {
+        b"Identify" => repair_identify(&item.text, rules.known, rules.off),
+        _ => repair_format(&item.text, rules.off),
+    };
+    match item.pass(known)? {
+        Verdict::InOrder(facts) => Ok(item.repaired(facts)),
+        Verdict::Broken(why) => item.left_as_it_is(why),
+    }
+}
+
+/// Whether a mark that opens a section may stand inside one: where all is well-formed that is its
+/// text, as the strict reader has it, and no sign that the section was never closed.
+fn speaks_of_sections(raw: &[u8]) -> bool {
+    let may_open = |at: &usize| at.checked_sub(1).and_then(|before| raw.get(before)) == Some(&b'<');
+    memchr_iter(b'!', raw).filter(may_open).nth(1).is_some()
+}
+
+enum Verdict {
+    InOrder(Facts),
+    Broken(QuarantineReason),
+}
+
+struct Item<'m> {
+    /// Of 1.x until it is upgraded.
+    skeleton: EnvelopeNames,
+    outer: Context,
+    written: Context,
+    tags: &'m mut Tags,
+    rules: &'m Rules<'m>,
+    text: Vec<u8>,
+    edits: Edits,
+    markup: bool,
+}
+
+impl Item<'_> {
+    /// Applies one pass and reads the result strictly. What is in order as it was
+    /// read becomes what is written, and what does not fit its repository is made to; both are read
+    /// once more.
+    fn pass(&mut self, edits: Edits) -> Result<Verdict, QuarantineReason> {
+        self.change(edits)?;
+        let (mut verdict, places) = self.judge();
+        if self.skeleton.is_rewritten() && matches!(verdict, Verdict::InOrder(_)) {
+            let limits = self.rules.limits;
+            let is_upgraded = self.skeleton.upgraded.is_some();
+            if is_upgraded {
+                let upgrade =
+                    upgrade(&self.text, self.skeleton.element, &places, &self.tags.contexts, limits);
+                self.change(upgrade)?;
+                self.skeleton = self.skeleton.version_two();
+            }
+            let is_moved = self.outer != self.written;
+            let is_changed = self.rewrite()?;
+            if is_upgraded || is_moved || is_changed {
+                verdict = self.judge().0;
+            }
+        }
+        match verdict {
+            Verdict::InOrder(facts) => self.fitted(facts),
+            broken @ Verdict::Broken(_) => Ok(broken),
+        }
+    }
+
+    /// What is in order is made to fit its repository.
+    fn fitted(&mut self, facts: Facts) -> Result<Verdict, QuarantineReason> {
+        let fitted = fit(&self.text, &facts, self.skeleton.element, self.rules);
+        if fitted.is_empty() {
+            return Ok(Verdict::InOrder(facts));
+        }
+        self.change(fitted)?;
+        Ok(self.judge().0)
+    }
+
+    /// What is in order as it was read becomes what is written; says whether that is another text.
+    fn rewrite(&mut self) -> Result<bool, QuarantineReason> {
+        let mut is_changed = self.skeleton.headers_only;
+        if self.skeleton.headers_only {
+            self.change(header_alone(&self.text))?;
+            self.skeleton.element = Verb::ListIdentifiers.item();
+            self.skeleton.headers_only = false;
+        }
+        if self.skeleton.prefixes == Prefixes::Off {
+            let (element, limits) = (self.skeleton.element, self.rules.limits);
+            let edits = conventional(&self.text, element, self.outer, self.tags, limits);
+            is_changed |= !edits.is_empty();
+            self.change(edits)?;
+            self.skeleton.prefix.clear();
+            self.skeleton.prefixes = Prefixes::None;
+        }
+        if self.skeleton.prefixes == Prefixes::None {
+            self.outer = self.written;
+        }
+        if self.skeleton.element.name == b"metadataFormat" && self.skeleton.upgraded.is_none() {
+            let edits = repair_format(&self.text, self.rules.off);
+            is_changed |= !edits.is_empty();
+            self.change(edits)?;
+        }
+        Ok(is_changed)
+    }
+
+    /// The closed sections with borders of items inside. They are content, with their own end marks.
+    fn sections_with_borders(&self) -> Vec<(usize, usize)> {
+        if self.skeleton.tears { Vec::new() } else { sections_with_borders(&self.text, &self.skeleton) }
+    }
+
+    /// Whether it describes the repository, so that what it lacks may be known.
+    fn is_described(&self) -> bool {
+        matches!(self.skeleton.element.name, b"Identify" | b"metadataFormat")
+    }
+
+    /// Identify is the answer itself: what nobody knows of it is left as it is.
+    fn left_as_it_is(mut self, why: QuarantineReason) -> Result<RepairedItem, QuarantineReason> {
+        let is_identify = self.skeleton.element.name == b"Identify";
+        if !is_identify || !self.is_well_formed() {
+            return Err(why);
+        }
+        self.rewrite()?;
+        if let Verdict::InOrder(facts) = self.judge().0
+            && let Verdict::InOrder(facts) = self.fitted(facts)?
+        {
+            return Ok(self.repaired(facts));
+        }
+        if !self.is_well_formed() {
+            return Err(why);
+        }
+        let lacks = lacks(&self.text);
+        let is_dated = |(element, _): &(&str, FieldIssue)| {
+            !matches!(*element, "earliestDatestamp" | "granularity" | "Identify")
+        };
+        if lacks.iter().all(is_dated) {
+            self.change(fit(&self.text, &Facts::default(), self.skeleton.element, self.rules))?;
+        }
+        Ok(RepairedItem { lacks, ..self.repaired(Facts::default()) })
+    }
+
+    fn change(&mut self, edits: Edits) -> Result<(), QuarantineReason> {
+        if edits.iter().any(|edit| self.rules.off.contains(edit.id)) {
+            return Err(QuarantineReason::RepairOff);
+        }
+        if !edits.is_empty() {
+            let next = edits.apply(&self.text).into_owned();
+            self.edits = std::mem::take(&mut self.edits).then(&self.text, edits);
+            self.text = next;
+        }
+        if self.edits.len() > self.rules.limits.repairs_per_record_max {
+            return Err(QuarantineReason::TooManyRepairs);
+        }
+        Ok(())
+    }
+
+    /// Reads it strictly; in a response without a prefix first as an item that has none either, which
+    /// spares nearly all of them the way of one that loses it.
+    fn judge(&mut self) -> (Verdict, Places) {
+        if self.skeleton.prefixes == Prefixes::Off && self.skeleton.prefix.is_empty() {
+            let (verdict, places) = self.judge_with(Prefixes::None);
+            if matches!(verdict, Verdict::InOrder(_)) {
+                self.skeleton.prefixes = Prefixes::None;
+                return (verdict, places);
+            }
+        }
+        self.judge_with(self.skeleton.prefixes)
+    }
+
+    fn judge_with(&mut self, prefixes: Prefixes) -> (Verdict, Places) {
+        self.tags.tidy();
+        let mut scanner = Validator::new(EnvelopeNames { prefixes, ..self.skeleton.clone() }, self.outer);
+        scanner.new_window(0);
+        let verdict = match scanner.scan(&self.text, 0, true, self.tags, self.rules.limits) {
+            Validation::Clean(len)
+                if crate::repair::lex::names::trim(self.text.get(len..).unwrap_or_default()).is_empty() =>
+            {
+                Verdict::InOrder(scanner.facts)
+            }
+            Validation::Clean(_) => Verdict::Broken(QuarantineReason::MismatchedTags),
+            Validation::Defect(defect) => Verdict::Broken(defect.why),
+            Validation::TooLong | Validation::NeedMore => Verdict::Broken(QuarantineReason::RecordTooLong),
+        };
+        (verdict, scanner.places)
+    }
+
+    /// Whether the defect is one of the envelope, and the item is well-formed
+    /// all the same.
+    fn is_envelope_fault(&mut self, why: QuarantineReason) -> bool {
+        matches!(
+            why,
+            QuarantineReason::MissingIdentifier
+                | QuarantineReason::MissingDatestamp
+                | QuarantineReason::IllegalDatestamp
+                | QuarantineReason::IllegalSetSpec
+                | QuarantineReason::MissingHeader
+                | QuarantineReason::IllegalPayload
+                | QuarantineReason::IllegalEnvelope
+        ) && self.is_well_formed()
+    }
+
+    /// Whether the markup is in order, the envelope aside.
+    fn is_well_formed(&mut self) -> bool {
+        self.tags.tidy();
+        let mut scanner = Validator::for_payload(self.skeleton.clone(), self.outer);
+        scanner.new_window(0);
+        matches!(
+            scanner.scan(&self.text, 0, true, self.tags, self.rules.limits),
+            Validation::Clean(len) if crate::repair::lex::names::trim(self.text.get(len..).unwrap_or_default()).is_empty()
+        )
+    }
+
+    fn repaired(self, facts: Facts) -> RepairedItem {
+        RepairedItem { bytes: self.text, edits: self.edits, facts, markup: self.markup, lacks: Vec::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+    use super::{Context, Tags, Validation, Validator};
+    use crate::repair::lex::names::blanks;
+    use crate::repair::limits::Limits;
+    use crate::repair::passes::header::repair_envelope;
+    use crate::repair::passes::markup::repair_markup;
+    use crate::repair::text::characters::Guesses;
+    use crate::repair::text::characters::repair_characters;
+    use crate::repair::validate::envelope_names::{EnvelopeNames, Prefixes};
+    use crate::repair::validate::schema::RECORD;
+
+    const PAGES: [&[u8]; 6] = [
+        include_bytes!("../../corpus/wellformed/cjk.xml"),
+        include_bytes!("../../corpus/wellformed/cdata-with-border.xml"),
+        include_bytes!("../../corpus/wellformed/marcxml-default-namespace.xml"),
+        include_bytes!("../../corpus/wellformed/mets-wraps-a-record.xml"),
+        include_bytes!("../../corpus/wellformed/mixed-content.xml"),
+        include_bytes!("../../corpus/wellformed/withdrawn-in-comment.xml"),
+    ];
+
+    /// What the fast path lets through, no pass of the slow path would change.
+    #[test]
+    fn the_slow_path_leaves_a_clean_item_alone() {
+        let limits = Limits::default();
+        for page in PAGES {
+            let mut tags = Tags::default();
+            let root_at = memchr::memmem::find(page, b"<OAI-PMH").unwrap();
+            let root = tags.open(&page[root_at..], Context::default(), &limits).unwrap().context;
+            let list_at = memchr::memmem::find(page, b"<ListRecords").unwrap();
+            let list = tags.open(&page[list_at..], root, &limits).unwrap();
+            let skeleton = EnvelopeNames {
+                element: &RECORD,
+                upgraded: None,
+                verb: b"ListRecords".to_vec(),
+                prefix: Vec::new(),
+                other_prefix: None,
+                prefixes: Prefixes::None,
+                headers_only: false,
+                tears: false,
+            };
+            let mut at = list_at + list.len as usize;
+            at += blanks(&page[at..]);
+            let mut scanner = Validator::new(skeleton, list.context);
+            scanner.new_window(at);
+            let Validation::Clean(len) = scanner.scan(page, at, true, &mut tags, &limits) else {
+                panic!("a record of {} is not clean", String::from_utf8_lossy(page));
+            };
+            let item = &page[at..at + len];
+            assert!(repair_characters(item, &[], Guesses::default(), &limits).is_empty());
+            let markup = repair_markup(item, &RECORD, list.context, &mut tags, &limits, &[]);
+            assert!(markup.is_ok_and(|edits| edits.is_empty()));
+            assert!(repair_envelope(item, &RECORD, false, Some("2000-01-01"), &limits).is_empty());
+        }
+    }
+}

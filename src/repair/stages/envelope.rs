@@ -1,0 +1,160 @@
+//! The tags of the envelope as they are read and as they are written.
+
+use memchr::memmem;
+
+use crate::repair::catalog::RepairId;
+use crate::repair::lex::lexeme::{Lexeme, Lexemes, is_good_comment, is_xml_target, next_lexeme};
+use crate::repair::lex::names::{blanks, is_blank, name_span};
+use crate::repair::lex::outline::outline;
+use crate::repair::output::head_buffer::Role;
+use crate::repair::passes::strip_prefix::take_default_off;
+use crate::repair::sink::Sink;
+use crate::repair::stages::item_search::new_list;
+use crate::repair::stages::response::{Response, Step};
+use crate::repair::text::characters::{Guesses, repair_characters};
+use crate::repair::text::edits::Edits;
+use crate::repair::validate::envelope_names::{EnvelopeNames, Prefixes};
+use crate::repair::validate::schema::Verb;
+use crate::repair::validate::state::{Validation, Validator};
+
+/// An end tag of the envelope as it is written.
+pub(crate) fn end_tag_of(response: &Response, local: &[u8]) -> Vec<u8> {
+    [b"</", response.written_prefix(), local, b">"].concat()
+}
+
+/// The same as it stands in the text.
+pub(crate) fn read_end_tag_of(response: &Response, local: &[u8]) -> Vec<u8> {
+    [b"</", response.prefix.as_slice(), local, b">"].concat()
+}
+
+/// Where the end tag that `rest` begins with ends: at its `>`, or before what cannot belong to it.
+pub(crate) fn end_tag_end(rest: &[u8]) -> usize {
+    let inner = rest.get(1..).unwrap_or_default();
+    match inner.iter().position(|&byte| matches!(byte, b'<' | b'>')) {
+        Some(at) if inner.get(at) == Some(&b'>') => at + 2,
+        Some(at) => at + 1,
+        None => rest.len(),
+    }
+}
+
+/// Gives a tag whose name begins at `at` the prefix and the local name that it should have.
+pub(crate) fn rename_tag(response: &Response, at: usize, (read, meant): (&[u8], &[u8]), edits: &mut Edits) {
+    let local_at = at + response.prefix.len();
+    if response.prefixes() == Prefixes::Off {
+        edits.push_unordered(RepairId::EnvelopePrefix, at, local_at, Vec::new());
+    }
+    if read != meant {
+        edits.push_unordered(RepairId::VerbElement, local_at, local_at + read.len(), meant.to_vec());
+    }
+}
+
+/// White space and comments that `text` begins with.
+pub(crate) fn misc_len(text: &[u8]) -> usize {
+    let mut at = 0;
+    loop {
+        at += blanks(text.get(at..).unwrap_or_default());
+        let (lexeme, end) = next_lexeme(text, at);
+        if at >= text.len() || !matches!(lexeme, Lexeme::Comment | Lexeme::Instruction) {
+            return at;
+        }
+        at = end;
+    }
+}
+
+pub(crate) fn is_legal_comment(response: &Response, text: &[u8]) -> bool {
+    is_good_comment(text)
+        && repair_characters(text, &[], Guesses::default(), &response.config.limits).is_empty()
+}
+
+pub(crate) fn is_legal_instruction(response: &Response, text: &[u8]) -> bool {
+    !is_xml_target(text)
+        && repair_characters(text, &[], Guesses::default(), &response.config.limits).is_empty()
+}
+
+pub(crate) fn error_element(response: &Response, code: &str, words: &str) -> Vec<u8> {
+    let close = end_tag_of(response, b"error");
+    let start = [b"<", response.written_prefix(), b"error code=\"", code.as_bytes(), b"\">"].concat();
+    [start.as_slice(), words.as_bytes(), &close].concat()
+}
+
+/// An end tag, written anew where it is not in order. `names` are its local name as it
+/// is there and as it is meant.
+pub(crate) fn close_tag(
+    response: &mut Response,
+    role: Role,
+    names: (&[u8], &[u8]),
+    rest: &[u8],
+    tag_end: usize,
+    sink: &mut impl Sink,
+) -> Step {
+    let tag = read_end_tag_of(response, names.0);
+    let written = rest.get(..tag_end).unwrap_or_default();
+    let bare = written.iter().filter(|&&byte| !is_blank(byte));
+    if bare.eq(&tag) && written.get(..tag.len() - 1) == tag.get(..tag.len() - 1) {
+        let mut edits = Edits::default();
+        rename_tag(response, 2, names, &mut edits);
+        return response.keep_edited(role, rest, tag_end, &edits, sink);
+    }
+    let tag = end_tag_of(response, names.1);
+    response.gate.change(role, RepairId::MismatchedEndTag, response.base, written, &tag, sink);
+    Step::Settled(tag_end)
+}
+
+/// The changes to a part of the envelope that holds no payload, and those that take the
+/// prefix off its tags.
+pub(crate) fn without_prefix(response: &Response, text: &[u8], edits: Edits) -> Edits {
+    if response.prefixes() != Prefixes::Off {
+        return edits;
+    }
+    let repaired = edits.apply(text);
+    let mut off = Edits::default();
+    let mut at = 0;
+    let mut lexemes = Lexemes::of(&repaired);
+    while at < repaired.len() {
+        let (lexeme, end) = lexemes.at(at);
+        let name = match lexeme {
+            Lexeme::StartTag => at + 1,
+            Lexeme::EndTag => at + 2,
+            _ => usize::MAX,
+        };
+        if repaired.get(name..end).is_some_and(|tag| tag.starts_with(&response.prefix)) {
+            if lexeme == Lexeme::StartTag {
+                take_default_off(&repaired, at, end, &response.config.limits, &mut off);
+            }
+            off.push_unordered(RepairId::EnvelopePrefix, name, name + response.prefix.len(), Vec::new());
+        }
+        at = end;
+    }
+    off.sort();
+    edits.then(&repaired, off)
+}
+
+/// Local name of the tag at `at`; empty for one of another prefix.
+pub(crate) fn local_name<'t>(response: &Response, text: &'t [u8], at: usize) -> &'t [u8] {
+    let name = text.get(at + 1..).unwrap_or_default();
+    let name = name.get(..name_span(name)).unwrap_or_default();
+    name.strip_prefix(response.prefix.as_slice()).filter(|local| !local.contains(&b':')).unwrap_or_default()
+}
+
+/// An element of the envelope with text that is escaped already.
+pub(crate) fn write_element(response: &Response, local: &[u8], text: &[u8]) -> Vec<u8> {
+    [b"<", response.written_prefix(), local, b">", text, &end_tag_of(response, local)].concat()
+}
+
+/// Whether `element` is one well-formed element of that name with nothing but text in it.
+pub(crate) fn is_strict_field(response: &mut Response, element: &[u8], local: &'static [u8]) -> bool {
+    let Ok(tag) = response.tags.open(element, response.root_context, &response.config.limits) else {
+        return false;
+    };
+    let name = element.get(1..1 + tag.name_len as usize).unwrap_or_default();
+    let skeleton = EnvelopeNames { verb: local.to_vec(), ..new_list(response, Verb::ListRecords).skeleton };
+    let mut scanner = Validator::for_payload(skeleton, response.root_context);
+    scanner.new_window(0);
+    let clean = scanner.scan(element, 0, true, &mut response.tags, &response.config.limits);
+    let inside = element.get(tag.len as usize..).unwrap_or_default();
+    tag.oai
+        && name.strip_prefix(response.prefix.as_slice()) == Some(local)
+        && clean == Validation::Clean(element.len())
+        && outline(inside, 0, memmem::rfind(inside, b"</").unwrap_or(0))
+            .is_some_and(|tree| tree.children.is_empty())
+}

@@ -1,0 +1,50 @@
+//! The verb and the identifier that the request element asks for.
+
+use crate::repair::lex::lexeme::{Lexeme, Lexemes};
+use crate::repair::lex::names::name_span;
+use crate::repair::passes::lenient_tag::read_lenient_tag;
+use crate::repair::stages::response::{AskedFor, Response};
+use crate::repair::text::escape::resolve;
+use crate::repair::validate::schema::Verb;
+
+/// The request, from us or from the request element of a head, which is read as it is written.
+pub(crate) fn read_asked(response: &Response, written_head: &[u8]) -> AskedFor {
+    if let Some(ours) = asked_of_us(response) {
+        return ours;
+    }
+    let mut asked = AskedFor::default();
+    let open = [b"<", response.written_prefix(), b"request"].concat();
+    let mut at = 0;
+    let mut lexemes = Lexemes::of(written_head);
+    while at < written_head.len() {
+        let (lexeme, end) = lexemes.at(at);
+        let tag = written_head.get(at..end).unwrap_or_default();
+        let is_request = lexeme == Lexeme::StartTag
+            && tag.strip_prefix(open.as_slice()).is_some_and(|rest| name_span(rest) == 0);
+        if is_request && let Some(tag) = read_lenient_tag(written_head, at, end, &response.config.limits) {
+            for attribute in &tag.attributes {
+                let value = resolve(&attribute.value);
+                match written_head.get(attribute.name.0..attribute.name.1) {
+                    Some(b"verb") => asked.verb = Verb::from_name(&value),
+                    Some(b"identifier") => asked.identifier = Some(value),
+                    Some(b"resumptionToken") => asked.resumes = true,
+                    _ => {}
+                }
+            }
+            break;
+        }
+        at = end;
+    }
+    asked
+}
+
+pub(crate) fn asked_of_us(response: &Response) -> Option<AskedFor> {
+    let own = response.config.request.as_ref().filter(|own| !own.arguments.is_empty())?;
+    let argument = |wanted: &str| own.arguments.iter().find(|(name, _)| name == wanted);
+    Some(AskedFor {
+        verb: argument("verb").and_then(|(_, verb)| Verb::from_name(verb.as_bytes())),
+        identifier: argument("identifier").map(|(_, identifier)| identifier.as_bytes().to_vec()),
+        resumes: argument("resumptionToken").is_some(),
+        is_ours: true,
+    })
+}

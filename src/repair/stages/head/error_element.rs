@@ -1,0 +1,132 @@
+//! The repair of one error element, and the answer that errors give.
+
+use memchr::{memchr, memchr2};
+
+use crate::oai::ErrorCode;
+use crate::repair::catalog::{NotOai, RepairId};
+use crate::repair::lex::lexeme::{Lexeme, Lexemes, is_cut, is_good_comment, next_lexeme, start_tag_end};
+use crate::repair::lex::names::is_blank;
+use crate::repair::output::head_buffer::Release;
+use crate::repair::passes::lenient_tag::read_lenient_tag;
+use crate::repair::sink::Sink;
+use crate::repair::stages::envelope::{is_strict_field, without_prefix};
+use crate::repair::stages::head::error_text::meant_error;
+use crate::repair::stages::head::repair_head::own_request;
+use crate::repair::stages::item_search::begins_item;
+use crate::repair::stages::response::{Response, Step};
+use crate::repair::text::characters::{Guesses, repair_characters};
+use crate::repair::text::edits::Edits;
+use crate::repair::text::escape::escape;
+use crate::repair::validate::envelope_names::TagMatch;
+
+/// Where the end tag begins of the error whose content begins at `at`, and where it ends, if
+/// that is there. One in a comment or a CDATA section is none. `None` when it is not there, or not yet.
+pub(crate) fn error_close(
+    response: &Response,
+    text: &[u8],
+    mut at: usize,
+    complete: bool,
+) -> Option<(usize, Option<usize>)> {
+    let close = [b"</", response.prefix.as_slice(), b"error"].concat();
+    loop {
+        at += memchr(b'<', text.get(at..)?)?;
+        let rest = text.get(at..)?;
+        if rest.starts_with(&close) {
+            // One that lost its `>` ends before the next tag.
+            let end = memchr2(b'<', b'>', rest.get(1..)?).map(|end| end + 1);
+            let end = end.map(|end| at + end + usize::from(rest.get(end) == Some(&b'>')));
+            return Some((at, end));
+        }
+        let is_section = rest.get(1).is_none_or(|&byte| byte == b'!');
+        let section = is_section.then(|| next_lexeme(text, at));
+        if !complete && section.is_some_and(|section| is_cut(text, at, section)) {
+            return None;
+        }
+        at = match section {
+            Some((Lexeme::Comment | Lexeme::Cdata, end)) => end,
+            _ => at + 1,
+        };
+    }
+}
+
+/// `None` when its code is near to no legal one.
+pub(crate) fn repair_error(response: &mut Response, error: &[u8]) -> Option<Edits> {
+    // Then a mark in a section is its text, and no sign that the section was never closed.
+    let is_strict = is_strict_field(response, error, b"error");
+    let characters = match is_strict {
+        true => Edits::default(),
+        false => repair_characters(error, &response.entities, Guesses::default(), &response.config.limits),
+    };
+    let text = characters.apply(error);
+    let mut edits = Edits::default();
+    let tag_end = start_tag_end(&text)?;
+    let tag = read_lenient_tag(&text, 0, tag_end, &response.config.limits)?;
+    for edit in tag.edits.iter() {
+        edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
+    }
+    let content_end = if tag.empty { tag_end } else { error_close(response, &text, tag_end, true)?.0 };
+    let content = text.get(..content_end)?;
+    let words = String::from_utf8_lossy(content.get(tag_end..)?).into_owned();
+    let mut code: Option<ErrorCode> = None;
+    for attribute in &tag.attributes {
+        let name = text.get(attribute.name.0..attribute.name.1).unwrap_or_default();
+        if name == b"code" {
+            let written = std::str::from_utf8(&attribute.value).ok()?;
+            let meant = meant_error(written, &words)?;
+            if meant.name() != written {
+                attribute.set(RepairId::ErrorCode, meant.name().as_bytes(), &mut edits);
+            }
+            code = Some(meant);
+        } else if !response.is_free(&text, &tag.attributes, name) {
+            attribute.remove(RepairId::EnvelopeAttribute, &mut edits);
+        }
+    }
+    if code.is_none() {
+        code = Some(meant_error("", &words)?);
+        let attribute = format!(" code=\"{}\"", code?.name());
+        edits.push_unordered(RepairId::ErrorCode, tag.name_end, tag.name_end, attribute.into_bytes());
+    }
+    response.bad_request |= code?.forbids_attributes();
+    // Markup in the text of an error is text.
+    let mut at = tag_end;
+    let mut lexemes = if is_strict { Lexemes::of_well_formed(content) } else { Lexemes::of(content) };
+    while at < content_end {
+        let (lexeme, end) = lexemes.at(at);
+        let slice = text.get(at..end)?;
+        match lexeme {
+            Lexeme::Text | Lexeme::Cdata => {}
+            Lexeme::Comment if is_good_comment(slice) => {}
+            _ => {
+                let is_item =
+                    lexeme == Lexeme::StartTag && begins_item(response, text.get(at..)?) == TagMatch::Yes;
+                response.items_outside |= is_item;
+                edits.push_unordered(RepairId::MarkupInField, at, end, escape(slice));
+            }
+        }
+        at = end;
+    }
+    let close = [b"</", response.prefix.as_slice(), b"error>"].concat();
+    let end_tag = text.get(content_end..)?;
+    if !tag.empty && end_tag.iter().filter(|&&byte| !is_blank(byte)).count() != close.len() {
+        edits.push_unordered(RepairId::MismatchedEndTag, content_end, text.len(), close);
+    }
+    edits.sort();
+    let strict = is_strict_field(response, &edits.apply(&text), b"error");
+    strict.then(|| without_prefix(response, error, characters.then(&text, edits)))
+}
+
+/// What is held leaves: errors, or that a list is empty. `Some` where something was read that
+/// speaks against it, and nothing leaves.
+pub(crate) fn answer_errors(response: &mut Response, sink: &mut impl Sink) -> Option<Step> {
+    if !response.gate.is_open() {
+        if response.unknown_error {
+            return Some(response.refuse(NotOai::UnknownError));
+        }
+        if response.items_outside || response.gate.incomplete {
+            return Some(response.refuse(NotOai::NothingKept));
+        }
+    }
+    let bare_request = response.bad_request.then(|| own_request(response, false));
+    response.gate.release(Release::Errors, bare_request.as_deref(), sink);
+    None
+}

@@ -1,0 +1,191 @@
+//! What an error means whose code is none of the eight: by its spelling, then by its text.
+//!
+//! Harvesters decide by the code: a wrong one tells them that records are gone,
+//! or that nothing changed. So a text counts only where it speaks of what the
+//! request asked, and never where it speaks of trouble that passes.
+
+use crate::oai::ErrorCode;
+use crate::repair::lex::known_namespaces::within_letters;
+
+const ERROR_CODES: [ErrorCode; 8] = [
+    ErrorCode::BadArgument,
+    ErrorCode::BadResumptionToken,
+    ErrorCode::BadVerb,
+    ErrorCode::CannotDisseminateFormat,
+    ErrorCode::IdDoesNotExist,
+    ErrorCode::NoRecordsMatch,
+    ErrorCode::NoMetadataFormats,
+    ErrorCode::NoSetHierarchy,
+];
+
+/// Words of trouble at the source. An error that has one of them says nothing of the request.
+const TROUBLE: &[&str] = &[
+    "unavailable",
+    "internal",
+    "exception",
+    "stack trace",
+    "timeout",
+    "timed out",
+    "time out",
+    "try again",
+    "temporar",
+    "later",
+    "maintenance",
+    "overload",
+    "too many requests",
+    "rate limit",
+    "busy",
+    "database",
+    "sql",
+    "connection",
+    "server error",
+    "unexpected",
+    "fatal",
+    "denied",
+    "forbidden",
+    "authori",
+];
+
+/// A text that has a word of both groups means the code; the first that fits counts.
+const WORDS: &[(ErrorCode, &[&str], &[&str])] = &[
+    (
+        ErrorCode::BadResumptionToken,
+        &["resumptiontoken", "resumption token"],
+        &["invalid", "not valid", "expired", "unknown", "illegal", "bad ", "malformed", "not recognized"],
+    ),
+    (
+        ErrorCode::CannotDisseminateFormat,
+        &["metadataprefix", "metadata prefix", "metadata format", "metadataformat"],
+        &["not supported", "unsupported", "unknown", "not available", "disseminat", "does not exist"],
+    ),
+    (
+        ErrorCode::IdDoesNotExist,
+        &["identifier"],
+        &["does not exist", "doesn't exist", "not found", "unknown", "no such", "no item", "no record"],
+    ),
+    (
+        ErrorCode::NoSetHierarchy,
+        &["set hierarch", "sets"],
+        &["not support", "does not have", "no set", "unsupported"],
+    ),
+    (ErrorCode::NoMetadataFormats, &["metadata format"], &["no metadata format", "there are no"]),
+    (
+        ErrorCode::NoRecordsMatch,
+        &["no record", "no matching record", "no item", "no result", "empty list", "empty result"],
+        &["match", "found", "criteria", "empty", "returned", "no result", "combination", "available"],
+    ),
+    (ErrorCode::BadVerb, &["verb argument", "oai-pmh verb", "oai verb", "illegal verb", "bad verb"], &[""]),
+    (
+        ErrorCode::BadArgument,
+        &["argument", "parameter"],
+        &[
+            "illegal",
+            "invalid",
+            "missing",
+            "required",
+            "unknown",
+            "repeated",
+            "bad ",
+            "not allowed",
+            "syntax",
+        ],
+    ),
+];
+
+/// The code that is meant by one that is perhaps none, and by the text of its error.
+pub(crate) fn meant_error(code: &str, text: &str) -> Option<ErrorCode> {
+    nearest(code).or_else(|| by_words(code, text))
+}
+
+/// The code that was meant: equal but for case and blanks, or at most two letters off.
+fn nearest(written: &str) -> Option<ErrorCode> {
+    let written = written.trim().to_ascii_lowercase();
+    let exact = ERROR_CODES.into_iter().find(|code| code.name().eq_ignore_ascii_case(&written));
+    exact.or_else(|| {
+        ERROR_CODES
+            .into_iter()
+            .find(|code| within_letters(code.name().to_ascii_lowercase().as_bytes(), written.as_bytes(), 2))
+    })
+}
+
+fn by_words(code: &str, text: &str) -> Option<ErrorCode> {
+    let (code, text) = (code.to_ascii_lowercase(), text.to_ascii_lowercase());
+    let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    if has(TROUBLE) || TROUBLE.iter().any(|word| code.contains(word)) {
+        return None;
+    }
+    let mut named = ERROR_CODES.into_iter().filter(|code| text.contains(&code.name().to_ascii_lowercase()));
+    match (named.next(), named.next()) {
+        (Some(code), None) => return Some(code),
+        (Some(_), Some(_)) => return None,
+        _ => {}
+    }
+    WORDS.iter().find(|(_, subject, fault)| has(subject) && has(fault)).map(|(code, ..)| *code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The texts by which section 3.6 of the specification explains its codes.
+    #[test]
+    fn the_words_of_the_specification_are_understood() {
+        let said = [
+            (
+                ErrorCode::BadArgument,
+                "The request includes illegal arguments, is missing required arguments, includes a repeated \
+                 argument, or values for arguments have an illegal syntax.",
+            ),
+            (
+                ErrorCode::BadResumptionToken,
+                "The value of the resumptionToken argument is invalid or expired.",
+            ),
+            (
+                ErrorCode::BadVerb,
+                "Value of the verb argument is not a legal OAI-PMH verb, the verb argument is missing, or the \
+                 verb argument is repeated.",
+            ),
+            (
+                ErrorCode::CannotDisseminateFormat,
+                "The metadata format identified by the value given for the metadataPrefix argument is not \
+                 supported by the item or by the repository.",
+            ),
+            (
+                ErrorCode::IdDoesNotExist,
+                "The value of the identifier argument is unknown or illegal in this repository.",
+            ),
+            (
+                ErrorCode::NoRecordsMatch,
+                "The combination of the values of the from, until, set and metadataPrefix arguments results in \
+                 an empty list. No records match.",
+            ),
+            (ErrorCode::NoMetadataFormats, "There are no metadata formats for the specified item."),
+            (ErrorCode::NoSetHierarchy, "The repository does not support sets."),
+        ];
+        for (code, text) in said {
+            assert_eq!(meant_error("error", text), Some(code), "{text}");
+            assert_eq!(meant_error("", &text.to_uppercase()), Some(code), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_passes_by_itself_says_nothing_of_the_request() {
+        for text in [
+            "Service temporarily unavailable",
+            "No records found: connection to database timed out",
+            "Internal error while reading argument set",
+            "An error occurred",
+            "",
+        ] {
+            assert_eq!(meant_error("undefinedError", text), None, "{text}");
+        }
+        assert_eq!(meant_error("serviceUnavailable", "No records match."), None);
+        assert_eq!(meant_error("badArgument", "try again later"), Some(ErrorCode::BadArgument));
+    }
+
+    #[test]
+    fn a_text_that_names_two_codes_names_none() {
+        assert_eq!(meant_error("x", "badVerb or badArgument"), None);
+        assert_eq!(meant_error("x", "OAI error noRecordsMatch"), Some(ErrorCode::NoRecordsMatch));
+    }
+}

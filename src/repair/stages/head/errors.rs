@@ -1,0 +1,129 @@
+//! Error elements: held until it is known that no list follows.
+
+use crate::repair::catalog::{NotOai, RepairId};
+use crate::repair::lex::lexeme::{Lexeme, next_lexeme};
+use crate::repair::lex::names::blanks;
+use crate::repair::output::head_buffer::Role;
+use crate::repair::sink::Sink;
+use crate::repair::stages::envelope::{end_tag_end, is_legal_comment, is_legal_instruction};
+use crate::repair::stages::head::error_element::{answer_errors, error_close, repair_error};
+use crate::repair::stages::head::head_stage::emit_between;
+use crate::repair::stages::head::landmark::find_landmark;
+use crate::repair::stages::head::verb_element::{misnamed_verb_element, verb_element};
+use crate::repair::stages::item_search::{holds_any_item, new_list};
+use crate::repair::stages::response::{Landmark, Response, Stage, Step};
+use crate::repair::stages::second_document::{second_document, second_document_window};
+
+/// Reads the errors behind the head, and what follows them.
+pub(crate) fn step_errors(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
+    if response.gate.held_bytes > response.limits().head_bytes_max {
+        return response.refuse(NotOai::BrokenEnvelope);
+    }
+    let (within, bounded) = within_head(response, rest);
+    let complete = last || bounded;
+    let found = find_landmark(response, within, complete);
+    let (at, landmark) =
+        match misnamed_verb_element(response, within, found, complete, |one, _| one.asked.verb) {
+            Ok(Some(found)) => found,
+            Ok(None) if last && !bounded => return errors_end(response, rest, sink),
+            _ => return head_need_more(response, rest),
+        };
+    if at > 0 {
+        return emit_between(response, rest, at, sink);
+    }
+    match landmark {
+        Landmark::Error => step_error(response, rest, last, sink),
+        Landmark::Verb(named) => match verb_element(response, within, at, named, complete) {
+            Ok(verb) => {
+                response.stage = Stage::List(Box::new(new_list(response, verb)));
+                Step::Settled(0)
+            }
+            Err(()) => head_need_more(response, rest),
+        },
+        Landmark::RootEnd => {
+            if !last && rest.len() <= response.limits().head_bytes_max {
+                // A second document may follow that has the list.
+                return head_need_more(response, rest);
+            }
+            root_end_of_errors(response, rest, sink)
+        }
+    }
+}
+
+/// The text that may be held here, and whether there is more than that.
+fn within_head<'t>(response: &Response, rest: &'t [u8]) -> (&'t [u8], bool) {
+    let bytes_max = response.limits().head_bytes_max + response.limits().tag_bytes_max;
+    (rest.get(..bytes_max).unwrap_or(rest), rest.len() > bytes_max)
+}
+
+fn head_need_more(response: &mut Response, rest: &[u8]) -> Step {
+    let (_, bounded) = within_head(response, rest);
+    if bounded { response.refuse(NotOai::BrokenEnvelope) } else { response.need_more(rest) }
+}
+
+/// One error element.
+fn step_error(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
+    let tag_end = match response.tag_end(rest, last) {
+        Err(step) => return step,
+        Ok(None) => return response.refuse(NotOai::BrokenEnvelope),
+        Ok(Some(end)) => end,
+    };
+    let (within, bounded) = within_head(response, rest);
+    let empty = rest.get(..tag_end).is_some_and(|tag| tag.ends_with(b"/>"));
+    let end = if empty {
+        Some(tag_end)
+    } else {
+        error_close(response, within, tag_end, last || bounded).and_then(|(_, end)| end)
+    };
+    let Some(end) = end else {
+        let over = last && !bounded;
+        return if over { response.refuse(NotOai::NothingKept) } else { head_need_more(response, rest) };
+    };
+    let Some(edits) = repair_error(response, rest.get(..end).unwrap_or_default()) else {
+        // Unless a list with items follows, this is a failed source.
+        response.unknown_error = true;
+        let original = rest.get(..end).unwrap_or_default();
+        response.gate.change(Role::Error, RepairId::ErrorBesideItems, response.base, original, b"", sink);
+        return Step::Settled(end);
+    };
+    response.keep_edited(Role::Error, rest, end, &edits, sink)
+}
+
+/// The root ends behind errors: they are the answer.
+fn root_end_of_errors(response: &mut Response, rest: &[u8], sink: &mut impl Sink) -> Step {
+    if let Some(step) = second_document(response, rest, sink) {
+        return step;
+    }
+    let behind = second_document_window(response, rest);
+    let behind = behind.get(end_tag_end(behind)..).unwrap_or_default();
+    let junk = behind.get(kept_behind_root(response, behind)..).unwrap_or_default();
+    response.items_outside |= holds_any_item(response, junk);
+    if let Some(refused) = answer_errors(response, sink) {
+        return refused;
+    }
+    response.stage = Stage::Tail;
+    Step::Settled(0)
+}
+
+/// How much of what stands behind the root stays.
+fn kept_behind_root(response: &Response, text: &[u8]) -> usize {
+    let mut at = 0;
+    loop {
+        at += blanks(text.get(at..).unwrap_or_default());
+        let (lexeme, end) = next_lexeme(text, at);
+        let slice = text.get(at..end).unwrap_or_default();
+        let stays = lexeme == Lexeme::Comment && is_legal_comment(response, slice)
+            || lexeme == Lexeme::Instruction && is_legal_instruction(response, slice);
+        if !stays {
+            return at;
+        }
+        at = end;
+    }
+}
+
+/// The input ends behind errors.
+fn errors_end(response: &mut Response, rest: &[u8], sink: &mut impl Sink) -> Step {
+    let step = emit_between(response, rest, rest.len(), sink);
+    response.stage = Stage::Tail;
+    answer_errors(response, sink).unwrap_or(step)
+}

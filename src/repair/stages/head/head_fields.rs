@@ -1,0 +1,231 @@
+//! The fields of the head, `responseDate` and `request`: where they are, and how their values are escaped.
+
+use crate::oai::set_spec;
+use crate::repair::catalog::RepairId;
+use crate::repair::lex::known_namespaces::is_slip;
+use crate::repair::lex::lexeme::{Lexeme, Lexemes, is_good_comment, is_xml_target};
+use crate::repair::lex::names::{blanks, name_span, split_name, trailing_blanks, trim};
+use crate::repair::passes::lenient_tag::read_lenient_tag;
+use crate::repair::stages::response::Response;
+use crate::repair::text::edits::Edits;
+use crate::repair::text::escape::{reference_for, resolve, write_escaped};
+use crate::repair::validate::schema::{Text, Verb, is_any_uri};
+
+/// A small element of the head: where it and its content lie.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Field {
+    pub(crate) start: usize,
+    /// Whether its end tag has to be added, at `end`.
+    pub(crate) unclosed: bool,
+    pub(crate) content: (usize, usize),
+    pub(crate) end: usize,
+}
+
+/// Where the head of a response of OAI-PMH 1.x ends, if both of its elements are there.
+pub(crate) fn head_end(text: &[u8], prefix: &[u8]) -> Option<usize> {
+    let (date, request) = read_head(text, prefix, b"requestURL", &mut Edits::default());
+    Some(date?.end.max(request?.end))
+}
+
+/// The first responseDate and the first request; everything else that is not
+/// white space or a comment is removed.
+pub(crate) fn read_head(
+    text: &[u8],
+    prefix: &[u8],
+    request_name: &[u8],
+    edits: &mut Edits,
+) -> (Option<Field>, Option<Field>) {
+    let (mut date, mut request): (Option<Field>, Option<Field>) = (None, None);
+    let mut at = 0;
+    let mut lexemes = Lexemes::of(text);
+    while at < text.len() {
+        let (lexeme, end) = lexemes.at(at);
+        let slice = text.get(at..end).unwrap_or_default();
+        let mut next = end;
+        match lexeme {
+            Lexeme::Text if trim(slice).is_empty() => {}
+            Lexeme::Text => {
+                edits.push_unordered(
+                    RepairId::UnexpectedContent,
+                    at + blanks(slice),
+                    end - trailing_blanks(slice),
+                    Vec::new(),
+                );
+            }
+            Lexeme::Comment if is_good_comment(slice) => {}
+            Lexeme::Comment | Lexeme::Declaration => {
+                edits.push_unordered(RepairId::BrokenComment, at, end, Vec::new())
+            }
+            Lexeme::Instruction if !is_xml_target(slice) => {}
+            Lexeme::Instruction => edits.push_unordered(RepairId::InnerDeclaration, at, end, Vec::new()),
+            Lexeme::Doctype => edits.push_unordered(RepairId::Doctype, at, end, Vec::new()),
+            Lexeme::StartTag => {
+                let name =
+                    slice.get(1..1 + name_span(slice.get(1..).unwrap_or_default())).unwrap_or_default();
+                let known = match name.strip_prefix(prefix) {
+                    Some(b"responseDate") if date.is_none() => Some(&mut date),
+                    Some(name) if name == request_name && request.is_none() => Some(&mut request),
+                    _ => None,
+                };
+                let wanted = known.is_some();
+                let field = read_field(text, at, end, name, if wanted { Some(&mut *edits) } else { None });
+                match known {
+                    Some(slot) => *slot = Some(field),
+                    None => edits.push_unordered(RepairId::UnknownElement, at, field.end, Vec::new()),
+                }
+                next = field.end;
+            }
+            _ => edits.push_unordered(RepairId::UnexpectedContent, at, end, Vec::new()),
+        }
+        at = next;
+    }
+    (date, request)
+}
+
+/// The element whose start tag is `at..tag_end`. Its end is its own end tag,
+/// one that is meant for it, or the next start tag.
+fn read_field(text: &[u8], at: usize, tag_end: usize, name: &[u8], edits: Option<&mut Edits>) -> Field {
+    let mut end = tag_end;
+    if text.get(..tag_end).is_some_and(|tag| tag.ends_with(b"/>")) {
+        return Field { start: at, unclosed: false, content: (end, end), end };
+    }
+    let mut lexemes = Lexemes::of(text);
+    while end < text.len() {
+        let (lexeme, next) = lexemes.at(end);
+        let slice = text.get(end..next).unwrap_or_default();
+        let close = slice.get(2..2 + name_span(slice.get(2..).unwrap_or_default())).unwrap_or_default();
+        let behind_name = slice.get(2 + close.len()..).unwrap_or_default();
+        let exact = lexeme == Lexeme::EndTag && close == name && trim(behind_name) == b">";
+        if exact {
+            return Field { start: at, unclosed: false, content: (tag_end, end), end: next };
+        }
+        if lexeme == Lexeme::EndTag && edits.is_some() && is_slip(split_name(close).1, split_name(name).1) {
+            let tag = [b"</", name, b">"].concat();
+            if let Some(edits) = edits {
+                edits.push_unordered(RepairId::MismatchedEndTag, end, next, tag);
+            }
+            return Field { start: at, unclosed: false, content: (tag_end, end), end: next };
+        }
+        if matches!(lexeme, Lexeme::StartTag) && edits.is_some() {
+            break;
+        }
+        end = next;
+    }
+    if edits.is_none() {
+        return Field { start: at, unclosed: false, content: (tag_end, end), end };
+    }
+    let content = text.get(tag_end..end).unwrap_or_default();
+    let end = tag_end + content.len() - trailing_blanks(content);
+    Field { start: at, unclosed: true, content: (tag_end, end), end }
+}
+
+/// Whether an attribute of the request element is an argument with a value the
+/// schema allows.
+pub(crate) fn is_request_argument(name: &[u8], value: &[u8]) -> bool {
+    let value = resolve(value);
+    match name {
+        b"verb" => Verb::from_name(&value).is_some(),
+        b"identifier" | b"resumptionToken" => true,
+        b"metadataPrefix" => Text::MetadataPrefix.holds(&value),
+        b"from" | b"until" => Text::Datestamp.holds(&value),
+        b"set" => Text::SetSpec.holds(&value),
+        _ => false,
+    }
+}
+
+/// An attribute value: white space other than blanks as references, so that it survives.
+pub(crate) fn escape_attribute(value: &str) -> Vec<u8> {
+    let mut escaped = Vec::with_capacity(value.len());
+    write_attribute(value, &mut escaped);
+    escaped
+}
+
+pub(crate) fn write_attribute(value: &str, escaped: &mut Vec<u8>) {
+    let reference = |byte| match byte {
+        b'\t' => Some(b"&#9;".as_slice()),
+        b'\n' => Some(b"&#10;".as_slice()),
+        b'\r' => Some(b"&#13;".as_slice()),
+        _ => reference_for(byte),
+    };
+    write_escaped(value.as_bytes(), reference, escaped);
+}
+
+/// Where a text has what keeps it from being a URL.
+pub(crate) fn stray_in_url(url: &[u8]) -> Vec<usize> {
+    let mut fragment = false;
+    let mut is_stray = |at: usize, byte: u8| {
+        let digits = url.get(at + 1..at + 3).unwrap_or_default();
+        match byte {
+            b'%' => digits.len() < 2 || !digits.iter().all(u8::is_ascii_hexdigit),
+            b'#' => std::mem::replace(&mut fragment, true),
+            b'[' | b']' | b'<' | b'>' | b'"' | b' ' => true,
+            _ => byte < 0x20,
+        }
+    };
+    url.iter().enumerate().filter(|&(at, &byte)| is_stray(at, byte)).map(|(at, _)| at).collect()
+}
+
+pub(crate) fn percent(byte: u8) -> Vec<u8> {
+    format!("%{byte:02X}").into_bytes()
+}
+
+/// Percent-escapes what keeps a text from being a URL; nothing when it cannot be one.
+pub(crate) fn escape_url(url: &[u8]) -> Vec<u8> {
+    let mut escaped = url.to_vec();
+    for at in stray_in_url(url).into_iter().rev() {
+        escaped.splice(at..=at, percent(url.get(at).copied().unwrap_or(b' ')));
+    }
+    if is_any_uri(&escaped) { escaped } else { Vec::new() }
+}
+
+/// The start tag of a field of the head: keeps the attributes for which
+/// `keep` holds, and writes a bare tag when that is still not in order.
+pub(crate) fn repair_field_tag(
+    response: &mut Response,
+    text: &[u8],
+    field: Field,
+    id: RepairId,
+    keep: impl Fn(&[u8], &[u8]) -> bool,
+    edits: &mut Edits,
+) {
+    let tag = text.get(field.start..field.content.0).unwrap_or_default();
+    let mut inside = Edits::default();
+    let read = read_lenient_tag(tag, 0, tag.len(), &response.config.limits);
+    let attributes = read.as_ref().map(|read| read.attributes.as_slice()).unwrap_or_default();
+    for attribute in attributes {
+        let name = tag.get(attribute.name.0..attribute.name.1).unwrap_or_default();
+        if response.is_free(tag, attributes, name) || keep(name, &attribute.value) {
+            continue;
+        }
+        let set = resolve(&attribute.value);
+        match name {
+            b"set" if id == RepairId::RequestAttribute && !trim(&set).is_empty() => {
+                attribute.set(RepairId::SetSpecEscape, &set_spec::escape(trim(&set)), &mut inside);
+            }
+            _ => attribute.remove(id, &mut inside),
+        }
+    }
+    let removed: Vec<(usize, usize)> = inside.iter().map(|edit| (edit.start, edit.end)).collect();
+    for edit in read.iter().flat_map(|read| read.edits.iter()) {
+        if !removed.iter().any(|&(start, end)| edit.start >= start && edit.end <= end) {
+            inside.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
+        }
+    }
+    inside.sort();
+    let strict = response.tags.open(&inside.apply(tag), response.root_context, &response.config.limits);
+    let empty = tag.ends_with(b"/>");
+    if read.is_none() || !strict.is_ok_and(|strict| strict.oai && strict.empty == empty) {
+        let name_end = 1 + name_span(tag.get(1..).unwrap_or_default());
+        let close = if empty { 2 } else { 1 };
+        inside = Edits::default();
+        inside.push(id, name_end, tag.len() - close, b"");
+    }
+    for edit in inside.iter() {
+        edits.push_unordered(
+            edit.id,
+            field.start + edit.start,
+            field.start + edit.end,
+            edit.replacement.clone(),
+        );
+    }
+}

@@ -1,0 +1,67 @@
+//! The first element after the head: an error, the verb element, or the end of the root.
+
+use memchr::memchr;
+
+use crate::repair::lex::lexeme::COMMENT;
+use crate::repair::lex::lookahead::Ahead;
+use crate::repair::lex::names::name_span;
+use crate::repair::stages::head::v1_head::v1_landmark;
+use crate::repair::stages::response::{Landmark, Response};
+use crate::repair::validate::schema::Verb;
+
+/// Looks for the next landmark of the top level, comments and instructions
+/// aside. `Err` when the text ends before it can be said.
+pub(crate) fn find_landmark(
+    response: &Response,
+    rest: &[u8],
+    last: bool,
+) -> Result<Option<(usize, Landmark)>, ()> {
+    let mut at = 0;
+    let mut ends = [Ahead::default(); 2];
+    while let Some(next) = memchr(b'<', rest.get(at..).unwrap_or_default()) {
+        at += next;
+        let tag = rest.get(at..).unwrap_or_default();
+        if let Some((kind, mark, end_mark)) = section_marks(tag) {
+            let end = ends.get_mut(kind).and_then(|ahead| ahead.find(rest, 0, at + mark, end_mark));
+            match end {
+                Some(end) => at = end,
+                None if !last => return Err(()),
+                None => at += 1,
+            }
+            continue;
+        }
+        let (open, body) = match tag.get(1) {
+            Some(b'/') => (false, tag.get(2..).unwrap_or_default()),
+            _ => (true, tag.get(1..).unwrap_or_default()),
+        };
+        let span = name_span(body);
+        if span == body.len() && !last {
+            return Err(());
+        }
+        if let Some(local) = body.get(..span).and_then(|name| name.strip_prefix(response.prefix.as_slice())) {
+            let found = match (&response.v1, open, Verb::from_name(local), local) {
+                (Some(one), ..) => v1_landmark(one, open, local),
+                (None, true, Some(verb), _) => Some(Landmark::Verb(verb)),
+                (None, true, None, b"error") => Some(Landmark::Error),
+                (None, false, _, b"OAI-PMH") => Some(Landmark::RootEnd),
+                _ => None,
+            };
+            if let Some(found) = found {
+                return Ok(Some((at, found)));
+            }
+        }
+        at += 1;
+    }
+    Ok(None)
+}
+
+/// Whether a comment (0) or an instruction (1) opens here, the length of its mark, and the mark that ends it.
+fn section_marks(text: &[u8]) -> Option<(usize, usize, &'static [u8])> {
+    if text.starts_with(COMMENT) {
+        Some((0, COMMENT.len(), b"-->"))
+    } else if text.starts_with(b"<?") {
+        Some((1, 2, b"?>"))
+    } else {
+        None
+    }
+}

@@ -1,0 +1,344 @@
+//! From the first byte to the start tag of the root: junk, byte order marks, the declaration, and what is no OAI-PMH at all.
+
+use memchr::memmem;
+
+use crate::repair::catalog::{NotOai, RepairId};
+use crate::repair::lex::lexeme::{Lexeme, Lexemes, is_good_comment, is_xml_target};
+use crate::repair::lex::names::{blanks, is_blank, name_span, split_name, trailing_blanks, trim};
+use crate::repair::lex::namespaces::Context;
+use crate::repair::output::head_buffer::Role;
+use crate::repair::passes::lenient_tag::{LenientTag, read_lenient_tag};
+use crate::repair::sink::Sink;
+use crate::repair::stages::head::decode::BOM;
+use crate::repair::stages::head::foreign::{find_root, not_oai, version_1};
+use crate::repair::stages::head::root_tag::{
+    corrected_namespaces, root_tag, stray_characters, unprefixed_root,
+};
+use crate::repair::stages::head::v1_head::find_v1_root;
+use crate::repair::stages::item_search::holds_any_item;
+use crate::repair::stages::response::{Response, Stage, Step};
+use crate::repair::text::characters::{Guesses, repair_characters};
+use crate::repair::text::edits::Edits;
+use crate::repair::validate::envelope_names::Prefixes;
+
+const DECLARATION: &[u8] = b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
+/// Entities of an internal subset that are written out, and their longest text, in bytes.
+const ENTITIES_MAX: usize = 64;
+const ENTITY_BYTES_MAX: usize = 1024;
+
+/// Reads up to and including the root's start tag.
+pub(crate) fn step_prolog(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
+    let junk_max = response.limits().junk_bytes_max;
+    let tag_max = response.limits().tag_bytes_max;
+    let two = find_root(rest);
+    match find_v1_root(response, rest, two.unwrap_or(rest.len()), last) {
+        Ok(None) => {}
+        Ok(Some((root, read))) => {
+            return begin_root(response, rest, &Edits::default(), (root, &read), sink);
+        }
+        Err(_) => return response.need_more(rest),
+    }
+    let Some(root) = two else {
+        // The name of a root that begins within the bound may lie behind it.
+        if last || rest.len() > junk_max + tag_max {
+            return refuse_foreign(response, rest);
+        }
+        return response.need_more(rest);
+    };
+    if root > junk_max {
+        return refuse_foreign(response, rest);
+    }
+    let tag = rest.get(root..).unwrap_or_default();
+    let end = match response.tag_end(tag, last) {
+        Err(_) => return response.need_more(rest),
+        Ok(None) => return response.refuse(NotOai::BrokenEnvelope),
+        Ok(Some(end)) => root + end,
+    };
+    if let Some(read) = read_lenient_tag(rest, root, end, &response.config.limits) {
+        return begin_root(response, rest, &Edits::default(), (root, &read), sink);
+    }
+    let strays = stray_characters(rest, root, end);
+    let text = strays.apply(rest.get(..end).unwrap_or_default());
+    match read_lenient_tag(&text, root, text.len(), &response.config.limits) {
+        Some(read) => begin_root(response, rest, &strays, (root, &read), sink),
+        None => response.refuse(NotOai::BrokenEnvelope),
+    }
+}
+
+/// What stands within the bound for junk is no OAI-PMH of this version.
+fn refuse_foreign(response: &mut Response, rest: &[u8]) -> Step {
+    let junk_max = response.limits().junk_bytes_max;
+    response.version = version_1(rest.get(..rest.len().min(junk_max)).unwrap_or_default());
+    response.refuse(not_oai(rest, junk_max))
+}
+
+/// Writes everything up to the end of the root's start tag, and goes on to the head. The tag was read
+/// in `input` without its stray characters.
+fn begin_root(
+    response: &mut Response,
+    input: &[u8],
+    strays: &Edits,
+    (root, tag): (usize, &LenientTag),
+    sink: &mut impl Sink,
+) -> Step {
+    let without_strays = strays.apply(input);
+    let rest = without_strays.as_ref();
+    let name = rest.get(root + 1..tag.name_end).unwrap_or_default();
+    let (prefix, _) = split_name(name);
+    let mut edits = Edits::default();
+    let before = rest.get(..root).unwrap_or_default();
+    before_root(response, before, &mut edits);
+    let mut inside = Edits::default();
+    let is_v1 = response.v1.is_some();
+    if is_v1 {
+        let from = tag.name_end - split_name(name).1.len();
+        inside.push_unordered(RepairId::V1Root, from, tag.name_end, b"OAI-PMH".to_vec());
+    }
+    let locates = !response.is_off(RepairId::SchemaLocation);
+    if !root_tag(rest, tag, prefix, is_v1, locates, &mut inside) {
+        return response.refuse(NotOai::Foreign);
+    }
+    inside.sort();
+    let text = rest.get(root..tag.end).unwrap_or_default();
+    let Some(context) = context_of_root(response, &inside.clone().apply_at(text, root)) else {
+        return response.refuse(NotOai::BrokenEnvelope);
+    };
+    response.prefix = if prefix.is_empty() { Vec::new() } else { [prefix, b":"].concat() };
+    response.root_context = context;
+    response.written_context = context;
+    if response.prefixes() == Prefixes::Off {
+        unprefixed_root(rest, root, tag, response.prefix.len(), &mut inside);
+        inside.sort();
+        match context_of_root(response, &inside.clone().apply_at(text, root)) {
+            Some(context) => response.written_context = context,
+            None => return response.refuse(NotOai::BrokenEnvelope),
+        }
+    }
+    response.tags.settle_envelope();
+    for edit in inside.iter() {
+        edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
+    }
+    let version = response.v1.as_ref().map(|one| one.version);
+    response.version = version.or(Some("2.0"));
+    if response.is_off(RepairId::V1Root) && version.is_some() {
+        return response.refuse(NotOai::Version1);
+    }
+    edits.sort();
+    let edits = strays.clone().then(rest, edits);
+    if edits.iter().any(|edit| response.is_off(edit.id)) {
+        return response.refuse(NotOai::BrokenEnvelope);
+    }
+    let junk = edits.iter().filter(|edit| edit.id == RepairId::JunkBeforeRoot);
+    let mut junk = junk.filter_map(|edit| input.get(edit.start..edit.end));
+    response.items_outside = junk.any(|junk| holds_any_item(response, junk));
+    if response.config.provenance.is_some() {
+        response.corrected_namespaces = corrected_namespaces(rest, tag);
+    }
+    response.stage = if tag.empty { Stage::Done } else { Stage::Head };
+    if tag.empty {
+        return response.refuse(NotOai::NothingKept);
+    }
+    let end = tag.end + (input.len() - rest.len());
+    response.keep_edited(Role::Plain, input, end, &edits, sink)
+}
+
+/// What the root's start tag declares, if it is in order.
+fn context_of_root(response: &mut Response, tag: &[u8]) -> Option<Context> {
+    match response.tags.open(tag, Context::default(), &response.config.limits) {
+        Ok(tag) if tag.oai && !tag.attributes => Some(tag.context),
+        _ => None,
+    }
+}
+
+/// Everything in front of the root.
+pub(crate) fn before_root(response: &mut Response, before: &[u8], edits: &mut Edits) {
+    let bom = if before.starts_with(BOM) { BOM.len() } else { 0 };
+    let at = match find_declaration(before) {
+        Some((start, end)) => {
+            let junk = before.get(bom..start).unwrap_or_default();
+            push_leading(junk, bom, edits);
+            if !is_good_declaration(before.get(start..end).unwrap_or_default()) {
+                edits.push_unordered(RepairId::WrongDeclaration, start, end, DECLARATION.to_vec());
+            }
+            end
+        }
+        None => {
+            let declaration = [DECLARATION, b"\n"].concat();
+            edits.push_unordered(RepairId::MissingDeclaration, bom, bom, declaration);
+            let marks = marks_len(before.get(bom..).unwrap_or_default());
+            if marks > 0 {
+                edits.push_unordered(RepairId::ByteOrderMark, bom, bom + marks, Vec::new());
+            }
+            bom + marks
+        }
+    };
+    read_misc(response, before, at, edits);
+}
+
+/// Comments, instructions and white space may stand before the root, a
+/// document type declaration goes, and so does anything else.
+fn read_misc(response: &mut Response, before: &[u8], from: usize, edits: &mut Edits) {
+    let mut at = from;
+    let mut junk: Option<(usize, usize)> = None;
+    let mut lexemes = Lexemes::of(before);
+    while at < before.len() {
+        let (lexeme, end) = lexemes.at(at);
+        let text = before.get(at..end).unwrap_or_default();
+        let good = match lexeme {
+            Lexeme::Text => trim(text).is_empty(),
+            Lexeme::Comment => {
+                is_good_comment(text)
+                    && repair_characters(text, &[], Guesses::default(), &response.config.limits).is_empty()
+            }
+            Lexeme::Instruction => {
+                !is_xml_target(text)
+                    && repair_characters(text, &[], Guesses::default(), &response.config.limits).is_empty()
+            }
+            Lexeme::Doctype => {
+                read_entities(response, text);
+                edits.push_unordered(RepairId::Doctype, at, end, Vec::new());
+                true
+            }
+            _ => false,
+        };
+        if good {
+            if lexeme != Lexeme::Text {
+                push_junk(junk.take(), edits);
+            }
+        } else {
+            let (from, to) = if lexeme == Lexeme::Text {
+                (at + blanks(text), end - trailing_blanks(text))
+            } else {
+                (at, end)
+            };
+            junk = Some((junk.map_or(from, |(start, _)| start), to));
+        }
+        at = end;
+    }
+    push_junk(junk, edits);
+}
+
+/// Keeps what an internal subset defines as plain text; external and
+/// parameter entities are not looked at.
+fn read_entities(response: &mut Response, doctype: &[u8]) {
+    for at in memmem::find_iter(doctype, b"<!ENTITY") {
+        let rest = doctype.get(at + 8..).unwrap_or_default();
+        let rest = rest.get(blanks(rest)..).unwrap_or_default();
+        let span = name_span(rest);
+        let name = rest.get(..span).unwrap_or_default();
+        let rest = rest.get(span..).unwrap_or_default();
+        let rest = rest.get(blanks(rest)..).unwrap_or_default();
+        let Some(&quote @ (b'"' | b'\'')) = rest.first() else { continue };
+        let Some(len) = memchr::memchr(quote, rest.get(1..).unwrap_or_default()) else { continue };
+        let value = rest.get(1..=len).unwrap_or_default();
+        let plain = !value.iter().any(|byte| matches!(byte, b'<' | b'&' | b'%') || *byte < 0x20)
+            && std::str::from_utf8(value).is_ok();
+        if plain
+            && !name.is_empty()
+            && value.len() <= ENTITY_BYTES_MAX
+            && response.entities.len() < ENTITIES_MAX
+        {
+            response.entities.push((name.to_vec(), value.to_vec()));
+        }
+    }
+}
+
+fn push_junk(junk: Option<(usize, usize)>, edits: &mut Edits) {
+    if let Some((start, end)) = junk {
+        edits.push_unordered(RepairId::JunkBeforeRoot, start, end, Vec::new());
+    }
+}
+
+/// The bytes before the declaration: blanks, byte order marks, or other things.
+fn push_leading(junk: &[u8], from: usize, edits: &mut Edits) {
+    let mut leading = Vec::new();
+    let mut at = 0;
+    while at < junk.len() {
+        let rest = junk.get(at..).unwrap_or_default();
+        let gap = blanks(rest);
+        let (id, len) = match gap {
+            0 => (RepairId::ByteOrderMark, marks_len(rest)),
+            _ => (RepairId::LeadingBlank, gap),
+        };
+        if len == 0 {
+            edits.push_unordered(RepairId::JunkBeforeRoot, from, from + junk.len(), Vec::new());
+            return;
+        }
+        leading.push((id, from + at, from + at + len));
+        at += len;
+    }
+    for (id, start, end) in leading {
+        edits.push_unordered(id, start, end, Vec::new());
+    }
+}
+
+/// Length of the byte order marks that a text begins with. Those of UTF-16 and UTF-32 are in front of
+/// narrow characters by mistake.
+fn marks_len(text: &[u8]) -> usize {
+    const MARKS: [&[u8]; 5] = [BOM, b"\xFF\xFE\0\0", b"\0\0\xFE\xFF", b"\xFF\xFE", b"\xFE\xFF"];
+    let mut len = 0;
+    while let Some(rest) = text.get(len..)
+        && let Some(mark) = MARKS.into_iter().find(|mark| rest.starts_with(mark))
+    {
+        len += mark.len();
+    }
+    len
+}
+
+/// The XML declaration, whatever its case: where it begins and ends.
+fn find_declaration(before: &[u8]) -> Option<(usize, usize)> {
+    let start = memmem::find_iter(before, b"<?").find(|&at| {
+        before.get(at + 2..at + 5).is_some_and(|word| word.eq_ignore_ascii_case(b"xml"))
+            && before.get(at + 5).is_some_and(|&byte| is_blank(byte))
+    })?;
+    let rest = before.get(start..)?;
+    // A declaration that lost its `?` ends at its `>` all the same.
+    let end = memchr::memchr(b'>', rest)? + 1;
+    Some((start, start + end))
+}
+
+fn is_good_declaration(text: &[u8]) -> bool {
+    let Some(inner) = text.strip_prefix(b"<?xml").and_then(|text| text.strip_suffix(b"?>")) else {
+        return false;
+    };
+    let mut rest = inner;
+    let mut expected: &[&[u8]] = &[b"version", b"encoding", b"standalone"];
+    let mut first = true;
+    loop {
+        let gap = blanks(rest);
+        rest = rest.get(gap..).unwrap_or_default();
+        if rest.is_empty() {
+            return !first;
+        }
+        let Some((name, value, end)) = pseudo_attribute(rest) else { return false };
+        let Some(index) = expected.iter().position(|known| *known == name) else { return false };
+        let legal = match name {
+            b"version" => value == b"1.0",
+            b"encoding" => value.eq_ignore_ascii_case(b"UTF-8"),
+            _ => matches!(value, b"yes" | b"no"),
+        };
+        if gap == 0 || !legal || first != (name == b"version") {
+            return false;
+        }
+        first = false;
+        expected = expected.get(index + 1..).unwrap_or_default();
+        rest = rest.get(end..).unwrap_or_default();
+    }
+}
+
+fn pseudo_attribute(text: &[u8]) -> Option<(&[u8], &[u8], usize)> {
+    let span = name_span(text);
+    let name = text.get(..span)?;
+    let mut at = span + blanks(text.get(span..)?);
+    if *text.get(at)? != b'=' {
+        return None;
+    }
+    at += 1;
+    at += blanks(text.get(at..)?);
+    let quote = *text.get(at)?;
+    if !matches!(quote, b'"' | b'\'') {
+        return None;
+    }
+    let len = memchr::memchr(quote, text.get(at + 1..)?)?;
+    Some((name, text.get(at + 1..at + 1 + len)?, at + len + 2))
+}

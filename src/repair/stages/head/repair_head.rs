@@ -1,0 +1,183 @@
+//! The repair of `responseDate` and `request`.
+
+use crate::repair::boundary::removable::holds_envelope;
+use crate::repair::catalog::RepairId;
+use crate::repair::lex::names::{blanks, trailing_blanks, trim};
+use crate::repair::stages::envelope::{end_tag_of, without_prefix, write_element};
+use crate::repair::stages::head::asked::read_asked;
+use crate::repair::stages::head::head_fields::{
+    Field, escape_url, is_request_argument, percent, read_head, repair_field_tag, stray_in_url,
+    write_attribute,
+};
+use crate::repair::stages::head::response_date::repair_response_date;
+use crate::repair::stages::head::v1_head::upgrade_request;
+use crate::repair::stages::item_search::holds_any_item;
+use crate::repair::stages::response::{Response, is_own_request};
+use crate::repair::text::characters::{Guesses, repair_characters};
+use crate::repair::text::edits::{Edit, Edits};
+use crate::repair::text::escape::{escape, reference_for, resolve, write_escaped};
+use crate::repair::validate::schema::{Verb, is_any_uri};
+
+/// A request element of ours is seldom longer.
+const USUAL_REQUEST_BYTES: usize = 256;
+
+/// Counts the first item of a list as lost where the start of the list is damaged, and what is removed there
+/// holds a part of the item.
+pub(crate) fn count_lost_item(response: &mut Response, verb: Verb, head: &[u8], edits: &Edits) {
+    let is_removal = |edit: &&Edit| matches!(edit.id, RepairId::UnknownElement | RepairId::UnexpectedContent);
+    let mut removed = edits.iter().filter(is_removal).filter_map(|edit| head.get(edit.start..edit.end));
+    let is_lost = removed.any(|text| holds_envelope(text, verb.item()));
+    response.gate.lost += u64::from(is_lost);
+}
+
+/// Reads what the head says, and the changes that put it right. `None` where one of them is turned off.
+pub(crate) fn read_whole_head(response: &mut Response, head: &[u8]) -> Option<Edits> {
+    let edits = repair_head(response, head);
+    let is_made = |edit: &&Edit| head.get(edit.start..edit.end) != Some(edit.replacement.as_slice());
+    if edits.iter().filter(is_made).any(|edit| response.is_off(edit.id)) {
+        return None;
+    }
+    response.asked = read_asked(response, &edits.apply(head));
+    response.items_outside |= edits
+        .iter()
+        .filter(|edit| edit.id == RepairId::UnknownElement)
+        .any(|edit| holds_any_item(response, head.get(edit.start..edit.end).unwrap_or_default()));
+    Some(edits)
+}
+
+/// The changes that put the head right.
+pub(crate) fn repair_head(response: &mut Response, head: &[u8]) -> Edits {
+    let characters = repair_characters(head, &response.entities, Guesses::default(), &response.config.limits);
+    let text = characters.apply(head);
+    let mut edits = Edits::default();
+    let request_name: &[u8] = if response.v1.is_some() { b"requestURL" } else { b"request" };
+    let (date, request) = read_head(&text, &response.prefix, request_name, &mut edits);
+    if let Some(date) = date {
+        repair_response_date(response, &text, date, &mut edits);
+        close_field(response, b"responseDate", date, &mut edits);
+    }
+    let new_date = date.is_none().then(|| {
+        let stamp = response.config.response_date.as_deref().unwrap_or("1970-01-01T00:00:00Z");
+        write_element(response, b"responseDate", stamp.as_bytes())
+    });
+    // What is added stands where the next element begins.
+    let behind = date.map_or(0, |date| date.end);
+    let place = behind + blanks(text.get(behind..).unwrap_or_default());
+    if let Some(new_date) = new_date {
+        edits.push_unordered(RepairId::MissingResponseDate, place, place, new_date);
+    }
+    place_request(response, &text, request, date, place, &mut edits);
+    edits.sort();
+    without_prefix(response, head, characters.then(&text, edits))
+}
+
+fn close_field(response: &Response, local: &[u8], field: Field, edits: &mut Edits) {
+    if field.unclosed {
+        let tag = end_tag_of(response, local);
+        edits.push_unordered(RepairId::MissingEndTag, field.end, field.end, tag);
+    }
+}
+
+fn place_request(
+    response: &mut Response,
+    text: &[u8],
+    request: Option<Field>,
+    date: Option<Field>,
+    place: usize,
+    edits: &mut Edits,
+) {
+    let own = is_own_request(response).then(|| own_request(response, true));
+    let Some(field) = request else {
+        let (id, element) = match own {
+            Some(own) => (RepairId::MissingRequest, own),
+            None => (RepairId::MissingRequest, [b"<", response.written_prefix(), b"request/>"].concat()),
+        };
+        edits.push_unordered(id, place, place, element);
+        return;
+    };
+    let upgraded = response.v1.is_some().then(|| upgrade_request(response, text, field.content));
+    let is_misplaced = date.is_some_and(|date| date.start > field.start);
+    let inside = match own.map(|own| (RepairId::RewriteRequest, own)).or(upgraded) {
+        Some((_, own)) if is_misplaced => own,
+        Some((id, own)) => {
+            let _ = edits.take_within(field.start, field.end);
+            return edits.push_unordered(id, field.start, field.end, own);
+        }
+        None => {
+            repair_request(response, text, field, edits);
+            close_field(response, b"request", field, edits);
+            let inside = edits.take_within(field.start, field.end);
+            let repaired =
+                inside.clone().apply_at(text.get(field.start..field.end).unwrap_or_default(), field.start);
+            for edit in inside.iter() {
+                edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
+            }
+            repaired
+        }
+    };
+    if is_misplaced {
+        let _ = edits.take_within(field.start, field.end);
+        edits.push_unordered(RepairId::ElementOrder, field.start, field.end, Vec::new());
+        edits.push_unordered(RepairId::ElementOrder, place, place, inside);
+    }
+}
+
+/// The request element as the proxy writes it.
+pub(crate) fn own_request(response: &Response, arguments: bool) -> Vec<u8> {
+    let Some(request) = &response.config.request else { return Vec::new() };
+    let prefix = response.written_prefix();
+    let mut element = Vec::with_capacity(USUAL_REQUEST_BYTES);
+    for part in [b"<", prefix, b"request"] {
+        element.extend_from_slice(part);
+    }
+    for (name, value) in request.arguments.iter().filter(|_| arguments) {
+        for part in [b" ", name.as_bytes(), b"=\""] {
+            element.extend_from_slice(part);
+        }
+        write_attribute(value, &mut element);
+        element.push(b'"');
+    }
+    element.push(b'>');
+    write_escaped(request.base_url.as_bytes(), reference_for, &mut element);
+    for part in [b"</", prefix, b"request>"] {
+        element.extend_from_slice(part);
+    }
+    element
+}
+
+/// Attributes and text of the source's own request element.
+fn repair_request(response: &mut Response, text: &[u8], field: Field, edits: &mut Edits) {
+    repair_field_tag(response, text, field, RepairId::RequestAttribute, is_request_argument, edits);
+    let (start, end) = field.content;
+    let raw = text.get(start..end).unwrap_or_default();
+    let resolved = resolve(raw);
+    let url = trim(&resolved);
+    let legal = is_any_uri(url) && !url.contains(&b' ') && !raw.contains(&b'<');
+    if legal && url.len() == resolved.len() {
+        return;
+    }
+    let front = blanks(raw);
+    let back = trailing_blanks(raw.get(front..).unwrap_or_default());
+    if legal && raw.len() - front - back >= url.len() {
+        for (from, to) in [(start, start + front), (end - back, end)] {
+            if from < to {
+                edits.push_unordered(RepairId::RequestContent, from, to, Vec::new());
+            }
+        }
+        return;
+    }
+    let plain = resolved == raw && !raw.contains(&b'<');
+    let strays: Vec<usize> = if plain { stray_in_url(raw) } else { Vec::new() };
+    let mut escaped = raw.to_vec();
+    for &at in strays.iter().rev() {
+        escaped.splice(at..=at, percent(raw.get(at).copied().unwrap_or(b' ')));
+    }
+    if plain && url.len() == raw.len() && is_any_uri(&escaped) {
+        for at in strays {
+            let byte = raw.get(at).copied().unwrap_or(b' ');
+            edits.push_unordered(RepairId::RequestContent, start + at, start + at + 1, percent(byte));
+        }
+        return;
+    }
+    edits.push_unordered(RepairId::RequestContent, start, end, escape(&escape_url(url)));
+}

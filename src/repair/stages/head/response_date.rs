@@ -1,0 +1,79 @@
+//! The date of a response: what it says, or the time that the caller knows.
+
+use crate::oai::datestamp;
+use crate::repair::catalog::RepairId;
+use crate::repair::lex::names::blanks;
+use crate::repair::passes::header::restamp;
+use crate::repair::stages::envelope::write_element;
+use crate::repair::stages::head::head_fields::{Field, repair_field_tag};
+use crate::repair::stages::response::Response;
+use crate::repair::text::edits::Edits;
+use crate::repair::text::escape::resolve;
+
+/// Longest form of a date that is looked for where other text follows it.
+const DATE_BYTES_MAX: usize = 40;
+
+/// Makes the text of responseDate a second in UTC.
+pub(crate) fn repair_response_date(response: &mut Response, text: &[u8], date: Field, edits: &mut Edits) {
+    repair_field_tag(response, text, date, RepairId::EnvelopeAttribute, |_, _| false, edits);
+    let (start, end) = date.content;
+    let raw = text.get(start..end).unwrap_or_default();
+    if text.get(date.start..start).is_some_and(|tag| tag.ends_with(b"/>")) {
+        let stamp = response.config.response_date.as_deref().unwrap_or("1970-01-01T00:00:00Z");
+        let element = write_element(response, b"responseDate", stamp.as_bytes());
+        let _ = edits.take_within(date.start, date.end);
+        edits.push_unordered(RepairId::MissingResponseDate, date.start, date.end, element);
+        return;
+    }
+    if raw.len() == 20 && datestamp::is_legal(raw) {
+        return;
+    }
+    let resolved = resolve(raw);
+    let read = std::str::from_utf8(&resolved).ok().and_then(datestamp::normalise);
+    let (id, stamp) = match read {
+        Some((stamp, oddity)) if stamp.len() == 20 => {
+            let plain = !raw.iter().any(|&byte| matches!(byte, b'<' | b'&'));
+            return restamp(raw, start, &stamp, oddity, plain, edits);
+        }
+        Some((day, _)) => (RepairId::DatestampForm, day + "T00:00:00Z"),
+        None if let Some(front) = leading_date(raw) => {
+            return repair_leading_date(raw, start, front, edits);
+        }
+        None => {
+            let own = response.config.response_date.as_deref().unwrap_or("1970-01-01T00:00:00Z");
+            (RepairId::MissingResponseDate, own.to_owned())
+        }
+    };
+    edits.push_unordered(id, start, end, stamp.into_bytes());
+}
+
+/// Length of the longest beginning of a text that is a date, with or without its time.
+fn leading_date(text: &[u8]) -> Option<usize> {
+    let from = blanks(text);
+    let date = text.get(from..)?;
+    if !datestamp::is_legal(date.get(..10)?) {
+        return None;
+    }
+    let read = |len: &usize| std::str::from_utf8(date.get(..*len)?).ok().and_then(datestamp::normalise);
+    (10..=date.len().min(DATE_BYTES_MAX)).rev().find(|len| read(len).is_some()).map(|len| from + len)
+}
+
+/// A responseDate of which only the first bytes are a date.
+fn repair_leading_date(raw: &[u8], at: usize, date_end: usize, edits: &mut Edits) {
+    let (date, garbage) = raw.split_at_checked(date_end).unwrap_or((raw, b""));
+    let read = std::str::from_utf8(date).ok().and_then(datestamp::normalise);
+    match read {
+        Some((stamp, oddity)) if stamp.len() == 20 => {
+            if !datestamp::is_legal(date) {
+                restamp(date, at, &stamp, oddity, true, edits);
+            }
+            let end = at + raw.len();
+            edits.push_unordered(RepairId::UnexpectedContent, end - garbage.len(), end, Vec::new());
+        }
+        Some((day, _)) => {
+            let stamp = day + "T00:00:00Z";
+            edits.push_unordered(RepairId::DatestampForm, at, at + raw.len(), stamp.into_bytes());
+        }
+        None => {}
+    }
+}

@@ -1,0 +1,239 @@
+//! The start tag of the document element: its namespaces, its schemaLocation, and what is between its attributes.
+
+use crate::repair::catalog::RepairId;
+use crate::repair::lex::known_namespaces::{is_well_known, known_prefix, respell};
+use crate::repair::lex::lexeme::value_len;
+use crate::repair::lex::names::{blanks, is_blank, is_qualified_name, name_span, split_name};
+use crate::repair::lex::namespaces::{OAI, XSI};
+use crate::repair::passes::lenient_tag::{LenientAttribute, LenientTag};
+use crate::repair::text::edits::Edits;
+use crate::repair::v1::envelope::{LOCATION, root_location, root_namespace};
+use crate::repair::validate::schema::is_uri_reference;
+use crate::repair::validate::start_tag::declared_prefix;
+
+/// Most bytes between the root's attributes that are removed because they belong to none.
+const STRAY_BYTES_MAX: usize = 64;
+
+/// Removes characters between the attributes of the start tag `at..end` that belong to none of them.
+/// Nothing, if they are too many.
+pub(crate) fn stray_characters(text: &[u8], at: usize, end: usize) -> Edits {
+    let tag = text.get(..end).unwrap_or_default();
+    let name_len = |at: usize| name_span(tag.get(at..).unwrap_or_default());
+    let blanks_at = |at: usize| at + blanks(tag.get(at..).unwrap_or_default());
+    let mut strays = Edits::default();
+    let mut count = 0;
+    let mut at = at + 1 + name_len(at + 1);
+    loop {
+        at = blanks_at(at);
+        let rest = tag.get(at..).unwrap_or_default();
+        if matches!(rest, [] | [b'>'] | [b'/', b'>']) {
+            return strays;
+        }
+        let name_end = at + name_len(at);
+        if is_qualified_name(tag.get(at..name_end).unwrap_or_default()) {
+            let equals = blanks_at(name_end);
+            let value = blanks_at(equals + 1);
+            at = match tag.get(equals) {
+                Some(b'=') => value + attribute_value_len(tag.get(value..).unwrap_or_default()),
+                _ => name_end,
+            };
+            continue;
+        }
+        let len = 1 + rest.iter().skip(1).take_while(|&&byte| byte & 0xC0 == 0x80).count();
+        count += len;
+        if count > STRAY_BYTES_MAX {
+            return Edits::default();
+        }
+        strays.push(RepairId::EnvelopeAttribute, at, at + len, b"");
+        at += len;
+    }
+}
+
+/// Length of the value of an attribute, quotes included.
+fn attribute_value_len(text: &[u8]) -> usize {
+    let is_end = |&byte: &u8| is_blank(byte) || matches!(byte, b'>' | b'"' | b'\'' | b'<');
+    match text.first() {
+        Some(b'"' | b'\'') => value_len(text).unwrap_or(text.len()),
+        _ => text.iter().position(is_end).unwrap_or(text.len()),
+    }
+}
+
+/// The changes to the root's start tag; false when it is in a namespace that is none of ours.
+pub(crate) fn root_tag(
+    rest: &[u8],
+    tag: &LenientTag,
+    prefix: &[u8],
+    is_v1: bool,
+    locates: bool,
+    edits: &mut Edits,
+) -> bool {
+    for edit in tag.edits.iter() {
+        edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
+    }
+    let slice = |(start, end): (usize, usize)| rest.get(start..end).unwrap_or_default();
+    let mut declared: Vec<(&[u8], &[u8])> = Vec::new();
+    for attribute in &tag.attributes {
+        let name = slice(attribute.name);
+        let Some(declares) = declared_prefix(name) else { continue };
+        let mut uri = attribute.value.as_slice();
+        if declares == prefix && (uri.is_empty() || attribute.is_valueless()) {
+            // It says as much as none.
+            attribute.replace(RepairId::MissingNamespace, declaration(prefix), edits);
+            declared.push((prefix, OAI));
+            continue;
+        }
+        if !is_well_known(uri) && !is_uri_reference(uri) {
+            attribute.remove(RepairId::EnvelopeAttribute, edits);
+            continue;
+        }
+        let meant = if is_v1 { root_namespace(uri) } else { None };
+        let meant = meant.map(|meant| (meant, RepairId::V1Root));
+        let meant = meant.or_else(|| respell(uri).map(|(meant, slip)| (meant, slip.repair())));
+        if let Some((meant, id)) = meant {
+            attribute.set(id, meant, edits);
+            uri = meant;
+        }
+        declared.push((declares, uri));
+    }
+    match bound(&declared, prefix) {
+        Some(uri) if uri == OAI => {}
+        Some(_) => return false,
+        None => {
+            edits.push_unordered(RepairId::MissingNamespace, tag.name_end, tag.name_end, declaration(prefix));
+            declared.push((prefix, OAI));
+        }
+    }
+    let mut is_located = false;
+    for attribute in &tag.attributes {
+        let name = slice(attribute.name);
+        let (attribute_prefix, local) = split_name(name);
+        if declared_prefix(name).is_some() {
+            continue;
+        }
+        let undeclared = !attribute_prefix.is_empty()
+            && attribute_prefix != b"xml"
+            && bound(&declared, attribute_prefix).is_none();
+        if undeclared && let Some(uri) = known_prefix(attribute_prefix) {
+            let text = [b" xmlns:", attribute_prefix, b"=\"", uri, b"\""].concat();
+            edits.push_unordered(RepairId::UndeclaredPrefix, tag.attributes_end, tag.attributes_end, text);
+            declared.push((attribute_prefix, uri));
+        }
+        let is_xsi = bound(&declared, attribute_prefix) == Some(XSI) && !attribute_prefix.is_empty();
+        if !is_xsi || !matches!(local, b"schemaLocation" | b"noNamespaceSchemaLocation") {
+            attribute.remove(RepairId::EnvelopeAttribute, edits);
+        } else if local == b"schemaLocation" && is_v1 {
+            is_located = true;
+            root_location(attribute, edits);
+        } else if local == b"schemaLocation" {
+            is_located = true;
+            let value = respell_locations(attribute, rest, edits);
+            if let Some(located) = located(&value).filter(|_| locates) {
+                attribute.set(RepairId::SchemaLocation, &located, edits);
+            }
+        }
+    }
+    if !is_located && locates {
+        let known = declared.iter().find(|(prefix, uri)| !prefix.is_empty() && *uri == XSI);
+        let free = || {
+            let usual = [b"xsi".as_slice(), b"xsi1", b"xsi2"];
+            usual.into_iter().find(|prefix| bound(&declared, prefix).is_none()).unwrap_or(b"xsi3")
+        };
+        let prefix = known.map_or_else(free, |&(prefix, _)| prefix);
+        let declaration = [b" xmlns:", prefix, b"=\"", XSI, b"\""].concat();
+        let attribute = [b" ", prefix, b":schemaLocation=\"", LOCATION, b"\""].concat();
+        let added = if known.is_some() { attribute } else { [declaration, attribute].concat() };
+        edits.push_unordered(RepairId::SchemaLocation, tag.attributes_end, tag.attributes_end, added);
+    }
+    true
+}
+
+/// What `prefix` is bound to by what was declared so far.
+fn bound<'t>(declared: &[(&[u8], &'t [u8])], prefix: &[u8]) -> Option<&'t [u8]> {
+    declared.iter().find(|(known, _)| *known == prefix).map(|&(_, uri)| uri)
+}
+
+/// An attribute that binds a prefix, or none, to OAI-PMH.
+fn declaration(prefix: &[u8]) -> Vec<u8> {
+    let attribute: &[u8] = if prefix.is_empty() { b" xmlns" } else { b" xmlns:" };
+    [attribute, prefix, b"=\"", OAI, b"\""].concat()
+}
+
+/// The prefixes for which the root means other namespaces now, those of the envelope aside.
+pub(crate) fn corrected_namespaces(rest: &[u8], tag: &LenientTag) -> Vec<Vec<u8>> {
+    let corrected = tag.attributes.iter().filter_map(|attribute| {
+        let prefix = rest.get(attribute.name.0..attribute.name.1).and_then(declared_prefix)?;
+        let (meant, _) = respell(&attribute.value)?;
+        (meant != OAI && meant != XSI).then(|| prefix.to_vec())
+    });
+    corrected.collect()
+}
+
+/// Takes the prefix off the root, and makes the namespace of OAI-PMH the default one.
+pub(crate) fn unprefixed_root(
+    rest: &[u8],
+    root: usize,
+    tag: &LenientTag,
+    prefix_len: usize,
+    edits: &mut Edits,
+) {
+    let id = RepairId::EnvelopePrefix;
+    edits.push_unordered(id, root + 1, root + 1 + prefix_len, Vec::new());
+    let default = tag
+        .attributes
+        .iter()
+        .find(|attribute| rest.get(attribute.name.0..attribute.name.1) == Some(b"xmlns".as_slice()));
+    match default {
+        Some(attribute) if attribute.value == OAI => {}
+        Some(attribute) if attribute.is_valueless() => attribute.replace(id, declaration(b""), edits),
+        Some(attribute) => attribute.set(id, OAI, edits),
+        None => edits.push_unordered(id, tag.name_end, tag.name_end, declaration(b"")),
+    }
+}
+
+/// A schemaLocation that pairs the namespace of OAI-PMH with its schema, where this one does not.
+fn located(value: &[u8]) -> Option<Vec<u8>> {
+    let words: Vec<&[u8]> = value.split(|&byte| is_blank(byte)).filter(|word| !word.is_empty()).collect();
+    if words.len() % 2 == 1 {
+        // Which word belongs to which nobody can say.
+        return Some(LOCATION.to_vec());
+    }
+    let mut located = LOCATION.to_vec();
+    for pair in words.chunks(2) {
+        match pair {
+            [OAI, schema] if schema.ends_with(b"OAI-PMH.xsd") => return None,
+            [OAI, _] => {}
+            _ => located.extend_from_slice(&[b" ", pair.join(b" ".as_slice()).as_slice()].concat()),
+        }
+    }
+    Some(located)
+}
+
+/// Corrects misspelt namespaces among the pairs of a schemaLocation; returns what it says then.
+fn respell_locations(attribute: &LenientAttribute, rest: &[u8], edits: &mut Edits) -> Vec<u8> {
+    let value = &attribute.value;
+    let mut inside = Edits::default();
+    let mut at = 0;
+    while at < value.len() {
+        let word = value.get(at..).unwrap_or_default();
+        let len = word.iter().position(|&byte| is_blank(byte)).unwrap_or(word.len());
+        let uri = word.get(..len).unwrap_or_default();
+        if let Some((meant, misspelling)) = respell(uri) {
+            inside.push(misspelling.repair(), at, at + len, meant);
+        } else if uri.starts_with(b"https://www.openarchives.org/OAI/2.0/") {
+            inside.push(RepairId::HttpsNamespace, at, at + 8, b"http://");
+        }
+        at += len.max(1);
+    }
+    let start = attribute.span.0 + 1;
+    let untouched = attribute.quoted && rest.get(start..attribute.span.1 - 1) == Some(value.as_slice());
+    match inside.iter().next().map(|edit| edit.id) {
+        None => {}
+        Some(_) if untouched => {
+            for edit in inside.iter() {
+                edits.push_unordered(edit.id, start + edit.start, start + edit.end, edit.replacement.clone());
+            }
+        }
+        Some(id) => attribute.set(id, &inside.apply(value), edits),
+    }
+    inside.apply(value).into_owned()
+}

@@ -1,0 +1,95 @@
+//! A list without its start tag: the items are directly in the root.
+//!
+//! The first item and the request say which list it is. Where the two do not agree, or leave two
+//! lists, nothing is added. The decision depends on the text before the first item and on its name.
+
+use crate::repair::catalog::{NotOai, RepairId};
+use crate::repair::lex::lexeme::{Lexeme, Lexemes};
+use crate::repair::output::head_buffer::Role;
+use crate::repair::sink::Sink;
+use crate::repair::stages::envelope::local_name;
+use crate::repair::stages::head::repair_head::{count_lost_item, read_whole_head};
+use crate::repair::stages::head::verb_element::{asked_by_head, name_list};
+use crate::repair::stages::item_search::{begins_item, new_list};
+use crate::repair::stages::response::{Response, Stage, Step};
+use crate::repair::validate::envelope_names::TagMatch;
+use crate::repair::validate::schema::Verb;
+
+/// Where the first item begins that is in front of the first landmark of `text`, and the list that it
+/// is in. `landmark` is where that landmark is.
+pub(crate) fn unopened_list(
+    response: &mut Response,
+    text: &[u8],
+    landmark: Option<usize>,
+) -> Option<(usize, Verb)> {
+    if response.v1.is_some() || response.is_off(RepairId::UnopenedList) {
+        return None;
+    }
+    let (at, verbs) = first_item(response, text, landmark.unwrap_or(text.len()))?;
+    match asked_by_head(response, text.get(..at)?).verb {
+        Some(asked) => Some((at, asked)).filter(|_| verbs.contains(&asked)),
+        None => {
+            let only = verbs.first().filter(|_| verbs.len() == 1).copied()?;
+            (begins_item(response, text.get(at..)?) == TagMatch::Yes).then_some((at, only))
+        }
+    }
+}
+
+/// Where the first item before `end` begins that is in no other element, and the lists it can be in.
+fn first_item(response: &Response, text: &[u8], end: usize) -> Option<(usize, Vec<Verb>)> {
+    // How many elements are open that are none of the head.
+    let mut depth = 0_usize;
+    let mut at = 0;
+    let mut lexemes = Lexemes::of(text);
+    while at < end {
+        let (lexeme, next) = lexemes.at(at);
+        let tag = text.get(at..next).unwrap_or_default();
+        match lexeme {
+            Lexeme::StartTag => {
+                let local = local_name(response, text, at);
+                let verbs: Vec<Verb> = Verb::ALL
+                    .into_iter()
+                    .filter(|verb| *verb != Verb::Identify && verb.item().name == local)
+                    .collect();
+                if depth == 0 && !verbs.is_empty() {
+                    return Some((at, verbs));
+                }
+                let is_of_the_head = matches!(local, b"responseDate" | b"request");
+                depth += usize::from(!is_of_the_head && !tag.ends_with(b"/>"));
+            }
+            Lexeme::EndTag => {
+                let local = local_name(response, text, at + 1);
+                let is_of_the_head = matches!(local, b"responseDate" | b"request");
+                depth = depth.saturating_sub(usize::from(!is_of_the_head));
+            }
+            _ => {}
+        }
+        at = next;
+    }
+    None
+}
+
+/// Writes the head, which is the first `at` bytes of `rest`, and the start tag of the list after it.
+pub(crate) fn open_missing_list(
+    response: &mut Response,
+    verb: Verb,
+    rest: &[u8],
+    at: usize,
+    sink: &mut impl Sink,
+) -> Step {
+    let Some(head) = read_whole_head(response, rest.get(..at).unwrap_or_default()) else {
+        return response.refuse(NotOai::BrokenEnvelope);
+    };
+    response.headers_only = false;
+    name_list(response, verb);
+    let mut list = new_list(response, verb);
+    list.opened = true;
+    response.tags.settle_envelope();
+    let open = [b"<", response.written_prefix(), list.written_name(), b">"].concat();
+    count_lost_item(response, verb, rest, &head);
+    let step = response.keep_edited(Role::Plain, rest, at, &head, sink);
+    let offset = response.base + at as u64;
+    response.gate.change(Role::List, RepairId::UnopenedList, offset, b"", &open, sink);
+    response.stage = Stage::List(Box::new(list));
+    step
+}

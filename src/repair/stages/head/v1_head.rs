@@ -1,0 +1,142 @@
+//! The head of a response of OAI-PMH 1.0 or 1.1.
+
+use memchr::{memchr, memmem};
+
+use crate::repair::catalog::RepairId;
+use crate::repair::lex::names::{is_legal_char, name_span, split_name, trim};
+use crate::repair::passes::lenient_tag::{LenientTag, read_lenient_tag};
+use crate::repair::stages::envelope::misc_len;
+use crate::repair::stages::head::head_fields::{escape_attribute, escape_url, head_end, is_request_argument};
+use crate::repair::stages::response::{Landmark, Response, Step};
+use crate::repair::text::escape::{escape, resolve};
+use crate::repair::v1::envelope::V1Response;
+use crate::repair::validate::schema::{Content, Verb};
+
+/// Where the root of a response of 1.x begins, if that comes before `before`
+/// ends, and its tag; `Err` when more text is needed to say.
+pub(crate) fn find_v1_root(
+    response: &mut Response,
+    rest: &[u8],
+    before: usize,
+    last: bool,
+) -> Result<Option<(usize, LenientTag)>, Step> {
+    let mut at = 0;
+    let before = before.min(response.limits().junk_bytes_max + 1);
+    while let Some(next) = memchr(b'<', rest.get(at..before).unwrap_or_default()) {
+        at += next;
+        let tag = rest.get(at..).unwrap_or_default();
+        if tag.starts_with(b"<!--") {
+            let Some(end) = memmem::find(tag, b"-->") else { return Ok(None) };
+            at += end;
+            continue;
+        }
+        let name = tag.get(1..).unwrap_or_default();
+        let local = split_name(name.get(..name_span(name)).unwrap_or_default()).1;
+        if Verb::from_name(local).is_some()
+            && let Some(end) = response.tag_end(tag, last)?
+            && let Some(read) = read_lenient_tag(rest, at, at + end, &response.config.limits)
+            && let Some(found) = V1Response::of_root(rest, at, &read)
+        {
+            response.v1 = Some(found);
+            return Ok(Some((at, read)));
+        }
+        at += 1;
+    }
+    Ok(None)
+}
+
+/// A list of 1.x has no start tag. It begins with its first item; where anything
+/// but white space and comments stands before that, it begins behind the head,
+/// so that a broken first item is one of the list. `found` is the first landmark.
+pub(crate) fn old_list_begins(
+    response: &Response,
+    text: &[u8],
+    found: Result<Option<(usize, Landmark)>, ()>,
+) -> Result<Option<(usize, Landmark)>, ()> {
+    let Some(one) = response.v1.as_ref().filter(|one| one.verb != Verb::Identify) else {
+        return found;
+    };
+    let at = match found {
+        Ok(Some((at, _))) => at,
+        _ => text.len(),
+    };
+    let head = text.get(..at).unwrap_or_default();
+    let Some(end) = head_end(head, &response.prefix) else { return found };
+    let begins = misc_len(head.get(end..).unwrap_or_default()) + end == at && at < text.len();
+    if begins { found } else { Ok(Some((end, Landmark::Verb(one.verb)))) }
+}
+
+/// `requestURL` as the request element, and what of it is needed later.
+pub(crate) fn upgrade_request(
+    response: &mut Response,
+    text: &[u8],
+    content: (usize, usize),
+) -> (RepairId, Vec<u8>) {
+    let resolved = resolve(text.get(content.0..content.1).unwrap_or_default());
+    let url = trim(&resolved);
+    let query_at = memchr(b'?', url).unwrap_or(url.len());
+    let query = url.get(query_at + 1..).unwrap_or_default();
+    let mut arguments: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+    for pair in query.split(|&byte| matches!(byte, b'&' | b';')) {
+        let equals = memchr(b'=', pair).unwrap_or(pair.len());
+        let name = pair.get(..equals).unwrap_or_default();
+        let Some(value) = decoded(pair.get(equals + 1..).unwrap_or_default()) else { continue };
+        let value = escape_attribute(&value);
+        let is_new = name != b"verb" && arguments.iter().all(|(known, _)| known != name);
+        if is_new && is_request_argument(name, &value) {
+            arguments.push((name.to_vec(), value));
+        }
+    }
+    let asked = |name: &[u8], value: &[u8]| name == b"metadataPrefix" && value == b"oai_dc";
+    let own = response.config.request.as_ref().map(|request| {
+        request.arguments.iter().any(|(name, value)| asked(name.as_bytes(), value.as_bytes()))
+    });
+    let theirs = arguments.iter().any(|(name, value)| asked(name, value));
+    let prefix = response.written_prefix().to_vec();
+    let mut element = [b"<", prefix.as_slice(), b"request"].concat();
+    if let Some(one) = &mut response.v1 {
+        one.asks_for_dc = own.unwrap_or(theirs);
+        element.extend_from_slice(&[b" verb=\"", one.verb.name(), b"\""].concat());
+    }
+    for (name, value) in &arguments {
+        element.extend_from_slice(&[b" ", name.as_slice(), b"=\"", value, b"\""].concat());
+    }
+    let base = escape(&escape_url(url.get(..query_at).unwrap_or_default()));
+    element.extend_from_slice(&[b">", base.as_slice(), b"</", &prefix, b"request>"].concat());
+    (RepairId::V1Request, element)
+}
+
+/// What a tag at the top level begins.
+pub(crate) fn v1_landmark(one: &V1Response, is_open: bool, local: &[u8]) -> Option<Landmark> {
+    let item = one.verb.v1_item();
+    let begins = match (&item.content, one.verb) {
+        (Content::Children(children), Verb::Identify) => children.iter().any(|child| child.name == local),
+        (_, Verb::ListIdentifiers) if local == b"identifier" => true,
+        _ => local == item.name || local == b"resumptionToken" && one.verb.has_token(),
+    };
+    match is_open {
+        true if begins => Some(Landmark::Verb(one.verb)),
+        false if local == one.verb.name() => Some(Landmark::Verb(one.verb)),
+        false if local == b"OAI-PMH" => Some(Landmark::RootEnd),
+        _ => None,
+    }
+}
+
+/// A value of a query string; `None` when XML cannot hold it.
+fn decoded(value: &[u8]) -> Option<String> {
+    let mut bytes = Vec::with_capacity(value.len());
+    let mut at = 0;
+    while let Some(&byte) = value.get(at) {
+        let hex = value.get(at + 1..at + 3).and_then(|digits| std::str::from_utf8(digits).ok());
+        match (byte, hex.and_then(|digits| u8::from_str_radix(digits, 16).ok())) {
+            (b'%', Some(escaped)) => {
+                bytes.push(escaped);
+                at += 2;
+            }
+            (b'+', _) => bytes.push(b' '),
+            _ => bytes.push(byte),
+        }
+        at += 1;
+    }
+    String::from_utf8(bytes).ok().filter(|text| text.chars().all(|c| is_legal_char(c as u32)))
+}

@@ -1,0 +1,106 @@
+//! The items of lists: the kind a response lists, and whether a text contains any.
+
+use crate::repair::catalog::{RepairId, RepairSet};
+use crate::repair::lex::names::{is_blank, name_span, split_name};
+use crate::repair::stages::head::foreign::find_root;
+use crate::repair::stages::list::rewrite::may_rewrite_clean;
+use crate::repair::stages::list::state::List;
+use crate::repair::stages::response::Response;
+use crate::repair::validate::envelope_names::{EnvelopeNames, TagMatch, is_token_name};
+use crate::repair::validate::schema::Verb;
+use crate::repair::validate::start_tag::same;
+use crate::repair::validate::state::Validator;
+
+/// The lists whose items have names of their own.
+pub(crate) const LISTS: [Verb; 4] =
+    [Verb::ListRecords, Verb::ListIdentifiers, Verb::ListSets, Verb::ListMetadataFormats];
+
+/// Whether an item of some list begins at this start tag, with the prefix of the envelope or none.
+pub(crate) fn begins_item(response: &Response, text: &[u8]) -> TagMatch {
+    let name = text.get(1..).unwrap_or_default();
+    let name = name.get(..name_span(name)).unwrap_or_default();
+    let local = name.strip_prefix(response.prefix.as_slice()).unwrap_or(name);
+    let Some(verb) = LISTS.into_iter().find(|verb| verb.item().name == local) else {
+        return TagMatch::No;
+    };
+    let prefix = name.get(..name.len() - local.len()).unwrap_or_default();
+    EnvelopeNames { prefix: prefix.to_vec(), ..new_list(response, verb).skeleton }.starts_item(text)
+}
+
+/// Whether the text contains an item of some list, with the prefix of the envelope or none.
+pub(crate) fn holds_any_item(response: &Response, text: &[u8]) -> bool {
+    LISTS.into_iter().any(|verb| {
+        let list = new_list(response, verb).skeleton;
+        list.holds_item(text) || EnvelopeNames { prefix: Vec::new(), ..list }.holds_item(text)
+    })
+}
+
+/// The list whose verb element begins.
+pub(crate) fn new_list(response: &Response, verb: Verb) -> List {
+    let name = if verb == Verb::Identify { b"OAI-PMH" } else { verb.name() };
+    let is_v1 = response.v1.is_some();
+    let element = match is_v1 {
+        true => verb.v1_item(),
+        false if response.headers_only => Verb::ListRecords.item(),
+        false => verb.item(),
+    };
+    let skeleton = EnvelopeNames {
+        element,
+        upgraded: is_v1.then(|| verb.item()),
+        verb: response.verb_name.clone().unwrap_or_else(|| name.to_vec()),
+        prefix: response.prefix.clone(),
+        other_prefix: None,
+        prefixes: response.prefixes(),
+        headers_only: response.headers_only,
+        tears: response.config.enabled.contains(RepairId::TornSection)
+            && !response.is_off(RepairId::TornSection),
+    };
+    let guesses = response.config.enabled != RepairSet::EMPTY;
+    let is_slow = verb == Verb::Identify || skeleton.is_rewritten() || guesses || may_rewrite_clean(response);
+    List {
+        verb,
+        is_slow,
+        scanner: Validator::new(skeleton.clone(), response.root_context),
+        skeleton,
+        context: response.root_context,
+        written_context: response.written_context,
+        // Identify is an item by itself, in the root.
+        opened: verb == Verb::Identify && !is_v1,
+        item_offset: 0,
+        in_item: false,
+        boundary: None,
+        token: None,
+        token_written: false,
+        token_seen: false,
+        dropped: false,
+        dropped_text: false,
+        broke_off: false,
+        passed_over: 0,
+        asked_left: false,
+    }
+}
+
+#[inline]
+pub(crate) fn is_item(response: &Response, list: &List, rest: &[u8]) -> bool {
+    let (prefix, name) = (response.prefix.len(), list.skeleton.element.name);
+    let Some((b'<', rest)) = rest.split_first() else { return false };
+    let Some((tag, behind)) = rest.split_at_checked(prefix + name.len()) else { return false };
+    let (found, local) = tag.split_at(prefix);
+    same(found, &response.prefix)
+        && same(local, name)
+        && behind.first().is_some_and(|&byte| byte == b'>' || is_blank(byte))
+}
+
+/// Whether items of the list stand in what is about to be dropped, and not
+/// in a document of their own.
+pub(crate) fn holds_items(response: &Response, junk: &[u8]) -> bool {
+    let Some(verb) = response.verb else { return false };
+    let own = junk.get(..find_root(junk).unwrap_or(junk.len())).unwrap_or_default();
+    new_list(response, verb).skeleton.holds_item(own)
+}
+
+/// Whether `name` is that of a resumptionToken, or one that means it.
+pub(crate) fn is_token(response: &Response, name: &[u8]) -> bool {
+    name.strip_prefix(response.prefix.as_slice()) == Some(b"resumptionToken")
+        || !response.is_off(RepairId::MisspeltToken) && is_token_name(split_name(name).1)
+}

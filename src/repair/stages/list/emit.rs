@@ -1,0 +1,139 @@
+//! How an item leaves: emitted, or sent to quarantine.
+
+use std::borrow::Cow;
+
+use crate::repair::boundary::removal::{holds_item_or_token, removes_item, swallows_content};
+use crate::repair::boundary::swallowed::{find_identifier, items_in, sections_with_borders};
+use crate::repair::catalog::{NotOai, QuarantineReason, RepairId};
+use crate::repair::output::head_buffer::{Release, Role};
+use crate::repair::repair_item::RepairedItem;
+use crate::repair::sink::{FieldIssue, RecordFacts, Repair, Sink, SwallowedItems, UnresolvedField};
+use crate::repair::stages::list::rewrite::rewrite_item;
+use crate::repair::stages::list::state::List;
+use crate::repair::stages::response::Response;
+use crate::repair::validate::envelope_names::EnvelopeNames;
+use crate::repair::validate::facts::Facts;
+use crate::repair::validate::schema::Verb;
+
+/// An item leaves, with the changes that were made to it.
+pub(crate) fn emit(
+    response: &mut Response,
+    list: &List,
+    raw: &[u8],
+    at: usize,
+    item: &RepairedItem,
+    sink: &mut impl Sink,
+) {
+    let RepairedItem { bytes, edits, facts, lacks, .. } = item;
+    let identifier = Facts::slice(bytes, facts.identifier);
+    let datestamp = Facts::slice(bytes, facts.datestamp);
+    let offset = response.base + at as u64;
+    if response.in_second_document && response.gate.seen.contains(identifier, datestamp) {
+        response.gate.change_known(Role::Plain, RepairId::ConcatenatedDocuments, offset, raw, b"", sink);
+        return;
+    }
+    if list.token_written {
+        // Nothing may stand behind the token, and that one is out.
+        let identifier = (!identifier.is_empty()).then_some(identifier);
+        return response.gate.quarantine(identifier, offset, raw, QuarantineReason::IllegalEnvelope, sink);
+    }
+    response.gate.release(Release::List, None, sink);
+    let rewritten = rewrite_item(response, list, item);
+    let is_rewritten = !rewritten.is_empty();
+    let (output, edits) = if rewritten.is_empty() {
+        (Cow::Borrowed(bytes.as_slice()), Cow::Borrowed(edits))
+    } else {
+        (rewritten.apply(bytes), Cow::Owned(edits.clone().then(bytes, rewritten)))
+    };
+    let (mut from, mut repairs) = (0, 0);
+    for edit in edits.iter() {
+        let original = raw.get(edit.start..edit.end).unwrap_or_default();
+        if original == edit.replacement {
+            // What one pass changed, a later one changed back.
+            continue;
+        }
+        repairs += 1;
+        sink.write(raw.get(from..edit.start).unwrap_or_default());
+        let (offset, replacement) = (offset + edit.start as u64, edit.replacement.as_slice());
+        response.gate.report(
+            &Repair {
+                id: edit.id,
+                offset,
+                record: (!identifier.is_empty()).then_some(identifier),
+                original,
+                replacement,
+            },
+            sink,
+        );
+        from = edit.end;
+    }
+    sink.write(raw.get(from..).unwrap_or_default());
+    // Our own base URL stands in the place of an illegal one.
+    let is_ours = |lack: &(&str, FieldIssue)| is_rewritten && *lack == ("baseURL", FieldIssue::Illegal);
+    for &(element, lack) in lacks.iter().filter(|lack| !is_ours(lack)) {
+        response.gate.unresolved += 1;
+        sink.unresolved(&UnresolvedField { offset, element, lack });
+    }
+    response.gate.seen.insert(identifier, datestamp);
+    if list.verb == Verb::Identify {
+        // The answer itself, and no item of a list.
+        return;
+    }
+    let (deleted, tilde_in_set) = (facts.deleted, facts.tilde_in_set);
+    let facts = RecordFacts { identifier, datestamp, deleted, offset, repairs, tilde_in_set };
+    response.gate.committed(&facts, &output, sink);
+}
+
+/// Says which items lie in sections of the item `at` so many bytes.
+pub(crate) fn report_swallowed(
+    response: &mut Response,
+    list: &List,
+    raw: &[u8],
+    at: usize,
+    sink: &mut impl Sink,
+) {
+    if !list.scanner.facts.swallows {
+        return;
+    }
+    for section in sections_with_borders(raw, &list.skeleton) {
+        let items = items_in(raw, section, &list.skeleton);
+        if items.is_empty() {
+            continue;
+        }
+        response.gate.swallowed += items.len() as u64;
+        let offset = response.base + (at + section.0) as u64;
+        let identifier = find_identifier(raw, &list.skeleton);
+        sink.items_swallowed(&SwallowedItems { identifier, offset, items });
+    }
+}
+
+/// The item `at` so many bytes goes to quarantine.
+pub(crate) fn quarantine_item(
+    response: &mut Response,
+    list: &List,
+    raw: &[u8],
+    at: usize,
+    why: QuarantineReason,
+    sink: &mut impl Sink,
+) {
+    let identifier = find_identifier(raw, &list.skeleton);
+    response.gate.quarantine(identifier, response.base + at as u64, raw, why, sink);
+}
+
+/// The list cannot go on: what went out breaks off, or nothing went out.
+pub(crate) fn leave_broken_list(response: &mut Response, list: &List) {
+    response.verb = Some(list.verb);
+    response.refuse(NotOai::BrokenEnvelope);
+    response.truncated = response.gate.is_open();
+}
+
+/// Whether what mended an item has cost another one, or a token. An Identify that breaks the schema
+/// and contains an item is the beginning of one response and the rest of another.
+pub(crate) fn loses_item(raw: &[u8], repaired: &RepairedItem, skeleton: &EnvelopeNames) -> bool {
+    let is_mixed = !repaired.lacks.is_empty() && holds_item_or_token(raw);
+    is_mixed
+        || match repaired.markup {
+            true => swallows_content(raw, &repaired.edits, skeleton),
+            false => removes_item(raw, &repaired.edits, skeleton),
+        }
+}

@@ -1,0 +1,82 @@
+//! Which items begin in a list: those that its first item announces, and those that are written otherwise.
+//!
+//! An item may be under another prefix than the list, and a list of headers may hold records beside plain
+//! headers. Each such item is read as what it is, and written as the list demands.
+
+use crate::repair::catalog::RepairId;
+use crate::repair::lex::names::{name_span, split_name};
+use crate::repair::stages::list::state::List;
+use crate::repair::stages::response::{Response, Step};
+use crate::repair::validate::envelope_names::{EnvelopeNames, Prefixes, TagMatch};
+use crate::repair::validate::schema::Verb;
+use crate::repair::validate::state::Validator;
+
+/// Whether an item begins with the start tag that `rest` begins with. The list is then ready to read it.
+/// `Err` when more text is needed to say.
+pub(crate) fn begins_item_of(
+    response: &mut Response,
+    list: &mut List,
+    rest: &[u8],
+    last: bool,
+) -> Result<bool, Step> {
+    let body = rest.get(1..).unwrap_or_default();
+    let name = body.get(..name_span(body)).unwrap_or_default();
+    let single = matches!(list.verb, Verb::GetRecord | Verb::Identify);
+    if single && response.gate.is_open() {
+        return Ok(false);
+    }
+    let (prefix, local) = split_name(name);
+    if is_of_other_kind(response, list, rest, local, last)? {
+        let headers_only = !list.skeleton.headers_only;
+        list.skeleton.element =
+            if headers_only { Verb::ListRecords.item() } else { Verb::ListIdentifiers.item() };
+        list.skeleton.headers_only = headers_only;
+        list.is_slow = true;
+        list.scanner = Validator::new(list.skeleton.clone(), list.context);
+    }
+    if local != list.skeleton.element.name {
+        return Ok(false);
+    }
+    if name.strip_prefix(response.prefix.as_slice()) == Some(local) {
+        return Ok(true);
+    }
+    if list.skeleton.prefixes == Prefixes::Stay || list.verb == Verb::Identify {
+        return Ok(false);
+    }
+    let Some(tag_end) = response.tag_end(rest, last)? else { return Ok(false) };
+    response.tags.tidy();
+    let tag = rest.get(..tag_end).unwrap_or_default();
+    let is_oai = response.tags.open(tag, list.context, &response.config.limits).is_ok_and(|tag| tag.oai);
+    if is_oai {
+        let colon: &[u8] = if prefix.is_empty() { b"" } else { b":" };
+        list.skeleton.other_prefix = Some([prefix, colon].concat());
+    }
+    Ok(is_oai)
+}
+
+/// Whether a list of headers that are in records goes on with a plain one, or the other way round.
+fn is_of_other_kind(
+    response: &mut Response,
+    list: &List,
+    rest: &[u8],
+    local: &[u8],
+    last: bool,
+) -> Result<bool, Step> {
+    let is_list = list.verb == Verb::ListIdentifiers && response.v1.is_none();
+    if !is_list || response.is_off(RepairId::WrappedHeader) {
+        return Ok(false);
+    }
+    match (local, list.skeleton.headers_only) {
+        (b"header", true) => Ok(true),
+        (b"record", false) => {
+            let record = EnvelopeNames { element: Verb::ListRecords.item(), ..list.skeleton.clone() };
+            let bytes_max = response.limits().tag_bytes_max;
+            let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
+            match record.starts_item(within) {
+                TagMatch::Cut if !last && rest.len() < bytes_max => Err(response.need_more(rest)),
+                answer => Ok(answer == TagMatch::Yes),
+            }
+        }
+        _ => Ok(false),
+    }
+}

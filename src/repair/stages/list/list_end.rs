@@ -1,0 +1,236 @@
+//! The end of a list: its end tag, its last token, and an empty list.
+
+use crate::repair::catalog::{NotOai, RepairId};
+use crate::repair::lex::lexeme::{Lexeme, Lexemes};
+use crate::repair::lex::names::{blanks, name_span, split_name, trim};
+use crate::repair::output::head_buffer::{Release, Role};
+use crate::repair::sink::Sink;
+use crate::repair::stages::envelope::{
+    close_tag, end_tag_end, end_tag_of, error_element, misc_len, read_end_tag_of,
+};
+use crate::repair::stages::item_search::{holds_any_item, holds_items, is_token};
+use crate::repair::stages::list::incomplete::{INCOMPLETE, list_cut, must_break_off};
+use crate::repair::stages::list::state::{EMPTY, List};
+use crate::repair::stages::list::token_element::{token_facts, token_value};
+use crate::repair::stages::list::v1_list::end_v1_list;
+use crate::repair::stages::response::{Next, Response, Stage, Step};
+use crate::repair::stages::second_document::{second_document, second_list};
+use crate::repair::validate::envelope_names::TagMatch;
+use crate::repair::validate::schema::Verb;
+
+/// `</ListRecords>`, or the root's end where that should stand.
+pub(crate) fn list_end(
+    response: &mut Response,
+    list: &mut List,
+    rest: &[u8],
+    last: bool,
+    sink: &mut impl Sink,
+) -> Next {
+    if !last && rest.len() <= response.limits().head_bytes_max {
+        return Next::Stay(response.need_more(rest));
+    }
+    let whole = rest.len() <= response.limits().head_bytes_max;
+    let rest = rest.get(..rest.len().min(response.limits().head_bytes_max)).unwrap_or_default();
+    let name_end = 2 + name_span(rest.get(2..).unwrap_or_default());
+    let is_root = rest.get(..name_end).is_some_and(|tag| tag.ends_with(b"OAI-PMH"));
+    let tag_end = end_tag_end(rest);
+    if tag_end == rest.len() && last && whole && !rest.ends_with(b">") {
+        return Next::Leave(end_tag_cut(response, list, rest, sink));
+    }
+    if list_goes_on(response, list, rest, tag_end, is_root) {
+        return Next::Stay(response.change(RepairId::StrayEndTag, rest, tag_end, b"", sink));
+    }
+    if let Some(step) = second_list(response, list, rest, sink) {
+        return Next::Stay(step);
+    }
+    if list.broke_off && !list.token_seen {
+        list_cut(response, list);
+        return Next::Leave(Step::Settled(0));
+    }
+    response.verb = Some(list.verb);
+    if must_break_off(response) {
+        list_cut(response, list);
+        return Next::Leave(Step::Settled(0));
+    }
+    if let Some(step) = close_list(response, list, rest.get(tag_end..).unwrap_or_default(), sink) {
+        return Next::Leave(step);
+    }
+    response.stage = Stage::Tail;
+    if is_root {
+        let close = end_tag_of(response, list.written_name());
+        response.gate.change(Role::List, RepairId::UnclosedList, response.base, b"", &close, sink);
+        return Next::Leave(Step::Settled(0));
+    }
+    let names = (list.skeleton.verb.as_slice(), list.written_name());
+    let step = close_tag(response, Role::List, names, rest, tag_end, sink);
+    if response.v1.is_some() {
+        end_v1_list(response, tag_end, sink);
+    }
+    Next::Leave(step)
+}
+
+/// The input ends inside the list's end tag: complete only with a token.
+fn end_tag_cut(response: &mut Response, list: &mut List, rest: &[u8], sink: &mut impl Sink) -> Step {
+    response.verb = Some(list.verb);
+    if !list.token_seen {
+        list_cut(response, list);
+        return Step::Settled(0);
+    }
+    if let Some(step) = close_list(response, list, b"", sink) {
+        return step;
+    }
+    let close = end_tag_of(response, list.written_name());
+    response.stage = Stage::Tail;
+    response.gate.change(Role::List, RepairId::UnclosedList, response.base, rest, &close, sink);
+    Step::Settled(rest.len())
+}
+
+/// Whether an item or a token of this list comes after its end tag, or after that of the root, in
+/// the same document. White space and comments aside it may come at once; further away it needs
+/// the start of its content.
+fn list_goes_on(response: &mut Response, list: &List, rest: &[u8], from: usize, is_root: bool) -> bool {
+    let behind = rest.get(from..).unwrap_or_default();
+    let next = behind.get(misc_len(behind)..).unwrap_or_default();
+    if !is_root && is_item_or_token(response, list, next) {
+        return true;
+    }
+    if !response.gate.is_open() {
+        return false;
+    }
+    if response.base + from as u64 <= response.continues_at {
+        return true;
+    }
+    let mut at = from;
+    let mut lexemes = Lexemes::of(rest);
+    while at < rest.len() {
+        let (lexeme, end) = lexemes.at(at);
+        let text = rest.get(at..).unwrap_or_default();
+        let name = text.get(1..1 + name_span(text.get(1..).unwrap_or_default())).unwrap_or_default();
+        if lexeme == Lexeme::StartTag {
+            let local = split_name(name).1;
+            if local == b"OAI-PMH" || response.v1.is_some() && Verb::from_name(local).is_some() {
+                return false;
+            }
+            let is_token = list.verb.has_token() && is_token(response, name);
+            if is_token || list.skeleton.starts_item(text) == TagMatch::Yes {
+                response.continues_at = response.base + at as u64;
+                return true;
+            }
+        }
+        at = end;
+    }
+    false
+}
+
+fn is_item_or_token(response: &Response, list: &List, text: &[u8]) -> bool {
+    let name = text.get(1..1 + name_span(text.get(1..).unwrap_or_default())).unwrap_or_default();
+    text.starts_with(b"<")
+        && (name.strip_prefix(response.prefix.as_slice()) == Some(list.skeleton.element.name)
+            || list.verb.has_token() && is_token(response, name))
+}
+
+/// The list is complete: decides what an answer without items becomes, and
+/// writes a token that was held back. `Some` when there is no answer. `behind` is what
+/// follows its end: a list that was closed before its items does not say that there are none.
+pub(crate) fn close_list(
+    response: &mut Response,
+    list: &mut List,
+    behind: &[u8],
+    sink: &mut impl Sink,
+) -> Option<Step> {
+    let has_token = list.token_seen;
+    if !response.gate.is_open() {
+        if has_token {
+            response.gate.release(Release::List, None, sink);
+        } else if response.unknown_error {
+            return Some(response.refuse(NotOai::UnknownError));
+        } else if response.gate.quarantined > 0
+            || response.gate.lost > 0
+            || list.dropped && !response.gate.holds_error()
+            || holds_any_item(response, behind)
+        {
+            // What was dropped may have said why there is nothing.
+            return Some(response.refuse(NotOai::NothingKept));
+        } else {
+            let code = if response.gate.holds_error() { None } else { Some(list.empty_code()) };
+            match code {
+                None => {}
+                Some(None) => return Some(response.refuse(NotOai::NothingKept)),
+                Some(Some(code)) => {
+                    let error = error_element(response, code, EMPTY);
+                    response.gate.change(Role::Plain, RepairId::EmptyList, response.base, b"", &error, sink);
+                }
+            }
+        }
+    }
+    if let Some(token) = list.token.take() {
+        response.gate.change(Role::Plain, RepairId::ElementOrder, response.base, b"", &token, sink);
+        response.gate.token(&token_facts(&token, &token_value(&token)), sink);
+    }
+    if lacks_last_token(response, list, behind) {
+        let token = [b"<", response.written_prefix(), b"resumptionToken/>"].concat();
+        response.gate.change(Role::Plain, RepairId::MissingLastToken, response.base, b"", &token, sink);
+        response.gate.token(&token_facts(&token, b""), sink);
+    }
+    None
+}
+
+/// Whether a list that was gone on with is over, and does not say so. One of which an earlier pass has said
+/// that it broke off is not.
+fn lacks_last_token(response: &Response, list: &List, behind: &[u8]) -> bool {
+    let is_last = list.verb.has_token() && response.asked.resumes && !list.token_seen;
+    let broke_off = trim(behind).starts_with(INCOMPLETE);
+    is_last
+        && !broke_off
+        && !response.gate.incomplete
+        && response.gate.is_open()
+        && !response.is_off(RepairId::MissingLastToken)
+}
+
+/// A list that is closed as soon as it is opened, with nothing but white
+/// space inside: becomes an error as a whole.
+pub(crate) fn empty_list(
+    response: &mut Response,
+    list: &List,
+    rest: &[u8],
+    tag_end: usize,
+    is_empty_tag: bool,
+    last: bool,
+    sink: &mut impl Sink,
+) -> Option<Next> {
+    let code = list.empty_code()?;
+    let mut end = tag_end;
+    if !is_empty_tag {
+        let behind = rest.get(tag_end..).unwrap_or_default();
+        let bytes_max = response.limits().head_bytes_max;
+        let behind = behind.get(..behind.len().min(bytes_max)).unwrap_or_default();
+        let close = read_end_tag_of(response, &list.skeleton.verb);
+        let inside = blanks(behind);
+        let next = behind.get(inside..).unwrap_or_default();
+        if next.len() < close.len() && !last && close.starts_with(next) && behind.len() < bytes_max {
+            return Some(Next::Stay(response.need_more(rest)));
+        }
+        if !next.starts_with(&close) {
+            return None;
+        }
+        end = tag_end + inside + close.len();
+    }
+    let bytes_max = response.limits().head_bytes_max;
+    if !last && rest.len() <= bytes_max {
+        return Some(Next::Stay(response.need_more(rest)));
+    }
+    response.verb = Some(list.verb);
+    let behind = rest.get(end..rest.len().min(bytes_max)).unwrap_or_default();
+    if !holds_items(response, behind)
+        && let Some(step) = second_document(response, rest, sink)
+    {
+        return Some(Next::Leave(step));
+    }
+    if holds_any_item(response, behind) {
+        // It was closed before its items, which is no way to say that there are none.
+        return Some(Next::Leave(response.refuse(NotOai::NothingKept)));
+    }
+    response.stage = Stage::Tail;
+    let error = error_element(response, code, EMPTY);
+    Some(Next::Leave(response.change(RepairId::EmptyList, rest, end, &error, sink)))
+}

@@ -1,0 +1,147 @@
+//! The items of a list: clean ones pass, broken ones are mended or put aside, and what stands between them is put right.
+
+use memchr::memchr;
+
+use crate::repair::boundary::removable::{is_fatal_message, is_punctuation};
+use crate::repair::catalog::{NotOai, RepairId};
+use crate::repair::lex::names::blanks;
+use crate::repair::output::head_buffer::Role;
+use crate::repair::passes::lenient_tag::read_lenient_tag;
+use crate::repair::passes::strip_prefix::take_default_off;
+use crate::repair::sink::Sink;
+use crate::repair::stages::envelope::rename_tag;
+use crate::repair::stages::list::inter_item::{
+    comment_between, end_tag_between, start_tag_between, stray_text,
+};
+use crate::repair::stages::list::items::{broken_item, step_items};
+use crate::repair::stages::list::list_end::empty_list;
+use crate::repair::stages::list::state::List;
+use crate::repair::stages::list::v1_list::open_v1_list;
+use crate::repair::stages::response::{Next, Response, Stage, Step};
+use crate::repair::text::edits::Edits;
+use crate::repair::validate::envelope_names::Prefixes;
+
+pub(crate) fn step_list(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
+    let Stage::List(mut list) = std::mem::replace(&mut response.stage, Stage::Done) else {
+        return Step::Settled(rest.len());
+    };
+    let next = if !list.opened && response.v1.is_some() {
+        open_v1_list(response, &mut list, rest, last, sink)
+    } else if !list.opened {
+        open_list(response, &mut list, rest, last, sink)
+    } else if list.boundary.is_some() {
+        broken_item(response, &mut list, rest, last, sink)
+    } else if list.in_item {
+        step_items(response, &mut list, rest, last, sink)
+    } else {
+        between_items(response, &mut list, rest, last, sink)
+    };
+    match next {
+        Next::Stay(step) => {
+            response.stage = Stage::List(list);
+            step
+        }
+        Next::Leave(step) => {
+            if matches!(response.stage, Stage::Lost) {
+                response.verb = Some(list.verb);
+            }
+            if let Stage::Oversized(slot) = &mut response.stage {
+                **slot = *list;
+            }
+            step
+        }
+    }
+}
+
+/// The start tag of the verb element.
+fn open_list(
+    response: &mut Response,
+    list: &mut List,
+    rest: &[u8],
+    last: bool,
+    sink: &mut impl Sink,
+) -> Next {
+    let end = match response.tag_end(rest, last) {
+        Err(step) => return Next::Stay(step),
+        Ok(None) => return Next::Leave(response.refuse(NotOai::BrokenEnvelope)),
+        Ok(Some(end)) => end,
+    };
+    let Some(tag) = read_lenient_tag(rest, 0, end, &response.config.limits) else {
+        return Next::Leave(response.refuse(NotOai::BrokenEnvelope));
+    };
+    let mut edits = Edits::default();
+    for edit in tag.edits.iter() {
+        edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
+    }
+    for attribute in &tag.attributes {
+        let name = rest.get(attribute.name.0..attribute.name.1).unwrap_or_default();
+        if !response.is_free(rest, &tag.attributes, name) {
+            attribute.remove(RepairId::EnvelopeAttribute, &mut edits);
+        }
+    }
+    edits.sort();
+    if let Some(next) = empty_list(response, list, rest, end, tag.empty, last, sink) {
+        return next;
+    }
+    let text = rest.get(..end).unwrap_or_default();
+    let limits = &response.config.limits;
+    match response.tags.open(&edits.apply(text), response.root_context, limits) {
+        Ok(tag) if tag.oai => list.context = tag.context,
+        _ => return Next::Leave(response.refuse(NotOai::BrokenEnvelope)),
+    }
+    rename_tag(response, 1, (&list.skeleton.verb, list.written_name()), &mut edits);
+    if response.prefixes() == Prefixes::Off {
+        take_default_off(rest, 0, end, &response.config.limits, &mut edits);
+    }
+    edits.sort();
+    match response.tags.open(&edits.apply(text), response.written_context, &response.config.limits) {
+        Ok(tag) if tag.oai => list.written_context = tag.context,
+        _ => return Next::Leave(response.refuse(NotOai::BrokenEnvelope)),
+    }
+    if edits.iter().any(|edit| response.is_off(edit.id)) {
+        return Next::Leave(response.refuse(NotOai::BrokenEnvelope));
+    }
+    response.tags.settle_envelope();
+    list.scanner.set_context(list.context);
+    list.opened = true;
+    let step = response.keep_edited(Role::List, rest, end, &edits, sink);
+    if tag.empty {
+        return Next::Leave(response.refuse(NotOai::NothingKept));
+    }
+    Next::Stay(step)
+}
+
+/// One thing between items.
+fn between_items(
+    response: &mut Response,
+    list: &mut List,
+    rest: &[u8],
+    last: bool,
+    sink: &mut impl Sink,
+) -> Next {
+    let gap = blanks(rest);
+    if gap > 0 {
+        return Next::Stay(response.keep(Role::Plain, rest, gap, sink));
+    }
+    if response.gate.held_bytes > response.limits().head_bytes_max {
+        return Next::Leave(response.refuse(NotOai::BrokenEnvelope));
+    }
+    if rest.first() != Some(&b'<') {
+        let step = stray_text(response, rest, last, sink);
+        list.dropped |= step != Step::NeedMore;
+        if let Step::Settled(len) = step {
+            list.dropped_text |= !is_punctuation(rest.get(..len).unwrap_or_default());
+            list.broke_off |= is_fatal_message(rest.get(..len).unwrap_or_default());
+        }
+        return Next::Stay(step);
+    }
+    // Longest name that decides: `</`, prefix, `resumptionToken`.
+    if rest.len() < 32 + response.prefix.len() && !last && memchr(b'>', rest).is_none() {
+        return Next::Stay(Step::NeedMore);
+    }
+    match rest.get(1) {
+        Some(b'!' | b'?') => comment_between(response, list, rest, last, sink),
+        Some(b'/') => end_tag_between(response, list, rest, last, sink),
+        _ => start_tag_between(response, list, rest, last, sink),
+    }
+}

@@ -1,0 +1,65 @@
+//! What the proxy says of itself in items: our own URL in Identify, and where records come from.
+//!
+//! Made of an item that is in order, when it is about to leave; no repair.
+
+use crate::repair::catalog::RepairId;
+use crate::repair::config::ProvenanceScope;
+use crate::repair::lex::names::name_span;
+use crate::repair::lex::outline::{Child, outline};
+use crate::repair::passes::provenance::Record;
+use crate::repair::repair_item::RepairedItem;
+use crate::repair::stages::list::state::List;
+use crate::repair::stages::response::Response;
+use crate::repair::text::edits::Edits;
+use crate::repair::text::escape::escape;
+use crate::repair::validate::schema::Verb;
+
+/// What is rewritten in the item.
+pub(crate) fn rewrite_item(response: &mut Response, list: &List, item: &RepairedItem) -> Edits {
+    match list.verb {
+        Verb::Identify => own_base_url(response, &item.bytes),
+        Verb::ListRecords | Verb::GetRecord => own_provenance(response, list, item),
+        _ => Edits::default(),
+    }
+}
+
+/// Whether that may be anything in a record that is in order as it came.
+#[inline]
+pub(crate) fn may_rewrite_clean(response: &Response) -> bool {
+    let told = response.config.provenance.as_ref().map(|origin| origin.told);
+    told.is_some_and(|told| told == ProvenanceScope::All || !response.corrected_namespaces.is_empty())
+}
+
+/// Our own URL in place of the source's, however the tags of baseURL are written.
+fn own_base_url(response: &Response, identify: &[u8]) -> Edits {
+    let mut edits = Edits::default();
+    let Some(request) =
+        response.config.request.as_ref().filter(|_| !response.is_off(RepairId::RewriteBaseUrl))
+    else {
+        return edits;
+    };
+    let own = escape(request.base_url.as_bytes());
+    let root = outline(identify, 0, identify.len()).and_then(|root| root.children.first().copied());
+    let inner = root.and_then(|root| outline(identify, root.content.0, root.content.1));
+    let fields = inner.map(|inner| inner.children).unwrap_or_default();
+    for Child { start, content, end, .. } in fields.into_iter().filter(|child| child.local == b"baseURL") {
+        let tag = identify.get(start..content.0).unwrap_or_default();
+        if content.0 == end && tag.ends_with(b"/>") {
+            let name = tag.get(1..1 + name_span(tag.get(1..).unwrap_or_default())).unwrap_or_default();
+            let element = [b">", own.as_slice(), b"</", name, b">"].concat();
+            edits.push(RepairId::RewriteBaseUrl, end - 2, end, &element);
+        } else if identify.get(content.0..content.1) != Some(own.as_slice()) {
+            edits.push(RepairId::RewriteBaseUrl, content.0, content.1, &own);
+        }
+    }
+    edits
+}
+
+/// What a record is told to come from.
+fn own_provenance(response: &mut Response, list: &List, item: &RepairedItem) -> Edits {
+    let Some(origin) = &response.config.provenance else { return Edits::default() };
+    let RepairedItem { bytes, edits, facts, .. } = item;
+    let (outer, corrected_namespaces) = (list.written_context, response.corrected_namespaces.as_slice());
+    let record = Record { item: bytes, edits, facts: *facts, outer, corrected_namespaces };
+    record.told(origin, &mut response.tags, &response.config.limits)
+}

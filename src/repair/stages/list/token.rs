@@ -1,0 +1,288 @@
+//! The resumptionToken of a list: one, after the last item, under its name, with legal attributes.
+
+use memchr::memchr;
+
+use crate::oai::datestamp;
+use crate::repair::catalog::RepairId;
+use crate::repair::lex::lexeme::{Lexeme, is_cut, next_lexeme, start_tag_end, start_tag_end_so_far};
+use crate::repair::lex::names::{name_span, split_name};
+use crate::repair::output::head_buffer::Role;
+use crate::repair::passes::lenient_tag::read_lenient_tag;
+use crate::repair::sink::Sink;
+use crate::repair::stages::envelope::{is_strict_field, without_prefix};
+use crate::repair::stages::head::landmark::find_landmark;
+use crate::repair::stages::item_search::{is_item, is_token};
+use crate::repair::stages::list::emit::leave_broken_list;
+use crate::repair::stages::list::incomplete::must_break_off;
+use crate::repair::stages::list::state::List;
+use crate::repair::stages::list::token_element::{
+    TokenRead, plain_token, read_token, token_facts, token_value,
+};
+use crate::repair::stages::response::{Next, Response, Step};
+use crate::repair::text::characters::{Guesses, repair_characters};
+use crate::repair::text::edits::Edits;
+use crate::repair::validate::envelope_names::TagMatch;
+use crate::repair::validate::schema::Verb;
+
+/// What stands behind a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Follower {
+    Item,
+    Token,
+    ListEnd,
+}
+
+/// A resumptionToken between items.
+pub(crate) fn step_token(
+    response: &mut Response,
+    list: &mut List,
+    rest: &[u8],
+    last: bool,
+    sink: &mut impl Sink,
+) -> Next {
+    let bytes_max = response.limits().head_bytes_max;
+    let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
+    let complete = last || rest.len() > bytes_max;
+    let (close, end) = match read_list_token(response, list, within, complete) {
+        TokenRead::NeedMore => return Next::Stay(response.need_more(rest)),
+        TokenRead::Unreadable => return unreadable_token(response, list, rest, within, sink),
+        TokenRead::Whole { close, end } => (close, end),
+    };
+    if list.token_written {
+        // One is out; another cannot stand beside it.
+        return Next::Stay(response.change(RepairId::RepeatedToken, rest, end, b"", sink));
+    }
+    let behind = within.get(end..).unwrap_or_default();
+    let Some((follower, follower_at)) = follower(response, list, behind, complete) else {
+        return Next::Stay(response.need_more(rest));
+    };
+    if follower == Follower::ListEnd && !complete {
+        // A second document may follow, with items and a token of its own.
+        return Next::Stay(response.need_more(rest));
+    }
+    response.lookahead.count_failed(follower_at);
+    let Some(edits) = repair_token(response, rest.get(..end).unwrap_or_default(), close) else {
+        return unreadable_token(response, list, rest, within, sink);
+    };
+    if follower == Follower::ListEnd && must_break_off(response) {
+        leave_broken_list(response, list);
+        return Next::Leave(Step::Settled(0));
+    }
+    let element = rest.get(..end).unwrap_or_default();
+    let name = [response.prefix.as_slice(), b"resumptionToken"].concat();
+    let is_spelt = element.get(1..).is_some_and(|tag| tag.get(..name_span(tag)) == Some(name.as_slice()));
+    let is_closed = element.ends_with(b"/>") || element.ends_with(&[b"</", name.as_slice(), b">"].concat());
+    let is_sound = is_spelt && is_closed;
+    Next::Stay(place_token(response, list, rest, (end, is_sound), &edits, follower, sink))
+}
+
+/// A token that was cut is never written, and neither is one whose value is not certain. The list
+/// goes on after it and counts as incomplete.
+fn unreadable_token(
+    response: &mut Response,
+    list: &mut List,
+    rest: &[u8],
+    within: &[u8],
+    sink: &mut impl Sink,
+) -> Next {
+    let tag_end = start_tag_end(within).unwrap_or(1);
+    let Some(len) = memchr(b'<', within.get(tag_end..).unwrap_or_default()) else {
+        leave_broken_list(response, list);
+        return Next::Leave(Step::Settled(0));
+    };
+    Next::Stay(response.quarantine_unread(rest, tag_end + len, sink))
+}
+
+fn place_token(
+    response: &mut Response,
+    list: &mut List,
+    rest: &[u8],
+    (end, is_sound): (usize, bool),
+    edits: &Edits,
+    follower: Follower,
+    sink: &mut impl Sink,
+) -> Step {
+    list.token_seen = true;
+    let written = edits.apply(rest.get(..end).unwrap_or_default());
+    let value = token_value(&written);
+    let empty = value.is_empty();
+    // A damaged one may have been cut: it does not take the place of another one.
+    let is_weaker =
+        list.token.as_ref().is_some_and(|earlier| empty || !is_sound && !token_value(earlier).is_empty());
+    let id = match follower {
+        Follower::ListEnd if is_weaker => RepairId::RepeatedToken,
+        Follower::ListEnd => {
+            if !response.gate.is_open() {
+                response.gate.release(crate::repair::output::head_buffer::Release::List, None, sink);
+            }
+            list.token = None;
+            list.token_written = true;
+            response.gate.token(&token_facts(&written, &value), sink);
+            return response.keep_edited(Role::Plain, rest, end, edits, sink);
+        }
+        Follower::Token => RepairId::RepeatedToken,
+        Follower::Item => RepairId::ElementOrder,
+    };
+    if !is_weaker {
+        list.token = Some(written.into_owned());
+    }
+    let original = rest.get(..end).unwrap_or_default();
+    response.gate.change_known(Role::Plain, id, response.base, original, b"", sink);
+    Step::Settled(end)
+}
+
+/// Where the token ends that `rest` begins with.
+fn read_list_token(response: &Response, list: &List, rest: &[u8], complete: bool) -> TokenRead {
+    let Some(tag_end) = start_tag_end_so_far(rest, complete) else {
+        return if complete { TokenRead::Unreadable } else { TokenRead::NeedMore };
+    };
+    if rest.get(..tag_end).is_some_and(|tag| tag.ends_with(b"/>")) {
+        return TokenRead::Whole { close: None, end: tag_end };
+    }
+    read_token(rest, tag_end, complete, |lexeme, text| match lexeme {
+        Lexeme::EndTag => ends_list(response, text),
+        _ => ends_token(response, list, text),
+    })
+}
+
+/// Whether a start tag inside a token shows that the token was never closed.
+fn ends_token(response: &Response, list: &List, text: &[u8]) -> bool {
+    let name = text.get(1..1 + name_span(text.get(1..).unwrap_or_default())).unwrap_or_default();
+    let local = split_name(name).1;
+    is_item(response, list, text)
+        || list.skeleton.starts_item(text) == TagMatch::Yes
+        || is_token(response, name)
+        || local == b"OAI-PMH"
+        || Verb::from_name(local).is_some()
+}
+
+fn ends_list(response: &Response, tag: &[u8]) -> bool {
+    let name = tag.get(2..2 + name_span(tag.get(2..).unwrap_or_default())).unwrap_or_default();
+    name.strip_prefix(response.prefix.as_slice()).is_some_and(|local| {
+        local == b"OAI-PMH"
+            || Verb::from_name(local).is_some()
+            || response.verb_name.as_deref() == Some(local)
+    })
+}
+
+/// What follows behind a token, and where that stands.
+fn follower(response: &Response, list: &List, behind: &[u8], complete: bool) -> Option<(Follower, usize)> {
+    let mut at = 0;
+    // Documents that begin before this place do not go on with the list.
+    let mut other_until = 0;
+    loop {
+        let (lexeme, end) = next_lexeme(behind, at);
+        let text = behind.get(at..end).unwrap_or_default();
+        if at >= behind.len() {
+            return complete.then_some((Follower::ListEnd, at));
+        }
+        match lexeme {
+            Lexeme::StartTag => {
+                let name = text.get(1..1 + name_span(text.get(1..)?))?;
+                let local = name.strip_prefix(response.prefix.as_slice()).unwrap_or_default();
+                if is_token(response, name) {
+                    // An empty one behind this one does not count.
+                    let token = behind.get(at..)?;
+                    match read_list_token(response, list, token, complete) {
+                        TokenRead::Whole { end, .. } if token_value(token.get(..end)?).is_empty() => {
+                            at += end;
+                            continue;
+                        }
+                        TokenRead::NeedMore => return None,
+                        // One that cannot be read is put aside and does not take the place of this one.
+                        TokenRead::Unreadable => {}
+                        TokenRead::Whole { .. } => return Some((Follower::Token, at)),
+                    }
+                }
+                if local == list.skeleton.element.name {
+                    return Some((Follower::Item, at));
+                }
+                if local == b"OAI-PMH" && at >= other_until && response.v1.is_none() {
+                    match second_list_follows(response, list, behind.get(at..)?, complete)? {
+                        (true, _) => return Some((Follower::Item, at)),
+                        (false, len) => other_until = at + len,
+                    }
+                }
+            }
+            _ if !complete && is_cut(behind, at, (lexeme, end)) => return None,
+            _ => {}
+        }
+        at = end;
+    }
+}
+
+/// Whether the document that begins here goes on with the list, and where in it that was seen.
+fn second_list_follows(
+    response: &Response,
+    list: &List,
+    text: &[u8],
+    complete: bool,
+) -> Option<(bool, usize)> {
+    let from = start_tag_end_so_far(text, complete)?;
+    match find_landmark(response, text.get(from..)?, complete) {
+        Ok(Some((at, crate::repair::stages::response::Landmark::Verb(verb)))) => {
+            Some((verb == list.verb, from + at))
+        }
+        Ok(Some((at, _))) if complete => Some((false, from + at)),
+        Ok(None) if complete => Some((false, text.len())),
+        _ => None,
+    }
+}
+
+fn repair_token(response: &mut Response, token: &[u8], close: Option<usize>) -> Option<Edits> {
+    let name = [response.prefix.as_slice(), b"resumptionToken"].concat();
+    let plain = plain_token(token, start_tag_end(token)?, close, &name);
+    let text = plain.apply(token);
+    let characters =
+        repair_characters(&text, &response.entities, Guesses::default(), &response.config.limits);
+    let plain = plain.then(&text, characters.clone());
+    let text = characters.apply(&text);
+    let tag_end = start_tag_end(&text)?;
+    let tag = read_lenient_tag(&text, 0, tag_end, &response.config.limits)?;
+    let mut edits = Edits::default();
+    for edit in tag.edits.iter() {
+        edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
+    }
+    for attribute in &tag.attributes {
+        let name = text.get(attribute.name.0..attribute.name.1)?;
+        let value = attribute.value.as_slice();
+        let id = match name {
+            b"expirationDate" if is_date_time(value) => continue,
+            b"completeListSize" if is_number(value) && value.iter().any(|&byte| byte != b'0') => continue,
+            b"cursor" if is_number(value) => continue,
+            b"expirationDate" | b"completeListSize" | b"cursor" => RepairId::TokenAttribute,
+            _ if response.is_free(&text, &tag.attributes, name) => continue,
+            _ => RepairId::EnvelopeAttribute,
+        };
+        attribute.remove(id, &mut edits);
+    }
+    edits.sort();
+    let strict = is_strict_field(response, &edits.apply(&text), b"resumptionToken");
+    strict.then(|| without_prefix(response, token, plain.then(&text, edits)))
+}
+
+fn is_number(value: &[u8]) -> bool {
+    !value.is_empty() && value.len() <= 18 && value.iter().all(u8::is_ascii_digit)
+}
+
+/// `xs:dateTime`.
+fn is_date_time(value: &[u8]) -> bool {
+    let Some(seconds) = value.get(..19) else { return false };
+    let mut rest = value.get(19..).unwrap_or_default();
+    if let Some(fraction) = rest.strip_prefix(b".") {
+        let digits = fraction.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if digits == 0 {
+            return false;
+        }
+        rest = fraction.get(digits..).unwrap_or_default();
+    }
+    let zone = match rest {
+        b"" | b"Z" => true,
+        [b'+' | b'-', h1, h2, b':', m1, m2] => {
+            let digits = [h1, h2, m1, m2];
+            digits.iter().all(|byte| byte.is_ascii_digit()) && (*h1, *h2) <= (b'1', b'3') && *m1 < b'6'
+        }
+        _ => false,
+    };
+    zone && datestamp::is_legal(&[seconds, b"Z"].concat())
+}

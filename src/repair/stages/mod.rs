@@ -1,0 +1,10 @@
+//! The stages that read a response from its first byte to its last.
+
+pub(crate) mod engine;
+pub(crate) mod envelope;
+pub(crate) mod head;
+pub(crate) mod item_search;
+pub(crate) mod list;
+pub(crate) mod response;
+pub(crate) mod second_document;
+pub(crate) mod tail;

@@ -1,0 +1,75 @@
+//! A second OAI-PMH document in the same body.
+
+use crate::repair::catalog::RepairId;
+use crate::repair::lex::lexeme::start_tag_end;
+use crate::repair::sink::Sink;
+use crate::repair::stages::head::foreign::find_root;
+use crate::repair::stages::head::landmark::find_landmark;
+use crate::repair::stages::head::verb_element::verb_element;
+use crate::repair::stages::item_search::new_list;
+use crate::repair::stages::list::state::List;
+use crate::repair::stages::response::{Landmark, Response, Stage, Step};
+use crate::repair::validate::schema::Verb;
+
+/// A second document in the same body that goes on with this list: the
+/// skeleton between the two is removed.
+pub(crate) fn second_list(
+    response: &mut Response,
+    list: &mut List,
+    rest: &[u8],
+    sink: &mut impl Sink,
+) -> Option<Step> {
+    let rest = second_document_window(response, rest);
+    let (verb_at, verb) = second_verb(response, rest)?;
+    if verb != list.verb || verb == Verb::Identify || verb == Verb::GetRecord {
+        return None;
+    }
+    let tag = rest.get(verb_at..)?;
+    let end = verb_at
+        + start_tag_end(tag).filter(|&end| tag.get(..end).is_some_and(|tag| !tag.ends_with(b"/>")))?;
+    response.in_second_document = true;
+    Some(response.change(RepairId::ConcatenatedDocuments, rest, end, b"", sink))
+}
+
+/// Errors were the whole first document, or an empty list: a second one that has a list takes
+/// its place.
+pub(crate) fn second_document(response: &mut Response, rest: &[u8], sink: &mut impl Sink) -> Option<Step> {
+    let rest = second_document_window(response, rest);
+    let (verb_at, named) = second_verb(response, rest)?;
+    let verb = verb_element(response, rest, verb_at, named, true).ok()?;
+    response.stage = Stage::List(Box::new(new_list(response, verb)));
+    Some(response.change(RepairId::ConcatenatedDocuments, rest, verb_at, b"", sink))
+}
+
+/// A root inside a list that was never closed.
+pub(crate) fn second_document_in_list(
+    response: &mut Response,
+    list: &mut List,
+    rest: &[u8],
+    last: bool,
+    sink: &mut impl Sink,
+) -> Option<Step> {
+    if !last && rest.len() <= response.limits().head_bytes_max {
+        return Some(response.need_more(rest));
+    }
+    second_list(response, list, rest, sink)
+}
+
+/// As much of `rest` as is there whenever a second document is looked for, unless the input ends.
+pub(crate) fn second_document_window<'t>(response: &Response, rest: &'t [u8]) -> &'t [u8] {
+    rest.get(..rest.len().min(response.limits().head_bytes_max)).unwrap_or_default()
+}
+
+/// The verb element of the next document in `within`.
+fn second_verb(response: &Response, within: &[u8]) -> Option<(usize, Verb)> {
+    if response.v1.is_some() {
+        return None;
+    }
+    let root = find_root(within)?;
+    let tag = within.get(root..)?;
+    let from = root + start_tag_end(tag)?;
+    match find_landmark(response, within.get(from..)?, true) {
+        Ok(Some((at, Landmark::Verb(verb)))) => Some((from + at, verb)),
+        _ => None,
+    }
+}

@@ -1,0 +1,232 @@
+//! From the end of the verb element to the end of the input.
+
+use memchr::memmem;
+
+use crate::repair::catalog::{NotOai, RepairId};
+use crate::repair::lex::lexeme::{Lexeme, is_cut, next_lexeme};
+use crate::repair::lex::names::{blanks, is_blank, trailing_blanks};
+use crate::repair::output::head_buffer::Role;
+use crate::repair::sink::Sink;
+use crate::repair::stages::envelope::{
+    close_tag, end_tag_end, end_tag_of, is_legal_comment, is_legal_instruction, read_end_tag_of,
+};
+use crate::repair::stages::head::error_element::answer_errors;
+use crate::repair::stages::item_search::begins_item;
+use crate::repair::stages::list::incomplete::{
+    break_off, close_cut, list_cut, must_break_off, note_incomplete,
+};
+use crate::repair::stages::list::list_end::close_list;
+use crate::repair::stages::list::oversized::end_of_oversized;
+use crate::repair::stages::list::state::List;
+use crate::repair::stages::response::{Response, Stage, Step};
+use crate::repair::validate::envelope_names::TagMatch;
+use crate::repair::validate::schema::Verb;
+
+/// Dropped text is reported in entries of this many bytes.
+const DROPPED_BYTES: usize = 64 << 10;
+
+/// Bytes that tell one kind of markup from another.
+const LEXEME_BYTES: usize = 12;
+
+/// Behind the verb element: white space and comments up to the root's end.
+pub(crate) fn step_tail(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
+    let gap = blanks(rest);
+    if gap > 0 {
+        return response.keep(Role::Plain, rest, gap, sink);
+    }
+    let bytes_max = response.limits().head_bytes_max;
+    if !response.gate.is_open() && response.gate.held_bytes > bytes_max {
+        return response.refuse(NotOai::BrokenEnvelope);
+    }
+    let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
+    let (lexeme, end) = next_lexeme(within, 0);
+    let text = within.get(..end).unwrap_or_default();
+    // An error goes with what it says.
+    let error_end = if lexeme == Lexeme::StartTag && is_error(response, text) {
+        error_end(response, within, end)
+    } else {
+        Some(end)
+    };
+    let undecided = error_end.is_none()
+        || is_cut(within, 0, (lexeme, end))
+        || end >= rest.len().saturating_sub(1)
+        || rest.len() < LEXEME_BYTES;
+    if undecided && !last && rest.len() < bytes_max {
+        return response.need_more(rest);
+    }
+    let root_end = [b"</", response.prefix.as_slice(), b"OAI-PMH"].concat();
+    let is_root_end = lexeme == Lexeme::EndTag
+        && text
+            .strip_prefix(root_end.as_slice())
+            .is_some_and(|rest| rest.first().is_none_or(|&b| is_blank(b) || b == b'>'));
+    if is_root_end {
+        if let Some(refused) = answer_errors(response, sink) {
+            return refused;
+        }
+        if must_break_off(response) {
+            return break_off(response);
+        }
+        note_incomplete(response, response.base, sink);
+        response.stage = Stage::Epilog;
+        let end = end_tag_end(within);
+        return close_tag(response, Role::Plain, (b"OAI-PMH", b"OAI-PMH"), rest, end, sink);
+    }
+    if lexeme == Lexeme::StartTag && !response.gate.is_open() {
+        match begins_item(response, within) {
+            TagMatch::Cut if !last && rest.len() < bytes_max => return response.need_more(rest),
+            answer => response.items_outside |= answer == TagMatch::Yes,
+        }
+    }
+    if error_end.is_none() || lexeme != Lexeme::BareLessThan && is_cut(within, 0, (lexeme, end)) {
+        response.lookahead.count_failed(within.len());
+    }
+    match lexeme {
+        Lexeme::Comment if is_legal_comment(response, text) => response.keep(Role::Plain, rest, end, sink),
+        Lexeme::Instruction if is_legal_instruction(response, text) => {
+            response.keep(Role::Plain, rest, end, sink)
+        }
+        Lexeme::StartTag if is_error(response, text) => {
+            response.change(RepairId::ErrorBesideItems, rest, error_end.unwrap_or(end), b"", sink)
+        }
+        Lexeme::EndTag if last && end == rest.len() && root_end.starts_with(text) => {
+            torn_root(response, rest, sink)
+        }
+        Lexeme::EndTag => response.change(RepairId::StrayEndTag, rest, end, b"", sink),
+        _ if last && root_end.starts_with(rest) => torn_root(response, rest, sink),
+        // The blanks behind stray text stay.
+        Lexeme::Text => {
+            response.change(RepairId::UnexpectedContent, rest, end - trailing_blanks(text), b"", sink)
+        }
+        _ => response.change(RepairId::UnexpectedContent, rest, end, b"", sink),
+    }
+}
+
+/// The input ends inside the root's end tag.
+fn torn_root(response: &mut Response, rest: &[u8], sink: &mut impl Sink) -> Step {
+    if let Some(refused) = answer_errors(response, sink) {
+        return refused;
+    }
+    if must_break_off(response) {
+        return break_off(response);
+    }
+    note_incomplete(response, response.base, sink);
+    response.stage = Stage::Epilog;
+    let close = end_tag_of(response, b"OAI-PMH");
+    response.change(RepairId::UnclosedList, rest, rest.len(), &close, sink)
+}
+
+pub(crate) fn is_error(response: &Response, tag: &[u8]) -> bool {
+    let open = [b"<", response.prefix.as_slice(), b"error"].concat();
+    tag.strip_prefix(open.as_slice())
+        .and_then(|rest| rest.first())
+        .is_some_and(|&b| is_blank(b) || matches!(b, b'>' | b'/'))
+}
+
+/// Where the error whose start tag ends at `tag_end` ends, if that is in `text`.
+fn error_end(response: &Response, text: &[u8], tag_end: usize) -> Option<usize> {
+    if text.get(..tag_end)?.ends_with(b"/>") {
+        return Some(tag_end);
+    }
+    let close = read_end_tag_of(response, b"error");
+    memmem::find(text, &close).map(|at| at + close.len())
+}
+
+/// Behind the root: white space and comments stay, from the first other
+/// thing on everything goes.
+pub(crate) fn step_epilog(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
+    let gap = blanks(rest);
+    if gap > 0 {
+        return response.keep(Role::Plain, rest, gap, sink);
+    }
+    let within = rest.get(..rest.len().min(DROPPED_BYTES)).unwrap_or_default();
+    let (lexeme, end) = next_lexeme(within, 0);
+    let text = within.get(..end).unwrap_or_default();
+    let undecided = matches!(lexeme, Lexeme::OpenComment | Lexeme::OpenTag)
+        || end >= rest.len().saturating_sub(1)
+        || rest.len() < LEXEME_BYTES;
+    if undecided && !last && rest.len() < DROPPED_BYTES {
+        return response.need_more(rest);
+    }
+    match lexeme {
+        Lexeme::Comment if is_legal_comment(response, text) => response.keep(Role::Plain, rest, end, sink),
+        Lexeme::Instruction if is_legal_instruction(response, text) => {
+            response.keep(Role::Plain, rest, end, sink)
+        }
+        _ => {
+            if !last && rest.len() < DROPPED_BYTES {
+                return response.need_more(rest);
+            }
+            let junk = rest.get(..rest.len().min(DROPPED_BYTES)).unwrap_or_default();
+            response.change(RepairId::TrailingJunk, rest, junk.len(), b"", sink)
+        }
+    }
+}
+
+/// The rest of a response that was lost is reported, not written.
+pub(crate) fn step_lost(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
+    if !last && rest.len() < DROPPED_BYTES {
+        return Step::NeedMore;
+    }
+    response.change(RepairId::TruncatedInput, rest, rest.len().min(DROPPED_BYTES), b"", sink)
+}
+
+/// The input is over: closes what may be closed.
+pub(crate) fn end_input(response: &mut Response, sink: &mut impl Sink) {
+    if response.not_oai.is_some() {
+        return;
+    }
+    match std::mem::replace(&mut response.stage, Stage::Done) {
+        Stage::Prolog => response.not_oai = Some(NotOai::Empty),
+        Stage::Head => response.not_oai = Some(NotOai::NothingKept),
+        Stage::Errors | Stage::Tail => {
+            if answer_errors(response, sink).is_none() {
+                close_root(response, sink);
+            }
+        }
+        Stage::List(mut list) => end_of_list(response, &mut list, sink),
+        Stage::Oversized(list) => {
+            end_of_oversized(response, &list, sink);
+            return end_input(response, sink);
+        }
+        Stage::Lost => close_cut(response, sink),
+        Stage::Epilog => note_incomplete(response, response.base, sink),
+        Stage::Done => {}
+    }
+    if response.not_oai.is_none() && !response.gate.is_open() {
+        response.not_oai = Some(NotOai::NothingKept);
+    }
+}
+
+fn close_root(response: &mut Response, sink: &mut impl Sink) {
+    if must_break_off(response) {
+        response.truncated = true;
+        return;
+    }
+    note_incomplete(response, response.base, sink);
+    let close = end_tag_of(response, b"OAI-PMH");
+    response.gate.change(Role::Plain, RepairId::UnclosedList, response.base, b"", &close, sink);
+}
+
+/// The input ended between items: complete when the token was read whole.
+fn end_of_list(response: &mut Response, list: &mut List, sink: &mut impl Sink) {
+    response.verb = Some(list.verb);
+    if !list.opened || list.verb == Verb::Identify {
+        response.refuse(NotOai::NothingKept);
+        return;
+    }
+    // GetRecord has room for one record, and that one is there.
+    let complete = list.token_seen || list.verb == Verb::GetRecord && response.gate.records > 0;
+    if !complete || response.gate.incomplete {
+        list_cut(response, list);
+        if matches!(response.stage, Stage::Lost) {
+            close_cut(response, sink);
+        }
+        return;
+    }
+    if close_list(response, list, b"", sink).is_none() {
+        let close = [end_tag_of(response, list.written_name()), end_tag_of(response, b"OAI-PMH")].concat();
+        if answer_errors(response, sink).is_none() {
+            response.gate.change(Role::Plain, RepairId::UnclosedList, response.base, b"", &close, sink);
+        }
+    }
+}

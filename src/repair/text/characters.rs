@@ -1,0 +1,492 @@
+//! Characters and references: the first pass of the slow path, one node at a time.
+//!
+//! A node is a text node, an attribute value, or the inside of a comment or
+//! CDATA section. Which bytes mean what is decided for each node by itself,
+//! because aggregators mix encodings on one page (failure class B3).
+
+use crate::repair::catalog::{Certainty, RepairId, RepairSet};
+use crate::repair::lex::lexeme::{Lexeme, Lexemes, without_cut_end_mark};
+use crate::repair::lex::names::{may_start_name, trailing_blanks};
+use crate::repair::limits::Limits;
+use crate::repair::text::bytes::{
+    Encoding, REPLACEMENT, Sequence, c1_character, classify, decode_twice, is_double_encoded, windows_1252,
+};
+use crate::repair::text::controls::{Control, Controls, read_control};
+use crate::repair::text::cut::cut_character;
+use crate::repair::text::edits::Edits;
+use crate::repair::text::marks::{Damaged, Marks, end_of_open_section};
+use crate::repair::text::references::{Entities, c1_reference, repair_reference};
+
+/// What stands in a node besides characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Node {
+    /// References count, `]]>` is illegal.
+    Text,
+    /// References count, `<` is illegal.
+    Attribute,
+    /// Characters only.
+    Verbatim,
+}
+
+/// The guesses about characters that are to be made.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Guesses {
+    /// Text that was encoded twice.
+    double: bool,
+    /// C1 controls that were windows-1252.
+    c1: bool,
+}
+
+impl Guesses {
+    /// Those of the repairs that are turned on.
+    pub(crate) fn of(enabled: RepairSet) -> Self {
+        Self { double: enabled.contains(RepairId::DoubleEncoded), c1: enabled.contains(RepairId::C1Control) }
+    }
+
+    /// Whether one of them is to be made.
+    pub(crate) fn any(self) -> bool {
+        self.double || self.c1
+    }
+}
+
+/// Mends the characters of a stretch of markup. Stops soon after more than
+/// `repairs_per_record_max` repairs: the result is of no use then.
+pub(crate) fn repair_characters(
+    text: &[u8],
+    entities: &Entities,
+    guesses: Guesses,
+    limits: &Limits,
+) -> Edits {
+    item_edits(text, Lexemes::of(text), entities, guesses, None, limits)
+}
+
+/// The guesses alone, in a stretch that the strict reader has accepted.
+pub(crate) fn guess_characters(text: &[u8], guesses: Guesses, limits: &Limits) -> Edits {
+    item_edits(text, Lexemes::of_well_formed(text), &[], guesses, None, limits)
+}
+
+/// [`repair_characters`] with lexemes of the caller's choice, and the charset of nodes that are
+/// neither UTF-8 nor windows-1252.
+pub(crate) fn item_edits<'t>(
+    text: &'t [u8],
+    mut lexemes: Lexemes<'t>,
+    entities: &Entities,
+    guesses: Guesses,
+    charset: Option<&'static encoding_rs::Encoding>,
+    limits: &Limits,
+) -> Edits {
+    let edits_max = limits.repairs_per_record_max;
+    let is_utf8 = simdutf8::basic::from_utf8(text).is_ok();
+    let mut pass = Pass { guesses, charset, edits_max, is_utf8, ..Pass::over(text, entities) };
+    let mut at = 0;
+    let mut node_at = 0;
+    let mut marks = Marks::default();
+    // Bare `<` found inside the current text node.
+    let mut bare = Vec::new();
+    while at < text.len() && pass.edits.len() <= edits_max {
+        let (lexeme, mut end) = lexemes.at(at);
+        if matches!(lexeme, Lexeme::Declaration | Lexeme::BareLessThan)
+            && let Some(mark) = marks.at(text, at)
+        {
+            pass.text_node(node_at, at, &bare);
+            bare.clear();
+            at = pass.damaged_mark(at, mark);
+            node_at = at;
+            continue;
+        }
+        match lexeme {
+            Lexeme::OpenCdata => {
+                pass.text_node(node_at, at, &bare);
+                bare.clear();
+                end = pass.open_cdata(at, end, &mut lexemes);
+                node_at = end;
+            }
+            Lexeme::Text | Lexeme::OpenTag | Lexeme::OpenComment => {}
+            Lexeme::BareLessThan => bare.push(at),
+            other => {
+                pass.text_node(node_at, at, &bare);
+                bare.clear();
+                pass.lexeme(other, at, end);
+                node_at = end;
+            }
+        }
+        at = end;
+    }
+    pass.text_node(node_at, text.len(), &bare);
+    pass.edits
+}
+
+/// Mends the characters of one attribute value or of text without markup.
+pub(crate) fn repair_node(text: &[u8], node: Node, entities: &Entities) -> Edits {
+    let mut pass = Pass::over(text, entities);
+    pass.node(0, text.len(), node);
+    pass.edits
+}
+
+/// The repair of certainty *exact* for what `rest` begins with: its length,
+/// name and replacement. `None` when there is none.
+pub(crate) fn exact_repair(rest: &[u8], node: Node) -> Option<(usize, RepairId, Vec<u8>)> {
+    let mut pass = Pass { edits_max: 1, ..Pass::over(rest, &[]) };
+    match (rest.first()?, node) {
+        (b'<', Node::Text)
+            if !rest.get(1).copied().is_some_and(|byte| may_start_name(byte) || b"/!?".contains(&byte)) =>
+        {
+            return Some((1, RepairId::BareLessThan, b"&lt;".to_vec()));
+        }
+        (b'<', _) => return None,
+        // The scanner reports `]]>` at its last byte.
+        (b'>', _) => return Some((1, RepairId::CdataEndInText, b"&gt;".to_vec())),
+        _ => {}
+    }
+    let len = pass.step(
+        0,
+        rest.len(),
+        node,
+        Reading { encoding: Encoding::Utf8, charset: None, cut_at: None, controls: Controls::default() },
+    );
+    let edit = pass.edits.iter().next()?;
+    let exact = edit.id.certainty() == Certainty::Exact && edit.start == 0;
+    exact.then(|| (len, edit.id, edit.replacement.clone()))
+}
+
+/// What the bytes of one node mean.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    encoding: Encoding,
+    /// The charset of bytes that are no ASCII, if it is neither UTF-8 nor windows-1252.
+    charset: Option<&'static encoding_rs::Encoding>,
+    /// Where the character begins that the end of the node cuts.
+    cut_at: Option<usize>,
+    controls: Controls,
+}
+
+struct Pass<'t> {
+    text: &'t [u8],
+    entities: &'t Entities,
+    guesses: Guesses,
+    charset: Option<&'static encoding_rs::Encoding>,
+    edits_max: usize,
+    /// Whether the whole text is known to be UTF-8, so that no node needs a look at it.
+    is_utf8: bool,
+    edits: Edits,
+    /// Where the last deleted character ended, and the byte that is written before it.
+    deleted: (usize, u8),
+    /// Whether every illegal character becomes a space.
+    in_declaration: bool,
+}
+
+impl<'t> Pass<'t> {
+    fn over(text: &'t [u8], entities: &'t Entities) -> Self {
+        Self {
+            text,
+            entities,
+            guesses: Guesses::default(),
+            charset: None,
+            edits_max: usize::MAX,
+            is_utf8: false,
+            edits: Edits::default(),
+            deleted: (usize::MAX, 0),
+            in_declaration: false,
+        }
+    }
+
+    /// Deletes what is illegal. Where that could join the bytes around it to a mark of a section, a
+    /// space takes its place: sections end where they end in the original bytes.
+    fn delete(&mut self, id: RepairId, start: usize, end: usize) {
+        let (deleted_to, written) = self.deleted;
+        let before = if deleted_to == start {
+            written
+        } else {
+            self.text.get(..start).and_then(<[u8]>::last).copied().unwrap_or(0)
+        };
+        let may_go_on = match self.text.get(end) {
+            Some(byte) => !byte.is_ascii_alphanumeric() && *byte != b' ',
+            None => true,
+        };
+        let joins = self.in_declaration || matches!(before, b']' | b'-' | b'?') && may_go_on;
+        self.edits.push(id, start, end, if joins { b" " } else { b"" });
+        self.deleted = (end, if joins { b' ' } else { before });
+    }
+
+    fn slice(&self, start: usize, end: usize) -> &[u8] {
+        self.text.get(start..end).unwrap_or_default()
+    }
+
+    fn lexeme(&mut self, lexeme: Lexeme, start: usize, end: usize) {
+        match lexeme {
+            Lexeme::StartTag => self.tag(start, end),
+            Lexeme::Cdata => self.node(start + 9, end - 3, Node::Verbatim),
+            Lexeme::Declaration => {
+                self.in_declaration = true;
+                self.node(start, end, Node::Verbatim);
+                self.in_declaration = false;
+            }
+            _ => self.node(start, end, Node::Verbatim),
+        }
+    }
+
+    /// The text of a CDATA section that never ends, up to the next markup: it
+    /// was meant literally. Returns its end.
+    fn open_cdata(&mut self, at: usize, mark_end: usize, lexemes: &mut Lexemes<'_>) -> usize {
+        let end = end_of_open_section(self.text, at, mark_end, lexemes);
+        let text = self.slice(mark_end, end);
+        let is_before_end_tag = self.slice(end, self.text.len()).starts_with(b"</");
+        let text = if is_before_end_tag { without_cut_end_mark(text) } else { text };
+        let literal = repair_node(text, Node::Verbatim, &[]).apply(text);
+        let mut escaped = Vec::with_capacity(literal.len());
+        for &byte in literal.as_ref() {
+            match byte {
+                b'&' => escaped.extend_from_slice(b"&amp;"),
+                b'<' => escaped.extend_from_slice(b"&lt;"),
+                b'>' => escaped.extend_from_slice(b"&gt;"),
+                _ => escaped.push(byte),
+            }
+        }
+        // Blanks behind the text stay outside, so that an end tag can be added before them.
+        let blank = trailing_blanks(self.slice(mark_end, end));
+        escaped.truncate(escaped.len() - trailing_blanks(&escaped));
+        self.edits.push(RepairId::UnterminatedCdata, at, end - blank, &escaped);
+        end
+    }
+
+    /// Corrects a damaged mark of markup, and returns the end of the markup.
+    fn damaged_mark(&mut self, at: usize, mark: Damaged) -> usize {
+        match mark {
+            Damaged::Section { mark_end, text_end } => {
+                self.edits.push(RepairId::CdataMark, at, mark_end, b"<![CDATA[");
+                self.node(mark_end, text_end, Node::Verbatim);
+                text_end + 3
+            }
+            Damaged::Tag { before_slash, before_name, end } => {
+                for (from, to) in [before_slash, before_name] {
+                    if from < to {
+                        self.edits.push(RepairId::BlankInTag, from, to, b"");
+                    }
+                }
+                end
+            }
+        }
+    }
+
+    /// A tag: each quoted value is a node, the rest is looked at for characters alone.
+    fn tag(&mut self, start: usize, end: usize) {
+        let is_plain = |&byte: &u8| PLAIN.get(byte as usize).copied().unwrap_or(false);
+        if self.slice(start + 1, end).iter().all(is_plain) {
+            return;
+        }
+        let mut at = start;
+        while at < end {
+            let rest = self.slice(at, end);
+            let Some(open) = rest.iter().position(|&byte| matches!(byte, b'"' | b'\'')) else { break };
+            let quote = rest.get(open).copied().unwrap_or(b'"');
+            let value = at + open + 1;
+            let Some(len) = memchr::memchr(quote, self.slice(value, end)) else { break };
+            self.node(at, value, Node::Verbatim);
+            self.node(value, value + len, Node::Attribute);
+            at = value + len + 1;
+        }
+        self.node(at, end, Node::Verbatim);
+    }
+
+    /// A text node, in the middle of which some `<` are text too.
+    fn text_node(&mut self, start: usize, end: usize, bare: &[usize]) {
+        if bare.is_empty() && !self.guesses.any() && self.is_quiet(start, end) {
+            return;
+        }
+        let reading = self.reading(start, end);
+        let double = self.guesses.double && is_double_encoded(self.slice(start, end));
+        let mut at = start;
+        for &less_than in bare {
+            self.characters(at, less_than, Node::Text, reading, double);
+            self.edits.push(RepairId::BareLessThan, less_than, less_than + 1, b"&lt;");
+            at = less_than + 1;
+        }
+        self.characters(at, end, Node::Text, reading, double);
+    }
+
+    fn node(&mut self, start: usize, end: usize, node: Node) {
+        if node == Node::Verbatim && is_printable(self.slice(start, end)) {
+            return;
+        }
+        if !self.guesses.c1 && self.is_quiet(start, end) {
+            return;
+        }
+        let reading = self.reading(start, end);
+        self.characters(start, end, node, reading, false);
+    }
+
+    /// Whether a node needs no look at its single characters: most of a broken item does not.
+    fn is_quiet(&self, start: usize, end: usize) -> bool {
+        let node = self.slice(start, end);
+        let is_plain = |plain: bool, &byte: &u8| plain & is_plain_in_valid(byte);
+        // Chunks become vector instructions, because none has an early exit.
+        let (chunks, rest) = node.as_chunks::<16>();
+        let plain = chunks.iter().all(|chunk| chunk.iter().fold(true, is_plain))
+            && rest.iter().all(|&byte| PLAIN_IN_VALID.get(byte as usize).copied().unwrap_or(false));
+        plain && (self.is_utf8 || simdutf8::basic::from_utf8(node).is_ok())
+    }
+
+    fn reading(&self, start: usize, end: usize) -> Reading {
+        let node = self.slice(start, end);
+        let encoding = if self.is_utf8 { Encoding::Valid } else { Encoding::of(node) };
+        let cut_at = match encoding {
+            Encoding::Valid => None,
+            _ => cut_character(node, encoding).map(|at| start + at),
+        };
+        let charset = self.charset.filter(|charset| crate::repair::text::charset::is_in(charset, node));
+        Reading { encoding, charset, cut_at, controls: Controls::of(node) }
+    }
+
+    fn characters(&mut self, start: usize, end: usize, node: Node, reading: Reading, double: bool) {
+        if double {
+            return self.decode_again(start, end);
+        }
+        let mut at = start;
+        while at < end && self.edits.len() <= self.edits_max {
+            let rest = self.slice(at, end);
+            at += self.step(at, rest.len(), node, reading);
+        }
+    }
+
+    /// One character, reference or run of plain bytes; returns its length.
+    fn step(&mut self, at: usize, len: usize, node: Node, reading: Reading) -> usize {
+        let rest = self.slice(at, at + len);
+        let Some(&first) = rest.first() else { return 1 };
+        match first {
+            b'&' if node != Node::Verbatim => {
+                if self.guesses.c1
+                    && let Some((len, character)) = c1_reference(rest)
+                {
+                    self.edits.push(RepairId::C1Control, at, at + len, character.as_bytes());
+                    return len;
+                }
+                let before = self.slice(0, at);
+                let (len, id, replacement) = repair_reference(before, rest, self.entities, reading.controls);
+                match (id, replacement.split_last()) {
+                    (Some(id), Some((b';', kept))) if rest.get(..len) == Some(kept) => {
+                        self.edits.push(id, at + len, at + len, b";");
+                    }
+                    (Some(id), None) => self.delete(id, at, at + len),
+                    (Some(id), Some(_)) => self.edits.push(id, at, at + len, &replacement),
+                    (None, _) => {}
+                }
+                len
+            }
+            b']' if node == Node::Text && rest.starts_with(b"]]>") => {
+                self.edits.push(RepairId::CdataEndInText, at, at + 3, b"]]&gt;");
+                3
+            }
+            b'<' if node == Node::Attribute => {
+                self.edits.push(RepairId::BareLessThan, at, at + 1, b"&lt;");
+                1
+            }
+            0..=0x1F if !matches!(first, b'\t' | b'\n' | b'\r') => {
+                let (before, after) = (self.slice(0, at), self.slice(at + 1, self.text.len()));
+                match read_control(first.into(), before, after, reading.controls) {
+                    Control::Noise => self.delete(RepairId::ControlCharacter, at, at + 1),
+                    Control::Space => self.edits.push(RepairId::ControlCharacter, at, at + 1, b" "),
+                    Control::Mark(mark) => {
+                        self.edits.push(RepairId::LostHighByte, at, at + 1, mark.as_bytes());
+                    }
+                }
+                1
+            }
+            0x80.. => self.multibyte(at, len, reading),
+            _ => {
+                let plain = if reading.encoding == Encoding::Valid && !self.guesses.c1 {
+                    &PLAIN_IN_VALID
+                } else {
+                    &PLAIN
+                };
+                let is_plain = |byte: u8| plain.get(byte as usize).copied().unwrap_or(false);
+                rest.iter().skip(1).position(|&byte| !is_plain(byte)).map_or(rest.len(), |run| run + 1)
+            }
+        }
+    }
+
+    fn multibyte(&mut self, at: usize, len: usize, reading: Reading) -> usize {
+        if let Some(charset) = reading.charset {
+            let read = crate::repair::text::charset::first_character(charset, self.slice(at, at + len));
+            let (text, width) = read.unwrap_or_else(|| ("\u{fffd}".to_owned(), 1));
+            self.edits.push(RepairId::TextCharset, at, at + width, text.as_bytes());
+            return width;
+        }
+        let (sequence, width) = classify(self.slice(at, at + len));
+        let decoded = |pass: &Self| -> Vec<u8> {
+            pass.slice(at, at + width).iter().flat_map(|&byte| windows_1252(byte)).collect()
+        };
+        match sequence {
+            Sequence::Valid if self.guesses.c1 => {
+                if let Some(character) = c1_character(self.slice(at, at + width)) {
+                    self.edits.push(RepairId::C1Control, at, at + width, character.as_bytes());
+                }
+            }
+            Sequence::Valid => {}
+            Sequence::Noncharacter => self.delete(RepairId::Noncharacter, at, at + width),
+            Sequence::Surrogates(c) => {
+                let mut buffer = [0; 4];
+                self.edits.push(RepairId::Cesu8, at, at + width, c.encode_utf8(&mut buffer).as_bytes());
+            }
+            Sequence::LoneSurrogate => self.edits.push(RepairId::Cesu8, at, at + width, REPLACEMENT),
+            Sequence::Overlong => self.edits.push(RepairId::OverlongUtf8, at, at + width, REPLACEMENT),
+            _ if reading.cut_at == Some(at) => {
+                self.edits.push(RepairId::BrokenUtf8, at, at + width, REPLACEMENT)
+            }
+            Sequence::Cut if reading.encoding == Encoding::EightBit => {
+                let decoded = decoded(self);
+                self.edits.push(RepairId::Windows1252Byte, at, at + width, &decoded);
+            }
+            Sequence::Lone => {
+                let decoded = decoded(self);
+                self.edits.push(RepairId::Windows1252Byte, at, at + width, &decoded);
+            }
+            Sequence::Cut => self.edits.push(RepairId::BrokenUtf8, at, at + width, REPLACEMENT),
+        }
+        width
+    }
+
+    /// Text that was encoded twice, decoded once.
+    fn decode_again(&mut self, start: usize, end: usize) {
+        let text = self.slice(start, end);
+        if let Some(decoded) = decode_twice(text)
+            && decoded.as_bytes() != text
+        {
+            self.edits.push(RepairId::DoubleEncoded, start, end, decoded.as_bytes());
+        }
+    }
+}
+
+/// Bytes that are no concern, whatever stands around them.
+static PLAIN: [bool; 256] = plain_bytes(false);
+/// The same in a node that is valid UTF-8: only EF can begin a noncharacter.
+static PLAIN_IN_VALID: [bool; 256] = plain_bytes(true);
+
+/// Whether a node has only ASCII that XML allows. Where references are no
+/// references, such a node has nothing to repair.
+fn is_printable(node: &[u8]) -> bool {
+    // Without an early exit the compiler makes vector instructions of this.
+    let is_allowed = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7F);
+    node.iter().fold(true, |allowed, &byte| allowed & is_allowed(byte))
+}
+
+/// [`PLAIN_IN_VALID`] without a table.
+const fn is_plain_in_valid(byte: u8) -> bool {
+    let is_allowed = (byte >= 0x20) | (byte == b'\t') | (byte == b'\n') | (byte == b'\r');
+    let is_marked = (byte == b'&') | (byte == b'<') | (byte == b']') | (byte == 0xEF);
+    is_allowed & !is_marked
+}
+
+#[expect(
+    clippy::indexing_slicing,
+    reason = "evaluated by the compiler, where an index out of bounds is an error"
+)]
+const fn plain_bytes(valid: bool) -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let b = byte as u8;
+        table[byte] = is_plain_in_valid(b) && (valid || b < 0x80);
+        byte += 1;
+    }
+    table
+}

@@ -1,0 +1,79 @@
+//! Responses of OAI-PMH 1.0 and 1.1: how they are known, and how their outside becomes that of 2.0.
+//!
+//! There is no pass in front of the others. The stages read such a response
+//! where it stands; here is what they ask when it differs. In 1.x the root is
+//! the verb, `requestURL` is the request, the items follow behind it, and the
+//! root's end tag ends the list. The items themselves are
+//! [`upgrade`](crate::repair::v1::items)'s.
+
+use crate::repair::catalog::RepairId;
+use crate::repair::lex::names::{split_name, trim};
+use crate::repair::lex::namespaces::{OAI, XSI};
+use crate::repair::passes::lenient_tag::{LenientAttribute, LenientTag};
+use crate::repair::text::edits::Edits;
+use crate::repair::v1::items::{Roots, is_old_xsi};
+use crate::repair::validate::schema::Verb;
+
+/// What is known of a response of OAI-PMH 1.x.
+#[derive(Debug)]
+pub(crate) struct V1Response {
+    /// `"1.0"` or `"1.1"`.
+    pub(crate) version: &'static str,
+    pub(crate) verb: Verb,
+    /// Whether its request asked for the format that every record has.
+    pub(crate) asks_for_dc: bool,
+    pub(crate) roots: Roots,
+}
+
+/// What the root's schemaLocation says in 2.0.
+pub(crate) const LOCATION: &[u8] =
+    b"http://www.openarchives.org/OAI/2.0/ http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd";
+
+/// The version that a root's namespace names.
+fn version_of(uri: &[u8]) -> Option<&'static str> {
+    let lower = uri.to_ascii_lowercase();
+    let rest = lower.strip_prefix(b"http://www.openarchives.org/oai/1.")?;
+    let (version, verb) = match rest {
+        [b'0', verb @ ..] => ("1.0", verb),
+        [b'1', verb @ ..] => ("1.1", verb),
+        _ => return None,
+    };
+    let verb = verb.strip_prefix(b"/oai_")?;
+    let is_verb = Verb::ALL.iter().any(|known| known.name().eq_ignore_ascii_case(verb));
+    is_verb.then_some(version)
+}
+
+/// Whether a response in this namespace is of 1.x.
+pub(crate) fn is_v1(uri: &[u8]) -> bool {
+    version_of(uri).is_some()
+}
+
+/// What a namespace on the root becomes.
+pub(crate) fn root_namespace(uri: &[u8]) -> Option<&'static [u8]> {
+    if is_v1(uri) {
+        return Some(OAI);
+    }
+    is_old_xsi(uri).then_some(XSI)
+}
+
+/// The root's schemaLocation is that of 2.0.
+pub(crate) fn root_location(attribute: &LenientAttribute, edits: &mut Edits) {
+    if attribute.value != LOCATION {
+        attribute.set(RepairId::V1Root, LOCATION, edits);
+    }
+}
+
+impl V1Response {
+    /// What the tag says, if it is the root of a response of 1.x.
+    pub(crate) fn of_root(text: &[u8], at: usize, tag: &LenientTag) -> Option<Self> {
+        let (prefix, local) = split_name(text.get(at + 1..tag.name_end)?);
+        let verb = Verb::from_name(local)?;
+        let own: &[u8] = if prefix.is_empty() { b"xmlns" } else { b"xmlns:" };
+        let declaration = [own, prefix].concat();
+        let is_own = |attribute: &&LenientAttribute| {
+            text.get(attribute.name.0..attribute.name.1) == Some(declaration.as_slice())
+        };
+        let version = version_of(trim(&tag.attributes.iter().find(is_own)?.value))?;
+        Some(Self { version, verb, asks_for_dc: false, roots: Roots::default() })
+    }
+}

@@ -1,0 +1,390 @@
+//! The items of OAI-PMH 1.0 and 1.1 as those of 2.0.
+//!
+//! An item is read by the strict reader, which in such a response knows what
+//! 1.x has at other places, and then changed where the two versions differ:
+//! never more than the tags that must change. Pages repeat the start tags of
+//! their payloads to the byte, so what became of one is remembered.
+
+use crate::repair::catalog::RepairId;
+use crate::repair::lex::lexeme::start_tag_end;
+use crate::repair::lex::names::{is_blank, name_span, split_name, trailing_blanks, trim};
+use crate::repair::lex::namespaces::{Context, Contexts, XSI};
+use crate::repair::lex::outline::{Child, outline, prefix_of, written};
+use crate::repair::limits::Limits;
+use crate::repair::passes::formats::{OAI_DC, OAI_DC_SCHEMA};
+use crate::repair::passes::lenient_tag::{LenientAttribute, read_lenient_tag};
+use crate::repair::text::edits::Edits;
+use crate::repair::validate::facts::{Facts, Payload, Places};
+use crate::repair::validate::schema::Element;
+use crate::repair::validate::start_tag::{declared_prefix, read_attributes};
+
+const XSI_2000: &[u8] = b"http://www.w3.org/2000/10/XMLSchema-instance";
+const DC: &[u8] = b"http://purl.org/dc/elements/1.1/";
+/// Where the schemas of 1.x lie, 1.0 before 1.1.
+const SCHEMAS: [&[u8]; 3] = [
+    b"http://www.openarchives.org/OAI/",
+    b"http://www.openarchives.org/OAI/1.0/",
+    b"http://www.openarchives.org/OAI/1.1/",
+];
+/// What 1.0 called what 1.1 and 2.0 use.
+const FORMATS: [(&[u8], &[u8]); 7] = [
+    (b"http://www.openarchives.org/OAI/oai_marc", b"http://www.openarchives.org/OAI/1.1/oai_marc"),
+    (b"http://www.openarchives.org/OAI/eprints", b"http://www.openarchives.org/OAI/1.1/eprints"),
+    (
+        b"http://www.openarchives.org/OAI/oai-identifier",
+        b"http://www.openarchives.org/OAI/1.1/oai-identifier",
+    ),
+    (b"http://www.openarchives.org/OAI/oai_marc.xsd", b"http://www.openarchives.org/OAI/1.1/oai_marc.xsd"),
+    (b"http://www.openarchives.org/OAI/eprints.xsd", b"http://www.openarchives.org/OAI/1.1/eprints.xsd"),
+    (
+        b"http://www.openarchives.org/OAI/oai-identifier.xsd",
+        b"http://www.openarchives.org/OAI/1.1/oai-identifier.xsd",
+    ),
+    (b"http://www.openarchives.org/OAI/rfc1807.xsd", b"http://www.openarchives.org/OAI/1.1/rfc1807.xsd"),
+];
+/// Formats that ListMetadataFormats may describe without a namespace, by their schema.
+const NAMESPACES: [(&[u8], &[u8]); 3] = [
+    (OAI_DC_SCHEMA, OAI_DC),
+    (b"http://www.openarchives.org/OAI/1.1/oai_marc.xsd", b"http://www.openarchives.org/OAI/1.1/oai_marc"),
+    (
+        b"http://www.openarchives.org/OAI/1.1/rfc1807.xsd",
+        b"http://info.internet.isi.edu:80/in-notes/rfc/files/rfc1807.txt",
+    ),
+];
+/// Lowest bound of any datestamp.
+const EARLIEST: &[u8] = b"1970-01-01";
+/// Payload start tags that are remembered. A page has one, seldom two.
+const REMEMBERED_MAX: usize = 8;
+/// Longer ones are read anew each time.
+const REMEMBERED_BYTES_MAX: usize = 4 << 10;
+
+/// What 2.0 calls what is written as `uri` in 1.x, `oai_dc` aside.
+fn renamed(uri: &[u8]) -> Option<&'static [u8]> {
+    if uri == XSI_2000 {
+        return Some(XSI);
+    }
+    FORMATS.iter().find(|(old, _)| *old == uri).map(|(_, new)| *new)
+}
+
+/// Whether this is the schema that 1.x has for `oai_dc`.
+fn is_dc_schema(uri: &[u8]) -> bool {
+    SCHEMAS.iter().any(|folder| uri.strip_prefix(*folder) == Some(b"dc.xsd"))
+}
+
+/// Whether `uri` is the XML Schema instance namespace of 2000.
+pub(crate) fn is_old_xsi(uri: &[u8]) -> bool {
+    uri == XSI_2000
+}
+
+/// The outermost start tag of a payload as 2.0 has it.
+#[derive(Clone, Debug)]
+struct Root {
+    id: RepairId,
+    /// What changes stands behind the `<` and is so many bytes long.
+    len: usize,
+    replacement: Vec<u8>,
+    /// Its old name, where that changes.
+    renamed: Option<Vec<u8>>,
+}
+
+/// Start tags of payloads that were read before.
+#[derive(Debug, Default)]
+pub(crate) struct Roots(Vec<(Vec<u8>, Option<Root>)>);
+
+impl Roots {
+    /// Remembers the payloads of an item that stand in the context of the list.
+    pub(crate) fn remember(
+        &mut self,
+        item: &[u8],
+        places: &Places,
+        list: Context,
+        contexts: &Contexts,
+        limits: &Limits,
+    ) {
+        for payload in places.payloads.iter().filter(|payload| payload.outer == list) {
+            let Some(tag) = start_tag(item, payload, limits) else { continue };
+            if tag.len() > REMEMBERED_BYTES_MAX {
+                continue;
+            }
+            if self.0.len() < REMEMBERED_MAX && self.0.iter().all(|(known, _)| known != tag) {
+                self.0.push((tag.to_vec(), root(tag, list, contexts, limits)));
+            }
+        }
+    }
+
+    /// The changes to a clean record or header, as far as all of its payloads are known.
+    pub(crate) fn recall(
+        &self,
+        item: &[u8],
+        places: &Places,
+        list: Context,
+        limits: &Limits,
+    ) -> Option<Edits> {
+        let mut edits = Edits::default();
+        status(item, places, limits, &mut edits);
+        for payload in &places.payloads {
+            let text = item.get(payload.start as usize..)?;
+            let (_, known) = self.0.iter().find(|(tag, _)| text.starts_with(tag))?;
+            if payload.outer != list {
+                return None;
+            }
+            if let Some(root) = known {
+                root.push(item, payload, &mut edits);
+            }
+        }
+        Some(edits)
+    }
+}
+
+fn start_tag<'t>(item: &'t [u8], payload: &Payload, limits: &Limits) -> Option<&'t [u8]> {
+    let text = item.get(payload.start as usize..)?;
+    let name = 1 + name_span(text.get(1..)?);
+    let (len, _) = read_attributes(text, name, limits, &mut Vec::new()).ok()?;
+    text.get(..len)
+}
+
+/// The changes to one item that the reader of 1.x found in order.
+pub(crate) fn upgrade(
+    item: &[u8],
+    element: &'static Element,
+    places: &Places,
+    contexts: &Contexts,
+    limits: &Limits,
+) -> Edits {
+    let mut edits = Edits::default();
+    // What cannot be completed the strict reader refuses.
+    let _ = match element.name {
+        b"Identify" => identify(item, &mut edits),
+        b"metadataFormat" => format(item, &mut edits),
+        _ => status(item, places, limits, &mut edits),
+    };
+    for payload in &places.payloads {
+        if let Some(tag) = start_tag(item, payload, limits)
+            && let Some(root) = root(tag, payload.outer, contexts, limits)
+        {
+            root.push(item, payload, &mut edits);
+        }
+    }
+    edits.sort();
+    edits
+}
+
+/// Where the facts of an item lie once it is changed.
+pub(crate) fn facts_behind(facts: Facts, edits: &Edits) -> Facts {
+    let moved = |(start, end): (u32, u32)| {
+        let before = edits.iter().take_while(|edit| edit.end <= start as usize);
+        let growth: i64 =
+            before.map(|edit| edit.replacement.len() as i64 - (edit.end - edit.start) as i64).sum();
+        let shift = |at: u32| u32::try_from(i64::from(at) + growth).unwrap_or(at);
+        (shift(start), shift(end))
+    };
+    Facts { identifier: moved(facts.identifier), datestamp: moved(facts.datestamp), ..facts }
+}
+
+/// The status goes from the record to its header.
+fn status(item: &[u8], places: &Places, limits: &Limits, edits: &mut Edits) -> Option<()> {
+    if !places.status_on_record {
+        return None;
+    }
+    let id = RepairId::V1Status;
+    let tag = item.get(..start_tag_end(item)?)?;
+    let before = tag.strip_suffix(b"status=\"deleted\">").unwrap_or_default();
+    let gap = trailing_blanks(before);
+    if gap > 0 {
+        edits.push(id, before.len() - gap, tag.len() - 1, b"");
+    } else {
+        let tag = read_lenient_tag(item, 0, tag.len(), limits)?;
+        let is_status = |name: (usize, usize)| item.get(name.0..name.1) == Some(b"status");
+        for attribute in tag.attributes.iter().filter(|attribute| is_status(attribute.name)) {
+            edits.push(id, attribute.gap, attribute.end, b"");
+        }
+    }
+    if !places.status_on_header && places.header > 0 {
+        let name = places.header as usize + 1;
+        let at = name + name_span(item.get(name..)?);
+        edits.push(id, at, at, b" status=\"deleted\"");
+    }
+    Some(())
+}
+
+impl Root {
+    /// The changes to the tags of one payload.
+    fn push(&self, item: &[u8], payload: &Payload, edits: &mut Edits) {
+        let start = payload.start as usize + 1;
+        edits.push_unordered(self.id, start, start + self.len, self.replacement.clone());
+        if let Some(name) = &self.renamed
+            && let Some(at) = end_tag_at(item, payload, name)
+        {
+            edits.push_unordered(self.id, at + 2, at + 2 + name.len(), b"oai_dc:dc".to_vec());
+        }
+    }
+}
+
+/// Where the end tag of a payload's outermost element stands; `None` when it has none.
+fn end_tag_at(item: &[u8], payload: &Payload, name: &[u8]) -> Option<usize> {
+    let (start, end) = (payload.start as usize, payload.end as usize);
+    let text = trim(item.get(start..end)?);
+    let close = text.len().checked_sub(name.len() + 3)?;
+    let tag = text.get(close..)?;
+    if tag.starts_with(b"</") && tag.get(2..2 + name.len()) == Some(name) && tag.ends_with(b">") {
+        return Some(start + close);
+    }
+    let child = *outline(item, start, end)?.children.first()?;
+    (child.content.1 < child.end).then_some(child.content.1)
+}
+
+/// What 2.0 makes of a payload's start tag, read in `outer`; `None` when it stays.
+fn root(tag: &[u8], outer: Context, contexts: &Contexts, limits: &Limits) -> Option<Root> {
+    let name = tag.get(1..1 + name_span(tag.get(1..)?))?;
+    let attributes = read_lenient_tag(tag, 0, tag.len(), limits)?.attributes;
+    let declares =
+        |attribute: &LenientAttribute| tag.get(attribute.name.0..attribute.name.1).and_then(declared_prefix);
+    let own = |prefix: &[u8]| {
+        let declaration = attributes.iter().find(|attribute| declares(attribute) == Some(prefix));
+        declaration.map(|attribute| attribute.value.as_slice())
+    };
+    let bound = |prefix: &[u8]| own(prefix).or_else(|| contexts.lookup(outer, prefix));
+    let (prefix, local) = split_name(name);
+    let is_dc =
+        local == b"dc" && bound(prefix) == Some(DC) && bound(b"oai_dc").is_none_or(|uri| uri == OAI_DC);
+    let mut edits = Edits::default();
+    let id = if is_dc { RepairId::V1Dc } else { RepairId::V1Format };
+    if is_dc {
+        let mut start = b"oai_dc:dc".to_vec();
+        if own(b"oai_dc").is_none() {
+            start.extend_from_slice(&[b" xmlns:oai_dc=\"", OAI_DC, b"\""].concat());
+        }
+        edits.push_unordered(id, 1, 1 + name.len(), start);
+    }
+    for attribute in &attributes {
+        if declares(attribute).is_some() {
+            if let Some(new) = renamed(&attribute.value) {
+                attribute.set(id, new, &mut edits);
+            }
+        } else if is_location(tag.get(attribute.name.0..attribute.name.1)?, bound) {
+            locations(&attribute.value, attribute.span.0 + 1, is_dc, id, &mut edits);
+        }
+    }
+    edits.sort();
+    let end = edits.iter().last()?.end;
+    let replacement = edits.apply_at(tag.get(1..end)?, 1);
+    Some(Root { id, len: end - 1, replacement, renamed: is_dc.then(|| name.to_vec()) })
+}
+
+fn is_location<'t>(attribute: &[u8], bound: impl Fn(&[u8]) -> Option<&'t [u8]>) -> bool {
+    let (prefix, local) = split_name(attribute);
+    local == b"schemaLocation" && bound(prefix).is_some_and(|uri| uri == XSI || uri == XSI_2000)
+}
+
+/// The pairs of a schemaLocation that speak of the formats of 1.x.
+fn locations(value: &[u8], at: usize, is_dc: bool, id: RepairId, edits: &mut Edits) {
+    let words = words(value);
+    for pair in words.chunks(2) {
+        let [namespace, schema] = *pair else { continue };
+        let (Some(uri), Some(place)) = (value.get(namespace.0..namespace.1), value.get(schema.0..schema.1))
+        else {
+            continue;
+        };
+        let new = if is_dc && uri == DC && is_dc_schema(place) {
+            (Some(OAI_DC), Some(OAI_DC_SCHEMA))
+        } else {
+            (renamed(uri), renamed(place))
+        };
+        for (range, new) in [(namespace, new.0), (schema, new.1)] {
+            if let Some(new) = new {
+                edits.push_unordered(id, at + range.0, at + range.1, new.to_vec());
+            }
+        }
+    }
+}
+
+/// Where the words of a text lie that are parted by white space.
+fn words(text: &[u8]) -> Vec<(usize, usize)> {
+    let mut words = Vec::new();
+    let mut at = 0;
+    for word in text.split(|&byte| is_blank(byte)) {
+        if !word.is_empty() {
+            words.push((at, at + word.len()));
+        }
+        at += word.len() + 1;
+    }
+    words
+}
+
+/// What Identify of 2.0 says besides.
+fn identify(item: &[u8], edits: &mut Edits) -> Option<()> {
+    let id = RepairId::V1Identify;
+    let element = *outline(item, 0, item.len())?.children.first()?;
+    let inner = outline(item, element.content.0, element.content.1)?;
+    let has = |local: &[u8]| inner.children.iter().any(|child| child.local == local);
+    let content = |child: &Child<'_>| item.get(child.content.0..child.content.1);
+    for child in &inner.children {
+        let text = content(child)?;
+        let from = child.content.0 + crate::repair::lex::names::blanks(text);
+        let text = trim(text);
+        match child.local {
+            b"protocolVersion" if text != b"2.0" => {
+                edits.push_unordered(id, child.content.0, child.content.1, b"2.0".to_vec());
+            }
+            b"adminEmail" if text.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"mailto:")) => {
+                edits.push_unordered(id, from, from + 7, Vec::new());
+            }
+            _ => {}
+        }
+    }
+    // What is missing stands in front of compression and description.
+    let known: [(&[u8], &[u8]); 3] =
+        [(b"earliestDatestamp", EARLIEST), (b"deletedRecord", b"transient"), (b"granularity", b"YYYY-MM-DD")];
+    let order: [&[u8]; 7] = [
+        b"repositoryName",
+        b"baseURL",
+        b"protocolVersion",
+        b"adminEmail",
+        b"earliestDatestamp",
+        b"deletedRecord",
+        b"granularity",
+    ];
+    let prefix = prefix_of(item);
+    for (local, value) in known.into_iter().filter(|(local, _)| !has(local)) {
+        let rank = order.iter().position(|name| *name == local)?;
+        let before = order.get(..rank)?;
+        let behind = inner.children.iter().rfind(|child| before.contains(&child.local))?;
+        edits.push_unordered(id, behind.end, behind.end, written(prefix, local, value));
+    }
+    Some(())
+}
+
+/// Schema and namespace of a format that is known.
+fn format(item: &[u8], edits: &mut Edits) -> Option<()> {
+    let id = RepairId::V1Format;
+    let element = *outline(item, 0, item.len())?.children.first()?;
+    let inner = outline(item, element.content.0, element.content.1)?;
+    let child = |local: &[u8]| inner.children.iter().find(|child| child.local == local).copied();
+    let content = |child: Child<'_>| item.get(child.content.0..child.content.1).map(trim);
+    let prefix = content(child(b"metadataPrefix")?)?;
+    let schema = child(b"schema")?;
+    let named = content(schema)?;
+    let meant = match renamed(named) {
+        _ if prefix == b"oai_dc" || is_dc_schema(named) => OAI_DC_SCHEMA,
+        Some(new) => new,
+        None => named,
+    };
+    if meant != named {
+        edits.push_unordered(id, schema.content.0, schema.content.1, meant.to_vec());
+    }
+    let known = NAMESPACES.iter().find(|(known, _)| *known == meant).map(|(_, uri)| *uri);
+    match child(b"metadataNamespace") {
+        Some(namespace) => {
+            let named = content(namespace)?;
+            let meant = known.filter(|_| meant == OAI_DC_SCHEMA).or_else(|| renamed(named)).unwrap_or(named);
+            if meant != named {
+                edits.push_unordered(id, namespace.content.0, namespace.content.1, meant.to_vec());
+            }
+        }
+        None => {
+            let added = written(prefix_of(item), b"metadataNamespace", known?);
+            edits.push_unordered(id, schema.end, schema.end, added);
+        }
+    }
+    Some(())
+}

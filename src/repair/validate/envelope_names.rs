@@ -1,0 +1,258 @@
+//! The names that hold a list together, and what stands where: the signs by which a border is known.
+
+use memchr::{memchr, memchr2, memmem};
+
+use crate::repair::lex::known_namespaces::within_letters;
+use crate::repair::lex::names::{blanks, is_blank, is_name_byte, trailing_blanks};
+use crate::repair::validate::schema::{Content, Element};
+
+const TOKEN: &[u8] = b"resumptiontoken";
+/// Letters in which a name may differ from `resumptionToken` and still mean it.
+const TOKEN_LETTERS: usize = 2;
+/// Fewest letters of a name that was cut and is known for that of a token.
+const CUT_TOKEN_LETTERS_MIN: usize = 6;
+
+/// The names that borders of one list are made of.
+#[derive(Clone, Debug)]
+pub(crate) struct EnvelopeNames {
+    pub(crate) element: &'static Element,
+    /// What the items of a response of OAI-PMH 1.x are in 2.0.
+    pub(crate) upgraded: Option<&'static Element>,
+    /// Name of the verb element as it stands there, as `ListRecords`.
+    pub(crate) verb: Vec<u8>,
+    /// Prefix of the OAI-PMH namespace with its colon, or nothing.
+    pub(crate) prefix: Vec<u8>,
+    /// Another prefix, under which items of the list are: with its colon, or nothing.
+    pub(crate) other_prefix: Option<Vec<u8>>,
+    pub(crate) prefixes: Prefixes,
+    /// Whether the items are records of which the header alone belongs into the list.
+    pub(crate) headers_only: bool,
+    /// Whether a section that is closed and still contains the borders of items may be read as one
+    /// that was never closed: the repair `torn-section` is on.
+    pub(crate) tears: bool,
+}
+
+/// What becomes of prefixes of elements of the envelope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Prefixes {
+    /// There must be none.
+    None,
+    /// They are taken off.
+    Off,
+    /// They stay: the repair is turned off.
+    Stay,
+}
+
+/// Whether something stands at a place; `Cut` where the text ends before that can be said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TagMatch {
+    Yes,
+    No,
+    Cut,
+}
+
+impl EnvelopeNames {
+    /// The list as it is in OAI-PMH 2.0.
+    pub(crate) fn version_two(&self) -> Self {
+        Self { element: self.upgraded.unwrap_or(self.element), upgraded: None, ..self.clone() }
+    }
+
+    /// Whether items that are in order are written otherwise than they were read.
+    pub(crate) fn is_rewritten(&self) -> bool {
+        self.upgraded.is_some()
+            || self.headers_only
+            || self.prefixes == Prefixes::Off
+            || self.element.name == b"metadataFormat"
+    }
+
+    pub(crate) fn children(&self) -> &'static [Element] {
+        match self.element.content {
+            Content::Children(children) => children,
+            Content::Payload | Content::Text(_) => &[],
+        }
+    }
+
+    /// The prefixes that items are under.
+    pub(crate) fn item_prefixes(&self) -> impl Iterator<Item = &[u8]> {
+        std::iter::once(self.prefix.as_slice()).chain(self.other_prefix.as_deref())
+    }
+
+    /// What the tags of items begin with: `open`, a prefix and the name.
+    fn item_marks(&self, open: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+        self.item_prefixes().map(move |prefix| [open, prefix, self.element.name].concat())
+    }
+
+    /// Whether `name` is that of a child of the item.
+    pub(crate) fn is_child(&self, name: &[u8]) -> bool {
+        self.item_prefixes()
+            .filter_map(|prefix| name.strip_prefix(prefix))
+            .any(|local| self.children().iter().any(|child| child.name == local))
+    }
+
+    /// Whether `name` is that of an element of the envelope inside an item.
+    pub(crate) fn is_inside_item(&self, name: &[u8]) -> bool {
+        let local = self.item_prefixes().find_map(|prefix| name.strip_prefix(prefix));
+        local.is_some_and(|local| self.children().iter().any(|child| child.names(local)))
+    }
+
+    /// Whether `text` begins with `<` or `</`, a prefix, the name, and no more of a name. An end
+    /// tag may lack its `>`: then the next `<` ends it.
+    pub(crate) fn tag(&self, text: &[u8], open: &[u8], name: &[u8]) -> TagMatch {
+        let own = is_tag(text, open, &self.prefix, name);
+        match &self.other_prefix {
+            Some(other) if own != TagMatch::Yes => any([own, is_tag(text, open, other, name)]),
+            _ => own,
+        }
+    }
+
+    /// Whether an item begins here: its start tag, and one of its children behind it.
+    pub(crate) fn starts_item(&self, text: &[u8]) -> TagMatch {
+        match self.tag(text, b"<", self.element.name) {
+            TagMatch::Yes => {}
+            other => return other,
+        }
+        let Some(end) = memchr2(b'<', b'>', text.get(1..).unwrap_or_default()).map(|end| end + 1) else {
+            return TagMatch::Cut;
+        };
+        if text.get(end) == Some(&b'<') || text.get(end.wrapping_sub(1)) == Some(&b'/') {
+            return TagMatch::No;
+        }
+        let behind = text.get(end + 1..).unwrap_or_default();
+        let behind = behind.get(blanks(behind)..).unwrap_or_default();
+        if behind.is_empty() {
+            return TagMatch::Cut;
+        }
+        any(self.children().iter().map(|child| self.tag(behind, b"<", child.name)))
+    }
+
+    /// Whether a resumptionToken begins here, in whatever spelling.
+    pub(crate) fn starts_token(&self, text: &[u8]) -> TagMatch {
+        self.token_tag(text, b"<")
+    }
+
+    /// Whether `text` begins with `<` or `</` and a spelling of `resumptionToken`.
+    pub(crate) fn token_tag(&self, text: &[u8], open: &[u8]) -> TagMatch {
+        let Some(body) = text.strip_prefix(open) else {
+            return if open.starts_with(text) { TagMatch::Cut } else { TagMatch::No };
+        };
+        let mut local_at = 0;
+        for (at, &byte) in body.iter().enumerate() {
+            if byte == b':' && local_at == 0 {
+                local_at = at + 1;
+            } else if !is_name_byte(byte) {
+                let is_token = body.get(local_at..at).is_some_and(is_token_name);
+                return if is_token { TagMatch::Yes } else { TagMatch::No };
+            }
+        }
+        TagMatch::Cut
+    }
+
+    /// Whether `text`, white space aside, goes on as a list does behind an item.
+    pub(crate) fn follows_item(&self, text: &[u8]) -> TagMatch {
+        let text = text.get(blanks(text)..).unwrap_or_default();
+        if text.is_empty() {
+            return TagMatch::Cut;
+        }
+        any([
+            self.starts_item(text),
+            self.starts_token(text),
+            self.tag(text, b"</", &self.verb),
+            self.tag(text, b"</", b"OAI-PMH"),
+        ])
+    }
+
+    /// Whether `text`, white space aside, ends with the end tag of a child of the item.
+    pub(crate) fn ends_with_child(&self, text: &[u8]) -> bool {
+        let text = text.get(..text.len() - trailing_blanks(text)).unwrap_or_default();
+        self.children().iter().any(|child| {
+            text.strip_suffix(b">").and_then(|text| text.strip_suffix(child.name)).is_some_and(|text| {
+                let mut behind = self.item_prefixes().filter_map(|prefix| text.strip_suffix(prefix));
+                behind.any(|text| text.ends_with(b"</"))
+            })
+        })
+    }
+
+    /// Whether the page ends here as pages do.
+    pub(crate) fn ends_page(&self, text: &[u8]) -> bool {
+        let text = text.get(..text.len() - trailing_blanks(text)).unwrap_or_default();
+        let root = if self.upgraded.is_some() { self.verb.as_slice() } else { b"OAI-PMH" };
+        text.ends_with(&[b"</", self.prefix.as_slice(), root, b">"].concat())
+    }
+
+    /// Whether an item begins inside `body`.
+    pub(crate) fn holds_item(&self, body: &[u8]) -> bool {
+        self.item_marks(b"<").any(|start| memmem::find_iter(body, &start).any(|at| self.is_item_at(body, at)))
+    }
+
+    fn is_item_at(&self, body: &[u8], at: usize) -> bool {
+        self.starts_item(body.get(at..).unwrap_or_default()) == TagMatch::Yes
+    }
+
+    /// Whether an item begins inside `body` and does not end there.
+    pub(crate) fn cuts_item(&self, body: &[u8]) -> bool {
+        let last =
+            |start: Vec<u8>| memmem::find_iter(body, &start).filter(|&at| self.is_item_at(body, at)).last();
+        let behind = self.item_marks(b"<").filter_map(last).max().and_then(|at| body.get(at..));
+        behind.is_some_and(|behind| !self.item_marks(b"</").any(|end| memmem::find(behind, &end).is_some()))
+    }
+
+    /// Whether a border lies inside `body`.
+    pub(crate) fn has_border(&self, body: &[u8]) -> bool {
+        let is_border = |at: usize| {
+            let tag = body.get(at..).unwrap_or_default();
+            memchr(b'>', tag)
+                .is_some_and(|end| self.follows_item(tag.get(end + 1..).unwrap_or_default()) == TagMatch::Yes)
+        };
+        self.holds_item(body)
+            || self.item_marks(b"</").any(|mark| memmem::find_iter(body, &mark).any(is_border))
+    }
+}
+
+/// Whether `text` begins with `open`, the prefix, the name, and no more of a name.
+fn is_tag(text: &[u8], open: &[u8], prefix: &[u8], name: &[u8]) -> TagMatch {
+    // The first letter tells most tags apart.
+    if text.get(open.len() + prefix.len()).is_some_and(|letter| name.first() != Some(letter)) {
+        return TagMatch::No;
+    }
+    let mut rest = text;
+    for part in [open, prefix, name] {
+        if rest.len() < part.len() {
+            return if part.starts_with(rest) { TagMatch::Cut } else { TagMatch::No };
+        }
+        match rest.strip_prefix(part) {
+            Some(behind) => rest = behind,
+            None => return TagMatch::No,
+        }
+    }
+    match rest.first() {
+        None => TagMatch::Cut,
+        Some(&byte) if is_blank(byte) || matches!(byte, b'>' | b'/') => TagMatch::Yes,
+        Some(b'<') if open == b"</" => TagMatch::Yes,
+        Some(_) => TagMatch::No,
+    }
+}
+
+/// Whether a name without its prefix means `resumptionToken`: in another case, in the plural, or
+/// misspelt.
+pub(crate) fn is_token_name(local: &[u8]) -> bool {
+    // Nearly all names are shorter.
+    local.len().abs_diff(TOKEN.len()) <= TOKEN_LETTERS
+        && within_letters(&local.to_ascii_lowercase(), TOKEN, TOKEN_LETTERS)
+}
+
+/// Whether a name without its prefix is the beginning of `resumptionToken`, and the rest was cut off.
+pub(crate) fn is_cut_token_name(local: &[u8]) -> bool {
+    local.len() >= CUT_TOKEN_LETTERS_MIN && TOKEN.starts_with(&local.to_ascii_lowercase())
+}
+
+pub(crate) fn any(answers: impl IntoIterator<Item = TagMatch>) -> TagMatch {
+    let mut verdict = TagMatch::No;
+    for answer in answers {
+        match answer {
+            TagMatch::Yes => return TagMatch::Yes,
+            TagMatch::Cut => verdict = TagMatch::Cut,
+            TagMatch::No => {}
+        }
+    }
+    verdict
+}

@@ -1,0 +1,336 @@
+//! The envelope of OAI-PMH 2.0 as tables: which element holds which, how often, and which text.
+//!
+//! From the schema of the specification (OAI-PMH.xsd). Payloads below
+//! `metadata`, `about`, `description` and `setDescription` are any one element.
+
+use std::borrow::Cow;
+
+use crate::oai::{datestamp, set_spec};
+
+/// The lists and answers a response can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Identify,
+    ListMetadataFormats,
+    ListSets,
+    GetRecord,
+    ListIdentifiers,
+    ListRecords,
+}
+
+impl Verb {
+    /// All six.
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Identify,
+        Self::ListMetadataFormats,
+        Self::ListSets,
+        Self::GetRecord,
+        Self::ListIdentifiers,
+        Self::ListRecords,
+    ];
+
+    /// Name of the element.
+    pub(crate) fn name(self) -> &'static [u8] {
+        match self {
+            Self::Identify => b"Identify",
+            Self::ListMetadataFormats => b"ListMetadataFormats",
+            Self::ListSets => b"ListSets",
+            Self::GetRecord => b"GetRecord",
+            Self::ListIdentifiers => b"ListIdentifiers",
+            Self::ListRecords => b"ListRecords",
+        }
+    }
+
+    /// The verb whose element has this local name.
+    pub(crate) fn from_name(local: &[u8]) -> Option<Self> {
+        Self::ALL.into_iter().find(|verb| verb.name() == local)
+    }
+
+    /// What it holds. Identify is one item by itself.
+    pub(crate) fn item(self) -> &'static Element {
+        match self {
+            Self::Identify => &IDENTIFY,
+            Self::ListMetadataFormats => &METADATA_FORMAT,
+            Self::ListSets => &SET,
+            Self::GetRecord | Self::ListRecords => &RECORD,
+            Self::ListIdentifiers => &HEADER_ITEM,
+        }
+    }
+
+    /// What it holds in OAI-PMH 1.x.
+    pub(crate) fn v1_item(self) -> &'static Element {
+        match self {
+            Self::Identify => &IDENTIFY_1,
+            Self::ListMetadataFormats => &METADATA_FORMAT_1,
+            _ => self.item(),
+        }
+    }
+
+    /// Whether it may end with a resumptionToken.
+    pub(crate) fn has_token(self) -> bool {
+        matches!(self, Self::ListSets | Self::ListIdentifiers | Self::ListRecords)
+    }
+}
+
+/// An element of the envelope.
+#[derive(Debug)]
+pub(crate) struct Element {
+    pub(crate) name: &'static [u8],
+    pub(crate) occurs: Occurs,
+    pub(crate) content: Content,
+}
+
+impl Element {
+    /// Whether it, or an element of the envelope inside it, has this name.
+    pub(crate) fn names(&self, local: &[u8]) -> bool {
+        let inside = match self.content {
+            Content::Children(children) => children.iter().any(|child| child.names(local)),
+            Content::Payload | Content::Text(_) => false,
+        };
+        self.name == local || inside
+    }
+}
+
+/// How often an element may stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Occurs {
+    Once,
+    Optional,
+    OneOrMore,
+    Any,
+}
+
+impl Occurs {
+    pub(crate) fn required(self) -> bool {
+        matches!(self, Self::Once | Self::OneOrMore)
+    }
+
+    pub(crate) fn repeats(self) -> bool {
+        matches!(self, Self::OneOrMore | Self::Any)
+    }
+}
+
+/// What an element holds.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// Elements in this order.
+    Children(&'static [Element]),
+    /// Any one element, or none.
+    Payload,
+    /// Text for which the check holds.
+    Text(Text),
+}
+
+/// The simple types of the schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Text {
+    Any,
+    Identifier,
+    Datestamp,
+    SetSpec,
+    Url,
+    Version,
+    Email,
+    DeletedRecord,
+    Granularity,
+    MetadataPrefix,
+}
+
+impl Text {
+    /// Whether the text, references resolved, is of the type.
+    pub(crate) fn holds(self, text: &[u8]) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Identifier => !text.is_empty() && crate::repair::lex::names::trim(text).len() == text.len(),
+            Self::Datestamp => datestamp::is_legal(text),
+            Self::SetSpec => set_spec::read(text).is_some(),
+            Self::Url => is_any_uri(text),
+            Self::Version => text == b"2.0",
+            Self::Email => is_email(text),
+            Self::DeletedRecord => matches!(text, b"no" | b"persistent" | b"transient"),
+            Self::Granularity => matches!(text, b"YYYY-MM-DD" | b"YYYY-MM-DDThh:mm:ssZ"),
+            Self::MetadataPrefix => !text.is_empty() && text.iter().all(|&b| is_unreserved(b)),
+        }
+    }
+
+    /// Whether the schema allows it, though it may be meant otherwise.
+    pub(crate) fn allows(self, text: &[u8]) -> bool {
+        if self == Self::Email { is_email_type(text) } else { self.holds(text) }
+    }
+}
+
+fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-_.!~*'()".contains(&byte)
+}
+
+/// `xs:anyURI` as validators judge it: after the escaping of what URIs cannot
+/// hold, what is left to be wrong is a stray `%`, a second `#` or a bad bracket.
+pub(crate) fn is_any_uri(text: &[u8]) -> bool {
+    let mut fragments = 0;
+    for (at, &byte) in text.iter().enumerate() {
+        match byte {
+            b'#' => fragments += 1,
+            b'%' => {
+                let digits = text.get(at + 1..at + 3).unwrap_or_default();
+                if digits.len() < 2 || !digits.iter().all(u8::is_ascii_hexdigit) {
+                    return false;
+                }
+            }
+            b'[' | b']' => return false,
+            _ => {}
+        }
+    }
+    let scheme = text.iter().position(|&b| b == b':');
+    let path = text.iter().position(|&b| matches!(b, b'/' | b'?' | b'#'));
+    let scheme_legal = match scheme {
+        Some(colon) if path.is_none_or(|path| colon < path) => {
+            text.first().is_some_and(u8::is_ascii_alphabetic)
+                && text
+                    .iter()
+                    .take(colon)
+                    .all(|&b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'))
+        }
+        _ => true,
+    };
+    fragments <= 1 && scheme_legal && has_legal_port(text)
+}
+
+/// A URI reference in ASCII (RFC 3986), as libxml2 demands it of namespace names.
+pub(crate) fn is_uri_reference(text: &[u8]) -> bool {
+    let text = match memchr::memchr2(b'&', b'<', text) {
+        None => Cow::Borrowed(text),
+        Some(_) => Cow::Owned(crate::repair::text::escape::resolve(text)),
+    };
+    is_any_uri(&text)
+        && text.iter().all(|&byte| {
+            byte.is_ascii_graphic()
+                && !matches!(byte, b'<' | b'>' | b'"' | b'{' | b'}' | b'|' | b'\\' | b'^' | b'`')
+        })
+}
+
+/// A port, where there is one, is a number.
+fn has_legal_port(text: &[u8]) -> bool {
+    let Some(start) = memchr::memmem::find(text, b"://") else { return true };
+    let authority = text.get(start + 3..).unwrap_or_default();
+    let end = authority.iter().position(|&b| matches!(b, b'/' | b'?' | b'#')).unwrap_or(authority.len());
+    let authority = authority.get(..end).unwrap_or_default();
+    let host = authority.rsplit(|&b| b == b'@').next().unwrap_or_default();
+    match host.iter().position(|&b| b == b':') {
+        Some(colon) => host.len() > colon + 1 && host.iter().skip(colon + 1).all(u8::is_ascii_digit),
+        None => true,
+    }
+}
+
+/// The pattern `\S+@(\S+\.)+\S+` of the schema, which an address with `mailto:` before it fits, too.
+/// An address, and no URL of one.
+fn is_email(text: &[u8]) -> bool {
+    let is_url = text.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"mailto:"));
+    !is_url && is_email_type(text)
+}
+
+/// `emailType` of the schema, which takes a URL too: `\S+@(\S+\.)+\S+`.
+fn is_email_type(text: &[u8]) -> bool {
+    if text.iter().any(|&byte| crate::repair::lex::names::is_blank(byte)) {
+        return false;
+    }
+    let Some(at) = text.iter().skip(1).position(|&byte| byte == b'@') else { return false };
+    let domain = text.get(at + 2..).unwrap_or_default();
+    let dot = domain.iter().skip(1).position(|&byte| byte == b'.').map(|index| index + 1);
+    dot.is_some_and(|dot| dot + 1 < domain.len())
+}
+
+const fn element(name: &'static [u8], occurs: Occurs, content: Content) -> Element {
+    Element { name, occurs, content }
+}
+
+const fn text(name: &'static [u8], occurs: Occurs, check: Text) -> Element {
+    element(name, occurs, Content::Text(check))
+}
+
+const HEADER_CHILDREN: &[Element] = &[
+    text(b"identifier", Occurs::Once, Text::Identifier),
+    text(b"datestamp", Occurs::Once, Text::Datestamp),
+    text(b"setSpec", Occurs::Any, Text::SetSpec),
+];
+
+/// `record` of ListRecords and GetRecord.
+pub(crate) static RECORD: Element = element(
+    b"record",
+    Occurs::OneOrMore,
+    Content::Children(&[
+        element(b"header", Occurs::Once, Content::Children(HEADER_CHILDREN)),
+        element(b"metadata", Occurs::Optional, Content::Payload),
+        element(b"about", Occurs::Any, Content::Payload),
+    ]),
+);
+
+/// `header` of ListIdentifiers.
+pub(crate) static HEADER_ITEM: Element =
+    element(b"header", Occurs::OneOrMore, Content::Children(HEADER_CHILDREN));
+
+/// `set` of ListSets.
+static SET: Element = element(
+    b"set",
+    Occurs::OneOrMore,
+    Content::Children(&[
+        text(b"setSpec", Occurs::Once, Text::SetSpec),
+        text(b"setName", Occurs::Once, Text::Any),
+        element(b"setDescription", Occurs::Any, Content::Payload),
+    ]),
+);
+
+/// `metadataFormat` of ListMetadataFormats.
+static METADATA_FORMAT: Element = element(
+    b"metadataFormat",
+    Occurs::OneOrMore,
+    Content::Children(&[
+        text(b"metadataPrefix", Occurs::Once, Text::MetadataPrefix),
+        text(b"schema", Occurs::Once, Text::Url),
+        text(b"metadataNamespace", Occurs::Once, Text::Url),
+    ]),
+);
+
+/// `metadataFormat` of OAI-PMH 1.x.
+static METADATA_FORMAT_1: Element = element(
+    b"metadataFormat",
+    Occurs::OneOrMore,
+    Content::Children(&[
+        text(b"metadataPrefix", Occurs::Once, Text::MetadataPrefix),
+        text(b"schema", Occurs::Once, Text::Any),
+        text(b"metadataNamespace", Occurs::Optional, Text::Any),
+    ]),
+);
+
+/// `Identify` of OAI-PMH 1.x, or one that says some of what 2.0 demands.
+static IDENTIFY_1: Element = element(
+    b"Identify",
+    Occurs::Once,
+    Content::Children(&[
+        text(b"repositoryName", Occurs::Once, Text::Any),
+        text(b"baseURL", Occurs::Once, Text::Url),
+        text(b"protocolVersion", Occurs::Once, Text::Any),
+        text(b"adminEmail", Occurs::OneOrMore, Text::Any),
+        text(b"earliestDatestamp", Occurs::Optional, Text::Datestamp),
+        text(b"deletedRecord", Occurs::Optional, Text::DeletedRecord),
+        text(b"granularity", Occurs::Optional, Text::Granularity),
+        text(b"compression", Occurs::Any, Text::Any),
+        element(b"description", Occurs::Any, Content::Payload),
+    ]),
+);
+
+/// `Identify`.
+pub(crate) static IDENTIFY: Element = element(
+    b"Identify",
+    Occurs::Once,
+    Content::Children(&[
+        text(b"repositoryName", Occurs::Once, Text::Any),
+        text(b"baseURL", Occurs::Once, Text::Url),
+        text(b"protocolVersion", Occurs::Once, Text::Version),
+        text(b"adminEmail", Occurs::OneOrMore, Text::Email),
+        text(b"earliestDatestamp", Occurs::Once, Text::Datestamp),
+        text(b"deletedRecord", Occurs::Once, Text::DeletedRecord),
+        text(b"granularity", Occurs::Once, Text::Granularity),
+        text(b"compression", Occurs::Any, Text::Any),
+        element(b"description", Occurs::Any, Content::Payload),
+    ]),
+);

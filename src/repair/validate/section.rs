@@ -1,0 +1,203 @@
+//! Strict reading of what runs up to an end mark: comments, CDATA sections and processing instructions.
+
+use memchr::memmem;
+
+use crate::repair::catalog::QuarantineReason;
+use crate::repair::lex::index::Mark;
+use crate::repair::lex::lexeme::marks;
+use crate::repair::lex::names::{is_blank, is_local_name, name_span};
+use crate::repair::validate::envelope_names::EnvelopeNames;
+use crate::repair::validate::state::{Construct, Inside, Progress, Validation, Validator, defect};
+
+/// A comment, CDATA section or processing instruction begins.
+pub(crate) fn open_construct(
+    validator: &mut Validator,
+    rest: &[u8],
+    window: &[u8],
+    item_at: usize,
+    offset: usize,
+    last: bool,
+) -> Result<Progress, Validation> {
+    let begins = |mark: &[u8]| {
+        if rest.starts_with(mark) {
+            Ok(true)
+        } else if mark.starts_with(rest) {
+            Err(Validation::NeedMore)
+        } else {
+            Ok(false)
+        }
+    };
+    let start = offset as u32;
+    if begins(b"<![CDATA[")? {
+        if !validator.in_payload() {
+            match &mut validator.inside {
+                Inside::Field { plain, .. } => *plain = false,
+                _ => return Err(defect(offset, QuarantineReason::IllegalEnvelope)),
+            }
+        }
+        validator.construct = Construct::Cdata(start);
+        validator.search = offset + 9;
+    } else if begins(b"<!--")? {
+        around_comment(validator);
+        validator.construct = Construct::Comment(start);
+        validator.search = offset + 4;
+    } else if rest.starts_with(b"<?") {
+        around_comment(validator);
+        let body = rest.get(2..).unwrap_or_default();
+        let target = name_span(body);
+        if target + 2 > body.len() && !last {
+            return Err(Validation::NeedMore);
+        }
+        if !is_legal_target(body, target) {
+            return Err(defect(offset, QuarantineReason::MismatchedTags));
+        }
+        validator.construct = Construct::Instruction(start);
+        validator.search = offset + 2;
+    } else {
+        return Err(defect(offset, QuarantineReason::MalformedTag));
+    }
+    close_construct(validator, window, item_at, last)?;
+    Ok(Progress::Next)
+}
+
+/// A field with a comment in it is more than its plain text.
+fn around_comment(validator: &mut Validator) {
+    if let Inside::Field { plain, .. } = &mut validator.inside {
+        *plain = false;
+    }
+}
+
+/// Looks for the end of the construct that is open, from `self.search` on.
+pub(crate) fn close_construct(
+    validator: &mut Validator,
+    window: &[u8],
+    item_at: usize,
+    last: bool,
+) -> Result<(), Validation> {
+    let (start, end_mark): (u32, &[u8]) = match validator.construct {
+        Construct::None => return Ok(()),
+        Construct::Cdata(start) => (start, b"]]>"),
+        Construct::Comment(start) => (start, b"--"),
+        Construct::Instruction(start) => (start, b"?>"),
+    };
+    let from = item_at + validator.search;
+    let rest = window.get(from..).unwrap_or_default();
+    let start = start as usize;
+    let Some(found) = memmem::find(rest, end_mark) else {
+        validator.search = validator.search.max((window.len() - item_at).saturating_sub(end_mark.len() - 1));
+        return Err(Validation::NeedMore);
+    };
+    let mut end = validator.search + found + end_mark.len();
+    if let Some(at) = border_inside(validator, window, item_at, item_at + end) {
+        let bad = bad_inside(validator, window, item_at, item_at + at, last);
+        return Err(bad.unwrap_or(defect(at, QuarantineReason::RecordTooLong)));
+    }
+    let body = window.get(item_at + start..item_at + end).unwrap_or_default();
+    let legal = match validator.construct {
+        Construct::Comment(_) => match window.get(item_at + end) {
+            None if last => false,
+            None => {
+                validator.search = end - 2;
+                return Err(Validation::NeedMore);
+            }
+            Some(&byte) => {
+                end += 1;
+                byte == b'>'
+            }
+        },
+        _ => true,
+    };
+    if !legal {
+        let at = validator.search + found;
+        let bad = bad_inside(validator, window, item_at, item_at + at, last);
+        return Err(bad.unwrap_or(defect(at, QuarantineReason::MismatchedTags)));
+    }
+    if swallows_border(body, &validator.skeleton) {
+        if validator.skeleton.tears {
+            return Err(defect(start, QuarantineReason::MismatchedTags));
+        }
+        validator.facts.swallows = true;
+    }
+    // What is passed on before the item ends is mended while it is known what it is part of.
+    if validator.is_oversized
+        && let Some(bad) = bad_inside(validator, window, item_at, item_at + end, last)
+    {
+        return Err(bad);
+    }
+    validator.construct = Construct::None;
+    validator.until = end;
+    Ok(())
+}
+
+/// The window ends inside a comment, CDATA section or instruction: what is
+/// there of it must be legal text.
+pub(crate) fn window_end_inside(
+    validator: &mut Validator,
+    window: &[u8],
+    item_at: usize,
+    last: bool,
+) -> Validation {
+    loop {
+        let (end, bad) = match validator.index.next(window, last) {
+            Mark::At(_) => continue,
+            Mark::Bad(at) => (at, true),
+            Mark::WindowEnd(end) => (end, false),
+        };
+        validator.at = end - item_at;
+        return match border_inside(validator, window, item_at, end) {
+            Some(at) => defect(at, QuarantineReason::RecordTooLong),
+            None if bad => defect(validator.at, QuarantineReason::MismatchedTags),
+            None if last => defect(validator.at, QuarantineReason::Truncated),
+            None => Validation::NeedMore,
+        };
+    }
+}
+
+/// Where in the section that is open, before `end`, the end of an item shows up.
+fn border_inside(validator: &Validator, window: &[u8], item_at: usize, end: usize) -> Option<usize> {
+    let (Construct::Cdata(start) | Construct::Comment(start) | Construct::Instruction(start)) =
+        validator.construct
+    else {
+        return None;
+    };
+    let body = window.get(item_at + start as usize..end).unwrap_or_default();
+    validator.border_in_oversized(body).map(|at| start as usize + at)
+}
+
+/// An illegal byte of the section that is open, before `end`.
+fn bad_inside(
+    validator: &mut Validator,
+    window: &[u8],
+    item_at: usize,
+    end: usize,
+    last: bool,
+) -> Option<Validation> {
+    loop {
+        match validator.index.next(window, last) {
+            Mark::At(at) if at < end => {}
+            Mark::Bad(at) if at < end => {
+                return Some(defect(at - item_at, QuarantineReason::MismatchedTags));
+            }
+            _ => break,
+        }
+    }
+    validator.index.seek(end);
+    None
+}
+
+/// Whether an instruction's target is a name and not `xml`, with a blank or the end behind it.
+fn is_legal_target(body: &[u8], len: usize) -> bool {
+    let target = body.get(..len).unwrap_or_default();
+    let behind = body.get(len..).unwrap_or_default();
+    is_local_name(target)
+        && !target.eq_ignore_ascii_case(b"xml")
+        && (behind.first().is_some_and(|&byte| is_blank(byte)) || behind.starts_with(b"?>"))
+}
+
+/// Whether a section that is closed contains the border of an item, and its own opening mark
+/// before that or after it.
+pub(crate) fn swallows_border(section: &[u8], skeleton: &EnvelopeNames) -> bool {
+    let Some((mark, _)) = marks(section) else { return false };
+    memmem::find(section.get(mark.len()..).unwrap_or_default(), mark).is_some()
+        && skeleton.has_border(section)
+}

@@ -1,0 +1,517 @@
+//! Strict reading of one start tag: is it well-formed and namespace-correct, and what does it declare?
+//!
+//! Second stage of the fast path. Pages repeat their tags to the byte, so a tag
+//! that was read once is remembered together with the namespace context it was
+//! read in, and recognised by comparison afterwards.
+
+use memchr::{memchr, memchr2};
+
+use crate::repair::lex::known_namespaces::{is_well_known, respell};
+use crate::repair::lex::names::{
+    Reference, blanks, is_blank, is_qualified_name, name_span, reference, split_name,
+};
+use crate::repair::lex::namespaces::{Context, Contexts, FOUND_AGAIN, OAI, XML, XMLNS, XSI};
+use crate::repair::limits::Limits;
+use crate::repair::validate::schema::is_uri_reference;
+
+/// A start tag that is in order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tag {
+    /// Bytes from `<` to `>`.
+    pub(crate) len: u32,
+    /// Bytes of the name, prefix included.
+    pub(crate) name_len: u32,
+    /// Bytes of the prefix and its colon.
+    pub(crate) prefix_len: u32,
+    /// Whether it ends in `/>`.
+    pub(crate) empty: bool,
+    /// Whether its element is in the OAI-PMH 2.0 namespace.
+    pub(crate) oai: bool,
+    /// Whether it has attributes besides namespace declarations and hints at schemas.
+    pub(crate) attributes: bool,
+    /// The context its children are in.
+    pub(crate) context: Context,
+}
+
+/// What is wrong with a tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TagDefect {
+    /// It is not well-formed.
+    Malformed,
+    /// A well-known namespace is misspelt.
+    MisspeltNamespace,
+    /// A prefix is used that nothing declares.
+    UndeclaredPrefix,
+    /// More attributes than `attributes_per_tag_max`.
+    TooManyAttributes,
+    /// Longer than `tag_bytes_max`.
+    TooLong,
+    /// The text ends inside it.
+    Cut,
+}
+
+/// Start tags seen before.
+#[derive(Debug)]
+pub(crate) struct Tags {
+    pub(crate) contexts: Contexts,
+    /// Where in `seen` the tag of each slot stands, or [`FREE`].
+    slots: Box<[u16; SLOTS]>,
+    seen: Vec<EmittedItems>,
+    /// Contexts that were there when the envelope was read, its own among them: they are not
+    /// forgotten while the response is read.
+    base_contexts: usize,
+}
+
+/// A start tag and the context it was read in.
+#[derive(Debug)]
+struct EmittedItems {
+    key: Key,
+    context: Context,
+    tag: Tag,
+    /// All of the tag, where its key is not all of it.
+    bytes: Option<Box<[u8]>>,
+}
+
+impl EmittedItems {
+    #[inline(always)]
+    fn is(&self, key: &Key, text: &[u8], context: Context) -> bool {
+        self.context == context
+            && self.key.is(key)
+            && match &self.bytes {
+                None => true,
+                Some(bytes) => text.get(..bytes.len()).is_some_and(|text| same(text, bytes)),
+            }
+    }
+}
+
+/// A tag up to its first `>`, or its first 32 bytes where that is not among them: what tags differ in.
+#[derive(Clone, Copy, Debug)]
+struct Key {
+    words: [u64; 4],
+}
+
+impl Key {
+    /// How much of a tag it is at most, in bytes.
+    const BYTES: usize = size_of::<[u64; 4]>();
+
+    /// The beginning of `text`.
+    #[inline(always)]
+    fn of(text: &[u8]) -> Self {
+        let [mut second, mut third, mut fourth] = [0; 3];
+        let (first, mut is_end) = word(text, 0);
+        if !is_end {
+            (second, is_end) = word(text, 8);
+            if !is_end {
+                (third, is_end) = word(text, 16);
+                if !is_end {
+                    (fourth, _) = word(text, 24);
+                }
+            }
+        }
+        Self { words: [first, second, third, fourth] }
+    }
+
+    #[inline(always)]
+    fn is(&self, other: &Self) -> bool {
+        let ([a, b, c, d], [e, f, g, h]) = (self.words, other.words);
+        (a ^ e) | (b ^ f) | (c ^ g) | (d ^ h) == 0
+    }
+
+    /// The slot for it.
+    #[inline(always)]
+    fn slot(&self, context: Context) -> usize {
+        let [first, second, third, fourth] = self.words;
+        let context = u64::from(context.number()).rotate_left(56);
+        let mixed = context ^ first ^ second.rotate_left(23) ^ third.rotate_left(41) ^ fourth.rotate_left(11);
+        (mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 55) as usize & (SLOTS - 1)
+    }
+}
+
+/// Remembered tags. A format has a few dozen, MARC a few hundred.
+const SLOTS: usize = 512;
+/// Says of a slot that it has no tag; no index of one is so large.
+const FREE: u16 = u16::MAX;
+/// Tags for which there is room from the start: those of the envelope and of a small format.
+const USUAL: usize = 32;
+/// Longer tags are read anew each time.
+const REMEMBERED_BYTES_MAX: usize = 1024;
+/// Contexts kept beyond those that were there with the envelope before they are all forgotten.
+const CONTEXTS_MAX: usize = 256;
+
+impl Default for Tags {
+    fn default() -> Self {
+        Self {
+            contexts: Contexts::default(),
+            slots: Box::new([FREE; SLOTS]),
+            seen: Vec::with_capacity(USUAL),
+            base_contexts: 0,
+        }
+    }
+}
+
+impl Tags {
+    /// The envelope was read, or a part of it: its contexts are all there.
+    pub(crate) fn settle_envelope(&mut self) {
+        self.base_contexts = self.contexts.len();
+    }
+
+    /// Whether it pays to know them in the next response: few enough that each has its slot, that
+    /// its context is found again and that there is room for others beside it, and with no more than
+    /// `bytes_max` of memory set aside.
+    pub(crate) fn are_worth_caching(&self, bytes_max: usize) -> bool {
+        let long = |seen: &EmittedItems| seen.bytes.as_ref().map_or(0, |bytes| bytes.len());
+        let bytes = self.contexts.bytes()
+            + self.seen.capacity() * size_of::<EmittedItems>()
+            + self.seen.iter().map(long).sum::<usize>();
+        self.contexts.len() <= FOUND_AGAIN / 2 && self.seen.len() <= SLOTS / 2 && bytes <= bytes_max
+    }
+
+    /// Called before an item is read, for the first time or again: forgets what grew too large.
+    pub(crate) fn tidy(&mut self) {
+        self.forget_beyond(self.base_contexts);
+    }
+
+    /// Called inside an item that is too long to be held, where `open` are the contexts of open elements.
+    pub(crate) fn tidy_inside(&mut self, open: impl Iterator<Item = Context>) {
+        let highest = open.map(|context| context.number() as usize).max().unwrap_or(0);
+        self.forget_beyond(self.base_contexts.max(highest));
+    }
+
+    fn forget_beyond(&mut self, kept: usize) {
+        if self.contexts.len() > kept + CONTEXTS_MAX {
+            self.contexts.truncate(kept);
+            self.slots.fill(FREE);
+            self.seen.clear();
+        }
+    }
+
+    /// The start tag that `text` begins with, read in `context`.
+    #[inline]
+    pub(crate) fn open(&mut self, text: &[u8], context: Context, limits: &Limits) -> Result<Tag, TagDefect> {
+        match self.recall(text, context) {
+            Some(tag) => Ok(*tag),
+            None => self.read(text, context, limits),
+        }
+    }
+
+    /// The start tag that `text` begins with, if it was read in this context before.
+    #[inline(always)]
+    pub(crate) fn recall(&self, text: &[u8], context: Context) -> Option<&Tag> {
+        let key = Key::of(text);
+        let index = key.slot(context);
+        let first = self.in_slot(index)?;
+        if first.is(&key, text, context) {
+            return Some(&first.tag);
+        }
+        // Two tags may share a slot: the one that came first stands beside it.
+        let second = self.in_slot(index ^ 1)?;
+        if second.is(&key, text, context) { Some(&second.tag) } else { None }
+    }
+
+    #[inline(always)]
+    fn in_slot(&self, index: usize) -> Option<&EmittedItems> {
+        self.seen.get(usize::from(*self.slots.get(index)?))
+    }
+
+    #[cold]
+    fn read(&mut self, text: &[u8], context: Context, limits: &Limits) -> Result<Tag, TagDefect> {
+        let tag = read_tag(text, context, &mut self.contexts, limits)?;
+        let bytes = text.get(..tag.len as usize).unwrap_or_default();
+        if bytes.len() <= REMEMBERED_BYTES_MAX {
+            // Of the tag alone, so that it does not matter how much of the text stood behind it.
+            let mut padded = [0; Key::BYTES];
+            padded.iter_mut().zip(bytes).for_each(|(padded, &byte)| *padded = byte);
+            let key = Key::of(&padded);
+            let index = key.slot(context);
+            let index = if self.in_slot(index).is_some() { index ^ 1 } else { index };
+            let is_whole = bytes.len() <= padded.len() && memchr(b'>', bytes) == Some(bytes.len() - 1);
+            let bytes = (!is_whole).then(|| bytes.into());
+            self.remember(EmittedItems { key, context, tag, bytes }, index);
+        }
+        Ok(tag)
+    }
+
+    /// Puts a tag into a slot, in the place of the one that has it.
+    fn remember(&mut self, tag: EmittedItems, index: usize) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        match self.seen.get_mut(usize::from(*slot)) {
+            Some(other) => *other = tag,
+            None => {
+                *slot = self.seen.len() as u16;
+                self.seen.push(tag);
+            }
+        }
+    }
+}
+
+/// Whether two byte strings are the same: short ones eight bytes at a time, which
+/// for names and tags is faster than a call of the library's comparison.
+#[inline(always)]
+pub(crate) fn same(one: &[u8], other: &[u8]) -> bool {
+    if one.len() != other.len() {
+        return false;
+    }
+    match one.len() {
+        0..4 => one.first() == other.first() && one.get(1..) == other.get(1..),
+        4..8 => {
+            one.first_chunk::<4>() == other.first_chunk::<4>()
+                && one.last_chunk::<4>() == other.last_chunk::<4>()
+        }
+        8..=16 => {
+            one.first_chunk::<8>() == other.first_chunk::<8>()
+                && one.last_chunk::<8>() == other.last_chunk::<8>()
+        }
+        _ => one == other,
+    }
+}
+
+/// Eight bytes of `text`, those behind a `>` left out, and whether there is one; nothing where there
+/// are no eight.
+#[inline(always)]
+fn word(text: &[u8], at: usize) -> (u64, bool) {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const ENDS: u64 = ONES * b'>' as u64;
+    let Some(bytes) = text.get(at..).and_then(|text| text.first_chunk()) else { return (0, true) };
+    let word = u64::from_le_bytes(*bytes);
+    // The classic test for a zero byte, here for a `>`.
+    let difference = word ^ ENDS;
+    let end = difference.wrapping_sub(ONES) & !difference & (ONES << 7);
+    if end == 0 { (word, false) } else { (word & (end ^ (end - 1)), true) }
+}
+
+/// An attribute as it stands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attribute<'t> {
+    pub(crate) name: &'t [u8],
+    pub(crate) value: &'t [u8],
+}
+
+/// Reads the tag for the first time.
+fn read_tag(
+    text: &[u8],
+    context: Context,
+    contexts: &mut Contexts,
+    limits: &Limits,
+) -> Result<Tag, TagDefect> {
+    let within = text.get(..text.len().min(limits.tag_bytes_max)).unwrap_or_default();
+    let cut = if text.len() > limits.tag_bytes_max { TagDefect::TooLong } else { TagDefect::Cut };
+    let name_len = name_span(within.get(1..).unwrap_or_default());
+    let name = within.get(1..=name_len).unwrap_or_default();
+    let mut attributes = Vec::new();
+    let (len, empty) = match read_attributes(within, 1 + name_len, limits, &mut attributes) {
+        Err(TagDefect::Cut) => return Err(cut),
+        other => other?,
+    };
+    if !is_qualified_name(name) {
+        return Err(TagDefect::Malformed);
+    }
+    let inner = declare(&attributes, context, contexts)?;
+    let (prefix, _) = split_name(name);
+    let uri = contexts.lookup(inner, prefix);
+    if uri.is_none() && !prefix.is_empty() || prefix == b"xmlns" {
+        return Err(TagDefect::UndeclaredPrefix);
+    }
+    let oai = uri == Some(OAI);
+    let foreign = judge_attributes(&attributes, inner, contexts)?;
+    let prefix_len = if prefix.is_empty() { 0 } else { prefix.len() + 1 };
+    Ok(Tag {
+        len: len as u32,
+        name_len: name_len as u32,
+        prefix_len: prefix_len as u32,
+        empty,
+        oai,
+        attributes: foreign,
+        context: inner,
+    })
+}
+
+/// Reads the attributes from `at` on; returns the tag's length and whether it is an empty-element tag.
+pub(crate) fn read_attributes<'t>(
+    text: &'t [u8],
+    mut at: usize,
+    limits: &Limits,
+    attributes: &mut Vec<Attribute<'t>>,
+) -> Result<(usize, bool), TagDefect> {
+    loop {
+        let gap = blanks(text.get(at..).unwrap_or_default());
+        at += gap;
+        match text.get(at) {
+            None => return Err(TagDefect::Cut),
+            Some(b'>') => return Ok((at + 1, false)),
+            Some(b'/') => {
+                return match text.get(at + 1) {
+                    None => Err(TagDefect::Cut),
+                    Some(b'>') => Ok((at + 2, true)),
+                    Some(_) => Err(TagDefect::Malformed),
+                };
+            }
+            Some(_) if gap == 0 => return Err(TagDefect::Malformed),
+            Some(_) => {}
+        }
+        if attributes.len() == limits.attributes_per_tag_max {
+            return Err(TagDefect::TooManyAttributes);
+        }
+        let (attribute, end) = read_attribute(text, at)?;
+        attributes.push(attribute);
+        at = end;
+    }
+}
+
+fn read_attribute(text: &[u8], at: usize) -> Result<(Attribute<'_>, usize), TagDefect> {
+    let rest = text.get(at..).unwrap_or_default();
+    let span = name_span(rest);
+    let name = rest.get(..span).unwrap_or_default();
+    let mut at = at + span;
+    at += blanks(text.get(at..).unwrap_or_default());
+    match text.get(at) {
+        None => return Err(TagDefect::Cut),
+        Some(b'=') => at += 1,
+        Some(_) => return Err(TagDefect::Malformed),
+    }
+    at += blanks(text.get(at..).unwrap_or_default());
+    let quote = match text.get(at) {
+        None => return Err(TagDefect::Cut),
+        Some(&quote @ (b'"' | b'\'')) => quote,
+        Some(_) => return Err(TagDefect::Malformed),
+    };
+    let rest = text.get(at + 1..).unwrap_or_default();
+    let end = memchr2(quote, b'<', rest).ok_or(TagDefect::Cut)?;
+    if rest.get(end) == Some(&b'<') || !is_qualified_name(name) {
+        return Err(TagDefect::Malformed);
+    }
+    let value = rest.get(..end).unwrap_or_default();
+    let mut references = value;
+    while let Some(next) = memchr(b'&', references) {
+        let Reference::Legal(len) = reference(references.get(next..).unwrap_or_default()) else {
+            return Err(TagDefect::Malformed);
+        };
+        references = references.get(next + len..).unwrap_or_default();
+    }
+    Ok((Attribute { name, value }, at + 2 + end))
+}
+
+/// Whether an attribute of this name may stand on any element of the envelope:
+/// namespace declarations and the two hints at schemas. `bound` says whether a
+/// prefix is bound to the namespace of the hints.
+pub(crate) fn is_free_attribute(name: &[u8], bound: impl Fn(&[u8]) -> bool) -> bool {
+    let (prefix, local) = split_name(name);
+    declared_prefix(name).is_some()
+        || matches!(local, b"schemaLocation" | b"noNamespaceSchemaLocation") && bound(prefix)
+}
+
+/// The prefix that an attribute declares; empty for `xmlns` itself.
+pub(crate) fn declared_prefix(name: &[u8]) -> Option<&[u8]> {
+    match name.strip_prefix(b"xmlns") {
+        Some(b"") => Some(b""),
+        Some(rest) => rest.strip_prefix(b":"),
+        None => None,
+    }
+}
+
+fn declare(
+    attributes: &[Attribute<'_>],
+    context: Context,
+    contexts: &mut Contexts,
+) -> Result<Context, TagDefect> {
+    if !attributes.iter().any(|attribute| declared_prefix(attribute.name).is_some()) {
+        return Ok(context);
+    }
+    let mut declared: Vec<(&[u8], &[u8])> = Vec::new();
+    for attribute in attributes {
+        let Some(prefix) = declared_prefix(attribute.name) else { continue };
+        let legal = match prefix {
+            b"xmlns" => false,
+            b"xml" => attribute.value == XML,
+            b"" => attribute.value != XML && attribute.value != XMLNS,
+            _ => !attribute.value.is_empty() && attribute.value != XML && attribute.value != XMLNS,
+        };
+        let well_known = is_well_known(attribute.value);
+        if !legal || !well_known && !is_uri_reference(attribute.value) {
+            return Err(TagDefect::Malformed);
+        }
+        if !well_known && respell(attribute.value).is_some() {
+            return Err(TagDefect::MisspeltNamespace);
+        }
+        declared.push((prefix, attribute.value));
+    }
+    Ok(contexts.declare(context, &declared))
+}
+
+/// Checks prefixes and uniqueness; returns whether there are attributes of the
+/// element's own besides declarations and hints at schemas.
+fn judge_attributes(
+    attributes: &[Attribute<'_>],
+    context: Context,
+    contexts: &Contexts,
+) -> Result<bool, TagDefect> {
+    let mut own = false;
+    for (index, attribute) in attributes.iter().enumerate() {
+        let before = attributes.get(..index).unwrap_or_default();
+        if before.iter().any(|other| other.name == attribute.name) {
+            return Err(TagDefect::Malformed);
+        }
+        if declared_prefix(attribute.name).is_some() {
+            continue;
+        }
+        let (prefix, local) = split_name(attribute.name);
+        if prefix.is_empty() {
+            own = true;
+            continue;
+        }
+        let uri = contexts.lookup(context, prefix).ok_or(TagDefect::UndeclaredPrefix)?;
+        let same = |other: &Attribute<'_>| {
+            let (other_prefix, other_local) = split_name(other.name);
+            !other_prefix.is_empty()
+                && declared_prefix(other.name).is_none()
+                && other_local == local
+                && contexts.lookup(context, other_prefix) == Some(uri)
+        };
+        if before.iter().any(same) {
+            return Err(TagDefect::Malformed);
+        }
+        own |= uri != XSI || !matches!(local, b"schemaLocation" | b"noNamespaceSchemaLocation");
+    }
+    Ok(own)
+}
+
+/// Whether `text`, which begins with `</` and the name of `len` bytes, is the
+/// end tag: its length, or `None`, or `Cut`.
+#[inline]
+pub(crate) fn end_tag(text: &[u8], name: &[u8]) -> Result<usize, TagDefect> {
+    let after = 2 + name.len();
+    match text.get(2..after) {
+        Some(found) if same(found, name) => {}
+        Some(_) => return Err(TagDefect::Malformed),
+        None => {
+            let there = text.get(2..).unwrap_or_default();
+            return Err(if name.starts_with(there) { TagDefect::Cut } else { TagDefect::Malformed });
+        }
+    }
+    if text.get(after) == Some(&b'>') {
+        return Ok(after + 1);
+    }
+    let rest = text.get(after..).unwrap_or_default();
+    let gap = blanks(rest);
+    match rest.get(gap) {
+        None => Err(TagDefect::Cut),
+        Some(b'>') => Ok(after + gap + 1),
+        Some(&byte) => {
+            debug_assert!(!is_blank(byte), "blanks() stops at a byte that is none");
+            Err(TagDefect::Malformed)
+        }
+    }
+}
+
+/// Whether the only attribute of the element's own is `status="deleted"`.
+pub(crate) fn is_deleted_status(text: &[u8], tag: &Tag, contexts: &Contexts) -> bool {
+    let limits = Limits::default();
+    let mut attributes = Vec::new();
+    let tag_text = text.get(..tag.len as usize).unwrap_or_default();
+    if read_attributes(tag_text, 1 + tag.name_len as usize, &limits, &mut attributes).is_err() {
+        return false;
+    }
+    attributes.iter().all(|attribute| match attribute.name {
+        b"status" => attribute.value == b"deleted",
+        name => is_free_attribute(name, |prefix| contexts.lookup(tag.context, prefix) == Some(XSI)),
+    })
+}

@@ -1,0 +1,218 @@
+//! The position of the strict reader inside an item, and the results it returns.
+//!
+//! Positions are relative to the item, because the window around it moves.
+
+use memchr::memmem;
+
+use crate::repair::catalog::QuarantineReason;
+use crate::repair::lex::index::Index;
+use crate::repair::lex::names::is_blank;
+use crate::repair::lex::namespaces::Context;
+use crate::repair::validate::envelope_names::EnvelopeNames;
+use crate::repair::validate::facts::{Facts, Places};
+use crate::repair::validate::schema::{Element, Text};
+
+/// How reading an item ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Validation {
+    /// The item is in order and so many bytes long.
+    Clean(usize),
+    /// The window ends before the item does.
+    NeedMore,
+    /// The first defect.
+    Defect(Defect),
+    /// Clean for `record_bytes_max` bytes and not at its end.
+    TooLong,
+}
+
+/// What is wrong, and where in the item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Defect {
+    pub(crate) at: usize,
+    pub(crate) why: QuarantineReason,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Open {
+    /// Where its name stands: in the item, or in `dropped_names` once that part is gone.
+    pub(crate) name_at: u32,
+    pub(crate) name_len: u32,
+    pub(crate) gone: bool,
+    pub(crate) context: Context,
+}
+
+/// How far the children of an envelope element have been seen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sequence {
+    pub(crate) children: &'static [Element],
+    pub(crate) at: usize,
+    pub(crate) count: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Inside {
+    /// Between the children of an envelope element.
+    Children,
+    /// In an element that holds one payload.
+    Payload { seen: bool },
+    /// In a text element whose content began here.
+    Field { check: Text, name: &'static [u8], from: u32, plain: bool },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Construct {
+    None,
+    Cdata(u32),
+    Comment(u32),
+    Instruction(u32),
+}
+
+/// Reads items of one kind, one after the other.
+#[derive(Debug)]
+pub(crate) struct Validator {
+    pub(crate) index: Index,
+    pub(crate) skeleton: EnvelopeNames,
+    /// Whether parts of the item were let go.
+    pub(crate) is_oversized: bool,
+    pub(crate) outer: Context,
+    /// Everything before it was read and is legal text.
+    pub(crate) at: usize,
+    /// Where the search for the end of an open construct goes on.
+    pub(crate) search: usize,
+    /// Where the last lexeme begins.
+    pub(crate) lexeme_at: usize,
+    /// End of the last lexeme: text begins here.
+    pub(crate) until: usize,
+    pub(crate) stack: Vec<Open>,
+    /// Names of open elements whose start tags were let go.
+    pub(crate) dropped_names: Vec<u8>,
+    pub(crate) dropped_identifier: Vec<u8>,
+    pub(crate) dropped_datestamp: Vec<u8>,
+    pub(crate) sequences: Vec<Sequence>,
+    pub(crate) inside: Inside,
+    /// Elements open above the payload; marks deeper than this need no envelope check.
+    pub(crate) payload_depth: usize,
+    pub(crate) construct: Construct,
+    pub(crate) facts: Facts,
+    /// Filled in responses of OAI-PMH 1.x only.
+    pub(crate) places: Places,
+    /// Whether the item is a record that began as nearly all do.
+    pub(crate) is_common: bool,
+}
+
+pub(crate) enum Progress {
+    /// On to the next mark.
+    Next,
+    /// The item is complete.
+    End,
+}
+
+pub(crate) const NOT_IN_PAYLOAD: usize = usize::MAX;
+/// Longest identifier, datestamp or other typed text, in bytes.
+pub(crate) const FIELD_BYTES_MAX: usize = 64 << 10;
+
+impl Validator {
+    /// The beginning of the item's end tag. Inside a section that is too long to
+    /// be held it is taken for the end of an item whose section never ended.
+    pub(crate) fn end_mark(&self) -> Vec<u8> {
+        [b"</", self.skeleton.prefix.as_slice(), self.skeleton.element.name].concat()
+    }
+
+    /// Where the end of an item shows up in a section of which parts were let go.
+    pub(crate) fn border_in_oversized(&self, body: &[u8]) -> Option<usize> {
+        if self.is_oversized { memmem::find(body, &self.end_mark()) } else { None }
+    }
+
+    /// A scanner for the items of a list that stand in the context `outer`.
+    pub(crate) fn new(skeleton: EnvelopeNames, outer: Context) -> Self {
+        Self {
+            index: Index::default(),
+            skeleton,
+            is_oversized: false,
+            outer,
+            at: 0,
+            search: 0,
+            lexeme_at: 0,
+            until: 0,
+            stack: Vec::with_capacity(32),
+            dropped_names: Vec::new(),
+            dropped_identifier: Vec::new(),
+            dropped_datestamp: Vec::new(),
+            sequences: Vec::with_capacity(4),
+            inside: Inside::Children,
+            payload_depth: NOT_IN_PAYLOAD,
+            construct: Construct::None,
+            facts: Facts::default(),
+            places: Places::default(),
+            is_common: false,
+        }
+    }
+
+    /// A scanner that asks of one element to be well-formed and nothing more.
+    pub(crate) fn for_payload(skeleton: EnvelopeNames, outer: Context) -> Self {
+        Self { inside: Inside::Payload { seen: false }, payload_depth: 0, ..Self::new(skeleton, outer) }
+    }
+
+    /// The items turn out to stand in another context. None was read.
+    pub(crate) fn set_context(&mut self, outer: Context) {
+        self.outer = outer;
+    }
+
+    /// The window moved or grew: what was indexed of it counts no more.
+    pub(crate) fn new_window(&mut self, item_at: usize) {
+        self.index.restart(item_at + self.at);
+    }
+
+    /// The next item begins at `item_at` of the same window.
+    pub(crate) fn next_item(&mut self, item_at: usize) {
+        self.is_oversized = false;
+        self.at = 0;
+        self.search = 0;
+        self.lexeme_at = 0;
+        self.until = 0;
+        self.stack.clear();
+        self.dropped_names.clear();
+        self.dropped_identifier.clear();
+        self.dropped_datestamp.clear();
+        self.sequences.clear();
+        self.inside = Inside::Children;
+        self.payload_depth = NOT_IN_PAYLOAD;
+        self.construct = Construct::None;
+        self.facts = Facts::default();
+        self.places.clear();
+        self.is_common = false;
+        self.index.seek(item_at);
+    }
+
+    #[inline]
+    pub(crate) fn name_of<'w>(&'w self, open: &Open, window: &'w [u8], item_at: usize) -> &'w [u8] {
+        let (from, text) = if open.gone { (0, self.dropped_names.as_slice()) } else { (item_at, window) };
+        let at = from + open.name_at as usize;
+        text.get(at..at + open.name_len as usize).unwrap_or_default()
+    }
+
+    #[inline]
+    pub(crate) fn in_payload(&self) -> bool {
+        self.stack.len() > self.payload_depth
+    }
+
+    /// Text before `offset` at a place of the envelope: only blanks, or a field's.
+    #[inline]
+    pub(crate) fn text(&self, window: &[u8], item_at: usize, offset: usize) -> Result<(), Validation> {
+        if self.in_payload() || matches!(self.inside, Inside::Field { .. }) {
+            return Ok(());
+        }
+        let text = window.get(item_at + self.until..item_at + offset).unwrap_or_default();
+        match text.iter().position(|&byte| !is_blank(byte)) {
+            None => Ok(()),
+            Some(at) if matches!(self.inside, Inside::Payload { .. }) => {
+                Err(defect(self.until + at, QuarantineReason::IllegalPayload))
+            }
+            Some(at) => Err(defect(self.until + at, QuarantineReason::IllegalEnvelope)),
+        }
+    }
+}
+
+pub(crate) fn defect(at: usize, why: QuarantineReason) -> Validation {
+    Validation::Defect(Defect { at, why })
+}

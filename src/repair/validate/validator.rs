@@ -1,0 +1,417 @@
+//! Strict reading of one item: well-formed, namespace-correct and valid in the envelope, or the first defect.
+//!
+//! The judge of the whole engine. What it accepts leaves as it came; what the
+//! slow path makes of a broken item leaves only if this accepts it. It can stop
+//! anywhere for want of input and go on where it stopped. Positions it keeps
+//! are relative to the item, because the window around it moves.
+
+use crate::oai::set_spec;
+use crate::repair::catalog::QuarantineReason;
+use crate::repair::lex::index::Mark;
+use crate::repair::lex::names::{Reference, may_start_name, reference};
+use crate::repair::lex::namespaces::Contexts;
+use crate::repair::limits::Limits;
+use crate::repair::text::escape::resolve;
+use crate::repair::validate::envelope_names::Prefixes;
+use crate::repair::validate::facts::Payload;
+use crate::repair::validate::fast_path::{CommonStart, read_common_end, read_common_start, read_known_tags};
+use crate::repair::validate::schema::{Content, Element, Text};
+use crate::repair::validate::section::{close_construct, open_construct, window_end_inside};
+use crate::repair::validate::start_tag::{Tag, TagDefect, Tags, end_tag, is_deleted_status, same};
+use crate::repair::validate::state::{
+    Construct, FIELD_BYTES_MAX, Inside, NOT_IN_PAYLOAD, Open, Progress, Sequence, Validation, Validator,
+    defect,
+};
+
+impl Validator {
+    /// Reads on in the item that begins at `item_at` of `window`.
+    pub(crate) fn scan(
+        &mut self,
+        window: &[u8],
+        item_at: usize,
+        last: bool,
+        tags: &mut Tags,
+        limits: &Limits,
+    ) -> Validation {
+        let limit = item_at.saturating_add(limits.record_bytes_max);
+        let bounded = window.len() > limit;
+        let window = window.get(..limit).unwrap_or(window);
+        let verdict = self.read(window, item_at, last && !bounded, tags, limits);
+        match verdict {
+            Validation::NeedMore if bounded => Validation::TooLong,
+            verdict => verdict,
+        }
+    }
+
+    pub(crate) fn read(
+        &mut self,
+        window: &[u8],
+        item_at: usize,
+        last: bool,
+        tags: &mut Tags,
+        limits: &Limits,
+    ) -> Validation {
+        match close_construct(self, window, item_at, last) {
+            Ok(()) => {}
+            Err(Validation::NeedMore) => return window_end_inside(self, window, item_at, last),
+            Err(other) => return other,
+        }
+        if self.at == 0 && self.stack.is_empty() && matches!(self.inside, Inside::Children) {
+            match read_common_start(self, window, item_at, last, tags, limits) {
+                CommonStart::Whole => {
+                    self.at = self.until;
+                    return Validation::Clean(self.until);
+                }
+                CommonStart::Read | CommonStart::Other => {}
+            }
+        }
+        loop {
+            let mark = if self.in_payload() {
+                read_known_tags(self, window, item_at, last, tags, limits)
+            } else {
+                self.index.next(window, last)
+            };
+            let at = match mark {
+                Mark::At(at) => at,
+                Mark::Bad(at) => {
+                    let stray = self.text(window, item_at, (at - item_at).max(self.until));
+                    return stray.err().unwrap_or(defect(at - item_at, QuarantineReason::MismatchedTags));
+                }
+                Mark::WindowEnd(end) => return self.window_end(window, end, item_at, last),
+            };
+            let offset = at - item_at;
+            if offset < self.until {
+                continue;
+            }
+            self.lexeme_at = offset;
+            let rest = window.get(at..).unwrap_or_default();
+            if self.is_common && read_common_end(self, rest, window, item_at, last) {
+                self.at = self.until;
+                return Validation::Clean(self.until);
+            }
+            // Stray text is the first defect, whatever tag stands behind it.
+            if let Err(stray) = self.text(window, item_at, offset) {
+                return stray;
+            }
+            let step = match rest.first() {
+                Some(b'&') => self.reference(rest, offset),
+                Some(b'<') => match rest.get(1) {
+                    Some(b'/') => self.close(rest, window, item_at, offset),
+                    Some(b'!' | b'?') => open_construct(self, rest, window, item_at, offset, last),
+                    Some(_) => self.open(rest, offset, tags, limits),
+                    None => Err(Validation::NeedMore),
+                },
+                _ => Err(defect(offset, QuarantineReason::MismatchedTags)),
+            };
+            match step {
+                Ok(Progress::Next) => {}
+                Ok(Progress::End) => {
+                    self.at = self.until;
+                    return Validation::Clean(self.until);
+                }
+                Err(Validation::NeedMore) if self.construct != Construct::None => {
+                    return window_end_inside(self, window, item_at, last);
+                }
+                Err(Validation::NeedMore) if last => return defect(offset, QuarantineReason::Truncated),
+                Err(Validation::NeedMore) => {
+                    self.at = offset;
+                    return Validation::NeedMore;
+                }
+                Err(other) => return other,
+            }
+        }
+    }
+
+    /// Nothing more in the window: go on later, a little before its end, so
+    /// that `]]>` and characters across the border are seen whole.
+    fn window_end(&mut self, window: &[u8], end: usize, item_at: usize, last: bool) -> Validation {
+        if last {
+            return defect(window.len() - item_at, QuarantineReason::Truncated);
+        }
+        let mut at = end.saturating_sub(3).max(item_at + self.until);
+        while at > item_at + self.until && window.get(at).is_some_and(|byte| byte & 0xC0 == 0x80) {
+            at -= 1;
+        }
+        self.at = at.min(end) - item_at;
+        Validation::NeedMore
+    }
+
+    fn reference(&mut self, rest: &[u8], offset: usize) -> Result<Progress, Validation> {
+        match reference(rest) {
+            Reference::Legal(len) => {
+                if !self.in_payload() {
+                    match &mut self.inside {
+                        Inside::Field { plain, .. } => *plain = false,
+                        _ => return Err(defect(offset, QuarantineReason::IllegalEnvelope)),
+                    }
+                }
+                self.until = offset + len;
+                Ok(Progress::Next)
+            }
+            Reference::Illegal => Err(defect(offset, QuarantineReason::MismatchedTags)),
+            Reference::Cut => Err(Validation::NeedMore),
+        }
+    }
+
+    #[inline]
+    fn close(
+        &mut self,
+        rest: &[u8],
+        window: &[u8],
+        item_at: usize,
+        offset: usize,
+    ) -> Result<Progress, Validation> {
+        let Some(&open) = self.stack.last() else {
+            return Err(defect(offset, QuarantineReason::MismatchedTags));
+        };
+        let name = self.name_of(&open, window, item_at);
+        let len = match end_tag(rest, name) {
+            Ok(len) => len,
+            Err(TagDefect::Cut) => return Err(Validation::NeedMore),
+            Err(_) => return Err(defect(offset, QuarantineReason::MismatchedTags)),
+        };
+        if !self.in_payload() {
+            self.close_envelope(window, item_at, offset)?;
+        }
+        self.stack.pop();
+        if open.gone {
+            self.dropped_names.truncate(open.name_at as usize);
+        }
+        self.until = offset + len;
+        Ok(if self.stack.is_empty() { Progress::End } else { Progress::Next })
+    }
+
+    /// An envelope element ends: are its children, or is its text, complete?
+    fn close_envelope(&mut self, window: &[u8], item_at: usize, offset: usize) -> Result<(), Validation> {
+        match self.inside {
+            Inside::Children => {
+                if let Some(sequence) = self.sequences.pop() {
+                    let mut rest = sequence.children.iter().skip(sequence.at);
+                    let current_missing =
+                        rest.next().is_some_and(|c| c.occurs.required() && sequence.count == 0);
+                    let missing =
+                        sequence.children.iter().skip(sequence.at + 1).find(|c| c.occurs.required());
+                    let current = sequence.children.get(sequence.at).filter(|_| current_missing);
+                    if let Some(child) = current.or(missing) {
+                        return Err(defect(offset, missing_child(child)));
+                    }
+                }
+            }
+            Inside::Payload { seen } => {
+                self.payload_depth = NOT_IN_PAYLOAD;
+                if seen && let Some(payload) = self.places.payloads.last_mut() {
+                    payload.end = offset as u32;
+                }
+            }
+            Inside::Field { check, name, from, plain } => {
+                let range = (from, offset as u32);
+                let raw = window.get(item_at + from as usize..item_at + offset).unwrap_or_default();
+                let too_long = raw.len() > FIELD_BYTES_MAX && check != Text::Any;
+                let holds = match check {
+                    _ if too_long => false,
+                    Text::SetSpec if plain => self.set_spec(raw),
+                    Text::SetSpec => self.set_spec(&resolve(raw)),
+                    _ if plain => check.holds(raw),
+                    _ => check.holds(&resolve(raw)),
+                };
+                if !holds {
+                    return Err(defect(from as usize, illegal_text(check, raw)));
+                }
+                match name {
+                    b"identifier" | b"setSpec" | b"metadataPrefix"
+                        if self.facts.identifier == (0, 0) && self.dropped_identifier.is_empty() =>
+                    {
+                        self.facts.identifier = range;
+                    }
+                    b"datestamp" => self.facts.datestamp = range,
+                    _ => {}
+                }
+            }
+        }
+        self.inside = Inside::Children;
+        Ok(())
+    }
+
+    fn set_spec(&mut self, name: &[u8]) -> bool {
+        let read = set_spec::read(name);
+        self.facts.tilde_in_set |= read == Some(true);
+        read.is_some()
+    }
+
+    #[inline]
+    fn open(
+        &mut self,
+        rest: &[u8],
+        offset: usize,
+        tags: &mut Tags,
+        limits: &Limits,
+    ) -> Result<Progress, Validation> {
+        let context = self.stack.last().map_or(self.outer, |open| open.context);
+        let tag = match tags.open(rest, context, limits) {
+            Ok(tag) => tag,
+            Err(TagDefect::Cut) => return Err(Validation::NeedMore),
+            Err(other) => return Err(defect(offset, tag_defect(other, rest))),
+        };
+        let open =
+            Open { name_at: offset as u32 + 1, name_len: tag.name_len, gone: false, context: tag.context };
+        if !self.in_payload() {
+            self.until = offset + tag.len as usize;
+            self.open_envelope(&tag, rest, offset, &tags.contexts)?;
+        }
+        self.until = offset + tag.len as usize;
+        if tag.empty {
+            return Ok(if self.stack.is_empty() { Progress::End } else { Progress::Next });
+        }
+        if self.stack.len() >= limits.depth_max {
+            return Err(defect(offset, QuarantineReason::TooDeep));
+        }
+        self.stack.push(open);
+        Ok(Progress::Next)
+    }
+
+    /// A start tag in the envelope: may this element stand here?
+    fn open_envelope(
+        &mut self,
+        tag: &Tag,
+        rest: &[u8],
+        offset: usize,
+        contexts: &Contexts,
+    ) -> Result<(), Validation> {
+        match self.inside {
+            Inside::Field { .. } => return Err(defect(offset, QuarantineReason::IllegalEnvelope)),
+            Inside::Payload { seen: true } => return Err(defect(offset, QuarantineReason::IllegalPayload)),
+            Inside::Payload { seen: false } => {
+                self.inside = Inside::Payload { seen: true };
+                if self.skeleton.upgraded.is_some() {
+                    let outer = self.stack.last().map_or(self.outer, |open| open.context);
+                    self.places.payloads.push(Payload { start: offset as u32, end: 0, outer });
+                }
+                return Ok(());
+            }
+            Inside::Children => {}
+        }
+        let local = rest.get(1 + tag.prefix_len as usize..1 + tag.name_len as usize).unwrap_or_default();
+        if !tag.oai || tag.prefix_len > 0 && self.skeleton.prefixes == Prefixes::None {
+            return Err(defect(offset, QuarantineReason::IllegalEnvelope));
+        }
+        let child = match self.sequences.last_mut() {
+            None => Some(self.skeleton.element).filter(|element| same(element.name, local)),
+            Some(sequence) => advance(sequence, local),
+        };
+        let Some(child) = child else {
+            return Err(defect(offset, self.missing_before(local)));
+        };
+        let is_v1 = self.skeleton.upgraded.is_some();
+        let is_header = child.name == b"header";
+        if tag.attributes {
+            let holds_status = is_header || is_v1 && child.name == b"record";
+            if !(holds_status && is_deleted_status(rest, tag, contexts)) {
+                return Err(defect(offset, QuarantineReason::IllegalEnvelope));
+            }
+            self.facts.deleted = true;
+            self.places.status_on_record |= !is_header;
+            self.places.status_on_header |= is_header;
+        }
+        if is_v1 && is_header {
+            self.places.header = offset as u32;
+        }
+        if self.facts.deleted && matches!(child.name, b"metadata" | b"about") {
+            return Err(defect(offset, QuarantineReason::IllegalEnvelope));
+        }
+        self.enter(child, tag, offset)
+    }
+
+    fn enter(&mut self, child: &'static Element, tag: &Tag, offset: usize) -> Result<(), Validation> {
+        let end = offset + tag.len as usize;
+        match &child.content {
+            Content::Children(children) => {
+                if tag.empty {
+                    let missing = children.iter().find(|child| child.occurs.required());
+                    return missing.map_or(Ok(()), |child| Err(defect(offset, missing_child(child))));
+                }
+                self.sequences.push(Sequence { children, at: 0, count: 0 });
+            }
+            Content::Payload => {
+                if !tag.empty {
+                    self.inside = Inside::Payload { seen: false };
+                    // The element itself is pushed next; what stands above it is payload.
+                    self.payload_depth = self.stack.len() + 1;
+                }
+            }
+            Content::Text(check) => {
+                if tag.empty {
+                    return if check.holds(b"") {
+                        Ok(())
+                    } else {
+                        Err(defect(offset, illegal_text(*check, b"")))
+                    };
+                }
+                self.inside =
+                    Inside::Field { check: *check, name: child.name, from: end as u32, plain: true };
+            }
+        }
+        Ok(())
+    }
+
+    /// Why an element cannot stand here: what should have come first.
+    fn missing_before(&self, local: &[u8]) -> QuarantineReason {
+        let wanted = self.sequences.last().and_then(|sequence| {
+            sequence.children.iter().skip(sequence.at).find(|child| child.occurs.required())
+        });
+        match wanted {
+            Some(child) if child.name != local => missing_child(child),
+            _ => QuarantineReason::IllegalEnvelope,
+        }
+    }
+}
+
+/// Moves on in the sequence to the child of that name; `None` when it may not stand here.
+fn advance(sequence: &mut Sequence, local: &[u8]) -> Option<&'static Element> {
+    loop {
+        let child = sequence.children.get(sequence.at)?;
+        if same(child.name, local) {
+            if sequence.count > 0 && !child.occurs.repeats() {
+                return None;
+            }
+            sequence.count += 1;
+            return Some(child);
+        }
+        if sequence.count == 0 && child.occurs.required() {
+            return None;
+        }
+        sequence.at += 1;
+        sequence.count = 0;
+    }
+}
+
+fn missing_child(child: &Element) -> QuarantineReason {
+    match child.name {
+        b"identifier" => QuarantineReason::MissingIdentifier,
+        b"datestamp" => QuarantineReason::MissingDatestamp,
+        b"header" => QuarantineReason::MissingHeader,
+        _ => QuarantineReason::IllegalEnvelope,
+    }
+}
+
+fn illegal_text(check: Text, raw: &[u8]) -> QuarantineReason {
+    let empty = crate::repair::lex::names::trim(raw).is_empty();
+    match check {
+        Text::Identifier => QuarantineReason::MissingIdentifier,
+        Text::Datestamp if empty => QuarantineReason::MissingDatestamp,
+        Text::Datestamp => QuarantineReason::IllegalDatestamp,
+        Text::SetSpec => QuarantineReason::IllegalSetSpec,
+        _ => QuarantineReason::IllegalEnvelope,
+    }
+}
+
+fn tag_defect(tag: TagDefect, rest: &[u8]) -> QuarantineReason {
+    match tag {
+        TagDefect::Malformed if !rest.get(1).copied().is_some_and(may_start_name) => {
+            QuarantineReason::MismatchedTags
+        }
+        TagDefect::Malformed | TagDefect::Cut => QuarantineReason::MalformedTag,
+        TagDefect::UndeclaredPrefix | TagDefect::MisspeltNamespace => QuarantineReason::UnknownPrefix,
+        TagDefect::TooManyAttributes => QuarantineReason::TooManyAttributes,
+        TagDefect::TooLong => QuarantineReason::TagTooLong,
+    }
+}

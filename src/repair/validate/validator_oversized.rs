@@ -1,0 +1,179 @@
+//! Reading an item that is too long to be held: what was passed on is let go, and the reading goes on.
+
+use memchr::memmem;
+
+use crate::repair::lex::names::blanks;
+use crate::repair::limits::Limits;
+use crate::repair::text::characters::Node;
+use crate::repair::validate::facts::Facts;
+use crate::repair::validate::schema::Text;
+use crate::repair::validate::start_tag::Tags;
+use crate::repair::validate::state::{Construct, FIELD_BYTES_MAX, Inside, Open, Validation, Validator};
+
+/// Reads on in an item whose first part was let go, without a bound on its length.
+pub(crate) fn continue_oversized(
+    validator: &mut Validator,
+    rest: &[u8],
+    last: bool,
+    tags: &mut Tags,
+    limits: &Limits,
+) -> Validation {
+    tags.tidy_inside(validator.stack.iter().map(|open| open.context));
+    validator.read(rest, 0, last, tags, limits)
+}
+
+/// Bytes of the item that were read and may be passed on.
+pub(crate) fn clean_bytes(validator: &Validator, item: &[u8]) -> usize {
+    if validator.construct == Construct::None
+        && !validator.in_payload()
+        && !matches!(validator.inside, Inside::Field { .. })
+    {
+        // Between envelope elements only blanks are known to be in order.
+        let text = item.get(validator.until..validator.at).unwrap_or_default();
+        return validator.at.min(validator.until + blanks(text));
+    }
+    let mut clean = validator.at.min(item.len());
+    if validator.construct == Construct::None && validator.until > clean {
+        // Half a tag is not to be passed on.
+        clean = clean.min(validator.lexeme_at);
+    }
+    if validator.construct != Construct::None {
+        // A border may begin in the last bytes.
+        clean = clean.saturating_sub(validator.end_mark().len() - 1);
+    }
+    if let Inside::Field { check, from, .. } = validator.inside
+        && check != Text::Any
+    {
+        // Judged as a whole when it ends.
+        return clean.min(from as usize);
+    }
+    if matches!(validator.construct, Construct::Comment(_)) {
+        // What is passed on of a comment must be one that can be closed.
+        while clean > 0 && item.get(clean - 1) == Some(&b'-') {
+            clean -= 1;
+        }
+    }
+    clean
+}
+
+/// Whether there is a defect already, though the next tag is not there yet:
+/// text where only blanks may stand, or a field that is no such thing any more.
+pub(crate) fn has_early_defect(validator: &Validator, item: &[u8]) -> bool {
+    match validator.inside {
+        _ if validator.construct != Construct::None || validator.in_payload() => false,
+        Inside::Field { check, from, .. } => {
+            check != Text::Any && validator.at.saturating_sub(from as usize) > FIELD_BYTES_MAX
+        }
+        _ => clean_bytes(validator, item) < validator.at,
+    }
+}
+
+/// The first `bytes` of the item were passed on and will not be seen again.
+pub(crate) fn drop_emitted(validator: &mut Validator, item: &[u8], bytes: usize) {
+    validator.is_oversized = true;
+    keep_facts(validator, item);
+    for open in &mut validator.stack {
+        if !open.gone {
+            let name = item.get(open.name_at as usize..(open.name_at + open.name_len) as usize);
+            let at = validator.dropped_names.len() as u32;
+            validator.dropped_names.extend_from_slice(name.unwrap_or_default());
+            *open = Open { name_at: at, gone: true, ..*open };
+        }
+    }
+    validator.at = validator.at.saturating_sub(bytes);
+    validator.search = validator.search.saturating_sub(bytes);
+    validator.lexeme_at = validator.lexeme_at.saturating_sub(bytes);
+    validator.until = validator.until.saturating_sub(bytes);
+    let back = bytes as u32;
+    validator.construct = match validator.construct {
+        Construct::None => Construct::None,
+        Construct::Cdata(start) => Construct::Cdata(start.saturating_sub(back)),
+        Construct::Comment(start) => Construct::Comment(start.saturating_sub(back)),
+        Construct::Instruction(start) => Construct::Instruction(start.saturating_sub(back)),
+    };
+    if let Inside::Field { from, .. } = &mut validator.inside {
+        *from = from.saturating_sub(back);
+    }
+}
+
+/// Keeps the identifier and datestamp of a part that will not be seen again.
+pub(crate) fn keep_facts(validator: &mut Validator, item: &[u8]) {
+    for (range, kept) in [
+        (&mut validator.facts.identifier, &mut validator.dropped_identifier),
+        (&mut validator.facts.datestamp, &mut validator.dropped_datestamp),
+    ] {
+        if kept.is_empty() && range.1 > 0 {
+            *kept = Facts::slice(item, *range).to_vec();
+            *range = (0, 0);
+        }
+    }
+}
+
+/// Whether text may stand here at all, so that mending it helps.
+pub(crate) fn may_hold_text(validator: &Validator) -> bool {
+    validator.in_payload()
+        || validator.construct != Construct::None
+        || matches!(validator.inside, Inside::Field { .. })
+}
+
+/// What kind of text the byte at `at` belongs to.
+pub(crate) fn node_at(validator: &Validator, at: usize) -> Node {
+    if validator.construct == Construct::None && at >= validator.until { Node::Text } else { Node::Verbatim }
+}
+
+/// Where the tag ends in which `at` lies; `at` or before where there is none.
+pub(crate) fn tag_end(validator: &Validator, at: usize) -> usize {
+    if validator.construct == Construct::None { validator.until } else { at }
+}
+
+/// The byte that begins the marks which mean something here: the end of a
+/// section, two hyphens in a comment, `]]>` in text.
+pub(crate) fn mark_byte(validator: &Validator) -> u8 {
+    match validator.construct {
+        Construct::None | Construct::Cdata(_) => b']',
+        Construct::Comment(_) => b'-',
+        Construct::Instruction(_) => b'?',
+    }
+}
+
+/// The last place at or before `at` where the item can be closed: not inside a tag.
+pub(crate) fn cut_at(validator: &Validator, at: usize) -> usize {
+    if validator.construct == Construct::None && at < validator.until {
+        validator.lexeme_at.min(at)
+    } else {
+        at
+    }
+}
+
+/// The defect before `to` was mended: go on behind it.
+pub(crate) fn step_over(validator: &mut Validator, item: &[u8], to: usize) {
+    validator.until = validator.until.max(to);
+    validator.search = validator.search.max(to);
+    validator.at = to;
+    drop_emitted(validator, item, to);
+}
+
+/// Whether the section that is open holds what may be the item's end.
+pub(crate) fn section_may_hold_border(validator: &Validator, item: &[u8]) -> bool {
+    let start = match validator.construct {
+        Construct::None => return false,
+        Construct::Cdata(start) | Construct::Comment(start) | Construct::Instruction(start) => start as usize,
+    };
+    memmem::find(item.get(start..).unwrap_or_default(), &validator.end_mark()).is_some()
+}
+
+/// What ends everything that is open behind `item`.
+pub(crate) fn closing_tags(validator: &Validator, item: &[u8]) -> Vec<u8> {
+    let mut closing = match validator.construct {
+        Construct::None => Vec::new(),
+        Construct::Comment(_) if item.ends_with(b"-") => b" -->".to_vec(),
+        Construct::Cdata(_) => b"]]>".to_vec(),
+        Construct::Comment(_) => b"-->".to_vec(),
+        Construct::Instruction(_) => b"?>".to_vec(),
+    };
+    for open in validator.stack.iter().rev().filter(|open| open.gone || (open.name_at as usize) < item.len())
+    {
+        closing.extend_from_slice(&[b"</", validator.name_of(open, item, 0), b">"].concat());
+    }
+    closing
+}
