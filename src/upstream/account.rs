@@ -3,7 +3,6 @@
 use crate::repair::catalog::CATALOG;
 use crate::repair::{Outcome, Repair, RepairId, Summary};
 use crate::upstream::failure::Failure;
-use crate::upstream::page::resume::Emitted;
 use std::collections::VecDeque;
 
 /// What became of a request.
@@ -96,21 +95,16 @@ impl Account {
         self.records + self.quarantined
     }
 
-    /// Adds what leaves, or is put aside.
-    pub(crate) fn add(&mut self, taken: &mut Emitted) {
-        self.records += taken.items;
-        self.repaired += taken.repaired;
-        self.quarantined += taken.aside.len() as u64;
-        for (id, made) in taken.repairs.drain(..) {
-            if let Some(count) = self.counts.get_mut(id as usize) {
-                *count += 1;
-            }
-            let Some(made) = made else { continue };
-            if self.repairs.len() == REPAIRS_KEPT {
-                self.repairs.pop_front();
-            }
-            self.repairs.push_back(made);
+    /// Counts a repair, and keeps it if people may want to see it.
+    pub(crate) fn add_repair(&mut self, id: RepairId, made: Option<RepairMade>) {
+        if let Some(count) = self.counts.get_mut(id as usize) {
+            *count += 1;
         }
+        let Some(made) = made else { return };
+        if self.repairs.len() == REPAIRS_KEPT {
+            self.repairs.pop_front();
+        }
+        self.repairs.push_back(made);
     }
 
     /// Notes how an attempt came out.

@@ -28,7 +28,7 @@ const HEAD_BYTES: usize = 4 << 10;
 
 impl ByteRope {
     /// What is written next may be slices of this piece.
-    pub(crate) fn reads(&mut self, piece: Bytes) {
+    pub(crate) fn set_source(&mut self, piece: Bytes) {
         self.end_run();
         (self.piece, self.passed) = (piece, 0..0);
     }
@@ -154,9 +154,9 @@ impl ByteRope {
     }
 
     /// Changes it in one piece.
-    pub(crate) fn change<T>(&mut self, change: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    pub(crate) fn edit<T>(&mut self, edit: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         let mut bytes = std::mem::take(self).into_vec();
-        let changed = change(&mut bytes);
+        let changed = edit(&mut bytes);
         *self = bytes.into();
         changed
     }
@@ -197,7 +197,7 @@ mod tests {
     fn a_page_that_is_well_is_no_copy_of_its_piece() {
         let page = piece(100_000);
         let mut made = ByteRope::default();
-        made.reads(page.clone());
+        made.set_source(page.clone());
         made.write(b"a head of our own");
         made.write(&page[300..40_000]);
         made.write(&page[40_000..99_970]);
@@ -219,7 +219,7 @@ mod tests {
     fn what_is_short_or_little_of_its_piece_is_copied_together() {
         let page = piece(100_000);
         let mut made = ByteRope::default();
-        made.reads(page.clone());
+        made.set_source(page.clone());
         let mut all = Vec::new();
         for (range, word) in
             [(0..20_000, "a"), (20_001..20_005, "bc"), (30_000..54_000, ""), (60_000..99_000, "d")]
@@ -238,13 +238,13 @@ mod tests {
     fn it_is_changed_in_one_piece_and_taken_behind_another() {
         let page = piece(50_000);
         let mut made = ByteRope::default();
-        made.reads(page.clone());
+        made.set_source(page.clone());
         made.write(&page);
         made.write(b"end");
         let mut both = ByteRope::from(b"begin".to_vec());
         both.append(made);
         both.append(b"s".to_vec().into());
-        both.change(|bytes| bytes.truncate(bytes.len() - 1));
+        both.edit(|bytes| bytes.truncate(bytes.len() - 1));
         both.write(b".");
         assert!(both.into_vec() == [b"begin".as_slice(), &page, b"end."].concat());
     }

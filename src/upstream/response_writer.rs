@@ -1,9 +1,23 @@
 //! Where the bytes of an answer leave: as events, or in one piece when it is whole.
 
 use crate::upstream::byte_rope::ByteRope;
+use crate::upstream::event::Event;
+use crate::upstream::event::ResponseHead;
 use crate::upstream::failure::{Failure, Reason};
-use crate::upstream::session::list_session::{Event, ResponseHead, Stop};
 use tokio::sync::mpsc;
+
+/// Why a conversation is over before its end.
+pub(crate) enum Stop {
+    Failed(Failure),
+    /// Nobody listens any more.
+    Gone,
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
 
 /// The way to the harvester.
 pub(crate) struct ResponseWriter {

@@ -1,105 +1,68 @@
-//! What a source says of itself, asked for only when it gave no answer or an empty one: whether
-//! the format, the set or the item exists that was asked for.
+//! Finds out which OAI-PMH error a failed or empty response means: whether the format, the set or the item
+//! of the request exists.
 //!
-//! Formats and sets that a source does not list may exist all the same, so a request is never
-//! refused for what is known of them. But where a request with such a one fails, or has nothing for
-//! an answer, what the source lists says which error that is. Nothing is concluded from a question
-//! that was not answered whole.
+//! Formats and sets that a source does not list may exist all the same. So no request is refused because of
+//! them. But if such a request fails or has an empty response, the lists of the source tell which error that
+//! is. A subrequest without a whole response proves nothing.
 
 use crate::oai::{Argument, ErrorCode, Request, Verb};
 use crate::repair::NotOai;
-use crate::upstream::adapt::subrequest::{SubResponse, SubrequestError, SubrequestOptions, inquire};
+use crate::upstream::adapt::requester::Requester;
+use crate::upstream::adapt::subrequest::{SubResponse, SubrequestError, SubrequestOptions};
+use crate::upstream::client::probe_cache::fresh;
 use crate::upstream::failure::{Failure, Reason};
-use crate::upstream::http::deadline::Deadline;
-use crate::upstream::session::list_session::ListSession;
-use quick_xml::Reader;
-use quick_xml::events::Event;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use crate::upstream::xml::text::{element_text, unescape_text};
+use std::time::Duration;
 
-/// What a source has said of itself, for a while.
-#[derive(Debug, Default)]
-pub(crate) struct ProbeCache(Mutex<Probes>);
-
-#[derive(Clone, Debug, Default)]
-struct Probes {
-    /// When it was last seen to take seconds, by a question of ours.
-    took_seconds: Option<SystemTime>,
-    formats: Option<(SystemTime, Option<Vec<String>>)>,
-    has_no_sets: Option<(SystemTime, bool)>,
-    granularity: Option<(SystemTime, Option<String>)>,
-}
-
-/// An error of OAI-PMH, and why it is that one.
+/// An OAI-PMH error, and the reason why it is this one.
 pub(crate) type DiagnosedError = (ErrorCode, String);
 
-/// For how long what a source said of itself is not asked for again.
-const KEPT: Duration = Duration::from_secs(600);
-/// Longest wait for such an answer.
+/// Longest wait for the response to a probe.
 const TIME_MAX: Duration = Duration::from_secs(5);
 /// The format that every item has (OAI-PMH 2.0, section 2.5).
-pub(crate) const EVERYWHERE: &str = "oai_dc";
+pub(crate) const COMMON_PREFIX: &str = "oai_dc";
 
-impl ProbeCache {
-    fn read(&self) -> Probes {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn note(&self, note: impl FnOnce(&mut Probes)) {
-        note(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-
-    /// Whether the source has shown lately that it takes seconds.
-    pub(crate) fn takes_seconds(&self, now: SystemTime) -> bool {
-        fresh(self.read().took_seconds.map(|at| (at, ())), now).is_some()
-    }
-
-    pub(crate) fn note_seconds(&self, now: SystemTime) {
-        self.note(|said| said.took_seconds = Some(now));
-    }
-}
-
-impl ListSession<'_> {
-    /// The error that a failure is, if the source says so of itself.
-    pub(crate) async fn proof_behind(&mut self, failure: &Failure) -> Option<DiagnosedError> {
+impl Requester<'_> {
+    /// The OAI-PMH error that a failure means, if the source proves it.
+    pub(crate) async fn diagnose_failure(&mut self, failure: &Failure) -> Option<DiagnosedError> {
         let may_be_one = match failure.reason {
             Reason::Status => matches!(failure.received_status, Some(400 | 404 | 410 | 422 | 500 | 501)),
             Reason::NotOai(why) => why != NotOai::BotWall,
             _ => false,
         };
-        if self.outlet.has_begun() || !may_be_one {
+        if !may_be_one {
             return None;
         }
-        match self.proof().await {
-            None if self.dialect.is_one() && failure.received_status == Some(400) => {
-                Some((self.refused_by_1_x(), failure.details.clone()))
+        match self.diagnose().await {
+            None if self.adapter.is_version_one() && failure.received_status == Some(400) => {
+                Some((self.error_of_v1_refusal(), failure.details.clone()))
             }
             proof => proof,
         }
     }
 
-    /// What a status of 400 says, which is how 1.x refuses a request.
-    fn refused_by_1_x(&self) -> ErrorCode {
+    /// The error that a status of 400 means: 1.x refuses requests so.
+    fn error_of_v1_refusal(&self) -> ErrorCode {
         let request = &self.job.request;
         if request.is_resumption() {
             return ErrorCode::BadResumptionToken;
         }
-        // Where there is nothing else, it is the verb that the source does not know.
+        // Without arguments it can only be the verb that the source refuses.
         let has_arguments = Argument::ALL.iter().any(|argument| request.argument(*argument).is_some());
         if has_arguments { ErrorCode::BadArgument } else { ErrorCode::BadVerb }
     }
 
-    /// Whether an empty answer may have another reason than that nothing fits.
-    pub(crate) fn may_have_another_reason(&self) -> bool {
+    /// Whether an empty response may mean another error than that no record matches.
+    pub(crate) fn may_be_another_error(&self) -> bool {
         let request = &self.job.request;
         !request.is_resumption()
             && (request.argument(Argument::Set).is_some()
                 || request.verb() == Verb::ListMetadataFormats
-                || request.argument(Argument::MetadataPrefix).is_some_and(|prefix| prefix != EVERYWHERE))
+                || request.argument(Argument::MetadataPrefix).is_some_and(|prefix| prefix != COMMON_PREFIX))
     }
 
-    /// What the source says of itself that makes the request one that it has no answer to.
-    pub(crate) async fn proof(&mut self) -> Option<DiagnosedError> {
+    /// The error that the request causes, by what the source says about itself.
+    pub(crate) async fn diagnose(&mut self) -> Option<DiagnosedError> {
         let request = &self.job.request;
         if request.is_resumption() {
             return None;
@@ -114,22 +77,22 @@ impl ListSession<'_> {
                 proof => proof,
             },
             (Verb::GetRecord, Some(identifier)) => {
-                let told = self.told(&Request::formats(Some(&identifier))).await;
-                if let Some(proof) = told.as_ref().and_then(no_such_item) {
+                let response = self.probe(&Request::formats(Some(&identifier))).await;
+                if let Some(proof) = response.as_ref().and_then(no_such_item) {
                     return Some(proof);
                 }
                 self.no_such_format(prefix?).await
             }
             (Verb::ListMetadataFormats, Some(identifier)) => {
-                let told = self.told(&Request::get_record(&identifier, EVERYWHERE)).await;
-                told.as_ref().and_then(no_such_item)
+                let response = self.probe(&Request::get_record(&identifier, COMMON_PREFIX)).await;
+                response.as_ref().and_then(no_such_item)
             }
             _ => None,
         }
     }
 
     async fn no_such_format(&mut self, prefix: String) -> Option<DiagnosedError> {
-        if prefix == EVERYWHERE {
+        if prefix == COMMON_PREFIX {
             return None;
         }
         let formats = self.formats().await?;
@@ -137,88 +100,63 @@ impl ListSession<'_> {
         (!formats.contains(&prefix)).then(|| (ErrorCode::CannotDisseminateFormat, text()))
     }
 
-    /// The formats that the source lists, if it lists them whole.
+    /// The formats that the source lists, if its list is whole.
     async fn formats(&mut self) -> Option<Vec<String>> {
-        let (now, client) = (self.budget.now(), &self.job.client);
-        if let Some(formats) = fresh(client.sayings.read().formats, now) {
+        let (now, client) = (self.now(), &self.job.client);
+        if let Some(formats) = fresh(client.probe_cache.read().formats, now) {
             return formats;
         }
-        let told = self.told(&Request::formats(None)).await?;
-        let is_whole = told.aside.is_empty() && !told.items.is_empty();
-        let names =
-            told.items.iter().map(|item| crate::upstream::session::list_session::resolved(&item.identifier));
+        let response = self.probe(&Request::formats(None)).await?;
+        let is_whole = response.quarantined.is_empty() && !response.items.is_empty();
+        let names = response.items.iter().map(|item| unescape_text(&item.identifier));
         let formats = is_whole.then(|| names.collect::<Vec<_>>());
-        self.job.client.sayings.note(|said| said.formats = Some((now, formats.clone())));
+        self.job.client.probe_cache.note(|said| said.formats = Some((now, formats.clone())));
         formats
     }
 
     async fn has_no_sets(&mut self) -> bool {
-        let (now, client) = (self.budget.now(), &self.job.client);
-        if let Some(has_no_sets) = fresh(client.sayings.read().has_no_sets, now) {
+        let (now, client) = (self.now(), &self.job.client);
+        if let Some(has_no_sets) = fresh(client.probe_cache.read().has_no_sets, now) {
             return has_no_sets;
         }
-        let Some(told) = self.told(&Request::sets()).await else { return false };
-        let has_no_sets = told.error().as_deref() == Some("noSetHierarchy");
-        self.job.client.sayings.note(|said| said.has_no_sets = Some((now, has_no_sets)));
+        let Some(response) = self.probe(&Request::sets()).await else { return false };
+        let has_no_sets = response.error_code().as_deref() == Some("noSetHierarchy");
+        self.job.client.probe_cache.note(|said| said.has_no_sets = Some((now, has_no_sets)));
         has_no_sets
     }
 
-    /// The granularity that Identify says, and the version that its answer is of. `None`: it was not had.
+    /// The granularity in Identify; notes the version of the response. `None`: there is no response.
     pub(crate) async fn granularity(&mut self) -> Option<String> {
-        let (now, client) = (self.budget.now(), &self.job.client);
-        if let Some(granularity) = fresh(client.sayings.read().granularity, now) {
+        let (now, client) = (self.now(), &self.job.client);
+        if let Some(granularity) = fresh(client.probe_cache.read().granularity, now) {
             return granularity;
         }
-        let told = self.told(&Request::identify()).await?;
-        if let Some(version) = told.version {
-            self.believe_version(version).await;
+        let response = self.probe(&Request::identify()).await?;
+        if let Some(version) = response.version {
+            self.learn_version(version).await;
         }
-        let granularity = text_of(&told.text(), "granularity");
-        self.job.client.sayings.note(|said| said.granularity = Some((now, granularity.clone())));
+        let granularity = element_text(&response.text(), "granularity");
+        self.job.client.probe_cache.note(|said| said.granularity = Some((now, granularity.clone())));
         granularity
     }
 
-    /// The answer to a question of our own, within what is left of the time. `None`, there was none, is
-    /// never remembered: the next request may have better luck.
-    async fn told(&mut self, request: &Request) -> Option<SubResponse> {
-        self.answered(request, self.manner(), usize::MAX).await.ok()
+    /// Probes the source within the time that is left. A missing response is never remembered: the next
+    /// request may have more success.
+    async fn probe(&mut self, request: &Request) -> Option<SubResponse> {
+        self.try_probe(request, self.options()).await.ok()
     }
 
-    /// The same, and why there was none; read no further than that many items.
-    pub(crate) async fn answered(
+    /// The same, with the reason why there is no response.
+    pub(crate) async fn try_probe(
         &mut self,
         request: &Request,
-        manner: SubrequestOptions,
-        enough: usize,
+        options: SubrequestOptions,
     ) -> Result<SubResponse, SubrequestError> {
-        self.account.attempts += 1;
-        let mut budget = Deadline::new(Arc::clone(&self.job.clock), TIME_MAX.min(self.budget.left()));
-        let told = Box::pin(inquire(self.job, request, manner, enough, false, &mut budget)).await;
-        self.budget.spend(&budget);
-        told
+        self.ask_within(TIME_MAX.min(self.deadline.left()), request, options).await
     }
 }
 
-fn no_such_item(told: &SubResponse) -> Option<DiagnosedError> {
-    let says_so = told.error().as_deref() == Some("idDoesNotExist");
-    says_so.then(|| (ErrorCode::IdDoesNotExist, "the source has no such item".to_owned()))
-}
-
-fn fresh<T>(said: Option<(SystemTime, T)>, now: SystemTime) -> Option<T> {
-    let (at, said) = said?;
-    now.duration_since(at).is_ok_and(|age| age < KEPT).then_some(said)
-}
-
-/// The text of the first element of that name.
-fn text_of(document: &str, name: &str) -> Option<String> {
-    let mut reader = Reader::from_str(document);
-    let mut is_inside = false;
-    loop {
-        match reader.read_event().ok()? {
-            Event::Start(tag) => is_inside = tag.local_name().as_ref() == name,
-            Event::Text(text) if is_inside => return Some(text.trim().to_owned()),
-            Event::Eof => return None,
-            _ => {}
-        }
-    }
+fn no_such_item(response: &SubResponse) -> Option<DiagnosedError> {
+    let is_missing = response.error_code().as_deref() == Some("idDoesNotExist");
+    is_missing.then(|| (ErrorCode::IdDoesNotExist, "the source has no such item".to_owned()))
 }

@@ -29,7 +29,7 @@ pub(crate) struct FilterRules {
 /// A page on its way through.
 #[derive(Debug)]
 pub(crate) struct ItemFilter {
-    wanted: FilterRules,
+    rules: FilterRules,
     /// Everything before the first item that stays.
     head: Vec<u8>,
     /// Whether an item was met, and whether one has stayed.
@@ -50,9 +50,9 @@ impl FilterRules {
 }
 
 impl ItemFilter {
-    pub(crate) fn new(wanted: FilterRules) -> Self {
+    pub(crate) fn new(rules: FilterRules) -> Self {
         let (head, tail) = (Vec::new(), Vec::new());
-        Self { wanted, head, met: false, stayed: false, tail, is_over: false }
+        Self { rules, head, met: false, stayed: false, tail, is_over: false }
     }
 
     /// Whether the page is a list that held an item.
@@ -61,15 +61,15 @@ impl ItemFilter {
     }
 
     /// Whether the page is a list of which nothing has stayed.
-    pub(crate) fn left_all_out(&self) -> bool {
+    pub(crate) fn has_dropped_all(&self) -> bool {
         self.met && !self.stayed
     }
 
     /// Lets through what the engine has made. `ended`: it will make no more. False where an item
     /// was too long to be held: it cannot be looked at.
-    pub(crate) fn pass(&mut self, pieces: &mut PageBuffer, ended: bool) -> bool {
-        let bytes = std::mem::take(&mut pieces.made).into_vec();
-        let found = std::mem::take(&mut pieces.found);
+    pub(crate) fn apply(&mut self, buffer: &mut PageBuffer, ended: bool) -> bool {
+        let bytes = std::mem::take(&mut buffer.output).into_vec();
+        let found = std::mem::take(&mut buffer.items);
         let (mut out, mut kept) = (Vec::with_capacity(bytes.len()), Vec::with_capacity(found.len()));
         let mut cursor = 0;
         for found in found {
@@ -85,7 +85,7 @@ impl ItemFilter {
             }
             (self.met, cursor) = (true, start + len);
             self.tail.clear();
-            let Some(item) = self.made_of(bytes.get(start..cursor).unwrap_or_default()) else { continue };
+            let Some(item) = self.filter_item(bytes.get(start..cursor).unwrap_or_default()) else { continue };
             if !self.stayed {
                 out.extend_from_slice(&self.head());
                 self.stayed = true;
@@ -103,15 +103,15 @@ impl ItemFilter {
             false => out.extend_from_slice(rest),
         }
         if ended && self.stayed && !std::mem::replace(&mut self.is_over, true) {
-            out.extend_from_slice(&self.end(pieces.token.as_deref()));
+            out.extend_from_slice(&self.end(buffer.token.as_deref()));
         }
-        pieces.make_up(bytes.len(), out, kept);
+        buffer.replace(bytes.len(), out, kept);
         true
     }
 
-    /// The head of the page, as that of a list of headers where that is wanted.
+    /// The head of the page, as that of a list of headers where that is rules.
     fn head(&mut self) -> Vec<u8> {
-        if self.wanted.headers
+        if self.rules.headers
             && let Some(at) = last_start_tag(&self.head)
         {
             let tag = String::from_utf8_lossy(self.head.get(at..).unwrap_or_default());
@@ -132,10 +132,10 @@ impl ItemFilter {
     }
 
     /// What becomes of an item; `None`: it is left out.
-    fn made_of(&self, item: &[u8]) -> Option<Vec<u8>> {
-        let FilterRules { headers, window, set, .. } = &self.wanted;
+    fn filter_item(&self, item: &[u8]) -> Option<Vec<u8>> {
+        let FilterRules { headers, window, set, .. } = &self.rules;
         let text = String::from_utf8_lossy(item);
-        // What has no header is a set, of which nothing else is wanted.
+        // What has no header is a set, of which nothing else is rules.
         let Some(mut header) = Header::of(&text) else { return Some(item.to_vec()) };
         if window.as_ref().is_some_and(|window| !window.holds(&header.datestamp)) {
             return None;
@@ -156,7 +156,7 @@ impl ItemFilter {
 }
 
 /// The header of a record, by itself.
-pub(crate) fn header_of(record: &str) -> Option<String> {
+pub(crate) fn extract_header(record: &str) -> Option<String> {
     Header::of(record)?.of_item(record)
 }
 
@@ -209,7 +209,7 @@ impl Header {
     /// The header as it has to stand without the record around it.
     fn of_item(&self, item: &str) -> Option<String> {
         let around = NamespaceScope::of(item.get(..self.start)?);
-        Some(around.transplanted(item.get(self.start..self.end)?, &NamespaceScope::default()))
+        Some(around.rebase(item.get(self.start..self.end)?, &NamespaceScope::default()))
     }
 
     /// Whether it says that it is in the set, or in one below it.

@@ -1,112 +1,119 @@
-//! A question of our own to the source, beside the page that a harvester asked for.
+//! Our own requests to a source, beside the page that a harvester asked for.
 //!
-//! Its answer goes through the engine like any other, and is held: it is never
-//! passed on as it is.
+//! The response passes through the engine like any other. It is held in memory and never sent as it is.
 
 use crate::clock;
 use crate::oai::Request;
 use crate::repair::{NotOai, Quarantined, RecordFacts, Repair, RepositoryFacts, Sink, TokenFacts};
 use crate::store::QuarantinedRecord;
 use crate::upstream::adapt::request_adapter::RequestAdapter;
+use crate::upstream::client::job::Job;
 use crate::upstream::failure::{Failure, Reason};
 use crate::upstream::http::body::Body;
 use crate::upstream::http::deadline::Deadline;
 use crate::upstream::page::attempt::{Page, ResponseStart, Verdict};
-use crate::upstream::page::buffer::{ItemHash, PageBuffer, aside_of};
-use crate::upstream::session::list_session::{Job, ListSession, error_code, resolved};
+use crate::upstream::page::buffer::{ItemHash, PageBuffer, to_quarantined_record};
 use crate::upstream::xml::rebase_namespaces::NamespaceScope;
+use crate::upstream::xml::text::error_code;
+use crate::upstream::xml::text::unescape_text;
 use http::Method;
 use std::sync::Arc;
 
-/// How questions of ours are put, and what is known where they are answered.
+/// How subrequests are sent, and what is known when their responses are read.
 #[derive(Clone, Debug)]
 pub(crate) struct SubrequestOptions {
     pub(crate) method: Method,
-    pub(crate) dialect: RequestAdapter,
-    pub(crate) repository: RepositoryFacts,
+    pub(crate) adapter: RequestAdapter,
+    pub(crate) facts: RepositoryFacts,
+    /// The response is read no further than this many items.
+    pub(crate) items_max: usize,
+    /// The page of the same job holds the permit for a list already.
+    pub(crate) is_beside_page: bool,
 }
 
-/// An answer to a question of ours.
+/// A response to a subrequest.
 #[derive(Debug)]
 pub(crate) struct SubResponse {
-    pub(crate) pieces: PageBuffer,
+    pub(crate) buffer: PageBuffer,
     pub(crate) items: Vec<Item>,
-    /// What could not be mended of it.
-    pub(crate) aside: Vec<QuarantinedRecord>,
+    /// Items that could not be repaired.
+    pub(crate) quarantined: Vec<QuarantinedRecord>,
     /// Whether an item was too long to be held.
     pub(crate) is_too_long: bool,
-    /// The version that the answer is of.
+    /// The OAI-PMH version of the response.
     pub(crate) version: Option<&'static str>,
 }
 
-/// An item of such an answer.
+/// An item of the response to a subrequest.
 #[derive(Clone, Debug)]
 pub(crate) struct Item {
-    /// As it stands in the XML.
+    /// As written in the XML.
     pub(crate) identifier: Vec<u8>,
-    /// Likewise.
+    /// As written in the XML.
     pub(crate) datestamp: Vec<u8>,
-    /// What it is known by in a list.
+    /// The key of the item in a list.
     pub(crate) hash: u64,
     pub(crate) deleted: bool,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// A question that was not answered, and what came instead.
+/// A subrequest that failed, and the bytes of its response.
 #[derive(Clone, Debug)]
 pub(crate) struct SubrequestError {
     pub(crate) failure: Failure,
-    /// As it came; empty where it was nothing or too much.
+    /// The body as received; empty if there was none or it was too long.
     pub(crate) raw: Vec<u8>,
 }
 
 impl SubrequestError {
-    /// Whether that is nothing that the source could do anything about.
-    pub(crate) fn says_nothing(&self) -> bool {
+    /// Whether the failure says nothing about the source.
+    pub(crate) fn is_unrelated_to_source(&self) -> bool {
         self.failure.reason == Reason::Busy
     }
 }
 
-/// Longest answer to a question of ours, in decoded bytes: it is held.
-const ANSWER_BYTES_MAX: usize = 16 << 20;
+/// Longest response to a subrequest, in decoded bytes: it is held in memory.
+const RESPONSE_BYTES_MAX: usize = 16 << 20;
 
 impl SubResponse {
     pub(crate) fn new(job: &Job) -> Self {
         let hash = ItemHash::with(&job.store.token_key);
         Self {
-            pieces: PageBuffer::new(hash),
+            buffer: PageBuffer::new(hash),
             items: Vec::new(),
-            aside: Vec::new(),
+            quarantined: Vec::new(),
             is_too_long: false,
             version: None,
         }
     }
 
-    /// The resumptionToken, where the list goes on.
+    /// The resumptionToken, if the list has more pages.
     pub(crate) fn token(&self) -> Option<String> {
-        self.pieces.token.as_deref().map(resolved).filter(|token| !token.is_empty())
+        self.buffer.token.as_deref().map(unescape_text).filter(|token| !token.is_empty())
     }
 
-    /// The code of the error that it is.
-    pub(crate) fn error(&self) -> Option<String> {
-        if self.items.is_empty() { error_code(&self.pieces.made.bytes()) } else { None }
+    /// The error code, if the response is an error.
+    pub(crate) fn error_code(&self) -> Option<String> {
+        if self.items.is_empty() { error_code(&self.buffer.output.bytes()) } else { None }
     }
 
-    /// What came before its items; all of it where it has none.
+    /// The text before the items; all of it if there are none.
     pub(crate) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.pieces.made.bytes()).into_owned()
+        String::from_utf8_lossy(&self.buffer.output.bytes()).into_owned()
     }
 
-    /// The namespaces around its items.
+    /// The namespaces that are declared around the items.
     pub(crate) fn scope(&self) -> NamespaceScope {
-        NamespaceScope::of(&String::from_utf8_lossy(&self.pieces.before_items()))
+        NamespaceScope::of(&String::from_utf8_lossy(&self.buffer.before_items()))
     }
 
-    /// The record that was asked for by its identifier, if it is that, and whole.
+    /// The requested record, if the response is exactly this one and it is whole.
     pub(crate) fn record(&self, identifier: &str) -> Option<&Item> {
         match self.items.as_slice() {
             [item]
-                if !self.is_too_long && self.aside.is_empty() && resolved(&item.identifier) == identifier =>
+                if !self.is_too_long
+                    && self.quarantined.is_empty()
+                    && unescape_text(&item.identifier) == identifier =>
             {
                 Some(item)
             }
@@ -117,79 +124,66 @@ impl SubResponse {
 
 impl Sink for SubResponse {
     fn write(&mut self, bytes: &[u8]) {
-        self.pieces.write(bytes);
+        self.buffer.write(bytes);
     }
 
     fn repaired(&mut self, repair: &Repair<'_>) {
-        self.pieces.repaired(repair);
+        self.buffer.repaired(repair);
     }
 
     fn record_committed(&mut self, facts: &RecordFacts<'_>, bytes: &[u8]) {
-        self.pieces.record_committed(facts, bytes);
+        self.buffer.record_committed(facts, bytes);
         self.is_too_long |= bytes.is_empty();
         self.items.push(Item {
             identifier: facts.identifier.to_vec(),
             datestamp: facts.datestamp.to_vec(),
-            hash: self.pieces.hash.of(facts.identifier, facts.datestamp),
+            hash: self.buffer.hash.of(facts.identifier, facts.datestamp),
             deleted: facts.deleted,
             bytes: bytes.to_vec(),
         });
     }
 
     fn record_quarantined(&mut self, quarantined: &Quarantined<'_>) {
-        self.pieces.record_quarantined(quarantined);
-        self.aside.push(aside_of(quarantined));
+        self.buffer.record_quarantined(quarantined);
+        self.quarantined.push(to_quarantined_record(quarantined));
     }
 
     fn resumption_token(&mut self, token: &TokenFacts<'_>) {
-        self.pieces.resumption_token(token);
+        self.buffer.resumption_token(token);
     }
 }
 
-impl ListSession<'_> {
-    /// As this request is put.
-    pub(crate) fn manner(&self) -> SubrequestOptions {
-        SubrequestOptions {
-            method: self.method.clone(),
-            dialect: self.dialect.clone(),
-            repository: self.repository.clone(),
-        }
-    }
-}
-
-/// Asks the source once, in its turn, or in that which a page of ours has `beside` it. Reads no further
-/// once there are `enough` items.
+/// Sends a request to the source once, and reads no further than `items_max` items.
 ///
-/// Callers put it into a box: few pages need a question, and a conversation has room in itself for all
-/// that it may wait for.
-pub(crate) async fn inquire(
+/// Callers box the future: few pages need a subrequest, and a session reserves room for all that it may
+/// await.
+pub(crate) async fn send_subrequest(
     job: &Job,
     request: &Request,
-    manner: SubrequestOptions,
-    enough: usize,
-    beside: bool,
-    budget: &mut Deadline,
+    options: SubrequestOptions,
+    deadline: &mut Deadline,
 ) -> Result<SubResponse, SubrequestError> {
-    let nothing = |failure| SubrequestError { failure, raw: Vec::new() };
+    let fail = |failure| SubrequestError { failure, raw: Vec::new() };
     let client = &job.client;
-    let _turn = client.turn(request.verb().is_list() && !beside, budget).await.map_err(nothing)?;
-    let asked_at = clock::utc_datetime(budget.now());
-    let query = manner.dialect.put(request, None, None).query;
-    let exchange = client.exchange(&query, &manner.method, &job.via, budget).await.map_err(nothing)?;
+    let is_list = request.verb().is_list() && !options.is_beside_page;
+    let _permit = client.acquire_permit(is_list, deadline).await.map_err(fail)?;
+    let asked_at = clock::utc_datetime(deadline.now());
+    let query = options.adapter.adapt(request, None, None).query;
+    let exchange = client.exchange(&query, &options.method, &job.via, deadline).await.map_err(fail)?;
     let start = ResponseStart {
         name: client.name(),
         status: exchange.status,
         retry_after_secs: exchange.retry_after_secs,
         charset: exchange.charset.clone(),
         asked_at,
-        repository: manner.repository,
+        repository: options.facts,
     };
     let own = Arc::new(request.own(&job.own.base_url));
     let mut page = Page::new(&job.mapping, &own, start, SubResponse::new(job));
-    let mut body = Body::new(client, &job.mapping, exchange);
+    let mut body = Body::new(client.http(), &job.mapping, exchange);
     let mut length = 0;
     let broken = loop {
-        match body.next(budget).await {
+        match body.next(deadline).await {
             Ok(Some(piece)) => {
                 length += piece.len();
                 page.push(piece);
@@ -197,24 +191,24 @@ pub(crate) async fn inquire(
             Ok(None) => break None,
             Err(broken) => break Some(broken),
         }
-        if page.pieces.items.len() >= enough {
-            return Ok(page.pieces);
+        if page.buffer.items.len() >= options.items_max {
+            return Ok(page.buffer);
         }
-        if length > ANSWER_BYTES_MAX {
-            let details = format!("{} answers a question of ours with more than 16 MiB", client.name());
-            return Err(nothing(Failure::new(Reason::TooLarge, details)));
+        if length > RESPONSE_BYTES_MAX {
+            let details = format!("{} answers a subrequest with more than 16 MiB", client.name());
+            return Err(fail(Failure::new(Reason::TooLarge, details)));
         }
         if page.is_decided() {
             break None;
         }
     };
     match page.finish(broken) {
-        Verdict::Whole(summary) => Ok(SubResponse { version: summary.version, ..page.pieces }),
-        // What was put aside of it says more than that nothing is left.
+        Verdict::Whole(summary) => Ok(SubResponse { version: summary.version, ..page.buffer }),
+        // The quarantined items tell more than the failure.
         Verdict::Cut(Failure { reason: Reason::NotOai(NotOai::NothingKept), .. }, _)
-            if !page.pieces.aside.is_empty() =>
+            if !page.buffer.quarantined.is_empty() =>
         {
-            Ok(page.pieces)
+            Ok(page.buffer)
         }
         Verdict::Cut(failure, _) => Err(SubrequestError { failure, raw: page.take_raw() }),
     }

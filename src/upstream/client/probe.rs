@@ -3,11 +3,13 @@
 //! how much may come are as for any other request.
 
 use crate::clock::Clock;
-use crate::upstream::client::source_client::{SourceClient, is_redirect, with_query};
+use crate::upstream::client::source_client::SourceClient;
 use crate::upstream::failure::{Failure, Reason};
 use crate::upstream::http::body::Body;
 use crate::upstream::http::deadline::Deadline;
 use crate::upstream::http::exchange::Exchange;
+use crate::upstream::http::http_client::with_query;
+use crate::upstream::http::redirects::{is_redirect, redirect_target};
 use http::header::{self, HeaderName};
 use std::sync::Arc;
 
@@ -43,9 +45,9 @@ impl SourceClient {
         let mut probed = Probed::default();
         let response = loop {
             let form = is_form.then_some(query);
-            let asked = self.prepare(&url, form, probed.redirects.len())?;
-            let sent = budget.within(self.step(), self.send(asked, &url)).await;
-            let response = sent.map_err(|late| self.late(late, &url))??;
+            let asked = self.http().prepare(&url, form, probed.redirects.len())?;
+            let sent = budget.within(self.http().step(), self.http().send(asked, &url)).await;
+            let response = sent.map_err(|late| self.http().timed_out(late, &url))??;
             let status = response.status().as_u16();
             if !is_redirect(status) {
                 break response;
@@ -56,7 +58,7 @@ impl SourceClient {
                 let details = format!("{} redirects more than {max} times (redirects_max)", self.name());
                 return Err(Failure::new(Reason::Redirect, details).after_status(status, None));
             }
-            url = self.redirected(&url, &response)?;
+            url = redirect_target(&self.name(), &url, &response)?;
             // A target with a query brings the arguments along.
             is_form = is_form && status != 303 && url.query() == base_url.query();
         };
@@ -68,7 +70,7 @@ impl SourceClient {
         probed.content_type = text(header::CONTENT_TYPE);
         probed.retry_after = text(header::RETRY_AFTER);
         let exchange = Exchange::new(url, response, budget.now());
-        let mut body = Body::new(self, self.mapping(), exchange);
+        let mut body = Body::new(self.http(), self.mapping(), exchange);
         while let Some(piece) = body.next(&mut budget).await.map_err(|broken| broken.failure)? {
             probed.body.extend_from_slice(&piece);
         }

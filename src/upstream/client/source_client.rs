@@ -1,51 +1,34 @@
-//! One HTTP exchange with a source, redirects included.
-//!
-//! The client follows nothing and decodes nothing by itself: each hop is
-//! checked here, what comes is an [`Exchange`], and codings are [`decoding`](crate::upstream::http::decoding)'s work.
+//! The client of one source: its connections, and everything that requests to it share.
 
-use crate::config::{Credentials, Mapping, StaticFile};
+use crate::config::Mapping;
 use crate::oai::Request;
-use crate::upstream::adapt::error_diagnosis::ProbeCache;
-use crate::upstream::failure::{Failure, Reason};
-use crate::upstream::http::address::{Reach, Refused, Unresolved};
-use crate::upstream::http::circuit_breaker::CircuitBreaker;
-use crate::upstream::http::connector::{Http, http};
-use crate::upstream::http::deadline::{Deadline, TimedOut};
+use crate::store::{SourceCapabilities, Store};
+use crate::upstream::client::probe_cache::ProbeCache;
+use crate::upstream::client::refetch_gate::RefetchGate;
+use crate::upstream::failure::{Failure, Outlook, Reason};
+use crate::upstream::http::circuit_breaker::{Admission, CircuitBreaker, OpenCircuit};
+use crate::upstream::http::deadline::Deadline;
 use crate::upstream::http::exchange::Exchange;
+use crate::upstream::http::http_client::HttpClient;
 use crate::upstream::http::method::Methods;
-use crate::upstream::http::rate_limit::{HostLimiter, HostPermit};
-use crate::upstream::per_record::refetch_record::RefetchGate;
+use crate::upstream::http::rate_limit::HostPermit;
 use crate::upstream::static_repository::StaticRepository;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use http::header::{self, HeaderMap, HeaderValue};
-use http::{Method, Response, Uri};
-use hyper::body::Incoming;
-use hyper_util::client::legacy;
-use std::error::Error;
-use std::io::ErrorKind;
+use http::Method;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-use url::Url;
+use std::time::{Duration, SystemTime};
 
-/// The connections to one source. Cheap to clone.
+/// The client of one source. Cheap to clone; clones share everything.
 #[derive(Clone, Debug)]
 pub struct SourceClient {
-    http: Http,
-    reach: Reach,
-    /// What is said with each request.
-    headers: Arc<HeaderMap>,
-    name: Arc<str>,
-    pub(crate) mapping: Arc<Mapping>,
+    http: HttpClient,
     breaker: Arc<Mutex<CircuitBreaker>>,
-    pub(crate) turns: Arc<HostLimiter>,
     pub(crate) methods: Arc<Methods>,
-    pub(crate) recalls: Arc<RefetchGate>,
-    pub(crate) sayings: Arc<ProbeCache>,
+    pub(crate) refetch_gate: Arc<RefetchGate>,
+    pub(crate) probe_cache: Arc<ProbeCache>,
     /// Of the mapping.
-    pub(crate) fingerprint: Arc<str>,
-    /// What answers in place of a server, where the source is a file.
-    pub(crate) stands_in: Option<Arc<StaticRepository>>,
+    fingerprint: Arc<str>,
+    /// Answers in place of a server if the source is a file.
+    static_repository: Option<Arc<StaticRepository>>,
 }
 
 impl SourceClient {
@@ -55,429 +38,124 @@ impl SourceClient {
     ///
     /// Its certificates cannot be read.
     pub fn new(mapping: &Arc<Mapping>) -> Result<Self, Failure> {
-        let reach = Reach::of(&mapping.base_url, mapping.allow_private);
-        let http = http(mapping, reach)?;
-        let headers = Arc::new(headers(mapping));
-        let name = name_of(mapping).into();
-        let turns = Arc::new(HostLimiter::new(&mapping.politeness));
-        let methods = Arc::new(Methods::new(mapping.quirks.method));
-        let (breaker, recalls, sayings) = Default::default();
-        let fingerprint = mapping.fingerprint().into();
-        let mapping = Arc::clone(mapping);
+        let (breaker, refetch_gate, probe_cache) = Default::default();
         Ok(Self {
-            http,
-            reach,
-            headers,
-            name,
-            mapping,
+            http: HttpClient::new(mapping)?,
             breaker,
-            turns,
-            methods,
-            recalls,
-            sayings,
-            fingerprint,
-            stands_in: None,
+            methods: Arc::new(Methods::new(mapping.quirks.method)),
+            refetch_gate,
+            probe_cache,
+            fingerprint: mapping.fingerprint().into(),
+            static_repository: None,
         })
     }
 
-    /// What is known of the source's failures.
+    /// The same client, with a file that answers in place of a server.
+    pub(crate) fn with_static_repository(self, repository: StaticRepository) -> Self {
+        Self { static_repository: Some(Arc::new(repository)), ..self }
+    }
+
+    /// Limits requests together with another client: both ask the same host.
+    pub(crate) fn share_limiter(&mut self, other: &Self) {
+        self.http.share_limiter(&other.http);
+    }
+
+    /// The file that answers in place of a server, if there is one.
+    pub(crate) fn static_repository(&self) -> Option<&StaticRepository> {
+        self.static_repository.as_deref()
+    }
+
+    /// The connections to the source.
+    pub(crate) fn http(&self) -> &HttpClient {
+        &self.http
+    }
+
+    /// The mapping of the repository.
+    pub(crate) fn mapping(&self) -> &Arc<Mapping> {
+        self.http.mapping()
+    }
+
+    /// The name of the source in failures.
+    pub(crate) fn name(&self) -> Arc<str> {
+        self.http.name()
+    }
+
+    /// The circuit breaker of the source.
     pub(crate) fn breaker(&self) -> MutexGuard<'_, CircuitBreaker> {
         self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a turn at the source.
-    pub(crate) async fn turn(&self, is_list: bool, budget: &mut Deadline) -> Result<HostPermit, Failure> {
-        self.turns.take(is_list, &self.name(), budget).await
+    /// Waits until the limits of the host allow a request.
+    pub(crate) async fn acquire_permit(
+        &self,
+        is_list: bool,
+        deadline: &mut Deadline,
+    ) -> Result<HostPermit, Failure> {
+        self.http.acquire_permit(is_list, deadline).await
     }
 
-    /// Asks the source and follows its redirects. `query` is the request in its own words, `via` the
-    /// `Via` header to send.
-    ///
-    /// By POST the request is a form, which goes wherever a redirect leads: without it
-    /// the request would be another one. Only 303 says that the answer is had by GET.
+    /// Sends a query to the source; a static repository answers it itself. `via` is the `Via` header.
     pub(crate) async fn exchange(
         &self,
         query: &str,
         method: &Method,
         via: &str,
-        budget: &mut Deadline,
+        deadline: &mut Deadline,
     ) -> Result<Exchange, Failure> {
-        if let Some(repository) = &self.stands_in {
-            let request = Request::parse(query.as_bytes())
-                .map_err(|refusal| Failure::new(Reason::Configuration, refusal.text))?;
-            let body = repository.answer(self, &request, budget).await?;
-            return Ok(Exchange::of_file(self.mapping.base_url.clone(), body));
-        }
-        let mut form = (*method == Method::POST).then(|| query.to_owned());
-        let mut url = match form {
-            Some(_) => self.mapping.base_url.clone(),
-            None => with_query(&self.mapping, query),
+        let Some(repository) = &self.static_repository else {
+            return self.http.exchange(query, method, via, deadline).await;
         };
-        let (mut redirects, mut redirected_by) = (0, None);
-        loop {
-            let mut asked = self.prepare(&url, form.as_deref(), redirects)?;
-            if let Ok(via) = HeaderValue::from_str(via) {
-                asked.headers_mut().insert(header::VIA, via);
-            }
-            let step = self.step();
-            let began = budget.now();
-            let response = match budget.within(step, self.send(asked, &url)).await {
-                // Behind a redirect it may be another server that fails.
-                Ok(Err(failure)) => {
-                    return Err(match redirected_by {
-                        Some(status) => failure.after_status(status, None),
-                        None => failure,
-                    });
-                }
-                Ok(Ok(response)) => response,
-                Err(late) => {
-                    self.turns.note(budget.now(), None, None, step);
-                    return Err(self.late(late, &url));
-                }
-            };
-            if !is_redirect(response.status().as_u16()) {
-                let exchange = Exchange::new(url, response, budget.now());
-                let took = budget.now().duration_since(began).unwrap_or_default();
-                self.turns.note(budget.now(), Some(exchange.status), exchange.retry_after_secs, took);
-                return Ok(exchange);
-            }
-            if response.status().as_u16() == 303 {
-                form = None;
-            }
-            (redirects, redirected_by) = (redirects + 1, Some(response.status().as_u16()));
-            let max = self.mapping.limits.redirects_max;
-            if redirects > max {
-                let details = format!("{} redirects more than {max} times (redirects_max)", self.name());
-                return Err(
-                    Failure::new(Reason::Redirect, details).after_status(response.status().as_u16(), None)
-                );
-            }
-            url = self.redirected(&url, &response)?;
-        }
+        let request = Request::parse(query.as_bytes())
+            .map_err(|refusal| Failure::new(Reason::Configuration, refusal.text))?;
+        let body = repository.answer(&self.http, &request, deadline).await?;
+        Ok(Exchange::of_file(self.mapping().base_url.clone(), body))
     }
 
-    /// What is asked of one address, once that is found to be allowed: by POST where there is a form.
-    pub(crate) fn prepare(
+    /// What was learned of the source with this mapping.
+    pub(crate) fn capabilities(&self, store: &Store) -> SourceCapabilities {
+        store.capabilities.detected(&self.mapping().id, &self.fingerprint)
+    }
+
+    /// Stores what was learned of the source, and returns all that is known of it.
+    pub(crate) async fn learn(
         &self,
-        url: &Url,
-        form: Option<&str>,
-        redirects: usize,
-    ) -> Result<OutgoingRequest, Failure> {
-        self.reach.check_literal(url).map_err(|refused| self.refused(&refused, redirects))?;
-        let uri = Uri::try_from(url.as_str()).map_err(|error| {
-            let details = format!(
-                "{} cannot be asked by {url} ({error}); check base_url, and where it redirects to",
-                self.name()
-            );
-            Failure::new(Reason::Configuration, details)
-        })?;
-        let mut asked = OutgoingRequest::new(form.unwrap_or_default().to_owned().into());
-        *asked.uri_mut() = uri;
-        *asked.headers_mut() = HeaderMap::clone(&self.headers);
-        if form.is_some() {
-            *asked.method_mut() = Method::POST;
-            asked.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(FORM));
-        }
-        if let Some(credentials) = self.credentials_for(url) {
-            asked.headers_mut().insert(header::AUTHORIZATION, basic(credentials));
-        }
-        Ok(asked)
+        store: &Store,
+        lesson: impl FnOnce(&mut SourceCapabilities) + Send + 'static,
+    ) -> SourceCapabilities {
+        store.capabilities.update(&self.mapping().id, &self.fingerprint, lesson).await
     }
 
-    /// Sends a request to the address that it was prepared for.
-    pub(crate) async fn send(
-        &self,
-        asked: OutgoingRequest,
-        url: &Url,
-    ) -> Result<Response<Incoming>, Failure> {
-        self.http.request(asked).await.map_err(|error| self.failure(&error, url))
+    /// Asks the circuit breaker whether a request may be sent now.
+    pub(crate) fn admit(&self, now: SystemTime, request: Admission) -> Result<Admission, Failure> {
+        let admitted = self.breaker().admit(now, request);
+        admitted.map_err(|circuit| self.explain_open_circuit(&circuit))
     }
 
-    /// Longest wait for a header; a connection may have to be made first.
-    pub(crate) fn step(&self) -> Duration {
-        self.mapping.connect_timeout.max(self.mapping.read_timeout)
-    }
-
-    /// The repository that it is the client of.
-    pub(crate) fn mapping(&self) -> &Mapping {
-        &self.mapping
-    }
-
-    /// What the source wants to know us by; nobody else is told, wherever a redirect leads.
-    fn credentials_for(&self, url: &Url) -> Option<&Credentials> {
-        self.mapping.credentials.as_ref().filter(|_| url.origin() == self.mapping.base_url.origin())
-    }
-
-    /// Where a redirect leads.
-    pub(crate) fn redirected(&self, from: &Url, response: &Response<Incoming>) -> Result<Url, Failure> {
-        let fail = |what: String| {
-            let details = format!("{} {what}; set base_url to where it has moved", self.name());
-            Failure::new(Reason::Redirect, details).after_status(response.status().as_u16(), None)
-        };
-        let Some(location) = response.headers().get(header::LOCATION) else {
-            return Err(fail("redirects without saying where to".to_owned()));
-        };
-        let location = String::from_utf8_lossy(location.as_bytes());
-        let mut to = from.join(location.trim()).map_err(|_| fail(format!("redirects to \"{location}\"")))?;
-        to.set_fragment(None);
-        // What a redirect says of users is not ours to say. Only a URL without a host refuses this.
-        let _ = (to.set_username(""), to.set_password(None));
-        if !matches!(to.scheme(), "http" | "https") {
-            return Err(fail(format!("redirects to {to}, which is not http or https")));
-        }
-        if from.scheme() == "https" && to.scheme() == "http" {
-            return Err(fail(format!("redirects from https to {to}, which is not followed")));
-        }
-        Ok(to)
-    }
-
-    fn refused(&self, refused: &Refused, redirects: usize) -> Failure {
-        let how = if redirects > 0 { "redirects to an address that is not followed" } else { "is not asked" };
-        Failure::new(Reason::AddressRefused, format!("{} {how}: {refused}", self.name()))
-    }
-
-    /// How a failure calls the source.
-    pub(crate) fn name(&self) -> Arc<str> {
-        Arc::clone(&self.name)
-    }
-
-    /// What it means that nothing came in time.
-    pub(crate) fn late(&self, late: TimedOut, url: &Url) -> Failure {
-        let (name, host) = (self.name(), url.host_str().unwrap_or_default());
-        let details = match late {
-            TimedOut::Step => {
-                let limit = self.mapping.read_timeout;
-                format!("{name}: {host} was silent for {limit:?} (read_timeout_secs)")
-            }
-            TimedOut::Deadline => {
-                let limit = self.mapping.limits.first_record_timeout;
-                format!("{name} sent no record within {limit:?} (first_record_timeout_secs)")
-            }
-        };
-        Failure::new(Reason::ResponseTimeout, details)
-    }
-
-    /// What the client library's error means.
-    pub(crate) fn failure(&self, error: &(dyn Error + 'static), url: &Url) -> Failure {
+    fn explain_open_circuit(&self, circuit: &OpenCircuit) -> Failure {
+        let OpenCircuit { secs, because, .. } = circuit;
         let name = self.name();
-        let host = url.host_str().unwrap_or_default();
-        if let Some(refused) = cause::<Refused>(error) {
-            return self.refused(refused, 0);
-        }
-        if let Some(unresolved) = cause::<Unresolved>(error) {
-            let details =
-                format!("{name}: the name {host} cannot be resolved ({unresolved}); check base_url");
-            return Failure::new(Reason::Dns, details);
-        }
-        if let Some(tls) = cause::<rustls::Error>(error) {
-            let (reason, remedy) = match tls {
-                rustls::Error::InvalidCertificate(_) => (
-                    Reason::TlsCertificate,
-                    "tell its operator, or set tls.ca_file, or tls.verify = false if it must be trusted",
-                ),
-                _ => (Reason::TlsProtocol, "it may speak TLS 1.0 or 1.1 only, which are not spoken here"),
-            };
-            return Failure::new(reason, format!("{name}: TLS with {host} fails: {tls}; {remedy}"));
-        }
-        if cause::<std::io::Error>(error).is_some_and(|error| error.kind() == ErrorKind::TimedOut) {
-            let limit = self.mapping.connect_timeout;
-            let details = format!("{name}: no connection to {host} within {limit:?} (connect_timeout_secs)");
-            return Failure::new(Reason::ConnectionTimeout, details);
-        }
-        let (reason, what) = kind_of(error);
-        let said = innermost(error);
-        Failure::new(reason, format!("{name}: {host} {what} ({said})"))
-    }
-}
-
-/// How a failure calls a source.
-fn name_of(mapping: &Mapping) -> String {
-    let Mapping { id, base_url, static_file, .. } = mapping;
-    match static_file {
-        None => format!("the source of {id} ({base_url})"),
-        // Where it lies on this machine is nobody's business who harvests.
-        Some(StaticFile { path: Some(_), .. }) => format!("the static repository file of {id}"),
-        Some(_) => format!("the static repository file of {id} ({base_url})"),
-    }
-}
-
-/// A request on its way to a source.
-pub(crate) type OutgoingRequest = http::Request<http_body_util::Full<bytes::Bytes>>;
-
-/// User and password as a request says them; no log shows it.
-fn basic(credentials: &Credentials) -> HeaderValue {
-    let said = STANDARD.encode(format!("{}:{}", credentials.user(), credentials.password()));
-    let mut value = HeaderValue::from_str(&format!("Basic {said}")).expect("base64 is ASCII");
-    value.set_sensitive(true);
-    value
-}
-
-fn headers(mapping: &Mapping) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    // Some providers answer 406 to a narrower list.
-    headers.insert(header::ACCEPT, HeaderValue::from_static("text/xml, application/xml, */*;q=0.5"));
-    headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip, deflate, br, zstd"));
-    let texts = [(header::USER_AGENT, Some(&mapping.user_agent)), (header::FROM, mapping.from.as_ref())];
-    for (name, text) in texts {
-        if let Some(value) = text.and_then(|text| HeaderValue::from_str(text).ok()) {
-            headers.insert(name, value);
-        }
-    }
-    headers
-}
-
-/// The base URL with the request's query behind what it has of its own, or before it where the
-/// mapping says that the verb comes first.
-pub(crate) fn with_query(mapping: &Mapping, query: &str) -> Url {
-    let mut url = mapping.base_url.clone();
-    let query = match mapping.base_url.query().filter(|own| !own.is_empty()) {
-        None => query.to_owned(),
-        Some(own) if mapping.quirks.verb_first => format!("{query}&{own}"),
-        Some(own) => format!("{own}&{query}"),
-    };
-    url.set_query(Some(&query));
-    url
-}
-
-/// The media type of a request that is made by POST.
-pub(crate) const FORM: &str = "application/x-www-form-urlencoded";
-
-/// Whether the status leads elsewhere.
-pub(crate) fn is_redirect(status: u16) -> bool {
-    matches!(status, 301 | 302 | 303 | 307 | 308)
-}
-
-/// The error of that type in the chain of causes.
-fn cause<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
-    let mut next = Some(error);
-    while let Some(cause) = next {
-        if let Some(found) = cause.downcast_ref::<T>() {
-            return Some(found);
-        }
-        // An error wrapped into an io::Error is not its source but inside it.
-        next = match cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
-            Some(inner) => Some(inner),
-            None => cause.source(),
+        let details = match circuit.is_alone {
+            true => format!(
+                "{name} has failed often at this request, which is left alone for {secs} more seconds; others \
+                 are not; it last said: {because}"
+            ),
+            false => format!(
+                "{name} has failed often and is left alone for {secs} more seconds; it last said: {because}"
+            ),
         };
-    }
-    None
-}
-
-fn innermost(error: &(dyn Error + 'static)) -> String {
-    let mut cause = error;
-    while let Some(next) = cause.source() {
-        cause = next;
-    }
-    cause.to_string()
-}
-
-fn kind_of(error: &(dyn Error + 'static)) -> (Reason, &'static str) {
-    match cause::<std::io::Error>(error).map(std::io::Error::kind) {
-        Some(ErrorKind::ConnectionRefused) => {
-            return (
-                Reason::ConnectionRefused,
-                "refuses the connection; check base_url, or wait until it is up",
-            );
-        }
-        Some(ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe) => {
-            return (Reason::ConnectionLost, "closed the connection");
-        }
-        _ => {}
-    }
-    if error.downcast_ref::<legacy::Error>().is_some_and(legacy::Error::is_connect) {
-        return (Reason::ConnectionRefused, "cannot be reached");
-    }
-    match cause::<hyper::Error>(error) {
-        Some(http) if http.is_parse() => (Reason::HttpProtocol, "does not speak HTTP"),
-        Some(http) if http.is_incomplete_message() => {
-            (Reason::Incomplete, "closed the connection before the answer was complete")
-        }
-        // The client wraps what happens before the header has come.
-        _ if error.is::<hyper::Error>() => (Reason::Incomplete, "broke its answer off"),
-        _ => (Reason::ConnectionLost, "closed the connection"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
-    #[test]
-    fn the_query_goes_behind_the_one_of_the_base_url() {
-        let mapping =
-            |base: &str| Mapping::new("x", base, &crate::config::Limits::default()).expect("a legal mapping");
-        let url = |base: &str| with_query(&mapping(base), "verb=Identify").to_string();
-        assert_eq!(url("http://x.example/oai"), "http://x.example/oai?verb=Identify");
-        assert_eq!(url("http://x.example/oai?"), "http://x.example/oai?verb=Identify");
-        assert_eq!(url("http://x.example/oai?repo=1"), "http://x.example/oai?repo=1&verb=Identify");
-        let mut mapping = mapping("http://x.example/oai?repo=1");
-        mapping.quirks.verb_first = true;
-        let url = with_query(&mapping, "verb=Identify").to_string();
-        assert_eq!(url, "http://x.example/oai?verb=Identify&repo=1");
-    }
-
-    /// A client whose connections reach as far as that, whatever its base URL says.
-    fn client(base_url: &str, connections: Reach) -> SourceClient {
-        let mapping = Mapping::new("x", base_url, &crate::config::Limits::default());
-        let mapping = Arc::new(mapping.expect("a legal mapping"));
-        let made = SourceClient::new(&mapping).expect("a client");
-        SourceClient { http: http(&mapping, connections).expect("a client"), reach: Reach::Public, ..made }
-    }
-
-    async fn failure_of(client: &SourceClient) -> Failure {
-        let mut budget = Deadline::new(Arc::new(crate::clock::SystemClock), Duration::from_secs(60));
-        let exchange = client.exchange("verb=Identify", &Method::GET, "1.1 test", &mut budget).await;
-        exchange.err().expect("it fails")
-    }
-
-    #[tokio::test]
-    async fn a_public_source_must_not_lead_to_a_private_address() {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let port = listener.local_addr().expect("it is bound").port();
-        tokio::spawn(async move {
-            let (mut stream, _) = listener.accept().await.expect("a connection");
-            stream.read_u8().await.expect("a request");
-            let head =
-                "HTTP/1.1 302 PageItem\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n";
-            stream.write_all(head.as_bytes()).await
-        });
-        // As if localhost were public: only the literal behind the redirect is refused.
-        let redirected = client(&format!("http://localhost:{port}/"), Reach::Any);
-        let by_name = client("http://localhost:1/", Reach::Public);
-        let by_address = client("http://127.0.0.1:1/", Reach::Any);
-        for (client, text) in [
-            (redirected, "redirects to an address that is not followed: 169.254.169.254 is at"),
-            (by_name, "is not asked: localhost is at"),
-            (by_address, "is not asked: 127.0.0.1 is at 127.0.0.1, which is no public address"),
-        ] {
-            let failure = failure_of(&client).await;
-            assert_eq!(failure.reason, Reason::AddressRefused, "{failure:?}");
-            assert!(failure.details.contains(text), "{failure:?}");
-            assert!(failure.details.contains("allow_private = true"), "{failure:?}");
+        let failure = Failure { retry_after_secs: *secs, ..Failure::new(Reason::Resting, details) };
+        match circuit.is_permanent {
+            true => Failure { outlook: Outlook::Permanent, ..failure },
+            false => self.judge_age(failure, circuit.age),
         }
     }
 
-    #[tokio::test]
-    async fn a_connection_on_which_tls_never_begins_is_one_that_takes_too_long() {
-        // The system takes the connection, and nobody says a word on it.
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let port = listener.local_addr().expect("it is bound").port();
-        let url = format!("https://127.0.0.1:{port}/");
-        let mut mapping =
-            Mapping::new("x", &url, &crate::config::Limits::default()).expect("a legal mapping");
-        (mapping.connect_timeout, mapping.read_timeout) =
-            (Duration::from_millis(50), Duration::from_millis(500));
-        let failure = failure_of(&SourceClient::new(&Arc::new(mapping)).expect("a client")).await;
-        assert_eq!(failure.reason, Reason::ConnectionTimeout, "{failure:?}");
-    }
-
-    #[tokio::test]
-    async fn a_name_that_cannot_be_resolved_is_named() {
-        // Too long for a name, so no resolver has to be asked.
-        let host = format!("{}.example", "x".repeat(64));
-        let failure = failure_of(&client(&format!("http://{host}/"), Reach::Public)).await;
-        assert_eq!(failure.reason, Reason::Dns, "{failure:?}");
-        assert!(failure.details.contains(&format!("the name {host} cannot be resolved")), "{failure:?}");
+    /// The same failure, or one that is not worth another try any more: its outage is that old.
+    pub(crate) fn judge_age(&self, failure: Failure, age: Duration) -> Failure {
+        let is_old = age >= self.mapping().limits.outage_retry;
+        match failure.outlook {
+            Outlook::MayPass if is_old => Failure { outlook: Outlook::OldOutage(age), ..failure },
+            _ => failure,
+        }
     }
 }

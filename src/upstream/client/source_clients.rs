@@ -31,17 +31,17 @@ impl SourceClients {
     pub fn of(&self, mapping: &Arc<Mapping>) -> Result<SourceClient, Failure> {
         let mut clients = self.known();
         match clients.get(&mapping.id) {
-            Some(client) if Arc::ptr_eq(&client.mapping, mapping) => Ok(client.clone()),
+            Some(client) if Arc::ptr_eq(client.mapping(), mapping) => Ok(client.clone()),
             _ => {
                 let mut client = SourceClient::new(mapping)?;
                 if let Some(file) = &mapping.static_file {
                     let (static_files, file) = (self.static_files.clone(), file.clone());
-                    client.stands_in = Some(Arc::new(StaticRepository::new(file, static_files)));
+                    client = client.with_static_repository(StaticRepository::new(file, static_files));
                 }
                 // Repositories of one server take turns; the first one's politeness holds.
-                let neighbour = clients.values().find(|other| share_turns(&other.mapping, mapping));
+                let neighbour = clients.values().find(|other| share_host(other.mapping(), mapping));
                 if let Some(neighbour) = neighbour {
-                    client.turns = Arc::clone(&neighbour.turns);
+                    client.share_limiter(neighbour);
                 }
                 clients.insert(mapping.id.clone(), client.clone());
                 Ok(client)
@@ -56,7 +56,7 @@ impl SourceClients {
 
     /// What is known of the file of a static repository, once that was asked for.
     pub fn file_state(&self, id: &str) -> Option<FileState> {
-        self.known().get(id)?.stands_in.as_ref().map(|file| file.state())
+        self.known().get(id)?.static_repository().map(StaticRepository::state)
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<String, SourceClient>> {
@@ -65,7 +65,7 @@ impl SourceClients {
 }
 
 /// Where requests take turns: host and port, whatever the scheme. A file is not asked for pages.
-fn share_turns(one: &Mapping, other: &Mapping) -> bool {
+fn share_host(one: &Mapping, other: &Mapping) -> bool {
     let server = |mapping: &Mapping| {
         let url = mapping.static_file.is_none().then_some(&mapping.base_url)?;
         Some((url.host()?.to_owned(), url.port_or_known_default()))

@@ -1,16 +1,16 @@
 //! The decoded body of one exchange, piece by piece.
 
 use crate::config::Mapping;
-use crate::upstream::client::source_client::SourceClient;
 use crate::upstream::failure::{Failure, Reason};
 use crate::upstream::http::deadline::{Deadline, TimedOut};
 use crate::upstream::http::decoding::{Bounds, Decoder, Fault};
-use crate::upstream::http::exchange::Exchange;
+use crate::upstream::http::exchange::{Exchange, ReadError};
+use crate::upstream::http::http_client::HttpClient;
 use bytes::Bytes;
 
 /// A body on its way.
 pub(crate) struct Body<'a> {
-    client: &'a SourceClient,
+    client: &'a HttpClient,
     mapping: &'a Mapping,
     exchange: Exchange,
     decoder: Decoder,
@@ -32,7 +32,7 @@ pub(crate) struct BodyError {
 const PIECE_BYTES: usize = 128 << 10;
 
 impl<'a> Body<'a> {
-    pub(crate) fn new(client: &'a SourceClient, mapping: &'a Mapping, mut exchange: Exchange) -> Self {
+    pub(crate) fn new(client: &'a HttpClient, mapping: &'a Mapping, mut exchange: Exchange) -> Self {
         let limits = &mapping.limits;
         let bounds = Bounds { bytes_max: limits.response_bytes_max, ratio_max: limits.inflate_ratio_max };
         let decoder = Decoder::new(std::mem::take(&mut exchange.announced), bounds);
@@ -60,7 +60,7 @@ impl<'a> Body<'a> {
                 self.end();
                 continue;
             }
-            match budget.within(self.mapping.read_timeout, self.exchange.chunk(self.client)).await {
+            match budget.within(self.mapping.read_timeout, self.exchange.read_chunk()).await {
                 Ok(Ok(Some(chunk))) => {
                     if self.decoder.pass(&chunk).map_err(|fault| self.broken(fault))? {
                         self.plain = chunk;
@@ -70,9 +70,15 @@ impl<'a> Body<'a> {
                     }
                 }
                 Ok(Ok(None)) => self.end(),
-                Ok(Err(failure)) => return Err(BodyError { failure, forgivable: true }),
+                Ok(Err(error)) => {
+                    let failure = match error {
+                        ReadError::Http(error) => self.client.failure(&error, &self.exchange.url),
+                        ReadError::File(failure) => failure,
+                    };
+                    return Err(BodyError { failure, forgivable: true });
+                }
                 Err(late) => {
-                    let failure = self.client.late(late, &self.exchange.url);
+                    let failure = self.client.timed_out(late, &self.exchange.url);
                     return Err(BodyError { failure, forgivable: late == TimedOut::Step });
                 }
             }

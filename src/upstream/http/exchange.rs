@@ -1,6 +1,5 @@
 //! What came of an exchange: the header of a source's answer, and its body piece by piece.
 
-use crate::upstream::client::source_client::SourceClient;
 use crate::upstream::failure::Failure;
 use crate::upstream::http::decoding::Coding;
 use bytes::Bytes;
@@ -23,6 +22,14 @@ pub(crate) struct Exchange {
     /// The URL that answered.
     pub(crate) url: Url,
     body: BodySource,
+}
+
+/// Why a body cannot be read to its end.
+pub(crate) enum ReadError {
+    /// The connection failed.
+    Http(hyper::Error),
+    /// The file of a static repository cannot be read.
+    File(Failure),
 }
 
 /// Where a body comes from.
@@ -66,18 +73,18 @@ impl Exchange {
         response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
     }
 
-    /// The next piece of the body, as it came; `client` is whose exchange it is.
-    pub(crate) async fn chunk(&mut self, client: &SourceClient) -> Result<Option<Bytes>, Failure> {
+    /// Reads the next piece of the body, as it came.
+    pub(crate) async fn read_chunk(&mut self) -> Result<Option<Bytes>, ReadError> {
         match &mut self.body {
             BodySource::Response(response) => loop {
                 let Some(frame) = response.body_mut().frame().await else { return Ok(None) };
-                let frame = frame.map_err(|error| client.failure(&error, &self.url))?;
+                let frame = frame.map_err(ReadError::Http)?;
                 // What is no data is trailers, which say nothing of a page.
                 if let Ok(data) = frame.into_data() {
                     return Ok(Some(data));
                 }
             },
-            BodySource::File(pieces) => pieces.recv().await.transpose(),
+            BodySource::File(pieces) => pieces.recv().await.transpose().map_err(ReadError::File),
         }
     }
 }

@@ -3,10 +3,13 @@
 pub(crate) mod address;
 pub(crate) mod body;
 pub(crate) mod circuit_breaker;
+pub(crate) mod client_error;
 pub(crate) mod connector;
 pub(crate) mod deadline;
 pub mod decoding;
 pub(crate) mod exchange;
+pub(crate) mod http_client;
 pub(crate) mod method;
 pub(crate) mod rate_limit;
+pub(crate) mod redirects;
 pub(crate) mod retry;

@@ -54,7 +54,7 @@ impl HostLimiter {
     }
 
     /// Waits for a turn, within the budget.
-    pub(crate) async fn take(
+    pub(crate) async fn acquire(
         &self,
         is_list: bool,
         name: &str,

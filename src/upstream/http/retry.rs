@@ -37,7 +37,7 @@ pub(crate) fn next_wait(failure: &Failure, attempts: u32, left: Duration, random
 
 /// Whether a failure may lie in just what was asked for, while the source answers
 /// everything else.
-pub(crate) fn may_lie_in_what_was_asked(failure: &Failure) -> bool {
+pub(crate) fn may_depend_on_request(failure: &Failure) -> bool {
     match failure.reason {
         Reason::ConnectionLost
         | Reason::HttpProtocol

@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// A page on its way through the engine.
 pub(crate) struct Page<S = PageBuffer> {
     repairer: Option<Repairer>,
-    pub(crate) pieces: S,
+    pub(crate) buffer: S,
     /// How failures call the source.
     name: Arc<str>,
     pub(crate) status: u16,
@@ -73,7 +73,7 @@ fn origin_of(mapping: &Mapping, own: &RequestEcho) -> String {
 }
 
 impl<S: Sink> Page<S> {
-    pub(crate) fn new(mapping: &Mapping, own: &Arc<RequestEcho>, start: ResponseStart, pieces: S) -> Self {
+    pub(crate) fn new(mapping: &Mapping, own: &Arc<RequestEcho>, start: ResponseStart, buffer: S) -> Self {
         let config = RepairConfig {
             limits: mapping.limits.repair.clone(),
             off: mapping.off,
@@ -93,7 +93,7 @@ impl<S: Sink> Page<S> {
         };
         Self {
             repairer: Some(Repairer::with_cache(&config, tag_cache_pool::take())),
-            pieces,
+            buffer,
             name: start.name,
             status: start.status,
             retry_after_secs: start.retry_after_secs,
@@ -118,7 +118,7 @@ impl<S: Sink> Page<S> {
             raw => *raw = None,
         }
         if let Some(repairer) = &mut self.repairer {
-            repairer.push(&piece, &mut self.pieces);
+            repairer.push(&piece, &mut self.buffer);
         }
     }
 
@@ -146,7 +146,7 @@ impl<S: Sink> Page<S> {
         };
         self.ended_inside_item = repairer.is_inside_item();
         self.ended_closed = repairer.is_document_closed();
-        let (summary, memory) = repairer.finish_with_cache(&mut self.pieces);
+        let (summary, memory) = repairer.finish_with_cache(&mut self.buffer);
         tag_cache_pool::give_back(memory);
         let failure = match (summary.outcome, broken) {
             (Outcome::NotOai(_), Some(broken)) => self.with_status(broken.failure),
@@ -224,7 +224,7 @@ impl Page {
         asked: &Request,
         failure: Option<&Failure>,
     ) -> Option<(Vec<u8>, BrokenPageInfo)> {
-        let mut needed: Vec<&'static str> = self.pieces.needed.iter().copied().collect();
+        let mut needed: Vec<&'static str> = self.buffer.needed.iter().copied().collect();
         needed.extend(failure.map(|failure| failure.reason.name()));
         let raw = self.raw.take().filter(|raw| !needed.is_empty() && raw.len() > 0)?;
         let about = BrokenPageInfo {

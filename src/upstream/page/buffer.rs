@@ -5,8 +5,8 @@ use crate::repair::{
 };
 use crate::store::{QuarantinedRecord, SetUsage, TokenKey};
 use crate::upstream::account::RepairMade;
-use crate::upstream::adapt::repository_facts::sets_of;
 use crate::upstream::byte_rope::ByteRope;
+use crate::upstream::xml::set_specs::sets_of;
 use memchr::memmem;
 use siphasher::sip::SipHasher13;
 use std::borrow::Cow;
@@ -18,16 +18,16 @@ use std::hash::Hasher as _;
 pub(crate) struct PageBuffer {
     /// What its items are known by.
     pub(crate) hash: ItemHash,
-    pub(crate) made: ByteRope,
+    pub(crate) output: ByteRope,
     /// Where `made` begins, in bytes of the whole output.
     pub(crate) base: u64,
-    pub(crate) found: Vec<PageItem>,
+    pub(crate) items: Vec<PageItem>,
     /// Items that were put aside before there was anything to stand beside.
     early: Vec<(u64, QuarantinedRecord)>,
     /// Repairs since the last item.
     pub(crate) repairs: Vec<(RepairId, Option<RepairMade>)>,
     /// By how much the output is longer than the text so far.
-    drift: i64,
+    pub(super) drift: i64,
     /// Changes that may lie in the next item: where, and by how much it gets longer.
     recent: Vec<(u64, i64)>,
     /// The list's resumptionToken as it stands in the XML.
@@ -45,7 +45,7 @@ pub(crate) struct PageBuffer {
     /// What the page needed: names of repairs, and why items were put aside.
     pub(crate) needed: BTreeSet<&'static str>,
     /// Elements of Identify that are wrong or missing, and that nobody knows.
-    pub(crate) lacks: Vec<&'static str>,
+    pub(crate) unresolved: Vec<&'static str>,
     /// Whether a section of the next item contains items.
     swallows: bool,
     /// The items with such sections, since they were last taken: which of `found`, and their offsets.
@@ -60,7 +60,7 @@ pub(crate) enum PageItem {
     /// One that leaves: its place in what was made.
     Item { start: usize, len: usize, hash: u64, repairs: Vec<(RepairId, Option<RepairMade>)> },
     /// One that is put aside: where in what was made another one could stand in its place.
-    Aside { hash: u64, record: QuarantinedRecord, at: Option<usize> },
+    Quarantined { hash: u64, record: QuarantinedRecord, at: Option<usize> },
 }
 
 /// As many items as most pages have: room for them is made at once.
@@ -78,97 +78,38 @@ impl PageBuffer {
 
     /// Whether items were found since it was last taken.
     pub(crate) fn has_items(&self) -> bool {
-        !self.found.is_empty() || !self.early.is_empty()
+        !self.items.is_empty() || !self.early.is_empty()
     }
 
     /// What was written before the first item.
     pub(crate) fn before_items(&self) -> Cow<'_, [u8]> {
-        let first = self.found.iter().find_map(PageItem::start);
-        self.made.slice(0..first.unwrap_or(usize::MAX))
+        let first = self.items.iter().find_map(PageItem::start);
+        self.output.slice(0..first.unwrap_or(usize::MAX))
     }
 
     /// The body has ended: what comes now is what the engine makes of its end.
     pub(crate) fn body_ends(&mut self) {
-        self.before_end = (self.made.len(), self.found.len());
+        self.before_end = (self.output.len(), self.items.len());
     }
 
     /// Takes back what the engine has made of the end.
     pub(crate) fn forget_the_end(&mut self) {
         let (length, items) = self.before_end;
-        self.found.truncate(items);
-        if self.made.len() > length {
-            self.made.change(|bytes| bytes.truncate(length));
+        self.items.truncate(items);
+        if self.output.len() > length {
+            self.output.edit(|bytes| bytes.truncate(length));
         }
     }
 
     /// Takes other bytes and items for those that were taken, `taken` bytes of them.
-    pub(crate) fn make_up(&mut self, taken: usize, bytes: Vec<u8>, found: Vec<PageItem>) {
+    pub(crate) fn replace(&mut self, taken: usize, bytes: Vec<u8>, items: Vec<PageItem>) {
         self.drift += bytes.len() as i64 - taken as i64;
-        (self.made, self.found) = (bytes.into(), found);
+        (self.output, self.items) = (bytes.into(), items);
     }
 
     /// The items that never came to stand beside a good one.
     pub(crate) fn take_early(&mut self) -> Vec<QuarantinedRecord> {
         self.early.drain(..).map(|(_, record)| record).collect()
-    }
-
-    /// The items put aside in whose place others can stand, and that are not known: which
-    /// of `found`, and their identifiers as they stand in the XML.
-    pub(crate) fn recallable(&self, is_known: impl Fn(u64) -> bool) -> Vec<(usize, String)> {
-        let mut recallable = Vec::new();
-        for (index, found) in self.found.iter().enumerate() {
-            match found {
-                PageItem::Aside {
-                    hash,
-                    record: QuarantinedRecord { identifier: Some(identifier), .. },
-                    at: Some(at),
-                } if *at <= self.made.len() && !is_known(*hash) => {
-                    recallable.push((index, identifier.clone()));
-                }
-                _ => {}
-            }
-        }
-        recallable
-    }
-
-    /// Puts an item in the place of the one of that index, which was put aside.
-    pub(crate) fn put_in_place(&mut self, index: usize, item: &[u8]) {
-        let Some(PageItem::Aside { hash, at: Some(at), .. }) = self.found.get(index) else { return };
-        let (hash, start, len) = (*hash, *at, item.len());
-        self.made.change(|bytes| drop(bytes.splice(start..start, item.iter().copied())));
-        if let Some(found) = self.found.get_mut(index) {
-            *found = PageItem::Item { start, len, hash, repairs: Vec::new() };
-        }
-        self.grown_behind(index, len as i64);
-    }
-
-    /// Replaces the item of that index with several. Their places are those in `bytes`.
-    pub(crate) fn split(&mut self, index: usize, bytes: &[u8], items: Vec<PageItem>) {
-        let Some(PageItem::Item { start, len, .. }) = self.found.get(index) else { return };
-        let (start, len, count) = (*start, *len, items.len());
-        self.made.change(|made| drop(made.splice(start..start + len, bytes.iter().copied())));
-        let moved: Vec<PageItem> = items
-            .into_iter()
-            .map(|item| {
-                let (at, len) = (start + item.start().unwrap_or_default(), item.len());
-                item.moved(at, len)
-            })
-            .collect();
-        self.found.splice(index..=index, moved);
-        self.grown_behind(index + count - 1, bytes.len() as i64 - len as i64);
-    }
-
-    /// What stands behind the item of that index has moved by so many bytes.
-    pub(crate) fn grown_behind(&mut self, index: usize, delta: i64) {
-        self.drift += delta;
-        for found in self.found.iter_mut().skip(index + 1) {
-            match found {
-                PageItem::Item { start, .. } | PageItem::Aside { at: Some(start), .. } => {
-                    *start = start.saturating_add_signed(delta as isize);
-                }
-                PageItem::Aside { at: None, .. } => {}
-            }
-        }
     }
 
     /// Notes what an item says of its repository.
@@ -201,7 +142,7 @@ impl PageBuffer {
 
 impl Sink for PageBuffer {
     fn write(&mut self, bytes: &[u8]) {
-        self.made.write(bytes);
+        self.output.write(bytes);
     }
 
     fn repaired(&mut self, repair: &Repair<'_>) {
@@ -227,15 +168,19 @@ impl Sink for PageBuffer {
         self.learn(facts, bytes, &repairs);
         if !self.early.is_empty() {
             let early = self.early.drain(..);
-            self.found.extend(early.map(|(hash, record)| PageItem::Aside { hash, record, at: Some(start) }));
+            self.items.extend(early.map(|(hash, record)| PageItem::Quarantined {
+                hash,
+                record,
+                at: Some(start),
+            }));
         }
-        if self.found.is_empty() {
-            self.found.reserve(ITEMS_OF_A_PAGE);
+        if self.items.is_empty() {
+            self.items.reserve(ITEMS_OF_A_PAGE);
         }
         if std::mem::take(&mut self.swallows) {
-            self.swallowing.push((self.found.len(), facts.offset));
+            self.swallowing.push((self.items.len(), facts.offset));
         }
-        self.found.push(PageItem::Item { start, len: bytes.len(), hash, repairs });
+        self.items.push(PageItem::Item { start, len: bytes.len(), hash, repairs });
     }
 
     fn items_swallowed(&mut self, _swallowed: &SwallowedItems<'_>) {
@@ -246,24 +191,25 @@ impl Sink for PageBuffer {
         self.swallows = false;
         self.needed.insert(quarantined.why.name());
         let hash = self.hash.of(quarantined.raw, b"");
-        let record = aside_of(quarantined);
+        let record = to_quarantined_record(quarantined);
         let place = self.place(quarantined.offset);
         self.recent.push((quarantined.offset, -(quarantined.raw.len() as i64)));
         let early_bytes: usize = self.early.iter().map(|(_, record)| record.raw.len()).sum();
-        let is_early =
-            self.base == 0 && self.made.is_empty() && self.found.iter().all(|found| found.start().is_none());
+        let is_early = self.base == 0
+            && self.output.is_empty()
+            && self.items.iter().all(|found| found.start().is_none());
         if is_early && self.early.len() < EARLY_ITEMS_MAX && early_bytes + record.raw.len() <= EARLY_BYTES_MAX
         {
             self.early.push((hash, record));
             return;
         }
         let at = (!is_early && self.token.is_none()).then_some(place);
-        self.found.push(PageItem::Aside { hash, record, at });
+        self.items.push(PageItem::Quarantined { hash, record, at });
     }
 
     fn unresolved(&mut self, field: &UnresolvedField) {
         self.needed.insert("incomplete-identify");
-        self.lacks.push(field.element);
+        self.unresolved.push(field.element);
     }
 
     fn resumption_token(&mut self, token: &TokenFacts<'_>) {
@@ -276,14 +222,14 @@ impl PageItem {
     pub(crate) fn start(&self) -> Option<usize> {
         match self {
             Self::Item { start, .. } => Some(*start),
-            Self::Aside { .. } => None,
+            Self::Quarantined { .. } => None,
         }
     }
 
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Item { len, .. } => *len,
-            Self::Aside { .. } => 0,
+            Self::Quarantined { .. } => 0,
         }
     }
 
@@ -291,19 +237,19 @@ impl PageItem {
     pub(crate) fn moved(self, start: usize, len: usize) -> Self {
         match self {
             Self::Item { hash, repairs, .. } => Self::Item { start, len, hash, repairs },
-            aside @ Self::Aside { .. } => aside,
+            quarantined @ Self::Quarantined { .. } => quarantined,
         }
     }
 
     pub(crate) fn hash(&self) -> u64 {
         match self {
-            Self::Item { hash, .. } | Self::Aside { hash, .. } => *hash,
+            Self::Item { hash, .. } | Self::Quarantined { hash, .. } => *hash,
         }
     }
 }
 
 /// What is kept of an item that was put aside.
-pub(crate) fn aside_of(quarantined: &Quarantined<'_>) -> QuarantinedRecord {
+pub(crate) fn to_quarantined_record(quarantined: &Quarantined<'_>) -> QuarantinedRecord {
     QuarantinedRecord {
         identifier: quarantined.identifier.map(|name| String::from_utf8_lossy(name).into_owned()),
         why: quarantined.why.name(),

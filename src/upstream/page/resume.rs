@@ -9,7 +9,7 @@
 
 use crate::repair::RepairId;
 use crate::store::QuarantinedRecord;
-use crate::upstream::account::RepairMade;
+use crate::upstream::account::{Account, RepairMade};
 use crate::upstream::byte_rope::ByteRope;
 use crate::upstream::page::buffer::{PageBuffer, PageItem};
 use crate::upstream::xml::envelope_tags::{EnvelopeTags, parse_envelope_tags};
@@ -70,16 +70,19 @@ impl Delivered {
     }
 }
 
-/// What may leave.
+/// The items of a list, and how often each was delivered.
+pub(crate) type KnownItems = HashMap<u64, u32>;
+
+/// What may be sent.
 #[derive(Debug, Default)]
 pub(crate) struct Emitted {
-    pub(crate) made: ByteRope,
+    pub(crate) output: ByteRope,
     /// Items in that.
     pub(crate) items: u64,
     /// Those of them that were mended.
     pub(crate) repaired: u64,
     /// To be on disk before it leaves.
-    pub(crate) aside: Vec<QuarantinedRecord>,
+    pub(crate) quarantined: Vec<QuarantinedRecord>,
     pub(crate) repairs: Vec<(RepairId, Option<RepairMade>)>,
     /// Of the items, put aside or not.
     pub(crate) hashes: Vec<u64>,
@@ -103,7 +106,7 @@ pub(crate) struct Resumer {
     head: Vec<u8>,
     in_head: bool,
     /// How what was delivered is left out; `None` for a first attempt.
-    again: Option<Replay>,
+    replay: Option<Replay>,
 }
 
 #[derive(Debug)]
@@ -111,7 +114,7 @@ struct Replay {
     /// What the answer has begun with; `None`: it has not begun.
     begun: Option<EnvelopeTags>,
     /// What was delivered and not met yet.
-    missing: HashMap<u64, u32>,
+    missing: KnownItems,
     missing_count: usize,
     /// The last items delivered, and how many of them were met in their order.
     last: Vec<u64>,
@@ -127,16 +130,16 @@ impl Resumer {
     /// An attempt at a page of which `delivered` was delivered, in a list of
     /// which `known` was delivered on other pages. `begun` is what the answer has
     /// begun with, if it has.
-    pub(crate) fn new(known: &HashMap<u64, u32>, delivered: &Delivered, begun: Option<EnvelopeTags>) -> Self {
+    pub(crate) fn new(known: &KnownItems, delivered: &Delivered, begun: Option<EnvelopeTags>) -> Self {
         if known.is_empty() && delivered.is_empty() {
-            return Self { head: Vec::new(), in_head: true, again: None };
+            return Self { head: Vec::new(), in_head: true, replay: None };
         }
         let hashes = delivered.hashes();
         let mut missing = known.clone();
         for hash in hashes {
             *missing.entry(*hash).or_insert(0) += 1;
         }
-        let again = Replay {
+        let replay = Replay {
             begun,
             missing,
             missing_count: hashes.len() + known.values().map(|count| *count as usize).sum::<usize>(),
@@ -146,23 +149,23 @@ impl Resumer {
             gap: Vec::new(),
             held: Emitted::default(),
         };
-        Self { head: Vec::new(), in_head: true, again: Some(again) }
+        Self { head: Vec::new(), in_head: true, replay: Some(replay) }
     }
 
     /// A page of a list that was begun anew: what was delivered is left out where it is
     /// met, and what is new is new wherever it stands.
-    pub(crate) fn anew(known: &HashMap<u64, u32>, delivered: &[u64], begun: Option<EnvelopeTags>) -> Self {
-        let mut splice = Self::new(known, &Delivered::of(delivered.to_vec()), begun.clone());
-        match &mut splice.again {
-            Some(again) => again.last.clear(),
-            None => splice = Self::of_ours(begun),
+    pub(crate) fn restarted(known: &KnownItems, delivered: &[u64], begun: Option<EnvelopeTags>) -> Self {
+        let mut resumer = Self::new(known, &Delivered::of(delivered.to_vec()), begun.clone());
+        match &mut resumer.replay {
+            Some(replay) => replay.last.clear(),
+            None => resumer = Self::for_substitute(begun),
         }
-        splice
+        resumer
     }
 
     /// A page of our own making, which holds nothing that was delivered.
-    pub(crate) fn of_ours(begun: Option<EnvelopeTags>) -> Self {
-        let again = begun.map(|begun| Replay {
+    pub(crate) fn for_substitute(begun: Option<EnvelopeTags>) -> Self {
+        let replay = begun.map(|begun| Replay {
             begun: Some(begun),
             missing: HashMap::new(),
             missing_count: 0,
@@ -172,24 +175,24 @@ impl Resumer {
             gap: Vec::new(),
             held: Emitted::default(),
         });
-        Self { head: Vec::new(), in_head: true, again }
+        Self { head: Vec::new(), in_head: true, replay }
     }
 
-    pub(crate) fn is_again(&self) -> bool {
-        self.again.is_some()
+    pub(crate) fn is_replay(&self) -> bool {
+        self.replay.is_some()
     }
 
     /// Takes what may leave of what the engine has made so far. `ended`: it will make no more.
     pub(crate) fn take(
         &mut self,
-        pieces: &mut PageBuffer,
+        buffer: &mut PageBuffer,
         delivered: &mut Delivered,
         ended: bool,
     ) -> Result<Emitted, Unproven> {
-        let made = std::mem::take(&mut pieces.made);
-        let found = std::mem::take(&mut pieces.found);
-        let others = std::mem::take(&mut pieces.repairs);
-        pieces.base += made.len() as u64;
+        let made = std::mem::take(&mut buffer.output);
+        let found = std::mem::take(&mut buffer.items);
+        let others = std::mem::take(&mut buffer.repairs);
+        buffer.base += made.len() as u64;
         let first = found.iter().find_map(PageItem::start);
         if self.in_head {
             let room = HEAD_BYTES_KEPT.saturating_sub(self.head.len());
@@ -197,40 +200,40 @@ impl Resumer {
         }
         let in_head = self.in_head;
         self.in_head &= first.is_none();
-        let Some(again) = &mut self.again else {
+        let Some(replay) = &mut self.replay else {
             let mut taken = Emitted { hashes: Vec::with_capacity(found.len()), ..Emitted::default() };
             for found in found {
                 taken.count(found);
             }
             delivered.extend(&taken.hashes);
-            taken.made = made;
+            taken.output = made;
             taken.repairs.extend(others);
             return Ok(taken);
         };
         if in_head
             && first.is_some()
-            && again.begun.is_some()
-            && again.begun != parse_envelope_tags(&self.head)
+            && replay.begun.is_some()
+            && replay.begun != parse_envelope_tags(&self.head)
         {
             return Err(Unproven::Head);
         }
-        again.sort(&made.bytes(), found, in_head)?;
+        replay.sort(&made.bytes(), found, in_head)?;
         if ended {
-            again.close()?;
-            again.held.repairs.extend(others);
+            replay.close()?;
+            replay.held.repairs.extend(others);
         }
-        Ok(again.release(delivered))
+        Ok(replay.release(delivered))
     }
 
     /// Whether the harvester has the item already.
     pub(crate) fn knows(&self, hash: u64) -> bool {
-        let again = self.again.as_ref();
-        again.is_some_and(|again| again.missing.get(&hash).is_some_and(|count| *count > 0))
+        let replay = self.replay.as_ref();
+        replay.is_some_and(|replay| replay.missing.get(&hash).is_some_and(|count| *count > 0))
     }
 
     /// Everything before the first item, the part in `pieces` included.
-    pub(crate) fn head_with(&self, pieces: &PageBuffer) -> Vec<u8> {
-        let rest = if self.in_head { pieces.before_items() } else { Cow::default() };
+    pub(crate) fn head_with(&self, buffer: &PageBuffer) -> Vec<u8> {
+        let rest = if self.in_head { buffer.before_items() } else { Cow::default() };
         [self.head.as_slice(), &rest].concat()
     }
 
@@ -241,17 +244,17 @@ impl Resumer {
 
     /// Whether something left of a page of which all could have been delivered before.
     pub(crate) fn has_given(&self) -> bool {
-        self.again.as_ref().is_none_or(|again| again.has_given)
+        self.replay.as_ref().is_none_or(|replay| replay.has_given)
     }
 
     /// What was delivered and did not come on this page.
-    pub(crate) fn into_missing(self) -> HashMap<u64, u32> {
-        self.again.map(|again| again.missing).unwrap_or_default()
+    pub(crate) fn into_missing(self) -> KnownItems {
+        self.replay.map(|replay| replay.missing).unwrap_or_default()
     }
 
     /// The page when everything on it was delivered before, and it was the last one.
     pub(crate) fn empty_last_page(&self) -> Option<Vec<u8>> {
-        self.again.as_ref()?;
+        self.replay.as_ref()?;
         let closing = self.head().and_then(parse_envelope_tags)?.close_with(Some(""));
         Some([self.head.as_slice(), &closing].concat())
     }
@@ -282,17 +285,17 @@ impl Replay {
             self.gap.extend_from_slice(bytes.get(cursor..start).unwrap_or_default());
             let is_head = std::mem::replace(&mut in_head, false);
             if if is_head { self.begun.is_none() } else { !known } {
-                self.held.made.write(&self.gap);
+                self.held.output.write(&self.gap);
             }
             self.gap.clear();
             if !known {
-                self.held.made.write(bytes.get(start..end).unwrap_or_default());
+                self.held.output.write(bytes.get(start..end).unwrap_or_default());
                 self.held.count(found);
             }
             cursor = end;
         }
         self.gap.extend_from_slice(bytes.get(cursor..).unwrap_or_default());
-        let held = self.held.made.len() + self.gap.len();
+        let held = self.held.output.len() + self.gap.len();
         if held > HELD_BYTES_MAX { Err(Unproven::Held) } else { Ok(()) }
     }
 
@@ -314,7 +317,7 @@ impl Replay {
         if !self.is_proven() {
             return Err(Unproven::Items);
         }
-        self.held.made.write(&self.gap);
+        self.held.output.write(&self.gap);
         self.gap.clear();
         Ok(())
     }
@@ -330,6 +333,16 @@ impl Replay {
 }
 
 impl Emitted {
+    /// Counts the items and their repairs in the account of the request. Drains the repairs.
+    pub(crate) fn count_in(&mut self, account: &mut Account) {
+        account.records += self.items;
+        account.repaired += self.repaired;
+        account.quarantined += self.quarantined.len() as u64;
+        for (id, made) in self.repairs.drain(..) {
+            account.add_repair(id, made);
+        }
+    }
+
     fn count(&mut self, found: PageItem) {
         self.hashes.push(found.hash());
         match found {
@@ -338,7 +351,7 @@ impl Emitted {
                 self.repaired += u64::from(repairs.iter().any(|(id, _)| !id.is_rewrite()));
                 self.repairs.extend(repairs);
             }
-            PageItem::Aside { record, .. } => self.aside.push(record),
+            PageItem::Quarantined { record, .. } => self.quarantined.push(record),
         }
     }
 }
@@ -400,9 +413,9 @@ mod tests {
     impl RecordingBuffer {
         fn check(&mut self, path: &Path) {
             let committed = std::mem::take(&mut self.1);
-            let items = self.0.found.iter().filter_map(|found| Some((found.start()?, found.len())));
+            let items = self.0.items.iter().filter_map(|found| Some((found.start()?, found.len())));
             for ((start, len), item) in items.zip(committed) {
-                let there = self.0.made.slice(start..start + len).into_owned();
+                let there = self.0.output.slice(start..start + len).into_owned();
                 let there = String::from_utf8_lossy(&there);
                 assert_eq!(there, String::from_utf8_lossy(&item), "{}", path.display());
             }
@@ -413,13 +426,13 @@ mod tests {
     fn each_item_stands_where_it_is_said_to_stand() {
         for (path, page) in pages() {
             let mut repairer = Repairer::new(&RepairConfig::default());
-            let (mut sink, mut splice) =
+            let (mut sink, mut resumer) =
                 (RecordingBuffer::default(), Resumer::new(&HashMap::new(), &Delivered::default(), None));
             let mut delivered = Delivered::default();
             for block in page.chunks(61) {
                 repairer.push(block, &mut sink);
                 sink.check(&path);
-                splice.take(&mut sink.0, &mut delivered, false).expect("a first attempt needs no proof");
+                resumer.take(&mut sink.0, &mut delivered, false).expect("a first attempt needs no proof");
             }
             repairer.finish(&mut sink);
             sink.check(&path);
@@ -429,20 +442,20 @@ mod tests {
     /// One attempt: what leaves of the page, and the engine's account.
     fn attempt(
         page: &[u8],
-        mut splice: Resumer,
+        mut resumer: Resumer,
         delivered: &mut Delivered,
     ) -> Result<(Vec<u8>, Summary, Resumer), Unproven> {
         let mut repairer = Repairer::new(&RepairConfig { ending: Ending::Abort, ..RepairConfig::default() });
-        let (mut pieces, mut out) = (PageBuffer::default(), Vec::new());
+        let (mut buffer, mut out) = (PageBuffer::default(), Vec::new());
         for block in page.chunks(97) {
-            repairer.push(block, &mut pieces);
-            out.extend(splice.take(&mut pieces, delivered, false)?.made.into_vec());
+            repairer.push(block, &mut buffer);
+            out.extend(resumer.take(&mut buffer, delivered, false)?.output.into_vec());
         }
-        let summary = repairer.finish(&mut pieces);
+        let summary = repairer.finish(&mut buffer);
         if matches!(summary.outcome, Outcome::Clean | Outcome::Repaired) {
-            out.extend(splice.take(&mut pieces, delivered, true)?.made.into_vec());
+            out.extend(resumer.take(&mut buffer, delivered, true)?.output.into_vec());
         }
-        Ok((out, summary, splice))
+        Ok((out, summary, resumer))
     }
 
     #[test]
@@ -468,9 +481,9 @@ mod tests {
             }
             for at in (0..page.len()).step_by(53) {
                 let mut delivered = Delivered::default();
-                let (first, cut, splice) =
+                let (first, cut, resumer) =
                     attempt(&page[..at], fresh(), &mut delivered).expect("a first attempt");
-                let Some(begun) = splice
+                let Some(begun) = resumer
                     .head()
                     .and_then(parse_envelope_tags)
                     .filter(|_| cut.outcome == Outcome::Truncated && cut.lost == 0)

@@ -1,52 +1,81 @@
-//! The headers of a source of 1.x by its lists of identifiers, and one `GetRecord` each.
+//! Makes headers for a 1.x source from its list of identifiers and one `GetRecord` for each.
 //!
-//! Where a mapping says so (`v1_headers_via = "getrecord"`), since such lists say no datestamps. What comes is
-//! made into a list of records without metadata, which goes on as if the source had sent it.
+//! Used if the mapping says so (`v1_headers_via = "getrecord"`), since such lists contain no datestamps. The
+//! result is fed to the engine as a list of records without metadata, as if the source had sent it.
 //!
-//! Invariants: no header is made of anything but its own record; an identifier whose record the source
-//! does not have, or not in this format, is left out. One that cannot be had in two attempts at the page is put
-//! aside once another one was had behind it or, at the end, the source still answers `Identify`. Any other failure
-//! is one of the page, and so is a source that knows none of what it lists.
+//! Invariants: a header is made from its own record only; an identifier is left out if the source does not
+//! have its record, or not in this format. A record that fails in two attempts at the page is quarantined
+//! once another one was fetched after it or, at the end, the source still answers `Identify`. Any other failure
+//! fails the page, and so does a source that knows none of the records that it lists.
 
 use crate::clock;
 use crate::config::HeadersVia;
 use crate::oai::{Request, Verb};
 use crate::store::QuarantinedRecord;
-use crate::upstream::adapt::error_diagnosis::EVERYWHERE;
-use crate::upstream::adapt::item_filter::header_of;
+use crate::upstream::adapt::error_diagnosis::COMMON_PREFIX;
+use crate::upstream::adapt::item_filter::extract_header;
+use crate::upstream::adapt::quarantine::{quarantine, quarantine_and_count};
+use crate::upstream::adapt::requester::Requester;
 use crate::upstream::adapt::subrequest::SubrequestError;
 use crate::upstream::failure::{Failure, Reason};
 use crate::upstream::http::body::{Body, BodyError};
-use crate::upstream::http::rate_limit::HostPermit;
-use crate::upstream::http::retry::may_lie_in_what_was_asked;
-use crate::upstream::page::attempt::Page;
-use crate::upstream::page::resume::{Resumer, Unproven};
-use crate::upstream::per_record::page_fallback::LOST_IN_A_ROW_MAX;
-use crate::upstream::session::list_session::{ListSession, Stop};
+use crate::upstream::http::retry::may_depend_on_request;
 use crate::upstream::xml::envelope_tags::EnvelopeTags;
-use crate::upstream::xml::rebase_namespaces::{NamespaceScope, record_of};
+use crate::upstream::xml::rebase_namespaces::{NamespaceScope, wrap_header};
 use bytes::Bytes;
 use quick_xml::Reader;
 use quick_xml::events::Event;
 use std::collections::HashMap;
 
-/// What was had of a page over all attempts at it, by identifier.
-pub(crate) type FetchedHeaders = HashMap<String, FetchedHeader>;
+/// Fetches the records of a page, and keeps the results over all attempts at it.
+#[derive(Debug, Default)]
+pub(crate) struct HeaderFetcher {
+    fetched: HashMap<String, FetchedHeader>,
+}
 
-/// What was had of a record.
+/// The page that one attempt makes.
+#[derive(Debug)]
+pub(crate) struct HeaderPage {
+    identifiers: std::vec::IntoIter<String>,
+    /// Records that cannot be fetched, until another one was fetched after them.
+    lost: Vec<String>,
+    tags: EnvelopeTags,
+    scope: NamespaceScope,
+    token: Option<String>,
+}
+
+/// What is fed to the engine next.
+pub(crate) enum Feed {
+    /// The record of a header.
+    Record(Bytes),
+    /// Nothing: this identifier is left out.
+    Skipped,
+    /// The end of the page.
+    End(Bytes),
+}
+
+/// Why a page of headers ended early.
+pub(crate) enum HeaderError {
+    /// The source failed.
+    Source(SubrequestError),
+    /// The quarantine failed: the request fails at once.
+    Fatal(Failure),
+}
+
+/// The result for one record.
 #[derive(Clone, Debug)]
-pub(crate) enum FetchedHeader {
+enum FetchedHeader {
     /// The record with nothing but its header.
     Header(String),
-    /// The source does not know it, though it lists it.
+    /// The source lists the record and does not know it.
     Unknown,
-    /// There is none in this format.
-    Nothing,
-    /// So much was put aside instead.
-    Aside(u64),
-    /// It could not be had, once.
+    /// There is no record in this format.
+    OtherFormat,
+    /// The number of records that were quarantined instead.
+    Quarantined(u64),
+    /// The record failed in one attempt at the page.
     Failed,
-    /// Nor in a later attempt at the page: what came instead.
+    /// The record failed in a later attempt too.
     Lost(Box<SubrequestError>),
 }
 
@@ -54,221 +83,229 @@ pub(crate) enum FetchedHeader {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct IdentifierList {
     identifiers: Vec<String>,
-    /// As it stands in the XML.
+    /// As written in the XML.
     token: Option<String>,
 }
 
 /// Most identifiers of one page that are asked for.
 const IDENTIFIERS_MAX: usize = 500;
-/// Longest list of identifiers, in decoded bytes: it is held.
+/// Longest list of identifiers, in decoded bytes: it is held in memory.
 const LIST_BYTES_MAX: usize = 4 << 20;
 /// Attempts at one record within one at the page.
 const ATTEMPTS_AT_A_RECORD: u32 = 4;
+/// Records in a row that cannot be fetched before the source is left alone.
+pub(crate) const LOST_IN_A_ROW_MAX: usize = 10;
 
-impl ListSession<'_> {
-    /// Whether the page that comes lists identifiers, each to be asked for.
-    pub(crate) fn asks_for_each(&self) -> bool {
-        self.dialect.is_one()
-            && self.job.mapping.quirks.v1_headers_via == HeadersVia::GetRecord
-            && self.asked.verb() == Verb::ListIdentifiers
-    }
+/// Whether the response to a request lists identifiers, each of which has to be fetched.
+pub(crate) fn fetches_headers(requester: &Requester<'_>, asked: &Request) -> bool {
+    requester.adapter.is_version_one()
+        && requester.job.mapping.quirks.v1_headers_via == HeadersVia::GetRecord
+        && asked.verb() == Verb::ListIdentifiers
+}
 
-    /// Feeds the page with a record for each identifier of the body; what ended it other than its end.
-    pub(crate) async fn feed_headers(
+impl HeaderFetcher {
+    /// Reads the list of identifiers, and begins a page of headers. Returns the beginning of the page; or all of
+    /// it, if it is no list of identifiers.
+    pub(crate) async fn start(
         &mut self,
-        page: &mut Page,
-        splice: &mut Resumer,
+        requester: &mut Requester<'_>,
         body: Body<'_>,
-        turn: HostPermit,
-    ) -> Result<Result<Option<BodyError>, Unproven>, Stop> {
-        let list = match self.whole(body).await {
-            Ok(list) => list,
-            Err(broken) => return Ok(Ok(Some(broken))),
+    ) -> Result<(Bytes, Option<HeaderPage>), BodyError> {
+        let list = read_list(requester, body).await?;
+        let Some(identifiers) = IdentifierList::parse(&list) else {
+            // The engine says what it is.
+            return Ok((list.into(), None));
         };
-        // Each record is asked for in a turn of its own: meanwhile it is that of another list.
-        drop(turn);
-        let Some(listed) = IdentifierList::of(&list) else {
-            // Whatever it is, the engine says so.
-            page.push(list.into());
-            return Ok(Ok(None));
+        let list = identifiers;
+        if list.identifiers.len() > IDENTIFIERS_MAX {
+            return Err(too_many(requester));
+        }
+        let tags = EnvelopeTags::of_ours(Verb::ListRecords);
+        let head = tags.open(&clock::utc_datetime(requester.now()), &requester.job.own.base_url);
+        self.fetched.retain(|identifier, _| list.identifiers.contains(identifier));
+        let page = HeaderPage {
+            identifiers: list.identifiers.into_iter(),
+            lost: Vec::new(),
+            tags,
+            scope: NamespaceScope::of(&head),
+            token: list.token,
         };
-        if listed.identifiers.len() > IDENTIFIERS_MAX {
-            return Ok(Ok(Some(self.too_many())));
-        }
-        let skeleton = EnvelopeTags::of_ours(Verb::ListRecords);
-        let head = skeleton.open(&clock::utc_datetime(self.budget.now()), &self.job.own.base_url);
-        let place = NamespaceScope::of(&head);
-        page.push(head.into());
-        self.gathered.retain(|identifier, _| listed.identifiers.contains(identifier));
-        let mut lost = Vec::new();
-        for identifier in &listed.identifiers {
-            let had = match self.had_of(identifier, &place, &mut lost).await? {
-                Ok(had) => had,
-                Err(failure) => return Ok(Ok(Some(BodyError { failure, forgivable: false }))),
-            };
-            // Each one is progress.
-            self.renew_time();
-            let FetchedHeader::Header(record) = had else { continue };
-            page.push(record.into());
-            if let Err(unproven) = self.pass_on(page, splice, false).await? {
-                return Ok(Err(unproven));
-            }
-        }
-        if let Some(failure) = self.why_not_all(&mut lost).await? {
-            return Ok(Ok(Some(BodyError { failure, forgivable: false })));
-        }
-        page.push(Bytes::from(skeleton.close_with(listed.token.as_deref())));
-        Ok(Ok(None))
+        Ok((head.into(), Some(page)))
     }
 
-    /// All of a body, which is held.
-    async fn whole(&mut self, mut body: Body<'_>) -> Result<Vec<u8>, BodyError> {
-        let mut list = Vec::new();
-        while let Some(piece) = body.next(&mut self.budget).await? {
-            list.extend_from_slice(&piece);
-            if list.len() > LIST_BYTES_MAX {
-                return Err(self.too_many());
-            }
-        }
-        Ok(list)
-    }
-
-    /// What was had of a record, in this attempt at the page or an earlier one. What cannot be had comes to the `lost`.
-    async fn had_of(
+    /// Fetches the next record. `has_begun`: a part of the response was sent to the harvester.
+    pub(crate) async fn next(
         &mut self,
-        identifier: &str,
-        place: &NamespaceScope,
-        lost: &mut Vec<String>,
-    ) -> Result<Result<FetchedHeader, Failure>, Stop> {
-        let before = self.gathered.get(identifier).cloned();
-        let had = match before {
-            Some(had @ (FetchedHeader::Header(_) | FetchedHeader::Unknown | FetchedHeader::Nothing)) => {
-                return Ok(Ok(had));
-            }
-            Some(FetchedHeader::Aside(count)) => {
-                // What an earlier attempt has put aside is missing from this one too, and was counted there
-                // if something has left since.
-                if !self.outlet.has_begun() {
-                    self.account.quarantined += count;
-                }
-                return Ok(Ok(FetchedHeader::Aside(count)));
-            }
-            Some(had @ FetchedHeader::Lost(_)) => had,
-            None | Some(FetchedHeader::Failed) => match self.record_of_header(identifier, place).await? {
-                Ok(had) => had,
-                Err(unanswered) => {
-                    let may_be_lost =
-                        may_lie_in_what_was_asked(&unanswered.failure) && !self.budget.left().is_zero();
-                    if !may_be_lost || before.is_none() {
-                        self.gathered.insert(identifier.to_owned(), FetchedHeader::Failed);
-                        return Ok(Err(unanswered.failure));
-                    }
-                    FetchedHeader::Lost(Box::new(unanswered))
-                }
-            },
+        requester: &mut Requester<'_>,
+        page: &mut HeaderPage,
+        has_begun: bool,
+    ) -> Result<Feed, HeaderError> {
+        let Some(identifier) = page.identifiers.next() else {
+            self.check_end(requester, &mut page.lost).await?;
+            return Ok(Feed::End(Bytes::from(page.tags.close_with(page.token.as_deref()))));
         };
-        self.gathered.insert(identifier.to_owned(), had.clone());
-        match &had {
-            FetchedHeader::Header(_) => self.give_up(lost).await?,
-            FetchedHeader::Lost(unanswered) => {
-                lost.push(identifier.to_owned());
-                if lost.len() >= LOST_IN_A_ROW_MAX {
-                    return Ok(Err(unanswered.failure.clone()));
+        match self.fetch(requester, &identifier, page, has_begun).await? {
+            FetchedHeader::Header(record) => Ok(Feed::Record(record.into())),
+            _ => Ok(Feed::Skipped),
+        }
+    }
+
+    /// The result for a record, from this attempt at the page or an earlier one.
+    async fn fetch(
+        &mut self,
+        requester: &mut Requester<'_>,
+        identifier: &str,
+        page: &mut HeaderPage,
+        has_begun: bool,
+    ) -> Result<FetchedHeader, HeaderError> {
+        let before = self.fetched.get(identifier).cloned();
+        let fetched = match before {
+            Some(
+                known @ (FetchedHeader::Header(_) | FetchedHeader::Unknown | FetchedHeader::OtherFormat),
+            ) => return Ok(known),
+            Some(FetchedHeader::Quarantined(count)) => {
+                // The account of an earlier attempt is kept only if a part of the response was sent.
+                if !has_begun {
+                    requester.account.quarantined += count;
+                }
+                return Ok(FetchedHeader::Quarantined(count));
+            }
+            Some(lost @ FetchedHeader::Lost(_)) => lost,
+            None | Some(FetchedHeader::Failed) => {
+                match fetch_header(requester, identifier, &page.scope).await {
+                    Ok(fetched) => fetched,
+                    Err(HeaderError::Source(error)) => {
+                        let may_be_lost =
+                            may_depend_on_request(&error.failure) && !requester.deadline.left().is_zero();
+                        if !may_be_lost || before.is_none() {
+                            self.fetched.insert(identifier.to_owned(), FetchedHeader::Failed);
+                            return Err(HeaderError::Source(error));
+                        }
+                        FetchedHeader::Lost(Box::new(error))
+                    }
+                    Err(fatal) => return Err(fatal),
+                }
+            }
+        };
+        self.fetched.insert(identifier.to_owned(), fetched.clone());
+        match &fetched {
+            FetchedHeader::Header(_) => self.give_up(requester, &mut page.lost).await?,
+            FetchedHeader::Lost(error) => {
+                page.lost.push(identifier.to_owned());
+                if page.lost.len() >= LOST_IN_A_ROW_MAX {
+                    return Err(HeaderError::Source(SubrequestError::clone(error)));
                 }
             }
             _ => {}
         }
-        Ok(Ok(had))
+        Ok(fetched)
     }
 
-    /// Puts aside what cannot be had: the source gives the others.
-    async fn give_up(&mut self, lost: &mut Vec<String>) -> Result<(), Failure> {
+    /// Quarantines the lost records: the source gives the others.
+    async fn give_up(
+        &mut self,
+        requester: &mut Requester<'_>,
+        lost: &mut Vec<String>,
+    ) -> Result<(), HeaderError> {
         for identifier in std::mem::take(lost) {
-            let Some(FetchedHeader::Lost(unanswered)) = self.gathered.remove(&identifier) else { continue };
-            let (why, raw) = (unanswered.failure.reason.name(), unanswered.raw);
-            self.gathered.insert(identifier.clone(), FetchedHeader::Aside(1));
-            self.account.quarantined += 1;
-            self.put_aside(vec![QuarantinedRecord { identifier: Some(identifier), why, offset: 0, raw }])
-                .await?;
+            let Some(FetchedHeader::Lost(error)) = self.fetched.remove(&identifier) else { continue };
+            let (why, raw) = (error.failure.reason.name(), error.raw);
+            self.fetched.insert(identifier.clone(), FetchedHeader::Quarantined(1));
+            let record = QuarantinedRecord { identifier: Some(identifier), why, offset: 0, raw };
+            quarantine_and_count(requester, vec![record]).await.map_err(HeaderError::Fatal)?;
         }
         Ok(())
     }
 
-    /// Why the page cannot end yet, if it cannot.
-    async fn why_not_all(&mut self, lost: &mut Vec<String>) -> Result<Option<Failure>, Stop> {
-        let had =
-            |is_one: fn(&FetchedHeader) -> bool| self.gathered.values().filter(|had| is_one(had)).count();
-        if had(|had| matches!(had, FetchedHeader::Unknown)) == self.gathered.len() {
+    /// Checks that the page may end, and quarantines the lost records at its end.
+    async fn check_end(
+        &mut self,
+        requester: &mut Requester<'_>,
+        lost: &mut Vec<String>,
+    ) -> Result<(), HeaderError> {
+        let count = |is_one: fn(&FetchedHeader) -> bool| {
+            self.fetched.values().filter(|fetched| is_one(fetched)).count()
+        };
+        if count(|fetched| matches!(fetched, FetchedHeader::Unknown)) == self.fetched.len() {
             let details = format!(
                 "{} knows none of the {} records that it lists on a page; see whether its GetRecord works, or set \
                  v1_headers_via = \"listrecords\"",
-                self.job.client.name(),
-                self.gathered.len()
+                requester.name(),
+                self.fetched.len()
             );
-            return Ok(Some(Failure::new(Reason::Incomplete, details)));
+            return Err(source_error(Failure::new(Reason::Incomplete, details)));
         }
-        let Some(FetchedHeader::Lost(last)) =
-            lost.last().and_then(|identifier| self.gathered.get(identifier))
-        else {
-            return Ok(None);
-        };
-        // Those at the end have nobody behind them who speaks for the source.
-        let (failure, was_any_had) =
-            (last.failure.clone(), had(|had| matches!(had, FetchedHeader::Header(_))) > 0);
-        if !was_any_had || self.ask(&Request::identify(), 1, 1).await.is_err() {
-            return Ok(Some(failure));
+        let last = lost.last().and_then(|identifier| self.fetched.get(identifier));
+        let Some(FetchedHeader::Lost(last)) = last else { return Ok(()) };
+        // No record after the last ones proves that the source works.
+        let failure = last.failure.clone();
+        let was_any_fetched = count(|fetched| matches!(fetched, FetchedHeader::Header(_))) > 0;
+        if !was_any_fetched || requester.ask(&Request::identify(), 1, 1).await.is_err() {
+            return Err(source_error(failure));
         }
-        self.give_up(lost).await?;
-        Ok(None)
-    }
-
-    /// What is to be had of a record.
-    async fn record_of_header(
-        &mut self,
-        identifier: &str,
-        place: &NamespaceScope,
-    ) -> Result<Result<FetchedHeader, SubrequestError>, Stop> {
-        let prefix = self.metadata_prefix().unwrap_or_else(|| EVERYWHERE.to_owned());
-        let request = Request::get_record(identifier, &prefix);
-        let mut told = match self.ask(&request, usize::MAX, ATTEMPTS_AT_A_RECORD).await {
-            Ok(told) => told,
-            Err(unanswered) => return Ok(Err(unanswered)),
-        };
-        if let Some(item) = told.record(identifier) {
-            let record = told.scope().transplanted(&String::from_utf8_lossy(&item.bytes), place);
-            return Ok(Ok(header_of(&record)
-                .map_or(FetchedHeader::Nothing, |header| FetchedHeader::Header(record_of(&header)))));
-        }
-        match told.error().as_deref() {
-            Some("idDoesNotExist") => return Ok(Ok(FetchedHeader::Unknown)),
-            Some("cannotDisseminateFormat") => return Ok(Ok(FetchedHeader::Nothing)),
-            _ => {}
-        }
-        let aside = std::mem::take(&mut told.aside);
-        if aside.is_empty() {
-            let details = format!("{} does not give the record {identifier}", self.job.client.name());
-            let failure = Failure::new(Reason::Incomplete, details);
-            return Ok(Err(SubrequestError { failure, raw: Vec::new() }));
-        }
-        let count = aside.len() as u64;
-        self.account.quarantined += count;
-        self.put_aside(aside).await?;
-        Ok(Ok(FetchedHeader::Aside(count)))
-    }
-
-    fn too_many(&self) -> BodyError {
-        let details = format!(
-            "{} lists more than {IDENTIFIERS_MAX} identifiers on a page, too many to ask for each; \
-             set v1_headers_via = \"listrecords\"",
-            self.job.client.name()
-        );
-        BodyError { failure: Failure::new(Reason::TooLarge, details), forgivable: false }
+        self.give_up(requester, lost).await
     }
 }
 
+/// Fetches one record, and reduces it to its header.
+async fn fetch_header(
+    requester: &mut Requester<'_>,
+    identifier: &str,
+    place: &NamespaceScope,
+) -> Result<FetchedHeader, HeaderError> {
+    let prefix = requester.metadata_prefix.clone().unwrap_or_else(|| COMMON_PREFIX.to_owned());
+    let request = Request::get_record(identifier, &prefix);
+    let response = requester.ask(&request, usize::MAX, ATTEMPTS_AT_A_RECORD).await;
+    let mut response = response.map_err(HeaderError::Source)?;
+    if let Some(item) = response.record(identifier) {
+        let record = response.scope().rebase(&String::from_utf8_lossy(&item.bytes), place);
+        return Ok(extract_header(&record)
+            .map_or(FetchedHeader::OtherFormat, |header| FetchedHeader::Header(wrap_header(&header))));
+    }
+    match response.error_code().as_deref() {
+        Some("idDoesNotExist") => return Ok(FetchedHeader::Unknown),
+        Some("cannotDisseminateFormat") => return Ok(FetchedHeader::OtherFormat),
+        _ => {}
+    }
+    let quarantined = std::mem::take(&mut response.quarantined);
+    if quarantined.is_empty() {
+        let details = format!("{} does not give the record {identifier}", requester.name());
+        return Err(source_error(Failure::new(Reason::Incomplete, details)));
+    }
+    let count = quarantined.len() as u64;
+    requester.account.quarantined += count;
+    quarantine(requester, quarantined).await.map_err(HeaderError::Fatal)?;
+    Ok(FetchedHeader::Quarantined(count))
+}
+
+/// Reads all of a body into memory.
+async fn read_list(requester: &mut Requester<'_>, mut body: Body<'_>) -> Result<Vec<u8>, BodyError> {
+    let mut list = Vec::new();
+    while let Some(piece) = body.next(&mut requester.deadline).await? {
+        list.extend_from_slice(&piece);
+        if list.len() > LIST_BYTES_MAX {
+            return Err(too_many(requester));
+        }
+    }
+    Ok(list)
+}
+
+fn source_error(failure: Failure) -> HeaderError {
+    HeaderError::Source(SubrequestError { failure, raw: Vec::new() })
+}
+
+fn too_many(requester: &Requester<'_>) -> BodyError {
+    let details = format!(
+        "{} lists more than {IDENTIFIERS_MAX} identifiers on a page, too many to ask for each; \
+         set v1_headers_via = \"listrecords\"",
+        requester.name()
+    );
+    BodyError { failure: Failure::new(Reason::TooLarge, details), forgivable: false }
+}
+
 impl IdentifierList {
-    /// `None` for what is no whole list of identifiers of 1.x with one in it.
-    fn of(page: &[u8]) -> Option<Self> {
+    /// Parses a page. `None`: it is not a whole 1.x list of identifiers with at least one in it.
+    fn parse(page: &[u8]) -> Option<Self> {
         let mut reader = Reader::from_str(std::str::from_utf8(page).ok()?);
         let (mut depth, mut text) = (0_usize, String::new());
         let mut listed = Self::default();
@@ -318,12 +355,12 @@ mod tests {
             identifiers: vec!["oai:x:a&b".into(), "oai:x:2".into()],
             token: Some("t&amp;u".into()),
         };
-        assert_eq!(IdentifierList::of(list.as_bytes()), Some(listed));
+        assert_eq!(IdentifierList::parse(list.as_bytes()), Some(listed));
         for cut in 0..list.len() {
-            assert_eq!(IdentifierList::of(&list.as_bytes()[..cut]), None, "{cut}");
+            assert_eq!(IdentifierList::parse(&list.as_bytes()[..cut]), None, "{cut}");
         }
         let empty = list.replace("<identifier", "<other").replace("</identifier", "</other");
-        assert_eq!(IdentifierList::of(empty.as_bytes()), None);
-        assert_eq!(IdentifierList::of(list.replace("ListIdentifiers", "html").as_bytes()), None);
+        assert_eq!(IdentifierList::parse(empty.as_bytes()), None);
+        assert_eq!(IdentifierList::parse(list.replace("ListIdentifiers", "html").as_bytes()), None);
     }
 }

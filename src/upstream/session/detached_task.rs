@@ -1,6 +1,6 @@
 //! What drives a conversation: whoever waits for its events.
 
-use crate::upstream::session::list_session::Event;
+use crate::upstream::event::Event;
 use futures::future::BoxFuture;
 use std::future::poll_fn;
 use std::pin::pin;

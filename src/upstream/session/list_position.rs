@@ -6,11 +6,11 @@ use crate::oai::{Argument, Request, Verb, Window};
 use crate::store::{
     DeliveredPage, LedgerError, ListFacts, ListPage, ListStatus, RecordedPart, ReplayProgress, TokenTarget,
 };
+use crate::upstream::adapt::requester::may_fetch_per_record;
+use crate::upstream::client::job::Job;
 use crate::upstream::failure::{Failure, Reason};
-use crate::upstream::page::resume::Delivered;
-use crate::upstream::per_record::page_fallback::may_go_one_by_one;
+use crate::upstream::page::resume::{Delivered, KnownItems};
 use crate::upstream::session::continuation_token::{ContinuationToken, hash_of_all};
-use crate::upstream::session::list_session::Job;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, SystemTime};
 
@@ -18,7 +18,12 @@ use std::time::{Duration, SystemTime};
 pub(crate) enum ListStart {
     /// The source is asked for this; `delivered` is what the harvester has of the page.
     /// `anew` is what was delivered besides, if the page is one of the list begun anew.
-    Ask { asked: Request, delivered: Delivered, chain: Option<Box<ListPosition>>, anew: Option<Known> },
+    Ask {
+        asked: Request,
+        delivered: Delivered,
+        position: Option<Box<ListPosition>>,
+        known: Option<KnownItems>,
+    },
     /// The token is ours and of no use any more: why.
     Refuse(&'static str),
 }
@@ -41,8 +46,15 @@ pub(crate) struct ListPosition {
     mixed_harvests: Option<u32>,
 }
 
-/// What a list has delivered: how often each item.
-pub(crate) type Known = HashMap<u64, u32>;
+/// The part of a page that was not delivered.
+pub(crate) struct PageRest<'a> {
+    /// The request to the source for the page.
+    pub(crate) asked: &'a Request,
+    /// The items that were delivered of it.
+    pub(crate) delivered: &'a Delivered,
+    /// The page is one of a restarted list.
+    pub(crate) is_restarted: bool,
+}
 
 /// How long a token of ours may be used.
 const OWN_TOKEN_LIFE: Duration = Duration::from_secs(3 * 24 * 3600);
@@ -52,8 +64,12 @@ const OF_ANOTHER_VERB: &str = "the token is one of another verb";
 /// Finds out where the request stands.
 pub(crate) async fn find_start(job: &Job, now: SystemTime) -> Result<ListStart, Failure> {
     let request = &job.asked;
-    let ask =
-        |chain| ListStart::Ask { asked: request.clone(), delivered: Delivered::default(), chain, anew: None };
+    let ask = |position| ListStart::Ask {
+        asked: request.clone(),
+        delivered: Delivered::default(),
+        position,
+        known: None,
+    };
     if !request.verb().is_list() {
         return Ok(ask(None));
     }
@@ -70,18 +86,18 @@ pub(crate) async fn find_start(job: &Job, now: SystemTime) -> Result<ListStart, 
     // A list that began elsewhere: from here on it is known.
     let elsewhere =
         |within| ListPosition::at(ListPage { list: fastrand::u64(..), page: 1 }, String::new(), within);
-    let chain = match known {
+    let position = match known {
         Some(TokenTarget { place: Some((place, facts)), is_reused, within }) => {
             let mixed_harvests = facts.mixed_harvests();
-            let chain = ListPosition::at(place, facts.first_query, within);
-            ListPosition { given_out: true, is_reused, mixed_harvests, ..chain }
+            let position = ListPosition::at(place, facts.first_query, within);
+            ListPosition { given_out: true, is_reused, mixed_harvests, ..position }
         }
         Some(TokenTarget { place: None, is_reused, within }) => {
             ListPosition { is_reused, ..elsewhere(within) }
         }
         None => ListPosition { asked_by: Some(token.to_owned()), ..elsewhere(None) },
     };
-    Ok(ask(Some(Box::new(chain))))
+    Ok(ask(Some(Box::new(position))))
 }
 
 async fn open_own(job: &Job, own: ContinuationToken, now: SystemTime) -> Result<ListStart, Failure> {
@@ -99,7 +115,7 @@ async fn open_own(job: &Job, own: ContinuationToken, now: SystemTime) -> Result<
     if asked.verb() != job.request.verb() && !is_one_by_one {
         return Ok(ListStart::Refuse(OF_ANOTHER_VERB));
     }
-    if is_one_by_one && !may_go_one_by_one(job) {
+    if is_one_by_one && !may_fetch_per_record(job) {
         return Ok(ListStart::Refuse("the rest of the list is not had one by one any more; begin it again"));
     }
     let place = own.place;
@@ -122,10 +138,11 @@ async fn open_own(job: &Job, own: ContinuationToken, now: SystemTime) -> Result<
         ));
     };
     let (first_query, within) = (first_query.unwrap_or_default(), within.flatten());
-    let chain =
+    let position =
         ListPosition { given_out: true, mixed_harvests, ..ListPosition::at(place, first_query, within) };
-    let anew = own.anew.then(|| counted(before.iter().chain(&hashes)));
-    Ok(ListStart::Ask { asked, delivered: Delivered::of(hashes), chain: Some(Box::new(chain)), anew })
+    let known = own.anew.then(|| counted(before.iter().chain(&hashes)));
+    let (delivered, position) = (Delivered::of(hashes), Some(Box::new(position)));
+    Ok(ListStart::Ask { asked, delivered, position, known })
 }
 
 impl ListPosition {
@@ -161,9 +178,7 @@ impl ListPosition {
     pub(crate) async fn own_token(
         &self,
         job: &Job,
-        asked: &Request,
-        delivered: &Delivered,
-        anew: bool,
+        PageRest { asked, delivered, is_restarted }: PageRest<'_>,
         now: SystemTime,
     ) -> Option<String> {
         let own = ContinuationToken {
@@ -173,7 +188,7 @@ impl ListPosition {
             count: delivered.hashes().len() as u64,
             delivered: hash_of_all(delivered.hashes()),
             expires_secs: secs(now + OWN_TOKEN_LIFE),
-            anew,
+            anew: is_restarted,
         };
         let token = own.write(&job.store.token_key)?;
         let note = DeliveredPage { status: ListStatus::Continues, ..self.as_note(job, delivered, None, now) };
@@ -181,7 +196,7 @@ impl ListPosition {
     }
 
     /// A token of ours for the page behind this one, of which nothing was delivered yet.
-    pub(crate) async fn own_token_for_the_next_page(
+    pub(crate) async fn own_token_for_next_page(
         &self,
         job: &Job,
         asked: &Request,
@@ -191,22 +206,23 @@ impl ListPosition {
         let note = DeliveredPage { status: ListStatus::Continues, ..self.as_note(job, delivered, None, now) };
         job.store.ledger.record(note);
         let place = ListPage { page: self.place.page + 1, ..self.place };
-        Self { place, ..self.clone() }.own_token(job, asked, &Delivered::default(), false, now).await
+        let rest = PageRest { asked, delivered: &Delivered::default(), is_restarted: false };
+        Self { place, ..self.clone() }.own_token(job, rest, now).await
     }
 
     /// The lowest datestamp that was asked for, where the list's beginning is known.
     pub(crate) fn from(&self) -> Option<String> {
-        self.first()?.argument(Argument::From).map(str::to_owned)
+        self.first_request()?.argument(Argument::From).map(str::to_owned)
     }
 
     /// The request that began the list, where that is known.
-    pub(crate) fn first(&self) -> Option<Request> {
+    pub(crate) fn first_request(&self) -> Option<Request> {
         Request::parse(self.first_query.as_bytes()).ok()
     }
 
     /// The format of the list's records, where its beginning is known.
     pub(crate) fn metadata_prefix(&self) -> Option<String> {
-        self.first()?.argument(Argument::MetadataPrefix).map(str::to_owned)
+        self.first_request()?.argument(Argument::MetadataPrefix).map(str::to_owned)
     }
 
     fn as_note(
@@ -234,7 +250,7 @@ impl ListPosition {
 
     /// What the list had delivered before this page, if an earlier page of it
     /// began with the same item: then it may go in circles.
-    pub(crate) async fn suspicion(&self, job: &Job, first: u64) -> Result<Option<HashSet<u64>>, Failure> {
+    pub(crate) async fn find_circle(&self, job: &Job, first: u64) -> Result<Option<HashSet<u64>>, Failure> {
         if !self.given_out {
             return Ok(None);
         }
@@ -267,7 +283,7 @@ impl ListPosition {
 
     /// The list begun anew, where it cannot be gone on with: its first request, and
     /// what was delivered of it before this page. `None` where it is not safe.
-    pub(crate) async fn anew(&self, job: &Job) -> Result<Option<(Request, Known)>, Failure> {
+    pub(crate) async fn find_first(&self, job: &Job) -> Result<Option<(Request, KnownItems)>, Failure> {
         if self.place.page == 0 {
             return Ok(Request::parse(self.first_query.as_bytes()).ok().map(|first| (first, HashMap::new())));
         }
@@ -281,7 +297,10 @@ impl ListPosition {
 
     /// Where an earlier walk through the list to this page was left, and the datestamp
     /// before which everything was delivered if the list is in their order.
-    pub(crate) async fn shortcuts(&self, job: &Job) -> Result<(Option<Request>, Option<String>), Failure> {
+    pub(crate) async fn find_shortcuts(
+        &self,
+        job: &Job,
+    ) -> Result<(Option<Request>, Option<String>), Failure> {
         let shortcuts = job.store.ledger.replay_shortcuts(&job.mapping.id, self.place).await;
         let shortcuts = shortcuts.map_err(ledger_failure)?;
         let query = shortcuts.query.and_then(|query| Request::parse(query.as_bytes()).ok());
@@ -299,8 +318,8 @@ impl ListPosition {
     }
 }
 
-fn counted<'a>(hashes: impl IntoIterator<Item = &'a u64>) -> Known {
-    let mut known = Known::new();
+fn counted<'a>(hashes: impl IntoIterator<Item = &'a u64>) -> KnownItems {
+    let mut known = KnownItems::new();
     for hash in hashes {
         *known.entry(*hash).or_insert(0) += 1;
     }

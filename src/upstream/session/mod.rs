@@ -1,9 +1,13 @@
-//! One request of a harvester: a stream of events over as many exchanges as it takes.
+//! One request of a harvester: a stream of events over as many exchanges as necessary.
 
-pub(crate) mod continuation_token;
+mod continuation_token;
+mod delivery;
 pub(crate) mod detached_task;
-pub(crate) mod list_position;
+mod emit;
+mod list_position;
 pub(crate) mod list_session;
-pub(crate) mod outage;
-pub(crate) mod quarantine;
-pub(crate) mod recovery;
+mod outage;
+mod outcome;
+mod page_fallback;
+mod progress;
+mod restart;

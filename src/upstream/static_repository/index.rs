@@ -11,7 +11,7 @@ use super::rewrite::{conventional, skeleton_prefixes};
 use crate::repair::{
     NotOai, Outcome, Quarantined, RecordFacts, Repair, RepairConfig, RepairId, Repairer, Sink,
 };
-use crate::upstream::session::list_session::resolved;
+use crate::upstream::xml::text::unescape_text;
 use blake2::{Blake2s256, Digest};
 use memchr::memmem;
 use std::ops::Range;
@@ -171,7 +171,7 @@ struct Found {
 impl Found {
     fn add(&mut self, offset: u64, identifier: Option<&[u8]>, day: u32) {
         if self.entries.len() <= self.entries_max {
-            let id = identifier.map_or(0, |identifier| id_of(&resolved(identifier)));
+            let id = identifier.map_or(0, |identifier| id_of(&unescape_text(identifier)));
             self.entries.push(Entry { id, offset, len: 0, day });
         }
     }
@@ -230,6 +230,6 @@ impl Sink for Named {
     fn write(&mut self, _bytes: &[u8]) {}
 
     fn record_committed(&mut self, facts: &RecordFacts<'_>, _bytes: &[u8]) {
-        self.0.push((facts.offset, resolved(facts.identifier)));
+        self.0.push((facts.offset, unescape_text(facts.identifier)));
     }
 }

@@ -23,9 +23,9 @@ use crate::clock;
 use crate::config::StaticFile;
 use crate::oai::Request;
 use crate::store::{FileStamp, StaticFiles};
-use crate::upstream::client::source_client::SourceClient;
 use crate::upstream::failure::{Failure, Reason};
 use crate::upstream::http::deadline::{Deadline, TimedOut};
+use crate::upstream::http::http_client::HttpClient;
 use answer::Answer;
 use bytes::Bytes;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -88,7 +88,7 @@ impl StaticRepository {
     /// The page that answers a request, piece by piece.
     pub(crate) async fn answer(
         self: &Arc<Self>,
-        client: &SourceClient,
+        client: &HttpClient,
         request: &Request,
         budget: &mut Deadline,
     ) -> Result<mpsc::Receiver<Result<Bytes, Failure>>, Failure> {
@@ -110,7 +110,7 @@ impl StaticRepository {
     /// The version in force, once the file has been looked at if that is due.
     async fn version(
         self: &Arc<Self>,
-        client: &SourceClient,
+        client: &HttpClient,
         budget: &mut Deadline,
     ) -> Result<Arc<Version>, Failure> {
         let mut news = self.news.subscribe();
@@ -144,7 +144,7 @@ impl StaticRepository {
     }
 
     /// Begins to look at the file, in a task that goes on when nobody waits for it any more.
-    fn look_if_due(self: &Arc<Self>, client: &SourceClient, budget: &Deadline) {
+    fn look_if_due(self: &Arc<Self>, client: &HttpClient, budget: &Deadline) {
         let now = budget.now();
         let mut known = self.known();
         if known.is_looked_at || known.check_at.is_some_and(|at| now < at) {
@@ -180,6 +180,6 @@ impl StaticRepository {
 }
 
 /// What is said where nothing is known: the look at the file was never finished.
-fn never(client: &SourceClient) -> Failure {
+fn never(client: &HttpClient) -> Failure {
     Failure::new(Reason::StaticFile, format!("{} was never read", client.name()))
 }

@@ -6,11 +6,12 @@ use super::{FAILED_GAP, Known, REJECTED_GAP, StaticRepository};
 use crate::clock::Clock;
 use crate::config::Mapping;
 use crate::store::{FileStamp, NewStaticFile, StaticFileInfo};
-use crate::upstream::client::source_client::{SourceClient, is_redirect};
 use crate::upstream::failure::{Failure, Reason};
 use crate::upstream::http::body::Body;
 use crate::upstream::http::deadline::Deadline;
 use crate::upstream::http::exchange::Exchange;
+use crate::upstream::http::http_client::HttpClient;
+use crate::upstream::http::redirects::{is_redirect, redirect_target};
 use bytes::Bytes;
 use http::header::{self, HeaderName, HeaderValue};
 use std::fs::File;
@@ -37,8 +38,8 @@ enum Seen {
 
 impl StaticRepository {
     /// Looks at the file once.
-    pub(super) async fn look(self: Arc<Self>, client: SourceClient, clock: Arc<dyn Clock>) {
-        let mapping = client.mapping().clone();
+    pub(super) async fn look(self: Arc<Self>, client: HttpClient, clock: Arc<dyn Clock>) {
+        let mapping = Mapping::clone(client.mapping());
         if self.known().version.is_none() {
             self.read_copy(&mapping).await;
         }
@@ -105,7 +106,7 @@ impl StaticRepository {
     /// Takes in the file if it has changed.
     async fn take_in(
         &self,
-        client: &SourceClient,
+        client: &HttpClient,
         mapping: &Mapping,
         clock: Arc<dyn Clock>,
     ) -> Result<(), Failure> {
@@ -167,7 +168,7 @@ impl StaticRepository {
     /// Fetches the file, if it is another one than before.
     async fn fetch(
         &self,
-        client: &SourceClient,
+        client: &HttpClient,
         mapping: &Mapping,
         clock: Arc<dyn Clock>,
     ) -> Result<Seen, Failure> {
@@ -227,7 +228,7 @@ impl StaticRepository {
 
 /// Asks for the file, unless it is what `stamp` tells, and follows its redirects.
 async fn exchange(
-    client: &SourceClient,
+    client: &HttpClient,
     mapping: &Mapping,
     stamp: &FileStamp,
     budget: &mut Deadline,
@@ -244,11 +245,11 @@ async fn exchange(
             }
         }
         let sent = budget.within(client.step(), client.send(asked, &url)).await;
-        let response = sent.map_err(|late| client.late(late, &url))??;
+        let response = sent.map_err(|late| client.timed_out(late, &url))??;
         if !is_redirect(response.status().as_u16()) {
             return Ok(Exchange::new(url, response, budget.now()));
         }
-        url = client.redirected(&url, &response)?;
+        url = redirect_target(&client.name(), &url, &response)?;
     }
     let max = mapping.limits.redirects_max;
     let details = format!("{} redirects more than {max} times (redirects_max)", client.name());

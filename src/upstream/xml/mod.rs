@@ -2,3 +2,5 @@
 
 pub(crate) mod envelope_tags;
 pub(crate) mod rebase_namespaces;
+pub(crate) mod set_specs;
+pub(crate) mod text;

@@ -41,7 +41,7 @@ impl NamespaceScope {
     }
 
     /// The item as it has to stand in `place` to mean what it means here.
-    pub(crate) fn transplanted(&self, item: &str, place: &Self) -> String {
+    pub(crate) fn rebase(&self, item: &str, place: &Self) -> String {
         let mut reader = Reader::from_str(item);
         let own = match reader.read_event() {
             Ok(Event::Start(tag) | Event::Empty(tag)) => declarations(&tag),
@@ -65,7 +65,7 @@ impl NamespaceScope {
 }
 
 /// A record that is nothing but this header, as one that was deleted is.
-pub(crate) fn record_of(header: &str) -> String {
+pub(crate) fn wrap_header(header: &str) -> String {
     let name = header.trim_start_matches('<').split(|c: char| c.is_ascii_whitespace() || c == '>').next();
     let prefix = name.and_then(|name| name.strip_suffix("header")).unwrap_or_default();
     format!("<{prefix}record>{header}</{prefix}record>")
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     fn moved(from: &str, item: &str, to: &str) -> String {
-        NamespaceScope::of(from).transplanted(item, &NamespaceScope::of(to))
+        NamespaceScope::of(from).rebase(item, &NamespaceScope::of(to))
     }
 
     const PLAIN: &str = "<?xml version=\"1.0\"?><OAI-PMH xmlns=\"o\"><request>x</request><GetRecord>";
@@ -134,9 +134,9 @@ mod tests {
     #[test]
     fn a_header_becomes_a_record_of_its_own_kind() {
         assert_eq!(
-            record_of("<header status=\"deleted\"/>"),
+            wrap_header("<header status=\"deleted\"/>"),
             "<record><header status=\"deleted\"/></record>"
         );
-        assert_eq!(record_of("<o:header>x</o:header>"), "<o:record><o:header>x</o:header></o:record>");
+        assert_eq!(wrap_header("<o:header>x</o:header>"), "<o:record><o:header>x</o:header></o:record>");
     }
 }

@@ -1,0 +1,45 @@
+//! What a source said about itself: kept for a while, so that the source is not asked again.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// What a source has said of itself, for a while.
+#[derive(Debug, Default)]
+pub(crate) struct ProbeCache(Mutex<Probes>);
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Probes {
+    /// When it was last seen to take seconds, by a question of ours.
+    pub(crate) took_seconds: Option<SystemTime>,
+    pub(crate) formats: Option<(SystemTime, Option<Vec<String>>)>,
+    pub(crate) has_no_sets: Option<(SystemTime, bool)>,
+    pub(crate) granularity: Option<(SystemTime, Option<String>)>,
+}
+
+/// How long a probe of a source is not repeated.
+const KEPT: Duration = Duration::from_secs(600);
+
+impl ProbeCache {
+    pub(crate) fn read(&self) -> Probes {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn note(&self, note: impl FnOnce(&mut Probes)) {
+        note(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Whether the source has shown lately that it takes seconds.
+    pub(crate) fn takes_seconds(&self, now: SystemTime) -> bool {
+        fresh(self.read().took_seconds.map(|at| (at, ())), now).is_some()
+    }
+
+    pub(crate) fn note_seconds(&self, now: SystemTime) {
+        self.note(|said| said.took_seconds = Some(now));
+    }
+}
+
+/// A probe that is not too old.
+pub(crate) fn fresh<T>(said: Option<(SystemTime, T)>, now: SystemTime) -> Option<T> {
+    let (at, said) = said?;
+    now.duration_since(at).is_ok_and(|age| age < KEPT).then_some(said)
+}

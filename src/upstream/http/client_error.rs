@@ -1,0 +1,118 @@
+//! Explains why an exchange failed, in words that a person can act on.
+
+use crate::config::Mapping;
+use crate::upstream::failure::{Failure, Reason};
+use crate::upstream::http::address::{Refused, Unresolved};
+use crate::upstream::http::deadline::TimedOut;
+use hyper_util::client::legacy;
+use std::error::Error;
+use std::io::ErrorKind;
+use url::Url;
+
+/// The failure that an error of the client library means for a request to `url`.
+pub(crate) fn explain_error(
+    mapping: &Mapping,
+    name: &str,
+    error: &(dyn Error + 'static),
+    url: &Url,
+) -> Failure {
+    let host = url.host_str().unwrap_or_default();
+    if let Some(refused) = cause::<Refused>(error) {
+        return refused_address(name, refused, 0);
+    }
+    if let Some(unresolved) = cause::<Unresolved>(error) {
+        let details = format!("{name}: the name {host} cannot be resolved ({unresolved}); check base_url");
+        return Failure::new(Reason::Dns, details);
+    }
+    if let Some(tls) = cause::<rustls::Error>(error) {
+        let (reason, remedy) = match tls {
+            rustls::Error::InvalidCertificate(_) => (
+                Reason::TlsCertificate,
+                "tell its operator, or set tls.ca_file, or tls.verify = false if it must be trusted",
+            ),
+            _ => (Reason::TlsProtocol, "it may speak TLS 1.0 or 1.1 only, which are not spoken here"),
+        };
+        return Failure::new(reason, format!("{name}: TLS with {host} fails: {tls}; {remedy}"));
+    }
+    if cause::<std::io::Error>(error).is_some_and(|error| error.kind() == ErrorKind::TimedOut) {
+        let limit = mapping.connect_timeout;
+        let details = format!("{name}: no connection to {host} within {limit:?} (connect_timeout_secs)");
+        return Failure::new(Reason::ConnectionTimeout, details);
+    }
+    let (reason, what) = kind_of(error);
+    let said = innermost(error);
+    Failure::new(reason, format!("{name}: {host} {what} ({said})"))
+}
+
+/// The failure of a request to an address that is not allowed.
+pub(crate) fn refused_address(name: &str, refused: &Refused, redirects: usize) -> Failure {
+    let how = if redirects > 0 { "redirects to an address that is not followed" } else { "is not asked" };
+    Failure::new(Reason::AddressRefused, format!("{name} {how}: {refused}"))
+}
+
+/// The failure of a response that did not come in time.
+pub(crate) fn timed_out(mapping: &Mapping, name: &str, timed_out: TimedOut, url: &Url) -> Failure {
+    let host = url.host_str().unwrap_or_default();
+    let details = match timed_out {
+        TimedOut::Step => {
+            let limit = mapping.read_timeout;
+            format!("{name}: {host} was silent for {limit:?} (read_timeout_secs)")
+        }
+        TimedOut::Deadline => {
+            let limit = mapping.limits.first_record_timeout;
+            format!("{name} sent no record within {limit:?} (first_record_timeout_secs)")
+        }
+    };
+    Failure::new(Reason::ResponseTimeout, details)
+}
+
+/// The error of that type in the chain of causes.
+fn cause<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
+    let mut next = Some(error);
+    while let Some(cause) = next {
+        if let Some(found) = cause.downcast_ref::<T>() {
+            return Some(found);
+        }
+        // An error wrapped into an io::Error is not its source but inside it.
+        next = match cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
+            Some(inner) => Some(inner),
+            None => cause.source(),
+        };
+    }
+    None
+}
+
+fn innermost(error: &(dyn Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    cause.to_string()
+}
+
+fn kind_of(error: &(dyn Error + 'static)) -> (Reason, &'static str) {
+    match cause::<std::io::Error>(error).map(std::io::Error::kind) {
+        Some(ErrorKind::ConnectionRefused) => {
+            return (
+                Reason::ConnectionRefused,
+                "refuses the connection; check base_url, or wait until it is up",
+            );
+        }
+        Some(ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe) => {
+            return (Reason::ConnectionLost, "closed the connection");
+        }
+        _ => {}
+    }
+    if error.downcast_ref::<legacy::Error>().is_some_and(legacy::Error::is_connect) {
+        return (Reason::ConnectionRefused, "cannot be reached");
+    }
+    match cause::<hyper::Error>(error) {
+        Some(http) if http.is_parse() => (Reason::HttpProtocol, "does not speak HTTP"),
+        Some(http) if http.is_incomplete_message() => {
+            (Reason::Incomplete, "closed the connection before the answer was complete")
+        }
+        // The client wraps what happens before the header has come.
+        _ if error.is::<hyper::Error>() => (Reason::Incomplete, "broke its answer off"),
+        _ => (Reason::ConnectionLost, "closed the connection"),
+    }
+}

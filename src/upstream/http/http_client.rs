@@ -1,0 +1,328 @@
+//! One HTTP exchange with a source, redirects included.
+//!
+//! The client library follows no redirect and decodes nothing: this file checks each hop. The result is
+//! an [`Exchange`]; [`decoding`](crate::upstream::http::decoding) removes the content codings.
+
+use crate::config::{Credentials, Mapping, StaticFile};
+use crate::upstream::failure::{Failure, Reason};
+use crate::upstream::http::address::Reach;
+use crate::upstream::http::client_error::{explain_error, refused_address, timed_out};
+use crate::upstream::http::connector::{Http, http};
+use crate::upstream::http::deadline::{Deadline, TimedOut};
+use crate::upstream::http::exchange::Exchange;
+use crate::upstream::http::rate_limit::{HostLimiter, HostPermit};
+use crate::upstream::http::redirects::{is_redirect, redirect_target};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::header::{self, HeaderMap, HeaderValue};
+use http::{Method, Response, Uri};
+use hyper::body::Incoming;
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+use url::Url;
+
+/// The connections to one source, and the limits of its host. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct HttpClient {
+    http: Http,
+    reach: Reach,
+    /// Headers of each request.
+    headers: Arc<HeaderMap>,
+    name: Arc<str>,
+    mapping: Arc<Mapping>,
+    limiter: Arc<HostLimiter>,
+}
+
+impl HttpClient {
+    /// A client for the source of a mapping.
+    ///
+    /// # Errors
+    ///
+    /// Its certificates cannot be read.
+    pub(crate) fn new(mapping: &Arc<Mapping>) -> Result<Self, Failure> {
+        let reach = Reach::of(&mapping.base_url, mapping.allow_private);
+        let http = http(mapping, reach)?;
+        let headers = Arc::new(headers(mapping));
+        let name = name_of(mapping).into();
+        let limiter = Arc::new(HostLimiter::new(&mapping.politeness));
+        Ok(Self { http, reach, headers, name, mapping: Arc::clone(mapping), limiter })
+    }
+
+    /// Limits requests by the limiter of another client: both ask the same host.
+    pub(crate) fn share_limiter(&mut self, other: &Self) {
+        self.limiter = Arc::clone(&other.limiter);
+    }
+
+    /// Waits until the limits of the host allow a request.
+    pub(crate) async fn acquire_permit(
+        &self,
+        is_list: bool,
+        deadline: &mut Deadline,
+    ) -> Result<HostPermit, Failure> {
+        self.limiter.acquire(is_list, &self.name, deadline).await
+    }
+
+    /// Asks the source and follows its redirects. `query` is the request in its own words, `via` the
+    /// `Via` header to send.
+    ///
+    /// By POST the request is a form, which goes wherever a redirect leads: without it
+    /// the request would be another one. Only 303 says that the answer is had by GET.
+    pub(crate) async fn exchange(
+        &self,
+        query: &str,
+        method: &Method,
+        via: &str,
+        budget: &mut Deadline,
+    ) -> Result<Exchange, Failure> {
+        let mut form = (*method == Method::POST).then(|| query.to_owned());
+        let mut url = match form {
+            Some(_) => self.mapping.base_url.clone(),
+            None => with_query(&self.mapping, query),
+        };
+        let (mut redirects, mut redirected_by) = (0, None);
+        loop {
+            let mut asked = self.prepare(&url, form.as_deref(), redirects)?;
+            if let Ok(via) = HeaderValue::from_str(via) {
+                asked.headers_mut().insert(header::VIA, via);
+            }
+            let step = self.step();
+            let began = budget.now();
+            let response = match budget.within(step, self.send(asked, &url)).await {
+                // Behind a redirect it may be another server that fails.
+                Ok(Err(failure)) => {
+                    return Err(match redirected_by {
+                        Some(status) => failure.after_status(status, None),
+                        None => failure,
+                    });
+                }
+                Ok(Ok(response)) => response,
+                Err(late) => {
+                    self.limiter.note(budget.now(), None, None, step);
+                    return Err(self.timed_out(late, &url));
+                }
+            };
+            if !is_redirect(response.status().as_u16()) {
+                let exchange = Exchange::new(url, response, budget.now());
+                let took = budget.now().duration_since(began).unwrap_or_default();
+                self.limiter.note(budget.now(), Some(exchange.status), exchange.retry_after_secs, took);
+                return Ok(exchange);
+            }
+            if response.status().as_u16() == 303 {
+                form = None;
+            }
+            (redirects, redirected_by) = (redirects + 1, Some(response.status().as_u16()));
+            let max = self.mapping.limits.redirects_max;
+            if redirects > max {
+                let details = format!("{} redirects more than {max} times (redirects_max)", self.name());
+                return Err(
+                    Failure::new(Reason::Redirect, details).after_status(response.status().as_u16(), None)
+                );
+            }
+            url = redirect_target(&self.name, &url, &response)?;
+        }
+    }
+
+    /// What is asked of one address, once that is found to be allowed: by POST where there is a form.
+    pub(crate) fn prepare(
+        &self,
+        url: &Url,
+        form: Option<&str>,
+        redirects: usize,
+    ) -> Result<OutgoingRequest, Failure> {
+        self.reach.check_literal(url).map_err(|refused| refused_address(&self.name, &refused, redirects))?;
+        let uri = Uri::try_from(url.as_str()).map_err(|error| {
+            let details = format!(
+                "{} cannot be asked by {url} ({error}); check base_url, and where it redirects to",
+                self.name()
+            );
+            Failure::new(Reason::Configuration, details)
+        })?;
+        let mut asked = OutgoingRequest::new(form.unwrap_or_default().to_owned().into());
+        *asked.uri_mut() = uri;
+        *asked.headers_mut() = HeaderMap::clone(&self.headers);
+        if form.is_some() {
+            *asked.method_mut() = Method::POST;
+            asked.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(FORM));
+        }
+        if let Some(credentials) = self.credentials_for(url) {
+            asked.headers_mut().insert(header::AUTHORIZATION, basic(credentials));
+        }
+        Ok(asked)
+    }
+
+    /// Sends a request to the address that it was prepared for.
+    pub(crate) async fn send(
+        &self,
+        asked: OutgoingRequest,
+        url: &Url,
+    ) -> Result<Response<Incoming>, Failure> {
+        self.http.request(asked).await.map_err(|error| self.failure(&error, url))
+    }
+
+    /// Longest wait for a header; a connection may have to be made first.
+    pub(crate) fn step(&self) -> Duration {
+        self.mapping.connect_timeout.max(self.mapping.read_timeout)
+    }
+
+    /// The mapping of the repository.
+    pub(crate) fn mapping(&self) -> &Arc<Mapping> {
+        &self.mapping
+    }
+
+    /// The name of the source in failures.
+    pub(crate) fn name(&self) -> Arc<str> {
+        Arc::clone(&self.name)
+    }
+
+    /// What the source wants to know us by; nobody else is told, wherever a redirect leads.
+    fn credentials_for(&self, url: &Url) -> Option<&Credentials> {
+        self.mapping.credentials.as_ref().filter(|_| url.origin() == self.mapping.base_url.origin())
+    }
+
+    /// The failure of a response that did not come in time.
+    pub(crate) fn timed_out(&self, late: TimedOut, url: &Url) -> Failure {
+        timed_out(&self.mapping, &self.name, late, url)
+    }
+
+    /// The failure that an error of the client library means.
+    pub(crate) fn failure(&self, error: &(dyn Error + 'static), url: &Url) -> Failure {
+        explain_error(&self.mapping, &self.name, error, url)
+    }
+}
+
+/// How a failure calls a source.
+fn name_of(mapping: &Mapping) -> String {
+    let Mapping { id, base_url, static_file, .. } = mapping;
+    match static_file {
+        None => format!("the source of {id} ({base_url})"),
+        // Where it lies on this machine is nobody's business who harvests.
+        Some(StaticFile { path: Some(_), .. }) => format!("the static repository file of {id}"),
+        Some(_) => format!("the static repository file of {id} ({base_url})"),
+    }
+}
+
+/// A request on its way to a source.
+pub(crate) type OutgoingRequest = http::Request<http_body_util::Full<bytes::Bytes>>;
+
+/// User and password as a request says them; no log shows it.
+fn basic(credentials: &Credentials) -> HeaderValue {
+    let said = STANDARD.encode(format!("{}:{}", credentials.user(), credentials.password()));
+    let mut value = HeaderValue::from_str(&format!("Basic {said}")).expect("base64 is ASCII");
+    value.set_sensitive(true);
+    value
+}
+
+fn headers(mapping: &Mapping) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    // Some providers answer 406 to a narrower list.
+    headers.insert(header::ACCEPT, HeaderValue::from_static("text/xml, application/xml, */*;q=0.5"));
+    headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip, deflate, br, zstd"));
+    let texts = [(header::USER_AGENT, Some(&mapping.user_agent)), (header::FROM, mapping.from.as_ref())];
+    for (name, text) in texts {
+        if let Some(value) = text.and_then(|text| HeaderValue::from_str(text).ok()) {
+            headers.insert(name, value);
+        }
+    }
+    headers
+}
+
+/// The base URL with the request's query behind what it has of its own, or before it where the
+/// mapping says that the verb comes first.
+pub(crate) fn with_query(mapping: &Mapping, query: &str) -> Url {
+    let mut url = mapping.base_url.clone();
+    let query = match mapping.base_url.query().filter(|own| !own.is_empty()) {
+        None => query.to_owned(),
+        Some(own) if mapping.quirks.verb_first => format!("{query}&{own}"),
+        Some(own) => format!("{own}&{query}"),
+    };
+    url.set_query(Some(&query));
+    url
+}
+
+/// The media type of a request that is made by POST.
+pub(crate) const FORM: &str = "application/x-www-form-urlencoded";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    #[test]
+    fn the_query_goes_behind_the_one_of_the_base_url() {
+        let mapping =
+            |base: &str| Mapping::new("x", base, &crate::config::Limits::default()).expect("a legal mapping");
+        let url = |base: &str| with_query(&mapping(base), "verb=Identify").to_string();
+        assert_eq!(url("http://x.example/oai"), "http://x.example/oai?verb=Identify");
+        assert_eq!(url("http://x.example/oai?"), "http://x.example/oai?verb=Identify");
+        assert_eq!(url("http://x.example/oai?repo=1"), "http://x.example/oai?repo=1&verb=Identify");
+        let mut mapping = mapping("http://x.example/oai?repo=1");
+        mapping.quirks.verb_first = true;
+        let url = with_query(&mapping, "verb=Identify").to_string();
+        assert_eq!(url, "http://x.example/oai?verb=Identify&repo=1");
+    }
+
+    /// A client whose connections reach as far as that, whatever its base URL says.
+    fn client(base_url: &str, connections: Reach) -> HttpClient {
+        let mapping = Mapping::new("x", base_url, &crate::config::Limits::default());
+        let mapping = Arc::new(mapping.expect("a legal mapping"));
+        let made = HttpClient::new(&mapping).expect("a client");
+        HttpClient { http: http(&mapping, connections).expect("a client"), reach: Reach::Public, ..made }
+    }
+
+    async fn failure_of(client: &HttpClient) -> Failure {
+        let mut budget = Deadline::new(Arc::new(crate::clock::SystemClock), Duration::from_secs(60));
+        let exchange = client.exchange("verb=Identify", &Method::GET, "1.1 test", &mut budget).await;
+        exchange.err().expect("it fails")
+    }
+
+    #[tokio::test]
+    async fn a_public_source_must_not_lead_to_a_private_address() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let port = listener.local_addr().expect("it is bound").port();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.expect("a connection");
+            stream.read_u8().await.expect("a request");
+            let head =
+                "HTTP/1.1 302 PageItem\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n";
+            stream.write_all(head.as_bytes()).await
+        });
+        // As if localhost were public: only the literal behind the redirect is refused.
+        let redirected = client(&format!("http://localhost:{port}/"), Reach::Any);
+        let by_name = client("http://localhost:1/", Reach::Public);
+        let by_address = client("http://127.0.0.1:1/", Reach::Any);
+        for (client, text) in [
+            (redirected, "redirects to an address that is not followed: 169.254.169.254 is at"),
+            (by_name, "is not asked: localhost is at"),
+            (by_address, "is not asked: 127.0.0.1 is at 127.0.0.1, which is no public address"),
+        ] {
+            let failure = failure_of(&client).await;
+            assert_eq!(failure.reason, Reason::AddressRefused, "{failure:?}");
+            assert!(failure.details.contains(text), "{failure:?}");
+            assert!(failure.details.contains("allow_private = true"), "{failure:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_on_which_tls_never_begins_is_one_that_takes_too_long() {
+        // The system takes the connection, and nobody says a word on it.
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = listener.local_addr().expect("it is bound").port();
+        let url = format!("https://127.0.0.1:{port}/");
+        let mut mapping =
+            Mapping::new("x", &url, &crate::config::Limits::default()).expect("a legal mapping");
+        (mapping.connect_timeout, mapping.read_timeout) =
+            (Duration::from_millis(50), Duration::from_millis(500));
+        let failure = failure_of(&HttpClient::new(&Arc::new(mapping)).expect("a client")).await;
+        assert_eq!(failure.reason, Reason::ConnectionTimeout, "{failure:?}");
+    }
+
+    #[tokio::test]
+    async fn a_name_that_cannot_be_resolved_is_named() {
+        // Too long for a name, so no resolver has to be asked.
+        let host = format!("{}.example", "x".repeat(64));
+        let failure = failure_of(&client(&format!("http://{host}/"), Reach::Public)).await;
+        assert_eq!(failure.reason, Reason::Dns, "{failure:?}");
+        assert!(failure.details.contains(&format!("the name {host} cannot be resolved")), "{failure:?}");
+    }
+}

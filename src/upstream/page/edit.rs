@@ -1,0 +1,200 @@
+//! Edits the items of a page that has not been sent yet: replaces records and datestamps, splits records.
+
+use crate::repair::RepairId;
+use crate::store::QuarantinedRecord;
+use crate::upstream::page::buffer::{PageBuffer, PageItem};
+use crate::upstream::xml::text::unescape_text;
+use std::borrow::Cow;
+
+impl PageBuffer {
+    /// The items put aside in whose place others can stand, and that are not known: which
+    /// of `found`, and their identifiers as they stand in the XML.
+    pub(crate) fn replaceable(&self, is_known: impl Fn(u64) -> bool) -> Vec<(usize, String)> {
+        let mut replaceable = Vec::new();
+        for (index, found) in self.items.iter().enumerate() {
+            match found {
+                PageItem::Quarantined {
+                    hash,
+                    record: QuarantinedRecord { identifier: Some(identifier), .. },
+                    at: Some(at),
+                } if *at <= self.output.len() && !is_known(*hash) => {
+                    replaceable.push((index, identifier.clone()));
+                }
+                _ => {}
+            }
+        }
+        replaceable
+    }
+
+    /// Puts an item in the place of the one of that index, which was put aside.
+    pub(crate) fn replace_quarantined(&mut self, index: usize, item: &[u8]) {
+        let Some(PageItem::Quarantined { hash, at: Some(at), .. }) = self.items.get(index) else { return };
+        let (hash, start, len) = (*hash, *at, item.len());
+        self.output.edit(|bytes| drop(bytes.splice(start..start, item.iter().copied())));
+        if let Some(found) = self.items.get_mut(index) {
+            *found = PageItem::Item { start, len, hash, repairs: Vec::new() };
+        }
+        self.shift_items_after(index, len as i64);
+    }
+
+    /// Replaces the item of that index with several. Their places are those in `bytes`.
+    pub(crate) fn split(&mut self, index: usize, bytes: &[u8], items: Vec<PageItem>) {
+        let Some(PageItem::Item { start, len, .. }) = self.items.get(index) else { return };
+        let (start, len, count) = (*start, *len, items.len());
+        self.output.edit(|made| drop(made.splice(start..start + len, bytes.iter().copied())));
+        let moved: Vec<PageItem> = items
+            .into_iter()
+            .map(|item| {
+                let (at, len) = (start + item.start().unwrap_or_default(), item.len());
+                item.moved(at, len)
+            })
+            .collect();
+        self.items.splice(index..=index, moved);
+        self.shift_items_after(index + count - 1, bytes.len() as i64 - len as i64);
+    }
+
+    /// What stands behind the item of that index has moved by so many bytes.
+    pub(crate) fn shift_items_after(&mut self, index: usize, delta: i64) {
+        self.drift += delta;
+        for found in self.items.iter_mut().skip(index + 1) {
+            match found {
+                PageItem::Item { start, .. } | PageItem::Quarantined { at: Some(start), .. } => {
+                    *start = start.saturating_add_signed(delta as isize);
+                }
+                PageItem::Quarantined { at: None, .. } => {}
+            }
+        }
+    }
+
+    /// The items whose datestamp is a bound, and that are not known.
+    pub(crate) fn with_lower_bound(&self, is_known: impl Fn(u64) -> bool) -> Vec<usize> {
+        let is_bounded = |found: &PageItem| match found {
+            PageItem::Item { hash, repairs, len, .. } => {
+                *len > 0
+                    && repairs.iter().any(|(id, _)| *id == RepairId::DatestampLowerBound)
+                    && !is_known(*hash)
+            }
+            PageItem::Quarantined { .. } => false,
+        };
+        (0..self.items.len()).filter(|&index| self.items.get(index).is_some_and(is_bounded)).collect()
+    }
+
+    /// An item as it will leave.
+    pub(crate) fn item(&self, index: usize) -> Option<Cow<'_, str>> {
+        let found = self.items.get(index)?;
+        let start = found.start()?;
+        match self.output.slice(start..start + found.len()) {
+            Cow::Borrowed(item) => std::str::from_utf8(item).ok().map(Cow::Borrowed),
+            Cow::Owned(item) => String::from_utf8(item).ok().map(Cow::Owned),
+        }
+    }
+
+    /// The identifier of an item.
+    pub(crate) fn identifier_at(&self, index: usize) -> Option<String> {
+        let item = self.item(index)?;
+        Some(unescape_text(item.get(field(&item, "identifier")?)?.as_bytes()))
+    }
+
+    /// Gives an item another datestamp; whether it has it now. It stays known by the first one.
+    pub(crate) fn replace_datestamp(&mut self, index: usize, stamp: &str) -> bool {
+        let bound = self.item(index).and_then(|item| {
+            let within = field(&item, "datestamp")?;
+            Some((within.clone(), item.get(within)?.to_owned()))
+        });
+        let Some((within, bound)) = bound else { return false };
+        let delta = stamp.len() as i64 - bound.len() as i64;
+        let Some(PageItem::Item { start, len, repairs, .. }) = self.items.get_mut(index) else {
+            return false;
+        };
+        let at = *start + within.start;
+        *len = len.saturating_add_signed(delta as isize);
+        for made in repairs.iter_mut().filter(|(id, _)| *id == RepairId::DatestampLowerBound) {
+            if let Some(made) = &mut made.1 {
+                made.replacement = made.replacement.replace(&bound, stamp);
+            }
+        }
+        let is_told = repairs.iter().any(|(id, _)| *id == RepairId::RewriteProvenance);
+        self.output.edit(|bytes| drop(bytes.splice(at..at + bound.len(), stamp.bytes())));
+        self.shift_items_after(index, delta);
+        if is_told {
+            self.replace_provenance_datestamp(index, &bound, stamp);
+        }
+        true
+    }
+
+    /// Gives the provenance that was added to an item the datestamp that its header has now.
+    fn replace_provenance_datestamp(&mut self, index: usize, bound: &str, stamp: &str) {
+        let within = self.item(index).and_then(|item| described(&item, bound));
+        let Some(within) = within else { return };
+        let delta = stamp.len() as i64 - bound.len() as i64;
+        let Some(PageItem::Item { start, len, .. }) = self.items.get_mut(index) else { return };
+        let at = *start + within;
+        *len = len.saturating_add_signed(delta as isize);
+        self.output.edit(|bytes| drop(bytes.splice(at..at + bound.len(), stamp.bytes())));
+        self.shift_items_after(index, delta);
+    }
+
+    /// Replaces the item of that index, which began at `offset`, with the records that it contains. They
+    /// were read after a head of `head_len` bytes.
+    pub(crate) fn split_torn(&mut self, index: usize, offset: u64, head_len: usize, mut torn: Self) {
+        let found = std::mem::take(&mut torn.items);
+        let (Some(first), Some(last)) = (found.first(), found.last()) else { return };
+        let start = first.start().unwrap_or_default();
+        let end = last.start().unwrap_or_default() + last.len();
+        let bytes = torn.output.slice(start..end).into_owned();
+        let mut items = Vec::new();
+        for (count, item) in found.into_iter().enumerate() {
+            let PageItem::Item { start: at, len, hash, mut repairs } = item else { return };
+            for made in repairs.iter_mut().filter_map(|(_, made)| made.as_mut()) {
+                made.offset = (made.offset + offset).saturating_sub(head_len as u64);
+            }
+            if count == 0
+                && let Some(PageItem::Item { repairs: before, .. }) = self.items.get_mut(index)
+            {
+                repairs.splice(..0, before.drain(..));
+            }
+            items.push(PageItem::Item { start: at - start, len, hash, repairs });
+        }
+        let is_last = self.items.iter().skip(index + 1).all(|item| item.start().is_none());
+        if is_last {
+            self.last_datestamp = torn.last_datestamp;
+        }
+        if !torn.oldest.is_empty() && (self.oldest.is_empty() || torn.oldest < self.oldest) {
+            self.oldest = torn.oldest;
+        }
+        for (name, seen) in torn.sets {
+            let entry = self.sets.entry(name).or_default();
+            *entry = entry.and(seen);
+        }
+        self.split(index, &bytes, items);
+    }
+}
+
+/// Where a datestamp stands in the first description of the item's origin that says its identifier and this one.
+fn described(item: &str, bound: &str) -> Option<usize> {
+    let identifier = item.get(field(item, "identifier")?)?;
+    let value = format!("datestamp>{bound}</");
+    item.match_indices(&value).find_map(|(at, _)| {
+        let before = item.get(..item.get(..at)?.rfind('<')?)?;
+        let prefix = item.get(before.len() + 1..at)?;
+        let is_described =
+            before.ends_with(&format!("<{prefix}identifier>{identifier}</{prefix}identifier>"));
+        is_described.then_some(at + "datestamp>".len())
+    })
+}
+
+/// Where the text of the first element of that name stands.
+fn field(item: &str, name: &str) -> Option<std::ops::Range<usize>> {
+    let mut reader = quick_xml::Reader::from_str(item);
+    loop {
+        match reader.read_event().ok()? {
+            quick_xml::events::Event::Start(tag) if tag.local_name().as_ref() == name => {
+                let start = usize::try_from(reader.buffer_position()).ok()?;
+                let len = item.get(start..)?.find('<')?;
+                return Some(start..start + len);
+            }
+            quick_xml::events::Event::Eof => return None,
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! A page that is made of single records, in place of one that fails.
+
+use crate::clock;
+use crate::store::QuarantinedRecord;
+use crate::upstream::adapt::requester::Requester;
+use crate::upstream::failure::Failure;
+use crate::upstream::page::attempt::{Page, ResponseStart};
+use crate::upstream::page::buffer::{ItemHash, PageBuffer};
+use crate::upstream::page::resume::Resumer;
+use crate::upstream::xml::envelope_tags::EnvelopeTags;
+use crate::upstream::xml::rebase_namespaces::NamespaceScope;
+use bytes::Bytes;
+
+/// A page of our own making, on its way through the engine.
+pub(crate) struct SubstitutePage {
+    pub(crate) page: Page,
+    pub(crate) resumer: Resumer,
+    tags: EnvelopeTags,
+    /// The namespaces around the records.
+    pub(crate) place: NamespaceScope,
+    pub(crate) is_empty: bool,
+    /// Records that cannot be fetched, until the source is seen to give others.
+    pub(crate) lost: Vec<(u64, QuarantinedRecord)>,
+}
+
+impl SubstitutePage {
+    /// An empty page. `begun` are the tags of the response, if a part of it was sent; `failure` is why the
+    /// page is needed.
+    pub(crate) fn new(requester: &Requester<'_>, begun: Option<EnvelopeTags>, failure: &Failure) -> Self {
+        let job = requester.job;
+        let asked_at = clock::utc_datetime(requester.now());
+        let tags = begun.clone().unwrap_or_else(|| EnvelopeTags::of_ours(job.request.verb()));
+        let head = tags.open(&asked_at, &job.own.base_url);
+        let start = ResponseStart {
+            name: job.client.name(),
+            status: failure.received_status.unwrap_or(200),
+            retry_after_secs: None,
+            charset: None,
+            asked_at,
+            repository: requester.facts.clone(),
+        };
+        let buffer = PageBuffer::new(ItemHash::with(&job.store.token_key));
+        let mut page = Page::new(&job.mapping, &job.own, start, buffer);
+        page.push(Bytes::copy_from_slice(head.as_bytes()));
+        Self {
+            page,
+            resumer: Resumer::for_substitute(begun),
+            tags,
+            place: NamespaceScope::of(&head),
+            is_empty: true,
+            lost: Vec::new(),
+        }
+    }
+
+    /// Feeds the engine with a record.
+    pub(crate) fn push(&mut self, record: &str) {
+        self.page.push(Bytes::copy_from_slice(record.as_bytes()));
+        self.is_empty = false;
+    }
+
+    /// Feeds the engine with the end of the page.
+    pub(crate) fn close(&mut self, token: Option<&str>) {
+        self.page.push(self.tags.close_with(token).into());
+    }
+}

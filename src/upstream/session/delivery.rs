@@ -1,0 +1,95 @@
+//! The part of the response that was sent, and the part that waits for its first item.
+
+use crate::upstream::byte_rope::ByteRope;
+use crate::upstream::response_writer::{ResponseWriter, Stop};
+use crate::upstream::xml::envelope_tags::{EnvelopeTags, parse_envelope_tags};
+use crate::upstream::xml::text::error_code;
+
+/// The response of a session, over all attempts.
+pub(crate) struct Delivery {
+    writer: ResponseWriter,
+    /// Output from before the first item: it is sent together with that.
+    waiting: ByteRope,
+    /// Everything before the items that were sent, once one was.
+    head: Option<Vec<u8>>,
+    /// The end tag of the document element was sent: nothing may follow.
+    is_document_closed: bool,
+}
+
+impl Delivery {
+    pub(crate) fn new(writer: ResponseWriter) -> Self {
+        Self { writer, waiting: ByteRope::default(), head: None, is_document_closed: false }
+    }
+
+    /// Whether a part of the response was sent, so that what follows must continue it.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.writer.has_begun()
+    }
+
+    /// The tags that are open around the items that were sent.
+    pub(crate) fn tags(&self) -> Option<EnvelopeTags> {
+        self.head.as_deref().and_then(parse_envelope_tags)
+    }
+
+    /// Whether more items may follow what was sent.
+    pub(crate) fn can_continue(&self) -> bool {
+        !self.is_document_closed && self.tags().is_some()
+    }
+
+    /// Remembers the head of the response, once.
+    pub(crate) fn note_head(&mut self, head: Option<&[u8]>) {
+        if self.head.is_none() {
+            self.head = head.map(<[u8]>::to_vec);
+        }
+    }
+
+    pub(crate) fn note_document_closed(&mut self, is_closed: bool) {
+        self.is_document_closed |= is_closed;
+    }
+
+    /// Output that waits for the first item.
+    pub(crate) fn waiting(&self) -> &ByteRope {
+        &self.waiting
+    }
+
+    /// Adds output to what waits.
+    pub(crate) fn hold(&mut self, output: ByteRope) {
+        self.waiting.append(output);
+    }
+
+    /// Replaces what waits.
+    pub(crate) fn replace_waiting(&mut self, output: ByteRope) {
+        self.waiting = output;
+    }
+
+    pub(crate) fn take_waiting(&mut self) -> ByteRope {
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// The error code of what waits.
+    pub(crate) fn waiting_error(&self) -> Option<String> {
+        error_code(&self.waiting.bytes())
+    }
+
+    /// Sends output. `status` is that of the source.
+    pub(crate) async fn send(&mut self, output: ByteRope, status: u16) -> Result<(), Stop> {
+        self.writer.send(output, status).await
+    }
+
+    /// Sends what waits.
+    pub(crate) async fn send_waiting(&mut self, status: u16) -> Result<(), Stop> {
+        let waiting = self.take_waiting();
+        self.send(waiting, status).await
+    }
+
+    /// Ends the response.
+    pub(crate) async fn finish(&mut self) -> Result<(), Stop> {
+        self.writer.finish().await
+    }
+
+    /// Sends a whole response, or the rest of one, and ends it.
+    pub(crate) async fn send_all(&mut self, output: Vec<u8>) -> Result<(), Stop> {
+        self.send(output.into(), 200).await?;
+        self.finish().await
+    }
+}

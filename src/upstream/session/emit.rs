@@ -1,0 +1,254 @@
+//! Sends the items of a page, and ends the response: whole, with an error, or with a token of ours.
+
+use crate::clock;
+use crate::oai::{ErrorCode, Request, Verb, error_response};
+use crate::repair::NotOai;
+use crate::upstream::adapt::error_diagnosis::DiagnosedError;
+use crate::upstream::adapt::item_filter::ItemFilter;
+use crate::upstream::adapt::quarantine::{quarantine, quarantine_early};
+use crate::upstream::adapt::repository_facts::note_profile;
+use crate::upstream::byte_rope::ByteRope;
+use crate::upstream::failure::Failure;
+use crate::upstream::page::attempt::Page;
+use crate::upstream::page::resume::{Emitted, Resumer, Unproven};
+use crate::upstream::response_writer::Stop;
+use crate::upstream::session::list_position::PageRest;
+use crate::upstream::session::list_session::ListSession;
+use crate::upstream::session::outcome::{AttemptEnd, Halt};
+use crate::upstream::xml::envelope_tags::EnvelopeTags;
+use crate::upstream::xml::text::{error_code, unescape_text};
+
+impl ListSession<'_> {
+    /// Sends the engine's output, once the quarantined records in it are on disk. `ended`: there is no more.
+    pub(super) async fn emit(
+        &mut self,
+        page: &mut Page,
+        resumer: &mut Resumer,
+        ended: bool,
+    ) -> Result<(), Halt> {
+        if (resumer.is_replay() || self.filter.is_some()) && page.is_inside_item() {
+            return Err(Unproven::Held.into());
+        }
+        let Self { requester, asked, refetcher, torn, .. } = self;
+        torn.split_torn_records(requester, &mut page.buffer, resumer).await;
+        refetcher.replace_broken_records(requester, &mut page.buffer, resumer).await;
+        refetcher.replace_lower_bounds(requester, asked, &mut page.buffer, resumer).await;
+        note_profile(requester, &mut page.buffer, ended).await;
+        if self.filter.as_mut().is_some_and(|filter| !filter.apply(&mut page.buffer, ended)) {
+            return Err(Unproven::Held.into());
+        }
+        let had_items = !self.progress.delivered.is_empty();
+        let mut emitted = resumer.take(&mut page.buffer, &mut self.progress.delivered, ended)?;
+        emitted.count_in(&mut self.requester.account);
+        let Emitted { mut output, items, quarantined, hashes, .. } = emitted;
+        if !quarantined.is_empty() {
+            quarantine(&self.requester, quarantined).await?;
+        }
+        if !had_items && let (Some(position), Some(first)) = (&self.position, hashes.first()) {
+            self.progress.suspect(position.find_circle(self.requester.job, *first).await?);
+        }
+        self.progress.clear_suspicion_by(&hashes);
+        if !self.delivery.has_begun() {
+            // The head waits for the first item that is new: until then every failure is clean.
+            self.delivery.hold(output);
+            let has_nothing = self.requester.account.records == 0 && items == 0 && !page.is_inside_item();
+            let waits_for_proof =
+                self.progress.is_suspected() && self.delivery.waiting().len() < WAITING_BYTES_MAX;
+            if has_nothing || waits_for_proof {
+                return Ok(());
+            }
+            output = self.delivery.take_waiting();
+            // From here on, the time bounds each silence and not the whole response.
+            self.renew_deadline();
+        }
+        self.delivery.note_head(resumer.head());
+        self.delivery.send(output, page.status).await?;
+        // Output after the last item of a page that is requested again waits for the end of the page.
+        self.delivery.note_document_closed(!resumer.is_replay() && page.is_document_closed());
+        Ok(())
+    }
+
+    /// Ends a page that the engine found whole.
+    pub(super) async fn finish_page(
+        &mut self,
+        page: &mut Page,
+        mut resumer: Resumer,
+    ) -> Result<AttemptEnd, Halt> {
+        let is_list = self.requester.job.request.verb().is_list();
+        let token = page.buffer.token.as_deref().map(unescape_text).filter(|token| !token.is_empty());
+        let had_filtered_items = self.filter.as_ref().is_some_and(ItemFilter::has_met);
+        if resumer.is_replay() && !resumer.has_items() && !page.buffer.has_items() && !had_filtered_items {
+            // An error in place of a page that contains delivered items.
+            let error = std::mem::take(&mut page.buffer.output).into_vec();
+            let expired = self.asked.is_resumption() && !self.delivery.has_begun() && is_expired(&error);
+            return if expired { Ok(AttemptEnd::Expired(error)) } else { Err(Unproven::Items.into()) };
+        }
+        quarantine_early(&mut self.requester, page).await?;
+        if self.progress.is_restarted()
+            && self.delivery.has_begun()
+            && let Some(token) = &token
+        {
+            self.emit(page, &mut resumer, false).await?;
+            if !resumer.has_given() {
+                self.progress.set_known(resumer.into_missing());
+                return Ok(AttemptEnd::NextPage(token.clone()));
+            }
+        }
+        self.emit(page, &mut resumer, true).await?;
+        if is_list && self.requester.account.records == 0 {
+            if self.requester.account.quarantined > 0 {
+                return Ok(self.retry_if_resumable(page.no_answer(NotOai::NothingKept), 0)?);
+            }
+            if self.asked.is_resumption() && is_expired(&self.delivery.waiting().bytes()) {
+                return Ok(AttemptEnd::Expired(self.delivery.take_waiting().into_vec()));
+            }
+            if let Some(token) = token {
+                self.progress.set_known(resumer.into_missing());
+                return Ok(AttemptEnd::NextPage(token));
+            }
+            if let Some(last_page) = resumer.empty_last_page() {
+                self.delivery.replace_waiting(last_page.into());
+            }
+        }
+        if self.is_filtered_empty() {
+            let end = self.empty_list();
+            self.delivery.replace_waiting(end.into());
+        }
+        let waiting = self.delivery.waiting();
+        let is_bad_argument = || error_code(&waiting.bytes()).as_deref() == Some("badArgument");
+        self.requester.note_days(is_bad_argument).await;
+        if !self.delivery.has_begun()
+            && self.requester.account.records == 0
+            && self.requester.is_doubtful(&self.asked, || self.delivery.waiting_error())
+        {
+            return Ok(AttemptEnd::Doubtful(self.delivery.take_waiting().into_vec()));
+        }
+        if self.progress.take_suspicion() && self.goes_in_circles(token.as_deref()).await? {
+            return Ok(self.refuse_circle().await?);
+        }
+        if !self.delivery.has_begun() && self.delivery.waiting().is_empty() {
+            // Without a byte there is no response, whatever the verdict.
+            return Ok(self.retry_if_resumable(page.no_answer(NotOai::Empty), 0)?);
+        }
+        self.requester.account.progress = page.buffer.progress;
+        self.note_token_reuse(token.as_deref()).await?;
+        if let Some(position) = &self.position {
+            let datestamp = String::from_utf8(page.buffer.last_datestamp.clone()).ok();
+            let datestamp = datestamp.filter(|datestamp| !datestamp.is_empty());
+            let (job, now) = (self.requester.job, self.requester.now());
+            position.note(job, &self.progress.delivered, token, datestamp, now);
+        }
+        self.delivery.send_waiting(page.status).await?;
+        Ok(AttemptEnd::Whole)
+    }
+
+    /// Whether the end of a list was reached, and no new item is within the harvester's window.
+    fn is_filtered_empty(&self) -> bool {
+        let Some(filter) = &self.filter else { return false };
+        let is_token_alone = !filter.has_met()
+            && self.requester.account.records == 0
+            && self.delivery.waiting_error().is_none();
+        filter.has_dropped_all() || is_token_alone && self.requester.job.request.verb() != Verb::ListSets
+    }
+
+    /// The response for a list of which nothing is left: its end, or an error.
+    fn empty_list(&self) -> Vec<u8> {
+        let (job, date) = (self.requester.job, clock::utc_datetime(self.requester.now()));
+        if let Some(tags) = self.delivery.tags() {
+            return tags.close_with(Some(""));
+        }
+        if job.request.is_resumption() {
+            let tags = EnvelopeTags::of_ours(job.request.verb());
+            return [tags.open(&date, &job.own.base_url).into_bytes(), tags.close_with(Some(""))].concat();
+        }
+        let text = "no record lies within the window that was asked for";
+        error_response(&job.own, &date, ErrorCode::NoRecordsMatch, text).into_bytes()
+    }
+
+    /// Ends the response after all attempts have failed: with the error that the source is proven to mean,
+    /// else as a failure.
+    pub(super) async fn end_with_failure(&mut self, failure: Failure) -> Result<(), Stop> {
+        if !self.delivery.has_begun()
+            && let Some(error) = self.requester.diagnose_failure(&failure).await
+        {
+            return self.refuse(error).await;
+        }
+        self.close_with_own_token(failure).await
+    }
+
+    /// Closes a list of which the source does not give the rest with a token of ours for the rest; without
+    /// such a token the transfer is aborted.
+    async fn close_with_own_token(&mut self, failure: Failure) -> Result<(), Stop> {
+        let (Some(position), Some(tags)) = (&self.position, self.delivery.tags()) else {
+            return Err(failure.into());
+        };
+        let rest = PageRest {
+            asked: &self.asked,
+            delivered: &self.progress.delivered,
+            is_restarted: self.progress.is_restarted(),
+        };
+        let token = position.own_token(self.requester.job, rest, self.requester.now()).await;
+        let Some(token) = token else { return Err(failure.into()) };
+        self.requester.account.continued = Some(failure);
+        self.delivery.send_all(tags.close_with(Some(&token))).await
+    }
+
+    /// Answers with an error.
+    pub(super) async fn refuse(&mut self, (code, why): DiagnosedError) -> Result<(), Stop> {
+        let now = clock::utc_datetime(self.requester.now());
+        let error = error_response(&self.requester.job.own, &now, code, &why);
+        self.delivery.send_all(error.into_bytes()).await
+    }
+
+    pub(super) async fn refuse_token(&mut self, why: &str) -> Result<(), Stop> {
+        self.refuse((ErrorCode::BadResumptionToken, why.to_owned())).await
+    }
+
+    async fn refuse_circle(&mut self) -> Result<AttemptEnd, Stop> {
+        let name = self.requester.name();
+        if let Some(position) = &self.position {
+            position.note_circle(self.requester.job, self.requester.now());
+        }
+        self.delivery.replace_waiting(ByteRope::default());
+        self.refuse_token(&format!(
+            "{name} goes in circles: its token leads back to a page of the same list"
+        ))
+        .await?;
+        Ok(AttemptEnd::Refused)
+    }
+
+    /// Notes for the cache whether the tokens of the page lead to other pages of its list too. `next` is the
+    /// token on the page. To be called before the page is noted in the ledger.
+    pub(super) async fn note_token_reuse(&mut self, next: Option<&str>) -> Result<(), Stop> {
+        let Some(position) = &self.position else { return Ok(()) };
+        let job = self.requester.job;
+        self.requester.account.reuses_tokens = position.is_reused();
+        let Some(next) = next.filter(|_| position.may_lead_back()) else { return Ok(()) };
+        let next_request = job.request.resumed(next.to_owned());
+        if next_request == job.request || self.is_own_token(next) {
+            self.requester.account.reuses_tokens = true;
+        } else if position.leads_back(job, next).await? {
+            self.requester.account.leads_back_to = Some(next_request.query().to_owned());
+        }
+        Ok(())
+    }
+
+    /// Whether the token on a page leads back to the page or an earlier one of its list.
+    async fn goes_in_circles(&self, token: Option<&str>) -> Result<bool, Stop> {
+        let (Some(position), Some(token)) = (&self.position, token) else { return Ok(false) };
+        Ok(self.is_own_token(token) || position.leads_back(self.requester.job, token).await?)
+    }
+
+    /// Whether the token on a page is the one that the page was requested by.
+    fn is_own_token(&self, token: &str) -> bool {
+        self.asked == Request::resumed(&self.asked, token.to_owned())
+    }
+}
+
+/// Whether a response says that its resumptionToken is not known.
+fn is_expired(response: &[u8]) -> bool {
+    error_code(response).is_some_and(|code| code == "badResumptionToken")
+}
+
+/// Bytes that are held until it is clear that a list does not go in circles.
+const WAITING_BYTES_MAX: usize = 32 << 20;
