@@ -181,6 +181,39 @@ fn every_rule_of_the_check_is_documented_with_a_test_that_exists() {
     assert_eq!(count, rules.len(), "each rule has one test");
 }
 
+/// The texts in quotes of a source that fit.
+fn quoted<'t>(code: &'t str, fits: impl Fn(&str) -> bool) -> Vec<&'t str> {
+    code.split('"').skip(1).step_by(2).filter(|text| fits(text)).collect()
+}
+
+#[test]
+fn every_metric_and_every_failure_reason_is_documented() {
+    let is_name =
+        |text: &str| text.len() > 2 && text.bytes().all(|b| b.is_ascii_lowercase() || b"-_".contains(&b));
+    let telemetry = text("src/telemetry.rs");
+    let metrics = quoted(&telemetry, |text| {
+        is_name(text) && (text.ends_with("_total") || text.starts_with("oaimend_"))
+    });
+    assert!(metrics.len() > 8, "the metrics were not found: {metrics:?}");
+    let page = text("docs/reference/metrics.md");
+    let is_listed = |name: &str| {
+        let full = if name.starts_with("oaimend_") { name.to_owned() } else { format!("oaimend_{name}") };
+        page.contains(&format!("| `{full}` |"))
+    };
+    let mut found: Vec<String> =
+        metrics.iter().filter(|name| !is_listed(name)).map(|name| format!("metrics.md: {name}")).collect();
+    let upstream: Vec<String> = sources("src/upstream").iter().map(text).collect();
+    let code = upstream.iter().find(|code| code.contains("pub enum Reason {")).expect("the enum of reasons");
+    let (_, names) = code.split_once("pub const fn name(self)").expect("the names of reasons");
+    let (names, _) = names.split_once("\n    }\n").expect("the end of the function");
+    let reasons = quoted(names, is_name);
+    assert!(reasons.len() > 20, "the reasons were not found: {reasons:?}");
+    let page = text("docs/reference/source-failures.md");
+    let missing = reasons.iter().filter(|name| !page.contains(&format!("| `{name}` |")));
+    found.extend(missing.map(|name| format!("source-failures.md: {name}")));
+    none("names that the reference does not list", &found);
+}
+
 /// Who may use what: a word in a source, and the folders in which it may stand.
 const LAYERS: &[(&str, &[&str])] = &[
     // docs/explanation/pingora.md says why.
