@@ -182,7 +182,7 @@ fn every_rule_of_the_check_is_documented_with_a_test_that_exists() {
 }
 
 /// The texts in quotes of a source that fit.
-fn quoted<'t>(code: &'t str, fits: impl Fn(&str) -> bool) -> Vec<&'t str> {
+fn quoted(code: &str, fits: impl Fn(&str) -> bool) -> Vec<&str> {
     code.split('"').skip(1).step_by(2).filter(|text| fits(text)).collect()
 }
 
