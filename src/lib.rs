@@ -20,8 +20,6 @@ pub mod demo;
 #[cfg(feature = "program")]
 pub mod error;
 #[cfg(feature = "program")]
-mod gathered;
-#[cfg(feature = "program")]
 pub mod log;
 #[cfg(feature = "program")]
 pub mod proxy;

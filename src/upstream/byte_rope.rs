@@ -1,39 +1,59 @@
-//! What the engine makes of a page: what it passes on as it came is held by reference.
+//! Bytes in order, held by reference where possible.
 //!
-//! Sits between the engine, which writes slices of what it reads and texts of its own, and the
-//! harvester. A page that is well leaves as the piece it came in, with another head.
+//! A rope takes the output of the engine, which are slices of the piece that the engine reads and texts of its
+//! own; or the pieces of a body. A page without repairs is sent as the piece in which it was received, with
+//! another head.
+//!
+//! Invariant: a rope needs about as much memory as its length, however small the pieces were.
 
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Bytes in the order in which they were made.
-#[derive(Debug, Default)]
+/// Bytes in order.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ByteRope {
-    runs: Vec<Bytes>,
-    /// What was copied, behind the runs.
+    /// Runs of bytes, each with its place.
+    runs: Vec<(usize, Bytes)>,
+    /// Copied bytes, after the runs.
     own: Vec<u8>,
-    /// The piece that is read, and what of it stands behind all that: one run, as it came.
+    /// The piece that the engine reads, and the part of it after `own`: one run, as received.
     piece: Bytes,
     passed: Range<usize>,
     length: usize,
 }
 
-/// Shorter runs are copied together, in bytes: a reference may cost more than they do.
+/// Shorter runs are copied together, in bytes: a reference may cost more.
 const SHORT_BYTES: usize = 16 << 10;
-/// A run that is less than one part in so many of its piece is copied, since a reference holds all of it.
+/// A run of less than one part in so many of its piece is copied: a reference holds the whole piece.
 const PARTS_OF_A_PIECE_MAX: usize = 4;
-/// Room for a head of our own, in bytes, before there is more to be copied.
+/// Room for a head of our own, in bytes, before more is copied.
 const HEAD_BYTES: usize = 4 << 10;
 
 impl ByteRope {
-    /// What is written next may be slices of this piece.
+    /// Adds the next piece of a body.
+    pub(crate) fn push(&mut self, piece: Bytes) {
+        self.end_run();
+        self.length += piece.len();
+        if piece.len() < SHORT_BYTES {
+            self.own.extend_from_slice(&piece);
+            if self.own.len() >= SHORT_BYTES {
+                self.end_own(self.length);
+            }
+            return;
+        }
+        let at = self.length - piece.len();
+        self.end_own(at);
+        self.runs.push((at, piece));
+    }
+
+    /// The bytes that are written next may be slices of this piece.
     pub(crate) fn set_source(&mut self, piece: Bytes) {
         self.end_run();
         (self.piece, self.passed) = (piece, 0..0);
     }
 
-    /// Takes the next bytes.
+    /// Adds the next bytes.
     pub(crate) fn write(&mut self, bytes: &[u8]) {
         self.length += bytes.len();
         let behind = self.passed.end;
@@ -43,7 +63,7 @@ impl ByteRope {
                 self.end_run();
                 self.passed = start..start + bytes.len();
             }
-            // What was held back for a while is the same as it came.
+            // The engine held these bytes back, and writes them as received.
             None if self.piece.get(behind..).is_some_and(|rest| rest.starts_with(bytes)) => {
                 self.passed.end += bytes.len();
             }
@@ -54,37 +74,50 @@ impl ByteRope {
         }
     }
 
-    /// Where in the piece the bytes lie, if they are a slice of it.
+    /// The place of the bytes in the piece, if they are a slice of it.
     fn place_of(&self, bytes: &[u8]) -> Option<usize> {
         let start = bytes.as_ptr().addr().checked_sub(self.piece.as_ptr().addr())?;
         (!bytes.is_empty() && start + bytes.len() <= self.piece.len()).then_some(start)
     }
 
-    /// Makes a run of what was passed on of the piece.
+    /// Makes a run of the passed part of the piece.
     fn end_run(&mut self) {
         let passed = self.passed.clone();
-        // What comes next of this piece comes behind that.
+        // The next part of this piece begins after this one.
         self.passed.start = passed.end;
         let long = SHORT_BYTES.max(self.piece.len() / PARTS_OF_A_PIECE_MAX);
         if passed.len() >= long {
-            self.end_own();
-            self.runs.push(self.piece.slice(passed));
+            // Bytes that are being added count in the length already.
+            let at = self.end_of_own();
+            self.end_own(at);
+            self.runs.push((at, self.piece.slice(passed)));
         } else if !passed.is_empty() {
             let piece = self.piece.clone();
             self.copy(piece.get(passed).unwrap_or_default());
         }
     }
 
-    fn end_own(&mut self) {
+    /// The place after the runs.
+    fn end_of_runs(&self) -> usize {
+        self.runs.last().map_or(0, |(at, run)| at + run.len())
+    }
+
+    /// The place after the copied bytes.
+    fn end_of_own(&self) -> usize {
+        self.end_of_runs() + self.own.len()
+    }
+
+    /// Makes a run of the copied bytes; `end` is the place after them.
+    fn end_own(&mut self, end: usize) {
         if self.own.is_empty() {
             return;
         }
         let mut own = std::mem::take(&mut self.own);
         if own.capacity() / 2 > own.len() {
-            // Whoever holds them counts their length alone.
+            // A holder of runs counts their length only.
             own.shrink_to_fit();
         }
-        self.runs.push(own.into());
+        self.runs.push((end - own.len(), own.into()));
     }
 
     fn copy(&mut self, bytes: &[u8]) {
@@ -96,7 +129,7 @@ impl ByteRope {
         self.own.extend_from_slice(bytes);
     }
 
-    /// How many bytes there are.
+    /// The number of bytes.
     pub(crate) fn len(&self) -> usize {
         self.length
     }
@@ -105,7 +138,7 @@ impl ByteRope {
         self.length == 0
     }
 
-    /// Takes others behind its own.
+    /// Adds the bytes of another rope.
     pub(crate) fn append(&mut self, mut others: Self) {
         if self.is_empty() {
             *self = others;
@@ -113,10 +146,11 @@ impl ByteRope {
         }
         others.end_run();
         self.end_run();
+        let at = self.end_of_own();
         self.length += others.length;
         if !others.runs.is_empty() {
-            self.end_own();
-            self.runs.append(&mut others.runs);
+            self.end_own(at);
+            self.runs.extend(others.runs.into_iter().map(|(place, run)| (at + place, run)));
         }
         (self.piece, self.passed) = (Bytes::new(), 0..0);
         match self.own.is_empty() {
@@ -125,13 +159,48 @@ impl ByteRope {
         }
     }
 
-    /// All of it, part by part.
+    /// All parts in order.
     fn parts(&self) -> impl Iterator<Item = &[u8]> {
         let passed = self.piece.get(self.passed.clone()).unwrap_or_default();
-        self.runs.iter().map(Bytes::as_ref).chain([self.own.as_slice(), passed])
+        self.runs.iter().map(|(_, run)| run.as_ref()).chain([self.own.as_slice(), passed])
     }
 
-    /// What stands at a place, as far as there is something, in one piece.
+    /// The bytes from a place on, as many as are in one part and at most `max`; none after the end.
+    pub(crate) fn read(&self, at: usize, max: usize) -> Bytes {
+        let (own_at, passed_at) = (self.end_of_runs(), self.end_of_own());
+        if at >= passed_at {
+            let from = self.passed.end.min(self.passed.start.saturating_add(at - passed_at));
+            return self.piece.slice(from..self.passed.end.min(from.saturating_add(max)));
+        }
+        if at >= own_at {
+            let rest = self.own.get(at - own_at..).unwrap_or_default();
+            return Bytes::copy_from_slice(rest.get(..max).unwrap_or(rest));
+        }
+        let behind = self.runs.partition_point(|(start, _)| *start <= at);
+        let Some((start, run)) = behind.checked_sub(1).and_then(|index| self.runs.get(index)) else {
+            return Bytes::new();
+        };
+        let from = at - start;
+        run.slice(from..run.len().min(from.saturating_add(max)))
+    }
+
+    /// All parts in order, each with its place.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        self.parts().scan(0, |at, part| {
+            let place = *at;
+            *at += part.len();
+            Some((place, part))
+        })
+    }
+
+    /// A copy of all bytes in one piece.
+    pub(crate) fn to_vec(&self) -> Vec<u8> {
+        let mut all = Vec::with_capacity(self.length);
+        self.parts().for_each(|part| all.extend_from_slice(part));
+        all
+    }
+
+    /// The bytes at a place in one piece, as far as there are any.
     pub(crate) fn slice(&self, place: Range<usize>) -> Cow<'_, [u8]> {
         let (mut at, end) = (0, place.end.min(self.length));
         let mut slice = Cow::Borrowed(<&[u8]>::default());
@@ -148,12 +217,12 @@ impl ByteRope {
         slice
     }
 
-    /// All of it in one piece.
+    /// All bytes in one piece.
     pub(crate) fn bytes(&self) -> Cow<'_, [u8]> {
         self.slice(0..self.length)
     }
 
-    /// Changes it in one piece.
+    /// Edits all bytes in one piece.
     pub(crate) fn edit<T>(&mut self, edit: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         let mut bytes = std::mem::take(self).into_vec();
         let changed = edit(&mut bytes);
@@ -161,16 +230,16 @@ impl ByteRope {
         changed
     }
 
-    /// All of it, in one piece.
+    /// All bytes in one piece.
     pub(crate) fn into_vec(self) -> Vec<u8> {
         if self.own.len() == self.length { self.own } else { self.bytes().into_owned() }
     }
 
-    /// All of it, run by run.
+    /// All bytes, run by run.
     pub(crate) fn into_runs(mut self) -> impl Iterator<Item = Bytes> {
         self.end_run();
-        self.end_own();
-        self.runs.into_iter()
+        self.end_own(self.length);
+        self.runs.into_iter().map(|(_, run)| run)
     }
 }
 
@@ -247,5 +316,37 @@ mod tests {
         both.edit(|bytes| bytes.truncate(bytes.len() - 1));
         both.write(b".");
         assert!(both.into_vec() == [b"begin".as_slice(), &page, b"end."].concat());
+    }
+
+    #[test]
+    fn what_was_pushed_is_read_from_each_place_and_costs_what_it_is_long() {
+        let lengths =
+            [1, 40, SHORT_BYTES, SHORT_BYTES - 1, 7, 3 * SHORT_BYTES + 5, 0, SHORT_BYTES - 2, 9, 12];
+        let (mut rope, mut all) = (ByteRope::default(), Vec::new());
+        for (number, length) in lengths.into_iter().enumerate() {
+            let piece: Vec<u8> = (0..length).map(|at| (at * 31 + number * 7) as u8).collect();
+            all.extend_from_slice(&piece);
+            rope.push(piece.into());
+            assert_eq!(rope.len(), all.len());
+            for at in (0..all.len()).step_by(97).chain([all.len().saturating_sub(1)]) {
+                let read = rope.read(at, 100);
+                assert!(!read.is_empty() && read.len() <= 100, "{} at {at}", read.len());
+                assert_eq!(read, all[at..at + read.len()], "at {at}");
+            }
+            assert!(rope.read(all.len(), 100).is_empty());
+            assert_eq!(rope.to_vec(), all);
+            assert!(rope.runs().all(|(at, run)| all[at..].starts_with(run)));
+        }
+        let mut trickled = ByteRope::default();
+        (0..10 * SHORT_BYTES).for_each(|_| trickled.push(Bytes::from_static(b"x")));
+        assert_eq!((trickled.runs.len(), trickled.len()), (10, 10 * SHORT_BYTES));
+    }
+
+    #[test]
+    fn long_pieces_are_not_copied() {
+        let piece = Bytes::from(vec![b'x'; SHORT_BYTES]);
+        let mut rope = ByteRope::default();
+        rope.push(piece.clone());
+        assert_eq!(rope.read(0, usize::MAX).as_ptr(), piece.as_ptr());
     }
 }

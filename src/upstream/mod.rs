@@ -19,6 +19,7 @@ mod static_repository;
 mod xml;
 
 pub use account::{Account, RepairMade};
+pub(crate) use byte_rope::ByteRope;
 pub use client::job::Job;
 pub use client::probe::Probed;
 pub use client::source_client::SourceClient;

@@ -92,7 +92,7 @@ impl Modules {
 }
 
 /// Folders and files whose layers are still being cut.
-const UNCHECKED: &[&str] = &["upstream", "proxy", "config", "error"];
+const UNCHECKED: &[&str] = &["proxy", "config", "error"];
 
 fn is_checked(module: &str) -> bool {
     !UNCHECKED.contains(&module.split("::").next().unwrap_or_default())

@@ -1,12 +1,12 @@
 //! One attempt at a page: the body of one exchange, through the engine, to its verdict.
 
 use crate::config::{Mapping, StaticFile};
-use crate::gathered::Gathered;
 use crate::oai::Request;
 use crate::repair::{
     Ending, NotOai, Origin, Outcome, RepairConfig, Repairer, RepositoryFacts, RequestEcho, Sink, Summary,
 };
 use crate::store::{BROKEN_PAGE_BYTES_MAX, BrokenPageInfo};
+use crate::upstream::byte_rope::ByteRope;
 use crate::upstream::failure::{Failure, Reason, printable};
 use crate::upstream::http::body::BodyError;
 use crate::upstream::page::buffer::PageBuffer;
@@ -26,7 +26,7 @@ pub(crate) struct Page<S = PageBuffer> {
     first: Vec<u8>,
     last: Vec<u8>,
     /// The page as it came, while it is short enough to be kept.
-    raw: Option<Gathered>,
+    raw: Option<ByteRope>,
     /// Whether the body ended inside an item too long to be held.
     ended_inside_item: bool,
     /// Whether the engine had written the root's end tag when the body ended.
@@ -100,7 +100,7 @@ impl<S: Sink> Page<S> {
             asked_at: start.asked_at,
             first: Vec::new(),
             last: Vec::new(),
-            raw: Some(Gathered::default()),
+            raw: Some(ByteRope::default()),
             ended_inside_item: false,
             ended_closed: false,
         }

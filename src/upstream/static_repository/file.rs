@@ -5,7 +5,7 @@
 //! ends early, never takes the place of a good one.
 
 use crate::repair::Decode;
-use crate::upstream::{Failure, Reason};
+use crate::upstream::failure::{Failure, Reason};
 use blake2::{Blake2s256, Digest};
 use std::fmt::Write as _;
 use std::fs::File;

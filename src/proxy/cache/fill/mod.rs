@@ -18,8 +18,8 @@ pub(super) use writer::Writer;
 
 use super::rules::Plan;
 use crate::clock;
-use crate::gathered::Gathered;
 use crate::store::{PageKey, Pages, Part};
+use crate::upstream::ByteRope;
 use bytes::Bytes;
 use pingora_http::ResponseHeader;
 use std::collections::BTreeMap;
@@ -76,7 +76,7 @@ struct State {
 #[derive(Debug)]
 enum Held {
     /// As they came.
-    TagCache(Gathered),
+    TagCache(ByteRope),
     /// A ring in memory: byte `n` of the page is at `n % capacity`.
     Ring(Vec<u8>),
     /// In a file, where they may wrap around like that too.
@@ -129,7 +129,7 @@ impl Fill {
     pub(super) fn begin(recipe: Recipe, pages: Arc<Pages>) -> Writer {
         let Recipe { id, key, plan, capacity } = recipe;
         let state = State {
-            held: Held::TagCache(Gathered::default()),
+            held: Held::TagCache(ByteRope::default()),
             capacity: capacity.max(PIECE_BYTES as u64),
             written: 0,
             readers: BTreeMap::new(),
@@ -300,12 +300,12 @@ impl State {
     }
 
     /// The file that holds the bytes, or what is to be written to it first.
-    fn part(&self) -> Result<Arc<Part>, Gathered> {
+    fn part(&self) -> Result<Arc<Part>, ByteRope> {
         match &self.held {
             Held::File(part) => Ok(Arc::clone(part)),
             Held::TagCache(memory) => Err(memory.clone()),
             // What wraps around in memory goes to no file any more.
-            Held::Ring(_) => Err(Gathered::default()),
+            Held::Ring(_) => Err(ByteRope::default()),
         }
     }
 
