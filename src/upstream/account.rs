@@ -1,62 +1,62 @@
-//! The account of one request: what left, what was mended, how often the source was asked.
+//! Counts the items, the repairs and the exchanges of one request.
 
 use crate::repair::catalog::CATALOG;
 use crate::repair::{Outcome, Repair, RepairId, Summary};
 use crate::upstream::failure::Failure;
 use std::collections::VecDeque;
 
-/// What became of a request.
+/// The result of a request.
 #[derive(Clone, Debug)]
 pub struct Account {
-    /// The last attempt's outcome; `None` when the source gave nothing to mend.
+    /// The outcome of the last attempt; `None` without a response to repair.
     pub outcome: Option<Outcome>,
     /// Protocol version of the source's response.
     pub version: Option<&'static str>,
-    /// Items that left.
+    /// Items that were sent.
     pub records: u64,
-    /// Items that left with repairs.
+    /// Items that were sent with repairs.
     pub repaired: u64,
-    /// Items that were put aside.
+    /// Quarantined items.
     pub quarantined: u64,
-    /// Items that left in place of broken ones: they were had by themselves.
+    /// Items that were fetched again by themselves, in place of broken ones.
     pub recalled: u64,
-    /// setSpecs that were found to be those of two sets.
+    /// setSpecs that two sets of the source share.
     pub set_collisions: u64,
-    /// Items that stood in the list and that the source does not know any more.
+    /// Listed items that the source does not know any more.
     pub withdrawn: u64,
-    /// How often each repair was made; index with `RepairId as usize`.
+    /// The number of each repair; index with `RepairId as usize`.
     pub counts: [u64; RepairId::COUNT],
     /// The last repairs, oldest first.
     pub repairs: VecDeque<RepairMade>,
-    /// How often the source was asked.
+    /// Requests to the source.
     pub attempts: u32,
-    /// `cursor` and `completeListSize`, as the source said on the page.
+    /// `cursor` and `completeListSize` of the page, as received.
     pub progress: (Option<u64>, Option<u64>),
-    /// Whether the token of the request leads to other pages of the list too, or to other lists: the next
-    /// answer to the same request may be another page.
+    /// Whether the token of the request belongs to other pages of the list too, or to other lists: the next
+    /// response to the same request may be another page.
     pub reuses_tokens: bool,
-    /// The query for an earlier page of the list, where the token on this page leads back to it: the next
-    /// answer to that query may be another page.
+    /// The query for an earlier page of the list, if the token on this page is the one of that page: the
+    /// next response to that query may be another page.
     pub leads_back_to: Option<String>,
-    /// Whether what lies outside the window of its list was left out of a page that a token leads to: the same
-    /// token may lead to it in a list of another window.
+    /// Whether the page was filtered by the window of its list: the same token may belong to a list with
+    /// another window.
     pub within_a_window: bool,
-    /// Why the answer ends with a token of ours, where it does.
+    /// Why the response ends with a token of ours, if it does.
     pub continued: Option<Failure>,
 }
 
-/// One repair, for people to look at.
+/// One repair, for operators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepairMade {
     /// Its name.
     pub name: &'static str,
-    /// Where it was made, in bytes of the text.
+    /// Its offset, in bytes of the text.
     pub offset: u64,
     /// Identifier of the item.
     pub record: Option<String>,
-    /// What stood there, cut.
+    /// The original bytes, cut.
     pub original: String,
-    /// What stands there now, cut.
+    /// The bytes in their place, cut.
     pub replacement: String,
 }
 
@@ -84,13 +84,13 @@ impl Default for Account {
 }
 
 impl Account {
-    /// Repairs made, without what is only our own word.
+    /// The number of repairs, without rewrites.
     pub fn repairs_made(&self) -> u64 {
         let repairs = CATALOG.iter().zip(self.counts).filter(|(entry, _)| !entry.id.is_rewrite());
         repairs.map(|(_, count)| count).sum()
     }
 
-    /// Items that left or were put aside.
+    /// Items that were sent or quarantined.
     pub(crate) fn items(&self) -> u64 {
         self.records + self.quarantined
     }
@@ -107,7 +107,7 @@ impl Account {
         self.repairs.push_back(made);
     }
 
-    /// Notes how an attempt came out.
+    /// Notes the outcome of an attempt.
     pub(crate) fn note(&mut self, summary: &Summary) {
         self.outcome = Some(summary.outcome);
         self.version = summary.version.or(self.version);
@@ -115,7 +115,7 @@ impl Account {
 }
 
 impl RepairMade {
-    /// `None` for what is no repair but our own word.
+    /// `None` for a rewrite, which is no repair.
     pub(crate) fn of(repair: &Repair<'_>) -> Option<Self> {
         (!repair.id.is_rewrite()).then(|| Self {
             name: repair.id.name(),
@@ -135,6 +135,6 @@ fn shown(bytes: &[u8]) -> String {
     lossy(bytes.get(..REPAIR_BYTES_SHOWN).unwrap_or(bytes))
 }
 
-/// Last repairs of a request that are kept for people to look at.
+/// Last repairs of a request that are kept for operators.
 const REPAIRS_KEPT: usize = 50;
 const REPAIR_BYTES_SHOWN: usize = 200;

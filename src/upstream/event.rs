@@ -4,24 +4,24 @@ use crate::upstream::account::Account;
 use crate::upstream::failure::Failure;
 use bytes::Bytes;
 
-/// What happens, in order.
+/// The events of a response, in order.
 #[derive(Debug)]
 pub enum Event {
-    /// The answer begins; a status of 200.
+    /// The response begins; a status of 200.
     Head(ResponseHead),
-    /// A piece of it.
+    /// A piece of its body.
     Body(Bytes),
-    /// It was whole.
+    /// The response is whole.
     End(Box<Account>),
-    /// There is no answer or, behind a head, no whole one.
+    /// There is no response or, after a head, no whole one.
     Failed(Failure, Box<Account>),
 }
 
-/// What is known of an answer when it begins.
+/// What is known of a response when it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponseHead {
-    /// The status the source answered with.
+    /// The status of the source.
     pub received_status: u16,
-    /// The length of the whole answer in bytes, where it was held back.
+    /// The length of the response in bytes, if it was held until it was whole.
     pub length: Option<usize>,
 }

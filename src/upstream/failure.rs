@@ -1,35 +1,35 @@
-//! A source that gave no good answer: what failed, whose fault it is, when to
-//! come again, and a text that a person can act on.
+//! A request to a source that failed: the reason, whose fault it is, whether to retry, and a text that a
+//! person can act on.
 
 use crate::repair::NotOai;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// Why a source gave no good answer.
+/// Why a request to a source failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What kind of failure it is.
+    /// The kind of failure.
     pub reason: Reason,
-    /// What happened and what to do, printable ASCII.
+    /// What happened and what to do, in printable ASCII.
     pub details: String,
-    /// When to ask again, in seconds, 1 to 3600, where that is worth it.
+    /// When to retry, in seconds, 1 to 3600, if that is useful.
     pub retry_after_secs: u64,
-    /// Whether it is worth it.
+    /// Whether a retry is useful.
     pub outlook: Outlook,
-    /// The status the source answered with, if it did.
+    /// The status of the source, if there was a response.
     pub received_status: Option<u16>,
-    /// What the source said by `Retry-After`, in seconds.
+    /// The `Retry-After` of the source, in seconds.
     pub asked_to_wait_secs: Option<u64>,
 }
 
-/// Whether a request that failed is worth another try.
+/// Whether a retry of a failed request is useful.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outlook {
     /// The failure may pass by itself.
     MayPass,
-    /// It lasts until somebody changes something.
+    /// The failure lasts until somebody changes something.
     Permanent,
-    /// It could have passed, and has lasted for so long.
+    /// The failure could have passed, and has lasted for so long.
     OldOutage(Duration),
 }
 
@@ -40,31 +40,31 @@ pub enum Reason {
     Dns,
     /// The source, or where it redirects to, lies at an address that is not public.
     AddressRefused,
-    /// Nothing listens there.
+    /// The connection was refused.
     ConnectionRefused,
     /// No connection in time.
     ConnectionTimeout,
-    /// The connection was closed or reset before an answer came.
+    /// The connection was closed or reset before a response.
     ConnectionLost,
     /// The source's certificate is not valid.
     TlsCertificate,
     /// No agreement on TLS.
     TlsProtocol,
-    /// What came is no HTTP.
+    /// The response is not HTTP.
     HttpProtocol,
-    /// The answer took too long to begin or to go on.
+    /// The response took too long to begin or to continue.
     ResponseTimeout,
-    /// The answer ended early.
+    /// The response ended early.
     Incomplete,
-    /// The page was asked for again and is another one now.
+    /// The page was requested again and is another one now.
     Unproven,
-    /// Others are asking the source, and no turn came in time.
+    /// The limits of the source are used up, and there was no permit in time.
     Busy,
-    /// The source has failed often and is left alone for a while.
+    /// The circuit breaker of the source is open.
     Resting,
-    /// A content coding of the answer is broken.
+    /// A content coding of the response is broken.
     ContentCoding,
-    /// The answer is too long, or inflates too much.
+    /// The response is too long, or inflates too much.
     TooLarge,
     /// A redirect that is not followed.
     Redirect,
@@ -72,13 +72,13 @@ pub enum Reason {
     Status,
     /// The body is no OAI-PMH response.
     NotOai(NotOai),
-    /// A record could not be mended, and the mapping wants the page to fail then.
+    /// A record could not be repaired, and the mapping wants the page to fail then.
     QuarantineReason,
-    /// A record could not be put aside.
+    /// A record could not be quarantined.
     Quarantine,
     /// The ledger of tokens cannot be read.
     Ledger,
-    /// Another process of ours has the ledger and the quarantine by now.
+    /// Another process of ours has taken over the ledger and the quarantine.
     TakenOver,
     /// The page is too long for an HTTP/1.0 client.
     SpoolFull,
@@ -148,8 +148,7 @@ impl Reason {
         }
     }
 
-    /// When a failure of this kind is worth another try, in seconds, where the
-    /// source does not say.
+    /// When to retry a failure of this kind, in seconds, without a word of the source.
     const fn retry_after_secs(self) -> u64 {
         match self {
             Self::ConnectionTimeout
@@ -166,7 +165,7 @@ impl Reason {
         }
     }
 
-    /// What a failure of this kind, after an answer with that status, lets a harvester hope for.
+    /// Whether a retry of this kind of failure is useful, after a response with that status.
     const fn outlook(self, received_status: Option<u16>) -> Outlook {
         match (self, received_status) {
             (
@@ -182,17 +181,17 @@ impl Reason {
                 | Self::Configuration,
                 _,
             ) => Outlook::Permanent,
-            // A source that forbids or limits requests may do so for a while only.
+            // A source may forbid or limit requests for a while only.
             (Self::Status, Some(403 | 408 | 425 | 429)) => Outlook::MayPass,
             (Self::Status, Some(400..=499 | 501 | 505)) => Outlook::Permanent,
             _ => Outlook::MayPass,
         }
     }
 
-    /// Who can do something about a failure of this kind.
+    /// The party that can remove a failure of this kind.
     const fn fault(self) -> &'static str {
         match self {
-            Self::Busy => "nobody's; the source is being asked by others",
+            Self::Busy => "none; other requests use up the limits of the source",
             Self::Quarantine | Self::Ledger | Self::TakenOver => "oaimend's, or that of its machine",
             Self::AddressRefused | Self::Configuration => "the configuration of oaimend",
             Self::SpoolFull => "the request's; HTTP/1.0 cannot carry a page of this length, HTTP/1.1 can",
@@ -203,7 +202,7 @@ impl Reason {
 }
 
 impl Failure {
-    /// A failure with the waiting time of its kind.
+    /// A failure with the wait of its kind.
     pub fn new(reason: Reason, details: impl AsRef<str>) -> Self {
         Self {
             reason,
@@ -215,8 +214,8 @@ impl Failure {
         }
     }
 
-    /// The same failure after an answer with that status; `retry_after_secs`
-    /// is what the source asked for.
+    /// The same failure after a response with that status; `retry_after_secs` is the `Retry-After` of the
+    /// source.
     #[must_use]
     pub fn after_status(mut self, status: u16, retry_after_secs: Option<u64>) -> Self {
         self.received_status = Some(status);
@@ -228,7 +227,7 @@ impl Failure {
         self
     }
 
-    /// The status of the answer: 503 asks to come again, 502 and 504 do not.
+    /// The status of our response: 503 asks for a retry, 502 and 504 do not.
     pub const fn status(&self) -> u16 {
         match (self.outlook, self.reason) {
             (Outlook::MayPass, _) => 503,
@@ -237,12 +236,12 @@ impl Failure {
         }
     }
 
-    /// What `Retry-After` says; nothing where another try is not worth it.
+    /// The value of `Retry-After`; none if a retry is useless.
     pub fn retry_after(&self) -> Option<u64> {
         (self.outlook == Outlook::MayPass).then_some(self.retry_after_secs)
     }
 
-    /// The text of the answer: what happened, whose fault it is, whether to retry, what to do now.
+    /// The text of our response: what happened, whose fault it is, whether to retry, what to do now.
     pub fn text(&self) -> String {
         let (details, fault, secs) = (&self.details, self.reason.fault(), self.retry_after_secs);
         let (retry, now) = match self.outlook {
@@ -251,11 +250,11 @@ impl Failure {
             }
             Outlook::Permanent => (
                 "no; this lasts until somebody changes something".to_owned(),
-                "end this harvest, and tell whoever runs this proxy",
+                "end this harvest, and tell the operator of this proxy",
             ),
             Outlook::OldOutage(age) => (
                 format!("no; this has failed for {} minutes", age.as_secs() / 60),
-                "end this harvest, and go on another time from the last resumptionToken or datestamp",
+                "end this harvest, and continue later from the last resumptionToken or datestamp",
             ),
         };
         format!("{details}\nFault: {fault}.\nRetry: {retry}.\nNow: {now}.\n")
@@ -279,8 +278,8 @@ impl Failure {
     }
 }
 
-/// The beginning of what a source said, as printable ASCII: safe in a header,
-/// in a log and on a terminal. Runs of anything else become one blank.
+/// The beginning of a text of the source, as printable ASCII: safe in a header, in a log and on a terminal.
+/// Each run of other bytes becomes one blank.
 pub(crate) fn printable(said: &[u8], chars_max: usize) -> String {
     let mut text = String::new();
     let mut pending_blank = false;

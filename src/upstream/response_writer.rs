@@ -1,4 +1,4 @@
-//! Where the bytes of an answer leave: as events, or in one piece when it is whole.
+//! Sends the bytes of a response: as events, or in one piece once it is whole.
 
 use crate::upstream::byte_rope::ByteRope;
 use crate::upstream::event::Event;
@@ -6,10 +6,10 @@ use crate::upstream::event::ResponseHead;
 use crate::upstream::failure::{Failure, Reason};
 use tokio::sync::mpsc;
 
-/// Why a conversation is over before its end.
+/// Why a session ended before its response was complete.
 pub(crate) enum Stop {
     Failed(Failure),
-    /// Nobody listens any more.
+    /// The receiver was dropped.
     Gone,
 }
 
@@ -19,10 +19,10 @@ impl From<Failure> for Stop {
     }
 }
 
-/// The way to the harvester.
+/// Sends a response to the harvester.
 pub(crate) struct ResponseWriter {
     events: mpsc::Sender<Event>,
-    /// Most bytes that are held for an answer in one piece; `None`: they leave as they come.
+    /// Most bytes that are held for a response in one piece; `None`: bytes are sent at once.
     in_one_piece: Option<usize>,
     begun: bool,
     held: ByteRope,
@@ -34,14 +34,14 @@ impl ResponseWriter {
         Self { events, in_one_piece, begun: false, held: ByteRope::default(), status: 200 }
     }
 
-    /// Whether something has left, so that what follows must fit behind it.
+    /// Whether bytes were sent, so that later bytes must continue them.
     pub(crate) fn has_begun(&self) -> bool {
         self.begun
     }
 
-    /// Sends what was made; the head of the answer first. `status` is the source's.
-    pub(crate) async fn send(&mut self, made: ByteRope, status: u16) -> Result<(), Stop> {
-        if made.is_empty() {
+    /// Sends output, after the head of the response. `status` is that of the source.
+    pub(crate) async fn send(&mut self, output: ByteRope, status: u16) -> Result<(), Stop> {
+        if output.is_empty() {
             return Ok(());
         }
         let first = !std::mem::replace(&mut self.begun, true);
@@ -49,32 +49,32 @@ impl ResponseWriter {
             if first {
                 self.event(Event::Head(ResponseHead { received_status: status, length: None })).await?;
             }
-            return self.body(made).await;
+            return self.body(output).await;
         };
         self.status = status;
-        if self.held.len() + made.len() > max {
+        if self.held.len() + output.len() > max {
             let details = format!(
                 "the page is longer than {max} bytes (spool_bytes_max) for HTTP/1.0; ask with HTTP/1.1"
             );
             return Err(Failure::new(Reason::SpoolFull, details).into());
         }
-        self.held.append(made);
+        self.held.append(output);
         Ok(())
     }
 
-    /// The answer is whole: what was held leaves.
+    /// Ends a whole response: sends the held bytes.
     pub(crate) async fn finish(&mut self) -> Result<(), Stop> {
         if self.in_one_piece.is_none() {
             return Ok(());
         }
         let held = std::mem::take(&mut self.held);
-        let answer = ResponseHead { received_status: self.status, length: Some(held.len()) };
-        self.event(Event::Head(answer)).await?;
+        let head = ResponseHead { received_status: self.status, length: Some(held.len()) };
+        self.event(Event::Head(head)).await?;
         self.body(held).await
     }
 
-    async fn body(&self, made: ByteRope) -> Result<(), Stop> {
-        for run in made.into_runs() {
+    async fn body(&self, output: ByteRope) -> Result<(), Stop> {
+        for run in output.into_runs() {
             self.event(Event::Body(run)).await?;
         }
         Ok(())

@@ -1,12 +1,11 @@
-//! What is made of a page where a source could not be asked just what its harvester wants.
+//! Filters a page if the source was asked for more than the harvester wants.
 //!
-//! Stands between the engine and [`Resumer`](crate::upstream::page::resume::Resumer): records become headers, and those
-//! that lie outside the window are left out.
-//! What stands between the items goes, and so do `cursor` and `completeListSize`: they count
-//! what the source has on its list.
+//! Runs between the engine and [`Resumer`](crate::upstream::page::resume::Resumer): records become headers,
+//! and items outside the window are dropped. The text between the items is dropped, and so are `cursor` and
+//! `completeListSize`: they count the items of the source.
 //!
-//! Invariants: an item that stays says of itself what it said; a page that is an error leaves as it came;
-//! what leaves is well-formed at any place between two items.
+//! Invariants: an item that stays keeps its content; a page that is an error is sent as received; the
+//! output is well-formed at any place between two items.
 
 use crate::oai::{Window, set_spec};
 use crate::upstream::page::buffer::PageBuffer;
@@ -15,18 +14,18 @@ use crate::upstream::xml::rebase_namespaces::NamespaceScope;
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
-/// What is to be made of a page.
+/// How a page is filtered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FilterRules {
-    /// Headers, of records.
+    /// Records become headers.
     pub(crate) headers: bool,
-    /// Nothing but what lies within.
+    /// Only items within the window stay.
     pub(crate) window: Option<Window>,
-    /// Everything on it is of this set, and the source does not say so.
+    /// All items are in this set, and the source does not say so.
     pub(crate) set: Option<String>,
 }
 
-/// A page on its way through.
+/// A page that is being filtered.
 #[derive(Debug)]
 pub(crate) struct ItemFilter {
     rules: FilterRules,
@@ -35,12 +34,12 @@ pub(crate) struct ItemFilter {
     /// Whether an item was met, and whether one has stayed.
     met: bool,
     stayed: bool,
-    /// What stands behind the last item, as far as it is kept.
+    /// The beginning of the bytes after the last item.
     tail: Vec<u8>,
     is_over: bool,
 }
 
-/// Bytes that are kept of what stands behind an item, to find the token there.
+/// Bytes after an item that are kept, to find the token there.
 const TAIL_BYTES_KEPT: usize = 64 << 10;
 
 impl FilterRules {
@@ -55,18 +54,18 @@ impl ItemFilter {
         Self { rules, head, met: false, stayed: false, tail, is_over: false }
     }
 
-    /// Whether the page is a list that held an item.
+    /// Whether the page is a list with an item.
     pub(crate) fn has_met(&self) -> bool {
         self.met
     }
 
-    /// Whether the page is a list of which nothing has stayed.
+    /// Whether the page is a list of which all items were dropped.
     pub(crate) fn has_dropped_all(&self) -> bool {
         self.met && !self.stayed
     }
 
-    /// Lets through what the engine has made. `ended`: it will make no more. False where an item
-    /// was too long to be held: it cannot be looked at.
+    /// Filters the output of the engine. `ended`: there will be no more. Returns false if an item was too
+    /// long to be held: it cannot be filtered.
     pub(crate) fn apply(&mut self, buffer: &mut PageBuffer, ended: bool) -> bool {
         let bytes = std::mem::take(&mut buffer.output).into_vec();
         let found = std::mem::take(&mut buffer.items);
@@ -109,7 +108,7 @@ impl ItemFilter {
         true
     }
 
-    /// The head of the page, as that of a list of headers where that is rules.
+    /// The head of the page, changed to that of a list of headers if these are wanted.
     fn head(&mut self) -> Vec<u8> {
         if self.rules.headers
             && let Some(at) = last_start_tag(&self.head)
@@ -122,7 +121,7 @@ impl ItemFilter {
         self.head.clone()
     }
 
-    /// What closes the page.
+    /// The end of the page.
     fn end(&self, token: Option<&[u8]>) -> Vec<u8> {
         let Some(skeleton) = parse_envelope_tags(&self.head) else { return Vec::new() };
         let token = token.map(|token| String::from_utf8_lossy(token).into_owned());
@@ -131,11 +130,11 @@ impl ItemFilter {
         skeleton.close_with_attributes(&expires, token.as_deref())
     }
 
-    /// What becomes of an item; `None`: it is left out.
+    /// The filtered item; `None` if it is dropped.
     fn filter_item(&self, item: &[u8]) -> Option<Vec<u8>> {
         let FilterRules { headers, window, set, .. } = &self.rules;
         let text = String::from_utf8_lossy(item);
-        // What has no header is a set, of which nothing else is rules.
+        // An item without a header is a set: nothing else is filtered of it.
         let Some(mut header) = Header::of(&text) else { return Some(item.to_vec()) };
         if window.as_ref().is_some_and(|window| !window.holds(&header.datestamp)) {
             return None;
@@ -160,7 +159,7 @@ pub(crate) fn extract_header(record: &str) -> Option<String> {
     Header::of(record)?.of_item(record)
 }
 
-/// The header of an item, and where it stands in it.
+/// The header of an item, and its place in it.
 #[derive(Debug, Default)]
 struct Header {
     start: usize,
@@ -206,13 +205,13 @@ impl Header {
         }
     }
 
-    /// The header as it has to stand without the record around it.
+    /// The header with the declarations that it needs without its record.
     fn of_item(&self, item: &str) -> Option<String> {
         let around = NamespaceScope::of(item.get(..self.start)?);
         Some(around.rebase(item.get(self.start..self.end)?, &NamespaceScope::default()))
     }
 
-    /// Whether it says that it is in the set, or in one below it.
+    /// Whether the item is in the set, or in one below it.
     fn is_of(&self, set: &str) -> bool {
         let is_below = |other: &String| {
             other.strip_prefix(set).is_some_and(|below| below.is_empty() || below.starts_with(':'))
@@ -235,7 +234,7 @@ fn last_start_tag(head: &[u8]) -> Option<usize> {
     }
 }
 
-/// When the token in the end of a page expires, as it stands there.
+/// The expiration date of the token in the end of a page, as written.
 fn expiration_date(tail: &[u8]) -> Option<String> {
     let mut reader = Reader::from_str(std::str::from_utf8(tail).ok()?);
     loop {

@@ -58,7 +58,7 @@ pub(crate) async fn quarantine(
     match store.quarantine.put(batch).await {
         Ok(()) if mapping.on_unrepairable == OnUnrepairable::Fail => {
             let details = format!(
-                "{} sent a record that cannot be mended, and the mapping says on_unrepairable = \"fail\"; see the quarantine",
+                "{} sent a record that cannot be repaired, and the mapping says on_unrepairable = \"fail\"; see the quarantine",
                 client.name()
             );
             Err(Failure::new(Reason::QuarantineReason, details))

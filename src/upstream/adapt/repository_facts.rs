@@ -11,7 +11,7 @@ use crate::upstream::page::buffer::PageBuffer;
 use crate::upstream::xml::text::text_after;
 use quick_xml::events::Event;
 
-/// What the engine is told of the repository for a request. `list_from` is the lowest datestamp that the
+/// The facts about the repository that the engine needs for a request. `list_from` is the lowest datestamp that the
 /// first request of the list asked for, if the request resumes one.
 pub(crate) fn facts_for(
     job: &Job,
@@ -41,7 +41,7 @@ pub(crate) fn log_unresolved_fields(repo: &str, fields: &[&'static str]) {
         tracing::warn!(
             repo,
             elements,
-            "Identify lacks what the schema demands and leaves so; set identify.* in the mapping"
+            "Identify lacks fields that the schema requires; set identify.* in the mapping"
         );
     }
 }
@@ -70,7 +70,7 @@ pub(crate) async fn note_profile(requester: &mut Requester<'_>, buffer: &mut Pag
             repo = job.mapping.id,
             set,
             means = set_spec::unescape(&set),
-            "two sets of the source have one name now; who asks for it gets the one that the source calls so"
+            "two sets of the source have the same setSpec now; a request for it gets the set that the source calls so"
         );
     }
 }

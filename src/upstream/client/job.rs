@@ -1,4 +1,4 @@
-//! One request of a harvester, and everything that answering it needs.
+//! One request of a harvester, with everything that its session needs.
 
 use crate::clock::Clock;
 use crate::config::Mapping;
@@ -13,21 +13,20 @@ use std::sync::Arc;
 pub struct Job {
     /// The repository.
     pub mapping: Arc<Mapping>,
-    /// What is asked.
+    /// The request of the harvester.
     pub request: Request,
-    /// The same as the source is asked: with its own names of sets.
+    /// The same request with the setSpecs of the source.
     pub asked: Request,
-    /// The request as the answer is to say it.
+    /// The `request` element of the response.
     pub own: Arc<RequestEcho>,
     /// The `Via` header for the source.
     pub via: String,
-    /// Where records go that cannot be mended, and what lists have delivered.
+    /// The quarantine, the ledger and the other stores.
     pub store: Store,
-    /// Connections to the source.
+    /// The client of the source.
     pub client: SourceClient,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Hold the whole page back until it is whole, for a client that cannot
-    /// see a page that breaks off.
+    /// Hold the page until it is whole, for a client that cannot detect an aborted transfer.
     pub spool: bool,
 }

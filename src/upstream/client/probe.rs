@@ -1,6 +1,5 @@
-//! One exchange with a source as it is, for `oaimend check`: nothing is mended,
-//! waited out or tried again. What is allowed, where a redirect may lead and
-//! how much may come are as for any other request.
+//! One exchange with a source, for `oaimend check`: without repairs, waits or retries. Address checks,
+//! redirects and size limits are those of any other request.
 
 use crate::clock::Clock;
 use crate::upstream::client::source_client::SourceClient;
@@ -13,29 +12,28 @@ use crate::upstream::http::redirects::{is_redirect, redirect_target};
 use http::header::{self, HeaderName};
 use std::sync::Arc;
 
-/// A whole answer of a source.
+/// A whole response of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Probed {
     /// The status of each redirect on the way.
     pub redirects: Vec<u16>,
-    /// The status at its end.
+    /// The status of the response.
     pub status: u16,
-    /// What `Content-Type` says.
+    /// The value of `Content-Type`.
     pub content_type: Option<String>,
-    /// What `Retry-After` says.
+    /// The value of `Retry-After`.
     pub retry_after: Option<String>,
     /// The body, its content coding taken off.
     pub body: Vec<u8>,
 }
 
 impl SourceClient {
-    /// Sends a query as it is written, or as the form of a POST, and reads the whole answer: at most
-    /// `response_bytes_max` bytes, within `first_record_timeout`, behind at most `redirects_max`
-    /// redirects.
+    /// Sends a query as it is written, or as the form of a POST, and reads the whole response: at most
+    /// `response_bytes_max` bytes, within `first_record_timeout`, after at most `redirects_max` redirects.
     ///
     /// # Errors
     ///
-    /// No whole answer came; the failure says why.
+    /// There is no whole response; the failure says why.
     pub async fn probe(&self, query: &str, is_form: bool, clock: &Arc<dyn Clock>) -> Result<Probed, Failure> {
         let limits = &self.mapping().limits;
         let mut budget = Deadline::new(Arc::clone(clock), limits.first_record_timeout);
@@ -59,7 +57,7 @@ impl SourceClient {
                 return Err(Failure::new(Reason::Redirect, details).after_status(status, None));
             }
             url = redirect_target(&self.name(), &url, &response)?;
-            // A target with a query brings the arguments along.
+            // The target of a redirect may contain the arguments in its query.
             is_form = is_form && status != 303 && url.query() == base_url.query();
         };
         let text = |name: HeaderName| {

@@ -3,13 +3,13 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// What a source has said of itself, for a while.
+/// The responses of a source to probes, kept for a while.
 #[derive(Debug, Default)]
 pub(crate) struct ProbeCache(Mutex<Probes>);
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Probes {
-    /// When it was last seen to take seconds, by a question of ours.
+    /// When the source last took seconds, in a probe of ours.
     pub(crate) took_seconds: Option<SystemTime>,
     pub(crate) formats: Option<(SystemTime, Option<Vec<String>>)>,
     pub(crate) has_no_sets: Option<(SystemTime, bool)>,
@@ -28,7 +28,7 @@ impl ProbeCache {
         note(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Whether the source has shown lately that it takes seconds.
+    /// Whether the source has recently taken seconds.
     pub(crate) fn takes_seconds(&self, now: SystemTime) -> bool {
         fresh(self.read().took_seconds.map(|at| (at, ())), now).is_some()
     }

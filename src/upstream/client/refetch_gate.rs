@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// Whether a source is worth such a question. Pure: the time is an argument.
+/// Closes for a source that often gives no single record. Pure: the time is an argument.
 #[derive(Debug, Default)]
 pub(crate) struct RefetchGate(Mutex<Outcomes>);
 
@@ -13,9 +13,9 @@ struct Outcomes {
     rests_until: Option<SystemTime>,
 }
 
-/// Questions in a row that brought nothing before the source is spared them.
+/// Consecutive refetches without a record that close the gate.
 const FAILURES_MAX: u32 = 3;
-/// For how long it is then.
+/// How long the gate stays closed.
 const REST: Duration = Duration::from_secs(600);
 
 impl RefetchGate {
@@ -41,14 +41,14 @@ mod tests {
     #[test]
     fn a_source_that_has_nothing_better_is_spared_for_a_while() {
         let at = |secs| SystemTime::UNIX_EPOCH + Duration::from_secs(secs);
-        let recalls = RefetchGate::default();
+        let gate = RefetchGate::default();
         for had in [false, false, true, false, false] {
-            recalls.note(at(0), had);
-            assert!(recalls.is_open(at(0)));
+            gate.note(at(0), had);
+            assert!(gate.is_open(at(0)));
         }
-        recalls.note(at(0), false);
-        assert!(!recalls.is_open(at(599)) && recalls.is_open(at(600)));
-        recalls.note(at(600), false);
-        assert!(recalls.is_open(at(600)), "counted anew");
+        gate.note(at(0), false);
+        assert!(!gate.is_open(at(599)) && gate.is_open(at(600)));
+        gate.note(at(600), false);
+        assert!(gate.is_open(at(600)), "counted again");
     }
 }

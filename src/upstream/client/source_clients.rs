@@ -9,8 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-/// The clients of all sources, each made when it is first used and again when
-/// its mapping has changed.
+/// The clients of all sources, each made at its first use and again after a change of its mapping.
 #[derive(Debug)]
 pub struct SourceClients {
     clients: Mutex<HashMap<String, SourceClient>>,
@@ -18,7 +17,7 @@ pub struct SourceClients {
 }
 
 impl SourceClients {
-    /// None yet; files of static repositories are kept in `static_files`.
+    /// An empty set; files of static repositories are kept in `static_files`.
     pub fn new(static_files: StaticFiles) -> Self {
         Self { clients: Mutex::default(), static_files }
     }
@@ -38,7 +37,7 @@ impl SourceClients {
                     let (static_files, file) = (self.static_files.clone(), file.clone());
                     client = client.with_static_repository(StaticRepository::new(file, static_files));
                 }
-                // Repositories of one server take turns; the first one's politeness holds.
+                // Repositories of one server share the limits of the first one.
                 let neighbour = clients.values().find(|other| share_host(other.mapping(), mapping));
                 if let Some(neighbour) = neighbour {
                     client.share_limiter(neighbour);
@@ -49,12 +48,12 @@ impl SourceClients {
         }
     }
 
-    /// For how many seconds a repository's source is left alone, if it is.
+    /// For how many seconds the circuit of a repository's source stays open, if it is open.
     pub fn circuit_open_secs(&self, id: &str, now: SystemTime) -> Option<u64> {
         self.known().get(id)?.breaker().circuit_open_secs(now)
     }
 
-    /// What is known of the file of a static repository, once that was asked for.
+    /// The state of the file of a static repository, once it was asked for.
     pub fn file_state(&self, id: &str) -> Option<FileState> {
         self.known().get(id)?.static_repository().map(StaticRepository::state)
     }
@@ -64,7 +63,7 @@ impl SourceClients {
     }
 }
 
-/// Where requests take turns: host and port, whatever the scheme. A file is not asked for pages.
+/// Whether two sources share a host and port, whatever the scheme. A file is not asked for pages.
 fn share_host(one: &Mapping, other: &Mapping) -> bool {
     let server = |mapping: &Mapping| {
         let url = mapping.static_file.is_none().then_some(&mapping.base_url)?;

@@ -8,27 +8,27 @@ use crate::upstream::http::exchange::{Exchange, ReadError};
 use crate::upstream::http::http_client::HttpClient;
 use bytes::Bytes;
 
-/// A body on its way.
+/// A body that is being read.
 pub(crate) struct Body<'a> {
     client: &'a HttpClient,
     mapping: &'a Mapping,
     exchange: Exchange,
     decoder: Decoder,
-    /// What came and is decoded as it is.
+    /// Bytes without a content coding.
     plain: Bytes,
-    /// Where a coding is taken off, once there is one.
+    /// The decoded bytes, if there is a coding.
     piece: Vec<u8>,
     ended: bool,
 }
 
-/// A body that ended other than by its end.
+/// Why a body ended early.
 pub(crate) struct BodyError {
     pub(crate) failure: Failure,
-    /// Whether the document may have been whole before.
+    /// Whether the document may be whole all the same.
     pub(crate) forgivable: bool,
 }
 
-/// What is decoded and repaired in one go: pages of common length are one piece.
+/// Bytes that are decoded and repaired at once: most pages are one piece.
 const PIECE_BYTES: usize = 128 << 10;
 
 impl<'a> Body<'a> {
@@ -56,7 +56,7 @@ impl<'a> Body<'a> {
                 return Ok(None);
             }
             if self.exchange.has_ended() {
-                // The client library would tell it in a turn of its own.
+                // The client library would need another poll to tell that.
                 self.end();
                 continue;
             }
@@ -85,7 +85,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// Whether nothing comes behind what was given out, as far as can be told without waiting.
+    /// Whether the last returned piece was the last one, as far as can be told without waiting.
     pub(crate) fn has_ended(&self) -> bool {
         self.plain.is_empty() && self.piece.is_empty() && self.exchange.has_ended()
     }

@@ -1,11 +1,11 @@
-//! Decides whether a source, or one request, is asked now, and how old an outage is.
+//! Decides whether a request is sent to a source now, and how old an outage is.
 //!
 //! Pure: the time is an argument. Counts requests of harvesters, not attempts.
 //!
-//! Invariants: a source rests only on evidence about the source as a whole, which is connections
-//! that fail, or different requests that fail and Identify too. A request that fails alone rests
-//! alone, so no client can close a repository with a bad request. An outage counts once: of the
-//! requests that fail while a rest lasts, only the one that was admitted to end it lengthens it.
+//! Invariants: the circuit of a source opens only by evidence about the source as a whole, which is failing
+//! connections, or different requests that fail together with Identify. A request that fails alone rests
+//! alone, so no client can close a repository with a bad request. An outage counts once: of the requests
+//! that fail while a rest lasts, only the one that was admitted to end it lengthens it.
 
 use crate::repair::NotOai;
 use crate::upstream::failure::{Failure, Outlook, Reason};
@@ -15,10 +15,10 @@ use std::time::{Duration, SystemTime};
 
 /// Failures in a row before a rest: of one request, or of connections.
 const FAILURES_TO_REST: u32 = 5;
-/// Different requests that fail, with no answer in between, before Identify is asked.
+/// Different requests that fail, without a response in between, before Identify is asked.
 const DIFFERENT_FAILURES_TO_ASK: usize = 3;
 const FIRST_REST: Duration = Duration::from_secs(30);
-/// A source that forbids a request does not change its mind by the minute.
+/// A source that forbids a request will not allow it within minutes.
 const FORBIDDEN_REST: Duration = Duration::from_secs(600);
 /// Longest rest of a source.
 const LONGEST_REST: Duration = Duration::from_secs(1800);
@@ -32,12 +32,12 @@ const OUTAGE_GAP_MAX: Duration = Duration::from_secs(2 * 3600);
 /// forgotten first.
 const REQUESTS_MAX: usize = 1024;
 
-/// What is known of the failures of one source.
+/// The failures of one source.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CircuitBreaker {
     /// The outage of the source as a whole.
     source: Option<Outage>,
-    /// Different requests that failed since the source last answered, and when.
+    /// Different requests that failed since the last response, and when.
     suspects: Vec<(u64, SystemTime)>,
     /// Since when Identify is being asked.
     asking_since: Option<SystemTime>,
@@ -54,9 +54,9 @@ struct Outage {
     /// Failures that count towards a rest.
     failures: u32,
     rest: Option<Rest>,
-    /// What failed last.
+    /// The details of the last failure.
     because: String,
-    /// Whether that does not pass by itself.
+    /// Whether the last failure is permanent.
     is_permanent: bool,
 }
 
@@ -65,21 +65,21 @@ struct Rest {
     until: SystemTime,
     /// When the request that may end the rest was admitted.
     attempt: Option<SystemTime>,
-    /// How many rests this outage has had.
+    /// The number of rests in this outage.
     count: u32,
 }
 
-/// A request that was admitted, and which rests it may end.
+/// An admitted request, and which rests it may end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Admission {
     request: u64,
-    /// Whether the source was to be asked.
+    /// Whether the request may be sent.
     pub(crate) is_granted: bool,
     of_source: Option<SystemTime>,
     of_request: Option<SystemTime>,
 }
 
-/// A request that is turned away.
+/// A refused request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OpenCircuit {
     pub(crate) secs: u64,
@@ -110,7 +110,7 @@ impl Outage {
         self.is_permanent = failure.outlook == Outlook::Permanent;
     }
 
-    /// May a request go out? When the rest is over, one may, and the others wait for it.
+    /// Whether a request may be sent. After the rest, one may, and the others wait for its result.
     fn admit(&mut self, now: SystemTime, is_alone: bool) -> Result<Option<SystemTime>, OpenCircuit> {
         let Some(rest) = &mut self.rest else { return Ok(None) };
         let left = rest.until.duration_since(now).unwrap_or_default();
@@ -129,7 +129,7 @@ impl Outage {
         attempt.is_some() && self.rest.as_ref().is_some_and(|rest| rest.attempt == attempt)
     }
 
-    /// The attempt to end the rest has come to nothing.
+    /// Notes that the attempt to end the rest has no result.
     fn withdraw(&mut self, attempt: Option<SystemTime>) {
         if let Some(rest) = self.rest.as_mut().filter(|rest| attempt.is_some() && rest.attempt == attempt) {
             rest.attempt = None;
@@ -152,7 +152,7 @@ impl CircuitBreaker {
         Admission { request: self.hasher.hash_one(query), ..Admission::default() }
     }
 
-    /// May the request go out now?
+    /// Whether the request may be sent now.
     pub(crate) fn admit(&mut self, now: SystemTime, request: Admission) -> Result<Admission, OpenCircuit> {
         if self.source.as_ref().is_some_and(|outage| outage.is_over(now)) {
             self.source = None;
@@ -172,17 +172,17 @@ impl CircuitBreaker {
         Ok(Admission { request, is_granted: true, of_source: of_source?, of_request })
     }
 
-    /// A request was answered.
+    /// Notes a response.
     pub(crate) fn succeeded(&mut self, admission: &Admission) {
-        self.source_answers();
+        self.note_source_response();
         self.requests.remove(&admission.request);
     }
 
-    /// A request failed for good. Says whether Identify is to be asked, which decides whether the
-    /// source fails as a whole.
+    /// Notes a request that failed in all attempts. Returns whether Identify has to be asked, which decides
+    /// whether the source fails as a whole.
     pub(crate) fn failed(&mut self, now: SystemTime, admission: &Admission, failure: &Failure) -> bool {
         if failure.outlook == Outlook::Permanent && !is_of_the_connection(failure) {
-            // The source has answered, and will not answer otherwise when it is asked less.
+            // The source has responded, and fewer requests will not change its response.
             self.withdraw(admission);
             return false;
         }
@@ -194,7 +194,7 @@ impl CircuitBreaker {
         let is_connection = is_of_the_connection(failure);
         match &mut self.source {
             Some(outage) if outage.rest.is_some() => {
-                // What was in flight when the rest began says nothing new.
+                // A request from before the rest says nothing new.
                 let ends_rest = outage.is_ended_by(admission.of_source);
                 if ends_rest && is_connection {
                     outage.note(now, failure);
@@ -215,7 +215,7 @@ impl CircuitBreaker {
         }
     }
 
-    /// Identify was asked. `None`: it could not be asked.
+    /// Notes the response to Identify. `None`: Identify could not be sent.
     pub(crate) fn identified(
         &mut self,
         now: SystemTime,
@@ -225,7 +225,7 @@ impl CircuitBreaker {
         self.asking_since = None;
         match answer {
             None => self.withdraw(admission),
-            Some(Ok(())) => self.source_answers(),
+            Some(Ok(())) => self.note_source_response(),
             Some(Err(failure)) => {
                 let since = self.suspects.first().map_or(now, |(_, at)| *at);
                 self.suspects.clear();
@@ -238,7 +238,7 @@ impl CircuitBreaker {
         }
     }
 
-    /// How long the outage has lasted that a failure belongs to.
+    /// The age of the outage that a failure belongs to.
     pub(crate) fn age(&self, now: SystemTime, admission: &Admission, failure: &Failure) -> Duration {
         let is_of_source = |outage: &&Outage| outage.rest.is_some() || is_of_the_connection(failure);
         let source = self.source.as_ref().filter(is_of_source);
@@ -246,26 +246,26 @@ impl CircuitBreaker {
         outages.map(|outage| outage.age(now)).max().unwrap_or_default()
     }
 
-    /// How long the source as a whole is left alone, in seconds from now.
+    /// For how many seconds the circuit of the source stays open.
     pub(crate) fn circuit_open_secs(&self, now: SystemTime) -> Option<u64> {
         let rest = self.source.as_ref()?.rest.as_ref()?;
         Some(rest.until.duration_since(now).unwrap_or_default().as_secs())
     }
 
-    fn source_answers(&mut self) {
+    fn note_source_response(&mut self) {
         if self.source.take().is_some_and(|outage| outage.rest.is_some()) {
-            // What failed meanwhile may have failed with the source.
+            // These requests may have failed together with the source.
             self.requests.clear();
         }
         self.suspects.clear();
     }
 
-    /// One more request has failed that may fail alone. Says whether Identify is to be asked.
+    /// Notes a request that may fail alone. Returns whether Identify has to be asked.
     fn suspect(&mut self, now: SystemTime, request: u64) -> bool {
         self.suspects.retain(|(_, at)| !is_long_ago(*at, now));
         if self.suspects.iter().all(|(other, _)| *other != request) {
             self.suspects.push((request, now));
-            // The first one says since when; the others are only counted.
+            // The first one is the start of the outage; the others are only counted.
             self.suspects.truncate(DIFFERENT_FAILURES_TO_ASK);
         }
         let is_asked = self.suspects.len() >= DIFFERENT_FAILURES_TO_ASK
@@ -308,7 +308,7 @@ impl CircuitBreaker {
     }
 }
 
-/// Whether nothing will be heard any more of what went out then.
+/// Whether a request that was sent then is lost.
 fn is_lost(since: SystemTime, now: SystemTime) -> bool {
     now.duration_since(since).unwrap_or_default() > FIRST_REST
 }
@@ -317,8 +317,8 @@ fn is_long_ago(then: SystemTime, now: SystemTime) -> bool {
     now.duration_since(then).unwrap_or_default() > OUTAGE_GAP_MAX
 }
 
-/// Whether no connection to the source could be made, whatever was asked. Behind a redirect it is
-/// another server that may be at fault.
+/// Whether no connection to the source could be made, whatever the request was. After a redirect another
+/// server may be at fault.
 fn is_of_the_connection(failure: &Failure) -> bool {
     let is_connection = matches!(
         failure.reason,

@@ -66,14 +66,14 @@ pub(crate) fn timed_out(mapping: &Mapping, name: &str, timed_out: TimedOut, url:
     Failure::new(Reason::ResponseTimeout, details)
 }
 
-/// The error of that type in the chain of causes.
+/// The first error of that type in the chain of causes.
 fn cause<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
     let mut next = Some(error);
     while let Some(cause) = next {
         if let Some(found) = cause.downcast_ref::<T>() {
             return Some(found);
         }
-        // An error wrapped into an io::Error is not its source but inside it.
+        // An error inside an io::Error is not its source.
         next = match cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
             Some(inner) => Some(inner),
             None => cause.source(),
@@ -109,10 +109,10 @@ fn kind_of(error: &(dyn Error + 'static)) -> (Reason, &'static str) {
     match cause::<hyper::Error>(error) {
         Some(http) if http.is_parse() => (Reason::HttpProtocol, "does not speak HTTP"),
         Some(http) if http.is_incomplete_message() => {
-            (Reason::Incomplete, "closed the connection before the answer was complete")
+            (Reason::Incomplete, "closed the connection before the response was complete")
         }
-        // The client wraps what happens before the header has come.
-        _ if error.is::<hyper::Error>() => (Reason::Incomplete, "broke its answer off"),
+        // The client wraps errors that happen before the header.
+        _ if error.is::<hyper::Error>() => (Reason::Incomplete, "broke its response off"),
         _ => (Reason::ConnectionLost, "closed the connection"),
     }
 }

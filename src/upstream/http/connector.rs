@@ -1,7 +1,7 @@
-//! How connections to a source are made and kept: the name resolved within its [`Reach`], TCP, TLS.
+//! Makes and keeps the connections to a source: name resolution within its [`Reach`], TCP, TLS.
 //!
-//! The client follows no redirect, decodes nothing and knows no proxy: all of that is decided
-//! where the answers are read.
+//! The client follows no redirect, decodes nothing and uses no proxy: all of that is done where responses
+//! are read.
 
 use crate::config::Mapping;
 use crate::upstream::failure::{Failure, Reason};
@@ -33,13 +33,13 @@ pub(crate) type Http = Client<Connector, Full<Bytes>>;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Longest that a connection is kept that nobody asks over.
+/// How long an idle connection is kept.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
-/// A connection that is silent for so long is asked whether it lives, so often, and so many times.
+/// TCP keepalive: the idle time before the first probe, the time between probes, and their number.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 const KEEPALIVE_RETRIES: u32 = 3;
-/// Longest that nobody says of what was sent that it came: without it a connection of HTTP/2 whose
-/// other end has vanished would be asked over again and again.
+/// The TCP user timeout. Without it, a connection of HTTP/2 whose other end has vanished would be used
+/// again and again.
 #[cfg(target_os = "linux")]
 const UNHEARD_MAX: Duration = Duration::from_secs(30);
 
@@ -57,7 +57,7 @@ pub(crate) fn http(mapping: &Mapping, reach: Reach) -> Result<Http, Failure> {
     tcp.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
     #[cfg(target_os = "linux")]
     tcp.set_tcp_user_timeout(Some(UNHEARD_MAX));
-    // Of several addresses each has its share of the time.
+    // The time is shared by all addresses of a name.
     tcp.set_connect_timeout(Some(mapping.connect_timeout));
     let tls = HttpsConnectorBuilder::new().with_tls_config(tls(mapping)?);
     let all = tls.https_or_http().enable_all_versions().wrap_connector(tcp);
@@ -67,14 +67,14 @@ pub(crate) fn http(mapping: &Mapping, reach: Reach) -> Result<Http, Failure> {
         .build(Connector { all, timeout: mapping.connect_timeout }))
 }
 
-/// TLS as the mapping wants it: the roots of Mozilla and those of `ca_file`, or anybody.
+/// The TLS settings of the mapping: the roots of Mozilla and those of `ca_file`, or no verification.
 fn tls(mapping: &Mapping) -> Result<ClientConfig, Failure> {
     let ring = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(Arc::clone(&ring)).with_safe_default_protocol_versions();
     let config = config.map_err(|error| unusable(&format!("no client can be made: {error}")))?;
     if !mapping.verify {
-        let anybody = Arc::new(Anybody(ring));
-        return Ok(config.dangerous().with_custom_certificate_verifier(anybody).with_no_client_auth());
+        let accept_any = Arc::new(AcceptAny(ring));
+        return Ok(config.dangerous().with_custom_certificate_verifier(accept_any).with_no_client_auth());
     }
     let mut roots: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
     if let Some(path) = &mapping.ca_file {
@@ -96,7 +96,7 @@ fn unusable(details: &str) -> Failure {
     Failure::new(Reason::Configuration, details)
 }
 
-/// Makes a connection, TLS included, in the time that there is for it.
+/// Makes a connection, TLS included, within its time.
 #[derive(Clone, Debug)]
 pub(crate) struct Connector {
     all: HttpsConnector<HttpConnector<Reach>>,
@@ -120,11 +120,11 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// Takes any certificate for right: `tls.verify = false`.
+/// Accepts any certificate: `tls.verify = false`.
 #[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
+struct AcceptAny(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AcceptAny {
     fn verify_server_cert(
         &self,
         _certificate: &CertificateDer<'_>,
@@ -155,7 +155,7 @@ impl ServerCertVerifier for Anybody {
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        // Who is not verified may be old too.
+        // A source that is not verified may be old too.
         let mut schemes = self.0.signature_verification_algorithms.supported_schemes();
         schemes.extend([SignatureScheme::RSA_PKCS1_SHA1, SignatureScheme::ECDSA_SHA1_Legacy]);
         schemes

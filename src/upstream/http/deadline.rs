@@ -1,4 +1,4 @@
-//! The time a harvester's request may still take. All waiting for a source goes through it.
+//! The time that a request may still take. All waiting for a source uses it.
 
 use crate::clock::Clock;
 use std::future::{Future, poll_fn};
@@ -7,20 +7,20 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, SystemTime};
 
-/// Time that is spent by waiting, and given anew when something was reached.
+/// A time budget that waiting spends and progress renews.
 #[derive(Debug)]
 pub(crate) struct Deadline {
     clock: Arc<dyn Clock>,
     total: Duration,
     spent: Duration,
-    /// What is reserved for later: no part of what is left.
+    /// Time that is reserved for later: no part of the remaining time.
     reserved: Duration,
 }
 
-/// Which time was over first.
+/// Which time ended first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimedOut {
-    /// What this one step may take.
+    /// The time of one step.
     Step,
     /// The whole budget.
     Deadline,
@@ -35,7 +35,7 @@ impl Deadline {
         self.clock.now()
     }
 
-    /// The clock, for what outlives this.
+    /// The clock, for tasks that outlive the deadline.
     pub(crate) fn clock(&self) -> Arc<dyn Clock> {
         Arc::clone(&self.clock)
     }
@@ -45,47 +45,47 @@ impl Deadline {
         self.clock.chance()
     }
 
-    /// What is left.
+    /// The remaining time.
     pub(crate) fn left(&self) -> Duration {
         self.total.saturating_sub(self.spent).saturating_sub(self.reserved)
     }
 
-    /// What was spent of another budget was spent of this one too.
+    /// Spends the time that another deadline has spent.
     pub(crate) fn spend(&mut self, other: &Self) {
         self.spent += other.spent;
     }
 
-    /// Something was reached: from here on there is so much time again.
+    /// Starts the time again after progress.
     pub(crate) fn renew(&mut self, total: Duration) {
         self.total = total;
         self.spent = Duration::ZERO;
         self.reserved = Duration::ZERO;
     }
 
-    /// Reserves half of what is left.
+    /// Reserves half of the remaining time.
     pub(crate) fn reserve_half(&mut self) {
         self.reserved += self.left() / 2;
     }
 
-    /// What was reserved may be spent.
+    /// Releases the reserved time.
     pub(crate) fn release(&mut self) {
         self.reserved = Duration::ZERO;
     }
 
-    /// Waits on purpose. The caller has seen to it that so much is left.
+    /// Waits on purpose. The caller has checked that enough time remains.
     pub(crate) async fn pause(&mut self, time: Duration) {
         self.clock.pause(time).await;
         self.spent += time;
     }
 
-    /// Waits for something that may take so long at the most.
+    /// Awaits a future for `step` at most.
     pub(crate) async fn within<T>(
         &mut self,
         step: Duration,
         awaited: impl Future<Output = T>,
     ) -> Result<T, TimedOut> {
         let mut awaited = pin!(awaited);
-        // What is there already is had without the clock.
+        // Poll once before starting the timer.
         let first = poll_fn(|context| Poll::Ready(awaited.as_mut().poll(context))).await;
         if let Poll::Ready(result) = first {
             return Ok(result);

@@ -1,4 +1,4 @@
-//! What came of an exchange: the header of a source's answer, and its body piece by piece.
+//! The response of an exchange: its header, and its body piece by piece.
 
 use crate::upstream::failure::Failure;
 use crate::upstream::http::decoding::Coding;
@@ -10,16 +10,16 @@ use std::time::SystemTime;
 use tokio::sync::mpsc;
 use url::Url;
 
-/// The header of a source's answer, and its body to come.
+/// The header of a response, and its body to come.
 pub(crate) struct Exchange {
     pub(crate) status: u16,
-    /// What `Content-Encoding` says, in its order.
+    /// The codings in `Content-Encoding`, in order.
     pub(crate) announced: Vec<Coding>,
     /// The charset that `Content-Type` names.
     pub(crate) charset: Option<String>,
-    /// What `Retry-After` says, in seconds.
+    /// The value of `Retry-After`, in seconds.
     pub(crate) retry_after_secs: Option<u64>,
-    /// The URL that answered.
+    /// The URL of the response.
     pub(crate) url: Url,
     body: BodySource,
 }
@@ -54,7 +54,7 @@ impl Exchange {
         }
     }
 
-    /// Whether all of the body came that was announced. Not told of HTTP/2, where leaving a stream
+    /// Whether all of the announced body was received. Always false for HTTP/2, where leaving a stream
     /// before its end resets it.
     pub(crate) fn has_ended(&self) -> bool {
         let BodySource::Response(response) = &self.body else { return false };
@@ -67,7 +67,7 @@ impl Exchange {
         Self { status: 200, announced, charset, retry_after_secs: None, url, body: BodySource::File(body) }
     }
 
-    /// A header of the answer.
+    /// A header of the response.
     pub(crate) fn header(&self, name: &header::HeaderName) -> Option<String> {
         let BodySource::Response(response) = &self.body else { return None };
         response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
@@ -79,7 +79,7 @@ impl Exchange {
             BodySource::Response(response) => loop {
                 let Some(frame) = response.body_mut().frame().await else { return Ok(None) };
                 let frame = frame.map_err(ReadError::Http)?;
-                // What is no data is trailers, which say nothing of a page.
+                // Other frames are trailers, which say nothing about a page.
                 if let Ok(data) = frame.into_data() {
                     return Ok(Some(data));
                 }

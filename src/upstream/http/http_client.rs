@@ -63,11 +63,11 @@ impl HttpClient {
         self.limiter.acquire(is_list, &self.name, deadline).await
     }
 
-    /// Asks the source and follows its redirects. `query` is the request in its own words, `via` the
-    /// `Via` header to send.
+    /// Sends a request to the source and follows its redirects. `query` is the request as the source takes
+    /// it, `via` the `Via` header.
     ///
-    /// By POST the request is a form, which goes wherever a redirect leads: without it
-    /// the request would be another one. Only 303 says that the answer is had by GET.
+    /// By POST the request is a form, which is sent to the target of each redirect: without it the request
+    /// would be another one. Only after 303 the response is fetched by GET.
     pub(crate) async fn exchange(
         &self,
         query: &str,
@@ -89,7 +89,7 @@ impl HttpClient {
             let step = self.step();
             let began = budget.now();
             let response = match budget.within(step, self.send(asked, &url)).await {
-                // Behind a redirect it may be another server that fails.
+                // After a redirect another server may have failed.
                 Ok(Err(failure)) => {
                     return Err(match redirected_by {
                         Some(status) => failure.after_status(status, None),
@@ -123,7 +123,8 @@ impl HttpClient {
         }
     }
 
-    /// What is asked of one address, once that is found to be allowed: by POST where there is a form.
+    /// Prepares a request to one address, after a check that the address is allowed: by POST if there is a
+    /// form.
     pub(crate) fn prepare(
         &self,
         url: &Url,
@@ -175,7 +176,7 @@ impl HttpClient {
         Arc::clone(&self.name)
     }
 
-    /// What the source wants to know us by; nobody else is told, wherever a redirect leads.
+    /// The credentials for the source. No other origin gets them after a redirect.
     fn credentials_for(&self, url: &Url) -> Option<&Credentials> {
         self.mapping.credentials.as_ref().filter(|_| url.origin() == self.mapping.base_url.origin())
     }
@@ -191,12 +192,12 @@ impl HttpClient {
     }
 }
 
-/// How a failure calls a source.
+/// The name of a source in failures.
 fn name_of(mapping: &Mapping) -> String {
     let Mapping { id, base_url, static_file, .. } = mapping;
     match static_file {
         None => format!("the source of {id} ({base_url})"),
-        // Where it lies on this machine is nobody's business who harvests.
+        // Harvesters must not learn the path on this machine.
         Some(StaticFile { path: Some(_), .. }) => format!("the static repository file of {id}"),
         Some(_) => format!("the static repository file of {id} ({base_url})"),
     }
@@ -205,7 +206,7 @@ fn name_of(mapping: &Mapping) -> String {
 /// A request on its way to a source.
 pub(crate) type OutgoingRequest = http::Request<http_body_util::Full<bytes::Bytes>>;
 
-/// User and password as a request says them; no log shows it.
+/// User and password as a header; no log shows it.
 fn basic(credentials: &Credentials) -> HeaderValue {
     let said = STANDARD.encode(format!("{}:{}", credentials.user(), credentials.password()));
     let mut value = HeaderValue::from_str(&format!("Basic {said}")).expect("base64 is ASCII");
@@ -215,7 +216,7 @@ fn basic(credentials: &Credentials) -> HeaderValue {
 
 fn headers(mapping: &Mapping) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    // Some providers answer 406 to a narrower list.
+    // Some providers respond to a narrower list with 406.
     headers.insert(header::ACCEPT, HeaderValue::from_static("text/xml, application/xml, */*;q=0.5"));
     headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip, deflate, br, zstd"));
     let texts = [(header::USER_AGENT, Some(&mapping.user_agent)), (header::FROM, mapping.from.as_ref())];
@@ -227,8 +228,8 @@ fn headers(mapping: &Mapping) -> HeaderMap {
     headers
 }
 
-/// The base URL with the request's query behind what it has of its own, or before it where the
-/// mapping says that the verb comes first.
+/// The base URL with the query of the request after its own query, or before it if the mapping says that
+/// the verb comes first.
 pub(crate) fn with_query(mapping: &Mapping, query: &str) -> Url {
     let mut url = mapping.base_url.clone();
     let query = match mapping.base_url.query().filter(|own| !own.is_empty()) {
@@ -262,7 +263,7 @@ mod tests {
         assert_eq!(url, "http://x.example/oai?verb=Identify&repo=1");
     }
 
-    /// A client whose connections reach as far as that, whatever its base URL says.
+    /// A client whose connections may go as far as `connections`, whatever its base URL is.
     fn client(base_url: &str, connections: Reach) -> HttpClient {
         let mapping = Mapping::new("x", base_url, &crate::config::Limits::default());
         let mapping = Arc::new(mapping.expect("a legal mapping"));
@@ -287,7 +288,7 @@ mod tests {
                 "HTTP/1.1 302 PageItem\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n";
             stream.write_all(head.as_bytes()).await
         });
-        // As if localhost were public: only the literal behind the redirect is refused.
+        // As if localhost were public: only the literal address in the redirect is refused.
         let redirected = client(&format!("http://localhost:{port}/"), Reach::Any);
         let by_name = client("http://localhost:1/", Reach::Public);
         let by_address = client("http://127.0.0.1:1/", Reach::Any);
@@ -305,7 +306,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_connection_on_which_tls_never_begins_is_one_that_takes_too_long() {
-        // The system takes the connection, and nobody says a word on it.
+        // The system accepts the connection, and no bytes follow.
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("it is bound").port();
         let url = format!("https://127.0.0.1:{port}/");

@@ -1,11 +1,11 @@
-//! By which method of HTTP a source is asked, and what it was seen to take.
+//! Chooses the HTTP method for a source, by what it was seen to accept.
 
 use crate::config;
 use crate::upstream::failure::{Failure, Reason};
 use http::Method;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The methods of one source, and which of them is tried first.
+/// The HTTP methods of one source, and which one is tried first.
 #[derive(Debug)]
 pub(crate) struct Methods {
     by_post: AtomicBool,
@@ -24,12 +24,12 @@ impl Methods {
         }
     }
 
-    /// The method to begin with.
+    /// The method of the first attempt.
     pub(crate) fn first(&self) -> Method {
         if self.by_post.load(Ordering::Relaxed) { Method::POST } else { Method::GET }
     }
 
-    /// The other one, where the mapping allows it and the failure says that this one is not taken.
+    /// The other method, if the mapping allows it and the failure says that the source refuses this one.
     pub(crate) fn instead_of(&self, tried: &Method, failure: &Failure) -> Option<Method> {
         let is_not_taken = failure.reason == Reason::Status
             && matches!(failure.received_status, Some(400 | 405 | 414 | 501));
@@ -37,7 +37,7 @@ impl Methods {
         (self.both && is_not_taken).then_some(other)
     }
 
-    /// The source has answered a request that was made so: from now on the first try.
+    /// Notes a response: this method is tried first from now on.
     pub(crate) fn worked(&self, method: &Method) {
         self.by_post.store(*method == Method::POST, Ordering::Relaxed);
     }

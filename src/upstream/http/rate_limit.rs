@@ -1,9 +1,9 @@
 //! Limits requests to a host: how many lists at a time, and how soon one request follows another.
 //!
-//! Of a host and port, not of a repository: many repositories share a server.
-//! What is configured are the limits; within them the gap between two requests
-//! follows what the source can bear: the rate rises by a step with each good
-//! answer and is halved at each sign of overload (AIMD). A permit is held for one attempt and released before any wait.
+//! The limits are those of a host and port, not of a repository: many repositories share a server. They are
+//! configured. Within them, the gap between two requests follows the load of the source: the rate rises by
+//! a step with each good response, and is halved at each sign of overload (AIMD). A permit is held for one
+//! attempt and released before any wait.
 
 use crate::config::Politeness;
 use crate::upstream::failure::{Failure, Reason};
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The turns at one host and port.
+/// The limits of one host and port.
 #[derive(Debug)]
 pub(crate) struct HostLimiter {
     lists: Arc<Semaphore>,
@@ -22,11 +22,11 @@ pub(crate) struct HostLimiter {
     pace: Mutex<Pace>,
 }
 
-/// One turn; the next may have it when it is dropped.
+/// A permit for one request. Dropping it releases it.
 #[derive(Debug)]
 pub(crate) struct HostPermit(#[expect(dead_code, reason = "it is held")] Option<OwnedSemaphorePermit>);
 
-/// How soon requests follow each other. Pure: the time is an argument.
+/// The gap between requests. Pure: the time is an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Pace {
     gap_min: Duration,
@@ -34,14 +34,14 @@ struct Pace {
     next_at: SystemTime,
 }
 
-/// What the gap becomes at the first sign of overload.
+/// The gap after the first sign of overload.
 const GAP_FIRST: Duration = Duration::from_millis(500);
 const GAP_MAX: Duration = Duration::from_secs(10);
-/// A gap that is no longer is none.
+/// A shorter gap counts as none.
 const GAP_MIN: Duration = Duration::from_millis(250);
-/// By how many requests a second the pace rises with each one that is answered well.
+/// The rise of the rate with each good response, in requests per second.
 const RATE_STEP: f64 = 0.5;
-/// A header that takes longer says that the source is busy.
+/// A response header that takes longer is a sign of overload.
 const SLOW: Duration = Duration::from_secs(15);
 
 impl HostLimiter {
@@ -53,7 +53,7 @@ impl HostLimiter {
         }
     }
 
-    /// Waits for a turn, within the budget.
+    /// Waits for a permit, within the deadline.
     pub(crate) async fn acquire(
         &self,
         is_list: bool,
@@ -84,15 +84,15 @@ impl HostLimiter {
         Ok(HostPermit(permit))
     }
 
-    /// How long to wait for a turn, at least so long; `None`, and no turn, where there is no time for it:
-    /// a turn that nobody takes would keep all others waiting.
+    /// Reserves a slot and returns the wait for it, at least `at_least`. `None` reserves nothing if there
+    /// is no time for it: an unused slot would delay all others.
     fn reserve(&self, at_least: Duration, budget: &Deadline) -> Option<Duration> {
         let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
         let wait = at_least.max(pace.wait(budget.now()));
         (wait < budget.left()).then(|| wait.max(pace.reserve(budget.now())))
     }
 
-    /// What the source made of a request: its status, `Retry-After` and how long it took to begin.
+    /// Notes the response to a request: its status, `Retry-After`, and the time until its header.
     pub(crate) fn note(
         &self,
         now: SystemTime,
@@ -119,7 +119,7 @@ impl Pace {
         self.next_at.duration_since(now).unwrap_or_default()
     }
 
-    /// The same, and the one behind it waits longer.
+    /// The same, and delays the request after it.
     fn reserve(&mut self, now: SystemTime) -> Duration {
         let wait = self.wait(now);
         self.next_at = now + wait + self.gap;
@@ -129,7 +129,7 @@ impl Pace {
     fn press(&mut self, now: SystemTime, retry_after_secs: Option<u64>) {
         self.gap = (self.gap * 2).clamp(GAP_FIRST, GAP_MAX.max(self.gap_min));
         let asked = Duration::from_secs(retry_after_secs.unwrap_or(0).min(3600));
-        // Nobody asks before the source wants to be asked.
+        // No request is sent before the time that the source asked for.
         self.next_at = self.next_at.max(now + asked);
     }
 

@@ -1,24 +1,23 @@
-//! Whether a source that failed is asked again within the same request, and after how long.
+//! Decides whether a failed request is retried, and after which wait.
 //!
-//! Pure: what is left of the time, the failure and a random number are arguments.
+//! Pure: the remaining time, the failure and a random number are arguments.
 
 use crate::repair::NotOai;
 use crate::upstream::failure::{Failure, Reason};
 use std::time::Duration;
 
-/// Attempts at one page without progress, the first included. A source that
-/// has failed so often in half a minute is better left alone.
+/// Attempts at one page without progress, the first included. After so many failures the source is left
+/// alone.
 pub(crate) const ATTEMPTS_MAX: u32 = 8;
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
-/// How long to wait before the next attempt; `None` when there is none.
+/// How long to wait before the next attempt; `None` if there is none.
 ///
-/// `attempts` were made since the last progress, `left` is the time there is,
-/// `random` lies between 0 and 1. Without a word of the source the wait is
-/// random up to a bound that doubles ("full jitter"), so that those who were
-/// turned away together do not come back together. What the source asks for
-/// by `Retry-After` is kept, or there is no further attempt.
+/// `attempts` is the number of attempts since the last progress, `left` is the remaining time, `random` is
+/// between 0 and 1. Without `Retry-After` the wait is random up to a bound that doubles ("full jitter"), so
+/// that requests that failed together are not repeated together. The wait in `Retry-After` is kept, or
+/// there is no further attempt.
 pub(crate) fn next_wait(failure: &Failure, attempts: u32, left: Duration, random: f64) -> Option<Duration> {
     if attempts >= ATTEMPTS_MAX || !passes(failure) {
         return None;
@@ -35,8 +34,7 @@ pub(crate) fn next_wait(failure: &Failure, attempts: u32, left: Duration, random
     (wait < left).then_some(wait)
 }
 
-/// Whether a failure may lie in just what was asked for, while the source answers
-/// everything else.
+/// Whether a failure may be caused by this one request, while the source answers all others.
 pub(crate) fn may_depend_on_request(failure: &Failure) -> bool {
     match failure.reason {
         Reason::ConnectionLost

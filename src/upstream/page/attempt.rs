@@ -14,18 +14,18 @@ use crate::upstream::page::tag_cache_pool;
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// A page on its way through the engine.
+/// A page that passes through the engine.
 pub(crate) struct Page<S = PageBuffer> {
     repairer: Option<Repairer>,
     pub(crate) buffer: S,
-    /// How failures call the source.
+    /// The name of the source in failures.
     name: Arc<str>,
     pub(crate) status: u16,
     retry_after_secs: Option<u64>,
     asked_at: String,
     first: Vec<u8>,
     last: Vec<u8>,
-    /// The page as it came, while it is short enough to be kept.
+    /// The body as received, while it is short enough to be kept.
     raw: Option<ByteRope>,
     /// Whether the body ended inside an item too long to be held.
     ended_inside_item: bool,
@@ -33,16 +33,16 @@ pub(crate) struct Page<S = PageBuffer> {
     ended_closed: bool,
 }
 
-/// How a page came out.
+/// The verdict on a page.
 pub(crate) enum Verdict {
     /// Whole.
     Whole(Summary),
-    /// Not whole: what the engine made leaves, and the rest has to be had again.
+    /// Truncated: the output of the engine is sent, and the rest has to be requested again.
     Cut(Failure, Option<Summary>),
 }
 
 impl Verdict {
-    /// The version of OAI-PMH that the page is of.
+    /// The OAI-PMH version of the page.
     pub(crate) fn version(&self) -> Option<&'static str> {
         match self {
             Self::Whole(summary) => summary.version,
@@ -51,20 +51,20 @@ impl Verdict {
     }
 }
 
-/// What is known of an exchange when its body begins.
+/// What is known of a response when its body begins.
 pub(crate) struct ResponseStart {
     pub(crate) name: Arc<str>,
     pub(crate) status: u16,
     pub(crate) retry_after_secs: Option<u64>,
     pub(crate) charset: Option<String>,
-    /// When the source was asked, `YYYY-MM-DDThh:mm:ssZ`.
+    /// When the request was sent, `YYYY-MM-DDThh:mm:ssZ`.
     pub(crate) asked_at: String,
     /// What is known of the repository.
     pub(crate) repository: RepositoryFacts,
 }
 
-/// Where records are said to come from. Where a file lies on this machine is nobody's business who
-/// harvests: a repository made of one has no other address than ours.
+/// The base URL in the provenance of records. Harvesters must not learn the path of a file on this machine:
+/// a repository made of one has no other URL than ours.
 fn origin_of(mapping: &Mapping, own: &RequestEcho) -> String {
     match &mapping.static_file {
         Some(StaticFile { path: Some(_), .. }) => own.base_url.clone(),
@@ -106,7 +106,7 @@ impl<S: Sink> Page<S> {
         }
     }
 
-    /// Takes the next piece of the body.
+    /// Feeds the engine with the next piece of the body.
     pub(crate) fn push(&mut self, piece: Bytes) {
         let wanted = FIRST_BYTES_KEPT.saturating_sub(self.first.len());
         self.first.extend_from_slice(piece.get(..wanted).unwrap_or(&piece));
@@ -122,12 +122,12 @@ impl<S: Sink> Page<S> {
         }
     }
 
-    /// Whether nothing that may still come can change the verdict.
+    /// Whether the verdict is final, whatever the rest of the body is.
     pub(crate) fn is_decided(&self) -> bool {
         self.repairer.as_ref().is_some_and(|repairer| repairer.verdict().is_some())
     }
 
-    /// Whether a part of an item has left that was too long to be held.
+    /// Whether a part of an item was written that was too long to be held.
     pub(crate) fn is_inside_item(&self) -> bool {
         self.repairer.as_ref().map_or(self.ended_inside_item, Repairer::is_inside_item)
     }
@@ -137,12 +137,11 @@ impl<S: Sink> Page<S> {
         self.repairer.as_ref().map_or(self.ended_closed, Repairer::is_document_closed)
     }
 
-    /// Ends the engine and judges the page. `broken` is what ended the body
-    /// other than its end.
+    /// Ends the engine and judges the page. `broken` is the error that ended the body early.
     pub(crate) fn finish(&mut self, broken: Option<BodyError>) -> Verdict {
         let decided = self.is_decided();
         let Some(repairer) = self.repairer.take() else {
-            return Verdict::Cut(self.no_answer(NotOai::Empty), None);
+            return Verdict::Cut(self.no_content_failure(NotOai::Empty), None);
         };
         self.ended_inside_item = repairer.is_inside_item();
         self.ended_closed = repairer.is_document_closed();
@@ -150,16 +149,16 @@ impl<S: Sink> Page<S> {
         tag_cache_pool::give_back(memory);
         let failure = match (summary.outcome, broken) {
             (Outcome::NotOai(_), Some(broken)) => self.with_status(broken.failure),
-            // The end of the connection was taken for the end of the body.
+            // The end of the connection looked like the end of the body.
             (Outcome::NotOai(NotOai::NothingKept | NotOai::BrokenEnvelope), None)
                 if !decided && summary.quarantined == 0 && !self.saw_end() =>
             {
                 self.truncated()
             }
-            (Outcome::NotOai(why), None) => self.no_answer(why),
+            (Outcome::NotOai(why), None) => self.no_content_failure(why),
             (Outcome::Truncated, None) => self.truncated(),
-            // A wrong Content-Length or a missing gzip trailer behind the end of the document
-            // has cost nothing of it.
+            // A wrong Content-Length or a missing gzip trailer after the end of the document has lost
+            // nothing.
             (_, Some(broken))
                 if broken.forgivable && self.saw_end() && summary.outcome != Outcome::Truncated =>
             {
@@ -171,17 +170,17 @@ impl<S: Sink> Page<S> {
         Verdict::Cut(failure, Some(summary))
     }
 
-    /// The page as it came, if it was short enough to be kept.
+    /// The body as received, if it was short enough to be kept.
     pub(crate) fn take_raw(&mut self) -> Vec<u8> {
         self.raw.take().unwrap_or_default().to_vec()
     }
 
-    /// The failure of a page that held nothing to deliver.
-    pub(crate) fn no_answer(&self, why: NotOai) -> Failure {
+    /// The failure of a page with nothing to deliver.
+    pub(crate) fn no_content_failure(&self, why: NotOai) -> Failure {
         let (name, status) = (&self.name, self.status);
         let began = match printable(&self.first, FIRST_CHARS_SHOWN) {
             text if text.is_empty() => String::new(),
-            text => format!("; the answer began: {text}"),
+            text => format!("; the response began: {text}"),
         };
         let failure = if status >= 400 {
             let details = format!("{name} answered with status {status} and no OAI-PMH body{began}");
@@ -199,7 +198,7 @@ impl<S: Sink> Page<S> {
         ))
     }
 
-    /// What failed beside the page, such as a question about one of its records, has a status of its own.
+    /// The failure of a subrequest beside the page has a status of its own.
     fn with_status(&self, failure: Failure) -> Failure {
         match failure.received_status {
             Some(_) => failure,
@@ -218,7 +217,7 @@ impl<S: Sink> Page<S> {
 }
 
 impl Page {
-    /// The page as it came, and what it needed; `None` when it needed nothing or is too long.
+    /// The body as received, and the names of its defects; `None` if it has none or is too long.
     pub(crate) fn evidence(
         &mut self,
         asked: &Request,
@@ -237,8 +236,8 @@ impl Page {
     }
 }
 
-/// First bytes of the body that are kept for the text of a failure.
+/// First bytes of the body, kept for the text of a failure.
 const FIRST_BYTES_KEPT: usize = 1024;
 const FIRST_CHARS_SHOWN: usize = 160;
-/// Last bytes that are kept, to see whether the document was whole.
+/// Last bytes of the body, kept to see whether the document was whole.
 const LAST_BYTES_KEPT: usize = 256;

@@ -1,4 +1,4 @@
-//! What the engine makes of one attempt at a page, with the place of each item in it.
+//! The output of the engine for one attempt at a page, with the place of each item in it.
 
 use crate::repair::{
     Quarantined, RecordFacts, Repair, RepairId, Sink, SwallowedItems, TokenFacts, UnresolvedField,
@@ -13,86 +13,87 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hasher as _;
 
-/// What the engine has made since it was last taken.
+/// The output of the engine since it was last taken.
 #[derive(Debug, Default)]
 pub(crate) struct PageBuffer {
-    /// What its items are known by.
+    /// Makes the keys of the items.
     pub(crate) hash: ItemHash,
     pub(crate) output: ByteRope,
-    /// Where `made` begins, in bytes of the whole output.
+    /// The place of `output` in the whole output, in bytes.
     pub(crate) base: u64,
     pub(crate) items: Vec<PageItem>,
-    /// Items that were put aside before there was anything to stand beside.
+    /// Quarantined items from before the first good one.
     early: Vec<(u64, QuarantinedRecord)>,
     /// Repairs since the last item.
     pub(crate) repairs: Vec<(RepairId, Option<RepairMade>)>,
-    /// By how much the output is longer than the text so far.
+    /// The length of the output minus the length of the text so far.
     pub(super) drift: i64,
-    /// Changes that may lie in the next item: where, and by how much it gets longer.
+    /// Changes that may be in the next item: the place, and the growth in bytes.
     recent: Vec<(u64, i64)>,
-    /// The list's resumptionToken as it stands in the XML.
+    /// The resumptionToken of the list, as written in the XML.
     pub(crate) token: Option<Vec<u8>>,
-    /// The datestamp of the last item, as it stands in the XML.
+    /// The datestamp of the last item, as written in the XML.
     pub(crate) last_datestamp: Vec<u8>,
-    /// What the token says of the list: its `cursor` and `completeListSize`.
+    /// The `cursor` and `completeListSize` of the token.
     pub(crate) progress: (Option<u64>, Option<u64>),
     /// setSpecs that look escaped, since they were last taken.
     pub(crate) sets: BTreeMap<String, SetUsage>,
-    /// The oldest datestamp of an item that is no bound.
+    /// The oldest datestamp of an item, without lower bounds.
     pub(crate) oldest: Vec<u8>,
-    /// What was written into items since the last one, where a setSpec may be among it.
+    /// Replacements in items since the last one that may contain a setSpec.
     written: Vec<Vec<u8>>,
-    /// What the page needed: names of repairs, and why items were put aside.
+    /// The defects of the page: names of repairs, and reasons of quarantine.
     pub(crate) needed: BTreeSet<&'static str>,
-    /// Elements of Identify that are wrong or missing, and that nobody knows.
+    /// Elements of Identify that stay wrong or missing.
     pub(crate) unresolved: Vec<&'static str>,
     /// Whether a section of the next item contains items.
     swallows: bool,
-    /// The items with such sections, since they were last taken: which of `found`, and their offsets.
+    /// The items with such sections, since they were last taken: their indexes in `items`, and their
+    /// offsets.
     pub(crate) swallowing: Vec<(usize, u64)>,
-    /// How much was made, in bytes and items, when the body ended.
+    /// The length of `output` and of `items` when the body ended.
     before_end: (usize, usize),
 }
 
 /// An item, in the order of the page.
 #[derive(Debug)]
 pub(crate) enum PageItem {
-    /// One that leaves: its place in what was made.
+    /// An item that is sent: its place in the output.
     Item { start: usize, len: usize, hash: u64, repairs: Vec<(RepairId, Option<RepairMade>)> },
-    /// One that is put aside: where in what was made another one could stand in its place.
+    /// A quarantined item: the place in the output where another one could replace it.
     Quarantined { hash: u64, record: QuarantinedRecord, at: Option<usize> },
 }
 
-/// As many items as most pages have: room for them is made at once.
+/// The number of items of most pages: room for them is reserved at once.
 const ITEMS_OF_A_PAGE: usize = 100;
-/// Records that wait for the head of their page, and what their bytes may be together:
-/// only beside a good one can they be had by themselves.
+/// Records that wait for the head of their page, and their total size: they can be refetched only beside a
+/// good item.
 const EARLY_ITEMS_MAX: usize = 20;
 const EARLY_BYTES_MAX: usize = 8 << 20;
 
 impl PageBuffer {
-    /// Nothing yet; items are known by `hash`.
+    /// An empty buffer; `hash` makes the keys of the items.
     pub(crate) fn new(hash: ItemHash) -> Self {
         Self { hash, ..Self::default() }
     }
 
-    /// Whether items were found since it was last taken.
+    /// Whether there are items since it was last taken.
     pub(crate) fn has_items(&self) -> bool {
         !self.items.is_empty() || !self.early.is_empty()
     }
 
-    /// What was written before the first item.
+    /// The output before the first item.
     pub(crate) fn before_items(&self) -> Cow<'_, [u8]> {
         let first = self.items.iter().find_map(PageItem::start);
         self.output.slice(0..first.unwrap_or(usize::MAX))
     }
 
-    /// The body has ended: what comes now is what the engine makes of its end.
+    /// Notes the end of the body: later output is what the engine makes of the end.
     pub(crate) fn body_ends(&mut self) {
         self.before_end = (self.output.len(), self.items.len());
     }
 
-    /// Takes back what the engine has made of the end.
+    /// Drops the output that the engine made of the end.
     pub(crate) fn forget_the_end(&mut self) {
         let (length, items) = self.before_end;
         self.items.truncate(items);
@@ -101,18 +102,18 @@ impl PageBuffer {
         }
     }
 
-    /// Takes other bytes and items for those that were taken, `taken` bytes of them.
+    /// Replaces the output and the items that were taken, which had `taken` bytes.
     pub(crate) fn replace(&mut self, taken: usize, bytes: Vec<u8>, items: Vec<PageItem>) {
         self.drift += bytes.len() as i64 - taken as i64;
         (self.output, self.items) = (bytes.into(), items);
     }
 
-    /// The items that never came to stand beside a good one.
+    /// The quarantined items for which no good item came.
     pub(crate) fn take_early(&mut self) -> Vec<QuarantinedRecord> {
         self.early.drain(..).map(|(_, record)| record).collect()
     }
 
-    /// Notes what an item says of its repository.
+    /// Notes what an item teaches about its repository.
     fn learn(&mut self, facts: &RecordFacts<'_>, item: &[u8], repairs: &[(RepairId, Option<RepairMade>)]) {
         let is_older = self.oldest.is_empty() || facts.datestamp < self.oldest.as_slice();
         if is_older && !facts.datestamp.is_empty() {
@@ -131,7 +132,7 @@ impl PageBuffer {
     }
 
     fn place(&mut self, offset: u64) -> usize {
-        // What was added where an item begins closes what stands before it.
+        // An insertion at the start of an item belongs to the text before it.
         for (_, delta) in self.recent.extract_if(.., |(at, _)| *at < offset) {
             self.drift += delta;
         }
@@ -147,7 +148,7 @@ impl Sink for PageBuffer {
 
     fn repaired(&mut self, repair: &Repair<'_>) {
         let delta = repair.replacement.len() as i64 - repair.original.len() as i64;
-        // An insertion belongs to what stands before it, also where an item begins.
+        // An insertion belongs to the text before it, also at the start of an item.
         let at = if repair.original.is_empty() { repair.offset.saturating_sub(1) } else { repair.offset };
         self.recent.push((at, delta));
         if repair.record.is_some() && memmem::find(repair.replacement, b"~x").is_some() {
@@ -233,7 +234,7 @@ impl PageItem {
         }
     }
 
-    /// The same item at another place, and made longer or shorter.
+    /// The same item at another place, with another length.
     pub(crate) fn moved(self, start: usize, len: usize) -> Self {
         match self {
             Self::Item { hash, repairs, .. } => Self::Item { start, len, hash, repairs },
@@ -248,7 +249,7 @@ impl PageItem {
     }
 }
 
-/// What is kept of an item that was put aside.
+/// The record of a quarantined item.
 pub(crate) fn to_quarantined_record(quarantined: &Quarantined<'_>) -> QuarantinedRecord {
     QuarantinedRecord {
         identifier: quarantined.identifier.map(|name| String::from_utf8_lossy(name).into_owned()),
@@ -258,16 +259,16 @@ pub(crate) fn to_quarantined_record(quarantined: &Quarantined<'_>) -> Quarantine
     }
 }
 
-/// What an item is known by within a list. Whoever does not know the key cannot make an item that is
-/// taken for another one, which would be left out of the rest of a page as delivered.
+/// Makes the key of an item within a list. Without the secret nobody can make an item with the key of
+/// another one, which would be dropped from the rest of a page as delivered.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ItemHash(SipHasher13);
 
-/// Longest identifier and datestamp that most items have, with the length of the one, in bytes.
+/// Longest identifier and datestamp that most items have, together with the length field, in bytes.
 const USUAL_NAME_BYTES: usize = 128;
 
 impl ItemHash {
-    /// With the key of a data folder: what is in its ledger is known by it.
+    /// With the secret of a data folder: the keys in its ledger are made with it.
     pub(crate) fn with(key: &TokenKey) -> Self {
         Self(SipHasher13::new_with_key(&key.items))
     }
@@ -276,13 +277,13 @@ impl ItemHash {
         let length = (identifier.len() as u64).to_le_bytes();
         let (mut together, mut hash) = ([0; USUAL_NAME_BYTES], self.0);
         let end = length.len() + identifier.len();
-        // One write of all costs half as much as three.
+        // One write is twice as fast as three.
         if let Some(all) = together.get_mut(..end + datestamp.len()) {
-            let (before, behind) = all.split_at_mut(end);
+            let (before, after) = all.split_at_mut(end);
             let (counted, named) = before.split_at_mut(length.len());
             counted.copy_from_slice(&length);
             named.copy_from_slice(identifier);
-            behind.copy_from_slice(datestamp);
+            after.copy_from_slice(datestamp);
             hash.write(all);
         } else {
             for part in [&length[..], identifier, datestamp] {
@@ -317,7 +318,7 @@ mod tests {
             parts.write(b"2020");
             assert_eq!(ItemHash::with(&one).of(&identifier, b"2020"), parts.finish(), "{length}");
         }
-        // Hashes are kept on the disk: this one may never be another.
+        // The ledger contains such hashes: they must never change.
         assert_eq!(hash, 0xe618_7481_bc6b_70a2);
     }
 }

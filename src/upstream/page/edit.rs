@@ -7,8 +7,8 @@ use crate::upstream::xml::text::unescape_text;
 use std::borrow::Cow;
 
 impl PageBuffer {
-    /// The items put aside in whose place others can stand, and that are not known: which
-    /// of `found`, and their identifiers as they stand in the XML.
+    /// The quarantined items that others can replace, and that are not known: their indexes, and their
+    /// identifiers as written in the XML.
     pub(crate) fn replaceable(&self, is_known: impl Fn(u64) -> bool) -> Vec<(usize, String)> {
         let mut replaceable = Vec::new();
         for (index, found) in self.items.iter().enumerate() {
@@ -26,7 +26,7 @@ impl PageBuffer {
         replaceable
     }
 
-    /// Puts an item in the place of the one of that index, which was put aside.
+    /// Replaces a quarantined item.
     pub(crate) fn replace_quarantined(&mut self, index: usize, item: &[u8]) {
         let Some(PageItem::Quarantined { hash, at: Some(at), .. }) = self.items.get(index) else { return };
         let (hash, start, len) = (*hash, *at, item.len());
@@ -37,7 +37,7 @@ impl PageBuffer {
         self.shift_items_after(index, len as i64);
     }
 
-    /// Replaces the item of that index with several. Their places are those in `bytes`.
+    /// Replaces an item with several. Their places are those in `bytes`.
     pub(crate) fn split(&mut self, index: usize, bytes: &[u8], items: Vec<PageItem>) {
         let Some(PageItem::Item { start, len, .. }) = self.items.get(index) else { return };
         let (start, len, count) = (*start, *len, items.len());
@@ -53,7 +53,7 @@ impl PageBuffer {
         self.shift_items_after(index + count - 1, bytes.len() as i64 - len as i64);
     }
 
-    /// What stands behind the item of that index has moved by so many bytes.
+    /// Moves the items after an index by so many bytes.
     pub(crate) fn shift_items_after(&mut self, index: usize, delta: i64) {
         self.drift += delta;
         for found in self.items.iter_mut().skip(index + 1) {
@@ -66,7 +66,7 @@ impl PageBuffer {
         }
     }
 
-    /// The items whose datestamp is a bound, and that are not known.
+    /// The items whose datestamp is a lower bound, and that are not known.
     pub(crate) fn with_lower_bound(&self, is_known: impl Fn(u64) -> bool) -> Vec<usize> {
         let is_bounded = |found: &PageItem| match found {
             PageItem::Item { hash, repairs, len, .. } => {
@@ -79,7 +79,7 @@ impl PageBuffer {
         (0..self.items.len()).filter(|&index| self.items.get(index).is_some_and(is_bounded)).collect()
     }
 
-    /// An item as it will leave.
+    /// The bytes of an item.
     pub(crate) fn item(&self, index: usize) -> Option<Cow<'_, str>> {
         let found = self.items.get(index)?;
         let start = found.start()?;
@@ -95,7 +95,7 @@ impl PageBuffer {
         Some(unescape_text(item.get(field(&item, "identifier")?)?.as_bytes()))
     }
 
-    /// Gives an item another datestamp; whether it has it now. It stays known by the first one.
+    /// Replaces the datestamp of an item; returns whether it was replaced. The item keeps its key.
     pub(crate) fn replace_datestamp(&mut self, index: usize, stamp: &str) -> bool {
         let bound = self.item(index).and_then(|item| {
             let within = field(&item, "datestamp")?;
@@ -122,7 +122,7 @@ impl PageBuffer {
         true
     }
 
-    /// Gives the provenance that was added to an item the datestamp that its header has now.
+    /// Replaces the datestamp in the provenance that was added to an item.
     fn replace_provenance_datestamp(&mut self, index: usize, bound: &str, stamp: &str) {
         let within = self.item(index).and_then(|item| described(&item, bound));
         let Some(within) = within else { return };
@@ -134,8 +134,8 @@ impl PageBuffer {
         self.shift_items_after(index, delta);
     }
 
-    /// Replaces the item of that index, which began at `offset`, with the records that it contains. They
-    /// were read after a head of `head_len` bytes.
+    /// Replaces an item, which began at `offset`, with the records that it contains. They were read after a
+    /// head of `head_len` bytes.
     pub(crate) fn split_torn(&mut self, index: usize, offset: u64, head_len: usize, mut torn: Self) {
         let found = std::mem::take(&mut torn.items);
         let (Some(first), Some(last)) = (found.first(), found.last()) else { return };
@@ -170,7 +170,7 @@ impl PageBuffer {
     }
 }
 
-/// Where a datestamp stands in the first description of the item's origin that says its identifier and this one.
+/// The place of a datestamp in the first description of the origin of the item with its identifier.
 fn described(item: &str, bound: &str) -> Option<usize> {
     let identifier = item.get(field(item, "identifier")?)?;
     let value = format!("datestamp>{bound}</");
@@ -183,7 +183,7 @@ fn described(item: &str, bound: &str) -> Option<usize> {
     })
 }
 
-/// Where the text of the first element of that name stands.
+/// The place of the text of the first element of that name.
 fn field(item: &str, name: &str) -> Option<std::ops::Range<usize>> {
     let mut reader = quick_xml::Reader::from_str(item);
     loop {

@@ -1,11 +1,11 @@
-//! Joins the attempts at one page to one answer: what was delivered is left out, the rest follows.
+//! Joins the attempts at one page to one response: delivered items are dropped, the rest follows.
 //!
-//! Sits behind the engine: [`PageBuffer`] takes what the engine makes of one
-//! attempt; [`Resumer`] lets through what the harvester does not have yet. Pure, like the engine.
+//! [`PageBuffer`] takes the output of the engine for one attempt; [`Resumer`] passes on what the harvester
+//! does not have yet. Pure, like the engine.
 //!
-//! Invariants: the bytes of all attempts, one after the other, are one
-//! well-formed answer; no item is in it twice that was in the page once; nothing
-//! of a further attempt leaves before it is proven to be the same page.
+//! Invariants: the bytes of all attempts, one after the other, are one well-formed response; no item is in
+//! it twice that was in the page once; nothing of a further attempt is sent before it is proven to be the
+//! same page.
 
 use crate::repair::RepairId;
 use crate::store::QuarantinedRecord;
@@ -16,10 +16,10 @@ use crate::upstream::xml::envelope_tags::{EnvelopeTags, parse_envelope_tags};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// The items of a list that a harvester has, in the order in which they left.
+/// The items of a list that a harvester has, in the order of delivery.
 ///
-/// An item is the hash of its identifier and datestamp, one that was put aside
-/// the hash of its raw bytes: it counts as delivered, since it is on disk.
+/// An item is the hash of its identifier and datestamp, a quarantined one the hash of its raw bytes: it
+/// counts as delivered, since it is on disk.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Delivered {
     hashes: Vec<u64>,
@@ -28,15 +28,15 @@ pub(crate) struct Delivered {
 
 /// Items of one page that are remembered, at 8 bytes each; a page with more cannot be resumed.
 const DELIVERED_ITEMS_MAX: usize = 1 << 20;
-/// So many items in the same order prove that a page is the same.
+/// The number of items in the same order that prove that a page is the same.
 const PROOF_ITEMS: usize = 10;
-/// What may be held, in bytes, until a page is proven to be the same.
+/// Bytes that are held until a page is proven to be the same.
 const HELD_BYTES_MAX: usize = 32 << 20;
 /// Longest head that is kept for comparison, in bytes.
 const HEAD_BYTES_KEPT: usize = 64 << 10;
 
 impl Delivered {
-    /// From hashes that were kept elsewhere.
+    /// From stored hashes.
     pub(crate) fn of(hashes: Vec<u64>) -> Self {
         let mut delivered = Self::default();
         delivered.extend(&hashes);
@@ -56,7 +56,7 @@ impl Delivered {
         !self.overflowed
     }
 
-    /// Notes an item that is done with, whatever became of it.
+    /// Notes a completed item, whether it was sent or not.
     pub(crate) fn note(&mut self, hash: u64) {
         if self.hashes.last() != Some(&hash) {
             self.extend(&[hash]);
@@ -77,23 +77,23 @@ pub(crate) type KnownItems = HashMap<u64, u32>;
 #[derive(Debug, Default)]
 pub(crate) struct Emitted {
     pub(crate) output: ByteRope,
-    /// Items in that.
+    /// The items in the output.
     pub(crate) items: u64,
-    /// Those of them that were mended.
+    /// The repaired ones of them.
     pub(crate) repaired: u64,
-    /// To be on disk before it leaves.
+    /// These have to be on disk before the output is sent.
     pub(crate) quarantined: Vec<QuarantinedRecord>,
     pub(crate) repairs: Vec<(RepairId, Option<RepairMade>)>,
-    /// Of the items, put aside or not.
+    /// The keys of the items, quarantined or not.
     pub(crate) hashes: Vec<u64>,
 }
 
-/// Why an attempt cannot go on behind what was delivered.
+/// Why an attempt cannot be resumed after the delivered items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unproven {
-    /// Its envelope is another one.
+    /// The envelope is another one.
     Head,
-    /// It does not hold what was delivered.
+    /// The delivered items are not in the page.
     Items,
     /// More would have to be held than is allowed.
     Held,
@@ -105,31 +105,30 @@ pub(crate) struct Resumer {
     /// Everything before the first item, as far as it is kept.
     head: Vec<u8>,
     in_head: bool,
-    /// How what was delivered is left out; `None` for a first attempt.
+    /// How delivered items are dropped; `None` for a first attempt.
     replay: Option<Replay>,
 }
 
 #[derive(Debug)]
 struct Replay {
-    /// What the answer has begun with; `None`: it has not begun.
+    /// The tags that the response began with; `None`: it has not begun.
     begun: Option<EnvelopeTags>,
-    /// What was delivered and not met yet.
+    /// The delivered items that were not met yet.
     missing: KnownItems,
     missing_count: usize,
-    /// The last items delivered, and how many of them were met in their order.
+    /// The last delivered items, and how many of them were met in their order.
     last: Vec<u64>,
     met: usize,
-    /// Whether something of it was new.
+    /// Whether the attempt had new items.
     has_given: bool,
-    /// What stands behind the last item.
+    /// The bytes after the last item.
     gap: Vec<u8>,
     held: Emitted,
 }
 
 impl Resumer {
-    /// An attempt at a page of which `delivered` was delivered, in a list of
-    /// which `known` was delivered on other pages. `begun` is what the answer has
-    /// begun with, if it has.
+    /// An attempt at a page of which `delivered` was delivered, in a list of which `known` was delivered on
+    /// other pages. `begun` are the tags that the response began with, if it has begun.
     pub(crate) fn new(known: &KnownItems, delivered: &Delivered, begun: Option<EnvelopeTags>) -> Self {
         if known.is_empty() && delivered.is_empty() {
             return Self { head: Vec::new(), in_head: true, replay: None };
@@ -152,8 +151,7 @@ impl Resumer {
         Self { head: Vec::new(), in_head: true, replay: Some(replay) }
     }
 
-    /// A page of a list that was begun anew: what was delivered is left out where it is
-    /// met, and what is new is new wherever it stands.
+    /// A page of a restarted list: delivered items are dropped where they are met, and all others are new.
     pub(crate) fn restarted(known: &KnownItems, delivered: &[u64], begun: Option<EnvelopeTags>) -> Self {
         let mut resumer = Self::new(known, &Delivered::of(delivered.to_vec()), begun.clone());
         match &mut resumer.replay {
@@ -163,7 +161,7 @@ impl Resumer {
         resumer
     }
 
-    /// A page of our own making, which holds nothing that was delivered.
+    /// A substitute page, which contains no delivered items.
     pub(crate) fn for_substitute(begun: Option<EnvelopeTags>) -> Self {
         let replay = begun.map(|begun| Replay {
             begun: Some(begun),
@@ -182,7 +180,7 @@ impl Resumer {
         self.replay.is_some()
     }
 
-    /// Takes what may leave of what the engine has made so far. `ended`: it will make no more.
+    /// Takes what may be sent of the output of the engine. `ended`: there will be no more output.
     pub(crate) fn take(
         &mut self,
         buffer: &mut PageBuffer,
@@ -242,17 +240,17 @@ impl Resumer {
         !self.in_head
     }
 
-    /// Whether something left of a page of which all could have been delivered before.
+    /// Whether new items were sent of a page of which all could have been delivered before.
     pub(crate) fn has_given(&self) -> bool {
         self.replay.as_ref().is_none_or(|replay| replay.has_given)
     }
 
-    /// What was delivered and did not come on this page.
+    /// The delivered items that were not on this page.
     pub(crate) fn into_missing(self) -> KnownItems {
         self.replay.map(|replay| replay.missing).unwrap_or_default()
     }
 
-    /// The page when everything on it was delivered before, and it was the last one.
+    /// The page if all its items were delivered before, and it was the last one.
     pub(crate) fn empty_last_page(&self) -> Option<Vec<u8>> {
         self.replay.as_ref()?;
         let closing = self.head().and_then(parse_envelope_tags)?.close_with(Some(""));
@@ -266,7 +264,7 @@ impl Resumer {
 }
 
 impl Replay {
-    /// Sorts what is new from what was delivered.
+    /// Separates new items from delivered ones.
     fn sort(&mut self, bytes: &[u8], found: Vec<PageItem>, mut in_head: bool) -> Result<(), Unproven> {
         let mut cursor = 0;
         for found in found {
@@ -278,7 +276,7 @@ impl Replay {
                 continue;
             };
             if found.len() == 0 {
-                // It was too long to be held, and so to be compared.
+                // The item was too long to be held and compared.
                 return Err(Unproven::Held);
             }
             let end = start + found.len();
@@ -312,7 +310,7 @@ impl Replay {
         self.missing_count == 0 || self.met == self.last.len()
     }
 
-    /// The page is over: what stands behind its last item leaves too.
+    /// Ends the page: releases the bytes after its last item.
     fn close(&mut self) -> Result<(), Unproven> {
         if !self.is_proven() {
             return Err(Unproven::Items);
@@ -460,7 +458,7 @@ mod tests {
 
     #[test]
     fn a_page_cut_anywhere_and_had_again_is_the_page() {
-        // What stands between two items may come twice: blanks, comments, instructions.
+        // Text between two items may come twice: blanks, comments, instructions.
         let bare = |text: &[u8]| -> String {
             let mut text = String::from_utf8_lossy(text).into_owned();
             for (mark, end) in [("<!--", "-->"), ("<?", "?>")] {

@@ -196,7 +196,7 @@ pub(crate) async fn fetch_listed_record(
 /// The failure of a page of which a part cannot be fetched per record either.
 pub(crate) fn per_record_failure(requester: &Requester<'_>, what: &str) -> Failure {
     let name = requester.name();
-    Failure::new(Reason::Incomplete, format!("{name} fails at a page, and {what} cannot be had either"))
+    Failure::new(Reason::Incomplete, format!("{name} fails at a page, and {what} cannot be fetched either"))
 }
 
 /// Whether two responses begin with the same items.

@@ -1,8 +1,8 @@
-//! Tokens of ours: they bring a harvester back to the rest of a page that could not be delivered whole.
+//! Tokens of ours: they let a harvester request the rest of a page that could not be delivered whole.
 //!
-//! Everything needed stands in the token, under a MAC; only the hashes of what
-//! was delivered lie in the ledger, and the token says which they must be. In
-//! `[A-Za-z0-9_-]`, so that no harvester can encode it wrongly.
+//! The token contains all data, under a MAC; only the hashes of the delivered items are in the ledger, and
+//! the token contains the hash of these. It consists of `[A-Za-z0-9_-]`, so that no harvester can encode it
+//! wrongly.
 
 use crate::store::{ListPage, TokenKey};
 use base64::Engine as _;
@@ -11,11 +11,11 @@ use blake2::digest::consts::U16;
 use blake2::digest::{FixedOutput as _, KeyInit as _, Update as _};
 use blake2::{Blake2s256, Blake2sMac, Digest as _};
 
-/// What a token of ours says.
+/// The content of a token of ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ContinuationToken {
     pub(crate) repository: String,
-    /// What the source is to be asked for the page.
+    /// The request to the source for the page.
     pub(crate) query: String,
     pub(crate) place: ListPage,
     /// Items of the page that were delivered.
@@ -24,13 +24,13 @@ pub(crate) struct ContinuationToken {
     pub(crate) delivered: u64,
     /// Seconds since 1970.
     pub(crate) expires_secs: u64,
-    /// Whether the page is one of the list begun anew, where anything of it may have been delivered.
-    pub(crate) anew: bool,
+    /// Whether the list was restarted: any of its items may have been delivered.
+    pub(crate) is_restarted: bool,
 }
 
 /// Marks the version of what follows.
 const MARK: &str = "oaimend1_";
-/// Longest token, in bytes: what any harvester and server takes in a URL.
+/// Longest token, in bytes: every harvester and server accepts it in a URL.
 const TOKEN_BYTES_MAX: usize = 2_000;
 const MAC_CHARS: usize = 22;
 
@@ -38,8 +38,8 @@ impl ContinuationToken {
     /// `None` when it would be too long.
     pub(crate) fn write(&self, key: &TokenKey) -> Option<String> {
         let ListPage { list, page } = self.place;
-        let Self { repository, query, count, delivered, expires_secs, anew, .. } = self;
-        let fields = (repository, query, list, page, count, delivered, expires_secs, anew);
+        let Self { repository, query, count, delivered, expires_secs, is_restarted, .. } = self;
+        let fields = (repository, query, list, page, count, delivered, expires_secs, is_restarted);
         let body = BASE64.encode(serde_json::to_vec(&fields).ok()?);
         let token = format!("{MARK}{}{body}", BASE64.encode(mac(&body, key)));
         (token.len() <= TOKEN_BYTES_MAX).then_some(token)
@@ -54,9 +54,17 @@ impl ContinuationToken {
         if claimed.len() != 16 || wrong != 0 {
             return None;
         }
-        let (repository, query, list, page, count, delivered, expires_secs, anew) =
+        let (repository, query, list, page, count, delivered, expires_secs, is_restarted) =
             serde_json::from_slice(&BASE64.decode(body).ok()?).ok()?;
-        Some(Self { repository, query, place: ListPage { list, page }, count, delivered, expires_secs, anew })
+        Some(Self {
+            repository,
+            query,
+            place: ListPage { list, page },
+            count,
+            delivered,
+            expires_secs,
+            is_restarted,
+        })
     }
 }
 
@@ -88,7 +96,7 @@ mod tests {
             count: 7,
             delivered: hash_of_all(&[1, 2]),
             expires_secs: 1_800_000_000,
-            anew: true,
+            is_restarted: true,
         }
     }
 

@@ -1,4 +1,4 @@
-//! What drives a conversation: whoever waits for its events.
+//! Drives a session from the task that waits for its events.
 
 use crate::upstream::event::Event;
 use futures::future::BoxFuture;
@@ -8,20 +8,20 @@ use std::task::{Context, Poll};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-/// What goes on while somebody waits for something of it. It has no task of its own: that would be
-/// woken, often on another thread, for each step. Dropped before its end it goes on in one.
+/// A future that runs while something is awaited from it. It has no task of its own, which would be woken,
+/// often on another thread, for each step. If it is dropped before its end, it continues in a task.
 #[derive(Default)]
 pub struct DetachedTask(Option<BoxFuture<'static, ()>>);
 
 impl DetachedTask {
-    /// What goes on, when it is asked to.
+    /// Wraps a future, which does not run yet.
     pub fn new(future: BoxFuture<'static, ()>) -> Self {
         Self(Some(future))
     }
 
-    /// Goes on as far as can be without waiting.
-    fn go_on(&mut self, context: &mut Context<'_>) {
-        // What panics is not gone on with.
+    /// Runs as far as possible without waiting.
+    fn run(&mut self, context: &mut Context<'_>) {
+        // A future that panics is not polled again.
         if let Some(mut future) = self.0.take()
             && future.as_mut().poll(context).is_pending()
         {
@@ -29,24 +29,24 @@ impl DetachedTask {
         }
     }
 
-    /// Goes on until something is so that it brings about, or until its own end.
-    pub async fn until(&mut self, mut is_so: impl FnMut() -> bool) {
+    /// Runs until a condition holds that the future brings about, or until its own end.
+    pub async fn until(&mut self, mut is_done: impl FnMut() -> bool) {
         poll_fn(|context| {
-            if !is_so() {
-                self.go_on(context);
+            if !is_done() {
+                self.run(context);
             }
-            if is_so() || self.0.is_none() { Poll::Ready(()) } else { Poll::Pending }
+            if is_done() || self.0.is_none() { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
     }
 
-    /// Waits for something else, and goes on meanwhile.
+    /// Awaits another future, and runs meanwhile.
     pub async fn beside<T>(&mut self, awaited: impl Future<Output = T>) -> T {
         let mut awaited = pin!(awaited);
         poll_fn(|context| {
             let done = awaited.as_mut().poll(context);
             if done.is_pending() {
-                self.go_on(context);
+                self.run(context);
             }
             done
         })
@@ -56,47 +56,47 @@ impl DetachedTask {
 
 impl Drop for DetachedTask {
     fn drop(&mut self) {
-        // Without a runtime the program is at its end.
+        // Without a runtime the program is ending.
         if let (Some(rest), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
             runtime.spawn(rest);
         }
     }
 }
 
-/// A conversation on its way. Dropped before its end it goes on until it sees that nobody listens,
-/// since it has to write down how far it came.
+/// The events of a session. If it is dropped before its end, the session runs until it sees that the
+/// receiver is gone, since it has to note its progress.
 pub struct EventStream {
     events: mpsc::Receiver<Event>,
-    conversation: DetachedTask,
+    session: DetachedTask,
 }
 
 impl EventStream {
-    /// A conversation, and where its events arrive.
-    pub(crate) fn new(events: mpsc::Receiver<Event>, conversation: BoxFuture<'static, ()>) -> Self {
-        Self { events, conversation: DetachedTask::new(conversation) }
+    /// A session, and the receiver of its events.
+    pub(crate) fn new(events: mpsc::Receiver<Event>, session: BoxFuture<'static, ()>) -> Self {
+        Self { events, session: DetachedTask::new(session) }
     }
 
-    /// What happens next; `None` behind the end. Nothing is lost when this is dropped before it is done.
+    /// The next event; `None` after the end. Cancellation safe.
     pub async fn next(&mut self) -> Option<Event> {
         poll_fn(|context| {
             if let Ok(event) = self.events.try_recv() {
                 return Poll::Ready(Some(event));
             }
-            self.conversation.go_on(context);
+            self.session.run(context);
             self.events.poll_recv(context)
         })
         .await
     }
 
-    /// Waits for something else, and goes on meanwhile.
+    /// Awaits another future, and runs meanwhile.
     pub async fn beside<T>(&mut self, awaited: impl Future<Output = T>) -> T {
-        self.conversation.beside(awaited).await
+        self.session.beside(awaited).await
     }
 }
 
 impl Drop for EventStream {
     fn drop(&mut self) {
-        // What goes on behind this sees that nobody listens.
+        // The detached session sees that the receiver is gone.
         self.events.close();
     }
 }

@@ -97,7 +97,7 @@ impl ListSession<'_> {
         self.emit(page, &mut resumer, true).await?;
         if is_list && self.requester.account.records == 0 {
             if self.requester.account.quarantined > 0 {
-                return Ok(self.retry_if_resumable(page.no_answer(NotOai::NothingKept), 0)?);
+                return Ok(self.retry_if_resumable(page.no_content_failure(NotOai::NothingKept), 0)?);
             }
             if self.asked.is_resumption() && is_expired(&self.delivery.waiting().bytes()) {
                 return Ok(AttemptEnd::Expired(self.delivery.take_waiting().into_vec()));
@@ -128,7 +128,7 @@ impl ListSession<'_> {
         }
         if !self.delivery.has_begun() && self.delivery.waiting().is_empty() {
             // Without a byte there is no response, whatever the verdict.
-            return Ok(self.retry_if_resumable(page.no_answer(NotOai::Empty), 0)?);
+            return Ok(self.retry_if_resumable(page.no_content_failure(NotOai::Empty), 0)?);
         }
         self.requester.account.progress = page.buffer.progress;
         self.note_token_reuse(token.as_deref()).await?;

@@ -1,5 +1,4 @@
-//! Where a request stands in its list: what the ledger knows of it, and what follows from that.
-//!
+//! Where a request is in its list, by the ledger, and what follows from that.
 
 use crate::clock::secs;
 use crate::oai::{Argument, Request, Verb, Window};
@@ -14,35 +13,35 @@ use crate::upstream::session::continuation_token::{ContinuationToken, hash_of_al
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, SystemTime};
 
-/// How a list request begins.
+/// How a request begins.
 pub(crate) enum ListStart {
-    /// The source is asked for this; `delivered` is what the harvester has of the page.
-    /// `anew` is what was delivered besides, if the page is one of the list begun anew.
+    /// The source is sent this request; `delivered` are the items of the page that the harvester has.
+    /// `known` are those of the list, if it was restarted.
     Ask {
         asked: Request,
         delivered: Delivered,
         position: Option<Box<ListPosition>>,
         known: Option<KnownItems>,
     },
-    /// The token is ours and of no use any more: why.
+    /// The token is ours and cannot be used any more, for this reason.
     Refuse(&'static str),
 }
 
-/// A list, and where in it the request stands.
+/// A list, and the place of the request in it.
 #[derive(Clone, Debug)]
 pub(crate) struct ListPosition {
     pub(crate) place: ListPage,
-    /// The query that began the list; of no use where its beginning was not seen.
+    /// The query that began the list; empty if its beginning was not seen.
     first_query: String,
-    /// What of the list was asked for, where the source was asked for more.
+    /// The window of the harvester, if the source was asked for a wider one.
     pub(crate) within: Option<Window>,
-    /// Whether the ledger knows the place from a token that was given out.
+    /// Whether the ledger knows the place from a token that was sent.
     given_out: bool,
-    /// The token of the request, where the ledger knows nothing of its list.
+    /// The token of the request, if the ledger knows nothing of its list.
     asked_by: Option<String>,
-    /// Whether the source gave the token of the request out for several pages, or for several lists.
+    /// Whether the source used the token of the request for several pages, or for several lists.
     is_reused: bool,
-    /// How many harvests follow the list, where nobody knows which page each of them has reached.
+    /// How many harvests follow the list, if it is unknown which page each of them has reached.
     mixed_harvests: Option<u32>,
 }
 
@@ -61,7 +60,7 @@ const OWN_TOKEN_LIFE: Duration = Duration::from_secs(3 * 24 * 3600);
 
 const OF_ANOTHER_VERB: &str = "the token is one of another verb";
 
-/// Finds out where the request stands.
+/// Finds the place of a request in its list.
 pub(crate) async fn find_start(job: &Job, now: SystemTime) -> Result<ListStart, Failure> {
     let request = &job.asked;
     let ask = |position| ListStart::Ask {
@@ -83,7 +82,7 @@ pub(crate) async fn find_start(job: &Job, now: SystemTime) -> Result<ListStart, 
     }
     let known = job.store.ledger.token_target(&job.mapping.id, request.verb().name(), token).await;
     let known = default_if_closed(known)?;
-    // A list that began elsewhere: from here on it is known.
+    // A list that began elsewhere: it is known from here on.
     let elsewhere =
         |within| ListPosition::at(ListPage { list: fastrand::u64(..), page: 1 }, String::new(), within);
     let position = match known {
@@ -110,20 +109,22 @@ async fn open_own(job: &Job, own: ContinuationToken, now: SystemTime) -> Result<
     let Ok(asked) = Request::parse(own.query.as_bytes()) else {
         return Ok(ListStart::Refuse("the token cannot be used any more; begin the list again"));
     };
-    // The rest of a list of records may have to be had by its headers, one by one.
+    // The rest of a list of records may have to be fetched by its headers.
     let is_one_by_one = asked.verb() == Verb::ListIdentifiers && job.request.verb() == Verb::ListRecords;
     if asked.verb() != job.request.verb() && !is_one_by_one {
         return Ok(ListStart::Refuse(OF_ANOTHER_VERB));
     }
     if is_one_by_one && !may_fetch_per_record(job) {
-        return Ok(ListStart::Refuse("the rest of the list is not had one by one any more; begin it again"));
+        return Ok(ListStart::Refuse(
+            "the rest of the list is not fetched record by record any more; begin the list again",
+        ));
     }
     let place = own.place;
-    let known = job.store.ledger.recorded_part(&job.mapping.id, place, own.delivered, own.anew).await;
+    let known = job.store.ledger.recorded_part(&job.mapping.id, place, own.delivered, own.is_restarted).await;
     let RecordedPart { hashes, earlier: before, list: facts } = known.map_err(ledger_failure)?;
     let mixed_harvests = facts.as_ref().and_then(ListFacts::mixed_harvests);
     let (first_query, within) = facts.map(|facts| (facts.first_query, facts.within)).unzip();
-    // A token for the rest of a list of headers asks the source for the same, and is none for records.
+    // A token for the rest of a list of headers leads to the same request, and is invalid for records.
     let is_of_verb = |query: &String| {
         Request::parse(query.as_bytes()).is_ok_and(|first| first.verb() == job.request.verb())
     };
@@ -133,14 +134,12 @@ async fn open_own(job: &Job, own: ContinuationToken, now: SystemTime) -> Result<
     let is_whole =
         |hashes: &Vec<u64>| hashes.len() as u64 == own.count && hash_of_all(hashes) == own.delivered;
     let Some(hashes) = hashes.filter(is_whole) else {
-        return Ok(ListStart::Refuse(
-            "what was delivered before is not known any more; begin the list again",
-        ));
+        return Ok(ListStart::Refuse("the delivered items are not known any more; begin the list again"));
     };
     let (first_query, within) = (first_query.unwrap_or_default(), within.flatten());
     let position =
         ListPosition { given_out: true, mixed_harvests, ..ListPosition::at(place, first_query, within) };
-    let known = own.anew.then(|| counted(before.iter().chain(&hashes)));
+    let known = own.is_restarted.then(|| counted(before.iter().chain(&hashes)));
     let (delivered, position) = (Delivered::of(hashes), Some(Box::new(position)));
     Ok(ListStart::Ask { asked, delivered, position, known })
 }
@@ -158,7 +157,7 @@ impl ListPosition {
         }
     }
 
-    /// Writes down what was delivered of the page that is whole.
+    /// Notes the delivered items of a whole page.
     pub(crate) fn note(
         &self,
         job: &Job,
@@ -168,13 +167,13 @@ impl ListPosition {
         now: SystemTime,
     ) {
         if next.is_none() && !self.given_out {
-            // No token leads from it and none of ours led to it: nobody comes back to this list.
+            // Nothing refers to this list any more: the page has no token, and none of ours led to it.
             return;
         }
         job.store.ledger.record(DeliveredPage { last_datestamp, ..self.as_note(job, delivered, next, now) });
     }
 
-    /// A token of ours for the rest of the page; `None` where none can be given.
+    /// A token of ours for the rest of the page; `None` if there can be none.
     pub(crate) async fn own_token(
         &self,
         job: &Job,
@@ -188,14 +187,14 @@ impl ListPosition {
             count: delivered.hashes().len() as u64,
             delivered: hash_of_all(delivered.hashes()),
             expires_secs: secs(now + OWN_TOKEN_LIFE),
-            anew: is_restarted,
+            is_restarted,
         };
         let token = own.write(&job.store.token_key)?;
         let note = DeliveredPage { status: ListStatus::Continues, ..self.as_note(job, delivered, None, now) };
         job.store.ledger.record_part(note, own.delivered).await.then_some(token)
     }
 
-    /// A token of ours for the page behind this one, of which nothing was delivered yet.
+    /// A token of ours for the next page, of which nothing was delivered yet.
     pub(crate) async fn own_token_for_next_page(
         &self,
         job: &Job,
@@ -210,17 +209,17 @@ impl ListPosition {
         Self { place, ..self.clone() }.own_token(job, rest, now).await
     }
 
-    /// The lowest datestamp that was asked for, where the list's beginning is known.
+    /// The `from` of the first request of the list, if known.
     pub(crate) fn from(&self) -> Option<String> {
         self.first_request()?.argument(Argument::From).map(str::to_owned)
     }
 
-    /// The request that began the list, where that is known.
+    /// The first request of the list, if known.
     pub(crate) fn first_request(&self) -> Option<Request> {
         Request::parse(self.first_query.as_bytes()).ok()
     }
 
-    /// The format of the list's records, where its beginning is known.
+    /// The format of the records of the list, if known.
     pub(crate) fn metadata_prefix(&self) -> Option<String> {
         self.first_request()?.argument(Argument::MetadataPrefix).map(str::to_owned)
     }
@@ -248,8 +247,8 @@ impl ListPosition {
         }
     }
 
-    /// What the list had delivered before this page, if an earlier page of it
-    /// began with the same item: then it may go in circles.
+    /// The items that the list delivered before this page, if an earlier page began with the same item:
+    /// then the list may go in circles.
     pub(crate) async fn find_circle(&self, job: &Job, first: u64) -> Result<Option<HashSet<u64>>, Failure> {
         if !self.given_out {
             return Ok(None);
@@ -265,7 +264,7 @@ impl ListPosition {
         default_if_closed(job.store.ledger.points_back(&job.mapping.id, verb, token, self.place).await)
     }
 
-    /// Whether the token of the request may lead to another page the next time.
+    /// Whether the token of the request may lead to another page next time.
     pub(crate) fn is_reused(&self) -> bool {
         self.is_reused
     }
@@ -275,14 +274,14 @@ impl ListPosition {
         self.given_out || self.asked_by.is_some()
     }
 
-    /// Writes down that the list goes in circles: no harvest continues it.
+    /// Notes that the list goes in circles: no harvest continues it.
     pub(crate) fn note_circle(&self, job: &Job, now: SystemTime) {
         let note = self.as_note(job, &Delivered::default(), None, now);
         job.store.ledger.record(DeliveredPage { status: ListStatus::Loops, ..note });
     }
 
-    /// The list begun anew, where it cannot be gone on with: its first request, and
-    /// what was delivered of it before this page. `None` where it is not safe.
+    /// The first request of the list, and the items that were delivered before this page, if the list can
+    /// be restarted safely.
     pub(crate) async fn find_first(&self, job: &Job) -> Result<Option<(Request, KnownItems)>, Failure> {
         if self.place.page == 0 {
             return Ok(Request::parse(self.first_query.as_bytes()).ok().map(|first| (first, HashMap::new())));
@@ -295,8 +294,8 @@ impl ListPosition {
         Ok(Request::parse(query.as_bytes()).ok().map(|request| (request, counted(&hashes))))
     }
 
-    /// Where an earlier walk through the list to this page was left, and the datestamp
-    /// before which everything was delivered if the list is in their order.
+    /// The request at which an earlier walk to this page was left, and the datestamp before which
+    /// everything was delivered if the list is in their order.
     pub(crate) async fn find_shortcuts(
         &self,
         job: &Job,
@@ -307,13 +306,13 @@ impl ListPosition {
         Ok((query, shortcuts.last_datestamp))
     }
 
-    /// Writes down how far the list has been walked through to this page.
-    pub(crate) fn note_walk(&self, job: &Job, stands_at: Option<&Request>) {
+    /// Notes how far the list was followed to this page. `next` is the request that continues it.
+    pub(crate) fn note_walk(&self, job: &Job, next: Option<&Request>) {
         let (repository, place) = (job.mapping.id.clone(), self.place);
         job.store.ledger.record_replay(ReplayProgress {
             repository,
             place,
-            query: stands_at.map(|at| at.query().to_owned()),
+            query: next.map(|at| at.query().to_owned()),
         });
     }
 }

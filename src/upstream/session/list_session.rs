@@ -426,7 +426,7 @@ impl ListSession<'_> {
             repo = job.mapping.id,
             request = job.request.query(),
             asked = self.asked.query(),
-            "a list cannot be gone on with; it is begun anew, without what was delivered"
+            "a list cannot be continued; it is requested again from an earlier point"
         );
         Ok(true)
     }
@@ -488,7 +488,7 @@ impl ListSession<'_> {
             attempt = self.requester.account.attempts,
             wait_millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
             reason = failure.reason.name(),
-            "the source is asked again"
+            "the request is retried"
         );
     }
 }

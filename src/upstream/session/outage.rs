@@ -55,7 +55,7 @@ async fn ask_identify(requester: &mut Requester<'_>, admission: &Admission, fail
         tracing::warn!(
             repo = job.mapping.id,
             because = failure.details,
-            "different requests fail, and Identify too; the source is left alone for a while"
+            "different requests fail, and Identify too; the circuit breaker opens"
         );
     }
 }

@@ -49,10 +49,10 @@ impl From<Unproven> for Halt {
 /// The failure of an attempt that is not proven to be the same page.
 pub(crate) fn unproven_failure(name: &str, why: Unproven) -> Failure {
     let what = match why {
-        Unproven::Head => "begins differently now",
-        Unproven::Items => "does not hold what was delivered",
-        Unproven::Held => "cannot be told from another one within the limits",
+        Unproven::Head => "begins differently",
+        Unproven::Items => "does not contain the delivered items",
+        Unproven::Held => "cannot be compared with it within the limits",
     };
-    let details = format!("{name} broke a page off, and the page it sends instead {what}");
+    let details = format!("{name} truncated a page, and the page that it sends now {what}");
     Failure::new(Reason::Unproven, details)
 }

@@ -40,7 +40,7 @@ impl ListSession<'_> {
             repo = self.requester.job.mapping.id,
             request = self.requester.job.request.query(),
             because = failure.details,
-            "a page fails every time; its records are asked for one by one"
+            "a page fails every time; its records are fetched one by one"
         );
         loop {
             let before = self.progress.delivered.hashes().len();

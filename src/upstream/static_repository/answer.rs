@@ -1,8 +1,8 @@
-//! A static repository as the data provider that it stands for: a request in, a page out.
+//! Answers requests from the file of a static repository.
 //!
-//! What it answers goes through the engine like the page of any source. Its records leave as
-//! they stand in the file, without prefixes; the broken ones among them ride on the page of the
-//! next good one, where the engine mends them or puts them aside.
+//! The response passes through the engine like the page of any source. Records are sent as written in the
+//! file, without prefixes. Broken ones are on the page of the next good one, where the engine repairs or
+//! quarantines them.
 
 use super::file::Failed;
 use super::index::{Entry, day_of, id_of, range_of};
@@ -16,14 +16,14 @@ use memchr::memmem;
 
 /// Most good records on one page.
 const PAGE_RECORDS: usize = 100;
-/// How many bytes of records a page may have before its last one.
+/// Bytes of records on a page before its last one.
 const PAGE_BYTES: u64 = 4 << 20;
 
-/// A page that is still to be read from the file.
+/// A page that is not read from the file yet.
 pub(super) struct Answer<'a> {
     version: &'a Version,
     head: Vec<u8>,
-    /// Where its records stand among the entries.
+    /// The indexes of its records among the entries.
     records: Vec<usize>,
     scope: Option<&'a NamespaceScope>,
     headers_only: bool,
@@ -32,7 +32,7 @@ pub(super) struct Answer<'a> {
     nothing: Option<String>,
 }
 
-/// An error of OAI-PMH.
+/// An OAI-PMH error.
 struct Refusal {
     code: ErrorCode,
     text: &'static str,
@@ -61,7 +61,7 @@ const OLD_TOKEN: Refusal = refusal(
 );
 
 impl<'a> Answer<'a> {
-    /// What a version answers.
+    /// The response of a version to a request.
     pub(super) fn of(version: &'a Version, request: &Request, asked_at: &str) -> Self {
         let answer = match request.verb() {
             Verb::Identify => {
@@ -143,7 +143,7 @@ impl<'a> Answer<'a> {
         let rest_of = |list: &List| list.entries.start.max(token.next)..list.entries.end;
         let entries_of = |list: &List| version.entries.get(rest_of(list)).unwrap_or_default();
         let fits = |list: &&List| token.matching(entries_of(list)).next().is_some();
-        // Where nothing is good at all, what is there is put aside, and the list is a failed one.
+        // If no record is good, all are quarantined, and the list fails.
         let is_all_there_is = |list: &&List| {
             let is_bad = |list: &List| !entries_of(list).iter().any(Entry::is_good);
             !entries_of(list).is_empty() && is_bad(list) && (request.is_resumption() || lists().all(is_bad))
@@ -158,10 +158,10 @@ impl<'a> Answer<'a> {
             return Ok(Self::nothing(version, &token.metadata_prefix));
         }
         let delivered = token.delivered.saturating_add(good);
-        // Counted from here on: what was good when the token was given out may be beyond repair now.
-        let behind = |list: &List| list.entries.start.max(next)..list.entries.end;
-        let behind = lists().filter_map(|list| version.entries.get(behind(list)));
-        let left: usize = behind.map(|entries| token.matching(entries).count()).sum();
+        // Counted from here on: records that were good when the token was sent may be beyond repair now.
+        let after = |list: &List| list.entries.start.max(next)..list.entries.end;
+        let after = lists().filter_map(|list| version.entries.get(after(list)));
+        let left: usize = after.map(|entries| token.matching(entries).count()).sum();
         let total = delivered.saturating_add(left);
         let attributes = format!(" completeListSize=\"{total}\" cursor=\"{}\"", token.delivered);
         let closing = match left > 0 {
@@ -172,19 +172,19 @@ impl<'a> Answer<'a> {
             false if request.is_resumption() => format!("<resumptionToken{attributes}/>\n"),
             false => String::new(),
         };
-        // A header alone would promise a record that nobody can have.
+        // A header alone would promise a record that cannot be delivered.
         let is_listed = |at: &usize| !is_headers || version.entries.get(*at).is_some_and(Entry::is_good);
         let records = records.into_iter().filter(is_listed).collect();
         Ok(Self::page(version, request.verb().name(), list, records, &closing, asked_at))
     }
 
-    /// No record of the format is good: it cannot be told from a file that is not what it should be.
+    /// No record of the format is good: the file may be another one than expected.
     fn nothing(version: &'a Version, metadata_prefix: &str) -> Self {
-        let nothing = Some(format!("none of its records in {metadata_prefix} can be mended"));
+        let nothing = Some(format!("none of its records in {metadata_prefix} can be repaired"));
         Self { nothing, ..Self::whole(version, Vec::new(), Vec::new()) }
     }
 
-    /// A page that is all there.
+    /// A page without records.
     fn whole(version: &'a Version, head: Vec<u8>, tail: Vec<u8>) -> Self {
         Self { version, head, records: Vec::new(), scope: None, headers_only: false, tail, nothing: None }
     }
@@ -203,7 +203,7 @@ impl<'a> Answer<'a> {
         Self { records, scope: Some(&list.scope), headers_only, ..Self::whole(version, head, tail) }
     }
 
-    /// Reads the page, piece by piece; `take` says whether more is wanted. Blocks on the disk.
+    /// Reads the page, piece by piece; `take` returns whether more is wanted. Blocks on the disk.
     pub(super) fn read(self, mut take: impl FnMut(Vec<u8>) -> bool) -> Result<(), Failed> {
         if let Some(why) = self.nothing {
             return Err(Failed::Wrong(why));
@@ -227,10 +227,10 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// What is read of a page before it is passed on, in bytes.
+/// Bytes of a page that are read before they are sent.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Where a list begins that is asked for by its arguments.
+/// The start of a list that is requested by its arguments.
 fn first_page(version: &Version, request: &Request) -> Result<Token, Refusal> {
     let metadata_prefix = request.argument(Argument::MetadataPrefix).unwrap_or_default();
     if !version.knows(metadata_prefix) {
@@ -254,8 +254,8 @@ fn first_page(version: &Version, request: &Request) -> Result<Token, Refusal> {
     })
 }
 
-/// The same as [`select`], with the lists of the format before and behind of which no record is good: these are put aside
-/// with the next good one, or the last.
+/// The same as [`select`], together with adjacent lists of the format without a good record: these are
+/// quarantined with the next good one, or the last.
 fn with_broken_lists<'v>(
     version: &'v Version,
     lists: impl Iterator<Item = &'v List>,
@@ -265,29 +265,29 @@ fn with_broken_lists<'v>(
     let entries_of = |list: &List| version.entries.get(list.entries.clone()).unwrap_or_default();
     let is_bad = |list: &List| !entries_of(list).iter().any(Entry::is_good);
     let (selected, mut next) = select(version, list, token);
-    let (mut records, mut behind) = (Vec::new(), Vec::new());
+    let (mut records, mut after) = (Vec::new(), Vec::new());
     let mut goes_on = next == list.entries.end
         && entries_of(list).iter().rfind(|entry| entry.is_good()).is_some_and(|last| token.matches(last));
     for other in lists.filter(|other| other.entries != list.entries) {
         match other.entries.start < list.entries.start {
-            // What stands before a good list that is done with was behind that.
+            // Lists before a finished good list were on its pages.
             true if is_bad(other) => records.extend(other.entries.start.max(token.next)..other.entries.end),
             true => records.clear(),
             false => {
                 goes_on &= is_bad(other);
                 if goes_on {
-                    behind.extend(other.entries.clone());
+                    after.extend(other.entries.clone());
                     next = other.entries.end;
                 }
             }
         }
     }
     records.extend(selected);
-    records.append(&mut behind);
+    records.append(&mut after);
     (records, next)
 }
 
-/// What of a list stands on the page that the token leads to, and where the next page begins.
+/// The records of a list on the page of the token, and where the next page begins.
 fn select(version: &Version, list: &List, token: &Token) -> (Vec<usize>, usize) {
     let (mut records, mut broken) = (Vec::new(), Vec::new());
     let (mut good, mut bytes, mut leads) = (0, 0, true);
@@ -310,14 +310,14 @@ fn select(version: &Version, list: &List, token: &Token) -> (Vec<usize>, usize) 
         good += 1;
         bytes += u64::from(entry.len);
     }
-    // What is behind the last good one goes with it.
+    // Broken records after the last good one are on its page.
     if leads {
         records.append(&mut broken);
     }
     (records, list.entries.end)
 }
 
-/// A record of one list as it has to stand among those of another.
+/// A record of one list with the declarations that it needs among those of another.
 fn moved(mut record: Vec<u8>, own: &NamespaceScope, place: &NamespaceScope) -> Vec<u8> {
     let mut declarations = String::new();
     for (prefix, uri) in own.prefixes().filter(|(prefix, uri)| place.uri(prefix) != Some(uri)) {
@@ -330,7 +330,7 @@ fn moved(mut record: Vec<u8>, own: &NamespaceScope, place: &NamespaceScope) -> V
     record
 }
 
-/// The header of a record; all of it where none can be told.
+/// The header of a record; the whole record if none is found.
 fn header_of(record: &[u8]) -> &[u8] {
     let Some(start) = memmem::find(record, b"<header") else { return record };
     let rest = record.get(start..).unwrap_or_default();

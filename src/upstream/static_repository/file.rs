@@ -1,8 +1,7 @@
-//! The text of a static repository file on the disk, and how it is written there.
+//! The text of a static repository file on the disk, and how it is written.
 //!
-//! A file is taken in as a whole before anything of it is served: decoded to UTF-8,
-//! counted against its bound and hashed on the way. So a file that is being written, or that
-//! ends early, never takes the place of a good one.
+//! A file is stored as a whole before any of it is served: decoded to UTF-8, checked against its size
+//! limit, and hashed. So a file that is being written, or that ends early, never replaces a good one.
 
 use crate::repair::Decode;
 use crate::upstream::failure::{Failure, Reason};
@@ -16,11 +15,11 @@ use std::os::unix::fs::FileExt;
 /// Why a file cannot be served.
 #[derive(Debug)]
 pub(super) enum Failed {
-    /// It is no static repository, or not one that makes sense.
+    /// The file is not a usable static repository.
     Wrong(String),
-    /// A bound was met.
+    /// A limit was exceeded.
     TooLarge(String),
-    /// Our copy of it cannot be written or read.
+    /// Our copy of the file cannot be written or read.
     Disk(io::Error),
 }
 
@@ -29,7 +28,7 @@ impl Failed {
         Self::Wrong("it is no static repository: its document element is not Repository".to_owned())
     }
 
-    /// The failure of a source, which `name` calls.
+    /// The failure of a source with that name.
     pub(super) fn into_failure(self, name: &str) -> Failure {
         match self {
             Self::Wrong(what) => Failure::new(Reason::StaticFile, format!("{name} cannot be served: {what}")),
@@ -70,7 +69,7 @@ impl Text {
         self.len
     }
 
-    /// A part of it; the caller has bounded how long that is.
+    /// A part of the text; the caller has limited its length.
     pub(super) fn bytes(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
         let len = usize::try_from(range.end.saturating_sub(range.start)).map_err(io::Error::other)?;
         let mut bytes = vec![0; len];
@@ -78,13 +77,13 @@ impl Text {
         Ok(bytes)
     }
 
-    /// All of it from the beginning.
+    /// The whole text, from the beginning.
     pub(super) fn reader(&self) -> Reading<'_> {
         Reading { text: self, at: 0 }
     }
 }
 
-/// A reading of a text, which others read at the same time.
+/// A reader of a text that others read at the same time.
 pub(super) struct Reading<'a> {
     text: &'a Text,
     at: u64,
@@ -98,7 +97,7 @@ impl Read for Reading<'_> {
     }
 }
 
-/// A file on its way in.
+/// A file that is being stored.
 pub(super) struct Intake {
     decode: Decode,
     file: io::BufWriter<File>,
@@ -109,7 +108,7 @@ pub(super) struct Intake {
 }
 
 impl Intake {
-    /// Writes into `file`; `charset` is what the HTTP header named.
+    /// Writes into `file`; `charset` is the one in the HTTP header.
     pub(super) fn new(file: File, charset: Option<&str>, len_max: u64) -> Self {
         let decode = Decode::new(charset);
         Self {
@@ -126,7 +125,7 @@ impl Intake {
         self.take(bytes, false)
     }
 
-    /// Ends it: the text is on the disk. What it is known by is a hash of it.
+    /// Ends the file: the text is on the disk. Returns a hash of it as its version.
     pub(super) fn finish(mut self) -> Result<(File, String), Failed> {
         self.take(&[], true)?;
         let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;

@@ -1,4 +1,4 @@
-//! Which records a static repository file holds, and where each of them stands.
+//! Lists the records of a static repository file, with the place of each.
 //!
 //! The engine says so: the records of each format go through it as a page of OAI-PMH, as they
 //! will when they are asked for, so that a record is known by the identifier and the datestamp
@@ -19,18 +19,18 @@ use std::ops::Range;
 /// A record in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// Hash of its identifier; 0 where none can be read.
+    /// Hash of its identifier; 0 if none is readable.
     pub(super) id: u128,
-    /// Where it begins in the text, in bytes.
+    /// Its place in the text, in bytes.
     pub(super) offset: u64,
-    /// How far it is to the next one, in bytes.
+    /// The distance to the next one, in bytes.
     pub(super) len: u32,
     /// The day of its datestamp as a number of eight digits; 0 of a record that is beyond repair.
     pub(super) day: u32,
 }
 
 impl Entry {
-    /// Whether it can be delivered.
+    /// Whether the record can be delivered.
     pub(super) fn is_good(&self) -> bool {
         self.day > 0
     }
@@ -45,18 +45,18 @@ pub(super) struct Records {
     pub(super) some_are_deleted: bool,
 }
 
-/// What is read and repaired at once, in bytes.
+/// Bytes that are read and repaired at once.
 const PIECE_BYTES: u64 = 256 << 10;
-/// What is looked at of a list, in bytes, to see which prefix its elements have.
+/// Bytes of a list that are searched for the prefix of its elements.
 const BEGINNING_BYTES: u64 = 64 << 10;
 
-/// What an item is known by.
+/// The key of an item.
 pub(super) fn id_of(identifier: &str) -> u128 {
     let hash = Blake2s256::digest(identifier.trim());
     hash.iter().take(16).fold(0, |id, byte| id << 8 | u128::from(*byte))
 }
 
-/// A day as a number of eight digits; 0 where it is none.
+/// A day as a number of eight digits; 0 for anything else.
 pub(super) fn day_of(datestamp: &[u8]) -> u32 {
     let digits = datestamp.iter().take(10).filter(|byte| **byte != b'-');
     digits.fold(0, |day, byte| day * 10 + u32::from(byte.wrapping_sub(b'0') % 10))
@@ -75,7 +75,7 @@ pub(super) fn entries_of(
     let Some(prefix) = prefix_of(&beginning, list) else { return Ok(Records::default()) };
     let frame = Frame::of_list(doctype, &list.scope, &prefix);
     let mut found = Found { entries_max, ..Found::default() };
-    // Prefixes go when a record is asked for; to take them off here would be work for nothing.
+    // Prefixes are removed when a record is requested; to do so here would be wasted work.
     let mut as_prefixed = config.clone();
     as_prefixed.off.insert(RepairId::EnvelopePrefix);
     let mut repairer = Repairer::new(&as_prefixed);
@@ -102,7 +102,7 @@ pub(super) fn entries_of(
     }
     let is_whole = match summary.outcome {
         Outcome::Clean | Outcome::Repaired | Outcome::NotOai(NotOai::NothingKept) => true,
-        // A record that cannot be read is missing, and the list was read to its end.
+        // An unreadable record is missing, and the list was read to its end.
         Outcome::Truncated => summary.lost > 0 && !found.is_cut,
         Outcome::NotOai(_) => false,
     };
@@ -132,7 +132,7 @@ pub(super) fn range_of(entry: &Entry) -> Range<u64> {
     entry.offset..entry.offset + u64::from(entry.len)
 }
 
-/// A record that could not be read among the others, as it will be when it is asked for.
+/// An unreadable record, as it will be when it is requested.
 fn look_again(entry: &mut Entry, raw: &[u8], doctype: &[u8], list: &Part, config: &RepairConfig) {
     let frame = Frame::of_list(doctype, &list.scope, "");
     let mut found = Found { entries_max: 1, ..Found::default() };
@@ -157,7 +157,7 @@ fn prefix_of(beginning: &[u8], list: &Part) -> Option<String> {
     prefixes.filter_map(|prefix| Some((place(&prefix)?, prefix))).min().map(|(_, prefix)| prefix)
 }
 
-/// What the engine finds.
+/// The findings of the engine.
 #[derive(Default)]
 struct Found {
     entries: Vec<Entry>,
@@ -195,7 +195,7 @@ impl Sink for Found {
     }
 }
 
-/// A format, as it stands in the file but for the prefixes of its elements.
+/// A format as written in the file, without the prefixes of its elements.
 #[derive(Clone, Debug)]
 pub(super) struct Format {
     pub(super) prefix: String,

@@ -1,13 +1,13 @@
-//! A static repository: one file that stands for a whole repository, and answers as one.
+//! A static repository: one file that contains a whole repository, and is served as one.
 //!
-//! Behind the session it takes the place of a server: a request in, the pieces of a page out. So
-//! what the file has broken is mended, put aside, counted and kept like that of any source. The
-//! file is `file`'s and `outline`'s to read, `index` says which records it holds, `version` is
-//! what is known of one state of it, `answer` the data provider, `rewrite` what becomes of the
-//! prefixes. Here it is looked after: fetched, looked at again, replaced when it has changed.
+//! It replaces the server of a source: a request in, the pieces of a page out. So broken records in the
+//! file are repaired, quarantined and cached like those of any source. `file` and `outline` read the file,
+//! `index` lists its records, `version` is one state of the file, `answer` is the data provider, and
+//! `rewrite` removes the prefixes. This module keeps the file up to date: it fetches the file, checks it,
+//! and replaces it after a change.
 //!
-//! Must stay true: what is in force is whole. A new state of the file that cannot be had or read
-//! leaves the one before in force, also after a restart, and the log says so.
+//! Invariant: the version in use is whole. If a new state of the file cannot be fetched or read, the
+//! version before stays in use, also after a restart, and the log says so.
 
 mod answer;
 mod file;
@@ -39,43 +39,43 @@ pub(crate) struct StaticRepository {
     file: StaticFile,
     static_files: StaticFiles,
     known: Mutex<Known>,
-    /// Says that something has become known.
+    /// Notifies of changes.
     news: watch::Sender<()>,
 }
 
-/// What is known of the file.
+/// The known state of the file.
 #[derive(Debug, Default)]
 struct Known {
     version: Option<Arc<Version>>,
     stamp: FileStamp,
-    /// Why it could not be had when it was last looked at.
+    /// Why the last check failed.
     failure: Option<Failure>,
-    /// A state of a file of this machine that was not taken in, and until when it is not tried again.
+    /// A rejected state of a local file, and until when it is not tried again.
     rejected: Option<(FileStamp, SystemTime)>,
-    /// When it is to be looked at again.
+    /// The time of the next check.
     check_at: Option<SystemTime>,
-    /// Somebody looks at it now.
-    is_looked_at: bool,
+    /// A check is running.
+    is_being_checked: bool,
 }
 
-/// What operators are told of the file of a static repository.
+/// The state of the file of a static repository, for operators.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct FileState {
-    /// The version in force, if there is one.
+    /// The version in use, if there is one.
     pub version: Option<String>,
-    /// How many records that has, in all formats together.
+    /// The number of its records, in all formats together.
     pub records: usize,
-    /// How many of them are beyond repair.
+    /// The number of records beyond repair.
     pub broken: usize,
-    /// Why the file was not taken in when it was last looked at.
+    /// Why the file was rejected at the last check.
     pub not_taken_in: Option<String>,
 }
 
-/// Longest that a request waits for a look at the file while there is a version to answer it from.
-const LOOK_TIME: Duration = Duration::from_secs(5);
-/// For how long a file that was never had is not tried again.
+/// Longest wait of a request for a check while there is a version in use.
+const CHECK_TIME: Duration = Duration::from_secs(5);
+/// How long a file that was never fetched is not tried again.
 const FAILED_GAP: Duration = Duration::from_secs(10);
-/// For how long a state of a file that was not taken in is not read again.
+/// How long a rejected state of a file is not read again.
 const REJECTED_GAP: Duration = Duration::from_secs(60);
 /// Pieces of a page, of some 64 KiB each, that are read ahead.
 const PIECES_HELD: usize = 2;
@@ -85,7 +85,7 @@ impl StaticRepository {
         Self { file, static_files, known: Mutex::default(), news: watch::Sender::new(()) }
     }
 
-    /// The page that answers a request, piece by piece.
+    /// The page for a request, piece by piece.
     pub(crate) async fn answer(
         self: &Arc<Self>,
         client: &HttpClient,
@@ -100,32 +100,32 @@ impl StaticRepository {
             let answer = Answer::of(&version, &request, &asked_at);
             let read = answer.read(|piece| pieces.blocking_send(Ok(piece.into())).is_ok());
             if let Err(failed) = read {
-                // Nobody listens any more where this is not heard.
+                // The receiver may be gone; ignore.
                 let _ = pieces.blocking_send(Err(failed.into_failure(&name)));
             }
         });
         Ok(receiver)
     }
 
-    /// The version in force, once the file has been looked at if that is due.
+    /// The version in use, after a check if that is due.
     async fn version(
         self: &Arc<Self>,
         client: &HttpClient,
         budget: &mut Deadline,
     ) -> Result<Arc<Version>, Failure> {
         let mut news = self.news.subscribe();
-        self.look_if_due(client, budget);
+        self.check_if_due(client, budget);
         loop {
-            let (known, is_looked_at) = {
+            let (known, is_being_checked) = {
                 let known = self.known();
                 let failure = known.failure.clone();
-                (known.version.clone().ok_or(failure), known.is_looked_at)
+                (known.version.clone().ok_or(failure), known.is_being_checked)
             };
             match known {
-                known if !is_looked_at => {
+                known if !is_being_checked => {
                     return known.map_err(|failure| failure.unwrap_or_else(|| never(client)));
                 }
-                Ok(version) => match budget.within(LOOK_TIME, news.changed()).await {
+                Ok(version) => match budget.within(CHECK_TIME, news.changed()).await {
                     Ok(_) => {}
                     Err(_) => return Ok(version),
                 },
@@ -143,18 +143,18 @@ impl StaticRepository {
         }
     }
 
-    /// Begins to look at the file, in a task that goes on when nobody waits for it any more.
-    fn look_if_due(self: &Arc<Self>, client: &HttpClient, budget: &Deadline) {
+    /// Begins a check of the file, in a task that continues if no request waits for it.
+    fn check_if_due(self: &Arc<Self>, client: &HttpClient, budget: &Deadline) {
         let now = budget.now();
         let mut known = self.known();
-        if known.is_looked_at || known.check_at.is_some_and(|at| now < at) {
+        if known.is_being_checked || known.check_at.is_some_and(|at| now < at) {
             return;
         }
-        known.is_looked_at = true;
-        tokio::spawn(Arc::clone(self).look(client.clone(), budget.clock()));
+        known.is_being_checked = true;
+        tokio::spawn(Arc::clone(self).check(client.clone(), budget.clock()));
     }
 
-    /// What there is to say of the file.
+    /// The state of the file.
     pub(crate) fn state(&self) -> FileState {
         let known = self.known();
         let version = known.version.as_ref();
@@ -170,8 +170,8 @@ impl StaticRepository {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A version is in force from here on.
-    fn put_in_force(&self, version: Version, stamp: FileStamp) {
+    /// Uses a version from now on.
+    fn put_in_use(&self, version: Version, stamp: FileStamp) {
         let mut known = self.known();
         (known.version, known.stamp) = (Some(Arc::new(version)), stamp);
         drop(known);
@@ -179,7 +179,7 @@ impl StaticRepository {
     }
 }
 
-/// What is said where nothing is known: the look at the file was never finished.
+/// The failure if a check was never finished.
 fn never(client: &HttpClient) -> Failure {
     Failure::new(Reason::StaticFile, format!("{} was never read", client.name()))
 }

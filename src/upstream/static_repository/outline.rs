@@ -1,9 +1,8 @@
-//! Where the parts of a static repository file stand: Identify, the formats, and each
-//! format's records.
+//! Finds the parts of a static repository file: Identify, the formats, and the records of each format.
 //!
-//! A file that is well-formed is read strictly. In one that is not, a broken record must not
-//! take the parts behind it along: there the parts are found by their tags alone, and only
-//! where a list begins as lists do. A file that ends early is none.
+//! A well-formed file is read strictly. In any other, a broken record must not damage the parts after it:
+//! there the parts are found by their tags alone, and only at the typical beginning of a list. A file that
+//! ends early is invalid.
 
 use super::file::{Failed, Text};
 use crate::upstream::xml::rebase_namespaces::NamespaceScope;
@@ -23,23 +22,23 @@ pub(super) struct Outline {
     pub(super) lists: Vec<Part>,
 }
 
-/// What stands between the tags of an element below the root.
+/// The content of an element below the root.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Part {
     /// The namespaces that are declared around it.
     pub(super) scope: NamespaceScope,
-    /// What the attribute `metadataPrefix` says.
+    /// The value of the attribute `metadataPrefix`.
     pub(super) metadata_prefix: String,
     pub(super) content: Range<u64>,
 }
 
 /// Most lists in one file.
 const LISTS_MAX: usize = 256;
-/// What is read at once, in bytes, where parts are found by their tags.
+/// Bytes that are read at once to find parts by their tags.
 const WINDOW_BYTES: usize = 1 << 20;
-/// What is looked at behind the beginning of a list, in bytes, to see whether it is one.
+/// Bytes after the beginning of a list that are checked to see whether it is one.
 const AHEAD_BYTES: usize = 64 << 10;
-/// How far before the end of a file its end tag may stand, in bytes.
+/// The distance of the end tag to the end of a file, in bytes.
 const END_BYTES: u64 = 4 << 10;
 
 impl Outline {
@@ -74,7 +73,7 @@ impl Outline {
     }
 }
 
-/// A strict reading, and how far it has come.
+/// A strict reading, and its progress.
 #[derive(Default)]
 struct Strict {
     outline: Outline,
@@ -174,7 +173,7 @@ fn event_bytes<R>(reader: &Reader<R>, at: u64) -> u64 {
     reader.buffer_position() - at
 }
 
-/// A reader that gives up where one token is too long.
+/// A reader that fails at a token that is too long.
 struct Bounded<R> {
     inner: R,
     /// How many bytes the token may still have.
@@ -242,7 +241,7 @@ struct ListStart {
     tag: Range<u64>,
 }
 
-/// Where lists begin: a start tag of theirs, and behind it a record or the end of the list.
+/// The beginnings of lists: a start tag, followed by a record or the end of the list.
 fn list_starts(text: &Text, prefix: &str, end: u64) -> std::result::Result<Vec<ListStart>, Failed> {
     let mark = format!("<{prefix}ListRecords");
     let (mut starts, mut from) = (Vec::new(), 0_u64);
@@ -267,7 +266,7 @@ fn list_starts(text: &Text, prefix: &str, end: u64) -> std::result::Result<Vec<L
     Ok(starts)
 }
 
-/// Whether a record, a comment or the end of a list stands there.
+/// Whether the text begins with a record, a comment or the end of a list.
 fn begins_list(text: &[u8]) -> bool {
     let name = text.get(1..).unwrap_or_default();
     let length = name.iter().position(|byte| byte.is_ascii_whitespace() || *byte == b'>').unwrap_or(0);
@@ -277,14 +276,14 @@ fn begins_list(text: &[u8]) -> bool {
         || text.starts_with(b"<") && matches!(local, b"record" | b"ListRecords" | b"/ListRecords")
 }
 
-/// Where the content ends, if its end tag stands at the end of it.
+/// The end of the content, before its end tag if that is there.
 fn without_end_tag(text: &Text, content: &Range<u64>, mark: &str) -> std::result::Result<u64, Failed> {
     let from = content.start.max(content.end.saturating_sub(END_BYTES));
     let end = text.bytes(from..content.end)?;
     Ok(memmem::rfind(&end, mark.as_bytes()).map_or(content.end, |at| from + at as u64))
 }
 
-/// What stands before the document element from the document type declaration on.
+/// The text before the document element, from the document type declaration on.
 fn doctype_of(head: &[u8], root: &str) -> Vec<u8> {
     let before = memmem::find(head, root.as_bytes()).and_then(|root| head.get(..root)).unwrap_or_default();
     let from = memmem::find(before, b"<!DOCTYPE").and_then(|start| before.get(start..)).unwrap_or_default();

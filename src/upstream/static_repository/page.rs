@@ -1,9 +1,9 @@
-//! The pages that a static repository answers with, as bytes: what stands around the items.
+//! The bytes of the pages of a static repository around the items.
 
 use super::rewrite::OAI;
 use crate::upstream::xml::rebase_namespaces::{NamespaceScope, declare};
 
-/// What stands before and behind the records of a list, so that the engine takes them for a page.
+/// The bytes before and after the records of a list that make it a page for the engine.
 pub(super) struct Frame {
     pub(super) head: Vec<u8>,
     pub(super) tail: String,
@@ -30,7 +30,7 @@ impl Frame {
     }
 }
 
-/// The beginning of a page, up to its first item. What `request` says is the session's to write.
+/// The beginning of a page, up to its first item. The session writes the content of `request`.
 pub(super) fn head(doctype: &[u8], verb: &str, scope: &NamespaceScope, asked_at: &str) -> Vec<u8> {
     let mut list = verb.to_owned();
     for (prefix, uri) in scope.prefixes() {
@@ -47,5 +47,5 @@ pub(super) fn head(doctype: &[u8], verb: &str, scope: &NamespaceScope, asked_at:
     head
 }
 
-/// Stands where the base URL of a page is written, until the session writes ours.
+/// A placeholder for the base URL of a page, until the session writes ours.
 pub(super) const NOBODY: &str = "http://static-repository.invalid/";

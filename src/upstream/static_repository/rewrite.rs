@@ -1,8 +1,7 @@
-//! An item of a static repository as responses have it: the elements of OAI-PMH without a prefix.
+//! Rewrites the items of a static repository for responses: the elements of OAI-PMH without a prefix.
 //!
-//! What stands in `metadata`, `about` and `description` keeps its bytes, and means
-//! what it meant: prefixes are declared around the page, and where the file has a
-//! default namespace of its own that a payload relies on, the payload declares it.
+//! The content of `metadata`, `about` and `description` keeps its bytes and its meaning: prefixes are
+//! declared around the page, and a payload that relies on a default namespace of the file declares it.
 //! Pure.
 
 use crate::upstream::xml::rebase_namespaces::{NamespaceScope, declarations, declare};
@@ -15,7 +14,7 @@ pub(super) const OAI: &str = "http://www.openarchives.org/OAI/2.0/";
 /// The namespace of static repositories.
 const STATIC: &str = "http://www.openarchives.org/OAI/2.0/static-repository";
 
-/// Elements of OAI-PMH that hold what is not of OAI-PMH.
+/// Elements of OAI-PMH with foreign content.
 const CONTAINERS: &[&str] = &["metadata", "about", "description"];
 
 /// The elements of OAI-PMH that a static repository is made of.
@@ -45,7 +44,7 @@ const NAMES: &[&str] = &[
 /// The elements in `text`, which stand in `scope`, as they stand on a page whose default
 /// namespace is that of OAI-PMH and which declares the prefixes of `scope`.
 ///
-/// What is not well-formed is rewritten by its tags alone, up to the payload and behind it;
+/// What is not well-formed is rewritten by its tags alone, up to the payload and after it;
 /// the engine sees to the rest.
 pub(super) fn conventional(text: &[u8], scope: &NamespaceScope) -> Vec<u8> {
     let strictly = std::str::from_utf8(text).ok().and_then(|text| Walk::through(text, scope));
@@ -87,7 +86,7 @@ struct Edit {
     text: String,
 }
 
-/// Where a strict reading stands.
+/// The position of a strict reading.
 struct Walk<'a> {
     scope: &'a NamespaceScope,
     open: Vec<Open>,
@@ -110,7 +109,7 @@ enum Role {
     Skeleton,
     /// Of OAI-PMH, around what is not.
     Container,
-    /// Not of OAI-PMH; whether it is clear what its default namespace is, wherever it stands.
+    /// Not of OAI-PMH; whether it is clear what its default namespace is, in any place.
     Payload { settled: bool },
 }
 
@@ -226,7 +225,7 @@ fn default_declaration(tag: &str) -> Option<(usize, usize)> {
 }
 
 /// The edits of what is not well-formed: its tags lose their prefix up to the first payload and
-/// behind the last one.
+/// after the last one.
 fn loosely(text: &[u8], scope: &NamespaceScope) -> Vec<Edit> {
     let mut edits = Vec::new();
     for prefix in skeleton_prefixes(scope).iter().filter(|prefix| !prefix.is_empty()) {
@@ -248,7 +247,7 @@ fn loosely(text: &[u8], scope: &NamespaceScope) -> Vec<Edit> {
     edits
 }
 
-/// The name of OAI-PMH that stands there, and no more of a name.
+/// The OAI-PMH name at the beginning of a text, if the name ends there.
 fn name_at(text: &[u8], at: usize) -> Option<&'static str> {
     let rest = text.get(at..)?;
     let is_end = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'>' | b'/');

@@ -1,12 +1,12 @@
-//! The resumptionTokens of static repositories: where in the file the list goes on.
+//! The resumptionTokens of static repositories: the place in the file where the list continues.
 //!
-//! They say all by themselves, so they outlive a restart; and which version of the file they
-//! are of, so that no page is cut from another one.
+//! They contain all data, so they outlive a restart; and the version of the file, so that no page is made
+//! from another one.
 
 use super::index::Entry;
 use std::fmt::Write as _;
 
-/// Where a list goes on, and which list it is.
+/// The place where a list continues, and which list it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Token {
     /// The version of the file.
@@ -14,7 +14,7 @@ pub(super) struct Token {
     pub(super) metadata_prefix: String,
     /// The entry that the page begins at.
     pub(super) next: usize,
-    /// How many records the pages before it held.
+    /// The number of records on the pages before.
     pub(super) delivered: usize,
     /// First and last day, as numbers of eight digits.
     pub(super) from: Option<u32>,
@@ -32,7 +32,7 @@ impl Token {
         Some(Self { version, metadata_prefix: part()?.to_owned(), next, delivered, from, until })
     }
 
-    /// The token; a metadataPrefix has no character that XML or a URL minds much.
+    /// The token; a metadataPrefix needs hardly any escapes in XML or a URL.
     pub(super) fn write(&self) -> String {
         let Self { version, metadata_prefix, next, delivered, from, until } = self;
         let mut text = format!("{version}.{next}.{delivered}");

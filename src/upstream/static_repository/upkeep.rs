@@ -1,4 +1,4 @@
-//! Looks at the file of a static repository: whether it has changed, and takes in what has.
+//! Checks the file of a static repository for changes, and stores new states of it.
 
 use super::file::{Failed, Intake, Text};
 use super::version::Version;
@@ -21,38 +21,38 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::sync::mpsc;
 
-/// Longest that fetching a file may take, however steadily it comes.
+/// Longest time for fetching a file, however steadily it arrives.
 const FETCH_TIME: Duration = Duration::from_secs(600);
 /// Pieces that are fetched ahead of the disk.
 const PIECES_HELD: usize = 8;
-/// What is read at once of a file of this machine, in bytes.
+/// Bytes that are read at once of a local file.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// What a look at a file brought.
+/// The result of a check.
 enum Seen {
-    /// The same as before.
+    /// The file has not changed.
     Same,
-    /// Another state of it, which is being written.
+    /// A new state of the file, which is being written.
     New { making: NewStaticFile, file: File, version: String, stamp: FileStamp },
 }
 
 impl StaticRepository {
-    /// Looks at the file once.
-    pub(super) async fn look(self: Arc<Self>, client: HttpClient, clock: Arc<dyn Clock>) {
+    /// Checks the file once.
+    pub(super) async fn check(self: Arc<Self>, client: HttpClient, clock: Arc<dyn Clock>) {
         let mapping = Mapping::clone(client.mapping());
         if self.known().version.is_none() {
             self.read_copy(&mapping).await;
         }
         let stamp = self.local_stamp().await;
         if self.is_rejected(stamp.as_ref(), clock.now()) {
-            return self.looked(clock.now() + self.file.check, |_| {});
+            return self.end_check(clock.now() + self.file.check, |_| {});
         }
-        let looked = self.take_in(&client, &mapping, Arc::clone(&clock)).await;
+        let checked = self.take_in(&client, &mapping, Arc::clone(&clock)).await;
         let now = clock.now();
         let gap =
-            if looked.is_err() && self.known().version.is_none() { FAILED_GAP } else { self.file.check };
-        self.looked(now + gap, |known| {
-            let failure = looked.err();
+            if checked.is_err() && self.known().version.is_none() { FAILED_GAP } else { self.file.check };
+        self.end_check(now + gap, |known| {
+            let failure = checked.err();
             if let Some(failure) = failure.as_ref().filter(|failure| known.failure.as_ref() != Some(failure))
             {
                 let (repo, details) = (&mapping.id, &failure.details);
@@ -65,29 +65,29 @@ impl StaticRepository {
         });
     }
 
-    /// It was looked at.
-    fn looked(&self, check_at: SystemTime, note: impl FnOnce(&mut Known)) {
+    /// Notes the end of a check.
+    fn end_check(&self, check_at: SystemTime, note: impl FnOnce(&mut Known)) {
         let mut known = self.known();
         note(&mut known);
         known.check_at = Some(check_at);
-        known.is_looked_at = false;
+        known.is_being_checked = false;
         drop(known);
         self.news.send_replace(());
     }
 
-    /// What tells the state of a file of this machine.
+    /// The stamp of a local file.
     async fn local_stamp(&self) -> Option<FileStamp> {
         let path = self.file.path.clone()?;
         tokio::task::spawn_blocking(move || stamp_of(&path).ok()).await.ok().flatten()
     }
 
-    /// Whether this state of the file was not taken in a moment ago.
+    /// Whether this state of the file was rejected a moment ago.
     fn is_rejected(&self, stamp: Option<&FileStamp>, now: SystemTime) -> bool {
         let known = self.known();
         known.rejected.as_ref().is_some_and(|(rejected, until)| Some(rejected) == stamp && now < *until)
     }
 
-    /// What was in force before the program was started.
+    /// Reads the version that was in use before the program was started.
     async fn read_copy(&self, mapping: &Mapping) {
         let (static_files, mapping) = (self.static_files.clone(), mapping.clone());
         let read = tokio::task::spawn_blocking(move || {
@@ -97,13 +97,13 @@ impl StaticRepository {
             let version = Version::read(Text::of(file).ok()?, about.version, &mapping).ok()?;
             Some((version, about.stamp))
         });
-        // Without it the file is taken in as if for the first time.
+        // Without it the file is stored as if for the first time.
         if let Ok(Some((version, stamp))) = read.await {
-            self.put_in_force(version, stamp);
+            self.put_in_use(version, stamp);
         }
     }
 
-    /// Takes in the file if it has changed.
+    /// Stores the file if it has changed.
     async fn take_in(
         &self,
         client: &HttpClient,
@@ -155,17 +155,17 @@ impl StaticRepository {
             broken,
             "static repository taken in"
         );
-        self.put_in_force(version, stamp);
+        self.put_in_use(version, stamp);
         Ok(())
     }
 
-    /// What tells that the version in force is that of the file.
+    /// The stamp of the version in use.
     fn stamp(&self) -> Option<FileStamp> {
         let known = self.known();
         known.version.is_some().then(|| known.stamp.clone())
     }
 
-    /// Fetches the file, if it is another one than before.
+    /// Fetches the file, if it has changed.
     async fn fetch(
         &self,
         client: &HttpClient,
@@ -208,7 +208,7 @@ impl StaticRepository {
             match body.next(&mut budget).await {
                 Ok(Some(piece)) => {
                     if pieces.send(piece).await.is_err() {
-                        // It says itself why it has stopped.
+                        // The writer returns its error.
                         break None;
                     }
                 }
@@ -226,7 +226,7 @@ impl StaticRepository {
     }
 }
 
-/// Asks for the file, unless it is what `stamp` tells, and follows its redirects.
+/// Requests the file, unless it still has this stamp, and follows its redirects.
 async fn exchange(
     client: &HttpClient,
     mapping: &Mapping,
@@ -239,7 +239,7 @@ async fn exchange(
         let conditions: [(HeaderName, _); 2] =
             [(header::IF_NONE_MATCH, &stamp.etag), (header::IF_MODIFIED_SINCE, &stamp.last_modified)];
         for (name, value) in conditions {
-            // What came as a header is one.
+            // The value came from a header, so it is a valid one.
             if let Some(Ok(value)) = value.as_deref().map(HeaderValue::from_str) {
                 asked.headers_mut().insert(name, value);
             }
@@ -256,7 +256,7 @@ async fn exchange(
     Err(Failure::new(Reason::Redirect, details))
 }
 
-/// What tells one state of a file of this machine from another.
+/// The stamp of a state of a local file.
 fn stamp_of(path: &Path) -> Result<FileStamp, Failed> {
     let meta = std::fs::metadata(path).map_err(unreadable)?;
     if !meta.is_file() {
@@ -284,7 +284,7 @@ fn unreadable(error: std::io::Error) -> Failed {
     Failed::Wrong(format!("it cannot be read ({})", error.kind()))
 }
 
-/// Runs what blocks on the disk.
+/// Runs work that blocks on the disk.
 async fn blocking<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> Result<T, Failed> + Send + 'static,

@@ -17,7 +17,7 @@ pub(super) struct Version {
     pub(super) id: String,
     pub(super) text: Text,
     pub(super) doctype: Vec<u8>,
-    /// What stands in Identify, without prefixes.
+    /// The content of Identify, without prefixes.
     pub(super) identify: Vec<u8>,
     pub(super) identify_scope: NamespaceScope,
     pub(super) formats: Vec<Format>,
@@ -99,7 +99,7 @@ impl Version {
         rest.iter().take_while(move |at| id_at(at) == id).map(|at| *at as usize)
     }
 
-    /// The list in which the entry stands.
+    /// The list of an entry.
     pub(super) fn list_of(&self, entry: usize) -> Option<&List> {
         self.lists.iter().find(|list| list.entries.contains(&entry))
     }

@@ -1,4 +1,4 @@
-//! What stands around the items of a list: its first and its last bytes.
+//! The tags around the items of a list.
 
 use crate::oai::Verb;
 use quick_xml::events::Event;
@@ -13,7 +13,7 @@ pub(crate) struct EnvelopeTags {
 }
 
 impl EnvelopeTags {
-    /// That of a list of ours.
+    /// The tags of a list of our own.
     pub(crate) fn of_ours(verb: Verb) -> Self {
         let (root_name, list) = ("OAI-PMH".to_owned(), verb.name().to_owned());
         let root = format!(
@@ -23,7 +23,7 @@ impl EnvelopeTags {
         Self { root, root_name, list_name: list.clone(), list }
     }
 
-    /// What opens such a list: everything before its first item.
+    /// The beginning of such a list: everything before its first item.
     pub(crate) fn open(&self, response_date: &str, base_url: &str) -> String {
         let (Self { root, list, .. }, prefix) = (self, self.prefix());
         let base_url = quick_xml::escape::escape(base_url);
@@ -33,13 +33,13 @@ impl EnvelopeTags {
         )
     }
 
-    /// What closes a list: the end tags, and before them a token, as it stands in XML,
-    /// where more is to be had, or an empty one at the end of a list that had tokens.
+    /// The end of a list: the end tags, and before them a token, as written in XML, if the list continues,
+    /// or an empty one at the end of a list that had tokens.
     pub(crate) fn close_with(&self, token: Option<&str>) -> Vec<u8> {
         self.close_with_attributes("", token)
     }
 
-    /// The same; `attributes` are the token's, with a blank before each.
+    /// The same; `attributes` are those of the token, with a blank before each.
     pub(crate) fn close_with_attributes(&self, attributes: &str, token: Option<&str>) -> Vec<u8> {
         let Self { root_name, list_name, .. } = self;
         let name = format!("{}resumptionToken", self.prefix());

@@ -1,20 +1,19 @@
-//! Takes an item out of one response and makes it fit into another.
+//! Moves an item from one response into another.
 //!
-//! What an item means depends on the namespaces that the elements around it
-//! declare. Where the new place declares others, the item gets a declaration of
-//! its own. Pure.
+//! The meaning of an item depends on the namespaces that the elements around it declare. If the new place
+//! declares others, the item gets declarations of its own. Pure.
 
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 use std::collections::BTreeMap;
 
-/// The namespaces that are declared around the items of a response: by prefix, as
-/// they stand in the XML. The empty prefix is the default one.
+/// The namespaces that are declared around the items of a response: by prefix, as written in the XML. The
+/// empty prefix is the default one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NamespaceScope(BTreeMap<String, String>);
 
 impl NamespaceScope {
-    /// What is open at the end of the beginning of a response.
+    /// The namespaces that are in scope at the end of a head.
     pub(crate) fn of(head: &str) -> Self {
         let mut reader = Reader::from_str(head);
         let mut open: Vec<Vec<(String, String)>> = Vec::new();
@@ -29,18 +28,18 @@ impl NamespaceScope {
         Self(open.into_iter().flatten().collect())
     }
 
-    /// What a prefix is bound to.
+    /// The namespace of a prefix.
     pub(crate) fn uri(&self, prefix: &str) -> Option<&str> {
         self.0.get(prefix).map(String::as_str)
     }
 
-    /// The prefixes with what they are bound to, the default namespace left out.
+    /// The prefixes with their namespaces, without the default one.
     pub(crate) fn prefixes(&self) -> impl Iterator<Item = (&str, &str)> {
         let all = self.0.iter().map(|(prefix, uri)| (prefix.as_str(), uri.as_str()));
         all.filter(|(prefix, _)| !prefix.is_empty())
     }
 
-    /// The item as it has to stand in `place` to mean what it means here.
+    /// The item with the declarations that keep its meaning in `place`.
     pub(crate) fn rebase(&self, item: &str, place: &Self) -> String {
         let mut reader = Reader::from_str(item);
         let own = match reader.read_event() {
@@ -64,14 +63,14 @@ impl NamespaceScope {
     }
 }
 
-/// A record that is nothing but this header, as one that was deleted is.
+/// A record with only this header, like a deleted one.
 pub(crate) fn wrap_header(header: &str) -> String {
     let name = header.trim_start_matches('<').split(|c: char| c.is_ascii_whitespace() || c == '>').next();
     let prefix = name.and_then(|name| name.strip_suffix("header")).unwrap_or_default();
     format!("<{prefix}record>{header}</{prefix}record>")
 }
 
-/// What a start tag declares: prefixes, the empty one for the default namespace, and URIs as they stand in it.
+/// The declarations of a start tag: prefixes, the empty one for the default namespace, and URIs as written.
 pub(crate) fn declarations(tag: &BytesStart<'_>) -> Vec<(String, String)> {
     let attributes = tag.attributes().filter_map(Result::ok);
     let declared = attributes.filter_map(|attribute| {
@@ -82,7 +81,7 @@ pub(crate) fn declarations(tag: &BytesStart<'_>) -> Vec<(String, String)> {
     declared.collect()
 }
 
-/// Puts a declaration at the end of a start tag that is still open.
+/// Adds a declaration to the end of a start tag that is still open.
 pub(crate) fn declare(prefix: &str, uri: &str, tag: &mut String) {
     let quote = if uri.contains('"') { '\'' } else { '"' };
     let colon = if prefix.is_empty() { "" } else { ":" };

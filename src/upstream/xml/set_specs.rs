@@ -6,8 +6,8 @@ use crate::upstream::xml::text::text_after;
 use quick_xml::events::Event;
 use std::collections::BTreeMap;
 
-/// The setSpecs of an item that look escaped. As often as one stands in what was `written` into
-/// the item it stands for another; beyond that the source calls a set so.
+/// The setSpecs of an item that look escaped. Each occurrence in `written`, the texts that we wrote into
+/// the item, stands in place of another setSpec; further occurrences are the source's own.
 pub(crate) fn sets_of(item: &[u8], written: &[Vec<u8>]) -> BTreeMap<String, SetUsage> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     let text = String::from_utf8_lossy(item);
@@ -20,7 +20,7 @@ pub(crate) fn sets_of(item: &[u8], written: &[Vec<u8>]) -> BTreeMap<String, SetU
                     *counts.entry(name).or_default() += 1;
                 }
             }
-            // Behind these stands what is no header any more.
+            // The header ends before these.
             Ok(Event::End(tag)) if tag.local_name().as_ref() == "header" => break,
             Ok(Event::Start(tag)) if matches!(tag.local_name().as_ref(), "setName" | "metadata") => break,
             Ok(Event::Eof) | Err(_) => break,
@@ -28,7 +28,7 @@ pub(crate) fn sets_of(item: &[u8], written: &[Vec<u8>]) -> BTreeMap<String, SetU
         }
     }
     let seen = counts.into_iter().map(|(name, count)| {
-        // As it stands in a setSpec, or with the element that was moved.
+        // The text of a setSpec, or the element that was moved.
         let element = format!(">{name}<");
         let in_text = |text: &Vec<u8>| match text == name.as_bytes() {
             true => 1,

@@ -60,7 +60,7 @@ pub struct Bounds {
     pub ratio_max: u64,
 }
 
-/// Why decoding cannot go on.
+/// Why decoding cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The bytes are not in the coding they began with.
@@ -280,7 +280,7 @@ impl Layer {
         let Some(stage) = &mut self.stage else { return Ok(0) };
         let input = self.input.get(self.at..).unwrap_or_default();
         if self.over && !stage.begins_again(input) {
-            // Padding behind the end of a coding is no part of it.
+            // Padding after the end of a coding is no part of it.
             self.at = self.input.len();
             return Ok(0);
         }
@@ -309,7 +309,7 @@ impl Stage {
         }
     }
 
-    /// Whether a further member or frame begins behind the end of one.
+    /// Whether a further member or frame begins after the end of one.
     fn begins_again(&mut self, input: &[u8]) -> bool {
         match (self, input) {
             (Self::Flate(Coding::Gzip, inflate), [0x1f, ..]) => {
