@@ -261,7 +261,7 @@ impl Front {
         };
         passage.request = Some(request.clone());
         passage.outcome = None;
-        let client = match self.0.clients.of(&mapping) {
+        let client = match self.0.clients.client_for(&mapping) {
             Ok(client) => client,
             Err(failure) => {
                 let page = Page::failed(&failure);

@@ -116,7 +116,7 @@ impl Account {
 
 impl RepairMade {
     /// `None` for a rewrite, which is no repair.
-    pub(crate) fn of(repair: &Repair<'_>) -> Option<Self> {
+    pub(crate) fn from_repair(repair: &Repair<'_>) -> Option<Self> {
         (!repair.id.is_rewrite()).then(|| Self {
             name: repair.id.name(),
             offset: repair.offset,

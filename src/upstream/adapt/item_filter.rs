@@ -135,7 +135,7 @@ impl ItemFilter {
         let FilterRules { headers, window, set, .. } = &self.rules;
         let text = String::from_utf8_lossy(item);
         // An item without a header is a set: nothing else is filtered of it.
-        let Some(mut header) = Header::of(&text) else { return Some(item.to_vec()) };
+        let Some(mut header) = Header::parse(&text) else { return Some(item.to_vec()) };
         if window.as_ref().is_some_and(|window| !window.holds(&header.datestamp)) {
             return None;
         }
@@ -156,7 +156,7 @@ impl ItemFilter {
 
 /// The header of a record, by itself.
 pub(crate) fn extract_header(record: &str) -> Option<String> {
-    Header::of(record)?.of_item(record)
+    Header::parse(record)?.of_item(record)
 }
 
 /// The header of an item, and its place in it.
@@ -172,7 +172,7 @@ struct Header {
 }
 
 impl Header {
-    fn of(item: &str) -> Option<Self> {
+    fn parse(item: &str) -> Option<Self> {
         let mut reader = Reader::from_str(item);
         let mut found: Option<Self> = None;
         let mut text = String::new();
@@ -207,7 +207,7 @@ impl Header {
 
     /// The header with the declarations that it needs without its record.
     fn of_item(&self, item: &str) -> Option<String> {
-        let around = NamespaceScope::of(item.get(..self.start)?);
+        let around = NamespaceScope::parse(item.get(..self.start)?);
         Some(around.rebase(item.get(self.start..self.end)?, &NamespaceScope::default()))
     }
 

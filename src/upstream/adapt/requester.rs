@@ -61,7 +61,7 @@ impl<'a> Requester<'a> {
 
     /// Changes to the other HTTP method, once, if the failure says that the source refuses this one.
     pub(crate) fn change_method(&mut self, failure: &Failure) -> bool {
-        let other = self.job.client.methods.instead_of(&self.method, failure);
+        let other = self.job.client.methods.alternative_to(&self.method, failure);
         let Some(other) = other.filter(|_| !std::mem::replace(&mut self.has_changed_method, true)) else {
             return false;
         };

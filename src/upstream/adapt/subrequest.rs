@@ -77,7 +77,7 @@ const RESPONSE_BYTES_MAX: usize = 16 << 20;
 
 impl SubResponse {
     pub(crate) fn new(job: &Job) -> Self {
-        let hash = ItemHash::with(&job.store.token_key);
+        let hash = ItemHash::new(&job.store.token_key);
         Self {
             buffer: PageBuffer::new(hash),
             items: Vec::new(),
@@ -104,7 +104,7 @@ impl SubResponse {
 
     /// The namespaces that are declared around the items.
     pub(crate) fn scope(&self) -> NamespaceScope {
-        NamespaceScope::of(&String::from_utf8_lossy(&self.buffer.before_items()))
+        NamespaceScope::parse(&String::from_utf8_lossy(&self.buffer.before_items()))
     }
 
     /// The requested record, if the response is exactly this one and it is whole.
@@ -137,7 +137,7 @@ impl Sink for SubResponse {
         self.items.push(Item {
             identifier: facts.identifier.to_vec(),
             datestamp: facts.datestamp.to_vec(),
-            hash: self.buffer.hash.of(facts.identifier, facts.datestamp),
+            hash: self.buffer.hash.key(facts.identifier, facts.datestamp),
             deleted: facts.deleted,
             bytes: bytes.to_vec(),
         });

@@ -108,7 +108,7 @@ impl SourceClient {
         let request = Request::parse(query.as_bytes())
             .map_err(|refusal| Failure::new(Reason::Configuration, refusal.text))?;
         let body = repository.answer(&self.http, &request, deadline).await?;
-        Ok(Exchange::of_file(self.mapping().base_url.clone(), body))
+        Ok(Exchange::from_file(self.mapping().base_url.clone(), body))
     }
 
     /// What was learned of the source with this mapping.

@@ -27,7 +27,7 @@ impl SourceClients {
     /// # Errors
     ///
     /// Its certificates cannot be read.
-    pub fn of(&self, mapping: &Arc<Mapping>) -> Result<SourceClient, Failure> {
+    pub fn client_for(&self, mapping: &Arc<Mapping>) -> Result<SourceClient, Failure> {
         let mut clients = self.known();
         match clients.get(&mapping.id) {
             Some(client) if Arc::ptr_eq(client.mapping(), mapping) => Ok(client.clone()),

@@ -38,7 +38,7 @@ pub(crate) struct Unresolved(std::io::Error);
 impl Reach {
     /// What a base URL allows: one that names a private host itself was
     /// configured so, and may go anywhere.
-    pub(crate) fn of(base_url: &Url, allow_private: bool) -> Self {
+    pub(crate) fn for_base_url(base_url: &Url, allow_private: bool) -> Self {
         if allow_private || names_private_host(base_url) { Self::Any } else { Self::Public }
     }
 
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_base_url_that_names_a_private_host_was_meant_so() {
-        let reach = |url: &str| Reach::of(&Url::parse(url).expect("a literal"), false);
+        let reach = |url: &str| Reach::for_base_url(&Url::parse(url).expect("a literal"), false);
         for url in
             ["http://127.0.0.1/", "http://[::1]/", "http://dspace:8080/", "http://x.svc.cluster.local/"]
         {

@@ -62,7 +62,7 @@ impl Exchange {
     }
 
     /// A page that was made from a file.
-    pub(crate) fn of_file(url: Url, body: mpsc::Receiver<Result<Bytes, Failure>>) -> Self {
+    pub(crate) fn from_file(url: Url, body: mpsc::Receiver<Result<Bytes, Failure>>) -> Self {
         let (announced, charset) = (Vec::new(), None);
         Self { status: 200, announced, charset, retry_after_secs: None, url, body: BodySource::File(body) }
     }

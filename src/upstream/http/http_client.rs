@@ -41,7 +41,7 @@ impl HttpClient {
     ///
     /// Its certificates cannot be read.
     pub(crate) fn new(mapping: &Arc<Mapping>) -> Result<Self, Failure> {
-        let reach = Reach::of(&mapping.base_url, mapping.allow_private);
+        let reach = Reach::for_base_url(&mapping.base_url, mapping.allow_private);
         let http = http(mapping, reach)?;
         let headers = Arc::new(headers(mapping));
         let name = name_of(mapping).into();

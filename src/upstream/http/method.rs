@@ -30,7 +30,7 @@ impl Methods {
     }
 
     /// The other method, if the mapping allows it and the failure says that the source refuses this one.
-    pub(crate) fn instead_of(&self, tried: &Method, failure: &Failure) -> Option<Method> {
+    pub(crate) fn alternative_to(&self, tried: &Method, failure: &Failure) -> Option<Method> {
         let is_not_taken = failure.reason == Reason::Status
             && matches!(failure.received_status, Some(400 | 405 | 414 | 501));
         let other = if *tried == Method::GET { Method::POST } else { Method::GET };
@@ -38,7 +38,7 @@ impl Methods {
     }
 
     /// Notes a response: this method is tried first from now on.
-    pub(crate) fn worked(&self, method: &Method) {
+    pub(crate) fn note_success(&self, method: &Method) {
         self.by_post.store(*method == Method::POST, Ordering::Relaxed);
     }
 }

@@ -225,7 +225,7 @@ impl Page {
     ) -> Option<(Vec<u8>, BrokenPageInfo)> {
         let mut needed: Vec<&'static str> = self.buffer.needed.iter().copied().collect();
         needed.extend(failure.map(|failure| failure.reason.name()));
-        let raw = self.raw.take().filter(|raw| !needed.is_empty() && raw.len() > 0)?;
+        let raw = self.raw.take().filter(|raw| !needed.is_empty() && !raw.is_empty())?;
         let about = BrokenPageInfo {
             request: asked.query().to_owned(),
             at: self.asked_at.clone(),

@@ -89,12 +89,12 @@ impl PageBuffer {
     }
 
     /// Notes the end of the body: later output is what the engine makes of the end.
-    pub(crate) fn body_ends(&mut self) {
+    pub(crate) fn note_body_end(&mut self) {
         self.before_end = (self.output.len(), self.items.len());
     }
 
     /// Drops the output that the engine made of the end.
-    pub(crate) fn forget_the_end(&mut self) {
+    pub(crate) fn drop_end(&mut self) {
         let (length, items) = self.before_end;
         self.items.truncate(items);
         if self.output.len() > length {
@@ -157,12 +157,12 @@ impl Sink for PageBuffer {
         if !repair.id.is_rewrite() {
             self.needed.insert(repair.id.name());
         }
-        self.repairs.push((repair.id, RepairMade::of(repair)));
+        self.repairs.push((repair.id, RepairMade::from_repair(repair)));
     }
 
     fn record_committed(&mut self, facts: &RecordFacts<'_>, bytes: &[u8]) {
         let start = self.place(facts.offset);
-        let hash = self.hash.of(facts.identifier, facts.datestamp);
+        let hash = self.hash.key(facts.identifier, facts.datestamp);
         self.last_datestamp.clear();
         self.last_datestamp.extend_from_slice(facts.datestamp);
         let repairs = std::mem::take(&mut self.repairs);
@@ -191,7 +191,7 @@ impl Sink for PageBuffer {
     fn record_quarantined(&mut self, quarantined: &Quarantined<'_>) {
         self.swallows = false;
         self.needed.insert(quarantined.why.name());
-        let hash = self.hash.of(quarantined.raw, b"");
+        let hash = self.hash.key(quarantined.raw, b"");
         let record = to_quarantined_record(quarantined);
         let place = self.place(quarantined.offset);
         self.recent.push((quarantined.offset, -(quarantined.raw.len() as i64)));
@@ -269,11 +269,11 @@ const USUAL_NAME_BYTES: usize = 128;
 
 impl ItemHash {
     /// With the secret of a data folder: the keys in its ledger are made with it.
-    pub(crate) fn with(key: &TokenKey) -> Self {
+    pub(crate) fn new(key: &TokenKey) -> Self {
         Self(SipHasher13::new_with_key(&key.items))
     }
 
-    pub(crate) fn of(&self, identifier: &[u8], datestamp: &[u8]) -> u64 {
+    pub(crate) fn key(&self, identifier: &[u8], datestamp: &[u8]) -> u64 {
         let length = (identifier.len() as u64).to_le_bytes();
         let (mut together, mut hash) = ([0; USUAL_NAME_BYTES], self.0);
         let end = length.len() + identifier.len();
@@ -301,13 +301,13 @@ mod tests {
     #[test]
     fn an_item_is_known_by_all_of_its_identifier_and_datestamp_and_the_key() {
         let (one, other) = (TokenKey::new([1; 32]), TokenKey::new([2; 32]));
-        let hash = ItemHash::with(&one).of(b"oai:a", b"2020");
-        assert_eq!(hash, ItemHash::with(&one).of(b"oai:a", b"2020"));
+        let hash = ItemHash::new(&one).key(b"oai:a", b"2020");
+        assert_eq!(hash, ItemHash::new(&one).key(b"oai:a", b"2020"));
         for unlike in [
-            ItemHash::with(&one).of(b"oai:a", b"2021"),
-            ItemHash::with(&one).of(b"oai:a2", b"020"),
-            ItemHash::with(&one).of(b"oai:b", b"2020"),
-            ItemHash::with(&other).of(b"oai:a", b"2020"),
+            ItemHash::new(&one).key(b"oai:a", b"2021"),
+            ItemHash::new(&one).key(b"oai:a2", b"020"),
+            ItemHash::new(&one).key(b"oai:b", b"2020"),
+            ItemHash::new(&other).key(b"oai:a", b"2020"),
         ] {
             assert_ne!(hash, unlike);
         }
@@ -316,7 +316,7 @@ mod tests {
             parts.write(&(length as u64).to_le_bytes());
             parts.write(&identifier);
             parts.write(b"2020");
-            assert_eq!(ItemHash::with(&one).of(&identifier, b"2020"), parts.finish(), "{length}");
+            assert_eq!(ItemHash::new(&one).key(&identifier, b"2020"), parts.finish(), "{length}");
         }
         // The ledger contains such hashes: they must never change.
         assert_eq!(hash, 0xe618_7481_bc6b_70a2);

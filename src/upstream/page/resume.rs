@@ -37,7 +37,7 @@ const HEAD_BYTES_KEPT: usize = 64 << 10;
 
 impl Delivered {
     /// From stored hashes.
-    pub(crate) fn of(hashes: Vec<u64>) -> Self {
+    pub(crate) fn from_hashes(hashes: Vec<u64>) -> Self {
         let mut delivered = Self::default();
         delivered.extend(&hashes);
         delivered
@@ -153,7 +153,7 @@ impl Resumer {
 
     /// A page of a restarted list: delivered items are dropped where they are met, and all others are new.
     pub(crate) fn restarted(known: &KnownItems, delivered: &[u64], begun: Option<EnvelopeTags>) -> Self {
-        let mut resumer = Self::new(known, &Delivered::of(delivered.to_vec()), begun.clone());
+        let mut resumer = Self::new(known, &Delivered::from_hashes(delivered.to_vec()), begun.clone());
         match &mut resumer.replay {
             Some(replay) => replay.last.clear(),
             None => resumer = Self::for_substitute(begun),
@@ -241,7 +241,7 @@ impl Resumer {
     }
 
     /// Whether new items were sent of a page of which all could have been delivered before.
-    pub(crate) fn has_given(&self) -> bool {
+    pub(crate) fn has_new_items(&self) -> bool {
         self.replay.as_ref().is_none_or(|replay| replay.has_given)
     }
 

@@ -120,14 +120,14 @@ impl HeaderFetcher {
         if list.identifiers.len() > IDENTIFIERS_MAX {
             return Err(too_many(requester));
         }
-        let tags = EnvelopeTags::of_ours(Verb::ListRecords);
+        let tags = EnvelopeTags::for_own_list(Verb::ListRecords);
         let head = tags.open(&clock::utc_datetime(requester.now()), &requester.job.own.base_url);
         self.fetched.retain(|identifier, _| list.identifiers.contains(identifier));
         let page = HeaderPage {
             identifiers: list.identifiers.into_iter(),
             lost: Vec::new(),
             tags,
-            scope: NamespaceScope::of(&head),
+            scope: NamespaceScope::parse(&head),
             token: list.token,
         };
         Ok((head.into(), Some(page)))

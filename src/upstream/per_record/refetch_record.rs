@@ -30,7 +30,7 @@ impl Refetcher {
             return;
         }
         let Some(prefix) = requester.metadata_prefix.clone() else { return };
-        let place = NamespaceScope::of(&String::from_utf8_lossy(&resumer.head_with(buffer)));
+        let place = NamespaceScope::parse(&String::from_utf8_lossy(&resumer.head_with(buffer)));
         for (index, identifier) in broken {
             let identifier = unescape_text(identifier.as_bytes());
             let record = self.refetch_record(requester, &identifier, &prefix, &place).await;

@@ -29,7 +29,7 @@ impl SubstitutePage {
     pub(crate) fn new(requester: &Requester<'_>, begun: Option<EnvelopeTags>, failure: &Failure) -> Self {
         let job = requester.job;
         let asked_at = clock::utc_datetime(requester.now());
-        let tags = begun.clone().unwrap_or_else(|| EnvelopeTags::of_ours(job.request.verb()));
+        let tags = begun.clone().unwrap_or_else(|| EnvelopeTags::for_own_list(job.request.verb()));
         let head = tags.open(&asked_at, &job.own.base_url);
         let start = ResponseStart {
             name: job.client.name(),
@@ -39,14 +39,14 @@ impl SubstitutePage {
             asked_at,
             repository: requester.facts.clone(),
         };
-        let buffer = PageBuffer::new(ItemHash::with(&job.store.token_key));
+        let buffer = PageBuffer::new(ItemHash::new(&job.store.token_key));
         let mut page = Page::new(&job.mapping, &job.own, start, buffer);
         page.push(Bytes::copy_from_slice(head.as_bytes()));
         Self {
             page,
             resumer: Resumer::for_substitute(begun),
             tags,
-            place: NamespaceScope::of(&head),
+            place: NamespaceScope::parse(&head),
             is_empty: true,
             lost: Vec::new(),
         }

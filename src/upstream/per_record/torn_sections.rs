@@ -50,7 +50,7 @@ impl TornSections {
             if buffer.items.get(index).map(PageItem::hash) != torn.items.first().map(|item| item.hash) {
                 continue;
             }
-            let key = buffer.hash.of(&item, b"");
+            let key = buffer.hash.key(&item, b"");
             let known = self.decisions.iter().find(|(known, _)| *known == key).map(|(_, is_torn)| *is_torn);
             let is_torn = match known {
                 Some(is_torn) => is_torn,

@@ -89,7 +89,7 @@ impl ListSession<'_> {
             && let Some(token) = &token
         {
             self.emit(page, &mut resumer, false).await?;
-            if !resumer.has_given() {
+            if !resumer.has_new_items() {
                 self.progress.set_known(resumer.into_missing());
                 return Ok(AttemptEnd::NextPage(token.clone()));
             }
@@ -158,7 +158,7 @@ impl ListSession<'_> {
             return tags.close_with(Some(""));
         }
         if job.request.is_resumption() {
-            let tags = EnvelopeTags::of_ours(job.request.verb());
+            let tags = EnvelopeTags::for_own_list(job.request.verb());
             return [tags.open(&date, &job.own.base_url).into_bytes(), tags.close_with(Some(""))].concat();
         }
         let text = "no record lies within the window that was asked for";

@@ -140,7 +140,7 @@ async fn open_own(job: &Job, own: ContinuationToken, now: SystemTime) -> Result<
     let position =
         ListPosition { given_out: true, mixed_harvests, ..ListPosition::at(place, first_query, within) };
     let known = own.is_restarted.then(|| counted(before.iter().chain(&hashes)));
-    let (delivered, position) = (Delivered::of(hashes), Some(Box::new(position)));
+    let (delivered, position) = (Delivered::from_hashes(hashes), Some(Box::new(position)));
     Ok(ListStart::Ask { asked, delivered, position, known })
 }
 

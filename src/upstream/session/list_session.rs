@@ -141,7 +141,7 @@ impl ListSession<'_> {
             };
             let failure = match end {
                 AttemptEnd::Whole => {
-                    self.requester.job.client.methods.worked(&self.requester.method);
+                    self.requester.job.client.methods.note_success(&self.requester.method);
                     return self.delivery.finish().await;
                 }
                 AttemptEnd::Refused => return Ok(()),
@@ -240,7 +240,7 @@ impl ListSession<'_> {
             asked_at,
             repository: self.requester.facts.clone(),
         };
-        let buffer = PageBuffer::new(ItemHash::with(&job.store.token_key));
+        let buffer = PageBuffer::new(ItemHash::new(&job.store.token_key));
         let mut page = Page::new(&job.mapping, &job.own, start, buffer);
         let mut resumer = self.progress.resumer(self.delivery.tags());
         let body = Body::new(job.client.http(), &job.mapping, exchange);
@@ -248,7 +248,7 @@ impl ListSession<'_> {
             true => self.feed_headers(&mut page, &mut resumer, body, permit).await?,
             false => self.feed(&mut page, &mut resumer, body).await?,
         };
-        page.buffer.body_ends();
+        page.buffer.note_body_end();
         let verdict = page.finish(error);
         keep_evidence(job, &self.asked, &mut page, &verdict);
         if let Some(version) = verdict.version() {
@@ -263,7 +263,7 @@ impl ListSession<'_> {
             Verdict::Cut(failure, summary) => {
                 // The engine's output for the cut end is dropped: only the rest of the page can tell where a
                 // record ends that broke off in a section.
-                page.buffer.forget_the_end();
+                page.buffer.drop_end();
                 self.emit(&mut page, &mut resumer, false).await?;
                 quarantine_early(&mut self.requester, &mut page).await?;
                 let lost = summary.as_ref().map_or(0, |summary| summary.lost - summary.unread);

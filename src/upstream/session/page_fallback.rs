@@ -235,7 +235,7 @@ impl ListSession<'_> {
             // Only the source can say that nothing is left of a list from its beginning on.
             return Ok(AttemptEnd::Retry(failure));
         };
-        let tags = self.delivery.tags().unwrap_or_else(|| EnvelopeTags::of_ours(job.request.verb()));
+        let tags = self.delivery.tags().unwrap_or_else(|| EnvelopeTags::for_own_list(job.request.verb()));
         let head = (!has_begun).then(|| tags.open(&clock::utc_datetime(now), &job.own.base_url));
         let end = tags.close_with(job.request.is_resumption().then_some(""));
         position.note(job, &self.progress.delivered, None, None, now);

@@ -62,10 +62,10 @@ const OLD_TOKEN: Refusal = refusal(
 
 impl<'a> Answer<'a> {
     /// The response of a version to a request.
-    pub(super) fn of(version: &'a Version, request: &Request, asked_at: &str) -> Self {
+    pub(super) fn build(version: &'a Version, request: &Request, asked_at: &str) -> Self {
         let answer = match request.verb() {
             Verb::Identify => {
-                Ok(Self::told(version, "Identify", &version.identify_scope, &version.identify, asked_at))
+                Ok(Self::element(version, "Identify", &version.identify_scope, &version.identify, asked_at))
             }
             Verb::ListSets if request.is_resumption() => Err(FOREIGN_TOKEN),
             Verb::ListSets => Err(NO_SETS),
@@ -79,7 +79,7 @@ impl<'a> Answer<'a> {
         })
     }
 
-    fn told(
+    fn element(
         version: &'a Version,
         verb: &str,
         scope: &NamespaceScope,
@@ -109,7 +109,7 @@ impl<'a> Answer<'a> {
         if content.is_empty() {
             return Err(NO_FORMATS);
         }
-        Ok(Self::told(version, "ListMetadataFormats", &version.formats_scope, &content.concat(), asked_at))
+        Ok(Self::element(version, "ListMetadataFormats", &version.formats_scope, &content.concat(), asked_at))
     }
 
     fn record(version: &'a Version, request: &Request, asked_at: &str) -> Result<Self, Refusal> {

@@ -59,7 +59,7 @@ pub(super) struct Text {
 }
 
 impl Text {
-    pub(super) fn of(file: File) -> io::Result<Self> {
+    pub(super) fn new(file: File) -> io::Result<Self> {
         let len = file.metadata()?.len();
         Ok(Self { file, len })
     }

@@ -97,7 +97,7 @@ impl StaticRepository {
         let (request, name) = (request.clone(), client.name());
         let (pieces, receiver) = mpsc::channel(PIECES_HELD);
         tokio::task::spawn_blocking(move || {
-            let answer = Answer::of(&version, &request, &asked_at);
+            let answer = Answer::build(&version, &request, &asked_at);
             let read = answer.read(|piece| pieces.blocking_send(Ok(piece.into())).is_ok());
             if let Err(failed) = read {
                 // The receiver may be gone; ignore.

@@ -44,7 +44,7 @@ const END_BYTES: u64 = 4 << 10;
 impl Outline {
     /// Reads a file. No text between two tags is longer than `record_bytes_max`, and neither
     /// Identify nor the formats are longer than `head_bytes_max`, in bytes.
-    pub(super) fn of(
+    pub(super) fn read(
         text: &Text,
         record_bytes_max: usize,
         head_bytes_max: usize,
@@ -148,7 +148,7 @@ impl Strict {
     }
 
     fn open(&mut self, tag: &quick_xml::events::BytesStart<'_>, content: u64) {
-        let scope = NamespaceScope::of(&format!("{}<{}>", self.root, &**tag));
+        let scope = NamespaceScope::parse(&format!("{}<{}>", self.root, &**tag));
         let metadata_prefix = tag.try_get_attribute("metadataPrefix").ok().flatten();
         let metadata_prefix =
             metadata_prefix.map(|prefix| prefix.value.trim().to_owned()).unwrap_or_default();
@@ -227,7 +227,7 @@ fn loosely(text: &Text, head_bytes_max: usize) -> std::result::Result<Outline, F
     for (start, end) in starts.iter().zip(ends) {
         let tag = String::from_utf8_lossy(&text.bytes(start.tag.clone())?).into_owned();
         let mut part = Part {
-            scope: NamespaceScope::of(&format!("{root}{tag}")),
+            scope: NamespaceScope::parse(&format!("{root}{tag}")),
             metadata_prefix: attribute(&tag, "metadataPrefix").unwrap_or_default(),
             content: start.tag.end..end,
         };
@@ -312,7 +312,11 @@ fn part_of(head: &[u8], root: &str, name: &str) -> Option<Part> {
     let length = memmem::find(head.get(open..)?, format!("</{name}").as_bytes())?;
     let tag = String::from_utf8_lossy(head.get(start..open)?);
     let content = open as u64..(open + length) as u64;
-    Some(Part { scope: NamespaceScope::of(&format!("{root}{tag}")), metadata_prefix: String::new(), content })
+    Some(Part {
+        scope: NamespaceScope::parse(&format!("{root}{tag}")),
+        metadata_prefix: String::new(),
+        content,
+    })
 }
 
 fn attribute(tag: &str, name: &str) -> Option<String> {

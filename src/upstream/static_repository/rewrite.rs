@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     fn rewritten(head: &str, text: &str) -> String {
-        String::from_utf8(conventional(text.as_bytes(), &NamespaceScope::of(head)))
+        String::from_utf8(conventional(text.as_bytes(), &NamespaceScope::parse(head)))
             .expect("UTF-8 in, UTF-8 out")
     }
 

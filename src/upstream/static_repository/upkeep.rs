@@ -94,7 +94,7 @@ impl StaticRepository {
             let (file, about) = static_files
                 .find(&mapping.id)
                 .filter(|(_, about)| about.source == mapping.base_url.as_str())?;
-            let version = Version::read(Text::of(file).ok()?, about.version, &mapping).ok()?;
+            let version = Version::read(Text::new(file).ok()?, about.version, &mapping).ok()?;
             Some((version, about.stamp))
         });
         // Without it the file is stored as if for the first time.
@@ -142,7 +142,7 @@ impl StaticRepository {
         }
         let for_reading = mapping.clone();
         let (version, stamp) = blocking(&name, move || {
-            let version = Version::read(Text::of(file)?, about.version.clone(), &for_reading)?;
+            let version = Version::read(Text::new(file)?, about.version.clone(), &for_reading)?;
             making.commit(&about)?;
             Ok((version, about.stamp))
         })

@@ -53,7 +53,7 @@ impl Version {
             ..RepairConfig::default()
         };
         let Outline { doctype, identify, formats, lists: parts } =
-            Outline::of(&text, limits.repair.record_bytes_max, limits.repair.head_bytes_max)?;
+            Outline::read(&text, limits.repair.record_bytes_max, limits.repair.head_bytes_max)?;
         let (mut entries, mut lists, mut has_deleted) = (Vec::new(), Vec::new(), false);
         for part in parts {
             let left = limits.static_records_max.saturating_sub(entries.len());

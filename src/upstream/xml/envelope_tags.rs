@@ -14,7 +14,7 @@ pub(crate) struct EnvelopeTags {
 
 impl EnvelopeTags {
     /// The tags of a list of our own.
-    pub(crate) fn of_ours(verb: Verb) -> Self {
+    pub(crate) fn for_own_list(verb: Verb) -> Self {
         let (root_name, list) = ("OAI-PMH".to_owned(), verb.name().to_owned());
         let root = format!(
             "{root_name} xmlns=\"{OAI}\" xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \

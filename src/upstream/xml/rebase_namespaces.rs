@@ -14,7 +14,7 @@ pub(crate) struct NamespaceScope(BTreeMap<String, String>);
 
 impl NamespaceScope {
     /// The namespaces that are in scope at the end of a head.
-    pub(crate) fn of(head: &str) -> Self {
+    pub(crate) fn parse(head: &str) -> Self {
         let mut reader = Reader::from_str(head);
         let mut open: Vec<Vec<(String, String)>> = Vec::new();
         loop {
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     fn moved(from: &str, item: &str, to: &str) -> String {
-        NamespaceScope::of(from).rebase(item, &NamespaceScope::of(to))
+        NamespaceScope::parse(from).rebase(item, &NamespaceScope::parse(to))
     }
 
     const PLAIN: &str = "<?xml version=\"1.0\"?><OAI-PMH xmlns=\"o\"><request>x</request><GetRecord>";
@@ -125,8 +125,8 @@ mod tests {
     #[test]
     fn what_was_closed_before_the_items_declares_nothing() {
         assert_eq!(
-            NamespaceScope::of("<a xmlns=\"1\"><b xmlns:x=\"2\">t</b><c>"),
-            NamespaceScope::of("<a xmlns=\"1\">")
+            NamespaceScope::parse("<a xmlns=\"1\"><b xmlns:x=\"2\">t</b><c>"),
+            NamespaceScope::parse("<a xmlns=\"1\">")
         );
     }
 
