@@ -101,7 +101,7 @@ fn every_reason_has_a_case() {
 }
 
 #[test]
-fn repairs_md_is_the_catalogue() {
+fn repairs_md_is_the_catalog() {
     let page = pages::repairs();
     if std::env::var_os("OAIMEND_BLESS").is_some() {
         std::fs::write(root().join("docs/reference/repairs.md"), &page)
@@ -456,4 +456,15 @@ fn the_glossary_names_places_and_types_that_exist() {
         names.split('`').skip(1).step_by(2).filter(|name| name.starts_with(|c: char| c.is_ascii_uppercase()));
     missing.extend(types.filter(|name| !is_type(name)));
     none("names in docs/glossary.md", &missing.into_iter().map(str::to_owned).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_tasks_of_contributing_name_places_that_exist() {
+    let page = text("CONTRIBUTING.md");
+    let tasks = page.split("## Where to change what").nth(1).expect("a section of tasks");
+    let rows: Vec<&str> = tasks.split("\n## ").next().unwrap_or_default().lines().skip(4).collect();
+    let places: Vec<&str> = rows.iter().flat_map(|row| row.split('`').skip(1).step_by(2)).collect();
+    let missing = places.iter().filter(|place| place.contains('/') && !root().join(place).exists());
+    none("places in CONTRIBUTING.md", &missing.map(|&place| place.to_owned()).collect::<Vec<_>>());
+    assert!(rows.len() >= 10 && places.len() >= rows.len() - 1, "the tasks were not found: {rows:?}");
 }

@@ -1,10 +1,10 @@
-//! The pages of docs/ that come from the catalogue.
+//! The pages of docs/ that come from the catalog.
 
 use std::fmt::Write;
 
 use oaimend::repair::catalog::{CATALOG, Certainty, Effect, Entry};
 
-/// docs/reference/repairs.md, from the catalogue.
+/// docs/reference/repairs.md, from the catalog.
 pub(crate) fn repairs() -> String {
     let mut page = String::from(INTRODUCTION);
     for (number, entry) in CATALOG.iter().enumerate() {
