@@ -22,9 +22,11 @@ pub mod error;
 #[cfg(feature = "program")]
 pub mod log;
 #[cfg(feature = "program")]
-pub mod proxy;
+mod proxy;
 #[cfg(feature = "program")]
 pub mod report;
+#[cfg(feature = "program")]
+pub mod server;
 #[cfg(feature = "program")]
 pub mod store;
 #[cfg(feature = "program")]

@@ -9,7 +9,7 @@ use clap::Args;
 use oaimend::config::Config;
 use oaimend::demo::{Provider, fetch};
 use oaimend::error::Error;
-use oaimend::proxy::{Running, Server};
+use oaimend::server::{Running, Server};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::exit::{Exit, Failure, print};

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use oaimend::config::{Config, Flags};
 use oaimend::log;
-use oaimend::proxy::Server;
+use oaimend::server::Server;
 
 use super::exit::{Exit, Failure};
 

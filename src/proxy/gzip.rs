@@ -1,10 +1,9 @@
-//! gzip towards harvesters that accept it, each piece of a page at once.
+//! Compresses responses with gzip for harvesters that accept it, one piece of a page at a time.
 //!
-//! pingora's own compression holds bytes back until its window is full; here
-//! each piece is flushed, so that the first record arrives before the last
-//! was read. A module of pingora, the last that an answer goes through: a page
-//! from the spool ends without a last piece, which no filter of the proxy sees.
+//! The compression of pingora holds bytes back until its window is full. This module flushes each piece, so that the
+//! first record arrives before the last is read. It is the last module of pingora for a response.
 
+use super::headers::joined;
 use async_trait::async_trait;
 use bytes::Bytes;
 use flate2::Compression;
@@ -16,7 +15,7 @@ use pingora_http::{RequestHeader, ResponseHeader};
 use std::any::Any;
 use std::io::Write;
 
-/// Makes the module for a request.
+/// Creates the module for a request.
 pub(super) struct GzipBuilder;
 
 impl HttpModuleBuilder for GzipBuilder {
@@ -25,7 +24,7 @@ impl HttpModuleBuilder for GzipBuilder {
     }
 }
 
-/// Compresses the answer to one request, if it is a page and gzip is accepted.
+/// Compresses the response to one request, if it is a page and gzip is accepted.
 #[derive(Default)]
 struct GzipModule {
     is_accepted: bool,
@@ -48,7 +47,7 @@ impl GzipModule {
 #[async_trait]
 impl HttpModule for GzipModule {
     async fn request_header_filter(&mut self, request: &mut RequestHeader) -> Result<()> {
-        self.is_accepted = is_accepted(&super::joined(request, header::ACCEPT_ENCODING));
+        self.is_accepted = is_accepted(&joined(request, header::ACCEPT_ENCODING));
         Ok(())
     }
 
@@ -83,7 +82,7 @@ impl HttpModule for GzipModule {
     }
 }
 
-/// The gzip stream of one answer.
+/// The gzip stream of one response.
 struct Gzip(GzEncoder<Vec<u8>>);
 
 impl Gzip {
@@ -91,8 +90,8 @@ impl Gzip {
         Self(GzEncoder::new(Vec::new(), Compression::new(LEVEL)))
     }
 
-    /// Compresses a piece; `end` ends the stream. A page that is broken off is
-    /// never ended, so that its stream is visibly broken too.
+    /// Compresses a piece; `end` ends the stream. The stream of a truncated page is never ended, so that the
+    /// truncation is visible.
     fn compress(&mut self, piece: &[u8], end: bool) -> std::io::Result<Bytes> {
         self.0.write_all(piece)?;
         if end {
@@ -120,7 +119,7 @@ pub(super) fn is_accepted(accept_encoding: &str) -> bool {
     by_star
 }
 
-/// Fast: the network is seldom the bottleneck, the processor often.
+/// A fast level: the processor is the bottleneck more often than the network.
 const LEVEL: u32 = 4;
 
 #[cfg(test)]

@@ -218,13 +218,13 @@ fn every_metric_and_every_failure_reason_is_documented() {
 const LAYERS: &[(&str, &[&str])] = &[
     // docs/explanation/pingora.md says why.
     ("pingora_cache::", &[]),
-    ("pingora_core::", &["src/proxy"]),
-    ("pingora_error::", &["src/proxy"]),
-    ("pingora_http::", &["src/proxy"]),
-    ("pingora_proxy::", &["src/proxy"]),
+    ("pingora_core::", &["src/proxy", "src/server"]),
+    ("pingora_error::", &["src/proxy", "src/server"]),
+    ("pingora_http::", &["src/proxy", "src/server"]),
+    ("pingora_proxy::", &["src/proxy", "src/server"]),
     ("hyper_util::", &["src/upstream"]),
     ("hyper_rustls::", &["src/upstream"]),
-    ("governor::", &["src/proxy", "src/upstream"]),
+    ("governor::", &["src/server", "src/upstream"]),
     ("redb::", &["src/store"]),
     ("clap::", &["src/cli"]),
     ("clap_complete::", &["src/cli"]),

@@ -1,10 +1,9 @@
-//! What is kept for how long: a plan made from the request, and a verdict when
-//! the page has ended. Pure; the time is an argument.
+//! Decides how long a page is cached: a plan from the request, and a verdict at the end of the page. Pure; the time
+//! is an argument.
 //!
-//! Must stay true: a page is kept only if all of it went out as the source
-//! meant it. A broken page has no verdict at all; one with records put aside,
-//! with a token of ours, with a reused token, or of one window of several is never kept; nothing outlives
-//! the token on it.
+//! Invariants: a page is cached only if it was delivered completely and as the source sent it. A truncated page has
+//! no verdict. A page with quarantined records, with our own token, with a reused token, or of one window of several
+//! is never cached. No page is cached longer than the token on it is valid.
 
 use crate::config::{self, Mapping};
 use crate::oai::{Argument, Request, Verb};
@@ -13,32 +12,30 @@ use crate::store::PageKey;
 use crate::upstream::Account;
 use std::time::{Duration, SystemTime};
 
-/// What may become of the answer to a request.
+/// The plan for the response to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Plan {
-    /// Whether a whole page is kept on the disk.
+pub(super) struct CachePlan {
+    /// Whether a complete page is stored on disk.
     pub(super) is_kept: bool,
-    /// Whether requests that come while the page is under way may always share
-    /// it. The first page of a list is shared with those only that came about
-    /// when it began: a page that is older than its harvester believes hides
-    /// the records that changed in between.
+    /// Whether later requests may share the page while it is in flight. The first page of a list is shared only with
+    /// requests that arrive near its start: an older page hides records that changed in between.
     pub(super) is_shared: bool,
-    /// How long a kept page is an answer.
+    /// How long a cached page is fresh.
     fresh: Duration,
-    /// How long after that it is one when the source fails.
+    /// How long after that it may replace a failure.
     pub(super) stale_if_error: Duration,
-    /// How long a failure or an OAI error is an answer.
+    /// How long a failure or an OAI error is fresh.
     pub(super) failures: Duration,
 }
 
-/// For how long a page that was whole is kept.
+/// How long a complete page is cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(super) struct Retention {
     pub(super) fresh_until: SystemTime,
     pub(super) stale_if_error: Duration,
 }
 
-impl Plan {
+impl CachePlan {
     pub(super) fn of(request: &Request, mapping: &Mapping, config: &config::Cache) -> Self {
         let is_token_page = request.argument(Argument::ResumptionToken).is_some();
         let is_list = matches!(request.verb(), Verb::ListRecords | Verb::ListIdentifiers);
@@ -53,9 +50,8 @@ impl Plan {
         Self { is_kept, is_shared, fresh, stale_if_error, failures: config.failures }
     }
 
-    /// What becomes of a page that was whole. `began` is when it did, `end` are
-    /// its last bytes.
-    pub(super) fn verdict(&self, account: &Account, end: &[u8], began: SystemTime) -> Option<Kept> {
+    /// The verdict on a complete page. `began` is the time of its start, `end` contains its last bytes.
+    pub(super) fn verdict(&self, account: &Account, end: &[u8], began: SystemTime) -> Option<Retention> {
         let is_whole = matches!(account.outcome, Some(Outcome::Clean | Outcome::Repaired));
         let is_lasting = account.quarantined == 0
             && account.continued.is_none()
@@ -65,10 +61,12 @@ impl Plan {
         if !self.is_kept || !is_whole || !is_lasting {
             return None;
         }
-        let mut kept = Kept { fresh_until: began + self.fresh, stale_if_error: self.stale_if_error };
+        let mut kept = Retention { fresh_until: began + self.fresh, stale_if_error: self.stale_if_error };
         if is_error(end) {
-            kept =
-                Kept { fresh_until: began + self.failures.min(self.fresh), stale_if_error: Duration::ZERO };
+            kept = Retention {
+                fresh_until: began + self.failures.min(self.fresh),
+                stale_if_error: Duration::ZERO,
+            };
         }
         if let Some(expires) = token_expires(end) {
             kept.fresh_until = kept.fresh_until.min(expires);
@@ -79,9 +77,9 @@ impl Plan {
     }
 }
 
-/// The page that answers a request. `base_url` is what the answer calls itself:
-/// the same repository under another name has other bytes. `lowered_to` is the datestamp that Identify
-/// says in place of its source's, so that a page from before that was learned is not found any more.
+/// The key of the page that answers a request. A page contains `base_url`, so the same repository under another base
+/// URL has other pages. `lowered_to` is the earliestDatestamp that replaces the one of the source; with it, older
+/// Identify pages are not found.
 pub(super) fn key(
     mapping: &Mapping,
     generation: &str,
@@ -89,7 +87,7 @@ pub(super) fn key(
     request: &Request,
     lowered_to: Option<&str>,
 ) -> PageKey {
-    // Nothing of this has a line end in it.
+    // No part contains a line break.
     let mut text = format!("{base_url}\n{}\n{generation}", request.query());
     if let Some(lowered_to) = lowered_to.filter(|_| request.verb() == Verb::Identify) {
         text.push('\n');
@@ -98,38 +96,37 @@ pub(super) fn key(
     PageKey::new(&mapping.id, text)
 }
 
-/// The page that answers another query under the same name.
+/// The key of the page for another query with the same base URL.
 pub(super) fn key_of_query(key: &PageKey, query: &str) -> PageKey {
     let mut parts = key.text().splitn(3, '\n');
     let (base_url, generation) = (parts.next().unwrap_or_default(), parts.nth(1).unwrap_or_default());
     PageKey::new(key.repository(), format!("{base_url}\n{query}\n{generation}"))
 }
 
-/// Another one with every change of a mapping, or of the program that mends by it.
+/// Differs for each version of a mapping and of the program.
 pub(super) fn generation(mapping: &Mapping) -> String {
     format!("{} {}", env!("CARGO_PKG_VERSION"), mapping.fingerprint())
 }
 
-/// Whether a page is an OAI error, by its last bytes: the element that ends
-/// before the end of the document is called `error`.
+/// Whether a page is an OAI error, by its last bytes: the last element before the end of the document is `error`.
 fn is_error(end: &[u8]) -> bool {
     let inside = end.trim_ascii_end();
     let Some(at) = inside.iter().rposition(|&byte| byte == b'<') else { return false };
     let before = inside.get(..at).unwrap_or_default().trim_ascii_end();
     let Some(at) = before.iter().rposition(|&byte| byte == b'<') else { return false };
     let tag = before.get(at + 1..).unwrap_or_default();
-    // An end tag, or a tag that is both.
+    // An end tag or an empty-element tag.
     let name = tag.strip_prefix(b"/").or_else(|| tag.ends_with(b"/>").then_some(tag)).unwrap_or_default();
     local_name(name) == b"error"
 }
 
-/// When the resumptionToken at the end of a page expires, if it says so.
+/// The expiration of the resumptionToken at the end of a page, if it has one.
 fn token_expires(end: &[u8]) -> Option<SystemTime> {
-    // Few tokens say it, and this look is faster than those from the end.
+    // Few tokens have one, and this search is faster than the others.
     memchr::memmem::find(end, b"expirationDate")?;
     let text = String::from_utf8_lossy(end);
     let mut tags = text.rmatch_indices("resumptionToken").map(|(at, _)| text.get(at..).unwrap_or_default());
-    // From the end: the name in the end tag has no attribute behind it.
+    // From the end: the end tag has no attribute.
     let tag = tags.find(|tag| tag.find("expirationDate").is_some_and(|date| !tag[..date].contains('>')))?;
     let tag = tag.get(..tag.find('>')?)?;
     let value = tag.split_once("expirationDate")?.1.trim_start().strip_prefix('=')?.trim_start();
@@ -147,5 +144,5 @@ fn local_name(tag: &[u8]) -> &[u8] {
     name.rsplit(|&byte| byte == b':').next().unwrap_or_default()
 }
 
-/// Last bytes of a page that the verdict looks at.
+/// Length of the end of a page that the verdict reads, in bytes.
 pub(super) const END_BYTES: usize = 8 << 10;

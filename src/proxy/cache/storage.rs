@@ -1,10 +1,11 @@
-//! The pages under way, and those on disk as the cache finds them.
+//! The pages in flight, and the cached pages on disk.
 //!
-//! Must stay true: a page is in the table of those under way from the request that begins it until it is on disk,
-//! has lingered, or is over; a reader whose page breaks off gets an error, which breaks its answer off.
+//! Invariants: a page is in the table of pages in flight from the request that starts it until it is on disk, its
+//! grace period is over, or it has failed. A reader of a truncated page receives an error, which truncates its
+//! response.
 
-use super::fill::{Fill, Over, Reader, Recipe, Writer};
-use super::rules::Kept;
+use super::in_flight::{InFlightOptions, InFlightPage, PageError, Reader, Writer};
+use super::page_meta::PageMeta;
 use crate::clock;
 use crate::store::{PageEntry, PageKey, Pages};
 use bytes::Bytes;
@@ -14,74 +15,73 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::runtime::Runtime;
 
-/// The pages on disk, and those under way.
+/// The pages on disk and in flight.
 #[derive(Debug)]
 pub(super) struct PageStorage {
     pub(super) pages: Arc<Pages>,
-    /// The pages under way that may be shared, the last one for each key.
-    live: Mutex<HashMap<PageKey, Arc<Fill>>>,
-    /// Until when a source that failed for a page is not asked for it again,
-    /// while there is an old one.
+    /// The pages in flight that may be shared, the latest for each key.
+    live: Mutex<HashMap<PageKey, Arc<InFlightPage>>>,
+    /// Until when a source that failed for a page is not asked for it again, while an old page exists.
     failed: Mutex<HashMap<PageKey, SystemTime>>,
-    lingering: Mutex<Lingering>,
+    in_grace: Mutex<GraceQueue>,
     next_id: AtomicU64,
-    /// Its threads read kept pages. Those of the server's runtime are as many as there are readers.
+    /// Its threads read cached pages. The runtime of the server would use one thread for each reader.
     readers: Runtime,
 }
 
-/// What has ended and is still shared, the first one longest.
+/// Ended pages that are still shared, the oldest first.
 #[derive(Debug, Default)]
-struct Lingering {
-    pages: VecDeque<Waiting>,
-    /// What they take in memory, in bytes.
+struct GraceQueue {
+    pages: VecDeque<GracePage>,
+    /// Their size in memory, in bytes.
     bytes: u64,
-    /// Whether somebody takes them out when their time is over.
+    /// Whether a task removes them after their grace period.
     is_watched: bool,
 }
 
-/// A page that waits for those who came while it was under way.
+/// A page in its grace period, for requests that arrived while it was in flight.
 #[derive(Debug)]
-struct Waiting {
-    fill: Arc<Fill>,
+struct GracePage {
+    in_flight: Arc<InFlightPage>,
     bytes: u64,
     /// By [`clock::uptime`].
     until: Duration,
 }
 
-/// How a request comes to a page under way.
+/// How a request joins a page in flight.
 pub(super) enum Joined {
-    /// Another one began it.
+    /// Another request has started it.
     Other(Reader),
-    /// It begins it.
+    /// This request starts it.
     First(Reader, Writer),
-    /// The page has ended since the request looked for it.
+    /// The page has ended since the lookup.
     Again,
 }
 
-/// What a request has found on disk.
+/// The result of a lookup on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OnDisk {
-    /// No page. One may have come since.
+    /// No page. One may have been stored since.
     Nothing,
-    /// A page that stands in if the source fails, which it may have done since.
+    /// An old page, which replaces a failure. The source may have failed since.
     Old,
-    /// No page that can answer, and the request does not look again.
+    /// No usable page, and no further lookup.
     Final,
 }
 
-/// A page that is kept on its way to a harvester.
-pub(in crate::proxy) struct KeptPage {
-    pub(super) meta: Meta,
-    /// Where what is behind `first` lies.
+/// A cached page on its way to a harvester.
+pub(in crate::proxy) struct CachedPage {
+    pub(super) meta: PageMeta,
+    /// The blocks after `first`.
     rest: Option<Rest>,
-    /// What was read with the head, for most pages all of it.
+    /// The bytes that were read with the header; for most pages all of them.
     first: Option<Bytes>,
-    /// Length of all of it, in bytes.
+    /// Length of the page, in bytes.
     pub(in crate::proxy) bytes: u64,
     at: u64,
 }
 
-/// The blocks of a page on the disk.
+/// The blocks of a page on disk.
 struct Rest {
     pages: Arc<Pages>,
     readers: &'static Runtime,
@@ -92,7 +92,7 @@ struct Rest {
 impl PageStorage {
     /// # Errors
     ///
-    /// The system gives no more threads.
+    /// The thread cannot be created.
     pub(super) fn new(pages: Pages) -> std::io::Result<Self> {
         let readers = tokio::runtime::Builder::new_current_thread()
             .max_blocking_threads(READS_AT_ONCE)
@@ -102,74 +102,73 @@ impl PageStorage {
             pages: Arc::new(pages),
             live: Mutex::default(),
             failed: Mutex::default(),
-            lingering: Mutex::default(),
+            in_grace: Mutex::default(),
             next_id: AtomicU64::new(1),
             readers,
         })
     }
 
-    /// A number for a fill.
+    /// An id for a page in flight.
     pub(super) fn next_id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Takes a fill out: nobody joins it any more.
-    pub(super) fn retire(&self, fill: &Fill) {
-        take_out(&mut lock(&self.live), fill);
+    /// Removes a page from the table: no request joins it any more.
+    pub(super) fn retire(&self, in_flight: &InFlightPage) {
+        remove_live(&mut lock(&self.live), in_flight);
     }
 
-    /// Takes a fill out if nobody wants it any more, which somebody may who has just joined it.
-    pub(super) fn retire_unwanted(&self, fill: &Fill) -> bool {
+    /// Removes a page from the table, unless a reader has just joined it.
+    pub(super) fn retire_unwanted(&self, in_flight: &InFlightPage) -> bool {
         let mut live = lock(&self.live);
-        let is_unwanted = fill.is_unwanted();
+        let is_unwanted = in_flight.is_unwanted();
         if is_unwanted {
-            take_out(&mut live, fill);
+            remove_live(&mut live, in_flight);
         }
         is_unwanted
     }
 
-    /// Takes out a fill that has ended and is not kept, but not before those could
-    /// find it who came while it was under way; where too much waits like
-    /// that, what has waited longest goes at once.
-    pub(super) fn linger(&'static self, fill: Arc<Fill>) {
-        let mut lingering = lock(&self.lingering);
-        let (bytes, until) = (fill.memory_bytes(), clock::uptime() + LINGER);
-        lingering.bytes += bytes;
-        lingering.pages.push_back(Waiting { fill, bytes, until });
+    /// Removes an ended page that is not cached after its grace period, so that requests which arrived while it was
+    /// in flight find it. If too many pages wait, the oldest is removed at once.
+    pub(super) fn hold_for_grace_period(&'static self, in_flight: Arc<InFlightPage>) {
+        let mut in_grace = lock(&self.in_grace);
+        let (bytes, until) = (in_flight.memory_bytes(), clock::uptime() + GRACE_PERIOD);
+        in_grace.bytes += bytes;
+        in_grace.pages.push_back(GracePage { in_flight, bytes, until });
         let mut past = Vec::new();
-        while lingering.bytes > LINGERING_BYTES_MAX || lingering.pages.len() > LINGERING_PAGES_MAX {
-            past.extend(lingering.take_first());
+        while in_grace.bytes > GRACE_BYTES_MAX || in_grace.pages.len() > GRACE_PAGES_MAX {
+            past.extend(in_grace.take_first());
         }
-        if !std::mem::replace(&mut lingering.is_watched, true) {
-            tokio::spawn(self.watch_lingering());
+        if !std::mem::replace(&mut in_grace.is_watched, true) {
+            tokio::spawn(self.end_grace_periods());
         }
-        drop(lingering);
-        past.iter().for_each(|fill| self.retire(fill));
+        drop(in_grace);
+        past.iter().for_each(|in_flight| self.retire(in_flight));
     }
 
-    /// Takes out what has lingered long enough, until nothing is left.
-    async fn watch_lingering(&self) {
+    /// Removes pages after their grace period, until none is left.
+    async fn end_grace_periods(&self) {
         loop {
             let (mut past, mut wait) = (Vec::new(), None);
             {
-                let (now, mut lingering) = (clock::uptime(), lock(&self.lingering));
-                while let Some(first) = lingering.pages.front() {
+                let (now, mut in_grace) = (clock::uptime(), lock(&self.in_grace));
+                while let Some(first) = in_grace.pages.front() {
                     if first.until > now {
                         wait = Some(first.until - now);
                         break;
                     }
-                    past.extend(lingering.take_first());
+                    past.extend(in_grace.take_first());
                 }
-                lingering.is_watched = wait.is_some();
+                in_grace.is_watched = wait.is_some();
             }
-            past.iter().for_each(|fill| self.retire(fill));
+            past.iter().for_each(|in_flight| self.retire(in_flight));
             drop(past);
             let Some(wait) = wait else { return };
             tokio::time::sleep(wait).await;
         }
     }
 
-    /// The source has failed; an old page stands in for it until then.
+    /// Records a failure of the source; an old page replaces it until then.
     pub(super) fn note_failure(&self, key: &PageKey, until: SystemTime) {
         let now = clock::now();
         let mut failed = lock(&self.failed);
@@ -177,21 +176,21 @@ impl PageStorage {
         failed.insert(key.clone(), until);
     }
 
-    /// Whether the source failed for this page just now.
+    /// Whether the source has just failed for this page.
     pub(super) fn has_failed(&self, key: &PageKey) -> bool {
         lock(&self.failed).get(key).is_some_and(|until| *until > clock::now())
     }
 
-    /// Removes pages, on the disk and under way: one, or all of a repository.
-    /// Says how many were on the disk. Blocks on it.
+    /// Removes pages on disk and in flight: one, or all of a repository. Returns how many were on disk. Blocks on the
+    /// disk.
     pub(super) fn purge_pages(&self, repository: &str, keys: Option<&[PageKey]>) -> u64 {
         let is_meant = |key: &PageKey| match keys {
             Some(keys) => keys.contains(key),
             None => key.repository() == repository,
         };
-        lock(&self.live).retain(|key, fill| {
+        lock(&self.live).retain(|key, in_flight| {
             if is_meant(key) {
-                fill.purge();
+                in_flight.purge();
             }
             !is_meant(key)
         });
@@ -202,7 +201,7 @@ impl PageStorage {
         }
     }
 
-    /// Removes a page, on the disk and under way, without blocking.
+    /// Removes a page on disk and in flight, without blocking.
     pub(super) async fn drop_page(&'static self, key: PageKey) {
         let is_live = lock(&self.live).contains_key(&key);
         if self.pages.is_closed() || !is_live && self.pages.is_absent(&key) {
@@ -212,45 +211,45 @@ impl PageStorage {
             self.purge_pages(key.repository(), Some(std::slice::from_ref(&key)))
         });
         if let Err(error) = dropped.await {
-            tracing::error!(%error, "a page of the cache whose token was reused cannot be removed");
+            tracing::error!(%error, "a cached page whose token was reused cannot be removed");
         }
     }
 
-    /// A reader of the page that is under way, or of one that begins with this. `found` says what the request has
-    /// found on disk: another look may find more.
-    pub(super) fn join(&self, recipe: Recipe, arrived: SystemTime, found: OnDisk) -> Joined {
+    /// A reader of the page in flight, or of a page that starts now. `found` is the result of the lookup on disk:
+    /// another lookup may find more.
+    pub(super) fn join(&self, options: InFlightOptions, arrived: SystemTime, found: OnDisk) -> Joined {
         let mut live = lock(&self.live);
-        if let Some(reader) = live.get(&recipe.key).and_then(|fill| reader_for(fill, arrived)) {
+        if let Some(reader) = live.get(&options.key).and_then(|in_flight| reader_for(in_flight, arrived)) {
             return Joined::Other(reader);
         }
         let has_come = match found {
-            OnDisk::Nothing => recipe.plan.is_kept && self.pages.is_known(&recipe.key),
-            OnDisk::Old => self.has_failed(&recipe.key),
+            OnDisk::Nothing => options.plan.is_kept && self.pages.is_known(&options.key),
+            OnDisk::Old => self.has_failed(&options.key),
             OnDisk::Final => false,
         };
         if has_come {
             return Joined::Again;
         }
-        let writer = Fill::begin(recipe, Arc::clone(&self.pages));
-        live.insert(writer.fill.key.clone(), Arc::clone(&writer.fill));
-        Joined::First(writer.reader(), writer)
+        let writer = Writer::start(options, Arc::clone(&self.pages));
+        live.insert(writer.page.key.clone(), Arc::clone(&writer.page));
+        Joined::First(Reader::first(&writer.page), writer)
     }
 
-    /// A reader of the page that is under way. Not if that is a failure, or may become one, and there is a page on
-    /// disk: an old one may stand in.
-    pub(super) fn join_live(&self, key: &PageKey, arrived: SystemTime) -> Option<Reader> {
-        // Locked until the reader is counted: a page that nobody reads may be retired.
+    /// A reader of the page in flight. `None` if that is a failure or may become one, and a page is on disk that may
+    /// replace it.
+    pub(super) fn join_in_flight(&self, key: &PageKey, arrived: SystemTime) -> Option<Reader> {
+        // Locked until the reader is counted, because a page without readers may be removed.
         let live = lock(&self.live);
-        let fill = live.get(key)?;
-        let may_fail = fill.begun().is_none_or(|begun| begun.head.status.is_server_error());
+        let in_flight = live.get(key)?;
+        let may_fail = in_flight.begun().is_none_or(|begun| begun.head.status.is_server_error());
         if may_fail && !self.pages.is_absent(key) {
             return None;
         }
-        reader_for(fill, arrived)
+        reader_for(in_flight, arrived)
     }
 
-    /// The page on disk, or its copy in memory, however old it is.
-    pub(super) async fn find_kept(&'static self, key: &PageKey) -> Option<KeptPage> {
+    /// The page on disk, or its copy in memory, of any age.
+    pub(super) async fn find_cached(&'static self, key: &PageKey) -> Option<CachedPage> {
         if self.pages.is_absent(key) {
             return None;
         }
@@ -258,19 +257,19 @@ impl PageStorage {
             return Some(found);
         }
         let key = key.clone();
-        // A look that panics has found nothing.
-        self.readers.spawn_blocking(move || self.read_kept(key)).await.ok().flatten()
+        // A lookup that panics finds nothing.
+        self.readers.spawn_blocking(move || self.read_cached(key)).await.ok().flatten()
     }
 
-    fn find_hot(&self, key: &PageKey) -> Option<KeptPage> {
+    fn find_hot(&self, key: &PageKey) -> Option<CachedPage> {
         let hot = self.pages.hot(key)?;
-        let (meta, body) = (Meta::from_bytes(&hot.meta)?, hot.body.clone());
-        Some(KeptPage { meta, rest: None, bytes: body.len() as u64, first: Some(body), at: 0 })
+        let (meta, body) = (PageMeta::from_bytes(&hot.meta)?, hot.body.clone());
+        Some(CachedPage { meta, rest: None, bytes: body.len() as u64, first: Some(body), at: 0 })
     }
 
-    fn read_kept(&'static self, key: PageKey) -> Option<KeptPage> {
+    fn read_cached(&'static self, key: PageKey) -> Option<CachedPage> {
         let entry = self.pages.find(&key)?;
-        let meta = Meta::from_bytes(&entry.meta).ok_or(std::io::ErrorKind::InvalidData.into());
+        let meta = PageMeta::from_bytes(&entry.meta).ok_or(std::io::ErrorKind::InvalidData.into());
         let first = |meta| Ok((meta, Bytes::from(entry.blocks(0, BLOCKS_AT_ONCE)?)));
         match meta.and_then(first) {
             Ok((meta, first)) => {
@@ -280,7 +279,7 @@ impl PageStorage {
                 }
                 let (pages, readers) = (Arc::clone(&self.pages), &self.readers);
                 let rest = Rest { pages, readers, key, entry: Arc::new(entry) };
-                Some(KeptPage { meta, rest: Some(rest), bytes, first: Some(first), at: 0 })
+                Some(CachedPage { meta, rest: Some(rest), bytes, first: Some(first), at: 0 })
             }
             Err(error) => {
                 self.pages.remove_damaged(&key, &error);
@@ -290,31 +289,31 @@ impl PageStorage {
     }
 }
 
-/// A reader of a page under way, if that may answer a request that came at `arrived`.
-fn reader_for(fill: &Arc<Fill>, arrived: SystemTime) -> Option<Reader> {
-    fill.is_for(arrived, clock::now()).then(|| fill.reader()).flatten()
+/// A reader of a page in flight, if the page may answer a request that arrived at `arrived`.
+fn reader_for(in_flight: &Arc<InFlightPage>, arrived: SystemTime) -> Option<Reader> {
+    in_flight.is_for(arrived, clock::now()).then(|| Reader::start(in_flight)).flatten()
 }
 
-impl Lingering {
-    fn take_first(&mut self) -> Option<Arc<Fill>> {
+impl GraceQueue {
+    fn take_first(&mut self) -> Option<Arc<InFlightPage>> {
         let first = self.pages.pop_front()?;
         self.bytes -= first.bytes;
-        Some(first.fill)
+        Some(first.in_flight)
     }
 }
 
-impl KeptPage {
-    /// How long ago it began, in seconds.
+impl CachedPage {
+    /// Its age, in seconds.
     pub(in crate::proxy) fn age_secs(&self) -> u64 {
         clock::now().duration_since(self.meta.began).unwrap_or_default().as_secs()
     }
 
-    /// The next bytes; `None` is the end.
+    /// The next bytes; `None` at the end.
     ///
     /// # Errors
     ///
     /// The file is damaged, or the disk fails.
-    pub(in crate::proxy) async fn next(&mut self) -> Result<Option<Bytes>, Over> {
+    pub(in crate::proxy) async fn next(&mut self) -> Result<Option<Bytes>, PageError> {
         let bytes = match (self.first.take(), &self.rest) {
             (Some(first), _) => first,
             (None, Some(rest)) if self.at < self.bytes => rest.read(self.at).await?,
@@ -326,7 +325,7 @@ impl KeptPage {
 }
 
 impl Rest {
-    async fn read(&self, at: u64) -> Result<Bytes, Over> {
+    async fn read(&self, at: u64) -> Result<Bytes, PageError> {
         let (entry, pages, key) = (Arc::clone(&self.entry), Arc::clone(&self.pages), self.key.clone());
         let read = self.readers.spawn_blocking(move || {
             let read = entry.blocks(at, BLOCKS_AT_ONCE);
@@ -336,61 +335,14 @@ impl Rest {
             read
         });
         let bytes = read.await.map_err(std::io::Error::other).flatten();
-        bytes.map(Bytes::from).map_err(Over::Damaged)
+        bytes.map(Bytes::from).map_err(PageError::Damaged)
     }
 }
 
-/// What is kept beside the body of a page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Meta {
-    began: SystemTime,
-    kept: Kept,
-}
-
-impl Meta {
-    pub(super) fn new(began: SystemTime, kept: Kept) -> Self {
-        Self { began, kept }
-    }
-
-    /// Whether the page is an answer at that time.
-    pub(super) fn is_fresh(&self, now: SystemTime) -> bool {
-        now < self.kept.fresh_until
-    }
-
-    /// Whether the page is an answer at that time if the source fails.
-    pub(super) fn stands_in(&self, now: SystemTime) -> bool {
-        now < self.kept.fresh_until + self.kept.stale_if_error
-    }
-
-    /// As it is written beside the body.
-    pub(super) fn to_bytes(self) -> Vec<u8> {
-        let Kept { fresh_until, stale_if_error } = self.kept;
-        let times = [since_1970(self.began), since_1970(fresh_until), stale_if_error];
-        times.iter().flat_map(|time| nanos(*time).to_le_bytes()).collect()
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (times, []) = bytes.as_chunks::<8>() else { return None };
-        let &[began, fresh_until, stale_if_error] = times else { return None };
-        let time = |nanos| Duration::from_nanos(u64::from_le_bytes(nanos));
-        let at = |nanos| SystemTime::UNIX_EPOCH + time(nanos);
-        let kept = Kept { fresh_until: at(fresh_until), stale_if_error: time(stale_if_error) };
-        Some(Self { began: at(began), kept })
-    }
-}
-
-fn since_1970(time: SystemTime) -> Duration {
-    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-fn take_out(live: &mut HashMap<PageKey, Arc<Fill>>, fill: &Fill) {
-    fill.is_retired.store(true, Ordering::Relaxed);
-    if live.get(&fill.key).is_some_and(|known| known.id == fill.id) {
-        live.remove(&fill.key);
+fn remove_live(live: &mut HashMap<PageKey, Arc<InFlightPage>>, in_flight: &InFlightPage) {
+    in_flight.is_retired.store(true, Ordering::Relaxed);
+    if live.get(&in_flight.key).is_some_and(|known| known.id == in_flight.id) {
+        live.remove(&in_flight.key);
     }
 }
 
@@ -398,18 +350,17 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Blocks of 64 KiB that are read from the disk in one go. A page of no more is
-/// held in memory when it has been asked for.
+/// Blocks of 64 KiB in one read. A page that fits is held in memory after it was requested.
 const BLOCKS_AT_ONCE: usize = 4;
 
-/// Pages that are read from the disk at once, each by a thread with a heap of its own.
+/// Most concurrent reads, each in a thread with a heap of its own.
 const READS_AT_ONCE: usize = 8;
 
-/// How long a page that has ended and is not kept, or that nobody reads yet,
-/// waits for those who came while it was under way and have not been told.
-pub(super) const LINGER: Duration = Duration::from_secs(2);
-/// Most that pages take in memory that have ended and wait like that, in bytes: what stays in the
-/// cache of a processor, since the next pages take the place of those that go.
-const LINGERING_BYTES_MAX: u64 = 1 << 20;
-/// Most of them, also of those that lie in files.
-const LINGERING_PAGES_MAX: usize = 256;
+/// Grace period: how long an ended page that is not cached stays readable, for requests that arrived while it was in
+/// flight.
+pub(super) const GRACE_PERIOD: Duration = Duration::from_secs(2);
+/// Most bytes in memory of pages in their grace period. They fit into the cache of a processor, since new pages reuse
+/// their memory.
+const GRACE_BYTES_MAX: u64 = 1 << 20;
+/// Most pages in their grace period, including those in files.
+const GRACE_PAGES_MAX: usize = 256;

@@ -1,7 +1,7 @@
 //! The rules by request and by page, and the spool without a proxy around it.
 
-use super::fill::{Fill, Over, Reader, Recipe, Writer};
-use super::rules::{self, Kept, Plan};
+use super::in_flight::{InFlightOptions, InFlightPage, PageError, Reader, Writer};
+use super::rules::{self, CachePlan, Retention};
 use super::storage::{Joined, OnDisk, PageStorage};
 use crate::clock;
 use crate::config::{self, Limits, Mapping};
@@ -29,8 +29,8 @@ fn request(query: &str) -> Request {
     Request::parse(query.as_bytes()).expect("a legal request")
 }
 
-fn plan(query: &str, mapping: &Mapping) -> Plan {
-    Plan::of(&request(query), mapping, &config::Cache::default())
+fn plan(query: &str, mapping: &Mapping) -> CachePlan {
+    CachePlan::of(&request(query), mapping, &config::Cache::default())
 }
 
 fn at(seconds: u64) -> SystemTime {
@@ -57,12 +57,12 @@ fn what_is_asked_says_how_long_it_is_kept() {
         ("verb=ListSets&resumptionToken=t", Some((1060, Duration::ZERO))),
     ] {
         let plan = plan(query, &mapping());
-        let wanted = kept.map(|(until, stale)| Kept { fresh_until: at(until), stale_if_error: stale });
+        let wanted = kept.map(|(until, stale)| Retention { fresh_until: at(until), stale_if_error: stale });
         assert_eq!(plan.verdict(&account, END, began), wanted, "{query}");
         assert_eq!(plan.is_shared, kept.is_some(), "{query}");
     }
     let lax = Mapping { stale_lists: true, ..mapping() };
-    let wanted = Kept { fresh_until: began, stale_if_error: day };
+    let wanted = Retention { fresh_until: began, stale_if_error: day };
     assert_eq!(plan(LIST, &lax).verdict(&account, END, began), Some(wanted));
     assert!(!plan(LIST, &lax).is_shared);
 }
@@ -147,18 +147,18 @@ fn keys_tell_names_queries_and_mappings_apart() {
     }
 }
 
-/// A fill on a disk of its own.
-fn recipe(query: &str, capacity: u64) -> (tempfile::TempDir, Recipe, Arc<Pages>) {
+/// A in_flight on a disk of its own.
+fn options(query: &str, capacity: u64) -> (tempfile::TempDir, InFlightOptions, Arc<Pages>) {
     let data = tempfile::tempdir().expect("a temporary folder");
     let pages = Arc::new(Pages::open(data.path(), u64::MAX).expect("it can be written to"));
     let mapping = mapping();
     let (key, plan) = (rules::key(&mapping, "", "http://a/x", &request(query), None), plan(query, &mapping));
-    (data, Recipe { id: 1, key, plan, capacity }, pages)
+    (data, InFlightOptions { id: 1, key, plan, capacity }, pages)
 }
 
 /// A page whose head is there.
-fn begun(recipe: Recipe, pages: &Arc<Pages>) -> Writer {
-    let writer = Fill::begin(recipe, Arc::clone(pages));
+fn begun(options: InFlightOptions, pages: &Arc<Pages>) -> Writer {
+    let writer = Writer::start(options, Arc::clone(pages));
     writer.begin_with(head(200));
     writer
 }
@@ -167,8 +167,8 @@ fn head(status: u16) -> ResponseHeader {
     ResponseHeader::build(status, None).expect("a legal status")
 }
 
-fn joined(fill: &Arc<Fill>) -> Reader {
-    fill.reader().expect("it is no ring yet")
+fn joined(in_flight: &Arc<InFlightPage>) -> Reader {
+    Reader::start(in_flight).expect("it is no ring yet")
 }
 
 fn piece(number: u8) -> Bytes {
@@ -178,10 +178,10 @@ fn piece(number: u8) -> Bytes {
 #[tokio::test]
 async fn readers_at_any_speed_get_the_same() {
     for capacity in [u64::MAX, 400_000] {
-        let (_data, recipe, pages) = recipe(TOKEN, capacity);
-        let mut writer = begun(recipe, &pages);
-        let fill = Arc::clone(&writer.fill);
-        let mut readers = vec![joined(&fill), joined(&fill)];
+        let (_data, options, pages) = options(TOKEN, capacity);
+        let mut writer = begun(options, &pages);
+        let in_flight = Arc::clone(&writer.page);
+        let mut readers = vec![joined(&in_flight), joined(&in_flight)];
         let reading: Vec<_> = readers
             .drain(..)
             .enumerate()
@@ -201,7 +201,7 @@ async fn readers_at_any_speed_get_the_same() {
         for number in 0..40 {
             writer.append(piece(number)).await.expect("it is wanted");
         }
-        let is_joined = fill.is_for(clock::now(), clock::now());
+        let is_joined = in_flight.is_for(clock::now(), clock::now());
         assert_eq!(is_joined, capacity == u64::MAX, "a ring is not joined");
         let account = whole();
         let kept = writer.finish(&account).await;
@@ -219,17 +219,17 @@ fn who_comes_in_the_moment_in_which_a_page_becomes_a_ring_gets_its_beginning_or_
     let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build();
     runtime.expect("a runtime").block_on(async {
         // So long that it lies in a file, which is written beside the task.
-        let (_data, recipe, pages) = recipe(TOKEN, 5 * PIECE as u64);
-        let mut writer = begun(recipe, &pages);
-        let fill = Arc::clone(&writer.fill);
-        let mut first = joined(&fill);
+        let (_data, options, pages) = options(TOKEN, 5 * PIECE as u64);
+        let mut writer = begun(options, &pages);
+        let in_flight = Arc::clone(&writer.page);
+        let mut first = joined(&in_flight);
         for number in 0..5 {
             writer.append(Bytes::from(vec![number; PIECE])).await.expect("it is wanted");
         }
         assert_eq!(first.next().await.expect("it is there").map(|bytes| bytes.len()), Some(PIECE));
         let mut append = pin!(writer.append(Bytes::from(vec![5; PIECE])));
         assert!(poll(append.as_mut()).is_pending(), "it is being written, in the place of the first");
-        if let Some(mut late) = fill.reader() {
+        if let Some(mut late) = Reader::start(&in_flight) {
             let bytes = late.next().await.expect("it is there").expect("it is not over");
             assert!(bytes.iter().all(|byte| *byte == 0), "what stands there now is the sixth");
         }
@@ -238,24 +238,24 @@ fn who_comes_in_the_moment_in_which_a_page_becomes_a_ring_gets_its_beginning_or_
 
 #[tokio::test]
 async fn a_writer_that_vanishes_is_an_error_behind_what_it_wrote() {
-    let (_data, recipe, pages) = recipe(TOKEN, u64::MAX);
-    let mut writer = begun(recipe, &pages);
-    let mut reader = joined(&writer.fill);
+    let (_data, options, pages) = options(TOKEN, u64::MAX);
+    let mut writer = begun(options, &pages);
+    let mut reader = joined(&writer.page);
     writer.append(piece(1)).await.expect("it is wanted");
-    let fill = Arc::clone(&writer.fill);
+    let in_flight = Arc::clone(&writer.page);
     drop(writer);
     assert!(matches!(reader.next().await, Ok(Some(bytes)) if bytes == piece(1)));
-    assert!(matches!(reader.next().await, Err(Over::Broken)));
-    assert_eq!(fill.ended(), Some(false));
-    assert!(!fill.is_for(SystemTime::UNIX_EPOCH, clock::now()), "nobody joins it");
+    assert!(matches!(reader.next().await, Err(PageError::Broken)));
+    assert_eq!(in_flight.ended(), Some(false));
+    assert!(!in_flight.is_for(SystemTime::UNIX_EPOCH, clock::now()), "nobody joins it");
 }
 
 #[tokio::test]
 async fn a_page_that_nobody_reads_goes_on_only_if_it_is_kept() {
     for (query, is_kept) in [(TOKEN, true), (LIST, false)] {
-        let (_data, recipe, pages) = recipe(query, u64::MAX);
-        let mut writer = begun(recipe, &pages);
-        let reader = writer.reader();
+        let (_data, options, pages) = options(query, u64::MAX);
+        let mut writer = begun(options, &pages);
+        let reader = Reader::first(&writer.page);
         writer.append(piece(1)).await.expect("it has a reader");
         drop(reader);
         assert_eq!(poll(pin!(writer.unwanted())).is_ready(), !is_kept, "{query}");
@@ -264,9 +264,9 @@ async fn a_page_that_nobody_reads_goes_on_only_if_it_is_kept() {
 
 #[tokio::test]
 async fn a_page_that_has_not_begun_is_wanted_by_who_asks_again() {
-    let (_data, recipe, pages) = recipe(LIST, u64::MAX);
-    let writer = Fill::begin(recipe, pages);
-    drop(writer.reader());
+    let (_data, options, pages) = options(LIST, u64::MAX);
+    let writer = Writer::start(options, pages);
+    drop(Reader::first(&writer.page));
     assert!(poll(pin!(writer.unwanted())).is_pending(), "its harvester gave up waiting");
     writer.begin_with(head(200));
     assert!(poll(pin!(writer.unwanted())).is_ready(), "and did not ask again");
@@ -274,11 +274,11 @@ async fn a_page_that_has_not_begun_is_wanted_by_who_asks_again() {
 
 #[tokio::test]
 async fn who_joins_a_page_that_the_last_reader_leaves_keeps_it() {
-    let (_data, recipe, pages) = recipe(LIST, u64::MAX);
-    let again = Recipe { id: 2, key: recipe.key.clone(), ..recipe };
+    let (_data, options, pages) = options(LIST, u64::MAX);
+    let again = InFlightOptions { id: 2, key: options.key.clone(), ..options };
     let pages = Arc::into_inner(pages).expect("nobody else has it");
     let storage: &'static PageStorage = Box::leak(Box::new(PageStorage::new(pages).expect("threads")));
-    let Joined::First(first, writer) = storage.join(recipe, clock::now(), OnDisk::Final) else {
+    let Joined::First(first, writer) = storage.join(options, clock::now(), OnDisk::Final) else {
         panic!("nobody came before")
     };
     writer.begin_with(head(200));
@@ -287,29 +287,29 @@ async fn who_joins_a_page_that_the_last_reader_leaves_keeps_it() {
     let Joined::Other(second) = storage.join(again, clock::now(), OnDisk::Final) else {
         panic!("it is under way")
     };
-    assert!(!storage.retire_unwanted(&writer.fill) && !is_retired(&writer.fill), "somebody reads it again");
+    assert!(!storage.retire_unwanted(&writer.page) && !is_retired(&writer.page), "somebody reads it again");
     drop(second);
-    assert!(storage.retire_unwanted(&writer.fill) && is_retired(&writer.fill));
+    assert!(storage.retire_unwanted(&writer.page) && is_retired(&writer.page));
 }
 
 #[tokio::test]
 async fn who_comes_together_reads_one_page() {
-    let (_data, _, pages) = recipe(LIST, u64::MAX);
+    let (_data, _, pages) = options(LIST, u64::MAX);
     let pages = Arc::into_inner(pages).expect("nobody else has it");
     let storage: &'static PageStorage = Box::leak(Box::new(PageStorage::new(pages).expect("threads")));
     let came = |query| {
-        let (_data, recipe, _) = recipe(query, u64::MAX);
-        storage.join(Recipe { id: storage.next_id(), ..recipe }, clock::now(), OnDisk::Final)
+        let (_data, options, _) = options(query, u64::MAX);
+        storage.join(InFlightOptions { id: storage.next_id(), ..options }, clock::now(), OnDisk::Final)
     };
     let Joined::First(mut first, mut writer) = came(LIST) else { panic!("nobody came before") };
     let Joined::Other(mut second) = came(LIST) else { panic!("the page is under way") };
     assert!(matches!(came("verb=ListRecords&metadataPrefix=marc"), Joined::First(..)), "it is another one");
-    assert!(poll(pin!(second.fill.head())).is_pending(), "nothing is known of it yet");
+    assert!(poll(pin!(second.page.head())).is_pending(), "nothing is known of it yet");
     writer.begin_with(head(200));
     writer.append(piece(1)).await.expect("it has its readers");
     assert!(!writer.finish(&whole()).await, "it is not kept");
     for reader in [&mut first, &mut second] {
-        assert_eq!(reader.fill.head().await.expect("it is there").status, 200);
+        assert_eq!(reader.page.head().await.expect("it is there").status, 200);
         assert!(matches!(reader.next().await, Ok(Some(bytes)) if bytes == piece(1)));
         assert!(matches!(reader.next().await, Ok(None)));
     }
@@ -323,11 +323,11 @@ fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
 
 #[tokio::test]
 async fn the_end_of_a_page_is_told_when_it_is_kept_and_not_before() {
-    let (_data, recipe, pages) = recipe(TOKEN, u64::MAX);
-    let key = recipe.key.clone();
-    let mut writer = begun(recipe, &pages);
-    let fill = Arc::clone(&writer.fill);
-    let mut reader = joined(&fill);
+    let (_data, options, pages) = options(TOKEN, u64::MAX);
+    let key = options.key.clone();
+    let mut writer = begun(options, &pages);
+    let in_flight = Arc::clone(&writer.page);
+    let mut reader = joined(&in_flight);
     writer.append(piece(1)).await.expect("it has a reader");
     assert!(matches!(reader.next().await, Ok(Some(bytes)) if bytes == piece(1)));
     let mut next = pin!(reader.next());
@@ -336,7 +336,10 @@ async fn the_end_of_a_page_is_told_when_it_is_kept_and_not_before() {
     {
         let mut finishing = pin!(writer.finish(&account));
         while poll(finishing.as_mut()).is_pending() {
-            assert!(fill.is_written() && fill.ended().is_none(), "all of it is there, but not on disk");
+            assert!(
+                in_flight.is_written() && in_flight.ended().is_none(),
+                "all of it is there, but not on disk"
+            );
             assert!(poll(next.as_mut()).is_pending(), "it is not on disk");
             tokio::task::yield_now().await;
         }
@@ -347,20 +350,20 @@ async fn the_end_of_a_page_is_told_when_it_is_kept_and_not_before() {
 
 #[tokio::test]
 async fn a_page_that_ended_between_two_looks_is_looked_for_again() {
-    let (_data, recipe, pages) = recipe(TOKEN, u64::MAX);
-    let again = || Recipe { id: 2, key: recipe.key.clone(), ..recipe };
+    let (_data, options, pages) = options(TOKEN, u64::MAX);
+    let again = || InFlightOptions { id: 2, key: options.key.clone(), ..options };
     let pages = Arc::into_inner(pages).expect("nobody else has it");
     let storage: &'static PageStorage = Box::leak(Box::new(PageStorage::new(pages).expect("threads")));
     let Joined::First(_reader, mut writer) = storage.join(again(), clock::now(), OnDisk::Nothing) else {
         panic!("nobody came before")
     };
-    let fill = Arc::clone(&writer.fill);
+    let in_flight = Arc::clone(&writer.page);
     writer.begin_with(head(200));
     writer.append(piece(1)).await.expect("it is wanted");
     assert!(writer.finish(&whole()).await);
-    storage.retire(&fill);
+    storage.retire(&in_flight);
     assert!(matches!(storage.join(again(), clock::now(), OnDisk::Nothing), Joined::Again));
-    let mut page = storage.find_kept(&recipe.key).await.expect("it is there");
+    let mut page = storage.find_cached(&options.key).await.expect("it is there");
     assert!(page.meta.is_fresh(clock::now()) && !page.meta.is_fresh(clock::now() + Duration::from_secs(60)));
     assert!(matches!(page.next().await, Ok(Some(bytes)) if bytes == piece(1)));
     assert!(matches!(page.next().await, Ok(None)));
@@ -372,62 +375,67 @@ async fn a_page_that_ended_between_two_looks_is_looked_for_again() {
 
 #[tokio::test]
 async fn pages_that_linger_take_no_more_memory_than_they_may() {
-    let (_data, _, pages) = recipe(LIST, u64::MAX);
+    let (_data, _, pages) = options(LIST, u64::MAX);
     let pages = Arc::into_inner(pages).expect("nobody else has it");
     let storage: &'static PageStorage = Box::leak(Box::new(PageStorage::new(pages).expect("threads")));
-    let mut lingering = Vec::new();
+    let mut in_grace = Vec::new();
     for id in 1..=20 {
-        let (_data, recipe, _) = recipe(LIST, u64::MAX);
-        let writer = Fill::begin(Recipe { id, ..recipe }, Arc::clone(&storage.pages));
-        let fill = Arc::clone(&writer.fill);
+        let (_data, options, _) = options(LIST, u64::MAX);
+        let writer = Writer::start(InFlightOptions { id, ..options }, Arc::clone(&storage.pages));
+        let in_flight = Arc::clone(&writer.page);
         writer.answer_failure(head(503), vec![b' '; 64 << 10].into());
-        storage.linger(Arc::clone(&fill));
-        lingering.push(fill);
+        storage.hold_for_grace_period(Arc::clone(&in_flight));
+        in_grace.push(in_flight);
     }
-    let gone: Vec<u64> = lingering.iter().filter(|fill| is_retired(fill)).map(|fill| fill.id).collect();
+    let gone: Vec<u64> =
+        in_grace.iter().filter(|in_flight| is_retired(in_flight)).map(|in_flight| in_flight.id).collect();
     assert_eq!(gone, [1, 2, 3, 4], "of 20 times 64 KiB the first made room");
 }
 
 #[tokio::test]
 async fn the_length_of_a_page_is_told_when_it_is_whole_and_not_before() {
-    let (_data, recipe, pages) = recipe(TOKEN, u64::MAX);
-    let mut writer = begun(recipe, &pages);
-    let fill = Arc::clone(&writer.fill);
+    let (_data, options, pages) = options(TOKEN, u64::MAX);
+    let mut writer = begun(options, &pages);
+    let in_flight = Arc::clone(&writer.page);
     writer.append(piece(1)).await.expect("it has its first reader");
-    assert_eq!((fill.whole_bytes(), fill.ended()), (None, None), "more may come");
+    assert_eq!((in_flight.whole_bytes(), in_flight.ended()), (None, None), "more may come");
     writer.append(piece(1)).await.expect("it has its first reader");
     assert!(writer.finish(&whole()).await);
-    assert_eq!((fill.whole_bytes(), fill.ended()), (Some(2 * piece(1).len() as u64), Some(true)));
-    let (_data, recipe, _) = self::recipe(TOKEN, u64::MAX);
-    let mut writer = begun(recipe, &pages);
-    let fill = Arc::clone(&writer.fill);
+    assert_eq!((in_flight.whole_bytes(), in_flight.ended()), (Some(2 * piece(1).len() as u64), Some(true)));
+    let (_data, options, _) = self::options(TOKEN, u64::MAX);
+    let mut writer = begun(options, &pages);
+    let in_flight = Arc::clone(&writer.page);
     writer.append(piece(1)).await.expect("it has its first reader");
     writer.fail();
-    assert_eq!((fill.whole_bytes(), fill.ended()), (None, Some(false)), "a page that broke off has none");
+    assert_eq!(
+        (in_flight.whole_bytes(), in_flight.ended()),
+        (None, Some(false)),
+        "a page that broke off has none"
+    );
 }
 
-fn is_retired(fill: &Fill) -> bool {
-    fill.is_retired.load(Ordering::Relaxed)
+fn is_retired(in_flight: &InFlightPage) -> bool {
+    in_flight.is_retired.load(Ordering::Relaxed)
 }
 
 #[test]
 fn the_first_page_of_a_list_is_shared_with_those_who_came_when_it_began() {
-    let (_data, list, pages) = recipe(LIST, u64::MAX);
-    let (_data, token, _) = recipe(TOKEN, u64::MAX);
+    let (_data, list, pages) = options(LIST, u64::MAX);
+    let (_data, token, _) = options(TOKEN, u64::MAX);
     let (list, token) = (begun(list, &pages), begun(token, &pages));
     let now = clock::now();
     for (seconds, is_shared) in [(0, true), (4, true), (60, false)] {
         let arrived = now + Duration::from_secs(seconds);
-        assert_eq!(list.fill.is_for(arrived, arrived), is_shared, "{seconds}");
-        assert!(token.fill.is_for(arrived, arrived), "{seconds}");
+        assert_eq!(list.page.is_for(arrived, arrived), is_shared, "{seconds}");
+        assert!(token.page.is_for(arrived, arrived), "{seconds}");
     }
 }
 
 #[tokio::test]
 async fn a_failure_answers_all_for_some_seconds() {
-    let (_data, recipe, pages) = recipe(LIST, u64::MAX);
-    let writer = Fill::begin(recipe, pages);
-    let (failure, mut reader) = (Arc::clone(&writer.fill), writer.reader());
+    let (_data, options, pages) = options(LIST, u64::MAX);
+    let writer = Writer::start(options, pages);
+    let (failure, mut reader) = (Arc::clone(&writer.page), Reader::first(&writer.page));
     writer.answer_failure(head(503), "no".into());
     assert_eq!(failure.head().await.expect("it is there").status, 503);
     assert!(matches!(reader.next().await, Ok(Some(bytes)) if bytes == "no"));

@@ -293,7 +293,7 @@ fn a_page_for_which_the_disk_has_no_room_goes_on_and_is_not_kept() {
         assert!(got.body.len() > 10 << 20, "longer than a file may be: {}", got.body.len());
         assert!(got.whole && records(&got.text()) == records(&page));
         assert_eq!(source.asked().len(), asked);
-        program.line("a page cannot be spooled");
+        program.line("a page cannot be written to disk");
     }
 }
 

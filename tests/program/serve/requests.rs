@@ -5,7 +5,7 @@ use crate::fixtures::proxy::{LIST, Proxy, records};
 use crate::fixtures::source::{Got, Harvester, Reply, Source, fetch, fetch_with, page_of};
 use oaimend::config::Config;
 use oaimend::error::Error;
-use oaimend::proxy::{Running, Server};
+use oaimend::server::{Running, Server};
 use std::sync::mpsc::channel;
 
 /// Asks with any method; `tail` is further headers and the body.

@@ -11,7 +11,7 @@
 //! against faults of disks and against crashes. It is not a signature: a process that can write to the data folder can
 //! forge a page.
 
-use super::PageKey;
+use super::key::PageKey;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;

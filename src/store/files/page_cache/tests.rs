@@ -1,7 +1,11 @@
-//! What is kept comes back as it was, or not at all.
+//! A cached page is returned unchanged, or not at all.
 
 use super::entry::BLOCK_BYTES;
-use super::*;
+use super::pages::{HOT_BYTES_MAX, HOT_PAGE_OVERHEAD_BYTES, files_in};
+use super::{BlockSums, PageKey, Pages, Size};
+use bytes::Bytes;
+use std::io;
+use std::path::PathBuf;
 
 /// Numbers that are the same in each run with one seed.
 struct Random(u64);

@@ -1,14 +1,12 @@
-//! One process takes over from another, and no connection is refused.
+//! Hands the sockets and the data folder over to another process without refusing a connection.
 //!
-//! The new process waits at a socket in the data folder (`Waiting`); the old
-//! one, told by SIGQUIT, sends its listening sockets there (`hand_over`). From
-//! then on nobody accepts: who connects waits in the kernel. The old process
-//! answers what it has, lets go of the data folder and says so by closing
-//! the connection; the new one opens the folder and accepts.
+//! The new process waits at a socket in the data folder ([`HandoverListener`]). At SIGQUIT the old process sends its
+//! listening sockets there ([`hand_over`]). From then on no process accepts: new connections wait in the kernel. The
+//! old process answers its open requests and releases the data folder, and closes the connection to signal that. The
+//! new process opens the folder and accepts.
 //!
-//! Must stay true: until the new process has said that it has the sockets, the
-//! old one goes on as if nothing had been asked of it; the new one touches the
-//! state only when the old one has let go of it; both know only bounded waits.
+//! Invariants: until the new process confirms the sockets, the old process serves as before. The new process opens
+//! the store only after the old process has released it. Both wait for a limited time only.
 
 use crate::config::Config;
 use crate::error::Error;
@@ -29,35 +27,35 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::timeout;
 
-/// Where a process is between serving and having handed over.
+/// The state of a process during a handover.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Leaving {
+pub(crate) enum HandoverState {
     /// It serves.
     #[default]
-    No,
-    /// Its sockets are another's. Who is connected is still answered, once.
-    Answering,
-    /// So is its data folder. What is in flight is answered, and nothing else.
-    Unrecorded,
+    Serving,
+    /// Another process has its sockets. Open connections get one last response.
+    SocketsHandedOver,
+    /// Another process has its data folder too. Only requests in flight are answered.
+    DataHandedOver,
 }
 
-/// The sockets that are listened on.
+/// The listening sockets.
 #[derive(Debug)]
-pub(super) struct Sockets {
-    /// Where harvesters are answered.
-    pub(super) public: (SocketAddr, TcpListener),
-    /// Where operators are answered.
-    pub(super) admin: Option<(SocketAddr, TcpListener)>,
+pub(crate) struct Sockets {
+    /// For harvesters.
+    pub(crate) public: (SocketAddr, TcpListener),
+    /// For operators.
+    pub(crate) admin: Option<(SocketAddr, TcpListener)>,
 }
 
 impl Sockets {
-    /// Binds those of the configuration.
-    pub(super) fn bind(config: &Config) -> Result<Self, Error> {
+    /// Binds the sockets of the configuration.
+    pub(crate) fn bind(config: &Config) -> Result<Self, Error> {
         Self::bind_but_for(config, Vec::new())
     }
 
-    /// Binds those of the configuration that were not handed over. What was and
-    /// is not wanted any more is closed.
+    /// Binds the sockets of the configuration that were not handed over, and closes handed sockets that are not in
+    /// it.
     fn bind_but_for(config: &Config, mut handed: Vec<(SocketAddr, TcpListener)>) -> Result<Self, Error> {
         let mut bound = |address: SocketAddr, flag| {
             let fits = |own: &SocketAddr| {
@@ -75,8 +73,8 @@ impl Sockets {
         Ok(Self { public, admin: admin.transpose()? })
     }
 
-    /// The same sockets once more.
-    pub(super) fn try_clone(&self) -> io::Result<Self> {
+    /// Duplicates the sockets.
+    pub(crate) fn try_clone(&self) -> io::Result<Self> {
         Ok(Self { public: again(&self.public)?, admin: self.admin.as_ref().map(again).transpose()? })
     }
 }
@@ -93,23 +91,23 @@ fn bind(address: SocketAddr, flag: &str) -> Result<(SocketAddr, TcpListener), Er
     bound.map_err(|source| Error::Listen { address, source, remedy: format!("choose another one by {flag}") })
 }
 
-/// The sockets of the process that has the data folder now, and the folder.
-/// Waits until it hands them over.
+/// The sockets and the data folder of the running process. Waits for the handover.
 ///
 /// # Errors
 ///
-/// It does not in time, or an address is in use that it did not have.
-pub(super) fn take_over(config: &Config) -> Result<(Sockets, DataDirLock), Error> {
+/// The process does not hand over in time, or another process uses an address.
+pub(crate) fn take_over(config: &Config) -> Result<(Sockets, DataDirLock), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| failed(&config.data, &error.to_string()))?;
     runtime.block_on(async {
-        let waiting = Waiting::at(&config.data).map_err(|error| failed(&config.data, &error.to_string()))?;
+        let listener =
+            HandoverListener::at(&config.data).map_err(|error| failed(&config.data, &error.to_string()))?;
         tracing::info!("waiting for the running oaimend; send it SIGQUIT");
-        let (mut stream, handed) = waiting.receive().await?;
+        let (mut stream, handed) = listener.receive().await?;
         let sockets = Sockets::bind_but_for(config, handed)?;
         let released = async {
             stream.write_all(TAKEN).await?;
-            // Its end comes when the folder is free, whatever becomes of the other one.
+            // The stream ends when the folder is free, even if the old process is killed.
             stream.read_to_end(&mut Vec::new()).await
         };
         match timeout(RELEASE_MAX, released).await {
@@ -121,20 +119,20 @@ pub(super) fn take_over(config: &Config) -> Result<(Sockets, DataDirLock), Error
     })
 }
 
-/// A process that waits to be handed sockets. Nobody but its user can reach it.
-struct Waiting {
+/// Waits for the sockets. Only processes of the same user can reach it.
+struct HandoverListener {
     folder: PathBuf,
     listener: UnixListener,
 }
 
-impl Waiting {
+impl HandoverListener {
     fn at(data: &Path) -> io::Result<Self> {
         let folder = data.join(FOLDER);
         match std::fs::remove_dir_all(&folder) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        // The folder guards the socket from its first moment on.
+        // The folder protects the socket from the start.
         DirBuilder::new().mode(0o700).create(&folder)?;
         let listener = UnixListener::bind(folder.join(SOCKET))?;
         std::fs::set_permissions(folder.join(SOCKET), Permissions::from_mode(0o600))?;
@@ -158,15 +156,14 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for HandoverListener {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
-/// Sends the sockets to the process that waits for them. What is given back is to
-/// be dropped when the data folder is free.
-pub(super) async fn hand_over(data: &Path, sockets: &Sockets) -> io::Result<UnixStream> {
+/// Sends the sockets to the waiting process. Drop the returned stream when the data folder is free.
+pub(crate) async fn hand_over(data: &Path, sockets: &Sockets) -> io::Result<UnixStream> {
     let handed = async {
         let mut stream = UnixStream::connect(data.join(FOLDER).join(SOCKET)).await?;
         stream.async_io(Interest::WRITABLE, || send_sockets(&stream, sockets)).await?;
@@ -211,14 +208,14 @@ fn failed(path: &Path, what: &str) -> Error {
     Error::State { path: path.to_owned(), message }
 }
 
-/// In the data folder, while a process waits.
+/// The folder in the data folder, while a process waits.
 const FOLDER: &str = "upgrade";
 const SOCKET: &str = "socket";
-/// What comes with the sockets.
+/// The message with the sockets.
 const SENT: &[u8; 17] = b"oaimend sockets 1";
-/// What is said when they are there and can be used.
+/// The confirmation that the sockets were received.
 const TAKEN: &[u8; 5] = b"taken";
-/// Those for harvesters and for operators.
+/// One for harvesters and one for operators.
 const SOCKETS_MAX: usize = 2;
 /// Longest wait of a new process for SIGQUIT to the old one.
 const SIGNAL_MAX: Duration = Duration::from_secs(60);
@@ -226,7 +223,7 @@ const SIGNAL_MAX: Duration = Duration::from_secs(60);
 const TAKE_MAX: Duration = Duration::from_secs(5);
 /// Longest wait of the new process for the data folder: longer than the old one answers.
 const RELEASE_MAX: Duration = Duration::from_secs(30);
-/// How long an old process answers with the data folder, while new connections wait.
-pub(super) const ANSWERING_MAX: Duration = Duration::from_secs(2);
-/// How long it waits for a word of those who are connected and ask nothing.
-pub(super) const SILENCE_MAX: Duration = Duration::from_secs(1);
+/// How long the old process answers with the data folder, while new connections wait.
+pub(crate) const ANSWERING_MAX: Duration = Duration::from_secs(2);
+/// How long it waits for a request on idle connections.
+pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(1);

@@ -1,18 +1,15 @@
-//! How much each client may ask: rates and numbers in flight.
+//! Limits the rate and the concurrency of requests by client.
 //!
-//! A request passes two gates, the one of its client and the one of its class,
-//! in this order: what a client is refused for costs its class nothing, and
-//! what one class is refused for costs no other class anything. At each gate it
-//! waits for its turn, then for a place; whoever would wait too long is sent
-//! away with the time to come again.
+//! A request passes two gates: that of its client, then that of its class. A request that its client's gate refuses
+//! does not count for the class, and a class does not affect other classes. At each gate a request waits for the
+//! rate, then for a place. A request that would wait too long is refused with `Retry-After`.
 //!
-//! What must stay true: never more than the rate and the burst allow; never
-//! more in flight than allowed; nobody waits longer than `wait_max`; at most
-//! [`CLIENTS_KEPT_MAX`] clients are remembered, however many ask.
+//! Invariants: rate, burst and concurrency are never exceeded. No request waits longer than `wait_max`. At most
+//! [`CLIENTS_KEPT_MAX`] clients are tracked.
 
-use super::clients::Client;
 use crate::clock;
 use crate::config::{self, Quota};
+use crate::server::client_class::ClassifiedClient;
 use governor::clock::Clock;
 use governor::middleware::NoOpMiddleware;
 use governor::state::{InMemoryState, NotKeyed};
@@ -25,9 +22,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The time since the start, which the rates are counted in.
+/// The clock of the rates: the uptime.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Uptime;
+pub(crate) struct Uptime;
 
 impl Clock for Uptime {
     type Instant = Duration;
@@ -38,75 +35,75 @@ impl Clock for Uptime {
 }
 
 /// All gates.
-pub(super) struct Quotas<C: Clock<Instant = Duration> = Uptime> {
+pub(crate) struct Quotas<C: Clock<Instant = Duration> = Uptime> {
     clock: C,
     wait_max: Duration,
     classes: Vec<Class<C>>,
-    clients: Mutex<Clients<C>>,
+    clients: Mutex<TrackedClients<C>>,
 }
 
 struct Class<C: Clock<Instant = Duration>> {
     each: Quota,
-    /// Of all its clients together.
+    /// For all its clients together.
     all: Arc<Gate<C>>,
-    /// Of those that come when too many are remembered.
+    /// For the clients beyond the tracked ones.
     others: Arc<Gate<C>>,
 }
 
-/// The gates of clients, by client.
-struct Clients<C: Clock<Instant = Duration>> {
-    gates: HashMap<Client, Remembered<C>>,
-    /// When it is worth looking again for clients to forget.
+/// The gates of the tracked clients.
+struct TrackedClients<C: Clock<Instant = Duration>> {
+    gates: HashMap<ClassifiedClient, TrackedClient<C>>,
+    /// When to look again for idle clients.
     sweep_at: Duration,
 }
 
-struct Remembered<C: Clock<Instant = Duration>> {
+struct TrackedClient<C: Clock<Instant = Duration>> {
     gate: Arc<Gate<C>>,
-    /// When it asked last.
+    /// The time of its last request.
     seen: Duration,
 }
 
-/// Where a request waits for its turn and for a place.
+/// A rate and a number of places.
 struct Gate<C: Clock<Instant = Duration>> {
     rate: Option<RateLimiter<NotKeyed, InMemoryState, C, NoOpMiddleware<Duration>>>,
-    /// After that long without a request its rate is as if it had never been asked.
-    rested: Duration,
+    /// After this time without a request the full burst is available again.
+    idle_after: Duration,
     places: Option<Arc<Semaphore>>,
     waiting: AtomicUsize,
 }
 
-/// The right to be answered; given back when it is dropped.
-pub(super) struct Permit {
+/// The right to be answered; dropping it frees the places.
+pub(crate) struct Permit {
     _client: Option<OwnedSemaphorePermit>,
     _class: Option<OwnedSemaphorePermit>,
-    /// A client with a request in flight is not forgotten.
+    /// Keeps the client tracked while a request is in flight.
     _gate: Arc<dyn Send + Sync>,
 }
 
-/// Why a request is sent away, and when it may come again.
+/// The refusal of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Refused {
-    pub(super) limit: Limit,
-    /// Whether the limit is that of the whole class.
-    pub(super) of_class: bool,
+pub(crate) struct QuotaRefusal {
+    pub(crate) limit: Limit,
+    /// Whether it is the limit of the whole class.
+    pub(crate) of_class: bool,
     /// In seconds, 1 to 3600.
-    pub(super) retry_after_secs: u64,
+    pub(crate) retry_after_secs: u64,
 }
 
-/// What there was too much of.
+/// The limit that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Limit {
-    /// Requests in a time.
+pub(crate) enum Limit {
+    /// The rate.
     Rate,
-    /// Requests that are being answered.
+    /// The number of requests in flight.
     InFlight,
-    /// Requests that wait already.
+    /// The number of waiting requests.
     Waiting,
 }
 
-impl Refused {
+impl QuotaRefusal {
     /// The label of the metric.
-    pub(super) fn reason(self) -> &'static str {
+    pub(crate) fn reason(self) -> &'static str {
         match (self.limit, self.of_class) {
             (Limit::Rate, false) => "rate",
             (Limit::Rate, true) => "class-rate",
@@ -117,8 +114,8 @@ impl Refused {
         }
     }
 
-    /// What happened and what to do, for who asked.
-    pub(super) fn text(self, class: &str) -> String {
+    /// The text of the response.
+    pub(crate) fn text(self, class: &str) -> String {
         let whose = if self.of_class { format!("all {class} together") } else { "your address".to_owned() };
         let what = match self.limit {
             Limit::Rate => "more requests in this time than are allowed",
@@ -138,8 +135,8 @@ impl Refused {
 }
 
 impl<C: Clock<Instant = Duration> + Clone + Send + Sync + 'static> Quotas<C> {
-    /// All gates open.
-    pub(super) fn new(config: &config::Clients, clock: C) -> Self {
+    /// Gates for a configuration.
+    pub(crate) fn new(config: &config::Clients, clock: C) -> Self {
         let known = config.known.iter().map(|known| known.quotas);
         let quotas = [config.harvesters, config.crawlers.quotas].into_iter().chain(known);
         let class = |config::Quotas { each, all }| Class {
@@ -148,7 +145,7 @@ impl<C: Clock<Instant = Duration> + Clone + Send + Sync + 'static> Quotas<C> {
             others: Arc::new(Gate::new(each, &clock)),
         };
         let classes = quotas.map(class).collect();
-        let clients = Mutex::new(Clients { gates: HashMap::new(), sweep_at: Duration::ZERO });
+        let clients = Mutex::new(TrackedClients { gates: HashMap::new(), sweep_at: Duration::ZERO });
         Self { wait_max: config.wait_max, classes, clients, clock }
     }
 
@@ -156,18 +153,18 @@ impl<C: Clock<Instant = Duration> + Clone + Send + Sync + 'static> Quotas<C> {
     ///
     /// # Errors
     ///
-    /// That would be later than `wait_max`.
-    pub(super) async fn admit(&self, client: Client) -> Result<Permit, Refused> {
+    /// The wait would exceed `wait_max`.
+    pub(crate) async fn admit(&self, client: ClassifiedClient) -> Result<Permit, QuotaRefusal> {
         let until = self.clock.now() + self.wait_max;
         let class = &self.classes[client.class];
         let gate = self.gate(client);
-        let own = gate.pass(&self.clock, until).await.map_err(|turned| turned.into_refused(false))?;
-        let all = class.all.pass(&self.clock, until).await.map_err(|turned| turned.into_refused(true))?;
+        let own = gate.pass(&self.clock, until).await.map_err(|overload| overload.into_refused(false))?;
+        let all = class.all.pass(&self.clock, until).await.map_err(|overload| overload.into_refused(true))?;
         Ok(Permit { _client: own, _class: all, _gate: gate })
     }
 
-    /// The gate of a client, made when it asks first.
-    fn gate(&self, client: Client) -> Arc<Gate<C>> {
+    /// The gate of a client, created by its first request.
+    fn gate(&self, client: ClassifiedClient) -> Arc<Gate<C>> {
         let now = self.clock.now();
         let class = &self.classes[client.class];
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
@@ -177,25 +174,25 @@ impl<C: Clock<Instant = Duration> + Clone + Send + Sync + 'static> Quotas<C> {
                 return Arc::clone(&class.others);
             }
         }
-        let remembered = clients
-            .gates
-            .entry(client)
-            .or_insert_with(|| Remembered { gate: Arc::new(Gate::new(class.each, &self.clock)), seen: now });
-        remembered.seen = now;
-        Arc::clone(&remembered.gate)
+        let tracked = clients.gates.entry(client).or_insert_with(|| TrackedClient {
+            gate: Arc::new(Gate::new(class.each, &self.clock)),
+            seen: now,
+        });
+        tracked.seen = now;
+        Arc::clone(&tracked.gate)
     }
 }
 
-impl<C: Clock<Instant = Duration>> Clients<C> {
-    /// Forgets who asks nothing now and has rested; looks at all of them, so
-    /// not more often than each [`SWEEP_INTERVAL`].
+impl<C: Clock<Instant = Duration>> TrackedClients<C> {
+    /// Removes clients without requests in flight whose burst is full again. Reads all of them, so it runs once in
+    /// [`SWEEP_INTERVAL`].
     fn sweep(&mut self, now: Duration) {
         if now < self.sweep_at {
             return;
         }
         self.sweep_at = now + SWEEP_INTERVAL;
-        self.gates.retain(|_, Remembered { gate, seen }| {
-            Arc::strong_count(gate) > 1 || now.saturating_sub(*seen) < gate.rested
+        self.gates.retain(|_, TrackedClient { gate, seen }| {
+            Arc::strong_count(gate) > 1 || now.saturating_sub(*seen) < gate.idle_after
         });
     }
 }
@@ -206,20 +203,20 @@ impl<C: Clock<Instant = Duration> + Clone> Gate<C> {
             Rate::per_minute(per_minute).allow_burst(quota.burst.unwrap_or(NonZeroU32::MIN))
         });
         Self {
-            rested: rate.map_or(Duration::ZERO, |rate| rate.burst_size_replenished_in()),
+            idle_after: rate.map_or(Duration::ZERO, |rate| rate.burst_size_replenished_in()),
             rate: rate.map(|rate| RateLimiter::direct_with_clock(rate, clock.clone())),
             places: quota.in_flight_max.map(|max| Arc::new(Semaphore::new(max.get() as usize))),
             waiting: AtomicUsize::new(0),
         }
     }
 
-    async fn pass(&self, clock: &C, until: Duration) -> Result<Option<OwnedSemaphorePermit>, Turned> {
+    async fn pass(&self, clock: &C, until: Duration) -> Result<Option<OwnedSemaphorePermit>, Overload> {
         self.turn(clock, until).await?;
         self.place(clock, until).await
     }
 
-    /// Waits for its turn by the rate.
-    async fn turn(&self, clock: &C, until: Duration) -> Result<(), Turned> {
+    /// Waits for the rate.
+    async fn turn(&self, clock: &C, until: Duration) -> Result<(), Overload> {
         let Some(rate) = &self.rate else { return Ok(()) };
         let mut queued = None;
         loop {
@@ -227,7 +224,7 @@ impl<C: Clock<Instant = Duration> + Clone> Gate<C> {
             let now = clock.now();
             let wait = not_until.wait_time_from(now);
             if now + wait > until {
-                return Err(Turned { limit: Limit::Rate, wait });
+                return Err(Overload { limit: Limit::Rate, wait });
             }
             if queued.is_none() {
                 queued = Some(self.queue()?);
@@ -236,35 +233,35 @@ impl<C: Clock<Instant = Duration> + Clone> Gate<C> {
         }
     }
 
-    /// Waits for a place among those in flight.
-    async fn place(&self, clock: &C, until: Duration) -> Result<Option<OwnedSemaphorePermit>, Turned> {
+    /// Waits for a place.
+    async fn place(&self, clock: &C, until: Duration) -> Result<Option<OwnedSemaphorePermit>, Overload> {
         let Some(places) = &self.places else { return Ok(None) };
         if let Ok(place) = Arc::clone(places).try_acquire_owned() {
             return Ok(Some(place));
         }
         let left = until.saturating_sub(clock.now());
-        let full = || Turned { limit: Limit::InFlight, wait: PLACE_WAIT };
+        let full = || Overload { limit: Limit::InFlight, wait: PLACE_WAIT };
         if left.is_zero() {
             return Err(full());
         }
         let _queued = self.queue()?;
         match tokio::time::timeout(left, Arc::clone(places).acquire_owned()).await {
             Ok(Ok(place)) => Ok(Some(place)),
-            // The semaphore is never closed, so this is the time that is over.
+            // The semaphore is never closed, so the wait has timed out.
             Ok(Err(_)) | Err(_) => Err(full()),
         }
     }
 
-    fn queue(&self) -> Result<Queued<'_>, Turned> {
+    fn queue(&self) -> Result<Queued<'_>, Overload> {
         let queued = Queued(&self.waiting);
         if self.waiting.fetch_add(1, Ordering::Relaxed) >= WAITING_MAX {
-            return Err(Turned { limit: Limit::Waiting, wait: PLACE_WAIT });
+            return Err(Overload { limit: Limit::Waiting, wait: PLACE_WAIT });
         }
         Ok(queued)
     }
 }
 
-/// One of those that wait.
+/// A waiting request.
 struct Queued<'a>(&'a AtomicUsize);
 
 impl Drop for Queued<'_> {
@@ -273,19 +270,19 @@ impl Drop for Queued<'_> {
     }
 }
 
-/// Turned away at one gate.
-struct Turned {
+/// A refusal at one gate.
+struct Overload {
     limit: Limit,
-    /// How long it would have been to wait.
+    /// How long the request would have to wait.
     wait: Duration,
 }
 
-impl Turned {
-    fn into_refused(self, of_class: bool) -> Refused {
-        // A second that has begun counts whole: who comes back is not early.
+impl Overload {
+    fn into_refused(self, of_class: bool) -> QuotaRefusal {
+        // Rounded up, so that a retry is not early.
         let seconds = self.wait.as_nanos().div_ceil(1_000_000_000);
         let retry_after_secs = u64::try_from(seconds).unwrap_or(u64::MAX).clamp(1, RETRY_AFTER_SECS_MAX);
-        Refused { limit: self.limit, of_class, retry_after_secs }
+        QuotaRefusal { limit: self.limit, of_class, retry_after_secs }
     }
 }
 
@@ -296,20 +293,20 @@ impl<C: Clock<Instant = Duration>> fmt::Debug for Quotas<C> {
     }
 }
 
-/// Most clients whose state is kept; those beyond share one gate of their class.
+/// Most tracked clients; further clients share one gate of their class.
 const CLIENTS_KEPT_MAX: usize = 16_384;
 /// Most requests that wait at one gate.
 const WAITING_MAX: usize = 64;
-/// Shortest time between two looks for clients to forget.
+/// Shortest interval between two searches for idle clients.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
-/// When a place may be free, where nothing tells.
+/// `Retry-After` for a place, whose time is unknown.
 const PLACE_WAIT: Duration = Duration::from_secs(10);
-/// Longest `Retry-After`, in seconds: more is not legal in OAI-PMH practice.
+/// Longest `Retry-After`, in seconds; the most that OAI-PMH allows in practice.
 const RETRY_AFTER_SECS_MAX: u64 = 3600;
 
 #[cfg(test)]
 mod tests {
-    use super::super::clients::{CRAWLERS, HARVESTERS, Origin};
+    use super::super::client_class::{CRAWLERS, ClientNetwork, HARVESTERS};
     use super::*;
     use futures::FutureExt as _;
     use std::net::{IpAddr, Ipv4Addr};
@@ -351,15 +348,15 @@ mod tests {
         Quotas::new(&config, clock.clone())
     }
 
-    fn client(class: usize, number: u32) -> Client {
-        Client { class, origin: Origin::of(IpAddr::V4(Ipv4Addr::from_bits(number))) }
+    fn client(class: usize, number: u32) -> ClassifiedClient {
+        ClassifiedClient { class, origin: ClientNetwork::of(IpAddr::V4(Ipv4Addr::from_bits(number))) }
     }
 
-    fn ask(quotas: &Quotas<Told>, client: Client) -> Result<Permit, Refused> {
+    fn ask(quotas: &Quotas<Told>, client: ClassifiedClient) -> Result<Permit, QuotaRefusal> {
         quotas.admit(client).now_or_never().expect("nobody waits")
     }
 
-    fn refusal(quotas: &Quotas<Told>, client: Client) -> Option<(&'static str, u64)> {
+    fn refusal(quotas: &Quotas<Told>, client: ClassifiedClient) -> Option<(&'static str, u64)> {
         ask(quotas, client).err().map(|refused| (refused.reason(), refused.retry_after_secs))
     }
 
@@ -417,7 +414,7 @@ mod tests {
             assert_eq!(refusal(&quotas, client(HARVESTERS, number)), None);
         }
         assert_eq!(kept(), CLIENTS_KEPT_MAX);
-        // Nobody has rested yet: the others share what one client has.
+        // Nobody has idle_after yet: the others share what one client has.
         assert_eq!(refusal(&quotas, client(HARVESTERS, many)), None);
         assert_eq!(refusal(&quotas, client(HARVESTERS, many + 1)), Some(("rate", 1)));
         assert_eq!(kept(), CLIENTS_KEPT_MAX);

@@ -1,9 +1,8 @@
-//! Who asks: the address of a client, and the class it belongs to.
+//! The address of a client, and its class.
 //!
-//! A function of the peer's address, the header of the request and the
-//! configuration. `X-Forwarded-For` is believed from right to left, as long as
-//! each hop that added to it is a proxy that the configuration trusts; so what
-//! a client writes into it itself counts for nothing.
+//! Both are a function of the peer's address, the request header and the configuration. `X-Forwarded-For` is read
+//! from right to left, as long as the configuration trusts the proxy that added the hop. Hops that a client writes
+//! itself have no effect.
 
 use crate::config::{self, Token};
 use base64::Engine;
@@ -15,13 +14,12 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What counts as one client: an IPv4 address, or an IPv6 network of 56 bits,
-/// which is what one household or one host is given.
+/// One client: an IPv4 address, or an IPv6 network of 56 bits, the usual size of a household or a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Origin(IpAddr);
+pub(crate) struct ClientNetwork(IpAddr);
 
-impl Origin {
-    pub(super) fn of(address: IpAddr) -> Self {
+impl ClientNetwork {
+    pub(crate) fn of(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V6(address) => Self(IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (!0 << 72)))),
             address => Self(address),
@@ -29,7 +27,7 @@ impl Origin {
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ClientNetwork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.0, if self.0.is_ipv6() { "/56" } else { "" })
     }
@@ -37,27 +35,27 @@ impl fmt::Display for Origin {
 
 /// A client that has a quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Client {
-    /// Its class, as an index into [`Classes::names`].
-    pub(super) class: usize,
-    pub(super) origin: Origin,
+pub(crate) struct ClassifiedClient {
+    /// Its class, as an index into [`ClientClasses::names`].
+    pub(crate) class: usize,
+    pub(crate) origin: ClientNetwork,
 }
 
-/// Tells clients and classes apart.
+/// Assigns classes to clients.
 #[derive(Debug)]
-pub(super) struct Classes {
+pub(crate) struct ClientClasses {
     trusted_proxies: Vec<IpNet>,
     names: Vec<String>,
     tokens: HashMap<Token, usize>,
     known: Vec<(IpNet, usize)>,
     crawler_words: Vec<String>,
     crawler_addresses: Vec<IpNet>,
-    /// Whether it was said that a proxy on this machine is not trusted.
-    told: AtomicBool,
+    /// Whether the warning about an untrusted local proxy was logged.
+    has_warned: AtomicBool,
 }
 
-impl Classes {
-    pub(super) fn new(config: &config::Clients) -> Self {
+impl ClientClasses {
+    pub(crate) fn new(config: &config::Clients) -> Self {
         let mut names = vec!["harvesters".to_owned(), "crawlers".to_owned()];
         let (mut tokens, mut known) = (HashMap::new(), Vec::new());
         for client in &config.known {
@@ -73,40 +71,39 @@ impl Classes {
             known,
             crawler_words: config.crawlers.user_agents.clone(),
             crawler_addresses: config.crawlers.addresses.clone(),
-            told: AtomicBool::new(false),
+            has_warned: AtomicBool::new(false),
         }
     }
 
-    /// The names of the classes, the harvesters first and the crawlers second.
-    pub(super) fn names(&self) -> &[String] {
+    /// The names of the classes: harvesters first, crawlers second.
+    pub(crate) fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// Whether it is time to say, once, that a proxy on this machine is not
-    /// trusted: what comes through it has no quota then, and hardly anybody means that.
-    pub(super) fn is_surprised(&self, unlimited: &HeaderMap) -> bool {
-        unlimited.contains_key(X_FORWARDED_FOR) && !self.told.swap(true, Ordering::Relaxed)
+    /// Whether to warn, once, that a local proxy is not trusted. Its clients have no quota then, which is seldom
+    /// intended.
+    pub(crate) fn should_warn_of_untrusted_proxy(&self, unlimited: &HeaderMap) -> bool {
+        unlimited.contains_key(X_FORWARDED_FOR) && !self.has_warned.swap(true, Ordering::Relaxed)
     }
 
-    /// Whether connections from there are not counted by their address: many
-    /// clients may stand behind it, or it is this machine itself.
-    pub(super) fn is_near(&self, peer: IpAddr) -> bool {
+    /// Whether connections from this address are not limited by address: it is a trusted proxy or this machine.
+    pub(crate) fn is_local_or_trusted(&self, peer: IpAddr) -> bool {
         peer.to_canonical().is_loopback() || self.is_trusted(peer)
     }
 
-    /// The client that asks; `None` is loopback, which has no quota.
-    pub(super) fn client(&self, peer: Option<SocketAddr>, headers: &HeaderMap) -> Option<Client> {
+    /// The client of a request; `None` for loopback, which has no quota.
+    pub(crate) fn client(&self, peer: Option<SocketAddr>, headers: &HeaderMap) -> Option<ClassifiedClient> {
         let peer = peer.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |peer| peer.ip().to_canonical());
         let forwarded = self.forwarded_for(peer, headers);
-        // An address that was only told is never this machine.
+        // An address from a header field is never this machine.
         if peer.is_loopback() && forwarded.is_none() {
             return None;
         }
         let address = forwarded.unwrap_or(peer);
-        Some(Client { class: self.class(address, headers), origin: Origin::of(address) })
+        Some(ClassifiedClient { class: self.class(address, headers), origin: ClientNetwork::of(address) })
     }
 
-    /// The address that a trusted proxy asks for.
+    /// The client address that trusted proxies report.
     fn forwarded_for(&self, peer: IpAddr, headers: &HeaderMap) -> Option<IpAddr> {
         let lines = headers.get_all(X_FORWARDED_FOR).iter().rev();
         let hops = lines.flat_map(|line| line.as_bytes().rsplit(|&byte| byte == b','));
@@ -115,7 +112,7 @@ impl Classes {
             if !self.is_trusted(address.unwrap_or(peer)) {
                 break;
             }
-            // What is no address ends the belief: who passed it on answers for it.
+            // An invalid hop ends the chain: the proxy that forwarded it counts as the client.
             let Some(hop) = read_hop(hop) else { break };
             address = Some(hop);
         }
@@ -149,8 +146,7 @@ impl Classes {
     }
 }
 
-/// The tokens a request shows: as `Bearer`, or as the password of `Basic`,
-/// which is what harvesters and proxy settings know.
+/// The tokens in a request: as `Bearer`, or as the password of `Basic`, which harvesters and proxy settings support.
 fn tokens_of(headers: &HeaderMap) -> impl Iterator<Item = Token> {
     let names = [header::AUTHORIZATION, header::PROXY_AUTHORIZATION];
     let values = names.into_iter().filter_map(|name| headers.get(name)?.to_str().ok());
@@ -166,7 +162,7 @@ fn tokens_of(headers: &HeaderMap) -> impl Iterator<Item = Token> {
     })
 }
 
-/// An address in `X-Forwarded-For`; some proxies write the port with it.
+/// An address in `X-Forwarded-For`. Some proxies append the port.
 fn read_hop(hop: &[u8]) -> Option<IpAddr> {
     let hop = std::str::from_utf8(hop).ok()?.trim();
     let bare = hop.trim_start_matches('[').trim_end_matches(']').parse();
@@ -174,29 +170,33 @@ fn read_hop(hop: &[u8]) -> Option<IpAddr> {
     address.ok().map(|address| address.to_canonical())
 }
 
-/// The class of everybody.
-pub(super) const HARVESTERS: usize = 0;
+/// The class of every client that has no other.
+pub(crate) const HARVESTERS: usize = 0;
 /// The class of crawlers.
-pub(super) const CRAWLERS: usize = 1;
+pub(crate) const CRAWLERS: usize = 1;
 const X_FORWARDED_FOR: &str = "x-forwarded-for";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn classes(configure: impl FnOnce(&mut config::Clients)) -> Classes {
+    fn classes(configure: impl FnOnce(&mut config::Clients)) -> ClientClasses {
         let mut config = config::Clients::default();
         configure(&mut config);
-        Classes::new(&config)
+        ClientClasses::new(&config)
     }
 
-    fn behind(proxies: &[&str]) -> Classes {
+    fn behind(proxies: &[&str]) -> ClientClasses {
         classes(|config| {
             config.trusted_proxies = proxies.iter().map(|text| text.parse().expect("a network")).collect();
         })
     }
 
-    fn asked(classes: &Classes, peer: &str, headers: &[(&'static str, &str)]) -> Option<Client> {
+    fn asked(
+        classes: &ClientClasses,
+        peer: &str,
+        headers: &[(&'static str, &str)],
+    ) -> Option<ClassifiedClient> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(*name, value.parse().expect("a legal value"));
@@ -205,15 +205,19 @@ mod tests {
     }
 
     #[track_caller]
-    fn comes_from(classes: &Classes, peer: &str, forwarded: &[&str], address: &str) {
+    fn comes_from(classes: &ClientClasses, peer: &str, forwarded: &[&str], address: &str) {
         let headers: Vec<_> = forwarded.iter().map(|value| (X_FORWARDED_FOR, *value)).collect();
         let origin = asked(classes, peer, &headers).map(|client| client.origin);
-        assert_eq!(origin, Some(Origin::of(address.parse().expect("an address"))), "{peer} {forwarded:?}");
+        assert_eq!(
+            origin,
+            Some(ClientNetwork::of(address.parse().expect("an address"))),
+            "{peer} {forwarded:?}"
+        );
     }
 
     #[test]
     fn an_ipv4_address_is_a_client_and_so_is_an_ipv6_network_of_56_bits() {
-        let origin = |text: &str| Origin::of(text.parse().expect("an address"));
+        let origin = |text: &str| ClientNetwork::of(text.parse().expect("an address"));
         assert_ne!(origin("192.0.2.1"), origin("192.0.2.2"));
         assert_eq!(origin("::ffff:192.0.2.1"), origin("192.0.2.1"));
         assert_eq!(origin("2001:db8:0:ff::1"), origin("2001:db8:0:00::ffff:1"));
@@ -256,9 +260,12 @@ mod tests {
             http::HeaderName::from_static(X_FORWARDED_FOR),
             "x".parse().expect("legal"),
         )]);
-        assert!(!classes.is_surprised(&HeaderMap::new()));
+        assert!(!classes.should_warn_of_untrusted_proxy(&HeaderMap::new()));
         assert_eq!(
-            [classes.is_surprised(&forwarded), classes.is_surprised(&forwarded)],
+            [
+                classes.should_warn_of_untrusted_proxy(&forwarded),
+                classes.should_warn_of_untrusted_proxy(&forwarded)
+            ],
             [true, false],
             "once"
         );

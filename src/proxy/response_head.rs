@@ -1,4 +1,4 @@
-//! How answers begin that come from sources, and the text of those that do not.
+//! Response headers of pages and of failures, and the text of failures.
 
 use crate::upstream::{Failure, ResponseHead};
 use bytes::Bytes;
@@ -6,15 +6,15 @@ use http::{HeaderValue, header};
 use pingora_error::Result;
 use pingora_http::ResponseHeader;
 
-/// The head of every page.
+/// The header of every page.
 pub(super) fn page() -> Result<ResponseHeader> {
-    // As pingora spells names by itself: a head that says how has a second table of them.
+    // With the default spelling of names: another one needs a second table.
     let mut head = ResponseHeader::build_no_case(200, Some(8))?;
     head.insert_header(header::CONTENT_TYPE, HeaderValue::from_static("text/xml; charset=UTF-8"))?;
     Ok(head)
 }
 
-/// The head of a page of the source. `why` is why the source was asked (RFC 9211, section 2.2).
+/// The header of a page from the source. `why` is the reason for the request (RFC 9211, section 2.2).
 pub(super) fn whole(answer: ResponseHead, why: &str) -> Result<ResponseHeader> {
     let mut head = page()?;
     let status = answer.received_status;
@@ -25,7 +25,7 @@ pub(super) fn whole(answer: ResponseHead, why: &str) -> Result<ResponseHeader> {
     Ok(head)
 }
 
-/// The head of a failure, and its text.
+/// The header and the text of a failure.
 pub(super) fn failed(failure: &Failure) -> Result<(ResponseHeader, Bytes)> {
     let text = failure.text();
     let mut head = ResponseHeader::build(failure.status(), Some(8))?;

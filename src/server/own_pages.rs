@@ -1,4 +1,4 @@
-//! What we answer ourselves: the page for people, the list for machines, health.
+//! Responses that need no source: the start page, the list of repositories, health and refusals.
 
 use crate::clock;
 use crate::config::Mapping;
@@ -8,33 +8,33 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// A whole answer of our own.
+/// A complete response.
 #[derive(Debug)]
-pub(super) struct Page {
-    pub(super) status: u16,
-    pub(super) headers: Vec<(&'static str, String)>,
-    pub(super) body: Bytes,
-    /// Answered however much its client has asked: who asks that is asking after us.
-    pub(super) is_health: bool,
+pub(crate) struct OwnPage {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) body: Bytes,
+    /// Whether it is answered without a quota: a health check.
+    pub(crate) is_health: bool,
 }
 
 type Mappings = BTreeMap<String, Arc<Mapping>>;
 
-impl Page {
-    /// A text for people and programs.
-    pub(super) fn text(status: u16, text: &str) -> Self {
+impl OwnPage {
+    /// A plain text.
+    pub(crate) fn text(status: u16, text: &str) -> Self {
         Self::new(status, "text/plain; charset=UTF-8", format!("{text}\n"))
     }
 
-    /// A text that asks to come again.
-    pub(super) fn unavailable(retry_after_secs: u64, proxy_status: String, text: &str) -> Self {
+    /// A temporary failure with `Retry-After`.
+    pub(crate) fn unavailable(retry_after_secs: u64, proxy_status: String, text: &str) -> Self {
         Self::text(503, text)
             .with("Retry-After", retry_after_secs.to_string())
             .with("Proxy-Status", proxy_status)
     }
 
     /// A request that fails before the source is asked.
-    pub(super) fn failed(failure: &Failure) -> Self {
+    pub(crate) fn failed(failure: &Failure) -> Self {
         let page = Self::new(failure.status(), "text/plain; charset=UTF-8", failure.text())
             .with("Proxy-Status", failure.proxy_status());
         match failure.retry_after() {
@@ -43,26 +43,32 @@ impl Page {
         }
     }
 
-    /// Whether we are well.
-    pub(super) fn health(status: u16, text: &str) -> Self {
+    /// The request target is too long.
+    pub(crate) fn uri_too_long(max: usize) -> Self {
+        let text =
+            format!("the request target is longer than {max} bytes, the longest that is read; send a POST");
+        Self::text(414, &text)
+    }
+
+    /// The health of the server.
+    pub(crate) fn health(status: u16, text: &str) -> Self {
         Self { is_health: true, ..Self::text(status, text) }
     }
 
-    /// Sends a client away that asks too much. No failure of the source, so
-    /// nothing is said of one.
-    pub(super) fn refused(retry_after_secs: u64, text: &str) -> Self {
+    /// Refuses a client that exceeds a limit. `Proxy-Status` is absent, since the source has not failed.
+    pub(crate) fn refused(retry_after_secs: u64, text: &str) -> Self {
         Self::text(503, text)
             .with("Retry-After", retry_after_secs.to_string())
             .with("Cache-Control", "no-store".to_owned())
     }
 
     /// An OAI-PMH response.
-    pub(super) fn oai(xml: String) -> Self {
+    pub(crate) fn oai(xml: String) -> Self {
         Self::new(200, "text/xml; charset=UTF-8", xml)
     }
 
-    /// The page at `/`, or the one that says that there is no such repository.
-    pub(super) fn repositories(status: u16, public_url: &str, mappings: &Mappings) -> Self {
+    /// The page at `/`, or the page for an unknown repository.
+    pub(crate) fn repositories(status: u16, public_url: &str, mappings: &Mappings) -> Self {
         let mut html = String::from(concat!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"UTF-8\">\n",
             "<title>oaimend</title>\n<style>",
@@ -85,7 +91,7 @@ impl Page {
             for (id, mapping) in mappings {
                 let url = escaped(&format!("{public_url}/{id}"));
                 let source = match &mapping.static_file {
-                    // Where it lies on this machine is nobody's business who harvests.
+                    // The local path is not disclosed.
                     Some(file) if file.path.is_some() => "a static repository file".to_owned(),
                     _ => escaped(mapping.base_url.as_str()),
                 };
@@ -102,7 +108,7 @@ impl Page {
     }
 
     /// The repositories as ListFriends XML.
-    pub(super) fn friends(public_url: &str, mappings: &Mappings) -> Self {
+    pub(crate) fn friends(public_url: &str, mappings: &Mappings) -> Self {
         let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<BaseURLs>\n");
         for id in mappings.keys() {
             let url = escaped(&format!("{public_url}/{id}"));
@@ -112,23 +118,23 @@ impl Page {
         Self::new(200, "text/xml; charset=UTF-8", xml)
     }
 
-    /// Harvesting is what all of this is for; some harvesters obey.
-    pub(super) fn robots() -> Self {
+    /// Allows harvesting; some harvesters obey it.
+    pub(crate) fn robots() -> Self {
         Self::new(200, "text/plain; charset=UTF-8", "User-agent: *\nDisallow:\n".to_owned())
     }
 
-    pub(super) fn json(status: u16, value: &serde_json::Value) -> Self {
+    pub(crate) fn json(status: u16, value: &serde_json::Value) -> Self {
         Self::new(status, "application/json", format!("{value:#}\n"))
     }
 
-    pub(super) fn new(status: u16, content_type: &'static str, body: impl Into<Bytes>) -> Self {
+    pub(crate) fn new(status: u16, content_type: &'static str, body: impl Into<Bytes>) -> Self {
         let headers =
             vec![("Content-Type", content_type.to_owned()), ("X-Content-Type-Options", "nosniff".to_owned())];
         Self { status, headers, body: body.into(), is_health: false }
     }
 
-    /// The whole answer in HTTP/1.1, after which the connection is closed.
-    pub(super) fn on_the_wire(&self, instance: &str) -> Vec<u8> {
+    /// The complete HTTP/1.1 response, after which the connection is closed.
+    pub(crate) fn on_the_wire(&self, instance: &str) -> Vec<u8> {
         let status = http::StatusCode::from_u16(self.status).unwrap_or_default();
         let date = httpdate::fmt_http_date(clock::now());
         let length = self.body.len();
@@ -141,7 +147,7 @@ impl Page {
     }
 
     #[must_use]
-    pub(super) fn with(mut self, name: &'static str, value: String) -> Self {
+    pub(crate) fn with(mut self, name: &'static str, value: String) -> Self {
         self.headers.push((name, value));
         self
     }
@@ -174,8 +180,8 @@ mod tests {
         mapping.base_url.set_path("/<script>");
         let mappings = BTreeMap::from([("x".to_owned(), Arc::new(mapping))]);
         for page in [
-            Page::repositories(200, "http://p.example/\"><script>", &mappings),
-            Page::friends("http://p.example/\"><script>", &mappings),
+            OwnPage::repositories(200, "http://p.example/\"><script>", &mappings),
+            OwnPage::friends("http://p.example/\"><script>", &mappings),
         ] {
             let text = String::from_utf8_lossy(&page.body).into_owned();
             assert!(!text.contains("<script"), "{text}");

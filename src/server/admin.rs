@@ -1,7 +1,7 @@
-//! The listener for operators: metrics, state and quarantine. Reads only, but for `PURGE`.
+//! The listener for operators: metrics, state and quarantine. It only reads, except for `PURGE`.
 
-use super::Shared;
-use super::pages::Page;
+use super::context::ServerContext;
+use super::own_pages::OwnPage;
 use crate::config::Mapping;
 use crate::oai::Request;
 use crate::store::QuarantineError;
@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Answers operators.
+/// Answers requests of operators.
 pub(super) struct Admin {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<ServerContext>,
     pub(super) listens_on: SocketAddr,
 }
 
@@ -31,12 +31,13 @@ impl ServeHttp for Admin {
             head.headers.get(header::HOST).map(|host| String::from_utf8_lossy(host.as_bytes()).into_owned())
         });
         let page = if !self.is_own_host(host.as_deref().unwrap_or_default()) {
-            Page::text(
+            OwnPage::text(
                 403,
                 "use the address of the admin listener in the URL; other Host headers are refused",
             )
         } else if method != Method::GET && method != Method::HEAD && !is_purge {
-            Page::text(405, "the admin listener accepts GET and PURGE").with("Allow", "GET, PURGE".to_owned())
+            OwnPage::text(405, "the admin listener accepts GET and PURGE")
+                .with("Allow", "GET, PURGE".to_owned())
         } else {
             match is_purge {
                 true => {
@@ -44,7 +45,7 @@ impl ServeHttp for Admin {
                     // A purge removes files.
                     let purge = move || shared.purge(&path, query.as_deref());
                     tokio::task::spawn_blocking(purge).await.unwrap_or_else(|_| {
-                        Page::text(500, "the response could not be created; the log says why")
+                        OwnPage::text(500, "the response could not be created; the log says why")
                     })
                 }
                 false => self.shared.admin_page(&path).await,
@@ -55,8 +56,7 @@ impl ServeHttp for Admin {
 }
 
 impl Admin {
-    /// A page in a browser must not reach a loopback listener by a name of its
-    /// own that resolves to it (DNS rebinding).
+    /// A page in a browser must not reach a loopback listener through a host name of its own (DNS rebinding).
     fn is_own_host(&self, host: &str) -> bool {
         if !self.listens_on.ip().is_loopback() {
             return true;
@@ -68,11 +68,11 @@ impl Admin {
     }
 }
 
-impl Shared {
-    async fn admin_page(&self, path: &str) -> Page {
+impl ServerContext {
+    async fn admin_page(&self, path: &str) -> OwnPage {
         let mut parts = path.trim_start_matches("/-/").split('/');
         let found = match (path.starts_with("/-/"), parts.next()) {
-            (true, Some("livez")) => return Page::text(200, "ok"),
+            (true, Some("livez")) => return OwnPage::text(200, "ok"),
             (true, Some("readyz")) => return self.readiness(),
             (true, Some("metrics")) => {
                 if let Some(cache) = &self.cache {
@@ -80,7 +80,11 @@ impl Shared {
                     self.telemetry.cache_entries.set(size.entries.cast_signed());
                     self.telemetry.cache_bytes.set(size.bytes.cast_signed());
                 }
-                return Page::new(200, "text/plain; version=0.0.4; charset=utf-8", self.telemetry.metrics());
+                return OwnPage::new(
+                    200,
+                    "text/plain; version=0.0.4; charset=utf-8",
+                    self.telemetry.metrics(),
+                );
             }
             (true, Some("repositories")) => {
                 self.repositories_json(parts.collect::<Vec<_>>().as_slice()).await
@@ -88,8 +92,8 @@ impl Shared {
             _ => Ok(None),
         };
         match found {
-            Ok(Some(value)) => Page::json(200, &value),
-            Ok(None) => Page::json(
+            Ok(Some(value)) => OwnPage::json(200, &value),
+            Ok(None) => OwnPage::json(
                 404,
                 &json!({"error": "no such page", "pages": [
                     "/-/livez", "/-/readyz", "/-/metrics", "/-/repositories", "/-/repositories/ID",
@@ -97,15 +101,14 @@ impl Shared {
                     "/-/repositories/ID/quarantine/KEY",
                 ]}),
             ),
-            Err(error) => Page::json(500, &json!({"error": error.to_string()})),
+            Err(error) => OwnPage::json(500, &json!({"error": error.to_string()})),
         }
     }
 
-    /// Removes pages from the cache: all of a repository, or with a query the
-    /// one that answers it.
-    fn purge(&self, path: &str, query: Option<&str>) -> Page {
+    /// Removes pages from the cache: all pages of a repository, or with a query the one that answers it.
+    fn purge(&self, path: &str, query: Option<&str>) -> OwnPage {
         let Some(cache) = &self.cache else {
-            return Page::json(409, &json!({"error": "the cache is off (cache.enabled)"}));
+            return OwnPage::json(409, &json!({"error": "the cache is off (cache.enabled)"}));
         };
         let id = path.strip_prefix("/-/cache/").unwrap_or_default();
         let purged = match (self.repositories.find(id), query) {
@@ -118,16 +121,16 @@ impl Shared {
                         let lowered_to = self.lowered_to(&mapping, &request);
                         cache.purge(&mapping, &base_urls, Some(&request), lowered_to.as_deref())
                     }
-                    Err(refusal) => return Page::json(400, &json!({"error": refusal.text})),
+                    Err(refusal) => return OwnPage::json(400, &json!({"error": refusal.text})),
                 }
             }
             (Some(mapping), None) => cache.purge(&mapping, &[], None, None),
             (None, _) => {
                 let right = "PURGE /-/cache/ID, or /-/cache/ID?verb=... for one page; ID is a repository";
-                return Page::json(404, &json!({"error": right}));
+                return OwnPage::json(404, &json!({"error": right}));
             }
         };
-        Page::json(200, &json!({ "purged": purged }))
+        OwnPage::json(200, &json!({ "purged": purged }))
     }
 
     async fn repositories_json(&self, parts: &[&str]) -> Result<Option<Value>, QuarantineError> {
@@ -184,7 +187,7 @@ fn with_key(key: &str, mut entry: Value) -> Value {
     entry
 }
 
-fn response(page: Page, head_only: bool) -> Response<Vec<u8>> {
+fn response(page: OwnPage, head_only: bool) -> Response<Vec<u8>> {
     let mut response =
         Response::builder().status(page.status).header(header::CONTENT_LENGTH, page.body.len());
     for (name, value) in page.headers {
@@ -194,5 +197,5 @@ fn response(page: Page, head_only: bool) -> Response<Vec<u8>> {
     response.body(body).unwrap_or_else(|_| Response::new(Vec::new()))
 }
 
-/// Most records in one list of the quarantine.
+/// Most records in one listing of the quarantine.
 const QUARANTINE_LISTED_MAX: usize = 1000;

@@ -1,10 +1,10 @@
-//! Which repository a request is for, or which page of ours.
+//! Finds the repository of a request, or the response that needs none. `local` is the address that received the
+//! request.
 
-use super::Shared;
-use super::connections::uri_too_long;
-use super::pages::Page;
-use super::quotas::Permit;
 use crate::config::Mapping;
+use crate::server::context::ServerContext;
+use crate::server::own_pages::OwnPage;
+use crate::server::quotas::Permit;
 use http::{HeaderMap, Method};
 use pingora_http::RequestHeader;
 use std::net::SocketAddr;
@@ -12,18 +12,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use url::{Url, form_urlencoded};
 
-/// What a request is for.
-pub(super) struct Target {
-    pub(super) mapping: Arc<Mapping>,
-    /// The base URL that its answers are to say: the one that was asked.
-    pub(super) base_url: String,
-    /// Whether the base URL's own query stands among the arguments.
+/// The repository of a request.
+pub(crate) struct Target {
+    pub(crate) mapping: Arc<Mapping>,
+    /// The base URL for its responses: the requested one.
+    pub(crate) base_url: String,
+    /// Whether the arguments contain the query of the base URL.
     is_absolute: bool,
 }
 
 impl Target {
-    /// The arguments of a query, without what belongs to the base URL.
-    pub(super) fn arguments(&self, query: Vec<u8>) -> Vec<u8> {
+    /// The arguments of a query, without the query of the base URL.
+    pub(crate) fn arguments(&self, query: Vec<u8>) -> Vec<u8> {
         if !self.is_absolute {
             return query;
         }
@@ -38,19 +38,19 @@ impl Target {
     }
 }
 
-impl Shared {
+impl ServerContext {
     /// Finds the repository that a request is for, or the page of ours that
     /// answers it. `local` is the address that the request came to.
-    pub(super) fn route(&self, head: &RequestHeader, local: Option<SocketAddr>) -> Result<Target, Page> {
-        let max = self.bounds().connections.uri_bytes_max;
+    pub(crate) fn route(&self, head: &RequestHeader, local: Option<SocketAddr>) -> Result<Target, OwnPage> {
+        let max = self.limits().connections.uri_bytes_max;
         if head.raw_path().len() > max {
-            return Err(uri_too_long(max));
+            return Err(OwnPage::uri_too_long(max));
         }
         if ![Method::GET, Method::HEAD, Method::POST].contains(&head.method) {
-            let page = Page::text(405, "GET, HEAD and POST are allowed here");
+            let page = OwnPage::text(405, "GET, HEAD and POST are allowed here");
             return Err(page.with("Allow", "GET, HEAD, POST".to_owned()));
         }
-        // The form for proxies (RFC 9112, 3.2.2); pingora keeps it beside the URI.
+        // The absolute form (RFC 9112, 3.2.2); pingora stores it separately from the URI.
         let is_path = head.raw_path().starts_with(b"/");
         let target = std::str::from_utf8(head.raw_path()).ok().filter(|_| !is_path);
         let absolute = target.and_then(|target| Url::parse(target).ok());
@@ -63,16 +63,16 @@ impl Shared {
                 let text = format!(
                     "no repository here has this base URL; only those that are mapped are asked, see {url}/"
                 );
-                return Err(Page::text(403, &text));
+                return Err(OwnPage::text(403, &text));
             }
         }
         let path = head.uri.path();
         let mappings = self.repositories.all();
         Err(match path {
-            "/" => Page::repositories(200, &self.public_url, &mappings),
-            "/friends.xml" => Page::friends(&self.public_url, &mappings),
-            "/robots.txt" => Page::robots(),
-            "/-/livez" => Page::health(200, "ok"),
+            "/" => OwnPage::repositories(200, &self.public_url, &mappings),
+            "/friends.xml" => OwnPage::friends(&self.public_url, &mappings),
+            "/robots.txt" => OwnPage::robots(),
+            "/-/livez" => OwnPage::health(200, "ok"),
             "/-/readyz" => self.readiness(),
             _ => {
                 let id = path.trim_start_matches('/').trim_end_matches('/');
@@ -81,29 +81,29 @@ impl Shared {
                         let base_url = format!("{}/{id}", self.public_url);
                         return Ok(Target { mapping: Arc::clone(mapping), base_url, is_absolute: false });
                     }
-                    None => Page::repositories(404, &self.public_url, &mappings),
+                    None => OwnPage::repositories(404, &self.public_url, &mappings),
                 }
             }
         })
     }
 
-    /// Whether we take requests; the sources have no say in it.
-    pub(super) fn readiness(&self) -> Page {
+    /// Whether the server accepts requests. Sources have no influence.
+    pub(crate) fn readiness(&self) -> OwnPage {
         if self.draining.load(Ordering::Relaxed) {
-            return Page::health(503, "ending");
+            return OwnPage::health(503, "ending");
         }
-        Page::health(200, "ok")
+        OwnPage::health(200, "ok")
     }
 
-    /// Lets a client in; `None` for one without a quota, or the page that sends it away.
-    pub(super) async fn admit(
+    /// Admits a request, or returns the refusal. `None`: its client has no quota.
+    pub(crate) async fn admit(
         &self,
         peer: Option<SocketAddr>,
         headers: &HeaderMap,
-    ) -> Result<Option<Permit>, Page> {
-        let bounds = self.bounds();
-        let Some(client) = bounds.classes.client(peer, headers) else {
-            if bounds.classes.is_surprised(headers) {
+    ) -> Result<Option<Permit>, OwnPage> {
+        let limits = self.limits();
+        let Some(client) = limits.classes.client(peer, headers) else {
+            if limits.classes.should_warn_of_untrusted_proxy(headers) {
                 tracing::warn!(
                     "X-Forwarded-For from loopback is not believed, so who comes that way has no quota; \
                      set clients.trusted_proxies"
@@ -111,24 +111,24 @@ impl Shared {
             }
             return Ok(None);
         };
-        bounds.quotas.admit(client).await.map(Some).map_err(|refused| {
-            let class = &bounds.classes.names()[client.class];
+        limits.quotas.admit(client).await.map(Some).map_err(|refused| {
+            let class = &limits.classes.names()[client.class];
             self.telemetry.refused(class, refused.reason());
             tracing::debug!(class, client = %client.origin, reason = refused.reason(), "refused");
-            Page::refused(refused.retry_after_secs, &refused.text(class))
+            OwnPage::refused(refused.retry_after_secs, &refused.text(class))
         })
     }
 
     /// Refuses a request that must not reach a source.
-    pub(super) fn refuse(&self, via: &str) -> Option<Page> {
+    pub(crate) fn refuse(&self, via: &str) -> Option<OwnPage> {
         if via.split(',').any(|hop| hop.split_whitespace().nth(1) == Some(&self.instance)) {
             let status = "oaimend; error=proxy_loop_detected".to_owned();
             let text = "this request came from here; the base_url of a mapping leads back to oaimend";
-            return Some(Page::unavailable(3600, status, text));
+            return Some(OwnPage::unavailable(3600, status, text));
         }
         if self.draining.load(Ordering::Relaxed) {
             let status = "oaimend; error=connection_limit_reached; details=\"ending\"".to_owned();
-            return Some(Page::unavailable(5, status, "oaimend is ending; ask again"));
+            return Some(OwnPage::unavailable(5, status, "oaimend is ending; ask again"));
         }
         None
     }
@@ -145,8 +145,8 @@ impl Shared {
         names.filter_map(|own| Url::parse(&own).ok()).any(|own| same_server(&own, url))
     }
 
-    /// We are the harvester's HTTP proxy: a repository under its own name.
-    /// Where several stand under one path, the query of their base URLs decides.
+    /// The harvester uses this server as its HTTP proxy: finds a repository by its own base URL. Where several share
+    /// one path, the query of the base URL decides.
     fn mapped(&self, url: &Url) -> Option<Target> {
         let mappings = self.repositories.all();
         let asked: Vec<_> = url.query_pairs().collect();
@@ -167,17 +167,16 @@ impl Shared {
     }
 }
 
-/// Whether two URLs name one server; the scheme says nothing, a harvester
-/// writes http:// to a proxy whatever the source speaks. So the usual ports of
-/// both schemes are one.
+/// Whether two URLs have the same server. The scheme is ignored, since a harvester writes http:// to a proxy for any
+/// source. Therefore the default ports of both schemes are equal.
 fn same_server(one: &Url, other: &Url) -> bool {
     let port = |url: &Url| url.port().filter(|port| ![80, 443].contains(port));
     let host = |url: &Url| url.host_str().map(|host| host.trim_end_matches('.').to_owned());
     host(one) == host(other) && port(one) == port(other)
 }
 
-/// A path in the one spelling of its kind (RFC 3986, 6.2.2): what needs no
-/// percent-encoding has none. A slash at the end is not part of it.
+/// A normalized path (RFC 3986, 6.2.2), without percent-encoding of unreserved characters and without a trailing
+/// slash.
 fn plain_path(url: &Url) -> String {
     let mut rest = url.path().trim_end_matches('/');
     let mut plain = String::with_capacity(rest.len());

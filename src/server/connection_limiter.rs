@@ -1,21 +1,20 @@
-//! Connections of harvesters, from the first byte to the first whole header.
+//! Limits connections of harvesters, from the first byte to the first complete header.
 //!
-//! pingora reads requests without a deadline for the whole header, keeps idle
-//! connections for ever and counts neither. So each connection comes here
-//! first, as what pingora calls a custom session: it is counted, its header is
-//! read within bounds, and then it goes to pingora as if it had just come.
+//! pingora has no deadline for a complete header, keeps idle connections open without limit, and counts neither.
+//! Therefore each connection passes this module first, as a custom session of pingora: it is counted, its header is
+//! read within limits, and then pingora serves it like a new connection.
 //!
-//! What must stay true: no more connections than allowed, in all and from one
-//! address; nobody holds one for longer than the bounds say without asking;
-//! what is read of a header is bounded; pingora always gets a whole header.
+//! Invariants: the number of connections is limited, in total and for each address. A connection without a request is
+//! closed after a limited time. The bytes read of a header are limited. pingora always receives a complete header.
 
-use super::clients::Origin;
-use super::head_with_body::HeadWithBody;
-use super::pages::Page;
-use super::upgrade::Leaving;
-use super::{Front, Shared};
+use super::client_class::ClientNetwork;
+use super::context::ServerContext;
+use super::handover::HandoverState;
+use super::own_pages::OwnPage;
+use super::vectored_stream::VectoredStream;
 use crate::clock;
 use crate::config::Connections;
+use crate::proxy::ProxyService;
 use async_trait::async_trait;
 use bytes::{Buf as _, BytesMut};
 use pingora_core::apps::{
@@ -33,79 +32,79 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
-/// pingora with our phases in it.
-type Proxy = HttpProxy<Front, ()>;
+/// The proxy of pingora with our phases.
+type Proxy = HttpProxy<ProxyService, ()>;
 
-/// What pingora calls with each new connection.
-pub(super) fn doorkeeper(shared: Arc<Shared>) -> ProcessCustomSession<Front, ()> {
-    let door = Arc::new(Door { shared, open: Mutex::default() });
+/// The callback of pingora for each new connection.
+pub(super) fn limit_connections(shared: Arc<ServerContext>) -> ProcessCustomSession<ProxyService, ()> {
+    let limiter = Arc::new(ConnectionLimiter { shared, open: Mutex::default() });
     Arc::new(move |proxy, stream, shutdown| {
-        let (door, shutdown) = (Arc::clone(&door), shutdown.clone());
+        let (limiter, shutdown) = (Arc::clone(&limiter), shutdown.clone());
         Box::pin(async move {
-            door.serve(proxy, stream, shutdown).await;
+            limiter.serve(proxy, stream, shutdown).await;
             None
         })
     })
 }
 
-/// The options that make pingora call the [`doorkeeper`]; HTTP/2 is told apart there.
+/// The options that make pingora call [`limit_connections`], which also detects HTTP/2.
 pub(super) fn options() -> HttpServerOptions {
     let mut options = HttpServerOptions::default();
     options.force_custom = true;
     options
 }
 
-struct Door {
-    shared: Arc<Shared>,
-    open: Mutex<Open>,
+struct ConnectionLimiter {
+    shared: Arc<ServerContext>,
+    open: Mutex<OpenConnections>,
 }
 
-/// The open connections: all, and those of each address that is counted.
+/// The number of open connections: all, and those of each limited address.
 #[derive(Default)]
-struct Open {
+struct OpenConnections {
     all: usize,
-    of: HashMap<Origin, usize>,
-    /// When it was last said that there are too many.
-    told: Option<Duration>,
+    of: HashMap<ClientNetwork, usize>,
+    /// When the limit was last logged.
+    warned_at: Option<Duration>,
 }
 
 /// One open connection.
-struct Entry<'a> {
-    door: &'a Door,
-    origin: Option<Origin>,
-    /// What becomes of it, if it is one too many.
-    refused: Option<Page>,
+struct OpenConnection<'a> {
+    limiter: &'a ConnectionLimiter,
+    origin: Option<ClientNetwork>,
+    /// The response, if the connection exceeds a limit.
+    refused: Option<OwnPage>,
 }
 
-impl Drop for Entry<'_> {
+impl Drop for OpenConnection<'_> {
     fn drop(&mut self) {
-        self.door.open.lock().unwrap_or_else(PoisonError::into_inner).remove(self.origin);
-        self.door.shared.telemetry.connections.dec();
+        self.limiter.open.lock().unwrap_or_else(PoisonError::into_inner).remove(self.origin);
+        self.limiter.shared.telemetry.connections.dec();
     }
 }
 
-impl Open {
-    /// Counts one more, if it may come in.
-    fn enter(&mut self, origin: Option<Origin>, bounds: &Connections) -> Result<(), &'static str> {
+impl OpenConnections {
+    /// Counts a connection, if no limit is reached.
+    fn admit(&mut self, origin: Option<ClientNetwork>, limits: &Connections) -> Result<(), &'static str> {
         let own = origin.map_or(0, |origin| self.of.get(&origin).copied().unwrap_or(0));
-        if self.all >= bounds.connections_max {
+        if self.all >= limits.connections_max {
             return Err(TOO_MANY);
         }
-        if own >= bounds.per_client_max {
+        if own >= limits.per_client_max {
             return Err(TOO_MANY_OF_ONE);
         }
         self.add(origin);
         Ok(())
     }
 
-    fn add(&mut self, origin: Option<Origin>) {
+    fn add(&mut self, origin: Option<ClientNetwork>) {
         self.all += 1;
         if let Some(origin) = origin {
             *self.of.entry(origin).or_default() += 1;
         }
     }
 
-    fn remove(&mut self, origin: Option<Origin>) {
+    fn remove(&mut self, origin: Option<ClientNetwork>) {
         self.all -= 1;
         let Some(origin) = origin else { return };
         if let Some(count) = self.of.get_mut(&origin) {
@@ -117,43 +116,43 @@ impl Open {
     }
 }
 
-/// How a header came.
-enum Head {
-    /// Whole, with what came behind it.
+/// The result of reading a header.
+enum ReceivedHead {
+    /// A complete header, with the bytes after it.
     Whole(BytesMut),
-    /// It is HTTP/2, of which this much came.
+    /// The start of an HTTP/2 connection.
     Http2(BytesMut),
-    /// The client said nothing, or is gone.
+    /// The client sent nothing, or has left.
     Gone,
-    /// It is not read further.
-    Refused(&'static str, Page),
+    /// The header is refused.
+    Refused(&'static str, OwnPage),
 }
 
-impl Door {
+impl ConnectionLimiter {
     async fn serve(&self, proxy: Arc<Proxy>, stream: Stream, mut shutdown: ShutdownWatch) {
         let digest = stream.get_socket_digest();
         let peer = digest.and_then(|digest| digest.peer_addr()?.as_inet().copied());
-        let Some(mut entry) = self.enter(peer) else { return };
+        let Some(mut entry) = self.admit(peer) else { return };
         if let Some(page) = entry.refused.take() {
-            return self.send_away(stream, page).await;
+            return self.refuse(stream, page).await;
         }
-        let mut stream: Stream = Box::new(HeadWithBody::on(stream));
+        let mut stream: Stream = Box::new(VectoredStream::on(stream));
         let mut settings = None;
         loop {
             let head = match self.read_head(&mut stream, &mut shutdown).await {
-                Head::Whole(head) => head,
-                Head::Http2(read) => return self.serve_http_2(proxy, stream, &read, &shutdown).await,
-                Head::Gone => return,
-                Head::Refused(reason, page) => {
+                ReceivedHead::Whole(head) => head,
+                ReceivedHead::Http2(read) => return self.serve_http_2(proxy, stream, &read, &shutdown).await,
+                ReceivedHead::Gone => return,
+                ReceivedHead::Refused(reason, page) => {
                     self.shared.telemetry.refused("any", reason);
                     tracing::debug!(peer = peer.map(tracing::field::display), reason, "refused");
-                    return self.send_away(stream, page).await;
+                    return self.refuse(stream, page).await;
                 }
             };
             let mut session = ServerSession::new_http1(stream);
             match settings.take() {
                 Some(settings) => HttpPersistentSettings::apply_to_session(settings, &mut session),
-                // pingora keeps to what the request says of it; how long is bounded here.
+                // pingora follows the request; the duration is limited here.
                 None => session.set_keepalive(Some(60)),
             }
             session.set_pipelined_prefix(head);
@@ -162,102 +161,102 @@ impl Door {
         }
     }
 
-    /// Counts a connection; `None` is one that is not even told that there are too many.
-    fn enter(&self, peer: Option<SocketAddr>) -> Option<Entry<'_>> {
-        let now = self.shared.bounds();
-        let bounds = &now.connections;
-        let counted = peer.map(|peer| peer.ip()).filter(|ip| !now.classes.is_near(*ip));
-        let origin = counted.map(Origin::of);
+    /// Counts a connection. `None`: it is closed without a response.
+    fn admit(&self, peer: Option<SocketAddr>) -> Option<OpenConnection<'_>> {
+        let now = self.shared.limits();
+        let limits = &now.connections;
+        let counted = peer.map(|peer| peer.ip()).filter(|ip| !now.classes.is_local_or_trusted(*ip));
+        let origin = counted.map(ClientNetwork::of);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let entered = open.enter(origin, bounds);
+        let entered = open.admit(origin, limits);
         if let Err(reason) = entered {
             self.shared.telemetry.refused("any", reason);
             let now = clock::uptime();
-            if open.told.is_none_or(|told| now.saturating_sub(told) >= TOLD_INTERVAL) {
-                open.told = Some(now);
+            if open.warned_at.is_none_or(|warned_at| now.saturating_sub(warned_at) >= WARNING_INTERVAL) {
+                open.warned_at = Some(now);
                 let (all, peer) = (open.all, peer.map(tracing::field::display));
                 tracing::warn!(reason, connections = all, peer, "too many connections; see [connections]");
             }
-            // Somebody has to be told, but not at any price.
-            if open.all >= bounds.connections_max.saturating_add(SENT_AWAY_MAX) {
+            // The number of refusals in progress is limited too.
+            if open.all >= limits.connections_max.saturating_add(REFUSED_MAX) {
                 return None;
             }
             open.add(origin);
         }
         let refused = entered.err().map(|reason| match reason {
-            TOO_MANY => Page::refused(CONNECTION_WAIT_SECS, "too many connections are open; come again"),
-            _ => Page::refused(
+            TOO_MANY => OwnPage::refused(CONNECTION_WAIT_SECS, "too many connections are open; come again"),
+            _ => OwnPage::refused(
                 CONNECTION_WAIT_SECS,
                 "too many connections are open from your address; use one for many requests",
             ),
         });
         self.shared.telemetry.connections.inc();
-        Some(Entry { door: self, origin, refused })
+        Some(OpenConnection { limiter: self, origin, refused })
     }
 
-    /// Reads one header, whole and within the bounds.
-    async fn read_head(&self, stream: &mut Stream, shutdown: &mut ShutdownWatch) -> Head {
-        let now = self.shared.bounds();
-        let bounds = &now.connections;
+    /// Reads one complete header within the limits.
+    async fn read_head(&self, stream: &mut Stream, shutdown: &mut ShutdownWatch) -> ReceivedHead {
+        let now = self.shared.limits();
+        let limits = &now.connections;
         let mut read = BytesMut::with_capacity(READ_BYTES);
         // Between two requests a connection may be closed at any time.
         let begun = tokio::select! {
-            begun = timeout(bounds.idle_timeout, stream.read_buf(&mut read)) => begun,
-            () = self.ending(shutdown) => return Head::Gone,
+            begun = timeout(limits.idle_timeout, stream.read_buf(&mut read)) => begun,
+            () = self.ending(shutdown) => return ReceivedHead::Gone,
         };
         if !matches!(begun, Ok(Ok(1..))) {
-            return Head::Gone;
+            return ReceivedHead::Gone;
         }
-        match timeout(bounds.request_timeout, self.read_rest(stream, read)).await {
+        match timeout(limits.request_timeout, self.read_rest(stream, read)).await {
             Ok(head) => head,
             Err(_) => {
                 let text = "the header of the request took too long to come";
-                Head::Refused("slow-header", Page::text(408, text))
+                ReceivedHead::Refused("slow-header", OwnPage::text(408, text))
             }
         }
     }
 
-    /// Until nothing new is answered on this connection.
+    /// Waits until this connection accepts no new request.
     async fn ending(&self, shutdown: &mut ShutdownWatch) {
-        // A sender that is gone has ended.
+        // The sender was dropped; ignore.
         let _ = shutdown.wait_for(|is_over| *is_over).await;
-        // Who is about to ask while another process takes over is answered, and told to come anew.
-        let mut leaving = self.shared.leaving.subscribe();
-        let _ = leaving.wait_for(|leaving| *leaving != Leaving::Answering).await;
+        // During a handover a last request is answered; the response asks the client to reconnect.
+        let mut handover = self.shared.handover.subscribe();
+        let _ = handover.wait_for(|handover| *handover != HandoverState::SocketsHandedOver).await;
     }
 
-    async fn read_rest(&self, stream: &mut Stream, mut read: BytesMut) -> Head {
+    async fn read_rest(&self, stream: &mut Stream, mut read: BytesMut) -> ReceivedHead {
         let mut seen = 0;
         loop {
             // Empty lines before a request are skipped (RFC 9112, 2.2).
             let blank = read.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
             read.advance(blank);
             if read.starts_with(HTTP_2_PREFACE) {
-                return Head::Http2(read);
+                return ReceivedHead::Http2(read);
             }
             if read.first().is_some_and(|byte| !byte.is_ascii_alphabetic()) {
                 let text = "this is no HTTP; where it was TLS: write http:// and not https://";
-                return Head::Refused("no-http", Page::text(400, text));
+                return ReceivedHead::Refused("no-http", OwnPage::text(400, text));
             }
             if let Some(end) = end_of_head(&read, seen) {
                 return match self.fault(&read[..end]) {
-                    Some((reason, page)) => Head::Refused(reason, page),
-                    None => Head::Whole(without_host(read, end)),
+                    Some((reason, page)) => ReceivedHead::Refused(reason, page),
+                    None => ReceivedHead::Whole(without_host(read, end)),
                 };
             }
             if let Some((reason, page)) = self.too_long(&read) {
-                return Head::Refused(reason, page);
+                return ReceivedHead::Refused(reason, page);
             }
             seen = read.len();
             read.reserve(READ_BYTES);
             if !matches!(stream.read_buf(&mut read).await, Ok(1..)) {
-                return Head::Gone;
+                return ReceivedHead::Gone;
             }
         }
     }
 
-    /// What is wrong with a whole header that pingora would not say, or not as well.
-    fn fault(&self, head: &[u8]) -> Option<(&'static str, Page)> {
+    /// The fault of a complete header that pingora would report less clearly, or not at all.
+    fn fault(&self, head: &[u8]) -> Option<(&'static str, OwnPage)> {
         if let Some(fault) = self.too_long(head) {
             return Some(fault);
         }
@@ -268,67 +267,59 @@ impl Door {
                  http:// base URLs here, also where the source speaks https: set http_proxy and write \
                  http:// in the harvester. Or ask without a proxy setting at {url}/"
             );
-            return Some(("connect", Page::text(405, &text).with("Allow", "GET, HEAD, POST".to_owned())));
+            return Some(("connect", OwnPage::text(405, &text).with("Allow", "GET, HEAD, POST".to_owned())));
         }
         None
     }
 
-    /// What is too long of the part of a header that came.
-    fn too_long(&self, head: &[u8]) -> Option<(&'static str, Page)> {
-        let now = self.shared.bounds();
-        let bounds = &now.connections;
+    /// The limit that the received part of a header exceeds.
+    fn too_long(&self, head: &[u8]) -> Option<(&'static str, OwnPage)> {
+        let now = self.shared.limits();
+        let limits = &now.connections;
         let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
-        // Method, blanks and version stand around the target.
-        if line.len() > bounds.uri_bytes_max + AROUND_TARGET_BYTES {
-            return Some(("long-uri", uri_too_long(bounds.uri_bytes_max)));
+        // The line also contains the method, spaces and the version.
+        if line.len() > limits.uri_bytes_max + AROUND_TARGET_BYTES {
+            return Some(("long-uri", OwnPage::uri_too_long(limits.uri_bytes_max)));
         }
-        let max = bounds.header_bytes_max;
+        let max = limits.header_bytes_max;
         let lines = head.iter().filter(|&&byte| byte == b'\n').count();
         if head.len() > max || lines > HEADERS_MAX + 2 {
             let text = format!(
                 "the header is longer than {max} bytes or {HEADERS_MAX} fields, the most that is read"
             );
-            return Some(("long-header", Page::text(431, &text)));
+            return Some(("long-header", OwnPage::text(431, &text)));
         }
         None
     }
 
-    /// Hands a connection over whose first bytes are HTTP/2's.
+    /// Serves a connection that starts as HTTP/2.
     async fn serve_http_2(&self, proxy: Arc<Proxy>, stream: Stream, read: &[u8], shutdown: &ShutdownWatch) {
-        // It is ours around a socket always: there is no TLS here.
-        let Ok(ours) = stream.into_any().downcast::<HeadWithBody>() else { return };
+        // It is always our stream around a socket: there is no TLS here.
+        let Ok(ours) = stream.into_any().downcast::<VectoredStream>() else { return };
         let Ok(mut socket) = ours.into_stream().into_any().downcast::<Socket>() else { return };
         socket.rewind(read);
         let mut options = HttpServerOptions::default();
         options.h2c = true;
-        options.h2_idle_timeout = Some(self.shared.bounds().connections.idle_timeout);
+        options.h2_idle_timeout = Some(self.shared.limits().connections.idle_timeout);
         Arc::new(Http2 { proxy, options }).process_new(socket, shutdown).await;
     }
 
-    /// Answers and closes, so that the client can read the answer.
-    async fn send_away(&self, mut stream: Stream, page: Page) {
+    /// Sends a response and closes the connection, so that the client can read the response.
+    async fn refuse(&self, mut stream: Stream, page: OwnPage) {
         let answer = page.on_the_wire(&self.shared.instance);
         let said = async {
             stream.write_all(&answer).await?;
             stream.flush().await?;
             tokio::io::AsyncWriteExt::shutdown(&mut stream).await?;
-            // Closing with bytes unread resets the connection, and the answer with it.
-            let mut unread = tokio::io::AsyncReadExt::take(&mut stream, LINGER_BYTES_MAX);
+            // Closing with unread bytes resets the connection, and the client loses the response.
+            let mut unread = tokio::io::AsyncReadExt::take(&mut stream, CLOSE_READ_BYTES_MAX);
             tokio::io::copy(&mut unread, &mut tokio::io::sink()).await
         };
-        let _ = timeout(LINGER_MAX, said).await;
+        let _ = timeout(CLOSE_WAIT_MAX, said).await;
     }
 }
 
-/// The target is too long, whoever finds it.
-pub(super) fn uri_too_long(max: usize) -> Page {
-    Page::text(
-        414,
-        &format!("the request target is longer than {max} bytes, the longest that is read; send a POST"),
-    )
-}
-
-/// pingora with HTTP/2 in it, for the connections that speak it.
+/// pingora with HTTP/2, for connections that use it.
 struct Http2 {
     proxy: Arc<Proxy>,
     options: HttpServerOptions,
@@ -349,7 +340,7 @@ impl HttpServerApp for Http2 {
     }
 }
 
-/// Where the header ends, its empty line included. `seen` bytes were looked at before.
+/// The end of the header, including its empty line. `seen` bytes were searched before.
 fn end_of_head(read: &[u8], seen: usize) -> Option<usize> {
     let start = seen.saturating_sub(3).min(read.len());
     memchr::memchr_iter(b'\n', &read[start..]).find_map(|at| {
@@ -359,9 +350,8 @@ fn end_of_head(read: &[u8], seen: usize) -> Option<usize> {
     })
 }
 
-/// In absolute form the target says the host, and a `Host` that says another
-/// thing is to be ignored (RFC 9112, 3.2.2); pingora would refuse it. More than
-/// one `Host` stays, and is refused.
+/// A target in absolute form contains the host, and a differing `Host` must be ignored (RFC 9112, 3.2.2); pingora
+/// would refuse it. Several `Host` fields stay, and are refused.
 fn without_host(mut read: BytesMut, end: usize) -> BytesMut {
     let is_absolute = |line: &[u8]| {
         let target = line.splitn(3, |&byte| byte == b' ').nth(1).unwrap_or_default();
@@ -392,28 +382,28 @@ fn without_host(mut read: BytesMut, end: usize) -> BytesMut {
     read
 }
 
-/// Why a connection is refused: there are as many as may be.
+/// Reason of a refusal: the limit of all connections.
 const TOO_MANY: &str = "connections";
-/// Why a connection is refused: its address has as many as it may have.
+/// Reason of a refusal: the limit of one address.
 const TOO_MANY_OF_ONE: &str = "client-connections";
-/// How HTTP/2 begins (RFC 9113, 3.4).
+/// The start of HTTP/2 (RFC 9113, 3.4).
 const HTTP_2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Bytes that are read at once.
+/// Bytes of one read.
 const READ_BYTES: usize = 4096;
-/// Most fields of a header; pingora reads no more.
+/// Most fields of a header; the limit of pingora.
 const HEADERS_MAX: usize = 254;
-/// Most bytes of a request line beside its target.
+/// Most bytes of a request line besides its target.
 const AROUND_TARGET_BYTES: usize = 32;
-/// Connections beyond the most that are still told so.
-const SENT_AWAY_MAX: usize = 64;
-/// When a connection may be free, in seconds.
+/// Most connections beyond the limit that still receive a response.
+const REFUSED_MAX: usize = 64;
+/// `Retry-After` of a refused connection, in seconds.
 const CONNECTION_WAIT_SECS: u64 = 10;
-/// Shortest time between two lines in the log that there are too many connections.
-const TOLD_INTERVAL: Duration = Duration::from_secs(10);
-/// Longest that a client is waited for to take an answer that ends its connection.
-const LINGER_MAX: Duration = Duration::from_secs(2);
-/// Most bytes that are read from it meanwhile.
-const LINGER_BYTES_MAX: u64 = 1 << 20;
+/// Shortest interval between two log lines about the limit.
+const WARNING_INTERVAL: Duration = Duration::from_secs(10);
+/// Longest wait for a client to read the response that ends its connection.
+const CLOSE_WAIT_MAX: Duration = Duration::from_secs(2);
+/// Most bytes that are read from the client meanwhile.
+const CLOSE_READ_BYTES_MAX: u64 = 1 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -421,18 +411,18 @@ mod tests {
 
     #[test]
     fn one_address_cannot_take_all_connections() {
-        let bounds = Connections { connections_max: 5, per_client_max: 2, ..Connections::default() };
-        let origin = |last: u8| Some(Origin::of([192, 0, 2, last].into()));
-        let mut open = Open::default();
-        assert_eq!(open.enter(origin(1), &bounds), Ok(()));
-        assert_eq!(open.enter(origin(1), &bounds), Ok(()));
-        assert_eq!(open.enter(origin(1), &bounds), Err(TOO_MANY_OF_ONE));
-        assert_eq!(open.enter(origin(2), &bounds), Ok(()));
-        assert_eq!(open.enter(None, &bounds), Ok(()));
-        assert_eq!(open.enter(None, &bounds), Ok(()), "the near ones are not counted by address");
-        assert_eq!(open.enter(origin(3), &bounds), Err(TOO_MANY));
+        let limits = Connections { connections_max: 5, per_client_max: 2, ..Connections::default() };
+        let origin = |last: u8| Some(ClientNetwork::of([192, 0, 2, last].into()));
+        let mut open = OpenConnections::default();
+        assert_eq!(open.admit(origin(1), &limits), Ok(()));
+        assert_eq!(open.admit(origin(1), &limits), Ok(()));
+        assert_eq!(open.admit(origin(1), &limits), Err(TOO_MANY_OF_ONE));
+        assert_eq!(open.admit(origin(2), &limits), Ok(()));
+        assert_eq!(open.admit(None, &limits), Ok(()));
+        assert_eq!(open.admit(None, &limits), Ok(()), "the near ones are not counted by address");
+        assert_eq!(open.admit(origin(3), &limits), Err(TOO_MANY));
         open.remove(origin(1));
-        assert_eq!(open.enter(origin(3), &bounds), Ok(()));
+        assert_eq!(open.admit(origin(3), &limits), Ok(()));
         for gone in [origin(1), origin(2), origin(3), None, None] {
             open.remove(gone);
         }

@@ -1,9 +1,8 @@
-//! A connection on which the header of an answer leaves together with what follows it.
+//! A connection that sends a response header together with the bytes after it.
 //!
-//! pingora writes the header of an answer whose length is known into a buffer and empties that
-//! before a longer piece of the body: two system calls, and whoever reads is woken twice. Here what
-//! is short waits for what comes behind it, and both go in one vectored write. Nothing waits longer
-//! than in pingora's own buffer: a flush, and the end, send everything.
+//! pingora writes a header into a buffer and flushes the buffer before a long piece of the body. That takes two
+//! system calls and wakes the reader twice. This stream holds short writes until the next one, and sends both in one
+//! vectored write. A flush and the end send everything, so no byte waits longer than in the buffer of pingora.
 
 use async_trait::async_trait;
 use pingora_core::protocols::raw_connect::ProxyDigest;
@@ -17,28 +16,28 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 
-/// As many bytes do not wait any more: the size of pingora's buffer, which is one packet.
+/// Longest write that is held: the size of the buffer of pingora, which is one packet.
 const HELD_BYTES_MAX: usize = 1460;
 
 /// A connection of a harvester.
 #[derive(Debug)]
-pub(super) struct HeadWithBody {
+pub(super) struct VectoredStream {
     stream: Stream,
     held: Vec<u8>,
 }
 
-impl HeadWithBody {
+impl VectoredStream {
     pub(super) fn on(stream: Stream) -> Self {
         Self { stream, held: Vec::new() }
     }
 
-    /// The connection itself; nothing waits between two requests.
+    /// The wrapped connection. It holds no bytes between two requests.
     pub(super) fn into_stream(self) -> Stream {
         debug_assert!(self.held.is_empty(), "an answer has ended without a flush");
         self.stream
     }
 
-    /// Writes what waits, and as much of what is behind it as goes; how much that is.
+    /// Writes the held bytes, and as much of `behind` as possible; returns that length.
     fn poll_held(&mut self, context: &mut Context<'_>, behind: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         let Self { stream, held } = self;
         while !held.is_empty() {
@@ -59,7 +58,7 @@ impl HeadWithBody {
     }
 }
 
-impl AsyncRead for HeadWithBody {
+impl AsyncRead for VectoredStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -69,7 +68,7 @@ impl AsyncRead for HeadWithBody {
     }
 }
 
-impl AsyncWrite for HeadWithBody {
+impl AsyncWrite for VectoredStream {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.poll_write_vectored(context, &[IoSlice::new(bytes)])
     }
@@ -106,41 +105,41 @@ impl AsyncWrite for HeadWithBody {
 }
 
 #[async_trait]
-impl Shutdown for HeadWithBody {
+impl Shutdown for VectoredStream {
     async fn shutdown(&mut self) {
-        // What cannot be sent any more is nobody's loss: the connection ends.
+        // The connection ends; ignore.
         let _ = AsyncWriteExt::shutdown(self).await;
     }
 }
 
-impl UniqueID for HeadWithBody {
+impl UniqueID for VectoredStream {
     fn id(&self) -> UniqueIDType {
         self.stream.id()
     }
 }
 
-impl Ssl for HeadWithBody {}
+impl Ssl for VectoredStream {}
 
 #[async_trait]
-impl Peek for HeadWithBody {
+impl Peek for VectoredStream {
     async fn try_peek(&mut self, buffer: &mut [u8]) -> io::Result<bool> {
         self.stream.try_peek(buffer).await
     }
 }
 
-impl GetTimingDigest for HeadWithBody {
+impl GetTimingDigest for VectoredStream {
     fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
         self.stream.get_timing_digest()
     }
 }
 
-impl GetProxyDigest for HeadWithBody {
+impl GetProxyDigest for VectoredStream {
     fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
         self.stream.get_proxy_digest()
     }
 }
 
-impl GetSocketDigest for HeadWithBody {
+impl GetSocketDigest for VectoredStream {
     fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
         self.stream.get_socket_digest()
     }
@@ -152,9 +151,9 @@ mod tests {
     use tokio::io::{AsyncReadExt, duplex};
 
     /// A connection that takes `room` bytes before they are read, and its other end.
-    fn connection(room: usize) -> (HeadWithBody, tokio::io::DuplexStream) {
+    fn connection(room: usize) -> (VectoredStream, tokio::io::DuplexStream) {
         let (ours, theirs) = duplex(room);
-        (HeadWithBody::on(Box::new(ours)), theirs)
+        (VectoredStream::on(Box::new(ours)), theirs)
     }
 
     #[tokio::test]

@@ -1,0 +1,183 @@
+//! Writes a page. Dropping it before the end truncates the page.
+
+use super::page::{
+    End, Held, InFlightOptions, InFlightPage, PIECE_BYTES, PageError, ResponseStart, once_true, runs, until,
+};
+use crate::clock;
+use crate::proxy::cache::page_meta::PageMeta;
+use crate::proxy::cache::rules::{END_BYTES, Retention};
+use crate::store::{BlockSums, Pages};
+use crate::upstream::Account;
+use bytes::Bytes;
+use pingora_http::ResponseHeader;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// Writes a page. Dropped before its end, the page is broken.
+pub(in crate::proxy::cache) struct Writer {
+    pub(in crate::proxy::cache) page: Arc<InFlightPage>,
+    pages: Arc<Pages>,
+    sums: BlockSums,
+    end: Vec<u8>,
+}
+
+impl Writer {
+    /// Starts a page.
+    pub(in crate::proxy::cache) fn start(options: InFlightOptions, pages: Arc<Pages>) -> Self {
+        let page = Arc::new(InFlightPage::new(options));
+        Self { page, pages, sums: BlockSums::default(), end: Vec::new() }
+    }
+
+    /// Adds bytes; waits while there is no room for them.
+    ///
+    /// # Errors
+    ///
+    /// The page has no reader and is not to be cached, or the disk fails.
+    pub(in crate::proxy::cache) async fn append(&mut self, mut bytes: Bytes) -> Result<(), PageError> {
+        while !bytes.is_empty() {
+            let piece = bytes.split_to(bytes.len().min(PIECE_BYTES));
+            self.wait_for_room(piece.len() as u64).await?;
+            if self.page.plan.is_kept {
+                self.sums.push(&piece);
+                self.note_end(&piece);
+            }
+            let count = piece.len() as u64;
+            let is_held = self.page.state().remember(&piece);
+            if !is_held && let Err(error) = self.write(piece.clone()).await {
+                tracing::error!(
+                    repository = self.page.key.repository(),
+                    %error,
+                    "a page cannot be written to disk and continues without being cached; check space and rights of the \
+                     data folder"
+                );
+                self.go_on_in_memory().await?;
+                self.wait_for_room(count).await?;
+                self.page.state().remember(&piece);
+            }
+            self.page.state().written += count;
+            self.page.progress.notify_waiters();
+        }
+        Ok(())
+    }
+
+    /// Holds the last bytes of the page, which decide how long it is cached.
+    fn note_end(&mut self, piece: &[u8]) {
+        let last = piece.get(piece.len().saturating_sub(END_BYTES)..).unwrap_or_default();
+        self.end.drain(..(self.end.len() + last.len()).saturating_sub(END_BYTES));
+        self.end.extend_from_slice(last);
+    }
+
+    /// Sets the response header.
+    pub(in crate::proxy::cache) fn begin_with(&self, head: ResponseHeader) {
+        let _ = self.page.begun.set(ResponseStart { head, at: clock::now() });
+        self.page.progress.notify_waiters();
+    }
+
+    /// Waits until the page has no reader and is not to be cached.
+    pub(in crate::proxy::cache) async fn unwanted(&self) {
+        until(&self.page.room, || self.page.is_unwanted().then_some(())).await;
+    }
+
+    /// Continues in memory, once readers have read everything in the file.
+    async fn go_on_in_memory(&self) -> Result<(), PageError> {
+        until(&self.page.room, || once_true(self.page.state().forget_file())).await
+    }
+
+    async fn wait_for_room(&self, count: u64) -> Result<(), PageError> {
+        until(&self.page.room, || once_true(self.page.state().has_room(count))).await
+    }
+
+    /// Writes a piece to the file, and creates the file if necessary.
+    async fn write(&self, piece: Bytes) -> std::io::Result<()> {
+        let (page, pages) = (Arc::clone(&self.page), Arc::clone(&self.pages));
+        let written = tokio::task::spawn_blocking(move || {
+            let (at, capacity, known) = {
+                let state = page.state();
+                (state.written, state.capacity, state.part())
+            };
+            let part = match known {
+                Ok(part) => part,
+                Err(memory) => {
+                    let part = Arc::new(pages.part(&page.key, clock::secs(clock::now()))?);
+                    memory.runs().try_for_each(|(at, run)| part.write(at as u64, run))?;
+                    page.state().held = Held::File(Arc::clone(&part));
+                    part
+                }
+            };
+            for (at, run) in runs(at, &piece, capacity) {
+                part.write(at, run)?;
+            }
+            Ok(())
+        });
+        written.await.map_err(std::io::Error::other).flatten()
+    }
+
+    /// Ends a complete page: caches it if possible, and notifies its readers. Returns whether it is cached.
+    pub(in crate::proxy::cache) async fn finish(mut self, account: &Account) -> bool {
+        self.page.state().is_written = true;
+        let began = self.page.begun().map(|begun| begun.at);
+        let kept = began.and_then(|began| Some((began, self.page.plan.verdict(account, &self.end, began)?)));
+        let kept = kept.filter(|_| !self.page.state().is_passing && !self.pages.is_closed());
+        let is_kept = match kept {
+            Some((began, kept)) => self.commit(kept, PageMeta::new(began, kept).to_bytes()).await,
+            None => false,
+        };
+        // The page on disk is found from now on.
+        self.page.finish(End::Whole { at: clock::now(), answers_until: None });
+        is_kept
+    }
+
+    async fn commit(&mut self, kept: Retention, meta: Vec<u8>) -> bool {
+        let (page, pages, sums) =
+            (Arc::clone(&self.page), Arc::clone(&self.pages), std::mem::take(&mut self.sums));
+        let until = kept.fresh_until + kept.stale_if_error;
+        let useless_from = until.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs() + 1;
+        let committed = tokio::task::spawn_blocking(move || {
+            let (written, known) = {
+                let state = page.state();
+                (state.written, state.part())
+            };
+            let part = match known {
+                Ok(part) => part,
+                Err(memory) => {
+                    let part = Arc::new(pages.part(&page.key, clock::secs(clock::now()))?);
+                    memory.runs().try_for_each(|(at, run)| part.write(at as u64, run))?;
+                    part
+                }
+            };
+            pages.commit(&part, &page.key, &meta, written, sums, useless_from)?;
+            // A concurrent purge found no file.
+            Ok(!page.state().is_passing || !pages.purge(&page.key))
+        });
+        match committed.await.map_err(std::io::Error::other).flatten() {
+            Ok(is_kept) => is_kept,
+            Err(error) => {
+                let error: std::io::Error = error;
+                tracing::warn!(%error, "a page cannot be cached; check space and rights of the data folder");
+                false
+            }
+        }
+    }
+
+    /// Truncates the page.
+    pub(in crate::proxy::cache) fn fail(self) {
+        self.page.finish(End::Broken);
+    }
+
+    /// Ends with a failure, which answers all requests for a few seconds.
+    pub(in crate::proxy::cache) fn answer_failure(self, head: ResponseHeader, text: Bytes) {
+        self.begin_with(head);
+        let mut state = self.page.state();
+        state.remember(&text);
+        state.written = text.len() as u64;
+        drop(state);
+        let at = clock::now();
+        self.page.finish(End::Whole { at, answers_until: Some(at + self.page.plan.failures) });
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.page.finish(End::Broken);
+    }
+}

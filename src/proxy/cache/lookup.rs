@@ -1,0 +1,362 @@
+//! Finds the page that answers a request, or starts it.
+//!
+//! Identical concurrent requests share one page in flight. The first of them starts a session with the source, which
+//! runs to the end of the page even if that request is cancelled, as long as others read the page or it is to be
+//! cached.
+
+use super::in_flight::{InFlightOptions, InFlightPage, Reader, Writer};
+use super::rules::{self, CachePlan};
+use super::storage::{CachedPage, GRACE_PERIOD, Joined, OnDisk, PageStorage};
+use crate::clock;
+use crate::config::{self, Mapping};
+use crate::error::Error;
+use crate::oai::Request;
+use crate::proxy::response_head;
+use crate::store::{PageKey, Pages, Size};
+use crate::upstream::{Account, DetachedTask, Event, EventStream, Failure, Job, answer};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+/// The cache of one server. Clones share it.
+///
+/// The storage is never freed, because a task must not wait for its threads: each stopped server leaves a few empty
+/// tables.
+#[derive(Clone)]
+pub(crate) struct Cache {
+    storage: &'static PageStorage,
+    config: Arc<config::Cache>,
+    generations: Arc<Mutex<HashMap<String, Generation>>>,
+}
+
+/// A mapping, and the text that distinguishes its pages from those of its earlier versions.
+struct Generation {
+    mapping: Arc<Mapping>,
+    text: Arc<str>,
+}
+
+impl std::fmt::Debug for Cache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cache").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+/// The lookup of one request, and its result.
+#[derive(Clone, Debug)]
+pub(in crate::proxy) struct CacheLookup {
+    cache: Cache,
+    key: PageKey,
+    plan: CachePlan,
+    arrived: SystemTime,
+    got: CacheOutcome,
+    /// Whether a cached page was found that is too old.
+    is_old_known: bool,
+    /// Whether this request started a session with the source.
+    has_asked: bool,
+    /// The page in flight that it shares with an earlier request.
+    pub(in crate::proxy) shared: Option<Arc<InFlightPage>>,
+}
+
+/// How a request was answered: a label of the metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::proxy) enum CacheOutcome {
+    /// By a session of its own.
+    Miss,
+    /// By the session of another request.
+    Collapsed,
+    /// By a cached page.
+    Hit,
+    /// By an old page, because the source fails.
+    Stale,
+}
+
+impl CacheOutcome {
+    pub(in crate::proxy) const fn name(self) -> &'static str {
+        match self {
+            Self::Miss => "miss",
+            Self::Collapsed => "collapsed",
+            Self::Hit => "hit",
+            Self::Stale => "stale",
+        }
+    }
+}
+
+impl Cache {
+    /// Opens the cache in the data folder; `None` if it is disabled.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be written to.
+    pub(crate) fn open(data: &Path, config: config::Cache) -> Result<Option<Self>, Error> {
+        if !config.enabled {
+            return Ok(None);
+        }
+        let pages = Pages::open(data, config.bytes_max)?;
+        let storage = PageStorage::new(pages)
+            .map_err(|error| Error::reading(data, error, "allow the program more threads"))?;
+        let storage: &'static PageStorage = Box::leak(Box::new(storage));
+        Ok(Some(Self { storage, config: Arc::new(config), generations: Arc::default() }))
+    }
+
+    fn generation(&self, mapping: &Arc<Mapping>) -> Arc<str> {
+        let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
+        match generations.get(&mapping.id) {
+            Some(known) if Arc::ptr_eq(&known.mapping, mapping) => Arc::clone(&known.text),
+            _ => {
+                let text: Arc<str> = rules::generation(mapping).into();
+                let generation = Generation { mapping: Arc::clone(mapping), text: Arc::clone(&text) };
+                generations.insert(mapping.id.clone(), generation);
+                text
+            }
+        }
+    }
+
+    /// The lookup for a request. `lowered_to` is the correct earliestDatestamp, where that of the source is too late.
+    pub(in crate::proxy) fn lookup(
+        &self,
+        mapping: &Arc<Mapping>,
+        request: &Request,
+        base_url: &str,
+        lowered_to: Option<&str>,
+        arrived: SystemTime,
+    ) -> CacheLookup {
+        CacheLookup {
+            cache: self.clone(),
+            key: rules::key(mapping, &self.generation(mapping), base_url, request, lowered_to),
+            plan: CachePlan::of(request, mapping, &self.config),
+            arrived,
+            got: CacheOutcome::Miss,
+            is_old_known: false,
+            has_asked: false,
+            shared: None,
+        }
+    }
+
+    /// Builds the index of cached pages. Blocks on the disk.
+    pub(crate) fn scan(&self) {
+        self.storage.pages.scan();
+    }
+
+    /// Removes useless pages. Blocks on the disk.
+    pub(crate) fn sweep(&self) {
+        let now = clock::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        self.storage.pages.sweep(now.as_secs());
+    }
+
+    /// Stops storing and removing pages, because another process has the folder.
+    pub(crate) fn close(&self) {
+        self.storage.pages.close();
+    }
+
+    /// The size of the cache.
+    pub(crate) fn size(&self) -> Size {
+        self.storage.pages.size()
+    }
+
+    /// Removes the page that answers a request, under each base URL of the repository; without a request all pages of
+    /// the repository. Returns how many. Blocks on the disk.
+    pub(crate) fn purge(
+        &self,
+        mapping: &Arc<Mapping>,
+        base_urls: &[String],
+        request: Option<&Request>,
+        lowered_to: Option<&str>,
+    ) -> u64 {
+        let generation = self.generation(mapping);
+        let keys = request.map(|request| {
+            let key = |base_url: &String| rules::key(mapping, &generation, base_url, request, lowered_to);
+            let keys = base_urls.iter().map(key);
+            keys.collect::<Vec<_>>()
+        });
+        self.storage.purge_pages(&mapping.id, keys.as_deref())
+    }
+}
+
+/// The page that answers a request.
+pub(in crate::proxy) enum FoundPage {
+    /// A cached page.
+    Cached(CachedPage),
+    /// A page in flight with the task that receives it. The old page replaces it if the source fails.
+    InFlight(Reader, DetachedTask, Option<CachedPage>),
+}
+
+impl CacheLookup {
+    /// The page that answers the request: cached, in flight, or started by this request. `ended` receives the result
+    /// of the session that the request starts.
+    pub(in crate::proxy) async fn find(
+        &mut self,
+        job: Job,
+        ended: impl FnOnce(Account, Option<Failure>) + Send + 'static,
+    ) -> FoundPage {
+        let storage = self.cache.storage;
+        let mut looks = 0;
+        loop {
+            looks += 1;
+            if let Some(reader) = storage.join_in_flight(&self.key, self.arrived) {
+                return self.collapsed(reader, None);
+            }
+            let old = match self.find_cached().await {
+                Ok(page) => return FoundPage::Cached(page),
+                Err(old) => old,
+            };
+            // Between the two lookups another page may have ended.
+            let found = match &old {
+                _ if looks == LOOKS_MAX => OnDisk::Final,
+                Some(_) => OnDisk::Old,
+                None if self.is_old_known => OnDisk::Final,
+                None => OnDisk::Nothing,
+            };
+            match storage.join(self.options(), self.arrived, found) {
+                Joined::Other(reader) => return self.collapsed(reader, old),
+                Joined::First(reader, writer) => {
+                    self.has_asked = true;
+                    let fetching = DetachedTask::new(Box::pin(drain(storage, answer(job), writer, ended)));
+                    return FoundPage::InFlight(reader, fetching, old);
+                }
+                Joined::Again => {}
+            }
+        }
+    }
+
+    /// The cached page that answers the request, or an old page that may replace a failure. The old page answers at
+    /// once if the source has just failed, so that all waiting requests receive it.
+    async fn find_cached(&mut self) -> Result<CachedPage, Option<CachedPage>> {
+        self.is_old_known = false;
+        let page = match self.plan.is_kept {
+            true => self.cache.storage.find_cached(&self.key).await,
+            false => None,
+        };
+        let Some(page) = page else { return Err(None) };
+        let now = clock::now();
+        if page.meta.is_fresh(now) {
+            self.got = CacheOutcome::Hit;
+            return Ok(page);
+        }
+        self.is_old_known = true;
+        if !page.meta.is_usable_if_error(now) {
+            return Err(None);
+        }
+        if self.cache.storage.has_failed(&self.key) {
+            self.got = CacheOutcome::Stale;
+            return Ok(page);
+        }
+        Err(Some(page))
+    }
+
+    /// Another request has started the page.
+    fn collapsed(&mut self, reader: Reader, old: Option<CachedPage>) -> FoundPage {
+        let is_late = reader.page.was_over(self.arrived);
+        self.got = if is_late { CacheOutcome::Hit } else { CacheOutcome::Collapsed };
+        self.shared = Some(Arc::clone(&reader.page));
+        FoundPage::InFlight(reader, DetachedTask::default(), old)
+    }
+
+    /// Answers with an old page, because the source has failed.
+    pub(in crate::proxy) fn use_stale(&mut self) {
+        // Long enough for the waiting requests.
+        let until = clock::now() + self.plan.failures.max(GRACE_PERIOD);
+        self.cache.storage.note_failure(&self.key, until);
+        self.got = CacheOutcome::Stale;
+    }
+
+    /// How the request was answered.
+    pub(in crate::proxy) fn got(&self) -> CacheOutcome {
+        self.got
+    }
+
+    /// The `Cache-Status` field (RFC 9211).
+    pub(in crate::proxy) fn cache_status(&self, said: &str) -> String {
+        let forwarded = if said.is_empty() { "oaimend; fwd=miss" } else { said };
+        match self.got {
+            CacheOutcome::Hit => "oaimend; hit".to_owned(),
+            CacheOutcome::Collapsed => format!("{forwarded}; collapsed"),
+            CacheOutcome::Stale if self.has_asked => "oaimend; fwd=stale; detail=stale-if-error".to_owned(),
+            CacheOutcome::Stale => "oaimend; hit; detail=stale-if-error".to_owned(),
+            CacheOutcome::Miss if self.is_old_known => forwarded.replace("fwd=miss", "fwd=stale"),
+            CacheOutcome::Miss => forwarded.to_owned(),
+        }
+    }
+
+    fn options(&self) -> InFlightOptions {
+        let (storage, config) = (self.cache.storage, &self.cache.config);
+        let (key, plan) = (self.key.clone(), self.plan);
+        InFlightOptions { id: storage.next_id(), key, plan, capacity: config.entry_bytes_max }
+    }
+}
+
+/// Receives a page from the source into memory or a file, independently of its readers.
+async fn drain(
+    storage: &'static PageStorage,
+    mut conversing: EventStream,
+    mut writer: Writer,
+    ended: impl FnOnce(Account, Option<Failure>),
+) {
+    let in_flight = Arc::clone(&writer.page);
+    let end = loop {
+        let event = tokio::select! {
+            event = conversing.next() => event,
+            () = writer.unwanted() => match storage.retire_unwanted(&in_flight) {
+                true => break DrainEnd::Broken,
+                false => continue,
+            },
+        };
+        match event {
+            Some(Event::Head(answer)) => match response_head::whole(answer, "miss") {
+                Ok(head) => writer.begin_with(head),
+                Err(_) => break DrainEnd::Broken,
+            },
+            Some(Event::Body(bytes)) => match conversing.beside(writer.append(bytes)).await {
+                Ok(()) => {}
+                // No reader is left, and the page is not to be cached.
+                Err(_) => break DrainEnd::Broken,
+            },
+            Some(Event::End(account)) => {
+                // Record the result before readers see the end, because they log it.
+                ended(Account::clone(&account), None);
+                if let Some(query) = &account.leads_back_to {
+                    // Before a harvester can see the end of this page and request the earlier one again.
+                    storage.drop_page(rules::key_of_query(&in_flight.key, query)).await;
+                }
+                break match writer.finish(&account).await {
+                    true => DrainEnd::Retention,
+                    false => DrainEnd::Passed,
+                };
+            }
+            Some(Event::Failed(failure, account)) => {
+                let answer = response_head::failed(&failure).ok().filter(|_| in_flight.begun().is_none());
+                ended(*account, Some(failure));
+                let Some((head, text)) = answer else {
+                    writer.fail();
+                    break DrainEnd::Broken;
+                };
+                writer.answer_failure(head, text);
+                break DrainEnd::Refused;
+            }
+            None => break DrainEnd::Broken,
+        }
+    };
+    // Dropping the stream ends the session.
+    drop(conversing);
+    match end {
+        DrainEnd::Retention | DrainEnd::Broken => {}
+        DrainEnd::Passed => return storage.hold_for_grace_period(in_flight),
+        DrainEnd::Refused => tokio::time::sleep(in_flight.plan.failures.max(GRACE_PERIOD)).await,
+    }
+    storage.retire(&in_flight);
+}
+
+/// How a page in flight ended.
+enum DrainEnd {
+    /// Complete, and on disk.
+    Retention,
+    /// Complete, and kept for the grace period.
+    Passed,
+    /// The response is a failure.
+    Refused,
+    /// Truncated, or without readers.
+    Broken,
+}
+
+/// Most lookups of a request before it starts a page.
+const LOOKS_MAX: usize = 8;

@@ -1,0 +1,220 @@
+//! Writes a page to a harvester: from the cache, from a page in flight, or directly from the source.
+//!
+//! pingora has read the request and sends the response. Pages do not pass through its cache or its upstreams: see
+//! docs/explanation/pingora.md. `cache` finds or starts the page, and this module reads it.
+//!
+//! Invariants: a page is received at the speed of its source, even if its harvester does not read. A harvester that
+//! leaves does not end a page that others read or that is to be cached. A truncated page has no end.
+
+use super::cache::{CacheLookup, CachedPage, FoundPage, PageError, Reader};
+use super::upstream_handle::UpstreamHandle;
+use super::{gzip, headers, response_head};
+use crate::upstream::{self, Account, DetachedTask, Event, Job};
+use http::{HeaderValue, Method, header};
+use pingora_error::{Error, ErrorType, Result};
+use pingora_http::ResponseHeader;
+use pingora_proxy::Session;
+use std::sync::Arc;
+
+/// Writes pages to harvesters. Contains the `Via` field of the responses.
+pub(super) struct PageResponder<'a>(pub(super) &'a HeaderValue);
+
+impl PageResponder<'_> {
+    /// Answers with a cached page, a page in flight, or a page that starts with this request. `upstream` is set to the
+    /// session with the source that this request starts.
+    ///
+    /// # Errors
+    ///
+    /// The harvester is gone, or the page was truncated after its first bytes were sent.
+    pub(super) async fn answer(
+        &self,
+        session: &mut Session,
+        lookup: Option<&mut CacheLookup>,
+        upstream: &mut Option<UpstreamHandle>,
+        job: Job,
+    ) -> Result<()> {
+        let handle = UpstreamHandle::default();
+        let Some(lookup) = lookup else {
+            *upstream = Some(handle.clone());
+            return self.answer_past_the_cache(session, &handle, job).await;
+        };
+        let found = {
+            let handle = handle.clone();
+            lookup.find(job, move |account, failure| handle.end(account, failure)).await
+        };
+        let (mut reader, mut fetching, old) = match found {
+            FoundPage::Cached(page) => return self.send_cached(session, lookup, page).await,
+            FoundPage::InFlight(reader, fetching, old) => (reader, fetching, old),
+        };
+        if lookup.shared.is_none() {
+            *upstream = Some(handle);
+        }
+        let in_flight = Arc::clone(&reader.page);
+        let answered = self.read_out(session, lookup, &mut reader, &mut fetching, old).await;
+        if answered.is_err() {
+            // The page continues while others read it or if it is to be cached, and at least to its header for a
+            // harvester that retries. Meanwhile the request counts as in flight for the quotas.
+            drop(reader);
+            fetching.until(|| in_flight.ended().is_some()).await;
+        }
+        answered
+    }
+
+    /// Sends the page as it arrives; or the `old` page, if the source fails before the page starts.
+    async fn read_out(
+        &self,
+        session: &mut Session,
+        lookup: &mut CacheLookup,
+        reader: &mut Reader,
+        fetching: &mut DetachedTask,
+        old: Option<CachedPage>,
+    ) -> Result<()> {
+        let in_flight = Arc::clone(&reader.page);
+        let head = async {
+            fetching.until(|| in_flight.begun().is_some()).await;
+            if in_flight.is_written() {
+                // The page is complete and is being written to disk: send it in one piece afterwards.
+                fetching.until(|| in_flight.ended().is_some()).await;
+            }
+            in_flight.head().await
+        };
+        let mut head = Box::new(unless_gone(session, head).await?.map_err(over)?.clone());
+        if let Some(old) = old.filter(|_| head.status.is_server_error()) {
+            lookup.use_stale();
+            return self.send_cached(session, lookup, old).await;
+        }
+        if lookup.shared.is_some() {
+            head.insert_header(header::AGE, in_flight.age_secs())?;
+        }
+        complete_head(&mut head, session, lookup, in_flight.whole_bytes())?;
+        fetching.beside(self.write_head(session, head, false)).await?;
+        loop {
+            let piece = async {
+                fetching.until(|| reader.has_more()).await;
+                // Reads from a file wait.
+                fetching.beside(reader.next()).await
+            };
+            match unless_gone(session, piece).await?.map_err(over)? {
+                Some(piece) => fetching.beside(session.write_response_body(Some(piece), false)).await?,
+                None => return session.write_response_body(None, true).await,
+            }
+        }
+    }
+
+    /// Sends a cached page.
+    async fn send_cached(
+        &self,
+        session: &mut Session,
+        lookup: &CacheLookup,
+        mut page: CachedPage,
+    ) -> Result<()> {
+        let mut head = Box::new(response_head::page()?);
+        head.insert_header(header::AGE, page.age_secs())?;
+        complete_head(&mut head, session, lookup, Some(page.bytes))?;
+        self.write_head(session, head, false).await?;
+        while let Some(piece) = unless_gone(session, page.next()).await?.map_err(over)? {
+            session.write_response_body(Some(piece), false).await?;
+        }
+        session.write_response_body(None, true).await
+    }
+
+    /// Sends the response of the source to this request alone.
+    async fn answer_past_the_cache(
+        &self,
+        session: &mut Session,
+        handle: &UpstreamHandle,
+        job: Job,
+    ) -> Result<()> {
+        let head_only = session.req_header().method == Method::HEAD;
+        let mut conversing = upstream::answer(job);
+        let head = match unless_gone(session, conversing.next()).await? {
+            Some(Event::Head(answer)) => response_head::whole(answer, "bypass")?,
+            Some(Event::Failed(failure, account)) => {
+                let (head, text) = response_head::failed(&failure)?;
+                handle.end(*account, Some(failure));
+                self.write_head(session, Box::new(head), head_only).await?;
+                return match head_only {
+                    true => Ok(()),
+                    false => session.write_response_body(Some(text), true).await,
+                };
+            }
+            Some(Event::Body(_) | Event::End(_)) | None => return Err(stopped()),
+        };
+        conversing.beside(self.write_head(session, Box::new(head), head_only)).await?;
+        if head_only {
+            handle.end(Account::default(), None);
+            return Ok(());
+        }
+        loop {
+            match unless_gone(session, conversing.next()).await? {
+                Some(Event::Body(piece)) => {
+                    conversing.beside(session.write_response_body(Some(piece), false)).await?;
+                }
+                Some(Event::End(account)) => {
+                    handle.end(*account, None);
+                    return session.write_response_body(None, true).await;
+                }
+                Some(Event::Failed(failure, account)) => {
+                    let error = Error::explain(ErrorType::ConnectionClosed, failure.details.clone());
+                    handle.end(*account, Some(failure));
+                    return Err(error);
+                }
+                Some(Event::Head(_)) | None => return Err(stopped()),
+            }
+        }
+    }
+
+    /// Writes the header of a response; `end`: it has no body.
+    async fn write_head(
+        &self,
+        session: &mut Session,
+        mut head: Box<ResponseHeader>,
+        end: bool,
+    ) -> Result<()> {
+        head.insert_header(header::VIA, self.0.clone())?;
+        if !end && !head.headers.contains_key(header::CONTENT_LENGTH) {
+            // pingora adds the field only for its own upstreams; HTTP/2 has no such field.
+            head.insert_header(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"))?;
+        }
+        session.write_response_header(head, end).await
+    }
+}
+
+/// Waits for a part of a page while the harvester is connected.
+async fn unless_gone<T>(session: &mut Session, awaited: impl Future<Output = T>) -> Result<T> {
+    tokio::select! {
+        biased;
+        done = awaited => Ok(done),
+        left = session.as_downstream_mut().read_body_or_idle(true) => {
+            Err(left.err().unwrap_or_else(|| Error::new(ErrorType::ConnectionClosed)).into_down())
+        }
+    }
+}
+
+fn over(over: PageError) -> Box<Error> {
+    Error::because(ErrorType::ConnectionClosed, "the page ended early", over)
+}
+
+fn stopped() -> Box<Error> {
+    Error::explain(ErrorType::InternalError, "the conversation with the source stopped")
+}
+
+/// Adds `Cache-Status`, and the length where it is known.
+fn complete_head(
+    head: &mut ResponseHeader,
+    session: &Session,
+    lookup: &CacheLookup,
+    length: Option<u64>,
+) -> Result<()> {
+    let said = head.headers.get(header::CACHE_STATUS).and_then(|said| said.to_str().ok());
+    let status = lookup.cache_status(said.unwrap_or_default());
+    head.insert_header(header::CACHE_STATUS, status)?;
+    let accepted = headers::joined(session.req_header(), header::ACCEPT_ENCODING);
+    let length = length.filter(|_| head.status == http::StatusCode::OK);
+    if let Some(length) = length.filter(|_| !gzip::is_accepted(&accepted)) {
+        head.remove_header(&header::TRANSFER_ENCODING);
+        head.insert_header(header::CONTENT_LENGTH, length)?;
+        head.insert_header(header::VARY, HeaderValue::from_static("Accept-Encoding"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,343 @@
+//! The phases of a request in pingora.
+//!
+//! `request_filter` routes, validates and answers each request. `cache` finds the page, `page_response` sends it, and
+//! `gzip` compresses it. The cache and the upstreams of pingora are not used; docs/explanation/pingora.md explains
+//! why. See also docs/explanation/request-path.md.
+
+use super::cache::CacheLookup;
+use super::gzip::GzipBuilder;
+use super::headers::joined;
+use super::page_response::PageResponder;
+use super::upstream_handle::UpstreamHandle;
+use crate::clock;
+use crate::config;
+use crate::oai::{self, Argument, Request};
+use crate::repair::RequestEcho;
+use crate::server::context::ServerContext;
+use crate::server::own_pages::OwnPage;
+use crate::server::{quotas, router};
+use crate::telemetry::Finished;
+use crate::upstream::{Account, Failure, Job};
+use async_trait::async_trait;
+use http::{Method, Version, header};
+use pingora_core::modules::http::HttpModules;
+use pingora_core::upstreams::peer::HttpPeer;
+use pingora_error::{Error, ErrorType, Result};
+use pingora_http::ResponseHeader;
+use pingora_proxy::{FailToProxy, ProxyHttp, Session};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// The proxy service of pingora.
+pub(crate) struct ProxyService(pub(crate) Arc<ServerContext>);
+
+/// The state of one request.
+pub(crate) struct RequestContext {
+    shared: Arc<ServerContext>,
+    started: SystemTime,
+    repository: Option<String>,
+    request: Option<Request>,
+    handle: Option<UpstreamHandle>,
+    /// Its cache lookup; `None` if it bypasses the cache.
+    lookup: Option<CacheLookup>,
+    /// Why the source is not asked.
+    failure: Option<Failure>,
+    /// The outcome, where it is known before the end.
+    outcome: Option<&'static str>,
+    /// Held until the response is sent.
+    permit: Option<quotas::Permit>,
+}
+
+impl Drop for RequestContext {
+    fn drop(&mut self) {
+        self.shared.telemetry.in_flight.dec();
+    }
+}
+
+#[async_trait]
+impl ProxyHttp for ProxyService {
+    type CTX = RequestContext;
+
+    fn new_ctx(&self) -> RequestContext {
+        self.0.telemetry.in_flight.inc();
+        RequestContext {
+            shared: Arc::clone(&self.0),
+            started: clock::now(),
+            repository: None,
+            request: None,
+            handle: None,
+            lookup: None,
+            failure: None,
+            outcome: None,
+            permit: None,
+        }
+    }
+
+    fn init_downstream_modules(&self, modules: &mut HttpModules) {
+        modules.add_module(Box::new(GzipBuilder));
+    }
+
+    /// Routes, validates and answers. `true`: pingora has nothing left to do.
+    async fn request_filter(&self, session: &mut Session, context: &mut RequestContext) -> Result<bool> {
+        let now = self.0.limits();
+        let limits = &now.connections;
+        session.as_downstream_mut().set_write_timeout(Some(limits.write_timeout));
+        session.as_downstream_mut().set_total_drain_timeout(Some(limits.request_timeout));
+        match self.judge(session, context).await? {
+            Ok(job) => {
+                let RequestContext { lookup, handle, .. } = context;
+                PageResponder(&self.0.via).answer(session, lookup.as_mut(), handle, job).await?;
+            }
+            Err(page) => self.send(session, page).await?,
+        }
+        Ok(true)
+    }
+
+    async fn upstream_peer(
+        &self,
+        _session: &mut Session,
+        _passage: &mut RequestContext,
+    ) -> Result<Box<HttpPeer>> {
+        Error::e_explain(ErrorType::InternalError, "a request was left unanswered")
+    }
+
+    /// Responds to a failure in pingora, or truncates a response that has started.
+    async fn fail_to_proxy(
+        &self,
+        session: &mut Session,
+        error: &Error,
+        _passage: &mut RequestContext,
+    ) -> FailToProxy {
+        let begun = session.response_written().is_some();
+        // No request goes through pingora, so every write error concerns a response.
+        let downstream = *error.esource() == pingora_error::ErrorSource::Downstream
+            || *error.etype() == ErrorType::WriteError;
+        if begun || downstream {
+            return FailToProxy { error_code: 0, can_reuse_downstream: false };
+        }
+        tracing::error!(%error, "a request failed in the proxy itself");
+        let status = "oaimend; error=proxy_internal_error".to_owned();
+        let page = OwnPage::unavailable(60, status, "oaimend itself failed; its log says why");
+        // The client is gone; ignore.
+        let _ = self.send(session, page).await;
+        FailToProxy { error_code: 503, can_reuse_downstream: false }
+    }
+
+    fn suppress_error_log(&self, _session: &Session, _passage: &RequestContext, _error: &Error) -> bool {
+        true
+    }
+
+    async fn logging(&self, session: &mut Session, error: Option<&Error>, context: &mut RequestContext) {
+        let status = session.response_written().map_or(0, |head| head.status.as_u16());
+        let bytes = session.body_bytes_sent();
+        context.log(session.req_header().uri.path(), status, bytes, error);
+    }
+}
+
+impl ProxyService {
+    /// The request for the source, or the response that needs none.
+    async fn judge(
+        &self,
+        session: &mut Session,
+        context: &mut RequestContext,
+    ) -> Result<Result<Job, OwnPage>> {
+        let head = session.req_header();
+        let is_form = head.method == Method::POST;
+        let inet = |address: Option<&pingora_core::protocols::l4::socket::SocketAddr>| {
+            address.and_then(|address| address.as_inet()).copied()
+        };
+        let routed = self.0.route(head, inet(session.server_addr()));
+        if !matches!(&routed, Err(page) if page.is_health) {
+            match self.0.admit(inet(session.client_addr()), &head.headers).await {
+                Ok(permit) => context.permit = permit,
+                Err(page) => {
+                    session.set_keepalive(None);
+                    return Ok(Err(page));
+                }
+            }
+        }
+        let target = match routed {
+            Ok(target) => target,
+            Err(page) => {
+                // Do not wait for an unread body.
+                session.set_keepalive(None);
+                return Ok(Err(page));
+            }
+        };
+        context.repository = Some(target.mapping.id.clone());
+        context.outcome = Some("refused");
+        let via = joined(head, header::VIA);
+        let spool = head.version == Version::HTTP_10;
+        if let Some(page) = self.0.refuse(&via) {
+            session.set_keepalive(None);
+            return Ok(Err(page));
+        }
+        let query = match query_of(session, is_form, &self.0.limits().connections).await? {
+            Ok(query) => target.arguments(query),
+            Err(page) => {
+                session.set_keepalive(None);
+                return Ok(Err(page));
+            }
+        };
+        let router::Target { mapping, base_url, .. } = target;
+        let request = match Request::parse(&query) {
+            Ok(request) => request,
+            Err(refusal) => {
+                let own = RequestEcho { base_url, arguments: Vec::new() };
+                let date = clock::utc_datetime(context.started);
+                return Ok(Err(OwnPage::oai(oai::error_response(&own, &date, refusal.code, &refusal.text))));
+            }
+        };
+        context.request = Some(request.clone());
+        context.outcome = None;
+        let client = match self.0.clients.client_for(&mapping) {
+            Ok(client) => client,
+            Err(failure) => {
+                let page = OwnPage::failed(&failure);
+                context.failure = Some(failure);
+                return Ok(Err(page));
+            }
+        };
+        // Two windows may share a token but have different parts of a page.
+        let is_part = request.is_resumption()
+            && self.0.store.ledger.has_windows(&mapping.id, clock::secs(self.0.clock.now()));
+        let goes_past = spool || is_part || session.req_header().method == Method::HEAD;
+        if let Some(cache) = self.0.cache.as_ref().filter(|_| !goes_past) {
+            let lowered_to = self.0.lowered_to(&mapping, &request);
+            let lowered_to = lowered_to.as_deref();
+            context.lookup = Some(cache.lookup(&mapping, &request, &base_url, lowered_to, context.started));
+        }
+        let own = Arc::new(request.own(&base_url));
+        let hop = self.0.via.to_str().unwrap_or_default();
+        let via = if via.is_empty() { hop.to_owned() } else { format!("{via}, {hop}") };
+        let store = self.0.store.clone();
+        let set = request.argument(Argument::Set);
+        let of_the_source = set.and_then(|set| store.profiles.source_set(&mapping.source(), set));
+        let asked = of_the_source.map_or_else(|| request.clone(), |set| request.of_set(&set));
+        let clock = Arc::clone(&self.0.clock);
+        Ok(Ok(Job { mapping, request, asked, own, via, store, client, clock, spool }))
+    }
+
+    async fn send(&self, session: &mut Session, page: OwnPage) -> Result<()> {
+        let mut head = ResponseHeader::build(page.status, Some(page.headers.len() + 2))?;
+        for (name, value) in page.headers {
+            head.insert_header(name, value)?;
+        }
+        head.insert_header(header::VIA, self.0.via.clone())?;
+        head.insert_header(header::CONTENT_LENGTH, page.body.len())?;
+        let head_only = session.req_header().method == Method::HEAD;
+        session.write_response_header(Box::new(head), head_only).await?;
+        if !head_only {
+            session.write_response_body(Some(page.body), true).await?;
+        }
+        Ok(())
+    }
+}
+
+impl RequestContext {
+    /// Counts the request and logs it.
+    fn log(&self, path: &str, status: u16, bytes: usize, error: Option<&Error>) {
+        let Some(repository) = &self.repository else {
+            tracing::debug!(path, status, "page of our own");
+            return;
+        };
+        let ended = self.handle.as_ref().and_then(UpstreamHandle::ended);
+        let account = ended.as_ref().map(|ended| &ended.account);
+        let continued = account.and_then(|account| account.continued.as_ref());
+        let failure = ended.as_ref().map_or(&self.failure, |ended| &ended.failure).as_ref().or(continued);
+        // The session of another request counts its own result.
+        let shared = self.lookup.as_ref().and_then(|lookup| lookup.shared.as_ref());
+        let outcome = self.outcome.unwrap_or(match (failure, error) {
+            _ if matches!(status, 502..=504) => "failed",
+            (Some(_), None) if continued.is_some() => "continued",
+            (Some(_), Some(_)) => "broken-off",
+            (None, Some(_)) if shared.is_some_and(|in_flight| in_flight.ended() == Some(false)) => {
+                "broken-off"
+            }
+            (_, Some(_)) => "abandoned",
+            (_, None) => "complete",
+        });
+        let cache = self.lookup.as_ref().map_or("bypass", |lookup| lookup.got().name());
+        if self.request.is_some() {
+            self.shared.telemetry.looked_up(repository, cache);
+        }
+        let now = clock::now();
+        let at = clock::utc_datetime(now);
+        let verb = self.request.as_ref().map(|request| request.verb().name());
+        let query = self.request.as_ref().map(Request::query).unwrap_or_default();
+        let finished = Finished { repository, verb, request: query, at: &at, outcome, account, failure };
+        self.shared.telemetry.finished(&finished);
+        let millis = now.duration_since(self.started).unwrap_or_default().as_millis();
+        let argument = |name| self.request.as_ref().and_then(|request| request.argument(name));
+        tracing::info!(
+            ts = at,
+            repo = repository,
+            verb,
+            set = argument(Argument::Set),
+            token = argument(Argument::ResumptionToken),
+            cursor = account.and_then(|account| account.progress.0),
+            total = account.and_then(|account| account.progress.1),
+            status,
+            outcome,
+            cache,
+            records = account.map(|account| account.records),
+            repairs = account.map(Account::repairs_made),
+            quarantined = account.map(|account| account.quarantined),
+            attempts = account.map(|account| account.attempts),
+            version = account.and_then(|account| account.version),
+            ms = u64::try_from(millis).unwrap_or(u64::MAX),
+            bytes,
+            request = query,
+            reason = failure.map(|failure| failure.reason.name()),
+            details =
+                failure.map(|failure| failure.details.clone()).or_else(|| error.map(ToString::to_string)),
+            "page"
+        );
+    }
+}
+
+/// The query, with the form of a POST appended, or the response that refuses it. A body that is not a form is read
+/// and discarded, because pingora detects a closed connection only after the body.
+async fn query_of(
+    session: &mut Session,
+    is_form: bool,
+    limits: &config::Connections,
+) -> Result<Result<Vec<u8>, OwnPage>> {
+    // The received bytes: the URI replaces invalid UTF-8.
+    let target = session.req_header().raw_path();
+    let mut query = target.splitn(2, |&byte| byte == b'?').nth(1).unwrap_or_default().to_vec();
+    if !is_form && session.as_downstream_mut().is_body_done() {
+        return Ok(Ok(query));
+    }
+    if joined(session.req_header(), header::EXPECT).eq_ignore_ascii_case("100-continue") {
+        let go_on = ResponseHeader::build(100, None)?;
+        session.as_downstream_mut().write_response_header(Box::new(go_on)).await?;
+    }
+    let reading = async {
+        let mut body = Vec::new();
+        while let Some(piece) = session.read_request_body().await? {
+            body.extend_from_slice(&piece);
+            if body.len() > limits.form_bytes_max {
+                let max = limits.form_bytes_max;
+                let text =
+                    format!("the body is longer than {max} bytes (form_bytes_max), the longest that is read");
+                return Ok(Err(OwnPage::text(413, &text)));
+            }
+        }
+        if !session.as_downstream_mut().is_body_done() {
+            // HTTP/2 trailers: pingora would wait for an end that never comes.
+            return Ok(Err(OwnPage::text(400, "trailers behind a request are not read; ask without them")));
+        }
+        Result::<_, Box<Error>>::Ok(Ok(body))
+    };
+    Ok(match tokio::time::timeout(limits.request_timeout, reading).await {
+        Ok(read) => read?.map(|body| {
+            if is_form {
+                query.push(b'&');
+                query.extend_from_slice(&body);
+            }
+            query
+        }),
+        Err(_) => Err(OwnPage::text(408, "the body took too long to come")),
+    })
+}

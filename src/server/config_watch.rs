@@ -1,0 +1,127 @@
+//! Rereads the configuration when a file changes, and logs the start.
+
+use crate::config::{Reread, Resettled, Settings};
+use crate::server::context::ServerContext;
+use async_trait::async_trait;
+use pingora_core::server::ShutdownWatch;
+use pingora_core::services::background::BackgroundService;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+/// Interval between checks of `oaimend.toml` and the mappings folder.
+const CONFIG_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Rereads the configuration when a file has changed, and at SIGHUP.
+pub(super) struct ConfigWatch {
+    pub(super) shared: Arc<ServerContext>,
+    pub(super) settings: Mutex<Option<Settings>>,
+    /// The start message. It is logged after the signal handlers are set, since its reader may send a signal.
+    pub(super) announcement: Option<Announcement>,
+}
+
+/// The addresses of the server.
+#[derive(Clone)]
+pub(super) struct Announcement {
+    pub(super) listen: SocketAddr,
+    pub(super) admin: Option<SocketAddr>,
+    /// Whether the signal handlers are set.
+    pub(super) is_heard: watch::Receiver<bool>,
+}
+
+impl Announcement {
+    /// Logs the addresses of the server and its repositories.
+    async fn log(mut self, shared: &ServerContext) {
+        // The sender was dropped; ignore.
+        let _ = self.is_heard.wait_for(|is_heard| *is_heard).await;
+        let repositories = shared.repositories.all();
+        tracing::info!(
+            url = shared.public_url,
+            listen = %self.listen,
+            admin = self.admin.map(tracing::field::display),
+            repositories = repositories.len(),
+            "serving"
+        );
+        if shared.public_url.contains(&self.listen.to_string()) && self.listen.ip().is_unspecified() {
+            tracing::warn!("answers call themselves {}; set --public-url", shared.public_url);
+        }
+        if repositories.is_empty() {
+            tracing::warn!(
+                "no repositories; put a file into the mappings folder, or start with --map ID=URL"
+            );
+        }
+    }
+}
+
+#[async_trait]
+impl BackgroundService for ConfigWatch {
+    async fn start(&self, mut shutdown: ShutdownWatch) {
+        let mut hangup = signal(SignalKind::hangup()).ok();
+        let mut hung_up = async || match &mut hangup {
+            Some(hangup) => hangup.recv().await,
+            None => std::future::pending().await,
+        };
+        if let Some(announcement) = self.announcement.clone() {
+            announcement.log(&self.shared).await;
+        }
+        loop {
+            let asked = tokio::select! {
+                () = tokio::time::sleep(CONFIG_INTERVAL) => false,
+                _ = hung_up() => true,
+                _ = shutdown.changed() => return,
+            };
+            let same = [self.reread_settings(), self.reread_mappings()] == [true, true];
+            if asked && same {
+                tracing::info!("configuration read again, nothing has changed");
+            }
+        }
+    }
+}
+
+impl ConfigWatch {
+    /// Rereads `oaimend.toml`; returns whether it is unchanged.
+    fn reread_settings(&self) -> bool {
+        let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
+        match settings.as_mut().map_or(Ok(Resettled::Same), Settings::reread) {
+            Ok(Resettled::Same) => return true,
+            Ok(Resettled::Changed(change)) => {
+                self.shared.repositories.set_limits(change.limits);
+                let mut limits = self.shared.limits.write().unwrap_or_else(PoisonError::into_inner);
+                *limits = Arc::new(limits.changed(change.clients, change.connections));
+                match change.at_next_start.as_slice() {
+                    [] => tracing::info!("oaimend.toml read again"),
+                    keys => tracing::warn!(
+                        "oaimend.toml read again; {} counts from the next start on",
+                        keys.join(", ")
+                    ),
+                }
+            }
+            Ok(Resettled::Faults(faults)) => {
+                for fault in faults {
+                    tracing::error!("{fault}; what was read before stays in force");
+                }
+            }
+            Err(error) => tracing::error!("{error}; what was read before stays in force"),
+        }
+        false
+    }
+
+    /// Rereads the mappings; returns whether they are unchanged.
+    fn reread_mappings(&self) -> bool {
+        match self.shared.repositories.reread() {
+            Ok(Reread::Same) => return true,
+            Ok(Reread::Changed) => {
+                tracing::info!(repositories = self.shared.repositories.all().len(), "mappings read again");
+            }
+            Ok(Reread::Faults(faults)) => {
+                for fault in faults {
+                    tracing::error!("{fault}; the repository stays as it was");
+                }
+            }
+            Err(error) => tracing::error!("{error}; the repositories stay as they were"),
+        }
+        false
+    }
+}

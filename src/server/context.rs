@@ -1,0 +1,81 @@
+//! The state that every request and every connection shares.
+
+use crate::clock::Clock;
+use crate::config::{self, Mapping, Repositories};
+use crate::oai::{Request, Verb};
+use crate::proxy::cache::Cache;
+use crate::server::client_class::ClientClasses;
+use crate::server::handover::HandoverState;
+use crate::server::quotas::{Quotas, Uptime};
+use crate::store::Store;
+use crate::telemetry::Telemetry;
+use crate::upstream::SourceClients;
+use http::HeaderValue;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, PoisonError, RwLock};
+use tokio::sync::watch;
+
+/// The state of a server.
+#[derive(Debug)]
+pub(crate) struct ServerContext {
+    /// The URL in `request` and `baseURL`, without a trailing slash.
+    pub(crate) public_url: String,
+    /// The address of the listener for harvesters.
+    pub(crate) listens_on: std::net::SocketAddr,
+    /// Our name in `Via`; differs at each start.
+    pub(crate) instance: String,
+    /// Our hop in the `Via` field of responses.
+    pub(crate) via: HeaderValue,
+    pub(crate) repositories: Repositories,
+    pub(crate) clients: SourceClients,
+    pub(crate) limits: RwLock<Arc<RequestLimits>>,
+    pub(crate) cache: Option<Cache>,
+    pub(crate) store: Store,
+    pub(crate) telemetry: Telemetry,
+    /// The clock of sessions with sources.
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Set when the process ends: requests in flight are answered, new ones are refused.
+    pub(crate) draining: AtomicBool,
+    /// Set when another process takes over.
+    pub(crate) handover: watch::Sender<HandoverState>,
+}
+
+/// The limits of clients. A request or connection uses one version of them.
+#[derive(Debug)]
+pub(crate) struct RequestLimits {
+    pub(crate) classes: Arc<ClientClasses>,
+    pub(crate) quotas: Arc<Quotas>,
+    pub(crate) connections: config::Connections,
+    /// The configuration of `classes` and `quotas`.
+    pub(crate) clients: config::Clients,
+}
+
+impl RequestLimits {
+    pub(crate) fn new(clients: config::Clients, connections: config::Connections) -> Self {
+        let classes = Arc::new(ClientClasses::new(&clients));
+        let quotas = Arc::new(Quotas::new(&clients, Uptime));
+        Self { classes, quotas, connections, clients }
+    }
+
+    /// The limits with another configuration. Unchanged quotas keep their counters.
+    pub(crate) fn changed(&self, clients: config::Clients, connections: config::Connections) -> Self {
+        if clients != self.clients {
+            return Self::new(clients, connections);
+        }
+        let (classes, quotas) = (Arc::clone(&self.classes), Arc::clone(&self.quotas));
+        Self { classes, quotas, connections, clients }
+    }
+}
+
+impl ServerContext {
+    /// The earliestDatestamp for an Identify response, where it differs from that of the source.
+    pub(crate) fn lowered_to(&self, mapping: &Mapping, request: &Request) -> Option<String> {
+        let is_identify = request.verb() == Verb::Identify;
+        is_identify.then(|| self.store.profiles.lowered_to(&mapping.source())).flatten()
+    }
+
+    /// The current limits.
+    pub(crate) fn limits(&self) -> Arc<RequestLimits> {
+        Arc::clone(&self.limits.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,22 @@
+//! The server: listeners, connection limits, routing, quotas, handover and the admin listener.
+//!
+//! `run` starts and stops it. Each connection passes `connection_limiter`; each request passes `router` and `quotas`.
+//! Requests for a repository go to [`crate::proxy`]. `own_pages` answers the others.
+
+mod admin;
+mod client_class;
+mod config_watch;
+mod connection_limiter;
+mod handover;
+mod listener;
+mod maintenance;
+mod run;
+mod signals;
+mod vectored_stream;
+
+pub(crate) mod context;
+pub(crate) mod own_pages;
+pub(crate) mod quotas;
+pub(crate) mod router;
+
+pub use run::{Running, Server};

@@ -1,0 +1,229 @@
+//! Starts and stops the server: sockets and services.
+//!
+//! The sockets are bound before pingora starts, because pingora panics on an address in use. Therefore faults have
+//! clear messages, and port 0 works. The handover of pingora is not used: both processes accept for five seconds, and
+//! the old one cannot close its ledger in between; see `handover`.
+
+use super::admin::Admin;
+use super::config_watch::{Announcement, ConfigWatch};
+use super::connection_limiter;
+use super::context::{RequestLimits, ServerContext};
+use super::handover::{self, Sockets};
+use super::listener::BoundService;
+use super::maintenance::CacheMaintenance;
+use super::signals::{Signals, StopSignal};
+use crate::clock::{Clock, SystemClock};
+use crate::config::{Config, Settings};
+use crate::error::Error;
+use crate::proxy::ProxyService;
+use crate::proxy::cache::Cache;
+use crate::store::{DataDirLock, Store};
+use crate::telemetry::Telemetry;
+use crate::upstream::SourceClients;
+use http::HeaderValue;
+use pingora_core::server::configuration::ServerConf;
+use pingora_core::server::{RunArgs, ShutdownSignalWatch};
+use pingora_core::services::background::background_service;
+use pingora_core::services::listening::Service;
+use pingora_proxy::ProxyServiceBuilder;
+use std::hash::{BuildHasher, RandomState};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, RwLock};
+use tokio::sync::{oneshot, watch};
+
+/// A server with bound sockets and an open store, ready to run.
+pub struct Server {
+    shared: Arc<ServerContext>,
+    sockets: Sockets,
+    data: PathBuf,
+    settings: Option<Settings>,
+}
+
+/// A server that runs in a thread of its own.
+pub struct Running {
+    /// The address for harvesters.
+    pub public_addr: SocketAddr,
+    /// The address for operators.
+    pub admin_addr: Option<SocketAddr>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Server {
+    /// Binds the sockets and opens the store.
+    ///
+    /// # Errors
+    ///
+    /// An address is in use or not local, or the data folder cannot be written to.
+    pub fn bind(config: Config) -> Result<Self, Error> {
+        Self::bind_with(config, Arc::new(SystemClock))
+    }
+
+    /// [`Server::bind`] with another clock for sessions with sources.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::bind`].
+    pub fn bind_with(config: Config, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+        let sockets = Sockets::bind(&config)?;
+        let store = Store::open(&config.data)?;
+        Self::with(config, clock, sockets, store)
+    }
+
+    /// Takes the sockets and the store over from the running process, once it is told to hand them over. Without such
+    /// a process it is [`Server::bind`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::bind`], or the running process does not hand over in time.
+    pub fn take_over(config: Config) -> Result<Self, Error> {
+        let (sockets, hold) = match DataDirLock::take(&config.data)? {
+            Some(hold) => (Sockets::bind(&config)?, hold),
+            None => handover::take_over(&config)?,
+        };
+        Self::with(config, Arc::new(SystemClock), sockets, Store::open_locked(hold)?)
+    }
+
+    fn with(config: Config, clock: Arc<dyn Clock>, sockets: Sockets, store: Store) -> Result<Self, Error> {
+        let cache = Cache::open(&config.data, config.cache)?;
+        let public_url = config.public_url.unwrap_or_else(|| format!("http://{}", sockets.public.0));
+        let instance = format!("oaimend-{:016x}", RandomState::new().hash_one(std::process::id()));
+        let via = HeaderValue::try_from(format!("1.1 {instance}")).expect("letters and digits");
+        let shared = ServerContext {
+            public_url,
+            listens_on: sockets.public.0,
+            instance,
+            via,
+            repositories: config.repositories,
+            clients: SourceClients::new(store.static_files.clone()),
+            limits: RwLock::new(Arc::new(RequestLimits::new(config.clients, config.connections))),
+            cache,
+            store,
+            telemetry: Telemetry::new(),
+            clock,
+            draining: AtomicBool::new(false),
+            handover: watch::Sender::default(),
+        };
+        Ok(Self { shared: Arc::new(shared), sockets, data: config.data, settings: config.settings })
+    }
+
+    /// The address for harvesters.
+    pub fn public_addr(&self) -> SocketAddr {
+        self.sockets.public.0
+    }
+
+    /// The address for operators.
+    pub fn admin_addr(&self) -> Option<SocketAddr> {
+        self.sockets.admin.as_ref().map(|(address, _)| *address)
+    }
+
+    /// The public URL, without a trailing slash.
+    pub fn public_url(&self) -> &str {
+        &self.shared.public_url
+    }
+
+    /// Runs until SIGTERM (answers requests in flight first), SIGINT (stops at once), or SIGQUIT (if another process
+    /// takes over).
+    pub fn run_until_signal(self) {
+        let sockets = self.sockets.try_clone();
+        if let Err(error) = &sockets {
+            tracing::warn!(%error, "SIGQUIT will not be obeyed; raise the limit of open files");
+        }
+        let (shared, data) = (Arc::clone(&self.shared), self.data.clone());
+        let (heard, is_heard) = watch::channel(false);
+        let shutdown = Signals { shared, data, sockets: Mutex::new(sockets.ok()), heard };
+        let (listen, admin) = (self.public_addr(), self.admin_addr());
+        let announcement = Announcement { listen, admin, is_heard };
+        self.run(Box::new(shutdown), Some(announcement));
+    }
+
+    /// Runs in a thread of its own until it is stopped.
+    pub fn in_background(self) -> Running {
+        let (stop, stopped) = oneshot::channel();
+        let (public_addr, admin_addr) = (self.public_addr(), self.admin_addr());
+        let thread =
+            std::thread::spawn(move || self.run(Box::new(StopSignal(Mutex::new(Some(stopped)))), None));
+        Running { public_addr, admin_addr, stop: Some(stop), thread: Some(thread) }
+    }
+
+    fn run(self, shutdown_signal: Box<dyn ShutdownSignalWatch>, announcement: Option<Announcement>) {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let conf = ServerConf {
+            threads,
+            // `Signals` has already waited for requests in flight.
+            grace_period_seconds: Some(0),
+            graceful_shutdown_timeout_seconds: Some(1),
+            ..ServerConf::default()
+        };
+        let mut server = pingora_core::server::Server::new_with_opt_and_conf(None, conf);
+        server.bootstrap();
+        let front = ProxyService(Arc::clone(&self.shared));
+        let mut public = ProxyServiceBuilder::new(&server.configuration, front)
+            .name("harvesters")
+            .server_options(connection_limiter::options())
+            .custom((), connection_limiter::limit_connections(Arc::clone(&self.shared)))
+            .build();
+        let handover = || self.shared.handover.subscribe();
+        public.add_tcp(&self.sockets.public.0.to_string());
+        let socket = Some(self.sockets.public);
+        server.add_service(BoundService { service: public, socket, handover: handover() });
+        if let Some((address, listener)) = self.sockets.admin {
+            let app = Admin { shared: Arc::clone(&self.shared), listens_on: address };
+            let mut admin = Service::new("operators".to_owned(), app);
+            admin.threads = Some(1);
+            admin.add_tcp(&address.to_string());
+            let socket = Some((address, listener));
+            server.add_service(BoundService { service: admin, socket, handover: handover() });
+        }
+        if let Some(cache) = self.shared.cache.clone() {
+            server.add_service(background_service("cache", CacheMaintenance(cache)));
+        }
+        let settings = Mutex::new(self.settings);
+        let watch = ConfigWatch { shared: self.shared, settings, announcement };
+        server.add_service(background_service("configuration", watch));
+        server.run(RunArgs { shutdown_signal });
+    }
+}
+
+impl Running {
+    /// Binds and runs.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::bind`].
+    pub fn start(config: Config) -> Result<Self, Error> {
+        Ok(Server::bind(config)?.in_background())
+    }
+
+    /// [`Running::start`] with another clock for sessions with sources.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::bind`].
+    pub fn start_with(config: Config, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+        Ok(Server::bind_with(config, clock)?.in_background())
+    }
+
+    /// Stops at once and waits until all sockets are closed.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            // The thread has ended; ignore.
+            let _ = stop.send(());
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

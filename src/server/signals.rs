@@ -1,0 +1,134 @@
+//! What ends the server: a signal, or the owner of a server in the background.
+
+use crate::clock;
+use crate::server::context::ServerContext;
+use crate::server::handover::{self, HandoverState, Sockets};
+use async_trait::async_trait;
+use pingora_core::server::{ShutdownSignal, ShutdownSignalWatch};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{oneshot, watch};
+
+/// Interval between checks for requests in flight.
+const ANSWERED_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Stops when the owner says so, or is dropped.
+pub(super) struct StopSignal(pub(super) Mutex<Option<oneshot::Receiver<()>>>);
+
+#[async_trait]
+impl ShutdownSignalWatch for StopSignal {
+    async fn recv(&self) -> ShutdownSignal {
+        let stopped = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(stopped) = stopped {
+            let _ = stopped.await;
+        }
+        // The fast shutdown does not wait until the sockets are closed.
+        ShutdownSignal::GracefulTerminate
+    }
+}
+
+/// Stops at SIGINT at once, at SIGTERM after requests in flight are answered, and at SIGQUIT after a handover.
+pub(super) struct Signals {
+    pub(super) shared: Arc<ServerContext>,
+    pub(super) data: PathBuf,
+    /// The sockets to hand over.
+    pub(super) sockets: Mutex<Option<Sockets>>,
+    pub(super) heard: watch::Sender<bool>,
+}
+
+#[async_trait]
+impl ShutdownSignalWatch for Signals {
+    async fn recv(&self) -> ShutdownSignal {
+        let (Ok(mut terminate), Ok(mut interrupt), Ok(mut quit)) =
+            (signal(SignalKind::terminate()), signal(SignalKind::interrupt()), signal(SignalKind::quit()))
+        else {
+            tracing::error!("signals cannot be watched; only SIGKILL ends this process");
+            self.heard.send_replace(true);
+            return std::future::pending().await;
+        };
+        self.heard.send_replace(true);
+        loop {
+            let ended = async {
+                tokio::select! {
+                    _ = terminate.recv() => {
+                        self.shared.draining.store(true, Ordering::Relaxed);
+                        true
+                    }
+                    _ = quit.recv() => self.hand_over().await,
+                }
+            };
+            tokio::select! {
+                _ = interrupt.recv() => return ShutdownSignal::FastShutdown,
+                ended = ended => if ended { break },
+            }
+        }
+        let answered = async {
+            while self.shared.telemetry.in_flight.get() > 0 {
+                tokio::time::sleep(ANSWERED_INTERVAL).await;
+            }
+        };
+        tokio::select! {
+            () = answered => {}
+            () = tokio::time::sleep(self.shared.limits().connections.stop_timeout) => {}
+            _ = interrupt.recv() => return ShutdownSignal::FastShutdown,
+        }
+        ShutdownSignal::GracefulTerminate
+    }
+}
+
+impl Signals {
+    /// Hands the sockets and the data folder over to a waiting process; returns whether there was one.
+    async fn hand_over(&self) -> bool {
+        let sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(sockets) = sockets else { return false };
+        let connection = match handover::hand_over(&self.data, &sockets).await {
+            Ok(connection) => connection,
+            Err(error) => {
+                tracing::error!(
+                    %error,
+                    "SIGQUIT, and no process takes over; start one with --upgrade first. This one goes on"
+                );
+                *self.sockets.lock().unwrap_or_else(PoisonError::into_inner) = Some(sockets);
+                return false;
+            }
+        };
+        drop(sockets);
+        tracing::info!("another process takes over; what is in flight is answered");
+        self.shared.handover.send_replace(HandoverState::SocketsHandedOver);
+        self.answer_who_is_there().await;
+        let shared = Arc::clone(&self.shared);
+        let closed = tokio::task::spawn_blocking(move || {
+            if let Some(cache) = &shared.cache {
+                cache.close();
+            }
+            shared.store.close();
+        });
+        if let Err(error) = closed.await {
+            tracing::error!(%error, "the data folder was not closed as it should be");
+        }
+        self.shared.handover.send_replace(HandoverState::DataHandedOver);
+        drop(connection);
+        true
+    }
+
+    /// Waits, for a limited time, for requests in flight, and for one last request on open connections. Its response
+    /// asks the client to reconnect.
+    async fn answer_who_is_there(&self) {
+        let telemetry = &self.shared.telemetry;
+        let began = clock::uptime();
+        loop {
+            let waited = clock::uptime().saturating_sub(began);
+            let max = match telemetry.in_flight.get() {
+                0 => handover::SILENCE_MAX,
+                _ => handover::ANSWERING_MAX,
+            };
+            if telemetry.connections.get() == 0 || waited >= max {
+                return;
+            }
+            tokio::time::sleep(ANSWERED_INTERVAL).await;
+        }
+    }
+}
