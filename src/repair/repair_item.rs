@@ -11,18 +11,18 @@ use crate::repair::catalog::QuarantineReason;
 use crate::repair::lex::lexeme::Lexemes;
 use crate::repair::lex::namespaces::Context;
 use crate::repair::passes::formats::repair_format;
-use crate::repair::passes::granularity::{bound, fit};
-use crate::repair::passes::header::{header_alone, repair_envelope};
-use crate::repair::passes::identify::{lacks, repair_identify, says_something};
+use crate::repair::passes::granularity::{lower_bound, repair_granularity};
+use crate::repair::passes::header::{keep_only_header, repair_envelope};
+use crate::repair::passes::identify::{has_identify_element, repair_identify, unresolved_fields};
 use crate::repair::passes::markup::repair_markup;
 use crate::repair::passes::rules::{OuterContexts, Rules};
-use crate::repair::passes::strip_prefix::conventional;
+use crate::repair::passes::strip_prefix::strip_item_prefixes;
 use crate::repair::passes::tag_names::repair_names;
 use crate::repair::sink::FieldIssue;
 use crate::repair::text::characters::{Guesses, guess_characters, item_edits};
 use crate::repair::text::charset::charset_of;
 use crate::repair::text::edits::Edits;
-use crate::repair::v1::items::upgrade;
+use crate::repair::v1::items::upgrade_item;
 use crate::repair::validate::envelope_names::{EnvelopeNames, Prefixes};
 use crate::repair::validate::facts::{Facts, Places};
 use crate::repair::validate::schema::Verb;
@@ -144,7 +144,7 @@ fn in_passes(
         };
     }
     let is_v1 = item.skeleton.upgraded.is_some();
-    let bound = bound(rules.repository);
+    let bound = lower_bound(rules.repository);
     let envelope = repair_envelope(&item.text, item.skeleton.element, is_v1, bound.as_deref(), rules.limits);
     let is_known = item.skeleton.upgraded.is_none() && item.is_described();
     if envelope.is_empty() && !is_known {
@@ -154,11 +154,11 @@ fn in_passes(
         Verdict::InOrder(facts) => return Ok(item.repaired(facts)),
         Verdict::Broken(why) => why,
     };
-    if !is_known || item.skeleton.element.name == b"Identify" && !says_something(&item.text) {
+    if !is_known || item.skeleton.element.name == b"Identify" && !has_identify_element(&item.text) {
         return Err(why);
     }
     let known = match item.skeleton.element.name {
-        b"Identify" => repair_identify(&item.text, rules.known, rules.off),
+        b"Identify" => repair_identify(&item.text, rules.known_values, rules.off),
         _ => repair_format(&item.text, rules.off),
     };
     match item.pass(known)? {
@@ -203,7 +203,7 @@ impl Item<'_> {
             let is_upgraded = self.skeleton.upgraded.is_some();
             if is_upgraded {
                 let upgrade =
-                    upgrade(&self.text, self.skeleton.element, &places, &self.tags.contexts, limits);
+                    upgrade_item(&self.text, self.skeleton.element, &places, &self.tags.contexts, limits);
                 self.change(upgrade)?;
                 self.skeleton = self.skeleton.version_two();
             }
@@ -221,7 +221,7 @@ impl Item<'_> {
 
     /// What is in order is made to fit its repository.
     fn fitted(&mut self, facts: Facts) -> Result<Verdict, QuarantineReason> {
-        let fitted = fit(&self.text, &facts, self.skeleton.element, self.rules);
+        let fitted = repair_granularity(&self.text, &facts, self.skeleton.element, self.rules);
         if fitted.is_empty() {
             return Ok(Verdict::InOrder(facts));
         }
@@ -233,13 +233,13 @@ impl Item<'_> {
     fn rewrite(&mut self) -> Result<bool, QuarantineReason> {
         let mut is_changed = self.skeleton.headers_only;
         if self.skeleton.headers_only {
-            self.change(header_alone(&self.text))?;
+            self.change(keep_only_header(&self.text))?;
             self.skeleton.element = Verb::ListIdentifiers.item();
             self.skeleton.headers_only = false;
         }
         if self.skeleton.prefixes == Prefixes::Off {
             let (element, limits) = (self.skeleton.element, self.rules.limits);
-            let edits = conventional(&self.text, element, self.outer, self.tags, limits);
+            let edits = strip_item_prefixes(&self.text, element, self.outer, self.tags, limits);
             is_changed |= !edits.is_empty();
             self.change(edits)?;
             self.skeleton.prefix.clear();
@@ -281,12 +281,17 @@ impl Item<'_> {
         if !self.is_well_formed() {
             return Err(why);
         }
-        let lacks = lacks(&self.text);
+        let lacks = unresolved_fields(&self.text);
         let is_dated = |(element, _): &(&str, FieldIssue)| {
             !matches!(*element, "earliestDatestamp" | "granularity" | "Identify")
         };
         if lacks.iter().all(is_dated) {
-            self.change(fit(&self.text, &Facts::default(), self.skeleton.element, self.rules))?;
+            self.change(repair_granularity(
+                &self.text,
+                &Facts::default(),
+                self.skeleton.element,
+                self.rules,
+            ))?;
         }
         Ok(RepairedItem { lacks, ..self.repaired(Facts::default()) })
     }

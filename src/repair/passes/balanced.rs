@@ -10,7 +10,7 @@ use crate::repair::passes::tree::Tree;
 use crate::repair::validate::start_tag::end_tag;
 
 /// An element inside a field.
-struct Inner {
+struct InnerElement {
     name: (usize, usize),
     context: Context,
 }
@@ -25,7 +25,7 @@ pub(crate) fn end_of_balanced_field(tree: &mut Tree<'_>, from: usize) -> Option<
         return None;
     }
     let mut at = from;
-    let mut inner: Vec<Inner> = Vec::new();
+    let mut inner: Vec<InnerElement> = Vec::new();
     let mut has_elements = false;
     while at < tree.text.len() {
         let (lexeme, end) = tree.lexemes.at(at);
@@ -59,7 +59,7 @@ pub(crate) fn end_of_balanced_field(tree: &mut Tree<'_>, from: usize) -> Option<
 }
 
 /// Whether the start tag `at..end` is well-formed and can be inside the field that is open.
-fn enter_inner(tree: &mut Tree<'_>, at: usize, end: usize, inner: &mut Vec<Inner>) -> bool {
+fn enter_inner(tree: &mut Tree<'_>, at: usize, end: usize, inner: &mut Vec<InnerElement>) -> bool {
     let name = (at + 1, at + 1 + name_span(tree.slice((at + 1, end))));
     let context = inner.last().map_or(tree.context(), |open| open.context);
     let is_outside = tree.open.last().is_some_and(|&field| tree.is_sibling(field, tree.slice(name)));
@@ -72,7 +72,7 @@ fn enter_inner(tree: &mut Tree<'_>, at: usize, end: usize, inner: &mut Vec<Inner
         return false;
     }
     if !tag.empty {
-        inner.push(Inner { name, context: tag.context });
+        inner.push(InnerElement { name, context: tag.context });
     }
     true
 }

@@ -7,7 +7,7 @@ use crate::repair::boundary::removable::is_punctuation;
 use crate::repair::catalog::RepairId;
 use crate::repair::lex::known_namespaces::{Family, is_slip};
 use crate::repair::lex::names::{blanks, name_span, split_name, trailing_blanks, trim};
-use crate::repair::passes::tree::{Kind, Open, Tree, in_key};
+use crate::repair::passes::tree::{ContentKind, Tree, TreeElement, in_key_field};
 
 pub(crate) fn read_end_tag(tree: &mut Tree<'_>, at: usize, end: usize) {
     let name_end = at + 2 + name_span(tree.slice((at + 2, end)));
@@ -43,35 +43,35 @@ pub(crate) fn read_end_tag(tree: &mut Tree<'_>, at: usize, end: usize) {
         tree.close_above(depth + 1, at);
         tree.rename_end(depth, at, end);
         tree.pop(end);
-    } else if in_plain_field && is_before_right_one(tree, top, name, end) {
+    } else if in_plain_field && is_before_field_end(tree, top, name, end) {
         tree.edit(RepairId::StrayEndTag, at, end, b"");
         tree.content_from = end;
-    } else if in_key(tree) && is_before_envelope_tag(tree, end) {
+    } else if in_key_field(tree) && is_before_envelope_tag(tree, end) {
         tree.rename_end(top_depth, at, end);
         tree.pop(end);
     } else if tree.in_field() {
-        tree.guessed |= in_key(tree);
+        tree.is_ambiguous |= in_key_field(tree);
         tree.escape(at, end);
     } else if let Some(text_at) = tree.bare_text.take() {
         restore_start_tag(tree, text_at, name, complete, at);
         tree.content_from = end;
     } else {
-        tree.guessed |= tree.family == Family::Other && tree.in_payload();
+        tree.is_ambiguous |= tree.family == Family::Other && tree.in_payload();
         tree.edit(RepairId::StrayEndTag, at, end, b"");
         tree.content_from = end;
     }
 }
 
 /// Whether text follows the name of an end tag that has lost its `>`.
-fn has_text(tree: &Tree<'_>, behind_name: (usize, usize)) -> bool {
-    let behind = tree.slice(behind_name);
-    !behind.ends_with(b">") && !is_punctuation(behind)
+fn has_text(tree: &Tree<'_>, after_name: (usize, usize)) -> bool {
+    let after = tree.slice(after_name);
+    !after.ends_with(b">") && !is_punctuation(after)
 }
 
 /// An end tag without its `>` runs up to the next tag. In a plain-text field all of it is text; elsewhere no
 /// reading is plausible, because the text would have no element.
 fn keep_text_of_end_tag(tree: &mut Tree<'_>, at: usize, end: usize) {
-    tree.guessed |= in_key(tree) || !tree.in_field();
+    tree.is_ambiguous |= in_key_field(tree) || !tree.in_field();
     tree.escape(at, end);
 }
 
@@ -80,15 +80,15 @@ fn is_before_envelope_tag(tree: &Tree<'_>, end: usize) -> bool {
     let (is_end, next) = next_tag(tree, end);
     let local = split_name(next).1;
     let parent = tree.open.iter().rev().nth(1).map(|open| split_name(tree.slice(open.name)).1);
-    if is_end { parent == Some(local) } else { tree.parent_holds(local) }
+    if is_end { parent == Some(local) } else { tree.parent_has_child(local) }
 }
 
 /// Whether the tag `at..end` is the item's end tag without its slash: every element in the item is closed, and
 /// nothing follows.
 pub(crate) fn is_end_without_slash(tree: &Tree<'_>, name: &[u8], end: usize) -> bool {
-    let behind = tree.slice((end, tree.text.len()));
+    let after = tree.slice((end, tree.text.len()));
     let [item] = tree.open.as_slice() else { return false };
-    tree.slice(item.name) == name && blanks(behind) == behind.len() && tree.content_from > item.name.1 + 1
+    tree.slice(item.name) == name && blanks(after) == after.len() && tree.content_from > item.name.1 + 1
 }
 
 /// Corrects the item's end tag where it is the last text of the item and no tag any more: `record>`, `/record>`,
@@ -116,14 +116,19 @@ pub(crate) fn restore_item_end(tree: &mut Tree<'_>) {
 
 /// Whether text follows an end tag that has the name of a payload element around the open field.
 fn is_in_text(tree: &Tree<'_>, depth: usize, end: usize) -> bool {
-    let in_payload = tree.open.get(depth).is_some_and(|open| matches!(open.kind, Kind::Mixed));
-    let behind = tree.slice((end, tree.text.len()));
-    in_payload && behind.get(blanks(behind)).is_some_and(|&byte| byte != b'<')
+    let in_payload = tree.open.get(depth).is_some_and(|open| matches!(open.kind, ContentKind::Mixed));
+    let after = tree.slice((end, tree.text.len()));
+    in_payload && after.get(blanks(after)).is_some_and(|&byte| byte != b'<')
 }
 
 /// Whether an end tag closes the open field although it has another name: that of another field, or
 /// only the first letters of the right one. The tag that follows must be one that cannot be in the field.
-fn is_meant_for_field(tree: &Tree<'_>, field: Open, name: &[u8], (name_end, end): (usize, usize)) -> bool {
+fn is_meant_for_field(
+    tree: &Tree<'_>,
+    field: TreeElement,
+    name: &[u8],
+    (name_end, end): (usize, usize),
+) -> bool {
     let field_name = tree.slice(field.name);
     let (prefix, local) = split_name(name);
     let is_other_field = prefix == split_name(field_name).0 && tree.family.is_field(local);
@@ -133,7 +138,7 @@ fn is_meant_for_field(tree: &Tree<'_>, field: Open, name: &[u8], (name_end, end)
 }
 
 /// Whether the tag that follows `end` is one that cannot be in the open field.
-fn ends_before_next_tag(tree: &Tree<'_>, field: Open, end: usize) -> bool {
+fn ends_before_next_tag(tree: &Tree<'_>, field: TreeElement, end: usize) -> bool {
     let (is_end, next) = next_tag(tree, end);
     if is_end {
         let around = tree.open.get(..tree.open.len() - 1).unwrap_or_default();
@@ -144,7 +149,7 @@ fn ends_before_next_tag(tree: &Tree<'_>, field: Open, end: usize) -> bool {
 }
 
 /// Whether an end tag of another field is directly before that of the open field.
-fn is_before_right_one(tree: &Tree<'_>, field: Open, name: &[u8], end: usize) -> bool {
+fn is_before_field_end(tree: &Tree<'_>, field: TreeElement, name: &[u8], end: usize) -> bool {
     let field_name = tree.slice(field.name);
     let (prefix, local) = split_name(name);
     prefix == split_name(field_name).0
@@ -176,7 +181,7 @@ fn is_confirmed(tree: &Tree<'_>, depth: usize, end: usize) -> bool {
     let (is_end, next) = next_tag(tree, end);
     let local = split_name(next).1;
     let around = tree.open.get(..depth).unwrap_or_default();
-    let local_of = |open: &Open| split_name(tree.slice(open.name)).1;
+    let local_of = |open: &TreeElement| split_name(tree.slice(open.name)).1;
     if is_end {
         return around.iter().any(|open| local_of(open).eq_ignore_ascii_case(local));
     }
@@ -187,8 +192,8 @@ fn is_confirmed(tree: &Tree<'_>, depth: usize, end: usize) -> bool {
 /// Whether an end tag is the next thing after `at`, blanks aside, and the name of the tag. The name is
 /// empty where no tag follows.
 fn next_tag<'t>(tree: &Tree<'t>, at: usize) -> (bool, &'t [u8]) {
-    let behind = tree.slice((at, tree.text.len()));
-    let Some(tag) = behind.get(blanks(behind)..).and_then(|tag| tag.strip_prefix(b"<")) else {
+    let after = tree.slice((at, tree.text.len()));
+    let Some(tag) = after.get(blanks(after)..).and_then(|tag| tag.strip_prefix(b"<")) else {
         return (false, b"");
     };
     let (is_end, tag) = tag.strip_prefix(b"/").map_or((false, tag), |tag| (true, tag));
@@ -209,7 +214,7 @@ fn in_container(tree: &Tree<'_>) -> bool {
     let parent = tree.open.len().checked_sub(2).and_then(|depth| tree.open.get(depth));
     tree.in_payload()
         && match tree.family {
-            Family::DublinCore => parent.is_some_and(|open| matches!(open.kind, Kind::Holder)),
+            Family::DublinCore => parent.is_some_and(|open| matches!(open.kind, ContentKind::PayloadParent)),
             family => {
                 tree.open.last().is_some_and(|open| family.is_container(split_name(tree.slice(open.name)).1))
             }
@@ -230,13 +235,13 @@ fn restore_start_tag(tree: &mut Tree<'_>, text_at: usize, name: &[u8], complete:
     let bound = added || tree.tags.contexts.lookup(tree.context(), prefix).is_some();
     let text = tree.slice((text_at, at));
     if !is_field || !bound || !complete {
-        tree.guessed = true;
+        tree.is_ambiguous = true;
     } else if !text.starts_with(name) {
         let tag = [b"<", name, b">"].concat();
         tree.edit(RepairId::MissingStartTag, text_at, text_at, &tag);
     } else if text.get(name.len()) == Some(&b'>') {
         tree.edit(RepairId::MissingStartTag, text_at, text_at, b"<");
     } else {
-        tree.guessed = true;
+        tree.is_ambiguous = true;
     }
 }

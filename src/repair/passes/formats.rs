@@ -10,26 +10,26 @@ pub(crate) const OAI_DC_SCHEMA: &[u8] = b"http://www.openarchives.org/OAI/2.0/oa
 pub(crate) const OAI_DC: &[u8] = b"http://www.openarchives.org/OAI/2.0/oai_dc/";
 
 /// A format that means one thing wherever it is offered.
-struct Format {
+struct KnownFormat {
     prefixes: &'static [&'static [u8]],
     /// Its schema; nothing where there are several.
     schema: Option<&'static [u8]>,
     namespace: &'static [u8],
 }
 
-static FORMATS: [Format; 4] = [
-    Format { prefixes: &[b"oai_dc"], schema: Some(OAI_DC_SCHEMA), namespace: OAI_DC },
-    Format {
+static FORMATS: [KnownFormat; 4] = [
+    KnownFormat { prefixes: &[b"oai_dc"], schema: Some(OAI_DC_SCHEMA), namespace: OAI_DC },
+    KnownFormat {
         prefixes: &[b"marcxml", b"marc21"],
         schema: Some(b"http://www.loc.gov/standards/marcxml/schema/MARC21slim.xsd"),
         namespace: b"http://www.loc.gov/MARC21/slim",
     },
-    Format {
+    KnownFormat {
         prefixes: &[b"mets"],
         schema: Some(b"http://www.loc.gov/standards/mets/mets.xsd"),
         namespace: b"http://www.loc.gov/METS/",
     },
-    Format { prefixes: &[b"mods"], schema: None, namespace: b"http://www.loc.gov/mods/v3" },
+    KnownFormat { prefixes: &[b"mods"], schema: None, namespace: b"http://www.loc.gov/mods/v3" },
 ];
 
 /// The changes to one metadataFormat: values that are swapped, those of another format, and
@@ -38,13 +38,13 @@ pub(crate) fn repair_format(item: &[u8], off: RepairSet) -> Edits {
     let mut edits = Edits::default();
     if !off.contains(RepairId::FormatValue) {
         // What cannot be read the strict reader refuses.
-        let _ = correct(item, &mut edits);
+        let _ = correct_format(item, &mut edits);
         edits.sort();
     }
     edits
 }
 
-fn correct(item: &[u8], edits: &mut Edits) -> Option<()> {
+fn correct_format(item: &[u8], edits: &mut Edits) -> Option<()> {
     let element = *outline(item, 0, item.len())?.children.first()?;
     let inner = outline(item, element.content.0, element.content.1)?;
     let child = |local: &[u8]| inner.children.iter().find(|child| child.local == local).copied();
@@ -60,7 +60,7 @@ fn correct(item: &[u8], edits: &mut Edits) -> Option<()> {
     {
         (place, uri) = (Some(named), Some(at));
     }
-    let known =
+    let known_format =
         own.or_else(|| FORMATS.iter().find(|format| format.schema.is_some() && format.schema == place));
     let is_dc = own.is_some_and(|own| own.namespace == OAI_DC);
     let others = |value: &[u8]| {
@@ -69,18 +69,18 @@ fn correct(item: &[u8], edits: &mut Edits) -> Option<()> {
                 && (other.namespace == value || other.schema == Some(value))
         })
     };
-    if let Some(known) = known {
+    if let Some(known_format) = known_format {
         // The protocol itself says what oai_dc is.
         let is_wrong = |value: &[u8]| value.is_empty() || own.is_some() && others(value);
-        if uri.is_none_or(|uri| is_wrong(uri) || is_dc && uri != known.namespace) {
-            uri = Some(known.namespace);
+        if uri.is_none_or(|uri| is_wrong(uri) || is_dc && uri != known_format.namespace) {
+            uri = Some(known_format.namespace);
         }
         let is_own = |at: &[u8]| !is_wrong(at) && (!is_dc || at.ends_with(b"/oai_dc.xsd"));
         if !place.is_some_and(is_own) {
-            place = known.schema.or(place);
+            place = known_format.schema.or(place);
         }
     }
-    let mut behind = name.end;
+    let mut after = name.end;
     let parts = [(b"schema".as_slice(), schema, place), (b"metadataNamespace", namespace, uri)];
     for (local, found, meant) in parts {
         match (found, meant) {
@@ -100,14 +100,14 @@ fn correct(item: &[u8], edits: &mut Edits) -> Option<()> {
             (None, Some(meant)) => {
                 edits.push_unordered(
                     RepairId::FormatValue,
-                    behind,
-                    behind,
+                    after,
+                    after,
                     written(prefix_of(item), local, meant),
                 );
             }
             _ => {}
         }
-        behind = found.map_or(behind, |found| found.end);
+        after = found.map_or(after, |found| found.end);
     }
     Some(())
 }

@@ -25,18 +25,18 @@ pub(crate) struct GranularityCheck {
 }
 
 impl GranularityCheck {
-    pub(crate) fn of(config: &RepairConfig) -> Self {
+    pub(crate) fn new(config: &RepairConfig) -> Self {
         let is_on = |id| !config.off.contains(id);
         let granularity = config.repository.granularity.filter(|_| is_on(RepairId::DatestampGranularity));
         Self {
             len_bytes: granularity.map_or(0, |granularity| granularity.len_bytes() as u32),
-            sentinels: is_on(RepairId::DatestampLowerBound) && bound(&config.repository).is_some(),
+            sentinels: is_on(RepairId::DatestampLowerBound) && lower_bound(&config.repository).is_some(),
         }
     }
 
     /// Whether an item can stay as it is.
     #[inline]
-    pub(crate) fn holds(self, item: &[u8], facts: &Facts) -> bool {
+    pub(crate) fn is_met_by(self, item: &[u8], facts: &Facts) -> bool {
         let (start, end) = facts.datestamp;
         let is_of_length = self.len_bytes == 0 || end - start == self.len_bytes || end == start;
         is_of_length && !(self.sentinels && datestamp::is_sentinel(Facts::slice(item, facts.datestamp)))
@@ -44,7 +44,7 @@ impl GranularityCheck {
 }
 
 /// What stands in for a datestamp that cannot be read; `None` where no bound is known.
-pub(crate) fn bound(repository: &RepositoryFacts) -> Option<String> {
+pub(crate) fn lower_bound(repository: &RepositoryFacts) -> Option<String> {
     let lowest = repository.lowest_datestamp.as_deref()?;
     let is_bound = datestamp::is_legal(lowest.as_bytes()) && !datestamp::is_sentinel(lowest.as_bytes());
     is_bound.then(|| match repository.granularity {
@@ -54,25 +54,25 @@ pub(crate) fn bound(repository: &RepositoryFacts) -> Option<String> {
 }
 
 /// The changes that an item in order still needs.
-pub(crate) fn fit(item: &[u8], facts: &Facts, element: &Element, rules: &Rules<'_>) -> Edits {
+pub(crate) fn repair_granularity(item: &[u8], facts: &Facts, element: &Element, rules: &Rules<'_>) -> Edits {
     let mut edits = Edits::default();
     if element.name == b"Identify" {
-        identify(item, rules, &mut edits);
+        repair_identify_dates(item, rules, &mut edits);
     } else {
-        stamp(item, facts, rules, &mut edits);
+        repair_datestamp(item, facts, rules, &mut edits);
     }
     edits
 }
 
 /// The datestamp of a record or header: no sentinel (failure class E7), and as fine as announced (E5).
-fn stamp(item: &[u8], facts: &Facts, rules: &Rules<'_>, edits: &mut Edits) -> Option<()> {
+fn repair_datestamp(item: &[u8], facts: &Facts, rules: &Rules<'_>, edits: &mut Edits) -> Option<()> {
     let (start, end) = (facts.datestamp.0 as usize, facts.datestamp.1 as usize);
     let raw = item.get(start..end).filter(|raw| !raw.is_empty())?;
     let resolved = String::from_utf8(resolve(raw)).ok()?;
     let is_on = |id| !rules.off.contains(id);
     if datestamp::is_sentinel(resolved.as_bytes())
         && is_on(RepairId::DatestampLowerBound)
-        && let Some(bound) = bound(rules.repository)
+        && let Some(bound) = lower_bound(rules.repository)
     {
         edits.push(RepairId::DatestampLowerBound, start, end, bound.as_bytes());
         return Some(());
@@ -95,7 +95,7 @@ fn stamp(item: &[u8], facts: &Facts, rules: &Rules<'_>, edits: &mut Edits) -> Op
 
 /// Identify says the granularity that is announced, an earliestDatestamp of that granularity, and none
 /// after the oldest that was seen (F14).
-fn identify(item: &[u8], rules: &Rules<'_>, edits: &mut Edits) -> Option<()> {
+fn repair_identify_dates(item: &[u8], rules: &Rules<'_>, edits: &mut Edits) -> Option<()> {
     let RepositoryFacts { granularity, oldest_seen, .. } = rules.repository;
     let is_on = |id: &RepairId| !rules.off.contains(*id);
     let is_fitted = is_on(&RepairId::DatestampGranularity);
@@ -114,8 +114,8 @@ fn identify(item: &[u8], rules: &Rules<'_>, edits: &mut Edits) -> Option<()> {
         Some((child.content, text))
     };
     let (earliest_at, earliest) = content(b"earliestDatestamp")?;
-    let (granularity_at, said) = content(b"granularity")?;
-    let granularity = announced.or(Granularity::from_name(&said))?;
+    let (granularity_at, stated) = content(b"granularity")?;
+    let granularity = announced.or(Granularity::from_name(&stated))?;
     let fitted = match is_fitted && datestamp::is_legal(earliest.as_bytes()) {
         true => granularity.fitted(&earliest),
         false => earliest.clone(),
@@ -128,7 +128,7 @@ fn identify(item: &[u8], rules: &Rules<'_>, edits: &mut Edits) -> Option<()> {
     if now != earliest {
         edits.push(id, earliest_at.0, earliest_at.1, now.as_bytes());
     }
-    if granularity.name() != said {
+    if granularity.name() != stated {
         edits.push(
             RepairId::DatestampGranularity,
             granularity_at.0,

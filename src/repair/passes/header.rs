@@ -27,8 +27,8 @@ pub(crate) fn repair_envelope(
     bound: Option<&str>,
     limits: &Limits,
 ) -> Edits {
-    let mut pass = Pass { text, item: element, is_v1, bound, limits, edits: Edits::default() };
-    pass.item(element);
+    let mut pass = HeaderPass { text, item: element, is_v1, bound, limits, edits: Edits::default() };
+    pass.repair_item(element);
     pass.edits.sort();
     pass.edits
 }
@@ -36,7 +36,7 @@ pub(crate) fn repair_envelope(
 /// Most children of one element that are put into order, to bound the work.
 const CHILDREN_ORDERED_MAX: usize = 1000;
 
-struct Pass<'t> {
+struct HeaderPass<'t> {
     text: &'t [u8],
     item: &'static Element,
     is_v1: bool,
@@ -45,7 +45,7 @@ struct Pass<'t> {
     edits: Edits,
 }
 
-impl<'t> Pass<'t> {
+impl<'t> HeaderPass<'t> {
     fn slice(&self, start: usize, end: usize) -> &'t [u8] {
         self.text.get(start..end).unwrap_or_default()
     }
@@ -54,21 +54,21 @@ impl<'t> Pass<'t> {
         self.edits.push_unordered(id, start, end, replacement.to_vec());
     }
 
-    fn item(&mut self, element: &'static Element) -> Option<()> {
+    fn repair_item(&mut self, element: &'static Element) -> Option<()> {
         let tree = outline(self.text, 0, self.text.len())?;
         let item = *tree.children.first()?;
-        self.drop_stray(&tree, &[]);
+        self.remove_unexpected_text(&tree, &[]);
         let mut inner = outline(self.text, item.content.0, item.content.1)?;
-        if let Content::Children(known) = &element.content {
+        if let Content::Children(definitions) = &element.content {
             // What does not belong into the item goes as a whole.
-            inner.children.retain(|child| known.iter().any(|element| element.name == child.local));
+            inner.children.retain(|child| definitions.iter().any(|element| element.name == child.local));
         }
         let header = inner.children.iter().find(|child| child.local == b"header").copied();
         let stays = self.is_v1 && element.name == b"record";
-        let mut status = self.tag_attributes(item, element.name == b"header" || stays);
+        let mut status = self.repair_attributes(item, element.name == b"header" || stays);
         if let Some(header) = header {
             let moved = status;
-            status = self.tag_attributes(header, true);
+            status = self.repair_attributes(header, true);
             if moved && stays {
                 status = true;
             } else if moved && !status {
@@ -82,21 +82,21 @@ impl<'t> Pass<'t> {
                 if status && header.is_some() {
                     self.edit(RepairId::DeletedWithMetadata, child.start, child.end, b"");
                 } else {
-                    self.tag_attributes(*child, false);
-                    self.payload(*child);
+                    self.repair_attributes(*child, false);
+                    self.unescape_payload(*child);
                 }
             }
         }
-        self.element(element, item)
+        self.repair_element(element, item)
     }
 
     /// Removes text beside the children of an element, where it says nothing or is a message of the server. With
     /// other text the item is not in order.
-    fn drop_stray(&mut self, inner: &Outline<'t>, unknown: &[Child<'t>]) {
+    fn remove_unexpected_text(&mut self, inner: &Outline<'t>, unknown: &[Child<'t>]) {
         let texts = inner.stray.iter().copied();
         let elements = unknown.iter().map(|child| (child.start, child.end));
-        let said: Vec<&[u8]> = texts.chain(elements).map(|(start, end)| self.slice(start, end)).collect();
-        let is_message = self.item.name == b"Identify" || is_server_message(&said.concat());
+        let contents: Vec<&[u8]> = texts.chain(elements).map(|(start, end)| self.slice(start, end)).collect();
+        let is_message = self.item.name == b"Identify" || is_server_message(&contents.concat());
         for &(start, end) in &inner.stray {
             if is_message || is_punctuation(self.slice(start, end)) {
                 self.edit(RepairId::UnexpectedContent, start, end, b"");
@@ -110,13 +110,13 @@ impl<'t> Pass<'t> {
     }
 
     /// Order and fields of an envelope element's children.
-    fn element(&mut self, element: &'static Element, child: Child<'t>) -> Option<()> {
-        let Content::Children(known) = &element.content else { return None };
+    fn repair_element(&mut self, element: &'static Element, child: Child<'t>) -> Option<()> {
+        let Content::Children(definitions) = &element.content else { return None };
         let inner = outline(self.text, child.content.0, child.content.1)?;
-        let rank = |child: &Child<'_>| known.iter().position(|element| element.name == child.local);
+        let rank = |child: &Child<'_>| definitions.iter().position(|element| element.name == child.local);
         let unknown: Vec<Child<'t>> =
             inner.children.iter().filter(|child| rank(child).is_none()).copied().collect();
-        self.drop_stray(&inner, &unknown);
+        self.remove_unexpected_text(&inner, &unknown);
         for child in &unknown {
             if self.is_noise(child) {
                 self.edit(RepairId::UnknownElement, child.start, child.end, b"");
@@ -125,28 +125,28 @@ impl<'t> Pass<'t> {
         let ranked: Vec<(usize, Child<'t>)> =
             inner.children.iter().filter_map(|child| Some((rank(child)?, *child))).collect();
         for (rank, child) in &ranked {
-            let Some(inner) = known.get(*rank) else { continue };
+            let Some(inner) = definitions.get(*rank) else { continue };
             match &inner.content {
-                Content::Text(check) => self.field(*check, *child, element.name == b"header"),
+                Content::Text(check) => self.repair_field(*check, *child, element.name == b"header"),
                 Content::Children(_) => {
-                    self.element(inner, *child);
+                    self.repair_element(inner, *child);
                 }
                 Content::Payload => {}
             }
         }
-        self.order(&ranked, child.content.1);
+        self.reorder_children(&ranked, child.content.1);
         if element.name == b"header" {
-            self.missing_datestamp(&ranked, child);
+            self.add_datestamp(&ranked, child);
         }
         Some(())
     }
 
     /// Moves children that stand behind one of higher rank, with the repairs inside them.
-    fn order(&mut self, ranked: &[(usize, Child<'t>)], end: usize) {
+    fn reorder_children(&mut self, ranked: &[(usize, Child<'t>)], end: usize) {
         if ranked.is_sorted_by_key(|(rank, _)| *rank) || ranked.len() > CHILDREN_ORDERED_MAX {
             return;
         }
-        let kept = longest_rising(ranked);
+        let kept = longest_ordered_run(ranked);
         let mut moves: Vec<&(usize, Child<'t>)> = ranked
             .iter()
             .enumerate()
@@ -171,7 +171,7 @@ impl<'t> Pass<'t> {
     }
 
     /// A header without datestamp gets the bound, behind the identifier.
-    fn missing_datestamp(&mut self, ranked: &[(usize, Child<'t>)], header: Child<'t>) -> Option<()> {
+    fn add_datestamp(&mut self, ranked: &[(usize, Child<'t>)], header: Child<'t>) -> Option<()> {
         let bound = self.bound?;
         if ranked.iter().any(|(_, child)| child.local == b"datestamp") || ranked.len() > CHILDREN_ORDERED_MAX
         {
@@ -182,16 +182,16 @@ impl<'t> Pass<'t> {
         let prefix = name.strip_suffix(name.get(name_span(name) - identifier.local.len()..)?)?;
         let element = [b"<", prefix, b"datestamp>", bound.as_bytes(), b"</", prefix, b"datestamp>"].concat();
         // What stays in its place; the rest is moved to theirs.
-        let kept = longest_rising(ranked);
-        let mut behind = kept.iter().filter_map(|&index| ranked.get(index)).map(|(_, child)| child);
-        let next = behind.find(|child| child.local != b"identifier");
+        let kept = longest_ordered_run(ranked);
+        let mut after = kept.iter().filter_map(|&index| ranked.get(index)).map(|(_, child)| child);
+        let next = after.find(|child| child.local != b"identifier");
         let place = next.map_or(header.content.1, |child| child.start);
         self.edit(RepairId::DatestampLowerBound, place, place, &element);
         Some(())
     }
 
-    fn field(&mut self, check: Text, child: Child<'t>, in_header: bool) {
-        self.tag_attributes(child, false);
+    fn repair_field(&mut self, check: Text, child: Child<'t>, in_header: bool) {
+        self.repair_attributes(child, false);
         let (start, end) = child.content;
         let raw = self.slice(start, end);
         let plain = !raw.iter().any(|&byte| matches!(byte, b'<' | b'&'));
@@ -202,8 +202,10 @@ impl<'t> Pass<'t> {
         }
         let trimmed = trim(&resolved);
         match check {
-            Text::Datestamp => return self.datestamp(child, &resolved, plain),
-            Text::SetSpec if !check.holds(trimmed) => return self.set_spec(child, trimmed, plain, in_header),
+            Text::Datestamp => return self.repair_datestamp(child, &resolved, plain),
+            Text::SetSpec if !check.holds(trimmed) => {
+                return self.repair_set_spec(child, trimmed, plain, in_header);
+            }
             _ => {}
         }
         if check.holds(trimmed)
@@ -231,14 +233,14 @@ impl<'t> Pass<'t> {
         }
     }
 
-    fn datestamp(&mut self, child: Child<'t>, resolved: &[u8], plain: bool) {
+    fn repair_datestamp(&mut self, child: Child<'t>, resolved: &[u8], plain: bool) {
         let (start, end) = child.content;
         let read = std::str::from_utf8(resolved).ok().and_then(datestamp::normalise);
         let bound = self.bound.filter(|_| child.local == b"datestamp").map(str::as_bytes);
         let tag = self.slice(child.start, child.end);
         match (read, bound) {
             (Some((stamp, oddity)), _) => {
-                restamp(self.slice(start, end), start, &stamp, oddity, plain, &mut self.edits);
+                rewrite_datestamp(self.slice(start, end), start, &stamp, oddity, plain, &mut self.edits);
             }
             (None, Some(bound)) if start == end && tag.ends_with(b"/>") => {
                 let name = tag.get(1..).map(|tag| tag.get(..name_span(tag)).unwrap_or_default());
@@ -251,7 +253,7 @@ impl<'t> Pass<'t> {
     }
 
     /// A setSpec that the schema does not allow; `name` is what it says.
-    fn set_spec(&mut self, child: Child<'t>, name: &[u8], plain: bool, in_header: bool) {
+    fn repair_set_spec(&mut self, child: Child<'t>, name: &[u8], plain: bool, in_header: bool) {
         let (start, end) = child.content;
         let escaped = set_spec::escape(name);
         if name.is_empty() && in_header {
@@ -275,7 +277,7 @@ impl<'t> Pass<'t> {
 
     /// Removes attributes that the schema does not know; returns whether the
     /// element says that it is deleted.
-    fn tag_attributes(&mut self, child: Child<'t>, is_header: bool) -> bool {
+    fn repair_attributes(&mut self, child: Child<'t>, is_header: bool) -> bool {
         let Some(tag) = read_lenient_tag(self.text, child.start, child.content.0, self.limits) else {
             return false;
         };
@@ -286,7 +288,7 @@ impl<'t> Pass<'t> {
                 continue;
             }
             if name == b"status" {
-                deleted |= self.status(attribute, is_header);
+                deleted |= self.repair_status(attribute, is_header);
             } else {
                 attribute.remove(RepairId::EnvelopeAttribute, &mut self.edits);
             }
@@ -294,7 +296,7 @@ impl<'t> Pass<'t> {
         deleted
     }
 
-    fn status(&mut self, attribute: &LenientAttribute, is_header: bool) -> bool {
+    fn repair_status(&mut self, attribute: &LenientAttribute, is_header: bool) -> bool {
         let deleted = trim(&attribute.value).eq_ignore_ascii_case(b"deleted");
         if !deleted || !is_header {
             attribute.remove(RepairId::StatusValue, &mut self.edits);
@@ -305,7 +307,7 @@ impl<'t> Pass<'t> {
     }
 
     /// Metadata that holds nothing but a string which is one whole element.
-    fn payload(&mut self, child: Child<'t>) {
+    fn unescape_payload(&mut self, child: Child<'t>) {
         let (start, end) = child.content;
         let Some(inner) = outline(self.text, start, end) else { return };
         if !inner.children.is_empty() || inner.stray.is_empty() {
@@ -331,7 +333,7 @@ impl<'t> Pass<'t> {
 }
 
 /// The changes that leave of a record its header.
-pub(crate) fn header_alone(record: &[u8]) -> Edits {
+pub(crate) fn keep_only_header(record: &[u8]) -> Edits {
     let mut edits = Edits::default();
     let tree = outline(record, 0, record.len());
     if let Some(item) = tree.as_ref().and_then(|tree| tree.children.first())
@@ -354,9 +356,16 @@ fn without_declaration(text: &[u8]) -> &[u8] {
 }
 
 /// Changes a datestamp as little as possible.
-pub(crate) fn restamp(raw: &[u8], at: usize, stamp: &str, oddity: Oddity, plain: bool, edits: &mut Edits) {
+pub(crate) fn rewrite_datestamp(
+    raw: &[u8],
+    at: usize,
+    stamp: &str,
+    oddity: Oddity,
+    plain: bool,
+    edits: &mut Edits,
+) {
     let stamp = stamp.as_bytes();
-    let id = repair_of(oddity);
+    let id = repair_for(oddity);
     if oddity == Oddity::Blank && plain && raw.is_ascii() {
         let mut from = 0;
         while let Some(gap) = raw.iter().skip(from).position(|&byte| is_blank(byte)).map(|gap| from + gap) {
@@ -380,7 +389,7 @@ pub(crate) fn restamp(raw: &[u8], at: usize, stamp: &str, oddity: Oddity, plain:
 }
 
 /// The repair for what was odd about a datestamp.
-pub(crate) fn repair_of(oddity: Oddity) -> RepairId {
+pub(crate) fn repair_for(oddity: Oddity) -> RepairId {
     match oddity {
         Oddity::Blank => RepairId::HeaderBlank,
         Oddity::Fraction => RepairId::DatestampFraction,
@@ -391,7 +400,7 @@ pub(crate) fn repair_of(oddity: Oddity) -> RepairId {
 }
 
 /// Indices of a longest run of children whose ranks never fall: those that need not move.
-fn longest_rising(ranked: &[(usize, Child<'_>)]) -> Vec<usize> {
+fn longest_ordered_run(ranked: &[(usize, Child<'_>)]) -> Vec<usize> {
     let mut best: Vec<(usize, Option<usize>)> = Vec::with_capacity(ranked.len());
     for (index, (rank, _)) in ranked.iter().enumerate() {
         let previous = (0..index)

@@ -15,13 +15,13 @@ use crate::repair::validate::schema::{Content, Element, IDENTIFY, Text};
 
 /// What is known of the repository.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Known<'k> {
+pub(crate) struct KnownValues<'k> {
     pub(crate) values: &'k IdentifyValues,
     /// The base URL that harvesters ask.
     pub(crate) base_url: Option<&'k str>,
 }
 
-impl Known<'_> {
+impl KnownValues<'_> {
     /// What is known of an element.
     fn value(&self, local: &[u8]) -> Option<&str> {
         let values = self.values;
@@ -40,26 +40,26 @@ impl Known<'_> {
 }
 
 /// The elements that Identify has, and what stands in it.
-fn parts(text: &[u8]) -> Option<(&'static [Element], Child<'_>, Outline<'_>)> {
-    let Content::Children(known) = &IDENTIFY.content else { return None };
+fn identify_parts(text: &[u8]) -> Option<(&'static [Element], Child<'_>, Outline<'_>)> {
+    let Content::Children(definitions) = &IDENTIFY.content else { return None };
     let tree = outline(text, 0, text.len())?;
     let element = *tree.children.first()?;
     let inner = outline(text, element.content.0, element.content.1)?;
-    Some((known, element, inner))
+    Some((definitions, element, inner))
 }
 
 /// Whether anything of Identify stands in the element.
-pub(crate) fn says_something(text: &[u8]) -> bool {
-    parts(text).is_some_and(|(known, _, inner)| {
-        inner.children.iter().any(|child| known.iter().any(|element| element.name == child.local))
+pub(crate) fn has_identify_element(text: &[u8]) -> bool {
+    identify_parts(text).is_some_and(|(definitions, _, inner)| {
+        inner.children.iter().any(|child| definitions.iter().any(|element| element.name == child.local))
     })
 }
 
 /// The changes that put values right and complete what is missing, in an element whose children
 /// are in their order.
-pub(crate) fn repair_identify(text: &[u8], known: Known<'_>, off: RepairSet) -> Edits {
-    let mut pass = Pass { text, known, edits: Edits::default() };
-    pass.element();
+pub(crate) fn repair_identify(text: &[u8], known_values: KnownValues<'_>, off: RepairSet) -> Edits {
+    let mut pass = IdentifyPass { text, known_values, edits: Edits::default() };
+    pass.repair_element();
     let mut edits = Edits::default();
     for edit in pass.edits.iter().filter(|edit| !off.contains(edit.id)) {
         edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
@@ -70,60 +70,60 @@ pub(crate) fn repair_identify(text: &[u8], known: Known<'_>, off: RepairSet) -> 
 
 /// What is lacking, by the name of its element. Nothing, where an address only has a scheme before
 /// it, or nobody between the two: the schema has nothing against that.
-pub(crate) fn lacks(text: &[u8]) -> Vec<(&'static str, FieldIssue)> {
-    let mut lacks = Vec::new();
-    let Some((known, _, inner)) = parts(text) else { return lacks };
+pub(crate) fn unresolved_fields(text: &[u8]) -> Vec<(&'static str, FieldIssue)> {
+    let mut unresolved = Vec::new();
+    let Some((definitions, _, inner)) = identify_parts(text) else { return unresolved };
     let mut has_scheme = false;
-    for element in known {
+    for element in definitions {
         let Content::Text(check) = &element.content else { continue };
         let name = std::str::from_utf8(element.name).unwrap_or_default();
         let found: Vec<&Child<'_>> =
             inner.children.iter().filter(|child| child.local == element.name).collect();
-        let mut holds = |child: &Child<'_>| {
+        let mut is_legal = |child: &Child<'_>| {
             let raw = text.get(child.content.0..child.content.1).unwrap_or_default();
             let value = resolve(raw);
             has_scheme |= *check == Text::Email && without_scheme(&value).is_some();
             is_text(raw) && check.allows(&value)
         };
         if found.is_empty() && element.occurs.required() {
-            lacks.push((name, FieldIssue::Missing));
-        } else if !found.iter().all(|child| holds(child)) {
-            lacks.push((name, FieldIssue::Illegal));
+            unresolved.push((name, FieldIssue::Missing));
+        } else if !found.iter().all(|child| is_legal(child)) {
+            unresolved.push((name, FieldIssue::Illegal));
         } else if found.len() > 1 && !element.occurs.repeats() {
-            lacks.push((name, FieldIssue::Repeated));
+            unresolved.push((name, FieldIssue::Repeated));
         }
     }
-    if lacks.is_empty() && !has_scheme {
-        lacks.push(("Identify", FieldIssue::Illegal));
+    if unresolved.is_empty() && !has_scheme {
+        unresolved.push(("Identify", FieldIssue::Illegal));
     }
-    lacks
+    unresolved
 }
 
-struct Pass<'p> {
+struct IdentifyPass<'p> {
     text: &'p [u8],
-    known: Known<'p>,
+    known_values: KnownValues<'p>,
     edits: Edits,
 }
 
-impl Pass<'_> {
+impl IdentifyPass<'_> {
     fn edit(&mut self, id: RepairId, start: usize, end: usize, replacement: &[u8]) {
         if start < end || !replacement.is_empty() {
             self.edits.push_unordered(id, start, end, replacement.to_vec());
         }
     }
 
-    fn element(&mut self) -> Option<()> {
-        let (known, element, inner) = parts(self.text)?;
+    fn repair_element(&mut self) -> Option<()> {
+        let (definitions, element, inner) = identify_parts(self.text)?;
         let mut place = element.content.0;
-        for part in known {
+        for part in definitions {
             let Content::Text(check) = part.content else { continue };
             let found: Vec<Child<'_>> =
                 inner.children.iter().filter(|child| child.local == part.name).copied().collect();
-            let legal = found.iter().filter(|child| self.field(check, child)).count();
+            let legal = found.iter().filter(|child| self.repair_field(check, child)).count();
             if legal == 0 && part.occurs.required() {
-                self.complete(part.name, &found, place);
+                self.add_known_value(part.name, &found, place);
             } else if legal < found.len() && part.occurs.repeats() {
-                self.drop_illegal(check, &found);
+                self.remove_illegal_values(check, &found);
             }
             place = found.last().map_or(place, |child| child.end);
         }
@@ -131,7 +131,7 @@ impl Pass<'_> {
     }
 
     /// Puts one value right; says whether it is legal then.
-    fn field(&mut self, check: Text, child: &Child<'_>) -> bool {
+    fn repair_field(&mut self, check: Text, child: &Child<'_>) -> bool {
         let (start, end) = child.content;
         let raw = self.text.get(start..end).unwrap_or_default();
         if !is_text(raw) {
@@ -150,8 +150,9 @@ impl Pass<'_> {
             self.edit(RepairId::IdentifyValue, from + SCHEME.len() + rest.len(), end, b"");
             return true;
         }
-        let is_told = check == Text::DeletedRecord && self.known.value(b"deletedRecord").is_some();
-        match meant(check, trim(&text), is_told) {
+        let is_known_value =
+            check == Text::DeletedRecord && self.known_values.value(b"deletedRecord").is_some();
+        match intended_value(check, trim(&text), is_known_value) {
             Some(value) => {
                 if end > start || child.end > end {
                     self.edit(RepairId::IdentifyValue, start, end, value);
@@ -163,8 +164,10 @@ impl Pass<'_> {
     }
 
     /// An element that is missing, or has no legal value, gets the one that is known.
-    fn complete(&mut self, local: &[u8], found: &[Child<'_>], place: usize) {
-        let Some(value) = self.known.value(local).map(|value| escape(value.as_bytes())) else { return };
+    fn add_known_value(&mut self, local: &[u8], found: &[Child<'_>], place: usize) {
+        let Some(value) = self.known_values.value(local).map(|value| escape(value.as_bytes())) else {
+            return;
+        };
         let element = written(prefix_of(self.text), local, &value);
         let id = RepairId::IdentifyElement;
         match found.split_first() {
@@ -179,7 +182,7 @@ impl Pass<'_> {
     }
 
     /// Beside a legal value, those that are none go.
-    fn drop_illegal(&mut self, check: Text, found: &[Child<'_>]) {
+    fn remove_illegal_values(&mut self, check: Text, found: &[Child<'_>]) {
         for child in found {
             let raw = self.text.get(child.content.0..child.content.1).unwrap_or_default();
             let is_legal = is_text(raw)
@@ -207,16 +210,16 @@ fn without_scheme(text: &[u8]) -> Option<&[u8]> {
 }
 
 /// The legal value that is meant by one that is none.
-fn meant(check: Text, text: &[u8], is_told: bool) -> Option<&'static [u8]> {
+fn intended_value(check: Text, text: &[u8], is_known_value: bool) -> Option<&'static [u8]> {
     const DAY: &[u8] = b"YYYY-MM-DD";
     const SECOND: &[u8] = b"YYYY-MM-DDThh:mm:ssZ";
     const PROMISES: [&[u8]; 3] = [b"no", b"persistent", b"transient"];
     match check {
-        Text::Granularity => [DAY, SECOND].into_iter().find(|known| known.eq_ignore_ascii_case(text)),
+        Text::Granularity => [DAY, SECOND].into_iter().find(|legal| legal.eq_ignore_ascii_case(text)),
         Text::DeletedRecord => {
-            let known = PROMISES.into_iter().find(|known| known.eq_ignore_ascii_case(text));
+            let legal = PROMISES.into_iter().find(|legal| legal.eq_ignore_ascii_case(text));
             // Of the three this one promises the least, where nobody knows better.
-            known.or((!text.is_empty() && !is_told).then_some(b"transient".as_slice()))
+            legal.or((!text.is_empty() && !is_known_value).then_some(b"transient".as_slice()))
         }
         Text::Version => Some(b"2.0"),
         _ => None,

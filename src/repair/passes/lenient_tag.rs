@@ -71,14 +71,14 @@ pub(crate) fn read_lenient_tag(text: &[u8], at: usize, end: usize, limits: &Limi
         if read.attributes.len() >= limits.attributes_per_tag_max {
             return None;
         }
-        at = read.attribute(tag, gap, at)?;
+        at = read.read_attribute(tag, gap, at)?;
         read.attributes_end = at;
     }
 }
 
 impl LenientTag {
     /// Reads one attribute and returns where it ends.
-    fn attribute(&mut self, tag: &[u8], gap: usize, at: usize) -> Option<usize> {
+    fn read_attribute(&mut self, tag: &[u8], gap: usize, at: usize) -> Option<usize> {
         let name_end = at + name_span(tag.get(at..)?);
         let name = tag.get(at..name_end)?;
         if !is_qualified_name(name) {
@@ -117,14 +117,14 @@ impl LenientTag {
 }
 
 /// The mended value, its place, whether it was quoted, and its end.
-type Value = (Vec<u8>, (usize, usize), bool, usize);
+type ReadValue = (Vec<u8>, (usize, usize), bool, usize);
 
 /// Reads the value that begins at `start`.
-fn read_value(tag: &[u8], start: usize, edits: &mut Edits) -> Option<Value> {
+fn read_value(tag: &[u8], start: usize, edits: &mut Edits) -> Option<ReadValue> {
     let rest = tag.get(start..)?;
     let &quote = rest.first()?;
     if !matches!(quote, b'"' | b'\'') {
-        if let Some((value, len)) = odd_quotes(rest) {
+        if let Some((value, len)) = nonstandard_quotes(rest) {
             return Some(write_value(RepairId::AttributeQuotes, value, (start, start + len), edits));
         }
         let len = rest.iter().position(|&byte| is_blank(byte) || byte == b'>')?;
@@ -151,7 +151,7 @@ fn read_value(tag: &[u8], start: usize, edits: &mut Edits) -> Option<Value> {
     }
     let Some(len) = value_len(rest).filter(|&len| len > 1 && rest.get(len - 1) == Some(&quote)) else {
         // Without another mark in its place, nothing says where the value ends.
-        let (value, len) = odd_quotes(rest)?;
+        let (value, len) = nonstandard_quotes(rest)?;
         return Some(write_value(RepairId::AttributeQuotes, value, (start, start + len), edits));
     };
     let len = len - 2;
@@ -170,7 +170,7 @@ fn repair_value(raw: &[u8], at: usize, edits: &mut Edits) -> Vec<u8> {
 }
 
 /// Writes a value that stands in `span` between quotes.
-fn write_value(id: RepairId, raw: &[u8], span: (usize, usize), edits: &mut Edits) -> Value {
+fn write_value(id: RepairId, raw: &[u8], span: (usize, usize), edits: &mut Edits) -> ReadValue {
     let mut value = Vec::with_capacity(raw.len());
     let inside = repair_node(raw, Node::Attribute, &[]);
     for &byte in inside.apply(raw).as_ref() {
@@ -188,31 +188,31 @@ fn write_value(id: RepairId, raw: &[u8], span: (usize, usize), edits: &mut Edits
 
 /// Marks that word processors and serializers write in the place of quotes. A value ends at the first mark
 /// of its group.
-const ODD_QUOTES: [&[&str]; 3] = [
+const NONSTANDARD_QUOTES: [&[&str]; 3] = [
     &["\u{201c}", "\u{201d}", "\u{201e}", "\u{201f}", "\""],
     &["\u{2018}", "\u{2019}", "\u{201a}", "'"],
     &["&quot;"],
 ];
 
 /// The value between typographic or escaped quotation marks, and the length of all.
-fn odd_quotes(rest: &[u8]) -> Option<(&[u8], usize)> {
+fn nonstandard_quotes(rest: &[u8]) -> Option<(&[u8], usize)> {
     let starts = |text: &[u8], group: &[&str]| {
         group.iter().find(|mark| text.starts_with(mark.as_bytes())).map(|mark| mark.len())
     };
-    let (group, open) = ODD_QUOTES.iter().find_map(|group| Some((group, starts(rest, group)?)))?;
+    let (group, open) = NONSTANDARD_QUOTES.iter().find_map(|group| Some((group, starts(rest, group)?)))?;
     let inner = rest.get(open..)?;
     let tag_end = inner.iter().position(|byte| matches!(byte, b'<' | b'>'))?;
     let value = inner.get(..tag_end)?;
     let (len, mark) = (0..value.len()).find_map(|at| Some((at, starts(value.get(at..)?, group)?)))?;
-    let behind = inner.get(len + mark..)?;
-    let is_end = behind.first().is_some_and(|&byte| is_blank(byte) || matches!(byte, b'>' | b'/'));
+    let after = inner.get(len + mark..)?;
+    let is_end = after.first().is_some_and(|&byte| is_blank(byte) || matches!(byte, b'>' | b'/'));
     if is_end { Some((value.get(..len)?, open + len + mark)) } else { None }
 }
 
 impl LenientAttribute {
     /// Writes another value, in the quotes that are there or in new ones.
     pub(crate) fn set(&self, id: RepairId, value: &[u8], edits: &mut Edits) {
-        self.forget(self.name.0, edits);
+        self.drop_edits(self.name.0, edits);
         if self.quoted {
             edits.push_unordered(id, self.span.0 + 1, self.span.1 - 1, value.to_vec());
         } else {
@@ -228,7 +228,7 @@ impl LenientAttribute {
 
     /// Writes all of it anew, the blank before it included.
     pub(crate) fn replace(&self, id: RepairId, attribute: Vec<u8>, edits: &mut Edits) {
-        self.forget(self.gap, edits);
+        self.drop_edits(self.gap, edits);
         edits.push_unordered(id, self.gap, self.end, attribute);
     }
 
@@ -238,7 +238,7 @@ impl LenientAttribute {
     }
 
     /// Drops the changes to it; what is added to the tag behind it stays.
-    fn forget(&self, from: usize, edits: &mut Edits) {
+    fn drop_edits(&self, from: usize, edits: &mut Edits) {
         for edit in edits.take_within(from, self.end).iter() {
             if edit.start == self.end && edit.id != RepairId::ValuelessAttribute {
                 edits.push_edit_unordered(edit.clone());

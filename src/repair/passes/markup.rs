@@ -16,8 +16,8 @@ use crate::repair::passes::end_tag::{
     end_without_bracket, is_end_without_slash, note_bare_text, read_end_tag, restore_item_end,
 };
 use crate::repair::passes::lenient_tag::{LenientTag, read_lenient_tag};
-use crate::repair::passes::prefixes::Namespaces;
-use crate::repair::passes::tree::{Kind, Open, PayloadRoot, Tree, in_key};
+use crate::repair::passes::prefixes::PrefixNamespaces;
+use crate::repair::passes::tree::{ContentKind, PayloadRoot, Tree, TreeElement, in_key_field};
 use crate::repair::text::edits::Edits;
 use crate::repair::validate::schema::{Content, Element};
 use crate::repair::validate::start_tag::{Tags, declared_prefix};
@@ -45,25 +45,25 @@ pub(crate) fn repair_markup(
         lexemes: if sections.is_empty() { Lexemes::of(text) } else { Lexemes::of_well_formed(text) },
         open: Vec::new(),
         family: Family::Other,
-        guessed: false,
+        is_ambiguous: false,
         sections,
-        sealed: Vec::new(),
+        section_depths: Vec::new(),
         payload_root: None,
         has_payload: false,
         is_deleted: false,
         closed: None,
-        namespaces: Namespaces::default(),
+        namespaces: PrefixNamespaces::default(),
         content_from: 0,
         bare_text: None,
-        kept_to: 0,
+        kept_until: 0,
         searched_to: 0,
         edits: Edits::default(),
     };
     let mut at = 0;
     while at < text.len() {
         let (lexeme, end) = tree.lexemes.at(at);
-        if at >= tree.kept_to {
-            seal(&mut tree, at);
+        if at >= tree.kept_until {
+            note_section_start(&mut tree, at);
             read_lexeme(&mut tree, lexeme, at, end)?;
         }
         if tree.edits.len() > limits.repairs_per_record_max {
@@ -75,7 +75,7 @@ pub(crate) fn repair_markup(
         }
     }
     end_item(&mut tree, at)?;
-    if tree.guessed {
+    if tree.is_ambiguous {
         return Err(QuarantineReason::MismatchedTags);
     }
     tree.edits.sort();
@@ -135,15 +135,15 @@ fn read_start_tag(tree: &mut Tree<'_>, at: usize, end: usize) -> Result<(), Quar
         tree.pop(end);
         return Ok(());
     }
-    tree.reopen(name);
-    if !make_room(tree, name, at) {
+    tree.reopen_payload(name);
+    if !close_before(tree, name, at) {
         // The pages in an identifier after the SICI standard look like a tag.
         let is_sici = memchr::memmem::find(name, b"::").is_some();
-        tree.guessed |= in_key(tree) && !is_sici;
+        tree.is_ambiguous |= in_key_field(tree) && !is_sici;
         tree.escape(at, end);
         return Ok(());
     }
-    tree.guessed |= is_envelope_in_payload(tree, split_name(name).1);
+    tree.is_ambiguous |= is_envelope_in_payload(tree, split_name(name).1);
     let Some(tag) = read_lenient_tag(tree.text, at, end, tree.limits) else {
         return Err(QuarantineReason::MalformedTag);
     };
@@ -152,7 +152,7 @@ fn read_start_tag(tree: &mut Tree<'_>, at: usize, end: usize) -> Result<(), Quar
     }
     let context = declare(tree, &tag);
     let kind = kind_of(tree, name, context);
-    let is_root = matches!(tree.open.last().map(|open| open.kind), Some(Kind::Holder));
+    let is_root = matches!(tree.open.last().map(|open| open.kind), Some(ContentKind::PayloadParent));
     if is_root {
         tree.family = Family::of_root(split_name(name).1);
         tree.has_payload = true;
@@ -161,7 +161,7 @@ fn read_start_tag(tree: &mut Tree<'_>, at: usize, end: usize) -> Result<(), Quar
     if is_root || tree.family.is_container(split_name(name).1) {
         tree.bare_text = None;
     }
-    if matches!(kind, Kind::Envelope(_)) {
+    if matches!(kind, ContentKind::Envelope(_)) {
         tree.is_deleted |= tag.attributes.iter().any(|attribute| tree.slice(attribute.name) == b"status");
     }
     declare_missing(tree, &tag, name, context);
@@ -170,9 +170,9 @@ fn read_start_tag(tree: &mut Tree<'_>, at: usize, end: usize) -> Result<(), Quar
         if tree.open.len() >= tree.limits.depth_max {
             return Err(QuarantineReason::TooDeep);
         }
-        tree.open.push(Open { name: (at + 1, name_end), context, kind });
-        if matches!(kind, Kind::Field) && tree.payload_root.is_some() {
-            tree.kept_to = end_of_balanced_field(tree, end).unwrap_or(tree.kept_to);
+        tree.open.push(TreeElement { name: (at + 1, name_end), context, kind });
+        if matches!(kind, ContentKind::Field) && tree.payload_root.is_some() {
+            tree.kept_until = end_of_balanced_field(tree, end).unwrap_or(tree.kept_until);
         }
     }
     Ok(())
@@ -190,7 +190,7 @@ fn is_envelope_in_payload(tree: &Tree<'_>, local: &[u8]) -> bool {
 
 /// Closes what cannot hold the element that begins at `at`. False when the
 /// tag is no element but text of the open field.
-pub(crate) fn make_room(tree: &mut Tree<'_>, name: &[u8], at: usize) -> bool {
+pub(crate) fn close_before(tree: &mut Tree<'_>, name: &[u8], at: usize) -> bool {
     let Some(top) = tree.open.last().copied() else { return true };
     let (prefix, local) = split_name(name);
     let oai = tree.tags.contexts.lookup(top.context, prefix) == Some(OAI);
@@ -198,13 +198,13 @@ pub(crate) fn make_room(tree: &mut Tree<'_>, name: &[u8], at: usize) -> bool {
         && tree.open.len() > 1
         && tree.is_child_of_item(local)
         && !tree.in_wrapped_item()
-        && !matches!(top.kind, Kind::Envelope(e) if e.name == tree.element.name)
+        && !matches!(top.kind, ContentKind::Envelope(e) if e.name == tree.element.name)
     {
         tree.close_above(1, at);
         return true;
     }
-    if matches!(top.kind, Kind::Field) {
-        let envelope_field = oai && tree.parent_holds(local);
+    if matches!(top.kind, ContentKind::Field) {
+        let envelope_field = oai && tree.parent_has_child(local);
         if !envelope_field && !tree.is_sibling(top, name) {
             return false;
         }
@@ -219,24 +219,24 @@ pub(crate) fn make_room(tree: &mut Tree<'_>, name: &[u8], at: usize) -> bool {
     true
 }
 
-pub(crate) fn kind_of(tree: &Tree<'_>, name: &[u8], context: Context) -> Kind {
+pub(crate) fn kind_of(tree: &Tree<'_>, name: &[u8], context: Context) -> ContentKind {
     let (prefix, local) = split_name(name);
     let oai = tree.tags.contexts.lookup(context, prefix) == Some(OAI);
     let element = match tree.open.last().map(|open| open.kind) {
         None => Some(tree.element).filter(|element| element.name == local),
-        Some(Kind::Envelope(Element { content: Content::Children(children), .. })) => {
+        Some(ContentKind::Envelope(Element { content: Content::Children(children), .. })) => {
             children.iter().find(|child| child.name == local && oai)
         }
-        Some(Kind::Mixed) if tree.family.is_field(local) => return Kind::Field,
+        Some(ContentKind::Mixed) if tree.family.is_field(local) => return ContentKind::Field,
         _ => None,
     };
     match element {
         Some(element) => match element.content {
-            Content::Children(_) => Kind::Envelope(element),
-            Content::Payload => Kind::Holder,
-            Content::Text(_) => Kind::Field,
+            Content::Children(_) => ContentKind::Envelope(element),
+            Content::Payload => ContentKind::PayloadParent,
+            Content::Text(_) => ContentKind::Field,
         },
-        None => Kind::Mixed,
+        None => ContentKind::Mixed,
     }
 }
 
@@ -273,7 +273,7 @@ fn declare_missing<'t>(tree: &mut Tree<'t>, tag: &LenientTag, name: &'t [u8], co
         if tree.tags.contexts.lookup(context, prefix).is_some() {
             continue;
         }
-        let Some(uri) = tree.namespaces.of(prefix, tree.text) else { continue };
+        let Some(uri) = tree.namespaces.namespace_of(prefix, tree.text) else { continue };
         let place = match &mut tree.payload_root {
             Some(root) if root.added.iter().any(|added| added == prefix) => continue,
             Some(root) => {
@@ -292,9 +292,9 @@ fn declare_missing<'t>(tree: &mut Tree<'t>, tag: &LenientTag, name: &'t [u8], co
 }
 
 /// Notes whether a section with borders of items begins at `at`.
-pub(crate) fn seal(tree: &mut Tree<'_>, at: usize) {
+pub(crate) fn note_section_start(tree: &mut Tree<'_>, at: usize) {
     if tree.sections.binary_search_by_key(&at, |section| section.0).is_ok() {
-        tree.sealed.push(tree.open.len());
+        tree.section_depths.push(tree.open.len());
     }
 }
 
@@ -308,13 +308,13 @@ fn end_item(tree: &mut Tree<'_>, at: usize) -> Result<(), QuarantineReason> {
         tree.close_above(0, tree.text.len());
         return Ok(());
     }
-    let behind = tree.slice((at, tree.text.len()));
-    let junk = behind.len() - trailing_blanks(behind);
-    if junk > blanks(behind) {
-        if holds_content(behind, tree.element) {
+    let after = tree.slice((at, tree.text.len()));
+    let junk = after.len() - trailing_blanks(after);
+    if junk > blanks(after) {
+        if holds_content(after, tree.element) {
             return Err(QuarantineReason::MismatchedTags);
         }
-        tree.edit(RepairId::UnexpectedContent, at + blanks(behind), at + junk, b"");
+        tree.edit(RepairId::UnexpectedContent, at + blanks(after), at + junk, b"");
     }
     Ok(())
 }

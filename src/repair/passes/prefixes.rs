@@ -16,7 +16,7 @@ use crate::repair::lex::names::is_blank;
 /// The namespaces are those of the specification, or of the software that
 /// writes the format. Each was also found in stylesheets or records of
 /// several repositories.
-static ONE: &[(&str, &str)] = &[
+static UNAMBIGUOUS: &[(&str, &str)] = &[
     // NISO RP-22, Access License and Indicators.
     ("ali", "http://www.niso.org/schemas/ali/1.0/"),
     // BASE, Bielefeld.
@@ -72,7 +72,7 @@ static ONE: &[(&str, &str)] = &[
 ];
 
 /// Prefixes with several namespaces in use.
-static SEVERAL: &[(&str, &[&str])] = &[
+static AMBIGUOUS: &[(&str, &[&str])] = &[
     ("cerif", &["https://www.openaire.eu/cerif-profile/1.1/", "https://www.openaire.eu/cerif-profile/1.2/"]),
     ("cmd", &["http://www.clarin.eu/cmd/", "http://www.clarin.eu/cmd/1"]),
     (
@@ -149,61 +149,65 @@ static SEVERAL: &[(&str, &[&str])] = &[
 
 /// The namespaces of prefixes in one item. Each prefix is decided once.
 #[derive(Debug, Default)]
-pub(crate) struct Namespaces {
+pub(crate) struct PrefixNamespaces {
     decided: Vec<(&'static str, Option<&'static [u8]>)>,
 }
 
-impl Namespaces {
+impl PrefixNamespaces {
     /// The namespace that a prefix means in an item.
-    pub(crate) fn of(&mut self, prefix: &[u8], item: &[u8]) -> Option<&'static [u8]> {
-        if let Some((_, uri)) = ONE.iter().find(|(known, _)| known.as_bytes() == prefix) {
+    pub(crate) fn namespace_of(&mut self, prefix: &[u8], item: &[u8]) -> Option<&'static [u8]> {
+        if let Some((_, uri)) = UNAMBIGUOUS.iter().find(|(name, _)| name.as_bytes() == prefix) {
             return Some(uri.as_bytes());
         }
-        let Some((known, uris)) = SEVERAL.iter().find(|(known, _)| known.as_bytes() == prefix) else {
+        let Some((name, uris)) = AMBIGUOUS.iter().find(|(name, _)| name.as_bytes() == prefix) else {
             return known_prefix(prefix);
         };
-        if let Some((_, uri)) = self.decided.iter().find(|(decided, _)| decided == known) {
+        if let Some((_, uri)) = self.decided.iter().find(|(decided, _)| decided == name) {
             return *uri;
         }
-        let mut named = uris.iter().map(|uri| uri.as_bytes()).filter(|uri| names(item, uri));
+        let mut named = uris.iter().map(|uri| uri.as_bytes()).filter(|uri| contains_uri(item, uri));
         let uri = match (named.next(), named.next()) {
             (Some(uri), None) => Some(uri),
             _ => known_prefix(prefix),
         };
-        self.decided.push((known, uri));
+        self.decided.push((name, uri));
         uri
     }
 }
 
 /// Whether a text names the namespace: white space or a quote must be on both sides.
-fn names(text: &[u8], uri: &[u8]) -> bool {
-    let is_border =
+fn contains_uri(text: &[u8], uri: &[u8]) -> bool {
+    let is_delimiter =
         |byte: Option<&u8>| byte.is_some_and(|&byte| is_blank(byte) || matches!(byte, b'"' | b'\''));
     memmem::find_iter(text, uri).any(|at| {
-        is_border(at.checked_sub(1).and_then(|at| text.get(at))) && is_border(text.get(at + uri.len()))
+        is_delimiter(at.checked_sub(1).and_then(|at| text.get(at))) && is_delimiter(text.get(at + uri.len()))
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Namespaces, ONE, SEVERAL};
+    use super::{AMBIGUOUS, PrefixNamespaces, UNAMBIGUOUS};
     use crate::repair::validate::schema::is_uri_reference;
 
     #[test]
     fn namespaces_are_legal_and_prefixes_are_in_one_table() {
-        let all =
-            ONE.iter().map(|(_, uri)| *uri).chain(SEVERAL.iter().flat_map(|(_, uris)| uris.iter().copied()));
+        let all = UNAMBIGUOUS
+            .iter()
+            .map(|(_, uri)| *uri)
+            .chain(AMBIGUOUS.iter().flat_map(|(_, uris)| uris.iter().copied()));
         for uri in all {
             assert!(is_uri_reference(uri.as_bytes()), "{uri}");
         }
-        for (prefix, _) in ONE {
-            assert!(!SEVERAL.iter().any(|(other, _)| other == prefix), "{prefix}");
+        for (prefix, _) in UNAMBIGUOUS {
+            assert!(!AMBIGUOUS.iter().any(|(other, _)| other == prefix), "{prefix}");
         }
     }
 
     #[test]
     fn an_item_decides_among_several_namespaces() {
-        let decide = |prefix: &str, item: &str| Namespaces::default().of(prefix.as_bytes(), item.as_bytes());
+        let decide = |prefix: &str, item: &str| {
+            PrefixNamespaces::default().namespace_of(prefix.as_bytes(), item.as_bytes())
+        };
         let v3 = "xsi:schemaLocation=\"http://www.loc.gov/premis/v3 http://www.loc.gov/standards/premis/premis.xsd\"";
         assert_eq!(decide("premis", v3), Some(&b"http://www.loc.gov/premis/v3"[..]));
         assert_eq!(decide("premis", "see http://www.loc.gov/premis/v3/x"), None);

@@ -20,7 +20,7 @@ use crate::repair::validate::start_tag::{Tags, read_attributes};
 
 /// A record as it is about to leave, and how it came to be so.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Record<'r> {
+pub(crate) struct OutgoingRecord<'r> {
     pub(crate) item: &'r [u8],
     pub(crate) edits: &'r Edits,
     pub(crate) facts: Facts,
@@ -38,51 +38,51 @@ const START: &[u8] = b"<provenance xmlns=\"http://www.openarchives.org/OAI/2.0/p
     http://www.openarchives.org/OAI/2.0/provenance.xsd\">";
 const END: &[u8] = b"</provenance>";
 
-impl Record<'_> {
+impl OutgoingRecord<'_> {
     /// What is added to the record; nothing where nothing is to be told of it, or is there already.
-    pub(crate) fn told(&self, origin: &Origin, tags: &mut Tags, limits: &Limits) -> Edits {
+    pub(crate) fn provenance_edits(&self, origin: &Origin, tags: &mut Tags, limits: &Limits) -> Edits {
         let may_be_altered = self.edits.change_content() || !self.corrected_namespaces.is_empty();
         if self.facts.deleted || origin.told == ProvenanceScope::Altered && !may_be_altered {
             return Edits::default();
         }
-        self.description(origin, tags, limits).unwrap_or_default()
+        self.try_provenance_edits(origin, tags, limits).unwrap_or_default()
     }
 
-    fn description(&self, origin: &Origin, tags: &mut Tags, limits: &Limits) -> Option<Edits> {
+    fn try_provenance_edits(&self, origin: &Origin, tags: &mut Tags, limits: &Limits) -> Option<Edits> {
         let item = self.item;
         let record = tags.open(item, self.outer, limits).ok()?;
         let parts = outline(item, record.len as usize, memrchr(b'<', item)?)?.children;
         let metadata = *parts.iter().find(|part| part.local == b"metadata")?;
-        let payload = first_tag(item, metadata.content)?;
+        let payload = first_start_tag(item, metadata.content)?;
         let altered = self.is_altered(metadata.content);
         if origin.told == ProvenanceScope::Altered && !altered {
             return None;
         }
         let within = tags.open(item.get(metadata.start..)?, record.context, limits).ok()?.context;
-        let namespace = namespace(item.get(payload..)?, within, tags, limits)?;
+        let namespace = namespace_of(item.get(payload..)?, within, tags, limits)?;
         let mut edits = Edits::default();
         let mut old = None;
         for about in parts.iter().filter(|part| part.local == b"about") {
             let context = tags.open(item.get(about.start..)?, record.context, limits).ok()?.context;
-            let Some(found) = container(item, about, context, tags, limits) else { continue };
-            if found.is_of(origin, self) && (!altered || found.says_altered(item, limits)) {
+            let Some(found) = read_container(item, about, context, tags, limits) else { continue };
+            if found.describes(origin, self) && (!altered || found.is_marked_altered(item, limits)) {
                 return None;
             }
             old = old.or(Some(found));
         }
         match old {
             Some(old) => {
-                let (start, end) = self.written(origin, altered, &namespace, old.prefix);
+                let (start, end) = self.description_tags(origin, altered, &namespace, old.prefix);
                 edits.push(RepairId::RewriteProvenance, old.description.start, old.description.start, &start);
                 edits.push(RepairId::RewriteProvenance, old.description.end, old.description.end, &end);
             }
             None => {
-                let (start, end) = self.written(origin, altered, &namespace, b"");
+                let (start, end) = self.description_tags(origin, altered, &namespace, b"");
                 let prefix = item.get(1..record.prefix_len as usize + 1)?;
                 let about = [b"about>".as_slice(), START, &start, &end, END].concat();
                 let about = [b"<", prefix, about.as_slice(), b"</", prefix, b"about>"].concat();
-                let behind = parts.last()?.end;
-                edits.push(RepairId::RewriteProvenance, behind, behind, &about);
+                let after = parts.last()?.end;
+                edits.push(RepairId::RewriteProvenance, after, after, &about);
             }
         }
         Some(edits)
@@ -91,7 +91,7 @@ impl Record<'_> {
     /// Whether what lies in `payload` is not what came.
     fn is_altered(&self, (from, to): (usize, usize)) -> bool {
         let mut shift = 0_isize;
-        let is_touched = self.edits.iter().any(|edit| {
+        let is_edited = self.edits.iter().any(|edit| {
             let (start, end) = edit.middle(shift);
             shift += edit.growth();
             let touches = if start == end { from <= start && start <= to } else { start < to && from < end };
@@ -107,11 +107,19 @@ impl Record<'_> {
             _ => false,
         });
         let payload = self.item.get(from..to).unwrap_or_default();
-        is_touched || reaches || self.corrected_namespaces.iter().any(|prefix| uses(payload, prefix))
+        is_edited
+            || reaches
+            || self.corrected_namespaces.iter().any(|prefix| uses_outer_prefix(payload, prefix))
     }
 
     /// The description of this record, in two parts: what stands before one that it holds, and behind it.
-    fn written(&self, origin: &Origin, altered: bool, namespace: &[u8], prefix: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    fn description_tags(
+        &self,
+        origin: &Origin,
+        altered: bool,
+        namespace: &[u8],
+        prefix: &[u8],
+    ) -> (Vec<u8>, Vec<u8>) {
         let element = |local: &[u8], content: &[u8]| {
             [b"<", prefix, local, b">", content, b"</", prefix, local, b">"].concat()
         };
@@ -132,7 +140,7 @@ impl Record<'_> {
 
 /// A container that stands there already.
 #[derive(Clone, Copy, Debug)]
-struct Container<'t> {
+struct ProvenanceContainer<'t> {
     /// Its description.
     description: Child<'t>,
     /// The prefix of its own name, with its colon.
@@ -142,9 +150,9 @@ struct Container<'t> {
     datestamp: &'t [u8],
 }
 
-impl Container<'_> {
+impl ProvenanceContainer<'_> {
     /// Whether it says that the record was harvested from there, as it is.
-    fn is_of(&self, origin: &Origin, record: &Record<'_>) -> bool {
+    fn describes(&self, origin: &Origin, record: &OutgoingRecord<'_>) -> bool {
         let text = |raw: &[u8]| trim(&resolve(raw)).to_vec();
         let fact = |range| text(Facts::slice(record.item, range));
         text(self.base_url) == origin.base_url.as_bytes()
@@ -152,7 +160,7 @@ impl Container<'_> {
             && text(self.datestamp) == fact(record.facts.datestamp)
     }
 
-    fn says_altered(&self, item: &[u8], limits: &Limits) -> bool {
+    fn is_marked_altered(&self, item: &[u8], limits: &Limits) -> bool {
         let tag = item.get(self.description.start..self.description.content.0).unwrap_or_default();
         let name_end = 1 + name_span(tag.get(1..).unwrap_or_default());
         let mut attributes = Vec::new();
@@ -162,15 +170,15 @@ impl Container<'_> {
 }
 
 /// The provenance that an `about` holds, if that is what it holds.
-fn container<'t>(
+fn read_container<'t>(
     item: &'t [u8],
     about: &Child<'t>,
     context: Context,
     tags: &mut Tags,
     limits: &Limits,
-) -> Option<Container<'t>> {
+) -> Option<ProvenanceContainer<'t>> {
     let is_ours = |at: usize, context: Context, tags: &mut Tags| {
-        let uri = namespace(item.get(at..)?, context, tags, limits)?;
+        let uri = namespace_of(item.get(at..)?, context, tags, limits)?;
         (uri == PROVENANCE).then_some(())
     };
     let provenance = *outline(item, about.content.0, about.content.1)?.children.first()?;
@@ -185,7 +193,7 @@ fn container<'t>(
         field.and_then(|field| item.get(field.content.0..field.content.1)).unwrap_or_default()
     };
     let name_at = provenance.start + 1;
-    Some(Container {
+    Some(ProvenanceContainer {
         description,
         prefix: item.get(name_at..name_at + tag.prefix_len as usize)?,
         base_url: content(b"baseURL"),
@@ -195,7 +203,7 @@ fn container<'t>(
 }
 
 /// The namespace of the element that `text` begins with, as text of XML; empty when it has none.
-fn namespace(text: &[u8], context: Context, tags: &mut Tags, limits: &Limits) -> Option<Vec<u8>> {
+fn namespace_of(text: &[u8], context: Context, tags: &mut Tags, limits: &Limits) -> Option<Vec<u8>> {
     let tag = tags.open(text, context, limits).ok()?;
     let (prefix, _) = split_name(text.get(1..1 + tag.name_len as usize)?);
     let uri = tags.contexts.lookup(tag.context, prefix).unwrap_or_default();
@@ -203,7 +211,7 @@ fn namespace(text: &[u8], context: Context, tags: &mut Tags, limits: &Limits) ->
 }
 
 /// Where the first element between `from` and `to` begins.
-fn first_tag(text: &[u8], (from, to): (usize, usize)) -> Option<usize> {
+fn first_start_tag(text: &[u8], (from, to): (usize, usize)) -> Option<usize> {
     let text = text.get(..to)?;
     let mut lexemes = Lexemes::of_well_formed(text);
     let mut at = from;
@@ -218,7 +226,7 @@ fn first_tag(text: &[u8], (from, to): (usize, usize)) -> Option<usize> {
 }
 
 /// Whether names in the payload have that prefix by a declaration that stands outside of it.
-fn uses(payload: &[u8], prefix: &[u8]) -> bool {
+fn uses_outer_prefix(payload: &[u8], prefix: &[u8]) -> bool {
     if prefix.is_empty() {
         return memmem::find(payload, b"xmlns=").is_none();
     }

@@ -4,7 +4,7 @@ use crate::repair::catalog::RepairSet;
 use crate::repair::config::RepositoryFacts;
 use crate::repair::lex::namespaces::Context;
 use crate::repair::limits::Limits;
-use crate::repair::passes::identify::Known;
+use crate::repair::passes::identify::KnownValues;
 use crate::repair::text::references::Entities;
 
 /// What mending is told besides the item.
@@ -15,7 +15,7 @@ pub(crate) struct Rules<'c> {
     pub(crate) enabled: RepairSet,
     pub(crate) text_charset: Option<&'c str>,
     pub(crate) entities: &'c Entities,
-    pub(crate) known: Known<'c>,
+    pub(crate) known_values: KnownValues<'c>,
     pub(crate) repository: &'c RepositoryFacts,
 }
 

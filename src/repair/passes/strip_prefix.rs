@@ -17,56 +17,56 @@ use crate::repair::validate::schema::{Content, Element};
 use crate::repair::validate::start_tag::Tags;
 
 /// The changes that make one item conventional that is in order but for its prefixes.
-pub(crate) fn conventional(
+pub(crate) fn strip_item_prefixes(
     item: &[u8],
     element: &'static Element,
     outer: Context,
     tags: &mut Tags,
     limits: &Limits,
 ) -> Edits {
-    let mut pass = Pass { item, tags, limits, edits: Edits::default() };
+    let mut pass = StripPrefixPass { item, tags, limits, edits: Edits::default() };
     if let Some(tree) = outline(item, 0, item.len())
         && let Some(child) = tree.children.first()
     {
-        pass.element(*child, element, outer);
+        pass.strip_element(*child, element, outer);
     }
     pass.edits.sort();
     pass.edits
 }
 
-struct Pass<'p> {
+struct StripPrefixPass<'p> {
     item: &'p [u8],
     tags: &'p mut Tags,
     limits: &'p Limits,
     edits: Edits,
 }
 
-impl Pass<'_> {
-    fn element(&mut self, child: Child<'_>, element: &'static Element, outer: Context) -> Option<()> {
+impl StripPrefixPass<'_> {
+    fn strip_element(&mut self, child: Child<'_>, element: &'static Element, outer: Context) -> Option<()> {
         let tag = self.tags.open(self.item.get(child.start..)?, outer, self.limits).ok()?;
         if !tag.oai {
             return None;
         }
         let prefix = tag.prefix_len as usize;
         if prefix > 0 {
-            self.take_off(child.start + 1, prefix);
+            self.remove_prefix(child.start + 1, prefix);
             if child.end > child.content.1 {
-                self.take_off(child.content.1 + 2, prefix);
+                self.remove_prefix(child.content.1 + 2, prefix);
             }
-            take_default_off(self.item, child.start, child.content.0, self.limits, &mut self.edits);
+            remove_default_namespace(self.item, child.start, child.content.0, self.limits, &mut self.edits);
         }
         let inner = outline(self.item, child.content.0, child.content.1)?;
         match &element.content {
-            Content::Children(known) => {
+            Content::Children(definitions) => {
                 for child in inner.children {
-                    if let Some(element) = known.iter().find(|element| element.name == child.local) {
-                        self.element(child, element, tag.context);
+                    if let Some(element) = definitions.iter().find(|element| element.name == child.local) {
+                        self.strip_element(child, element, tag.context);
                     }
                 }
             }
             Content::Payload => {
                 for payload in inner.children {
-                    self.payload(payload, tag.context);
+                    self.declare_default_namespace(payload, tag.context);
                 }
             }
             Content::Text(_) => {}
@@ -74,12 +74,12 @@ impl Pass<'_> {
         Some(())
     }
 
-    fn take_off(&mut self, at: usize, len: usize) {
+    fn remove_prefix(&mut self, at: usize, len: usize) {
         self.edits.push_unordered(RepairId::EnvelopePrefix, at, at + len, Vec::new());
     }
 
     /// A payload whose unprefixed names are not in the namespace of OAI-PMH keeps the one they are in.
-    fn payload(&mut self, payload: Child<'_>, outer: Context) -> Option<()> {
+    fn declare_default_namespace(&mut self, payload: Child<'_>, outer: Context) -> Option<()> {
         let default = self.tags.contexts.lookup(outer, b"").unwrap_or_default().to_vec();
         let tag = read_lenient_tag(self.item, payload.start, payload.content.0, self.limits)?;
         let declares = tag
@@ -112,7 +112,13 @@ fn has_plain_names(text: &[u8]) -> bool {
 }
 
 /// An element that has no prefix any more must not declare another default namespace.
-pub(crate) fn take_default_off(text: &[u8], at: usize, end: usize, limits: &Limits, edits: &mut Edits) {
+pub(crate) fn remove_default_namespace(
+    text: &[u8],
+    at: usize,
+    end: usize,
+    limits: &Limits,
+    edits: &mut Edits,
+) {
     let Some(tag) = read_lenient_tag(text, at, end, limits) else { return };
     for attribute in &tag.attributes {
         if text.get(attribute.name.0..attribute.name.1) == Some(b"xmlns".as_slice()) && attribute.value != OAI

@@ -13,7 +13,7 @@ use crate::repair::lex::names::{is_qualified_name, name_span};
 use crate::repair::text::edits::Edits;
 
 #[derive(Clone, Copy, Debug)]
-enum Tag {
+enum TagKind {
     Start,
     End,
     Empty,
@@ -21,7 +21,7 @@ enum Tag {
 
 /// The tags of one name in an item.
 #[derive(Debug, Default)]
-struct Tags {
+struct TagCount {
     /// Start tags, without those of empty elements.
     starts: usize,
     ends: usize,
@@ -36,20 +36,20 @@ pub(crate) fn repair_names(text: &[u8]) -> Edits {
     }
     // Most such texts have other characters in their fields alone.
     if memchr_iter(b'<', text).all(|at| {
-        let behind = text.get(at + 1..).unwrap_or_default();
-        let name = behind.strip_prefix(b"/").unwrap_or(behind);
+        let after = text.get(at + 1..).unwrap_or_default();
+        let name = after.strip_prefix(b"/").unwrap_or(after);
         name.get(..name_span(name)).is_none_or(<[u8]>::is_ascii)
     }) {
         return edits;
     }
-    let names = names(text);
-    let mut tags: HashMap<&[u8], Tags> = HashMap::new();
+    let names = tag_names(text);
+    let mut tags: HashMap<&[u8], TagCount> = HashMap::new();
     for &(tag, start, end) in &names {
         let counted = tags.entry(text.get(start..end).unwrap_or_default()).or_default();
         match tag {
-            Tag::Start => counted.starts += 1,
-            Tag::End => counted.ends += 1,
-            Tag::Empty => {}
+            TagKind::Start => counted.starts += 1,
+            TagKind::End => counted.ends += 1,
+            TagKind::Empty => {}
         }
     }
     for (_, start, end) in names {
@@ -72,7 +72,7 @@ pub(crate) fn repair_names(text: &[u8]) -> Edits {
 }
 
 /// The tags of a text: the kind of each, and where its name begins and ends.
-fn names(text: &[u8]) -> Vec<(Tag, usize, usize)> {
+fn tag_names(text: &[u8]) -> Vec<(TagKind, usize, usize)> {
     let mut names = Vec::new();
     let mut lexemes = Lexemes::of(text);
     let mut at = 0;
@@ -80,9 +80,9 @@ fn names(text: &[u8]) -> Vec<(Tag, usize, usize)> {
         let (lexeme, end) = lexemes.at(at);
         let is_empty = text.get(at..end).is_some_and(|tag| tag.ends_with(b"/>"));
         let tag = match lexeme {
-            Lexeme::StartTag if is_empty => Some((Tag::Empty, at + 1)),
-            Lexeme::StartTag => Some((Tag::Start, at + 1)),
-            Lexeme::EndTag => Some((Tag::End, at + 2)),
+            Lexeme::StartTag if is_empty => Some((TagKind::Empty, at + 1)),
+            Lexeme::StartTag => Some((TagKind::Start, at + 1)),
+            Lexeme::EndTag => Some((TagKind::End, at + 2)),
             _ => None,
         };
         if let Some((tag, start)) = tag {

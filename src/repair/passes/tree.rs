@@ -11,7 +11,7 @@ use crate::repair::lex::lexeme::Lexemes;
 use crate::repair::lex::names::{split_name, trailing_blanks};
 use crate::repair::lex::namespaces::{Context, OAI};
 use crate::repair::limits::Limits;
-use crate::repair::passes::prefixes::Namespaces;
+use crate::repair::passes::prefixes::PrefixNamespaces;
 use crate::repair::text::characters::{Node, repair_node};
 use crate::repair::text::edits::Edits;
 use crate::repair::validate::schema::{Content, Element};
@@ -19,11 +19,11 @@ use crate::repair::validate::start_tag::Tags;
 
 /// What an open element is to the repair of its content.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum ContentKind {
     /// Holds elements of the envelope.
     Envelope(&'static Element),
     /// Holds one payload.
-    Holder,
+    PayloadParent,
     /// Holds plain text.
     Field,
     /// Anything in a payload that may hold text and elements.
@@ -31,10 +31,10 @@ pub(crate) enum Kind {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Open {
+pub(crate) struct TreeElement {
     pub(crate) name: (usize, usize),
     pub(crate) context: Context,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ContentKind,
 }
 
 /// The payload's outermost element, where missing prefixes are declared.
@@ -52,29 +52,29 @@ pub(crate) struct Tree<'t> {
     pub(crate) tags: &'t mut Tags,
     pub(crate) limits: &'t Limits,
     pub(crate) lexemes: Lexemes<'t>,
-    pub(crate) open: Vec<Open>,
+    pub(crate) open: Vec<TreeElement>,
     pub(crate) family: Family,
     /// Whether no reading of the tags is plausible: those of an unknown format had to be balanced, or text has no
     /// element.
-    pub(crate) guessed: bool,
+    pub(crate) is_ambiguous: bool,
     /// Sections with borders of items inside.
     pub(crate) sections: &'t [(usize, usize)],
     /// How many elements are open around such a section. Where the innermost one is not closed by its own
     /// end tag, the end mark of the section may belong to a later item.
-    pub(crate) sealed: Vec<usize>,
+    pub(crate) section_depths: Vec<usize>,
     pub(crate) payload_root: Option<PayloadRoot>,
     /// Whether a payload has begun.
     pub(crate) has_payload: bool,
     /// Whether an element of the envelope has a status.
     pub(crate) is_deleted: bool,
-    pub(crate) closed: Option<Closed>,
-    pub(crate) namespaces: Namespaces,
+    pub(crate) closed: Option<ClosedPayload>,
+    pub(crate) namespaces: PrefixNamespaces,
     /// End of the last tag: an end tag is inserted no further forward than here.
     pub(crate) content_from: usize,
     /// Start of the text that is directly in a container, after the last field.
     pub(crate) bare_text: Option<usize>,
     /// End of the content that is kept as it is.
-    pub(crate) kept_to: usize,
+    pub(crate) kept_until: usize,
     /// No content before this position is searched again for tags that match.
     pub(crate) searched_to: usize,
     pub(crate) edits: Edits,
@@ -82,11 +82,11 @@ pub(crate) struct Tree<'t> {
 
 /// The payload that was closed last.
 #[derive(Debug)]
-pub(crate) struct Closed {
-    root: Open,
+pub(crate) struct ClosedPayload {
+    root: TreeElement,
     payload_root: Option<PayloadRoot>,
     /// The element of the envelope around it, once that is closed too.
-    holder: Option<Open>,
+    holder: Option<TreeElement>,
     /// Where their end tags are.
     tags: Vec<(usize, usize)>,
     /// How many changes were made before the first end tag.
@@ -109,11 +109,12 @@ impl<'t> Tree<'t> {
     }
 
     pub(crate) fn in_payload(&self) -> bool {
-        self.open.last().is_some_and(|open| matches!(open.kind, Kind::Mixed)) && self.payload_root.is_some()
+        self.open.last().is_some_and(|open| matches!(open.kind, ContentKind::Mixed))
+            && self.payload_root.is_some()
     }
 
     pub(crate) fn in_field(&self) -> bool {
-        self.open.last().is_some_and(|open| matches!(open.kind, Kind::Field))
+        self.open.last().is_some_and(|open| matches!(open.kind, ContentKind::Field))
     }
 
     pub(crate) fn is_legal_comment(&self, at: usize, end: usize) -> bool {
@@ -122,7 +123,7 @@ impl<'t> Tree<'t> {
     }
 
     /// Whether an element of this name stands beside the open field and not in it.
-    pub(crate) fn is_sibling(&self, field: Open, name: &[u8]) -> bool {
+    pub(crate) fn is_sibling(&self, field: TreeElement, name: &[u8]) -> bool {
         let (prefix, local) = split_name(name);
         prefix == split_name(self.slice(field.name)).0
             && (self.family.is_field(local)
@@ -146,7 +147,7 @@ impl<'t> Tree<'t> {
             Content::Children(children) => {
                 children.iter().any(|child| child.name == local && !matches!(child.content, Content::Text(_)))
                     || children.iter().any(|child| child.name == local)
-                        && matches!(top, Some(Kind::Field))
+                        && matches!(top, Some(ContentKind::Field))
                         && self.open.len() == 2
             }
             Content::Payload | Content::Text(_) => false,
@@ -154,10 +155,10 @@ impl<'t> Tree<'t> {
     }
 
     /// Whether the element around the open field has a child of this name.
-    pub(crate) fn parent_holds(&self, local: &[u8]) -> bool {
+    pub(crate) fn parent_has_child(&self, local: &[u8]) -> bool {
         let parent = self.open.iter().rev().nth(1);
         match parent.map(|open| open.kind) {
-            Some(Kind::Envelope(Element { content: Content::Children(children), .. })) => {
+            Some(ContentKind::Envelope(Element { content: Content::Children(children), .. })) => {
                 children.iter().any(|child| child.name == local)
             }
             _ => false,
@@ -172,20 +173,22 @@ impl<'t> Tree<'t> {
         let end = if text.ends_with(b">") { end } else { end - trailing_blanks(text) };
         let tag = [b"</", name, b">"].concat();
         self.edit(RepairId::MismatchedEndTag, at, end, &tag);
-        self.guessed |= self.sealed.last() == Some(&(depth + 1));
+        self.is_ambiguous |= self.section_depths.last() == Some(&(depth + 1));
     }
 
     pub(crate) fn pop(&mut self, end: usize) {
         let closed = self.open.pop();
-        while self.sealed.pop_if(|depth| *depth > self.open.len()).is_some() {}
+        while self.section_depths.pop_if(|depth| *depth > self.open.len()).is_some() {}
         let local = closed.map_or(&b""[..], |open| split_name(self.slice(open.name)).1);
-        if closed.is_some_and(|open| matches!(open.kind, Kind::Field)) || self.family.is_container(local) {
+        if closed.is_some_and(|open| matches!(open.kind, ContentKind::Field))
+            || self.family.is_container(local)
+        {
             self.bare_text = None;
         }
         if let Some(open) = closed {
             self.note_closed(open, end);
         }
-        if matches!(self.open.last().map(|open| open.kind), Some(Kind::Holder)) {
+        if matches!(self.open.last().map(|open| open.kind), Some(ContentKind::PayloadParent)) {
             self.payload_root = None;
         }
         self.content_from = end;
@@ -195,15 +198,15 @@ impl<'t> Tree<'t> {
     pub(crate) fn close_above(&mut self, keep: usize, at: usize) {
         let content = self.slice((self.content_from, at));
         let place = at - trailing_blanks(content);
-        if self.open.len() > keep && in_key(self) {
+        if self.open.len() > keep && in_key_field(self) {
             // What is left of its end tag, or of the next tag, would become a part of it.
             let value = self.slice((self.content_from, place));
-            self.guessed |= value.iter().any(|byte| matches!(byte, b'<' | b'>'));
+            self.is_ambiguous |= value.iter().any(|byte| matches!(byte, b'<' | b'>'));
         }
         while self.open.len() > keep {
             let name = self.open.last().map_or(&b""[..], |open| self.slice(open.name));
-            self.guessed |= self.family == Family::Other && self.in_payload();
-            self.guessed |= self.sealed.last() == Some(&self.open.len());
+            self.is_ambiguous |= self.family == Family::Other && self.in_payload();
+            self.is_ambiguous |= self.section_depths.last() == Some(&self.open.len());
             let tag = [b"</", name, b">"].concat();
             self.edit(RepairId::MissingEndTag, place, place, &tag);
             self.pop(self.content_from);
@@ -225,9 +228,9 @@ impl<'t> Tree<'t> {
     }
 
     /// Notes that `open` was closed, by the tag that ends at `end` if there is one.
-    fn note_closed(&mut self, open: Open, end: usize) {
-        let is_holder = matches!(open.kind, Kind::Holder);
-        let is_root = matches!(self.open.last().map(|open| open.kind), Some(Kind::Holder));
+    fn note_closed(&mut self, open: TreeElement, end: usize) {
+        let is_holder = matches!(open.kind, ContentKind::PayloadParent);
+        let is_root = matches!(self.open.last().map(|open| open.kind), Some(ContentKind::PayloadParent));
         if !is_holder && !is_root {
             return;
         }
@@ -249,7 +252,7 @@ impl<'t> Tree<'t> {
                 self.closed = None;
             }
         } else {
-            self.closed = Some(Closed {
+            self.closed = Some(ClosedPayload {
                 root: open,
                 payload_root: self.payload_root.take(),
                 holder: None,
@@ -262,14 +265,14 @@ impl<'t> Tree<'t> {
 
     /// An element of this name begins: where it is a field of the payload that was closed just before, that
     /// payload is open again.
-    pub(crate) fn reopen(&mut self, name: &[u8]) {
+    pub(crate) fn reopen_payload(&mut self, name: &[u8]) {
         let Some(closed) = self.closed.take() else { return };
         let (prefix, local) = split_name(name);
         let is_field = self.family.is_field(local) || self.family.parent(local).is_some();
         let namespace = self.tags.contexts.lookup(closed.root.context, prefix);
         let is_after = match self.open.last().map(|open| open.kind) {
-            Some(Kind::Holder) => closed.holder.is_none(),
-            Some(Kind::Envelope(_)) => closed.holder.is_some() && self.open.len() == 1,
+            Some(ContentKind::PayloadParent) => closed.holder.is_none(),
+            Some(ContentKind::Envelope(_)) => closed.holder.is_some() && self.open.len() == 1,
             _ => false,
         };
         let is_unchanged = closed.edits_after == self.edits.len();
@@ -287,8 +290,8 @@ impl<'t> Tree<'t> {
 }
 
 /// Whether the open element is a field of the envelope by which harvesters store an item. Markup in it is no text.
-pub(crate) fn in_key(tree: &Tree<'_>) -> bool {
-    let is_key = |open: &Open| {
+pub(crate) fn in_key_field(tree: &Tree<'_>) -> bool {
+    let is_key = |open: &TreeElement| {
         let local = split_name(tree.slice(open.name)).1;
         matches!(local, b"identifier" | b"datestamp" | b"setSpec" | b"metadataPrefix")
     };

@@ -11,7 +11,7 @@ use crate::repair::sink::Sink;
 use crate::repair::stages::head::errors::step_errors;
 use crate::repair::stages::head::head_stage::step_head;
 use crate::repair::stages::head::prolog::step_prolog;
-use crate::repair::stages::list::emit::leave_broken_list;
+use crate::repair::stages::list::emit::abandon_list;
 use crate::repair::stages::list::list_stage::step_list;
 use crate::repair::stages::list::oversized::step_oversized;
 use crate::repair::stages::response::{Response, Stage, Step};
@@ -24,7 +24,7 @@ use crate::repair::validate::start_tag::Tags;
 pub(crate) struct Engine {
     pub(crate) response: Response,
     /// Text that is not settled.
-    stash: Vec<u8>,
+    unsettled: Vec<u8>,
     held_bytes_peak: usize,
 }
 
@@ -33,60 +33,61 @@ const JOIN_BYTES: usize = 16 << 10;
 
 impl Engine {
     pub(crate) fn new(config: &RepairConfig, tags: Tags) -> Self {
-        Self { response: Response::new(config, tags), stash: Vec::new(), held_bytes_peak: 0 }
+        Self { response: Response::new(config, tags), unsettled: Vec::new(), held_bytes_peak: 0 }
     }
 
     /// Takes the next piece of text.
     pub(crate) fn push(&mut self, mut text: &[u8], sink: &mut impl Sink) {
         while !text.is_empty() && !matches!(self.response.stage, Stage::Done) {
-            if self.stash.is_empty() {
+            if self.unsettled.is_empty() {
                 let settled = self.advance(text, false, sink);
-                self.stash.extend_from_slice(text.get(settled..).unwrap_or_default());
+                self.unsettled.extend_from_slice(text.get(settled..).unwrap_or_default());
                 break;
             }
-            let before = self.stash.len();
+            let before = self.unsettled.len();
             let (step, rest) = text.split_at(text.len().min(before.max(JOIN_BYTES)));
-            let mut stash = std::mem::take(&mut self.stash);
-            stash.extend_from_slice(step);
-            let settled = self.advance(&stash, false, sink);
+            let mut unsettled = std::mem::take(&mut self.unsettled);
+            unsettled.extend_from_slice(step);
+            let settled = self.advance(&unsettled, false, sink);
             match settled.checked_sub(before) {
                 // The old text is settled: go on in the input itself.
                 Some(into_step) => {
-                    stash.clear();
+                    unsettled.clear();
                     text = text.get(into_step..).unwrap_or_default();
                 }
                 None => {
-                    stash.drain(..settled);
+                    unsettled.drain(..settled);
                     text = rest;
                 }
             }
-            self.stash = stash;
+            self.unsettled = unsettled;
         }
-        self.held_bytes_peak = self.held_bytes_peak.max(self.stash.len() + self.response.gate.held_bytes);
+        self.held_bytes_peak =
+            self.held_bytes_peak.max(self.unsettled.len() + self.response.output.held_bytes);
     }
 
     /// The end of the input.
     pub(crate) fn finish(mut self, decoded_as: &'static str, sink: &mut impl Sink) -> (Summary, Tags) {
-        let stash = std::mem::take(&mut self.stash);
-        let settled = self.advance(&stash, true, sink);
-        debug_assert!(settled == stash.len(), "the end settles everything");
+        let unsettled = std::mem::take(&mut self.unsettled);
+        let settled = self.advance(&unsettled, true, sink);
+        debug_assert!(settled == unsettled.len(), "the end settles everything");
         end_input(&mut self.response, sink);
         let outcome = match self.response.not_oai {
             Some(reason) => Outcome::NotOai(reason),
-            None if self.response.truncated || self.response.gate.incomplete => Outcome::Truncated,
-            None if self.response.gate.changed => Outcome::Repaired,
+            None if self.response.truncated || self.response.output.incomplete => Outcome::Truncated,
+            None if self.response.output.changed => Outcome::Repaired,
             None => Outcome::Clean,
         };
         let summary = Summary {
             outcome,
             version: self.response.version,
-            records: self.response.gate.records,
-            quarantined: self.response.gate.quarantined,
-            lost: self.response.gate.lost,
-            unread: self.response.gate.unread,
-            swallowed: self.response.gate.swallowed,
-            unresolved: self.response.gate.unresolved,
-            repairs: self.response.gate.repairs,
+            records: self.response.output.records,
+            quarantined: self.response.output.quarantined,
+            lost: self.response.output.lost,
+            unread: self.response.output.unread,
+            swallowed: self.response.output.swallowed,
+            unresolved: self.response.output.unresolved,
+            repairs: self.response.output.repairs,
             decoded_as,
             held_bytes_peak: self.held_bytes_peak,
         };
@@ -141,8 +142,8 @@ impl Engine {
             // After the root's end nothing is written any more, nor is much held.
             stage @ (Stage::Lost | Stage::Done | Stage::Epilog) => self.response.stage = stage,
             Stage::List(list) | Stage::Oversized(list) => {
-                self.response.gate.lost += 1;
-                leave_broken_list(&mut self.response, &list);
+                self.response.output.lost += 1;
+                abandon_list(&mut self.response, &list);
             }
             stage => {
                 if matches!(stage, Stage::Tail) {

@@ -7,7 +7,7 @@ use crate::repair::lex::lexeme::{Lexeme, Lexemes, is_good_comment, is_xml_target
 use crate::repair::lex::names::{blanks, is_blank, name_span};
 use crate::repair::lex::outline::outline;
 use crate::repair::output::head_buffer::Role;
-use crate::repair::passes::strip_prefix::take_default_off;
+use crate::repair::passes::strip_prefix::remove_default_namespace;
 use crate::repair::sink::Sink;
 use crate::repair::stages::item_search::new_list;
 use crate::repair::stages::response::{Response, Step};
@@ -96,7 +96,7 @@ pub(crate) fn close_tag(
         return response.keep_edited(role, rest, tag_end, &edits, sink);
     }
     let tag = end_tag_of(response, names.1);
-    response.gate.change(role, RepairId::MismatchedEndTag, response.base, written, &tag, sink);
+    response.output.change(role, RepairId::MismatchedEndTag, response.base, written, &tag, sink);
     Step::Settled(tag_end)
 }
 
@@ -119,7 +119,7 @@ pub(crate) fn without_prefix(response: &Response, text: &[u8], edits: Edits) -> 
         };
         if repaired.get(name..end).is_some_and(|tag| tag.starts_with(&response.prefix)) {
             if lexeme == Lexeme::StartTag {
-                take_default_off(&repaired, at, end, &response.config.limits, &mut off);
+                remove_default_namespace(&repaired, at, end, &response.config.limits, &mut off);
             }
             off.push_unordered(RepairId::EnvelopePrefix, name, name + response.prefix.len(), Vec::new());
         }
@@ -147,10 +147,10 @@ pub(crate) fn is_strict_field(response: &mut Response, element: &[u8], local: &'
         return false;
     };
     let name = element.get(1..1 + tag.name_len as usize).unwrap_or_default();
-    let skeleton = EnvelopeNames { verb: local.to_vec(), ..new_list(response, Verb::ListRecords).skeleton };
-    let mut scanner = Validator::for_payload(skeleton, response.root_context);
-    scanner.new_window(0);
-    let clean = scanner.scan(element, 0, true, &mut response.tags, &response.config.limits);
+    let names = EnvelopeNames { verb: local.to_vec(), ..new_list(response, Verb::ListRecords).names };
+    let mut validator = Validator::for_payload(names, response.root_context);
+    validator.new_window(0);
+    let clean = validator.scan(element, 0, true, &mut response.tags, &response.config.limits);
     let inside = element.get(tag.len as usize..).unwrap_or_default();
     tag.oai
         && name.strip_prefix(response.prefix.as_slice()) == Some(local)

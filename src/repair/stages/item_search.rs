@@ -24,13 +24,13 @@ pub(crate) fn begins_item(response: &Response, text: &[u8]) -> TagMatch {
         return TagMatch::No;
     };
     let prefix = name.get(..name.len() - local.len()).unwrap_or_default();
-    EnvelopeNames { prefix: prefix.to_vec(), ..new_list(response, verb).skeleton }.starts_item(text)
+    EnvelopeNames { prefix: prefix.to_vec(), ..new_list(response, verb).names }.starts_item(text)
 }
 
 /// Whether the text contains an item of some list, with the prefix of the envelope or none.
-pub(crate) fn holds_any_item(response: &Response, text: &[u8]) -> bool {
+pub(crate) fn contains_any_item(response: &Response, text: &[u8]) -> bool {
     LISTS.into_iter().any(|verb| {
-        let list = new_list(response, verb).skeleton;
+        let list = new_list(response, verb).names;
         list.holds_item(text) || EnvelopeNames { prefix: Vec::new(), ..list }.holds_item(text)
     })
 }
@@ -44,7 +44,7 @@ pub(crate) fn new_list(response: &Response, verb: Verb) -> List {
         false if response.headers_only => Verb::ListRecords.item(),
         false => verb.item(),
     };
-    let skeleton = EnvelopeNames {
+    let names = EnvelopeNames {
         element,
         upgraded: is_v1.then(|| verb.item()),
         verb: response.verb_name.clone().unwrap_or_else(|| name.to_vec()),
@@ -56,12 +56,12 @@ pub(crate) fn new_list(response: &Response, verb: Verb) -> List {
             && !response.is_off(RepairId::TornSection),
     };
     let guesses = response.config.enabled != RepairSet::EMPTY;
-    let is_slow = verb == Verb::Identify || skeleton.is_rewritten() || guesses || may_rewrite_clean(response);
+    let is_slow = verb == Verb::Identify || names.is_rewritten() || guesses || may_rewrite_clean(response);
     List {
         verb,
         is_slow,
-        scanner: Validator::new(skeleton.clone(), response.root_context),
-        skeleton,
+        validator: Validator::new(names.clone(), response.root_context),
+        names,
         context: response.root_context,
         written_context: response.written_context,
         // Identify is an item by itself, in the root.
@@ -74,29 +74,29 @@ pub(crate) fn new_list(response: &Response, verb: Verb) -> List {
         token_seen: false,
         dropped: false,
         dropped_text: false,
-        broke_off: false,
-        passed_over: 0,
-        asked_left: false,
+        source_aborted: false,
+        skipped_records: 0,
+        requested_emitted: false,
     }
 }
 
 #[inline]
 pub(crate) fn is_item(response: &Response, list: &List, rest: &[u8]) -> bool {
-    let (prefix, name) = (response.prefix.len(), list.skeleton.element.name);
+    let (prefix, name) = (response.prefix.len(), list.names.element.name);
     let Some((b'<', rest)) = rest.split_first() else { return false };
-    let Some((tag, behind)) = rest.split_at_checked(prefix + name.len()) else { return false };
+    let Some((tag, after)) = rest.split_at_checked(prefix + name.len()) else { return false };
     let (found, local) = tag.split_at(prefix);
     same(found, &response.prefix)
         && same(local, name)
-        && behind.first().is_some_and(|&byte| byte == b'>' || is_blank(byte))
+        && after.first().is_some_and(|&byte| byte == b'>' || is_blank(byte))
 }
 
 /// Whether items of the list stand in what is about to be dropped, and not
 /// in a document of their own.
-pub(crate) fn holds_items(response: &Response, junk: &[u8]) -> bool {
+pub(crate) fn contains_list_item(response: &Response, junk: &[u8]) -> bool {
     let Some(verb) = response.verb else { return false };
     let own = junk.get(..find_root(junk).unwrap_or(junk.len())).unwrap_or_default();
-    new_list(response, verb).skeleton.holds_item(own)
+    new_list(response, verb).names.holds_item(own)
 }
 
 /// Whether `name` is that of a resumptionToken, or one that means it.

@@ -8,7 +8,7 @@ use crate::repair::lex::namespaces::{Context, XSI};
 use crate::repair::limits::Limits;
 use crate::repair::output::head_buffer::{HeadBuffer, Role};
 use crate::repair::passes::granularity::GranularityCheck;
-use crate::repair::passes::identify::Known;
+use crate::repair::passes::identify::KnownValues;
 use crate::repair::passes::lenient_tag::LenientAttribute;
 use crate::repair::passes::rules::Rules;
 use crate::repair::sink::Sink;
@@ -52,7 +52,7 @@ pub(crate) enum Stage {
 }
 
 /// Where the list goes on.
-pub(crate) enum Next {
+pub(crate) enum ListStep {
     Stay(Step),
     /// The stage was set.
     Leave(Step),
@@ -60,7 +60,7 @@ pub(crate) enum Next {
 
 /// What a `<` at the top level of the document begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Landmark {
+pub(crate) enum TopLevelTag {
     Verb(Verb),
     Error,
     RootEnd,
@@ -68,13 +68,13 @@ pub(crate) enum Landmark {
 
 /// What the request was, as far as that is known.
 #[derive(Debug, Default)]
-pub(crate) struct AskedFor {
+pub(crate) struct RequestFacts {
     pub(crate) verb: Option<Verb>,
     pub(crate) identifier: Option<Vec<u8>>,
     /// Whether it goes on with a list.
     pub(crate) resumes: bool,
     /// Whether it is we who know, and not the source that says so.
-    pub(crate) is_ours: bool,
+    pub(crate) is_configured: bool,
 }
 
 /// The state that all stages of one response share.
@@ -82,8 +82,8 @@ pub(crate) struct AskedFor {
 pub(crate) struct Response {
     pub(crate) config: RepairConfig,
     pub(crate) stage: Stage,
-    pub(crate) gate: HeadBuffer,
-    pub(crate) fit: GranularityCheck,
+    pub(crate) output: HeadBuffer,
+    pub(crate) granularity_check: GranularityCheck,
     pub(crate) tags: Tags,
     pub(crate) entities: Vec<(Vec<u8>, Vec<u8>)>,
     /// Prefix of the OAI-PMH namespace with its colon, or nothing.
@@ -95,9 +95,9 @@ pub(crate) struct Response {
     /// Local name of the verb element, where it is not the name of its verb.
     pub(crate) verb_name: Option<Vec<u8>>,
     /// What the head says was asked, as it is written.
-    pub(crate) asked: AskedFor,
+    pub(crate) request_facts: RequestFacts,
     /// Whose record GetRecord was asked for, where that is known.
-    pub(crate) asked_identifier: Option<Vec<u8>>,
+    pub(crate) requested_identifier: Option<Vec<u8>>,
     /// Whether ListIdentifiers holds whole records.
     pub(crate) headers_only: bool,
     /// The list that was read, once it is closed.
@@ -110,11 +110,11 @@ pub(crate) struct Response {
     /// Whether an error was read whose code is near to no legal one.
     pub(crate) unknown_error: bool,
     /// Whether items were dropped that stood in no list: then no error is the answer.
-    pub(crate) items_outside: bool,
+    pub(crate) has_items_outside_list: bool,
     /// A list goes on at this offset of the text, whatever end tags come before it.
     pub(crate) continues_at: u64,
     /// Whether the document says that its list is incomplete.
-    pub(crate) is_noted: bool,
+    pub(crate) is_incomplete_noted: bool,
     pub(crate) not_oai: Option<NotOai>,
     pub(crate) version: Option<&'static str>,
     /// Set in a response of OAI-PMH 1.x.
@@ -133,25 +133,25 @@ impl Response {
         Self {
             config: config.clone(),
             stage: Stage::Prolog,
-            gate: HeadBuffer::new(),
-            fit: GranularityCheck::of(config),
+            output: HeadBuffer::new(),
+            granularity_check: GranularityCheck::new(config),
             tags,
             entities: Vec::new(),
             prefix: Vec::new(),
             root_context: Context::default(),
             written_context: Context::default(),
             verb_name: None,
-            asked: AskedFor::default(),
-            asked_identifier: None,
+            request_facts: RequestFacts::default(),
+            requested_identifier: None,
             headers_only: false,
             verb: None,
             in_second_document: false,
             lookahead: Lookahead::default(),
             bad_request: false,
             unknown_error: false,
-            items_outside: false,
+            has_items_outside_list: false,
             continues_at: 0,
-            is_noted: false,
+            is_incomplete_noted: false,
             not_oai: None,
             version: None,
             v1: None,
@@ -175,7 +175,7 @@ impl Response {
             enabled: config.enabled,
             text_charset: config.text_charset.as_deref(),
             entities,
-            known: Known { values: &config.identify, base_url },
+            known_values: KnownValues { values: &config.identify, base_url },
             repository: &config.repository,
         }
     }
@@ -217,7 +217,7 @@ impl Response {
 
     /// Nothing will be written: the input is no OAI-PMH response that can be kept.
     pub(crate) fn refuse(&mut self, reason: NotOai) -> Step {
-        if self.gate.is_open() {
+        if self.output.is_open() {
             // Too late for a refusal: what went out breaks off.
             self.truncated = true;
             self.stage = Stage::Lost;
@@ -230,7 +230,7 @@ impl Response {
 
     /// Passes on the first `len` bytes of `rest` as they are.
     pub(crate) fn keep(&mut self, role: Role, rest: &[u8], len: usize, sink: &mut impl Sink) -> Step {
-        self.gate.keep(role, self.base, rest.get(..len).unwrap_or_default(), sink);
+        self.output.keep(role, self.base, rest.get(..len).unwrap_or_default(), sink);
         Step::Settled(len)
     }
 
@@ -244,13 +244,13 @@ impl Response {
         sink: &mut impl Sink,
     ) -> Step {
         let original = rest.get(..len).unwrap_or_default();
-        self.gate.change(Role::Plain, id, self.base, original, replacement, sink);
+        self.output.change(Role::Plain, id, self.base, original, replacement, sink);
         Step::Settled(len)
     }
 
     /// Puts aside the first `len` bytes of `rest`, which hold an item or a token that cannot be read.
     pub(crate) fn quarantine_unread(&mut self, rest: &[u8], len: usize, sink: &mut impl Sink) -> Step {
-        self.gate.quarantine_unread(None, self.base, rest.get(..len).unwrap_or_default(), sink);
+        self.output.quarantine_unread(None, self.base, rest.get(..len).unwrap_or_default(), sink);
         Step::Settled(len)
     }
 
@@ -265,14 +265,21 @@ impl Response {
     ) -> Step {
         let mut at = 0;
         for edit in edits.iter() {
-            self.gate.keep(role, self.base + at as u64, rest.get(at..edit.start).unwrap_or_default(), sink);
+            self.output.keep(role, self.base + at as u64, rest.get(at..edit.start).unwrap_or_default(), sink);
             let original = rest.get(edit.start..edit.end).unwrap_or_default();
             let is_request = matches!(edit.id, RepairId::RewriteRequest | RepairId::MissingRequest);
-            let role = if is_request && is_own_request(self) { Role::RequestEcho } else { role };
-            self.gate.change(role, edit.id, self.base + edit.start as u64, original, &edit.replacement, sink);
+            let role = if is_request && writes_request_echo(self) { Role::RequestEcho } else { role };
+            self.output.change(
+                role,
+                edit.id,
+                self.base + edit.start as u64,
+                original,
+                &edit.replacement,
+                sink,
+            );
             at = edit.end;
         }
-        self.gate.keep(role, self.base + at as u64, rest.get(at..len).unwrap_or_default(), sink);
+        self.output.keep(role, self.base + at as u64, rest.get(at..len).unwrap_or_default(), sink);
         Step::Settled(len)
     }
 
@@ -292,6 +299,6 @@ impl Response {
 }
 
 /// Whether the request element is written by us.
-pub(crate) fn is_own_request(response: &Response) -> bool {
+pub(crate) fn writes_request_echo(response: &Response) -> bool {
     response.config.request.is_some() && !response.is_off(RepairId::RewriteRequest)
 }

@@ -4,11 +4,11 @@ use crate::repair::catalog::RepairId;
 use crate::repair::lex::lexeme::start_tag_end;
 use crate::repair::sink::Sink;
 use crate::repair::stages::head::foreign::find_root;
-use crate::repair::stages::head::landmark::find_landmark;
+use crate::repair::stages::head::top_level_tag::find_top_level_tag;
 use crate::repair::stages::head::verb_element::verb_element;
 use crate::repair::stages::item_search::new_list;
 use crate::repair::stages::list::state::List;
-use crate::repair::stages::response::{Landmark, Response, Stage, Step};
+use crate::repair::stages::response::{Response, Stage, Step, TopLevelTag};
 use crate::repair::validate::schema::Verb;
 
 /// A second document in the same body that goes on with this list: the
@@ -68,8 +68,8 @@ fn second_verb(response: &Response, within: &[u8]) -> Option<(usize, Verb)> {
     let root = find_root(within)?;
     let tag = within.get(root..)?;
     let from = root + start_tag_end(tag)?;
-    match find_landmark(response, within.get(from..)?, true) {
-        Ok(Some((at, Landmark::Verb(verb)))) => Some((from + at, verb)),
+    match find_top_level_tag(response, within.get(from..)?, true) {
+        Ok(Some((at, TopLevelTag::Verb(verb)))) => Some((from + at, verb)),
         _ => None,
     }
 }

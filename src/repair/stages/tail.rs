@@ -10,10 +10,10 @@ use crate::repair::sink::Sink;
 use crate::repair::stages::envelope::{
     close_tag, end_tag_end, end_tag_of, is_legal_comment, is_legal_instruction, read_end_tag_of,
 };
-use crate::repair::stages::head::error_element::answer_errors;
+use crate::repair::stages::head::error_element::emit_errors;
 use crate::repair::stages::item_search::begins_item;
 use crate::repair::stages::list::incomplete::{
-    break_off, close_cut, list_cut, must_break_off, note_incomplete,
+    abort_list, close_truncated, must_abort, note_incomplete, truncate_list,
 };
 use crate::repair::stages::list::list_end::close_list;
 use crate::repair::stages::list::oversized::end_of_oversized;
@@ -35,19 +35,19 @@ pub(crate) fn step_tail(response: &mut Response, rest: &[u8], last: bool, sink: 
         return response.keep(Role::Plain, rest, gap, sink);
     }
     let bytes_max = response.limits().head_bytes_max;
-    if !response.gate.is_open() && response.gate.held_bytes > bytes_max {
+    if !response.output.is_open() && response.output.held_bytes > bytes_max {
         return response.refuse(NotOai::BrokenEnvelope);
     }
     let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
     let (lexeme, end) = next_lexeme(within, 0);
     let text = within.get(..end).unwrap_or_default();
     // An error goes with what it says.
-    let error_end = if lexeme == Lexeme::StartTag && is_error(response, text) {
-        error_end(response, within, end)
+    let error_element_end = if lexeme == Lexeme::StartTag && is_error(response, text) {
+        error_element_end(response, within, end)
     } else {
         Some(end)
     };
-    let undecided = error_end.is_none()
+    let undecided = error_element_end.is_none()
         || is_cut(within, 0, (lexeme, end))
         || end >= rest.len().saturating_sub(1)
         || rest.len() < LEXEME_BYTES;
@@ -60,24 +60,24 @@ pub(crate) fn step_tail(response: &mut Response, rest: &[u8], last: bool, sink: 
             .strip_prefix(root_end.as_slice())
             .is_some_and(|rest| rest.first().is_none_or(|&b| is_blank(b) || b == b'>'));
     if is_root_end {
-        if let Some(refused) = answer_errors(response, sink) {
+        if let Some(refused) = emit_errors(response, sink) {
             return refused;
         }
-        if must_break_off(response) {
-            return break_off(response);
+        if must_abort(response) {
+            return abort_list(response);
         }
         note_incomplete(response, response.base, sink);
         response.stage = Stage::Epilog;
         let end = end_tag_end(within);
         return close_tag(response, Role::Plain, (b"OAI-PMH", b"OAI-PMH"), rest, end, sink);
     }
-    if lexeme == Lexeme::StartTag && !response.gate.is_open() {
+    if lexeme == Lexeme::StartTag && !response.output.is_open() {
         match begins_item(response, within) {
             TagMatch::Cut if !last && rest.len() < bytes_max => return response.need_more(rest),
-            answer => response.items_outside |= answer == TagMatch::Yes,
+            found => response.has_items_outside_list |= found == TagMatch::Yes,
         }
     }
-    if error_end.is_none() || lexeme != Lexeme::BareLessThan && is_cut(within, 0, (lexeme, end)) {
+    if error_element_end.is_none() || lexeme != Lexeme::BareLessThan && is_cut(within, 0, (lexeme, end)) {
         response.lookahead.count_failed(within.len());
     }
     match lexeme {
@@ -86,13 +86,13 @@ pub(crate) fn step_tail(response: &mut Response, rest: &[u8], last: bool, sink: 
             response.keep(Role::Plain, rest, end, sink)
         }
         Lexeme::StartTag if is_error(response, text) => {
-            response.change(RepairId::ErrorBesideItems, rest, error_end.unwrap_or(end), b"", sink)
+            response.change(RepairId::ErrorBesideItems, rest, error_element_end.unwrap_or(end), b"", sink)
         }
         Lexeme::EndTag if last && end == rest.len() && root_end.starts_with(text) => {
-            torn_root(response, rest, sink)
+            close_truncated_root(response, rest, sink)
         }
         Lexeme::EndTag => response.change(RepairId::StrayEndTag, rest, end, b"", sink),
-        _ if last && root_end.starts_with(rest) => torn_root(response, rest, sink),
+        _ if last && root_end.starts_with(rest) => close_truncated_root(response, rest, sink),
         // The blanks behind stray text stay.
         Lexeme::Text => {
             response.change(RepairId::UnexpectedContent, rest, end - trailing_blanks(text), b"", sink)
@@ -102,12 +102,12 @@ pub(crate) fn step_tail(response: &mut Response, rest: &[u8], last: bool, sink: 
 }
 
 /// The input ends inside the root's end tag.
-fn torn_root(response: &mut Response, rest: &[u8], sink: &mut impl Sink) -> Step {
-    if let Some(refused) = answer_errors(response, sink) {
+fn close_truncated_root(response: &mut Response, rest: &[u8], sink: &mut impl Sink) -> Step {
+    if let Some(refused) = emit_errors(response, sink) {
         return refused;
     }
-    if must_break_off(response) {
-        return break_off(response);
+    if must_abort(response) {
+        return abort_list(response);
     }
     note_incomplete(response, response.base, sink);
     response.stage = Stage::Epilog;
@@ -123,7 +123,7 @@ pub(crate) fn is_error(response: &Response, tag: &[u8]) -> bool {
 }
 
 /// Where the error whose start tag ends at `tag_end` ends, if that is in `text`.
-fn error_end(response: &Response, text: &[u8], tag_end: usize) -> Option<usize> {
+fn error_element_end(response: &Response, text: &[u8], tag_end: usize) -> Option<usize> {
     if text.get(..tag_end)?.ends_with(b"/>") {
         return Some(tag_end);
     }
@@ -179,7 +179,7 @@ pub(crate) fn end_input(response: &mut Response, sink: &mut impl Sink) {
         Stage::Prolog => response.not_oai = Some(NotOai::Empty),
         Stage::Head => response.not_oai = Some(NotOai::NothingKept),
         Stage::Errors | Stage::Tail => {
-            if answer_errors(response, sink).is_none() {
+            if emit_errors(response, sink).is_none() {
                 close_root(response, sink);
             }
         }
@@ -188,23 +188,23 @@ pub(crate) fn end_input(response: &mut Response, sink: &mut impl Sink) {
             end_of_oversized(response, &list, sink);
             return end_input(response, sink);
         }
-        Stage::Lost => close_cut(response, sink),
+        Stage::Lost => close_truncated(response, sink),
         Stage::Epilog => note_incomplete(response, response.base, sink),
         Stage::Done => {}
     }
-    if response.not_oai.is_none() && !response.gate.is_open() {
+    if response.not_oai.is_none() && !response.output.is_open() {
         response.not_oai = Some(NotOai::NothingKept);
     }
 }
 
 fn close_root(response: &mut Response, sink: &mut impl Sink) {
-    if must_break_off(response) {
+    if must_abort(response) {
         response.truncated = true;
         return;
     }
     note_incomplete(response, response.base, sink);
     let close = end_tag_of(response, b"OAI-PMH");
-    response.gate.change(Role::Plain, RepairId::UnclosedList, response.base, b"", &close, sink);
+    response.output.change(Role::Plain, RepairId::UnclosedList, response.base, b"", &close, sink);
 }
 
 /// The input ended between items: complete when the token was read whole.
@@ -215,18 +215,18 @@ fn end_of_list(response: &mut Response, list: &mut List, sink: &mut impl Sink) {
         return;
     }
     // GetRecord has room for one record, and that one is there.
-    let complete = list.token_seen || list.verb == Verb::GetRecord && response.gate.records > 0;
-    if !complete || response.gate.incomplete {
-        list_cut(response, list);
+    let complete = list.token_seen || list.verb == Verb::GetRecord && response.output.records > 0;
+    if !complete || response.output.incomplete {
+        truncate_list(response, list);
         if matches!(response.stage, Stage::Lost) {
-            close_cut(response, sink);
+            close_truncated(response, sink);
         }
         return;
     }
     if close_list(response, list, b"", sink).is_none() {
         let close = [end_tag_of(response, list.written_name()), end_tag_of(response, b"OAI-PMH")].concat();
-        if answer_errors(response, sink).is_none() {
-            response.gate.change(Role::Plain, RepairId::UnclosedList, response.base, b"", &close, sink);
+        if emit_errors(response, sink).is_none() {
+            response.output.change(Role::Plain, RepairId::UnclosedList, response.base, b"", &close, sink);
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::repair::lex::names::{split_name, trim};
 use crate::repair::lex::namespaces::{OAI, XSI};
 use crate::repair::passes::lenient_tag::{LenientAttribute, LenientTag};
 use crate::repair::text::edits::Edits;
-use crate::repair::v1::items::{Roots, is_old_xsi};
+use crate::repair::v1::items::{UpgradedTags, is_old_xsi};
 use crate::repair::validate::schema::Verb;
 
 /// What is known of a response of OAI-PMH 1.x.
@@ -22,7 +22,7 @@ pub(crate) struct V1Response {
     pub(crate) verb: Verb,
     /// Whether its request asked for the format that every record has.
     pub(crate) asks_for_dc: bool,
-    pub(crate) roots: Roots,
+    pub(crate) payload_tags: UpgradedTags,
 }
 
 /// What the root's schemaLocation says in 2.0.
@@ -39,7 +39,7 @@ fn version_of(uri: &[u8]) -> Option<&'static str> {
         _ => return None,
     };
     let verb = verb.strip_prefix(b"/oai_")?;
-    let is_verb = Verb::ALL.iter().any(|known| known.name().eq_ignore_ascii_case(verb));
+    let is_verb = Verb::ALL.iter().any(|other| other.name().eq_ignore_ascii_case(verb));
     is_verb.then_some(version)
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn root_location(attribute: &LenientAttribute, edits: &mut Edits) {
 
 impl V1Response {
     /// What the tag says, if it is the root of a response of 1.x.
-    pub(crate) fn of_root(text: &[u8], at: usize, tag: &LenientTag) -> Option<Self> {
+    pub(crate) fn from_root(text: &[u8], at: usize, tag: &LenientTag) -> Option<Self> {
         let (prefix, local) = split_name(text.get(at + 1..tag.name_end)?);
         let verb = Verb::from_name(local)?;
         let own: &[u8] = if prefix.is_empty() { b"xmlns" } else { b"xmlns:" };
@@ -74,6 +74,6 @@ impl V1Response {
             text.get(attribute.name.0..attribute.name.1) == Some(declaration.as_slice())
         };
         let version = version_of(trim(&tag.attributes.iter().find(is_own)?.value))?;
-        Some(Self { version, verb, asks_for_dc: false, roots: Roots::default() })
+        Some(Self { version, verb, asks_for_dc: false, payload_tags: UpgradedTags::default() })
     }
 }

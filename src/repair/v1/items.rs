@@ -54,12 +54,12 @@ const NAMESPACES: [(&[u8], &[u8]); 3] = [
 /// Lowest bound of any datestamp.
 const EARLIEST: &[u8] = b"1970-01-01";
 /// Payload start tags that are remembered. A page has one, seldom two.
-const REMEMBERED_MAX: usize = 8;
+const CACHED_TAGS_MAX: usize = 8;
 /// Longer ones are read anew each time.
-const REMEMBERED_BYTES_MAX: usize = 4 << 10;
+const CACHED_TAG_BYTES_MAX: usize = 4 << 10;
 
 /// What 2.0 calls what is written as `uri` in 1.x, `oai_dc` aside.
-fn renamed(uri: &[u8]) -> Option<&'static [u8]> {
+fn v2_uri(uri: &[u8]) -> Option<&'static [u8]> {
     if uri == XSI_2000 {
         return Some(XSI);
     }
@@ -78,22 +78,22 @@ pub(crate) fn is_old_xsi(uri: &[u8]) -> bool {
 
 /// The outermost start tag of a payload as 2.0 has it.
 #[derive(Clone, Debug)]
-struct Root {
+struct UpgradedTag {
     id: RepairId,
     /// What changes stands behind the `<` and is so many bytes long.
     len: usize,
     replacement: Vec<u8>,
     /// Its old name, where that changes.
-    renamed: Option<Vec<u8>>,
+    old_name: Option<Vec<u8>>,
 }
 
 /// Start tags of payloads that were read before.
 #[derive(Debug, Default)]
-pub(crate) struct Roots(Vec<(Vec<u8>, Option<Root>)>);
+pub(crate) struct UpgradedTags(Vec<(Vec<u8>, Option<UpgradedTag>)>);
 
-impl Roots {
+impl UpgradedTags {
     /// Remembers the payloads of an item that stand in the context of the list.
-    pub(crate) fn remember(
+    pub(crate) fn insert(
         &mut self,
         item: &[u8],
         places: &Places,
@@ -103,17 +103,17 @@ impl Roots {
     ) {
         for payload in places.payloads.iter().filter(|payload| payload.outer == list) {
             let Some(tag) = start_tag(item, payload, limits) else { continue };
-            if tag.len() > REMEMBERED_BYTES_MAX {
+            if tag.len() > CACHED_TAG_BYTES_MAX {
                 continue;
             }
-            if self.0.len() < REMEMBERED_MAX && self.0.iter().all(|(known, _)| known != tag) {
-                self.0.push((tag.to_vec(), root(tag, list, contexts, limits)));
+            if self.0.len() < CACHED_TAGS_MAX && self.0.iter().all(|(cached, _)| cached != tag) {
+                self.0.push((tag.to_vec(), upgrade_tag(tag, list, contexts, limits)));
             }
         }
     }
 
     /// The changes to a clean record or header, as far as all of its payloads are known.
-    pub(crate) fn recall(
+    pub(crate) fn edits_for(
         &self,
         item: &[u8],
         places: &Places,
@@ -121,14 +121,14 @@ impl Roots {
         limits: &Limits,
     ) -> Option<Edits> {
         let mut edits = Edits::default();
-        status(item, places, limits, &mut edits);
+        move_status(item, places, limits, &mut edits);
         for payload in &places.payloads {
             let text = item.get(payload.start as usize..)?;
-            let (_, known) = self.0.iter().find(|(tag, _)| text.starts_with(tag))?;
+            let (_, cached) = self.0.iter().find(|(tag, _)| text.starts_with(tag))?;
             if payload.outer != list {
                 return None;
             }
-            if let Some(root) = known {
+            if let Some(root) = cached {
                 root.push(item, payload, &mut edits);
             }
         }
@@ -144,7 +144,7 @@ fn start_tag<'t>(item: &'t [u8], payload: &Payload, limits: &Limits) -> Option<&
 }
 
 /// The changes to one item that the reader of 1.x found in order.
-pub(crate) fn upgrade(
+pub(crate) fn upgrade_item(
     item: &[u8],
     element: &'static Element,
     places: &Places,
@@ -154,13 +154,13 @@ pub(crate) fn upgrade(
     let mut edits = Edits::default();
     // What cannot be completed the strict reader refuses.
     let _ = match element.name {
-        b"Identify" => identify(item, &mut edits),
-        b"metadataFormat" => format(item, &mut edits),
-        _ => status(item, places, limits, &mut edits),
+        b"Identify" => upgrade_identify(item, &mut edits),
+        b"metadataFormat" => upgrade_format(item, &mut edits),
+        _ => move_status(item, places, limits, &mut edits),
     };
     for payload in &places.payloads {
         if let Some(tag) = start_tag(item, payload, limits)
-            && let Some(root) = root(tag, payload.outer, contexts, limits)
+            && let Some(root) = upgrade_tag(tag, payload.outer, contexts, limits)
         {
             root.push(item, payload, &mut edits);
         }
@@ -170,7 +170,7 @@ pub(crate) fn upgrade(
 }
 
 /// Where the facts of an item lie once it is changed.
-pub(crate) fn facts_behind(facts: Facts, edits: &Edits) -> Facts {
+pub(crate) fn facts_after(facts: Facts, edits: &Edits) -> Facts {
     let moved = |(start, end): (u32, u32)| {
         let before = edits.iter().take_while(|edit| edit.end <= start as usize);
         let growth: i64 =
@@ -182,7 +182,7 @@ pub(crate) fn facts_behind(facts: Facts, edits: &Edits) -> Facts {
 }
 
 /// The status goes from the record to its header.
-fn status(item: &[u8], places: &Places, limits: &Limits, edits: &mut Edits) -> Option<()> {
+fn move_status(item: &[u8], places: &Places, limits: &Limits, edits: &mut Edits) -> Option<()> {
     if !places.status_on_record {
         return None;
     }
@@ -207,12 +207,12 @@ fn status(item: &[u8], places: &Places, limits: &Limits, edits: &mut Edits) -> O
     Some(())
 }
 
-impl Root {
+impl UpgradedTag {
     /// The changes to the tags of one payload.
     fn push(&self, item: &[u8], payload: &Payload, edits: &mut Edits) {
         let start = payload.start as usize + 1;
         edits.push_unordered(self.id, start, start + self.len, self.replacement.clone());
-        if let Some(name) = &self.renamed
+        if let Some(name) = &self.old_name
             && let Some(at) = end_tag_at(item, payload, name)
         {
             edits.push_unordered(self.id, at + 2, at + 2 + name.len(), b"oai_dc:dc".to_vec());
@@ -234,7 +234,7 @@ fn end_tag_at(item: &[u8], payload: &Payload, name: &[u8]) -> Option<usize> {
 }
 
 /// What 2.0 makes of a payload's start tag, read in `outer`; `None` when it stays.
-fn root(tag: &[u8], outer: Context, contexts: &Contexts, limits: &Limits) -> Option<Root> {
+fn upgrade_tag(tag: &[u8], outer: Context, contexts: &Contexts, limits: &Limits) -> Option<UpgradedTag> {
     let name = tag.get(1..1 + name_span(tag.get(1..)?))?;
     let attributes = read_lenient_tag(tag, 0, tag.len(), limits)?.attributes;
     let declares =
@@ -258,17 +258,17 @@ fn root(tag: &[u8], outer: Context, contexts: &Contexts, limits: &Limits) -> Opt
     }
     for attribute in &attributes {
         if declares(attribute).is_some() {
-            if let Some(new) = renamed(&attribute.value) {
+            if let Some(new) = v2_uri(&attribute.value) {
                 attribute.set(id, new, &mut edits);
             }
         } else if is_location(tag.get(attribute.name.0..attribute.name.1)?, bound) {
-            locations(&attribute.value, attribute.span.0 + 1, is_dc, id, &mut edits);
+            upgrade_locations(&attribute.value, attribute.span.0 + 1, is_dc, id, &mut edits);
         }
     }
     edits.sort();
     let end = edits.iter().last()?.end;
     let replacement = edits.apply_at(tag.get(1..end)?, 1);
-    Some(Root { id, len: end - 1, replacement, renamed: is_dc.then(|| name.to_vec()) })
+    Some(UpgradedTag { id, len: end - 1, replacement, old_name: is_dc.then(|| name.to_vec()) })
 }
 
 fn is_location<'t>(attribute: &[u8], bound: impl Fn(&[u8]) -> Option<&'t [u8]>) -> bool {
@@ -277,8 +277,8 @@ fn is_location<'t>(attribute: &[u8], bound: impl Fn(&[u8]) -> Option<&'t [u8]>) 
 }
 
 /// The pairs of a schemaLocation that speak of the formats of 1.x.
-fn locations(value: &[u8], at: usize, is_dc: bool, id: RepairId, edits: &mut Edits) {
-    let words = words(value);
+fn upgrade_locations(value: &[u8], at: usize, is_dc: bool, id: RepairId, edits: &mut Edits) {
+    let words = word_spans(value);
     for pair in words.chunks(2) {
         let [namespace, schema] = *pair else { continue };
         let (Some(uri), Some(place)) = (value.get(namespace.0..namespace.1), value.get(schema.0..schema.1))
@@ -288,7 +288,7 @@ fn locations(value: &[u8], at: usize, is_dc: bool, id: RepairId, edits: &mut Edi
         let new = if is_dc && uri == DC && is_dc_schema(place) {
             (Some(OAI_DC), Some(OAI_DC_SCHEMA))
         } else {
-            (renamed(uri), renamed(place))
+            (v2_uri(uri), v2_uri(place))
         };
         for (range, new) in [(namespace, new.0), (schema, new.1)] {
             if let Some(new) = new {
@@ -299,7 +299,7 @@ fn locations(value: &[u8], at: usize, is_dc: bool, id: RepairId, edits: &mut Edi
 }
 
 /// Where the words of a text lie that are parted by white space.
-fn words(text: &[u8]) -> Vec<(usize, usize)> {
+fn word_spans(text: &[u8]) -> Vec<(usize, usize)> {
     let mut words = Vec::new();
     let mut at = 0;
     for word in text.split(|&byte| is_blank(byte)) {
@@ -312,7 +312,7 @@ fn words(text: &[u8]) -> Vec<(usize, usize)> {
 }
 
 /// What Identify of 2.0 says besides.
-fn identify(item: &[u8], edits: &mut Edits) -> Option<()> {
+fn upgrade_identify(item: &[u8], edits: &mut Edits) -> Option<()> {
     let id = RepairId::V1Identify;
     let element = *outline(item, 0, item.len())?.children.first()?;
     let inner = outline(item, element.content.0, element.content.1)?;
@@ -333,7 +333,7 @@ fn identify(item: &[u8], edits: &mut Edits) -> Option<()> {
         }
     }
     // What is missing stands in front of compression and description.
-    let known: [(&[u8], &[u8]); 3] =
+    let defaults: [(&[u8], &[u8]); 3] =
         [(b"earliestDatestamp", EARLIEST), (b"deletedRecord", b"transient"), (b"granularity", b"YYYY-MM-DD")];
     let order: [&[u8]; 7] = [
         b"repositoryName",
@@ -345,17 +345,17 @@ fn identify(item: &[u8], edits: &mut Edits) -> Option<()> {
         b"granularity",
     ];
     let prefix = prefix_of(item);
-    for (local, value) in known.into_iter().filter(|(local, _)| !has(local)) {
+    for (local, value) in defaults.into_iter().filter(|(local, _)| !has(local)) {
         let rank = order.iter().position(|name| *name == local)?;
         let before = order.get(..rank)?;
-        let behind = inner.children.iter().rfind(|child| before.contains(&child.local))?;
-        edits.push_unordered(id, behind.end, behind.end, written(prefix, local, value));
+        let after = inner.children.iter().rfind(|child| before.contains(&child.local))?;
+        edits.push_unordered(id, after.end, after.end, written(prefix, local, value));
     }
     Some(())
 }
 
 /// Schema and namespace of a format that is known.
-fn format(item: &[u8], edits: &mut Edits) -> Option<()> {
+fn upgrade_format(item: &[u8], edits: &mut Edits) -> Option<()> {
     let id = RepairId::V1Format;
     let element = *outline(item, 0, item.len())?.children.first()?;
     let inner = outline(item, element.content.0, element.content.1)?;
@@ -364,7 +364,7 @@ fn format(item: &[u8], edits: &mut Edits) -> Option<()> {
     let prefix = content(child(b"metadataPrefix")?)?;
     let schema = child(b"schema")?;
     let named = content(schema)?;
-    let meant = match renamed(named) {
+    let meant = match v2_uri(named) {
         _ if prefix == b"oai_dc" || is_dc_schema(named) => OAI_DC_SCHEMA,
         Some(new) => new,
         None => named,
@@ -372,17 +372,18 @@ fn format(item: &[u8], edits: &mut Edits) -> Option<()> {
     if meant != named {
         edits.push_unordered(id, schema.content.0, schema.content.1, meant.to_vec());
     }
-    let known = NAMESPACES.iter().find(|(known, _)| *known == meant).map(|(_, uri)| *uri);
+    let known_namespace = NAMESPACES.iter().find(|(other, _)| *other == meant).map(|(_, uri)| *uri);
     match child(b"metadataNamespace") {
         Some(namespace) => {
             let named = content(namespace)?;
-            let meant = known.filter(|_| meant == OAI_DC_SCHEMA).or_else(|| renamed(named)).unwrap_or(named);
+            let meant =
+                known_namespace.filter(|_| meant == OAI_DC_SCHEMA).or_else(|| v2_uri(named)).unwrap_or(named);
             if meant != named {
                 edits.push_unordered(id, namespace.content.0, namespace.content.1, meant.to_vec());
             }
         }
         None => {
-            let added = written(prefix_of(item), b"metadataNamespace", known?);
+            let added = written(prefix_of(item), b"metadataNamespace", known_namespace?);
             edits.push_unordered(id, schema.end, schema.end, added);
         }
     }

@@ -19,7 +19,7 @@ const PATTERN_BYTES: usize = 8;
 const DECLARATION_BYTES: usize = 8192;
 
 #[derive(Debug)]
-enum Mode {
+enum DecodeMode {
     /// Too few bytes to tell UTF-16 from the rest.
     Start,
     /// ASCII so far, under the label of another charset.
@@ -28,7 +28,7 @@ enum Mode {
     Utf8,
     Transcode(Box<Decoder>),
     Wide {
-        unit: Unit,
+        unit: CodeUnit,
         big_endian: bool,
         /// Whether a byte order mark may follow.
         at_start: bool,
@@ -37,7 +37,7 @@ enum Mode {
 
 /// What a wide charset is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unit {
+enum CodeUnit {
     TwoBytes,
     FourBytes,
 }
@@ -45,7 +45,7 @@ enum Unit {
 /// Decodes one body.
 #[derive(Debug)]
 pub(crate) struct Decode {
-    mode: Mode,
+    mode: DecodeMode,
     /// The charset of the HTTP header, which outranks the declaration.
     charset: Option<&'static Encoding>,
     held: Vec<u8>,
@@ -56,7 +56,7 @@ impl Decode {
     pub(crate) fn new(charset: Option<&str>) -> Self {
         let charset =
             charset.and_then(|label| Encoding::for_label(label.trim_matches(['"', '\'', ' ']).as_bytes()));
-        Self { mode: Mode::Start, charset, held: Vec::new(), label: "UTF-8" }
+        Self { mode: DecodeMode::Start, charset, held: Vec::new(), label: "UTF-8" }
     }
 
     /// What the text was decoded from.
@@ -66,7 +66,7 @@ impl Decode {
 
     /// Decodes the next piece and hands the text on.
     pub(crate) fn push(&mut self, input: &[u8], last: bool, text: &mut impl FnMut(&[u8])) {
-        if matches!(self.mode, Mode::Utf8) {
+        if matches!(self.mode, DecodeMode::Utf8) {
             return text(input);
         }
         let mut held = std::mem::take(&mut self.held);
@@ -82,19 +82,19 @@ impl Decode {
 
     /// Returns how many bytes were used.
     fn decode(&mut self, bytes: &[u8], last: bool, text: &mut impl FnMut(&[u8])) -> usize {
-        if matches!(self.mode, Mode::Start) {
-            match self.start(bytes, last) {
+        if matches!(self.mode, DecodeMode::Start) {
+            match self.detect_mode(bytes, last) {
                 Some(mode) => self.mode = mode,
                 None => return 0,
             }
         }
         match &mut self.mode {
-            Mode::Start => 0,
-            Mode::Utf8 => {
+            DecodeMode::Start => 0,
+            DecodeMode::Utf8 => {
                 text(bytes);
                 bytes.len()
             }
-            Mode::Ascii(encoding) => {
+            DecodeMode::Ascii(encoding) => {
                 let encoding = *encoding;
                 let ascii = bytes.iter().position(|byte| !byte.is_ascii()).unwrap_or(bytes.len());
                 let (plain, rest) = bytes.split_at(ascii);
@@ -105,55 +105,57 @@ impl Decode {
                     return ascii;
                 }
                 let evidence = rest.get(..rest.len().min(EVIDENCE_BYTES)).unwrap_or_default();
-                self.mode = if is_utf8(evidence) { Mode::Utf8 } else { self.transcode(encoding) };
+                self.mode = if is_utf8(evidence) { DecodeMode::Utf8 } else { self.transcode_mode(encoding) };
                 ascii + self.decode(rest, last, text)
             }
-            Mode::Transcode(decoder) => {
+            DecodeMode::Transcode(decoder) => {
                 transcode(decoder, bytes, last, text);
                 bytes.len()
             }
-            Mode::Wide { unit, big_endian, at_start } => {
-                wide(bytes, (*unit, *big_endian), at_start, last, text)
+            DecodeMode::Wide { unit, big_endian, at_start } => {
+                decode_wide(bytes, (*unit, *big_endian), at_start, last, text)
             }
         }
     }
 
     /// From byte order marks, the pattern of zero bytes, and the label.
-    fn start(&mut self, bytes: &[u8], last: bool) -> Option<Mode> {
+    fn detect_mode(&mut self, bytes: &[u8], last: bool) -> Option<DecodeMode> {
         // The declaration is looked for in the first bytes and before the
         // root, wherever the input was cut.
         let bytes = bytes.get(..bytes.len().min(DECLARATION_BYTES)).unwrap_or_default();
         let root = memchr::memmem::find(bytes, b"<OAI");
         let before_root = bytes.get(..root.unwrap_or(bytes.len())).unwrap_or_default();
         let decided =
-            bytes.len() == DECLARATION_BYTES || root.is_some() || declaration(before_root).is_some();
+            bytes.len() == DECLARATION_BYTES || root.is_some() || find_declaration(before_root).is_some();
         let wide = bytes.len() >= PATTERN_BYTES && is_wide(bytes);
         if !(last || decided || wide) {
             return None;
         }
         if let Some((unit, big_endian)) = wide_by_pattern(bytes) {
-            return Some(self.wide(unit, big_endian));
+            return Some(self.wide_mode(unit, big_endian));
         }
-        Some(match self.charset.or_else(|| declared(before_root)) {
+        Some(match self.charset.or_else(|| declared_charset(before_root)) {
             // A label for wide characters on narrow ones is wrong.
-            Some(encoding) if encoding != UTF_8 && encoding.is_ascii_compatible() => Mode::Ascii(encoding),
-            _ => Mode::Utf8,
+            Some(encoding) if encoding != UTF_8 && encoding.is_ascii_compatible() => {
+                DecodeMode::Ascii(encoding)
+            }
+            _ => DecodeMode::Utf8,
         })
     }
 
-    fn transcode(&mut self, encoding: &'static Encoding) -> Mode {
+    fn transcode_mode(&mut self, encoding: &'static Encoding) -> DecodeMode {
         self.label = encoding.name();
-        Mode::Transcode(Box::new(encoding.new_decoder_with_bom_removal()))
+        DecodeMode::Transcode(Box::new(encoding.new_decoder_with_bom_removal()))
     }
 
-    fn wide(&mut self, unit: Unit, big_endian: bool) -> Mode {
+    fn wide_mode(&mut self, unit: CodeUnit, big_endian: bool) -> DecodeMode {
         self.label = match (unit, big_endian) {
-            (Unit::TwoBytes, false) => "UTF-16LE",
-            (Unit::TwoBytes, true) => "UTF-16BE",
-            (Unit::FourBytes, false) => "UTF-32LE",
-            (Unit::FourBytes, true) => "UTF-32BE",
+            (CodeUnit::TwoBytes, false) => "UTF-16LE",
+            (CodeUnit::TwoBytes, true) => "UTF-16BE",
+            (CodeUnit::FourBytes, false) => "UTF-32LE",
+            (CodeUnit::FourBytes, true) => "UTF-32BE",
         };
-        Mode::Wide { unit, big_endian, at_start: true }
+        DecodeMode::Wide { unit, big_endian, at_start: true }
     }
 }
 
@@ -164,31 +166,31 @@ fn is_wide(bytes: &[u8]) -> bool {
 
 /// The unit and the byte order of a wide charset, by the first [`PATTERN_BYTES`] of a body. A byte
 /// order mark in front of narrow characters says nothing.
-fn wide_by_pattern(bytes: &[u8]) -> Option<(Unit, bool)> {
+fn wide_by_pattern(bytes: &[u8]) -> Option<(CodeUnit, bool)> {
     let is_narrow = |text: &[u8]| match text {
         [first, second, ..] => *first != 0 && *second != 0 && first.is_ascii() && second.is_ascii(),
         _ => false,
     };
     match bytes {
         [0xFF, 0xFE, 0, 0, text @ ..] | [0, 0, 0xFE, 0xFF, text @ ..] if is_narrow(text) => None,
-        [0xFF, 0xFE, 0, 0, ..] | [b'<', 0, 0, 0, ..] => Some((Unit::FourBytes, false)),
-        [0, 0, 0xFE, 0xFF, ..] | [0, 0, 0, b'<', ..] => Some((Unit::FourBytes, true)),
+        [0xFF, 0xFE, 0, 0, ..] | [b'<', 0, 0, 0, ..] => Some((CodeUnit::FourBytes, false)),
+        [0, 0, 0xFE, 0xFF, ..] | [0, 0, 0, b'<', ..] => Some((CodeUnit::FourBytes, true)),
         [0xFF, 0xFE, text @ ..] | [0xFE, 0xFF, text @ ..] if is_narrow(text) || text.starts_with(BOM) => None,
-        [0xFF, 0xFE, ..] | [b'<', 0, _, 0, ..] => Some((Unit::TwoBytes, false)),
-        [0xFE, 0xFF, ..] | [0, b'<', 0, _, ..] => Some((Unit::TwoBytes, true)),
+        [0xFF, 0xFE, ..] | [b'<', 0, _, 0, ..] => Some((CodeUnit::TwoBytes, false)),
+        [0xFE, 0xFF, ..] | [0, b'<', 0, _, ..] => Some((CodeUnit::TwoBytes, true)),
         _ => None,
     }
 }
 
 /// The XML declaration, without its end mark.
-fn declaration(bytes: &[u8]) -> Option<&[u8]> {
+fn find_declaration(bytes: &[u8]) -> Option<&[u8]> {
     let start = memchr::memmem::find(bytes, b"<?xml")?;
     bytes.get(start..start + memchr::memmem::find(bytes.get(start..)?, b"?>")?)
 }
 
 /// The charset that the XML declaration names.
-fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
-    let declaration = declaration(bytes)?;
+fn declared_charset(bytes: &[u8]) -> Option<&'static Encoding> {
+    let declaration = find_declaration(bytes)?;
     let value = declaration.get(memchr::memmem::find(declaration, b"encoding")? + 8..)?;
     let mut labels = value.split(|byte| matches!(byte, b'"' | b'\'' | b'=') || byte.is_ascii_whitespace());
     Encoding::for_label(labels.find(|part| !part.is_empty())?)
@@ -221,9 +223,9 @@ fn transcode(decoder: &mut Decoder, mut bytes: &[u8], last: bool, text: &mut imp
 
 /// Decodes whole characters of a wide charset and returns how many bytes were used. The byte order
 /// mark at the start is no character; any other one is.
-fn wide(
+fn decode_wide(
     bytes: &[u8],
-    (unit, big_endian): (Unit, bool),
+    (unit, big_endian): (CodeUnit, bool),
     at_start: &mut bool,
     last: bool,
     text: &mut impl FnMut(&[u8]),
@@ -247,8 +249,8 @@ fn wide(
 
 /// The next character by its number, and its length in bytes. A surrogate without its other half is
 /// its own number. `None` when the text ends before that can be said.
-fn next_code(bytes: &[u8], unit: Unit, big_endian: bool, last: bool) -> Option<(u32, usize)> {
-    if unit == Unit::FourBytes {
+fn next_code(bytes: &[u8], unit: CodeUnit, big_endian: bool, last: bool) -> Option<(u32, usize)> {
+    if unit == CodeUnit::FourBytes {
         let &bytes: &[u8; 4] = bytes.first_chunk()?;
         let code = if big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) };
         return Some((code, 4));

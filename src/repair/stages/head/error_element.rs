@@ -10,8 +10,8 @@ use crate::repair::output::head_buffer::Release;
 use crate::repair::passes::lenient_tag::read_lenient_tag;
 use crate::repair::sink::Sink;
 use crate::repair::stages::envelope::{is_strict_field, without_prefix};
-use crate::repair::stages::head::error_text::meant_error;
-use crate::repair::stages::head::repair_head::own_request;
+use crate::repair::stages::head::error_text::intended_error;
+use crate::repair::stages::head::repair_head::request_echo;
 use crate::repair::stages::item_search::begins_item;
 use crate::repair::stages::response::{Response, Step};
 use crate::repair::text::characters::{Guesses, repair_characters};
@@ -72,7 +72,7 @@ pub(crate) fn repair_error(response: &mut Response, error: &[u8]) -> Option<Edit
         let name = text.get(attribute.name.0..attribute.name.1).unwrap_or_default();
         if name == b"code" {
             let written = std::str::from_utf8(&attribute.value).ok()?;
-            let meant = meant_error(written, &words)?;
+            let meant = intended_error(written, &words)?;
             if meant.name() != written {
                 attribute.set(RepairId::ErrorCode, meant.name().as_bytes(), &mut edits);
             }
@@ -82,7 +82,7 @@ pub(crate) fn repair_error(response: &mut Response, error: &[u8]) -> Option<Edit
         }
     }
     if code.is_none() {
-        code = Some(meant_error("", &words)?);
+        code = Some(intended_error("", &words)?);
         let attribute = format!(" code=\"{}\"", code?.name());
         edits.push_unordered(RepairId::ErrorCode, tag.name_end, tag.name_end, attribute.into_bytes());
     }
@@ -99,7 +99,7 @@ pub(crate) fn repair_error(response: &mut Response, error: &[u8]) -> Option<Edit
             _ => {
                 let is_item =
                     lexeme == Lexeme::StartTag && begins_item(response, text.get(at..)?) == TagMatch::Yes;
-                response.items_outside |= is_item;
+                response.has_items_outside_list |= is_item;
                 edits.push_unordered(RepairId::MarkupInField, at, end, escape(slice));
             }
         }
@@ -117,16 +117,16 @@ pub(crate) fn repair_error(response: &mut Response, error: &[u8]) -> Option<Edit
 
 /// What is held leaves: errors, or that a list is empty. `Some` where something was read that
 /// speaks against it, and nothing leaves.
-pub(crate) fn answer_errors(response: &mut Response, sink: &mut impl Sink) -> Option<Step> {
-    if !response.gate.is_open() {
+pub(crate) fn emit_errors(response: &mut Response, sink: &mut impl Sink) -> Option<Step> {
+    if !response.output.is_open() {
         if response.unknown_error {
             return Some(response.refuse(NotOai::UnknownError));
         }
-        if response.items_outside || response.gate.incomplete {
+        if response.has_items_outside_list || response.output.incomplete {
             return Some(response.refuse(NotOai::NothingKept));
         }
     }
-    let bare_request = response.bad_request.then(|| own_request(response, false));
-    response.gate.release(Release::Errors, bare_request.as_deref(), sink);
+    let bare_request = response.bad_request.then(|| request_echo(response, false));
+    response.output.release(Release::Errors, bare_request.as_deref(), sink);
     None
 }

@@ -93,12 +93,12 @@ const WORDS: &[(ErrorCode, &[&str], &[&str])] = &[
 ];
 
 /// The code that is meant by one that is perhaps none, and by the text of its error.
-pub(crate) fn meant_error(code: &str, text: &str) -> Option<ErrorCode> {
-    nearest(code).or_else(|| by_words(code, text))
+pub(crate) fn intended_error(code: &str, text: &str) -> Option<ErrorCode> {
+    nearest_code(code).or_else(|| code_by_words(code, text))
 }
 
 /// The code that was meant: equal but for case and blanks, or at most two letters off.
-fn nearest(written: &str) -> Option<ErrorCode> {
+fn nearest_code(written: &str) -> Option<ErrorCode> {
     let written = written.trim().to_ascii_lowercase();
     let exact = ERROR_CODES.into_iter().find(|code| code.name().eq_ignore_ascii_case(&written));
     exact.or_else(|| {
@@ -108,7 +108,7 @@ fn nearest(written: &str) -> Option<ErrorCode> {
     })
 }
 
-fn by_words(code: &str, text: &str) -> Option<ErrorCode> {
+fn code_by_words(code: &str, text: &str) -> Option<ErrorCode> {
     let (code, text) = (code.to_ascii_lowercase(), text.to_ascii_lowercase());
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
     if has(TROUBLE) || TROUBLE.iter().any(|word| code.contains(word)) {
@@ -130,7 +130,7 @@ mod tests {
     /// The texts by which section 3.6 of the specification explains its codes.
     #[test]
     fn the_words_of_the_specification_are_understood() {
-        let said = [
+        let explanations = [
             (
                 ErrorCode::BadArgument,
                 "The request includes illegal arguments, is missing required arguments, includes a repeated \
@@ -162,9 +162,9 @@ mod tests {
             (ErrorCode::NoMetadataFormats, "There are no metadata formats for the specified item."),
             (ErrorCode::NoSetHierarchy, "The repository does not support sets."),
         ];
-        for (code, text) in said {
-            assert_eq!(meant_error("error", text), Some(code), "{text}");
-            assert_eq!(meant_error("", &text.to_uppercase()), Some(code), "{text}");
+        for (code, text) in explanations {
+            assert_eq!(intended_error("error", text), Some(code), "{text}");
+            assert_eq!(intended_error("", &text.to_uppercase()), Some(code), "{text}");
         }
     }
 
@@ -177,15 +177,15 @@ mod tests {
             "An error occurred",
             "",
         ] {
-            assert_eq!(meant_error("undefinedError", text), None, "{text}");
+            assert_eq!(intended_error("undefinedError", text), None, "{text}");
         }
-        assert_eq!(meant_error("serviceUnavailable", "No records match."), None);
-        assert_eq!(meant_error("badArgument", "try again later"), Some(ErrorCode::BadArgument));
+        assert_eq!(intended_error("serviceUnavailable", "No records match."), None);
+        assert_eq!(intended_error("badArgument", "try again later"), Some(ErrorCode::BadArgument));
     }
 
     #[test]
     fn a_text_that_names_two_codes_names_none() {
-        assert_eq!(meant_error("x", "badVerb or badArgument"), None);
-        assert_eq!(meant_error("x", "OAI error noRecordsMatch"), Some(ErrorCode::NoRecordsMatch));
+        assert_eq!(intended_error("x", "badVerb or badArgument"), None);
+        assert_eq!(intended_error("x", "OAI error noRecordsMatch"), Some(ErrorCode::NoRecordsMatch));
     }
 }

@@ -6,41 +6,42 @@ use crate::repair::lex::names::blanks;
 use crate::repair::output::head_buffer::Role;
 use crate::repair::sink::Sink;
 use crate::repair::stages::envelope::{end_tag_end, is_legal_comment, is_legal_instruction};
-use crate::repair::stages::head::error_element::{answer_errors, error_close, repair_error};
-use crate::repair::stages::head::head_stage::emit_between;
-use crate::repair::stages::head::landmark::find_landmark;
+use crate::repair::stages::head::error_element::{emit_errors, error_close, repair_error};
+use crate::repair::stages::head::head_stage::emit_misc;
+use crate::repair::stages::head::top_level_tag::find_top_level_tag;
 use crate::repair::stages::head::verb_element::{misnamed_verb_element, verb_element};
-use crate::repair::stages::item_search::{holds_any_item, new_list};
-use crate::repair::stages::response::{Landmark, Response, Stage, Step};
+use crate::repair::stages::item_search::{contains_any_item, new_list};
+use crate::repair::stages::response::{Response, Stage, Step, TopLevelTag};
 use crate::repair::stages::second_document::{second_document, second_document_window};
 
 /// Reads the errors behind the head, and what follows them.
 pub(crate) fn step_errors(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
-    if response.gate.held_bytes > response.limits().head_bytes_max {
+    if response.output.held_bytes > response.limits().head_bytes_max {
         return response.refuse(NotOai::BrokenEnvelope);
     }
     let (within, bounded) = within_head(response, rest);
     let complete = last || bounded;
-    let found = find_landmark(response, within, complete);
-    let (at, landmark) =
-        match misnamed_verb_element(response, within, found, complete, |one, _| one.asked.verb) {
-            Ok(Some(found)) => found,
-            Ok(None) if last && !bounded => return errors_end(response, rest, sink),
-            _ => return head_need_more(response, rest),
-        };
+    let found = find_top_level_tag(response, within, complete);
+    let (at, top_level_tag) = match misnamed_verb_element(response, within, found, complete, |response, _| {
+        response.request_facts.verb
+    }) {
+        Ok(Some(found)) => found,
+        Ok(None) if last && !bounded => return errors_end(response, rest, sink),
+        _ => return head_need_more(response, rest),
+    };
     if at > 0 {
-        return emit_between(response, rest, at, sink);
+        return emit_misc(response, rest, at, sink);
     }
-    match landmark {
-        Landmark::Error => step_error(response, rest, last, sink),
-        Landmark::Verb(named) => match verb_element(response, within, at, named, complete) {
+    match top_level_tag {
+        TopLevelTag::Error => step_error(response, rest, last, sink),
+        TopLevelTag::Verb(named) => match verb_element(response, within, at, named, complete) {
             Ok(verb) => {
                 response.stage = Stage::List(Box::new(new_list(response, verb)));
                 Step::Settled(0)
             }
             Err(()) => head_need_more(response, rest),
         },
-        Landmark::RootEnd => {
+        TopLevelTag::RootEnd => {
             if !last && rest.len() <= response.limits().head_bytes_max {
                 // A second document may follow that has the list.
                 return head_need_more(response, rest);
@@ -83,7 +84,7 @@ fn step_error(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl 
         // Unless a list with items follows, this is a failed source.
         response.unknown_error = true;
         let original = rest.get(..end).unwrap_or_default();
-        response.gate.change(Role::Error, RepairId::ErrorBesideItems, response.base, original, b"", sink);
+        response.output.change(Role::Error, RepairId::ErrorBesideItems, response.base, original, b"", sink);
         return Step::Settled(end);
     };
     response.keep_edited(Role::Error, rest, end, &edits, sink)
@@ -94,11 +95,11 @@ fn root_end_of_errors(response: &mut Response, rest: &[u8], sink: &mut impl Sink
     if let Some(step) = second_document(response, rest, sink) {
         return step;
     }
-    let behind = second_document_window(response, rest);
-    let behind = behind.get(end_tag_end(behind)..).unwrap_or_default();
-    let junk = behind.get(kept_behind_root(response, behind)..).unwrap_or_default();
-    response.items_outside |= holds_any_item(response, junk);
-    if let Some(refused) = answer_errors(response, sink) {
+    let after = second_document_window(response, rest);
+    let after = after.get(end_tag_end(after)..).unwrap_or_default();
+    let junk = after.get(misc_len_after_root(response, after)..).unwrap_or_default();
+    response.has_items_outside_list |= contains_any_item(response, junk);
+    if let Some(refused) = emit_errors(response, sink) {
         return refused;
     }
     response.stage = Stage::Tail;
@@ -106,7 +107,7 @@ fn root_end_of_errors(response: &mut Response, rest: &[u8], sink: &mut impl Sink
 }
 
 /// How much of what stands behind the root stays.
-fn kept_behind_root(response: &Response, text: &[u8]) -> usize {
+fn misc_len_after_root(response: &Response, text: &[u8]) -> usize {
     let mut at = 0;
     loop {
         at += blanks(text.get(at..).unwrap_or_default());
@@ -123,7 +124,7 @@ fn kept_behind_root(response: &Response, text: &[u8]) -> usize {
 
 /// The input ends behind errors.
 fn errors_end(response: &mut Response, rest: &[u8], sink: &mut impl Sink) -> Step {
-    let step = emit_between(response, rest, rest.len(), sink);
+    let step = emit_misc(response, rest, rest.len(), sink);
     response.stage = Stage::Tail;
-    answer_errors(response, sink).unwrap_or(step)
+    emit_errors(response, sink).unwrap_or(step)
 }

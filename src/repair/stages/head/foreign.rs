@@ -8,7 +8,7 @@ use crate::repair::lex::names::{blanks, is_blank, name_span, split_name, trim};
 use crate::repair::stages::head::decode::BOM;
 
 /// Which 1.x version a response is of, by the namespace of its root.
-pub(crate) fn version_1(text: &[u8]) -> Option<&'static str> {
+pub(crate) fn v1_version(text: &[u8]) -> Option<&'static str> {
     let lower = text.to_ascii_lowercase();
     let at = memmem::find(&lower, b"://www.openarchives.org/oai/1.")?;
     let rest = lower.get(at + 30..)?;
@@ -20,7 +20,7 @@ pub(crate) fn version_1(text: &[u8]) -> Option<&'static str> {
 }
 
 /// What an input without a root is, from its first bytes.
-pub(crate) fn not_oai(text: &[u8], junk_max: usize) -> NotOai {
+pub(crate) fn classify_input(text: &[u8], junk_max: usize) -> NotOai {
     let text = text.get(..text.len().min(junk_max)).unwrap_or_default();
     let body = trim(text.strip_prefix(BOM).unwrap_or(text));
     let body = trim(body.strip_prefix(b"\0").unwrap_or(body));
@@ -35,7 +35,7 @@ pub(crate) fn not_oai(text: &[u8], junk_max: usize) -> NotOai {
     if body.iter().all(|&byte| byte == 0 || is_blank(byte)) {
         return NotOai::Empty;
     }
-    if version_1(body).is_some() {
+    if v1_version(body).is_some() {
         return NotOai::Version1;
     }
     if has(b"<repository") && has(b"static-repository") {
@@ -66,10 +66,9 @@ pub(crate) fn not_oai(text: &[u8], junk_max: usize) -> NotOai {
 fn holds_header(text: &[u8]) -> bool {
     memmem::find_iter(text, b"header").any(|name| {
         let is_tag = tag_before(text.get(..name).unwrap_or_default()).is_some();
-        let behind = text.get(name..).unwrap_or_default();
-        let tag_end = memchr::memchr2(b'<', b'>', behind).filter(|&end| behind.get(end) == Some(&b'>'));
-        let child =
-            tag_end.and_then(|end| behind.get(end + 1..)).and_then(|inner| inner.get(blanks(inner)..));
+        let after = text.get(name..).unwrap_or_default();
+        let tag_end = memchr::memchr2(b'<', b'>', after).filter(|&end| after.get(end) == Some(&b'>'));
+        let child = tag_end.and_then(|end| after.get(end + 1..)).and_then(|inner| inner.get(blanks(inner)..));
         let child = child.and_then(|child| child.strip_prefix(b"<"));
         is_tag
             && child.is_some_and(|child| {

@@ -13,7 +13,7 @@ use crate::repair::validate::schema::{Text, Verb, is_any_uri};
 
 /// A small element of the head: where it and its content lie.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Field {
+pub(crate) struct HeadField {
     pub(crate) start: usize,
     /// Whether its end tag has to be added, at `end`.
     pub(crate) unclosed: bool,
@@ -34,8 +34,8 @@ pub(crate) fn read_head(
     prefix: &[u8],
     request_name: &[u8],
     edits: &mut Edits,
-) -> (Option<Field>, Option<Field>) {
-    let (mut date, mut request): (Option<Field>, Option<Field>) = (None, None);
+) -> (Option<HeadField>, Option<HeadField>) {
+    let (mut date, mut request): (Option<HeadField>, Option<HeadField>) = (None, None);
     let mut at = 0;
     let mut lexemes = Lexemes::of(text);
     while at < text.len() {
@@ -62,14 +62,14 @@ pub(crate) fn read_head(
             Lexeme::StartTag => {
                 let name =
                     slice.get(1..1 + name_span(slice.get(1..).unwrap_or_default())).unwrap_or_default();
-                let known = match name.strip_prefix(prefix) {
+                let target = match name.strip_prefix(prefix) {
                     Some(b"responseDate") if date.is_none() => Some(&mut date),
                     Some(name) if name == request_name && request.is_none() => Some(&mut request),
                     _ => None,
                 };
-                let wanted = known.is_some();
+                let wanted = target.is_some();
                 let field = read_field(text, at, end, name, if wanted { Some(&mut *edits) } else { None });
-                match known {
+                match target {
                     Some(slot) => *slot = Some(field),
                     None => edits.push_unordered(RepairId::UnknownElement, at, field.end, Vec::new()),
                 }
@@ -84,27 +84,27 @@ pub(crate) fn read_head(
 
 /// The element whose start tag is `at..tag_end`. Its end is its own end tag,
 /// one that is meant for it, or the next start tag.
-fn read_field(text: &[u8], at: usize, tag_end: usize, name: &[u8], edits: Option<&mut Edits>) -> Field {
+fn read_field(text: &[u8], at: usize, tag_end: usize, name: &[u8], edits: Option<&mut Edits>) -> HeadField {
     let mut end = tag_end;
     if text.get(..tag_end).is_some_and(|tag| tag.ends_with(b"/>")) {
-        return Field { start: at, unclosed: false, content: (end, end), end };
+        return HeadField { start: at, unclosed: false, content: (end, end), end };
     }
     let mut lexemes = Lexemes::of(text);
     while end < text.len() {
         let (lexeme, next) = lexemes.at(end);
         let slice = text.get(end..next).unwrap_or_default();
         let close = slice.get(2..2 + name_span(slice.get(2..).unwrap_or_default())).unwrap_or_default();
-        let behind_name = slice.get(2 + close.len()..).unwrap_or_default();
-        let exact = lexeme == Lexeme::EndTag && close == name && trim(behind_name) == b">";
+        let after_name = slice.get(2 + close.len()..).unwrap_or_default();
+        let exact = lexeme == Lexeme::EndTag && close == name && trim(after_name) == b">";
         if exact {
-            return Field { start: at, unclosed: false, content: (tag_end, end), end: next };
+            return HeadField { start: at, unclosed: false, content: (tag_end, end), end: next };
         }
         if lexeme == Lexeme::EndTag && edits.is_some() && is_slip(split_name(close).1, split_name(name).1) {
             let tag = [b"</", name, b">"].concat();
             if let Some(edits) = edits {
                 edits.push_unordered(RepairId::MismatchedEndTag, end, next, tag);
             }
-            return Field { start: at, unclosed: false, content: (tag_end, end), end: next };
+            return HeadField { start: at, unclosed: false, content: (tag_end, end), end: next };
         }
         if matches!(lexeme, Lexeme::StartTag) && edits.is_some() {
             break;
@@ -112,11 +112,11 @@ fn read_field(text: &[u8], at: usize, tag_end: usize, name: &[u8], edits: Option
         end = next;
     }
     if edits.is_none() {
-        return Field { start: at, unclosed: false, content: (tag_end, end), end };
+        return HeadField { start: at, unclosed: false, content: (tag_end, end), end };
     }
     let content = text.get(tag_end..end).unwrap_or_default();
     let end = tag_end + content.len() - trailing_blanks(content);
-    Field { start: at, unclosed: true, content: (tag_end, end), end }
+    HeadField { start: at, unclosed: true, content: (tag_end, end), end }
 }
 
 /// Whether an attribute of the request element is an argument with a value the
@@ -183,7 +183,7 @@ pub(crate) fn escape_url(url: &[u8]) -> Vec<u8> {
 pub(crate) fn repair_field_tag(
     response: &mut Response,
     text: &[u8],
-    field: Field,
+    field: HeadField,
     id: RepairId,
     keep: impl Fn(&[u8], &[u8]) -> bool,
     edits: &mut Edits,

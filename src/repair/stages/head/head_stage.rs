@@ -9,13 +9,13 @@ use crate::repair::lex::lexeme::{Lexeme, Lexemes, is_good_comment, is_xml_target
 use crate::repair::lex::names::{blanks, trailing_blanks, trim};
 use crate::repair::output::head_buffer::Role;
 use crate::repair::sink::Sink;
-use crate::repair::stages::head::landmark::find_landmark;
 use crate::repair::stages::head::repair_head::{count_lost_item, read_whole_head};
+use crate::repair::stages::head::top_level_tag::find_top_level_tag;
 use crate::repair::stages::head::unopened_list::{open_missing_list, unopened_list};
-use crate::repair::stages::head::v1_head::old_list_begins;
-use crate::repair::stages::head::verb_element::{asked_by_head, misnamed_verb_element, verb_element};
-use crate::repair::stages::item_search::{begins_item, holds_any_item, new_list};
-use crate::repair::stages::response::{Landmark, Response, Stage, Step};
+use crate::repair::stages::head::v1_head::v1_list_start;
+use crate::repair::stages::head::verb_element::{misnamed_verb_element, request_of_head, verb_element};
+use crate::repair::stages::item_search::{begins_item, contains_any_item, new_list};
+use crate::repair::stages::response::{Response, Stage, Step, TopLevelTag};
 use crate::repair::text::characters::{Guesses, repair_characters};
 use crate::repair::text::edits::Edits;
 use crate::repair::validate::envelope_names::TagMatch;
@@ -25,20 +25,20 @@ pub(crate) fn step_head(response: &mut Response, rest: &[u8], last: bool, sink: 
     let bytes_max = response.limits().head_bytes_max;
     let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
     let bounded = rest.len() > bytes_max;
-    let found = find_landmark(response, within, last || bounded);
+    let found = find_top_level_tag(response, within, last || bounded);
     let found = if last || bounded || matches!(found, Ok(Some(_))) {
-        old_list_begins(response, within, found)
+        v1_list_start(response, within, found)
     } else {
         found
     };
     let complete = last || bounded;
-    let by_head = |response: &mut Response, head: &[u8]| asked_by_head(response, head).verb;
+    let by_head = |response: &mut Response, head: &[u8]| request_of_head(response, head).verb;
     let found = misnamed_verb_element(response, within, found, complete, by_head);
     let unopened = found.ok().and_then(|found| unopened_list(response, within, found.map(|(at, _)| at)));
     if let Some((at, verb)) = unopened {
         return open_missing_list(response, verb, rest, at, sink);
     }
-    let (at, landmark) = match found {
+    let (at, top_level_tag) = match found {
         Ok(Some(found)) => found,
         _ if bounded => return response.refuse(NotOai::BrokenEnvelope),
         _ if last => return response.refuse(NotOai::NothingKept),
@@ -47,22 +47,22 @@ pub(crate) fn step_head(response: &mut Response, rest: &[u8], last: bool, sink: 
     let Some(edits) = read_whole_head(response, rest.get(..at).unwrap_or_default()) else {
         return response.refuse(NotOai::BrokenEnvelope);
     };
-    response.stage = match landmark {
-        Landmark::Verb(named) => match verb_element(response, within, at, named, complete) {
+    response.stage = match top_level_tag {
+        TopLevelTag::Verb(named) => match verb_element(response, within, at, named, complete) {
             Ok(verb) => Stage::List(Box::new(new_list(response, verb))),
             Err(()) => return response.need_more(rest),
         },
-        Landmark::Error => Stage::Errors,
-        Landmark::RootEnd => return response.refuse(NotOai::NothingKept),
+        TopLevelTag::Error => Stage::Errors,
+        TopLevelTag::RootEnd => return response.refuse(NotOai::NothingKept),
     };
-    if let Landmark::Verb(verb) = landmark {
+    if let TopLevelTag::Verb(verb) = top_level_tag {
         count_lost_item(response, verb, rest, &edits);
     }
     response.keep_edited(Role::Plain, rest, at, &edits, sink)
 }
 
 /// White space and comments up to the next landmark stay, all else goes.
-pub(crate) fn emit_between(response: &mut Response, rest: &[u8], at: usize, sink: &mut impl Sink) -> Step {
+pub(crate) fn emit_misc(response: &mut Response, rest: &[u8], at: usize, sink: &mut impl Sink) -> Step {
     let text = rest.get(..at).unwrap_or_default();
     let mut edits = Edits::default();
     let mut from = 0;
@@ -83,12 +83,12 @@ pub(crate) fn emit_between(response: &mut Response, rest: &[u8], at: usize, sink
             _ => false,
         };
         if lexeme == Lexeme::StartTag {
-            response.items_outside |=
+            response.has_items_outside_list |=
                 begins_item(response, rest.get(from..).unwrap_or_default()) == TagMatch::Yes;
         }
         if !good && lexeme == Lexeme::Instruction {
             // A declaration whose end is lost goes on to the end of another one.
-            response.items_outside |= holds_any_item(response, slice);
+            response.has_items_outside_list |= contains_any_item(response, slice);
         }
         if !good {
             let (start, stop) = if lexeme == Lexeme::Text {

@@ -10,12 +10,12 @@ use crate::repair::output::head_buffer::Role;
 use crate::repair::passes::lenient_tag::{LenientTag, read_lenient_tag};
 use crate::repair::sink::Sink;
 use crate::repair::stages::head::decode::BOM;
-use crate::repair::stages::head::foreign::{find_root, not_oai, version_1};
+use crate::repair::stages::head::foreign::{classify_input, find_root, v1_version};
 use crate::repair::stages::head::root_tag::{
-    corrected_namespaces, root_tag, stray_characters, unprefixed_root,
+    corrected_namespaces, repair_root_tag, stray_characters, strip_root_prefix,
 };
 use crate::repair::stages::head::v1_head::find_v1_root;
-use crate::repair::stages::item_search::holds_any_item;
+use crate::repair::stages::item_search::contains_any_item;
 use crate::repair::stages::response::{Response, Stage, Step};
 use crate::repair::text::characters::{Guesses, repair_characters};
 use crate::repair::text::edits::Edits;
@@ -68,8 +68,8 @@ pub(crate) fn step_prolog(response: &mut Response, rest: &[u8], last: bool, sink
 /// What stands within the bound for junk is no OAI-PMH of this version.
 fn refuse_foreign(response: &mut Response, rest: &[u8]) -> Step {
     let junk_max = response.limits().junk_bytes_max;
-    response.version = version_1(rest.get(..rest.len().min(junk_max)).unwrap_or_default());
-    response.refuse(not_oai(rest, junk_max))
+    response.version = v1_version(rest.get(..rest.len().min(junk_max)).unwrap_or_default());
+    response.refuse(classify_input(rest, junk_max))
 }
 
 /// Writes everything up to the end of the root's start tag, and goes on to the head. The tag was read
@@ -87,7 +87,7 @@ fn begin_root(
     let (prefix, _) = split_name(name);
     let mut edits = Edits::default();
     let before = rest.get(..root).unwrap_or_default();
-    before_root(response, before, &mut edits);
+    repair_before_root(response, before, &mut edits);
     let mut inside = Edits::default();
     let is_v1 = response.v1.is_some();
     if is_v1 {
@@ -95,7 +95,7 @@ fn begin_root(
         inside.push_unordered(RepairId::V1Root, from, tag.name_end, b"OAI-PMH".to_vec());
     }
     let locates = !response.is_off(RepairId::SchemaLocation);
-    if !root_tag(rest, tag, prefix, is_v1, locates, &mut inside) {
+    if !repair_root_tag(rest, tag, prefix, is_v1, locates, &mut inside) {
         return response.refuse(NotOai::Foreign);
     }
     inside.sort();
@@ -107,7 +107,7 @@ fn begin_root(
     response.root_context = context;
     response.written_context = context;
     if response.prefixes() == Prefixes::Off {
-        unprefixed_root(rest, root, tag, response.prefix.len(), &mut inside);
+        strip_root_prefix(rest, root, tag, response.prefix.len(), &mut inside);
         inside.sort();
         match context_of_root(response, &inside.clone().apply_at(text, root)) {
             Some(context) => response.written_context = context,
@@ -118,7 +118,7 @@ fn begin_root(
     for edit in inside.iter() {
         edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
     }
-    let version = response.v1.as_ref().map(|one| one.version);
+    let version = response.v1.as_ref().map(|v1| v1.version);
     response.version = version.or(Some("2.0"));
     if response.is_off(RepairId::V1Root) && version.is_some() {
         return response.refuse(NotOai::Version1);
@@ -130,7 +130,7 @@ fn begin_root(
     }
     let junk = edits.iter().filter(|edit| edit.id == RepairId::JunkBeforeRoot);
     let mut junk = junk.filter_map(|edit| input.get(edit.start..edit.end));
-    response.items_outside = junk.any(|junk| holds_any_item(response, junk));
+    response.has_items_outside_list = junk.any(|junk| contains_any_item(response, junk));
     if response.config.provenance.is_some() {
         response.corrected_namespaces = corrected_namespaces(rest, tag);
     }
@@ -151,7 +151,7 @@ fn context_of_root(response: &mut Response, tag: &[u8]) -> Option<Context> {
 }
 
 /// Everything in front of the root.
-pub(crate) fn before_root(response: &mut Response, before: &[u8], edits: &mut Edits) {
+pub(crate) fn repair_before_root(response: &mut Response, before: &[u8], edits: &mut Edits) {
     let bom = if before.starts_with(BOM) { BOM.len() } else { 0 };
     let at = match find_declaration(before) {
         Some((start, end)) => {
@@ -165,7 +165,7 @@ pub(crate) fn before_root(response: &mut Response, before: &[u8], edits: &mut Ed
         None => {
             let declaration = [DECLARATION, b"\n"].concat();
             edits.push_unordered(RepairId::MissingDeclaration, bom, bom, declaration);
-            let marks = marks_len(before.get(bom..).unwrap_or_default());
+            let marks = byte_order_marks_len(before.get(bom..).unwrap_or_default());
             if marks > 0 {
                 edits.push_unordered(RepairId::ByteOrderMark, bom, bom + marks, Vec::new());
             }
@@ -257,7 +257,7 @@ fn push_leading(junk: &[u8], from: usize, edits: &mut Edits) {
         let rest = junk.get(at..).unwrap_or_default();
         let gap = blanks(rest);
         let (id, len) = match gap {
-            0 => (RepairId::ByteOrderMark, marks_len(rest)),
+            0 => (RepairId::ByteOrderMark, byte_order_marks_len(rest)),
             _ => (RepairId::LeadingBlank, gap),
         };
         if len == 0 {
@@ -274,7 +274,7 @@ fn push_leading(junk: &[u8], from: usize, edits: &mut Edits) {
 
 /// Length of the byte order marks that a text begins with. Those of UTF-16 and UTF-32 are in front of
 /// narrow characters by mistake.
-fn marks_len(text: &[u8]) -> usize {
+fn byte_order_marks_len(text: &[u8]) -> usize {
     const MARKS: [&[u8]; 5] = [BOM, b"\xFF\xFE\0\0", b"\0\0\xFE\xFF", b"\xFF\xFE", b"\xFE\xFF"];
     let mut len = 0;
     while let Some(rest) = text.get(len..)
@@ -311,7 +311,7 @@ fn is_good_declaration(text: &[u8]) -> bool {
             return !first;
         }
         let Some((name, value, end)) = pseudo_attribute(rest) else { return false };
-        let Some(index) = expected.iter().position(|known| *known == name) else { return false };
+        let Some(index) = expected.iter().position(|attribute| *attribute == name) else { return false };
         let legal = match name {
             b"version" => value == b"1.0",
             b"encoding" => value.eq_ignore_ascii_case(b"UTF-8"),

@@ -4,22 +4,22 @@ use crate::repair::boundary::removable::holds_envelope;
 use crate::repair::catalog::RepairId;
 use crate::repair::lex::names::{blanks, trailing_blanks, trim};
 use crate::repair::stages::envelope::{end_tag_of, without_prefix, write_element};
-use crate::repair::stages::head::asked::read_asked;
 use crate::repair::stages::head::head_fields::{
-    Field, escape_url, is_request_argument, percent, read_head, repair_field_tag, stray_in_url,
+    HeadField, escape_url, is_request_argument, percent, read_head, repair_field_tag, stray_in_url,
     write_attribute,
 };
+use crate::repair::stages::head::request_facts::read_request_facts;
 use crate::repair::stages::head::response_date::repair_response_date;
 use crate::repair::stages::head::v1_head::upgrade_request;
-use crate::repair::stages::item_search::holds_any_item;
-use crate::repair::stages::response::{Response, is_own_request};
+use crate::repair::stages::item_search::contains_any_item;
+use crate::repair::stages::response::{Response, writes_request_echo};
 use crate::repair::text::characters::{Guesses, repair_characters};
 use crate::repair::text::edits::{Edit, Edits};
 use crate::repair::text::escape::{escape, reference_for, resolve, write_escaped};
 use crate::repair::validate::schema::{Verb, is_any_uri};
 
 /// A request element of ours is seldom longer.
-const USUAL_REQUEST_BYTES: usize = 256;
+const REQUEST_BYTES_TYPICAL: usize = 256;
 
 /// Counts the first item of a list as lost where the start of the list is damaged, and what is removed there
 /// holds a part of the item.
@@ -27,7 +27,7 @@ pub(crate) fn count_lost_item(response: &mut Response, verb: Verb, head: &[u8], 
     let is_removal = |edit: &&Edit| matches!(edit.id, RepairId::UnknownElement | RepairId::UnexpectedContent);
     let mut removed = edits.iter().filter(is_removal).filter_map(|edit| head.get(edit.start..edit.end));
     let is_lost = removed.any(|text| holds_envelope(text, verb.item()));
-    response.gate.lost += u64::from(is_lost);
+    response.output.lost += u64::from(is_lost);
 }
 
 /// Reads what the head says, and the changes that put it right. `None` where one of them is turned off.
@@ -37,11 +37,11 @@ pub(crate) fn read_whole_head(response: &mut Response, head: &[u8]) -> Option<Ed
     if edits.iter().filter(is_made).any(|edit| response.is_off(edit.id)) {
         return None;
     }
-    response.asked = read_asked(response, &edits.apply(head));
-    response.items_outside |= edits
+    response.request_facts = read_request_facts(response, &edits.apply(head));
+    response.has_items_outside_list |= edits
         .iter()
         .filter(|edit| edit.id == RepairId::UnknownElement)
-        .any(|edit| holds_any_item(response, head.get(edit.start..edit.end).unwrap_or_default()));
+        .any(|edit| contains_any_item(response, head.get(edit.start..edit.end).unwrap_or_default()));
     Some(edits)
 }
 
@@ -61,8 +61,8 @@ pub(crate) fn repair_head(response: &mut Response, head: &[u8]) -> Edits {
         write_element(response, b"responseDate", stamp.as_bytes())
     });
     // What is added stands where the next element begins.
-    let behind = date.map_or(0, |date| date.end);
-    let place = behind + blanks(text.get(behind..).unwrap_or_default());
+    let after = date.map_or(0, |date| date.end);
+    let place = after + blanks(text.get(after..).unwrap_or_default());
     if let Some(new_date) = new_date {
         edits.push_unordered(RepairId::MissingResponseDate, place, place, new_date);
     }
@@ -71,7 +71,7 @@ pub(crate) fn repair_head(response: &mut Response, head: &[u8]) -> Edits {
     without_prefix(response, head, characters.then(&text, edits))
 }
 
-fn close_field(response: &Response, local: &[u8], field: Field, edits: &mut Edits) {
+fn close_field(response: &Response, local: &[u8], field: HeadField, edits: &mut Edits) {
     if field.unclosed {
         let tag = end_tag_of(response, local);
         edits.push_unordered(RepairId::MissingEndTag, field.end, field.end, tag);
@@ -81,12 +81,12 @@ fn close_field(response: &Response, local: &[u8], field: Field, edits: &mut Edit
 fn place_request(
     response: &mut Response,
     text: &[u8],
-    request: Option<Field>,
-    date: Option<Field>,
+    request: Option<HeadField>,
+    date: Option<HeadField>,
     place: usize,
     edits: &mut Edits,
 ) {
-    let own = is_own_request(response).then(|| own_request(response, true));
+    let own = writes_request_echo(response).then(|| request_echo(response, true));
     let Some(field) = request else {
         let (id, element) = match own {
             Some(own) => (RepairId::MissingRequest, own),
@@ -123,10 +123,10 @@ fn place_request(
 }
 
 /// The request element as the proxy writes it.
-pub(crate) fn own_request(response: &Response, arguments: bool) -> Vec<u8> {
+pub(crate) fn request_echo(response: &Response, arguments: bool) -> Vec<u8> {
     let Some(request) = &response.config.request else { return Vec::new() };
     let prefix = response.written_prefix();
-    let mut element = Vec::with_capacity(USUAL_REQUEST_BYTES);
+    let mut element = Vec::with_capacity(REQUEST_BYTES_TYPICAL);
     for part in [b"<", prefix, b"request"] {
         element.extend_from_slice(part);
     }
@@ -146,7 +146,7 @@ pub(crate) fn own_request(response: &Response, arguments: bool) -> Vec<u8> {
 }
 
 /// Attributes and text of the source's own request element.
-fn repair_request(response: &mut Response, text: &[u8], field: Field, edits: &mut Edits) {
+fn repair_request(response: &mut Response, text: &[u8], field: HeadField, edits: &mut Edits) {
     repair_field_tag(response, text, field, RepairId::RequestAttribute, is_request_argument, edits);
     let (start, end) = field.content;
     let raw = text.get(start..end).unwrap_or_default();

@@ -3,9 +3,9 @@
 use crate::oai::datestamp;
 use crate::repair::catalog::RepairId;
 use crate::repair::lex::names::blanks;
-use crate::repair::passes::header::restamp;
+use crate::repair::passes::header::rewrite_datestamp;
 use crate::repair::stages::envelope::write_element;
-use crate::repair::stages::head::head_fields::{Field, repair_field_tag};
+use crate::repair::stages::head::head_fields::{HeadField, repair_field_tag};
 use crate::repair::stages::response::Response;
 use crate::repair::text::edits::Edits;
 use crate::repair::text::escape::resolve;
@@ -14,7 +14,7 @@ use crate::repair::text::escape::resolve;
 const DATE_BYTES_MAX: usize = 40;
 
 /// Makes the text of responseDate a second in UTC.
-pub(crate) fn repair_response_date(response: &mut Response, text: &[u8], date: Field, edits: &mut Edits) {
+pub(crate) fn repair_response_date(response: &mut Response, text: &[u8], date: HeadField, edits: &mut Edits) {
     repair_field_tag(response, text, date, RepairId::EnvelopeAttribute, |_, _| false, edits);
     let (start, end) = date.content;
     let raw = text.get(start..end).unwrap_or_default();
@@ -33,7 +33,7 @@ pub(crate) fn repair_response_date(response: &mut Response, text: &[u8], date: F
     let (id, stamp) = match read {
         Some((stamp, oddity)) if stamp.len() == 20 => {
             let plain = !raw.iter().any(|&byte| matches!(byte, b'<' | b'&'));
-            return restamp(raw, start, &stamp, oddity, plain, edits);
+            return rewrite_datestamp(raw, start, &stamp, oddity, plain, edits);
         }
         Some((day, _)) => (RepairId::DatestampForm, day + "T00:00:00Z"),
         None if let Some(front) = leading_date(raw) => {
@@ -65,7 +65,7 @@ fn repair_leading_date(raw: &[u8], at: usize, date_end: usize, edits: &mut Edits
     match read {
         Some((stamp, oddity)) if stamp.len() == 20 => {
             if !datestamp::is_legal(date) {
-                restamp(date, at, &stamp, oddity, true, edits);
+                rewrite_datestamp(date, at, &stamp, oddity, true, edits);
             }
             let end = at + raw.len();
             edits.push_unordered(RepairId::UnexpectedContent, end - garbage.len(), end, Vec::new());

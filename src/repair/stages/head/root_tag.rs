@@ -59,7 +59,7 @@ fn attribute_value_len(text: &[u8]) -> usize {
 }
 
 /// The changes to the root's start tag; false when it is in a namespace that is none of ours.
-pub(crate) fn root_tag(
+pub(crate) fn repair_root_tag(
     rest: &[u8],
     tag: &LenientTag,
     prefix: &[u8],
@@ -95,7 +95,7 @@ pub(crate) fn root_tag(
         }
         declared.push((declares, uri));
     }
-    match bound(&declared, prefix) {
+    match bound_uri(&declared, prefix) {
         Some(uri) if uri == OAI => {}
         Some(_) => return false,
         None => {
@@ -112,13 +112,13 @@ pub(crate) fn root_tag(
         }
         let undeclared = !attribute_prefix.is_empty()
             && attribute_prefix != b"xml"
-            && bound(&declared, attribute_prefix).is_none();
+            && bound_uri(&declared, attribute_prefix).is_none();
         if undeclared && let Some(uri) = known_prefix(attribute_prefix) {
             let text = [b" xmlns:", attribute_prefix, b"=\"", uri, b"\""].concat();
             edits.push_unordered(RepairId::UndeclaredPrefix, tag.attributes_end, tag.attributes_end, text);
             declared.push((attribute_prefix, uri));
         }
-        let is_xsi = bound(&declared, attribute_prefix) == Some(XSI) && !attribute_prefix.is_empty();
+        let is_xsi = bound_uri(&declared, attribute_prefix) == Some(XSI) && !attribute_prefix.is_empty();
         if !is_xsi || !matches!(local, b"schemaLocation" | b"noNamespaceSchemaLocation") {
             attribute.remove(RepairId::EnvelopeAttribute, edits);
         } else if local == b"schemaLocation" && is_v1 {
@@ -127,29 +127,29 @@ pub(crate) fn root_tag(
         } else if local == b"schemaLocation" {
             is_located = true;
             let value = respell_locations(attribute, rest, edits);
-            if let Some(located) = located(&value).filter(|_| locates) {
+            if let Some(located) = complete_locations(&value).filter(|_| locates) {
                 attribute.set(RepairId::SchemaLocation, &located, edits);
             }
         }
     }
     if !is_located && locates {
-        let known = declared.iter().find(|(prefix, uri)| !prefix.is_empty() && *uri == XSI);
+        let xsi = declared.iter().find(|(prefix, uri)| !prefix.is_empty() && *uri == XSI);
         let free = || {
             let usual = [b"xsi".as_slice(), b"xsi1", b"xsi2"];
-            usual.into_iter().find(|prefix| bound(&declared, prefix).is_none()).unwrap_or(b"xsi3")
+            usual.into_iter().find(|prefix| bound_uri(&declared, prefix).is_none()).unwrap_or(b"xsi3")
         };
-        let prefix = known.map_or_else(free, |&(prefix, _)| prefix);
+        let prefix = xsi.map_or_else(free, |&(prefix, _)| prefix);
         let declaration = [b" xmlns:", prefix, b"=\"", XSI, b"\""].concat();
         let attribute = [b" ", prefix, b":schemaLocation=\"", LOCATION, b"\""].concat();
-        let added = if known.is_some() { attribute } else { [declaration, attribute].concat() };
+        let added = if xsi.is_some() { attribute } else { [declaration, attribute].concat() };
         edits.push_unordered(RepairId::SchemaLocation, tag.attributes_end, tag.attributes_end, added);
     }
     true
 }
 
 /// What `prefix` is bound to by what was declared so far.
-fn bound<'t>(declared: &[(&[u8], &'t [u8])], prefix: &[u8]) -> Option<&'t [u8]> {
-    declared.iter().find(|(known, _)| *known == prefix).map(|&(_, uri)| uri)
+fn bound_uri<'t>(declared: &[(&[u8], &'t [u8])], prefix: &[u8]) -> Option<&'t [u8]> {
+    declared.iter().find(|(name, _)| *name == prefix).map(|&(_, uri)| uri)
 }
 
 /// An attribute that binds a prefix, or none, to OAI-PMH.
@@ -169,7 +169,7 @@ pub(crate) fn corrected_namespaces(rest: &[u8], tag: &LenientTag) -> Vec<Vec<u8>
 }
 
 /// Takes the prefix off the root, and makes the namespace of OAI-PMH the default one.
-pub(crate) fn unprefixed_root(
+pub(crate) fn strip_root_prefix(
     rest: &[u8],
     root: usize,
     tag: &LenientTag,
@@ -191,7 +191,7 @@ pub(crate) fn unprefixed_root(
 }
 
 /// A schemaLocation that pairs the namespace of OAI-PMH with its schema, where this one does not.
-fn located(value: &[u8]) -> Option<Vec<u8>> {
+fn complete_locations(value: &[u8]) -> Option<Vec<u8>> {
     let words: Vec<&[u8]> = value.split(|&byte| is_blank(byte)).filter(|word| !word.is_empty()).collect();
     if words.len() % 2 == 1 {
         // Which word belongs to which nobody can say.

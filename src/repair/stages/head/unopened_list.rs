@@ -9,7 +9,7 @@ use crate::repair::output::head_buffer::Role;
 use crate::repair::sink::Sink;
 use crate::repair::stages::envelope::local_name;
 use crate::repair::stages::head::repair_head::{count_lost_item, read_whole_head};
-use crate::repair::stages::head::verb_element::{asked_by_head, name_list};
+use crate::repair::stages::head::verb_element::{name_list, request_of_head};
 use crate::repair::stages::item_search::{begins_item, new_list};
 use crate::repair::stages::response::{Response, Stage, Step};
 use crate::repair::validate::envelope_names::TagMatch;
@@ -20,14 +20,14 @@ use crate::repair::validate::schema::Verb;
 pub(crate) fn unopened_list(
     response: &mut Response,
     text: &[u8],
-    landmark: Option<usize>,
+    top_level_tag: Option<usize>,
 ) -> Option<(usize, Verb)> {
     if response.v1.is_some() || response.is_off(RepairId::UnopenedList) {
         return None;
     }
-    let (at, verbs) = first_item(response, text, landmark.unwrap_or(text.len()))?;
-    match asked_by_head(response, text.get(..at)?).verb {
-        Some(asked) => Some((at, asked)).filter(|_| verbs.contains(&asked)),
+    let (at, verbs) = find_first_item(response, text, top_level_tag.unwrap_or(text.len()))?;
+    match request_of_head(response, text.get(..at)?).verb {
+        Some(requested) => Some((at, requested)).filter(|_| verbs.contains(&requested)),
         None => {
             let only = verbs.first().filter(|_| verbs.len() == 1).copied()?;
             (begins_item(response, text.get(at..)?) == TagMatch::Yes).then_some((at, only))
@@ -36,7 +36,7 @@ pub(crate) fn unopened_list(
 }
 
 /// Where the first item before `end` begins that is in no other element, and the lists it can be in.
-fn first_item(response: &Response, text: &[u8], end: usize) -> Option<(usize, Vec<Verb>)> {
+fn find_first_item(response: &Response, text: &[u8], end: usize) -> Option<(usize, Vec<Verb>)> {
     // How many elements are open that are none of the head.
     let mut depth = 0_usize;
     let mut at = 0;
@@ -89,7 +89,7 @@ pub(crate) fn open_missing_list(
     count_lost_item(response, verb, rest, &head);
     let step = response.keep_edited(Role::Plain, rest, at, &head, sink);
     let offset = response.base + at as u64;
-    response.gate.change(Role::List, RepairId::UnopenedList, offset, b"", &open, sink);
+    response.output.change(Role::List, RepairId::UnopenedList, offset, b"", &open, sink);
     response.stage = Stage::List(Box::new(list));
     step
 }

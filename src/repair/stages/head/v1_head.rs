@@ -7,7 +7,7 @@ use crate::repair::lex::names::{is_legal_char, name_span, split_name, trim};
 use crate::repair::passes::lenient_tag::{LenientTag, read_lenient_tag};
 use crate::repair::stages::envelope::misc_len;
 use crate::repair::stages::head::head_fields::{escape_attribute, escape_url, head_end, is_request_argument};
-use crate::repair::stages::response::{Landmark, Response, Step};
+use crate::repair::stages::response::{Response, Step, TopLevelTag};
 use crate::repair::text::escape::{escape, resolve};
 use crate::repair::v1::envelope::V1Response;
 use crate::repair::validate::schema::{Content, Verb};
@@ -35,7 +35,7 @@ pub(crate) fn find_v1_root(
         if Verb::from_name(local).is_some()
             && let Some(end) = response.tag_end(tag, last)?
             && let Some(read) = read_lenient_tag(rest, at, at + end, &response.config.limits)
-            && let Some(found) = V1Response::of_root(rest, at, &read)
+            && let Some(found) = V1Response::from_root(rest, at, &read)
         {
             response.v1 = Some(found);
             return Ok(Some((at, read)));
@@ -48,12 +48,12 @@ pub(crate) fn find_v1_root(
 /// A list of 1.x has no start tag. It begins with its first item; where anything
 /// but white space and comments stands before that, it begins behind the head,
 /// so that a broken first item is one of the list. `found` is the first landmark.
-pub(crate) fn old_list_begins(
+pub(crate) fn v1_list_start(
     response: &Response,
     text: &[u8],
-    found: Result<Option<(usize, Landmark)>, ()>,
-) -> Result<Option<(usize, Landmark)>, ()> {
-    let Some(one) = response.v1.as_ref().filter(|one| one.verb != Verb::Identify) else {
+    found: Result<Option<(usize, TopLevelTag)>, ()>,
+) -> Result<Option<(usize, TopLevelTag)>, ()> {
+    let Some(v1) = response.v1.as_ref().filter(|v1| v1.verb != Verb::Identify) else {
         return found;
     };
     let at = match found {
@@ -63,7 +63,7 @@ pub(crate) fn old_list_begins(
     let head = text.get(..at).unwrap_or_default();
     let Some(end) = head_end(head, &response.prefix) else { return found };
     let begins = misc_len(head.get(end..).unwrap_or_default()) + end == at && at < text.len();
-    if begins { found } else { Ok(Some((end, Landmark::Verb(one.verb)))) }
+    if begins { found } else { Ok(Some((end, TopLevelTag::Verb(v1.verb)))) }
 }
 
 /// `requestURL` as the request element, and what of it is needed later.
@@ -82,21 +82,21 @@ pub(crate) fn upgrade_request(
         let name = pair.get(..equals).unwrap_or_default();
         let Some(value) = decoded(pair.get(equals + 1..).unwrap_or_default()) else { continue };
         let value = escape_attribute(&value);
-        let is_new = name != b"verb" && arguments.iter().all(|(known, _)| known != name);
+        let is_new = name != b"verb" && arguments.iter().all(|(other, _)| other != name);
         if is_new && is_request_argument(name, &value) {
             arguments.push((name.to_vec(), value));
         }
     }
-    let asked = |name: &[u8], value: &[u8]| name == b"metadataPrefix" && value == b"oai_dc";
-    let own = response.config.request.as_ref().map(|request| {
-        request.arguments.iter().any(|(name, value)| asked(name.as_bytes(), value.as_bytes()))
+    let is_dc_argument = |name: &[u8], value: &[u8]| name == b"metadataPrefix" && value == b"oai_dc";
+    let configured = response.config.request.as_ref().map(|request| {
+        request.arguments.iter().any(|(name, value)| is_dc_argument(name.as_bytes(), value.as_bytes()))
     });
-    let theirs = arguments.iter().any(|(name, value)| asked(name, value));
+    let is_in_url = arguments.iter().any(|(name, value)| is_dc_argument(name, value));
     let prefix = response.written_prefix().to_vec();
     let mut element = [b"<", prefix.as_slice(), b"request"].concat();
-    if let Some(one) = &mut response.v1 {
-        one.asks_for_dc = own.unwrap_or(theirs);
-        element.extend_from_slice(&[b" verb=\"", one.verb.name(), b"\""].concat());
+    if let Some(v1) = &mut response.v1 {
+        v1.asks_for_dc = configured.unwrap_or(is_in_url);
+        element.extend_from_slice(&[b" verb=\"", v1.verb.name(), b"\""].concat());
     }
     for (name, value) in &arguments {
         element.extend_from_slice(&[b" ", name.as_slice(), b"=\"", value, b"\""].concat());
@@ -107,17 +107,17 @@ pub(crate) fn upgrade_request(
 }
 
 /// What a tag at the top level begins.
-pub(crate) fn v1_landmark(one: &V1Response, is_open: bool, local: &[u8]) -> Option<Landmark> {
-    let item = one.verb.v1_item();
-    let begins = match (&item.content, one.verb) {
+pub(crate) fn v1_top_level_tag(v1: &V1Response, is_open: bool, local: &[u8]) -> Option<TopLevelTag> {
+    let item = v1.verb.v1_item();
+    let begins = match (&item.content, v1.verb) {
         (Content::Children(children), Verb::Identify) => children.iter().any(|child| child.name == local),
         (_, Verb::ListIdentifiers) if local == b"identifier" => true,
-        _ => local == item.name || local == b"resumptionToken" && one.verb.has_token(),
+        _ => local == item.name || local == b"resumptionToken" && v1.verb.has_token(),
     };
     match is_open {
-        true if begins => Some(Landmark::Verb(one.verb)),
-        false if local == one.verb.name() => Some(Landmark::Verb(one.verb)),
-        false if local == b"OAI-PMH" => Some(Landmark::RootEnd),
+        true if begins => Some(TopLevelTag::Verb(v1.verb)),
+        false if local == v1.verb.name() => Some(TopLevelTag::Verb(v1.verb)),
+        false if local == b"OAI-PMH" => Some(TopLevelTag::RootEnd),
         _ => None,
     }
 }

@@ -10,14 +10,14 @@ use crate::repair::lex::known_namespaces::within_letters;
 use crate::repair::lex::lexeme::{Lexeme, Lexemes, is_cut};
 use crate::repair::lex::names::name_span;
 use crate::repair::stages::envelope::local_name;
-use crate::repair::stages::head::asked::{asked_of_us, read_asked};
 use crate::repair::stages::head::repair_head::repair_head;
-use crate::repair::stages::response::{AskedFor, Landmark, Response};
+use crate::repair::stages::head::request_facts::{read_request_facts, request_from_config};
+use crate::repair::stages::response::{RequestFacts, Response, TopLevelTag};
 use crate::repair::validate::schema::Verb;
 
 /// What an element holds, by its first child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Holds {
+enum FirstChild {
     Records,
     Headers,
     Sets,
@@ -28,8 +28,8 @@ enum Holds {
     Other,
 }
 
-impl Holds {
-    fn of(local: &[u8]) -> Self {
+impl FirstChild {
+    fn from_name(local: &[u8]) -> Self {
         match local {
             b"record" => Self::Records,
             b"header" => Self::Headers,
@@ -63,10 +63,10 @@ const LETTERS: usize = 2;
 pub(crate) fn misnamed_verb_element(
     response: &mut Response,
     text: &[u8],
-    found: Result<Option<(usize, Landmark)>, ()>,
+    found: Result<Option<(usize, TopLevelTag)>, ()>,
     complete: bool,
-    asked: impl Fn(&mut Response, &[u8]) -> Option<Verb>,
-) -> Result<Option<(usize, Landmark)>, ()> {
+    requested: impl Fn(&mut Response, &[u8]) -> Option<Verb>,
+) -> Result<Option<(usize, TopLevelTag)>, ()> {
     if response.v1.is_some() || response.is_off(RepairId::VerbElement) {
         return found;
     }
@@ -83,12 +83,12 @@ pub(crate) fn misnamed_verb_element(
         let is_named = matches!(local, b"" | b"responseDate" | b"request")
             || Verb::ALL.iter().any(|verb| verb.item().names(local));
         if lexeme == Lexeme::StartTag && !is_named {
-            let holds = first_child(response, text, at, end, complete)?;
-            if holds != Holds::Other
-                && let asked = asked(response, text.get(..at).unwrap_or_default())
-                && let Some(verb) = misnamed(local, holds, asked)
+            let first_child = read_first_child(response, text, at, end, complete)?;
+            if first_child != FirstChild::Other
+                && let requested = requested(response, text.get(..at).unwrap_or_default())
+                && let Some(verb) = misnamed_verb(local, first_child, requested)
             {
-                return Ok(Some((at, Landmark::Verb(verb))));
+                return Ok(Some((at, TopLevelTag::Verb(verb))));
             }
         }
         at = end;
@@ -109,15 +109,15 @@ pub(crate) fn verb_element(
         return Ok(meant);
     }
     // In 1.x it is the root that says what it is, and it has been read.
-    let (local, holds) = match response.v1 {
-        Some(_) => (meant.name(), Holds::Other),
+    let (local, first_child) = match response.v1 {
+        Some(_) => (meant.name(), FirstChild::Other),
         None => {
             let tag_end = Lexemes::of(text).at(at).1;
-            (local_name(response, text, at), first_child(response, text, at, tag_end, complete)?)
+            (local_name(response, text, at), read_first_child(response, text, at, tag_end, complete)?)
         }
     };
     response.headers_only = false;
-    let verb = if local == meant.name() { renamed_verb(response, meant, holds) } else { meant };
+    let verb = if local == meant.name() { renamed_verb(response, meant, first_child) } else { meant };
     name_list(response, verb);
     response.verb_name = (local != verb.name()).then(|| local.to_vec());
     Ok(verb)
@@ -126,25 +126,28 @@ pub(crate) fn verb_element(
 /// The list is that of a verb, under its own name.
 pub(crate) fn name_list(response: &mut Response, verb: Verb) {
     response.verb_name = None;
-    response.asked_identifier = response.asked.identifier.clone().filter(|_| verb == Verb::GetRecord);
+    response.requested_identifier =
+        response.request_facts.identifier.clone().filter(|_| verb == Verb::GetRecord);
 }
 
 /// What an element of the name of a verb is.
-fn renamed_verb(response: &mut Response, named: Verb, holds: Holds) -> Verb {
-    let AskedFor { verb: asked, is_ours, .. } = response.asked;
+fn renamed_verb(response: &mut Response, named: Verb, first_child: FirstChild) -> Verb {
+    let RequestFacts { verb: requested, is_configured, .. } = response.request_facts;
     let is_one_of = |verbs: &[Verb], verb| verbs.contains(&verb);
-    let fits = is_one_of(holds.verbs(), named);
-    let is_meant = |asked: &Verb| {
-        let records = Holds::Records.verbs();
+    let fits = is_one_of(first_child.verbs(), named);
+    let is_meant = |requested: &Verb| {
+        let records = FirstChild::Records.verbs();
         // Whatever stands first: the items that leave are records for both.
-        is_ours && is_one_of(records, named) && is_one_of(records, *asked)
-            || holds != Holds::Nothing && is_one_of(holds.verbs(), *asked) && (!fits || is_ours)
+        is_configured && is_one_of(records, named) && is_one_of(records, *requested)
+            || first_child != FirstChild::Nothing
+                && is_one_of(first_child.verbs(), *requested)
+                && (!fits || is_configured)
     };
     response.headers_only = named == Verb::ListIdentifiers
-        && holds == Holds::Records
-        && asked.is_none_or(|verb| verb == named)
+        && first_child == FirstChild::Records
+        && requested.is_none_or(|verb| verb == named)
         && !response.is_off(RepairId::WrappedHeader);
-    match asked.filter(|asked| *asked != named).filter(is_meant) {
+    match requested.filter(|requested| *requested != named).filter(is_meant) {
         Some(meant) if !response.is_off(RepairId::VerbElement) => meant,
         _ => named,
     }
@@ -152,15 +155,21 @@ fn renamed_verb(response: &mut Response, named: Verb, holds: Holds) -> Verb {
 
 /// What the element holds whose start tag is `at..end`. Texts and errors in front of its items
 /// are dropped there, and say nothing of it.
-fn first_child(response: &Response, text: &[u8], at: usize, end: usize, complete: bool) -> Result<Holds, ()> {
+fn read_first_child(
+    response: &Response,
+    text: &[u8],
+    at: usize,
+    end: usize,
+    complete: bool,
+) -> Result<FirstChild, ()> {
     if text.get(at..end).is_some_and(|tag| tag.ends_with(b"/>")) {
-        return Ok(Holds::Nothing);
+        return Ok(FirstChild::Nothing);
     }
     let mut at = end;
     let mut lexemes = Lexemes::of(text);
     loop {
         if at >= text.len() {
-            return if complete { Ok(Holds::Other) } else { Err(()) };
+            return if complete { Ok(FirstChild::Other) } else { Err(()) };
         }
         let (lexeme, next) = lexemes.at(at);
         if !complete && is_cut(text, at, (lexeme, next)) {
@@ -171,21 +180,21 @@ fn first_child(response: &Response, text: &[u8], at: usize, end: usize, complete
             // An error's tags go, and its text is one more text.
             Lexeme::StartTag if local_name(response, text, at) == b"error" => {}
             Lexeme::EndTag if is_end_of(response, text.get(at..next).unwrap_or_default(), b"error") => {}
-            Lexeme::StartTag => return Ok(Holds::of(local_name(response, text, at))),
-            Lexeme::EndTag => return Ok(Holds::Nothing),
-            _ => return Ok(Holds::Other),
+            Lexeme::StartTag => return Ok(FirstChild::from_name(local_name(response, text, at))),
+            Lexeme::EndTag => return Ok(FirstChild::Nothing),
+            _ => return Ok(FirstChild::Other),
         }
         at = next;
     }
 }
 
 /// What the request was, by a head that is not read yet.
-pub(crate) fn asked_by_head(response: &mut Response, head: &[u8]) -> AskedFor {
-    if let Some(ours) = asked_of_us(response) {
-        return ours;
+pub(crate) fn request_of_head(response: &mut Response, head: &[u8]) -> RequestFacts {
+    if let Some(configured) = request_from_config(response) {
+        return configured;
     }
     let written = repair_head(response, head).apply(head);
-    read_asked(response, &written)
+    read_request_facts(response, &written)
 }
 
 fn is_end_of(response: &Response, tag: &[u8], local: &[u8]) -> bool {
@@ -195,15 +204,14 @@ fn is_end_of(response: &Response, tag: &[u8], local: &[u8]) -> bool {
 }
 
 /// The verb that an element of no verb's name is meant for.
-fn misnamed(local: &[u8], holds: Holds, asked: Option<Verb>) -> Option<Verb> {
+fn misnamed_verb(local: &[u8], first_child: FirstChild, requested: Option<Verb>) -> Option<Verb> {
     let lower = local.to_ascii_lowercase();
     let is_near = |verb: &Verb| within_letters(&verb.name().to_ascii_lowercase(), &lower, LETTERS);
-    let fits = holds.verbs();
-    match asked {
+    let fits = first_child.verbs();
+    match requested {
         // What holds nothing must at least be spelt like it.
-        Some(asked) => {
-            Some(asked).filter(|verb| fits.contains(verb) && (holds != Holds::Nothing || is_near(verb)))
-        }
+        Some(requested) => Some(requested)
+            .filter(|verb| fits.contains(verb) && (first_child != FirstChild::Nothing || is_near(verb))),
         None => {
             let mut near = fits.iter().copied().filter(is_near);
             near.next().filter(|_| near.next().is_none())

@@ -28,16 +28,16 @@ pub(crate) fn emit(
     let identifier = Facts::slice(bytes, facts.identifier);
     let datestamp = Facts::slice(bytes, facts.datestamp);
     let offset = response.base + at as u64;
-    if response.in_second_document && response.gate.seen.contains(identifier, datestamp) {
-        response.gate.change_known(Role::Plain, RepairId::ConcatenatedDocuments, offset, raw, b"", sink);
+    if response.in_second_document && response.output.seen.contains(identifier, datestamp) {
+        response.output.change_known(Role::Plain, RepairId::ConcatenatedDocuments, offset, raw, b"", sink);
         return;
     }
     if list.token_written {
         // Nothing may stand behind the token, and that one is out.
         let identifier = (!identifier.is_empty()).then_some(identifier);
-        return response.gate.quarantine(identifier, offset, raw, QuarantineReason::IllegalEnvelope, sink);
+        return response.output.quarantine(identifier, offset, raw, QuarantineReason::IllegalEnvelope, sink);
     }
-    response.gate.release(Release::List, None, sink);
+    response.output.release(Release::List, None, sink);
     let rewritten = rewrite_item(response, list, item);
     let is_rewritten = !rewritten.is_empty();
     let (output, edits) = if rewritten.is_empty() {
@@ -55,7 +55,7 @@ pub(crate) fn emit(
         repairs += 1;
         sink.write(raw.get(from..edit.start).unwrap_or_default());
         let (offset, replacement) = (offset + edit.start as u64, edit.replacement.as_slice());
-        response.gate.report(
+        response.output.report(
             &Repair {
                 id: edit.id,
                 offset,
@@ -69,19 +69,19 @@ pub(crate) fn emit(
     }
     sink.write(raw.get(from..).unwrap_or_default());
     // Our own base URL stands in the place of an illegal one.
-    let is_ours = |lack: &(&str, FieldIssue)| is_rewritten && *lack == ("baseURL", FieldIssue::Illegal);
-    for &(element, lack) in lacks.iter().filter(|lack| !is_ours(lack)) {
-        response.gate.unresolved += 1;
+    let is_replaced = |issue: &(&str, FieldIssue)| is_rewritten && *issue == ("baseURL", FieldIssue::Illegal);
+    for &(element, lack) in lacks.iter().filter(|issue| !is_replaced(issue)) {
+        response.output.unresolved += 1;
         sink.unresolved(&UnresolvedField { offset, element, lack });
     }
-    response.gate.seen.insert(identifier, datestamp);
+    response.output.seen.insert(identifier, datestamp);
     if list.verb == Verb::Identify {
         // The answer itself, and no item of a list.
         return;
     }
     let (deleted, tilde_in_set) = (facts.deleted, facts.tilde_in_set);
     let facts = RecordFacts { identifier, datestamp, deleted, offset, repairs, tilde_in_set };
-    response.gate.committed(&facts, &output, sink);
+    response.output.committed(&facts, &output, sink);
 }
 
 /// Says which items lie in sections of the item `at` so many bytes.
@@ -92,17 +92,17 @@ pub(crate) fn report_swallowed(
     at: usize,
     sink: &mut impl Sink,
 ) {
-    if !list.scanner.facts.swallows {
+    if !list.validator.facts.swallows {
         return;
     }
-    for section in sections_with_borders(raw, &list.skeleton) {
-        let items = items_in(raw, section, &list.skeleton);
+    for section in sections_with_borders(raw, &list.names) {
+        let items = items_in(raw, section, &list.names);
         if items.is_empty() {
             continue;
         }
-        response.gate.swallowed += items.len() as u64;
+        response.output.swallowed += items.len() as u64;
         let offset = response.base + (at + section.0) as u64;
-        let identifier = find_identifier(raw, &list.skeleton);
+        let identifier = find_identifier(raw, &list.names);
         sink.items_swallowed(&SwallowedItems { identifier, offset, items });
     }
 }
@@ -116,24 +116,24 @@ pub(crate) fn quarantine_item(
     why: QuarantineReason,
     sink: &mut impl Sink,
 ) {
-    let identifier = find_identifier(raw, &list.skeleton);
-    response.gate.quarantine(identifier, response.base + at as u64, raw, why, sink);
+    let identifier = find_identifier(raw, &list.names);
+    response.output.quarantine(identifier, response.base + at as u64, raw, why, sink);
 }
 
 /// The list cannot go on: what went out breaks off, or nothing went out.
-pub(crate) fn leave_broken_list(response: &mut Response, list: &List) {
+pub(crate) fn abandon_list(response: &mut Response, list: &List) {
     response.verb = Some(list.verb);
     response.refuse(NotOai::BrokenEnvelope);
-    response.truncated = response.gate.is_open();
+    response.truncated = response.output.is_open();
 }
 
 /// Whether what mended an item has cost another one, or a token. An Identify that breaks the schema
 /// and contains an item is the beginning of one response and the rest of another.
-pub(crate) fn loses_item(raw: &[u8], repaired: &RepairedItem, skeleton: &EnvelopeNames) -> bool {
+pub(crate) fn loses_item(raw: &[u8], repaired: &RepairedItem, names: &EnvelopeNames) -> bool {
     let is_mixed = !repaired.lacks.is_empty() && holds_item_or_token(raw);
     is_mixed
         || match repaired.markup {
-            true => swallows_content(raw, &repaired.edits, skeleton),
-            false => removes_item(raw, &repaired.edits, skeleton),
+            true => swallows_content(raw, &repaired.edits, names),
+            false => removes_item(raw, &repaired.edits, names),
         }
 }

@@ -15,10 +15,10 @@ use crate::repair::stages::response::{Response, Stage, Step};
 pub(crate) const INCOMPLETE: &[u8] = b"<!-- oaimend: input ended early, list is incomplete -->";
 
 /// A list that was cut short.
-pub(crate) fn list_cut(response: &mut Response, list: &List) {
+pub(crate) fn truncate_list(response: &mut Response, list: &List) {
     response.verb = Some(list.verb);
     response.truncated = true;
-    if !response.gate.is_open() {
+    if !response.output.is_open() {
         response.refuse(NotOai::NothingKept);
         return;
     }
@@ -26,22 +26,22 @@ pub(crate) fn list_cut(response: &mut Response, list: &List) {
 }
 
 /// Closes what went out, with a comment, where the caller wants that.
-pub(crate) fn close_cut(response: &mut Response, sink: &mut impl Sink) {
+pub(crate) fn close_truncated(response: &mut Response, sink: &mut impl Sink) {
     response.truncated = true;
     if response.config.ending == Ending::Abort {
         return;
     }
     let list = response.verb.map(|verb| end_tag_of(response, verb.name())).unwrap_or_default();
     let closing = [list.as_slice(), INCOMPLETE, &end_tag_of(response, b"OAI-PMH")].concat();
-    response.gate.change(Role::Plain, RepairId::TruncatedInput, response.base, b"", &closing, sink);
+    response.output.change(Role::Plain, RepairId::TruncatedInput, response.base, b"", &closing, sink);
 }
 
 /// Whether nothing more may be written, because the list would look complete and is not.
-pub(crate) fn must_break_off(response: &Response) -> bool {
-    response.gate.incomplete && response.gate.is_open() && response.config.ending == Ending::Abort
+pub(crate) fn must_abort(response: &Response) -> bool {
+    response.output.incomplete && response.output.is_open() && response.config.ending == Ending::Abort
 }
 
-pub(crate) fn break_off(response: &mut Response) -> Step {
+pub(crate) fn abort_list(response: &mut Response) -> Step {
     response.truncated = true;
     response.stage = Stage::Lost;
     Step::Settled(0)
@@ -49,8 +49,9 @@ pub(crate) fn break_off(response: &mut Response) -> Step {
 
 /// Says in a document that is closed that it has lost items, at offset `at` of the text.
 pub(crate) fn note_incomplete(response: &mut Response, at: u64, sink: &mut impl Sink) {
-    let is_closed = response.config.ending == Ending::Close && response.gate.is_open();
-    if response.gate.incomplete && is_closed && !std::mem::replace(&mut response.is_noted, true) {
-        response.gate.change(Role::Plain, RepairId::TruncatedInput, at, b"", INCOMPLETE, sink);
+    let is_closed = response.config.ending == Ending::Close && response.output.is_open();
+    if response.output.incomplete && is_closed && !std::mem::replace(&mut response.is_incomplete_noted, true)
+    {
+        response.output.change(Role::Plain, RepairId::TruncatedInput, at, b"", INCOMPLETE, sink);
     }
 }

@@ -12,12 +12,12 @@ use crate::repair::sink::Sink;
 use crate::repair::stages::head::error_element::repair_error;
 use crate::repair::stages::item_search::{is_item, is_token};
 use crate::repair::stages::list::emit::{quarantine_item, report_swallowed};
-use crate::repair::stages::list::item_kind::begins_item_of;
+use crate::repair::stages::list::item_kind::begins_list_item;
 use crate::repair::stages::list::items::step_items;
 use crate::repair::stages::list::list_end::list_end;
 use crate::repair::stages::list::state::List;
 use crate::repair::stages::list::token::step_token;
-use crate::repair::stages::response::{Next, Response, Step};
+use crate::repair::stages::response::{ListStep, Response, Step};
 use crate::repair::stages::second_document::second_document_in_list;
 use crate::repair::text::characters::{Guesses, repair_characters};
 use crate::repair::validate::envelope_names::is_cut_token_name;
@@ -41,7 +41,7 @@ pub(crate) fn comment_between(
     rest: &[u8],
     last: bool,
     sink: &mut impl Sink,
-) -> Next {
+) -> ListStep {
     let (mark, end_mark): (&[u8], &[u8]) = if rest.starts_with(COMMENT) {
         (COMMENT, b"-->")
     } else if rest.starts_with(CDATA) {
@@ -49,7 +49,7 @@ pub(crate) fn comment_between(
     } else if rest.starts_with(b"<?") {
         (b"<?", b"?>")
     } else {
-        return Next::Stay(declaration_between(response, list, rest, last, sink));
+        return ListStep::Stay(declaration_between(response, list, rest, last, sink));
     };
     let bytes_max = response.limits().record_bytes_max;
     let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
@@ -57,21 +57,21 @@ pub(crate) fn comment_between(
     let end = memmem::find(inner, end_mark).map(|end| mark.len() + end + end_mark.len());
     let Some(end) = end else {
         if !last && rest.len() < bytes_max {
-            return Next::Stay(response.need_more(rest));
+            return ListStep::Stay(response.need_more(rest));
         }
         response.lookahead.count_failed(within.len());
-        return Next::Stay(response.change(RepairId::BrokenComment, rest, mark.len(), b"", sink));
+        return ListStep::Stay(response.change(RepairId::BrokenComment, rest, mark.len(), b"", sink));
     };
     let text = rest.get(..end).unwrap_or_default();
     let holds_items = match mark {
         // No section may stand between items, and no depositor writes there.
-        CDATA => list.skeleton.has_border(text),
-        _ if !list.skeleton.tears => false,
-        _ => swallows_border(text, &list.skeleton) || list.skeleton.cuts_item(text),
+        CDATA => list.names.has_border(text),
+        _ if !list.names.tears => false,
+        _ => swallows_border(text, &list.names) || list.names.cuts_item(text),
     };
     if holds_items {
         response.lookahead.count_failed(text.len());
-        return Next::Stay(response.change(RepairId::BrokenComment, rest, mark.len(), b"", sink));
+        return ListStep::Stay(response.change(RepairId::BrokenComment, rest, mark.len(), b"", sink));
     }
     let characters = repair_characters(text, &[], Guesses::default(), &response.config.limits);
     let is_off = characters.iter().any(|edit| response.is_off(edit.id));
@@ -81,15 +81,15 @@ pub(crate) fn comment_between(
             COMMENT => is_good_comment(&characters.apply(text)),
             _ => !is_xml_target(text),
         };
-    if is_legal && mark != CDATA && list.skeleton.cuts_item(text) {
+    if is_legal && mark != CDATA && list.names.cuts_item(text) {
         // It has an end mark, so that its items are none. They are not dropped silently either.
-        response.gate.quarantine(None, response.base, text, QuarantineReason::MismatchedTags, sink);
-        return Next::Stay(Step::Settled(end));
+        response.output.quarantine(None, response.base, text, QuarantineReason::MismatchedTags, sink);
+        return ListStep::Stay(Step::Settled(end));
     }
     let step = match mark {
         COMMENT if is_legal => response.keep_edited(Role::Plain, rest, end, &characters, sink),
         b"<?" if is_legal => {
-            list.scanner.facts.swallows = list.skeleton.holds_item(text);
+            list.validator.facts.swallows = list.names.holds_item(text);
             report_swallowed(response, list, text, 0, sink);
             response.keep_edited(Role::Plain, rest, end, &characters, sink)
         }
@@ -97,7 +97,7 @@ pub(crate) fn comment_between(
         CDATA => response.change(RepairId::UnexpectedContent, rest, end, b"", sink),
         _ => response.change(RepairId::BrokenComment, rest, end, b"", sink),
     };
-    Next::Stay(step)
+    ListStep::Stay(step)
 }
 
 /// `<!` that begins no comment and no CDATA section. A document type declaration ends where its
@@ -135,7 +135,7 @@ fn declaration_between(
 /// Where a start tag of an item is in the first `len` bytes of `text`, its first byte aside.
 fn item_in(response: &Response, list: &List, text: &[u8], len: usize) -> Option<usize> {
     let text = text.get(..len).unwrap_or_default();
-    let mark = [b"<", response.prefix.as_slice(), list.skeleton.element.name].concat();
+    let mark = [b"<", response.prefix.as_slice(), list.names.element.name].concat();
     memmem::find_iter(text, &mark)
         .find(|&at| at > 0 && is_item(response, list, text.get(at..).unwrap_or_default()))
 }
@@ -146,29 +146,29 @@ pub(crate) fn end_tag_between(
     rest: &[u8],
     last: bool,
     sink: &mut impl Sink,
-) -> Next {
+) -> ListStep {
     let bytes_max = response.limits().tag_bytes_max;
     let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
     let body = within.get(2..).unwrap_or_default();
     let name = body.get(..name_span(body)).unwrap_or_default();
     let local = name.strip_prefix(response.prefix.as_slice()).unwrap_or_default();
-    if local == list.skeleton.verb.as_slice() || local == b"OAI-PMH" {
+    if local == list.names.verb.as_slice() || local == b"OAI-PMH" {
         return list_end(response, list, rest, last, sink);
     }
     let end = match memchr(b'>', within) {
         Some(end) if memchr(b'<', within.get(1..end).unwrap_or_default()).is_none() => end + 1,
         None if !last && rest.len() < bytes_max => {
-            return Next::Stay(response.need_more(rest));
+            return ListStep::Stay(response.need_more(rest));
         }
         _ => 2 + name.len(),
     };
     let is_token = list.verb.has_token() && is_token(response, name);
-    if list.dropped_text && (is_token || list.skeleton.is_inside_item(name)) {
+    if list.dropped_text && (is_token || list.names.is_inside_item(name)) {
         // The text before it was a token, or the field of an item that has lost its beginning.
-        response.gate.lost += 1;
+        response.output.lost += 1;
         list.dropped_text = false;
     }
-    Next::Stay(response.change(RepairId::StrayEndTag, rest, end, b"", sink))
+    ListStep::Stay(response.change(RepairId::StrayEndTag, rest, end, b"", sink))
 }
 
 pub(crate) fn start_tag_between(
@@ -177,18 +177,18 @@ pub(crate) fn start_tag_between(
     rest: &[u8],
     last: bool,
     sink: &mut impl Sink,
-) -> Next {
+) -> ListStep {
     let body = rest.get(1..).unwrap_or_default();
     let name = body.get(..name_span(body)).unwrap_or_default();
     let local = name.strip_prefix(response.prefix.as_slice()).unwrap_or_default();
-    match begins_item_of(response, list, rest, last) {
-        Err(step) => return Next::Stay(step),
+    match begins_list_item(response, list, rest, last) {
+        Err(step) => return ListStep::Stay(step),
         Ok(true) => {
             list.in_item = true;
-            list.broke_off = false;
+            list.source_aborted = false;
             list.dropped_text = false;
             response.tags.tidy();
-            list.scanner.next_item(0);
+            list.validator.next_item(0);
             return step_items(response, list, rest, last, sink);
         }
         Ok(false) => {}
@@ -199,10 +199,10 @@ pub(crate) fn start_tag_between(
     match local {
         b"error" => error_between(response, list, rest, last, sink),
         b"OAI-PMH" => match second_document_in_list(response, list, rest, last, sink) {
-            Some(step) => Next::Stay(step),
+            Some(step) => ListStep::Stay(step),
             None => {
                 let next = unknown_element(response, list, rest, last, sink);
-                if !matches!(next, Next::Stay(Step::NeedMore)) {
+                if !matches!(next, ListStep::Stay(Step::NeedMore)) {
                     response.lookahead.count_failed(rest.len().min(response.limits().head_bytes_max));
                 }
                 next
@@ -219,23 +219,23 @@ fn error_between(
     rest: &[u8],
     last: bool,
     sink: &mut impl Sink,
-) -> Next {
+) -> ListStep {
     let end = match element_end(response, list, rest, last) {
-        Err(step) => return Next::Stay(step),
-        Ok(None) => return Next::Stay(response.change(RepairId::UnexpectedContent, rest, 1, b"", sink)),
+        Err(step) => return ListStep::Stay(step),
+        Ok(None) => return ListStep::Stay(response.change(RepairId::UnexpectedContent, rest, 1, b"", sink)),
         Ok(Some((_, end))) => end,
     };
-    let edits = if response.gate.is_open() {
+    let edits = if response.output.is_open() {
         None
     } else {
         repair_error(response, rest.get(..end).unwrap_or_default())
     };
     match edits {
-        Some(edits) => Next::Stay(response.keep_edited(Role::Error, rest, end, &edits, sink)),
+        Some(edits) => ListStep::Stay(response.keep_edited(Role::Error, rest, end, &edits, sink)),
         None => {
             list.dropped = true;
-            response.unknown_error |= !response.gate.is_open();
-            Next::Stay(response.change(RepairId::ErrorBesideItems, rest, end, b"", sink))
+            response.unknown_error |= !response.output.is_open();
+            ListStep::Stay(response.change(RepairId::ErrorBesideItems, rest, end, b"", sink))
         }
     }
 }
@@ -263,20 +263,20 @@ fn element_end(
         return Ok(Some((tag_end, tag_end)));
     }
     let close = [b"</", name, b">"].concat();
-    let is_child = list.skeleton.is_child(name);
-    let item = [b"<", response.prefix.as_slice(), list.skeleton.element.name].concat();
+    let is_child = list.names.is_child(name);
+    let item = [b"<", response.prefix.as_slice(), list.names.element.name].concat();
     let item_at = response.lookahead.item_start.find(within, response.base, tag_end, &item);
-    let behind = within.get(tag_end..item_at.unwrap_or(within.len())).unwrap_or_default();
+    let after = within.get(tag_end..item_at.unwrap_or(within.len())).unwrap_or_default();
     // A child of an item that has lost its start tag goes with the rest of that item.
-    let item_close = [b"</", response.prefix.as_slice(), list.skeleton.element.name, b">"].concat();
-    let item_end = if is_child { memmem::find(behind, &item_close) } else { None };
+    let item_close = [b"</", response.prefix.as_slice(), list.names.element.name, b">"].concat();
+    let item_end = if is_child { memmem::find(after, &item_close) } else { None };
     if let Some(close_at) = item_end {
         return Ok(Some((tag_end, tag_end + close_at + item_close.len())));
     }
     let is_decided = !is_child || item_at.is_some() || complete;
-    match memmem::find(behind, &close).filter(|_| is_decided) {
+    match memmem::find(after, &close).filter(|_| is_decided) {
         Some(close_at) => {
-            let content = behind.get(..close_at).unwrap_or_default();
+            let content = after.get(..close_at).unwrap_or_default();
             if !is_item_name(split_name(name).1) && holds_item_or_token(content) {
                 response.lookahead.count_failed(content.len());
                 return Ok(Some((tag_end, tag_end)));
@@ -285,7 +285,7 @@ fn element_end(
         }
         None if item_at.is_none() && !complete => Err(response.need_more(rest)),
         None => {
-            response.lookahead.count_failed(behind.len());
+            response.lookahead.count_failed(after.len());
             Ok(Some((tag_end, tag_end)))
         }
     }
@@ -299,22 +299,22 @@ fn unknown_element(
     rest: &[u8],
     last: bool,
     sink: &mut impl Sink,
-) -> Next {
+) -> ListStep {
     let ends = match element_end(response, list, rest, last) {
-        Err(step) => return Next::Stay(step),
+        Err(step) => return ListStep::Stay(step),
         Ok(ends) => ends,
     };
     let name = rest.get(1..1 + name_span(rest.get(1..).unwrap_or_default())).unwrap_or_default();
     let local = split_name(name).1;
     let Some((tag_end, end)) = ends else {
         if list.verb.has_token() && is_cut_token_name(local) {
-            return Next::Stay(response.quarantine_unread(rest, 1 + name.len(), sink));
+            return ListStep::Stay(response.quarantine_unread(rest, 1 + name.len(), sink));
         }
-        return Next::Stay(response.change(RepairId::UnexpectedContent, rest, 1, b"", sink));
+        return ListStep::Stay(response.change(RepairId::UnexpectedContent, rest, 1, b"", sink));
     };
     let is_record = list.verb == Verb::GetRecord && local == b"record";
-    if is_record && list.asked_left && end > tag_end && !response.is_off(RepairId::AnotherRecord) {
-        return Next::Stay(response.change(RepairId::AnotherRecord, rest, end, b"", sink));
+    if is_record && list.requested_emitted && end > tag_end && !response.is_off(RepairId::AnotherRecord) {
+        return ListStep::Stay(response.change(RepairId::AnotherRecord, rest, end, b"", sink));
     }
     let why = match local {
         _ if is_item_name(local) => Some(QuarantineReason::IllegalEnvelope),
@@ -326,17 +326,16 @@ fn unknown_element(
     };
     let inner = rest.get(tag_end..end).unwrap_or_default();
     let unprefixed = name.strip_prefix(response.prefix.as_slice()).unwrap_or(name);
-    let is_content =
-        is_content(unprefixed, list.skeleton.element) || holds_content(inner, list.skeleton.element);
+    let is_content = is_content(unprefixed, list.names.element) || holds_content(inner, list.names.element);
     let why = why.or(is_content.then_some(QuarantineReason::IllegalEnvelope));
     if let Some(why) = why.filter(|_| end > tag_end) {
         let raw = rest.get(..end).unwrap_or_default();
         quarantine_item(response, list, raw, 0, why, sink);
-        return Next::Stay(Step::Settled(end));
+        return ListStep::Stay(Step::Settled(end));
     }
     list.dropped = true;
-    list.broke_off |= is_fatal_message(inner);
-    Next::Stay(response.change(RepairId::UnknownElement, rest, end, b"", sink))
+    list.source_aborted |= is_fatal_message(inner);
+    ListStep::Stay(response.change(RepairId::UnknownElement, rest, end, b"", sink))
 }
 
 /// Whether items of some list have this name.

@@ -13,7 +13,7 @@ use crate::repair::validate::state::Validator;
 
 /// Whether an item begins with the start tag that `rest` begins with. The list is then ready to read it.
 /// `Err` when more text is needed to say.
-pub(crate) fn begins_item_of(
+pub(crate) fn begins_list_item(
     response: &mut Response,
     list: &mut List,
     rest: &[u8],
@@ -22,25 +22,25 @@ pub(crate) fn begins_item_of(
     let body = rest.get(1..).unwrap_or_default();
     let name = body.get(..name_span(body)).unwrap_or_default();
     let single = matches!(list.verb, Verb::GetRecord | Verb::Identify);
-    if single && response.gate.is_open() {
+    if single && response.output.is_open() {
         return Ok(false);
     }
     let (prefix, local) = split_name(name);
-    if is_of_other_kind(response, list, rest, local, last)? {
-        let headers_only = !list.skeleton.headers_only;
-        list.skeleton.element =
+    if is_other_item_kind(response, list, rest, local, last)? {
+        let headers_only = !list.names.headers_only;
+        list.names.element =
             if headers_only { Verb::ListRecords.item() } else { Verb::ListIdentifiers.item() };
-        list.skeleton.headers_only = headers_only;
+        list.names.headers_only = headers_only;
         list.is_slow = true;
-        list.scanner = Validator::new(list.skeleton.clone(), list.context);
+        list.validator = Validator::new(list.names.clone(), list.context);
     }
-    if local != list.skeleton.element.name {
+    if local != list.names.element.name {
         return Ok(false);
     }
     if name.strip_prefix(response.prefix.as_slice()) == Some(local) {
         return Ok(true);
     }
-    if list.skeleton.prefixes == Prefixes::Stay || list.verb == Verb::Identify {
+    if list.names.prefixes == Prefixes::Stay || list.verb == Verb::Identify {
         return Ok(false);
     }
     let Some(tag_end) = response.tag_end(rest, last)? else { return Ok(false) };
@@ -49,13 +49,13 @@ pub(crate) fn begins_item_of(
     let is_oai = response.tags.open(tag, list.context, &response.config.limits).is_ok_and(|tag| tag.oai);
     if is_oai {
         let colon: &[u8] = if prefix.is_empty() { b"" } else { b":" };
-        list.skeleton.other_prefix = Some([prefix, colon].concat());
+        list.names.other_prefix = Some([prefix, colon].concat());
     }
     Ok(is_oai)
 }
 
 /// Whether a list of headers that are in records goes on with a plain one, or the other way round.
-fn is_of_other_kind(
+fn is_other_item_kind(
     response: &mut Response,
     list: &List,
     rest: &[u8],
@@ -66,15 +66,15 @@ fn is_of_other_kind(
     if !is_list || response.is_off(RepairId::WrappedHeader) {
         return Ok(false);
     }
-    match (local, list.skeleton.headers_only) {
+    match (local, list.names.headers_only) {
         (b"header", true) => Ok(true),
         (b"record", false) => {
-            let record = EnvelopeNames { element: Verb::ListRecords.item(), ..list.skeleton.clone() };
+            let record = EnvelopeNames { element: Verb::ListRecords.item(), ..list.names.clone() };
             let bytes_max = response.limits().tag_bytes_max;
             let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
             match record.starts_item(within) {
                 TagMatch::Cut if !last && rest.len() < bytes_max => Err(response.need_more(rest)),
-                answer => Ok(answer == TagMatch::Yes),
+                found => Ok(found == TagMatch::Yes),
             }
         }
         _ => Ok(false),

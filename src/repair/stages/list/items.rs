@@ -7,15 +7,13 @@ use crate::repair::lex::names::blanks;
 use crate::repair::repair_item::{RepairedItem, repair_item};
 use crate::repair::sink::{RecordFacts, Sink};
 use crate::repair::stages::item_search::is_item;
-use crate::repair::stages::list::emit::{
-    emit, leave_broken_list, loses_item, quarantine_item, report_swallowed,
-};
-use crate::repair::stages::list::incomplete::list_cut;
-use crate::repair::stages::list::one_record::{MayLeave, may_leave};
+use crate::repair::stages::list::emit::{abandon_list, emit, loses_item, quarantine_item, report_swallowed};
+use crate::repair::stages::list::incomplete::truncate_list;
+use crate::repair::stages::list::one_record::{MayEmit, may_emit};
 use crate::repair::stages::list::oversized::begin_oversized;
 use crate::repair::stages::list::state::List;
 use crate::repair::stages::list::v1_list::upgrade_clean;
-use crate::repair::stages::response::{Next, Response, Stage, Step};
+use crate::repair::stages::response::{ListStep, Response, Stage, Step};
 use crate::repair::text::characters::{Guesses, guess_characters};
 use crate::repair::validate::facts::Facts;
 use crate::repair::validate::schema::Verb;
@@ -29,27 +27,29 @@ pub(crate) fn step_items(
     rest: &[u8],
     last: bool,
     sink: &mut impl Sink,
-) -> Next {
-    list.scanner.new_window(0);
+) -> ListStep {
+    list.validator.new_window(0);
     let mut at = 0;
     // What was read but not written yet: everything up to `at`.
     let mut written = 0;
     loop {
-        match list.scanner.scan(rest, at, last, &mut response.tags, &response.config.limits) {
+        match list.validator.scan(rest, at, last, &mut response.tags, &response.config.limits) {
             Validation::Clean(len) => {
                 let raw = rest.get(at..at + len).unwrap_or_default();
-                if needs_slow_path(response, list) || !response.fit.holds(raw, &list.scanner.facts) {
+                if needs_slow_path(response, list)
+                    || !response.granularity_check.is_met_by(raw, &list.validator.facts)
+                {
                     flush(rest, &mut written, at, sink);
-                    let identifier = Facts::slice(raw, list.scanner.facts.identifier);
-                    match may_leave(response, list, identifier, (rest, at, at + len), last, sink) {
-                        MayLeave::Yes => {
+                    let identifier = Facts::slice(raw, list.validator.facts.identifier);
+                    match may_emit(response, list, identifier, (rest, at, at + len), last, sink) {
+                        MayEmit::Yes => {
                             report_swallowed(response, list, raw, at, sink);
                             emit_clean_slowly(response, list, raw, at, sink);
                         }
-                        MayLeave::No => {}
-                        MayLeave::NeedMore => {
-                            list.scanner.next_item(0);
-                            return Next::Stay(if at > 0 {
+                        MayEmit::No => {}
+                        MayEmit::NeedMore => {
+                            list.validator.next_item(0);
+                            return ListStep::Stay(if at > 0 {
                                 Step::Settled(at)
                             } else {
                                 response.need_more(rest)
@@ -59,18 +59,18 @@ pub(crate) fn step_items(
                     written = at + len;
                 } else {
                     report_swallowed(response, list, raw, at, sink);
-                    emit_clean(response, raw, at, &list.scanner.facts, sink);
+                    emit_clean(response, raw, at, &list.validator.facts, sink);
                 }
                 at += len;
                 list.in_item = false;
                 let next = at + blanks(rest.get(at..).unwrap_or_default());
                 let is_list = list.verb != Verb::Identify && list.verb != Verb::GetRecord;
-                let goes_on = is_list && response.gate.is_open();
-                if goes_on && is_item(response, list, rest.get(next..).unwrap_or_default()) {
+                let may_continue = is_list && response.output.is_open();
+                if may_continue && is_item(response, list, rest.get(next..).unwrap_or_default()) {
                     at = next;
                     list.in_item = true;
                     response.tags.tidy();
-                    list.scanner.next_item(at);
+                    list.validator.next_item(at);
                     continue;
                 }
                 flush(rest, &mut written, at, sink);
@@ -80,9 +80,9 @@ pub(crate) fn step_items(
                 flush(rest, &mut written, at, sink);
                 let step = if at > 0 { Step::Settled(at) } else { Step::NeedMore };
                 return match other {
-                    Validation::NeedMore => Next::Stay(step),
+                    Validation::NeedMore => ListStep::Stay(step),
                     Validation::TooLong if at == 0 && list.verb == Verb::Identify => {
-                        Next::Leave(response.refuse(NotOai::BrokenEnvelope))
+                        ListStep::Leave(response.refuse(NotOai::BrokenEnvelope))
                     }
                     Validation::TooLong if at == 0 && may_hold_boundary(response, list, rest) => {
                         search_boundary(response, list, 0);
@@ -91,9 +91,13 @@ pub(crate) fn step_items(
                     Validation::TooLong if at == 0 => begin_oversized(response, list, rest, sink),
                     Validation::Defect(_) => {
                         search_boundary(response, list, at);
-                        if at == 0 { broken_item(response, list, rest, last, sink) } else { Next::Stay(step) }
+                        if at == 0 {
+                            broken_item(response, list, rest, last, sink)
+                        } else {
+                            ListStep::Stay(step)
+                        }
                     }
-                    _ => Next::Stay(step),
+                    _ => ListStep::Stay(step),
                 };
             }
         }
@@ -110,24 +114,24 @@ fn search_boundary(response: &mut Response, list: &mut List, at: usize) {
 /// Or because its header does not end: then it cannot be closed and is not begun.
 fn may_hold_boundary(response: &Response, list: &List, rest: &[u8]) -> bool {
     // What is changed at its end cannot leave before that is seen.
-    if !list.scanner.in_payload() || list.skeleton.is_rewritten() {
+    if !list.validator.in_payload() || list.names.is_rewritten() {
         return true;
     }
     let held = rest.get(..rest.len().min(response.limits().record_bytes_max)).unwrap_or_default();
-    validator_oversized::section_may_hold_border(&list.scanner, held)
+    validator_oversized::section_may_hold_border(&list.validator, held)
 }
 
-fn after_items(response: &mut Response, list: &mut List, at: usize) -> Next {
+fn after_items(response: &mut Response, list: &mut List, at: usize) -> ListStep {
     if list.verb == Verb::Identify {
         response.verb = Some(list.verb);
-        if !response.gate.is_open() {
+        if !response.output.is_open() {
             // It is the answer itself, and was put aside.
-            return Next::Leave(response.refuse(NotOai::NothingKept));
+            return ListStep::Leave(response.refuse(NotOai::NothingKept));
         }
         response.stage = Stage::Tail;
-        return Next::Leave(Step::Settled(at));
+        return ListStep::Leave(Step::Settled(at));
     }
-    Next::Stay(Step::Settled(at))
+    ListStep::Stay(Step::Settled(at))
 }
 
 /// Writes `rest` from what was written up to `at`.
@@ -143,7 +147,7 @@ pub(crate) fn flush(rest: &[u8], written: &mut usize, at: usize, sink: &mut impl
 /// there twice, and all of a list whose items are written otherwise than they were read.
 #[inline]
 fn needs_slow_path(response: &Response, list: &List) -> bool {
-    !response.gate.is_open() || response.in_second_document || list.token_written || list.is_slow
+    !response.output.is_open() || response.in_second_document || list.token_written || list.is_slow
 }
 
 #[inline]
@@ -156,28 +160,28 @@ fn emit_clean(response: &mut Response, raw: &[u8], at: usize, facts: &Facts, sin
         repairs: 0,
         tilde_in_set: facts.tilde_in_set,
     };
-    response.gate.seen.insert(facts.identifier, facts.datestamp);
-    response.gate.committed(&facts, raw, sink);
+    response.output.seen.insert(facts.identifier, facts.datestamp);
+    response.output.committed(&facts, raw, sink);
 }
 
 /// The first item, Identify, one of 1.x, one that may be there twice, or one that does not fit
 /// its repository.
 fn emit_clean_slowly(response: &mut Response, list: &List, raw: &[u8], at: usize, sink: &mut impl Sink) {
-    if list.skeleton.upgraded.is_some() {
+    if list.names.upgraded.is_some() {
         return upgrade_clean(response, list, raw, at, sink);
     }
-    if list.skeleton.is_rewritten() {
+    if list.names.is_rewritten() {
         let rules = Response::rules(&response.config, &response.entities);
-        match repair_item(raw, &list.skeleton, list.contexts(), &mut response.tags, &rules) {
+        match repair_item(raw, &list.names, list.contexts(), &mut response.tags, &rules) {
             Ok(repaired) => emit(response, list, raw, at, &repaired, sink),
             Err(why) => quarantine_item(response, list, raw, at, why, sink),
         }
         return;
     }
-    let facts = list.scanner.facts;
-    if list.verb == Verb::Identify || !response.fit.holds(raw, &facts) {
+    let facts = list.validator.facts;
+    if list.verb == Verb::Identify || !response.granularity_check.is_met_by(raw, &facts) {
         let rules = Response::rules(&response.config, &response.entities);
-        let repaired = repair_item(raw, &list.skeleton, list.contexts(), &mut response.tags, &rules);
+        let repaired = repair_item(raw, &list.names, list.contexts(), &mut response.tags, &rules);
         // It is valid as it came: where a limit is in the way it stays so.
         let item = repaired.unwrap_or_else(|_| RepairedItem::unchanged(raw, facts));
         return emit(response, list, raw, at, &item, sink);
@@ -185,7 +189,7 @@ fn emit_clean_slowly(response: &mut Response, list: &List, raw: &[u8], at: usize
     let guesses = Guesses::of(response.config.enabled);
     if guesses.any() && !guess_characters(raw, guesses, &response.config.limits).is_empty() {
         let rules = Response::rules(&response.config, &response.entities);
-        let repaired = repair_item(raw, &list.skeleton, list.contexts(), &mut response.tags, &rules);
+        let repaired = repair_item(raw, &list.names, list.contexts(), &mut response.tags, &rules);
         let item = repaired.unwrap_or_else(|_| RepairedItem::unchanged(raw, facts));
         return emit(response, list, raw, at, &item, sink);
     }
@@ -199,21 +203,21 @@ pub(crate) fn broken_item(
     rest: &[u8],
     last: bool,
     sink: &mut impl Sink,
-) -> Next {
+) -> ListStep {
     let bytes_max = response.limits().record_bytes_max;
-    let Some(search) = &mut list.boundary else { return Next::Stay(Step::Settled(0)) };
-    let (skeleton, context) = (&list.skeleton, list.context);
+    let Some(search) = &mut list.boundary else { return ListStep::Stay(Step::Settled(0)) };
+    let (names, context) = (&list.names, list.context);
     let (tags, limits) = (&mut response.tags, &response.config.limits);
     let mut probe = |text: &[u8]| {
         tags.tidy();
-        let mut scanner = Validator::new(skeleton.clone(), context);
-        scanner.new_window(0);
-        scanner.scan(text, 0, false, tags, limits)
+        let mut validator = Validator::new(names.clone(), context);
+        validator.new_window(0);
+        validator.scan(text, 0, false, tags, limits)
     };
-    let boundary = search.find(rest, last, skeleton, bytes_max, &mut probe);
+    let boundary = search.find(rest, last, names, bytes_max, &mut probe);
     let may_tear = search.may_tear();
     if boundary == RecordBoundary::NeedMore {
-        return Next::Stay(Step::NeedMore);
+        return ListStep::Stay(Step::NeedMore);
     }
     response.tags.tidy();
     let mut repaired = repair_broken_item(response, list, rest, boundary);
@@ -231,36 +235,36 @@ pub(crate) fn broken_item(
     response.lookahead = list.boundary.take().map(BoundarySearch::into_lookahead).unwrap_or_default();
     let (RecordBoundary::At(end), Some(repaired)) = (boundary, repaired) else {
         if boundary == RecordBoundary::InputEnd {
-            return Next::Leave(input_ends_in_item(response, list, rest, sink));
+            return ListStep::Leave(input_ends_in_item(response, list, rest, sink));
         }
-        response.gate.lost += 1;
-        leave_broken_list(response, list);
-        return Next::Leave(Step::Settled(0));
+        response.output.lost += 1;
+        abandon_list(response, list);
+        return ListStep::Leave(Step::Settled(0));
     };
     let raw = rest.get(..end).unwrap_or_default();
     match repaired {
-        Ok(repaired) if loses_item(raw, &repaired, &list.skeleton) => {
-            let identifier = find_identifier(raw, &list.skeleton);
-            response.gate.quarantine_unread(identifier, response.base, raw, sink);
+        Ok(repaired) if loses_item(raw, &repaired, &list.names) => {
+            let identifier = find_identifier(raw, &list.names);
+            response.output.quarantine_unread(identifier, response.base, raw, sink);
         }
         Ok(repaired) => {
             let identifier = Facts::slice(&repaired.bytes, repaired.facts.identifier);
-            match may_leave(response, list, identifier, (rest, 0, end), last, sink) {
-                MayLeave::Yes => {
-                    list.scanner.facts.swallows = repaired.facts.swallows;
+            match may_emit(response, list, identifier, (rest, 0, end), last, sink) {
+                MayEmit::Yes => {
+                    list.validator.facts.swallows = repaired.facts.swallows;
                     report_swallowed(response, list, raw, 0, sink);
                     emit(response, list, raw, 0, &repaired, sink);
                 }
-                MayLeave::No => {}
-                MayLeave::NeedMore => {
+                MayEmit::No => {}
+                MayEmit::NeedMore => {
                     search_boundary(response, list, 0);
-                    return Next::Stay(response.need_more(rest));
+                    return ListStep::Stay(response.need_more(rest));
                 }
             }
         }
         Err(why) => {
-            list.broke_off = why == QuarantineReason::Truncated;
-            list.scanner.facts.swallows = true;
+            list.source_aborted = why == QuarantineReason::Truncated;
+            list.validator.facts.swallows = true;
             report_swallowed(response, list, raw, 0, sink);
             quarantine_item(response, list, raw, 0, why, sink);
         }
@@ -277,26 +281,26 @@ fn repair_broken_item(
     boundary: RecordBoundary,
 ) -> Option<Result<RepairedItem, QuarantineReason>> {
     let RecordBoundary::At(end) = boundary else { return None };
-    let behind = rest.get(end..).unwrap_or_default();
-    if list.skeleton.tag(behind, b"<", b"OAI-PMH") == crate::repair::validate::envelope_names::TagMatch::Yes {
+    let after = rest.get(end..).unwrap_or_default();
+    if list.names.tag(after, b"<", b"OAI-PMH") == crate::repair::validate::envelope_names::TagMatch::Yes {
         // The page begins again: nobody knows what is missing of this item.
         return Some(Err(QuarantineReason::Truncated));
     }
     let rules = Response::rules(&response.config, &response.entities);
     let raw = rest.get(..end)?;
-    Some(repair_item(raw, &list.skeleton, list.contexts(), &mut response.tags, &rules))
+    Some(repair_item(raw, &list.names, list.contexts(), &mut response.tags, &rules))
 }
 
 fn input_ends_in_item(response: &mut Response, list: &mut List, rest: &[u8], sink: &mut impl Sink) -> Step {
     response.verb = Some(list.verb);
     if response.config.ending == crate::repair::config::Ending::Close {
         quarantine_item(response, list, rest, 0, QuarantineReason::Truncated, sink);
-        list_cut(response, list);
+        truncate_list(response, list);
         return Step::Settled(rest.len());
     }
     let step = response.change(RepairId::TruncatedInput, rest, rest.len(), b"", sink);
     response.truncated = true;
-    if !response.gate.is_open() {
+    if !response.output.is_open() {
         response.refuse(NotOai::NothingKept);
     }
     step

@@ -8,12 +8,12 @@ use crate::repair::sink::Sink;
 use crate::repair::stages::envelope::{
     close_tag, end_tag_end, end_tag_of, error_element, misc_len, read_end_tag_of,
 };
-use crate::repair::stages::item_search::{holds_any_item, holds_items, is_token};
-use crate::repair::stages::list::incomplete::{INCOMPLETE, list_cut, must_break_off};
+use crate::repair::stages::item_search::{contains_any_item, contains_list_item, is_token};
+use crate::repair::stages::list::incomplete::{INCOMPLETE, must_abort, truncate_list};
 use crate::repair::stages::list::state::{EMPTY, List};
 use crate::repair::stages::list::token_element::{token_facts, token_value};
 use crate::repair::stages::list::v1_list::end_v1_list;
-use crate::repair::stages::response::{Next, Response, Stage, Step};
+use crate::repair::stages::response::{ListStep, Response, Stage, Step};
 use crate::repair::stages::second_document::{second_document, second_list};
 use crate::repair::validate::envelope_names::TagMatch;
 use crate::repair::validate::schema::Verb;
@@ -25,9 +25,9 @@ pub(crate) fn list_end(
     rest: &[u8],
     last: bool,
     sink: &mut impl Sink,
-) -> Next {
+) -> ListStep {
     if !last && rest.len() <= response.limits().head_bytes_max {
-        return Next::Stay(response.need_more(rest));
+        return ListStep::Stay(response.need_more(rest));
     }
     let whole = rest.len() <= response.limits().head_bytes_max;
     let rest = rest.get(..rest.len().min(response.limits().head_bytes_max)).unwrap_or_default();
@@ -35,45 +35,50 @@ pub(crate) fn list_end(
     let is_root = rest.get(..name_end).is_some_and(|tag| tag.ends_with(b"OAI-PMH"));
     let tag_end = end_tag_end(rest);
     if tag_end == rest.len() && last && whole && !rest.ends_with(b">") {
-        return Next::Leave(end_tag_cut(response, list, rest, sink));
+        return ListStep::Leave(close_truncated_end_tag(response, list, rest, sink));
     }
-    if list_goes_on(response, list, rest, tag_end, is_root) {
-        return Next::Stay(response.change(RepairId::StrayEndTag, rest, tag_end, b"", sink));
+    if list_continues(response, list, rest, tag_end, is_root) {
+        return ListStep::Stay(response.change(RepairId::StrayEndTag, rest, tag_end, b"", sink));
     }
     if let Some(step) = second_list(response, list, rest, sink) {
-        return Next::Stay(step);
+        return ListStep::Stay(step);
     }
-    if list.broke_off && !list.token_seen {
-        list_cut(response, list);
-        return Next::Leave(Step::Settled(0));
+    if list.source_aborted && !list.token_seen {
+        truncate_list(response, list);
+        return ListStep::Leave(Step::Settled(0));
     }
     response.verb = Some(list.verb);
-    if must_break_off(response) {
-        list_cut(response, list);
-        return Next::Leave(Step::Settled(0));
+    if must_abort(response) {
+        truncate_list(response, list);
+        return ListStep::Leave(Step::Settled(0));
     }
     if let Some(step) = close_list(response, list, rest.get(tag_end..).unwrap_or_default(), sink) {
-        return Next::Leave(step);
+        return ListStep::Leave(step);
     }
     response.stage = Stage::Tail;
     if is_root {
         let close = end_tag_of(response, list.written_name());
-        response.gate.change(Role::List, RepairId::UnclosedList, response.base, b"", &close, sink);
-        return Next::Leave(Step::Settled(0));
+        response.output.change(Role::List, RepairId::UnclosedList, response.base, b"", &close, sink);
+        return ListStep::Leave(Step::Settled(0));
     }
-    let names = (list.skeleton.verb.as_slice(), list.written_name());
+    let names = (list.names.verb.as_slice(), list.written_name());
     let step = close_tag(response, Role::List, names, rest, tag_end, sink);
     if response.v1.is_some() {
         end_v1_list(response, tag_end, sink);
     }
-    Next::Leave(step)
+    ListStep::Leave(step)
 }
 
 /// The input ends inside the list's end tag: complete only with a token.
-fn end_tag_cut(response: &mut Response, list: &mut List, rest: &[u8], sink: &mut impl Sink) -> Step {
+fn close_truncated_end_tag(
+    response: &mut Response,
+    list: &mut List,
+    rest: &[u8],
+    sink: &mut impl Sink,
+) -> Step {
     response.verb = Some(list.verb);
     if !list.token_seen {
-        list_cut(response, list);
+        truncate_list(response, list);
         return Step::Settled(0);
     }
     if let Some(step) = close_list(response, list, b"", sink) {
@@ -81,20 +86,20 @@ fn end_tag_cut(response: &mut Response, list: &mut List, rest: &[u8], sink: &mut
     }
     let close = end_tag_of(response, list.written_name());
     response.stage = Stage::Tail;
-    response.gate.change(Role::List, RepairId::UnclosedList, response.base, rest, &close, sink);
+    response.output.change(Role::List, RepairId::UnclosedList, response.base, rest, &close, sink);
     Step::Settled(rest.len())
 }
 
 /// Whether an item or a token of this list comes after its end tag, or after that of the root, in
 /// the same document. White space and comments aside it may come at once; further away it needs
 /// the start of its content.
-fn list_goes_on(response: &mut Response, list: &List, rest: &[u8], from: usize, is_root: bool) -> bool {
-    let behind = rest.get(from..).unwrap_or_default();
-    let next = behind.get(misc_len(behind)..).unwrap_or_default();
+fn list_continues(response: &mut Response, list: &List, rest: &[u8], from: usize, is_root: bool) -> bool {
+    let after = rest.get(from..).unwrap_or_default();
+    let next = after.get(misc_len(after)..).unwrap_or_default();
     if !is_root && is_item_or_token(response, list, next) {
         return true;
     }
-    if !response.gate.is_open() {
+    if !response.output.is_open() {
         return false;
     }
     if response.base + from as u64 <= response.continues_at {
@@ -112,7 +117,7 @@ fn list_goes_on(response: &mut Response, list: &List, rest: &[u8], from: usize, 
                 return false;
             }
             let is_token = list.verb.has_token() && is_token(response, name);
-            if is_token || list.skeleton.starts_item(text) == TagMatch::Yes {
+            if is_token || list.names.starts_item(text) == TagMatch::Yes {
                 response.continues_at = response.base + at as u64;
                 return true;
             }
@@ -125,7 +130,7 @@ fn list_goes_on(response: &mut Response, list: &List, rest: &[u8], from: usize, 
 fn is_item_or_token(response: &Response, list: &List, text: &[u8]) -> bool {
     let name = text.get(1..1 + name_span(text.get(1..).unwrap_or_default())).unwrap_or_default();
     text.starts_with(b"<")
-        && (name.strip_prefix(response.prefix.as_slice()) == Some(list.skeleton.element.name)
+        && (name.strip_prefix(response.prefix.as_slice()) == Some(list.names.element.name)
             || list.verb.has_token() && is_token(response, name))
 }
 
@@ -135,55 +140,62 @@ fn is_item_or_token(response: &Response, list: &List, text: &[u8]) -> bool {
 pub(crate) fn close_list(
     response: &mut Response,
     list: &mut List,
-    behind: &[u8],
+    after: &[u8],
     sink: &mut impl Sink,
 ) -> Option<Step> {
     let has_token = list.token_seen;
-    if !response.gate.is_open() {
+    if !response.output.is_open() {
         if has_token {
-            response.gate.release(Release::List, None, sink);
+            response.output.release(Release::List, None, sink);
         } else if response.unknown_error {
             return Some(response.refuse(NotOai::UnknownError));
-        } else if response.gate.quarantined > 0
-            || response.gate.lost > 0
-            || list.dropped && !response.gate.holds_error()
-            || holds_any_item(response, behind)
+        } else if response.output.quarantined > 0
+            || response.output.lost > 0
+            || list.dropped && !response.output.holds_error()
+            || contains_any_item(response, after)
         {
             // What was dropped may have said why there is nothing.
             return Some(response.refuse(NotOai::NothingKept));
         } else {
-            let code = if response.gate.holds_error() { None } else { Some(list.empty_code()) };
+            let code = if response.output.holds_error() { None } else { Some(list.empty_code()) };
             match code {
                 None => {}
                 Some(None) => return Some(response.refuse(NotOai::NothingKept)),
                 Some(Some(code)) => {
                     let error = error_element(response, code, EMPTY);
-                    response.gate.change(Role::Plain, RepairId::EmptyList, response.base, b"", &error, sink);
+                    response.output.change(
+                        Role::Plain,
+                        RepairId::EmptyList,
+                        response.base,
+                        b"",
+                        &error,
+                        sink,
+                    );
                 }
             }
         }
     }
     if let Some(token) = list.token.take() {
-        response.gate.change(Role::Plain, RepairId::ElementOrder, response.base, b"", &token, sink);
-        response.gate.token(&token_facts(&token, &token_value(&token)), sink);
+        response.output.change(Role::Plain, RepairId::ElementOrder, response.base, b"", &token, sink);
+        response.output.token(&token_facts(&token, &token_value(&token)), sink);
     }
-    if lacks_last_token(response, list, behind) {
+    if is_last_token_missing(response, list, after) {
         let token = [b"<", response.written_prefix(), b"resumptionToken/>"].concat();
-        response.gate.change(Role::Plain, RepairId::MissingLastToken, response.base, b"", &token, sink);
-        response.gate.token(&token_facts(&token, b""), sink);
+        response.output.change(Role::Plain, RepairId::MissingLastToken, response.base, b"", &token, sink);
+        response.output.token(&token_facts(&token, b""), sink);
     }
     None
 }
 
 /// Whether a list that was gone on with is over, and does not say so. One of which an earlier pass has said
 /// that it broke off is not.
-fn lacks_last_token(response: &Response, list: &List, behind: &[u8]) -> bool {
-    let is_last = list.verb.has_token() && response.asked.resumes && !list.token_seen;
-    let broke_off = trim(behind).starts_with(INCOMPLETE);
+fn is_last_token_missing(response: &Response, list: &List, after: &[u8]) -> bool {
+    let is_last = list.verb.has_token() && response.request_facts.resumes && !list.token_seen;
+    let source_aborted = trim(after).starts_with(INCOMPLETE);
     is_last
-        && !broke_off
-        && !response.gate.incomplete
-        && response.gate.is_open()
+        && !source_aborted
+        && !response.output.incomplete
+        && response.output.is_open()
         && !response.is_off(RepairId::MissingLastToken)
 }
 
@@ -197,18 +209,18 @@ pub(crate) fn empty_list(
     is_empty_tag: bool,
     last: bool,
     sink: &mut impl Sink,
-) -> Option<Next> {
+) -> Option<ListStep> {
     let code = list.empty_code()?;
     let mut end = tag_end;
     if !is_empty_tag {
-        let behind = rest.get(tag_end..).unwrap_or_default();
+        let after = rest.get(tag_end..).unwrap_or_default();
         let bytes_max = response.limits().head_bytes_max;
-        let behind = behind.get(..behind.len().min(bytes_max)).unwrap_or_default();
-        let close = read_end_tag_of(response, &list.skeleton.verb);
-        let inside = blanks(behind);
-        let next = behind.get(inside..).unwrap_or_default();
-        if next.len() < close.len() && !last && close.starts_with(next) && behind.len() < bytes_max {
-            return Some(Next::Stay(response.need_more(rest)));
+        let after = after.get(..after.len().min(bytes_max)).unwrap_or_default();
+        let close = read_end_tag_of(response, &list.names.verb);
+        let inside = blanks(after);
+        let next = after.get(inside..).unwrap_or_default();
+        if next.len() < close.len() && !last && close.starts_with(next) && after.len() < bytes_max {
+            return Some(ListStep::Stay(response.need_more(rest)));
         }
         if !next.starts_with(&close) {
             return None;
@@ -217,20 +229,20 @@ pub(crate) fn empty_list(
     }
     let bytes_max = response.limits().head_bytes_max;
     if !last && rest.len() <= bytes_max {
-        return Some(Next::Stay(response.need_more(rest)));
+        return Some(ListStep::Stay(response.need_more(rest)));
     }
     response.verb = Some(list.verb);
-    let behind = rest.get(end..rest.len().min(bytes_max)).unwrap_or_default();
-    if !holds_items(response, behind)
+    let after = rest.get(end..rest.len().min(bytes_max)).unwrap_or_default();
+    if !contains_list_item(response, after)
         && let Some(step) = second_document(response, rest, sink)
     {
-        return Some(Next::Leave(step));
+        return Some(ListStep::Leave(step));
     }
-    if holds_any_item(response, behind) {
+    if contains_any_item(response, after) {
         // It was closed before its items, which is no way to say that there are none.
-        return Some(Next::Leave(response.refuse(NotOai::NothingKept)));
+        return Some(ListStep::Leave(response.refuse(NotOai::NothingKept)));
     }
     response.stage = Stage::Tail;
     let error = error_element(response, code, EMPTY);
-    Some(Next::Leave(response.change(RepairId::EmptyList, rest, end, &error, sink)))
+    Some(ListStep::Leave(response.change(RepairId::EmptyList, rest, end, &error, sink)))
 }

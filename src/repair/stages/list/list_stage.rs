@@ -7,7 +7,7 @@ use crate::repair::catalog::{NotOai, RepairId};
 use crate::repair::lex::names::blanks;
 use crate::repair::output::head_buffer::Role;
 use crate::repair::passes::lenient_tag::read_lenient_tag;
-use crate::repair::passes::strip_prefix::take_default_off;
+use crate::repair::passes::strip_prefix::remove_default_namespace;
 use crate::repair::sink::Sink;
 use crate::repair::stages::envelope::rename_tag;
 use crate::repair::stages::list::inter_item::{
@@ -17,7 +17,7 @@ use crate::repair::stages::list::items::{broken_item, step_items};
 use crate::repair::stages::list::list_end::empty_list;
 use crate::repair::stages::list::state::List;
 use crate::repair::stages::list::v1_list::open_v1_list;
-use crate::repair::stages::response::{Next, Response, Stage, Step};
+use crate::repair::stages::response::{ListStep, Response, Stage, Step};
 use crate::repair::text::edits::Edits;
 use crate::repair::validate::envelope_names::Prefixes;
 
@@ -37,11 +37,11 @@ pub(crate) fn step_list(response: &mut Response, rest: &[u8], last: bool, sink: 
         between_items(response, &mut list, rest, last, sink)
     };
     match next {
-        Next::Stay(step) => {
+        ListStep::Stay(step) => {
             response.stage = Stage::List(list);
             step
         }
-        Next::Leave(step) => {
+        ListStep::Leave(step) => {
             if matches!(response.stage, Stage::Lost) {
                 response.verb = Some(list.verb);
             }
@@ -60,14 +60,14 @@ fn open_list(
     rest: &[u8],
     last: bool,
     sink: &mut impl Sink,
-) -> Next {
+) -> ListStep {
     let end = match response.tag_end(rest, last) {
-        Err(step) => return Next::Stay(step),
-        Ok(None) => return Next::Leave(response.refuse(NotOai::BrokenEnvelope)),
+        Err(step) => return ListStep::Stay(step),
+        Ok(None) => return ListStep::Leave(response.refuse(NotOai::BrokenEnvelope)),
         Ok(Some(end)) => end,
     };
     let Some(tag) = read_lenient_tag(rest, 0, end, &response.config.limits) else {
-        return Next::Leave(response.refuse(NotOai::BrokenEnvelope));
+        return ListStep::Leave(response.refuse(NotOai::BrokenEnvelope));
     };
     let mut edits = Edits::default();
     for edit in tag.edits.iter() {
@@ -87,28 +87,28 @@ fn open_list(
     let limits = &response.config.limits;
     match response.tags.open(&edits.apply(text), response.root_context, limits) {
         Ok(tag) if tag.oai => list.context = tag.context,
-        _ => return Next::Leave(response.refuse(NotOai::BrokenEnvelope)),
+        _ => return ListStep::Leave(response.refuse(NotOai::BrokenEnvelope)),
     }
-    rename_tag(response, 1, (&list.skeleton.verb, list.written_name()), &mut edits);
+    rename_tag(response, 1, (&list.names.verb, list.written_name()), &mut edits);
     if response.prefixes() == Prefixes::Off {
-        take_default_off(rest, 0, end, &response.config.limits, &mut edits);
+        remove_default_namespace(rest, 0, end, &response.config.limits, &mut edits);
     }
     edits.sort();
     match response.tags.open(&edits.apply(text), response.written_context, &response.config.limits) {
         Ok(tag) if tag.oai => list.written_context = tag.context,
-        _ => return Next::Leave(response.refuse(NotOai::BrokenEnvelope)),
+        _ => return ListStep::Leave(response.refuse(NotOai::BrokenEnvelope)),
     }
     if edits.iter().any(|edit| response.is_off(edit.id)) {
-        return Next::Leave(response.refuse(NotOai::BrokenEnvelope));
+        return ListStep::Leave(response.refuse(NotOai::BrokenEnvelope));
     }
     response.tags.settle_envelope();
-    list.scanner.set_context(list.context);
+    list.validator.set_context(list.context);
     list.opened = true;
     let step = response.keep_edited(Role::List, rest, end, &edits, sink);
     if tag.empty {
-        return Next::Leave(response.refuse(NotOai::NothingKept));
+        return ListStep::Leave(response.refuse(NotOai::NothingKept));
     }
-    Next::Stay(step)
+    ListStep::Stay(step)
 }
 
 /// One thing between items.
@@ -118,26 +118,26 @@ fn between_items(
     rest: &[u8],
     last: bool,
     sink: &mut impl Sink,
-) -> Next {
+) -> ListStep {
     let gap = blanks(rest);
     if gap > 0 {
-        return Next::Stay(response.keep(Role::Plain, rest, gap, sink));
+        return ListStep::Stay(response.keep(Role::Plain, rest, gap, sink));
     }
-    if response.gate.held_bytes > response.limits().head_bytes_max {
-        return Next::Leave(response.refuse(NotOai::BrokenEnvelope));
+    if response.output.held_bytes > response.limits().head_bytes_max {
+        return ListStep::Leave(response.refuse(NotOai::BrokenEnvelope));
     }
     if rest.first() != Some(&b'<') {
         let step = stray_text(response, rest, last, sink);
         list.dropped |= step != Step::NeedMore;
         if let Step::Settled(len) = step {
             list.dropped_text |= !is_punctuation(rest.get(..len).unwrap_or_default());
-            list.broke_off |= is_fatal_message(rest.get(..len).unwrap_or_default());
+            list.source_aborted |= is_fatal_message(rest.get(..len).unwrap_or_default());
         }
-        return Next::Stay(step);
+        return ListStep::Stay(step);
     }
     // Longest name that decides: `</`, prefix, `resumptionToken`.
     if rest.len() < 32 + response.prefix.len() && !last && memchr(b'>', rest).is_none() {
-        return Next::Stay(Step::NeedMore);
+        return ListStep::Stay(Step::NeedMore);
     }
     match rest.get(1) {
         Some(b'!' | b'?') => comment_between(response, list, rest, last, sink),

@@ -14,7 +14,7 @@ use crate::repair::text::escape::resolve;
 
 /// Whether an item leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MayLeave {
+pub(crate) enum MayEmit {
     Yes,
     /// It was dropped, or put aside.
     No,
@@ -23,54 +23,56 @@ pub(crate) enum MayLeave {
 
 /// Whether a record of GetRecord is one that nobody asked for, with more behind it; `None`
 /// when more text is needed to say.
-fn is_passed_over(
+fn is_skipped_record(
     response: &Response,
     list: &List,
     identifier: &[u8],
-    behind: &[u8],
+    after: &[u8],
     last: bool,
 ) -> Option<bool> {
-    let Some(asked) = response.asked_identifier.as_ref().filter(|_| !response.gate.is_open()) else {
+    let Some(requested) = response.requested_identifier.as_ref().filter(|_| !response.output.is_open())
+    else {
         return Some(false);
     };
-    if resolve(identifier) == *asked || response.is_off(RepairId::AnotherRecord) {
+    if resolve(identifier) == *requested || response.is_off(RepairId::AnotherRecord) {
         return Some(false);
     }
-    let within = behind.get(..behind.len().min(response.limits().head_bytes_max)).unwrap_or_default();
+    let within = after.get(..after.len().min(response.limits().head_bytes_max)).unwrap_or_default();
     let next = misc_len(within);
     let tag = within.get(next..).unwrap_or_default();
     let is_undecided = memchr(b'>', tag).is_none() || tag.starts_with(b"<!") || tag.starts_with(b"<?");
-    if is_undecided && !last && behind.len() <= within.len() {
+    if is_undecided && !last && after.len() <= within.len() {
         return None;
     }
     Some(is_item(response, list, tag))
 }
 
 /// Whether a record of GetRecord that is in order leaves; what was not asked for is dropped.
-pub(crate) fn may_leave(
+pub(crate) fn may_emit(
     response: &mut Response,
     list: &mut List,
     identifier: &[u8],
     (rest, at, end): (&[u8], usize, usize),
     last: bool,
     sink: &mut impl Sink,
-) -> MayLeave {
+) -> MayEmit {
     let raw = rest.get(at..end).unwrap_or_default();
-    match is_passed_over(response, list, identifier, rest.get(end..).unwrap_or_default(), last) {
-        None => return MayLeave::NeedMore,
+    match is_skipped_record(response, list, identifier, rest.get(end..).unwrap_or_default(), last) {
+        None => return MayEmit::NeedMore,
         Some(true) => {
-            list.passed_over += 1;
+            list.skipped_records += 1;
             let place = response.base + at as u64;
-            response.gate.change(Role::Plain, RepairId::AnotherRecord, place, raw, b"", sink);
-            return MayLeave::No;
+            response.output.change(Role::Plain, RepairId::AnotherRecord, place, raw, b"", sink);
+            return MayEmit::No;
         }
         Some(false) => {}
     }
-    list.asked_left = response.asked_identifier.as_ref().is_some_and(|asked| *asked == resolve(identifier));
-    if !list.asked_left && list.passed_over > 0 {
+    list.requested_emitted =
+        response.requested_identifier.as_ref().is_some_and(|requested| *requested == resolve(identifier));
+    if !list.requested_emitted && list.skipped_records > 0 {
         // None of them is the one.
         quarantine_item(response, list, raw, at, QuarantineReason::IllegalEnvelope, sink);
-        return MayLeave::No;
+        return MayEmit::No;
     }
-    MayLeave::Yes
+    MayEmit::Yes
 }

@@ -9,10 +9,10 @@ use crate::repair::lex::names::REFERENCE_BYTES_MAX;
 use crate::repair::output::head_buffer::{Release, Role};
 use crate::repair::sink::{RecordFacts, Repair, Sink};
 use crate::repair::stages::item_search::new_list;
-use crate::repair::stages::list::emit::{leave_broken_list, report_swallowed};
-use crate::repair::stages::list::incomplete::list_cut;
+use crate::repair::stages::list::emit::{abandon_list, report_swallowed};
+use crate::repair::stages::list::incomplete::truncate_list;
 use crate::repair::stages::list::state::List;
-use crate::repair::stages::response::{Next, Response, Stage, Step};
+use crate::repair::stages::response::{ListStep, Response, Stage, Step};
 use crate::repair::text::characters::{Node, exact_repair, repair_node};
 use crate::repair::validate::state::{Validation, Validator};
 use crate::repair::validate::validator_oversized;
@@ -23,21 +23,21 @@ pub(crate) fn begin_oversized(
     list: &mut List,
     rest: &[u8],
     sink: &mut impl Sink,
-) -> Next {
+) -> ListStep {
     if list.token_written {
         // Nothing may stand behind the token, and to be put aside it is too long.
-        response.gate.lost += 1;
-        leave_broken_list(response, list);
-        return Next::Leave(Step::Settled(0));
+        response.output.lost += 1;
+        abandon_list(response, list);
+        return ListStep::Leave(Step::Settled(0));
     }
-    report_swallowed(response, list, rest.get(..list.scanner.at).unwrap_or_default(), 0, sink);
-    response.gate.release(Release::List, None, sink);
-    let clean = validator_oversized::clean_bytes(&list.scanner, rest);
-    validator_oversized::drop_emitted(&mut list.scanner, rest, clean);
+    report_swallowed(response, list, rest.get(..list.validator.at).unwrap_or_default(), 0, sink);
+    response.output.release(Release::List, None, sink);
+    let clean = validator_oversized::clean_bytes(&list.validator, rest);
+    validator_oversized::drop_emitted(&mut list.validator, rest, clean);
     list.item_offset = response.base;
     let placeholder = new_list(response, list.verb);
     response.stage = Stage::Oversized(Box::new(placeholder));
-    Next::Leave(response.keep(Role::Plain, rest, clean, sink))
+    ListStep::Leave(response.keep(Role::Plain, rest, clean, sink))
 }
 
 /// Goes on in the item.
@@ -45,9 +45,9 @@ pub(crate) fn step_oversized(response: &mut Response, rest: &[u8], last: bool, s
     let Stage::Oversized(mut list) = std::mem::replace(&mut response.stage, Stage::Done) else {
         return Step::Settled(rest.len());
     };
-    list.scanner.new_window(0);
+    list.validator.new_window(0);
     let verdict = validator_oversized::continue_oversized(
-        &mut list.scanner,
+        &mut list.validator,
         rest,
         last,
         &mut response.tags,
@@ -56,25 +56,25 @@ pub(crate) fn step_oversized(response: &mut Response, rest: &[u8], last: bool, s
     match verdict {
         Validation::Clean(len) => {
             list.in_item = false;
-            validator_oversized::keep_facts(&mut list.scanner, rest);
+            validator_oversized::keep_facts(&mut list.validator, rest);
             let facts = RecordFacts {
-                identifier: &list.scanner.dropped_identifier,
-                datestamp: &list.scanner.dropped_datestamp,
-                deleted: list.scanner.facts.deleted,
+                identifier: &list.validator.dropped_identifier,
+                datestamp: &list.validator.dropped_datestamp,
+                deleted: list.validator.facts.deleted,
                 offset: list.item_offset,
                 repairs: 0,
                 tilde_in_set: false,
             };
-            response.gate.committed(&facts, b"", sink);
+            response.output.committed(&facts, b"", sink);
             response.stage = Stage::List(list);
             response.keep(Role::Plain, rest, len, sink)
         }
         Validation::NeedMore => {
-            let clean = validator_oversized::clean_bytes(&list.scanner, rest);
-            if validator_oversized::has_early_defect(&list.scanner, rest) {
+            let clean = validator_oversized::clean_bytes(&list.validator, rest);
+            if validator_oversized::has_early_defect(&list.validator, rest) {
                 return abandon_item(response, &list, rest, clean, sink);
             }
-            validator_oversized::drop_emitted(&mut list.scanner, rest, clean);
+            validator_oversized::drop_emitted(&mut list.validator, rest, clean);
             response.stage = Stage::Oversized(list);
             if clean == 0 { Step::NeedMore } else { response.keep(Role::Plain, rest, clean, sink) }
         }
@@ -87,21 +87,21 @@ pub(crate) fn step_oversized(response: &mut Response, rest: &[u8], last: bool, s
                 response.stage = Stage::Oversized(list);
                 return Step::NeedMore;
             }
-            match exact_repair_at(response, &list.scanner, rest, at) {
+            match exact_repair_at(response, &list.validator, rest, at) {
                 Some((len, id, replacement)) => {
-                    validator_oversized::step_over(&mut list.scanner, rest, at + len);
+                    validator_oversized::step_over(&mut list.validator, rest, at + len);
                     response.keep(Role::Plain, rest, at, sink);
                     let original = broken.get(..len).unwrap_or_default();
-                    let identifier = list.scanner.dropped_identifier.as_slice();
+                    let identifier = list.validator.dropped_identifier.as_slice();
                     let record = (!identifier.is_empty()).then_some(identifier);
                     let offset = response.base + at as u64;
                     let repair = Repair { id, offset, record, original, replacement: &replacement };
-                    response.gate.report(&repair, sink);
+                    response.output.report(&repair, sink);
                     response.stage = Stage::Oversized(list);
                     Step::Settled(at + len)
                 }
                 None => {
-                    let at = validator_oversized::cut_at(&list.scanner, at);
+                    let at = validator_oversized::cut_at(&list.validator, at);
                     abandon_item(response, &list, rest, at, sink)
                 }
             }
@@ -113,16 +113,16 @@ pub(crate) fn step_oversized(response: &mut Response, rest: &[u8], last: bool, s
 /// The repair for the defect at `at`, where one can be made in what may not be seen again.
 fn exact_repair_at(
     response: &Response,
-    scanner: &Validator,
+    validator: &Validator,
     rest: &[u8],
     at: usize,
 ) -> Option<(usize, RepairId, Vec<u8>)> {
-    if !validator_oversized::may_hold_text(scanner) {
+    if !validator_oversized::may_hold_text(validator) {
         return None;
     }
     let broken = rest.get(at..)?;
     // Half a tag must not leave: all that is wrong with it is mended, or nothing.
-    let tag = rest.get(at..at.max(validator_oversized::tag_end(scanner, at)))?;
+    let tag = rest.get(at..at.max(validator_oversized::tag_end(validator, at)))?;
     let may_alter = response.config.provenance.is_none();
     let is_sure = |id: RepairId| {
         let is_untold = may_alter || id.effect() == Effect::Form;
@@ -131,10 +131,10 @@ fn exact_repair_at(
     if !repair_node(tag, Node::Verbatim, &[]).iter().all(|edit| is_sure(edit.id)) {
         return None;
     }
-    let (len, id, mut replacement) = exact_repair(broken, validator_oversized::node_at(scanner, at))?;
+    let (len, id, mut replacement) = exact_repair(broken, validator_oversized::node_at(validator, at))?;
     // The bytes around a deleted character must not form a mark. Of what
     // was passed on before, the last byte begins none.
-    if replacement.is_empty() && rest.get(..at)?.last() == Some(&validator_oversized::mark_byte(scanner)) {
+    if replacement.is_empty() && rest.get(..at)?.last() == Some(&validator_oversized::mark_byte(validator)) {
         replacement.push(b' ');
     }
     is_sure(id).then_some((len, id, replacement))
@@ -142,24 +142,24 @@ fn exact_repair_at(
 
 /// The item is lost, and with it what follows.
 fn abandon_item(response: &mut Response, list: &List, rest: &[u8], at: usize, sink: &mut impl Sink) -> Step {
-    response.gate.lost += 1;
+    response.output.lost += 1;
     close_open_elements(response, list, rest, at, sink);
-    leave_broken_list(response, list);
+    abandon_list(response, list);
     Step::Settled(at)
 }
 
 fn close_open_elements(response: &mut Response, list: &List, rest: &[u8], at: usize, sink: &mut impl Sink) {
     response.keep(Role::Plain, rest, at, sink);
     if response.config.ending == crate::repair::config::Ending::Close {
-        let closing = validator_oversized::closing_tags(&list.scanner, rest.get(..at).unwrap_or_default());
+        let closing = validator_oversized::closing_tags(&list.validator, rest.get(..at).unwrap_or_default());
         let place = response.base + at as u64;
-        response.gate.change(Role::Plain, RepairId::TruncatedInput, place, b"", &closing, sink);
+        response.output.change(Role::Plain, RepairId::TruncatedInput, place, b"", &closing, sink);
     }
 }
 
 /// The input ends inside such an item.
 pub(crate) fn end_of_oversized(response: &mut Response, list: &List, sink: &mut impl Sink) {
-    response.gate.lost += 1;
+    response.output.lost += 1;
     close_open_elements(response, list, b"", 0, sink);
-    list_cut(response, list);
+    truncate_list(response, list);
 }

@@ -6,7 +6,7 @@ use crate::repair::catalog::RepairId;
 use crate::repair::config::ProvenanceScope;
 use crate::repair::lex::names::name_span;
 use crate::repair::lex::outline::{Child, outline};
-use crate::repair::passes::provenance::Record;
+use crate::repair::passes::provenance::OutgoingRecord;
 use crate::repair::repair_item::RepairedItem;
 use crate::repair::stages::list::state::List;
 use crate::repair::stages::response::Response;
@@ -17,8 +17,8 @@ use crate::repair::validate::schema::Verb;
 /// What is rewritten in the item.
 pub(crate) fn rewrite_item(response: &mut Response, list: &List, item: &RepairedItem) -> Edits {
     match list.verb {
-        Verb::Identify => own_base_url(response, &item.bytes),
-        Verb::ListRecords | Verb::GetRecord => own_provenance(response, list, item),
+        Verb::Identify => rewrite_base_url(response, &item.bytes),
+        Verb::ListRecords | Verb::GetRecord => add_provenance(response, list, item),
         _ => Edits::default(),
     }
 }
@@ -26,12 +26,12 @@ pub(crate) fn rewrite_item(response: &mut Response, list: &List, item: &Repaired
 /// Whether that may be anything in a record that is in order as it came.
 #[inline]
 pub(crate) fn may_rewrite_clean(response: &Response) -> bool {
-    let told = response.config.provenance.as_ref().map(|origin| origin.told);
-    told.is_some_and(|told| told == ProvenanceScope::All || !response.corrected_namespaces.is_empty())
+    let scope = response.config.provenance.as_ref().map(|origin| origin.told);
+    scope.is_some_and(|scope| scope == ProvenanceScope::All || !response.corrected_namespaces.is_empty())
 }
 
 /// Our own URL in place of the source's, however the tags of baseURL are written.
-fn own_base_url(response: &Response, identify: &[u8]) -> Edits {
+fn rewrite_base_url(response: &Response, identify: &[u8]) -> Edits {
     let mut edits = Edits::default();
     let Some(request) =
         response.config.request.as_ref().filter(|_| !response.is_off(RepairId::RewriteBaseUrl))
@@ -56,10 +56,10 @@ fn own_base_url(response: &Response, identify: &[u8]) -> Edits {
 }
 
 /// What a record is told to come from.
-fn own_provenance(response: &mut Response, list: &List, item: &RepairedItem) -> Edits {
+fn add_provenance(response: &mut Response, list: &List, item: &RepairedItem) -> Edits {
     let Some(origin) = &response.config.provenance else { return Edits::default() };
     let RepairedItem { bytes, edits, facts, .. } = item;
     let (outer, corrected_namespaces) = (list.written_context, response.corrected_namespaces.as_slice());
-    let record = Record { item: bytes, edits, facts: *facts, outer, corrected_namespaces };
-    record.told(origin, &mut response.tags, &response.config.limits)
+    let record = OutgoingRecord { item: bytes, edits, facts: *facts, outer, corrected_namespaces };
+    record.provenance_edits(origin, &mut response.tags, &response.config.limits)
 }

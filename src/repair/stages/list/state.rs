@@ -14,11 +14,11 @@ pub(crate) const EMPTY: &str = "The list is empty.";
 #[derive(Debug)]
 pub(crate) struct List {
     pub(crate) verb: Verb,
-    pub(crate) skeleton: EnvelopeNames,
+    pub(crate) names: EnvelopeNames,
     pub(crate) context: Context,
     /// The same as it is written.
     pub(crate) written_context: Context,
-    pub(crate) scanner: Validator,
+    pub(crate) validator: Validator,
     /// Whether each item is looked at although it is in order: see [`Engine::needs_slow_path`].
     pub(crate) is_slow: bool,
     /// Whether the verb element's start tag is behind.
@@ -40,11 +40,11 @@ pub(crate) struct List {
     /// Whether text was dropped since the last item.
     pub(crate) dropped_text: bool,
     /// Whether the source broke off in the last item, or after it.
-    pub(crate) broke_off: bool,
+    pub(crate) source_aborted: bool,
     /// How many records of GetRecord were passed over that nobody asked for.
-    pub(crate) passed_over: usize,
+    pub(crate) skipped_records: usize,
     /// Whether the record that GetRecord was asked for has left.
-    pub(crate) asked_left: bool,
+    pub(crate) requested_emitted: bool,
 }
 
 impl List {
@@ -61,7 +61,7 @@ impl List {
     /// The error that says that there is nothing of this kind. What an empty list says
     /// depends on what it calls itself, whatever was asked.
     pub(crate) fn empty_code(&self) -> Option<&'static str> {
-        match Verb::from_name(&self.skeleton.verb).unwrap_or(self.verb) {
+        match Verb::from_name(&self.names.verb).unwrap_or(self.verb) {
             Verb::ListRecords | Verb::ListIdentifiers => Some("noRecordsMatch"),
             Verb::ListSets => Some("noSetHierarchy"),
             Verb::ListMetadataFormats => Some("noMetadataFormats"),

@@ -10,15 +10,15 @@ use crate::repair::output::head_buffer::Role;
 use crate::repair::passes::lenient_tag::read_lenient_tag;
 use crate::repair::sink::Sink;
 use crate::repair::stages::envelope::{is_strict_field, without_prefix};
-use crate::repair::stages::head::landmark::find_landmark;
+use crate::repair::stages::head::top_level_tag::find_top_level_tag;
 use crate::repair::stages::item_search::{is_item, is_token};
-use crate::repair::stages::list::emit::leave_broken_list;
-use crate::repair::stages::list::incomplete::must_break_off;
+use crate::repair::stages::list::emit::abandon_list;
+use crate::repair::stages::list::incomplete::must_abort;
 use crate::repair::stages::list::state::List;
 use crate::repair::stages::list::token_element::{
     TokenRead, plain_token, read_token, token_facts, token_value,
 };
-use crate::repair::stages::response::{Next, Response, Step};
+use crate::repair::stages::response::{ListStep, Response, Step};
 use crate::repair::text::characters::{Guesses, repair_characters};
 use crate::repair::text::edits::Edits;
 use crate::repair::validate::envelope_names::TagMatch;
@@ -26,7 +26,7 @@ use crate::repair::validate::schema::Verb;
 
 /// What stands behind a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Follower {
+enum TokenFollower {
     Item,
     Token,
     ListEnd,
@@ -39,41 +39,41 @@ pub(crate) fn step_token(
     rest: &[u8],
     last: bool,
     sink: &mut impl Sink,
-) -> Next {
+) -> ListStep {
     let bytes_max = response.limits().head_bytes_max;
     let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
     let complete = last || rest.len() > bytes_max;
     let (close, end) = match read_list_token(response, list, within, complete) {
-        TokenRead::NeedMore => return Next::Stay(response.need_more(rest)),
+        TokenRead::NeedMore => return ListStep::Stay(response.need_more(rest)),
         TokenRead::Unreadable => return unreadable_token(response, list, rest, within, sink),
         TokenRead::Whole { close, end } => (close, end),
     };
     if list.token_written {
         // One is out; another cannot stand beside it.
-        return Next::Stay(response.change(RepairId::RepeatedToken, rest, end, b"", sink));
+        return ListStep::Stay(response.change(RepairId::RepeatedToken, rest, end, b"", sink));
     }
-    let behind = within.get(end..).unwrap_or_default();
-    let Some((follower, follower_at)) = follower(response, list, behind, complete) else {
-        return Next::Stay(response.need_more(rest));
+    let after = within.get(end..).unwrap_or_default();
+    let Some((follower, follower_at)) = find_follower(response, list, after, complete) else {
+        return ListStep::Stay(response.need_more(rest));
     };
-    if follower == Follower::ListEnd && !complete {
+    if follower == TokenFollower::ListEnd && !complete {
         // A second document may follow, with items and a token of its own.
-        return Next::Stay(response.need_more(rest));
+        return ListStep::Stay(response.need_more(rest));
     }
     response.lookahead.count_failed(follower_at);
     let Some(edits) = repair_token(response, rest.get(..end).unwrap_or_default(), close) else {
         return unreadable_token(response, list, rest, within, sink);
     };
-    if follower == Follower::ListEnd && must_break_off(response) {
-        leave_broken_list(response, list);
-        return Next::Leave(Step::Settled(0));
+    if follower == TokenFollower::ListEnd && must_abort(response) {
+        abandon_list(response, list);
+        return ListStep::Leave(Step::Settled(0));
     }
     let element = rest.get(..end).unwrap_or_default();
     let name = [response.prefix.as_slice(), b"resumptionToken"].concat();
     let is_spelt = element.get(1..).is_some_and(|tag| tag.get(..name_span(tag)) == Some(name.as_slice()));
     let is_closed = element.ends_with(b"/>") || element.ends_with(&[b"</", name.as_slice(), b">"].concat());
     let is_sound = is_spelt && is_closed;
-    Next::Stay(place_token(response, list, rest, (end, is_sound), &edits, follower, sink))
+    ListStep::Stay(place_token(response, list, rest, (end, is_sound), &edits, follower, sink))
 }
 
 /// A token that was cut is never written, and neither is one whose value is not certain. The list
@@ -84,13 +84,13 @@ fn unreadable_token(
     rest: &[u8],
     within: &[u8],
     sink: &mut impl Sink,
-) -> Next {
+) -> ListStep {
     let tag_end = start_tag_end(within).unwrap_or(1);
     let Some(len) = memchr(b'<', within.get(tag_end..).unwrap_or_default()) else {
-        leave_broken_list(response, list);
-        return Next::Leave(Step::Settled(0));
+        abandon_list(response, list);
+        return ListStep::Leave(Step::Settled(0));
     };
-    Next::Stay(response.quarantine_unread(rest, tag_end + len, sink))
+    ListStep::Stay(response.quarantine_unread(rest, tag_end + len, sink))
 }
 
 fn place_token(
@@ -99,7 +99,7 @@ fn place_token(
     rest: &[u8],
     (end, is_sound): (usize, bool),
     edits: &Edits,
-    follower: Follower,
+    follower: TokenFollower,
     sink: &mut impl Sink,
 ) -> Step {
     list.token_seen = true;
@@ -110,24 +110,24 @@ fn place_token(
     let is_weaker =
         list.token.as_ref().is_some_and(|earlier| empty || !is_sound && !token_value(earlier).is_empty());
     let id = match follower {
-        Follower::ListEnd if is_weaker => RepairId::RepeatedToken,
-        Follower::ListEnd => {
-            if !response.gate.is_open() {
-                response.gate.release(crate::repair::output::head_buffer::Release::List, None, sink);
+        TokenFollower::ListEnd if is_weaker => RepairId::RepeatedToken,
+        TokenFollower::ListEnd => {
+            if !response.output.is_open() {
+                response.output.release(crate::repair::output::head_buffer::Release::List, None, sink);
             }
             list.token = None;
             list.token_written = true;
-            response.gate.token(&token_facts(&written, &value), sink);
+            response.output.token(&token_facts(&written, &value), sink);
             return response.keep_edited(Role::Plain, rest, end, edits, sink);
         }
-        Follower::Token => RepairId::RepeatedToken,
-        Follower::Item => RepairId::ElementOrder,
+        TokenFollower::Token => RepairId::RepeatedToken,
+        TokenFollower::Item => RepairId::ElementOrder,
     };
     if !is_weaker {
         list.token = Some(written.into_owned());
     }
     let original = rest.get(..end).unwrap_or_default();
-    response.gate.change_known(Role::Plain, id, response.base, original, b"", sink);
+    response.output.change_known(Role::Plain, id, response.base, original, b"", sink);
     Step::Settled(end)
 }
 
@@ -150,7 +150,7 @@ fn ends_token(response: &Response, list: &List, text: &[u8]) -> bool {
     let name = text.get(1..1 + name_span(text.get(1..).unwrap_or_default())).unwrap_or_default();
     let local = split_name(name).1;
     is_item(response, list, text)
-        || list.skeleton.starts_item(text) == TagMatch::Yes
+        || list.names.starts_item(text) == TagMatch::Yes
         || is_token(response, name)
         || local == b"OAI-PMH"
         || Verb::from_name(local).is_some()
@@ -166,15 +166,20 @@ fn ends_list(response: &Response, tag: &[u8]) -> bool {
 }
 
 /// What follows behind a token, and where that stands.
-fn follower(response: &Response, list: &List, behind: &[u8], complete: bool) -> Option<(Follower, usize)> {
+fn find_follower(
+    response: &Response,
+    list: &List,
+    after: &[u8],
+    complete: bool,
+) -> Option<(TokenFollower, usize)> {
     let mut at = 0;
     // Documents that begin before this place do not go on with the list.
     let mut other_until = 0;
     loop {
-        let (lexeme, end) = next_lexeme(behind, at);
-        let text = behind.get(at..end).unwrap_or_default();
-        if at >= behind.len() {
-            return complete.then_some((Follower::ListEnd, at));
+        let (lexeme, end) = next_lexeme(after, at);
+        let text = after.get(at..end).unwrap_or_default();
+        if at >= after.len() {
+            return complete.then_some((TokenFollower::ListEnd, at));
         }
         match lexeme {
             Lexeme::StartTag => {
@@ -182,7 +187,7 @@ fn follower(response: &Response, list: &List, behind: &[u8], complete: bool) -> 
                 let local = name.strip_prefix(response.prefix.as_slice()).unwrap_or_default();
                 if is_token(response, name) {
                     // An empty one behind this one does not count.
-                    let token = behind.get(at..)?;
+                    let token = after.get(at..)?;
                     match read_list_token(response, list, token, complete) {
                         TokenRead::Whole { end, .. } if token_value(token.get(..end)?).is_empty() => {
                             at += end;
@@ -191,20 +196,20 @@ fn follower(response: &Response, list: &List, behind: &[u8], complete: bool) -> 
                         TokenRead::NeedMore => return None,
                         // One that cannot be read is put aside and does not take the place of this one.
                         TokenRead::Unreadable => {}
-                        TokenRead::Whole { .. } => return Some((Follower::Token, at)),
+                        TokenRead::Whole { .. } => return Some((TokenFollower::Token, at)),
                     }
                 }
-                if local == list.skeleton.element.name {
-                    return Some((Follower::Item, at));
+                if local == list.names.element.name {
+                    return Some((TokenFollower::Item, at));
                 }
                 if local == b"OAI-PMH" && at >= other_until && response.v1.is_none() {
-                    match second_list_follows(response, list, behind.get(at..)?, complete)? {
-                        (true, _) => return Some((Follower::Item, at)),
+                    match second_list_follows(response, list, after.get(at..)?, complete)? {
+                        (true, _) => return Some((TokenFollower::Item, at)),
                         (false, len) => other_until = at + len,
                     }
                 }
             }
-            _ if !complete && is_cut(behind, at, (lexeme, end)) => return None,
+            _ if !complete && is_cut(after, at, (lexeme, end)) => return None,
             _ => {}
         }
         at = end;
@@ -219,8 +224,8 @@ fn second_list_follows(
     complete: bool,
 ) -> Option<(bool, usize)> {
     let from = start_tag_end_so_far(text, complete)?;
-    match find_landmark(response, text.get(from..)?, complete) {
-        Ok(Some((at, crate::repair::stages::response::Landmark::Verb(verb)))) => {
+    match find_top_level_tag(response, text.get(from..)?, complete) {
+        Ok(Some((at, crate::repair::stages::response::TopLevelTag::Verb(verb)))) => {
             Some((verb == list.verb, from + at))
         }
         Ok(Some((at, _))) if complete => Some((false, from + at)),

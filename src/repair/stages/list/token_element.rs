@@ -34,11 +34,11 @@ pub(crate) fn read_token(
     text: &[u8],
     tag_end: usize,
     complete: bool,
-    is_border: impl Fn(Lexeme, &[u8]) -> bool,
+    ends_token: impl Fn(Lexeme, &[u8]) -> bool,
 ) -> TokenRead {
     // An end tag of another name closes the token if nothing but the end of it follows.
     let mut other: Option<(usize, usize)> = None;
-    let closed_by = |other: Option<(usize, usize)>| match other {
+    let whole_or_unreadable = |other: Option<(usize, usize)>| match other {
         Some((close, end)) => TokenRead::Whole { close: Some(close), end },
         None => TokenRead::Unreadable,
     };
@@ -46,7 +46,7 @@ pub(crate) fn read_token(
     let mut lexemes = Lexemes::of(text);
     loop {
         if at >= text.len() {
-            return if complete { closed_by(other) } else { TokenRead::NeedMore };
+            return if complete { whole_or_unreadable(other) } else { TokenRead::NeedMore };
         }
         let (lexeme, mut end) = lexemes.at(at);
         if !complete && is_cut(text, at, (lexeme, end)) {
@@ -62,7 +62,7 @@ pub(crate) fn read_token(
                 }
             }
             Lexeme::StartTag | Lexeme::EndTag if is_line_break(slice) => {}
-            Lexeme::EndTag if is_token_name(tag_name(slice)) => {
+            Lexeme::EndTag if is_token_name(local_tag_name(slice)) => {
                 let is_cut_off = !slice.ends_with(b">") && end == text.len();
                 return if is_cut_off {
                     TokenRead::Unreadable
@@ -70,11 +70,11 @@ pub(crate) fn read_token(
                     TokenRead::Whole { close: Some(at), end }
                 };
             }
-            Lexeme::StartTag | Lexeme::EndTag if is_border(lexeme, text.get(at..).unwrap_or_default()) => {
+            Lexeme::StartTag | Lexeme::EndTag if ends_token(lexeme, text.get(at..).unwrap_or_default()) => {
                 let content = text.get(tag_end..at).unwrap_or_default();
                 let end = at - trailing_blanks(content);
                 return if other.is_some() {
-                    closed_by(other)
+                    whole_or_unreadable(other)
                 } else {
                     TokenRead::Whole { close: None, end }
                 };
@@ -116,10 +116,10 @@ pub(crate) fn plain_token(text: &[u8], tag_end: usize, close: Option<usize>, nam
     };
     let written = text.get(close..).unwrap_or_default();
     let spelt = written.get(2..2 + name_span(written.get(2..).unwrap_or_default())).unwrap_or_default();
-    let behind = written.get(2 + spelt.len()..).unwrap_or_default();
-    if spelt != name && spelt == read && trim(behind) == b">" {
+    let after = written.get(2 + spelt.len()..).unwrap_or_default();
+    if spelt != name && spelt == read && trim(after) == b">" {
         edits.push(RepairId::MisspeltToken, close + 2, close + 2 + spelt.len(), name);
-    } else if spelt != name || trim(behind) != b">" {
+    } else if spelt != name || trim(after) != b">" {
         edits.push(RepairId::MismatchedEndTag, close, text.len(), &end_tag);
     }
     edits
@@ -145,18 +145,19 @@ pub(crate) fn token_value(element: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// The local name of an end tag.
-fn tag_name(tag: &[u8]) -> &[u8] {
+fn local_tag_name(tag: &[u8]) -> &[u8] {
     let name = tag.strip_prefix(b"</").or(tag.strip_prefix(b"<")).unwrap_or_default();
     split_name(name.get(..name_span(name)).unwrap_or_default()).1
 }
 
 fn is_line_break(tag: &[u8]) -> bool {
-    tag_name(tag).eq_ignore_ascii_case(b"br")
+    local_tag_name(tag).eq_ignore_ascii_case(b"br")
 }
 
 /// Whether a CDATA section holds an end tag of a token: then it was never closed.
 fn holds_end_tag(section: &[u8]) -> bool {
-    memmem::find_iter(section, b"</").any(|at| is_token_name(tag_name(section.get(at..).unwrap_or_default())))
+    memmem::find_iter(section, b"</")
+        .any(|at| is_token_name(local_tag_name(section.get(at..).unwrap_or_default())))
 }
 
 #[cfg(test)]
@@ -167,11 +168,11 @@ mod tests {
 
     fn repaired(text: &str) -> Option<String> {
         let tag_end = text.find('>')? + 1;
-        let is_border = |lexeme, rest: &[u8]| match lexeme {
+        let ends_token = |lexeme, rest: &[u8]| match lexeme {
             Lexeme::EndTag => rest.starts_with(b"</ListRecords") || rest.starts_with(b"</OAI-PMH"),
             _ => rest.starts_with(b"<record>"),
         };
-        match read_token(text.as_bytes(), tag_end, true, is_border) {
+        match read_token(text.as_bytes(), tag_end, true, ends_token) {
             TokenRead::Whole { close, end } => {
                 let element = text.get(..end)?;
                 let edits = plain_token(element.as_bytes(), tag_end, close, NAME);

@@ -7,14 +7,14 @@ use crate::repair::output::head_buffer::Role;
 use crate::repair::repair_item::{RepairedItem, repair_item};
 use crate::repair::sink::Sink;
 use crate::repair::stages::envelope::{end_tag_end, end_tag_of, error_element, read_end_tag_of};
-use crate::repair::stages::head::error_element::answer_errors;
-use crate::repair::stages::item_search::{holds_items, new_list};
+use crate::repair::stages::head::error_element::emit_errors;
+use crate::repair::stages::item_search::{contains_list_item, new_list};
 use crate::repair::stages::list::emit::{emit, loses_item, quarantine_item};
-use crate::repair::stages::list::incomplete::{break_off, must_break_off, note_incomplete};
+use crate::repair::stages::list::incomplete::{abort_list, must_abort, note_incomplete};
 use crate::repair::stages::list::state::List;
-use crate::repair::stages::response::{Next, Response, Stage, Step};
+use crate::repair::stages::response::{ListStep, Response, Stage, Step};
 use crate::repair::text::edits::Edits;
-use crate::repair::v1::items::facts_behind;
+use crate::repair::v1::items::facts_after;
 use crate::repair::validate::envelope_names::Prefixes;
 use crate::repair::validate::schema::Verb;
 
@@ -25,24 +25,24 @@ pub(crate) fn open_v1_list(
     rest: &[u8],
     last: bool,
     sink: &mut impl Sink,
-) -> Next {
+) -> ListStep {
     if list.verb == Verb::Identify {
-        return Next::Leave(v1_identify(response, list, rest, last, sink));
+        return ListStep::Leave(v1_identify(response, list, rest, last, sink));
     }
-    let close = [b"</", response.prefix.as_slice(), &list.skeleton.verb].concat();
+    let close = [b"</", response.prefix.as_slice(), &list.names.verb].concat();
     if rest.starts_with(&close) {
         return empty_v1_list(response, list, rest, last, sink);
     }
     let bare = [b"<", response.prefix.as_slice(), b"identifier"].concat();
     if list.verb == Verb::ListIdentifiers && rest.starts_with(&bare) {
         // Without datestamps there are no headers.
-        return Next::Leave(response.refuse(NotOai::Version1));
+        return ListStep::Leave(response.refuse(NotOai::Version1));
     }
     response.tags.settle_envelope();
     list.opened = true;
     let open = [b"<", response.written_prefix(), list.written_name(), b">"].concat();
-    response.gate.change(Role::List, RepairId::V1Root, response.base, b"", &open, sink);
-    Next::Stay(Step::Settled(0))
+    response.output.change(Role::List, RepairId::V1Root, response.base, b"", &open, sink);
+    ListStep::Stay(Step::Settled(0))
 }
 
 /// A list of 1.x without an item says that there is none.
@@ -52,52 +52,52 @@ fn empty_v1_list(
     rest: &[u8],
     last: bool,
     sink: &mut impl Sink,
-) -> Next {
+) -> ListStep {
     let end = end_tag_end(rest.get(..rest.len().min(response.limits().tag_bytes_max)).unwrap_or_default());
     if !rest.get(..end).is_some_and(|tag| tag.ends_with(b">")) {
         let more = !last && end == rest.len();
         return if more {
-            Next::Stay(response.need_more(rest))
+            ListStep::Stay(response.need_more(rest))
         } else {
-            Next::Leave(response.refuse(NotOai::NothingKept))
+            ListStep::Leave(response.refuse(NotOai::NothingKept))
         };
     }
-    let dc = response.v1.as_ref().is_some_and(|one| one.asks_for_dc);
+    let dc = response.v1.as_ref().is_some_and(|v1| v1.asks_for_dc);
     let (id, code, words) = match list.empty_code() {
         Some(code) => (RepairId::EmptyList, code, crate::repair::stages::list::state::EMPTY),
         None if dc => (RepairId::V1Empty, "idDoesNotExist", "There is no such record."),
         None => (RepairId::V1Empty, "cannotDisseminateFormat", "There is no such record in this format."),
     };
     if response.is_off(id) {
-        return Next::Leave(response.refuse(NotOai::NothingKept));
+        return ListStep::Leave(response.refuse(NotOai::NothingKept));
     }
     let bytes_max = response.limits().head_bytes_max;
     if !last && rest.len() <= bytes_max {
-        return Next::Stay(response.need_more(rest));
+        return ListStep::Stay(response.need_more(rest));
     }
     response.verb = Some(list.verb);
-    if holds_items(response, rest.get(end..rest.len().min(bytes_max)).unwrap_or_default()) {
-        return Next::Leave(response.refuse(NotOai::NothingKept));
+    if contains_list_item(response, rest.get(end..rest.len().min(bytes_max)).unwrap_or_default()) {
+        return ListStep::Leave(response.refuse(NotOai::NothingKept));
     }
     let error = error_element(response, code, words);
     let step = response.change(id, rest, end, &error, sink);
     end_v1_list(response, end, sink);
-    Next::Leave(step)
+    ListStep::Leave(step)
 }
 
 /// The root ends where the list does, so many bytes ahead.
 pub(crate) fn end_v1_list(response: &mut Response, ahead: usize, sink: &mut impl Sink) {
     let close = end_tag_of(response, b"OAI-PMH");
-    if answer_errors(response, sink).is_some() {
+    if emit_errors(response, sink).is_some() {
         return;
     }
-    if must_break_off(response) {
-        break_off(response);
+    if must_abort(response) {
+        abort_list(response);
         return;
     }
     let at = response.base + ahead as u64;
     note_incomplete(response, at, sink);
-    response.gate.change(Role::Plain, RepairId::V1Root, at, b"", &close, sink);
+    response.output.change(Role::Plain, RepairId::V1Root, at, b"", &close, sink);
     response.stage = Stage::Epilog;
 }
 
@@ -119,9 +119,9 @@ fn v1_identify(response: &mut Response, list: &List, rest: &[u8], last: bool, si
     added.push(RepairId::V1Root, 0, 0, &open);
     let text = added.apply(raw);
     let rules = Response::rules(&response.config, &response.entities);
-    match repair_item(&text, &list.skeleton, list.contexts(), &mut response.tags, &rules) {
-        Ok(repaired) if loses_item(&text, &repaired, &list.skeleton) => {
-            response.gate.quarantine_unread(None, response.base, raw, sink);
+    match repair_item(&text, &list.names, list.contexts(), &mut response.tags, &rules) {
+        Ok(repaired) if loses_item(&text, &repaired, &list.names) => {
+            response.output.quarantine_unread(None, response.base, raw, sink);
             response.refuse(NotOai::NothingKept)
         }
         Ok(repaired) => {
@@ -132,7 +132,7 @@ fn v1_identify(response: &mut Response, list: &List, rest: &[u8], last: bool, si
             Step::Settled(end)
         }
         Err(why) => {
-            response.gate.quarantine(None, response.base, raw, why, sink);
+            response.output.quarantine(None, response.base, raw, why, sink);
             response.refuse(NotOai::NothingKept)
         }
     }
@@ -147,19 +147,19 @@ pub(crate) fn upgrade_clean(
     sink: &mut impl Sink,
 ) {
     let rules = Response::rules(&response.config, &response.entities);
-    let (places, limits) = (&list.scanner.places, rules.limits);
-    let known = response.v1.as_ref().filter(|_| {
-        let is_plain = matches!(list.skeleton.element.name, b"record" | b"header" | b"set");
+    let (places, limits) = (&list.validator.places, rules.limits);
+    let cacheable = response.v1.as_ref().filter(|_| {
+        let is_plain = matches!(list.names.element.name, b"record" | b"header" | b"set");
         // What is turned off or guessed, mending minds.
         is_plain
             && rules.off.is_empty()
             && rules.enabled.is_empty()
-            && response.fit.holds(raw, &list.scanner.facts)
-            && list.skeleton.prefixes == Prefixes::None
+            && response.granularity_check.is_met_by(raw, &list.validator.facts)
+            && list.names.prefixes == Prefixes::None
     });
-    let edits = known.and_then(|one| one.roots.recall(raw, places, list.context, limits));
+    let edits = cacheable.and_then(|v1| v1.payload_tags.edits_for(raw, places, list.context, limits));
     let upgraded = edits.map(|edits| {
-        let facts = facts_behind(list.scanner.facts, &edits);
+        let facts = facts_after(list.validator.facts, &edits);
         RepairedItem { bytes: edits.apply(raw).into_owned(), edits, facts, markup: false, lacks: Vec::new() }
     });
     // Where it meets a limit, the strict reader says so.
@@ -169,10 +169,10 @@ pub(crate) fn upgrade_clean(
     let repaired = match upgraded {
         Some(upgraded) => Ok(upgraded),
         None => {
-            let repaired = repair_item(raw, &list.skeleton, list.contexts(), &mut response.tags, &rules);
-            if let (Ok(_), Some(one)) = (&repaired, &mut response.v1) {
+            let repaired = repair_item(raw, &list.names, list.contexts(), &mut response.tags, &rules);
+            if let (Ok(_), Some(v1)) = (&repaired, &mut response.v1) {
                 // The strict reader has seen what these tags become.
-                one.roots.remember(raw, places, list.context, &response.tags.contexts, limits);
+                v1.payload_tags.insert(raw, places, list.context, &response.tags.contexts, limits);
             }
             repaired
         }
@@ -191,8 +191,8 @@ fn end_of(text: &[u8], tag: &[u8]) -> Option<usize> {
     while at < text.len() {
         let (lexeme, end) = lexemes.at(at);
         let found = text.get(at..end)?;
-        let behind = found.strip_prefix(open_tag).map(trim);
-        if lexeme == Lexeme::EndTag && behind == Some(b">") {
+        let after = found.strip_prefix(open_tag).map(trim);
+        if lexeme == Lexeme::EndTag && after == Some(b">") {
             return Some(end);
         }
         at = end;

@@ -3,16 +3,16 @@
 use crate::repair::lex::lexeme::{Lexeme, Lexemes};
 use crate::repair::lex::names::name_span;
 use crate::repair::passes::lenient_tag::read_lenient_tag;
-use crate::repair::stages::response::{AskedFor, Response};
+use crate::repair::stages::response::{RequestFacts, Response};
 use crate::repair::text::escape::resolve;
 use crate::repair::validate::schema::Verb;
 
 /// The request, from us or from the request element of a head, which is read as it is written.
-pub(crate) fn read_asked(response: &Response, written_head: &[u8]) -> AskedFor {
-    if let Some(ours) = asked_of_us(response) {
-        return ours;
+pub(crate) fn read_request_facts(response: &Response, written_head: &[u8]) -> RequestFacts {
+    if let Some(configured) = request_from_config(response) {
+        return configured;
     }
-    let mut asked = AskedFor::default();
+    let mut facts = RequestFacts::default();
     let open = [b"<", response.written_prefix(), b"request"].concat();
     let mut at = 0;
     let mut lexemes = Lexemes::of(written_head);
@@ -25,9 +25,9 @@ pub(crate) fn read_asked(response: &Response, written_head: &[u8]) -> AskedFor {
             for attribute in &tag.attributes {
                 let value = resolve(&attribute.value);
                 match written_head.get(attribute.name.0..attribute.name.1) {
-                    Some(b"verb") => asked.verb = Verb::from_name(&value),
-                    Some(b"identifier") => asked.identifier = Some(value),
-                    Some(b"resumptionToken") => asked.resumes = true,
+                    Some(b"verb") => facts.verb = Verb::from_name(&value),
+                    Some(b"identifier") => facts.identifier = Some(value),
+                    Some(b"resumptionToken") => facts.resumes = true,
                     _ => {}
                 }
             }
@@ -35,16 +35,17 @@ pub(crate) fn read_asked(response: &Response, written_head: &[u8]) -> AskedFor {
         }
         at = end;
     }
-    asked
+    facts
 }
 
-pub(crate) fn asked_of_us(response: &Response) -> Option<AskedFor> {
-    let own = response.config.request.as_ref().filter(|own| !own.arguments.is_empty())?;
-    let argument = |wanted: &str| own.arguments.iter().find(|(name, _)| name == wanted);
-    Some(AskedFor {
+pub(crate) fn request_from_config(response: &Response) -> Option<RequestFacts> {
+    let configured =
+        response.config.request.as_ref().filter(|configured| !configured.arguments.is_empty())?;
+    let argument = |wanted: &str| configured.arguments.iter().find(|(name, _)| name == wanted);
+    Some(RequestFacts {
         verb: argument("verb").and_then(|(_, verb)| Verb::from_name(verb.as_bytes())),
         identifier: argument("identifier").map(|(_, identifier)| identifier.as_bytes().to_vec()),
         resumes: argument("resumptionToken").is_some(),
-        is_ours: true,
+        is_configured: true,
     })
 }

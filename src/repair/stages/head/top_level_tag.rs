@@ -5,17 +5,17 @@ use memchr::memchr;
 use crate::repair::lex::lexeme::COMMENT;
 use crate::repair::lex::lookahead::Ahead;
 use crate::repair::lex::names::name_span;
-use crate::repair::stages::head::v1_head::v1_landmark;
-use crate::repair::stages::response::{Landmark, Response};
+use crate::repair::stages::head::v1_head::v1_top_level_tag;
+use crate::repair::stages::response::{Response, TopLevelTag};
 use crate::repair::validate::schema::Verb;
 
 /// Looks for the next landmark of the top level, comments and instructions
 /// aside. `Err` when the text ends before it can be said.
-pub(crate) fn find_landmark(
+pub(crate) fn find_top_level_tag(
     response: &Response,
     rest: &[u8],
     last: bool,
-) -> Result<Option<(usize, Landmark)>, ()> {
+) -> Result<Option<(usize, TopLevelTag)>, ()> {
     let mut at = 0;
     let mut ends = [Ahead::default(); 2];
     while let Some(next) = memchr(b'<', rest.get(at..).unwrap_or_default()) {
@@ -40,10 +40,10 @@ pub(crate) fn find_landmark(
         }
         if let Some(local) = body.get(..span).and_then(|name| name.strip_prefix(response.prefix.as_slice())) {
             let found = match (&response.v1, open, Verb::from_name(local), local) {
-                (Some(one), ..) => v1_landmark(one, open, local),
-                (None, true, Some(verb), _) => Some(Landmark::Verb(verb)),
-                (None, true, None, b"error") => Some(Landmark::Error),
-                (None, false, _, b"OAI-PMH") => Some(Landmark::RootEnd),
+                (Some(v1), ..) => v1_top_level_tag(v1, open, local),
+                (None, true, Some(verb), _) => Some(TopLevelTag::Verb(verb)),
+                (None, true, None, b"error") => Some(TopLevelTag::Error),
+                (None, false, _, b"OAI-PMH") => Some(TopLevelTag::RootEnd),
                 _ => None,
             };
             if let Some(found) = found {
