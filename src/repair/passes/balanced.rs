@@ -1,7 +1,7 @@
-//! Fields whose content is well-formed although another part of their record is not.
+//! Fields with well-formed content in a record whose markup is damaged elsewhere.
 //!
-//! A part of the pass over [`markup`](crate::repair::passes::markup). Markup in such a field stays as it is: only the
-//! damaged fields of a record change.
+//! The pass over [`markup`](crate::repair::passes::markup) uses this module. It keeps the markup inside
+//! such a field, so that only damaged fields change.
 
 use crate::repair::lex::lexeme::Lexeme;
 use crate::repair::lex::names::{name_span, split_name};
@@ -9,17 +9,17 @@ use crate::repair::lex::namespaces::Context;
 use crate::repair::passes::tree::Tree;
 use crate::repair::validate::start_tag::end_tag;
 
-/// An element inside a field.
+/// An open element inside a field.
 struct InnerElement {
     name: (usize, usize),
     context: Context,
 }
 
-/// The position of the end tag of the field that is open, where its content from `from` on holds
-/// elements and is well-formed.
+/// Returns the position of the end tag of the open field, if its content from `from` on contains elements
+/// and is well-formed.
 ///
-/// Content is searched once: a search that failed ends where the next field begins, and a field
-/// before that position is not searched again.
+/// Each byte is searched once. A failed search ends at the next field, and no field before that position is
+/// searched again.
 pub(crate) fn end_of_balanced_field(tree: &mut Tree<'_>, from: usize) -> Option<usize> {
     if from < tree.searched_to {
         return None;
@@ -58,7 +58,7 @@ pub(crate) fn end_of_balanced_field(tree: &mut Tree<'_>, from: usize) -> Option<
     None
 }
 
-/// Whether the start tag `at..end` is well-formed and can be inside the field that is open.
+/// Returns whether the start tag `at..end` is well-formed and allowed inside the open field.
 fn enter_inner(tree: &mut Tree<'_>, at: usize, end: usize, inner: &mut Vec<InnerElement>) -> bool {
     let name = (at + 1, at + 1 + name_span(tree.slice((at + 1, end))));
     let context = inner.last().map_or(tree.context(), |open| open.context);

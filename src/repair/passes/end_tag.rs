@@ -1,7 +1,8 @@
-//! End tags of broken markup: which open element each one closes, or that it is text.
+//! The repair of end tags in broken markup: each end tag closes an open element or is text.
 //!
-//! A part of the pass over [`markup`](crate::repair::passes::markup). An end tag in a plain-text field closes an element
-//! around the field only where the next tag confirms it. Otherwise it is text that somebody typed.
+//! The pass over [`markup`](crate::repair::passes::markup) uses this module. Inside a plain-text field, an
+//! end tag closes an element around the field only if the next tag confirms it. Otherwise the end tag is
+//! text.
 
 use crate::repair::boundary::removable::is_punctuation;
 use crate::repair::catalog::RepairId;
@@ -62,20 +63,22 @@ pub(crate) fn read_end_tag(tree: &mut Tree<'_>, at: usize, end: usize) {
     }
 }
 
-/// Whether text follows the name of an end tag that has lost its `>`.
+/// Returns whether an end tag lacks its `>` and text follows its name.
 fn has_text(tree: &Tree<'_>, after_name: (usize, usize)) -> bool {
     let after = tree.slice(after_name);
     !after.ends_with(b">") && !is_punctuation(after)
 }
 
-/// An end tag without its `>` runs up to the next tag. In a plain-text field all of it is text; elsewhere no
-/// reading is plausible, because the text would have no element.
+/// Handles an end tag without `>`, which extends to the next tag.
+///
+/// Inside a plain-text field the whole tag is text. Elsewhere the intent is ambiguous, because the text
+/// would be in no element.
 fn keep_text_of_end_tag(tree: &mut Tree<'_>, at: usize, end: usize) {
     tree.is_ambiguous |= in_key_field(tree) || !tree.in_field();
     tree.escape(at, end);
 }
 
-/// Whether the next tag after `end` is one that can follow the open field of the envelope.
+/// Returns whether the next tag after `end` can follow the open field of the envelope.
 fn is_before_envelope_tag(tree: &Tree<'_>, end: usize) -> bool {
     let (is_end, next) = next_tag(tree, end);
     let local = split_name(next).1;
@@ -83,22 +86,23 @@ fn is_before_envelope_tag(tree: &Tree<'_>, end: usize) -> bool {
     if is_end { parent == Some(local) } else { tree.parent_has_child(local) }
 }
 
-/// Whether the tag `at..end` is the item's end tag without its slash: every element in the item is closed, and
-/// nothing follows.
+/// Returns whether the tag that ends at `end` is the item's end tag without its slash.
+///
+/// This requires that every element in the item is closed and that nothing follows the tag.
 pub(crate) fn is_end_without_slash(tree: &Tree<'_>, name: &[u8], end: usize) -> bool {
     let after = tree.slice((end, tree.text.len()));
     let [item] = tree.open.as_slice() else { return false };
     tree.slice(item.name) == name && blanks(after) == after.len() && tree.content_from > item.name.1 + 1
 }
 
-/// Corrects the item's end tag where it is the last text of the item and no tag any more: `record>`, `/record>`,
-/// `</ record>`, `</>`.
+/// Corrects the item's end tag if it is the last text of the item and no longer a tag: `record>`,
+/// `/record>`, `</ record>`, `</>`.
 pub(crate) fn restore_item_end(tree: &mut Tree<'_>) {
     let [item] = tree.open.as_slice() else { return };
     let text = tree.slice((tree.content_from, tree.text.len()));
     let at = tree.content_from + blanks(text);
     let tag = trim(text);
-    // The mark was a character as long as it was not known to begin a tag.
+    // The pass over characters escapes a `<` that begins no tag.
     let bare = tag.strip_prefix(b"&lt;").or_else(|| tag.strip_prefix(b"<"));
     let name = bare.unwrap_or(tag);
     let slash = name.strip_prefix(b"/");
@@ -107,22 +111,26 @@ pub(crate) fn restore_item_end(tree: &mut Tree<'_>) {
     let is_empty_tag = bare.is_some() && slash.is_some() && name.is_empty();
     if is_empty_tag || is_slip(split_name(name).1, split_name(tree.slice(item.name)).1) {
         let end_tag = [b"</", tree.slice(item.name), b">"].concat();
-        // What was changed inside of it before is changed as a whole.
+        // The new edit replaces the whole tag, including the earlier edits inside it.
         tree.edits.drop_last_within(at, at + tag.len());
         tree.edit(RepairId::MismatchedEndTag, at, at + tag.len(), &end_tag);
         tree.pop(at + tag.len());
     }
 }
 
-/// Whether text follows an end tag that has the name of a payload element around the open field.
+/// Returns whether the element at `depth` is in the payload and text follows the end tag.
+///
+/// An end tag with the name of such an element is then text itself.
 fn is_in_text(tree: &Tree<'_>, depth: usize, end: usize) -> bool {
     let in_payload = tree.open.get(depth).is_some_and(|open| matches!(open.kind, ContentKind::Mixed));
     let after = tree.slice((end, tree.text.len()));
     in_payload && after.get(blanks(after)).is_some_and(|&byte| byte != b'<')
 }
 
-/// Whether an end tag closes the open field although it has another name: that of another field, or
-/// only the first letters of the right one. The tag that follows must be one that cannot be in the field.
+/// Returns whether an end tag closes the open field although it has another name.
+///
+/// The name is the name of another field or the beginning of the right name. The next tag must be one that
+/// cannot be inside the field.
 fn is_meant_for_field(
     tree: &Tree<'_>,
     field: TreeElement,
@@ -137,7 +145,7 @@ fn is_meant_for_field(
     (is_other_field || is_cut || is_prefix) && ends_before_next_tag(tree, field, end)
 }
 
-/// Whether the tag that follows `end` is one that cannot be in the open field.
+/// Returns whether the next tag after `end` cannot be inside the open field.
 fn ends_before_next_tag(tree: &Tree<'_>, field: TreeElement, end: usize) -> bool {
     let (is_end, next) = next_tag(tree, end);
     if is_end {
@@ -148,7 +156,7 @@ fn ends_before_next_tag(tree: &Tree<'_>, field: TreeElement, end: usize) -> bool
     }
 }
 
-/// Whether an end tag of another field is directly before that of the open field.
+/// Returns whether an end tag of another field is directly before the end tag of the open field.
 fn is_before_field_end(tree: &Tree<'_>, field: TreeElement, name: &[u8], end: usize) -> bool {
     let field_name = tree.slice(field.name);
     let (prefix, local) = split_name(name);
@@ -157,8 +165,7 @@ fn is_before_field_end(tree: &Tree<'_>, field: TreeElement, name: &[u8], end: us
         && next_tag(tree, end) == (true, field_name)
 }
 
-/// Text of a field at `at..end` may end with the end tag of the field, of which the first character
-/// is missing.
+/// Inserts the missing `<` if the text `at..end` of a field ends with the field's end tag without it.
 pub(crate) fn end_without_bracket(tree: &mut Tree<'_>, at: usize, end: usize) {
     let Some(field) = tree.open.last().copied().filter(|_| tree.payload_root.is_some()) else { return };
     let text = tree.slice((at, end - trailing_blanks(tree.slice((at, end)))));
@@ -172,8 +179,9 @@ pub(crate) fn end_without_bracket(tree: &mut Tree<'_>, at: usize, end: usize) {
     }
 }
 
-/// Whether the tag that follows confirms that the element open at `depth` ends here: it is an end tag
-/// of an element around it, or the start tag of an element that follows it.
+/// Returns whether the next tag confirms that the element at `depth` ends here.
+///
+/// Such a tag is the end tag of an element around it, or the start tag of an element that follows it.
 fn is_confirmed(tree: &Tree<'_>, depth: usize, end: usize) -> bool {
     if blanks(tree.slice((end, tree.text.len()))) == tree.text.len() - end {
         return true;
@@ -189,8 +197,9 @@ fn is_confirmed(tree: &Tree<'_>, depth: usize, end: usize) -> bool {
     tree.family.parent(local).is_some_and(|wanted| parent == Some(wanted)) || tree.is_child_of_item(local)
 }
 
-/// Whether an end tag is the next thing after `at`, blanks aside, and the name of the tag. The name is
-/// empty where no tag follows.
+/// Returns whether the next tag after `at` is an end tag, and its name. Blanks before the tag are skipped.
+///
+/// The name is empty if no tag follows.
 fn next_tag<'t>(tree: &Tree<'t>, at: usize) -> (bool, &'t [u8]) {
     let after = tree.slice((at, tree.text.len()));
     let Some(tag) = after.get(blanks(after)..).and_then(|tag| tag.strip_prefix(b"<")) else {
@@ -200,7 +209,7 @@ fn next_tag<'t>(tree: &Tree<'t>, at: usize) -> (bool, &'t [u8]) {
     (is_end, tag.get(..name_span(tag)).unwrap_or_default())
 }
 
-/// Notes where text begins that is directly in a container, which holds elements only.
+/// Notes the start of text that is directly in a container. A container allows only elements.
 pub(crate) fn note_bare_text(tree: &mut Tree<'_>, at: usize, end: usize) {
     let text = tree.slice((at, end));
     let gap = blanks(text);
@@ -209,7 +218,7 @@ pub(crate) fn note_bare_text(tree: &mut Tree<'_>, at: usize, end: usize) {
     }
 }
 
-/// Whether the open element is one of a known format that holds fields and no text.
+/// Returns whether the open element is a container of a known format: it allows fields but no text.
 fn in_container(tree: &Tree<'_>) -> bool {
     let parent = tree.open.len().checked_sub(2).and_then(|depth| tree.open.get(depth));
     tree.in_payload()
@@ -221,12 +230,14 @@ fn in_container(tree: &Tree<'_>) -> bool {
         }
 }
 
-/// The text in a container from `text_at` on ends with the end tag of `name` at `at`: its start tag is
-/// restored where the name says which field it is.
+/// Restores the start tag of a field whose text begins at `text_at` in a container and ends with the end
+/// tag at `at`.
+///
+/// The record is ambiguous if the name of the end tag does not identify the field.
 fn restore_start_tag(tree: &mut Tree<'_>, text_at: usize, name: &[u8], complete: bool, at: usize) {
     let (prefix, local) = split_name(name);
     let top = tree.open.last().map_or(&b""[..], |open| split_name(tree.slice(open.name)).1);
-    // Other fields of MARC have attributes, which nobody knows.
+    // Other fields of MARC have attributes, which cannot be restored.
     let is_field = match tree.family {
         Family::Marc => local == b"leader" && top == b"record",
         _ => tree.family.is_field(local),

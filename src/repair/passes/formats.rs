@@ -1,4 +1,7 @@
-//! ListMetadataFormats: schema and namespace of a format, as the field knows them.
+//! The repair of schema and namespace in ListMetadataFormats.
+//!
+//! [`repair_item`](crate::repair::repair_item::repair_item) uses this module. Only formats with one
+//! well-known meaning are repaired.
 
 use crate::repair::catalog::{RepairId, RepairSet};
 use crate::repair::lex::names::trim;
@@ -9,10 +12,10 @@ pub(crate) const OAI_DC_SCHEMA: &[u8] = b"http://www.openarchives.org/OAI/2.0/oa
 
 pub(crate) const OAI_DC: &[u8] = b"http://www.openarchives.org/OAI/2.0/oai_dc/";
 
-/// A format that means one thing wherever it is offered.
+/// A format that means the same in every repository.
 struct KnownFormat {
     prefixes: &'static [&'static [u8]],
-    /// Its schema; nothing where there are several.
+    /// The schema of the format; `None` if several schemas are in use.
     schema: Option<&'static [u8]>,
     namespace: &'static [u8],
 }
@@ -32,12 +35,12 @@ static FORMATS: [KnownFormat; 4] = [
     KnownFormat { prefixes: &[b"mods"], schema: None, namespace: b"http://www.loc.gov/mods/v3" },
 ];
 
-/// The changes to one metadataFormat: values that are swapped, those of another format, and
-/// what is missing where it is known.
+/// Returns the edits to one metadataFormat: they correct swapped values and values of another format, and
+/// add missing values that are known.
 pub(crate) fn repair_format(item: &[u8], off: RepairSet) -> Edits {
     let mut edits = Edits::default();
     if !off.contains(RepairId::FormatValue) {
-        // What cannot be read the strict reader refuses.
+        // If the element cannot be read, the validator rejects it.
         let _ = correct_format(item, &mut edits);
         edits.sort();
     }
@@ -70,7 +73,7 @@ fn correct_format(item: &[u8], edits: &mut Edits) -> Option<()> {
         })
     };
     if let Some(known_format) = known_format {
-        // The protocol itself says what oai_dc is.
+        // The specification itself defines oai_dc.
         let is_wrong = |value: &[u8]| value.is_empty() || own.is_some() && others(value);
         if uri.is_none_or(|uri| is_wrong(uri) || is_dc && uri != known_format.namespace) {
             uri = Some(known_format.namespace);

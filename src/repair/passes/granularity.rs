@@ -1,8 +1,9 @@
-//! An item that is in order, held to what is known of its repository.
+//! The last pass over a valid item: its datestamps follow the facts known of the repository.
 //!
-//! Sits behind the strict reader, in its clean path as one comparison an item, and in
-//! [`repair_item`](crate::repair::repair_item::repair_item) as the last pass. Such an item is valid by itself: where nothing is
-//! known, or the repair is turned off, it stays as it is.
+//! The clean path compares each item with [`GranularityCheck`].
+//! [`repair_item`](crate::repair::repair_item::repair_item) runs the pass itself.
+//!
+//! The item is already valid. It stays unchanged if no facts are known or the repair is off.
 
 use crate::oai::datestamp;
 use crate::oai::datestamp::Granularity;
@@ -15,12 +16,12 @@ use crate::repair::text::escape::resolve;
 use crate::repair::validate::facts::Facts;
 use crate::repair::validate::schema::Element;
 
-/// What each clean item is asked.
+/// The check of each clean item.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct GranularityCheck {
-    /// How long datestamps are, in bytes; 0 for any.
+    /// The expected length of a datestamp in bytes; 0 accepts any length.
     len_bytes: u32,
-    /// Whether a datestamp that says "never" can be replaced.
+    /// Whether a sentinel datestamp can be replaced. A sentinel means "never".
     sentinels: bool,
 }
 
@@ -34,7 +35,7 @@ impl GranularityCheck {
         }
     }
 
-    /// Whether an item can stay as it is.
+    /// Returns whether an item can stay unchanged.
     #[inline]
     pub(crate) fn is_met_by(self, item: &[u8], facts: &Facts) -> bool {
         let (start, end) = facts.datestamp;
@@ -43,7 +44,7 @@ impl GranularityCheck {
     }
 }
 
-/// What stands in for a datestamp that cannot be read; `None` where no bound is known.
+/// Returns the datestamp that replaces an unreadable datestamp; `None` if no lower bound is known.
 pub(crate) fn lower_bound(repository: &RepositoryFacts) -> Option<String> {
     let lowest = repository.lowest_datestamp.as_deref()?;
     let is_bound = datestamp::is_legal(lowest.as_bytes()) && !datestamp::is_sentinel(lowest.as_bytes());
@@ -53,7 +54,7 @@ pub(crate) fn lower_bound(repository: &RepositoryFacts) -> Option<String> {
     })
 }
 
-/// The changes that an item in order still needs.
+/// Returns the edits that a valid item still needs.
 pub(crate) fn repair_granularity(item: &[u8], facts: &Facts, element: &Element, rules: &Rules<'_>) -> Edits {
     let mut edits = Edits::default();
     if element.name == b"Identify" {
@@ -64,7 +65,9 @@ pub(crate) fn repair_granularity(item: &[u8], facts: &Facts, element: &Element, 
     edits
 }
 
-/// The datestamp of a record or header: no sentinel (failure class E7), and as fine as announced (E5).
+/// Repairs the datestamp of a record or header.
+///
+/// It replaces a sentinel (failure class E7) and adjusts the granularity to the announced one (E5).
 fn repair_datestamp(item: &[u8], facts: &Facts, rules: &Rules<'_>, edits: &mut Edits) -> Option<()> {
     let (start, end) = (facts.datestamp.0 as usize, facts.datestamp.1 as usize);
     let raw = item.get(start..end).filter(|raw| !raw.is_empty())?;
@@ -93,8 +96,10 @@ fn repair_datestamp(item: &[u8], facts: &Facts, rules: &Rules<'_>, edits: &mut E
     Some(())
 }
 
-/// Identify says the granularity that is announced, an earliestDatestamp of that granularity, and none
-/// after the oldest that was seen (F14).
+/// Repairs the granularity and the earliestDatestamp in Identify.
+///
+/// The granularity becomes the announced one. The earliestDatestamp gets this granularity and is not after
+/// the oldest datestamp seen (F14).
 fn repair_identify_dates(item: &[u8], rules: &Rules<'_>, edits: &mut Edits) -> Option<()> {
     let RepositoryFacts { granularity, oldest_seen, .. } = rules.repository;
     let is_on = |id: &RepairId| !rules.off.contains(*id);

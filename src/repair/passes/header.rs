@@ -1,8 +1,10 @@
-//! The envelope of one item: the third pass of the slow path, over well-formed text.
+//! The third pass of the slow path: the envelope of one item, in well-formed text.
 //!
-//! Puts right what the schema of OAI-PMH demands around a payload: status,
-//! order, datestamps, blanks, foreign elements and attributes. The payload is
-//! not looked at, but for one that was delivered as a string.
+//! [`repair_item`](crate::repair::repair_item::repair_item) runs this pass. It makes the elements around a
+//! payload valid in the schema of OAI-PMH: status, order, datestamps, blanks, foreign elements and
+//! attributes.
+//!
+//! The payload stays unchanged. The only exception is a payload that was escaped as a string.
 
 use crate::oai::datestamp::Oddity;
 use crate::oai::{datestamp, set_spec};
@@ -17,9 +19,10 @@ use crate::repair::text::escape::{escape, resolve};
 use crate::repair::validate::schema::{Content, Element, Text};
 use crate::repair::validate::start_tag::is_free_attribute;
 
-/// Mends the envelope of one well-formed item; no edits when it cannot. In an
-/// item of OAI-PMH 1.x a record may say that it is deleted. `bound` stands in for
-/// a datestamp that cannot be read.
+/// Returns the edits to the envelope of one well-formed item, or no edits if it cannot be repaired.
+///
+/// In an item of OAI-PMH 1.x the record itself may have the status. `bound` replaces a datestamp that
+/// cannot be read.
 pub(crate) fn repair_envelope(
     text: &[u8],
     element: &'static Element,
@@ -33,7 +36,7 @@ pub(crate) fn repair_envelope(
     pass.edits
 }
 
-/// Most children of one element that are put into order, to bound the work.
+/// The largest number of children of one element that are reordered. It bounds the work.
 const CHILDREN_ORDERED_MAX: usize = 1000;
 
 struct HeaderPass<'t> {
@@ -60,7 +63,7 @@ impl<'t> HeaderPass<'t> {
         self.remove_unexpected_text(&tree, &[]);
         let mut inner = outline(self.text, item.content.0, item.content.1)?;
         if let Content::Children(definitions) = &element.content {
-            // What does not belong into the item goes as a whole.
+            // An element that does not belong in the item is removed as a whole.
             inner.children.retain(|child| definitions.iter().any(|element| element.name == child.local));
         }
         let header = inner.children.iter().find(|child| child.local == b"header").copied();
@@ -90,8 +93,9 @@ impl<'t> HeaderPass<'t> {
         self.repair_element(element, item)
     }
 
-    /// Removes text beside the children of an element, where it says nothing or is a message of the server. With
-    /// other text the item is not in order.
+    /// Removes text between the children of an element if it is punctuation or a message of the server.
+    ///
+    /// Other text stays, so the item stays invalid.
     fn remove_unexpected_text(&mut self, inner: &Outline<'t>, unknown: &[Child<'t>]) {
         let texts = inner.stray.iter().copied();
         let elements = unknown.iter().map(|child| (child.start, child.end));
@@ -104,12 +108,12 @@ impl<'t> HeaderPass<'t> {
         }
     }
 
-    /// Whether an element that does not belong into the envelope holds nothing that does.
+    /// Returns whether an unknown element contains nothing of the envelope.
     fn is_noise(&self, child: &Child<'t>) -> bool {
         self.item.name == b"Identify" || !holds_content(self.slice(child.start, child.end), self.item)
     }
 
-    /// Order and fields of an envelope element's children.
+    /// Repairs the children of an envelope element: unknown elements, fields and order.
     fn repair_element(&mut self, element: &'static Element, child: Child<'t>) -> Option<()> {
         let Content::Children(definitions) = &element.content else { return None };
         let inner = outline(self.text, child.content.0, child.content.1)?;
@@ -141,7 +145,7 @@ impl<'t> HeaderPass<'t> {
         Some(())
     }
 
-    /// Moves children that stand behind one of higher rank, with the repairs inside them.
+    /// Moves each child that follows a child of higher rank. The edits inside a child move with it.
     fn reorder_children(&mut self, ranked: &[(usize, Child<'t>)], end: usize) {
         if ranked.is_sorted_by_key(|(rank, _)| *rank) || ranked.len() > CHILDREN_ORDERED_MAX {
             return;
@@ -155,7 +159,7 @@ impl<'t> HeaderPass<'t> {
             })
             .map(|(_, child)| child)
             .collect();
-        // Several that come to one place stand there in their order.
+        // Children with the same target position keep the order of their ranks.
         moves.sort_by_key(|(rank, _)| *rank);
         for (rank, child) in moves {
             let inside = self.edits.take_within(child.start, child.end);
@@ -170,7 +174,7 @@ impl<'t> HeaderPass<'t> {
         }
     }
 
-    /// A header without datestamp gets the bound, behind the identifier.
+    /// Adds the lower bound as the datestamp of a header that has none.
     fn add_datestamp(&mut self, ranked: &[(usize, Child<'t>)], header: Child<'t>) -> Option<()> {
         let bound = self.bound?;
         if ranked.iter().any(|(_, child)| child.local == b"datestamp") || ranked.len() > CHILDREN_ORDERED_MAX
@@ -181,7 +185,7 @@ impl<'t> HeaderPass<'t> {
         let name = self.slice(identifier.start + 1, identifier.end);
         let prefix = name.strip_suffix(name.get(name_span(name) - identifier.local.len()..)?)?;
         let element = [b"<", prefix, b"datestamp>", bound.as_bytes(), b"</", prefix, b"datestamp>"].concat();
-        // What stays in its place; the rest is moved to theirs.
+        // These children keep their position; the others move.
         let kept = longest_ordered_run(ranked);
         let mut after = kept.iter().filter_map(|&index| ranked.get(index)).map(|(_, child)| child);
         let next = after.find(|child| child.local != b"identifier");
@@ -252,7 +256,7 @@ impl<'t> HeaderPass<'t> {
         }
     }
 
-    /// A setSpec that the schema does not allow; `name` is what it says.
+    /// Repairs a setSpec that the schema does not allow. `name` is its trimmed value.
     fn repair_set_spec(&mut self, child: Child<'t>, name: &[u8], plain: bool, in_header: bool) {
         let (start, end) = child.content;
         let escaped = set_spec::escape(name);
@@ -275,8 +279,9 @@ impl<'t> HeaderPass<'t> {
         }
     }
 
-    /// Removes attributes that the schema does not know; returns whether the
-    /// element says that it is deleted.
+    /// Removes attributes that the schema does not define.
+    ///
+    /// Returns whether the element has the status "deleted".
     fn repair_attributes(&mut self, child: Child<'t>, is_header: bool) -> bool {
         let Some(tag) = read_lenient_tag(self.text, child.start, child.content.0, self.limits) else {
             return false;
@@ -306,7 +311,7 @@ impl<'t> HeaderPass<'t> {
         deleted
     }
 
-    /// Metadata that holds nothing but a string which is one whole element.
+    /// Replaces a payload that is one whole element escaped as a string by the element itself.
     fn unescape_payload(&mut self, child: Child<'t>) {
         let (start, end) = child.content;
         let Some(inner) = outline(self.text, start, end) else { return };
@@ -332,7 +337,7 @@ impl<'t> HeaderPass<'t> {
     }
 }
 
-/// The changes that leave of a record its header.
+/// Returns the edits that remove everything from a record except its header.
 pub(crate) fn keep_only_header(record: &[u8]) -> Edits {
     let mut edits = Edits::default();
     let tree = outline(record, 0, record.len());
@@ -346,7 +351,7 @@ pub(crate) fn keep_only_header(record: &[u8]) -> Edits {
     edits
 }
 
-/// The payload behind its own XML declaration, if it has one.
+/// Returns the payload without its own XML declaration.
 fn without_declaration(text: &[u8]) -> &[u8] {
     let declared = text.get(..6).is_some_and(|start| start.eq_ignore_ascii_case(b"<?xml "));
     match memchr::memmem::find(text, b"?>") {
@@ -355,7 +360,7 @@ fn without_declaration(text: &[u8]) -> &[u8] {
     }
 }
 
-/// Changes a datestamp as little as possible.
+/// Changes as few bytes of a datestamp as possible.
 pub(crate) fn rewrite_datestamp(
     raw: &[u8],
     at: usize,
@@ -388,7 +393,7 @@ pub(crate) fn rewrite_datestamp(
     edits.push_unordered(id, at + front, at + raw.len() - back, middle.to_vec());
 }
 
-/// The repair for what was odd about a datestamp.
+/// Returns the repair for an irregular form of a datestamp.
 pub(crate) fn repair_for(oddity: Oddity) -> RepairId {
     match oddity {
         Oddity::Blank => RepairId::HeaderBlank,
@@ -399,7 +404,8 @@ pub(crate) fn repair_for(oddity: Oddity) -> RepairId {
     }
 }
 
-/// Indices of a longest run of children whose ranks never fall: those that need not move.
+/// Returns the indices of a longest sequence of children whose ranks never decrease. These children need
+/// not move.
 fn longest_ordered_run(ranked: &[(usize, Child<'_>)]) -> Vec<usize> {
     let mut best: Vec<(usize, Option<usize>)> = Vec::with_capacity(ranked.len());
     for (index, (rank, _)) in ranked.iter().enumerate() {

@@ -1,8 +1,9 @@
-//! Identify: values that are written otherwise, and elements that are missing.
+//! The repair of Identify: values in another form and missing elements.
 //!
-//! No value is invented. What is missing is taken from what we were told of the
-//! repository; the protocol version is that of the response, and the base URL
-//! that of the request. What is lacking then stays as it is, and is reported.
+//! [`repair_item`](crate::repair::repair_item::repair_item) runs this pass after the envelope is repaired.
+//!
+//! No value is invented. A missing value comes from the configuration. The protocol version comes from the
+//! response, and the base URL from the request. Any other missing value stays missing and is reported.
 
 use crate::repair::catalog::{RepairId, RepairSet};
 use crate::repair::config::IdentifyValues;
@@ -13,22 +14,22 @@ use crate::repair::text::edits::Edits;
 use crate::repair::text::escape::{escape, resolve};
 use crate::repair::validate::schema::{Content, Element, IDENTIFY, Text};
 
-/// What is known of the repository.
+/// The values known of the repository.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KnownValues<'k> {
     pub(crate) values: &'k IdentifyValues,
-    /// The base URL that harvesters ask.
+    /// The base URL that harvesters use.
     pub(crate) base_url: Option<&'k str>,
 }
 
 impl KnownValues<'_> {
-    /// What is known of an element.
+    /// Returns the known value of an element.
     fn value(&self, local: &[u8]) -> Option<&str> {
         let values = self.values;
         match local {
             b"repositoryName" => values.repository_name.as_deref(),
             b"baseURL" => self.base_url,
-            // The namespace of the response says so.
+            // The namespace of the response implies the version.
             b"protocolVersion" => Some("2.0"),
             b"adminEmail" => values.admin_email.as_deref(),
             b"earliestDatestamp" => values.earliest_datestamp.as_deref(),
@@ -39,7 +40,7 @@ impl KnownValues<'_> {
     }
 }
 
-/// The elements that Identify has, and what stands in it.
+/// Returns the definitions of the children of Identify, the Identify element, and its actual children.
 fn identify_parts(text: &[u8]) -> Option<(&'static [Element], Child<'_>, Outline<'_>)> {
     let Content::Children(definitions) = &IDENTIFY.content else { return None };
     let tree = outline(text, 0, text.len())?;
@@ -48,15 +49,14 @@ fn identify_parts(text: &[u8]) -> Option<(&'static [Element], Child<'_>, Outline
     Some((definitions, element, inner))
 }
 
-/// Whether anything of Identify stands in the element.
+/// Returns whether the text contains any child of Identify.
 pub(crate) fn has_identify_element(text: &[u8]) -> bool {
     identify_parts(text).is_some_and(|(definitions, _, inner)| {
         inner.children.iter().any(|child| definitions.iter().any(|element| element.name == child.local))
     })
 }
 
-/// The changes that put values right and complete what is missing, in an element whose children
-/// are in their order.
+/// Returns the edits that correct values and add missing elements. The children must be in order.
 pub(crate) fn repair_identify(text: &[u8], known_values: KnownValues<'_>, off: RepairSet) -> Edits {
     let mut pass = IdentifyPass { text, known_values, edits: Edits::default() };
     pass.repair_element();
@@ -68,8 +68,10 @@ pub(crate) fn repair_identify(text: &[u8], known_values: KnownValues<'_>, off: R
     edits
 }
 
-/// What is lacking, by the name of its element. Nothing, where an address only has a scheme before
-/// it, or nobody between the two: the schema has nothing against that.
+/// Returns the fields that are still missing or illegal, by element name.
+///
+/// An email address with a `mailto:` scheme is accepted, because the schema allows it. If no field
+/// is at fault, the result is Identify itself.
 pub(crate) fn unresolved_fields(text: &[u8]) -> Vec<(&'static str, FieldIssue)> {
     let mut unresolved = Vec::new();
     let Some((definitions, _, inner)) = identify_parts(text) else { return unresolved };
@@ -130,7 +132,7 @@ impl IdentifyPass<'_> {
         Some(())
     }
 
-    /// Puts one value right; says whether it is legal then.
+    /// Corrects one value and returns whether it is then legal.
     fn repair_field(&mut self, check: Text, child: &Child<'_>) -> bool {
         let (start, end) = child.content;
         let raw = self.text.get(start..end).unwrap_or_default();
@@ -163,7 +165,7 @@ impl IdentifyPass<'_> {
         }
     }
 
-    /// An element that is missing, or has no legal value, gets the one that is known.
+    /// Adds the known value of an element that is missing or has no legal value.
     fn add_known_value(&mut self, local: &[u8], found: &[Child<'_>], place: usize) {
         let Some(value) = self.known_values.value(local).map(|value| escape(value.as_bytes())) else {
             return;
@@ -181,7 +183,7 @@ impl IdentifyPass<'_> {
         }
     }
 
-    /// Beside a legal value, those that are none go.
+    /// Removes illegal values of an element that also has a legal value.
     fn remove_illegal_values(&mut self, check: Text, found: &[Child<'_>]) {
         for child in found {
             let raw = self.text.get(child.content.0..child.content.1).unwrap_or_default();
@@ -198,18 +200,18 @@ impl IdentifyPass<'_> {
 
 const SCHEME: &[u8] = b"mailto:";
 
-/// Whether no element stands in what should be a value.
+/// Returns whether a value contains no elements.
 fn is_text(raw: &[u8]) -> bool {
     outline(raw, 0, raw.len()).is_some_and(|inner| inner.children.is_empty())
 }
 
-/// A mail address behind the scheme that makes a URL of it.
+/// Returns an email address without its `mailto:` scheme; `None` if it has none.
 fn without_scheme(text: &[u8]) -> Option<&[u8]> {
     let (scheme, rest) = text.split_at_checked(SCHEME.len())?;
     scheme.eq_ignore_ascii_case(SCHEME).then_some(rest)
 }
 
-/// The legal value that is meant by one that is none.
+/// Returns the legal value that an illegal value most probably means.
 fn intended_value(check: Text, text: &[u8], is_known_value: bool) -> Option<&'static [u8]> {
     const DAY: &[u8] = b"YYYY-MM-DD";
     const SECOND: &[u8] = b"YYYY-MM-DDThh:mm:ssZ";
@@ -218,7 +220,7 @@ fn intended_value(check: Text, text: &[u8], is_known_value: bool) -> Option<&'st
         Text::Granularity => [DAY, SECOND].into_iter().find(|legal| legal.eq_ignore_ascii_case(text)),
         Text::DeletedRecord => {
             let legal = PROMISES.into_iter().find(|legal| legal.eq_ignore_ascii_case(text));
-            // Of the three this one promises the least, where nobody knows better.
+            // "transient" promises the least of the three values.
             legal.or((!text.is_empty() && !is_known_value).then_some(b"transient".as_slice()))
         }
         Text::Version => Some(b"2.0"),

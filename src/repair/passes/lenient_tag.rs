@@ -1,4 +1,7 @@
-//! Loose reading of one start tag: what its author meant, and the edits that make it well-formed.
+//! The lenient reader of one start tag. It returns the intended tag and the edits that make the tag
+//! well-formed.
+//!
+//! All passes and stages use it to change attributes.
 
 use memchr::memchr;
 
@@ -10,38 +13,38 @@ use crate::repair::text::characters::{Node, repair_node};
 use crate::repair::text::edits::Edits;
 use crate::repair::text::escape::escape;
 
-/// A start tag as it was meant. Ranges are offsets into the text it was read from.
+/// A start tag with its intended meaning. Ranges are offsets into the text that contains the tag.
 #[derive(Debug)]
 pub(crate) struct LenientTag {
     /// End of the tag.
     pub(crate) end: usize,
-    /// Where its name ends.
+    /// End of the tag name.
     pub(crate) name_end: usize,
-    /// Where an attribute can be added: behind the last one.
+    /// Position after the last attribute, where another attribute can be added.
     pub(crate) attributes_end: usize,
     /// Whether it is an empty-element tag.
     pub(crate) empty: bool,
     pub(crate) attributes: Vec<LenientAttribute>,
-    /// What makes it well-formed.
+    /// The edits that make the tag well-formed.
     pub(crate) edits: Edits,
 }
 
-/// An attribute that stays.
+/// An attribute that is kept.
 #[derive(Debug)]
 pub(crate) struct LenientAttribute {
-    /// Where the blanks before it begin.
+    /// Start of the blanks before the attribute.
     pub(crate) gap: usize,
     pub(crate) name: (usize, usize),
-    /// The value between its quotes, after mending.
+    /// The value between its quotes, after repair.
     pub(crate) value: Vec<u8>,
-    /// Where the value stands, quotes included; empty when it has none.
+    /// Range of the value including its quotes; empty if the attribute has no value.
     pub(crate) span: (usize, usize),
-    /// Whether it stands in quotes.
+    /// Whether the value is in quotes.
     pub(crate) quoted: bool,
     pub(crate) end: usize,
 }
 
-/// Reads the start tag `at..end` of `text`; `None` when it is beyond reading.
+/// Reads the start tag `at..end` of `text`; `None` if it cannot be read.
 pub(crate) fn read_lenient_tag(text: &[u8], at: usize, end: usize, limits: &Limits) -> Option<LenientTag> {
     let tag = text.get(..end)?;
     let name_end = at + 1 + name_span(tag.get(at + 1..)?);
@@ -77,7 +80,7 @@ pub(crate) fn read_lenient_tag(text: &[u8], at: usize, end: usize, limits: &Limi
 }
 
 impl LenientTag {
-    /// Reads one attribute and returns where it ends.
+    /// Reads one attribute and returns its end.
     fn read_attribute(&mut self, tag: &[u8], gap: usize, at: usize) -> Option<usize> {
         let name_end = at + name_span(tag.get(at..)?);
         let name = tag.get(at..name_end)?;
@@ -116,7 +119,7 @@ impl LenientTag {
     }
 }
 
-/// The mended value, its place, whether it was quoted, and its end.
+/// The repaired value, its range, whether it was quoted, and its end.
 type ReadValue = (Vec<u8>, (usize, usize), bool, usize);
 
 /// Reads the value that begins at `start`.
@@ -150,7 +153,7 @@ fn read_value(tag: &[u8], start: usize, edits: &mut Edits) -> Option<ReadValue> 
         return Some(write_value(RepairId::UnquotedAttribute, raw, (start, start + len), edits));
     }
     let Some(len) = value_len(rest).filter(|&len| len > 1 && rest.get(len - 1) == Some(&quote)) else {
-        // Without another mark in its place, nothing says where the value ends.
+        // Without a nonstandard quote, the end of the value is unknown.
         let (value, len) = nonstandard_quotes(rest)?;
         return Some(write_value(RepairId::AttributeQuotes, value, (start, start + len), edits));
     };
@@ -160,7 +163,7 @@ fn read_value(tag: &[u8], start: usize, edits: &mut Edits) -> Option<ReadValue> 
     Some((repair_value(raw, start + 1, edits), (start, end), true, end))
 }
 
-/// The value that stands at `at`, its characters mended.
+/// Returns the value at `at` with repaired characters.
 fn repair_value(raw: &[u8], at: usize, edits: &mut Edits) -> Vec<u8> {
     let repaired = repair_node(raw, Node::Attribute, &[]);
     for edit in repaired.iter() {
@@ -169,7 +172,7 @@ fn repair_value(raw: &[u8], at: usize, edits: &mut Edits) -> Vec<u8> {
     repaired.apply(raw).into_owned()
 }
 
-/// Writes a value that stands in `span` between quotes.
+/// Writes the value in `span` between quotes.
 fn write_value(id: RepairId, raw: &[u8], span: (usize, usize), edits: &mut Edits) -> ReadValue {
     let mut value = Vec::with_capacity(raw.len());
     let inside = repair_node(raw, Node::Attribute, &[]);
@@ -186,15 +189,15 @@ fn write_value(id: RepairId, raw: &[u8], span: (usize, usize), edits: &mut Edits
     (value, span, false, span.1)
 }
 
-/// Marks that word processors and serializers write in the place of quotes. A value ends at the first mark
-/// of its group.
+/// Marks that word processors and serializers write instead of quotes. The first mark of the same group
+/// ends a value.
 const NONSTANDARD_QUOTES: [&[&str]; 3] = [
     &["\u{201c}", "\u{201d}", "\u{201e}", "\u{201f}", "\""],
     &["\u{2018}", "\u{2019}", "\u{201a}", "'"],
     &["&quot;"],
 ];
 
-/// The value between typographic or escaped quotation marks, and the length of all.
+/// Returns the value between typographic or escaped quotation marks, and the length including the marks.
 fn nonstandard_quotes(rest: &[u8]) -> Option<(&[u8], usize)> {
     let starts = |text: &[u8], group: &[&str]| {
         group.iter().find(|mark| text.starts_with(mark.as_bytes())).map(|mark| mark.len())
@@ -210,7 +213,7 @@ fn nonstandard_quotes(rest: &[u8]) -> Option<(&[u8], usize)> {
 }
 
 impl LenientAttribute {
-    /// Writes another value, in the quotes that are there or in new ones.
+    /// Replaces the value, in the existing quotes or in new ones.
     pub(crate) fn set(&self, id: RepairId, value: &[u8], edits: &mut Edits) {
         self.drop_edits(self.name.0, edits);
         if self.quoted {
@@ -221,23 +224,23 @@ impl LenientAttribute {
         }
     }
 
-    /// Whether it stands there without a value.
+    /// Returns whether the attribute has no value.
     pub(crate) fn is_valueless(&self) -> bool {
         self.span.0 == self.span.1
     }
 
-    /// Writes all of it anew, the blank before it included.
+    /// Replaces the whole attribute, including the blank before it.
     pub(crate) fn replace(&self, id: RepairId, attribute: Vec<u8>, edits: &mut Edits) {
         self.drop_edits(self.gap, edits);
         edits.push_unordered(id, self.gap, self.end, attribute);
     }
 
-    /// Takes the attribute away.
+    /// Removes the attribute.
     pub(crate) fn remove(&self, id: RepairId, edits: &mut Edits) {
         self.replace(id, Vec::new(), edits);
     }
 
-    /// Drops the changes to it; what is added to the tag behind it stays.
+    /// Drops the edits inside the attribute. Edits that insert text after it stay.
     fn drop_edits(&self, from: usize, edits: &mut Edits) {
         for edit in edits.take_within(from, self.end).iter() {
             if edit.start == self.end && edit.id != RepairId::ValuelessAttribute {

@@ -1,8 +1,10 @@
-//! Tags, sections and prefixes: the second pass of the slow path, over one item.
+//! The second pass of the slow path: tags, sections and prefixes of one item.
 //!
-//! Follows the tags with what is known of OAI-PMH and its formats: which
-//! element stands in which, and which fields hold plain text. Runs only on
-//! items that are not well-formed once their characters are mended.
+//! [`repair_item`](crate::repair::repair_item::repair_item) runs this pass on items that are not
+//! well-formed after their characters are repaired.
+//!
+//! The pass uses the structure of OAI-PMH and of known formats: the children of each element, and the
+//! fields that contain plain text.
 
 use crate::repair::boundary::removable::{holds_content, is_fatal_message};
 use crate::repair::catalog::{QuarantineReason, RepairId};
@@ -22,12 +24,13 @@ use crate::repair::text::edits::Edits;
 use crate::repair::validate::schema::{Content, Element};
 use crate::repair::validate::start_tag::{Tags, declared_prefix};
 
-/// Mends the markup of one item.
+/// Returns the edits to the markup of one item.
 ///
-/// `sections` are the closed ones with borders of items inside: they are content as they are.
+/// `sections` are the closed sections that contain boundaries of items. They are content and stay
+/// unchanged.
 ///
 /// # Errors
-/// Why no reading is plausible.
+/// Returns the reason for quarantine if the intent is ambiguous.
 pub(crate) fn repair_markup(
     text: &[u8],
     element: &'static Element,
@@ -95,7 +98,7 @@ fn read_lexeme(tree: &mut Tree<'_>, lexeme: Lexeme, at: usize, end: usize) -> Re
         }
         Lexeme::StartTag => read_start_tag(tree, at, end)?,
         Lexeme::EndTag => read_end_tag(tree, at, end),
-        // `<?` is markup that never ends, `a<b` is text.
+        // An unterminated `<?` is markup, but `a<b` is text.
         Lexeme::OpenTag if tree.in_field() && tree.text.get(at + 1) != Some(&b'?') => {
             tree.edit(RepairId::BareLessThan, at, end, b"&lt;")
         }
@@ -137,7 +140,7 @@ fn read_start_tag(tree: &mut Tree<'_>, at: usize, end: usize) -> Result<(), Quar
     }
     tree.reopen_payload(name);
     if !close_before(tree, name, at) {
-        // The pages in an identifier after the SICI standard look like a tag.
+        // Page numbers in an identifier of the SICI standard look like a tag.
         let is_sici = memchr::memmem::find(name, b"::").is_some();
         tree.is_ambiguous |= in_key_field(tree) && !is_sici;
         tree.escape(at, end);
@@ -178,8 +181,9 @@ fn read_start_tag(tree: &mut Tree<'_>, at: usize, end: usize) -> Result<(), Quar
     Ok(())
 }
 
-/// Whether an element of the envelope begins in a payload whose format has no element of that name: two items
-/// have become one.
+/// Returns whether an element of the envelope begins in a payload whose format has no such element.
+///
+/// In this case two items were merged into one.
 fn is_envelope_in_payload(tree: &Tree<'_>, local: &[u8]) -> bool {
     tree.payload_root.is_some()
         && matches!(tree.family, Family::DublinCore | Family::Marc)
@@ -188,8 +192,9 @@ fn is_envelope_in_payload(tree: &Tree<'_>, local: &[u8]) -> bool {
         && !tree.family.is_field(local)
 }
 
-/// Closes what cannot hold the element that begins at `at`. False when the
-/// tag is no element but text of the open field.
+/// Closes the elements that cannot contain the element that begins at `at`.
+///
+/// Returns false if the tag is text of the open field.
 pub(crate) fn close_before(tree: &mut Tree<'_>, name: &[u8], at: usize) -> bool {
     let Some(top) = tree.open.last().copied() else { return true };
     let (prefix, local) = split_name(name);
@@ -240,7 +245,7 @@ pub(crate) fn kind_of(tree: &Tree<'_>, name: &[u8], context: Context) -> Content
     }
 }
 
-/// The context inside the tag, its declarations of the OAI-PMH namespace corrected.
+/// Returns the context inside the tag, after its declarations of the OAI-PMH namespace are corrected.
 pub(crate) fn declare(tree: &mut Tree<'_>, tag: &LenientTag) -> Context {
     let mut declared: Vec<(&[u8], Vec<u8>)> = Vec::new();
     for attribute in &tag.attributes {
@@ -260,7 +265,7 @@ pub(crate) fn declare(tree: &mut Tree<'_>, tag: &LenientTag) -> Context {
     tree.tags.contexts.declare(tree.context(), &declared)
 }
 
-/// Declares well-known prefixes that the tag uses without a declaration.
+/// Declares well-known prefixes that the tag uses but no element declares.
 fn declare_missing<'t>(tree: &mut Tree<'t>, tag: &LenientTag, name: &'t [u8], context: Context) {
     let names = tag.attributes.iter().map(|attribute| tree.slice(attribute.name));
     let prefixes: Vec<&[u8]> = std::iter::once(name)
@@ -291,14 +296,14 @@ fn declare_missing<'t>(tree: &mut Tree<'t>, tag: &LenientTag, name: &'t [u8], co
     }
 }
 
-/// Notes whether a section with borders of items begins at `at`.
+/// Notes the depth of a section with item boundaries that begins at `at`.
 pub(crate) fn note_section_start(tree: &mut Tree<'_>, at: usize) {
     if tree.sections.binary_search_by_key(&at, |section| section.0).is_ok() {
         tree.section_depths.push(tree.open.len());
     }
 }
 
-/// The item's bytes end, or its end tag was met at `at`.
+/// Finishes the item at its end tag, which ends at `at`, or at the end of its bytes.
 fn end_item(tree: &mut Tree<'_>, at: usize) -> Result<(), QuarantineReason> {
     if !tree.open.is_empty() {
         if is_cut(tree) {
@@ -319,8 +324,10 @@ fn end_item(tree: &mut Tree<'_>, at: usize) -> Result<(), QuarantineReason> {
     Ok(())
 }
 
-/// Whether the item, which is not closed, is only the first part of one: its text ends in a field, a
-/// record has neither a payload nor a status, or the script that wrote it has ended.
+/// Returns whether an unclosed item is only the first part of an item.
+///
+/// Its text ends in a field, the record has neither payload nor status, or the text contains a fatal error
+/// message of a script.
 pub(crate) fn is_cut(tree: &Tree<'_>) -> bool {
     let text = tree.slice((tree.content_from, tree.text.len()));
     let in_text = tree.in_field() || tree.open.len() > 1 && blanks(text) < text.len();

@@ -1,4 +1,4 @@
-//! The repairs of one item, each a pure function from text to edits.
+//! The passes over one item. Each pass is a pure function from text to edits.
 
 pub(crate) mod balanced;
 pub(crate) mod end_tag;

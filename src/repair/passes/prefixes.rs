@@ -1,21 +1,21 @@
-//! Prefixes that records use without a declaration, and the namespaces they mean.
+//! Namespaces of prefixes that records use without a declaration.
 //!
-//! A prefix is in the first table if all repositories that declare it bind it
-//! to one namespace. A prefix with several namespaces in use is in the second
-//! one. The item decides among them: its schemaLocation, or any other
-//! attribute, must name exactly one. Otherwise the prefix stays unknown and
-//! the record goes to quarantine, unless [`known_prefix`] has a default.
+//! The pass over [`markup`](crate::repair::passes::markup) uses this module.
+//!
+//! A prefix is in [`UNAMBIGUOUS`] if all repositories that declare it use the same namespace. A prefix with
+//! several namespaces is in [`AMBIGUOUS`], and the item decides. Exactly one of the namespaces must appear
+//! in an attribute of the item, such as its schemaLocation. Otherwise the prefix stays undeclared and the
+//! record goes to quarantine, unless [`known_prefix`] has a default.
 
 use memchr::memmem;
 
 use crate::repair::lex::known_namespaces::known_prefix;
 use crate::repair::lex::names::is_blank;
 
-/// Prefixes with one namespace, beside those of [`known_prefix`].
+/// Prefixes with one namespace, in addition to those of [`known_prefix`].
 ///
-/// The namespaces are those of the specification, or of the software that
-/// writes the format. Each was also found in stylesheets or records of
-/// several repositories.
+/// Each namespace is from the specification of the format or from the software that writes it. Each also
+/// appears in stylesheets or records of several repositories.
 static UNAMBIGUOUS: &[(&str, &str)] = &[
     // NISO RP-22, Access License and Indicators.
     ("ali", "http://www.niso.org/schemas/ali/1.0/"),
@@ -61,7 +61,7 @@ static UNAMBIGUOUS: &[(&str, &str)] = &[
     ("prov", "http://www.w3.org/ns/prov#"),
     // Text Encoding Initiative.
     ("tei", "http://www.tei-c.org/ns/1.0"),
-    // xMetaDissPlus of the German National Library takes thesis: from ETD-MS.
+    // xMetaDissPlus of the German National Library uses thesis: from ETD-MS.
     ("thesis", "http://www.ndltd.org/standards/metadata/etdms/1.0/"),
     // EThOS of the British Library.
     ("uketdterms", "http://naca.central.cranfield.ac.uk/ethos-oai/terms/"),
@@ -81,7 +81,7 @@ static AMBIGUOUS: &[(&str, &[&str])] = &[
             "http://datacite.org/schema/kernel-4",
             "http://datacite.org/schema/kernel-3",
             "http://datacite.org/schema/kernel-2.2",
-            // JPCOAR writes it so.
+            // JPCOAR uses this form.
             "https://schema.datacite.org/meta/kernel-4/",
         ],
     ),
@@ -147,14 +147,14 @@ static AMBIGUOUS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The namespaces of prefixes in one item. Each prefix is decided once.
+/// The namespaces of ambiguous prefixes in one item. Each prefix is decided once.
 #[derive(Debug, Default)]
 pub(crate) struct PrefixNamespaces {
     decided: Vec<(&'static str, Option<&'static [u8]>)>,
 }
 
 impl PrefixNamespaces {
-    /// The namespace that a prefix means in an item.
+    /// Returns the namespace of a prefix in an item.
     pub(crate) fn namespace_of(&mut self, prefix: &[u8], item: &[u8]) -> Option<&'static [u8]> {
         if let Some((_, uri)) = UNAMBIGUOUS.iter().find(|(name, _)| name.as_bytes() == prefix) {
             return Some(uri.as_bytes());
@@ -175,7 +175,7 @@ impl PrefixNamespaces {
     }
 }
 
-/// Whether a text names the namespace: white space or a quote must be on both sides.
+/// Returns whether a text contains the namespace URI, delimited by white space or quotes.
 fn contains_uri(text: &[u8], uri: &[u8]) -> bool {
     let is_delimiter =
         |byte: Option<&u8>| byte.is_some_and(|&byte| is_blank(byte) || matches!(byte, b'"' | b'\''));

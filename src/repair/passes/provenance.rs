@@ -1,8 +1,9 @@
-//! Provenance: where and when a record was harvested, and whether a repair altered its payload.
+//! The provenance of a record: the source, the harvest date, and whether a repair altered the payload.
 //!
-//! The container of the OAI Guidelines for Optional Containers ("provenance"), in an `about`.
-//! Comes last, when a record is in order and about to leave, and adds to it only: what says
-//! already where the record came from stays where it is, inside of what is added.
+//! `stages/list/rewrite.rs` adds it to valid records directly before they are emitted. It is the container
+//! of the OAI Guidelines for Optional Containers ("provenance"), in an `about`.
+//!
+//! The pass only adds text. An existing provenance stays and becomes part of the new one.
 
 use memchr::{memchr2_iter, memmem, memrchr};
 
@@ -18,20 +19,20 @@ use crate::repair::text::escape::{escape, resolve};
 use crate::repair::validate::facts::Facts;
 use crate::repair::validate::start_tag::{Tags, read_attributes};
 
-/// A record as it is about to leave, and how it came to be so.
+/// A valid record before it is emitted, with the edits made to it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OutgoingRecord<'r> {
     pub(crate) item: &'r [u8],
     pub(crate) edits: &'r Edits,
     pub(crate) facts: Facts,
-    /// The context of the list, as it leaves.
+    /// The context of the list as it is emitted.
     pub(crate) outer: Context,
-    /// Prefixes whose namespaces were corrected outside of the items.
+    /// Prefixes whose namespaces were corrected outside items.
     pub(crate) corrected_namespaces: &'r [Vec<u8>],
 }
 
 const PROVENANCE: &[u8] = b"http://www.openarchives.org/OAI/2.0/provenance";
-/// The container, up to its description. Declares all that it uses.
+/// The start of the container, up to its description. It declares all namespaces that it uses.
 const START: &[u8] = b"<provenance xmlns=\"http://www.openarchives.org/OAI/2.0/provenance\" \
     xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \
     xsi:schemaLocation=\"http://www.openarchives.org/OAI/2.0/provenance \
@@ -39,7 +40,7 @@ const START: &[u8] = b"<provenance xmlns=\"http://www.openarchives.org/OAI/2.0/p
 const END: &[u8] = b"</provenance>";
 
 impl OutgoingRecord<'_> {
-    /// What is added to the record; nothing where nothing is to be told of it, or is there already.
+    /// Returns the edits that add provenance. There are none if the record needs none or already has it.
     pub(crate) fn provenance_edits(&self, origin: &Origin, tags: &mut Tags, limits: &Limits) -> Edits {
         let may_be_altered = self.edits.change_content() || !self.corrected_namespaces.is_empty();
         if self.facts.deleted || origin.told == ProvenanceScope::Altered && !may_be_altered {
@@ -88,7 +89,7 @@ impl OutgoingRecord<'_> {
         Some(edits)
     }
 
-    /// Whether what lies in `payload` is not what came.
+    /// Returns whether the payload in this range differs from the received payload.
     fn is_altered(&self, (from, to): (usize, usize)) -> bool {
         let mut shift = 0_isize;
         let is_edited = self.edits.iter().any(|edit| {
@@ -97,7 +98,8 @@ impl OutgoingRecord<'_> {
             let touches = if start == end { from <= start && start <= to } else { start < to && from < end };
             edit.content && touches
         });
-        // What was moved is not where it was changed, and a namespace reaches further than its declaration.
+        // A moved element is no longer where it was edited. A namespace affects more text than its
+        // declaration.
         let reaches = self.edits.iter().any(|edit| match edit.id {
             RepairId::ElementOrder => edit.content,
             RepairId::HttpsNamespace | RepairId::NamespaceVariant => {
@@ -112,7 +114,8 @@ impl OutgoingRecord<'_> {
             || self.corrected_namespaces.iter().any(|prefix| uses_outer_prefix(payload, prefix))
     }
 
-    /// The description of this record, in two parts: what stands before one that it holds, and behind it.
+    /// Returns the description of this record in two parts: before and after an existing description inside
+    /// it.
     fn description_tags(
         &self,
         origin: &Origin,
@@ -138,12 +141,12 @@ impl OutgoingRecord<'_> {
     }
 }
 
-/// A container that stands there already.
+/// An existing provenance container.
 #[derive(Clone, Copy, Debug)]
 struct ProvenanceContainer<'t> {
-    /// Its description.
+    /// Its originDescription element.
     description: Child<'t>,
-    /// The prefix of its own name, with its colon.
+    /// The prefix of the container's name, with its colon.
     prefix: &'t [u8],
     base_url: &'t [u8],
     identifier: &'t [u8],
@@ -151,7 +154,7 @@ struct ProvenanceContainer<'t> {
 }
 
 impl ProvenanceContainer<'_> {
-    /// Whether it says that the record was harvested from there, as it is.
+    /// Returns whether the container already describes this record from this source.
     fn describes(&self, origin: &Origin, record: &OutgoingRecord<'_>) -> bool {
         let text = |raw: &[u8]| trim(&resolve(raw)).to_vec();
         let fact = |range| text(Facts::slice(record.item, range));
@@ -169,7 +172,7 @@ impl ProvenanceContainer<'_> {
     }
 }
 
-/// The provenance that an `about` holds, if that is what it holds.
+/// Returns the provenance container in an `about`; `None` if it contains something else.
 fn read_container<'t>(
     item: &'t [u8],
     about: &Child<'t>,
@@ -202,7 +205,7 @@ fn read_container<'t>(
     })
 }
 
-/// The namespace of the element that `text` begins with, as text of XML; empty when it has none.
+/// Returns the namespace of the first element of `text`, escaped for XML; empty if it has none.
 fn namespace_of(text: &[u8], context: Context, tags: &mut Tags, limits: &Limits) -> Option<Vec<u8>> {
     let tag = tags.open(text, context, limits).ok()?;
     let (prefix, _) = split_name(text.get(1..1 + tag.name_len as usize)?);
@@ -210,7 +213,7 @@ fn namespace_of(text: &[u8], context: Context, tags: &mut Tags, limits: &Limits)
     Some(escape(&resolve(uri)))
 }
 
-/// Where the first element between `from` and `to` begins.
+/// Returns the position of the first element between `from` and `to`.
 fn first_start_tag(text: &[u8], (from, to): (usize, usize)) -> Option<usize> {
     let text = text.get(..to)?;
     let mut lexemes = Lexemes::of_well_formed(text);
@@ -225,7 +228,7 @@ fn first_start_tag(text: &[u8], (from, to): (usize, usize)) -> Option<usize> {
     None
 }
 
-/// Whether names in the payload have that prefix by a declaration that stands outside of it.
+/// Returns whether names in the payload use this prefix with a declaration outside the payload.
 fn uses_outer_prefix(payload: &[u8], prefix: &[u8]) -> bool {
     if prefix.is_empty() {
         return memmem::find(payload, b"xmlns=").is_none();

@@ -1,4 +1,7 @@
 //! The arguments of a repair of one item, besides the item.
+//!
+//! The stages create them for each item, and [`repair_item`](crate::repair::repair_item::repair_item)
+//! passes them on.
 
 use crate::repair::catalog::RepairSet;
 use crate::repair::config::RepositoryFacts;
@@ -7,7 +10,7 @@ use crate::repair::limits::Limits;
 use crate::repair::passes::identify::KnownValues;
 use crate::repair::text::references::Entities;
 
-/// What mending is told besides the item.
+/// The configuration and the facts that a repair of one item needs.
 #[derive(Debug)]
 pub(crate) struct Rules<'c> {
     pub(crate) limits: &'c Limits,
@@ -19,7 +22,7 @@ pub(crate) struct Rules<'c> {
     pub(crate) repository: &'c RepositoryFacts,
 }
 
-/// What is declared around an item, as it came and as it is written.
+/// The namespaces declared around an item, as received and as written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OuterContexts {
     pub(crate) read: Context,

@@ -1,9 +1,10 @@
-//! The envelope as harvesters expect it: unprefixed elements in the default namespace.
+//! Removal of prefixes: the conventional envelope has unprefixed elements in the default namespace.
 //!
-//! A prefix means nothing to a reader of namespaces, and everything to the many
-//! that look for `<record>`. It is taken off where the element stands; a
-//! payload that needs the default namespace around it gets that declared on
-//! its own start tag, so that each name in it means what it meant.
+//! [`repair_item`](crate::repair::repair_item::repair_item) runs this pass on valid items.
+//!
+//! XML readers that know namespaces ignore the prefix, but many harvesters search for `<record>`. The
+//! meaning of each name stays the same. If a payload depends on the outer default namespace, its own start
+//! tag gets that declaration.
 
 use crate::repair::catalog::RepairId;
 use crate::repair::lex::lexeme::{Lexeme, Lexemes};
@@ -16,7 +17,7 @@ use crate::repair::text::edits::Edits;
 use crate::repair::validate::schema::{Content, Element};
 use crate::repair::validate::start_tag::Tags;
 
-/// The changes that make one item conventional that is in order but for its prefixes.
+/// Returns the edits that remove the prefixes from the envelope of a valid item.
 pub(crate) fn strip_item_prefixes(
     item: &[u8],
     element: &'static Element,
@@ -78,7 +79,7 @@ impl StripPrefixPass<'_> {
         self.edits.push_unordered(RepairId::EnvelopePrefix, at, at + len, Vec::new());
     }
 
-    /// A payload whose unprefixed names are not in the namespace of OAI-PMH keeps the one they are in.
+    /// Declares the default namespace on a payload whose unprefixed names are not in the OAI-PMH namespace.
     fn declare_default_namespace(&mut self, payload: Child<'_>, outer: Context) -> Option<()> {
         let default = self.tags.contexts.lookup(outer, b"").unwrap_or_default().to_vec();
         let tag = read_lenient_tag(self.item, payload.start, payload.content.0, self.limits)?;
@@ -95,7 +96,7 @@ impl StripPrefixPass<'_> {
     }
 }
 
-/// Whether an element in `text` has no prefix.
+/// Returns whether an element in `text` has no prefix.
 fn has_plain_names(text: &[u8]) -> bool {
     let mut at = 0;
     let mut lexemes = Lexemes::of_well_formed(text);
@@ -111,7 +112,7 @@ fn has_plain_names(text: &[u8]) -> bool {
     false
 }
 
-/// An element that has no prefix any more must not declare another default namespace.
+/// Removes the declaration of another default namespace from an element that loses its prefix.
 pub(crate) fn remove_default_namespace(
     text: &[u8],
     at: usize,

@@ -1,7 +1,7 @@
-//! Tag names with a damaged byte: the pass between characters and markup.
+//! The pass over damaged tag names. It runs between the passes over characters and markup.
 //!
-//! A bad byte in a name becomes a letter, or a character that no name can contain. Where the item has
-//! the same name without it, that name was meant.
+//! A bad byte in a name becomes a letter or a character that no name can contain. If another tag of the
+//! item has the same name without this character, the repair removes the character.
 
 use std::collections::HashMap;
 
@@ -19,22 +19,24 @@ enum TagKind {
     Empty,
 }
 
-/// The tags of one name in an item.
+/// The numbers of tags with one name in an item.
 #[derive(Debug, Default)]
 struct TagCount {
-    /// Start tags, without those of empty elements.
+    /// Start tags, except those of empty elements.
     starts: usize,
     ends: usize,
 }
 
-/// Removes characters outside ASCII from tag names, where the rest is the name of another tag of the
-/// item. A legal name whose start and end tags are equal in number is what its author wrote.
+/// Returns the edits that remove non-ASCII characters from tag names.
+///
+/// The rest must be the name of another tag of the item. A legal name with as many start tags as end tags
+/// is intended and stays.
 pub(crate) fn repair_names(text: &[u8]) -> Edits {
     let mut edits = Edits::default();
     if text.is_ascii() {
         return edits;
     }
-    // Most such texts have other characters in their fields alone.
+    // Most texts have non-ASCII characters only in their fields.
     if memchr_iter(b'<', text).all(|at| {
         let after = text.get(at + 1..).unwrap_or_default();
         let name = after.strip_prefix(b"/").unwrap_or(after);
@@ -71,7 +73,7 @@ pub(crate) fn repair_names(text: &[u8]) -> Edits {
     edits
 }
 
-/// The tags of a text: the kind of each, and where its name begins and ends.
+/// Returns the kind of each tag of a text, and the range of its name.
 fn tag_names(text: &[u8]) -> Vec<(TagKind, usize, usize)> {
     let mut names = Vec::new();
     let mut lexemes = Lexemes::of(text);

@@ -1,7 +1,9 @@
-//! The open elements of an item whose markup is being repaired, and the edits so far.
+//! The tree of open elements of an item whose markup is repaired, with the edits made so far.
 //!
-//! A payload that was closed too early is opened again here: where a field of a known format follows
-//! the end tags of the payload, with nothing but white space between, those end tags are removed.
+//! The pass over [`markup`](crate::repair::passes::markup) uses this module.
+//!
+//! The tree also reopens a payload that was closed too early. If only white space and a field of a known
+//! format follow the end tags of the payload, these end tags are removed.
 
 use memchr::memrchr;
 
@@ -17,16 +19,16 @@ use crate::repair::text::edits::Edits;
 use crate::repair::validate::schema::{Content, Element};
 use crate::repair::validate::start_tag::Tags;
 
-/// What an open element is to the repair of its content.
+/// The kind of content of an open element.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ContentKind {
-    /// Holds elements of the envelope.
+    /// Contains elements of the envelope.
     Envelope(&'static Element),
-    /// Holds one payload.
+    /// Contains one payload.
     PayloadParent,
-    /// Holds plain text.
+    /// Contains plain text.
     Field,
-    /// Anything in a payload that may hold text and elements.
+    /// Any other element of a payload. It can contain text and elements.
     Mixed,
 }
 
@@ -37,10 +39,10 @@ pub(crate) struct TreeElement {
     pub(crate) kind: ContentKind,
 }
 
-/// The payload's outermost element, where missing prefixes are declared.
+/// The outermost element of the payload, which gets missing namespace declarations.
 #[derive(Debug)]
 pub(crate) struct PayloadRoot {
-    /// Behind its last attribute.
+    /// Position after its last attribute.
     pub(crate) place: usize,
     pub(crate) added: Vec<Vec<u8>>,
 }
@@ -54,13 +56,16 @@ pub(crate) struct Tree<'t> {
     pub(crate) lexemes: Lexemes<'t>,
     pub(crate) open: Vec<TreeElement>,
     pub(crate) family: Family,
-    /// Whether no reading of the tags is plausible: those of an unknown format had to be balanced, or text has no
-    /// element.
+    /// Whether the intent of the tags is ambiguous.
+    ///
+    /// This is so if tags of an unknown format had to be balanced, or if text is in no element.
     pub(crate) is_ambiguous: bool,
-    /// Sections with borders of items inside.
+    /// Sections that contain boundaries of items.
     pub(crate) sections: &'t [(usize, usize)],
-    /// How many elements are open around such a section. Where the innermost one is not closed by its own
-    /// end tag, the end mark of the section may belong to a later item.
+    /// The number of open elements around each of these sections.
+    ///
+    /// If the innermost element is not closed by its own end tag, the end mark of the section can belong to
+    /// a later item.
     pub(crate) section_depths: Vec<usize>,
     pub(crate) payload_root: Option<PayloadRoot>,
     /// Whether a payload has begun.
@@ -69,13 +74,13 @@ pub(crate) struct Tree<'t> {
     pub(crate) is_deleted: bool,
     pub(crate) closed: Option<ClosedPayload>,
     pub(crate) namespaces: PrefixNamespaces,
-    /// End of the last tag: an end tag is inserted no further forward than here.
+    /// End of the last tag. No end tag is inserted before this position.
     pub(crate) content_from: usize,
     /// Start of the text that is directly in a container, after the last field.
     pub(crate) bare_text: Option<usize>,
-    /// End of the content that is kept as it is.
+    /// End of the content that stays unchanged.
     pub(crate) kept_until: usize,
-    /// No content before this position is searched again for tags that match.
+    /// Content before this position is not searched again for balanced tags.
     pub(crate) searched_to: usize,
     pub(crate) edits: Edits,
 }
@@ -85,13 +90,13 @@ pub(crate) struct Tree<'t> {
 pub(crate) struct ClosedPayload {
     root: TreeElement,
     payload_root: Option<PayloadRoot>,
-    /// The element of the envelope around it, once that is closed too.
+    /// The envelope element around the payload, once it is closed too.
     holder: Option<TreeElement>,
-    /// Where their end tags are.
+    /// The ranges of their end tags.
     tags: Vec<(usize, usize)>,
-    /// How many changes were made before the first end tag.
+    /// The number of edits before the first end tag.
     edits_before: usize,
-    /// How many changes there are after the last one.
+    /// The number of edits after the last end tag.
     edits_after: usize,
 }
 
@@ -122,7 +127,7 @@ impl<'t> Tree<'t> {
         memchr::memmem::find(inner, b"--").is_none() && !inner.ends_with(b"-")
     }
 
-    /// Whether an element of this name stands beside the open field and not in it.
+    /// Returns whether an element with this name is a sibling of the open field.
     pub(crate) fn is_sibling(&self, field: TreeElement, name: &[u8]) -> bool {
         let (prefix, local) = split_name(name);
         prefix == split_name(self.slice(field.name)).0
@@ -132,7 +137,7 @@ impl<'t> Tree<'t> {
             && self.payload_root.is_some()
     }
 
-    /// Whether a record of another list is open, wrapped in the payload.
+    /// Returns whether the payload contains an open record of another list.
     pub(crate) fn in_wrapped_item(&self) -> bool {
         self.open.iter().skip(1).any(|open| {
             let (prefix, local) = split_name(self.slice(open.name));
@@ -140,7 +145,7 @@ impl<'t> Tree<'t> {
         })
     }
 
-    /// Whether the item has a child of this name (header, metadata, about).
+    /// Returns whether the item has a child with this name: header, metadata, about.
     pub(crate) fn is_child_of_item(&self, local: &[u8]) -> bool {
         let top = self.open.last().map(|open| open.kind);
         match &self.element.content {
@@ -154,7 +159,7 @@ impl<'t> Tree<'t> {
         }
     }
 
-    /// Whether the element around the open field has a child of this name.
+    /// Returns whether the parent of the open field has a child with this name.
     pub(crate) fn parent_has_child(&self, local: &[u8]) -> bool {
         let parent = self.open.iter().rev().nth(1);
         match parent.map(|open| open.kind) {
@@ -165,10 +170,10 @@ impl<'t> Tree<'t> {
         }
     }
 
-    /// The end tag `at..end` becomes that of the element open at `depth`.
+    /// Renames the end tag `at..end` so that it closes the element at `depth`.
     pub(crate) fn rename_end(&mut self, depth: usize, at: usize, end: usize) {
         let name = self.open.get(depth).map_or(&b""[..], |open| self.slice(open.name));
-        // A tag that lost its `>` ends before the blanks that follow it.
+        // A tag without `>` ends before the blanks that follow it.
         let text = self.slice((at, end));
         let end = if text.ends_with(b">") { end } else { end - trailing_blanks(text) };
         let tag = [b"</", name, b">"].concat();
@@ -194,12 +199,12 @@ impl<'t> Tree<'t> {
         self.content_from = end;
     }
 
-    /// Ends all elements from depth `keep` on, before the blanks that precede `at`.
+    /// Closes all elements from depth `keep` on, before the blanks that precede `at`.
     pub(crate) fn close_above(&mut self, keep: usize, at: usize) {
         let content = self.slice((self.content_from, at));
         let place = at - trailing_blanks(content);
         if self.open.len() > keep && in_key_field(self) {
-            // What is left of its end tag, or of the next tag, would become a part of it.
+            // The remains of a damaged tag would become part of the value.
             let value = self.slice((self.content_from, place));
             self.is_ambiguous |= value.iter().any(|byte| matches!(byte, b'<' | b'>'));
         }
@@ -213,7 +218,7 @@ impl<'t> Tree<'t> {
         }
     }
 
-    /// A tag that is text: as it was typed.
+    /// Escapes a tag that is text.
     pub(crate) fn escape(&mut self, at: usize, end: usize) {
         let text = self.slice((at, end));
         let mut escaped = Vec::with_capacity(text.len() + 6);
@@ -227,7 +232,7 @@ impl<'t> Tree<'t> {
         self.edit(RepairId::MarkupInField, at, end, &escaped);
     }
 
-    /// Notes that `open` was closed, by the tag that ends at `end` if there is one.
+    /// Records that `open` was closed, and its end tag if one ends at `end`.
     fn note_closed(&mut self, open: TreeElement, end: usize) {
         let is_holder = matches!(open.kind, ContentKind::PayloadParent);
         let is_root = matches!(self.open.last().map(|open| open.kind), Some(ContentKind::PayloadParent));
@@ -263,8 +268,7 @@ impl<'t> Tree<'t> {
         }
     }
 
-    /// An element of this name begins: where it is a field of the payload that was closed just before, that
-    /// payload is open again.
+    /// Reopens the payload that was closed directly before, if the new element is one of its fields.
     pub(crate) fn reopen_payload(&mut self, name: &[u8]) {
         let Some(closed) = self.closed.take() else { return };
         let (prefix, local) = split_name(name);
@@ -289,7 +293,8 @@ impl<'t> Tree<'t> {
     }
 }
 
-/// Whether the open element is a field of the envelope by which harvesters store an item. Markup in it is no text.
+/// Returns whether the open element is an envelope field that harvesters use as a key. Markup in it is not
+/// text.
 pub(crate) fn in_key_field(tree: &Tree<'_>) -> bool {
     let is_key = |open: &TreeElement| {
         let local = split_name(tree.slice(open.name)).1;
