@@ -1,10 +1,10 @@
-//! Responses of OAI-PMH 1.0 and 1.1: how they are known, and how their outside becomes that of 2.0.
+//! Detection of OAI-PMH 1.0 and 1.1, and the conversion of the root to 2.0.
 //!
-//! There is no pass in front of the others. The stages read such a response
-//! where it stands; here is what they ask when it differs. In 1.x the root is
-//! the verb, `requestURL` is the request, the items follow behind it, and the
-//! root's end tag ends the list. The items themselves are
-//! [`upgrade`](crate::repair::v1::items)'s.
+//! There is no separate pass for 1.x. The stages read such a response directly and call this module where
+//! the versions differ. [`items`](crate::repair::v1::items) converts the items.
+//!
+//! In 1.x the root has the name of the verb, and `requestURL` is the request. The items follow the head,
+//! and the root's end tag ends the list.
 
 use crate::repair::catalog::RepairId;
 use crate::repair::lex::names::{split_name, trim};
@@ -14,22 +14,22 @@ use crate::repair::text::edits::Edits;
 use crate::repair::v1::items::{UpgradedTags, is_old_xsi};
 use crate::repair::validate::schema::Verb;
 
-/// What is known of a response of OAI-PMH 1.x.
+/// The facts of a response of OAI-PMH 1.x.
 #[derive(Debug)]
 pub(crate) struct V1Response {
     /// `"1.0"` or `"1.1"`.
     pub(crate) version: &'static str,
     pub(crate) verb: Verb,
-    /// Whether its request asked for the format that every record has.
+    /// Whether the request asked for oai_dc, which every record must support.
     pub(crate) asks_for_dc: bool,
     pub(crate) payload_tags: UpgradedTags,
 }
 
-/// What the root's schemaLocation says in 2.0.
+/// The schemaLocation of a root in 2.0.
 pub(crate) const LOCATION: &[u8] =
     b"http://www.openarchives.org/OAI/2.0/ http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd";
 
-/// The version that a root's namespace names.
+/// Returns the version that a root's namespace identifies.
 fn version_of(uri: &[u8]) -> Option<&'static str> {
     let lower = uri.to_ascii_lowercase();
     let rest = lower.strip_prefix(b"http://www.openarchives.org/oai/1.")?;
@@ -43,12 +43,12 @@ fn version_of(uri: &[u8]) -> Option<&'static str> {
     is_verb.then_some(version)
 }
 
-/// Whether a response in this namespace is of 1.x.
+/// Returns whether a response in this namespace is of 1.x.
 pub(crate) fn is_v1(uri: &[u8]) -> bool {
     version_of(uri).is_some()
 }
 
-/// What a namespace on the root becomes.
+/// Returns the 2.0 namespace for a namespace on the root.
 pub(crate) fn root_namespace(uri: &[u8]) -> Option<&'static [u8]> {
     if is_v1(uri) {
         return Some(OAI);
@@ -56,7 +56,7 @@ pub(crate) fn root_namespace(uri: &[u8]) -> Option<&'static [u8]> {
     is_old_xsi(uri).then_some(XSI)
 }
 
-/// The root's schemaLocation is that of 2.0.
+/// Replaces the root's schemaLocation by that of 2.0.
 pub(crate) fn root_location(attribute: &LenientAttribute, edits: &mut Edits) {
     if attribute.value != LOCATION {
         attribute.set(RepairId::V1Root, LOCATION, edits);
@@ -64,7 +64,7 @@ pub(crate) fn root_location(attribute: &LenientAttribute, edits: &mut Edits) {
 }
 
 impl V1Response {
-    /// What the tag says, if it is the root of a response of 1.x.
+    /// Reads the root of a response of 1.x; `None` if the tag is another one.
     pub(crate) fn from_root(text: &[u8], at: usize, tag: &LenientTag) -> Option<Self> {
         let (prefix, local) = split_name(text.get(at + 1..tag.name_end)?);
         let verb = Verb::from_name(local)?;

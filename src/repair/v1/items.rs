@@ -1,9 +1,10 @@
-//! The items of OAI-PMH 1.0 and 1.1 as those of 2.0.
+//! Conversion of items of OAI-PMH 1.0 and 1.1 to 2.0.
 //!
-//! An item is read by the strict reader, which in such a response knows what
-//! 1.x has at other places, and then changed where the two versions differ:
-//! never more than the tags that must change. Pages repeat the start tags of
-//! their payloads to the byte, so what became of one is remembered.
+//! The stages and [`repair_item`](crate::repair::repair_item::repair_item) call this module after the
+//! validator has read an item. The validator then accepts the structure of 1.x.
+//!
+//! Only the tags that differ between the versions change. Pages repeat the same start tags of payloads, so
+//! [`UpgradedTags`] caches the results.
 
 use crate::repair::catalog::RepairId;
 use crate::repair::lex::lexeme::start_tag_end;
@@ -20,13 +21,13 @@ use crate::repair::validate::start_tag::{declared_prefix, read_attributes};
 
 const XSI_2000: &[u8] = b"http://www.w3.org/2000/10/XMLSchema-instance";
 const DC: &[u8] = b"http://purl.org/dc/elements/1.1/";
-/// Where the schemas of 1.x lie, 1.0 before 1.1.
+/// Locations of the schemas of 1.x.
 const SCHEMAS: [&[u8]; 3] = [
     b"http://www.openarchives.org/OAI/",
     b"http://www.openarchives.org/OAI/1.0/",
     b"http://www.openarchives.org/OAI/1.1/",
 ];
-/// What 1.0 called what 1.1 and 2.0 use.
+/// Identifiers of 1.0 and their replacements in 1.1 and 2.0.
 const FORMATS: [(&[u8], &[u8]); 7] = [
     (b"http://www.openarchives.org/OAI/oai_marc", b"http://www.openarchives.org/OAI/1.1/oai_marc"),
     (b"http://www.openarchives.org/OAI/eprints", b"http://www.openarchives.org/OAI/1.1/eprints"),
@@ -42,7 +43,7 @@ const FORMATS: [(&[u8], &[u8]); 7] = [
     ),
     (b"http://www.openarchives.org/OAI/rfc1807.xsd", b"http://www.openarchives.org/OAI/1.1/rfc1807.xsd"),
 ];
-/// Formats that ListMetadataFormats may describe without a namespace, by their schema.
+/// Namespaces of formats by schema. ListMetadataFormats of 1.x can omit the namespace.
 const NAMESPACES: [(&[u8], &[u8]); 3] = [
     (OAI_DC_SCHEMA, OAI_DC),
     (b"http://www.openarchives.org/OAI/1.1/oai_marc.xsd", b"http://www.openarchives.org/OAI/1.1/oai_marc"),
@@ -51,14 +52,14 @@ const NAMESPACES: [(&[u8], &[u8]); 3] = [
         b"http://info.internet.isi.edu:80/in-notes/rfc/files/rfc1807.txt",
     ),
 ];
-/// Lowest bound of any datestamp.
+/// The datestamp of Identify in a response that has none.
 const EARLIEST: &[u8] = b"1970-01-01";
-/// Payload start tags that are remembered. A page has one, seldom two.
+/// The number of cached start tags of payloads. A page has one, rarely two.
 const CACHED_TAGS_MAX: usize = 8;
-/// Longer ones are read anew each time.
+/// Longer tags are not cached.
 const CACHED_TAG_BYTES_MAX: usize = 4 << 10;
 
-/// What 2.0 calls what is written as `uri` in 1.x, `oai_dc` aside.
+/// Returns the 2.0 name of a `uri` of 1.x, except for `oai_dc`.
 fn v2_uri(uri: &[u8]) -> Option<&'static [u8]> {
     if uri == XSI_2000 {
         return Some(XSI);
@@ -66,33 +67,33 @@ fn v2_uri(uri: &[u8]) -> Option<&'static [u8]> {
     FORMATS.iter().find(|(old, _)| *old == uri).map(|(_, new)| *new)
 }
 
-/// Whether this is the schema that 1.x has for `oai_dc`.
+/// Returns whether this is the 1.x schema of `oai_dc`.
 fn is_dc_schema(uri: &[u8]) -> bool {
     SCHEMAS.iter().any(|folder| uri.strip_prefix(*folder) == Some(b"dc.xsd"))
 }
 
-/// Whether `uri` is the XML Schema instance namespace of 2000.
+/// Returns whether `uri` is the XML Schema instance namespace of 2000.
 pub(crate) fn is_old_xsi(uri: &[u8]) -> bool {
     uri == XSI_2000
 }
 
-/// The outermost start tag of a payload as 2.0 has it.
+/// The change to the outermost start tag of a payload.
 #[derive(Clone, Debug)]
 struct UpgradedTag {
     id: RepairId,
-    /// What changes stands behind the `<` and is so many bytes long.
+    /// Length of the replaced bytes, which begin after the `<`.
     len: usize,
     replacement: Vec<u8>,
-    /// Its old name, where that changes.
+    /// The old name, if the name changes.
     old_name: Option<Vec<u8>>,
 }
 
-/// Start tags of payloads that were read before.
+/// A cache of the changes to start tags of payloads.
 #[derive(Debug, Default)]
 pub(crate) struct UpgradedTags(Vec<(Vec<u8>, Option<UpgradedTag>)>);
 
 impl UpgradedTags {
-    /// Remembers the payloads of an item that stand in the context of the list.
+    /// Caches the payloads of an item whose context is the context of the list.
     pub(crate) fn insert(
         &mut self,
         item: &[u8],
@@ -112,7 +113,7 @@ impl UpgradedTags {
         }
     }
 
-    /// The changes to a clean record or header, as far as all of its payloads are known.
+    /// Returns the edits to a valid item; `None` if one of its payloads is not in the cache.
     pub(crate) fn edits_for(
         &self,
         item: &[u8],
@@ -143,7 +144,7 @@ fn start_tag<'t>(item: &'t [u8], payload: &Payload, limits: &Limits) -> Option<&
     text.get(..len)
 }
 
-/// The changes to one item that the reader of 1.x found in order.
+/// Returns the edits that convert one valid item of 1.x.
 pub(crate) fn upgrade_item(
     item: &[u8],
     element: &'static Element,
@@ -152,7 +153,7 @@ pub(crate) fn upgrade_item(
     limits: &Limits,
 ) -> Edits {
     let mut edits = Edits::default();
-    // What cannot be completed the strict reader refuses.
+    // If an item cannot be completed, the validator rejects it.
     let _ = match element.name {
         b"Identify" => upgrade_identify(item, &mut edits),
         b"metadataFormat" => upgrade_format(item, &mut edits),
@@ -169,7 +170,7 @@ pub(crate) fn upgrade_item(
     edits
 }
 
-/// Where the facts of an item lie once it is changed.
+/// Moves the facts of an item to their positions after the edits.
 pub(crate) fn facts_after(facts: Facts, edits: &Edits) -> Facts {
     let moved = |(start, end): (u32, u32)| {
         let before = edits.iter().take_while(|edit| edit.end <= start as usize);
@@ -181,7 +182,7 @@ pub(crate) fn facts_after(facts: Facts, edits: &Edits) -> Facts {
     Facts { identifier: moved(facts.identifier), datestamp: moved(facts.datestamp), ..facts }
 }
 
-/// The status goes from the record to its header.
+/// Moves the status from the record to its header.
 fn move_status(item: &[u8], places: &Places, limits: &Limits, edits: &mut Edits) -> Option<()> {
     if !places.status_on_record {
         return None;
@@ -208,7 +209,7 @@ fn move_status(item: &[u8], places: &Places, limits: &Limits, edits: &mut Edits)
 }
 
 impl UpgradedTag {
-    /// The changes to the tags of one payload.
+    /// Adds the edits to the tags of one payload.
     fn push(&self, item: &[u8], payload: &Payload, edits: &mut Edits) {
         let start = payload.start as usize + 1;
         edits.push_unordered(self.id, start, start + self.len, self.replacement.clone());
@@ -220,7 +221,7 @@ impl UpgradedTag {
     }
 }
 
-/// Where the end tag of a payload's outermost element stands; `None` when it has none.
+/// Returns the position of the end tag of a payload's outermost element; `None` if it has none.
 fn end_tag_at(item: &[u8], payload: &Payload, name: &[u8]) -> Option<usize> {
     let (start, end) = (payload.start as usize, payload.end as usize);
     let text = trim(item.get(start..end)?);
@@ -233,7 +234,7 @@ fn end_tag_at(item: &[u8], payload: &Payload, name: &[u8]) -> Option<usize> {
     (child.content.1 < child.end).then_some(child.content.1)
 }
 
-/// What 2.0 makes of a payload's start tag, read in `outer`; `None` when it stays.
+/// Returns the change to a payload's start tag in the context `outer`; `None` if it stays.
 fn upgrade_tag(tag: &[u8], outer: Context, contexts: &Contexts, limits: &Limits) -> Option<UpgradedTag> {
     let name = tag.get(1..1 + name_span(tag.get(1..)?))?;
     let attributes = read_lenient_tag(tag, 0, tag.len(), limits)?.attributes;
@@ -276,7 +277,7 @@ fn is_location<'t>(attribute: &[u8], bound: impl Fn(&[u8]) -> Option<&'t [u8]>) 
     local == b"schemaLocation" && bound(prefix).is_some_and(|uri| uri == XSI || uri == XSI_2000)
 }
 
-/// The pairs of a schemaLocation that speak of the formats of 1.x.
+/// Converts the pairs of a schemaLocation that name formats of 1.x.
 fn upgrade_locations(value: &[u8], at: usize, is_dc: bool, id: RepairId, edits: &mut Edits) {
     let words = word_spans(value);
     for pair in words.chunks(2) {
@@ -298,7 +299,7 @@ fn upgrade_locations(value: &[u8], at: usize, is_dc: bool, id: RepairId, edits: 
     }
 }
 
-/// Where the words of a text lie that are parted by white space.
+/// Returns the ranges of the words of a text, separated by white space.
 fn word_spans(text: &[u8]) -> Vec<(usize, usize)> {
     let mut words = Vec::new();
     let mut at = 0;
@@ -311,7 +312,7 @@ fn word_spans(text: &[u8]) -> Vec<(usize, usize)> {
     words
 }
 
-/// What Identify of 2.0 says besides.
+/// Converts Identify and adds the elements that 2.0 requires.
 fn upgrade_identify(item: &[u8], edits: &mut Edits) -> Option<()> {
     let id = RepairId::V1Identify;
     let element = *outline(item, 0, item.len())?.children.first()?;
@@ -332,7 +333,7 @@ fn upgrade_identify(item: &[u8], edits: &mut Edits) -> Option<()> {
             _ => {}
         }
     }
-    // What is missing stands in front of compression and description.
+    // The missing elements go before compression and description.
     let defaults: [(&[u8], &[u8]); 3] =
         [(b"earliestDatestamp", EARLIEST), (b"deletedRecord", b"transient"), (b"granularity", b"YYYY-MM-DD")];
     let order: [&[u8]; 7] = [
@@ -354,7 +355,7 @@ fn upgrade_identify(item: &[u8], edits: &mut Edits) -> Option<()> {
     Some(())
 }
 
-/// Schema and namespace of a format that is known.
+/// Converts the schema and the namespace of a known format.
 fn upgrade_format(item: &[u8], edits: &mut Edits) -> Option<()> {
     let id = RepairId::V1Format;
     let element = *outline(item, 0, item.len())?.children.first()?;
