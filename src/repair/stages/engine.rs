@@ -1,9 +1,10 @@
-//! The way of the text through the stages: which one reads next, and how much of the text is settled.
+//! The engine: it runs one stage after the other over the unsettled text.
 //!
-//! Each stage looks at the text that is not settled yet and either settles some
-//! of it, or needs more. What it decides never depends on where the pieces of
-//! the input were cut. Text is kept only while a stage still needs it, and is
-//! otherwise passed on as a slice of the input.
+//! [`Repairer`](crate::repair::Repairer) owns one engine for each response.
+//!
+//! A stage either settles the beginning of the text or needs more text. Its decisions never depend on the
+//! chunks of the input. Text is copied only while a stage still needs it. Otherwise it is passed on as a
+//! slice of the input.
 
 use crate::repair::catalog::NotOai;
 use crate::repair::config::RepairConfig;
@@ -19,16 +20,16 @@ use crate::repair::stages::tail::{end_input, step_epilog, step_lost, step_tail};
 use crate::repair::summary::{Outcome, Summary};
 use crate::repair::validate::start_tag::Tags;
 
-/// The engine for one response: it holds unsettled text and runs the stages over it.
+/// The engine for one response: it holds the unsettled text and runs the stages over it.
 #[derive(Debug)]
 pub(crate) struct Engine {
     pub(crate) response: Response,
-    /// Text that is not settled.
+    /// Text that is not settled yet.
     unsettled: Vec<u8>,
     held_bytes_peak: usize,
 }
 
-/// How much of the input is added to unsettled text at a time.
+/// The largest number of input bytes appended to the unsettled text at a time, if that text is shorter.
 const JOIN_BYTES: usize = 16 << 10;
 
 impl Engine {
@@ -36,7 +37,7 @@ impl Engine {
         Self { response: Response::new(config, tags), unsettled: Vec::new(), held_bytes_peak: 0 }
     }
 
-    /// Takes the next piece of text.
+    /// Takes the next chunk of text.
     pub(crate) fn push(&mut self, mut text: &[u8], sink: &mut impl Sink) {
         while !text.is_empty() && !matches!(self.response.stage, Stage::Done) {
             if self.unsettled.is_empty() {
@@ -50,7 +51,7 @@ impl Engine {
             unsettled.extend_from_slice(step);
             let settled = self.advance(&unsettled, false, sink);
             match settled.checked_sub(before) {
-                // The old text is settled: go on in the input itself.
+                // All held text is settled: continue in the input itself.
                 Some(into_step) => {
                     unsettled.clear();
                     text = text.get(into_step..).unwrap_or_default();
@@ -66,7 +67,7 @@ impl Engine {
             self.held_bytes_peak.max(self.unsettled.len() + self.response.output.held_bytes);
     }
 
-    /// The end of the input.
+    /// Ends the input and returns the summary.
     pub(crate) fn finish(mut self, decoded_as: &'static str, sink: &mut impl Sink) -> (Summary, Tags) {
         let unsettled = std::mem::take(&mut self.unsettled);
         let settled = self.advance(&unsettled, true, sink);
@@ -94,7 +95,7 @@ impl Engine {
         (summary, self.response.tags)
     }
 
-    /// The verdict, once no more input can change it.
+    /// Returns the outcome once no more input can change it.
     pub(crate) fn verdict(&self) -> Option<Outcome> {
         match (self.response.not_oai, &self.response.stage) {
             (Some(reason), _) => Some(Outcome::NotOai(reason)),
@@ -103,7 +104,7 @@ impl Engine {
         }
     }
 
-    /// Lets the stages read until they need more; returns how much is settled.
+    /// Runs the stages until they need more text. Returns the number of settled bytes.
     fn advance(&mut self, text: &[u8], last: bool, sink: &mut impl Sink) -> usize {
         let mut settled = 0;
         loop {
@@ -136,10 +137,10 @@ impl Engine {
         }
     }
 
-    /// The damage is made so that every byte of it needs all the others: what went out breaks off.
+    /// Gives up a response whose damage makes every lookahead fail. Output that has begun stays truncated.
     fn abandon_lookahead(&mut self) {
         match std::mem::replace(&mut self.response.stage, Stage::Done) {
-            // After the root's end nothing is written any more, nor is much held.
+            // After the root's end nothing more is written, and little is held.
             stage @ (Stage::Lost | Stage::Done | Stage::Epilog) => self.response.stage = stage,
             Stage::List(list) | Stage::Oversized(list) => {
                 self.response.output.lost += 1;

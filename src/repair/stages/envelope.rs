@@ -1,4 +1,6 @@
-//! The tags of the envelope as they are read and as they are written.
+//! Tags of the envelope: reading, renaming and writing.
+//!
+//! All stages use these functions.
 
 use memchr::memmem;
 
@@ -17,17 +19,17 @@ use crate::repair::validate::envelope_names::{EnvelopeNames, Prefixes};
 use crate::repair::validate::schema::Verb;
 use crate::repair::validate::state::{Validation, Validator};
 
-/// An end tag of the envelope as it is written.
+/// Returns an end tag of the envelope as it is written.
 pub(crate) fn end_tag_of(response: &Response, local: &[u8]) -> Vec<u8> {
     [b"</", response.written_prefix(), local, b">"].concat()
 }
 
-/// The same as it stands in the text.
+/// Returns an end tag of the envelope as it is in the input.
 pub(crate) fn read_end_tag_of(response: &Response, local: &[u8]) -> Vec<u8> {
     [b"</", response.prefix.as_slice(), local, b">"].concat()
 }
 
-/// Where the end tag that `rest` begins with ends: at its `>`, or before what cannot belong to it.
+/// Returns the end of the end tag at the start of `rest`: after its `>`, or before the next `<`.
 pub(crate) fn end_tag_end(rest: &[u8]) -> usize {
     let inner = rest.get(1..).unwrap_or_default();
     match inner.iter().position(|&byte| matches!(byte, b'<' | b'>')) {
@@ -37,7 +39,7 @@ pub(crate) fn end_tag_end(rest: &[u8]) -> usize {
     }
 }
 
-/// Gives a tag whose name begins at `at` the prefix and the local name that it should have.
+/// Corrects the prefix and the local name of the tag whose name begins at `at`.
 pub(crate) fn rename_tag(response: &Response, at: usize, (read, meant): (&[u8], &[u8]), edits: &mut Edits) {
     let local_at = at + response.prefix.len();
     if response.prefixes() == Prefixes::Off {
@@ -48,7 +50,7 @@ pub(crate) fn rename_tag(response: &Response, at: usize, (read, meant): (&[u8], 
     }
 }
 
-/// White space and comments that `text` begins with.
+/// Returns the length of white space, comments and instructions at the start of `text`.
 pub(crate) fn misc_len(text: &[u8]) -> usize {
     let mut at = 0;
     loop {
@@ -77,8 +79,9 @@ pub(crate) fn error_element(response: &Response, code: &str, words: &str) -> Vec
     [start.as_slice(), words.as_bytes(), &close].concat()
 }
 
-/// An end tag, written anew where it is not in order. `names` are its local name as it
-/// is there and as it is meant.
+/// Emits an end tag and rewrites it if it is malformed.
+///
+/// `names` are the local name in the input and the correct one.
 pub(crate) fn close_tag(
     response: &mut Response,
     role: Role,
@@ -100,8 +103,7 @@ pub(crate) fn close_tag(
     Step::Settled(tag_end)
 }
 
-/// The changes to a part of the envelope that holds no payload, and those that take the
-/// prefix off its tags.
+/// Adds the removal of prefixes to the edits to a part of the envelope that contains no payload.
 pub(crate) fn without_prefix(response: &Response, text: &[u8], edits: Edits) -> Edits {
     if response.prefixes() != Prefixes::Off {
         return edits;
@@ -129,19 +131,19 @@ pub(crate) fn without_prefix(response: &Response, text: &[u8], edits: Edits) -> 
     edits.then(&repaired, off)
 }
 
-/// Local name of the tag at `at`; empty for one of another prefix.
+/// Returns the local name of the tag at `at`; empty if it has another prefix.
 pub(crate) fn local_name<'t>(response: &Response, text: &'t [u8], at: usize) -> &'t [u8] {
     let name = text.get(at + 1..).unwrap_or_default();
     let name = name.get(..name_span(name)).unwrap_or_default();
     name.strip_prefix(response.prefix.as_slice()).filter(|local| !local.contains(&b':')).unwrap_or_default()
 }
 
-/// An element of the envelope with text that is escaped already.
+/// Returns an element of the envelope. Its text must be escaped.
 pub(crate) fn write_element(response: &Response, local: &[u8], text: &[u8]) -> Vec<u8> {
     [b"<", response.written_prefix(), local, b">", text, &end_tag_of(response, local)].concat()
 }
 
-/// Whether `element` is one well-formed element of that name with nothing but text in it.
+/// Returns whether `element` is one well-formed element with this name that contains only text.
 pub(crate) fn is_strict_field(response: &mut Response, element: &[u8], local: &'static [u8]) -> bool {
     let Ok(tag) = response.tags.open(element, response.root_context, &response.config.limits) else {
         return false;

@@ -1,4 +1,6 @@
-//! The items of lists: the kind a response lists, and whether a text contains any.
+//! Recognition of items: the kind of items in a list, and whether a text contains any.
+//!
+//! All stages use it. A text with an item is never removed as noise.
 
 use crate::repair::catalog::{RepairId, RepairSet};
 use crate::repair::lex::names::{is_blank, name_span, split_name};
@@ -11,11 +13,12 @@ use crate::repair::validate::schema::Verb;
 use crate::repair::validate::start_tag::same;
 use crate::repair::validate::state::Validator;
 
-/// The lists whose items have names of their own.
+/// The verbs whose items differ in name.
 pub(crate) const LISTS: [Verb; 4] =
     [Verb::ListRecords, Verb::ListIdentifiers, Verb::ListSets, Verb::ListMetadataFormats];
 
-/// Whether an item of some list begins at this start tag, with the prefix of the envelope or none.
+/// Returns whether an item of some list begins at this start tag. The prefix is that of the envelope or
+/// none.
 pub(crate) fn begins_item(response: &Response, text: &[u8]) -> TagMatch {
     let name = text.get(1..).unwrap_or_default();
     let name = name.get(..name_span(name)).unwrap_or_default();
@@ -27,7 +30,7 @@ pub(crate) fn begins_item(response: &Response, text: &[u8]) -> TagMatch {
     EnvelopeNames { prefix: prefix.to_vec(), ..new_list(response, verb).names }.starts_item(text)
 }
 
-/// Whether the text contains an item of some list, with the prefix of the envelope or none.
+/// Returns whether the text contains an item of some list. The prefix is that of the envelope or none.
 pub(crate) fn contains_any_item(response: &Response, text: &[u8]) -> bool {
     LISTS.into_iter().any(|verb| {
         let list = new_list(response, verb).names;
@@ -35,7 +38,7 @@ pub(crate) fn contains_any_item(response: &Response, text: &[u8]) -> bool {
     })
 }
 
-/// The list whose verb element begins.
+/// Returns the state of a list at its verb element.
 pub(crate) fn new_list(response: &Response, verb: Verb) -> List {
     let name = if verb == Verb::Identify { b"OAI-PMH" } else { verb.name() };
     let is_v1 = response.v1.is_some();
@@ -64,7 +67,7 @@ pub(crate) fn new_list(response: &Response, verb: Verb) -> List {
         names,
         context: response.root_context,
         written_context: response.written_context,
-        // Identify is an item by itself, in the root.
+        // Identify is an item itself, directly in the root.
         opened: verb == Verb::Identify && !is_v1,
         item_offset: 0,
         in_item: false,
@@ -91,15 +94,14 @@ pub(crate) fn is_item(response: &Response, list: &List, rest: &[u8]) -> bool {
         && after.first().is_some_and(|&byte| byte == b'>' || is_blank(byte))
 }
 
-/// Whether items of the list stand in what is about to be dropped, and not
-/// in a document of their own.
+/// Returns whether removed text contains items of the list, outside a further document.
 pub(crate) fn contains_list_item(response: &Response, junk: &[u8]) -> bool {
     let Some(verb) = response.verb else { return false };
     let own = junk.get(..find_root(junk).unwrap_or(junk.len())).unwrap_or_default();
     new_list(response, verb).names.holds_item(own)
 }
 
-/// Whether `name` is that of a resumptionToken, or one that means it.
+/// Returns whether `name` is `resumptionToken` or a misspelling of it.
 pub(crate) fn is_token(response: &Response, name: &[u8]) -> bool {
     name.strip_prefix(response.prefix.as_slice()) == Some(b"resumptionToken")
         || !response.is_off(RepairId::MisspeltToken) && is_token_name(split_name(name).1)

@@ -1,4 +1,4 @@
-//! The stages that read a response from its first byte to its last.
+//! The stages that read a response, from the prolog to the epilog.
 
 pub(crate) mod engine;
 pub(crate) mod envelope;

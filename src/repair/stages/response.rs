@@ -1,4 +1,7 @@
-//! The state that all stages share, and the operations on it.
+//! The state that all stages of one response share, and the operations on it.
+//!
+//! A stage reads the unsettled text and emits it with `keep`, `change` or `keep_edited`. Each of these
+//! settles the bytes that it emits.
 
 use crate::repair::catalog::{NotOai, RepairId, RepairSet};
 use crate::repair::config::RepairConfig;
@@ -19,46 +22,46 @@ use crate::repair::validate::envelope_names::Prefixes;
 use crate::repair::validate::schema::Verb;
 use crate::repair::validate::start_tag::{Tags, declared_prefix, is_free_attribute};
 
-/// What a stage made of the text it was shown.
+/// The result of one step of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// So many bytes are settled, and perhaps the stage has changed.
+    /// This number of bytes is settled. The stage may have changed.
     Settled(usize),
-    /// Nothing can be said before more text is there.
+    /// The stage cannot decide without more text.
     NeedMore,
 }
 
-/// Which stage reads next.
+/// The stage that reads next.
 #[derive(Debug)]
 pub(crate) enum Stage {
     /// Before the document element.
     Prolog,
     /// Between the root's start tag and the verb element or an error.
     Head,
-    /// Behind an error element.
+    /// After an error element.
     Errors,
     /// In a list, between items.
     List(Box<List>),
-    /// Inside an item too long to be held.
+    /// Inside an oversized item.
     Oversized(Box<List>),
-    /// Behind the verb element, inside the root.
+    /// After the verb element, inside the root.
     Tail,
-    /// Behind the root.
+    /// After the root.
     Epilog,
-    /// The rest is dropped: what went out is not the whole list.
+    /// The list is truncated. The rest is reported and dropped.
     Lost,
-    /// The rest is not looked at.
+    /// The rest is ignored.
     Done,
 }
 
-/// Where the list goes on.
+/// The result of one step in a list.
 pub(crate) enum ListStep {
     Stay(Step),
-    /// The stage was set.
+    /// The step left the list and set the next stage.
     Leave(Step),
 }
 
-/// What a `<` at the top level of the document begins.
+/// A tag at the top level of the document that ends the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TopLevelTag {
     Verb(Verb),
@@ -66,14 +69,14 @@ pub(crate) enum TopLevelTag {
     RootEnd,
 }
 
-/// What the request was, as far as that is known.
+/// The facts known of the request.
 #[derive(Debug, Default)]
 pub(crate) struct RequestFacts {
     pub(crate) verb: Option<Verb>,
     pub(crate) identifier: Option<Vec<u8>>,
-    /// Whether it goes on with a list.
+    /// Whether the request resumes a list.
     pub(crate) resumes: bool,
-    /// Whether it is we who know, and not the source that says so.
+    /// Whether the caller configured these facts. Otherwise they come from the response.
     pub(crate) is_configured: bool,
 }
 
@@ -86,45 +89,45 @@ pub(crate) struct Response {
     pub(crate) granularity_check: GranularityCheck,
     pub(crate) tags: Tags,
     pub(crate) entities: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Prefix of the OAI-PMH namespace with its colon, or nothing.
+    /// Prefix of the OAI-PMH namespace with its colon; empty if there is none.
     pub(crate) prefix: Vec<u8>,
-    /// What the root declares, as it came.
+    /// The declarations of the root as received.
     pub(crate) root_context: Context,
-    /// What the root declares, as it is written.
+    /// The declarations of the root as written.
     pub(crate) written_context: Context,
-    /// Local name of the verb element, where it is not the name of its verb.
+    /// Local name of the verb element, if it differs from the verb.
     pub(crate) verb_name: Option<Vec<u8>>,
-    /// What the head says was asked, as it is written.
+    /// The facts of the request, from the configuration or the repaired head.
     pub(crate) request_facts: RequestFacts,
-    /// Whose record GetRecord was asked for, where that is known.
+    /// The identifier that GetRecord requested, if known.
     pub(crate) requested_identifier: Option<Vec<u8>>,
-    /// Whether ListIdentifiers holds whole records.
+    /// Whether ListIdentifiers contains whole records.
     pub(crate) headers_only: bool,
-    /// The list that was read, once it is closed.
+    /// The verb of the list, once the list is closed.
     pub(crate) verb: Option<Verb>,
     pub(crate) in_second_document: bool,
-    /// What looking ahead has shown, and cost.
+    /// The results and the cost of lookahead.
     pub(crate) lookahead: Lookahead,
-    /// An error code for which the request is echoed without arguments.
+    /// Whether an error code requires a request element without arguments.
     pub(crate) bad_request: bool,
-    /// Whether an error was read whose code is near to no legal one.
+    /// Whether an error was read whose code resembles no legal one.
     pub(crate) unknown_error: bool,
-    /// Whether items were dropped that stood in no list: then no error is the answer.
+    /// Whether items outside a list were dropped. Then the response must not become an error.
     pub(crate) has_items_outside_list: bool,
-    /// A list goes on at this offset of the text, whatever end tags come before it.
+    /// The list continues at this offset of the text. End tags before it are stray.
     pub(crate) continues_at: u64,
-    /// Whether the document says that its list is incomplete.
+    /// Whether the document already has the comment about an incomplete list.
     pub(crate) is_incomplete_noted: bool,
     pub(crate) not_oai: Option<NotOai>,
     pub(crate) version: Option<&'static str>,
-    /// Set in a response of OAI-PMH 1.x.
+    /// The facts of a response of OAI-PMH 1.x.
     pub(crate) v1: Option<V1Response>,
     pub(crate) truncated: bool,
-    /// Prefixes whose namespaces were corrected on the root, if provenance is told.
+    /// Prefixes whose namespaces were corrected on the root, if provenance is configured.
     pub(crate) corrected_namespaces: Vec<Vec<u8>>,
-    /// Offset of the first unsettled byte in the text.
+    /// Offset of the first unsettled byte of the text.
     pub(crate) base: u64,
-    /// Length of unsettled text below which the stage need not look again.
+    /// Length of unsettled text that the stage needs before its next attempt.
     pub(crate) retry_at: usize,
 }
 
@@ -166,7 +169,7 @@ impl Response {
         &self.config.limits
     }
 
-    /// What mending an item needs, beside the tables.
+    /// Returns the arguments for a repair of one item.
     pub(crate) fn rules<'c>(config: &'c RepairConfig, entities: &'c [(Vec<u8>, Vec<u8>)]) -> Rules<'c> {
         let base_url = config.request.as_ref().map(|request| request.base_url.as_str());
         Rules {
@@ -185,8 +188,11 @@ impl Response {
         off.contains(id)
     }
 
-    /// Where the start tag that `rest` begins with ends: `Err(NeedMore)` before
-    /// that can be said, `None` when it never does. Looks at `tag_bytes_max` bytes.
+    /// Returns the end of the start tag at the start of `rest`; `None` if it never ends. Reads
+    /// `tag_bytes_max` bytes.
+    ///
+    /// # Errors
+    /// `NeedMore` if the end cannot be decided yet.
     pub(crate) fn tag_end(&mut self, rest: &[u8], last: bool) -> Result<Option<usize>, Step> {
         let bytes_max = self.limits().tag_bytes_max;
         let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
@@ -197,7 +203,7 @@ impl Response {
         }
     }
 
-    /// Whether an attribute of a tag at the top level or of a list may stand on any element.
+    /// Returns whether an attribute of a tag outside items is allowed on any element.
     pub(crate) fn is_free(&self, text: &[u8], attributes: &[LenientAttribute], name: &[u8]) -> bool {
         is_free_attribute(name, |prefix| {
             let own = attributes.iter().find(|attribute| {
@@ -209,16 +215,16 @@ impl Response {
         })
     }
 
-    /// Look again only when the unsettled text has grown by a quarter.
+    /// Requests more text. The next attempt waits until the unsettled text has grown by a quarter.
     pub(crate) fn need_more(&mut self, rest: &[u8]) -> Step {
         self.retry_at = rest.len() + rest.len() / 4 + 1;
         Step::NeedMore
     }
 
-    /// Nothing will be written: the input is no OAI-PMH response that can be kept.
+    /// Refuses the response: it is not an OAI-PMH response, or nothing of it can be kept.
     pub(crate) fn refuse(&mut self, reason: NotOai) -> Step {
         if self.output.is_open() {
-            // Too late for a refusal: what went out breaks off.
+            // Output has begun, so it is too late to refuse. The response is truncated instead.
             self.truncated = true;
             self.stage = Stage::Lost;
         } else {
@@ -228,7 +234,7 @@ impl Response {
         Step::Settled(0)
     }
 
-    /// Passes on the first `len` bytes of `rest` as they are.
+    /// Emits the first `len` bytes of `rest` unchanged.
     pub(crate) fn keep(&mut self, role: Role, rest: &[u8], len: usize, sink: &mut impl Sink) -> Step {
         self.output.keep(role, self.base, rest.get(..len).unwrap_or_default(), sink);
         Step::Settled(len)
@@ -248,13 +254,13 @@ impl Response {
         Step::Settled(len)
     }
 
-    /// Puts aside the first `len` bytes of `rest`, which hold an item or a token that cannot be read.
+    /// Quarantines the first `len` bytes of `rest`. They contain an item or a token that cannot be read.
     pub(crate) fn quarantine_unread(&mut self, rest: &[u8], len: usize, sink: &mut impl Sink) -> Step {
         self.output.quarantine_unread(None, self.base, rest.get(..len).unwrap_or_default(), sink);
         Step::Settled(len)
     }
 
-    /// Passes on the first `len` bytes of `rest` with changes inside.
+    /// Emits the first `len` bytes of `rest` with edits inside.
     pub(crate) fn keep_edited(
         &mut self,
         role: Role,
@@ -283,7 +289,7 @@ impl Response {
         Step::Settled(len)
     }
 
-    /// What becomes of prefixes of the envelope of this response.
+    /// Returns the treatment of envelope prefixes in this response.
     pub(crate) fn prefixes(&self) -> Prefixes {
         match (self.is_off(RepairId::EnvelopePrefix), self.prefix.is_empty()) {
             (true, _) => Prefixes::Stay,
@@ -292,13 +298,13 @@ impl Response {
         }
     }
 
-    /// The prefix that is written, with its colon.
+    /// Returns the written prefix, with its colon.
     pub(crate) fn written_prefix(&self) -> &[u8] {
         if self.prefixes() == Prefixes::Off { b"" } else { &self.prefix }
     }
 }
 
-/// Whether the request element is written by us.
+/// Returns whether the proxy writes the request element itself.
 pub(crate) fn writes_request_echo(response: &Response) -> bool {
     response.config.request.is_some() && !response.is_off(RepairId::RewriteRequest)
 }

@@ -1,4 +1,7 @@
 //! A second OAI-PMH document in the same body.
+//!
+//! The stages of errors and of lists call this module at the end of a document. A second document with the
+//! same verb continues the list of the first one.
 
 use crate::repair::catalog::RepairId;
 use crate::repair::lex::lexeme::start_tag_end;
@@ -11,8 +14,7 @@ use crate::repair::stages::list::state::List;
 use crate::repair::stages::response::{Response, Stage, Step, TopLevelTag};
 use crate::repair::validate::schema::Verb;
 
-/// A second document in the same body that goes on with this list: the
-/// skeleton between the two is removed.
+/// Continues the list with a second document. The envelope tags between the two are removed.
 pub(crate) fn second_list(
     response: &mut Response,
     list: &mut List,
@@ -31,8 +33,7 @@ pub(crate) fn second_list(
     Some(response.change(RepairId::ConcatenatedDocuments, rest, end, b"", sink))
 }
 
-/// Errors were the whole first document, or an empty list: a second one that has a list takes
-/// its place.
+/// Replaces a first document without items, such as one with only errors, by a second one that has a list.
 pub(crate) fn second_document(response: &mut Response, rest: &[u8], sink: &mut impl Sink) -> Option<Step> {
     let rest = second_document_window(response, rest);
     let (verb_at, named) = second_verb(response, rest)?;
@@ -41,7 +42,7 @@ pub(crate) fn second_document(response: &mut Response, rest: &[u8], sink: &mut i
     Some(response.change(RepairId::ConcatenatedDocuments, rest, verb_at, b"", sink))
 }
 
-/// A root inside a list that was never closed.
+/// Continues the list at a root start tag inside an unclosed list.
 pub(crate) fn second_document_in_list(
     response: &mut Response,
     list: &mut List,
@@ -55,12 +56,13 @@ pub(crate) fn second_document_in_list(
     second_list(response, list, rest, sink)
 }
 
-/// As much of `rest` as is there whenever a second document is looked for, unless the input ends.
+/// Returns the part of `rest` in which a second document is searched. The part does not depend on the
+/// chunks of the input.
 pub(crate) fn second_document_window<'t>(response: &Response, rest: &'t [u8]) -> &'t [u8] {
     rest.get(..rest.len().min(response.limits().head_bytes_max)).unwrap_or_default()
 }
 
-/// The verb element of the next document in `within`.
+/// Returns the verb element of the next document in `within`.
 fn second_verb(response: &Response, within: &[u8]) -> Option<(usize, Verb)> {
     if response.v1.is_some() {
         return None;

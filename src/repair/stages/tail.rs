@@ -1,4 +1,7 @@
-//! From the end of the verb element to the end of the input.
+//! The stages tail and epilog: from the end of the verb element to the end of the input.
+//!
+//! The engine runs them after a list or after errors. No text after the root's end tag is emitted except
+//! white space, comments and instructions.
 
 use memchr::memmem;
 
@@ -22,13 +25,13 @@ use crate::repair::stages::response::{Response, Stage, Step};
 use crate::repair::validate::envelope_names::TagMatch;
 use crate::repair::validate::schema::Verb;
 
-/// Dropped text is reported in entries of this many bytes.
+/// Dropped text is reported in entries of at most this size.
 const DROPPED_BYTES: usize = 64 << 10;
 
-/// Bytes that tell one kind of markup from another.
+/// Bytes that distinguish all kinds of markup.
 const LEXEME_BYTES: usize = 12;
 
-/// Behind the verb element: white space and comments up to the root's end.
+/// Reads white space and comments between the verb element and the root's end tag.
 pub(crate) fn step_tail(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
     let gap = blanks(rest);
     if gap > 0 {
@@ -41,7 +44,7 @@ pub(crate) fn step_tail(response: &mut Response, rest: &[u8], last: bool, sink: 
     let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
     let (lexeme, end) = next_lexeme(within, 0);
     let text = within.get(..end).unwrap_or_default();
-    // An error goes with what it says.
+    // An error is removed together with its text.
     let error_element_end = if lexeme == Lexeme::StartTag && is_error(response, text) {
         error_element_end(response, within, end)
     } else {
@@ -93,7 +96,7 @@ pub(crate) fn step_tail(response: &mut Response, rest: &[u8], last: bool, sink: 
         }
         Lexeme::EndTag => response.change(RepairId::StrayEndTag, rest, end, b"", sink),
         _ if last && root_end.starts_with(rest) => close_truncated_root(response, rest, sink),
-        // The blanks behind stray text stay.
+        // Blanks after stray text stay.
         Lexeme::Text => {
             response.change(RepairId::UnexpectedContent, rest, end - trailing_blanks(text), b"", sink)
         }
@@ -101,7 +104,7 @@ pub(crate) fn step_tail(response: &mut Response, rest: &[u8], last: bool, sink: 
     }
 }
 
-/// The input ends inside the root's end tag.
+/// Closes the root if the input ends inside its end tag.
 fn close_truncated_root(response: &mut Response, rest: &[u8], sink: &mut impl Sink) -> Step {
     if let Some(refused) = emit_errors(response, sink) {
         return refused;
@@ -122,7 +125,7 @@ pub(crate) fn is_error(response: &Response, tag: &[u8]) -> bool {
         .is_some_and(|&b| is_blank(b) || matches!(b, b'>' | b'/'))
 }
 
-/// Where the error whose start tag ends at `tag_end` ends, if that is in `text`.
+/// Returns the end of the error element whose start tag ends at `tag_end`, if `text` contains it.
 fn error_element_end(response: &Response, text: &[u8], tag_end: usize) -> Option<usize> {
     if text.get(..tag_end)?.ends_with(b"/>") {
         return Some(tag_end);
@@ -131,8 +134,8 @@ fn error_element_end(response: &Response, text: &[u8], tag_end: usize) -> Option
     memmem::find(text, &close).map(|at| at + close.len())
 }
 
-/// Behind the root: white space and comments stay, from the first other
-/// thing on everything goes.
+/// Reads the text after the root. White space and comments stay. Everything after the first other text is
+/// removed.
 pub(crate) fn step_epilog(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
     let gap = blanks(rest);
     if gap > 0 {
@@ -162,7 +165,7 @@ pub(crate) fn step_epilog(response: &mut Response, rest: &[u8], last: bool, sink
     }
 }
 
-/// The rest of a response that was lost is reported, not written.
+/// Reports the rest of a truncated response without writing it.
 pub(crate) fn step_lost(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
     if !last && rest.len() < DROPPED_BYTES {
         return Step::NeedMore;
@@ -170,7 +173,7 @@ pub(crate) fn step_lost(response: &mut Response, rest: &[u8], last: bool, sink: 
     response.change(RepairId::TruncatedInput, rest, rest.len().min(DROPPED_BYTES), b"", sink)
 }
 
-/// The input is over: closes what may be closed.
+/// Ends the input and closes the open elements of the envelope if that is allowed.
 pub(crate) fn end_input(response: &mut Response, sink: &mut impl Sink) {
     if response.not_oai.is_some() {
         return;
@@ -207,14 +210,14 @@ fn close_root(response: &mut Response, sink: &mut impl Sink) {
     response.output.change(Role::Plain, RepairId::UnclosedList, response.base, b"", &close, sink);
 }
 
-/// The input ended between items: complete when the token was read whole.
+/// Ends the input between items. The list is complete if a whole token was read.
 fn end_of_list(response: &mut Response, list: &mut List, sink: &mut impl Sink) {
     response.verb = Some(list.verb);
     if !list.opened || list.verb == Verb::Identify {
         response.refuse(NotOai::NothingKept);
         return;
     }
-    // GetRecord has room for one record, and that one is there.
+    // GetRecord allows one record, and that record was read.
     let complete = list.token_seen || list.verb == Verb::GetRecord && response.output.records > 0;
     if !complete || response.output.incomplete {
         truncate_list(response, list);

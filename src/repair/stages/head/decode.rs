@@ -1,30 +1,33 @@
-//! Bytes to text: UTF-8 goes through as it is, UTF-16 and UTF-32 and documents in one 8-bit charset are transcoded.
+//! The decoder: bytes to UTF-8 text.
 //!
-//! Decided as late as possible: ASCII means the same in all of them, so that
-//! nothing is held before the first byte that does not. Bytes that contradict
-//! the label win (failure classes B4 to B6). Bytes that are no character in their charset become a form
-//! that is illegal in UTF-8, so that the engine repairs it and the journal has it.
+//! [`Repairer`](crate::repair::Repairer) and the reader of static repositories use it. UTF-8 passes unchanged.
+//! UTF-16, UTF-32 and 8-bit charsets are transcoded.
+//!
+//! The charset is decided as late as possible. ASCII is the same in all charsets except UTF-16 and UTF-32,
+//! so ASCII bytes are not held. Bytes that contradict the label win (failure classes B4 to B6). A byte
+//! sequence that is no character becomes a form that is illegal in UTF-8. The engine then repairs it, and
+//! the journal contains the repair.
 
 use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8};
 
 pub(crate) const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// Bytes behind the first non-ASCII one that are looked at to tell UTF-8 from an 8-bit charset.
+/// Number of bytes from the first non-ASCII byte that decide between UTF-8 and an 8-bit charset.
 const EVIDENCE_BYTES: usize = 4096;
 
-/// First bytes of a body that tell a wide charset from the rest: a byte order mark and what follows.
+/// Number of first bytes that identify UTF-16 or UTF-32: a byte order mark and the next characters.
 const PATTERN_BYTES: usize = 8;
 
-/// Bytes in which an XML declaration is looked for.
+/// Number of bytes in which the XML declaration is searched.
 const DECLARATION_BYTES: usize = 8192;
 
 #[derive(Debug)]
 enum DecodeMode {
-    /// Too few bytes to tell UTF-16 from the rest.
+    /// Too few bytes to detect UTF-16.
     Start,
-    /// ASCII so far, under the label of another charset.
+    /// Only ASCII so far, under the label of another charset.
     Ascii(&'static Encoding),
-    /// As it comes.
+    /// The input is passed on unchanged.
     Utf8,
     Transcode(Box<Decoder>),
     Wide {
@@ -35,7 +38,7 @@ enum DecodeMode {
     },
 }
 
-/// What a wide charset is made of.
+/// The code unit of UTF-16 or UTF-32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CodeUnit {
     TwoBytes,
@@ -46,7 +49,7 @@ enum CodeUnit {
 #[derive(Debug)]
 pub(crate) struct Decode {
     mode: DecodeMode,
-    /// The charset of the HTTP header, which outranks the declaration.
+    /// The charset of the HTTP header, which takes precedence over the declaration.
     charset: Option<&'static Encoding>,
     held: Vec<u8>,
     label: &'static str,
@@ -59,12 +62,12 @@ impl Decode {
         Self { mode: DecodeMode::Start, charset, held: Vec::new(), label: "UTF-8" }
     }
 
-    /// What the text was decoded from.
+    /// Returns the name of the charset of the input.
     pub(crate) fn label(&self) -> &'static str {
         self.label
     }
 
-    /// Decodes the next piece and hands the text on.
+    /// Decodes the next chunk and passes the text on.
     pub(crate) fn push(&mut self, input: &[u8], last: bool, text: &mut impl FnMut(&[u8])) {
         if matches!(self.mode, DecodeMode::Utf8) {
             return text(input);
@@ -80,7 +83,7 @@ impl Decode {
         self.held = bytes.get(used..).unwrap_or_default().to_vec();
     }
 
-    /// Returns how many bytes were used.
+    /// Decodes bytes and returns the number of used bytes.
     fn decode(&mut self, bytes: &[u8], last: bool, text: &mut impl FnMut(&[u8])) -> usize {
         if matches!(self.mode, DecodeMode::Start) {
             match self.detect_mode(bytes, last) {
@@ -118,10 +121,9 @@ impl Decode {
         }
     }
 
-    /// From byte order marks, the pattern of zero bytes, and the label.
+    /// Detects the charset from byte order marks, the pattern of zero bytes, and the label.
     fn detect_mode(&mut self, bytes: &[u8], last: bool) -> Option<DecodeMode> {
-        // The declaration is looked for in the first bytes and before the
-        // root, wherever the input was cut.
+        // The range of the search must not depend on the chunks of the input.
         let bytes = bytes.get(..bytes.len().min(DECLARATION_BYTES)).unwrap_or_default();
         let root = memchr::memmem::find(bytes, b"<OAI");
         let before_root = bytes.get(..root.unwrap_or(bytes.len())).unwrap_or_default();
@@ -135,7 +137,7 @@ impl Decode {
             return Some(self.wide_mode(unit, big_endian));
         }
         Some(match self.charset.or_else(|| declared_charset(before_root)) {
-            // A label for wide characters on narrow ones is wrong.
+            // A label of UTF-16 or UTF-32 on ASCII bytes is wrong.
             Some(encoding) if encoding != UTF_8 && encoding.is_ascii_compatible() => {
                 DecodeMode::Ascii(encoding)
             }
@@ -159,13 +161,15 @@ impl Decode {
     }
 }
 
-/// Whether the first bytes are those of a wide charset, or of its byte order mark.
+/// Returns whether the first bytes can be UTF-16 or UTF-32, or its byte order mark.
 fn is_wide(bytes: &[u8]) -> bool {
     matches!(bytes, [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] | [0, ..] | [_, 0, ..])
 }
 
-/// The unit and the byte order of a wide charset, by the first [`PATTERN_BYTES`] of a body. A byte
-/// order mark in front of narrow characters says nothing.
+/// Returns the code unit and the byte order of UTF-16 or UTF-32, from the first [`PATTERN_BYTES`] of a
+/// body.
+///
+/// A byte order mark before ASCII text is ignored.
 fn wide_by_pattern(bytes: &[u8]) -> Option<(CodeUnit, bool)> {
     let is_narrow = |text: &[u8]| match text {
         [first, second, ..] => *first != 0 && *second != 0 && first.is_ascii() && second.is_ascii(),
@@ -182,13 +186,13 @@ fn wide_by_pattern(bytes: &[u8]) -> Option<(CodeUnit, bool)> {
     }
 }
 
-/// The XML declaration, without its end mark.
+/// Returns the XML declaration without its end mark.
 fn find_declaration(bytes: &[u8]) -> Option<&[u8]> {
     let start = memchr::memmem::find(bytes, b"<?xml")?;
     bytes.get(start..start + memchr::memmem::find(bytes.get(start..)?, b"?>")?)
 }
 
-/// The charset that the XML declaration names.
+/// Returns the charset in the XML declaration.
 fn declared_charset(bytes: &[u8]) -> Option<&'static Encoding> {
     let declaration = find_declaration(bytes)?;
     let value = declaration.get(memchr::memmem::find(declaration, b"encoding")? + 8..)?;
@@ -196,14 +200,14 @@ fn declared_charset(bytes: &[u8]) -> Option<&'static Encoding> {
     Encoding::for_label(labels.find(|part| !part.is_empty())?)
 }
 
-/// Whether non-ASCII bytes are UTF-8: more whole characters than broken ones.
+/// Returns whether non-ASCII bytes are UTF-8: they contain more valid characters than errors.
 fn is_utf8(evidence: &[u8]) -> bool {
     let (mut whole, mut broken) = (0_usize, 0_usize);
     for chunk in evidence.utf8_chunks() {
         whole += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
         broken += usize::from(!chunk.invalid().is_empty());
     }
-    // The last character may be cut by the end of the evidence.
+    // The end of the evidence can cut the last character.
     whole > broken
 }
 
@@ -221,8 +225,9 @@ fn transcode(decoder: &mut Decoder, mut bytes: &[u8], last: bool, text: &mut imp
     }
 }
 
-/// Decodes whole characters of a wide charset and returns how many bytes were used. The byte order
-/// mark at the start is no character; any other one is.
+/// Decodes whole characters of UTF-16 or UTF-32 and returns the number of used bytes.
+///
+/// A byte order mark is dropped at the start only.
 fn decode_wide(
     bytes: &[u8],
     (unit, big_endian): (CodeUnit, bool),
@@ -239,7 +244,7 @@ fn decode_wide(
         }
     }
     if last && at < bytes.len() {
-        // Half a unit.
+        // The input ends inside a code unit.
         decoded.extend_from_slice(NO_CHARACTER);
         at = bytes.len();
     }
@@ -247,8 +252,9 @@ fn decode_wide(
     at
 }
 
-/// The next character by its number, and its length in bytes. A surrogate without its other half is
-/// its own number. `None` when the text ends before that can be said.
+/// Returns the next code point and its length in bytes. A surrogate without its pair is returned as it is.
+///
+/// Returns `None` if the text ends too early to decide.
 fn next_code(bytes: &[u8], unit: CodeUnit, big_endian: bool, last: bool) -> Option<(u32, usize)> {
     if unit == CodeUnit::FourBytes {
         let &bytes: &[u8; 4] = bytes.first_chunk()?;
@@ -270,12 +276,12 @@ fn next_code(bytes: &[u8], unit: CodeUnit, big_endian: bool, last: bool) -> Opti
     }
 }
 
-/// What a unit that is no character becomes: a form that UTF-8 does not have, which the engine replaces
-/// by U+FFFD with an entry in the journal.
+/// The replacement of a unit that is no character. UTF-8 does not have this form, so the engine replaces it
+/// by U+FFFD and adds a journal entry.
 const NO_CHARACTER: &[u8] = b"\xF4\x90\x80\x80";
 
-/// Writes a character as UTF-8, and a surrogate in the form it would have there (CESU-8). The engine
-/// replaces what is none with an entry in the journal.
+/// Writes a character as UTF-8, and a surrogate as CESU-8. The engine replaces invalid characters and adds
+/// journal entries.
 fn push_code(code: u32, decoded: &mut Vec<u8>) {
     match (char::from_u32(code), code) {
         (Some(c), _) => decoded.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),

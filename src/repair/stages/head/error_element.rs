@@ -1,4 +1,6 @@
-//! The repair of one error element, and the answer that errors give.
+//! The repair of one error element, and the release of held errors.
+//!
+//! The stages of errors, lists and the tail use it.
 
 use memchr::{memchr, memchr2};
 
@@ -19,8 +21,11 @@ use crate::repair::text::edits::Edits;
 use crate::repair::text::escape::escape;
 use crate::repair::validate::envelope_names::TagMatch;
 
-/// Where the end tag begins of the error whose content begins at `at`, and where it ends, if
-/// that is there. One in a comment or a CDATA section is none. `None` when it is not there, or not yet.
+/// Returns the start of the end tag of an error whose content begins at `at`, and the end of this tag if
+/// present.
+///
+/// An end tag in a comment or a CDATA section does not count. Returns `None` if the end tag is missing or
+/// not received yet.
 pub(crate) fn error_close(
     response: &Response,
     text: &[u8],
@@ -32,7 +37,7 @@ pub(crate) fn error_close(
         at += memchr(b'<', text.get(at..)?)?;
         let rest = text.get(at..)?;
         if rest.starts_with(&close) {
-            // One that lost its `>` ends before the next tag.
+            // A tag without `>` ends before the next tag.
             let end = memchr2(b'<', b'>', rest.get(1..)?).map(|end| end + 1);
             let end = end.map(|end| at + end + usize::from(rest.get(end) == Some(&b'>')));
             return Some((at, end));
@@ -49,9 +54,10 @@ pub(crate) fn error_close(
     }
 }
 
-/// `None` when its code is near to no legal one.
+/// Returns the edits to an error element; `None` if its code resembles no legal one.
 pub(crate) fn repair_error(response: &mut Response, error: &[u8]) -> Option<Edits> {
-    // Then a mark in a section is its text, and no sign that the section was never closed.
+    // In a well-formed element, a start mark inside a section is text. It does not mean that the section is
+    // unclosed.
     let is_strict = is_strict_field(response, error, b"error");
     let characters = match is_strict {
         true => Edits::default(),
@@ -87,7 +93,7 @@ pub(crate) fn repair_error(response: &mut Response, error: &[u8]) -> Option<Edit
         edits.push_unordered(RepairId::ErrorCode, tag.name_end, tag.name_end, attribute.into_bytes());
     }
     response.bad_request |= code?.forbids_attributes();
-    // Markup in the text of an error is text.
+    // Markup in the text of an error is escaped.
     let mut at = tag_end;
     let mut lexemes = if is_strict { Lexemes::of_well_formed(content) } else { Lexemes::of(content) };
     while at < content_end {
@@ -115,8 +121,10 @@ pub(crate) fn repair_error(response: &mut Response, error: &[u8]) -> Option<Edit
     strict.then(|| without_prefix(response, error, characters.then(&text, edits)))
 }
 
-/// What is held leaves: errors, or that a list is empty. `Some` where something was read that
-/// speaks against it, and nothing leaves.
+/// Releases the held head: an error, or the error of an empty list.
+///
+/// Returns `Some` if the response contradicts the error, for example by items outside a list. The response
+/// is then refused.
 pub(crate) fn emit_errors(response: &mut Response, sink: &mut impl Sink) -> Option<Step> {
     if !response.output.is_open() {
         if response.unknown_error {

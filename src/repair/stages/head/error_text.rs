@@ -1,8 +1,9 @@
-//! What an error means whose code is none of the eight: by its spelling, then by its text.
+//! The intended code of an error whose code is illegal: first by its spelling, then by its text.
 //!
-//! Harvesters decide by the code: a wrong one tells them that records are gone,
-//! or that nothing changed. So a text counts only where it speaks of what the
-//! request asked, and never where it speaks of trouble that passes.
+//! [`repair_error`](super::error_element::repair_error) uses it.
+//!
+//! Harvesters act on the code. A wrong code can tell them that records are deleted or unchanged. Therefore
+//! a text counts only if it describes the request. It never counts if it describes a temporary failure.
 
 use crate::oai::ErrorCode;
 use crate::repair::lex::known_namespaces::within_letters;
@@ -18,7 +19,7 @@ const ERROR_CODES: [ErrorCode; 8] = [
     ErrorCode::NoSetHierarchy,
 ];
 
-/// Words of trouble at the source. An error that has one of them says nothing of the request.
+/// Words of a failure at the source. An error with such a word does not describe the request.
 const TROUBLE: &[&str] = &[
     "unavailable",
     "internal",
@@ -46,7 +47,7 @@ const TROUBLE: &[&str] = &[
     "authori",
 ];
 
-/// A text that has a word of both groups means the code; the first that fits counts.
+/// A text with a word of both groups has this code. The first match wins.
 const WORDS: &[(ErrorCode, &[&str], &[&str])] = &[
     (
         ErrorCode::BadResumptionToken,
@@ -92,12 +93,12 @@ const WORDS: &[(ErrorCode, &[&str], &[&str])] = &[
     ),
 ];
 
-/// The code that is meant by one that is perhaps none, and by the text of its error.
+/// Returns the code intended by a possibly illegal code and the text of the error.
 pub(crate) fn intended_error(code: &str, text: &str) -> Option<ErrorCode> {
     nearest_code(code).or_else(|| code_by_words(code, text))
 }
 
-/// The code that was meant: equal but for case and blanks, or at most two letters off.
+/// Returns the intended code: it differs only in case and blanks, or in at most two letters.
 fn nearest_code(written: &str) -> Option<ErrorCode> {
     let written = written.trim().to_ascii_lowercase();
     let exact = ERROR_CODES.into_iter().find(|code| code.name().eq_ignore_ascii_case(&written));
@@ -127,7 +128,7 @@ fn code_by_words(code: &str, text: &str) -> Option<ErrorCode> {
 mod tests {
     use super::*;
 
-    /// The texts by which section 3.6 of the specification explains its codes.
+    /// The explanations of the codes in section 3.6 of the specification.
     #[test]
     fn the_words_of_the_specification_are_understood() {
         let explanations = [

@@ -1,4 +1,4 @@
-//! Error elements: held until it is known that no list follows.
+//! The stage of error elements. They are held until it is certain that no list follows.
 
 use crate::repair::catalog::{NotOai, RepairId};
 use crate::repair::lex::lexeme::{Lexeme, next_lexeme};
@@ -14,7 +14,7 @@ use crate::repair::stages::item_search::{contains_any_item, new_list};
 use crate::repair::stages::response::{Response, Stage, Step, TopLevelTag};
 use crate::repair::stages::second_document::{second_document, second_document_window};
 
-/// Reads the errors behind the head, and what follows them.
+/// Reads the errors after the head, and the text after them.
 pub(crate) fn step_errors(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
     if response.output.held_bytes > response.limits().head_bytes_max {
         return response.refuse(NotOai::BrokenEnvelope);
@@ -43,7 +43,7 @@ pub(crate) fn step_errors(response: &mut Response, rest: &[u8], last: bool, sink
         },
         TopLevelTag::RootEnd => {
             if !last && rest.len() <= response.limits().head_bytes_max {
-                // A second document may follow that has the list.
+                // A second document with the list can follow.
                 return head_need_more(response, rest);
             }
             root_end_of_errors(response, rest, sink)
@@ -51,7 +51,7 @@ pub(crate) fn step_errors(response: &mut Response, rest: &[u8], last: bool, sink
     }
 }
 
-/// The text that may be held here, and whether there is more than that.
+/// Returns the text that can be held here, and whether there is more.
 fn within_head<'t>(response: &Response, rest: &'t [u8]) -> (&'t [u8], bool) {
     let bytes_max = response.limits().head_bytes_max + response.limits().tag_bytes_max;
     (rest.get(..bytes_max).unwrap_or(rest), rest.len() > bytes_max)
@@ -62,7 +62,7 @@ fn head_need_more(response: &mut Response, rest: &[u8]) -> Step {
     if bounded { response.refuse(NotOai::BrokenEnvelope) } else { response.need_more(rest) }
 }
 
-/// One error element.
+/// Reads one error element.
 fn step_error(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
     let tag_end = match response.tag_end(rest, last) {
         Err(step) => return step,
@@ -81,7 +81,7 @@ fn step_error(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl 
         return if over { response.refuse(NotOai::NothingKept) } else { head_need_more(response, rest) };
     };
     let Some(edits) = repair_error(response, rest.get(..end).unwrap_or_default()) else {
-        // Unless a list with items follows, this is a failed source.
+        // Unless a list with items follows, this response is a failed source.
         response.unknown_error = true;
         let original = rest.get(..end).unwrap_or_default();
         response.output.change(Role::Error, RepairId::ErrorBesideItems, response.base, original, b"", sink);
@@ -90,7 +90,7 @@ fn step_error(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl 
     response.keep_edited(Role::Error, rest, end, &edits, sink)
 }
 
-/// The root ends behind errors: they are the answer.
+/// Ends the root after errors, which are then the response.
 fn root_end_of_errors(response: &mut Response, rest: &[u8], sink: &mut impl Sink) -> Step {
     if let Some(step) = second_document(response, rest, sink) {
         return step;
@@ -106,7 +106,7 @@ fn root_end_of_errors(response: &mut Response, rest: &[u8], sink: &mut impl Sink
     Step::Settled(0)
 }
 
-/// How much of what stands behind the root stays.
+/// Returns the length of the white space, comments and instructions after the root.
 fn misc_len_after_root(response: &Response, text: &[u8]) -> usize {
     let mut at = 0;
     loop {
@@ -122,7 +122,7 @@ fn misc_len_after_root(response: &Response, text: &[u8]) -> usize {
     }
 }
 
-/// The input ends behind errors.
+/// Ends the input after errors.
 fn errors_end(response: &mut Response, rest: &[u8], sink: &mut impl Sink) -> Step {
     let step = emit_misc(response, rest, rest.len(), sink);
     response.stage = Stage::Tail;

@@ -1,4 +1,6 @@
-//! What an input without an OAI-PMH document element is, by its first bytes.
+//! Classification of an input without an OAI-PMH root, by its first bytes.
+//!
+//! The prolog uses it to refuse the response with a precise reason.
 
 use memchr::memmem;
 
@@ -7,7 +9,7 @@ use crate::repair::lex::lexeme::tag_before;
 use crate::repair::lex::names::{blanks, is_blank, name_span, split_name, trim};
 use crate::repair::stages::head::decode::BOM;
 
-/// Which 1.x version a response is of, by the namespace of its root.
+/// Returns the 1.x version in the namespace of a root.
 pub(crate) fn v1_version(text: &[u8]) -> Option<&'static str> {
     let lower = text.to_ascii_lowercase();
     let at = memmem::find(&lower, b"://www.openarchives.org/oai/1.")?;
@@ -19,7 +21,7 @@ pub(crate) fn v1_version(text: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// What an input without a root is, from its first bytes.
+/// Returns the reason to refuse an input that has no root.
 pub(crate) fn classify_input(text: &[u8], junk_max: usize) -> NotOai {
     let text = text.get(..text.len().min(junk_max)).unwrap_or_default();
     let body = trim(text.strip_prefix(BOM).unwrap_or(text));
@@ -62,7 +64,7 @@ pub(crate) fn classify_input(text: &[u8], junk_max: usize) -> NotOai {
     if body.starts_with(b"{") || body.starts_with(b"[") { NotOai::Json } else { NotOai::Foreign }
 }
 
-/// Whether a header of OAI-PMH with its identifier is in the text, with any prefix.
+/// Returns whether the text contains an OAI-PMH header with an identifier, with any prefix.
 fn holds_header(text: &[u8]) -> bool {
     memmem::find_iter(text, b"header").any(|name| {
         let is_tag = tag_before(text.get(..name).unwrap_or_default()).is_some();
@@ -77,7 +79,7 @@ fn holds_header(text: &[u8]) -> bool {
     })
 }
 
-/// Where the root's start tag begins: `<OAI-PMH`, with any prefix, outside comments.
+/// Returns the position of the root's start tag: `<OAI-PMH` with any prefix, outside comments.
 pub(crate) fn find_root(text: &[u8]) -> Option<usize> {
     let mut comment_end = 0;
     for name in memmem::find_iter(text, b"OAI-PMH") {

@@ -1,4 +1,6 @@
-//! The fields of the head, `responseDate` and `request`: where they are, and how their values are escaped.
+//! The fields of the head, `responseDate` and `request`: their positions and the escaping of their values.
+//!
+//! [`repair_head`](super::repair_head) uses it.
 
 use crate::oai::set_spec;
 use crate::repair::catalog::RepairId;
@@ -11,24 +13,24 @@ use crate::repair::text::edits::Edits;
 use crate::repair::text::escape::{reference_for, resolve, write_escaped};
 use crate::repair::validate::schema::{Text, Verb, is_any_uri};
 
-/// A small element of the head: where it and its content lie.
+/// A field of the head: the ranges of the element and its content.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeadField {
     pub(crate) start: usize,
-    /// Whether its end tag has to be added, at `end`.
+    /// Whether its end tag is missing and must be added at `end`.
     pub(crate) unclosed: bool,
     pub(crate) content: (usize, usize),
     pub(crate) end: usize,
 }
 
-/// Where the head of a response of OAI-PMH 1.x ends, if both of its elements are there.
+/// Returns the end of the head of a response of OAI-PMH 1.x, if it contains both fields.
 pub(crate) fn head_end(text: &[u8], prefix: &[u8]) -> Option<usize> {
     let (date, request) = read_head(text, prefix, b"requestURL", &mut Edits::default());
     Some(date?.end.max(request?.end))
 }
 
-/// The first responseDate and the first request; everything else that is not
-/// white space or a comment is removed.
+/// Returns the first responseDate and the first request. Adds edits that remove everything else except
+/// white space and comments.
 pub(crate) fn read_head(
     text: &[u8],
     prefix: &[u8],
@@ -82,8 +84,8 @@ pub(crate) fn read_head(
     (date, request)
 }
 
-/// The element whose start tag is `at..tag_end`. Its end is its own end tag,
-/// one that is meant for it, or the next start tag.
+/// Reads the field with the start tag `at..tag_end`. It ends at its end tag, at a misspelling of it, or at
+/// the next start tag.
 fn read_field(text: &[u8], at: usize, tag_end: usize, name: &[u8], edits: Option<&mut Edits>) -> HeadField {
     let mut end = tag_end;
     if text.get(..tag_end).is_some_and(|tag| tag.ends_with(b"/>")) {
@@ -119,8 +121,7 @@ fn read_field(text: &[u8], at: usize, tag_end: usize, name: &[u8], edits: Option
     HeadField { start: at, unclosed: true, content: (tag_end, end), end }
 }
 
-/// Whether an attribute of the request element is an argument with a value the
-/// schema allows.
+/// Returns whether an attribute of the request element is an argument with a legal value.
 pub(crate) fn is_request_argument(name: &[u8], value: &[u8]) -> bool {
     let value = resolve(value);
     match name {
@@ -133,7 +134,8 @@ pub(crate) fn is_request_argument(name: &[u8], value: &[u8]) -> bool {
     }
 }
 
-/// An attribute value: white space other than blanks as references, so that it survives.
+/// Escapes an attribute value. Tabs and line breaks become references, because XML normalizes them to
+/// blanks.
 pub(crate) fn escape_attribute(value: &str) -> Vec<u8> {
     let mut escaped = Vec::with_capacity(value.len());
     write_attribute(value, &mut escaped);
@@ -150,7 +152,7 @@ pub(crate) fn write_attribute(value: &str, escaped: &mut Vec<u8>) {
     write_escaped(value.as_bytes(), reference, escaped);
 }
 
-/// Where a text has what keeps it from being a URL.
+/// Returns the positions of bytes that are illegal in a URL.
 pub(crate) fn stray_in_url(url: &[u8]) -> Vec<usize> {
     let mut fragment = false;
     let mut is_stray = |at: usize, byte: u8| {
@@ -169,7 +171,7 @@ pub(crate) fn percent(byte: u8) -> Vec<u8> {
     format!("%{byte:02X}").into_bytes()
 }
 
-/// Percent-escapes what keeps a text from being a URL; nothing when it cannot be one.
+/// Percent-encodes bytes that are illegal in a URL. Returns nothing if the result is no URL.
 pub(crate) fn escape_url(url: &[u8]) -> Vec<u8> {
     let mut escaped = url.to_vec();
     for at in stray_in_url(url).into_iter().rev() {
@@ -178,8 +180,8 @@ pub(crate) fn escape_url(url: &[u8]) -> Vec<u8> {
     if is_any_uri(&escaped) { escaped } else { Vec::new() }
 }
 
-/// The start tag of a field of the head: keeps the attributes for which
-/// `keep` holds, and writes a bare tag when that is still not in order.
+/// Repairs the start tag of a field. It keeps the attributes accepted by `keep`. If the tag is still
+/// invalid, it removes all attributes.
 pub(crate) fn repair_field_tag(
     response: &mut Response,
     text: &[u8],

@@ -1,8 +1,7 @@
-//! From the root's start tag to the verb element or an error: responseDate and request.
+//! The stage of the head: from the root's start tag to the verb element or an error.
 //!
-//! The whole stretch is read at once, because its elements may have to change
-//! places; it is a few hundred bytes. Error elements behind it are held until
-//! it is known that no list follows.
+//! It contains responseDate and request. The whole head is read at once, because its elements may change
+//! places. It has a few hundred bytes. Errors after it are held until it is certain that no list follows.
 
 use crate::repair::catalog::{NotOai, RepairId};
 use crate::repair::lex::lexeme::{Lexeme, Lexemes, is_good_comment, is_xml_target};
@@ -20,7 +19,7 @@ use crate::repair::text::characters::{Guesses, repair_characters};
 use crate::repair::text::edits::Edits;
 use crate::repair::validate::envelope_names::TagMatch;
 
-/// Reads up to the first landmark.
+/// Reads up to the first top-level tag after the head.
 pub(crate) fn step_head(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
     let bytes_max = response.limits().head_bytes_max;
     let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
@@ -61,7 +60,7 @@ pub(crate) fn step_head(response: &mut Response, rest: &[u8], last: bool, sink: 
     response.keep_edited(Role::Plain, rest, at, &edits, sink)
 }
 
-/// White space and comments up to the next landmark stay, all else goes.
+/// Emits the text before the next top-level tag. White space and comments stay; everything else is removed.
 pub(crate) fn emit_misc(response: &mut Response, rest: &[u8], at: usize, sink: &mut impl Sink) -> Step {
     let text = rest.get(..at).unwrap_or_default();
     let mut edits = Edits::default();
@@ -87,7 +86,7 @@ pub(crate) fn emit_misc(response: &mut Response, rest: &[u8], at: usize, sink: &
                 begins_item(response, rest.get(from..).unwrap_or_default()) == TagMatch::Yes;
         }
         if !good && lexeme == Lexeme::Instruction {
-            // A declaration whose end is lost goes on to the end of another one.
+            // A declaration without its end mark extends to the end mark of another one.
             response.has_items_outside_list |= contains_any_item(response, slice);
         }
         if !good {

@@ -1,4 +1,4 @@
-//! The stages up to the first item: decoding, prolog, head, errors.
+//! The stages before the first item: decoding, prolog, head, errors.
 
 pub(crate) mod decode;
 pub(crate) mod error_element;

@@ -1,4 +1,6 @@
-//! From the first byte to the start tag of the root: junk, byte order marks, the declaration, and what is no OAI-PMH at all.
+//! The stage of the prolog: from the first byte to the root's start tag.
+//!
+//! It repairs junk, byte order marks and the XML declaration. It refuses input that is not OAI-PMH.
 
 use memchr::memmem;
 
@@ -22,11 +24,11 @@ use crate::repair::text::edits::Edits;
 use crate::repair::validate::envelope_names::Prefixes;
 
 const DECLARATION: &[u8] = b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
-/// Entities of an internal subset that are written out, and their longest text, in bytes.
+/// The largest number of entities read from an internal subset, and their largest length in bytes.
 const ENTITIES_MAX: usize = 64;
 const ENTITY_BYTES_MAX: usize = 1024;
 
-/// Reads up to and including the root's start tag.
+/// Reads everything up to the end of the root's start tag.
 pub(crate) fn step_prolog(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
     let junk_max = response.limits().junk_bytes_max;
     let tag_max = response.limits().tag_bytes_max;
@@ -39,7 +41,7 @@ pub(crate) fn step_prolog(response: &mut Response, rest: &[u8], last: bool, sink
         Err(_) => return response.need_more(rest),
     }
     let Some(root) = two else {
-        // The name of a root that begins within the bound may lie behind it.
+        // The root can begin inside the limit while its name ends outside it.
         if last || rest.len() > junk_max + tag_max {
             return refuse_foreign(response, rest);
         }
@@ -65,15 +67,16 @@ pub(crate) fn step_prolog(response: &mut Response, rest: &[u8], last: bool, sink
     }
 }
 
-/// What stands within the bound for junk is no OAI-PMH of this version.
+/// Refuses input without an OAI-PMH root inside the limit for junk.
 fn refuse_foreign(response: &mut Response, rest: &[u8]) -> Step {
     let junk_max = response.limits().junk_bytes_max;
     response.version = v1_version(rest.get(..rest.len().min(junk_max)).unwrap_or_default());
     response.refuse(classify_input(rest, junk_max))
 }
 
-/// Writes everything up to the end of the root's start tag, and goes on to the head. The tag was read
-/// in `input` without its stray characters.
+/// Emits everything up to the end of the root's start tag and continues with the head.
+///
+/// `strays` removes stray characters from `input`; `tag` was read after this removal.
 fn begin_root(
     response: &mut Response,
     input: &[u8],
@@ -142,7 +145,7 @@ fn begin_root(
     response.keep_edited(Role::Plain, input, end, &edits, sink)
 }
 
-/// What the root's start tag declares, if it is in order.
+/// Returns the declarations of the root's start tag, if the tag is valid.
 fn context_of_root(response: &mut Response, tag: &[u8]) -> Option<Context> {
     match response.tags.open(tag, Context::default(), &response.config.limits) {
         Ok(tag) if tag.oai && !tag.attributes => Some(tag.context),
@@ -150,7 +153,7 @@ fn context_of_root(response: &mut Response, tag: &[u8]) -> Option<Context> {
     }
 }
 
-/// Everything in front of the root.
+/// Adds the edits to the text before the root.
 pub(crate) fn repair_before_root(response: &mut Response, before: &[u8], edits: &mut Edits) {
     let bom = if before.starts_with(BOM) { BOM.len() } else { 0 };
     let at = match find_declaration(before) {
@@ -175,8 +178,8 @@ pub(crate) fn repair_before_root(response: &mut Response, before: &[u8], edits: 
     read_misc(response, before, at, edits);
 }
 
-/// Comments, instructions and white space may stand before the root, a
-/// document type declaration goes, and so does anything else.
+/// Keeps comments, instructions and white space before the root. Removes the document type declaration and
+/// everything else.
 fn read_misc(response: &mut Response, before: &[u8], from: usize, edits: &mut Edits) {
     let mut at = from;
     let mut junk: Option<(usize, usize)> = None;
@@ -218,8 +221,8 @@ fn read_misc(response: &mut Response, before: &[u8], from: usize, edits: &mut Ed
     push_junk(junk, edits);
 }
 
-/// Keeps what an internal subset defines as plain text; external and
-/// parameter entities are not looked at.
+/// Collects the entities that an internal subset defines as plain text. External and parameter entities are
+/// ignored.
 fn read_entities(response: &mut Response, doctype: &[u8]) {
     for at in memmem::find_iter(doctype, b"<!ENTITY") {
         let rest = doctype.get(at + 8..).unwrap_or_default();
@@ -249,7 +252,7 @@ fn push_junk(junk: Option<(usize, usize)>, edits: &mut Edits) {
     }
 }
 
-/// The bytes before the declaration: blanks, byte order marks, or other things.
+/// Adds the edits to the bytes before the declaration: blanks, byte order marks, or junk.
 fn push_leading(junk: &[u8], from: usize, edits: &mut Edits) {
     let mut leading = Vec::new();
     let mut at = 0;
@@ -272,8 +275,9 @@ fn push_leading(junk: &[u8], from: usize, edits: &mut Edits) {
     }
 }
 
-/// Length of the byte order marks that a text begins with. Those of UTF-16 and UTF-32 are in front of
-/// narrow characters by mistake.
+/// Returns the length of the byte order marks at the start of a text.
+///
+/// Marks of UTF-16 and UTF-32 before UTF-8 text are mistakes.
 fn byte_order_marks_len(text: &[u8]) -> usize {
     const MARKS: [&[u8]; 5] = [BOM, b"\xFF\xFE\0\0", b"\0\0\xFE\xFF", b"\xFF\xFE", b"\xFE\xFF"];
     let mut len = 0;
@@ -285,14 +289,14 @@ fn byte_order_marks_len(text: &[u8]) -> usize {
     len
 }
 
-/// The XML declaration, whatever its case: where it begins and ends.
+/// Returns the range of the XML declaration, in any case.
 fn find_declaration(before: &[u8]) -> Option<(usize, usize)> {
     let start = memmem::find_iter(before, b"<?").find(|&at| {
         before.get(at + 2..at + 5).is_some_and(|word| word.eq_ignore_ascii_case(b"xml"))
             && before.get(at + 5).is_some_and(|&byte| is_blank(byte))
     })?;
     let rest = before.get(start..)?;
-    // A declaration that lost its `?` ends at its `>` all the same.
+    // A declaration without its `?` also ends at its `>`.
     let end = memchr::memchr(b'>', rest)? + 1;
     Some((start, start + end))
 }

@@ -1,4 +1,6 @@
 //! The repair of `responseDate` and `request`.
+//!
+//! The stage of the head runs it once over the whole head.
 
 use crate::repair::boundary::removable::holds_envelope;
 use crate::repair::catalog::RepairId;
@@ -18,11 +20,10 @@ use crate::repair::text::edits::{Edit, Edits};
 use crate::repair::text::escape::{escape, reference_for, resolve, write_escaped};
 use crate::repair::validate::schema::{Verb, is_any_uri};
 
-/// A request element of ours is seldom longer.
+/// The typical largest size of a request element of the proxy.
 const REQUEST_BYTES_TYPICAL: usize = 256;
 
-/// Counts the first item of a list as lost where the start of the list is damaged, and what is removed there
-/// holds a part of the item.
+/// Counts the first item of a list as lost if the damaged start of the list contained a part of the item.
 pub(crate) fn count_lost_item(response: &mut Response, verb: Verb, head: &[u8], edits: &Edits) {
     let is_removal = |edit: &&Edit| matches!(edit.id, RepairId::UnknownElement | RepairId::UnexpectedContent);
     let mut removed = edits.iter().filter(is_removal).filter_map(|edit| head.get(edit.start..edit.end));
@@ -30,7 +31,7 @@ pub(crate) fn count_lost_item(response: &mut Response, verb: Verb, head: &[u8], 
     response.output.lost += u64::from(is_lost);
 }
 
-/// Reads what the head says, and the changes that put it right. `None` where one of them is turned off.
+/// Reads the facts of the head and returns its edits; `None` if one of the repairs is off.
 pub(crate) fn read_whole_head(response: &mut Response, head: &[u8]) -> Option<Edits> {
     let edits = repair_head(response, head);
     let is_made = |edit: &&Edit| head.get(edit.start..edit.end) != Some(edit.replacement.as_slice());
@@ -45,7 +46,7 @@ pub(crate) fn read_whole_head(response: &mut Response, head: &[u8]) -> Option<Ed
     Some(edits)
 }
 
-/// The changes that put the head right.
+/// Returns the edits that repair the head.
 pub(crate) fn repair_head(response: &mut Response, head: &[u8]) -> Edits {
     let characters = repair_characters(head, &response.entities, Guesses::default(), &response.config.limits);
     let text = characters.apply(head);
@@ -60,7 +61,7 @@ pub(crate) fn repair_head(response: &mut Response, head: &[u8]) -> Edits {
         let stamp = response.config.response_date.as_deref().unwrap_or("1970-01-01T00:00:00Z");
         write_element(response, b"responseDate", stamp.as_bytes())
     });
-    // What is added stands where the next element begins.
+    // An added element goes directly before the next element.
     let after = date.map_or(0, |date| date.end);
     let place = after + blanks(text.get(after..).unwrap_or_default());
     if let Some(new_date) = new_date {
@@ -122,7 +123,7 @@ fn place_request(
     }
 }
 
-/// The request element as the proxy writes it.
+/// Returns the request element of the proxy.
 pub(crate) fn request_echo(response: &Response, arguments: bool) -> Vec<u8> {
     let Some(request) = &response.config.request else { return Vec::new() };
     let prefix = response.written_prefix();
@@ -145,7 +146,7 @@ pub(crate) fn request_echo(response: &Response, arguments: bool) -> Vec<u8> {
     element
 }
 
-/// Attributes and text of the source's own request element.
+/// Repairs the attributes and the text of the source's own request element.
 fn repair_request(response: &mut Response, text: &[u8], field: HeadField, edits: &mut Edits) {
     repair_field_tag(response, text, field, RepairId::RequestAttribute, is_request_argument, edits);
     let (start, end) = field.content;

@@ -1,4 +1,7 @@
-//! The verb and the identifier that the request element asks for.
+//! The facts of the request: its verb and its identifier.
+//!
+//! They come from the configuration or from the request element. The verb element and GetRecord depend on
+//! them.
 
 use crate::repair::lex::lexeme::{Lexeme, Lexemes};
 use crate::repair::lex::names::name_span;
@@ -7,7 +10,7 @@ use crate::repair::stages::response::{RequestFacts, Response};
 use crate::repair::text::escape::resolve;
 use crate::repair::validate::schema::Verb;
 
-/// The request, from us or from the request element of a head, which is read as it is written.
+/// Returns the facts from the configuration, or else from the request element of a repaired head.
 pub(crate) fn read_request_facts(response: &Response, written_head: &[u8]) -> RequestFacts {
     if let Some(configured) = request_from_config(response) {
         return configured;

@@ -1,4 +1,4 @@
-//! The date of a response: what it says, or the time that the caller knows.
+//! The repair of responseDate: its own value, or the time that the caller configured.
 
 use crate::oai::datestamp;
 use crate::repair::catalog::RepairId;
@@ -10,10 +10,10 @@ use crate::repair::stages::response::Response;
 use crate::repair::text::edits::Edits;
 use crate::repair::text::escape::resolve;
 
-/// Longest form of a date that is looked for where other text follows it.
+/// The largest length of a date that is searched before other text.
 const DATE_BYTES_MAX: usize = 40;
 
-/// Makes the text of responseDate a second in UTC.
+/// Converts the responseDate to UTC with seconds.
 pub(crate) fn repair_response_date(response: &mut Response, text: &[u8], date: HeadField, edits: &mut Edits) {
     repair_field_tag(response, text, date, RepairId::EnvelopeAttribute, |_, _| false, edits);
     let (start, end) = date.content;
@@ -47,7 +47,7 @@ pub(crate) fn repair_response_date(response: &mut Response, text: &[u8], date: H
     edits.push_unordered(id, start, end, stamp.into_bytes());
 }
 
-/// Length of the longest beginning of a text that is a date, with or without its time.
+/// Returns the length of the longest date at the start of a text, with or without a time.
 fn leading_date(text: &[u8]) -> Option<usize> {
     let from = blanks(text);
     let date = text.get(from..)?;
@@ -58,7 +58,7 @@ fn leading_date(text: &[u8]) -> Option<usize> {
     (10..=date.len().min(DATE_BYTES_MAX)).rev().find(|len| read(len).is_some()).map(|len| from + len)
 }
 
-/// A responseDate of which only the first bytes are a date.
+/// Repairs a responseDate that has other text after the date.
 fn repair_leading_date(raw: &[u8], at: usize, date_end: usize, edits: &mut Edits) {
     let (date, garbage) = raw.split_at_checked(date_end).unwrap_or((raw, b""));
     let read = std::str::from_utf8(date).ok().and_then(datestamp::normalise);

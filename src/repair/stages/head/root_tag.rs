@@ -1,4 +1,6 @@
-//! The start tag of the document element: its namespaces, its schemaLocation, and what is between its attributes.
+//! The repair of the root's start tag: namespaces, schemaLocation and stray characters.
+//!
+//! The prolog uses it.
 
 use crate::repair::catalog::RepairId;
 use crate::repair::lex::known_namespaces::{is_well_known, known_prefix, respell};
@@ -11,11 +13,11 @@ use crate::repair::v1::envelope::{LOCATION, root_location, root_namespace};
 use crate::repair::validate::schema::is_uri_reference;
 use crate::repair::validate::start_tag::declared_prefix;
 
-/// Most bytes between the root's attributes that are removed because they belong to none.
+/// The largest number of stray bytes between the root's attributes that are removed.
 const STRAY_BYTES_MAX: usize = 64;
 
-/// Removes characters between the attributes of the start tag `at..end` that belong to none of them.
-/// Nothing, if they are too many.
+/// Removes characters of the start tag `at..end` that belong to no attribute. Returns no edits if there are
+/// too many.
 pub(crate) fn stray_characters(text: &[u8], at: usize, end: usize) -> Edits {
     let tag = text.get(..end).unwrap_or_default();
     let name_len = |at: usize| name_span(tag.get(at..).unwrap_or_default());
@@ -49,7 +51,7 @@ pub(crate) fn stray_characters(text: &[u8], at: usize, end: usize) -> Edits {
     }
 }
 
-/// Length of the value of an attribute, quotes included.
+/// Returns the length of an attribute value, including its quotes.
 fn attribute_value_len(text: &[u8]) -> usize {
     let is_end = |&byte: &u8| is_blank(byte) || matches!(byte, b'>' | b'"' | b'\'' | b'<');
     match text.first() {
@@ -58,7 +60,7 @@ fn attribute_value_len(text: &[u8]) -> usize {
     }
 }
 
-/// The changes to the root's start tag; false when it is in a namespace that is none of ours.
+/// Adds the edits to the root's start tag. Returns false if its namespace is not OAI-PMH.
 pub(crate) fn repair_root_tag(
     rest: &[u8],
     tag: &LenientTag,
@@ -77,7 +79,7 @@ pub(crate) fn repair_root_tag(
         let Some(declares) = declared_prefix(name) else { continue };
         let mut uri = attribute.value.as_slice();
         if declares == prefix && (uri.is_empty() || attribute.is_valueless()) {
-            // It says as much as none.
+            // An empty declaration is equivalent to none.
             attribute.replace(RepairId::MissingNamespace, declaration(prefix), edits);
             declared.push((prefix, OAI));
             continue;
@@ -147,18 +149,18 @@ pub(crate) fn repair_root_tag(
     true
 }
 
-/// What `prefix` is bound to by what was declared so far.
+/// Returns the namespace of `prefix` in the declarations so far.
 fn bound_uri<'t>(declared: &[(&[u8], &'t [u8])], prefix: &[u8]) -> Option<&'t [u8]> {
     declared.iter().find(|(name, _)| *name == prefix).map(|&(_, uri)| uri)
 }
 
-/// An attribute that binds a prefix, or none, to OAI-PMH.
+/// Returns an attribute that binds a prefix, or the default namespace, to OAI-PMH.
 fn declaration(prefix: &[u8]) -> Vec<u8> {
     let attribute: &[u8] = if prefix.is_empty() { b" xmlns" } else { b" xmlns:" };
     [attribute, prefix, b"=\"", OAI, b"\""].concat()
 }
 
-/// The prefixes for which the root means other namespaces now, those of the envelope aside.
+/// Returns the prefixes whose namespaces were corrected on the root, except those of the envelope.
 pub(crate) fn corrected_namespaces(rest: &[u8], tag: &LenientTag) -> Vec<Vec<u8>> {
     let corrected = tag.attributes.iter().filter_map(|attribute| {
         let prefix = rest.get(attribute.name.0..attribute.name.1).and_then(declared_prefix)?;
@@ -168,7 +170,7 @@ pub(crate) fn corrected_namespaces(rest: &[u8], tag: &LenientTag) -> Vec<Vec<u8>
     corrected.collect()
 }
 
-/// Takes the prefix off the root, and makes the namespace of OAI-PMH the default one.
+/// Removes the prefix from the root and makes the OAI-PMH namespace the default.
 pub(crate) fn strip_root_prefix(
     rest: &[u8],
     root: usize,
@@ -190,11 +192,12 @@ pub(crate) fn strip_root_prefix(
     }
 }
 
-/// A schemaLocation that pairs the namespace of OAI-PMH with its schema, where this one does not.
+/// Returns a schemaLocation with the pair of the OAI-PMH namespace and schema; `None` if the value already
+/// has it.
 fn complete_locations(value: &[u8]) -> Option<Vec<u8>> {
     let words: Vec<&[u8]> = value.split(|&byte| is_blank(byte)).filter(|word| !word.is_empty()).collect();
     if words.len() % 2 == 1 {
-        // Which word belongs to which nobody can say.
+        // The pairs of an odd number of words are ambiguous.
         return Some(LOCATION.to_vec());
     }
     let mut located = LOCATION.to_vec();
@@ -208,7 +211,7 @@ fn complete_locations(value: &[u8]) -> Option<Vec<u8>> {
     Some(located)
 }
 
-/// Corrects misspelt namespaces among the pairs of a schemaLocation; returns what it says then.
+/// Corrects misspelt namespaces in a schemaLocation and returns the corrected value.
 fn respell_locations(attribute: &LenientAttribute, rest: &[u8], edits: &mut Edits) -> Vec<u8> {
     let value = &attribute.value;
     let mut inside = Edits::default();

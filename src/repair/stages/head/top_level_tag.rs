@@ -1,4 +1,6 @@
-//! The first element after the head: an error, the verb element, or the end of the root.
+//! The first top-level tag after the head: an error, the verb element, or the end of the root.
+//!
+//! The stages of the head, errors and tokens use it.
 
 use memchr::memchr;
 
@@ -9,8 +11,10 @@ use crate::repair::stages::head::v1_head::v1_top_level_tag;
 use crate::repair::stages::response::{Response, TopLevelTag};
 use crate::repair::validate::schema::Verb;
 
-/// Looks for the next landmark of the top level, comments and instructions
-/// aside. `Err` when the text ends before it can be said.
+/// Returns the next top-level tag outside comments and instructions.
+///
+/// # Errors
+/// Fails if the text ends too early to decide.
 pub(crate) fn find_top_level_tag(
     response: &Response,
     rest: &[u8],
@@ -55,7 +59,8 @@ pub(crate) fn find_top_level_tag(
     Ok(None)
 }
 
-/// Whether a comment (0) or an instruction (1) opens here, the length of its mark, and the mark that ends it.
+/// Returns the kind of a comment (0) or an instruction (1) that begins here, the length of its start mark,
+/// and its end mark.
 fn section_marks(text: &[u8]) -> Option<(usize, usize, &'static [u8])> {
     if text.starts_with(COMMENT) {
         Some((0, COMMENT.len(), b"-->"))

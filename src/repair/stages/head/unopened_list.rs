@@ -1,7 +1,9 @@
-//! A list without its start tag: the items are directly in the root.
+//! The repair of a list without its start tag: its items are directly in the root.
 //!
-//! The first item and the request say which list it is. Where the two do not agree, or leave two
-//! lists, nothing is added. The decision depends on the text before the first item and on its name.
+//! The stage of the head uses it.
+//!
+//! The first item and the request together identify the list. If they disagree or allow two lists, nothing
+//! is added. The decision depends on the text before the first item and on its name.
 
 use crate::repair::catalog::{NotOai, RepairId};
 use crate::repair::lex::lexeme::{Lexeme, Lexemes};
@@ -15,8 +17,10 @@ use crate::repair::stages::response::{Response, Stage, Step};
 use crate::repair::validate::envelope_names::TagMatch;
 use crate::repair::validate::schema::Verb;
 
-/// Where the first item begins that is in front of the first landmark of `text`, and the list that it
-/// is in. `landmark` is where that landmark is.
+/// Returns the position of the first item before the first top-level tag of `text`, and the verb of its
+/// list.
+///
+/// `top_level_tag` is the position of that tag.
 pub(crate) fn unopened_list(
     response: &mut Response,
     text: &[u8],
@@ -35,9 +39,10 @@ pub(crate) fn unopened_list(
     }
 }
 
-/// Where the first item before `end` begins that is in no other element, and the lists it can be in.
+/// Returns the position of the first item before `end` that is in no other element, and the verbs that
+/// allow it.
 fn find_first_item(response: &Response, text: &[u8], end: usize) -> Option<(usize, Vec<Verb>)> {
-    // How many elements are open that are none of the head.
+    // The number of open elements that do not belong to the head.
     let mut depth = 0_usize;
     let mut at = 0;
     let mut lexemes = Lexemes::of(text);
@@ -69,7 +74,7 @@ fn find_first_item(response: &Response, text: &[u8], end: usize) -> Option<(usiz
     None
 }
 
-/// Writes the head, which is the first `at` bytes of `rest`, and the start tag of the list after it.
+/// Emits the head, which is the first `at` bytes of `rest`, and the missing start tag of the list.
 pub(crate) fn open_missing_list(
     response: &mut Response,
     verb: Verb,

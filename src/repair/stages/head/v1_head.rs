@@ -1,4 +1,6 @@
 //! The head of a response of OAI-PMH 1.0 or 1.1.
+//!
+//! The prolog and the stage of the head use it.
 
 use memchr::{memchr, memmem};
 
@@ -12,8 +14,10 @@ use crate::repair::text::escape::{escape, resolve};
 use crate::repair::v1::envelope::V1Response;
 use crate::repair::validate::schema::{Content, Verb};
 
-/// Where the root of a response of 1.x begins, if that comes before `before`
-/// ends, and its tag; `Err` when more text is needed to say.
+/// Returns the position of a root of 1.x that begins before `before`, and its tag.
+///
+/// # Errors
+/// `NeedMore` if the text ends too early to decide.
 pub(crate) fn find_v1_root(
     response: &mut Response,
     rest: &[u8],
@@ -45,9 +49,11 @@ pub(crate) fn find_v1_root(
     Ok(None)
 }
 
-/// A list of 1.x has no start tag. It begins with its first item; where anything
-/// but white space and comments stands before that, it begins behind the head,
-/// so that a broken first item is one of the list. `found` is the first landmark.
+/// Returns the start of a list of 1.x, which has no start tag.
+///
+/// The list begins at its first item. If other text than white space and comments precedes this item, the
+/// list begins after the head. A broken first item then belongs to the list. `found` is the first top-level
+/// tag.
 pub(crate) fn v1_list_start(
     response: &Response,
     text: &[u8],
@@ -66,7 +72,7 @@ pub(crate) fn v1_list_start(
     if begins { found } else { Ok(Some((end, TopLevelTag::Verb(v1.verb)))) }
 }
 
-/// `requestURL` as the request element, and what of it is needed later.
+/// Converts `requestURL` to the request element and keeps the facts needed later.
 pub(crate) fn upgrade_request(
     response: &mut Response,
     text: &[u8],
@@ -106,7 +112,7 @@ pub(crate) fn upgrade_request(
     (RepairId::V1Request, element)
 }
 
-/// What a tag at the top level begins.
+/// Returns the kind of a top-level tag in a response of 1.x.
 pub(crate) fn v1_top_level_tag(v1: &V1Response, is_open: bool, local: &[u8]) -> Option<TopLevelTag> {
     let item = v1.verb.v1_item();
     let begins = match (&item.content, v1.verb) {
@@ -122,7 +128,7 @@ pub(crate) fn v1_top_level_tag(v1: &V1Response, is_open: bool, local: &[u8]) -> 
     }
 }
 
-/// A value of a query string; `None` when XML cannot hold it.
+/// Decodes a value of a query string; `None` if XML does not allow its characters.
 fn decoded(value: &[u8]) -> Option<String> {
     let mut bytes = Vec::with_capacity(value.len());
     let mut at = 0;

@@ -1,9 +1,11 @@
-//! The verb element by another name: misspelt, or that of another verb.
+//! Recognition of a verb element with a wrong name: a misspelt name, or the name of another verb.
 //!
-//! What stands in it says which verbs it can be, and the request which one was
-//! asked. Only where both, or the spelling and what stands in it, leave one
-//! verb, the element gets its name. Pure, and the same wherever the text was
-//! cut: what is said of an element depends on nothing behind its first child.
+//! The stages of the head and of errors use it.
+//!
+//! The first child of the element limits the possible verbs, and the request names one. The element is
+//! renamed only if both, or the spelling and the first child, leave one verb.
+//!
+//! The result depends on nothing after the first child. So it does not depend on the chunks of the input.
 
 use crate::repair::catalog::RepairId;
 use crate::repair::lex::known_namespaces::within_letters;
@@ -15,16 +17,16 @@ use crate::repair::stages::head::request_facts::{read_request_facts, request_fro
 use crate::repair::stages::response::{RequestFacts, Response, TopLevelTag};
 use crate::repair::validate::schema::Verb;
 
-/// What an element holds, by its first child.
+/// The content of an element, classified by its first child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FirstChild {
     Records,
     Headers,
     Sets,
     Formats,
-    /// Nothing at all.
+    /// The element is empty.
     Nothing,
-    /// Something that tells nothing.
+    /// The first child does not identify the verb.
     Other,
 }
 
@@ -39,7 +41,7 @@ impl FirstChild {
         }
     }
 
-    /// The verbs whose answers hold this.
+    /// Returns the verbs whose responses contain this child.
     fn verbs(self) -> &'static [Verb] {
         match self {
             Self::Records => &[Verb::ListRecords, Verb::GetRecord],
@@ -54,12 +56,13 @@ impl FirstChild {
     }
 }
 
-/// Letters in which a name of a verb may differ from the right one.
+/// The largest number of letters in which a name can differ from a verb.
 const LETTERS: usize = 2;
 
-/// The first landmark of `text`, where an element that is none by its name may be the verb
-/// element all the same. `found` is the first one by name, `Err` when more text is needed.
-/// `asked` says what the request was, by the text before an element.
+/// Returns the first top-level tag of `text`, including an element that is a misnamed verb element.
+///
+/// `found` is the first tag by its name; `Err` if more text is needed. `requested` returns the verb of the
+/// request from the text before an element.
 pub(crate) fn misnamed_verb_element(
     response: &mut Response,
     text: &[u8],
@@ -70,7 +73,7 @@ pub(crate) fn misnamed_verb_element(
     if response.v1.is_some() || response.is_off(RepairId::VerbElement) {
         return found;
     }
-    // Until that is known, one of the right name may come first.
+    // If more text is needed, a correctly named element can still come first.
     let named_at = found?.map_or(text.len(), |(at, _)| at);
     let mut at = 0;
     let mut lexemes = Lexemes::of(text);
@@ -96,8 +99,10 @@ pub(crate) fn misnamed_verb_element(
     found
 }
 
-/// What the verb element is that begins `at` so many bytes of `text`, by its name or as the one
-/// that is `meant` by it. `Err` when more text is needed.
+/// Returns the verb of the verb element at `at`, which `meant` names or implies.
+///
+/// # Errors
+/// Fails if more text is needed.
 pub(crate) fn verb_element(
     response: &mut Response,
     text: &[u8],
@@ -108,7 +113,7 @@ pub(crate) fn verb_element(
     if meant == Verb::Identify {
         return Ok(meant);
     }
-    // In 1.x it is the root that says what it is, and it has been read.
+    // In 1.x the root names the verb, and it was already read.
     let (local, first_child) = match response.v1 {
         Some(_) => (meant.name(), FirstChild::Other),
         None => {
@@ -123,21 +128,21 @@ pub(crate) fn verb_element(
     Ok(verb)
 }
 
-/// The list is that of a verb, under its own name.
+/// Sets the verb of the list under its own name.
 pub(crate) fn name_list(response: &mut Response, verb: Verb) {
     response.verb_name = None;
     response.requested_identifier =
         response.request_facts.identifier.clone().filter(|_| verb == Verb::GetRecord);
 }
 
-/// What an element of the name of a verb is.
+/// Returns the verb of an element that has the name of a verb.
 fn renamed_verb(response: &mut Response, named: Verb, first_child: FirstChild) -> Verb {
     let RequestFacts { verb: requested, is_configured, .. } = response.request_facts;
     let is_one_of = |verbs: &[Verb], verb| verbs.contains(&verb);
     let fits = is_one_of(first_child.verbs(), named);
     let is_meant = |requested: &Verb| {
         let records = FirstChild::Records.verbs();
-        // Whatever stands first: the items that leave are records for both.
+        // For both verbs the emitted items are records, whatever comes first.
         is_configured && is_one_of(records, named) && is_one_of(records, *requested)
             || first_child != FirstChild::Nothing
                 && is_one_of(first_child.verbs(), *requested)
@@ -153,8 +158,9 @@ fn renamed_verb(response: &mut Response, named: Verb, first_child: FirstChild) -
     }
 }
 
-/// What the element holds whose start tag is `at..end`. Texts and errors in front of its items
-/// are dropped there, and say nothing of it.
+/// Returns the kind of the first child of the element with the start tag `at..end`.
+///
+/// Texts and errors before the items are dropped and do not count.
 fn read_first_child(
     response: &Response,
     text: &[u8],
@@ -177,7 +183,7 @@ fn read_first_child(
         }
         match lexeme {
             Lexeme::Text | Lexeme::Comment | Lexeme::Instruction => {}
-            // An error's tags go, and its text is one more text.
+            // The tags of an error are dropped, and its text is skipped like other text.
             Lexeme::StartTag if local_name(response, text, at) == b"error" => {}
             Lexeme::EndTag if is_end_of(response, text.get(at..next).unwrap_or_default(), b"error") => {}
             Lexeme::StartTag => return Ok(FirstChild::from_name(local_name(response, text, at))),
@@ -188,7 +194,7 @@ fn read_first_child(
     }
 }
 
-/// What the request was, by a head that is not read yet.
+/// Returns the facts of the request from a head that is not emitted yet.
 pub(crate) fn request_of_head(response: &mut Response, head: &[u8]) -> RequestFacts {
     if let Some(configured) = request_from_config(response) {
         return configured;
@@ -203,13 +209,13 @@ fn is_end_of(response: &Response, tag: &[u8], local: &[u8]) -> bool {
     name.strip_prefix(response.prefix.as_slice()) == Some(local)
 }
 
-/// The verb that an element of no verb's name is meant for.
+/// Returns the intended verb of an element whose name is not a verb.
 fn misnamed_verb(local: &[u8], first_child: FirstChild, requested: Option<Verb>) -> Option<Verb> {
     let lower = local.to_ascii_lowercase();
     let is_near = |verb: &Verb| within_letters(&verb.name().to_ascii_lowercase(), &lower, LETTERS);
     let fits = first_child.verbs();
     match requested {
-        // What holds nothing must at least be spelt like it.
+        // An empty element must at least resemble the verb in its spelling.
         Some(requested) => Some(requested)
             .filter(|verb| fits.contains(verb) && (first_child != FirstChild::Nothing || is_near(verb))),
         None => {

@@ -1,4 +1,6 @@
-//! How an item leaves: emitted, or sent to quarantine.
+//! The end of an item: it is emitted, or sent to quarantine.
+//!
+//! All stages of the list use it. It also reports items inside sections and items that a repair would lose.
 
 use std::borrow::Cow;
 
@@ -15,7 +17,7 @@ use crate::repair::validate::envelope_names::EnvelopeNames;
 use crate::repair::validate::facts::Facts;
 use crate::repair::validate::schema::Verb;
 
-/// An item leaves, with the changes that were made to it.
+/// Emits an item with the edits made to it.
 pub(crate) fn emit(
     response: &mut Response,
     list: &List,
@@ -33,7 +35,7 @@ pub(crate) fn emit(
         return;
     }
     if list.token_written {
-        // Nothing may stand behind the token, and that one is out.
+        // No item is allowed after the token, and the token is already emitted.
         let identifier = (!identifier.is_empty()).then_some(identifier);
         return response.output.quarantine(identifier, offset, raw, QuarantineReason::IllegalEnvelope, sink);
     }
@@ -49,7 +51,7 @@ pub(crate) fn emit(
     for edit in edits.iter() {
         let original = raw.get(edit.start..edit.end).unwrap_or_default();
         if original == edit.replacement {
-            // What one pass changed, a later one changed back.
+            // A later pass reverted the edit of an earlier one.
             continue;
         }
         repairs += 1;
@@ -68,7 +70,7 @@ pub(crate) fn emit(
         from = edit.end;
     }
     sink.write(raw.get(from..).unwrap_or_default());
-    // Our own base URL stands in the place of an illegal one.
+    // The proxy's base URL replaces an illegal one.
     let is_replaced = |issue: &(&str, FieldIssue)| is_rewritten && *issue == ("baseURL", FieldIssue::Illegal);
     for &(element, lack) in lacks.iter().filter(|issue| !is_replaced(issue)) {
         response.output.unresolved += 1;
@@ -76,7 +78,7 @@ pub(crate) fn emit(
     }
     response.output.seen.insert(identifier, datestamp);
     if list.verb == Verb::Identify {
-        // The answer itself, and no item of a list.
+        // Identify is the response itself and not an item of a list.
         return;
     }
     let (deleted, tilde_in_set) = (facts.deleted, facts.tilde_in_set);
@@ -84,7 +86,7 @@ pub(crate) fn emit(
     response.output.committed(&facts, &output, sink);
 }
 
-/// Says which items lie in sections of the item `at` so many bytes.
+/// Reports the items inside sections of the item at `at`.
 pub(crate) fn report_swallowed(
     response: &mut Response,
     list: &List,
@@ -107,7 +109,7 @@ pub(crate) fn report_swallowed(
     }
 }
 
-/// The item `at` so many bytes goes to quarantine.
+/// Quarantines the item at `at`.
 pub(crate) fn quarantine_item(
     response: &mut Response,
     list: &List,
@@ -120,15 +122,16 @@ pub(crate) fn quarantine_item(
     response.output.quarantine(identifier, response.base + at as u64, raw, why, sink);
 }
 
-/// The list cannot go on: what went out breaks off, or nothing went out.
+/// Gives up the list. The response is truncated if output has begun, and refused otherwise.
 pub(crate) fn abandon_list(response: &mut Response, list: &List) {
     response.verb = Some(list.verb);
     response.refuse(NotOai::BrokenEnvelope);
     response.truncated = response.output.is_open();
 }
 
-/// Whether what mended an item has cost another one, or a token. An Identify that breaks the schema
-/// and contains an item is the beginning of one response and the rest of another.
+/// Returns whether the repair of an item removed another item or a token.
+///
+/// An Identify that breaks the schema and contains an item consists of parts of two responses.
 pub(crate) fn loses_item(raw: &[u8], repaired: &RepairedItem, names: &EnvelopeNames) -> bool {
     let is_mixed = !repaired.lacks.is_empty() && holds_item_or_token(raw);
     is_mixed

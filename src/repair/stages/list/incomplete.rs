@@ -1,7 +1,7 @@
-//! Lists that are not complete: cut short, or with items that could not be read.
+//! Incomplete lists: truncated ones, and those with unreadable items.
 //!
-//! Such a list never gets a neat end. A file says so in a comment; in a
-//! transfer the end tags of the list and of the root are never written.
+//! Such a list never looks complete. A file gets a comment. In a transfer, the end tags of the list and of
+//! the root are never written.
 
 use crate::repair::catalog::{NotOai, RepairId};
 use crate::repair::config::Ending;
@@ -11,10 +11,10 @@ use crate::repair::stages::envelope::end_tag_of;
 use crate::repair::stages::list::state::List;
 use crate::repair::stages::response::{Response, Stage, Step};
 
-/// What a document says that is closed although its list is not complete.
+/// The comment in a closed document whose list is incomplete.
 pub(crate) const INCOMPLETE: &[u8] = b"<!-- oaimend: input ended early, list is incomplete -->";
 
-/// A list that was cut short.
+/// Ends a truncated list.
 pub(crate) fn truncate_list(response: &mut Response, list: &List) {
     response.verb = Some(list.verb);
     response.truncated = true;
@@ -25,7 +25,7 @@ pub(crate) fn truncate_list(response: &mut Response, list: &List) {
     response.stage = Stage::Lost;
 }
 
-/// Closes what went out, with a comment, where the caller wants that.
+/// Closes the emitted elements with a comment if the caller configured that.
 pub(crate) fn close_truncated(response: &mut Response, sink: &mut impl Sink) {
     response.truncated = true;
     if response.config.ending == Ending::Abort {
@@ -36,7 +36,7 @@ pub(crate) fn close_truncated(response: &mut Response, sink: &mut impl Sink) {
     response.output.change(Role::Plain, RepairId::TruncatedInput, response.base, b"", &closing, sink);
 }
 
-/// Whether nothing more may be written, because the list would look complete and is not.
+/// Returns whether nothing more may be written, because the incomplete list would look complete.
 pub(crate) fn must_abort(response: &Response) -> bool {
     response.output.incomplete && response.output.is_open() && response.config.ending == Ending::Abort
 }
@@ -47,7 +47,7 @@ pub(crate) fn abort_list(response: &mut Response) -> Step {
     Step::Settled(0)
 }
 
-/// Says in a document that is closed that it has lost items, at offset `at` of the text.
+/// Adds a comment at offset `at` of the text to a closed document that has lost items.
 pub(crate) fn note_incomplete(response: &mut Response, at: u64, sink: &mut impl Sink) {
     let is_closed = response.config.ending == Ending::Close && response.output.is_open();
     if response.output.incomplete && is_closed && !std::mem::replace(&mut response.is_incomplete_noted, true)

@@ -1,4 +1,7 @@
-//! What stands between the items of a list and is none: comments, end tags, errors, and what does not belong there.
+//! The text between the items of a list: comments, end tags, errors and unexpected content.
+//!
+//! The stage of the list calls it between items. Text with an item or a token goes to quarantine and is
+//! never dropped.
 
 use memchr::{memchr, memchr2, memmem};
 
@@ -64,7 +67,7 @@ pub(crate) fn comment_between(
     };
     let text = rest.get(..end).unwrap_or_default();
     let holds_items = match mark {
-        // No section may stand between items, and no depositor writes there.
+        // A CDATA section between items is illegal, and its text does not come from a depositor.
         CDATA => list.names.has_border(text),
         _ if !list.names.tears => false,
         _ => swallows_border(text, &list.names) || list.names.cuts_item(text),
@@ -82,7 +85,8 @@ pub(crate) fn comment_between(
             _ => !is_xml_target(text),
         };
     if is_legal && mark != CDATA && list.names.cuts_item(text) {
-        // It has an end mark, so that its items are none. They are not dropped silently either.
+        // The comment has an end mark, so its items are not items of the list. They go to quarantine
+        // instead of being dropped.
         response.output.quarantine(None, response.base, text, QuarantineReason::MismatchedTags, sink);
         return ListStep::Stay(Step::Settled(end));
     }
@@ -100,9 +104,10 @@ pub(crate) fn comment_between(
     ListStep::Stay(step)
 }
 
-/// `<!` that begins no comment and no CDATA section. A document type declaration ends where its
-/// syntax says, unless an item begins before that; anything else ends at its `>`, or before the
-/// next `<`.
+/// Removes a `<!` that begins no comment and no CDATA section.
+///
+/// A document type declaration ends where its syntax ends, unless an item begins before that. Any other
+/// declaration ends at its `>` or before the next `<`.
 fn declaration_between(
     response: &mut Response,
     list: &List,
@@ -132,7 +137,8 @@ fn declaration_between(
     }
 }
 
-/// Where a start tag of an item is in the first `len` bytes of `text`, its first byte aside.
+/// Returns the position of an item's start tag in the first `len` bytes of `text`, except at its first
+/// byte.
 fn item_in(response: &Response, list: &List, text: &[u8], len: usize) -> Option<usize> {
     let text = text.get(..len).unwrap_or_default();
     let mark = [b"<", response.prefix.as_slice(), list.names.element.name].concat();
@@ -164,7 +170,7 @@ pub(crate) fn end_tag_between(
     };
     let is_token = list.verb.has_token() && is_token(response, name);
     if list.dropped_text && (is_token || list.names.is_inside_item(name)) {
-        // The text before it was a token, or the field of an item that has lost its beginning.
+        // The text before it was a token, or a field of an item whose beginning is lost.
         response.output.lost += 1;
         list.dropped_text = false;
     }
@@ -212,7 +218,7 @@ pub(crate) fn start_tag_between(
     }
 }
 
-/// An error inside the list: held while no item has left, dropped afterwards.
+/// Handles an error inside the list. It is held before the first item and dropped after it.
 fn error_between(
     response: &mut Response,
     list: &mut List,
@@ -240,9 +246,10 @@ fn error_between(
     }
 }
 
-/// Where the start tag and the whole of an element end that is no item. One
-/// whose end tag does not come before the next item is its start tag alone, and
-/// so is one that holds an item or a token; `None` when even that never ends.
+/// Returns the end of the start tag and the end of the element, for an element that is not an item.
+///
+/// The element consists of its start tag alone if its end tag does not come before the next item. The same
+/// is true if it contains an item or a token. Returns `None` if even the start tag never ends.
 fn element_end(
     response: &mut Response,
     list: &List,
@@ -254,7 +261,7 @@ fn element_end(
     let complete = last || rest.len() >= bytes_max;
     let Some(tag_end) = response.tag_end(rest, last)? else { return Ok(None) };
     if let Some(item_at) = item_in(response, list, within, tag_end) {
-        // An attribute has lost its closing quote: the tag ends before the item.
+        // An attribute lacks its closing quote, so the tag ends before the item.
         let end = item_at - trailing_blanks(within.get(..item_at).unwrap_or_default());
         return Ok(Some((end, end)));
     }
@@ -267,7 +274,7 @@ fn element_end(
     let item = [b"<", response.prefix.as_slice(), list.names.element.name].concat();
     let item_at = response.lookahead.item_start.find(within, response.base, tag_end, &item);
     let after = within.get(tag_end..item_at.unwrap_or(within.len())).unwrap_or_default();
-    // A child of an item that has lost its start tag goes with the rest of that item.
+    // A child of an item without a start tag is handled together with the rest of the item.
     let item_close = [b"</", response.prefix.as_slice(), list.names.element.name, b">"].concat();
     let item_end = if is_child { memmem::find(after, &item_close) } else { None };
     if let Some(close_at) = item_end {
@@ -291,8 +298,7 @@ fn element_end(
     }
 }
 
-/// An element that does not belong into the list goes, with what it holds;
-/// one that looks like an item is put aside.
+/// Removes an unexpected element with its content. An element that looks like an item goes to quarantine.
 fn unknown_element(
     response: &mut Response,
     list: &mut List,
@@ -318,7 +324,7 @@ fn unknown_element(
     }
     let why = match local {
         _ if is_item_name(local) => Some(QuarantineReason::IllegalEnvelope),
-        // What 1.x has in place of a header.
+        // In 1.x an identifier takes the place of a header.
         b"identifier" if list.verb == Verb::ListIdentifiers && response.v1.is_some() => {
             Some(QuarantineReason::MissingDatestamp)
         }
@@ -338,7 +344,7 @@ fn unknown_element(
     ListStep::Stay(response.change(RepairId::UnknownElement, rest, end, b"", sink))
 }
 
-/// Whether items of some list have this name.
+/// Returns whether items of some list have this name.
 fn is_item_name(local: &[u8]) -> bool {
     matches!(local, b"record" | b"header" | b"set" | b"metadataFormat")
 }

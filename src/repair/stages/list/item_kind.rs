@@ -1,7 +1,9 @@
-//! Which items begin in a list: those that its first item announces, and those that are written otherwise.
+//! The start of an item in a list, including items in another form than the first one.
 //!
-//! An item may be under another prefix than the list, and a list of headers may hold records beside plain
-//! headers. Each such item is read as what it is, and written as the list demands.
+//! The text between items is checked with it.
+//!
+//! An item can have another prefix than the list. A list of headers can contain records beside plain
+//! headers. Each such item is read in its own form and written in the form of the list.
 
 use crate::repair::catalog::RepairId;
 use crate::repair::lex::names::{name_span, split_name};
@@ -11,8 +13,10 @@ use crate::repair::validate::envelope_names::{EnvelopeNames, Prefixes, TagMatch}
 use crate::repair::validate::schema::Verb;
 use crate::repair::validate::state::Validator;
 
-/// Whether an item begins with the start tag that `rest` begins with. The list is then ready to read it.
-/// `Err` when more text is needed to say.
+/// Returns whether an item begins at the start of `rest`, and prepares the list to read it.
+///
+/// # Errors
+/// `NeedMore` if the text ends too early to decide.
 pub(crate) fn begins_list_item(
     response: &mut Response,
     list: &mut List,
@@ -54,7 +58,7 @@ pub(crate) fn begins_list_item(
     Ok(is_oai)
 }
 
-/// Whether a list of headers that are in records goes on with a plain one, or the other way round.
+/// Returns whether a list of headers in records continues with a plain header, or the reverse.
 fn is_other_item_kind(
     response: &mut Response,
     list: &List,

@@ -1,4 +1,6 @@
-//! The items of a list: clean ones pass, broken ones are repaired or quarantined.
+//! The items of a list: clean ones are emitted, broken ones are repaired or quarantined.
+//!
+//! The stage of the list calls it at each item.
 
 use crate::repair::boundary::record_boundary::{BoundarySearch, RecordBoundary};
 use crate::repair::boundary::swallowed::find_identifier;
@@ -20,7 +22,7 @@ use crate::repair::validate::schema::Verb;
 use crate::repair::validate::state::{Validation, Validator};
 use crate::repair::validate::validator_oversized;
 
-/// Items one after the other, as long as they are clean.
+/// Reads items one after the other while they are clean.
 pub(crate) fn step_items(
     response: &mut Response,
     list: &mut List,
@@ -30,7 +32,7 @@ pub(crate) fn step_items(
 ) -> ListStep {
     list.validator.new_window(0);
     let mut at = 0;
-    // What was read but not written yet: everything up to `at`.
+    // Everything before `at` is read. Everything before `written` is written.
     let mut written = 0;
     loop {
         match list.validator.scan(rest, at, last, &mut response.tags, &response.config.limits) {
@@ -104,16 +106,17 @@ pub(crate) fn step_items(
     }
 }
 
-/// The item `at` so many bytes is broken: its end has to be searched.
+/// Starts the search for the end of the broken item at `at`.
 fn search_boundary(response: &mut Response, list: &mut List, at: usize) {
     list.boundary =
         Some(BoundarySearch::new(response.base + at as u64, std::mem::take(&mut response.lookahead)));
 }
 
-/// Whether an item that is too long is so because a section in it never ended.
-/// Or because its header does not end: then it cannot be closed and is not begun.
+/// Returns whether an item is oversized because a section in it or its header never ends.
+///
+/// Such an item cannot be closed, so its output must not begin.
 fn may_hold_boundary(response: &Response, list: &List, rest: &[u8]) -> bool {
-    // What is changed at its end cannot leave before that is seen.
+    // An item that is changed at its end cannot be emitted before the end is read.
     if !list.validator.in_payload() || list.names.is_rewritten() {
         return true;
     }
@@ -125,7 +128,7 @@ fn after_items(response: &mut Response, list: &mut List, at: usize) -> ListStep 
     if list.verb == Verb::Identify {
         response.verb = Some(list.verb);
         if !response.output.is_open() {
-            // It is the answer itself, and was put aside.
+            // Identify is the response itself, and it went to quarantine.
             return ListStep::Leave(response.refuse(NotOai::NothingKept));
         }
         response.stage = Stage::Tail;
@@ -134,7 +137,7 @@ fn after_items(response: &mut Response, list: &mut List, at: usize) -> ListStep 
     ListStep::Stay(Step::Settled(at))
 }
 
-/// Writes `rest` from what was written up to `at`.
+/// Writes `rest` from `written` up to `at`.
 #[inline]
 pub(crate) fn flush(rest: &[u8], written: &mut usize, at: usize, sink: &mut impl Sink) {
     if *written < at {
@@ -143,8 +146,9 @@ pub(crate) fn flush(rest: &[u8], written: &mut usize, at: usize, sink: &mut impl
     }
 }
 
-/// Whether an item that is in order is looked at all the same: the first one, one that may be
-/// there twice, and all of a list whose items are written otherwise than they were read.
+/// Returns whether a clean item needs the slow path.
+///
+/// This is so for the first item, for a possible duplicate, and for all items of a list that is rewritten.
 #[inline]
 fn needs_slow_path(response: &Response, list: &List) -> bool {
     !response.output.is_open() || response.in_second_document || list.token_written || list.is_slow
@@ -164,8 +168,8 @@ fn emit_clean(response: &mut Response, raw: &[u8], at: usize, facts: &Facts, sin
     response.output.committed(&facts, raw, sink);
 }
 
-/// The first item, Identify, one of 1.x, one that may be there twice, or one that does not fit
-/// its repository.
+/// Emits a clean item over the slow path: see [`needs_slow_path`]. It also handles items that contradict
+/// the facts of the repository.
 fn emit_clean_slowly(response: &mut Response, list: &List, raw: &[u8], at: usize, sink: &mut impl Sink) {
     if list.names.upgraded.is_some() {
         return upgrade_clean(response, list, raw, at, sink);
@@ -182,7 +186,7 @@ fn emit_clean_slowly(response: &mut Response, list: &List, raw: &[u8], at: usize
     if list.verb == Verb::Identify || !response.granularity_check.is_met_by(raw, &facts) {
         let rules = Response::rules(&response.config, &response.entities);
         let repaired = repair_item(raw, &list.names, list.contexts(), &mut response.tags, &rules);
-        // It is valid as it came: where a limit is in the way it stays so.
+        // The item is valid as received. If its repair exceeds a limit, it stays unchanged.
         let item = repaired.unwrap_or_else(|_| RepairedItem::unchanged(raw, facts));
         return emit(response, list, raw, at, &item, sink);
     }
@@ -196,7 +200,7 @@ fn emit_clean_slowly(response: &mut Response, list: &List, raw: &[u8], at: usize
     emit(response, list, raw, at, &RepairedItem::unchanged(raw, facts), sink);
 }
 
-/// An item whose strict reading failed: find its end, mend it or put it aside.
+/// Finds the end of a broken item, and repairs or quarantines it.
 pub(crate) fn broken_item(
     response: &mut Response,
     list: &mut List,
@@ -222,8 +226,8 @@ pub(crate) fn broken_item(
     response.tags.tidy();
     let mut repaired = repair_broken_item(response, list, rest, boundary);
     if may_tear && !repaired.as_ref().is_some_and(|repaired| repaired.as_ref().is_ok_and(|m| !m.markup)) {
-        // A section with a border in it was taken for content, and that made no
-        // sense: it was never closed.
+        // A section with a boundary in it was read as content, but the result is invalid. So the section
+        // was never closed.
         list.boundary = list.boundary.take().map(BoundarySearch::tearing);
         return broken_item(response, list, rest, last, sink);
     }
@@ -273,7 +277,7 @@ pub(crate) fn broken_item(
     after_items(response, list, end)
 }
 
-/// The item before the border, mended; `None` where there is no border.
+/// Repairs the item before the boundary; `None` if there is no boundary.
 fn repair_broken_item(
     response: &mut Response,
     list: &List,
@@ -283,7 +287,7 @@ fn repair_broken_item(
     let RecordBoundary::At(end) = boundary else { return None };
     let after = rest.get(end..).unwrap_or_default();
     if list.names.tag(after, b"<", b"OAI-PMH") == crate::repair::validate::envelope_names::TagMatch::Yes {
-        // The page begins again: nobody knows what is missing of this item.
+        // The page begins again, so the rest of this item is unknown.
         return Some(Err(QuarantineReason::Truncated));
     }
     let rules = Response::rules(&response.config, &response.entities);

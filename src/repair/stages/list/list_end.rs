@@ -1,4 +1,6 @@
-//! The end of a list: its end tag, its last token, and an empty list.
+//! The end of a list: its end tag, its last token, and the error of an empty list.
+//!
+//! The text between items is checked with it. A list is closed only if no item or token of it follows.
 
 use crate::repair::catalog::{NotOai, RepairId};
 use crate::repair::lex::lexeme::{Lexeme, Lexemes};
@@ -18,7 +20,7 @@ use crate::repair::stages::second_document::{second_document, second_list};
 use crate::repair::validate::envelope_names::TagMatch;
 use crate::repair::validate::schema::Verb;
 
-/// `</ListRecords>`, or the root's end where that should stand.
+/// Handles the end tag of the list, or the root's end tag in its place.
 pub(crate) fn list_end(
     response: &mut Response,
     list: &mut List,
@@ -69,7 +71,7 @@ pub(crate) fn list_end(
     ListStep::Leave(step)
 }
 
-/// The input ends inside the list's end tag: complete only with a token.
+/// Ends the list if the input ends inside its end tag. The list is complete only with a token.
 fn close_truncated_end_tag(
     response: &mut Response,
     list: &mut List,
@@ -90,9 +92,11 @@ fn close_truncated_end_tag(
     Step::Settled(rest.len())
 }
 
-/// Whether an item or a token of this list comes after its end tag, or after that of the root, in
-/// the same document. White space and comments aside it may come at once; further away it needs
-/// the start of its content.
+/// Returns whether an item or a token of this list follows its end tag, or that of the root, in the same
+/// document.
+///
+/// Directly after the tag, white space and comments, a start tag is enough. Further on, the item must also
+/// have the start of its content.
 fn list_continues(response: &mut Response, list: &List, rest: &[u8], from: usize, is_root: bool) -> bool {
     let after = rest.get(from..).unwrap_or_default();
     let next = after.get(misc_len(after)..).unwrap_or_default();
@@ -134,9 +138,10 @@ fn is_item_or_token(response: &Response, list: &List, text: &[u8]) -> bool {
             || list.verb.has_token() && is_token(response, name))
 }
 
-/// The list is complete: decides what an answer without items becomes, and
-/// writes a token that was held back. `Some` when there is no answer. `behind` is what
-/// follows its end: a list that was closed before its items does not say that there are none.
+/// Ends a complete list: it emits a held token and turns a list without items into an error.
+///
+/// Returns `Some` if the response is refused. `after` is the text after the list. If items follow, the list
+/// was closed too early and is not empty.
 pub(crate) fn close_list(
     response: &mut Response,
     list: &mut List,
@@ -154,7 +159,7 @@ pub(crate) fn close_list(
             || list.dropped && !response.output.holds_error()
             || contains_any_item(response, after)
         {
-            // What was dropped may have said why there is nothing.
+            // The dropped text may contain the reason why the list is empty.
             return Some(response.refuse(NotOai::NothingKept));
         } else {
             let code = if response.output.holds_error() { None } else { Some(list.empty_code()) };
@@ -187,8 +192,9 @@ pub(crate) fn close_list(
     None
 }
 
-/// Whether a list that was gone on with is over, and does not say so. One of which an earlier pass has said
-/// that it broke off is not.
+/// Returns whether the last page of a resumed list lacks its empty token.
+///
+/// A list that an earlier pass marked as incomplete does not end here.
 fn is_last_token_missing(response: &Response, list: &List, after: &[u8]) -> bool {
     let is_last = list.verb.has_token() && response.request_facts.resumes && !list.token_seen;
     let source_aborted = trim(after).starts_with(INCOMPLETE);
@@ -199,8 +205,7 @@ fn is_last_token_missing(response: &Response, list: &List, after: &[u8]) -> bool
         && !response.is_off(RepairId::MissingLastToken)
 }
 
-/// A list that is closed as soon as it is opened, with nothing but white
-/// space inside: becomes an error as a whole.
+/// Turns a list that contains only white space into an error.
 pub(crate) fn empty_list(
     response: &mut Response,
     list: &List,
@@ -239,7 +244,7 @@ pub(crate) fn empty_list(
         return Some(ListStep::Leave(step));
     }
     if contains_any_item(response, after) {
-        // It was closed before its items, which is no way to say that there are none.
+        // The list was closed before its items, so it is not empty.
         return Some(ListStep::Leave(response.refuse(NotOai::NothingKept)));
     }
     response.stage = Stage::Tail;

@@ -1,4 +1,6 @@
-//! The items of a list: clean ones pass, broken ones are mended or put aside, and what stands between them is put right.
+//! The stage of a list: it dispatches between the start tag, items, and the text between items.
+//!
+//! The engine runs it until the list ends.
 
 use memchr::memchr;
 
@@ -53,7 +55,7 @@ pub(crate) fn step_list(response: &mut Response, rest: &[u8], last: bool, sink: 
     }
 }
 
-/// The start tag of the verb element.
+/// Reads the start tag of the verb element.
 fn open_list(
     response: &mut Response,
     list: &mut List,
@@ -111,7 +113,7 @@ fn open_list(
     ListStep::Stay(step)
 }
 
-/// One thing between items.
+/// Reads one construct between items.
 fn between_items(
     response: &mut Response,
     list: &mut List,
@@ -135,7 +137,7 @@ fn between_items(
         }
         return ListStep::Stay(step);
     }
-    // Longest name that decides: `</`, prefix, `resumptionToken`.
+    // The longest name that decides: `</`, prefix, `resumptionToken`.
     if rest.len() < 32 + response.prefix.len() && !last && memchr(b'>', rest).is_none() {
         return ListStep::Stay(Step::NeedMore);
     }

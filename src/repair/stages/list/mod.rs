@@ -1,4 +1,4 @@
-//! The stages of a list: items, the text between them, tokens, the end.
+//! The stages of a list: items, the text between them, tokens, and the end.
 
 pub(crate) mod emit;
 pub(crate) mod incomplete;

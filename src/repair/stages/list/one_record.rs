@@ -1,4 +1,6 @@
-//! GetRecord with several records: the one that was asked for leaves.
+//! GetRecord with several records: only the requested record is emitted.
+//!
+//! The items of a list are checked with it.
 
 use memchr::memchr;
 
@@ -12,17 +14,18 @@ use crate::repair::stages::list::state::List;
 use crate::repair::stages::response::Response;
 use crate::repair::text::escape::resolve;
 
-/// Whether an item leaves.
+/// Whether an item is emitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MayEmit {
     Yes,
-    /// It was dropped, or put aside.
+    /// It was dropped or quarantined.
     No,
     NeedMore,
 }
 
-/// Whether a record of GetRecord is one that nobody asked for, with more behind it; `None`
-/// when more text is needed to say.
+/// Returns whether a record of GetRecord was not requested and another record follows it.
+///
+/// Returns `None` if more text is needed to decide.
 fn is_skipped_record(
     response: &Response,
     list: &List,
@@ -47,7 +50,7 @@ fn is_skipped_record(
     Some(is_item(response, list, tag))
 }
 
-/// Whether a record of GetRecord that is in order leaves; what was not asked for is dropped.
+/// Decides whether a valid record of GetRecord is emitted. A record that was not requested is dropped.
 pub(crate) fn may_emit(
     response: &mut Response,
     list: &mut List,
@@ -70,7 +73,7 @@ pub(crate) fn may_emit(
     list.requested_emitted =
         response.requested_identifier.as_ref().is_some_and(|requested| *requested == resolve(identifier));
     if !list.requested_emitted && list.skipped_records > 0 {
-        // None of them is the one.
+        // No record has the requested identifier.
         quarantine_item(response, list, raw, at, QuarantineReason::IllegalEnvelope, sink);
         return MayEmit::No;
     }

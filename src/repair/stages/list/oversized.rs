@@ -1,8 +1,9 @@
-//! Items longer than `record_bytes_max`: passed on as they come while they are clean.
+//! The stage of an oversized item: longer than `record_bytes_max`, and emitted in parts while it is clean.
 //!
-//! What was written cannot be taken back, so only repairs of certainty *exact*
-//! are made; at any other defect the list is given up. Where records come from is
-//! not told of them: where it is told of others, no repair of content is made either.
+//! Written bytes cannot change any more. Therefore only repairs of certainty *exact* are made, and any
+//! other defect gives up the list.
+//!
+//! Oversized items get no provenance. If provenance is configured, no repair changes their content either.
 
 use crate::repair::catalog::{Certainty, Effect, RepairId};
 use crate::repair::lex::names::REFERENCE_BYTES_MAX;
@@ -17,7 +18,7 @@ use crate::repair::text::characters::{Node, exact_repair, repair_node};
 use crate::repair::validate::state::{Validation, Validator};
 use crate::repair::validate::validator_oversized;
 
-/// The item that `rest` begins with is clean so far and too long to be held.
+/// Begins to emit an item that is clean so far and too long to be held.
 pub(crate) fn begin_oversized(
     response: &mut Response,
     list: &mut List,
@@ -25,7 +26,7 @@ pub(crate) fn begin_oversized(
     sink: &mut impl Sink,
 ) -> ListStep {
     if list.token_written {
-        // Nothing may stand behind the token, and to be put aside it is too long.
+        // No item is allowed after the token, and this item is too long for the quarantine.
         response.output.lost += 1;
         abandon_list(response, list);
         return ListStep::Leave(Step::Settled(0));
@@ -40,7 +41,7 @@ pub(crate) fn begin_oversized(
     ListStep::Leave(response.keep(Role::Plain, rest, clean, sink))
 }
 
-/// Goes on in the item.
+/// Continues in the item.
 pub(crate) fn step_oversized(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
     let Stage::Oversized(mut list) = std::mem::replace(&mut response.stage, Stage::Done) else {
         return Step::Settled(rest.len());
@@ -81,7 +82,7 @@ pub(crate) fn step_oversized(response: &mut Response, rest: &[u8], last: bool, s
         Validation::Defect(defect) => {
             let at = defect.at.min(rest.len());
             let broken = rest.get(at..).unwrap_or_default();
-            // A character or reference must be there as a whole; tags are.
+            // A character or a reference must be complete. A tag always is.
             let is_tag = matches!(broken.first(), Some(b'<' | b'>'));
             if broken.len() < REFERENCE_BYTES_MAX && !is_tag && !last {
                 response.stage = Stage::Oversized(list);
@@ -110,7 +111,7 @@ pub(crate) fn step_oversized(response: &mut Response, rest: &[u8], last: bool, s
     }
 }
 
-/// The repair for the defect at `at`, where one can be made in what may not be seen again.
+/// Returns the repair of the defect at `at`, if it is allowed in an oversized item.
 fn exact_repair_at(
     response: &Response,
     validator: &Validator,
@@ -121,7 +122,7 @@ fn exact_repair_at(
         return None;
     }
     let broken = rest.get(at..)?;
-    // Half a tag must not leave: all that is wrong with it is mended, or nothing.
+    // An incomplete tag must not be emitted. All its defects are repaired, or none.
     let tag = rest.get(at..at.max(validator_oversized::tag_end(validator, at)))?;
     let may_alter = response.config.provenance.is_none();
     let is_sure = |id: RepairId| {
@@ -132,15 +133,15 @@ fn exact_repair_at(
         return None;
     }
     let (len, id, mut replacement) = exact_repair(broken, validator_oversized::node_at(validator, at))?;
-    // The bytes around a deleted character must not form a mark. Of what
-    // was passed on before, the last byte begins none.
+    // The bytes around a deleted character must not form a mark. The last byte emitted before never begins
+    // one.
     if replacement.is_empty() && rest.get(..at)?.last() == Some(&validator_oversized::mark_byte(validator)) {
         replacement.push(b' ');
     }
     is_sure(id).then_some((len, id, replacement))
 }
 
-/// The item is lost, and with it what follows.
+/// Gives up the item and the rest of the list.
 fn abandon_item(response: &mut Response, list: &List, rest: &[u8], at: usize, sink: &mut impl Sink) -> Step {
     response.output.lost += 1;
     close_open_elements(response, list, rest, at, sink);
@@ -157,7 +158,7 @@ fn close_open_elements(response: &mut Response, list: &List, rest: &[u8], at: us
     }
 }
 
-/// The input ends inside such an item.
+/// Ends the input inside an oversized item.
 pub(crate) fn end_of_oversized(response: &mut Response, list: &List, sink: &mut impl Sink) {
     response.output.lost += 1;
     close_open_elements(response, list, b"", 0, sink);

@@ -1,6 +1,6 @@
-//! What the proxy says of itself in items: our own URL in Identify, and where records come from.
+//! The proxy's own values in items: its base URL in Identify, and the provenance of records.
 //!
-//! Made of an item that is in order, when it is about to leave; no repair.
+//! [`emit`](super::emit::emit) adds them to a valid item. They are a rewrite and not a repair.
 
 use crate::repair::catalog::RepairId;
 use crate::repair::config::ProvenanceScope;
@@ -14,7 +14,7 @@ use crate::repair::text::edits::Edits;
 use crate::repair::text::escape::escape;
 use crate::repair::validate::schema::Verb;
 
-/// What is rewritten in the item.
+/// Returns the edits that write the proxy's own values.
 pub(crate) fn rewrite_item(response: &mut Response, list: &List, item: &RepairedItem) -> Edits {
     match list.verb {
         Verb::Identify => rewrite_base_url(response, &item.bytes),
@@ -23,14 +23,14 @@ pub(crate) fn rewrite_item(response: &mut Response, list: &List, item: &Repaired
     }
 }
 
-/// Whether that may be anything in a record that is in order as it came.
+/// Returns whether a clean record may need such an edit.
 #[inline]
 pub(crate) fn may_rewrite_clean(response: &Response) -> bool {
     let scope = response.config.provenance.as_ref().map(|origin| origin.told);
     scope.is_some_and(|scope| scope == ProvenanceScope::All || !response.corrected_namespaces.is_empty())
 }
 
-/// Our own URL in place of the source's, however the tags of baseURL are written.
+/// Replaces the source's base URL by the proxy's, in any form of the baseURL tags.
 fn rewrite_base_url(response: &Response, identify: &[u8]) -> Edits {
     let mut edits = Edits::default();
     let Some(request) =
@@ -55,7 +55,7 @@ fn rewrite_base_url(response: &Response, identify: &[u8]) -> Edits {
     edits
 }
 
-/// What a record is told to come from.
+/// Adds the provenance to a record.
 fn add_provenance(response: &mut Response, list: &List, item: &RepairedItem) -> Edits {
     let Some(origin) = &response.config.provenance else { return Edits::default() };
     let RepairedItem { bytes, edits, facts, .. } = item;

@@ -1,4 +1,4 @@
-//! The state of the list that is being read.
+//! The state of the list that is being read. All stages of the list share it.
 
 use crate::repair::boundary::record_boundary::BoundarySearch;
 use crate::repair::lex::namespaces::Context;
@@ -7,59 +7,60 @@ use crate::repair::validate::envelope_names::EnvelopeNames;
 use crate::repair::validate::schema::Verb;
 use crate::repair::validate::state::Validator;
 
-/// What an error says of a list without items.
+/// The text of the error of an empty list.
 pub(crate) const EMPTY: &str = "The list is empty.";
 
-/// What is known of the list that is being read.
+/// The state of the current list.
 #[derive(Debug)]
 pub(crate) struct List {
     pub(crate) verb: Verb,
     pub(crate) names: EnvelopeNames,
     pub(crate) context: Context,
-    /// The same as it is written.
+    /// The context as written.
     pub(crate) written_context: Context,
     pub(crate) validator: Validator,
-    /// Whether each item is looked at although it is in order: see [`Engine::needs_slow_path`].
+    /// Whether even clean items take the slow path; see `needs_slow_path` in `items.rs`.
     pub(crate) is_slow: bool,
-    /// Whether the verb element's start tag is behind.
+    /// Whether the verb element's start tag was read.
     pub(crate) opened: bool,
-    /// Where an item too long to be held began, in bytes of the text.
+    /// Start of an oversized item, as an offset in the text.
     pub(crate) item_offset: u64,
-    /// Whether the item at hand was read in part.
+    /// Whether a part of the current item was read.
     pub(crate) in_item: bool,
-    /// Set once the item at hand is known to be broken.
+    /// The search for the end of the current item, once the item is known to be broken.
     pub(crate) boundary: Option<BoundarySearch>,
-    /// A token that stood before other items, to be written at the end.
+    /// A token that preceded other items. It is written at the end.
     pub(crate) token: Option<Vec<u8>>,
-    /// Whether the list's token went out.
+    /// Whether the list's token was written.
     pub(crate) token_written: bool,
-    /// Whether a token was read whole.
+    /// Whether a whole token was read.
     pub(crate) token_seen: bool,
-    /// Whether something in it was dropped that may have said why it is empty.
+    /// Whether dropped text may have contained the reason why the list is empty.
     pub(crate) dropped: bool,
     /// Whether text was dropped since the last item.
     pub(crate) dropped_text: bool,
-    /// Whether the source broke off in the last item, or after it.
+    /// Whether the source stopped in the last item or after it.
     pub(crate) source_aborted: bool,
-    /// How many records of GetRecord were passed over that nobody asked for.
+    /// The number of records of GetRecord that were dropped because nobody requested them.
     pub(crate) skipped_records: usize,
-    /// Whether the record that GetRecord was asked for has left.
+    /// Whether the requested record of GetRecord was emitted.
     pub(crate) requested_emitted: bool,
 }
 
 impl List {
-    /// Name of the element that its end tag closes.
+    /// Returns the name in the list's end tag as written.
     pub(crate) fn written_name(&self) -> &'static [u8] {
         if self.verb == Verb::Identify { b"OAI-PMH" } else { self.verb.name() }
     }
 
-    /// What is declared around its items.
+    /// Returns the namespaces declared around its items.
     pub(crate) fn contexts(&self) -> OuterContexts {
         OuterContexts { read: self.context, written: self.written_context }
     }
 
-    /// The error that says that there is nothing of this kind. What an empty list says
-    /// depends on what it calls itself, whatever was asked.
+    /// Returns the code of the error of an empty list.
+    ///
+    /// It depends on the name of the verb element, not on the request.
     pub(crate) fn empty_code(&self) -> Option<&'static str> {
         match Verb::from_name(&self.names.verb).unwrap_or(self.verb) {
             Verb::ListRecords | Verb::ListIdentifiers => Some("noRecordsMatch"),

@@ -1,4 +1,6 @@
-//! The resumptionToken of a list: one, after the last item, under its name, with legal attributes.
+//! The resumptionToken of a list: one, after the last item, with the right name and legal attributes.
+//!
+//! The text between items is checked with it. A token is written only if its value is certain.
 
 use memchr::memchr;
 
@@ -24,7 +26,7 @@ use crate::repair::text::edits::Edits;
 use crate::repair::validate::envelope_names::TagMatch;
 use crate::repair::validate::schema::Verb;
 
-/// What stands behind a token.
+/// The construct after a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TokenFollower {
     Item,
@@ -32,7 +34,7 @@ enum TokenFollower {
     ListEnd,
 }
 
-/// A resumptionToken between items.
+/// Reads a resumptionToken between items.
 pub(crate) fn step_token(
     response: &mut Response,
     list: &mut List,
@@ -49,7 +51,7 @@ pub(crate) fn step_token(
         TokenRead::Whole { close, end } => (close, end),
     };
     if list.token_written {
-        // One is out; another cannot stand beside it.
+        // A list has one token, and it is already written.
         return ListStep::Stay(response.change(RepairId::RepeatedToken, rest, end, b"", sink));
     }
     let after = within.get(end..).unwrap_or_default();
@@ -57,7 +59,7 @@ pub(crate) fn step_token(
         return ListStep::Stay(response.need_more(rest));
     };
     if follower == TokenFollower::ListEnd && !complete {
-        // A second document may follow, with items and a token of its own.
+        // A second document with items and its own token can follow.
         return ListStep::Stay(response.need_more(rest));
     }
     response.lookahead.count_failed(follower_at);
@@ -76,8 +78,9 @@ pub(crate) fn step_token(
     ListStep::Stay(place_token(response, list, rest, (end, is_sound), &edits, follower, sink))
 }
 
-/// A token that was cut is never written, and neither is one whose value is not certain. The list
-/// goes on after it and counts as incomplete.
+/// Quarantines a token that is truncated or whose value is uncertain.
+///
+/// The list continues after it and counts as incomplete.
 fn unreadable_token(
     response: &mut Response,
     list: &mut List,
@@ -106,7 +109,7 @@ fn place_token(
     let written = edits.apply(rest.get(..end).unwrap_or_default());
     let value = token_value(&written);
     let empty = value.is_empty();
-    // A damaged one may have been cut: it does not take the place of another one.
+    // A damaged token may be truncated, so it does not replace another one.
     let is_weaker =
         list.token.as_ref().is_some_and(|earlier| empty || !is_sound && !token_value(earlier).is_empty());
     let id = match follower {
@@ -131,7 +134,7 @@ fn place_token(
     Step::Settled(end)
 }
 
-/// Where the token ends that `rest` begins with.
+/// Finds the end of the token at the start of `rest`.
 fn read_list_token(response: &Response, list: &List, rest: &[u8], complete: bool) -> TokenRead {
     let Some(tag_end) = start_tag_end_so_far(rest, complete) else {
         return if complete { TokenRead::Unreadable } else { TokenRead::NeedMore };
@@ -145,7 +148,7 @@ fn read_list_token(response: &Response, list: &List, rest: &[u8], complete: bool
     })
 }
 
-/// Whether a start tag inside a token shows that the token was never closed.
+/// Returns whether a start tag inside a token shows that the token was never closed.
 fn ends_token(response: &Response, list: &List, text: &[u8]) -> bool {
     let name = text.get(1..1 + name_span(text.get(1..).unwrap_or_default())).unwrap_or_default();
     let local = split_name(name).1;
@@ -165,7 +168,7 @@ fn ends_list(response: &Response, tag: &[u8]) -> bool {
     })
 }
 
-/// What follows behind a token, and where that stands.
+/// Returns the construct after a token, and its position.
 fn find_follower(
     response: &Response,
     list: &List,
@@ -173,7 +176,7 @@ fn find_follower(
     complete: bool,
 ) -> Option<(TokenFollower, usize)> {
     let mut at = 0;
-    // Documents that begin before this place do not go on with the list.
+    // Documents that begin before this position do not continue the list.
     let mut other_until = 0;
     loop {
         let (lexeme, end) = next_lexeme(after, at);
@@ -186,7 +189,7 @@ fn find_follower(
                 let name = text.get(1..1 + name_span(text.get(1..)?))?;
                 let local = name.strip_prefix(response.prefix.as_slice()).unwrap_or_default();
                 if is_token(response, name) {
-                    // An empty one behind this one does not count.
+                    // An empty token after this one does not count.
                     let token = after.get(at..)?;
                     match read_list_token(response, list, token, complete) {
                         TokenRead::Whole { end, .. } if token_value(token.get(..end)?).is_empty() => {
@@ -194,7 +197,7 @@ fn find_follower(
                             continue;
                         }
                         TokenRead::NeedMore => return None,
-                        // One that cannot be read is put aside and does not take the place of this one.
+                        // An unreadable token goes to quarantine and does not replace this one.
                         TokenRead::Unreadable => {}
                         TokenRead::Whole { .. } => return Some((TokenFollower::Token, at)),
                     }
@@ -216,7 +219,7 @@ fn find_follower(
     }
 }
 
-/// Whether the document that begins here goes on with the list, and where in it that was seen.
+/// Returns whether the document that begins here continues the list, and the position that decides it.
 fn second_list_follows(
     response: &Response,
     list: &List,

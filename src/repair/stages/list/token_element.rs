@@ -1,7 +1,9 @@
-//! The inside of a resumptionToken element that may be damaged: where it ends, and what its value is.
+//! The content of a resumptionToken element that may be damaged: its end and its value.
 //!
-//! A token is read only if its value is certain. What stands inside it and is
-//! neither text nor a section makes it unreadable, except a line break of HTML.
+//! [`token`](super::token) uses it.
+//!
+//! A token is read only if its value is certain. Inside it, anything except text, sections and HTML line
+//! breaks makes it unreadable.
 
 use std::borrow::Cow;
 
@@ -17,26 +19,27 @@ use crate::repair::text::edits::Edits;
 use crate::repair::validate::envelope_names::is_token_name;
 use crate::repair::validate::start_tag::read_attributes;
 
-/// A token element in a text.
+/// The result of reading a token element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TokenRead {
-    /// It ends here; its end tag, where it has one that can be read, begins at `close`.
+    /// The whole element. A readable end tag begins at `close`.
     Whole { close: Option<usize>, end: usize },
-    /// Its value or its end cannot be read.
+    /// The value or the end of the token cannot be read.
     Unreadable,
-    /// More text is needed to say.
+    /// More text is needed to decide.
     NeedMore,
 }
 
-/// Reads the token element that `text` begins with and whose start tag ends at `tag_end`. It ends at
-/// the latest at the first tag for which `is_border` holds.
+/// Reads the token element at the start of `text` whose start tag ends at `tag_end`.
+///
+/// It ends at the latest at the first tag accepted by `ends_token`.
 pub(crate) fn read_token(
     text: &[u8],
     tag_end: usize,
     complete: bool,
     ends_token: impl Fn(Lexeme, &[u8]) -> bool,
 ) -> TokenRead {
-    // An end tag of another name closes the token if nothing but the end of it follows.
+    // An end tag with another name closes the token if only the end of the list follows.
     let mut other: Option<(usize, usize)> = None;
     let whole_or_unreadable = |other: Option<(usize, usize)>| match other {
         Some((close, end)) => TokenRead::Whole { close: Some(close), end },
@@ -86,7 +89,7 @@ pub(crate) fn read_token(
     }
 }
 
-/// The changes that leave nothing but text, sections and one end tag, `</name>`, in a token element.
+/// Returns the edits that reduce a token element to text, sections and the end tag `</name>`.
 pub(crate) fn plain_token(text: &[u8], tag_end: usize, close: Option<usize>, name: &[u8]) -> Edits {
     let mut edits = Edits::default();
     let read = text.get(1..1 + name_span(text.get(1..).unwrap_or_default())).unwrap_or_default();
@@ -125,11 +128,11 @@ pub(crate) fn plain_token(text: &[u8], tag_end: usize, close: Option<usize>, nam
     edits
 }
 
-/// What a token element that is in order says. `value` is its [`token_value`].
+/// Returns the facts of a valid token element. `value` is its [`token_value`].
 pub(crate) fn token_facts<'t>(element: &[u8], value: &'t [u8]) -> TokenFacts<'t> {
     let mut attributes = Vec::new();
     let name = name_span(element.get(1..).unwrap_or_default());
-    // Of a tag that is in order nothing is missing.
+    // Reading a valid tag cannot fail.
     let _ = read_attributes(element, 1 + name, &Limits::default(), &mut attributes);
     let number = |name: &[u8]| {
         let value = attributes.iter().find(|attribute| attribute.name == name)?.value;
@@ -138,13 +141,13 @@ pub(crate) fn token_facts<'t>(element: &[u8], value: &'t [u8]) -> TokenFacts<'t>
     TokenFacts { token: value, cursor: number(b"cursor"), complete_list_size: number(b"completeListSize") }
 }
 
-/// The value of a token element that is in order, as XML text.
+/// Returns the value of a valid token element as XML text.
 pub(crate) fn token_value(element: &[u8]) -> Cow<'_, [u8]> {
     let start = memchr(b'>', element).map_or(element.len(), |end| end + 1);
     token_value_of(element.get(start..).unwrap_or_default())
 }
 
-/// The local name of an end tag.
+/// Returns the local name of a tag.
 fn local_tag_name(tag: &[u8]) -> &[u8] {
     let name = tag.strip_prefix(b"</").or(tag.strip_prefix(b"<")).unwrap_or_default();
     split_name(name.get(..name_span(name)).unwrap_or_default()).1
@@ -154,7 +157,7 @@ fn is_line_break(tag: &[u8]) -> bool {
     local_tag_name(tag).eq_ignore_ascii_case(b"br")
 }
 
-/// Whether a CDATA section holds an end tag of a token: then it was never closed.
+/// Returns whether a CDATA section contains an end tag of a token. Then the section was never closed.
 fn holds_end_tag(section: &[u8]) -> bool {
     memmem::find_iter(section, b"</")
         .any(|at| is_token_name(local_tag_name(section.get(at..).unwrap_or_default())))

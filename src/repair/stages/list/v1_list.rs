@@ -1,4 +1,6 @@
 //! The list of a response of OAI-PMH 1.0 or 1.1, which has no verb element.
+//!
+//! The stage of the list uses it to add the verb element of 2.0 and to convert the items.
 
 use crate::repair::catalog::{NotOai, RepairId};
 use crate::repair::lex::lexeme::{Lexeme, Lexemes};
@@ -18,7 +20,7 @@ use crate::repair::v1::items::facts_after;
 use crate::repair::validate::envelope_names::Prefixes;
 use crate::repair::validate::schema::Verb;
 
-/// The first item of a list of 1.x, or its end: here the verb element of 2.0 begins.
+/// Opens the verb element of 2.0 at the first item of a list of 1.x, or at its end.
 pub(crate) fn open_v1_list(
     response: &mut Response,
     list: &mut List,
@@ -35,7 +37,7 @@ pub(crate) fn open_v1_list(
     }
     let bare = [b"<", response.prefix.as_slice(), b"identifier"].concat();
     if list.verb == Verb::ListIdentifiers && rest.starts_with(&bare) {
-        // Without datestamps there are no headers.
+        // A header of 2.0 requires a datestamp.
         return ListStep::Leave(response.refuse(NotOai::Version1));
     }
     response.tags.settle_envelope();
@@ -45,7 +47,7 @@ pub(crate) fn open_v1_list(
     ListStep::Stay(Step::Settled(0))
 }
 
-/// A list of 1.x without an item says that there is none.
+/// Turns a list of 1.x without items into an error.
 fn empty_v1_list(
     response: &mut Response,
     list: &List,
@@ -85,7 +87,7 @@ fn empty_v1_list(
     ListStep::Leave(step)
 }
 
-/// The root ends where the list does, so many bytes ahead.
+/// Ends the root where the list ends, at `ahead` bytes from here.
 pub(crate) fn end_v1_list(response: &mut Response, ahead: usize, sink: &mut impl Sink) {
     let close = end_tag_of(response, b"OAI-PMH");
     if emit_errors(response, sink).is_some() {
@@ -101,7 +103,7 @@ pub(crate) fn end_v1_list(response: &mut Response, ahead: usize, sink: &mut impl
     response.stage = Stage::Epilog;
 }
 
-/// Identify of 1.x has no element of its own: it is put around what stands in the root.
+/// Adds the Identify element around the content of the root, because 1.x has none.
 fn v1_identify(response: &mut Response, list: &List, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
     let bytes_max = response.limits().record_bytes_max;
     if !last && rest.len() < bytes_max {
@@ -138,7 +140,7 @@ fn v1_identify(response: &mut Response, list: &List, rest: &[u8], last: bool, si
     }
 }
 
-/// An item of 1.x that its reader found in order.
+/// Converts a valid item of 1.x and emits it.
 pub(crate) fn upgrade_clean(
     response: &mut Response,
     list: &List,
@@ -150,7 +152,7 @@ pub(crate) fn upgrade_clean(
     let (places, limits) = (&list.validator.places, rules.limits);
     let cacheable = response.v1.as_ref().filter(|_| {
         let is_plain = matches!(list.names.element.name, b"record" | b"header" | b"set");
-        // What is turned off or guessed, mending minds.
+        // The slow path handles repairs that are off and repairs that must be enabled.
         is_plain
             && rules.off.is_empty()
             && rules.enabled.is_empty()
@@ -162,7 +164,7 @@ pub(crate) fn upgrade_clean(
         let facts = facts_after(list.validator.facts, &edits);
         RepairedItem { bytes: edits.apply(raw).into_owned(), edits, facts, markup: false, lacks: Vec::new() }
     });
-    // Where it meets a limit, the strict reader says so.
+    // If the item exceeds a limit, the validator reports it.
     let upgraded = upgraded.filter(|item| {
         item.edits.len() <= limits.repairs_per_record_max && item.bytes.len() <= limits.record_bytes_max
     });
@@ -171,7 +173,7 @@ pub(crate) fn upgrade_clean(
         None => {
             let repaired = repair_item(raw, &list.names, list.contexts(), &mut response.tags, &rules);
             if let (Ok(_), Some(v1)) = (&repaired, &mut response.v1) {
-                // The strict reader has seen what these tags become.
+                // The validator has accepted the result of these tags.
                 v1.payload_tags.insert(raw, places, list.context, &response.tags.contexts, limits);
             }
             repaired
@@ -183,7 +185,7 @@ pub(crate) fn upgrade_clean(
     }
 }
 
-/// Where the first such end tag ends that is no comment or section.
+/// Returns the end of the first such end tag outside comments and sections.
 fn end_of(text: &[u8], tag: &[u8]) -> Option<usize> {
     let open_tag = tag.get(..tag.len().checked_sub(1)?)?;
     let mut lexemes = Lexemes::of(text);
