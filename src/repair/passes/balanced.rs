@@ -34,7 +34,7 @@ pub(crate) fn end_of_balanced_field(tree: &mut Tree<'_>, from: usize) -> Option<
             Lexeme::Comment => tree.is_legal_comment(at, end),
             Lexeme::StartTag => {
                 has_elements = true;
-                enter_inner(tree, at, end, &mut inner)
+                open_inner(tree, at, end, &mut inner)
             }
             Lexeme::EndTag => {
                 let name = inner.pop().map(|open| open.name);
@@ -59,7 +59,7 @@ pub(crate) fn end_of_balanced_field(tree: &mut Tree<'_>, from: usize) -> Option<
 }
 
 /// Returns whether the start tag `at..end` is well-formed and allowed inside the open field.
-fn enter_inner(tree: &mut Tree<'_>, at: usize, end: usize, inner: &mut Vec<InnerElement>) -> bool {
+fn open_inner(tree: &mut Tree<'_>, at: usize, end: usize, inner: &mut Vec<InnerElement>) -> bool {
     let name = (at + 1, at + 1 + name_span(tree.slice((at + 1, end))));
     let context = inner.last().map_or(tree.context(), |open| open.context);
     let is_outside = tree.open.last().is_some_and(|&field| tree.is_sibling(field, tree.slice(name)));

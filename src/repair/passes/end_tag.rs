@@ -16,7 +16,7 @@ pub(crate) fn read_end_tag(tree: &mut Tree<'_>, at: usize, end: usize) {
     let complete =
         tree.slice((at, end)).ends_with(b">") && blanks(tree.slice((name_end, end))) + 1 == end - name_end;
     let Some(top) = tree.open.last().copied() else { return };
-    if has_text(tree, (name_end, end)) {
+    if is_followed_by_text(tree, (name_end, end)) {
         return keep_text_of_end_tag(tree, at, end);
     }
     let top_depth = tree.open.len() - 1;
@@ -64,7 +64,7 @@ pub(crate) fn read_end_tag(tree: &mut Tree<'_>, at: usize, end: usize) {
 }
 
 /// Returns whether an end tag lacks its `>` and text follows its name.
-fn has_text(tree: &Tree<'_>, after_name: (usize, usize)) -> bool {
+fn is_followed_by_text(tree: &Tree<'_>, after_name: (usize, usize)) -> bool {
     let after = tree.slice(after_name);
     !after.ends_with(b">") && !is_punctuation(after)
 }
@@ -166,7 +166,7 @@ fn is_before_field_end(tree: &Tree<'_>, field: TreeElement, name: &[u8], end: us
 }
 
 /// Inserts the missing `<` if the text `at..end` of a field ends with the field's end tag without it.
-pub(crate) fn end_without_bracket(tree: &mut Tree<'_>, at: usize, end: usize) {
+pub(crate) fn insert_missing_bracket(tree: &mut Tree<'_>, at: usize, end: usize) {
     let Some(field) = tree.open.last().copied().filter(|_| tree.payload_root.is_some()) else { return };
     let text = tree.slice((at, end - trailing_blanks(tree.slice((at, end)))));
     let tag = text.strip_suffix(b">").and_then(|text| text.strip_suffix(tree.slice(field.name)));

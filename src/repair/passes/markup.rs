@@ -15,7 +15,7 @@ use crate::repair::lex::namespaces::{Context, OAI};
 use crate::repair::limits::Limits;
 use crate::repair::passes::balanced::end_of_balanced_field;
 use crate::repair::passes::end_tag::{
-    end_without_bracket, is_end_without_slash, note_bare_text, read_end_tag, restore_item_end,
+    insert_missing_bracket, is_end_without_slash, note_bare_text, read_end_tag, restore_item_end,
 };
 use crate::repair::passes::lenient_tag::{LenientTag, read_lenient_tag};
 use crate::repair::passes::prefixes::PrefixNamespaces;
@@ -91,7 +91,7 @@ fn read_lexeme(tree: &mut Tree<'_>, lexeme: Lexeme, at: usize, end: usize) -> Re
         Lexeme::Text | Lexeme::Cdata => {
             tree.closed = None;
             if lexeme == Lexeme::Text && tree.in_field() {
-                end_without_bracket(tree, at, end);
+                insert_missing_bracket(tree, at, end);
             } else {
                 note_bare_text(tree, at, end);
             }
@@ -306,7 +306,7 @@ pub(crate) fn note_section_start(tree: &mut Tree<'_>, at: usize) {
 /// Finishes the item at its end tag, which ends at `at`, or at the end of its bytes.
 fn end_item(tree: &mut Tree<'_>, at: usize) -> Result<(), QuarantineReason> {
     if !tree.open.is_empty() {
-        if is_cut(tree) {
+        if is_truncated(tree) {
             return Err(QuarantineReason::Truncated);
         }
         restore_item_end(tree);
@@ -328,7 +328,7 @@ fn end_item(tree: &mut Tree<'_>, at: usize) -> Result<(), QuarantineReason> {
 ///
 /// Its text ends in a field, the record has neither payload nor status, or the text contains a fatal error
 /// message of a script.
-pub(crate) fn is_cut(tree: &Tree<'_>) -> bool {
+pub(crate) fn is_truncated(tree: &Tree<'_>) -> bool {
     let text = tree.slice((tree.content_from, tree.text.len()));
     let in_text = tree.in_field() || tree.open.len() > 1 && blanks(text) < text.len();
     let is_half = tree.element.name == b"record" && !tree.has_payload && !tree.is_deleted;

@@ -16,7 +16,7 @@ use crate::repair::stages::list::emit::abandon_list;
 use crate::repair::stages::list::list_stage::step_list;
 use crate::repair::stages::list::oversized::step_oversized;
 use crate::repair::stages::response::{Response, Stage, Step};
-use crate::repair::stages::tail::{end_input, step_epilog, step_lost, step_tail};
+use crate::repair::stages::tail::{end_input, step_epilog, step_tail, step_truncated};
 use crate::repair::summary::{Outcome, Summary};
 use crate::repair::validate::start_tag::Tags;
 
@@ -99,7 +99,7 @@ impl Engine {
     pub(crate) fn verdict(&self) -> Option<Outcome> {
         match (self.response.not_oai, &self.response.stage) {
             (Some(reason), _) => Some(Outcome::NotOai(reason)),
-            (None, Stage::Lost) => Some(Outcome::Truncated),
+            (None, Stage::Truncated) => Some(Outcome::Truncated),
             _ => None,
         }
     }
@@ -123,7 +123,7 @@ impl Engine {
                 Stage::Oversized(_) => step_oversized(&mut self.response, rest, last, sink),
                 Stage::Tail => step_tail(&mut self.response, rest, last, sink),
                 Stage::Epilog => step_epilog(&mut self.response, rest, last, sink),
-                Stage::Lost => step_lost(&mut self.response, rest, last, sink),
+                Stage::Truncated => step_truncated(&mut self.response, rest, last, sink),
                 Stage::Done => Step::Settled(rest.len()),
             };
             match step {
@@ -141,7 +141,7 @@ impl Engine {
     fn abandon_lookahead(&mut self) {
         match std::mem::replace(&mut self.response.stage, Stage::Done) {
             // After the root's end nothing more is written, and little is held.
-            stage @ (Stage::Lost | Stage::Done | Stage::Epilog) => self.response.stage = stage,
+            stage @ (Stage::Truncated | Stage::Done | Stage::Epilog) => self.response.stage = stage,
             Stage::List(list) | Stage::Oversized(list) => {
                 self.response.output.lost += 1;
                 abandon_list(&mut self.response, &list);

@@ -104,7 +104,7 @@ pub(crate) fn close_tag(
 }
 
 /// Adds the removal of prefixes to the edits to a part of the envelope that contains no payload.
-pub(crate) fn without_prefix(response: &Response, text: &[u8], edits: Edits) -> Edits {
+pub(crate) fn strip_envelope_prefixes(response: &Response, text: &[u8], edits: Edits) -> Edits {
     if response.prefixes() != Prefixes::Off {
         return edits;
     }

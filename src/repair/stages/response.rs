@@ -49,7 +49,7 @@ pub(crate) enum Stage {
     /// After the root.
     Epilog,
     /// The list is truncated. The rest is reported and dropped.
-    Lost,
+    Truncated,
     /// The rest is ignored.
     Done,
 }
@@ -109,7 +109,7 @@ pub(crate) struct Response {
     /// The results and the cost of lookahead.
     pub(crate) lookahead: Lookahead,
     /// Whether an error code requires a request element without arguments.
-    pub(crate) bad_request: bool,
+    pub(crate) echo_without_arguments: bool,
     /// Whether an error was read whose code resembles no legal one.
     pub(crate) unknown_error: bool,
     /// Whether items outside a list were dropped. Then the response must not become an error.
@@ -150,7 +150,7 @@ impl Response {
             verb: None,
             in_second_document: false,
             lookahead: Lookahead::default(),
-            bad_request: false,
+            echo_without_arguments: false,
             unknown_error: false,
             has_items_outside_list: false,
             continues_at: 0,
@@ -204,7 +204,12 @@ impl Response {
     }
 
     /// Returns whether an attribute of a tag outside items is allowed on any element.
-    pub(crate) fn is_free(&self, text: &[u8], attributes: &[LenientAttribute], name: &[u8]) -> bool {
+    pub(crate) fn is_free_attribute(
+        &self,
+        text: &[u8],
+        attributes: &[LenientAttribute],
+        name: &[u8],
+    ) -> bool {
         is_free_attribute(name, |prefix| {
             let own = attributes.iter().find(|attribute| {
                 let declares = text.get(attribute.name.0..attribute.name.1).and_then(declared_prefix);
@@ -226,7 +231,7 @@ impl Response {
         if self.output.is_open() {
             // Output has begun, so it is too late to refuse. The response is truncated instead.
             self.truncated = true;
-            self.stage = Stage::Lost;
+            self.stage = Stage::Truncated;
         } else {
             self.not_oai = Some(reason);
             self.stage = Stage::Done;

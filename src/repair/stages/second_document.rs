@@ -15,7 +15,7 @@ use crate::repair::stages::response::{Response, Stage, Step, TopLevelTag};
 use crate::repair::validate::schema::Verb;
 
 /// Continues the list with a second document. The envelope tags between the two are removed.
-pub(crate) fn second_list(
+pub(crate) fn continue_with_second_list(
     response: &mut Response,
     list: &mut List,
     rest: &[u8],
@@ -34,7 +34,11 @@ pub(crate) fn second_list(
 }
 
 /// Replaces a first document without items, such as one with only errors, by a second one that has a list.
-pub(crate) fn second_document(response: &mut Response, rest: &[u8], sink: &mut impl Sink) -> Option<Step> {
+pub(crate) fn replace_by_second_document(
+    response: &mut Response,
+    rest: &[u8],
+    sink: &mut impl Sink,
+) -> Option<Step> {
     let rest = second_document_window(response, rest);
     let (verb_at, named) = second_verb(response, rest)?;
     let verb = verb_element(response, rest, verb_at, named, true).ok()?;
@@ -53,7 +57,7 @@ pub(crate) fn second_document_in_list(
     if !last && rest.len() <= response.limits().head_bytes_max {
         return Some(response.need_more(rest));
     }
-    second_list(response, list, rest, sink)
+    continue_with_second_list(response, list, rest, sink)
 }
 
 /// Returns the part of `rest` in which a second document is searched. The part does not depend on the

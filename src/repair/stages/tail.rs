@@ -19,7 +19,7 @@ use crate::repair::stages::list::incomplete::{
     abort_list, close_truncated, must_abort, note_incomplete, truncate_list,
 };
 use crate::repair::stages::list::list_end::close_list;
-use crate::repair::stages::list::oversized::end_of_oversized;
+use crate::repair::stages::list::oversized::end_input_in_oversized;
 use crate::repair::stages::list::state::List;
 use crate::repair::stages::response::{Response, Stage, Step};
 use crate::repair::validate::envelope_names::TagMatch;
@@ -166,7 +166,7 @@ pub(crate) fn step_epilog(response: &mut Response, rest: &[u8], last: bool, sink
 }
 
 /// Reports the rest of a truncated response without writing it.
-pub(crate) fn step_lost(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
+pub(crate) fn step_truncated(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
     if !last && rest.len() < DROPPED_BYTES {
         return Step::NeedMore;
     }
@@ -186,12 +186,12 @@ pub(crate) fn end_input(response: &mut Response, sink: &mut impl Sink) {
                 close_root(response, sink);
             }
         }
-        Stage::List(mut list) => end_of_list(response, &mut list, sink),
+        Stage::List(mut list) => end_input_in_list(response, &mut list, sink),
         Stage::Oversized(list) => {
-            end_of_oversized(response, &list, sink);
+            end_input_in_oversized(response, &list, sink);
             return end_input(response, sink);
         }
-        Stage::Lost => close_truncated(response, sink),
+        Stage::Truncated => close_truncated(response, sink),
         Stage::Epilog => note_incomplete(response, response.base, sink),
         Stage::Done => {}
     }
@@ -211,7 +211,7 @@ fn close_root(response: &mut Response, sink: &mut impl Sink) {
 }
 
 /// Ends the input between items. The list is complete if a whole token was read.
-fn end_of_list(response: &mut Response, list: &mut List, sink: &mut impl Sink) {
+fn end_input_in_list(response: &mut Response, list: &mut List, sink: &mut impl Sink) {
     response.verb = Some(list.verb);
     if !list.opened || list.verb == Verb::Identify {
         response.refuse(NotOai::NothingKept);
@@ -221,7 +221,7 @@ fn end_of_list(response: &mut Response, list: &mut List, sink: &mut impl Sink) {
     let complete = list.token_seen || list.verb == Verb::GetRecord && response.output.records > 0;
     if !complete || response.output.incomplete {
         truncate_list(response, list);
-        if matches!(response.stage, Stage::Lost) {
+        if matches!(response.stage, Stage::Truncated) {
             close_truncated(response, sink);
         }
         return;

@@ -57,7 +57,7 @@ pub(crate) fn root_namespace(uri: &[u8]) -> Option<&'static [u8]> {
 }
 
 /// Replaces the root's schemaLocation by that of 2.0.
-pub(crate) fn root_location(attribute: &LenientAttribute, edits: &mut Edits) {
+pub(crate) fn replace_root_location(attribute: &LenientAttribute, edits: &mut Edits) {
     if attribute.value != LOCATION {
         attribute.set(RepairId::V1Root, LOCATION, edits);
     }

@@ -214,7 +214,7 @@ impl UpgradedTag {
         let start = payload.start as usize + 1;
         edits.push_unordered(self.id, start, start + self.len, self.replacement.clone());
         if let Some(name) = &self.old_name
-            && let Some(at) = end_tag_at(item, payload, name)
+            && let Some(at) = find_payload_end_tag(item, payload, name)
         {
             edits.push_unordered(self.id, at + 2, at + 2 + name.len(), b"oai_dc:dc".to_vec());
         }
@@ -222,7 +222,7 @@ impl UpgradedTag {
 }
 
 /// Returns the position of the end tag of a payload's outermost element; `None` if it has none.
-fn end_tag_at(item: &[u8], payload: &Payload, name: &[u8]) -> Option<usize> {
+fn find_payload_end_tag(item: &[u8], payload: &Payload, name: &[u8]) -> Option<usize> {
     let (start, end) = (payload.start as usize, payload.end as usize);
     let text = trim(item.get(start..end)?);
     let close = text.len().checked_sub(name.len() + 3)?;
@@ -262,7 +262,7 @@ fn upgrade_tag(tag: &[u8], outer: Context, contexts: &Contexts, limits: &Limits)
             if let Some(new) = v2_uri(&attribute.value) {
                 attribute.set(id, new, &mut edits);
             }
-        } else if is_location(tag.get(attribute.name.0..attribute.name.1)?, bound) {
+        } else if is_schema_location(tag.get(attribute.name.0..attribute.name.1)?, bound) {
             upgrade_locations(&attribute.value, attribute.span.0 + 1, is_dc, id, &mut edits);
         }
     }
@@ -272,7 +272,7 @@ fn upgrade_tag(tag: &[u8], outer: Context, contexts: &Contexts, limits: &Limits)
     Some(UpgradedTag { id, len: end - 1, replacement, old_name: is_dc.then(|| name.to_vec()) })
 }
 
-fn is_location<'t>(attribute: &[u8], bound: impl Fn(&[u8]) -> Option<&'t [u8]>) -> bool {
+fn is_schema_location<'t>(attribute: &[u8], bound: impl Fn(&[u8]) -> Option<&'t [u8]>) -> bool {
     let (prefix, local) = split_name(attribute);
     local == b"schemaLocation" && bound(prefix).is_some_and(|uri| uri == XSI || uri == XSI_2000)
 }

@@ -11,7 +11,7 @@ use crate::repair::lex::names::is_blank;
 use crate::repair::output::head_buffer::Release;
 use crate::repair::passes::lenient_tag::read_lenient_tag;
 use crate::repair::sink::Sink;
-use crate::repair::stages::envelope::{is_strict_field, without_prefix};
+use crate::repair::stages::envelope::{is_strict_field, strip_envelope_prefixes};
 use crate::repair::stages::head::error_text::intended_error;
 use crate::repair::stages::head::repair_head::request_echo;
 use crate::repair::stages::item_search::begins_item;
@@ -26,7 +26,7 @@ use crate::repair::validate::envelope_names::TagMatch;
 ///
 /// An end tag in a comment or a CDATA section does not count. Returns `None` if the end tag is missing or
 /// not received yet.
-pub(crate) fn error_close(
+pub(crate) fn find_error_end_tag(
     response: &Response,
     text: &[u8],
     mut at: usize,
@@ -70,7 +70,7 @@ pub(crate) fn repair_error(response: &mut Response, error: &[u8]) -> Option<Edit
     for edit in tag.edits.iter() {
         edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
     }
-    let content_end = if tag.empty { tag_end } else { error_close(response, &text, tag_end, true)?.0 };
+    let content_end = if tag.empty { tag_end } else { find_error_end_tag(response, &text, tag_end, true)?.0 };
     let content = text.get(..content_end)?;
     let words = String::from_utf8_lossy(content.get(tag_end..)?).into_owned();
     let mut code: Option<ErrorCode> = None;
@@ -83,7 +83,7 @@ pub(crate) fn repair_error(response: &mut Response, error: &[u8]) -> Option<Edit
                 attribute.set(RepairId::ErrorCode, meant.name().as_bytes(), &mut edits);
             }
             code = Some(meant);
-        } else if !response.is_free(&text, &tag.attributes, name) {
+        } else if !response.is_free_attribute(&text, &tag.attributes, name) {
             attribute.remove(RepairId::EnvelopeAttribute, &mut edits);
         }
     }
@@ -92,7 +92,7 @@ pub(crate) fn repair_error(response: &mut Response, error: &[u8]) -> Option<Edit
         let attribute = format!(" code=\"{}\"", code?.name());
         edits.push_unordered(RepairId::ErrorCode, tag.name_end, tag.name_end, attribute.into_bytes());
     }
-    response.bad_request |= code?.forbids_attributes();
+    response.echo_without_arguments |= code?.forbids_attributes();
     // Markup in the text of an error is escaped.
     let mut at = tag_end;
     let mut lexemes = if is_strict { Lexemes::of_well_formed(content) } else { Lexemes::of(content) };
@@ -118,7 +118,7 @@ pub(crate) fn repair_error(response: &mut Response, error: &[u8]) -> Option<Edit
     }
     edits.sort();
     let strict = is_strict_field(response, &edits.apply(&text), b"error");
-    strict.then(|| without_prefix(response, error, characters.then(&text, edits)))
+    strict.then(|| strip_envelope_prefixes(response, error, characters.then(&text, edits)))
 }
 
 /// Releases the held head: an error, or the error of an empty list.
@@ -134,7 +134,7 @@ pub(crate) fn emit_errors(response: &mut Response, sink: &mut impl Sink) -> Opti
             return Some(response.refuse(NotOai::NothingKept));
         }
     }
-    let bare_request = response.bad_request.then(|| request_echo(response, false));
+    let bare_request = response.echo_without_arguments.then(|| request_echo(response, false));
     response.output.release(Release::Errors, bare_request.as_deref(), sink);
     None
 }

@@ -95,7 +95,7 @@ const WORDS: &[(ErrorCode, &[&str], &[&str])] = &[
 
 /// Returns the code intended by a possibly illegal code and the text of the error.
 pub(crate) fn intended_error(code: &str, text: &str) -> Option<ErrorCode> {
-    nearest_code(code).or_else(|| code_by_words(code, text))
+    nearest_code(code).or_else(|| code_by_text(code, text))
 }
 
 /// Returns the intended code: it differs only in case and blanks, or in at most two letters.
@@ -109,7 +109,7 @@ fn nearest_code(written: &str) -> Option<ErrorCode> {
     })
 }
 
-fn code_by_words(code: &str, text: &str) -> Option<ErrorCode> {
+fn code_by_text(code: &str, text: &str) -> Option<ErrorCode> {
     let (code, text) = (code.to_ascii_lowercase(), text.to_ascii_lowercase());
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
     if has(TROUBLE) || TROUBLE.iter().any(|word| code.contains(word)) {

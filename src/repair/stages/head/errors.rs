@@ -6,27 +6,27 @@ use crate::repair::lex::names::blanks;
 use crate::repair::output::head_buffer::Role;
 use crate::repair::sink::Sink;
 use crate::repair::stages::envelope::{end_tag_end, is_legal_comment, is_legal_instruction};
-use crate::repair::stages::head::error_element::{emit_errors, error_close, repair_error};
+use crate::repair::stages::head::error_element::{emit_errors, find_error_end_tag, repair_error};
 use crate::repair::stages::head::head_stage::emit_misc;
 use crate::repair::stages::head::top_level_tag::find_top_level_tag;
 use crate::repair::stages::head::verb_element::{misnamed_verb_element, verb_element};
 use crate::repair::stages::item_search::{contains_any_item, new_list};
 use crate::repair::stages::response::{Response, Stage, Step, TopLevelTag};
-use crate::repair::stages::second_document::{second_document, second_document_window};
+use crate::repair::stages::second_document::{replace_by_second_document, second_document_window};
 
 /// Reads the errors after the head, and the text after them.
 pub(crate) fn step_errors(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
     if response.output.held_bytes > response.limits().head_bytes_max {
         return response.refuse(NotOai::BrokenEnvelope);
     }
-    let (within, bounded) = within_head(response, rest);
+    let (within, bounded) = head_window(response, rest);
     let complete = last || bounded;
     let found = find_top_level_tag(response, within, complete);
     let (at, top_level_tag) = match misnamed_verb_element(response, within, found, complete, |response, _| {
         response.request_facts.verb
     }) {
         Ok(Some(found)) => found,
-        Ok(None) if last && !bounded => return errors_end(response, rest, sink),
+        Ok(None) if last && !bounded => return end_input_after_errors(response, rest, sink),
         _ => return head_need_more(response, rest),
     };
     if at > 0 {
@@ -46,19 +46,19 @@ pub(crate) fn step_errors(response: &mut Response, rest: &[u8], last: bool, sink
                 // A second document with the list can follow.
                 return head_need_more(response, rest);
             }
-            root_end_of_errors(response, rest, sink)
+            end_root_after_errors(response, rest, sink)
         }
     }
 }
 
 /// Returns the text that can be held here, and whether there is more.
-fn within_head<'t>(response: &Response, rest: &'t [u8]) -> (&'t [u8], bool) {
+fn head_window<'t>(response: &Response, rest: &'t [u8]) -> (&'t [u8], bool) {
     let bytes_max = response.limits().head_bytes_max + response.limits().tag_bytes_max;
     (rest.get(..bytes_max).unwrap_or(rest), rest.len() > bytes_max)
 }
 
 fn head_need_more(response: &mut Response, rest: &[u8]) -> Step {
-    let (_, bounded) = within_head(response, rest);
+    let (_, bounded) = head_window(response, rest);
     if bounded { response.refuse(NotOai::BrokenEnvelope) } else { response.need_more(rest) }
 }
 
@@ -69,12 +69,12 @@ fn step_error(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl 
         Ok(None) => return response.refuse(NotOai::BrokenEnvelope),
         Ok(Some(end)) => end,
     };
-    let (within, bounded) = within_head(response, rest);
+    let (within, bounded) = head_window(response, rest);
     let empty = rest.get(..tag_end).is_some_and(|tag| tag.ends_with(b"/>"));
     let end = if empty {
         Some(tag_end)
     } else {
-        error_close(response, within, tag_end, last || bounded).and_then(|(_, end)| end)
+        find_error_end_tag(response, within, tag_end, last || bounded).and_then(|(_, end)| end)
     };
     let Some(end) = end else {
         let over = last && !bounded;
@@ -91,8 +91,8 @@ fn step_error(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl 
 }
 
 /// Ends the root after errors, which are then the response.
-fn root_end_of_errors(response: &mut Response, rest: &[u8], sink: &mut impl Sink) -> Step {
-    if let Some(step) = second_document(response, rest, sink) {
+fn end_root_after_errors(response: &mut Response, rest: &[u8], sink: &mut impl Sink) -> Step {
+    if let Some(step) = replace_by_second_document(response, rest, sink) {
         return step;
     }
     let after = second_document_window(response, rest);
@@ -123,7 +123,7 @@ fn misc_len_after_root(response: &Response, text: &[u8]) -> usize {
 }
 
 /// Ends the input after errors.
-fn errors_end(response: &mut Response, rest: &[u8], sink: &mut impl Sink) -> Step {
+fn end_input_after_errors(response: &mut Response, rest: &[u8], sink: &mut impl Sink) -> Step {
     let step = emit_misc(response, rest, rest.len(), sink);
     response.stage = Stage::Tail;
     emit_errors(response, sink).unwrap_or(step)

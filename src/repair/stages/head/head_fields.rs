@@ -167,7 +167,7 @@ pub(crate) fn stray_in_url(url: &[u8]) -> Vec<usize> {
     url.iter().enumerate().filter(|&(at, &byte)| is_stray(at, byte)).map(|(at, _)| at).collect()
 }
 
-pub(crate) fn percent(byte: u8) -> Vec<u8> {
+pub(crate) fn percent_encode(byte: u8) -> Vec<u8> {
     format!("%{byte:02X}").into_bytes()
 }
 
@@ -175,7 +175,7 @@ pub(crate) fn percent(byte: u8) -> Vec<u8> {
 pub(crate) fn escape_url(url: &[u8]) -> Vec<u8> {
     let mut escaped = url.to_vec();
     for at in stray_in_url(url).into_iter().rev() {
-        escaped.splice(at..=at, percent(url.get(at).copied().unwrap_or(b' ')));
+        escaped.splice(at..=at, percent_encode(url.get(at).copied().unwrap_or(b' ')));
     }
     if is_any_uri(&escaped) { escaped } else { Vec::new() }
 }
@@ -196,7 +196,7 @@ pub(crate) fn repair_field_tag(
     let attributes = read.as_ref().map(|read| read.attributes.as_slice()).unwrap_or_default();
     for attribute in attributes {
         let name = tag.get(attribute.name.0..attribute.name.1).unwrap_or_default();
-        if response.is_free(tag, attributes, name) || keep(name, &attribute.value) {
+        if response.is_free_attribute(tag, attributes, name) || keep(name, &attribute.value) {
             continue;
         }
         let set = resolve(&attribute.value);

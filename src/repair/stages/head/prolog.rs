@@ -36,7 +36,7 @@ pub(crate) fn step_prolog(response: &mut Response, rest: &[u8], last: bool, sink
     match find_v1_root(response, rest, two.unwrap_or(rest.len()), last) {
         Ok(None) => {}
         Ok(Some((root, read))) => {
-            return begin_root(response, rest, &Edits::default(), (root, &read), sink);
+            return emit_root(response, rest, &Edits::default(), (root, &read), sink);
         }
         Err(_) => return response.need_more(rest),
     }
@@ -57,12 +57,12 @@ pub(crate) fn step_prolog(response: &mut Response, rest: &[u8], last: bool, sink
         Ok(Some(end)) => root + end,
     };
     if let Some(read) = read_lenient_tag(rest, root, end, &response.config.limits) {
-        return begin_root(response, rest, &Edits::default(), (root, &read), sink);
+        return emit_root(response, rest, &Edits::default(), (root, &read), sink);
     }
     let strays = stray_characters(rest, root, end);
     let text = strays.apply(rest.get(..end).unwrap_or_default());
     match read_lenient_tag(&text, root, text.len(), &response.config.limits) {
-        Some(read) => begin_root(response, rest, &strays, (root, &read), sink),
+        Some(read) => emit_root(response, rest, &strays, (root, &read), sink),
         None => response.refuse(NotOai::BrokenEnvelope),
     }
 }
@@ -77,7 +77,7 @@ fn refuse_foreign(response: &mut Response, rest: &[u8]) -> Step {
 /// Emits everything up to the end of the root's start tag and continues with the head.
 ///
 /// `strays` removes stray characters from `input`; `tag` was read after this removal.
-fn begin_root(
+fn emit_root(
     response: &mut Response,
     input: &[u8],
     strays: &Edits,

@@ -5,9 +5,9 @@
 use crate::repair::boundary::removable::holds_envelope;
 use crate::repair::catalog::RepairId;
 use crate::repair::lex::names::{blanks, trailing_blanks, trim};
-use crate::repair::stages::envelope::{end_tag_of, without_prefix, write_element};
+use crate::repair::stages::envelope::{end_tag_of, strip_envelope_prefixes, write_element};
 use crate::repair::stages::head::head_fields::{
-    HeadField, escape_url, is_request_argument, percent, read_head, repair_field_tag, stray_in_url,
+    HeadField, escape_url, is_request_argument, percent_encode, read_head, repair_field_tag, stray_in_url,
     write_attribute,
 };
 use crate::repair::stages::head::request_facts::read_request_facts;
@@ -69,7 +69,7 @@ pub(crate) fn repair_head(response: &mut Response, head: &[u8]) -> Edits {
     }
     place_request(response, &text, request, date, place, &mut edits);
     edits.sort();
-    without_prefix(response, head, characters.then(&text, edits))
+    strip_envelope_prefixes(response, head, characters.then(&text, edits))
 }
 
 fn close_field(response: &Response, local: &[u8], field: HeadField, edits: &mut Edits) {
@@ -171,12 +171,12 @@ fn repair_request(response: &mut Response, text: &[u8], field: HeadField, edits:
     let strays: Vec<usize> = if plain { stray_in_url(raw) } else { Vec::new() };
     let mut escaped = raw.to_vec();
     for &at in strays.iter().rev() {
-        escaped.splice(at..=at, percent(raw.get(at).copied().unwrap_or(b' ')));
+        escaped.splice(at..=at, percent_encode(raw.get(at).copied().unwrap_or(b' ')));
     }
     if plain && url.len() == raw.len() && is_any_uri(&escaped) {
         for at in strays {
             let byte = raw.get(at).copied().unwrap_or(b' ');
-            edits.push_unordered(RepairId::RequestContent, start + at, start + at + 1, percent(byte));
+            edits.push_unordered(RepairId::RequestContent, start + at, start + at + 1, percent_encode(byte));
         }
         return;
     }

@@ -9,7 +9,7 @@ use crate::repair::lex::names::{blanks, is_blank, is_qualified_name, name_span, 
 use crate::repair::lex::namespaces::{OAI, XSI};
 use crate::repair::passes::lenient_tag::{LenientAttribute, LenientTag};
 use crate::repair::text::edits::Edits;
-use crate::repair::v1::envelope::{LOCATION, root_location, root_namespace};
+use crate::repair::v1::envelope::{LOCATION, replace_root_location, root_namespace};
 use crate::repair::validate::schema::is_uri_reference;
 use crate::repair::validate::start_tag::declared_prefix;
 
@@ -125,7 +125,7 @@ pub(crate) fn repair_root_tag(
             attribute.remove(RepairId::EnvelopeAttribute, edits);
         } else if local == b"schemaLocation" && is_v1 {
             is_located = true;
-            root_location(attribute, edits);
+            replace_root_location(attribute, edits);
         } else if local == b"schemaLocation" {
             is_located = true;
             let value = respell_locations(attribute, rest, edits);

@@ -11,7 +11,7 @@ use crate::repair::output::head_buffer::Role;
 use crate::repair::sink::Sink;
 use crate::repair::stages::envelope::local_name;
 use crate::repair::stages::head::repair_head::{count_lost_item, read_whole_head};
-use crate::repair::stages::head::verb_element::{name_list, request_of_head};
+use crate::repair::stages::head::verb_element::{request_of_head, set_list_verb};
 use crate::repair::stages::item_search::{begins_item, new_list};
 use crate::repair::stages::response::{Response, Stage, Step};
 use crate::repair::validate::envelope_names::TagMatch;
@@ -86,7 +86,7 @@ pub(crate) fn open_missing_list(
         return response.refuse(NotOai::BrokenEnvelope);
     };
     response.headers_only = false;
-    name_list(response, verb);
+    set_list_verb(response, verb);
     let mut list = new_list(response, verb);
     list.opened = true;
     response.tags.settle_envelope();

@@ -86,7 +86,7 @@ pub(crate) fn upgrade_request(
     for pair in query.split(|&byte| matches!(byte, b'&' | b';')) {
         let equals = memchr(b'=', pair).unwrap_or(pair.len());
         let name = pair.get(..equals).unwrap_or_default();
-        let Some(value) = decoded(pair.get(equals + 1..).unwrap_or_default()) else { continue };
+        let Some(value) = decode_query_value(pair.get(equals + 1..).unwrap_or_default()) else { continue };
         let value = escape_attribute(&value);
         let is_new = name != b"verb" && arguments.iter().all(|(other, _)| other != name);
         if is_new && is_request_argument(name, &value) {
@@ -129,7 +129,7 @@ pub(crate) fn v1_top_level_tag(v1: &V1Response, is_open: bool, local: &[u8]) -> 
 }
 
 /// Decodes a value of a query string; `None` if XML does not allow its characters.
-fn decoded(value: &[u8]) -> Option<String> {
+fn decode_query_value(value: &[u8]) -> Option<String> {
     let mut bytes = Vec::with_capacity(value.len());
     let mut at = 0;
     while let Some(&byte) = value.get(at) {

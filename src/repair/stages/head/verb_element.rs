@@ -123,13 +123,13 @@ pub(crate) fn verb_element(
     };
     response.headers_only = false;
     let verb = if local == meant.name() { renamed_verb(response, meant, first_child) } else { meant };
-    name_list(response, verb);
+    set_list_verb(response, verb);
     response.verb_name = (local != verb.name()).then(|| local.to_vec());
     Ok(verb)
 }
 
 /// Sets the verb of the list under its own name.
-pub(crate) fn name_list(response: &mut Response, verb: Verb) {
+pub(crate) fn set_list_verb(response: &mut Response, verb: Verb) {
     response.verb_name = None;
     response.requested_identifier =
         response.request_facts.identifier.clone().filter(|_| verb == Verb::GetRecord);

@@ -22,7 +22,7 @@ pub(crate) fn truncate_list(response: &mut Response, list: &List) {
         response.refuse(NotOai::NothingKept);
         return;
     }
-    response.stage = Stage::Lost;
+    response.stage = Stage::Truncated;
 }
 
 /// Closes the emitted elements with a comment if the caller configured that.
@@ -43,7 +43,7 @@ pub(crate) fn must_abort(response: &Response) -> bool {
 
 pub(crate) fn abort_list(response: &mut Response) -> Step {
     response.truncated = true;
-    response.stage = Stage::Lost;
+    response.stage = Stage::Truncated;
     Step::Settled(0)
 }
 

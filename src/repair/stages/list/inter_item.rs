@@ -17,7 +17,7 @@ use crate::repair::stages::item_search::{is_item, is_token};
 use crate::repair::stages::list::emit::{quarantine_item, report_swallowed};
 use crate::repair::stages::list::item_kind::begins_list_item;
 use crate::repair::stages::list::items::step_items;
-use crate::repair::stages::list::list_end::list_end;
+use crate::repair::stages::list::list_end::step_list_end;
 use crate::repair::stages::list::state::List;
 use crate::repair::stages::list::token::step_token;
 use crate::repair::stages::response::{ListStep, Response, Step};
@@ -27,7 +27,12 @@ use crate::repair::validate::envelope_names::is_cut_token_name;
 use crate::repair::validate::schema::Verb;
 use crate::repair::validate::section::swallows_border;
 
-pub(crate) fn stray_text(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
+pub(crate) fn remove_stray_text(
+    response: &mut Response,
+    rest: &[u8],
+    last: bool,
+    sink: &mut impl Sink,
+) -> Step {
     let bytes_max = response.limits().head_bytes_max;
     let end = match memchr(b'<', rest.get(..rest.len().min(bytes_max)).unwrap_or_default()) {
         Some(end) => end,
@@ -38,7 +43,7 @@ pub(crate) fn stray_text(response: &mut Response, rest: &[u8], last: bool, sink:
     response.change(RepairId::UnexpectedContent, rest, end - trailing_blanks(text), b"", sink)
 }
 
-pub(crate) fn comment_between(
+pub(crate) fn step_comment(
     response: &mut Response,
     list: &mut List,
     rest: &[u8],
@@ -52,7 +57,7 @@ pub(crate) fn comment_between(
     } else if rest.starts_with(b"<?") {
         (b"<?", b"?>")
     } else {
-        return ListStep::Stay(declaration_between(response, list, rest, last, sink));
+        return ListStep::Stay(remove_declaration(response, list, rest, last, sink));
     };
     let bytes_max = response.limits().record_bytes_max;
     let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
@@ -108,7 +113,7 @@ pub(crate) fn comment_between(
 ///
 /// A document type declaration ends where its syntax ends, unless an item begins before that. Any other
 /// declaration ends at its `>` or before the next `<`.
-fn declaration_between(
+fn remove_declaration(
     response: &mut Response,
     list: &List,
     rest: &[u8],
@@ -146,7 +151,7 @@ fn item_in(response: &Response, list: &List, text: &[u8], len: usize) -> Option<
         .find(|&at| at > 0 && is_item(response, list, text.get(at..).unwrap_or_default()))
 }
 
-pub(crate) fn end_tag_between(
+pub(crate) fn step_end_tag(
     response: &mut Response,
     list: &mut List,
     rest: &[u8],
@@ -159,7 +164,7 @@ pub(crate) fn end_tag_between(
     let name = body.get(..name_span(body)).unwrap_or_default();
     let local = name.strip_prefix(response.prefix.as_slice()).unwrap_or_default();
     if local == list.names.verb.as_slice() || local == b"OAI-PMH" {
-        return list_end(response, list, rest, last, sink);
+        return step_list_end(response, list, rest, last, sink);
     }
     let end = match memchr(b'>', within) {
         Some(end) if memchr(b'<', within.get(1..end).unwrap_or_default()).is_none() => end + 1,
@@ -177,7 +182,7 @@ pub(crate) fn end_tag_between(
     ListStep::Stay(response.change(RepairId::StrayEndTag, rest, end, b"", sink))
 }
 
-pub(crate) fn start_tag_between(
+pub(crate) fn step_start_tag(
     response: &mut Response,
     list: &mut List,
     rest: &[u8],
@@ -203,23 +208,23 @@ pub(crate) fn start_tag_between(
         return step_token(response, list, rest, last, sink);
     }
     match local {
-        b"error" => error_between(response, list, rest, last, sink),
+        b"error" => step_error_in_list(response, list, rest, last, sink),
         b"OAI-PMH" => match second_document_in_list(response, list, rest, last, sink) {
             Some(step) => ListStep::Stay(step),
             None => {
-                let next = unknown_element(response, list, rest, last, sink);
+                let next = remove_unknown_element(response, list, rest, last, sink);
                 if !matches!(next, ListStep::Stay(Step::NeedMore)) {
                     response.lookahead.count_failed(rest.len().min(response.limits().head_bytes_max));
                 }
                 next
             }
         },
-        _ => unknown_element(response, list, rest, last, sink),
+        _ => remove_unknown_element(response, list, rest, last, sink),
     }
 }
 
 /// Handles an error inside the list. It is held before the first item and dropped after it.
-fn error_between(
+fn step_error_in_list(
     response: &mut Response,
     list: &mut List,
     rest: &[u8],
@@ -299,7 +304,7 @@ fn element_end(
 }
 
 /// Removes an unexpected element with its content. An element that looks like an item goes to quarantine.
-fn unknown_element(
+fn remove_unknown_element(
     response: &mut Response,
     list: &mut List,
     rest: &[u8],

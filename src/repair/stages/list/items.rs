@@ -14,7 +14,7 @@ use crate::repair::stages::list::incomplete::truncate_list;
 use crate::repair::stages::list::one_record::{MayEmit, may_emit};
 use crate::repair::stages::list::oversized::begin_oversized;
 use crate::repair::stages::list::state::List;
-use crate::repair::stages::list::v1_list::upgrade_clean;
+use crate::repair::stages::list::v1_list::upgrade_clean_item;
 use crate::repair::stages::response::{ListStep, Response, Stage, Step};
 use crate::repair::text::characters::{Guesses, guess_characters};
 use crate::repair::validate::facts::Facts;
@@ -76,7 +76,7 @@ pub(crate) fn step_items(
                     continue;
                 }
                 flush(rest, &mut written, at, sink);
-                return after_items(response, list, at);
+                return finish_item(response, list, at);
             }
             other => {
                 flush(rest, &mut written, at, sink);
@@ -88,13 +88,13 @@ pub(crate) fn step_items(
                     }
                     Validation::TooLong if at == 0 && may_hold_boundary(response, list, rest) => {
                         search_boundary(response, list, 0);
-                        broken_item(response, list, rest, last, sink)
+                        step_broken_item(response, list, rest, last, sink)
                     }
                     Validation::TooLong if at == 0 => begin_oversized(response, list, rest, sink),
                     Validation::Defect(_) => {
                         search_boundary(response, list, at);
                         if at == 0 {
-                            broken_item(response, list, rest, last, sink)
+                            step_broken_item(response, list, rest, last, sink)
                         } else {
                             ListStep::Stay(step)
                         }
@@ -124,7 +124,7 @@ fn may_hold_boundary(response: &Response, list: &List, rest: &[u8]) -> bool {
     validator_oversized::section_may_hold_border(&list.validator, held)
 }
 
-fn after_items(response: &mut Response, list: &mut List, at: usize) -> ListStep {
+fn finish_item(response: &mut Response, list: &mut List, at: usize) -> ListStep {
     if list.verb == Verb::Identify {
         response.verb = Some(list.verb);
         if !response.output.is_open() {
@@ -172,7 +172,7 @@ fn emit_clean(response: &mut Response, raw: &[u8], at: usize, facts: &Facts, sin
 /// the facts of the repository.
 fn emit_clean_slowly(response: &mut Response, list: &List, raw: &[u8], at: usize, sink: &mut impl Sink) {
     if list.names.upgraded.is_some() {
-        return upgrade_clean(response, list, raw, at, sink);
+        return upgrade_clean_item(response, list, raw, at, sink);
     }
     if list.names.is_rewritten() {
         let rules = Response::rules(&response.config, &response.entities);
@@ -201,7 +201,7 @@ fn emit_clean_slowly(response: &mut Response, list: &List, raw: &[u8], at: usize
 }
 
 /// Finds the end of a broken item, and repairs or quarantines it.
-pub(crate) fn broken_item(
+pub(crate) fn step_broken_item(
     response: &mut Response,
     list: &mut List,
     rest: &[u8],
@@ -229,7 +229,7 @@ pub(crate) fn broken_item(
         // A section with a boundary in it was read as content, but the result is invalid. So the section
         // was never closed.
         list.boundary = list.boundary.take().map(BoundarySearch::tearing);
-        return broken_item(response, list, rest, last, sink);
+        return step_broken_item(response, list, rest, last, sink);
     }
     if list.boundary.as_ref().is_some_and(BoundarySearch::has_torn)
         && let Some(Ok(repaired)) = &mut repaired
@@ -239,7 +239,7 @@ pub(crate) fn broken_item(
     response.lookahead = list.boundary.take().map(BoundarySearch::into_lookahead).unwrap_or_default();
     let (RecordBoundary::At(end), Some(repaired)) = (boundary, repaired) else {
         if boundary == RecordBoundary::InputEnd {
-            return ListStep::Leave(input_ends_in_item(response, list, rest, sink));
+            return ListStep::Leave(end_input_in_item(response, list, rest, sink));
         }
         response.output.lost += 1;
         abandon_list(response, list);
@@ -274,7 +274,7 @@ pub(crate) fn broken_item(
         }
     }
     list.in_item = false;
-    after_items(response, list, end)
+    finish_item(response, list, end)
 }
 
 /// Repairs the item before the boundary; `None` if there is no boundary.
@@ -295,7 +295,7 @@ fn repair_broken_item(
     Some(repair_item(raw, &list.names, list.contexts(), &mut response.tags, &rules))
 }
 
-fn input_ends_in_item(response: &mut Response, list: &mut List, rest: &[u8], sink: &mut impl Sink) -> Step {
+fn end_input_in_item(response: &mut Response, list: &mut List, rest: &[u8], sink: &mut impl Sink) -> Step {
     response.verb = Some(list.verb);
     if response.config.ending == crate::repair::config::Ending::Close {
         quarantine_item(response, list, rest, 0, QuarantineReason::Truncated, sink);

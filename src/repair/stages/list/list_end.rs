@@ -16,12 +16,12 @@ use crate::repair::stages::list::state::{EMPTY, List};
 use crate::repair::stages::list::token_element::{token_facts, token_value};
 use crate::repair::stages::list::v1_list::end_v1_list;
 use crate::repair::stages::response::{ListStep, Response, Stage, Step};
-use crate::repair::stages::second_document::{second_document, second_list};
+use crate::repair::stages::second_document::{continue_with_second_list, replace_by_second_document};
 use crate::repair::validate::envelope_names::TagMatch;
 use crate::repair::validate::schema::Verb;
 
 /// Handles the end tag of the list, or the root's end tag in its place.
-pub(crate) fn list_end(
+pub(crate) fn step_list_end(
     response: &mut Response,
     list: &mut List,
     rest: &[u8],
@@ -42,7 +42,7 @@ pub(crate) fn list_end(
     if list_continues(response, list, rest, tag_end, is_root) {
         return ListStep::Stay(response.change(RepairId::StrayEndTag, rest, tag_end, b"", sink));
     }
-    if let Some(step) = second_list(response, list, rest, sink) {
+    if let Some(step) = continue_with_second_list(response, list, rest, sink) {
         return ListStep::Stay(step);
     }
     if list.source_aborted && !list.token_seen {
@@ -206,7 +206,7 @@ fn is_last_token_missing(response: &Response, list: &List, after: &[u8]) -> bool
 }
 
 /// Turns a list that contains only white space into an error.
-pub(crate) fn empty_list(
+pub(crate) fn replace_empty_list(
     response: &mut Response,
     list: &List,
     rest: &[u8],
@@ -239,7 +239,7 @@ pub(crate) fn empty_list(
     response.verb = Some(list.verb);
     let after = rest.get(end..rest.len().min(bytes_max)).unwrap_or_default();
     if !contains_list_item(response, after)
-        && let Some(step) = second_document(response, rest, sink)
+        && let Some(step) = replace_by_second_document(response, rest, sink)
     {
         return Some(ListStep::Leave(step));
     }

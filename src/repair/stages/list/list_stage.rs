@@ -13,10 +13,10 @@ use crate::repair::passes::strip_prefix::remove_default_namespace;
 use crate::repair::sink::Sink;
 use crate::repair::stages::envelope::rename_tag;
 use crate::repair::stages::list::inter_item::{
-    comment_between, end_tag_between, start_tag_between, stray_text,
+    remove_stray_text, step_comment, step_end_tag, step_start_tag,
 };
-use crate::repair::stages::list::items::{broken_item, step_items};
-use crate::repair::stages::list::list_end::empty_list;
+use crate::repair::stages::list::items::{step_broken_item, step_items};
+use crate::repair::stages::list::list_end::replace_empty_list;
 use crate::repair::stages::list::state::List;
 use crate::repair::stages::list::v1_list::open_v1_list;
 use crate::repair::stages::response::{ListStep, Response, Stage, Step};
@@ -32,11 +32,11 @@ pub(crate) fn step_list(response: &mut Response, rest: &[u8], last: bool, sink: 
     } else if !list.opened {
         open_list(response, &mut list, rest, last, sink)
     } else if list.boundary.is_some() {
-        broken_item(response, &mut list, rest, last, sink)
+        step_broken_item(response, &mut list, rest, last, sink)
     } else if list.in_item {
         step_items(response, &mut list, rest, last, sink)
     } else {
-        between_items(response, &mut list, rest, last, sink)
+        step_inter_item(response, &mut list, rest, last, sink)
     };
     match next {
         ListStep::Stay(step) => {
@@ -44,7 +44,7 @@ pub(crate) fn step_list(response: &mut Response, rest: &[u8], last: bool, sink: 
             step
         }
         ListStep::Leave(step) => {
-            if matches!(response.stage, Stage::Lost) {
+            if matches!(response.stage, Stage::Truncated) {
                 response.verb = Some(list.verb);
             }
             if let Stage::Oversized(slot) = &mut response.stage {
@@ -77,12 +77,12 @@ fn open_list(
     }
     for attribute in &tag.attributes {
         let name = rest.get(attribute.name.0..attribute.name.1).unwrap_or_default();
-        if !response.is_free(rest, &tag.attributes, name) {
+        if !response.is_free_attribute(rest, &tag.attributes, name) {
             attribute.remove(RepairId::EnvelopeAttribute, &mut edits);
         }
     }
     edits.sort();
-    if let Some(next) = empty_list(response, list, rest, end, tag.empty, last, sink) {
+    if let Some(next) = replace_empty_list(response, list, rest, end, tag.empty, last, sink) {
         return next;
     }
     let text = rest.get(..end).unwrap_or_default();
@@ -114,7 +114,7 @@ fn open_list(
 }
 
 /// Reads one construct between items.
-fn between_items(
+fn step_inter_item(
     response: &mut Response,
     list: &mut List,
     rest: &[u8],
@@ -129,7 +129,7 @@ fn between_items(
         return ListStep::Leave(response.refuse(NotOai::BrokenEnvelope));
     }
     if rest.first() != Some(&b'<') {
-        let step = stray_text(response, rest, last, sink);
+        let step = remove_stray_text(response, rest, last, sink);
         list.dropped |= step != Step::NeedMore;
         if let Step::Settled(len) = step {
             list.dropped_text |= !is_punctuation(rest.get(..len).unwrap_or_default());
@@ -142,8 +142,8 @@ fn between_items(
         return ListStep::Stay(Step::NeedMore);
     }
     match rest.get(1) {
-        Some(b'!' | b'?') => comment_between(response, list, rest, last, sink),
-        Some(b'/') => end_tag_between(response, list, rest, last, sink),
-        _ => start_tag_between(response, list, rest, last, sink),
+        Some(b'!' | b'?') => step_comment(response, list, rest, last, sink),
+        Some(b'/') => step_end_tag(response, list, rest, last, sink),
+        _ => step_start_tag(response, list, rest, last, sink),
     }
 }

@@ -159,7 +159,7 @@ fn close_open_elements(response: &mut Response, list: &List, rest: &[u8], at: us
 }
 
 /// Ends the input inside an oversized item.
-pub(crate) fn end_of_oversized(response: &mut Response, list: &List, sink: &mut impl Sink) {
+pub(crate) fn end_input_in_oversized(response: &mut Response, list: &List, sink: &mut impl Sink) {
     response.output.lost += 1;
     close_open_elements(response, list, b"", 0, sink);
     truncate_list(response, list);

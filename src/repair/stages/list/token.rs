@@ -11,14 +11,14 @@ use crate::repair::lex::names::{name_span, split_name};
 use crate::repair::output::head_buffer::Role;
 use crate::repair::passes::lenient_tag::read_lenient_tag;
 use crate::repair::sink::Sink;
-use crate::repair::stages::envelope::{is_strict_field, without_prefix};
+use crate::repair::stages::envelope::{is_strict_field, strip_envelope_prefixes};
 use crate::repair::stages::head::top_level_tag::find_top_level_tag;
 use crate::repair::stages::item_search::{is_item, is_token};
 use crate::repair::stages::list::emit::abandon_list;
 use crate::repair::stages::list::incomplete::must_abort;
 use crate::repair::stages::list::state::List;
 use crate::repair::stages::list::token_element::{
-    TokenRead, plain_token, read_token, token_facts, token_value,
+    TokenRead, read_token, token_edits, token_facts, token_value,
 };
 use crate::repair::stages::response::{ListStep, Response, Step};
 use crate::repair::text::characters::{Guesses, repair_characters};
@@ -47,7 +47,7 @@ pub(crate) fn step_token(
     let complete = last || rest.len() > bytes_max;
     let (close, end) = match read_list_token(response, list, within, complete) {
         TokenRead::NeedMore => return ListStep::Stay(response.need_more(rest)),
-        TokenRead::Unreadable => return unreadable_token(response, list, rest, within, sink),
+        TokenRead::Unreadable => return quarantine_token(response, list, rest, within, sink),
         TokenRead::Whole { close, end } => (close, end),
     };
     if list.token_written {
@@ -64,7 +64,7 @@ pub(crate) fn step_token(
     }
     response.lookahead.count_failed(follower_at);
     let Some(edits) = repair_token(response, rest.get(..end).unwrap_or_default(), close) else {
-        return unreadable_token(response, list, rest, within, sink);
+        return quarantine_token(response, list, rest, within, sink);
     };
     if follower == TokenFollower::ListEnd && must_abort(response) {
         abandon_list(response, list);
@@ -81,7 +81,7 @@ pub(crate) fn step_token(
 /// Quarantines a token that is truncated or whose value is uncertain.
 ///
 /// The list continues after it and counts as incomplete.
-fn unreadable_token(
+fn quarantine_token(
     response: &mut Response,
     list: &mut List,
     rest: &[u8],
@@ -239,7 +239,7 @@ fn second_list_follows(
 
 fn repair_token(response: &mut Response, token: &[u8], close: Option<usize>) -> Option<Edits> {
     let name = [response.prefix.as_slice(), b"resumptionToken"].concat();
-    let plain = plain_token(token, start_tag_end(token)?, close, &name);
+    let plain = token_edits(token, start_tag_end(token)?, close, &name);
     let text = plain.apply(token);
     let characters =
         repair_characters(&text, &response.entities, Guesses::default(), &response.config.limits);
@@ -259,14 +259,14 @@ fn repair_token(response: &mut Response, token: &[u8], close: Option<usize>) -> 
             b"completeListSize" if is_number(value) && value.iter().any(|&byte| byte != b'0') => continue,
             b"cursor" if is_number(value) => continue,
             b"expirationDate" | b"completeListSize" | b"cursor" => RepairId::TokenAttribute,
-            _ if response.is_free(&text, &tag.attributes, name) => continue,
+            _ if response.is_free_attribute(&text, &tag.attributes, name) => continue,
             _ => RepairId::EnvelopeAttribute,
         };
         attribute.remove(id, &mut edits);
     }
     edits.sort();
     let strict = is_strict_field(response, &edits.apply(&text), b"resumptionToken");
-    strict.then(|| without_prefix(response, token, plain.then(&text, edits)))
+    strict.then(|| strip_envelope_prefixes(response, token, plain.then(&text, edits)))
 }
 
 fn is_number(value: &[u8]) -> bool {

@@ -90,7 +90,7 @@ pub(crate) fn read_token(
 }
 
 /// Returns the edits that reduce a token element to text, sections and the end tag `</name>`.
-pub(crate) fn plain_token(text: &[u8], tag_end: usize, close: Option<usize>, name: &[u8]) -> Edits {
+pub(crate) fn token_edits(text: &[u8], tag_end: usize, close: Option<usize>, name: &[u8]) -> Edits {
     let mut edits = Edits::default();
     let read = text.get(1..1 + name_span(text.get(1..).unwrap_or_default())).unwrap_or_default();
     if read != name {
@@ -165,7 +165,7 @@ fn holds_end_tag(section: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Lexeme, TokenRead, plain_token, read_token, token_value};
+    use super::{Lexeme, TokenRead, read_token, token_edits, token_value};
 
     const NAME: &[u8] = b"resumptionToken";
 
@@ -178,7 +178,7 @@ mod tests {
         match read_token(text.as_bytes(), tag_end, true, ends_token) {
             TokenRead::Whole { close, end } => {
                 let element = text.get(..end)?;
-                let edits = plain_token(element.as_bytes(), tag_end, close, NAME);
+                let edits = token_edits(element.as_bytes(), tag_end, close, NAME);
                 Some(String::from_utf8_lossy(&edits.apply(element.as_bytes())).into_owned())
             }
             _ => None,

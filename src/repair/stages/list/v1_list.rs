@@ -29,11 +29,11 @@ pub(crate) fn open_v1_list(
     sink: &mut impl Sink,
 ) -> ListStep {
     if list.verb == Verb::Identify {
-        return ListStep::Leave(v1_identify(response, list, rest, last, sink));
+        return ListStep::Leave(wrap_v1_identify(response, list, rest, last, sink));
     }
     let close = [b"</", response.prefix.as_slice(), &list.names.verb].concat();
     if rest.starts_with(&close) {
-        return empty_v1_list(response, list, rest, last, sink);
+        return replace_empty_v1_list(response, list, rest, last, sink);
     }
     let bare = [b"<", response.prefix.as_slice(), b"identifier"].concat();
     if list.verb == Verb::ListIdentifiers && rest.starts_with(&bare) {
@@ -48,7 +48,7 @@ pub(crate) fn open_v1_list(
 }
 
 /// Turns a list of 1.x without items into an error.
-fn empty_v1_list(
+fn replace_empty_v1_list(
     response: &mut Response,
     list: &List,
     rest: &[u8],
@@ -104,7 +104,13 @@ pub(crate) fn end_v1_list(response: &mut Response, ahead: usize, sink: &mut impl
 }
 
 /// Adds the Identify element around the content of the root, because 1.x has none.
-fn v1_identify(response: &mut Response, list: &List, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
+fn wrap_v1_identify(
+    response: &mut Response,
+    list: &List,
+    rest: &[u8],
+    last: bool,
+    sink: &mut impl Sink,
+) -> Step {
     let bytes_max = response.limits().record_bytes_max;
     if !last && rest.len() < bytes_max {
         let step = response.need_more(rest);
@@ -112,7 +118,7 @@ fn v1_identify(response: &mut Response, list: &List, rest: &[u8], last: bool, si
         return step;
     }
     let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
-    let Some(end) = end_of(within, &read_end_tag_of(response, list.verb.name())) else {
+    let Some(end) = find_end_tag(within, &read_end_tag_of(response, list.verb.name())) else {
         return response.refuse(NotOai::NothingKept);
     };
     let raw = within.get(..end).unwrap_or_default();
@@ -141,7 +147,7 @@ fn v1_identify(response: &mut Response, list: &List, rest: &[u8], last: bool, si
 }
 
 /// Converts a valid item of 1.x and emits it.
-pub(crate) fn upgrade_clean(
+pub(crate) fn upgrade_clean_item(
     response: &mut Response,
     list: &List,
     raw: &[u8],
@@ -186,7 +192,7 @@ pub(crate) fn upgrade_clean(
 }
 
 /// Returns the end of the first such end tag outside comments and sections.
-fn end_of(text: &[u8], tag: &[u8]) -> Option<usize> {
+fn find_end_tag(text: &[u8], tag: &[u8]) -> Option<usize> {
     let open_tag = tag.get(..tag.len().checked_sub(1)?)?;
     let mut lexemes = Lexemes::of(text);
     let mut at = 0;
