@@ -1,5 +1,6 @@
-//! Where a broken item ends, and whether removed text contains items.
+//! The end of a broken item, and the search for items in removed text.
 
+pub(crate) mod boundary_search;
 pub(crate) mod record_boundary;
 pub(crate) mod removable;
 pub(crate) mod removal;

@@ -1,8 +1,8 @@
-//! Which text around the fields of an item may be removed: none that may be a field itself.
+//! The decision which text around the fields of an item may be removed.
 //!
-//! An element or a text that does not belong into the envelope is noise, such as a counter or a message of
-//! the server, or it is content that damage has moved there. Content is never removed: its item goes
-//! to quarantine.
+//! `passes/` asks it before it removes an element or a text that does not belong in the envelope. Such text
+//! is noise, such as a counter or a server message, or content that damage moved there. Content is never
+//! removed: its item goes to quarantine.
 
 use memchr::{memchr_iter, memmem};
 
@@ -10,11 +10,11 @@ use crate::repair::lex::known_namespaces::{Family, is_slip};
 use crate::repair::lex::names::{is_blank, name_span, split_name};
 use crate::repair::validate::schema::{Content, Element};
 
-/// Kinds of messages after which PHP goes on.
+/// Kinds of PHP messages after which the script continues.
 const MESSAGES: &[&[u8]] = &[b"Warning", b"Notice", b"Deprecated", b"Strict Standards"];
 
-/// Whether an element of this name may be content of an item: it is, or nearly is, an element of the item's envelope, it
-/// is a field of a known format, or it has a prefix.
+/// Whether an element with this name may be content of an item. True for an envelope name, also a misspelt
+/// one, for a field of a known format, and for any name with a prefix.
 pub(crate) fn is_content(name: &[u8], element: &Element) -> bool {
     let (prefix, local) = split_name(name);
     !prefix.is_empty()
@@ -24,7 +24,7 @@ pub(crate) fn is_content(name: &[u8], element: &Element) -> bool {
         || Family::Marc.parent(local).is_some()
 }
 
-/// Whether it is, but for a slip or a plural, the name of the element or of one inside it.
+/// Whether the name is that of the element or of one inside it. One misspelling or a plural is allowed.
 fn is_envelope_name(local: &[u8], element: &Element) -> bool {
     let singular = local.strip_suffix(b"s").unwrap_or(local);
     let inside = match element.content {
@@ -43,7 +43,7 @@ pub(crate) fn holds_content(text: &[u8], element: &Element) -> bool {
     })
 }
 
-/// Whether an element of the envelope of the item begins in `text`.
+/// Whether an envelope element of the item begins in `text`.
 pub(crate) fn holds_envelope(text: &[u8], element: &Element) -> bool {
     memchr_iter(b'<', text).any(|at| {
         let tag = text.get(at + 1..).unwrap_or_default();
@@ -56,14 +56,14 @@ pub(crate) fn is_punctuation(text: &[u8]) -> bool {
     text.iter().all(|&byte| is_blank(byte) || byte.is_ascii_punctuation())
 }
 
-/// Whether PHP says in `text` what is wrong with a script that goes on.
+/// Whether `text` is a PHP message after which the script continues.
 pub(crate) fn is_server_message(text: &[u8]) -> bool {
     memmem::find(text, b"on line").is_some()
         && MESSAGES.iter().any(|message| memmem::find(text, message).is_some())
 }
 
-/// Whether PHP says in `text` that the script has ended: nothing of the response came after it. The colon of
-/// the message may be behind the text.
+/// Whether `text` is a PHP message that ended the script: the rest of the response was never sent. The
+/// colon of the message may be after the text.
 pub(crate) fn is_fatal_message(text: &[u8]) -> bool {
     const FATAL: &[u8] = b"Fatal error";
     memmem::find_iter(text, FATAL).any(|at| {

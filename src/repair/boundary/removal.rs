@@ -1,9 +1,8 @@
 //! Items and resumptionTokens in text that is about to be removed.
 //!
-//! Every removal outside items passes through the gate, and the gate searches
-//! the text here first. A removal that would lose an item or a token goes to
-//! quarantine and counts as lost. The search knows no list: any prefix and any
-//! case of a name is evidence, if one of the children of an item follows it.
+//! `output/head_buffer.rs` searches every removal outside items here. A removal that would lose an item or
+//! a token goes to quarantine instead and counts as lost. The search does not depend on the names of the
+//! list. A name with any prefix and in any case is evidence if a child of an item follows it.
 
 use std::borrow::Cow;
 
@@ -21,7 +20,7 @@ const OVERLAP_BYTES: usize = 1 << 10;
 /// Longest header that is searched for an identifier and a datestamp, in bytes.
 const HEADER_BYTES_MAX: usize = 8 << 10;
 
-/// Names of items, and of the children with which they begin.
+/// Names of items, and of the children that they can begin with.
 const ITEMS: [(&[u8], &[&[u8]]); 4] = [
     (b"record", &[b"header", b"metadata"]),
     (b"header", &[b"identifier", b"datestamp"]),
@@ -29,10 +28,10 @@ const ITEMS: [(&[u8], &[&[u8]]); 4] = [
     (b"metadataFormat", &[b"metadataPrefix"]),
 ];
 
-/// What a removal would lose.
+/// Content that a removal would lose.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Content<'t> {
-    /// An item, by its identifier and datestamp as far as they can be read.
+    /// An item. Identifier and datestamp are empty if they could not be read.
     Item { identifier: &'t [u8], datestamp: &'t [u8] },
     /// A resumptionToken with this value.
     Token(Cow<'t, [u8]>),
@@ -42,7 +41,7 @@ pub(crate) enum Content<'t> {
 #[derive(Debug)]
 pub(crate) struct Finding<'t> {
     pub(crate) at: usize,
-    /// Where the evidence for it ends.
+    /// The end of the evidence for it.
     pub(crate) end: usize,
     pub(crate) content: Content<'t>,
 }
@@ -73,13 +72,13 @@ pub(crate) fn findings(text: &[u8]) -> impl Iterator<Item = Finding<'_>> {
     })
 }
 
-/// Whether an item or a token is in `text`.
+/// Whether `text` contains an item or a token.
 pub(crate) fn holds_item_or_token(text: &[u8]) -> bool {
     findings(text).next().is_some()
 }
 
-/// Whether the edits of an item with sound markup remove another item. The payload of a record of
-/// which only the header stays, and that of a deleted one, is its own.
+/// Whether the edits of a well-formed item remove another item. Two payloads belong to their own record:
+/// that of a record reduced to its header, and that of a deleted record.
 pub(crate) fn removes_item(raw: &[u8], edits: &Edits, skeleton: &EnvelopeNames) -> bool {
     edits.iter().any(|edit| {
         let is_payload = matches!(edit.id, RepairId::WrappedHeader | RepairId::DeletedWithMetadata);
@@ -90,8 +89,8 @@ pub(crate) fn removes_item(raw: &[u8], edits: &Edits, skeleton: &EnvelopeNames) 
     })
 }
 
-/// Whether a finding is a token or an item of this list: the header of a record is a part of it.
-/// Identify has no items, so that each of them is one of another response.
+/// Whether a finding is a token or an item of this list. The header of a record is a part of that record.
+/// Identify has no items, so each item in it belongs to another response.
 fn is_of_list(text: &[u8], finding: &Finding<'_>, skeleton: &EnvelopeNames) -> bool {
     let name = text.get(finding.at + 1..).map(local_name).unwrap_or_default();
     matches!(finding.content, Content::Token(_))
@@ -99,8 +98,8 @@ fn is_of_list(text: &[u8], finding: &Finding<'_>, skeleton: &EnvelopeNames) -> b
         || name.eq_ignore_ascii_case(skeleton.element.name)
 }
 
-/// Whether one broken item holds a token, or another item that has lost its end tag or that the edits
-/// remove or escape. An item that a payload wraps has both tags.
+/// Whether a broken item contains a token, or another item that lost its end tag or that the edits remove
+/// or escape. An item wrapped in a payload has both tags.
 pub(crate) fn swallows_content(raw: &[u8], edits: &Edits, skeleton: &EnvelopeNames) -> bool {
     let inside = raw.get(1..).unwrap_or_default();
     let balanced = std::cell::LazyCell::new(|| is_balanced(raw, skeleton));
@@ -118,7 +117,7 @@ pub(crate) fn swallows_content(raw: &[u8], edits: &Edits, skeleton: &EnvelopeNam
     })
 }
 
-/// Whether the items in `text` have as many start tags as end tags, sections aside.
+/// Whether the items in `text` have as many start tags as end tags. Tags in sections do not count.
 fn is_balanced(text: &[u8], skeleton: &EnvelopeNames) -> bool {
     let (mut open, mut closed, mut at) = (0, 0, 0);
     let mut lexemes = Lexemes::of(text);
@@ -151,7 +150,7 @@ fn item<'t>(text: &'t [u8], local: &[u8]) -> Option<(usize, Content<'t>)> {
         return None;
     }
     let header = text.get(..text.len().min(HEADER_BYTES_MAX)).unwrap_or_default();
-    // The own header of a record is no item of its own.
+    // The header of a record is a part of the record and not another item.
     let end = match child.eq_ignore_ascii_case(b"header").then(|| tag_end_from(text, inside)).flatten() {
         Some(header_end) => header_end,
         None => end,
@@ -166,7 +165,8 @@ fn item<'t>(text: &'t [u8], local: &[u8]) -> Option<(usize, Content<'t>)> {
     Some((end, Content::Item { identifier, datestamp }))
 }
 
-/// The token with a value that `text` begins with, in a tag with the name `local`, and where its value ends.
+/// The resumptionToken with a value that `text` begins with, and the end of its value. `local` is the name
+/// of its tag.
 fn token<'t>(text: &'t [u8], local: &[u8]) -> Option<(usize, Content<'t>)> {
     if !is_token_name(local) {
         return None;
@@ -183,7 +183,8 @@ fn token<'t>(text: &'t [u8], local: &[u8]) -> Option<(usize, Content<'t>)> {
     (!value.is_empty()).then_some((end, Content::Token(value)))
 }
 
-/// The value of a token by the text between its tags: CDATA sections become text, comments go.
+/// The value of a token, given the content of its element. CDATA sections become text; comments are
+/// dropped.
 pub(crate) fn token_value_of(content: &[u8]) -> Cow<'_, [u8]> {
     if memchr(b'<', content).is_none() {
         return Cow::Borrowed(trim(content));
@@ -212,8 +213,8 @@ fn local_name(text: &[u8]) -> &[u8] {
     split_name(text.get(..name_span(text)).unwrap_or_default()).1
 }
 
-/// Where the start tag ends that `text` begins with. `None` for an empty-element tag, and for one
-/// that never ends.
+/// The end of the start tag that `text` begins with. `None` for an empty-element tag and for an unclosed
+/// tag.
 fn tag_end(text: &[u8]) -> Option<usize> {
     tag_end_from(text, 0)
 }
@@ -226,7 +227,7 @@ fn tag_end_from(text: &[u8], at: usize) -> Option<usize> {
     (text.get(end) == Some(&b'>') && !is_empty).then_some(end + 1)
 }
 
-/// White space and comments that `text` begins with.
+/// The length of the white space and comments that `text` begins with.
 fn misc(text: &[u8]) -> usize {
     let mut at = 0;
     loop {
@@ -245,16 +246,16 @@ fn field<'t>(text: &'t [u8], mark: &[u8]) -> &'t [u8] {
     trim(text.get(..memchr(b'<', text).unwrap_or(0)).unwrap_or_default())
 }
 
-/// Searches removals in the order of the text, so that nothing escapes between two adjacent ones.
+/// Searches removals in the order of the text. It also finds an item that adjacent removals split.
 #[derive(Debug, Default)]
 pub(crate) struct RemovalSearch {
-    /// The end of the text that was removed last, and where it ended.
+    /// The last bytes of the last removed text, and the offset of their end.
     tail: Vec<u8>,
     tail_end: u64,
 }
 
 impl RemovalSearch {
-    /// How many of the items and tokens in `removed` at `offset` count, by `counts`.
+    /// The number of items and tokens in `removed`, which begins at `offset`, for which `counts` is true.
     pub(crate) fn count(
         &mut self,
         offset: u64,
@@ -282,7 +283,7 @@ impl RemovalSearch {
         found as u64
     }
 
-    /// White space that stays does not part two removals.
+    /// Notes text that stays. White space does not separate two removals.
     pub(crate) fn kept(&mut self, offset: u64, text: &[u8]) {
         if self.tail.is_empty() || self.tail_end != offset {
             return;
@@ -364,7 +365,7 @@ mod tests {
             let mut search = RemovalSearch::default();
             let found = search.count(7, first, |_| true) + search.count(7 + cut as u64, second, |_| true);
             assert!(found > 0, "cut at {cut}");
-            // The header by itself is evidence too.
+            // The header alone is evidence too.
             assert!(found <= 2, "cut at {cut}: {found}");
         }
     }

@@ -1,8 +1,9 @@
-//! Closed sections that contain items of the list: content, but the list may have lost these items.
+//! Closed sections that contain items of the list.
 //!
-//! `<![CDATA[ .. </record> <record> .. <![CDATA[ .. ]]>` is well-formed. Either somebody wrote about
-//! records, or the first section lost its end mark. A depositor can write the former so that it looks
-//! like the latter, therefore the section is content, and the caller is told what is in it.
+//! `repair_item` and the stages use it. A section such as `<![CDATA[ .. </record> <record> .. <![CDATA[ ..
+//! ]]>` is well-formed. Either it is text about records, or the first section lost its end mark. A
+//! depositor can write the one so that it looks like the other. So the section stays content, and the
+//! caller reports the items in it: the list may have lost them.
 
 use memchr::{memchr, memchr_iter, memchr2_iter, memmem};
 
@@ -11,14 +12,14 @@ use crate::repair::lex::names::trailing_blanks;
 use crate::repair::sink::SwallowedItem;
 use crate::repair::validate::envelope_names::{EnvelopeNames, TagMatch};
 
-/// The closed sections of an item that contain borders of items, in their order.
+/// The closed sections of an item that contain a boundary, in the order of the text.
 pub(crate) fn sections_with_borders(item: &[u8], skeleton: &EnvelopeNames) -> Vec<(usize, usize)> {
     let mut sections = Vec::new();
     let may_open = |at: usize| at.checked_sub(1).and_then(|before| item.get(before)) == Some(&b'<');
     if !memchr2_iter(b'!', b'?', item).any(may_open) {
         return sections;
     }
-    // Kinds of sections of which no end mark follows.
+    // Opening marks for which no end mark follows.
     let mut unclosed: [&[u8]; 3] = [b""; 3];
     let mut at = 0;
     while let Some(next) = memchr(b'<', item.get(at..).unwrap_or_default()) {
@@ -45,7 +46,7 @@ pub(crate) fn sections_with_borders(item: &[u8], skeleton: &EnvelopeNames) -> Ve
     sections
 }
 
-/// The items that begin inside a section of `item`, each up to the next one or to the item's end.
+/// The items that begin in a section of `item`. Each reaches to the next one, or to the end of `item`.
 pub(crate) fn items_in<'t>(
     item: &'t [u8],
     (start, end): (usize, usize),
@@ -65,7 +66,7 @@ pub(crate) fn items_in<'t>(
     items.collect()
 }
 
-/// The identifier of an item that could not be read as a whole.
+/// The identifier of an item that is not valid.
 pub(crate) fn find_identifier<'t>(raw: &'t [u8], skeleton: &EnvelopeNames) -> Option<&'t [u8]> {
     let name: &[u8] = match skeleton.element.name {
         b"set" => b"setSpec",

@@ -2,7 +2,8 @@
 //!
 //! The stage of the list calls it at each item.
 
-use crate::repair::boundary::record_boundary::{BoundarySearch, RecordBoundary};
+use crate::repair::boundary::boundary_search::BoundarySearch;
+use crate::repair::boundary::record_boundary::RecordBoundary;
 use crate::repair::boundary::swallowed::find_identifier;
 use crate::repair::catalog::{NotOai, QuarantineReason, RepairId};
 use crate::repair::lex::names::blanks;

@@ -1,6 +1,6 @@
 //! The state of the list that is being read. All stages of the list share it.
 
-use crate::repair::boundary::record_boundary::BoundarySearch;
+use crate::repair::boundary::boundary_search::BoundarySearch;
 use crate::repair::lex::namespaces::Context;
 use crate::repair::passes::rules::OuterContexts;
 use crate::repair::validate::envelope_names::EnvelopeNames;
