@@ -1,9 +1,10 @@
-//! The named characters of HTML, for [`undefined-entity`](crate::repair::catalog::RepairId::UndefinedEntity).
+//! The named characters of HTML.
 //!
-//! Names and characters are those of the HTML standard, section 13.5, written
-//! from Python's `html.entities` by `scripts/html_entities.py`. Sorted by name.
+//! The repair [`undefined-entity`](crate::repair::catalog::RepairId::UndefinedEntity) uses them. Names and
+//! characters are those of the HTML standard, section 13.5. `scripts/html_entities.py` writes the table
+//! from Python's `html.entities`, sorted by name.
 
-/// The character or characters an HTML entity stands for.
+/// The character or characters that an HTML entity means.
 pub(crate) fn html_entity(name: &[u8]) -> Option<&'static str> {
     let name = std::str::from_utf8(name).ok()?;
     let index = TABLE.binary_search_by_key(&name, |entry| entry.0).ok()?;

@@ -1,43 +1,43 @@
-//! One SIMD pass over a block of text: where its markup is, and whether its bytes are legal.
+//! A vector index of one block of text: the positions of its markup, and its first illegal byte.
 //!
-//! First stage of the fast path. It marks every `<`, every `&` and every `>`
-//! that ends `]]>`, and finds the first byte that XML 1.0 in UTF-8 cannot
-//! hold. What the marks mean is for [`scan`](crate::repair::validate::validator) to say.
-//! Blocks are small, so that the UTF-8 check and this pass share the cache.
+//! The validator reads through it, so it is the first stage of the fast path. It marks every `<`, every `&`
+//! and every `>` that ends `]]>`. It finds the first byte that XML 1.0 in UTF-8 does not allow.
+//! [`validator`](crate::repair::validate::validator) interprets the marks. Blocks are small, so that the
+//! UTF-8 check and this pass share the cache.
 
-/// Bytes looked at in one go: fits the first-level cache twice over, and bounds
-/// what is looked at again behind a record that needed the slow path.
+/// Bytes in one block. Two blocks fit the first-level cache. After a record that took the slow path, at
+/// most one block is indexed again.
 const BLOCK_BYTES: usize = 4096;
 
-/// The marks of one block of a window, one bit a byte.
+/// The marks of one block of a window, one bit for each byte.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    /// Where the block begins in the window.
+    /// The start of the block in the window.
     start: usize,
-    /// First byte not indexed yet.
+    /// The first byte that is not indexed yet.
     end: usize,
     words: Vec<u64>,
-    /// The word after the one that is being read.
+    /// The number of the word after the current one.
     next_word: usize,
-    /// What is left of the word that is being read, and where it begins in the window.
+    /// The remaining marks of the current word, and the position of that word in the window.
     current: u64,
     current_at: usize,
     bad: Option<usize>,
 }
 
-/// What comes next in the window.
+/// The next mark in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
     /// A `<`, `&`, or the `>` of `]]>` at this position.
     At(usize),
-    /// A byte that is no part of legal text.
+    /// A byte that is not legal text.
     Bad(usize),
     /// The window ends; everything before this position is legal text.
     WindowEnd(usize),
 }
 
 impl Index {
-    /// Forgets everything: the window is a new one, or its bytes moved.
+    /// Discards the index, because the window is new or its bytes moved.
     pub(crate) fn restart(&mut self, at: usize) {
         self.words.clear();
         self.next_word = 0;
@@ -47,7 +47,7 @@ impl Index {
         self.bad = None;
     }
 
-    /// Goes on at `at`, which may lie before or behind what was indexed.
+    /// Continues at `at`, which may be before or after the indexed block.
     pub(crate) fn seek(&mut self, at: usize) {
         let offset = at.wrapping_sub(self.start);
         match self.words.get(offset / 64) {
@@ -60,8 +60,8 @@ impl Index {
         }
     }
 
-    /// The next mark of the window. `last` says that no more bytes will come,
-    /// so that a character cut by the end of the window is bad.
+    /// Returns the next mark of the window. `last`: no more bytes follow, so a character that the end of the
+    /// window cuts is bad.
     #[inline(always)]
     pub(crate) fn next(&mut self, window: &[u8], last: bool) -> Mark {
         loop {
@@ -87,17 +87,17 @@ impl Index {
         }
     }
 
-    /// The mark that [`Index::next`] gave last is the next one again.
+    /// Returns the last mark of [`Index::next`] to the index.
     #[inline(always)]
     pub(crate) fn put_back(&mut self, at: usize) {
         self.current |= 1 << (at - self.current_at);
     }
 
-    /// Indexes the next block; false when nothing was left to index.
+    /// Indexes the next block. Returns false if no byte is left.
     fn fill(&mut self, window: &[u8], last: bool) -> bool {
         let from = self.end;
         let mut to = window.len().min(from + BLOCK_BYTES);
-        // A block ends between two characters, so that each is judged as a whole.
+        // A block ends between two characters, so that each is checked as a whole.
         if to < window.len() {
             let whole = to;
             while to > from && whole - to < 3 && window.get(to).is_some_and(|b| b & 0xC0 == 0x80) {

@@ -1,9 +1,11 @@
-//! What the field knows: well-known prefixes and namespaces, and fields that hold plain text.
+//! Known names of metadata formats: prefixes, namespaces, and fields that contain plain text.
+//!
+//! The repairs of prefixes, namespaces and tags use them, as does the search for boundaries.
 
 use crate::repair::catalog::RepairId;
 use crate::repair::lex::namespaces::{OAI, XSI};
 
-/// Prefixes that mean one thing in OAI-PMH, with their namespaces.
+/// Prefixes with only one meaning in OAI-PMH, and their namespaces.
 static PREFIXES: &[(&str, &str)] = &[
     ("oai_dc", "http://www.openarchives.org/OAI/2.0/oai_dc/"),
     ("dc", "http://purl.org/dc/elements/1.1/"),
@@ -29,7 +31,7 @@ static PREFIXES: &[(&str, &str)] = &[
     ("oai-identifier", "http://www.openarchives.org/OAI/2.0/oai-identifier"),
 ];
 
-/// The namespace a prefix is known for.
+/// The namespace that a well-known prefix means.
 pub(crate) fn known_prefix(prefix: &[u8]) -> Option<&'static [u8]> {
     if prefix == b"xsi" {
         return Some(XSI);
@@ -37,12 +39,12 @@ pub(crate) fn known_prefix(prefix: &[u8]) -> Option<&'static [u8]> {
     PREFIXES.iter().find(|(known, _)| known.as_bytes() == prefix).map(|(_, uri)| uri.as_bytes())
 }
 
-/// How a namespace differs from the well-known one that is meant.
+/// The difference between a namespace and the well-known one that it means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Misspelling {
     /// https:// for http://.
     Https,
-    /// Missing or extra slash, other case.
+    /// A slash is missing or added, or the case differs.
     Variant,
 }
 
@@ -60,7 +62,7 @@ fn known_namespaces() -> impl Iterator<Item = &'static [u8]> {
     PREFIXES.iter().map(|(_, uri)| uri.as_bytes()).chain([OAI, XSI])
 }
 
-/// Whether a namespace is a well-known one, spelt as it is: then nothing is wrong with its name.
+/// Whether a namespace is a well-known one in its official spelling.
 pub(crate) fn is_well_known(uri: &[u8]) -> bool {
     known_namespaces().any(|known| known == uri)
 }
@@ -82,29 +84,29 @@ pub(crate) fn respell(uri: &[u8]) -> Option<(&'static [u8], Misspelling)> {
     Some((meant, if plain.is_some() { Misspelling::Https } else { Misspelling::Variant }))
 }
 
-/// Without slashes at the end.
+/// The URI without slashes at its end.
 fn without_slashes(uri: &[u8]) -> &[u8] {
     let end = uri.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
     uri.get(..end).unwrap_or_default()
 }
 
-/// Formats whose fields hold plain text, by what their elements are called.
+/// Families of formats, recognised by the names of their elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
-    /// Children of `dc` and its relatives: fields and nothing else.
+    /// `dc` and its relatives: fields only.
     DublinCore,
     /// MARCXML: record, datafield, subfield.
     Marc,
-    /// MODS: fields, and elements that group them.
+    /// MODS: fields, and elements that group fields.
     Mods,
-    /// Formats with mixed content, whose tags are balanced.
+    /// Formats with mixed content. Their tags are balanced.
     Mixed,
-    /// Not known: nothing is guessed.
+    /// Unknown formats. Nothing is guessed.
     Other,
 }
 
 impl Family {
-    /// The family of a payload, from the local name of its root.
+    /// The family of a payload, given the local name of its root.
     pub(crate) fn of_root(local: &[u8]) -> Self {
         match local {
             b"dc" | b"qualifieddc" | b"qdc" | b"dcterms" => Self::DublinCore,
@@ -117,7 +119,7 @@ impl Family {
         }
     }
 
-    /// Whether the element of this local name holds plain text.
+    /// Whether the element with this local name contains plain text.
     pub(crate) fn is_field(self, local: &[u8]) -> bool {
         match self {
             Self::DublinCore => is_dc_element(local),
@@ -127,7 +129,7 @@ impl Family {
         }
     }
 
-    /// Whether the element of this local name holds elements and no text.
+    /// Whether the element with this local name contains elements and no text.
     pub(crate) fn is_container(self, local: &[u8]) -> bool {
         match self {
             Self::Marc => matches!(local, b"collection" | b"record" | b"datafield"),
@@ -136,7 +138,7 @@ impl Family {
         }
     }
 
-    /// The local name of the element that this one must stand in, if there is one.
+    /// The local name of the element that must contain this one, if there is one.
     pub(crate) fn parent(self, local: &[u8]) -> Option<&'static [u8]> {
         match (self, local) {
             (Self::Marc, b"leader" | b"controlfield" | b"datafield") => Some(b"record"),
@@ -146,7 +148,7 @@ impl Family {
     }
 }
 
-/// Elements of MODS 3 that hold plain text wherever they are.
+/// Elements of MODS 3 that contain plain text everywhere.
 const MODS_FIELDS: &[&str] = &[
     "abstract",
     "affiliation",
@@ -207,7 +209,7 @@ const MODS_FIELDS: &[&str] = &[
     "url",
 ];
 
-/// Elements of MODS 3 that hold elements and no text.
+/// Elements of MODS 3 that contain elements and no text.
 const MODS_CONTAINERS: &[&str] = &[
     "cartographics",
     "detail",
@@ -290,11 +292,11 @@ fn is_dc_element(local: &[u8]) -> bool {
     is_one_of(local, NAMES)
 }
 
-/// Whether two local names are meant to be one: equal but for case, or one
-/// letter off (too many, too few, another, or two swapped).
+/// Whether two local names mean the same: they differ only in case, or by one letter that is added,
+/// missing, replaced or swapped with the next.
 pub(crate) fn is_slip(one: &[u8], other: &[u8]) -> bool {
     let (one, other) = (one.to_ascii_lowercase(), other.to_ascii_lowercase());
-    // A single letter is too little to go by: <b> and </i> are two things.
+    // Names of one or two letters are too short: <b> and </i> differ.
     one == other
         || one.len().min(other.len()) > 2 && (within_letters(&one, &other, 1) || is_swap(&one, &other))
 }

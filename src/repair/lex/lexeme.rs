@@ -1,6 +1,6 @@
-//! Lexemes of broken markup: where tags, sections and text are when nothing can be relied on.
+//! Lexemes of broken markup: tags, sections and text.
 //!
-//! Used by the slow path only. Every byte belongs to one lexeme, and what
+//! The slow path and the search of removed text use them. Every byte belongs to one lexeme. Anything that
 //! cannot be markup is text.
 
 use memchr::{memchr, memchr2, memmem};
@@ -13,7 +13,7 @@ pub(crate) const COMMENT: &[u8] = b"<!--";
 
 pub(crate) const CDATA: &[u8] = b"<![CDATA[";
 
-/// What stands at a place.
+/// The kind of a lexeme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lexeme {
     /// Characters without `<`.
@@ -22,40 +22,40 @@ pub(crate) enum Lexeme {
     BareLessThan,
     /// `<name` up to its `>`.
     StartTag,
-    /// `<name` or `<?name` without an end of its own; the lexeme is the `<` alone.
+    /// `<name` or `<?name` without an end. The lexeme is the `<` alone.
     OpenTag,
-    /// `</name`, likewise.
+    /// `</name` up to its `>`, or without a `>`.
     EndTag,
     /// `<![CDATA[` to `]]>`.
     Cdata,
-    /// `<![CDATA[` without an end of its own; the lexeme is the mark alone.
+    /// `<![CDATA[` without an end. The lexeme is the mark alone.
     OpenCdata,
     /// `<!--` to `-->`.
     Comment,
-    /// `<!--` without an end of its own; the lexeme is the mark alone.
+    /// `<!--` without an end. The lexeme is the mark alone.
     OpenComment,
     /// `<?name` to `?>`.
     Instruction,
     /// `<!DOCTYPE` to its end.
     Doctype,
-    /// `<!` and something that XML does not know, up to `>`.
+    /// `<!` and a word that XML does not know, up to `>`.
     Declaration,
 }
 
-/// The lexeme that begins at `at`, and where it ends.
+/// The lexeme that begins at `at`, and its end.
 pub(crate) fn next_lexeme(text: &[u8], at: usize) -> (Lexeme, usize) {
     Lexemes::of(text).at(at)
 }
 
-/// The lexemes of a text that is read through. Ends that are not there are looked for once.
+/// The lexemes of a text that is read from start to end. Missing end marks are searched only once.
 #[derive(Debug)]
 pub(crate) struct Lexemes<'t> {
     text: &'t [u8],
-    /// No instruction that begins here or later ends.
+    /// No instruction that begins at this position or later has an end.
     no_instruction_from: usize,
-    /// The same of document type declarations, of which there is one at most.
+    /// The same for document type declarations. A text has at most one.
     no_doctype_from: usize,
-    /// Whether a section ends at its first end mark, also where it meets its own opening mark before.
+    /// Whether a section ends at its first end mark, even if its own opening mark occurs before it.
     well_formed: bool,
 }
 
@@ -64,13 +64,13 @@ impl<'t> Lexemes<'t> {
         Self { text, no_instruction_from: usize::MAX, no_doctype_from: usize::MAX, well_formed: false }
     }
 
-    /// The same of a text in which each section ends at its first end mark: one that the strict
-    /// reader has accepted, or an item with borders of items in a section.
+    /// The lexemes of a text in which each section ends at its first end mark. This is true for valid text,
+    /// and for an item with a boundary in a section.
     pub(crate) fn of_well_formed(text: &'t [u8]) -> Self {
         Self { well_formed: true, ..Self::of(text) }
     }
 
-    /// The lexeme that begins at `at`, and where it ends.
+    /// The lexeme that begins at `at`, and its end.
     pub(crate) fn at(&mut self, at: usize) -> (Lexeme, usize) {
         let rest = self.text.get(at..).unwrap_or_default();
         let (lexeme, len) = match rest {
@@ -107,15 +107,15 @@ impl<'t> Lexemes<'t> {
     }
 }
 
-/// Whether the lexeme that was read at `at` might be another one, or longer, if more text followed.
+/// Whether more text might change or extend the lexeme that was read at `at`.
 pub(crate) fn is_cut(text: &[u8], at: usize, (lexeme, end): (Lexeme, usize)) -> bool {
     let rest = text.get(at..).unwrap_or_default();
     let behind = text.get(end..).unwrap_or_default();
     match lexeme {
         Lexeme::OpenTag | Lexeme::OpenComment | Lexeme::OpenCdata | Lexeme::BareLessThan => true,
-        // A quote that is still open may close behind the `>`.
+        // An open quote may close after the `>`.
         Lexeme::StartTag => start_tag_end_so_far(rest, false).is_none(),
-        // One without a `>` ends before the blanks in front of the next `<`.
+        // A tag without `>` ends before the blanks that precede the next `<`.
         Lexeme::EndTag => {
             let closed = text.get(..end).is_some_and(|tag| tag.ends_with(b">"));
             !closed && crate::repair::lex::names::blanks(behind) == behind.len()
@@ -137,7 +137,7 @@ fn lexeme_of(rest: &[u8]) -> (Lexeme, usize) {
             let end = memchr2(b'<', b'>', inner);
             match end.map(|end| (end, inner.get(end))) {
                 Some((end, Some(b'>'))) => (Lexeme::EndTag, end + 2),
-                // One that lost its `>` ends before the blanks in front of the next tag.
+                // A tag that lost its `>` ends before the blanks that precede the next tag.
                 Some((end, _)) => (Lexeme::EndTag, without_blanks(rest, end + 1)),
                 None => (Lexeme::EndTag, without_blanks(rest, rest.len())),
             }
@@ -154,13 +154,13 @@ fn without_blanks(text: &[u8], end: usize) -> usize {
     end - crate::repair::lex::names::trailing_blanks(text.get(..end).unwrap_or_default())
 }
 
-/// Where a start tag ends: at its `>`, quotes minded where they close before
-/// the tag could have ended otherwise. `None` when it never does.
+/// The end of a start tag: its `>`. A `>` in quotes does not count if the quotes close before the tag could
+/// end otherwise. `None` if the tag never ends.
 pub(crate) fn start_tag_end(rest: &[u8]) -> Option<usize> {
     tag_end(rest, true)
 }
 
-/// The same where more text may follow: `None` also while a quote is open.
+/// The same while more text may follow: `None` also while a quote is open.
 pub(crate) fn start_tag_end_so_far(rest: &[u8], complete: bool) -> Option<usize> {
     tag_end(rest, complete)
 }
@@ -190,13 +190,12 @@ fn follows_equals(before: &[u8]) -> bool {
     before.get(..before.len() - blanks).is_some_and(|text| text.ends_with(b"="))
 }
 
-/// Length of the quoted value that begins here, quotes included. A value with
-/// a `>` and a later `<` in it has lost its closing quote, as has one that
-/// never closes: it ends before the first `>`.
+/// The length of the quoted value that begins here, with its quotes. A value with a `>` and a later `<`
+/// lost its closing quote, as did a value that never closes. Such a value ends before the first `>`.
 pub(crate) fn value_len(rest: &[u8]) -> Option<usize> {
     let quote = *rest.first()?;
     let inner = rest.get(1..)?;
-    // A value without a `>` needs no second look.
+    // A value without a `>` needs no second check.
     if let Some(end) = memchr2(quote, b'>', inner)
         && inner.get(end) == Some(&quote)
     {
@@ -233,7 +232,7 @@ fn section(rest: &[u8]) -> (Lexeme, usize) {
     }
 }
 
-/// A section of well-formed text.
+/// A comment or CDATA section of well-formed text.
 fn whole_section(rest: &[u8]) -> Option<(Lexeme, usize)> {
     let (lexeme, mark, end_mark): (_, &[u8], &[u8]) = if rest.starts_with(b"<![CDATA[") {
         (Lexeme::Cdata, b"<![CDATA[", b"]]>")
@@ -244,10 +243,10 @@ fn whole_section(rest: &[u8]) -> Option<(Lexeme, usize)> {
     memmem::find(inner, end_mark).map(|end| (lexeme, mark.len() + end + end_mark.len()))
 }
 
-/// Where a section ends, unless it meets its own opening mark before: then
-/// the end mark belongs to that one.
+/// The end of a section. `None` if its own opening mark occurs before: then the end mark belongs to the
+/// second section.
 fn own_end(inner: &[u8], mark: &[u8], end_mark: &[u8]) -> Option<usize> {
-    // The opening mark first: a run of them is then read once and not from each anew.
+    // The opening mark is searched first, so that a run of such marks is read only once.
     let within = match memmem::find(inner, mark) {
         Some(again) => inner.get(..(again + end_mark.len()).min(inner.len()))?,
         None => inner,
@@ -255,8 +254,8 @@ fn own_end(inner: &[u8], mark: &[u8], end_mark: &[u8]) -> Option<usize> {
     memmem::find(within, end_mark).map(|end| end + end_mark.len())
 }
 
-/// The text of a CDATA section without the end mark that was cut or escaped: `]]`, `]>` or `]]&gt;`. Brackets
-/// that the text itself opened stay.
+/// The text of a CDATA section without a cut or escaped end mark: `]]`, `]>` or `]]&gt;`. Brackets that the
+/// text itself opened stay.
 pub(crate) fn without_cut_end_mark(text: &[u8]) -> &[u8] {
     let trim = |text: &[u8]| text.len() - crate::repair::lex::names::trailing_blanks(text);
     let count = |bracket: u8| memchr::memchr_iter(bracket, text).count();
@@ -276,7 +275,7 @@ pub(crate) fn without_cut_end_mark(text: &[u8]) -> &[u8] {
     if brackets == 2 || brackets == 1 && open.is_some() { rest } else { text }
 }
 
-/// Length of a document type declaration, internal subset included.
+/// The length of a document type declaration, with its internal subset.
 pub(crate) fn doctype_len(rest: &[u8]) -> Option<usize> {
     let mut in_subset = false;
     let mut at = 0;
@@ -306,7 +305,7 @@ pub(crate) fn is_good_comment(text: &[u8]) -> bool {
     memmem::find(inner, b"--").is_none() && !inner.ends_with(b"-")
 }
 
-/// Whether an instruction is an XML declaration in the wrong place, or has no proper name.
+/// Whether an instruction is an XML declaration in the wrong place, or has no legal name.
 pub(crate) fn is_xml_target(text: &[u8]) -> bool {
     let inner = text.get(2..text.len().saturating_sub(2)).unwrap_or_default();
     let target = inner.get(..name_span(inner)).unwrap_or_default();
@@ -315,7 +314,7 @@ pub(crate) fn is_xml_target(text: &[u8]) -> bool {
         || inner.get(target.len()).is_some_and(|&byte| !is_blank(byte))
 }
 
-/// Where the start tag begins whose local name stands behind `before`: at a `<`, or one with a prefix.
+/// The start of the tag whose local name follows `before`. The tag may have a prefix.
 pub(crate) fn tag_before(before: &[u8]) -> Option<usize> {
     if before.ends_with(b"<") {
         return Some(before.len() - 1);
@@ -326,7 +325,7 @@ pub(crate) fn tag_before(before: &[u8]) -> Option<usize> {
     is_tag.then_some(tag)
 }
 
-/// The opening and the end mark of the section that `text` begins with.
+/// The opening mark and the end mark of the section that `text` begins with.
 pub(crate) fn marks(text: &[u8]) -> Option<(&'static [u8], &'static [u8])> {
     let all: [(&[u8], &[u8]); 3] = [(CDATA, b"]]>"), (COMMENT, b"-->"), (INSTRUCTION, b"?>")];
     all.into_iter().find(|(mark, _)| text.starts_with(mark))

@@ -1,34 +1,33 @@
-//! Looking ahead in broken text without doing so again and again.
+//! A cache of searches far ahead in broken text, and a budget for them.
 //!
-//! Where damage ends is often told by what stands far behind it. What was
-//! found there is remembered, and what was looked through in vain is counted:
-//! a page made so that each of its bytes needs all the others is given up
-//! instead of being read for hours. Everything here depends on positions in
-//! the text alone.
+//! The search for boundaries and the stages use it. The end of damage often depends on text far after it.
+//! The cache keeps each result, so that no byte is searched twice for one mark. The budget counts bytes
+//! that were read without a lasting result. It stops pages that make each of their bytes depend on all
+//! others. All results depend on positions in the text only.
 
 use memchr::memmem;
 
-/// Bytes that a page may make us look through in vain whatever its length.
+/// Failed bytes that a page of any length may cause.
 const FAILED_BYTES_FREE: u64 = 16 << 20;
-/// Bytes that it may make us look through in vain for each byte of it that is settled.
+/// Additional failed bytes for each settled byte of the page.
 const FAILED_BYTES_PER_BYTE: u64 = 4;
 
-/// What was learned by looking ahead.
+/// The results of looking ahead.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lookahead {
-    /// Where sections end next, for each kind of them.
+    /// The next end mark of sections, for each kind of section.
     pub(crate) section_ends: [Ahead; 3],
     /// The next end tag of an item.
     pub(crate) item_end: ItemEnd,
-    /// Where the next item begins.
+    /// The start of the next item.
     pub(crate) item_start: Ahead,
-    /// Where the element ends that wraps an item, and its end tag.
+    /// The end tag of an element that wraps an item, and its next position.
     wrapper_end: (Vec<u8>, Ahead),
     failed_bytes: u64,
 }
 
 impl Lookahead {
-    /// Where this end tag stands next. That of the last one asked for is remembered.
+    /// The next position of this end tag. Only the last end tag is cached.
     pub(crate) fn wrapper_end(&mut self, end_tag: &[u8]) -> &mut Ahead {
         if self.wrapper_end.0 != end_tag {
             let (from, to) = self.wrapper_end.1.none;
@@ -38,28 +37,28 @@ impl Lookahead {
         &mut self.wrapper_end.1
     }
 
-    /// So many bytes were looked through and said nothing that lasts.
+    /// Counts bytes that were read without a lasting result.
     pub(crate) fn count_failed(&mut self, bytes: usize) {
         self.failed_bytes = self.failed_bytes.saturating_add(bytes as u64);
     }
 
-    /// Whether the damage up to `offset`, in bytes of the text, is not worth more looking.
+    /// Whether the budget for the text up to `offset` is spent.
     pub(crate) fn is_exhausted(&self, offset: u64) -> bool {
         self.failed_bytes > FAILED_BYTES_FREE.saturating_add(offset.saturating_mul(FAILED_BYTES_PER_BYTE))
     }
 }
 
-/// Where a mark stands next, so that no byte is searched for it twice.
+/// The next position of a mark.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ahead {
-    /// Between these offsets of the text the mark does not begin.
+    /// The mark begins nowhere between these offsets of the text.
     none: (u64, u64),
-    /// Whether it stands at the end of that range.
+    /// Whether the mark is at the end of that range.
     found: bool,
 }
 
 impl Ahead {
-    /// The first `mark` at or behind `from` in `text`, which begins at offset `base`.
+    /// The first `mark` at or after `from` in `text`, which begins at offset `base`.
     pub(crate) fn find(&mut self, text: &[u8], base: u64, from: usize, mark: &[u8]) -> Option<usize> {
         let at = base + from as u64;
         let (known_from, known_to) = self.none;
@@ -67,7 +66,7 @@ impl Ahead {
         if !known || !self.found {
             let start = if known { (known_to - base) as usize } else { from };
             let found = memmem::find(text.get(start..).unwrap_or_default(), mark).map(|len| start + len);
-            // The mark may begin with the last bytes of what there is.
+            // The mark may begin with the last bytes of the text.
             let searched = found.unwrap_or_else(|| (text.len() + 1).saturating_sub(mark.len()).max(start));
             self.none = (if known { known_from } else { at }, base + searched as u64);
             self.found = found.is_some();
@@ -77,23 +76,24 @@ impl Ahead {
     }
 }
 
-/// The next end tag of an item that is one, and whether the list goes on behind it.
+/// The next end tag that ends an item, and whether the list continues after it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ItemEnd {
-    /// Between these offsets of the text there is none.
+    /// There is no such tag between these offsets of the text.
     none: (u64, u64),
-    /// Whether one stands at the end of that range, and whether it is a border.
+    /// Whether the tag at the end of that range is a boundary. `None`: no tag was found yet.
     boundary: Option<bool>,
 }
 
 impl ItemEnd {
-    /// What is known from `from` on: up to where there is none, and what stands there.
+    /// The cached result for `from`: the end of the range without a tag, and whether the tag there is a
+    /// boundary.
     pub(crate) fn known(&self, from: u64) -> (u64, Option<bool>) {
         let (known_from, known_to) = self.none;
         if known_from <= from && from <= known_to { (known_to, self.boundary) } else { (from, None) }
     }
 
-    /// From `from` on there is none before `to`, and `boundary` says what stands there.
+    /// Caches a result: there is no tag between `from` and `to`, and `boundary` is the decision about `to`.
     pub(crate) fn note(&mut self, from: u64, to: u64, boundary: Option<bool>) {
         let (known_from, known_to) = self.none;
         let from = if known_from <= from && from <= known_to { known_from } else { from };

@@ -1,4 +1,4 @@
-//! Characters, names, lexemes and namespaces of XML.
+//! The lowest layer of the engine: characters, names, lexemes and namespaces of XML.
 
 pub(crate) mod entities;
 pub(crate) mod index;

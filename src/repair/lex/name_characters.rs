@@ -1,10 +1,10 @@
 //! The characters of names that every XML 1.0 parser accepts.
 //!
-//! The fourth edition of XML 1.0 (appendix B) lists them one by one. The fifth edition allows many
-//! more, U+FFFD among them. libxml2 follows the fifth edition; expat, Xerces and .NET follow the
-//! fourth. A name of the fourth edition is also one of the fifth.
+//! [`names`](crate::repair::lex::names) uses them. The fourth edition of XML 1.0 lists them in its appendix
+//! B. The fifth edition allows many more, U+FFFD among them. libxml2 follows the fifth edition; expat,
+//! Xerces and .NET follow the fourth. A name of the fourth edition is also one of the fifth.
 
-/// Whether a name can begin with `c`. The colon is left to the caller.
+/// Whether a name can begin with `c`. The caller handles the colon.
 pub(crate) fn is_name_start(c: char) -> bool {
     is_within(&STARTS, c)
 }
@@ -14,7 +14,7 @@ pub(crate) fn is_name_part(c: char) -> bool {
     is_within(&PARTS, c)
 }
 
-/// Whether `c` is in one of the ranges. No character above U+FFFF is in a name of the fourth edition.
+/// Whether `c` is in one of the ranges. Names of the fourth edition contain no character above U+FFFF.
 fn is_within(borders: &[u16], c: char) -> bool {
     let Ok(code) = u16::try_from(u32::from(c)) else { return false };
     borders.partition_point(|&boundary| boundary <= code) % 2 == 1

@@ -1,37 +1,37 @@
-//! The characters of XML 1.0: names, blanks and references (XML 1.0, 2.2, 2.3, 4.1).
+//! Names, white space and references of XML 1.0 (sections 2.2, 2.3 and 4.1).
 
 use crate::repair::lex::name_characters::{is_name_part, is_name_start};
 
-/// White space of XML.
+/// Whether a byte is white space of XML.
 #[inline]
 pub(crate) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
-/// How many bytes of white space `text` begins with.
+/// The number of bytes of white space at the start of `text`.
 pub(crate) fn blanks(text: &[u8]) -> usize {
     text.iter().position(|&byte| !is_blank(byte)).unwrap_or(text.len())
 }
 
-/// How many bytes of white space `text` ends with.
+/// The number of bytes of white space at the end of `text`.
 pub(crate) fn trailing_blanks(text: &[u8]) -> usize {
     text.iter().rev().position(|&byte| !is_blank(byte)).unwrap_or(text.len())
 }
 
-/// Without the white space around it.
+/// The text without the white space around it.
 pub(crate) fn trim(text: &[u8]) -> &[u8] {
     let end = text.len() - trailing_blanks(text);
     let text = text.get(..end).unwrap_or_default();
     text.get(blanks(text)..).unwrap_or_default()
 }
 
-/// Whether a character is one that XML 1.0 can hold.
+/// Whether XML 1.0 allows the character.
 pub(crate) fn is_legal_char(code: u32) -> bool {
     matches!(code, 9 | 10 | 13 | 0x20..=0xD7FF | 0xE000..=0xFFFD | 0x1_0000..=0x10_FFFF)
 }
 
-/// Whether a byte can begin a name. Bytes of multi-byte characters are let
-/// through here and judged by [`name_len`].
+/// Whether a name can begin with this byte. Any byte of a multi-byte character passes here;
+/// [`is_local_name`] checks the character.
 #[inline]
 pub(crate) fn may_start_name(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte == b'_' || byte == b':' || byte >= 0x80
@@ -53,25 +53,24 @@ const fn name_bytes(colon_and_high: bool) -> [bool; 256] {
     table
 }
 
-/// What can be a byte of a name.
+/// Bytes that can be part of a name.
 static NAME_BYTES: [bool; 256] = name_bytes(true);
-/// ASCII that can be a byte of a name without a colon.
+/// ASCII bytes that can be part of a name without a colon.
 static LOCAL_BYTES: [bool; 256] = name_bytes(false);
 
-/// How many bytes of `text` look like a name: up to the first ASCII byte that
-/// cannot be part of one.
+/// The length of the name that `text` seems to begin with: up to the first ASCII byte that no name
+/// contains.
 #[inline]
 pub(crate) fn name_span(text: &[u8]) -> usize {
     text.iter().position(|&byte| !is_name_byte(byte)).unwrap_or(text.len())
 }
 
-/// Whether a byte can be a part of a name; a byte of a multi-byte character always can.
+/// Whether a byte can be part of a name. A byte of a multi-byte character always can.
 pub(crate) fn is_name_byte(byte: u8) -> bool {
     NAME_BYTES.get(byte as usize).copied().unwrap_or(false)
 }
 
-/// Whether `name` is a legal qualified name (Namespaces in XML 1.0): a local
-/// part, and at most one prefix.
+/// Whether `name` is a legal qualified name (Namespaces in XML 1.0): a local part and at most one prefix.
 pub(crate) fn is_qualified_name(name: &[u8]) -> bool {
     match memchr::memchr(b':', name).and_then(|colon| name.split_at_checked(colon)) {
         Some((prefix, [_, local @ ..])) => is_local_name(prefix) && is_local_name(local),
@@ -79,7 +78,7 @@ pub(crate) fn is_qualified_name(name: &[u8]) -> bool {
     }
 }
 
-/// Whether `name` is a name without a colon that every XML 1.0 parser accepts: see
+/// Whether every XML 1.0 parser accepts `name`, which has no colon: see
 /// [`name_characters`](crate::repair::lex::name_characters).
 pub(crate) fn is_local_name(name: &[u8]) -> bool {
     let Some((&first, rest)) = name.split_first() else { return false };
@@ -91,7 +90,7 @@ pub(crate) fn is_local_name(name: &[u8]) -> bool {
     chars.next().is_some_and(is_name_start) && chars.all(is_name_part)
 }
 
-/// Prefix and local part of a qualified name; the prefix may be empty.
+/// The prefix and the local part of a qualified name. The prefix may be empty.
 pub(crate) fn split_name(name: &[u8]) -> (&[u8], &[u8]) {
     match memchr::memchr(b':', name) {
         Some(colon) => (name.get(..colon).unwrap_or_default(), name.get(colon + 1..).unwrap_or_default()),
@@ -99,22 +98,22 @@ pub(crate) fn split_name(name: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Longest reference looked at, in bytes, `&` and `;` included. The longest
-/// name of the HTML table has 31 letters.
+/// Longest reference that is read, in bytes, with `&` and `;`. The longest name of the HTML table has 31
+/// letters.
 pub(crate) const REFERENCE_BYTES_MAX: usize = 40;
 
-/// The verdict on an `&`.
+/// The kind of reference that an `&` begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reference {
-    /// A legal reference of so many bytes.
+    /// A legal reference of this length in bytes.
     Legal(usize),
-    /// Not one that XML knows.
+    /// Not a reference that XML knows.
     Illegal,
-    /// The text ends before it can be said.
+    /// The text ends too early to decide.
     Cut,
 }
 
-/// Judges the reference that `text` begins with.
+/// Reads the reference that `text` begins with.
 pub(crate) fn reference(text: &[u8]) -> Reference {
     for known in [&b"&amp;"[..], b"&lt;", b"&gt;", b"&quot;", b"&apos;"] {
         if text.starts_with(known) {
@@ -131,8 +130,8 @@ pub(crate) fn reference(text: &[u8]) -> Reference {
     if legal { Reference::Legal(len + 2) } else { Reference::Illegal }
 }
 
-/// Reads `#233` or `#xE9`: the number, or `Some(None)` when it is too large for
-/// any character; `None` when it is no such thing.
+/// Reads `#233` or `#xE9`: the number, or `Some(None)` if it is too large for a character. `None` if it is
+/// not a numeric reference.
 pub(crate) fn numeric_reference(body: &[u8]) -> Option<Option<u32>> {
     let digits = body.strip_prefix(b"#")?;
     let (digits, radix) = match digits.strip_prefix(b"x") {

@@ -1,16 +1,15 @@
-//! Namespace bindings in scope, one number for each set of them.
+//! The namespace bindings in scope, with one number for each set of bindings.
 //!
-//! Used by [`tag`](crate::repair::validate::start_tag): two start tags with the same bytes in the same
-//! context mean the same thing, which is what lets the fast path remember tags
-//! instead of reading them again.
+//! [`start_tag`](crate::repair::validate::start_tag) uses them. Two start tags with the same bytes in the
+//! same context mean the same. So the fast path can cache start tags instead of reading them again.
 
 /// The OAI-PMH 2.0 namespace.
 pub(crate) const OAI: &[u8] = b"http://www.openarchives.org/OAI/2.0/";
 /// The XML Schema instance namespace.
 pub(crate) const XSI: &[u8] = b"http://www.w3.org/2001/XMLSchema-instance";
-/// What the prefix `xml` is bound to, always.
+/// The namespace of the prefix `xml`, which is always bound.
 pub(crate) const XML: &[u8] = b"http://www.w3.org/XML/1998/namespace";
-/// What the prefix `xmlns` stands for; nothing may be bound to it.
+/// The namespace of the prefix `xmlns`. No other prefix may be bound to it.
 pub(crate) const XMLNS: &[u8] = b"http://www.w3.org/2000/xmlns/";
 
 /// A set of bindings in scope.
@@ -18,15 +17,15 @@ pub(crate) const XMLNS: &[u8] = b"http://www.w3.org/2000/xmlns/";
 pub(crate) struct Context(u32);
 
 impl Context {
-    /// Its number: those that were declared later have higher ones.
+    /// Its number. A context that was declared later has a higher number.
     #[inline]
     pub(crate) fn number(self) -> u32 {
         self.0
     }
 }
 
-/// The bindings of a response, and of those before it whose tags are remembered. Flat, so that
-/// memory stays in proportion to the text that declared them.
+/// The bindings of a response, and those of cached tags. They are stored in flat vectors, so that memory is
+/// in proportion to the text that declared them.
 #[derive(Debug)]
 pub(crate) struct Contexts {
     frames: Vec<Frame>,
@@ -34,7 +33,7 @@ pub(crate) struct Contexts {
     bytes: Vec<u8>,
 }
 
-/// So many contexts are looked through for one that is the same; more than a page has in most formats.
+/// The first contexts, in which an equal one is searched. A page of most formats has fewer.
 pub(crate) const FOUND_AGAIN: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +50,7 @@ struct Binding {
 }
 
 impl Default for Contexts {
-    /// Room for what most pages declare.
+    /// Reserves room for the declarations of most pages.
     fn default() -> Self {
         Self {
             frames: Vec::with_capacity(8),
@@ -62,9 +61,8 @@ impl Default for Contexts {
 }
 
 impl Contexts {
-    /// The context of an element that declares `declared` (prefix, URI; the
-    /// default namespace has an empty prefix) inside `parent`: the one that was made for
-    /// the same before, if that is among the first.
+    /// The context of an element that declares `declared` (prefix, URI) inside `parent`. The default
+    /// namespace has an empty prefix. An equal context is reused if it is among the first.
     pub(crate) fn declare(&mut self, parent: Context, declared: &[(&[u8], &[u8])]) -> Context {
         let is_same = |frame: &Frame| frame.parent == parent.0 && self.declares(frame, declared);
         if let Some(known) = self.frames.iter().take(FOUND_AGAIN).position(is_same) {
@@ -77,12 +75,12 @@ impl Contexts {
             self.bindings.push(Binding { prefix, uri });
         }
         self.frames.push(Frame { parent: parent.0, first, end: self.bindings.len() as u32 });
-        // Context 0 is the empty one, so that numbers are one ahead of frames.
+        // Context 0 is the empty one, so a number is one more than the index of its frame.
         Context(self.frames.len() as u32)
     }
 
-    /// What `prefix` is bound to; the empty prefix is the default namespace.
-    /// `None` when undeclared; an empty slice is "no namespace".
+    /// The namespace that `prefix` is bound to. The empty prefix means the default namespace. `None` if
+    /// undeclared; an empty slice means "no namespace".
     pub(crate) fn lookup(&self, context: Context, prefix: &[u8]) -> Option<&[u8]> {
         let mut at = context.0;
         while let Some(frame) = (at as usize).checked_sub(1).and_then(|index| self.frames.get(index)) {
@@ -92,13 +90,13 @@ impl Contexts {
                     return Some(self.slice(binding.uri));
                 }
             }
-            // A parent was there first: this ends whatever the frames say.
+            // A parent has a lower number, so the loop ends.
             at = frame.parent.min(at - 1);
         }
         if prefix == b"xml" { Some(XML) } else { None }
     }
 
-    /// Whether a frame is made of just these declarations.
+    /// Whether a frame consists of exactly these declarations.
     fn declares(&self, frame: &Frame, declared: &[(&[u8], &[u8])]) -> bool {
         let bindings = self.bindings.get(frame.first as usize..frame.end as usize).unwrap_or_default();
         bindings.len() == declared.len()
@@ -107,19 +105,19 @@ impl Contexts {
             })
     }
 
-    /// How many bytes of memory are set aside for them.
+    /// The bytes of memory that are reserved.
     pub(crate) fn bytes(&self) -> usize {
         self.frames.capacity() * size_of::<Frame>()
             + self.bindings.capacity() * size_of::<Binding>()
             + self.bytes.capacity()
     }
 
-    /// How many contexts there are.
+    /// The number of contexts.
     pub(crate) fn len(&self) -> usize {
         self.frames.len()
     }
 
-    /// Forgets all contexts behind the first `len`.
+    /// Drops all contexts after the first `len`.
     pub(crate) fn truncate(&mut self, len: usize) {
         self.frames.truncate(len);
         let bindings = self.frames.last().map_or(0, |frame| frame.end as usize);

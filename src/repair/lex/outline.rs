@@ -1,4 +1,6 @@
-//! The direct children of an element of the envelope, as ranges of the text.
+//! The direct children of an envelope element, as ranges of the text.
+//!
+//! The passes over Identify, formats and provenance use it, after the markup is well-formed.
 
 use crate::repair::lex::lexeme::{Lexeme, Lexemes};
 use crate::repair::lex::names::{blanks, name_span, split_name, trailing_blanks};
@@ -6,24 +8,24 @@ use crate::repair::lex::names::{blanks, name_span, split_name, trailing_blanks};
 /// A child element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Child<'t> {
-    /// Its name without prefix.
+    /// The name without its prefix.
     pub(crate) local: &'t [u8],
     pub(crate) start: usize,
-    /// Between its tags; empty for an empty-element tag.
+    /// The text between its tags. Empty for an empty-element tag.
     pub(crate) content: (usize, usize),
     pub(crate) end: usize,
 }
 
-/// What an element holds.
+/// The content of an element.
 #[derive(Debug, Default)]
 pub(crate) struct Outline<'t> {
     pub(crate) children: Vec<Child<'t>>,
-    /// Runs of text that is not white space, trimmed.
+    /// Runs of text other than white space, trimmed.
     pub(crate) stray: Vec<(usize, usize)>,
 }
 
-/// The children between `from` and `to` of well-formed text; `None` when the
-/// tags there do not balance. A mark that opens a section inside one is its text.
+/// The children between `from` and `to` of well-formed text. `None` if the tags there do not balance. A
+/// mark that opens a section is text inside another section.
 pub(crate) fn outline(text: &[u8], from: usize, to: usize) -> Option<Outline<'_>> {
     let text = text.get(..to)?;
     let mut lexemes = Lexemes::of_well_formed(text);
@@ -75,7 +77,7 @@ pub(crate) fn prefix_of(item: &[u8]) -> &[u8] {
     name.get(..if prefix.is_empty() { 0 } else { prefix.len() + 1 }).unwrap_or_default()
 }
 
-/// An element of the envelope with text that is escaped already.
+/// An envelope element whose text is already escaped.
 pub(crate) fn written(prefix: &[u8], local: &[u8], value: &[u8]) -> Vec<u8> {
     [b"<", prefix, local, b">", value, b"</", prefix, local, b">"].concat()
 }

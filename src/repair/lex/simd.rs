@@ -1,28 +1,28 @@
-//! The inner loop of [`index`](crate::repair::lex::index), in vector instructions where the machine has them.
+//! The inner loop of [`index`](crate::repair::lex::index), in vector instructions where the CPU has them.
 //!
-//! The only place of the crate with `unsafe`: AVX2 intrinsics behind a check
-//! at run time. The portable loop beside it is the definition; the tests and
-//! the fuzzers hold the two against each other.
+//! This is the only file of the crate with `unsafe`: AVX2 intrinsics after a check at run time. The
+//! portable loop is the definition. Tests and fuzzers compare the two.
 
-/// Bytes of text to a word of marks.
+/// Bytes of text for each word of marks.
 const STEP: usize = 64;
 
-/// Marks `<`, `&` and the `>` of `]]>` in `text`, which is valid UTF-8 and
-/// stands behind the two bytes `before`: one bit a byte, 64 bytes to a word.
+/// Marks each `<`, each `&` and the `>` of each `]]>` in `text`, one bit for each byte, 64 bytes for each
+/// word.
 ///
-/// `words` is empty before. Stops at the first character that XML 1.0 cannot hold (C0 controls but TAB,
-/// LF and CR; U+FFFE, U+FFFF) and returns its offset. Nothing behind it is marked.
+/// `text` is valid UTF-8 and follows the bytes `before`. `words` is empty at the call. The loop stops at
+/// the first character that XML 1.0 does not allow (C0 controls except TAB, LF and CR; U+FFFE, U+FFFF), and
+/// returns its offset. Nothing after it is marked.
 pub(crate) fn mark(text: &[u8], before: &[u8], words: &mut Vec<u64>) -> Option<usize> {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("bmi1") {
-        // SAFETY: the two features that `avx2::mark` needs were just found on this machine.
+        // SAFETY: the check above found both features that `avx2::mark` needs.
         #[allow(unsafe_code)]
         return unsafe { avx2::mark(text, before, words) };
     }
     mark_portable(text, 0, before, words)
 }
 
-/// The definition: one byte at a time, from `from` on, which is a multiple of 64.
+/// The definition: one byte at a time, from `from`, which is a multiple of 64.
 fn mark_portable(text: &[u8], from: usize, before: &[u8], words: &mut Vec<u64>) -> Option<usize> {
     let mut previous = before.last().copied().unwrap_or(0);
     let mut second = before.iter().rev().nth(1).copied().unwrap_or(0);
@@ -76,8 +76,8 @@ mod avx2 {
         _mm256_broadcastsi128_si256(entries)
     }
 
-    /// A table in which each of `bytes`, ASCII with different low halves, stands where its low
-    /// half points to: a shuffle by it gives these bytes back as they are, and no other byte.
+    /// A shuffle table that contains each of `bytes` at the index of its low half. The bytes are ASCII with
+    /// different low halves. A shuffle by the table returns these bytes unchanged, and no other byte.
     fn themselves(bytes: &[u8]) -> [u8; 16] {
         let mut table = [0xFF_u8; 16];
         for &byte in bytes {
@@ -88,14 +88,14 @@ mod avx2 {
         table
     }
 
-    /// What a byte that is more than text may be. Each has a bit of its own in the tables of both
-    /// halves of a byte: where both have it, that is what the byte is.
+    /// Kinds of bytes that need more than the text loop. Each kind has a bit in the tables of both halves of
+    /// a byte. A byte is of a kind if both tables have its bit.
     const CONTROL: u8 = 1;
     const HIGH_CONTROL: u8 = 2;
     const BRACKET: u8 = 4;
     const LEAD: u8 = 8;
 
-    /// By the low half: controls but TAB, LF and CR, `]`, and EF.
+    /// By the low half: controls except TAB, LF and CR; `]`; and EF.
     const LOW: [u8; 16] = {
         let mut low = [CONTROL | HIGH_CONTROL; 16];
         low[0x9] = HIGH_CONTROL;
@@ -114,7 +114,7 @@ mod avx2 {
         high
     };
 
-    /// Of the bytes EF in the step at `at`, those that begin U+FFFE or U+FFFF.
+    /// The bits of those EF bytes in the step at `at` that begin U+FFFE or U+FFFF.
     fn noncharacters(text: &[u8], at: usize, mut leads: u64) -> u64 {
         let mut found = 0;
         while leads != 0 {
@@ -127,7 +127,7 @@ mod avx2 {
         found
     }
 
-    /// 64 bytes at a time; what is left at the end goes through the portable loop.
+    /// Marks 64 bytes at a time. The portable loop marks the rest.
     #[target_feature(enable = "avx2,bmi1")]
     pub(crate) fn mark(text: &[u8], before: &[u8], words: &mut Vec<u64>) -> Option<usize> {
         let splat = |byte: u8| _mm256_set1_epi8(byte as i8);
@@ -186,7 +186,7 @@ mod tests {
     use super::{mark, mark_portable};
     use crate::repair::random;
 
-    /// The vector loop finds what the definition finds, at every alignment.
+    /// The vector loop returns the result of the definition at every alignment.
     #[test]
     fn vector_and_portable_agree() {
         let seed = 0x5EED_0001_u64;
@@ -215,7 +215,7 @@ mod tests {
         }
     }
 
-    /// Whatever shares its low half with a byte that counts is told from it.
+    /// Bytes that share a low half with a marked byte are not marked.
     #[test]
     fn each_character_is_what_it_is_to_both() {
         for character in '\0'..='\u{17f}' {
