@@ -1,6 +1,6 @@
 //! The direct children of an envelope element, as ranges of the text.
 //!
-//! The passes over Identify, formats and provenance use it, after the markup is well-formed.
+//! The passes, `v1/` and the stages use it on well-formed text.
 
 use crate::repair::lex::lexeme::{Lexeme, Lexemes};
 use crate::repair::lex::names::{blanks, name_span, split_name, trailing_blanks};

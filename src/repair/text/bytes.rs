@@ -1,16 +1,16 @@
-//! What bytes mean: whole characters, halves of them, and those of windows-1252.
+//! Byte sequences of text: whole and cut UTF-8 characters, and windows-1252.
 
 /// U+FFFD.
 pub(crate) const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 
-/// What the bytes of a node that are no UTF-8 mean.
+/// The encoding of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
-    /// All of the node is valid.
+    /// The whole node is valid UTF-8.
     Valid,
-    /// The node has valid multi-byte characters: it is UTF-8 with damage.
+    /// The node contains valid multi-byte characters: it is damaged UTF-8.
     Utf8,
-    /// It has none: it is windows-1252.
+    /// The node contains none of them: it is windows-1252.
     EightBit,
 }
 
@@ -38,15 +38,15 @@ pub(crate) enum Sequence {
     Surrogates(char),
     LoneSurrogate,
     Overlong,
-    /// Two bytes or more of a character that is not whole.
+    /// The first two or more bytes of a character that is not complete.
     Cut,
-    /// A byte that belongs to nothing.
+    /// A byte that is part of no character.
     Lone,
 }
 
-/// What stands at the beginning of `text`, which is not ASCII, and how many bytes it takes.
+/// The sequence that `text` begins with, and its length in bytes. The first byte is not ASCII.
 pub(crate) fn classify(text: &[u8]) -> (Sequence, usize) {
-    // Nearly all characters.
+    // The most common characters.
     match text {
         [0xC2..=0xDF, 0x80..=0xBF, ..] => return (Sequence::Valid, 2),
         [0xE1..=0xEC | 0xEE, 0x80..=0xBF, 0x80..=0xBF, ..] => return (Sequence::Valid, 3),
@@ -101,7 +101,7 @@ fn surrogate_pair(high: &[u8], low: &[u8]) -> Option<char> {
     decoded.next()?.ok()
 }
 
-/// A byte read as windows-1252; U+FFFD for the five it leaves open.
+/// A byte decoded as windows-1252; U+FFFD for the five undefined bytes.
 pub(crate) fn windows_1252(byte: u8) -> Vec<u8> {
     if matches!(byte, 0x81 | 0x8D | 0x8F | 0x90 | 0x9D) {
         return REPLACEMENT.to_vec();
@@ -111,7 +111,7 @@ pub(crate) fn windows_1252(byte: u8) -> Vec<u8> {
     text.as_bytes().to_vec()
 }
 
-/// The character of windows-1252 that a C1 control in UTF-8 was, if one has its number.
+/// The windows-1252 character whose number a C1 control in UTF-8 has, if there is one.
 pub(crate) fn c1_character(sequence: &[u8]) -> Option<String> {
     match *sequence {
         [0xC2, byte @ 0x80..=0x9F] => {
@@ -121,8 +121,8 @@ pub(crate) fn c1_character(sequence: &[u8]) -> Option<String> {
     }
 }
 
-/// Whether the whole node is UTF-8 that was read as windows-1252 and encoded
-/// again, with at least two such characters.
+/// Whether the whole node is UTF-8 that was decoded as windows-1252 and encoded again. At least two such
+/// characters are required.
 pub(crate) fn is_double_encoded(text: &[u8]) -> bool {
     decode_twice(text).is_some_and(|decoded| {
         let characters = decoded.chars().filter(|c| !c.is_ascii()).count();

@@ -1,8 +1,8 @@
-//! Characters and references: the first pass of the slow path, one node at a time.
+//! The first pass of the slow path: characters and references, one node at a time.
 //!
-//! A node is a text node, an attribute value, or the inside of a comment or
-//! CDATA section. Which bytes mean what is decided for each node by itself,
-//! because aggregators mix encodings on one page (failure class B3).
+//! A node is a text node, an attribute value, or the content of a comment or CDATA section. The encoding is
+//! decided for each node separately, because aggregators mix encodings on one page (failure class B3).
+//! `repair_item` applies the pass to a whole item, the stages to text between items.
 
 use crate::repair::catalog::{Certainty, RepairId, RepairSet};
 use crate::repair::lex::lexeme::{Lexeme, Lexemes, without_cut_end_mark};
@@ -17,7 +17,7 @@ use crate::repair::text::edits::Edits;
 use crate::repair::text::marks::{Damaged, Marks, end_of_open_section};
 use crate::repair::text::references::{Entities, c1_reference, repair_reference};
 
-/// What stands in a node besides characters.
+/// The markup that counts in a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Node {
     /// References count, `]]>` is illegal.
@@ -28,7 +28,7 @@ pub(crate) enum Node {
     Verbatim,
 }
 
-/// The guesses about characters that are to be made.
+/// The enabled guesses about characters.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Guesses {
     /// Text that was encoded twice.
@@ -38,19 +38,19 @@ pub(crate) struct Guesses {
 }
 
 impl Guesses {
-    /// Those of the repairs that are turned on.
+    /// The enabled guesses of a set of repairs.
     pub(crate) fn of(enabled: RepairSet) -> Self {
         Self { double: enabled.contains(RepairId::DoubleEncoded), c1: enabled.contains(RepairId::C1Control) }
     }
 
-    /// Whether one of them is to be made.
+    /// Whether any guess is enabled.
     pub(crate) fn any(self) -> bool {
         self.double || self.c1
     }
 }
 
-/// Mends the characters of a stretch of markup. Stops soon after more than
-/// `repairs_per_record_max` repairs: the result is of no use then.
+/// Repairs the characters of a range of markup. Stops soon after more than `repairs_per_record_max`
+/// repairs, because the result is then discarded.
 pub(crate) fn repair_characters(
     text: &[u8],
     entities: &Entities,
@@ -60,13 +60,13 @@ pub(crate) fn repair_characters(
     item_edits(text, Lexemes::of(text), entities, guesses, None, limits)
 }
 
-/// The guesses alone, in a stretch that the strict reader has accepted.
+/// Makes only the guesses, in a range that is valid.
 pub(crate) fn guess_characters(text: &[u8], guesses: Guesses, limits: &Limits) -> Edits {
     item_edits(text, Lexemes::of_well_formed(text), &[], guesses, None, limits)
 }
 
-/// [`repair_characters`] with lexemes of the caller's choice, and the charset of nodes that are
-/// neither UTF-8 nor windows-1252.
+/// Like [`repair_characters`], with lexemes from the caller and the charset of nodes that are neither UTF-8
+/// nor windows-1252.
 pub(crate) fn item_edits<'t>(
     text: &'t [u8],
     mut lexemes: Lexemes<'t>,
@@ -116,15 +116,15 @@ pub(crate) fn item_edits<'t>(
     pass.edits
 }
 
-/// Mends the characters of one attribute value or of text without markup.
+/// Repairs the characters of one attribute value, or of text without markup.
 pub(crate) fn repair_node(text: &[u8], node: Node, entities: &Entities) -> Edits {
     let mut pass = Pass::over(text, entities);
     pass.node(0, text.len(), node);
     pass.edits
 }
 
-/// The repair of certainty *exact* for what `rest` begins with: its length,
-/// name and replacement. `None` when there is none.
+/// The repair of certainty *exact* for the start of `rest`: its length, its name and the replacement.
+/// `None` if there is none.
 pub(crate) fn exact_repair(rest: &[u8], node: Node) -> Option<(usize, RepairId, Vec<u8>)> {
     let mut pass = Pass { edits_max: 1, ..Pass::over(rest, &[]) };
     match (rest.first()?, node) {
@@ -134,7 +134,7 @@ pub(crate) fn exact_repair(rest: &[u8], node: Node) -> Option<(usize, RepairId, 
             return Some((1, RepairId::BareLessThan, b"&lt;".to_vec()));
         }
         (b'<', _) => return None,
-        // The scanner reports `]]>` at its last byte.
+        // The validator reports `]]>` at its last byte.
         (b'>', _) => return Some((1, RepairId::CdataEndInText, b"&gt;".to_vec())),
         _ => {}
     }
@@ -149,13 +149,13 @@ pub(crate) fn exact_repair(rest: &[u8], node: Node) -> Option<(usize, RepairId, 
     exact.then(|| (len, edit.id, edit.replacement.clone()))
 }
 
-/// What the bytes of one node mean.
+/// The decisions about one node.
 #[derive(Clone, Copy, Debug)]
 struct Reading {
     encoding: Encoding,
-    /// The charset of bytes that are no ASCII, if it is neither UTF-8 nor windows-1252.
+    /// The charset of non-ASCII bytes, if it is neither UTF-8 nor windows-1252.
     charset: Option<&'static encoding_rs::Encoding>,
-    /// Where the character begins that the end of the node cuts.
+    /// The start of the character that the end of the node cuts.
     cut_at: Option<usize>,
     controls: Controls,
 }
@@ -166,10 +166,10 @@ struct Pass<'t> {
     guesses: Guesses,
     charset: Option<&'static encoding_rs::Encoding>,
     edits_max: usize,
-    /// Whether the whole text is known to be UTF-8, so that no node needs a look at it.
+    /// Whether the whole text is known to be UTF-8. Then no node is checked for it.
     is_utf8: bool,
     edits: Edits,
-    /// Where the last deleted character ended, and the byte that is written before it.
+    /// The end of the last deleted character, and the byte that is emitted before it.
     deleted: (usize, u8),
     /// Whether every illegal character becomes a space.
     in_declaration: bool,
@@ -190,8 +190,8 @@ impl<'t> Pass<'t> {
         }
     }
 
-    /// Deletes what is illegal. Where that could join the bytes around it to a mark of a section, a
-    /// space takes its place: sections end where they end in the original bytes.
+    /// Deletes an illegal character. A space replaces it if the bytes around it could otherwise join to the
+    /// mark of a section. So sections end where they end in the original bytes.
     fn delete(&mut self, id: RepairId, start: usize, end: usize) {
         let (deleted_to, written) = self.deleted;
         let before = if deleted_to == start {
@@ -225,8 +225,8 @@ impl<'t> Pass<'t> {
         }
     }
 
-    /// The text of a CDATA section that never ends, up to the next markup: it
-    /// was meant literally. Returns its end.
+    /// Escapes the text of a CDATA section that never ends, up to the next markup. Returns the end of the
+    /// text.
     fn open_cdata(&mut self, at: usize, mark_end: usize, lexemes: &mut Lexemes<'_>) -> usize {
         let end = end_of_open_section(self.text, at, mark_end, lexemes);
         let text = self.slice(mark_end, end);
@@ -242,14 +242,14 @@ impl<'t> Pass<'t> {
                 _ => escaped.push(byte),
             }
         }
-        // Blanks behind the text stay outside, so that an end tag can be added before them.
+        // Blanks after the text stay outside, so that an end tag can be inserted before them.
         let blank = trailing_blanks(self.slice(mark_end, end));
         escaped.truncate(escaped.len() - trailing_blanks(&escaped));
         self.edits.push(RepairId::UnterminatedCdata, at, end - blank, &escaped);
         end
     }
 
-    /// Corrects a damaged mark of markup, and returns the end of the markup.
+    /// Repairs a damaged mark of markup. Returns the end of the markup.
     fn damaged_mark(&mut self, at: usize, mark: Damaged) -> usize {
         match mark {
             Damaged::Section { mark_end, text_end } => {
@@ -268,7 +268,7 @@ impl<'t> Pass<'t> {
         }
     }
 
-    /// A tag: each quoted value is a node, the rest is looked at for characters alone.
+    /// Repairs a tag. Each quoted value is a node. In the rest only characters are checked.
     fn tag(&mut self, start: usize, end: usize) {
         let is_plain = |&byte: &u8| PLAIN.get(byte as usize).copied().unwrap_or(false);
         if self.slice(start + 1, end).iter().all(is_plain) {
@@ -288,7 +288,7 @@ impl<'t> Pass<'t> {
         self.node(at, end, Node::Verbatim);
     }
 
-    /// A text node, in the middle of which some `<` are text too.
+    /// Repairs a text node in which some `<` are text.
     fn text_node(&mut self, start: usize, end: usize, bare: &[usize]) {
         if bare.is_empty() && !self.guesses.any() && self.is_quiet(start, end) {
             return;
@@ -315,11 +315,11 @@ impl<'t> Pass<'t> {
         self.characters(start, end, node, reading, false);
     }
 
-    /// Whether a node needs no look at its single characters: most of a broken item does not.
+    /// Whether a node needs no check of single characters. This is true for most nodes of a broken item.
     fn is_quiet(&self, start: usize, end: usize) -> bool {
         let node = self.slice(start, end);
         let is_plain = |plain: bool, &byte: &u8| plain & is_plain_in_valid(byte);
-        // Chunks become vector instructions, because none has an early exit.
+        // The loop over a chunk has no early exit, so it becomes vector instructions.
         let (chunks, rest) = node.as_chunks::<16>();
         let plain = chunks.iter().all(|chunk| chunk.iter().fold(true, is_plain))
             && rest.iter().all(|&byte| PLAIN_IN_VALID.get(byte as usize).copied().unwrap_or(false));
@@ -348,7 +348,7 @@ impl<'t> Pass<'t> {
         }
     }
 
-    /// One character, reference or run of plain bytes; returns its length.
+    /// Repairs one character, reference or run of plain bytes. Returns its length.
     fn step(&mut self, at: usize, len: usize, node: Node, reading: Reading) -> usize {
         let rest = self.slice(at, at + len);
         let Some(&first) = rest.first() else { return 1 };
@@ -445,7 +445,7 @@ impl<'t> Pass<'t> {
         width
     }
 
-    /// Text that was encoded twice, decoded once.
+    /// Decodes text that was encoded twice.
     fn decode_again(&mut self, start: usize, end: usize) {
         let text = self.slice(start, end);
         if let Some(decoded) = decode_twice(text)
@@ -456,15 +456,15 @@ impl<'t> Pass<'t> {
     }
 }
 
-/// Bytes that are no concern, whatever stands around them.
+/// Bytes that need no repair in any context.
 static PLAIN: [bool; 256] = plain_bytes(false);
-/// The same in a node that is valid UTF-8: only EF can begin a noncharacter.
+/// The same for a node that is valid UTF-8: only EF can begin a noncharacter.
 static PLAIN_IN_VALID: [bool; 256] = plain_bytes(true);
 
-/// Whether a node has only ASCII that XML allows. Where references are no
-/// references, such a node has nothing to repair.
+/// Whether a node consists of ASCII that XML allows. Where references do not count, such a node needs no
+/// repair.
 fn is_printable(node: &[u8]) -> bool {
-    // Without an early exit the compiler makes vector instructions of this.
+    // A loop without an early exit becomes vector instructions.
     let is_allowed = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7F);
     node.iter().fold(true, |allowed, &byte| allowed & is_allowed(byte))
 }

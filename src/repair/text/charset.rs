@@ -1,22 +1,17 @@
-//! Text in another charset than UTF-8 and windows-1252, decided once for each item.
+//! The charset of text that is neither UTF-8 nor windows-1252, decided once for each item.
 //!
-//! A database in windows-1251 gives fields in windows-1251, whatever the XML
-//! declaration says. Read as windows-1252 they are legal and wrong. The charset
-//! of such an item is decided in this order:
+//! A database in windows-1251 returns fields in windows-1251, whatever the XML declaration says. Decoded as
+//! windows-1252 they are legal and wrong. The charset of such an item is decided in this order:
 //!
 //! 1. The mapping names it.
-//! 2. The language of the record (`dc:language`, `xml:lang`) is one that is
-//!    not written in windows-1252, and the detector finds a charset of that
-//!    language.
-//! 3. The letters are decisive. Most of them, and at least [`LETTERS_MIN`], are
-//!    in words without any ASCII letter, and are not the accents of one Western
-//!    language. Or [`SYMBOLS_MIN`] symbols are inside words. In both cases the
-//!    detector must find a charset that fits, and nearly all bytes must be
-//!    letters in it.
+//! 2. The language of the record (`dc:language`, `xml:lang`) is one that is not written in windows-1252,
+//!    and the detector finds a charset of that language.
+//! 3. The letters are decisive. Most of them, and at least [`LETTERS_MIN`], are in words without any ASCII
+//!    letter, and are not the accents of one Western language. Or [`SYMBOLS_MIN`] symbols are inside words.
+//!    In both cases the detector must find a charset that fits, and nearly all bytes must be letters in it.
 //!
-//! If a Western reading is ruled out by the letters, and no charset fits, the
-//! item is beyond repair. Everything else is windows-1252, as before: names
-//! and titles with a few accents say too little.
+//! If the letters exclude a Western language and no charset fits, the item is not repairable. Everything
+//! else is windows-1252, because names and titles with a few accents are too little evidence.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, WINDOWS_1252};
@@ -27,19 +22,19 @@ use crate::repair::lex::lexeme::{Lexeme, Lexemes};
 use crate::repair::text::bytes;
 use crate::repair::text::bytes::{Sequence, classify};
 
-/// Most bytes of an item that are looked at.
+/// Longest part of an item that is evidence, in bytes.
 const EVIDENCE_BYTES: usize = 64 << 10;
-/// So many letters in words of high bytes rule out a Western language.
+/// This number of letters in words of high bytes excludes a Western language.
 const LETTERS_MIN: usize = 6;
-/// So many symbols inside words do.
+/// This number of symbols inside words excludes it too.
 const SYMBOLS_MIN: usize = 2;
-/// Places in an item that may name its language.
+/// Most places of an item at which a language is searched.
 const LANGUAGES_MAX: usize = 32;
 
 /// The charset of those nodes of an item that are neither UTF-8 nor windows-1252.
 ///
 /// # Errors
-/// The nodes are no windows-1252, and no charset is decisive.
+/// The nodes are not windows-1252, and no charset is decisive.
 pub(crate) fn charset_of(
     item: &[u8],
     named: Option<&str>,
@@ -76,14 +71,14 @@ pub(crate) fn charset_of(
     }
 }
 
-/// Whether a node of the item is in `charset`. One whose high bytes are parts
-/// of words in ASCII is not, if the charset has no Latin letters.
+/// Whether a node of the item is in `charset`. If the charset has no Latin letters, high bytes must not
+/// share words with ASCII letters.
 pub(crate) fn is_in(charset: &'static Encoding, node: &[u8]) -> bool {
     let has_latin = charset == WINDOWS_1252 || LATIN.contains(&charset.name()) || !charset.is_single_byte();
     is_foreign(node) && (has_latin || words(node).all(|word| !is_mixed(word)))
 }
 
-/// The first character of `text` in a charset, and how many bytes it takes.
+/// The first character of `text` in a charset, and its length in bytes.
 pub(crate) fn first_character(charset: &'static Encoding, text: &[u8]) -> Option<(String, usize)> {
     const LONGEST: usize = 4;
     (1..=LONGEST.min(text.len())).find_map(|width| {
@@ -93,7 +88,7 @@ pub(crate) fn first_character(charset: &'static Encoding, text: &[u8]) -> Option
     })
 }
 
-/// The text of all nodes that are no UTF-8, a line each.
+/// The text of all nodes that are not UTF-8, one line for each node.
 fn evidence(item: &[u8]) -> Vec<u8> {
     let (mut evidence, mut lexemes, mut at) = (Vec::new(), Lexemes::of(item), 0);
     while at < item.len() && evidence.len() < EVIDENCE_BYTES {
@@ -115,7 +110,7 @@ fn evidence(item: &[u8]) -> Vec<u8> {
     evidence
 }
 
-/// Whether a text is UTF-8 but for one byte. One byte is never decisive.
+/// Whether a text is UTF-8 except for one byte. One byte is never decisive.
 fn has_one_broken_byte(text: &[u8]) -> bool {
     simdutf8::compat::from_utf8(text).is_err_and(|error| {
         let rest = text.get(error.valid_up_to() + 1..).unwrap_or_default();
@@ -123,7 +118,7 @@ fn has_one_broken_byte(text: &[u8]) -> bool {
     })
 }
 
-/// Whether most characters of a node are no UTF-8.
+/// Whether most characters of a node are not UTF-8.
 fn is_foreign(node: &[u8]) -> bool {
     match bytes::Encoding::of(node) {
         bytes::Encoding::Valid => false,
@@ -132,8 +127,8 @@ fn is_foreign(node: &[u8]) -> bool {
     }
 }
 
-/// Whether a node has four bytes or more that are no UTF-8 for each multi-byte
-/// character: such characters are accidents of another charset.
+/// Whether a node has at least four bytes that are not UTF-8 for each multi-byte character. Such characters
+/// occur by chance in another charset.
 fn is_mostly_broken(node: &[u8]) -> bool {
     let (mut whole, mut broken, mut at) = (0_usize, 0_usize, 0);
     while let Some(high) = node.get(at..).and_then(|rest| rest.iter().position(|byte| !byte.is_ascii())) {
@@ -163,7 +158,7 @@ fn reads_well(charset: &'static Encoding, text: &[u8]) -> bool {
         return false;
     };
     let high = decoded.chars().filter(|c| !c.is_ascii()).count();
-    // Vowel signs of Thai and Hebrew are no letters, but parts of words.
+    // Vowel signs of Thai and Hebrew are not letters but parts of words.
     let letters = decoded.chars().filter(|c| !c.is_ascii() && (c.is_alphabetic() || is_sign(*c))).count();
     letters * 10 >= high * 9 && !decoded.chars().any(|c| matches!(c, '\u{80}'..='\u{9F}'))
 }
@@ -172,8 +167,8 @@ fn is_sign(c: char) -> bool {
     matches!(c, '\u{591}'..='\u{5C7}' | '\u{64B}'..='\u{65F}' | '\u{E31}'..='\u{E4E}')
 }
 
-/// Runs of ASCII letters and high bytes. Spaces, guillemets, dashes and
-/// quotation marks of windows-1252 end a word.
+/// Runs of ASCII letters and high bytes. Spaces, guillemets, dashes and quotation marks of windows-1252 end
+/// a word.
 fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let is_border = |byte: &u8| match *byte {
         0x85 | 0x91..=0x97 | 0xA0 | 0xAB | 0xBB => true,
@@ -187,8 +182,8 @@ fn is_mixed(word: &[u8]) -> bool {
     word.iter().any(u8::is_ascii) && !word.is_ascii()
 }
 
-/// Whether most high bytes, and enough of them, are in words of three letters
-/// or more that have no ASCII letter.
+/// Whether most high bytes, and enough of them, are in words of at least three letters without an ASCII
+/// letter.
 fn has_foreign_words(text: &[u8]) -> bool {
     let foreign = words(text).filter(|word| word.len() >= 3 && !word.iter().any(u8::is_ascii));
     let letters: usize = foreign.map(<[u8]>::len).sum();
@@ -196,10 +191,10 @@ fn has_foreign_words(text: &[u8]) -> bool {
     letters >= LETTERS_MIN && letters * 2 > high
 }
 
-/// Whether all high bytes are accented letters of one Western language: a list
-/// of them is no word of another language.
+/// Whether all high bytes are accented letters of one Western language. A list of such letters is not a
+/// word of another language.
 fn is_of_one_language(text: &[u8]) -> bool {
-    // Small letters; in windows-1252 the capitals are 0x20 before them.
+    // Small letters. In windows-1252 the capitals are 0x20 lower.
     const ALPHABETS: [&[u8]; 7] = [
         b"\xE4\xF6\xFC\xDF",
         b"\xE9\xE8\xEA\xEB\xE0\xE2\xE7\xF9\xFB\xFC\xEE\xEF\xF4\xFF\xE6\x9C",
@@ -218,10 +213,9 @@ fn is_of_one_language(text: &[u8]) -> bool {
     ALPHABETS.iter().any(|alphabet| is_in(alphabet))
 }
 
-/// How many symbols of windows-1252 are between two small letters of a longer
-/// word, where charsets of Central Europe have letters. Those that Western
-/// texts have there do not count: apostrophes, middle dots, soft hyphens, and
-/// the question mark that takes the place of a lost apostrophe.
+/// The number of windows-1252 symbols between two small letters of a longer word. Charsets of Central
+/// Europe have letters at these codes. Symbols that occur there in Western texts do not count: apostrophes,
+/// middle dots, soft hyphens, and the question mark that replaces a lost apostrophe.
 fn symbols_in_words(text: &[u8]) -> usize {
     let is_small = |byte: u8| byte.is_ascii_lowercase() || matches!(byte, 0xDF..=0xFF);
     let is_symbol =
@@ -232,7 +226,7 @@ fn symbols_in_words(text: &[u8]) -> usize {
         .count()
 }
 
-/// Charsets of Latin letters that are no windows-1252.
+/// Charsets of Latin letters other than windows-1252.
 const LATIN: &[&str] = &[
     "windows-1250",
     "ISO-8859-2",
@@ -248,7 +242,7 @@ const LATIN: &[&str] = &[
 struct Language {
     /// Its codes in ISO 639.
     codes: &'static [&'static str],
-    /// A top-level domain, by which the detector knows it.
+    /// A top-level domain, which tells the detector the language.
     domain: &'static str,
     charsets: &'static [&'static str],
 }
@@ -284,7 +278,7 @@ static LANGUAGES: &[Language] = &[
     Language { codes: &["ko", "kor"], domain: "kr", charsets: &["EUC-KR"] },
 ];
 
-/// The first language that the item names and that is not written in windows-1252.
+/// The first language in the item that is not written in windows-1252.
 fn language(item: &[u8]) -> Option<&'static Language> {
     memmem::find_iter(item, b"lang").take(LANGUAGES_MAX).find_map(|at| {
         let rest = item.get(at..)?;
@@ -322,7 +316,7 @@ mod tests {
         .concat()
     }
 
-    /// The title as the decision has it: decoded, as windows-1252, or refused.
+    /// The decoded title, or the reason for quarantine.
     fn read(title: &str, charset: &str, language: &str) -> Result<String, QuarantineReason> {
         let record = record(title, charset, language);
         let decided = charset_of(&record, None)?.unwrap_or(WINDOWS_1252);

@@ -1,24 +1,22 @@
 //! Characters that the end of a node cuts.
 //!
-//! Providers cut text after a number of bytes. Where that falls into a
-//! multi-byte character, its first bytes are the last of the node, and each
-//! of them is a letter in windows-1252 too. The rules decide between the two:
+//! Some providers cut text after a number of bytes. If the cut is inside a multi-byte character, the first
+//! bytes of the character are the last bytes of the node. Each of them is a letter in windows-1252 too.
+//! These rules decide:
 //!
-//! 1. A node that has whole multi-byte characters is UTF-8. What remains of a
-//!    character at its end is cut if it is two bytes or more, if another
-//!    character of the node begins with the same byte, or if the last letter
-//!    before it is not Latin.
-//! 2. A node that has other bytes that are no UTF-8, and no whole multi-byte
-//!    character, is windows-1252 to its end.
-//! 3. Otherwise the place decides. `é` after `caf` is plausible, a capital
-//!    after a small letter, a lone capital and `â` are not. Closing
-//!    punctuation may follow the letter, nothing else.
+//! 1. A node with whole multi-byte characters is UTF-8. The incomplete character at its end is cut in three
+//!    cases: it has at least two bytes, another character of the node begins with the same byte, or the
+//!    last letter before it is not Latin.
+//! 2. A node with other bytes that are not UTF-8, and without whole multi-byte characters, is windows-1252
+//!    to its end.
+//! 3. Otherwise the context decides. `é` after `caf` is plausible. A capital after a small letter, a lone
+//!    capital and `â` are not. Only closing punctuation may follow the letter.
 
 use crate::repair::lex::names::trailing_blanks;
 use crate::repair::text::bytes::{Encoding, Sequence, classify};
 
-/// Where the character begins that the end of `node` cuts. `None` where there
-/// is none, and where its bytes are plausible as windows-1252.
+/// The start of the character that the end of `node` cuts. `None` if there is none, or if its bytes are
+/// plausible as windows-1252.
 pub(crate) fn cut_character(node: &[u8], encoding: Encoding) -> Option<usize> {
     let node = node.get(..node.len() - trailing_blanks(node))?;
     let node = node.strip_suffix(b"...").unwrap_or(node);
@@ -55,31 +53,31 @@ fn begins_another(text: &[u8], lead: u8) -> bool {
         .any(|at| matches!(classify(text.get(at..).unwrap_or_default()), (Sequence::Valid, _)))
 }
 
-/// Whether the last letter is a Latin one; also where there is none.
+/// Whether the last letter of `text` is Latin. True also if there is no letter.
 fn follows_latin(text: &str) -> bool {
     let letter = text.chars().rev().find(|c| c.is_alphabetic());
     letter.is_none_or(|c| matches!(c, '\0'..='\u{24F}' | '\u{1E00}'..='\u{1EFF}'))
 }
 
-/// Whether the letter of windows-1252 is plausible behind `previous`, as the last one of its word.
+/// Whether the windows-1252 letter is plausible after `previous`, as the last letter of a word.
 fn ends_a_word(previous: &str, letter: u8) -> bool {
     let last = previous.chars().next_back();
     let is = |is: fn(char) -> bool| last.is_some_and(is);
     match letter {
         // ß
         0xDF => is(char::is_lowercase),
-        // × and ð stand behind nothing that ends; â ends no word of a language that is in windows-1252.
+        // × and ð follow no complete word. No language in windows-1252 has words that end with â.
         0xD7 | 0xE2 => false,
         0xF0 => is(char::is_alphabetic),
-        // Å is a unit too.
+        // Å is also a unit.
         0xC5 if previous.trim_end().ends_with(|c: char| c.is_ascii_digit()) => true,
         0xC0..=0xDE => last.is_none() || is(char::is_uppercase),
         _ => true,
     }
 }
 
-/// Whether a byte of windows-1252 is punctuation that follows a word: a closing
-/// quotation mark, a dash, an ellipsis or a no-break space.
+/// Whether a windows-1252 byte is punctuation that follows a word: a closing quotation mark, a dash, an
+/// ellipsis or a no-break space.
 fn closes(byte: u8) -> bool {
     matches!(byte, 0x85 | 0x92 | 0x94 | 0x96 | 0x97 | 0xA0 | 0xBB)
 }

@@ -1,42 +1,41 @@
-//! A list of changes to one piece of text, which can be applied and composed.
+//! A list of changes to one text, which can be applied and composed.
 //!
-//! The slow path works in passes, each a pure function from text to edits.
-//! Composition turns the edits of all passes into edits of the raw text, so
-//! that the journal speaks of what came in.
+//! Each pass of the slow path is a pure function from text to edits. Composition turns the edits of all
+//! passes into edits of the original bytes. So the journal describes the input.
 
 use std::borrow::Cow;
 
 use crate::repair::catalog::{Effect, RepairId};
 
-/// One change: `range` of the text becomes `replacement`.
+/// One change: the text from `start` to `end` becomes `replacement`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Edit {
     pub(crate) id: RepairId,
     pub(crate) start: usize,
     pub(crate) end: usize,
     pub(crate) replacement: Vec<u8>,
-    /// Whether it, or another one that became a part of it, changes content.
+    /// Whether this change, or one that was merged into it, changes content.
     pub(crate) content: bool,
 }
 
-/// Changes in the order of the text, none overlapping another.
+/// Changes in the order of the text, without overlaps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Edits(Vec<Edit>);
 
 impl Edits {
-    /// Adds a change that lies behind all others. Adjacent changes of one kind
-    /// become one, so that a run of defects is one entry.
+    /// Adds a change after all others. Adjacent changes of one kind are merged, so that a run of defects is
+    /// one entry.
     pub(crate) fn push(&mut self, id: RepairId, start: usize, end: usize, replacement: &[u8]) {
         self.push_edit(Edit::new(id, start, end, replacement.to_vec()));
     }
 
-    /// [`Edits::push`] of a change that is there already.
+    /// Like [`Edits::push`], for an existing edit.
     pub(crate) fn push_edit(&mut self, edit: Edit) {
         match self.0.last_mut() {
             Some(previous)
                 if previous.id == edit.id
                     && previous.end == edit.start
-                    // Two insertions at one place, or two stretches side by side.
+                    // Two insertions at one place, or two adjacent ranges.
                     && (edit.end > edit.start) == (previous.end > previous.start) =>
             {
                 previous.end = edit.end;
@@ -47,30 +46,30 @@ impl Edits {
         }
     }
 
-    /// Adds a change anywhere; [`Edits::sort`] brings it to its place.
+    /// Adds a change at any place. [`Edits::sort`] moves it to its position.
     pub(crate) fn push_unordered(&mut self, id: RepairId, start: usize, end: usize, replacement: Vec<u8>) {
         self.0.push(Edit::new(id, start, end, replacement));
     }
 
-    /// [`Edits::push_unordered`] of a change that is there already.
+    /// Like [`Edits::push_unordered`], for an existing edit.
     pub(crate) fn push_edit_unordered(&mut self, edit: Edit) {
         self.0.push(edit);
     }
 
-    /// The last change was made of others that change content.
+    /// Marks the last change as one of content, because changes of content were merged into it.
     pub(crate) fn mark_content(&mut self) {
         if let Some(last) = self.0.last_mut() {
             last.content = true;
         }
     }
 
-    /// Whether any change is one of content.
+    /// Whether any change changes content.
     pub(crate) fn change_content(&self) -> bool {
         self.0.iter().any(|edit| edit.content)
     }
 
-    /// Puts changes into the order of the text; insertions at one place keep
-    /// their order and stand before a change that begins there.
+    /// Sorts the changes by their position. Insertions at one place keep their order and precede a change
+    /// that begins there.
     pub(crate) fn sort(&mut self) {
         self.0.sort_by_key(|edit| (edit.start, edit.end));
         let mut merged = Self::default();
@@ -80,7 +79,7 @@ impl Edits {
         *self = merged;
     }
 
-    /// Takes out the changes that lie in `start..end`; what is added in front of it stays.
+    /// Removes and returns the changes within `start..end`. An insertion at `start` stays.
     pub(crate) fn take_within(&mut self, start: usize, end: usize) -> Self {
         let all = std::mem::take(&mut self.0);
         let (mut inside, outside): (Vec<Edit>, Vec<Edit>) =
@@ -90,22 +89,22 @@ impl Edits {
         Self(inside)
     }
 
-    /// Drops all changes but the first `len` that were added.
+    /// Drops all changes except the first `len` that were added.
     pub(crate) fn truncate(&mut self, len: usize) {
         self.0.truncate(len);
     }
 
-    /// Drops the changes that were added last, as far as they lie in `start..end`.
+    /// Drops the last added changes that are within `start..end`.
     pub(crate) fn drop_last_within(&mut self, start: usize, end: usize) {
         while self.0.pop_if(|edit| edit.start >= start && edit.end <= end).is_some() {}
     }
 
-    /// Whether one change removes just `start..end`.
+    /// Whether one change removes exactly `start..end`.
     pub(crate) fn removes(&self, start: usize, end: usize) -> bool {
         self.0.iter().any(|edit| edit.start == start && edit.end == end && edit.replacement.is_empty())
     }
 
-    /// `text`, which stands at `at`, after the changes inside it.
+    /// Applies the changes to `text`, which begins at offset `at`.
     pub(crate) fn apply_at(mut self, text: &[u8], at: usize) -> Vec<u8> {
         for edit in &mut self.0 {
             edit.start -= at;
@@ -114,7 +113,7 @@ impl Edits {
         self.apply(text).into_owned()
     }
 
-    /// What was escaped because a section seemed unterminated is the guess that it was.
+    /// Marks the escapes of a seemingly unterminated section as the guess `torn-section`.
     pub(crate) fn tear(&mut self) {
         for edit in &mut self.0 {
             let opens = edit.id == RepairId::BrokenComment && edit.replacement == b"&lt;";
@@ -136,7 +135,7 @@ impl Edits {
         self.0.iter()
     }
 
-    /// The text after the changes: the same one where there are none.
+    /// The text after the changes. It is borrowed if there are none.
     pub(crate) fn apply<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
         if self.is_empty() {
             return Cow::Borrowed(text);
@@ -153,9 +152,9 @@ impl Edits {
         Cow::Owned(output)
     }
 
-    /// The changes that do at once what `self` and then `later` do; `middle` is
-    /// the text between the two. Where a later change touches the replacement
-    /// of an earlier one, the two become one under the later's name.
+    /// Composes `self` and `later` into changes of the original text. `middle` is the text between the two.
+    /// If a later change touches the replacement of an earlier one, the two are merged under the id of the
+    /// later one.
     pub(crate) fn then(self, middle: &[u8], later: Self) -> Self {
         if self.is_empty() {
             return later;
@@ -163,7 +162,7 @@ impl Edits {
         let mut earlier = self.0.into_iter().peekable();
         let mut later = later.0.into_iter().peekable();
         let mut composed = Vec::new();
-        // Offset in the middle text minus offset in the raw one.
+        // The offset in the middle text minus the offset in the original text.
         let mut shift = 0_isize;
         loop {
             match (earlier.peek(), later.peek()) {
@@ -189,7 +188,7 @@ impl Edit {
         Self { id, start, end, replacement, content: id.effect() == Effect::Content }
     }
 
-    /// Where its replacement lies in the text after it.
+    /// The range of its replacement in the text after it.
     pub(crate) fn middle(&self, shift: isize) -> (usize, usize) {
         let start = self.start.saturating_add_signed(shift);
         (start, start + self.replacement.len())
@@ -206,8 +205,7 @@ fn raw(middle: usize, shift: isize) -> usize {
 
 type Queue = std::iter::Peekable<std::vec::IntoIter<Edit>>;
 
-/// One edit for the stretch of the middle text that an earlier and a later
-/// change both touch, and whatever else touches that.
+/// Merges an earlier and a later change that touch, and all further changes that touch the result.
 fn merge(earlier: &mut Queue, later: &mut Queue, middle: &[u8], shift: &mut isize) -> Edit {
     let before = *shift;
     let (mut start, mut end) = (usize::MAX, 0);
@@ -234,7 +232,7 @@ fn merge(earlier: &mut Queue, later: &mut Queue, middle: &[u8], shift: &mut isiz
             seconds.0.push(second);
         }
     }
-    // What is only added inside of what a repair made stays a repair.
+    // An insertion of provenance into a repaired text stays that repair.
     let is_added = |edit: &&Edit| edit.id == RepairId::RewriteProvenance;
     let id = seconds.0.first().filter(|edit| !is_added(edit)).map(|edit| edit.id).or(first_id);
     let id = id.unwrap_or(RepairId::UnexpectedContent);

@@ -1,17 +1,17 @@
-//! Between characters and how XML writes them.
+//! Escaping and resolving the characters of XML text.
 
 use memchr::memmem;
 
 use crate::repair::lex::names::{Reference, numeric_reference, reference};
 
-/// Text as it is written in XML.
+/// Escapes text for XML.
 pub(crate) fn escape(text: &[u8]) -> Vec<u8> {
     let mut escaped = Vec::with_capacity(text.len());
     write_escaped(text, reference_for, &mut escaped);
     escaped
 }
 
-/// Writes `text` with references in the place of bytes that have one.
+/// Writes `text`, with references for those bytes that have one.
 pub(crate) fn write_escaped(
     text: &[u8],
     reference: impl Fn(u8) -> Option<&'static [u8]>,
@@ -28,7 +28,7 @@ pub(crate) fn write_escaped(
     escaped.extend_from_slice(text.get(from..).unwrap_or_default());
 }
 
-/// The reference that is written for a byte of text.
+/// The reference that escapes a byte of text.
 pub(crate) fn reference_for(byte: u8) -> Option<&'static [u8]> {
     match byte {
         b'&' => Some(b"&amp;"),
@@ -39,8 +39,8 @@ pub(crate) fn reference_for(byte: u8) -> Option<&'static [u8]> {
     }
 }
 
-/// The characters that well-formed content stands for: references resolved,
-/// CDATA sections opened, comments and instructions left out.
+/// The characters of well-formed content: references are resolved, CDATA sections are unwrapped, comments
+/// and instructions are dropped.
 pub(crate) fn resolve(raw: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(raw.len());
     let mut at = 0;

@@ -1,4 +1,6 @@
-//! Marks of markup that were damaged but can be recognised: of CDATA sections, and blanks in tags.
+//! Damaged marks of CDATA sections and of tags that can be recognised.
+//!
+//! The pass over characters uses them.
 
 use memchr::memrchr;
 
@@ -7,16 +9,16 @@ use crate::repair::lex::lexeme::{Lexeme, Lexemes};
 use crate::repair::lex::lookahead::Ahead;
 use crate::repair::lex::names::{blanks, name_span, split_name, trailing_blanks};
 
-/// A damaged mark and what it was meant to be.
+/// A damaged mark and its meaning.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Damaged {
-    /// A CDATA section whose opening mark is misspelt: the end of the mark and of the text in it.
+    /// A CDATA section with a misspelt opening mark: the end of the mark and the end of its text.
     Section { mark_end: usize, text_end: usize },
-    /// A tag with blanks before its slash or its name: both stretches of blanks, and the end of the tag.
+    /// A tag with blanks before its slash or its name: both runs of blanks, and the end of the tag.
     Tag { before_slash: (usize, usize), before_name: (usize, usize), end: usize },
 }
 
-/// Recognises damaged marks. What it searches for is searched once.
+/// Recognises damaged marks. Each search is cached.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
     section_end: Ahead,
@@ -29,7 +31,7 @@ impl Marks {
         tag_with_blanks(text, at).or_else(|| self.section(text, at))
     }
 
-    /// A section ends at its first end mark, and no section with a right mark begins in it.
+    /// A section ends at its first end mark. No section with a correct mark begins in it.
     fn section(&mut self, text: &[u8], at: usize) -> Option<Damaged> {
         let mark_end = at + misspelt_mark(text.get(at..)?)?;
         let text_end = self.section_end.find(text, 0, mark_end, b"]]>")?;
@@ -38,8 +40,8 @@ impl Marks {
     }
 }
 
-/// The length of an opening mark of a CDATA section in other case, with blanks in it, or without one of
-/// its first characters.
+/// The length of a damaged opening mark of a CDATA section: in another case, with blanks in it, or without
+/// one of its first characters.
 fn misspelt_mark(text: &[u8]) -> Option<usize> {
     let skip = |at: usize| at + blanks(text.get(at..).unwrap_or_default());
     let is_at = |at: usize, byte: u8| text.get(at) == Some(&byte);
@@ -53,7 +55,8 @@ fn misspelt_mark(text: &[u8]) -> Option<usize> {
     (is_word && is_at(at, b'[') && (declares || opens)).then_some(at + 1)
 }
 
-/// A tag with a well-known prefix and without attributes that has blanks where none may be.
+/// A tag with blanks in wrong places. Only tags with a well-known prefix and without attributes are
+/// recognised.
 fn tag_with_blanks(text: &[u8], at: usize) -> Option<Damaged> {
     let skip = |at: usize| at + blanks(text.get(at..).unwrap_or_default());
     let slash = skip(at + 1);
@@ -70,8 +73,9 @@ fn tag_with_blanks(text: &[u8], at: usize) -> Option<Damaged> {
     })
 }
 
-/// The end of the text of a CDATA section that begins at `at` and never ends. The section ends before the
-/// end tag of the field that it begins, if all tags before are of HTML; else before the first tag.
+/// The end of the text of a CDATA section that begins at `at` and never ends. If all tags in it are HTML,
+/// the text ends before the end tag of the field that contains the section. Otherwise it ends before the
+/// first tag.
 pub(crate) fn end_of_open_section(
     text: &[u8],
     at: usize,
@@ -105,7 +109,7 @@ pub(crate) fn end_of_open_section(
     first_tag.unwrap_or(end)
 }
 
-/// The name of the start tag that `before` ends with, white space aside, if it has a prefix.
+/// The name of the start tag at the end of `before`, if it has a prefix. White space may follow the tag.
 fn field_before(before: &[u8]) -> &[u8] {
     let before = before.get(..before.len() - trailing_blanks(before)).unwrap_or_default();
     if !before.ends_with(b">") {

@@ -1,4 +1,4 @@
-//! Characters and references: which bytes mean what, decided for each text node.
+//! Characters and references of a text node, and the list of edits.
 
 pub(crate) mod bytes;
 pub(crate) mod characters;

@@ -1,4 +1,6 @@
-//! References: what an `&` in text means.
+//! The meaning of an `&` in text.
+//!
+//! The pass over characters uses it for text nodes and attribute values.
 
 use crate::repair::catalog::RepairId;
 use crate::repair::lex::entities::html_entity;
@@ -9,10 +11,11 @@ use crate::repair::text::bytes::{REPLACEMENT, c1_character};
 use crate::repair::text::controls::{Control, Controls, read_control};
 use crate::repair::text::escape::escape;
 
-/// Entities that a document type declaration of the response defined as plain text.
+/// Entities that a document type declaration of the response defines as plain text.
 pub(crate) type Entities = [(Vec<u8>, Vec<u8>)];
 
-/// An `&` in text: how many bytes it is about, and what they become. `before` is the text in front of it.
+/// Decides on an `&` in text: its length in bytes, the repair and the replacement. `before` is the text
+/// before it.
 pub(crate) fn repair_reference(
     before: &[u8],
     rest: &[u8],
@@ -44,7 +47,7 @@ pub(crate) fn repair_reference(
     }
 }
 
-/// `&#...`: illegal, unterminated or of the wrong case; `None` when it is no reference.
+/// Decides on `&#...` that is illegal, unterminated or in the wrong case. `None` if it is not a reference.
 fn repair_numeric(
     before: &[u8],
     rest: &[u8],
@@ -70,7 +73,7 @@ fn repair_numeric(
     if let Some(code) = code.filter(|&code| is_legal_char(code)) {
         let _ = code;
         let mut repaired = b"&".to_vec();
-        // The digits stay as they were typed; only XML's small x is demanded.
+        // The digits stay as typed. XML requires only the small x.
         let typed = window.get(radix_len..len).unwrap_or_default();
         repaired.extend_from_slice(if hex { b"#x" } else { b"#" });
         repaired.extend_from_slice(typed);
@@ -93,7 +96,7 @@ fn repair_numeric(
     Some((total, Some(id), replacement.into()))
 }
 
-/// A reference to a C1 control: its length, and the character of windows-1252 that it was.
+/// The length of a reference to a C1 control, and the windows-1252 character that was meant.
 pub(crate) fn c1_reference(rest: &[u8]) -> Option<(usize, String)> {
     let Reference::Legal(len) = reference(rest) else { return None };
     let code = numeric_reference(rest.get(1..len - 1)?)?.and_then(char::from_u32)?;
@@ -101,13 +104,13 @@ pub(crate) fn c1_reference(rest: &[u8]) -> Option<(usize, String)> {
     Some((len, c1_character(code.encode_utf8(&mut buffer).as_bytes())?))
 }
 
-/// `&name` without a semicolon, where HTML or the place says that a reference is meant:
+/// Decides on `&name` without a semicolon. It is a reference in these cases:
 ///
-/// - a name that HTML knows without a semicolon, where neither a letter or digit nor `=` or `_` follows;
-/// - a name of an accented letter inside a word, such as `g&eacuten&eacuterale`;
-/// - any other name of HTML 4 that is no word, before white space or at the end of the text.
+/// - HTML knows the name without a semicolon, and neither a letter or digit nor `=` or `_` follows.
+/// - It is the name of an accented letter inside a word, such as `g&eacuten&eacuterale`.
+/// - It is another name of HTML 4 that is not a word, before white space or at the end of the text.
 ///
-/// In the query of a URL an ampersand stays one.
+/// In the query of a URL an ampersand stays an ampersand.
 fn repair_name(before: &[u8], window: &[u8]) -> Option<(usize, Option<RepairId>, Vec<u8>)> {
     let len = window.iter().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(window.len());
     let (name, behind) = window.split_at_checked(len)?;
@@ -125,7 +128,7 @@ fn repair_name(before: &[u8], window: &[u8]) -> Option<(usize, Option<RepairId>,
     Some((1 + meant.len(), Some(RepairId::UnterminatedReference), escape(text)))
 }
 
-/// Whether the text ends in the query of a URL, or in something that reads like one.
+/// Whether the text ends in the query of a URL, or in a similar text.
 fn in_query(before: &[u8]) -> bool {
     const WORD_BYTES: usize = 256;
     let near = before.get(before.len().saturating_sub(WORD_BYTES)..).unwrap_or_default();
@@ -136,7 +139,7 @@ fn in_query(before: &[u8]) -> bool {
     word.contains(&b'=') || word.windows(2).any(is_question) || memchr::memmem::find(word, b"://").is_some()
 }
 
-/// The name of an accented letter that `run` begins with, more letters behind it.
+/// The name of an accented letter that `run` begins with. At least one more letter must follow it.
 fn accented(run: &[u8]) -> Option<&[u8]> {
     const MARKS: [&[u8]; 7] = [b"acute", b"grave", b"circ", b"uml", b"tilde", b"cedil", b"slash"];
     let mark = MARKS.into_iter().find(|mark| run.get(1..).is_some_and(|rest| rest.starts_with(mark)))?;
@@ -155,7 +158,7 @@ fn is_short(name: &[u8]) -> bool {
     NAMES.split_ascii_whitespace().any(|known| known.as_bytes() == name)
 }
 
-/// The other names of HTML 4, without those that are words or names of arguments.
+/// The other names of HTML 4, except words and names of URL arguments.
 fn is_long(name: &[u8]) -> bool {
     const NAMES: &str = "Alpha Beta Dagger Delta Epsilon Gamma Kappa Lambda OElig Omega Omicron Scaron Sigma Theta \
         Upsilon Yuml alpha asymp bdquo beta bull dagger delta emsp ensp epsilon equiv euro fnof gamma hellip infin \
