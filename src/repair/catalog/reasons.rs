@@ -1,12 +1,12 @@
-//! Reasons: why an item is quarantined, and why a whole input is refused.
+//! The reasons for the quarantine of an item and for the rejection of an input.
 
-/// Why an item could not be repaired and was quarantined.
+/// The reason why an item could not be repaired and was quarantined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum QuarantineReason {
     /// Tags that do not match, without a plausible reading.
     MismatchedTags,
-    /// Text that begins like a tag and is none: an illegal name, a missing end.
+    /// A tag with an illegal name or without an end.
     MalformedTag,
     /// A namespace prefix that is neither declared nor well known.
     UnknownPrefix,
@@ -69,7 +69,7 @@ impl QuarantineReason {
         Self::UnreadItem,
     ];
 
-    /// The one kebab-case name.
+    /// The name in kebab-case.
     pub const fn name(self) -> &'static str {
         match self {
             Self::MismatchedTags => "mismatched-tags",
@@ -95,7 +95,7 @@ impl QuarantineReason {
     }
 }
 
-/// Why a whole input is not a usable OAI-PMH response.
+/// The reason why an input is not a usable OAI-PMH response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum NotOai {
@@ -139,7 +139,7 @@ impl NotOai {
         Self::BrokenEnvelope,
     ];
 
-    /// The one kebab-case name.
+    /// The name in kebab-case.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Empty => "empty-body",

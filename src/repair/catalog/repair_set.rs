@@ -1,4 +1,4 @@
-//! Some of the repairs of the catalogue: those that a mapping turns off, or on.
+//! A set of repairs of the catalogue. A mapping uses one to turn repairs off, and one to turn repairs on.
 
 use crate::repair::catalog::repairs::RepairId;
 
@@ -9,10 +9,10 @@ pub struct RepairSet(u128);
 const _: () = assert!(RepairId::COUNT <= u128::BITS as usize, "each repair has a bit");
 
 impl RepairSet {
-    /// The set with no repair in it.
+    /// The empty set.
     pub const EMPTY: Self = Self(0);
 
-    /// Whether no repair is in it.
+    /// Whether the set is empty.
     pub fn is_empty(self) -> bool {
         self == Self::EMPTY
     }
@@ -22,7 +22,7 @@ impl RepairSet {
         self.0 |= 1 << id as u8;
     }
 
-    /// Whether the repair is in it.
+    /// Whether the set contains the repair.
     pub fn contains(self, id: RepairId) -> bool {
         self.0 >> id as u8 & 1 == 1
     }

@@ -1,26 +1,25 @@
-//! Every repair in one table: its name, how certain it is, what it does and why.
+//! The catalogue of repairs: name, certainty, effect and reason of each.
 //!
-//! The name finds everything else: the enum variant, the folder
-//! `corpus/broken/<name>/`, the heading in docs/reference/repairs.md, the metric label,
-//! the key in a mapping's `repairs.off` and the argument of `oaimend explain`.
-//! What is not mended at all has its reasons in [`QuarantineReason`], and each of
-//! them a folder `corpus/refused/<name>*/` and a heading in docs/reference/unrepairable.md.
+//! The name of a repair is the same everywhere: the enum variant, the folder `corpus/broken/<name>/`, the
+//! heading in docs/reference/repairs.md, the metric label, the key in a mapping's `repairs.off` and the
+//! argument of `oaimend explain`. [`QuarantineReason`] has the reasons for quarantine. Each of them has a
+//! folder `corpus/refused/<name>*/` and a heading in docs/reference/unrepairable.md.
 
-/// How sure a repair is of what was meant.
+/// The certainty that a repair restores the intended content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Certainty {
-    /// Only one reading fits the bytes, or XML itself forces the change.
+    /// Only one interpretation fits the bytes, or XML requires the change.
     Exact,
-    /// A table or a strong sign says so.
+    /// A table or strong evidence supports the interpretation.
     Likely,
-    /// Plausible and no more. Off unless a mapping turns it on.
+    /// The interpretation is plausible. Off unless a mapping enables it.
     Guess,
-    /// No repair at all: what the proxy says of itself instead of the source.
+    /// Not a repair: the proxy's own values replace those of the source.
     Rewrite,
 }
 
 impl Certainty {
-    /// The word used in reports and documentation.
+    /// The name in reports and documentation.
     pub fn name(self) -> &'static str {
         match self {
             Self::Exact => "exact",
@@ -31,38 +30,38 @@ impl Certainty {
     }
 }
 
-/// What a repair does to what a reader of a payload gets. In doubt it is [`Effect::Content`].
+/// The effect of a repair on a payload, as its reader sees it. In doubt it is [`Effect::Content`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// The same characters, elements, attributes and namespaces in another notation: what the bytes
-    /// as they came can only mean.
+    /// The same characters, elements, attributes and namespaces in another notation. The original bytes have
+    /// no other meaning.
     Form,
-    /// Something is other than it came, was left out, or was chosen among readings.
+    /// Content differs, was dropped, or was chosen among interpretations.
     Content,
 }
 
 /// The catalogue entry of one repair.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// Which repair it is.
+    /// The repair.
     pub id: RepairId,
-    /// The one kebab-case name.
+    /// The name in kebab-case.
     pub name: &'static str,
-    /// How sure it is.
+    /// The certainty of the repair.
     pub certainty: Certainty,
-    /// Whether a payload is another one afterwards.
+    /// The effect on a payload.
     pub effect: Effect,
-    /// What it changes, in one or two sentences.
+    /// A description of the change, in one or two sentences.
     pub what: &'static str,
-    /// Why it is needed and why this change is the right one.
+    /// The reason for the repair, and for this change.
     pub why: &'static str,
-    /// An example of what comes in.
+    /// An example of the input.
     pub before: &'static str,
-    /// The same example as it goes out.
+    /// The same example in the output.
     pub after: &'static str,
 }
 
-/// The effect of an entry, which is of form where none is named.
+/// The effect of an entry. The default is [`Effect::Form`].
 macro_rules! effect {
     () => {
         Effect::Form
@@ -78,25 +77,25 @@ macro_rules! catalogue {
         why $why:literal
         before $before:literal
         after $after:literal)*) => {
-        /// One repair, by its name.
+        /// A repair of the catalogue.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum RepairId {
             $(#[doc = $what] $variant,)*
         }
 
-        /// All repairs, in the order in which a response meets them.
+        /// All repairs, in the order of a response.
         pub static CATALOG: &[&Entry] = &[$(RepairId::$variant.entry(),)*];
 
         impl RepairId {
-            /// The one kebab-case name.
+            /// The name in kebab-case.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
                 }
             }
 
-            /// Its entry in the catalogue.
+            /// The catalogue entry.
             pub const fn entry(self) -> &'static Entry {
                 match self {
                     $(Self::$variant => &Entry {
@@ -112,14 +111,14 @@ macro_rules! catalogue {
                 }
             }
 
-            /// How sure it is.
+            /// The certainty of the repair.
             pub const fn certainty(self) -> Certainty {
                 match self {
                     $(Self::$variant => Certainty::$certainty,)*
                 }
             }
 
-            /// Whether a payload is another one afterwards.
+            /// The effect on a payload.
             pub const fn effect(self) -> Effect {
                 match self {
                     $(Self::$variant => effect!($($effect)?),)*

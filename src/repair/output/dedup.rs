@@ -1,19 +1,21 @@
-//! Which items a response has held, so that a second document in the same body adds only new ones.
+//! The items that a response has emitted.
+//!
+//! The head buffer and the list stages use them. A second document in the same body adds only new items.
 
 use std::collections::HashSet;
 
-/// Items remembered at most; beyond them a repeated one passes, which the protocol allows.
+/// Most items that are stored. A later repeated item passes, which the protocol allows.
 const ITEMS_MAX: usize = 65_536;
 
-/// Items for which there is room from the start: those of most pages.
+/// Initial capacity, in items. It is enough for most pages.
 const USUAL_ITEMS: usize = 128;
 
-/// Hashes of identifier and datestamp of items.
+/// Hashes of the identifiers and datestamps of items.
 #[derive(Debug)]
 pub(crate) struct EmittedItems {
     hashes: Vec<u64>,
     set: Option<HashSet<u64>>,
-    /// The first of `hashes`, as far as [`EmittedItems::has_left`] has needed them.
+    /// The first of `hashes`, up to the last call of [`EmittedItems::has_left`].
     left: HashSet<u64>,
     left_len: usize,
 }
@@ -25,7 +27,7 @@ impl Default for EmittedItems {
 }
 
 impl EmittedItems {
-    /// Remembers an item.
+    /// Adds an item.
     #[inline]
     pub(crate) fn insert(&mut self, identifier: &[u8], datestamp: &[u8]) {
         if self.hashes.len() < ITEMS_MAX {
@@ -33,14 +35,14 @@ impl EmittedItems {
         }
     }
 
-    /// Whether the item was there before.
+    /// Whether the item was emitted before the first call of this function.
     pub(crate) fn contains(&mut self, identifier: &[u8], datestamp: &[u8]) -> bool {
         let hashes = &self.hashes;
         let set = self.set.get_or_insert_with(|| hashes.iter().copied().collect());
         set.contains(&hash(hash(0, identifier), datestamp))
     }
 
-    /// Whether the item has left, as of now.
+    /// Whether the item was emitted before this call.
     pub(crate) fn has_left(&mut self, identifier: &[u8], datestamp: &[u8]) -> bool {
         self.left.extend(self.hashes.iter().skip(self.left_len));
         self.left_len = self.hashes.len();
@@ -48,7 +50,7 @@ impl EmittedItems {
     }
 }
 
-/// Eight bytes at a time; collisions are those of 64 bits.
+/// Hashes eight bytes at a time. Collisions are those of 64 bits.
 #[inline]
 fn hash(seed: u64, bytes: &[u8]) -> u64 {
     const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;

@@ -1,31 +1,31 @@
-//! Last stage before the sink: holds the head back until there is something worth saying, and keeps the account.
+//! The last stage before the sink: it holds the head of the response, and counts.
 //!
-//! Until the first good item no byte leaves, because only then is it known
-//! whether the answer is a list, an error or nothing. Afterwards everything
-//! passes straight through.
+//! All bytes of a response pass through it.
 //!
-//! All removals outside items pass through here. What would remove an item or a
-//! resumptionToken goes to quarantine instead and counts as lost.
+//! - It emits no byte before the first good item. Only then is it known whether the response is a list, an
+//!   error or nothing. Afterwards it emits everything immediately.
+//! - All removals outside items pass through it. Text with an item or a resumptionToken is not removed: it
+//!   goes to quarantine and counts as lost.
 
 use crate::repair::boundary::removal::{Content, RemovalSearch, holds_item_or_token};
 use crate::repair::catalog::{QuarantineReason, RepairId};
 use crate::repair::output::dedup::EmittedItems;
 use crate::repair::sink::{Quarantined, RecordFacts, Repair, Sink, TokenFacts};
 
-/// What a held piece belongs to.
+/// The kind of a held part. It decides whether the part is emitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Leaves in any case.
+    /// Emitted in any case.
     Plain,
-    /// Error elements: leave only when no item does.
+    /// An error element. Emitted only if no item is.
     Error,
-    /// The list's own tags: leave only with an item, or a token.
+    /// A tag of the list. Emitted only with an item or a token.
     List,
-    /// The request element, written by us.
+    /// The `request` element that the engine wrote.
     RequestEcho,
 }
 
-/// A stretch of text with what became of it.
+/// A held range of the text, and its change.
 #[derive(Debug)]
 struct Piece {
     role: Role,
@@ -34,17 +34,17 @@ struct Piece {
     change: Option<(RepairId, Vec<u8>)>,
 }
 
-/// What the held head becomes.
+/// The kind of response that the held head becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Release {
     List,
     Errors,
 }
 
-/// Pieces of most heads: what stands between changes, and these.
+/// Initial capacity, in parts. It is enough for most heads.
 const USUAL_PIECES: usize = 16;
 
-/// Counts and held pieces of one response.
+/// The counts and the held parts of one response.
 #[derive(Debug)]
 pub(crate) struct HeadBuffer {
     held: Option<Vec<Piece>>,
@@ -52,17 +52,17 @@ pub(crate) struct HeadBuffer {
     pub(crate) records: u64,
     pub(crate) quarantined: u64,
     pub(crate) lost: u64,
-    /// Pieces of text that were put aside because an item or a token is in them; counted as lost too.
+    /// Texts that went to quarantine because they contain an item or a token. They count as lost too.
     pub(crate) unread: u64,
-    /// Whether an item or a token was removed that could not be read: the list is not complete.
+    /// Whether an unreadable item or token was removed. Then the list is not complete.
     pub(crate) incomplete: bool,
     pub(crate) swallowed: u64,
     pub(crate) unresolved: u64,
     pub(crate) repairs: [u64; RepairId::COUNT],
     pub(crate) changed: bool,
-    /// Items that have left.
+    /// The emitted items.
     pub(crate) seen: EmittedItems,
-    /// The value of the token that has left.
+    /// The value of the emitted token.
     token: Option<Vec<u8>>,
     removals: RemovalSearch,
 }
@@ -87,12 +87,12 @@ impl HeadBuffer {
         }
     }
 
-    /// Whether bytes leave as they come.
+    /// Whether bytes are emitted immediately.
     pub(crate) fn is_open(&self) -> bool {
         self.held.is_none()
     }
 
-    /// Text that stays as it is.
+    /// Emits or holds unchanged text.
     pub(crate) fn keep(&mut self, role: Role, offset: u64, text: &[u8], sink: &mut impl Sink) {
         if text.is_empty() {
             return;
@@ -107,7 +107,7 @@ impl HeadBuffer {
         }
     }
 
-    /// One change outside items. Text with an item or a token in it is put aside.
+    /// Makes one change outside items. Text with an item or a token goes to quarantine.
     pub(crate) fn change(
         &mut self,
         role: Role,
@@ -127,7 +127,7 @@ impl HeadBuffer {
         self.change_known(role, id, offset, original, replacement, sink);
     }
 
-    /// One change outside items that loses nothing: what was in the text leaves elsewhere.
+    /// Makes one change outside items that loses nothing: the content of the text is emitted elsewhere.
     pub(crate) fn change_known(
         &mut self,
         role: Role,
@@ -150,9 +150,9 @@ impl HeadBuffer {
         }
     }
 
-    /// Whether a change removes an item that has not left, or a token other than the one that has.
+    /// Whether a change removes an item that was not emitted, or a token other than the emitted one.
     fn loses_content(&mut self, id: RepairId, offset: u64, original: &[u8], replacement: &[u8]) -> bool {
-        // These count as lost by themselves.
+        // The repairs themselves count these as lost.
         if matches!(id, RepairId::TruncatedInput | RepairId::AnotherRecord) || original == replacement {
             return false;
         }
@@ -166,7 +166,7 @@ impl HeadBuffer {
         lost > 0 && !holds_item_or_token(replacement)
     }
 
-    /// Text that holds an item or a token and cannot be read goes to quarantine and counts as lost.
+    /// Quarantines text that contains an unreadable item or token, and counts it as lost.
     pub(crate) fn quarantine_unread(
         &mut self,
         identifier: Option<&[u8]>,
@@ -180,7 +180,7 @@ impl HeadBuffer {
         self.quarantine(identifier, offset, raw, QuarantineReason::UnreadItem, sink);
     }
 
-    /// Reports a change and writes what it made.
+    /// Reports a change and writes its replacement.
     pub(crate) fn report(&mut self, repair: &Repair<'_>, sink: &mut impl Sink) {
         self.count(repair.id);
         sink.repaired(repair);
@@ -197,14 +197,14 @@ impl HeadBuffer {
         self.lost += u64::from(id == RepairId::AnotherRecord);
     }
 
-    /// An item leaves. Its bytes are written by the caller.
+    /// Reports an emitted item. The caller writes its bytes.
     pub(crate) fn committed(&mut self, facts: &RecordFacts<'_>, bytes: &[u8], sink: &mut impl Sink) {
         self.records += 1;
         sink.record_committed(facts, bytes);
     }
 
-    /// An item is taken out. Reported at once, even while the head in front of
-    /// it is held: what is put aside must not pile up here.
+    /// Quarantines an item. The item is reported immediately, even if the head is held, so that quarantined
+    /// items do not accumulate here.
     pub(crate) fn quarantine(
         &mut self,
         identifier: Option<&[u8]>,
@@ -218,19 +218,19 @@ impl HeadBuffer {
         sink.record_quarantined(&Quarantined { identifier, offset, raw, why });
     }
 
-    /// Whether an error is among what is held.
+    /// Whether a held part is an error.
     pub(crate) fn holds_error(&self) -> bool {
         self.held.iter().flatten().any(|piece| piece.role == Role::Error)
     }
 
-    /// The list's token leaves.
+    /// Reports the emitted token of the list.
     pub(crate) fn token(&mut self, facts: &TokenFacts<'_>, sink: &mut impl Sink) {
         self.token = Some(facts.token.to_vec());
         sink.resumption_token(facts);
     }
 
-    /// The head leaves; the gate is open from now on. `bare_request` is the request element
-    /// without arguments, where that stands beside badVerb and badArgument.
+    /// Emits the held head. Later bytes are emitted immediately. `bare_request` is the `request` element
+    /// without arguments, which is required with badVerb and badArgument.
     pub(crate) fn release(&mut self, answer: Release, bare_request: Option<&[u8]>, sink: &mut impl Sink) {
         let Some(held) = self.held.take() else { return };
         self.held_bytes = 0;

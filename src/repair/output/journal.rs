@@ -1,34 +1,34 @@
 //! The journal: every change as one entry that can be replayed and undone.
 //!
-//! An insertion has no original, a deletion no replacement, a move is one of
-//! each. An item that was quarantined is one deletion of the whole item.
-//! Entries come in the order of the text, but for items that are put aside
-//! while the head of the response is still held: those come at once.
+//! - An insertion has an empty original, a deletion an empty replacement. A move is one of each.
+//! - A quarantined item is one deletion of the whole item.
+//! - Entries are in the order of the text. Exception: an item that is quarantined while the head of the
+//!   response is held is reported immediately.
 
 use crate::repair::catalog::{QuarantineReason, RepairId};
 use crate::repair::sink::{Quarantined, Repair};
 
-/// What an entry of the journal is about.
+/// The kind of a journal entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// A repair.
     Repaired(RepairId),
-    /// An item was taken out.
+    /// An item was quarantined.
     Quarantined(QuarantineReason),
 }
 
-/// One entry, owned.
+/// One journal entry, with owned data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// What it is about.
+    /// The kind of the change.
     pub change: Change,
-    /// Where the original began, in bytes of the text.
+    /// The offset of the original in the text.
     pub offset: u64,
-    /// Identifier of the item it concerns.
+    /// The identifier of the changed item.
     pub record: Option<Vec<u8>>,
-    /// What stood there.
+    /// The bytes before the change.
     pub original: Vec<u8>,
-    /// What stands there now.
+    /// The bytes after the change.
     pub replacement: Vec<u8>,
 }
 
@@ -56,10 +56,9 @@ impl From<&Quarantined<'_>> for Entry {
     }
 }
 
-/// Makes the output from the text.
+/// Applies the journal to the text. The result is the output.
 ///
-/// `None` when the journal does not fit the text: entries that overlap, or one
-/// whose original is not what stands there.
+/// `None` if the journal does not match the text: entries overlap, or an original differs from the text.
 pub fn replay(text: &[u8], journal: &[Entry]) -> Option<Vec<u8>> {
     let mut output = Vec::with_capacity(text.len());
     let mut at = 0;
@@ -77,9 +76,9 @@ pub fn replay(text: &[u8], journal: &[Entry]) -> Option<Vec<u8>> {
     Some(output)
 }
 
-/// Makes the text from the output again.
+/// Reverts the journal in the output. The result is the text.
 ///
-/// `None` when the journal does not fit the output.
+/// `None` if the journal does not match the output.
 pub fn undo(output: &[u8], journal: &[Entry]) -> Option<Vec<u8>> {
     let mut text = Vec::with_capacity(output.len());
     let mut at = 0_usize;
@@ -99,7 +98,7 @@ pub fn undo(output: &[u8], journal: &[Entry]) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// The entries in the order of the text; an insertion before a change at its place.
+/// The entries in the order of the text. An insertion precedes a change at the same place.
 fn in_order(journal: &[Entry]) -> Vec<&Entry> {
     let mut entries: Vec<&Entry> = journal.iter().collect();
     entries.sort_by_key(|entry| (entry.offset, entry.original.len()));

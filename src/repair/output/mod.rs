@@ -1,4 +1,4 @@
-//! The way out: the buffered head, the counts, and the journal.
+//! The last step of the engine: the buffered head, the counts, and the journal.
 
 pub(crate) mod dedup;
 pub(crate) mod head_buffer;
