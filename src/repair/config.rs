@@ -7,36 +7,35 @@ use crate::oai::datestamp::Granularity;
 use crate::repair::catalog::RepairSet;
 use crate::repair::limits::Limits;
 
-/// What the engine is told about one response.
+/// The configuration of the engine for one response.
 #[derive(Clone, Debug, Default)]
 pub struct RepairConfig {
-    /// The bounds on what it may hold.
+    /// The limits of the engine.
     pub limits: Limits,
-    /// Repairs that are not to be made: what would need them is quarantined.
+    /// Disabled repairs. An item that needs one is quarantined.
     pub off: RepairSet,
-    /// Repairs of certainty [`Certainty::Guess`] that are to be made.
+    /// Enabled repairs of certainty [`Certainty::Guess`].
     pub enabled: RepairSet,
-    /// What `request` and Identify's `baseURL` are to say. `None` keeps them where legal.
+    /// The required content of `request` and of Identify's `baseURL`. `None` keeps legal values.
     pub request: Option<Arc<RequestEcho>>,
-    /// What is known of the repository from elsewhere.
+    /// The known facts of the repository.
     pub repository: RepositoryFacts,
-    /// What a missing `responseDate` becomes, `YYYY-MM-DDThh:mm:ssZ`: the time
-    /// at which the source was asked.
+    /// The value of a missing `responseDate`, `YYYY-MM-DDThh:mm:ssZ`: the time of the request to the source.
     pub response_date: Option<String>,
-    /// The charset that the HTTP header named. It outranks the XML declaration
-    /// (RFC 7303), where the bytes do not contradict it.
+    /// The charset in the HTTP header. It has priority over the XML declaration (RFC 7303), unless the bytes
+    /// contradict it.
     pub charset: Option<String>,
-    /// The charset of text that is no UTF-8, as somebody names it who knows the repository.
+    /// The configured charset of text that is not UTF-8.
     pub text_charset: Option<String>,
-    /// What to do with input that ends early.
+    /// The handling of input that ends early.
     pub ending: Ending,
-    /// What records are told to come from; `None` says nothing of it.
+    /// The provenance of the records; `None` adds no provenance.
     pub provenance: Option<Origin>,
-    /// What Identify is to say where it says nothing, or nothing legal.
+    /// The values of Identify elements that are missing or illegal.
     pub identify: IdentifyValues,
 }
 
-/// What somebody who knows a repository says of it. Values are legal; what is `None` is not known.
+/// Configured values for elements of Identify. Values are legal; `None` means unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IdentifyValues {
     /// `repositoryName`.
@@ -51,46 +50,45 @@ pub struct IdentifyValues {
     pub granularity: Option<String>,
 }
 
-/// What is known of a repository besides the response at hand. The engine does not guess it.
+/// The known facts of a repository from sources other than this response. The engine does not guess them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepositoryFacts {
-    /// The granularity that its Identify announces. `None`: datestamps keep the one they have.
+    /// The granularity in its Identify. `None`: datestamps stay unchanged.
     pub granularity: Option<Granularity>,
-    /// A legal datestamp that no item of this response can be older than: the request's `from`,
-    /// or earliestDatestamp. It stands in for a datestamp that is missing or names no day; `None`
-    /// leaves such items to quarantine.
+    /// A legal datestamp that no item of this response precedes: the request's `from`, or earliestDatestamp.
+    /// It replaces a datestamp that is missing or not a date. `None`: such items go to quarantine.
     pub lowest_datestamp: Option<String>,
-    /// The oldest datestamp that one of its items was seen with, for Identify.
+    /// The oldest datestamp that was observed in an item, for Identify.
     pub oldest_seen: Option<String>,
 }
 
-/// What to do with input that ends early.
+/// The handling of input that ends early.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ending {
-    /// Close the document with a comment that says so. For files.
+    /// Close the document, with a comment about the missing end. For files.
     #[default]
     Close,
-    /// Write nothing more: the caller breaks the transfer off, so that the
-    /// list can never look complete. For the proxy.
+    /// Write nothing more. The caller aborts the transfer, so that the list never looks complete. For the
+    /// proxy.
     Abort,
 }
 
-/// Where the records of a response come from, and of which of them that is said.
+/// The provenance of the records of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// Of which records it is said.
+    /// The records that get provenance.
     pub told: ProvenanceScope,
     /// The base URL of the source.
     pub base_url: String,
-    /// When the source was asked, `YYYY-MM-DDThh:mm:ssZ`.
+    /// The time of the request to the source, `YYYY-MM-DDThh:mm:ssZ`.
     pub harvest_date: String,
 }
 
-/// Of which records provenance is told. Never of deleted ones, which have no payload.
+/// The records that get provenance. Deleted records never do, because they have no payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProvenanceScope {
-    /// Of those whose payload a repair of [`Effect::Content`](crate::repair::catalog::Effect) touched.
+    /// Records whose payload was changed by a repair of [`Effect::Content`](crate::repair::catalog::Effect).
     Altered,
-    /// Of all.
+    /// All records.
     All,
 }

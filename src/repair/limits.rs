@@ -1,35 +1,30 @@
-//! The bounds of the engine, each with its unit in its name.
+//! The limits of the engine, each with its unit in its name.
 //!
-//! All of them are judged by positions in the text, never by the size of the
-//! pieces in which it arrives: the same bytes give the same verdict however
-//! the network cut them.
+//! Limits apply to positions in the text and never to the size of chunks. So the same bytes give the same
+//! result for every division into chunks.
 
-/// Bounds on what one response may make the engine hold.
+/// Limits on the memory of one response.
 ///
-/// The memory of a [`Repairer`](crate::repair::Repairer) is at most about three times
-/// `record_bytes_max` (the record, its mended copy and the journal of it) plus
-/// `head_bytes_max` and a few hundred KiB of tables. An item full of namespace declarations takes some
-/// three times its length more; one too long to be held, what `depth_max` open elements and a piece
-/// of the input hold of them.
+/// A [`Repairer`](crate::repair::Repairer) uses at most about three times `record_bytes_max` (the record,
+/// its repaired copy and its journal), plus `head_bytes_max` and a few hundred KiB of tables. An item full
+/// of namespace declarations uses about three times its length in addition. For an oversized item this is
+/// limited to the declarations of `depth_max` open elements and of one chunk of the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Longest item (`record`, `header`, `set`, `metadataFormat`, `Identify`)
-    /// that is held back, in bytes of text. A longer one is passed on while it
-    /// is strictly clean.
+    /// Longest item (`record`, `header`, `set`, `metadataFormat`, `Identify`) that is held, in bytes of
+    /// text. A longer item is emitted in parts while it is valid.
     pub record_bytes_max: usize,
-    /// Most repairs in one item; adjacent ones of one kind count once. Past it
-    /// the item is quarantined.
+    /// Most repairs in one item. Adjacent repairs of one kind count once. An item with more is quarantined.
     pub repairs_per_record_max: usize,
     /// Deepest nesting inside one item, in elements.
     pub depth_max: usize,
-    /// Most attributes on one tag.
+    /// Most attributes in one tag.
     pub attributes_per_tag_max: usize,
     /// Longest tag, in bytes from `<` to `>`.
     pub tag_bytes_max: usize,
     /// Longest run of foreign bytes before the document element, in bytes.
     pub junk_bytes_max: usize,
-    /// Most bytes from the document element to the first good item, and
-    /// between the last item and the end, that are held back.
+    /// Most held bytes from the document element to the first good item, and from the last item to the end.
     pub head_bytes_max: usize,
 }
 

@@ -1,8 +1,8 @@
-//! Broken OAI-PMH bytes in, a valid response and a journal of every change out.
+//! Repairs OAI-PMH responses: broken bytes in, a valid response and a journal of every change out.
 //!
-//! The core of the program, usable by itself: no I/O, no clock, no async.
-//! Input is pushed in chunks of any size and never fails; the output goes to a
-//! [`Sink`]. ARCHITECTURE.md lists its invariants.
+//! This is the core of the program, and a library by itself: no I/O, no clock, no async code. Input arrives
+//! in chunks of any size, and no input is an error. The output goes to a [`Sink`]. ARCHITECTURE.md lists
+//! the invariants.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
@@ -40,19 +40,19 @@ pub use sink::{
 };
 pub use summary::{Outcome, Summary};
 
-/// Tags that were read, for the next response: it is mended faster, and just as without.
+/// Cached start tags of earlier responses. They make the next repair faster and never change its result.
 #[derive(Debug, Default)]
 pub struct TagCache {
     tags: Tags,
-    /// What the tags were held to.
+    /// The limits that applied to the cached tags.
     limits: Limits,
 }
 
-/// What a memory may take, in bytes, to be handed on: tags of some formats, and not of a page that
-/// has no two alike.
+/// Largest cache that is kept for the next response, in bytes. It is enough for the tags of some formats.
+/// The tags of a page without repeated tags do not fit.
 const TAG_CACHE_BYTES_MAX: usize = 64 << 10;
 
-/// Mends one response. One object a response.
+/// Repairs one response.
 #[derive(Debug)]
 pub struct Repairer {
     decode: Decode,
@@ -60,46 +60,44 @@ pub struct Repairer {
 }
 
 impl Repairer {
-    /// An engine for one response.
+    /// Creates a repairer for one response.
     pub fn new(config: &RepairConfig) -> Self {
         Self::with_cache(config, TagCache::default())
     }
 
-    /// An engine for one response that knows what others have read.
+    /// Creates a repairer for one response that uses the start tags of earlier ones.
     pub fn with_cache(config: &RepairConfig, memory: TagCache) -> Self {
         let TagCache { tags, limits } = memory;
         let tags = if limits == config.limits { tags } else { Tags::default() };
         Self { decode: Decode::new(config.charset.as_deref()), engine: Engine::new(config, tags) }
     }
 
-    /// Takes the next piece of the body. Never fails.
+    /// Takes the next chunk of the body. Never fails.
     pub fn push(&mut self, input: &[u8], sink: &mut impl Sink) {
         self.decode.push(input, false, &mut |text| self.engine.push(text, sink));
     }
 
-    /// The verdict, once nothing that may still come can change it: the caller
-    /// need not read on.
+    /// The outcome, if no further input can change it. Then the caller can stop reading.
     pub fn verdict(&self) -> Option<Outcome> {
         self.engine.verdict()
     }
 
-    /// Whether a part of an item was written that is too long to be held: what
-    /// is written so far does not end between two items.
+    /// Whether a part of an oversized item was written, so that the output does not end between two items.
     pub fn is_inside_item(&self) -> bool {
         matches!(self.engine.response.stage, stages::response::Stage::Oversized(_))
     }
 
-    /// Whether the end tag of the document element was written: nothing may follow it.
+    /// Whether the end tag of the document element was written. Nothing may follow it.
     pub fn is_document_closed(&self) -> bool {
         matches!(self.engine.response.stage, stages::response::Stage::Epilog)
     }
 
-    /// The end of the input.
+    /// Ends the input and returns the summary.
     pub fn finish(self, sink: &mut impl Sink) -> Summary {
         self.finish_with_cache(sink).0
     }
 
-    /// The end of the input, and what the next engine may know.
+    /// Ends the input and returns the summary and the cached start tags.
     pub fn finish_with_cache(mut self, sink: &mut impl Sink) -> (Summary, TagCache) {
         self.decode.push(&[], true, &mut |text| self.engine.push(text, sink));
         let limits = self.engine.response.config.limits.clone();
@@ -109,7 +107,7 @@ impl Repairer {
     }
 }
 
-/// Numbers below what is asked for, the same ones for each seed (xorshift).
+/// Random numbers below a bound, reproducible by the seed (xorshift).
 #[cfg(test)]
 fn random(seed: u64) -> impl FnMut(usize) -> usize {
     let mut state = seed;
@@ -131,7 +129,7 @@ mod tests {
         fn write(&mut self, _: &[u8]) {}
     }
 
-    /// However often a broken record is read, no more is remembered of it than of one reading.
+    /// Repeated reading of a broken record caches no more than one reading.
     #[test]
     fn a_broken_record_is_read_again_within_the_memory_of_one_reading() {
         let bytes_for = |defect: &str| {
@@ -149,7 +147,7 @@ mod tests {
         }
     }
 
-    /// A list of one record that declares so many namespaces of so many bytes, and one that is small.
+    /// A list of two records: a large one with many namespace declarations, and a small one.
     fn page(declarations: usize, bytes: usize) -> String {
         let header = "<header><identifier>oai:a</identifier><datestamp>2024-01-01</datestamp></header>";
         let declared: String =

@@ -1,8 +1,9 @@
-//! The slow path: one broken item through its passes, until the strict reader accepts it.
+//! The slow path: repairs one broken item in several passes.
 //!
-//! Characters, then markup, then envelope; after each pass the item is read
-//! strictly, and the first version that is in order is taken. What no pass can
-//! mend is beyond repair, and the strict reader says why.
+//! The stage `list` calls it for each item that is not valid, and for each valid item that must be
+//! rewritten. The passes are characters, markup and envelope. The validator reads the item after each pass.
+//! The first valid version is the result. If there is none, the first defect that remains is the reason for
+//! quarantine.
 
 use memchr::memchr_iter;
 
@@ -29,29 +30,29 @@ use crate::repair::validate::schema::Verb;
 use crate::repair::validate::start_tag::Tags;
 use crate::repair::validate::state::{Validation, Validator};
 
-/// An item that is in order again.
+/// A repaired item.
 #[derive(Debug)]
 pub(crate) struct RepairedItem {
     pub(crate) bytes: Vec<u8>,
     pub(crate) edits: Edits,
     pub(crate) facts: Facts,
-    /// Whether its markup had to be mended.
+    /// Whether the markup was repaired.
     pub(crate) markup: bool,
-    /// What it lacks, and nobody knows.
+    /// Missing or illegal fields whose values are unknown.
     pub(crate) lacks: Vec<(&'static str, FieldIssue)>,
 }
 
 impl RepairedItem {
-    /// An item that was in order as it came.
+    /// A valid item without changes.
     pub(crate) fn unchanged(raw: &[u8], facts: Facts) -> Self {
         Self { bytes: raw.to_vec(), edits: Edits::default(), facts, markup: false, lacks: Vec::new() }
     }
 }
 
-/// Mends one item whose bytes are `raw`.
+/// Repairs one item with the bytes `raw`.
 ///
 /// # Errors
-/// Why it is beyond repair.
+/// The reason for the quarantine of the item.
 pub(crate) fn repair_item(
     raw: &[u8],
     skeleton: &EnvelopeNames,
@@ -60,7 +61,7 @@ pub(crate) fn repair_item(
     rules: &Rules<'_>,
 ) -> Result<RepairedItem, QuarantineReason> {
     let repaired = in_passes(raw, skeleton, around, tags, rules)?;
-    // Items in a section are no items, but they do not vanish with it either.
+    // Items in a section are not items of the list, but they must not be dropped with the section.
     let drops_section = |&(start, _): &(usize, usize)| {
         repaired.edits.iter().any(|edit| edit.start <= start && start < edit.end)
     };
@@ -81,7 +82,7 @@ fn in_passes(
 ) -> Result<RepairedItem, QuarantineReason> {
     let mut skeleton = skeleton.clone();
     if skeleton.prefixes == Prefixes::None {
-        // One that has a prefix is read, and loses it.
+        // A prefixed item is accepted and loses its prefix.
         skeleton.prefixes = Prefixes::Off;
     }
     let outer = around.read;
@@ -101,7 +102,7 @@ fn in_passes(
         true => Edits::default(),
         false => {
             let charset = match charset_of(raw, rules.text_charset) {
-                // The answer itself: it is not put aside for a name.
+                // Identify is the response itself, so it is not quarantined for a charset.
                 Err(_) if item.skeleton.element.name == b"Identify" => None,
                 charset => charset?,
             };
@@ -131,7 +132,7 @@ fn in_passes(
             };
         }
     }
-    // Well-formed, and broken only as a record of OAI-PMH: the markup is right.
+    // If the item is well-formed and only its envelope is broken, the markup is correct.
     if !item.is_envelope_fault(why) {
         let element = item.skeleton.element;
         item.tags.tidy();
@@ -167,8 +168,8 @@ fn in_passes(
     }
 }
 
-/// Whether a mark that opens a section may stand inside one: where all is well-formed that is its
-/// text, as the strict reader has it, and no sign that the section was never closed.
+/// Whether the item contains a second opening mark, perhaps inside a section. In well-formed text that is
+/// content of the section, and no evidence that the section was never closed.
 fn speaks_of_sections(raw: &[u8]) -> bool {
     let may_open = |at: &usize| at.checked_sub(1).and_then(|before| raw.get(before)) == Some(&b'<');
     memchr_iter(b'!', raw).filter(may_open).nth(1).is_some()
@@ -180,7 +181,7 @@ enum Verdict {
 }
 
 struct Item<'m> {
-    /// Of 1.x until it is upgraded.
+    /// The names of 1.x until the item is upgraded.
     skeleton: EnvelopeNames,
     outer: Context,
     written: Context,
@@ -192,9 +193,8 @@ struct Item<'m> {
 }
 
 impl Item<'_> {
-    /// Applies one pass and reads the result strictly. What is in order as it was
-    /// read becomes what is written, and what does not fit its repository is made to; both are read
-    /// once more.
+    /// Applies one pass and validates the result. A valid item is then rewritten for the output and adjusted
+    /// to its repository. After each of these changes it is validated again.
     fn pass(&mut self, edits: Edits) -> Result<Verdict, QuarantineReason> {
         self.change(edits)?;
         let (mut verdict, places) = self.judge();
@@ -219,7 +219,7 @@ impl Item<'_> {
         }
     }
 
-    /// What is in order is made to fit its repository.
+    /// Adjusts a valid item to its repository.
     fn fitted(&mut self, facts: Facts) -> Result<Verdict, QuarantineReason> {
         let fitted = repair_granularity(&self.text, &facts, self.skeleton.element, self.rules);
         if fitted.is_empty() {
@@ -229,7 +229,7 @@ impl Item<'_> {
         Ok(self.judge().0)
     }
 
-    /// What is in order as it was read becomes what is written; says whether that is another text.
+    /// Rewrites a valid item for the output. Returns whether the text changed.
     fn rewrite(&mut self) -> Result<bool, QuarantineReason> {
         let mut is_changed = self.skeleton.headers_only;
         if self.skeleton.headers_only {
@@ -256,17 +256,17 @@ impl Item<'_> {
         Ok(is_changed)
     }
 
-    /// The closed sections with borders of items inside. They are content, with their own end marks.
+    /// The closed sections that contain a boundary. They are content and have their own end marks.
     fn sections_with_borders(&self) -> Vec<(usize, usize)> {
         if self.skeleton.tears { Vec::new() } else { sections_with_borders(&self.text, &self.skeleton) }
     }
 
-    /// Whether it describes the repository, so that what it lacks may be known.
+    /// Whether the item describes the repository, so that missing values may be known.
     fn is_described(&self) -> bool {
         matches!(self.skeleton.element.name, b"Identify" | b"metadataFormat")
     }
 
-    /// Identify is the answer itself: what nobody knows of it is left as it is.
+    /// Keeps an Identify with unknown fields, because it is the response itself.
     fn left_as_it_is(mut self, why: QuarantineReason) -> Result<RepairedItem, QuarantineReason> {
         let is_identify = self.skeleton.element.name == b"Identify";
         if !is_identify || !self.is_well_formed() {
@@ -311,8 +311,8 @@ impl Item<'_> {
         Ok(())
     }
 
-    /// Reads it strictly; in a response without a prefix first as an item that has none either, which
-    /// spares nearly all of them the way of one that loses it.
+    /// Validates the item. In a response without a prefix, the item is first read without one. Most items
+    /// then need no removal of prefixes.
     fn judge(&mut self) -> (Verdict, Places) {
         if self.skeleton.prefixes == Prefixes::Off && self.skeleton.prefix.is_empty() {
             let (verdict, places) = self.judge_with(Prefixes::None);
@@ -341,8 +341,7 @@ impl Item<'_> {
         (verdict, scanner.places)
     }
 
-    /// Whether the defect is one of the envelope, and the item is well-formed
-    /// all the same.
+    /// Whether the only defect is in the envelope: the item is well-formed.
     fn is_envelope_fault(&mut self, why: QuarantineReason) -> bool {
         matches!(
             why,
@@ -356,7 +355,7 @@ impl Item<'_> {
         ) && self.is_well_formed()
     }
 
-    /// Whether the markup is in order, the envelope aside.
+    /// Whether the item is well-formed. Its envelope is not checked.
     fn is_well_formed(&mut self) -> bool {
         self.tags.tidy();
         let mut scanner = Validator::for_payload(self.skeleton.clone(), self.outer);
@@ -394,7 +393,7 @@ mod tests {
         include_bytes!("../../corpus/wellformed/withdrawn-in-comment.xml"),
     ];
 
-    /// What the fast path lets through, no pass of the slow path would change.
+    /// No pass of the slow path changes an item that the fast path accepts.
     #[test]
     fn the_slow_path_leaves_a_clean_item_alone() {
         let limits = Limits::default();

@@ -1,138 +1,135 @@
-//! Where the engine's results go: bytes, the journal, and what became of each item.
+//! The receiver of the engine's results: bytes, the journal, and the result of each item.
 //!
-//! Sits last in the flow. A [`Sink`] is handed to every call of the engine
-//! instead of being kept, so that it may borrow what the caller likes.
+//! Each call of the engine takes a [`Sink`] as an argument. The engine does not store it, so a sink may
+//! borrow from the caller.
 
 use crate::repair::catalog::{QuarantineReason, RepairId};
 
-/// Receives what the engine makes of a response. A push model: the engine
-/// calls, the sink keeps up or buffers.
+/// Receives the results of the engine, which pushes them.
 ///
-/// Order is meaning. Everything that concerns the bytes up to some point is
-/// reported before or with those bytes, in the order of the text. A record that
-/// is removed is reported by [`Sink::record_quarantined`] before any byte behind
-/// it is written, and even before what precedes it while the head is held.
+/// The order of the calls is significant. Reports about bytes come before or with those bytes, in the order
+/// of the text. A quarantined record is reported before any byte after it is written. While the head is
+/// held, it is reported even before the bytes that precede it.
 pub trait Sink {
-    /// Bytes of the answer, in order. Pieces have no meaning.
+    /// Bytes of the response, in order. Their division into calls has no meaning.
     fn write(&mut self, bytes: &[u8]);
 
     /// One change, for the journal: `original` at `offset` became `replacement`.
     fn repaired(&mut self, _repair: &Repair<'_>) {}
 
-    /// An item leaves in the bytes of this or a following `write` of the same
-    /// call; `bytes` is the item as it leaves.
+    /// An item is emitted with this or a following `write` of the same call. `bytes` is the emitted item.
     fn record_committed(&mut self, _facts: &RecordFacts<'_>, _bytes: &[u8]) {}
 
-    /// An item is taken out of the list; its own repairs are never reported.
+    /// An item is quarantined. Its own repairs are not reported.
     fn record_quarantined(&mut self, _quarantined: &Quarantined<'_>) {}
 
-    /// A section of an item contains items of the list and is taken for content. Called before any
-    /// byte of that item is written, and before it is put aside.
+    /// A section of an item contains items of the list and is treated as content. Called before any byte of
+    /// that item is written, and before the item is quarantined.
     fn items_swallowed(&mut self, _swallowed: &SwallowedItems<'_>) {}
 
-    /// Something stays as it is that breaks the schema.
+    /// A field stays unchanged although it violates the schema.
     fn unresolved(&mut self, _left: &UnresolvedField) {}
 
-    /// The list's resumptionToken, when it is written at the end of the list.
+    /// The resumptionToken of the list. Called when it is written, at the end of the list.
     fn resumption_token(&mut self, _token: &TokenFacts<'_>) {}
 }
 
 /// One entry of the journal.
 ///
-/// Replaying all entries over the text gives the output; undoing them gives
-/// the text again (see [`journal`](crate::repair::output::journal)).
+/// Replaying all entries on the text gives the output. Undoing them on the output gives the text (see
+/// [`journal`](crate::repair::output::journal)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repair<'a> {
-    /// Which repair of the catalogue this is.
+    /// The repair.
     pub id: RepairId,
-    /// Where `original` began, in bytes of the text.
+    /// The offset of `original` in the text.
     pub offset: u64,
-    /// Identifier of the item it lies in, as it leaves; `None` outside items.
+    /// The identifier of the emitted item that contains the change; `None` outside items.
     pub record: Option<&'a [u8]>,
-    /// What stood there; empty for an insertion.
+    /// The bytes before the change; empty for an insertion.
     pub original: &'a [u8],
-    /// What stands there now; empty for a deletion.
+    /// The bytes after the change; empty for a deletion.
     pub replacement: &'a [u8],
 }
 
-/// What is known of an item that leaves.
+/// The facts about an emitted item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordFacts<'a> {
-    /// `identifier` of a record or header, `setSpec` of a set, `metadataPrefix`
-    /// of a format, as it stands in the XML (references not resolved).
+    /// `identifier` of a record or header, `setSpec` of a set, `metadataPrefix` of a format, with references
+    /// as in the XML.
     pub identifier: &'a [u8],
-    /// `datestamp` of a record or header; empty elsewhere.
+    /// `datestamp` of a record or header; empty for other items.
     pub datestamp: &'a [u8],
     /// Whether the header says `status="deleted"`.
     pub deleted: bool,
-    /// Where the item began, in bytes of the text.
+    /// The offset of the item in the text.
     pub offset: u64,
-    /// How many journal entries it took.
+    /// The number of its journal entries.
     pub repairs: usize,
-    /// Whether a setSpec of it holds a `~`, and so perhaps what stands for an illegal byte.
+    /// Whether one of its setSpecs contains a `~`, which may replace an illegal byte.
     pub tilde_in_set: bool,
 }
 
-/// An item that is beyond repair.
+/// An item that is not repairable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quarantined<'a> {
-    /// Its identifier, if one could be read.
+    /// Its identifier, if it is readable.
     pub identifier: Option<&'a [u8]>,
-    /// Where it began, in bytes of the text.
+    /// The offset of the item in the text.
     pub offset: u64,
-    /// The item as it came. Removing these bytes is the journal entry.
+    /// The bytes of the item in the input. The journal entry deletes them.
     pub raw: &'a [u8],
-    /// Why it could not be mended.
+    /// The reason for the quarantine.
     pub why: QuarantineReason,
 }
 
 /// A CDATA section, comment or instruction that has an end mark and contains items of the list.
 ///
-/// It is content: a depositor can write such a section. Or it lost its end mark, and the one that was
-/// found belongs to a later item: only the source knows.
+/// The section is content, because a depositor can write such a section. Possibly it lost its own end mark,
+/// and the end mark belongs to a later item. Only the source can tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwallowedItems<'a> {
-    /// Identifier of the item that the section is in.
+    /// The identifier of the item that contains the section.
     pub identifier: Option<&'a [u8]>,
-    /// Where the section begins, in bytes of the text.
+    /// The offset of the section in the text.
     pub offset: u64,
-    /// The items that begin in it.
+    /// The items that begin in the section.
     pub items: Vec<SwallowedItem<'a>>,
 }
 
 /// An item that begins in a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwallowedItem<'a> {
-    /// Its identifier, if one could be read.
+    /// Its identifier, if it is readable.
     pub identifier: Option<&'a [u8]>,
-    /// Its bytes, up to the next item or to the end of the item around it.
+    /// Its bytes, up to the next item or to the end of the item that contains it.
     pub raw: &'a [u8],
 }
 
-/// What stays although it breaks the schema, because no value may be invented for it.
+/// A field that violates the schema and stays unchanged, because its value is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnresolvedField {
-    /// Where the element around it began, in bytes of the text.
+    /// The offset of the element that contains the field.
     pub offset: u64,
     /// Name of the element.
     pub element: &'static str,
-    /// What is wrong with it.
+    /// The problem with the field.
     pub lack: FieldIssue,
 }
 
-/// What is wrong with an element that stays.
+/// The problem with a field that stays unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldIssue {
-    /// It is not there.
+    /// The element is missing.
     Missing,
-    /// Its value is not legal.
+    /// The value is illegal.
     Illegal,
-    /// It stands there more than once.
+    /// The element occurs more than once.
     Repeated,
 }
 
 impl FieldIssue {
-    /// The word used in the report.
+    /// The name in the report.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Missing => "missing",
@@ -145,10 +142,10 @@ impl FieldIssue {
 /// The resumptionToken of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenFacts<'a> {
-    /// Its text as it stands in the XML (references not resolved); empty on the last page.
+    /// Its value, with references as in the XML. Empty on the last page.
     pub token: &'a [u8],
-    /// `cursor`: how many items the list has delivered before this page.
+    /// `cursor`: the number of items on earlier pages of the list.
     pub cursor: Option<u64>,
-    /// `completeListSize`: how many items the list has, as far as the source knows.
+    /// `completeListSize`: the number of items in the list, according to the source.
     pub complete_list_size: Option<u64>,
 }

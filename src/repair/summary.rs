@@ -1,23 +1,22 @@
-//! The result of one response: its outcome and its counts.
+//! The outcome of one response, and its counts.
 
 use crate::repair::catalog::{NotOai, RepairId};
 
-/// How a response came out.
+/// The outcome of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Byte for byte as it came, but for what the proxy says of itself.
+    /// The output equals the input, except for the proxy's own values.
     Clean,
-    /// Whole and valid, with repairs or items put aside.
+    /// Complete and valid, with repairs or quarantined items.
     Repaired,
-    /// The input ended early, or an item was too long to be mended: what went
-    /// out is not the whole list.
+    /// The input ended early, or an item was too long to be repaired. The output is not the complete list.
     Truncated,
-    /// No OAI-PMH 2.0 response, or nothing of it could be kept: nothing was written.
+    /// Not an OAI-PMH response, or without usable content. Nothing was written.
     NotOai(NotOai),
 }
 
 impl Outcome {
-    /// The word used in the report.
+    /// The name in the report.
     pub fn name(self) -> &'static str {
         match self {
             Self::Clean => "clean",
@@ -28,31 +27,31 @@ impl Outcome {
     }
 }
 
-/// The account of one response.
+/// The outcome and the counts of one response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// How it came out.
+    /// The outcome.
     pub outcome: Outcome,
-    /// Protocol version of the response, `"2.0"` or `"1.0"`, `"1.1"`; `None` when it is not OAI-PMH.
+    /// The protocol version of the response: `"2.0"`, `"1.0"` or `"1.1"`. `None` if it is not OAI-PMH.
     pub version: Option<&'static str>,
-    /// Items that left: records, headers, sets or formats.
+    /// Emitted items: records, headers, sets or formats.
     pub records: u64,
-    /// Items that were put aside.
+    /// Quarantined items.
     pub quarantined: u64,
-    /// Items that left incomplete or not at all because they were too long to be held, records of
-    /// GetRecord that nobody asked for, and `unread`.
+    /// Lost items: oversized items that were emitted incompletely or not at all, records of GetRecord that
+    /// were not requested, and `unread`.
     pub lost: u64,
-    /// Pieces of text that were put aside because they hold an item or a resumptionToken that could
-    /// not be read. They are counted in `quarantined` and in `lost`.
+    /// Quarantined texts with an unreadable item or resumptionToken. They count in `quarantined` and in
+    /// `lost` too.
     pub unread: u64,
-    /// Items inside sections that are closed and taken for content: perhaps their section lost its end mark.
+    /// Items inside closed sections, which are content. Perhaps their section lost its end mark.
     pub swallowed: u64,
-    /// What stayed although the schema wants it otherwise: no value was known, and none is invented.
+    /// Fields that violate the schema and stay unchanged, because their value is unknown.
     pub unresolved: u64,
-    /// How often each repair was made; index with `RepairId as usize`.
+    /// The number of repairs of each kind; the index is `RepairId as usize`.
     pub repairs: [u64; RepairId::COUNT],
-    /// The charset the text was decoded from; `"UTF-8"` when it was taken as it came.
+    /// The charset that the text was decoded from. `"UTF-8"` if no decoding was necessary.
     pub decoded_as: &'static str,
-    /// Most bytes held at once, for the limits to be judged by.
+    /// Most bytes held at any time, to check the limits.
     pub held_bytes_peak: usize,
 }
