@@ -1,4 +1,7 @@
-//! The names that hold a list together, and what stands where: the signs by which a border is known.
+//! The names in the tags of one list, and the places at which these tags occur.
+//!
+//! The search for boundaries, the validator and the stages compare text with them. More text never changes
+//! a result: too little text is [`TagMatch::Cut`].
 
 use memchr::{memchr, memchr2, memmem};
 
@@ -7,43 +10,42 @@ use crate::repair::lex::names::{blanks, is_blank, is_name_byte, trailing_blanks}
 use crate::repair::validate::schema::{Content, Element};
 
 const TOKEN: &[u8] = b"resumptiontoken";
-/// Letters in which a name may differ from `resumptionToken` and still mean it.
+/// The number of letters by which a misspelt `resumptionToken` may differ.
 const TOKEN_LETTERS: usize = 2;
-/// Fewest letters of a name that was cut and is known for that of a token.
+/// Fewest letters of a cut name that is recognised as `resumptionToken`.
 const CUT_TOKEN_LETTERS_MIN: usize = 6;
 
-/// The names that borders of one list are made of.
+/// The names in the tags of one list.
 #[derive(Clone, Debug)]
 pub(crate) struct EnvelopeNames {
     pub(crate) element: &'static Element,
-    /// What the items of a response of OAI-PMH 1.x are in 2.0.
+    /// For a response of OAI-PMH 1.x, the corresponding element of 2.0.
     pub(crate) upgraded: Option<&'static Element>,
-    /// Name of the verb element as it stands there, as `ListRecords`.
+    /// The name of the verb element in the text, for example `ListRecords`.
     pub(crate) verb: Vec<u8>,
-    /// Prefix of the OAI-PMH namespace with its colon, or nothing.
+    /// The prefix of the OAI-PMH namespace with its colon, or nothing.
     pub(crate) prefix: Vec<u8>,
-    /// Another prefix, under which items of the list are: with its colon, or nothing.
+    /// A second prefix of items of the list, with its colon.
     pub(crate) other_prefix: Option<Vec<u8>>,
     pub(crate) prefixes: Prefixes,
-    /// Whether the items are records of which the header alone belongs into the list.
+    /// Whether the items are records of which only the header belongs to the list.
     pub(crate) headers_only: bool,
-    /// Whether a section that is closed and still contains the borders of items may be read as one
-    /// that was never closed: the repair `torn-section` is on.
+    /// Whether `torn-section` is on: a closed section that contains a boundary may be treated as unclosed.
     pub(crate) tears: bool,
 }
 
-/// What becomes of prefixes of elements of the envelope.
+/// The handling of prefixes of envelope elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Prefixes {
-    /// There must be none.
+    /// Prefixes are an error.
     None,
-    /// They are taken off.
+    /// Prefixes are removed.
     Off,
-    /// They stay: the repair is turned off.
+    /// Prefixes stay, because the repair is turned off.
     Stay,
 }
 
-/// Whether something stands at a place; `Cut` where the text ends before that can be said.
+/// Whether a tag is at a place. `Cut`: the text ends too early to decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TagMatch {
     Yes,
@@ -52,12 +54,12 @@ pub(crate) enum TagMatch {
 }
 
 impl EnvelopeNames {
-    /// The list as it is in OAI-PMH 2.0.
+    /// The names of the same list in OAI-PMH 2.0.
     pub(crate) fn version_two(&self) -> Self {
         Self { element: self.upgraded.unwrap_or(self.element), upgraded: None, ..self.clone() }
     }
 
-    /// Whether items that are in order are written otherwise than they were read.
+    /// Whether valid items are rewritten for the output.
     pub(crate) fn is_rewritten(&self) -> bool {
         self.upgraded.is_some()
             || self.headers_only
@@ -72,12 +74,12 @@ impl EnvelopeNames {
         }
     }
 
-    /// The prefixes that items are under.
+    /// The prefixes of items.
     pub(crate) fn item_prefixes(&self) -> impl Iterator<Item = &[u8]> {
         std::iter::once(self.prefix.as_slice()).chain(self.other_prefix.as_deref())
     }
 
-    /// What the tags of items begin with: `open`, a prefix and the name.
+    /// The first bytes of the tags of items: `open`, a prefix and the name.
     fn item_marks(&self, open: &[u8]) -> impl Iterator<Item = Vec<u8>> {
         self.item_prefixes().map(move |prefix| [open, prefix, self.element.name].concat())
     }
@@ -89,14 +91,14 @@ impl EnvelopeNames {
             .any(|local| self.children().iter().any(|child| child.name == local))
     }
 
-    /// Whether `name` is that of an element of the envelope inside an item.
+    /// Whether `name` is that of an envelope element inside an item.
     pub(crate) fn is_inside_item(&self, name: &[u8]) -> bool {
         let local = self.item_prefixes().find_map(|prefix| name.strip_prefix(prefix));
         local.is_some_and(|local| self.children().iter().any(|child| child.names(local)))
     }
 
-    /// Whether `text` begins with `<` or `</`, a prefix, the name, and no more of a name. An end
-    /// tag may lack its `>`: then the next `<` ends it.
+    /// Whether `text` begins with `open` (`<` or `</`), a prefix, the name, and the end of the name. An end
+    /// tag without `>` ends at the next `<`.
     pub(crate) fn tag(&self, text: &[u8], open: &[u8], name: &[u8]) -> TagMatch {
         let own = is_tag(text, open, &self.prefix, name);
         match &self.other_prefix {
@@ -105,7 +107,7 @@ impl EnvelopeNames {
         }
     }
 
-    /// Whether an item begins here: its start tag, and one of its children behind it.
+    /// Whether an item begins here: its start tag, followed by one of its children.
     pub(crate) fn starts_item(&self, text: &[u8]) -> TagMatch {
         match self.tag(text, b"<", self.element.name) {
             TagMatch::Yes => {}
@@ -125,12 +127,12 @@ impl EnvelopeNames {
         any(self.children().iter().map(|child| self.tag(behind, b"<", child.name)))
     }
 
-    /// Whether a resumptionToken begins here, in whatever spelling.
+    /// Whether a resumptionToken begins here, in any spelling.
     pub(crate) fn starts_token(&self, text: &[u8]) -> TagMatch {
         self.token_tag(text, b"<")
     }
 
-    /// Whether `text` begins with `<` or `</` and a spelling of `resumptionToken`.
+    /// Whether `text` begins with `open` (`<` or `</`) and a spelling of `resumptionToken`.
     pub(crate) fn token_tag(&self, text: &[u8], open: &[u8]) -> TagMatch {
         let Some(body) = text.strip_prefix(open) else {
             return if open.starts_with(text) { TagMatch::Cut } else { TagMatch::No };
@@ -147,7 +149,7 @@ impl EnvelopeNames {
         TagMatch::Cut
     }
 
-    /// Whether `text`, white space aside, goes on as a list does behind an item.
+    /// Whether `text`, after white space, continues the list after an item.
     pub(crate) fn follows_item(&self, text: &[u8]) -> TagMatch {
         let text = text.get(blanks(text)..).unwrap_or_default();
         if text.is_empty() {
@@ -161,7 +163,7 @@ impl EnvelopeNames {
         ])
     }
 
-    /// Whether `text`, white space aside, ends with the end tag of a child of the item.
+    /// Whether `text` ends with the end tag of a child of the item. White space may follow the tag.
     pub(crate) fn ends_with_child(&self, text: &[u8]) -> bool {
         let text = text.get(..text.len() - trailing_blanks(text)).unwrap_or_default();
         self.children().iter().any(|child| {
@@ -172,7 +174,7 @@ impl EnvelopeNames {
         })
     }
 
-    /// Whether the page ends here as pages do.
+    /// Whether the text ends with the end tag of the response.
     pub(crate) fn ends_page(&self, text: &[u8]) -> bool {
         let text = text.get(..text.len() - trailing_blanks(text)).unwrap_or_default();
         let root = if self.upgraded.is_some() { self.verb.as_slice() } else { b"OAI-PMH" };
@@ -196,7 +198,7 @@ impl EnvelopeNames {
         behind.is_some_and(|behind| !self.item_marks(b"</").any(|end| memmem::find(behind, &end).is_some()))
     }
 
-    /// Whether a border lies inside `body`.
+    /// Whether `body` contains a boundary.
     pub(crate) fn has_border(&self, body: &[u8]) -> bool {
         let is_border = |at: usize| {
             let tag = body.get(at..).unwrap_or_default();
@@ -208,9 +210,9 @@ impl EnvelopeNames {
     }
 }
 
-/// Whether `text` begins with `open`, the prefix, the name, and no more of a name.
+/// Whether `text` begins with `open`, the prefix, the name, and the end of the name.
 fn is_tag(text: &[u8], open: &[u8], prefix: &[u8], name: &[u8]) -> TagMatch {
-    // The first letter tells most tags apart.
+    // The first letter rejects most tags.
     if text.get(open.len() + prefix.len()).is_some_and(|letter| name.first() != Some(letter)) {
         return TagMatch::No;
     }
@@ -232,15 +234,15 @@ fn is_tag(text: &[u8], open: &[u8], prefix: &[u8], name: &[u8]) -> TagMatch {
     }
 }
 
-/// Whether a name without its prefix means `resumptionToken`: in another case, in the plural, or
+/// Whether a name without its prefix means `resumptionToken`. It may be in another case, in the plural, or
 /// misspelt.
 pub(crate) fn is_token_name(local: &[u8]) -> bool {
-    // Nearly all names are shorter.
+    // Most names are shorter.
     local.len().abs_diff(TOKEN.len()) <= TOKEN_LETTERS
         && within_letters(&local.to_ascii_lowercase(), TOKEN, TOKEN_LETTERS)
 }
 
-/// Whether a name without its prefix is the beginning of `resumptionToken`, and the rest was cut off.
+/// Whether a name without its prefix is a cut `resumptionToken`.
 pub(crate) fn is_cut_token_name(local: &[u8]) -> bool {
     local.len() >= CUT_TOKEN_LETTERS_MIN && TOKEN.starts_with(&local.to_ascii_lowercase())
 }

@@ -1,4 +1,4 @@
-//! The strict reader: whether an item is well-formed and valid in the OAI-PMH envelope.
+//! The validator: it decides whether an item is well-formed and valid in the OAI-PMH envelope.
 
 pub(crate) mod envelope_names;
 pub(crate) mod facts;

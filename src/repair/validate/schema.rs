@@ -1,13 +1,13 @@
-//! The envelope of OAI-PMH 2.0 as tables: which element holds which, how often, and which text.
+//! The envelope of OAI-PMH 2.0 as tables: the children, the occurrences and the text of each element.
 //!
-//! From the schema of the specification (OAI-PMH.xsd). Payloads below
-//! `metadata`, `about`, `description` and `setDescription` are any one element.
+//! The validator and the passes read them. They follow the schema of the specification (OAI-PMH.xsd). A
+//! payload in `metadata`, `about`, `description` or `setDescription` is any one element.
 
 use std::borrow::Cow;
 
 use crate::oai::{datestamp, set_spec};
 
-/// The lists and answers a response can hold.
+/// The verbs, and so the kinds of response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
     Identify,
@@ -29,7 +29,7 @@ impl Verb {
         Self::ListRecords,
     ];
 
-    /// Name of the element.
+    /// The name of the verb element.
     pub(crate) fn name(self) -> &'static [u8] {
         match self {
             Self::Identify => b"Identify",
@@ -46,7 +46,7 @@ impl Verb {
         Self::ALL.into_iter().find(|verb| verb.name() == local)
     }
 
-    /// What it holds. Identify is one item by itself.
+    /// The items of its response. Identify is one item.
     pub(crate) fn item(self) -> &'static Element {
         match self {
             Self::Identify => &IDENTIFY,
@@ -57,7 +57,7 @@ impl Verb {
         }
     }
 
-    /// What it holds in OAI-PMH 1.x.
+    /// The items of its response in OAI-PMH 1.x.
     pub(crate) fn v1_item(self) -> &'static Element {
         match self {
             Self::Identify => &IDENTIFY_1,
@@ -66,13 +66,13 @@ impl Verb {
         }
     }
 
-    /// Whether it may end with a resumptionToken.
+    /// Whether a resumptionToken may end its response.
     pub(crate) fn has_token(self) -> bool {
         matches!(self, Self::ListSets | Self::ListIdentifiers | Self::ListRecords)
     }
 }
 
-/// An element of the envelope.
+/// An envelope element.
 #[derive(Debug)]
 pub(crate) struct Element {
     pub(crate) name: &'static [u8],
@@ -81,7 +81,7 @@ pub(crate) struct Element {
 }
 
 impl Element {
-    /// Whether it, or an element of the envelope inside it, has this name.
+    /// Whether the element, or an envelope element inside it, has this name.
     pub(crate) fn names(&self, local: &[u8]) -> bool {
         let inside = match self.content {
             Content::Children(children) => children.iter().any(|child| child.names(local)),
@@ -91,7 +91,7 @@ impl Element {
     }
 }
 
-/// How often an element may stand.
+/// The allowed number of occurrences of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Occurs {
     Once,
@@ -110,14 +110,14 @@ impl Occurs {
     }
 }
 
-/// What an element holds.
+/// The allowed content of an element.
 #[derive(Debug)]
 pub(crate) enum Content {
     /// Elements in this order.
     Children(&'static [Element]),
-    /// Any one element, or none.
+    /// At most one element of any kind.
     Payload,
-    /// Text for which the check holds.
+    /// Text of the type.
     Text(Text),
 }
 
@@ -137,7 +137,7 @@ pub(crate) enum Text {
 }
 
 impl Text {
-    /// Whether the text, references resolved, is of the type.
+    /// Whether the text is valid. References in it are resolved.
     pub(crate) fn holds(self, text: &[u8]) -> bool {
         match self {
             Self::Any => true,
@@ -153,7 +153,7 @@ impl Text {
         }
     }
 
-    /// Whether the schema allows it, though it may be meant otherwise.
+    /// Whether the schema allows the text, even if it is probably wrong.
     pub(crate) fn allows(self, text: &[u8]) -> bool {
         if self == Self::Email { is_email_type(text) } else { self.holds(text) }
     }
@@ -163,8 +163,8 @@ fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_.!~*'()".contains(&byte)
 }
 
-/// `xs:anyURI` as validators judge it: after the escaping of what URIs cannot
-/// hold, what is left to be wrong is a stray `%`, a second `#` or a bad bracket.
+/// Whether a text is an `xs:anyURI` according to validators. They escape characters that URIs cannot
+/// contain. So only a stray `%`, a second `#`, a bracket, a bad scheme or a bad port is an error.
 pub(crate) fn is_any_uri(text: &[u8]) -> bool {
     let mut fragments = 0;
     for (at, &byte) in text.iter().enumerate() {
@@ -195,7 +195,7 @@ pub(crate) fn is_any_uri(text: &[u8]) -> bool {
     fragments <= 1 && scheme_legal && has_legal_port(text)
 }
 
-/// A URI reference in ASCII (RFC 3986), as libxml2 demands it of namespace names.
+/// Whether a text is a URI reference in ASCII (RFC 3986), which libxml2 requires of namespace names.
 pub(crate) fn is_uri_reference(text: &[u8]) -> bool {
     let text = match memchr::memchr2(b'&', b'<', text) {
         None => Cow::Borrowed(text),
@@ -208,7 +208,7 @@ pub(crate) fn is_uri_reference(text: &[u8]) -> bool {
         })
 }
 
-/// A port, where there is one, is a number.
+/// Whether the port, if there is one, is a number.
 fn has_legal_port(text: &[u8]) -> bool {
     let Some(start) = memchr::memmem::find(text, b"://") else { return true };
     let authority = text.get(start + 3..).unwrap_or_default();
@@ -221,14 +221,13 @@ fn has_legal_port(text: &[u8]) -> bool {
     }
 }
 
-/// The pattern `\S+@(\S+\.)+\S+` of the schema, which an address with `mailto:` before it fits, too.
-/// An address, and no URL of one.
+/// Whether a text is an address that matches the schema, and not a `mailto:` URL.
 fn is_email(text: &[u8]) -> bool {
     let is_url = text.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"mailto:"));
     !is_url && is_email_type(text)
 }
 
-/// `emailType` of the schema, which takes a URL too: `\S+@(\S+\.)+\S+`.
+/// Whether a text matches `emailType` of the schema, `\S+@(\S+\.)+\S+`. URLs match too.
 fn is_email_type(text: &[u8]) -> bool {
     if text.iter().any(|&byte| crate::repair::lex::names::is_blank(byte)) {
         return false;
@@ -301,7 +300,7 @@ static METADATA_FORMAT_1: Element = element(
     ]),
 );
 
-/// `Identify` of OAI-PMH 1.x, or one that says some of what 2.0 demands.
+/// `Identify` of OAI-PMH 1.x, or one of 2.0 that lacks required fields.
 static IDENTIFY_1: Element = element(
     b"Identify",
     Occurs::Once,

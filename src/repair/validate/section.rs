@@ -1,4 +1,6 @@
-//! Strict reading of what runs up to an end mark: comments, CDATA sections and processing instructions.
+//! The part of the validator that reads comments, CDATA sections and processing instructions.
+//!
+//! These run up to an end mark. The validator calls it at each `<!` and `<?`, and again with more text.
 
 use memchr::memmem;
 
@@ -9,7 +11,7 @@ use crate::repair::lex::names::{is_blank, is_local_name, name_span};
 use crate::repair::validate::envelope_names::EnvelopeNames;
 use crate::repair::validate::state::{Construct, Inside, Progress, Validation, Validator, defect};
 
-/// A comment, CDATA section or processing instruction begins.
+/// Reads a comment, CDATA section or processing instruction from its opening mark.
 pub(crate) fn open_construct(
     validator: &mut Validator,
     rest: &[u8],
@@ -60,14 +62,14 @@ pub(crate) fn open_construct(
     Ok(Progress::Next)
 }
 
-/// A field with a comment in it is more than its plain text.
+/// A field that contains a comment or instruction is not plain text.
 fn around_comment(validator: &mut Validator) {
     if let Inside::Field { plain, .. } = &mut validator.inside {
         *plain = false;
     }
 }
 
-/// Looks for the end of the construct that is open, from `self.search` on.
+/// Searches the end of the open construct from `validator.search`.
 pub(crate) fn close_construct(
     validator: &mut Validator,
     window: &[u8],
@@ -118,7 +120,7 @@ pub(crate) fn close_construct(
         }
         validator.facts.swallows = true;
     }
-    // What is passed on before the item ends is mended while it is known what it is part of.
+    // Parts of an oversized item are emitted early. They are repaired while their context is known.
     if validator.is_oversized
         && let Some(bad) = bad_inside(validator, window, item_at, item_at + end, last)
     {
@@ -129,8 +131,7 @@ pub(crate) fn close_construct(
     Ok(())
 }
 
-/// The window ends inside a comment, CDATA section or instruction: what is
-/// there of it must be legal text.
+/// The window ends inside a comment, CDATA section or instruction. The available part must be legal text.
 pub(crate) fn window_end_inside(
     validator: &mut Validator,
     window: &[u8],
@@ -153,7 +154,7 @@ pub(crate) fn window_end_inside(
     }
 }
 
-/// Where in the section that is open, before `end`, the end of an item shows up.
+/// The end tag of an item in the open section, before `end`.
 fn border_inside(validator: &Validator, window: &[u8], item_at: usize, end: usize) -> Option<usize> {
     let (Construct::Cdata(start) | Construct::Comment(start) | Construct::Instruction(start)) =
         validator.construct
@@ -164,7 +165,7 @@ fn border_inside(validator: &Validator, window: &[u8], item_at: usize, end: usiz
     validator.border_in_oversized(body).map(|at| start as usize + at)
 }
 
-/// An illegal byte of the section that is open, before `end`.
+/// An illegal byte in the open section, before `end`.
 fn bad_inside(
     validator: &mut Validator,
     window: &[u8],
@@ -185,7 +186,8 @@ fn bad_inside(
     None
 }
 
-/// Whether an instruction's target is a name and not `xml`, with a blank or the end behind it.
+/// Whether the target of an instruction is a legal name other than `xml`. A blank or the end mark must
+/// follow it.
 fn is_legal_target(body: &[u8], len: usize) -> bool {
     let target = body.get(..len).unwrap_or_default();
     let behind = body.get(len..).unwrap_or_default();
@@ -194,8 +196,7 @@ fn is_legal_target(body: &[u8], len: usize) -> bool {
         && (behind.first().is_some_and(|&byte| is_blank(byte)) || behind.starts_with(b"?>"))
 }
 
-/// Whether a section that is closed contains the border of an item, and its own opening mark
-/// before that or after it.
+/// Whether a closed section contains a boundary and its own opening mark.
 pub(crate) fn swallows_border(section: &[u8], skeleton: &EnvelopeNames) -> bool {
     let Some((mark, _)) = marks(section) else { return false };
     memmem::find(section.get(mark.len()..).unwrap_or_default(), mark).is_some()

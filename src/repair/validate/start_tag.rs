@@ -1,8 +1,8 @@
-//! Strict reading of one start tag: is it well-formed and namespace-correct, and what does it declare?
+//! The part of the validator that reads start tags and their namespace declarations.
 //!
-//! Second stage of the fast path. Pages repeat their tags to the byte, so a tag
-//! that was read once is remembered together with the namespace context it was
-//! read in, and recognised by comparison afterwards.
+//! It is the second stage of the fast path. The tags of a page repeat byte for byte. So each tag is cached
+//! with the namespace context in which it was read, and recognised by comparison. The cache never changes a
+//! result.
 
 use memchr::{memchr, memchr2};
 
@@ -14,33 +14,33 @@ use crate::repair::lex::namespaces::{Context, Contexts, FOUND_AGAIN, OAI, XML, X
 use crate::repair::limits::Limits;
 use crate::repair::validate::schema::is_uri_reference;
 
-/// A start tag that is in order.
+/// A valid start tag.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tag {
-    /// Bytes from `<` to `>`.
+    /// Its length in bytes, from `<` to `>`.
     pub(crate) len: u32,
-    /// Bytes of the name, prefix included.
+    /// The length of its name, with the prefix.
     pub(crate) name_len: u32,
-    /// Bytes of the prefix and its colon.
+    /// The length of its prefix, with the colon.
     pub(crate) prefix_len: u32,
     /// Whether it ends in `/>`.
     pub(crate) empty: bool,
-    /// Whether its element is in the OAI-PMH 2.0 namespace.
+    /// Whether the element is in the OAI-PMH 2.0 namespace.
     pub(crate) oai: bool,
-    /// Whether it has attributes besides namespace declarations and hints at schemas.
+    /// Whether it has attributes other than namespace declarations and schema locations.
     pub(crate) attributes: bool,
-    /// The context its children are in.
+    /// The context of its children.
     pub(crate) context: Context,
 }
 
-/// What is wrong with a tag.
+/// The defect of a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TagDefect {
-    /// It is not well-formed.
+    /// Not well-formed.
     Malformed,
     /// A well-known namespace is misspelt.
     MisspeltNamespace,
-    /// A prefix is used that nothing declares.
+    /// A prefix is not declared.
     UndeclaredPrefix,
     /// More attributes than `attributes_per_tag_max`.
     TooManyAttributes,
@@ -50,25 +50,24 @@ pub(crate) enum TagDefect {
     Cut,
 }
 
-/// Start tags seen before.
+/// The cache of start tags, and the contexts of their declarations.
 #[derive(Debug)]
 pub(crate) struct Tags {
     pub(crate) contexts: Contexts,
-    /// Where in `seen` the tag of each slot stands, or [`FREE`].
+    /// The index in `seen` of the tag in each slot, or [`FREE`].
     slots: Box<[u16; SLOTS]>,
     seen: Vec<EmittedItems>,
-    /// Contexts that were there when the envelope was read, its own among them: they are not
-    /// forgotten while the response is read.
+    /// The contexts of the envelope and of earlier responses. They are kept during the response.
     base_contexts: usize,
 }
 
-/// A start tag and the context it was read in.
+/// A cached start tag and the context in which it was read.
 #[derive(Debug)]
 struct EmittedItems {
     key: Key,
     context: Context,
     tag: Tag,
-    /// All of the tag, where its key is not all of it.
+    /// The whole tag, if its key is only a part of it.
     bytes: Option<Box<[u8]>>,
 }
 
@@ -84,17 +83,17 @@ impl EmittedItems {
     }
 }
 
-/// A tag up to its first `>`, or its first 32 bytes where that is not among them: what tags differ in.
+/// The first 32 bytes of a tag, up to its first `>`. Tags differ in them.
 #[derive(Clone, Copy, Debug)]
 struct Key {
     words: [u64; 4],
 }
 
 impl Key {
-    /// How much of a tag it is at most, in bytes.
+    /// The longest key, in bytes.
     const BYTES: usize = size_of::<[u64; 4]>();
 
-    /// The beginning of `text`.
+    /// The key of the tag that `text` begins with.
     #[inline(always)]
     fn of(text: &[u8]) -> Self {
         let [mut second, mut third, mut fourth] = [0; 3];
@@ -117,7 +116,7 @@ impl Key {
         (a ^ e) | (b ^ f) | (c ^ g) | (d ^ h) == 0
     }
 
-    /// The slot for it.
+    /// The slot of the key.
     #[inline(always)]
     fn slot(&self, context: Context) -> usize {
         let [first, second, third, fourth] = self.words;
@@ -127,15 +126,15 @@ impl Key {
     }
 }
 
-/// Remembered tags. A format has a few dozen, MARC a few hundred.
+/// Cached tags. A format has a few dozen, MARC a few hundred.
 const SLOTS: usize = 512;
-/// Says of a slot that it has no tag; no index of one is so large.
+/// Marks an empty slot. No index is so large.
 const FREE: u16 = u16::MAX;
-/// Tags for which there is room from the start: those of the envelope and of a small format.
+/// Initial capacity, in tags. It is enough for the envelope and a small format.
 const USUAL: usize = 32;
-/// Longer tags are read anew each time.
+/// Longest cached tag, in bytes. Longer tags are read each time.
 const REMEMBERED_BYTES_MAX: usize = 1024;
-/// Contexts kept beyond those that were there with the envelope before they are all forgotten.
+/// Most contexts of items before they are all dropped.
 const CONTEXTS_MAX: usize = 256;
 
 impl Default for Tags {
@@ -150,14 +149,13 @@ impl Default for Tags {
 }
 
 impl Tags {
-    /// The envelope was read, or a part of it: its contexts are all there.
+    /// Keeps the contexts that exist now, because the envelope or a part of it was read.
     pub(crate) fn settle_envelope(&mut self) {
         self.base_contexts = self.contexts.len();
     }
 
-    /// Whether it pays to know them in the next response: few enough that each has its slot, that
-    /// its context is found again and that there is room for others beside it, and with no more than
-    /// `bytes_max` of memory set aside.
+    /// Whether the cache is worth keeping for the next response. The tags and contexts must be few enough to
+    /// be found again and to leave room for others. The memory must not exceed `bytes_max`.
     pub(crate) fn are_worth_caching(&self, bytes_max: usize) -> bool {
         let long = |seen: &EmittedItems| seen.bytes.as_ref().map_or(0, |bytes| bytes.len());
         let bytes = self.contexts.bytes()
@@ -166,12 +164,12 @@ impl Tags {
         self.contexts.len() <= FOUND_AGAIN / 2 && self.seen.len() <= SLOTS / 2 && bytes <= bytes_max
     }
 
-    /// Called before an item is read, for the first time or again: forgets what grew too large.
+    /// Drops the contexts and tags if there are too many. Called before each reading of an item.
     pub(crate) fn tidy(&mut self) {
         self.forget_beyond(self.base_contexts);
     }
 
-    /// Called inside an item that is too long to be held, where `open` are the contexts of open elements.
+    /// The same inside an oversized item. `open` are the contexts of its open elements.
     pub(crate) fn tidy_inside(&mut self, open: impl Iterator<Item = Context>) {
         let highest = open.map(|context| context.number() as usize).max().unwrap_or(0);
         self.forget_beyond(self.base_contexts.max(highest));
@@ -185,7 +183,7 @@ impl Tags {
         }
     }
 
-    /// The start tag that `text` begins with, read in `context`.
+    /// Reads the start tag that `text` begins with, in `context`.
     #[inline]
     pub(crate) fn open(&mut self, text: &[u8], context: Context, limits: &Limits) -> Result<Tag, TagDefect> {
         match self.recall(text, context) {
@@ -194,7 +192,7 @@ impl Tags {
         }
     }
 
-    /// The start tag that `text` begins with, if it was read in this context before.
+    /// The cached start tag that `text` begins with, if it was read in this context before.
     #[inline(always)]
     pub(crate) fn recall(&self, text: &[u8], context: Context) -> Option<&Tag> {
         let key = Key::of(text);
@@ -203,7 +201,7 @@ impl Tags {
         if first.is(&key, text, context) {
             return Some(&first.tag);
         }
-        // Two tags may share a slot: the one that came first stands beside it.
+        // If two tags have the same slot, the first one is in the neighbouring slot.
         let second = self.in_slot(index ^ 1)?;
         if second.is(&key, text, context) { Some(&second.tag) } else { None }
     }
@@ -218,7 +216,7 @@ impl Tags {
         let tag = read_tag(text, context, &mut self.contexts, limits)?;
         let bytes = text.get(..tag.len as usize).unwrap_or_default();
         if bytes.len() <= REMEMBERED_BYTES_MAX {
-            // Of the tag alone, so that it does not matter how much of the text stood behind it.
+            // The key is made of the tag alone, so that it does not depend on the text after it.
             let mut padded = [0; Key::BYTES];
             padded.iter_mut().zip(bytes).for_each(|(padded, &byte)| *padded = byte);
             let key = Key::of(&padded);
@@ -231,7 +229,7 @@ impl Tags {
         Ok(tag)
     }
 
-    /// Puts a tag into a slot, in the place of the one that has it.
+    /// Puts a tag into a slot and replaces the tag there.
     fn remember(&mut self, tag: EmittedItems, index: usize) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         match self.seen.get_mut(usize::from(*slot)) {
@@ -244,8 +242,8 @@ impl Tags {
     }
 }
 
-/// Whether two byte strings are the same: short ones eight bytes at a time, which
-/// for names and tags is faster than a call of the library's comparison.
+/// Compares two byte strings. For names and tags, comparing eight bytes at a time is faster than the
+/// library's comparison.
 #[inline(always)]
 pub(crate) fn same(one: &[u8], other: &[u8]) -> bool {
     if one.len() != other.len() {
@@ -265,28 +263,28 @@ pub(crate) fn same(one: &[u8], other: &[u8]) -> bool {
     }
 }
 
-/// Eight bytes of `text`, those behind a `>` left out, and whether there is one; nothing where there
-/// are no eight.
+/// The eight bytes at `at`, with the bytes after a `>` set to zero, and whether there is a `>`. Zero if the
+/// text is too short.
 #[inline(always)]
 fn word(text: &[u8], at: usize) -> (u64, bool) {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const ENDS: u64 = ONES * b'>' as u64;
     let Some(bytes) = text.get(at..).and_then(|text| text.first_chunk()) else { return (0, true) };
     let word = u64::from_le_bytes(*bytes);
-    // The classic test for a zero byte, here for a `>`.
+    // The usual test for a zero byte, here for a `>`.
     let difference = word ^ ENDS;
     let end = difference.wrapping_sub(ONES) & !difference & (ONES << 7);
     if end == 0 { (word, false) } else { (word & (end ^ (end - 1)), true) }
 }
 
-/// An attribute as it stands.
+/// An attribute as it is in the text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attribute<'t> {
     pub(crate) name: &'t [u8],
     pub(crate) value: &'t [u8],
 }
 
-/// Reads the tag for the first time.
+/// Reads a tag that is not in the cache.
 fn read_tag(
     text: &[u8],
     context: Context,
@@ -325,7 +323,7 @@ fn read_tag(
     })
 }
 
-/// Reads the attributes from `at` on; returns the tag's length and whether it is an empty-element tag.
+/// Reads the attributes from `at`. Returns the length of the tag and whether it is an empty-element tag.
 pub(crate) fn read_attributes<'t>(
     text: &'t [u8],
     mut at: usize,
@@ -390,16 +388,15 @@ fn read_attribute(text: &[u8], at: usize) -> Result<(Attribute<'_>, usize), TagD
     Ok((Attribute { name, value }, at + 2 + end))
 }
 
-/// Whether an attribute of this name may stand on any element of the envelope:
-/// namespace declarations and the two hints at schemas. `bound` says whether a
-/// prefix is bound to the namespace of the hints.
+/// Whether any envelope element may have an attribute with this name: a namespace declaration or a schema
+/// location. `bound` returns whether a prefix is bound to the namespace of schema locations.
 pub(crate) fn is_free_attribute(name: &[u8], bound: impl Fn(&[u8]) -> bool) -> bool {
     let (prefix, local) = split_name(name);
     declared_prefix(name).is_some()
         || matches!(local, b"schemaLocation" | b"noNamespaceSchemaLocation") && bound(prefix)
 }
 
-/// The prefix that an attribute declares; empty for `xmlns` itself.
+/// The prefix that an attribute declares. Empty for `xmlns`.
 pub(crate) fn declared_prefix(name: &[u8]) -> Option<&[u8]> {
     match name.strip_prefix(b"xmlns") {
         Some(b"") => Some(b""),
@@ -437,8 +434,8 @@ fn declare(
     Ok(contexts.declare(context, &declared))
 }
 
-/// Checks prefixes and uniqueness; returns whether there are attributes of the
-/// element's own besides declarations and hints at schemas.
+/// Checks the prefixes and the uniqueness of attributes. Returns whether there are others than declarations
+/// and schema locations.
 fn judge_attributes(
     attributes: &[Attribute<'_>],
     context: Context,
@@ -474,8 +471,7 @@ fn judge_attributes(
     Ok(own)
 }
 
-/// Whether `text`, which begins with `</` and the name of `len` bytes, is the
-/// end tag: its length, or `None`, or `Cut`.
+/// The length of the end tag that `text` begins with, if it has this name. `text` begins with `</`.
 #[inline]
 pub(crate) fn end_tag(text: &[u8], name: &[u8]) -> Result<usize, TagDefect> {
     let after = 2 + name.len();
@@ -502,7 +498,7 @@ pub(crate) fn end_tag(text: &[u8], name: &[u8]) -> Result<usize, TagDefect> {
     }
 }
 
-/// Whether the only attribute of the element's own is `status="deleted"`.
+/// Whether `status="deleted"` is the only attribute other than declarations and schema locations.
 pub(crate) fn is_deleted_status(text: &[u8], tag: &Tag, contexts: &Contexts) -> bool {
     let limits = Limits::default();
     let mut attributes = Vec::new();

@@ -1,6 +1,7 @@
-//! The position of the strict reader inside an item, and the results it returns.
+//! The state of the validator inside an item, and its results.
 //!
-//! Positions are relative to the item, because the window around it moves.
+//! The fast path, the general path and the reader of oversized items share this state. Positions are
+//! relative to the item, because the window around it moves.
 
 use memchr::memmem;
 
@@ -12,20 +13,20 @@ use crate::repair::validate::envelope_names::EnvelopeNames;
 use crate::repair::validate::facts::{Facts, Places};
 use crate::repair::validate::schema::{Element, Text};
 
-/// How reading an item ended.
+/// The result of reading an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Validation {
-    /// The item is in order and so many bytes long.
+    /// The item is valid. Its length in bytes.
     Clean(usize),
-    /// The window ends before the item does.
+    /// The window ends before the item.
     NeedMore,
     /// The first defect.
     Defect(Defect),
-    /// Clean for `record_bytes_max` bytes and not at its end.
+    /// The first `record_bytes_max` bytes are valid, and the item is not at its end.
     TooLong,
 }
 
-/// What is wrong, and where in the item.
+/// A defect and its position in the item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Defect {
     pub(crate) at: usize,
@@ -34,14 +35,14 @@ pub(crate) struct Defect {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Open {
-    /// Where its name stands: in the item, or in `dropped_names` once that part is gone.
+    /// The start of its name: in the item, or in `dropped_names` if that part of the item was dropped.
     pub(crate) name_at: u32,
     pub(crate) name_len: u32,
     pub(crate) gone: bool,
     pub(crate) context: Context,
 }
 
-/// How far the children of an envelope element have been seen.
+/// The position among the children of an envelope element.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sequence {
     pub(crate) children: &'static [Element],
@@ -53,9 +54,9 @@ pub(crate) struct Sequence {
 pub(crate) enum Inside {
     /// Between the children of an envelope element.
     Children,
-    /// In an element that holds one payload.
+    /// In an element that contains one payload.
     Payload { seen: bool },
-    /// In a text element whose content began here.
+    /// In a text element whose content begins at `from`.
     Field { check: Text, name: &'static [u8], from: u32, plain: bool },
 }
 
@@ -67,41 +68,41 @@ pub(crate) enum Construct {
     Instruction(u32),
 }
 
-/// Reads items of one kind, one after the other.
+/// Validates the items of one list, one after the other.
 #[derive(Debug)]
 pub(crate) struct Validator {
     pub(crate) index: Index,
     pub(crate) skeleton: EnvelopeNames,
-    /// Whether parts of the item were let go.
+    /// Whether parts of the item were emitted and dropped.
     pub(crate) is_oversized: bool,
     pub(crate) outer: Context,
-    /// Everything before it was read and is legal text.
+    /// The bytes before this position were read and are legal text.
     pub(crate) at: usize,
-    /// Where the search for the end of an open construct goes on.
+    /// The position at which the search for the end of the open construct continues.
     pub(crate) search: usize,
-    /// Where the last lexeme begins.
+    /// The start of the last lexeme.
     pub(crate) lexeme_at: usize,
-    /// End of the last lexeme: text begins here.
+    /// The end of the last lexeme, and the start of the text after it.
     pub(crate) until: usize,
     pub(crate) stack: Vec<Open>,
-    /// Names of open elements whose start tags were let go.
+    /// Names of open elements whose start tags were dropped.
     pub(crate) dropped_names: Vec<u8>,
     pub(crate) dropped_identifier: Vec<u8>,
     pub(crate) dropped_datestamp: Vec<u8>,
     pub(crate) sequences: Vec<Sequence>,
     pub(crate) inside: Inside,
-    /// Elements open above the payload; marks deeper than this need no envelope check.
+    /// The number of open elements that contain the payload. Deeper tags need no envelope check.
     pub(crate) payload_depth: usize,
     pub(crate) construct: Construct,
     pub(crate) facts: Facts,
-    /// Filled in responses of OAI-PMH 1.x only.
+    /// Only filled in responses of OAI-PMH 1.x.
     pub(crate) places: Places,
-    /// Whether the item is a record that began as nearly all do.
+    /// Whether the fast path read the start of the item, and the item is a record with metadata.
     pub(crate) is_common: bool,
 }
 
 pub(crate) enum Progress {
-    /// On to the next mark.
+    /// Continue with the next mark.
     Next,
     /// The item is complete.
     End,
@@ -112,18 +113,18 @@ pub(crate) const NOT_IN_PAYLOAD: usize = usize::MAX;
 pub(crate) const FIELD_BYTES_MAX: usize = 64 << 10;
 
 impl Validator {
-    /// The beginning of the item's end tag. Inside a section that is too long to
-    /// be held it is taken for the end of an item whose section never ended.
+    /// The first bytes of the item's end tag. Inside an oversized section, they count as the end of an item
+    /// whose section never ended.
     pub(crate) fn end_mark(&self) -> Vec<u8> {
         [b"</", self.skeleton.prefix.as_slice(), self.skeleton.element.name].concat()
     }
 
-    /// Where the end of an item shows up in a section of which parts were let go.
+    /// The position of the end tag of an item in an oversized section.
     pub(crate) fn border_in_oversized(&self, body: &[u8]) -> Option<usize> {
         if self.is_oversized { memmem::find(body, &self.end_mark()) } else { None }
     }
 
-    /// A scanner for the items of a list that stand in the context `outer`.
+    /// Creates a validator for the items of a list in the context `outer`.
     pub(crate) fn new(skeleton: EnvelopeNames, outer: Context) -> Self {
         Self {
             index: Index::default(),
@@ -148,22 +149,22 @@ impl Validator {
         }
     }
 
-    /// A scanner that asks of one element to be well-formed and nothing more.
+    /// Creates a validator that only checks that one element is well-formed.
     pub(crate) fn for_payload(skeleton: EnvelopeNames, outer: Context) -> Self {
         Self { inside: Inside::Payload { seen: false }, payload_depth: 0, ..Self::new(skeleton, outer) }
     }
 
-    /// The items turn out to stand in another context. None was read.
+    /// Sets the context of the items. No item was read yet.
     pub(crate) fn set_context(&mut self, outer: Context) {
         self.outer = outer;
     }
 
-    /// The window moved or grew: what was indexed of it counts no more.
+    /// The window moved or grew, so the index of its bytes is invalid.
     pub(crate) fn new_window(&mut self, item_at: usize) {
         self.index.restart(item_at + self.at);
     }
 
-    /// The next item begins at `item_at` of the same window.
+    /// Prepares for the next item, which begins at `item_at` of the same window.
     pub(crate) fn next_item(&mut self, item_at: usize) {
         self.is_oversized = false;
         self.at = 0;
@@ -196,7 +197,7 @@ impl Validator {
         self.stack.len() > self.payload_depth
     }
 
-    /// Text before `offset` at a place of the envelope: only blanks, or a field's.
+    /// Checks the text before `offset`. In the envelope, only blanks and the text of fields are legal.
     #[inline]
     pub(crate) fn text(&self, window: &[u8], item_at: usize, offset: usize) -> Result<(), Validation> {
         if self.in_payload() || matches!(self.inside, Inside::Field { .. }) {

@@ -1,9 +1,11 @@
-//! Strict reading of one item: well-formed, namespace-correct and valid in the envelope, or the first defect.
+//! The validator of one item: it accepts the item, or returns its first defect.
 //!
-//! The judge of the whole engine. What it accepts leaves as it came; what the
-//! slow path makes of a broken item leaves only if this accepts it. It can stop
-//! anywhere for want of input and go on where it stopped. Positions it keeps
-//! are relative to the item, because the window around it moves.
+//! Both paths of the engine use it. An item that it accepts is emitted unchanged. The slow path emits a
+//! repaired item only if the validator accepts it.
+//!
+//! - "Valid" means well-formed, namespace-correct and valid in the OAI-PMH envelope.
+//! - The validator can stop at the end of any chunk and continue later.
+//! - Positions are relative to the item, because the window around it moves.
 
 use crate::oai::set_spec;
 use crate::repair::catalog::QuarantineReason;
@@ -24,7 +26,7 @@ use crate::repair::validate::state::{
 };
 
 impl Validator {
-    /// Reads on in the item that begins at `item_at` of `window`.
+    /// Continues to read the item that begins at `item_at` of `window`.
     pub(crate) fn scan(
         &mut self,
         window: &[u8],
@@ -89,7 +91,7 @@ impl Validator {
                 self.at = self.until;
                 return Validation::Clean(self.until);
             }
-            // Stray text is the first defect, whatever tag stands behind it.
+            // Stray text is the first defect, whatever tag follows it.
             if let Err(stray) = self.text(window, item_at, offset) {
                 return stray;
             }
@@ -122,8 +124,8 @@ impl Validator {
         }
     }
 
-    /// Nothing more in the window: go on later, a little before its end, so
-    /// that `]]>` and characters across the border are seen whole.
+    /// The window has no further mark. Continues later a little before its end, so that `]]>` and characters
+    /// across two windows are read whole.
     fn window_end(&mut self, window: &[u8], end: usize, item_at: usize, last: bool) -> Validation {
         if last {
             return defect(window.len() - item_at, QuarantineReason::Truncated);
@@ -181,7 +183,7 @@ impl Validator {
         Ok(if self.stack.is_empty() { Progress::End } else { Progress::Next })
     }
 
-    /// An envelope element ends: are its children, or is its text, complete?
+    /// Closes an envelope element. Its children or its text must be complete.
     fn close_envelope(&mut self, window: &[u8], item_at: usize, offset: usize) -> Result<(), Validation> {
         match self.inside {
             Inside::Children => {
@@ -269,7 +271,7 @@ impl Validator {
         Ok(Progress::Next)
     }
 
-    /// A start tag in the envelope: may this element stand here?
+    /// Checks whether the envelope allows this element here.
     fn open_envelope(
         &mut self,
         tag: &Tag,
@@ -334,7 +336,7 @@ impl Validator {
             Content::Payload => {
                 if !tag.empty {
                     self.inside = Inside::Payload { seen: false };
-                    // The element itself is pushed next; what stands above it is payload.
+                    // The caller pushes this element next. Everything inside it is payload.
                     self.payload_depth = self.stack.len() + 1;
                 }
             }
@@ -353,7 +355,7 @@ impl Validator {
         Ok(())
     }
 
-    /// Why an element cannot stand here: what should have come first.
+    /// The reason why an element is illegal here. A required element before it may be missing.
     fn missing_before(&self, local: &[u8]) -> QuarantineReason {
         let wanted = self.sequences.last().and_then(|sequence| {
             sequence.children.iter().skip(sequence.at).find(|child| child.occurs.required())
@@ -365,7 +367,7 @@ impl Validator {
     }
 }
 
-/// Moves on in the sequence to the child of that name; `None` when it may not stand here.
+/// Advances the sequence to the child with this name. `None` if the child is not allowed here.
 fn advance(sequence: &mut Sequence, local: &[u8]) -> Option<&'static Element> {
     loop {
         let child = sequence.children.get(sequence.at)?;

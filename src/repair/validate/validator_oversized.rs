@@ -1,4 +1,6 @@
-//! Reading an item that is too long to be held: what was passed on is let go, and the reading goes on.
+//! The part of the validator for oversized items: emitted parts are dropped, and the reading continues.
+//!
+//! The stage `oversized` uses it. It decides which bytes may be emitted before the end of the item.
 
 use memchr::memmem;
 
@@ -10,7 +12,7 @@ use crate::repair::validate::schema::Text;
 use crate::repair::validate::start_tag::Tags;
 use crate::repair::validate::state::{Construct, FIELD_BYTES_MAX, Inside, Open, Validation, Validator};
 
-/// Reads on in an item whose first part was let go, without a bound on its length.
+/// Continues to read an item whose first part was dropped. Its length is not limited.
 pub(crate) fn continue_oversized(
     validator: &mut Validator,
     rest: &[u8],
@@ -22,33 +24,33 @@ pub(crate) fn continue_oversized(
     validator.read(rest, 0, last, tags, limits)
 }
 
-/// Bytes of the item that were read and may be passed on.
+/// The number of bytes of the item that were read and may be emitted.
 pub(crate) fn clean_bytes(validator: &Validator, item: &[u8]) -> usize {
     if validator.construct == Construct::None
         && !validator.in_payload()
         && !matches!(validator.inside, Inside::Field { .. })
     {
-        // Between envelope elements only blanks are known to be in order.
+        // Between envelope elements only blanks are known to be legal.
         let text = item.get(validator.until..validator.at).unwrap_or_default();
         return validator.at.min(validator.until + blanks(text));
     }
     let mut clean = validator.at.min(item.len());
     if validator.construct == Construct::None && validator.until > clean {
-        // Half a tag is not to be passed on.
+        // Half a tag must not be emitted.
         clean = clean.min(validator.lexeme_at);
     }
     if validator.construct != Construct::None {
-        // A border may begin in the last bytes.
+        // A boundary may begin in the last bytes.
         clean = clean.saturating_sub(validator.end_mark().len() - 1);
     }
     if let Inside::Field { check, from, .. } = validator.inside
         && check != Text::Any
     {
-        // Judged as a whole when it ends.
+        // The field is checked as a whole at its end.
         return clean.min(from as usize);
     }
     if matches!(validator.construct, Construct::Comment(_)) {
-        // What is passed on of a comment must be one that can be closed.
+        // The emitted part of a comment must be a comment that can be closed.
         while clean > 0 && item.get(clean - 1) == Some(&b'-') {
             clean -= 1;
         }
@@ -56,8 +58,8 @@ pub(crate) fn clean_bytes(validator: &Validator, item: &[u8]) -> usize {
     clean
 }
 
-/// Whether there is a defect already, though the next tag is not there yet:
-/// text where only blanks may stand, or a field that is no such thing any more.
+/// Whether there is a defect before the next tag is available: text where only blanks are legal, or a field
+/// that is too long.
 pub(crate) fn has_early_defect(validator: &Validator, item: &[u8]) -> bool {
     match validator.inside {
         _ if validator.construct != Construct::None || validator.in_payload() => false,
@@ -68,7 +70,7 @@ pub(crate) fn has_early_defect(validator: &Validator, item: &[u8]) -> bool {
     }
 }
 
-/// The first `bytes` of the item were passed on and will not be seen again.
+/// Drops the first `bytes` of the item, which were emitted.
 pub(crate) fn drop_emitted(validator: &mut Validator, item: &[u8], bytes: usize) {
     validator.is_oversized = true;
     keep_facts(validator, item);
@@ -96,7 +98,7 @@ pub(crate) fn drop_emitted(validator: &mut Validator, item: &[u8], bytes: usize)
     }
 }
 
-/// Keeps the identifier and datestamp of a part that will not be seen again.
+/// Keeps the identifier and datestamp of a part that will be dropped.
 pub(crate) fn keep_facts(validator: &mut Validator, item: &[u8]) {
     for (range, kept) in [
         (&mut validator.facts.identifier, &mut validator.dropped_identifier),
@@ -109,25 +111,25 @@ pub(crate) fn keep_facts(validator: &mut Validator, item: &[u8]) {
     }
 }
 
-/// Whether text may stand here at all, so that mending it helps.
+/// Whether text is legal at this position, so that a repair of characters can help.
 pub(crate) fn may_hold_text(validator: &Validator) -> bool {
     validator.in_payload()
         || validator.construct != Construct::None
         || matches!(validator.inside, Inside::Field { .. })
 }
 
-/// What kind of text the byte at `at` belongs to.
+/// The kind of node that the byte at `at` belongs to.
 pub(crate) fn node_at(validator: &Validator, at: usize) -> Node {
     if validator.construct == Construct::None && at >= validator.until { Node::Text } else { Node::Verbatim }
 }
 
-/// Where the tag ends in which `at` lies; `at` or before where there is none.
+/// The end of the tag that contains `at`; a position at or before `at` if there is none.
 pub(crate) fn tag_end(validator: &Validator, at: usize) -> usize {
     if validator.construct == Construct::None { validator.until } else { at }
 }
 
-/// The byte that begins the marks which mean something here: the end of a
-/// section, two hyphens in a comment, `]]>` in text.
+/// The first byte of the mark that matters here: the end of a section, two hyphens in a comment, or `]]>`
+/// in text.
 pub(crate) fn mark_byte(validator: &Validator) -> u8 {
     match validator.construct {
         Construct::None | Construct::Cdata(_) => b']',
@@ -136,7 +138,7 @@ pub(crate) fn mark_byte(validator: &Validator) -> u8 {
     }
 }
 
-/// The last place at or before `at` where the item can be closed: not inside a tag.
+/// The last position at or before `at` at which the item can be closed, which is not inside a tag.
 pub(crate) fn cut_at(validator: &Validator, at: usize) -> usize {
     if validator.construct == Construct::None && at < validator.until {
         validator.lexeme_at.min(at)
@@ -145,7 +147,7 @@ pub(crate) fn cut_at(validator: &Validator, at: usize) -> usize {
     }
 }
 
-/// The defect before `to` was mended: go on behind it.
+/// Continues after a repaired defect, which ends at `to`.
 pub(crate) fn step_over(validator: &mut Validator, item: &[u8], to: usize) {
     validator.until = validator.until.max(to);
     validator.search = validator.search.max(to);
@@ -153,7 +155,7 @@ pub(crate) fn step_over(validator: &mut Validator, item: &[u8], to: usize) {
     drop_emitted(validator, item, to);
 }
 
-/// Whether the section that is open holds what may be the item's end.
+/// Whether the open section contains a possible end of the item.
 pub(crate) fn section_may_hold_border(validator: &Validator, item: &[u8]) -> bool {
     let start = match validator.construct {
         Construct::None => return false,
@@ -162,7 +164,7 @@ pub(crate) fn section_may_hold_border(validator: &Validator, item: &[u8]) -> boo
     memmem::find(item.get(start..).unwrap_or_default(), &validator.end_mark()).is_some()
 }
 
-/// What ends everything that is open behind `item`.
+/// The tags and marks that close all open elements after `item`.
 pub(crate) fn closing_tags(validator: &Validator, item: &[u8]) -> Vec<u8> {
     let mut closing = match validator.construct {
         Construct::None => Vec::new(),
