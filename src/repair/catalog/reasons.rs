@@ -117,7 +117,7 @@ pub enum NotOai {
     StaticRepository,
     /// An error with a code that is not similar to a legal one.
     UnknownError,
-    /// An OAI-PMH document of which nothing can be kept: no item, no token, no error.
+    /// An OAI-PMH document without a usable item, token or error.
     NothingKept,
     /// An envelope that cannot be repaired, or that exceeds a limit before the first item.
     BrokenEnvelope,
