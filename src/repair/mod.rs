@@ -24,7 +24,7 @@ mod validate;
 use stages::engine::Engine;
 #[cfg(not(feature = "program"))]
 use stages::head::decode::Decode;
-use validate::start_tag::Tags;
+use validate::start_tag::StartTagCache;
 
 #[cfg(feature = "program")]
 pub(crate) use stages::head::decode::Decode;
@@ -43,7 +43,7 @@ pub use summary::{Outcome, Summary};
 /// Cached start tags of earlier responses. They make the next repair faster and never change its result.
 #[derive(Debug, Default)]
 pub struct TagCache {
-    tags: Tags,
+    tags: StartTagCache,
     /// The limits that applied to the cached tags.
     limits: Limits,
 }
@@ -66,9 +66,9 @@ impl Repairer {
     }
 
     /// Creates a repairer for one response that uses the start tags of earlier ones.
-    pub fn with_cache(config: &RepairConfig, memory: TagCache) -> Self {
-        let TagCache { tags, limits } = memory;
-        let tags = if limits == config.limits { tags } else { Tags::default() };
+    pub fn with_cache(config: &RepairConfig, cache: TagCache) -> Self {
+        let TagCache { tags, limits } = cache;
+        let tags = if limits == config.limits { tags } else { StartTagCache::default() };
         Self { decode: Decode::new(config.charset.as_deref()), engine: Engine::new(config, tags) }
     }
 
@@ -102,7 +102,7 @@ impl Repairer {
         self.decode.push(&[], true, &mut |text| self.engine.push(text, sink));
         let limits = self.engine.response.config.limits.clone();
         let (summary, tags) = self.engine.finish(self.decode.label(), sink);
-        let is_kept = tags.are_worth_caching(TAG_CACHE_BYTES_MAX);
+        let is_kept = tags.is_worth_keeping(TAG_CACHE_BYTES_MAX);
         (summary, if is_kept { TagCache { tags, limits } } else { TagCache::default() })
     }
 }
@@ -168,11 +168,11 @@ mod tests {
         {
             let mut engine = Repairer::new(&RepairConfig::default());
             engine.push(page(declarations, bytes).as_bytes(), &mut Nowhere);
-            let (summary, memory) = engine.finish_with_cache(&mut Nowhere);
+            let (summary, cache) = engine.finish_with_cache(&mut Nowhere);
             assert_eq!(summary.records, 2);
-            let len = memory.tags.contexts.len();
+            let len = cache.tags.contexts.len();
             assert_eq!(len > 0, is_kept, "{declarations} declarations of {bytes} bytes: {len} contexts");
-            assert!(memory.tags.contexts.bytes() <= TAG_CACHE_BYTES_MAX);
+            assert!(cache.tags.contexts.bytes() <= TAG_CACHE_BYTES_MAX);
         }
     }
 
@@ -181,8 +181,8 @@ mod tests {
         let limits = Limits { record_bytes_max: 4 << 10, ..Limits::default() };
         let mut engine = Repairer::new(&RepairConfig { limits, ..RepairConfig::default() });
         let mut highest = 0;
-        for piece in page(20_000, 10).as_bytes().chunks(1 << 10) {
-            engine.push(piece, &mut Nowhere);
+        for chunk in page(20_000, 10).as_bytes().chunks(1 << 10) {
+            engine.push(chunk, &mut Nowhere);
             highest = highest.max(engine.engine.response.tags.contexts.len());
         }
         let summary = engine.finish(&mut Nowhere);

@@ -7,7 +7,7 @@
 
 use memchr::memchr_iter;
 
-use crate::repair::boundary::swallowed::sections_with_borders;
+use crate::repair::boundary::swallowed::sections_with_boundaries;
 use crate::repair::catalog::QuarantineReason;
 use crate::repair::lex::lexeme::Lexemes;
 use crate::repair::lex::namespaces::Context;
@@ -21,13 +21,13 @@ use crate::repair::passes::strip_prefix::strip_item_prefixes;
 use crate::repair::passes::tag_names::repair_names;
 use crate::repair::sink::FieldIssue;
 use crate::repair::text::characters::{Guesses, guess_characters, item_edits};
-use crate::repair::text::charset::charset_of;
+use crate::repair::text::charset::detect_charset;
 use crate::repair::text::edits::Edits;
 use crate::repair::v1::items::upgrade_item;
-use crate::repair::validate::envelope_names::{EnvelopeNames, Prefixes};
-use crate::repair::validate::facts::{Facts, Places};
+use crate::repair::validate::envelope_names::{EnvelopeNames, EnvelopePrefixes};
+use crate::repair::validate::facts::{ItemFacts, V1Positions};
 use crate::repair::validate::schema::Verb;
-use crate::repair::validate::start_tag::Tags;
+use crate::repair::validate::start_tag::StartTagCache;
 use crate::repair::validate::state::{Validation, Validator};
 
 /// A repaired item.
@@ -35,17 +35,17 @@ use crate::repair::validate::state::{Validation, Validator};
 pub(crate) struct RepairedItem {
     pub(crate) bytes: Vec<u8>,
     pub(crate) edits: Edits,
-    pub(crate) facts: Facts,
+    pub(crate) facts: ItemFacts,
     /// Whether the markup was repaired.
     pub(crate) markup: bool,
     /// Missing or illegal fields whose values are unknown.
-    pub(crate) lacks: Vec<(&'static str, FieldIssue)>,
+    pub(crate) unresolved: Vec<(&'static str, FieldIssue)>,
 }
 
 impl RepairedItem {
     /// A valid item without changes.
-    pub(crate) fn unchanged(raw: &[u8], facts: Facts) -> Self {
-        Self { bytes: raw.to_vec(), edits: Edits::default(), facts, markup: false, lacks: Vec::new() }
+    pub(crate) fn unchanged(raw: &[u8], facts: ItemFacts) -> Self {
+        Self { bytes: raw.to_vec(), edits: Edits::default(), facts, markup: false, unresolved: Vec::new() }
     }
 }
 
@@ -55,67 +55,67 @@ impl RepairedItem {
 /// The reason for the quarantine of the item.
 pub(crate) fn repair_item(
     raw: &[u8],
-    skeleton: &EnvelopeNames,
-    around: OuterContexts,
-    tags: &mut Tags,
+    names: &EnvelopeNames,
+    contexts: OuterContexts,
+    tags: &mut StartTagCache,
     rules: &Rules<'_>,
 ) -> Result<RepairedItem, QuarantineReason> {
-    let repaired = in_passes(raw, skeleton, around, tags, rules)?;
+    let repaired = run_passes(raw, names, contexts, tags, rules)?;
     // Items in a section are not items of the list, but they must not be dropped with the section.
     let drops_section = |&(start, _): &(usize, usize)| {
         repaired.edits.iter().any(|edit| edit.start <= start && start < edit.end)
     };
-    let sections = if repaired.edits.is_empty() || skeleton.tears {
+    let sections = if repaired.edits.is_empty() || names.repairs_torn_sections {
         Vec::new()
     } else {
-        sections_with_borders(raw, skeleton)
+        sections_with_boundaries(raw, names)
     };
     if sections.iter().any(drops_section) { Err(QuarantineReason::MismatchedTags) } else { Ok(repaired) }
 }
 
-fn in_passes(
+fn run_passes(
     raw: &[u8],
-    skeleton: &EnvelopeNames,
-    around: OuterContexts,
-    tags: &mut Tags,
+    names: &EnvelopeNames,
+    contexts: OuterContexts,
+    tags: &mut StartTagCache,
     rules: &Rules<'_>,
 ) -> Result<RepairedItem, QuarantineReason> {
-    let mut skeleton = skeleton.clone();
-    if skeleton.prefixes == Prefixes::None {
+    let mut names = names.clone();
+    if names.prefixes == EnvelopePrefixes::Forbidden {
         // A prefixed item is accepted and loses its prefix.
-        skeleton.prefixes = Prefixes::Off;
+        names.prefixes = EnvelopePrefixes::Removed;
     }
-    let outer = around.read;
-    let mut item = Item {
-        skeleton,
+    let outer = contexts.read;
+    let mut item = ItemRepair {
+        names,
         outer,
-        written: around.written,
+        written: contexts.written,
         tags,
         rules,
         text: raw.to_vec(),
         edits: Edits::default(),
         markup: false,
     };
-    let guesses = Guesses::of(rules.enabled);
-    let edits = match speaks_of_sections(raw) && item.is_well_formed() {
+    let guesses = Guesses::enabled_by(rules.enabled);
+    let edits = match may_nest_sections(raw) && item.is_well_formed() {
         true if guesses.any() => guess_characters(raw, guesses, rules.limits),
         true => Edits::default(),
         false => {
-            let charset = match charset_of(raw, rules.text_charset) {
+            let charset = match detect_charset(raw, rules.text_charset) {
                 // Identify is the response itself, so it is not quarantined for a charset.
-                Err(_) if item.skeleton.element.name == b"Identify" => None,
+                Err(_) if item.names.element.name == b"Identify" => None,
                 charset => charset?,
             };
-            let lexemes = match item.sections_with_borders().is_empty() {
-                true => Lexemes::of(raw),
-                false => Lexemes::of_well_formed(raw),
+            let lexemes = match item.sections_with_boundaries().is_empty() {
+                true => Lexemes::new(raw),
+                false => Lexemes::new_well_formed(raw),
             };
             item_edits(raw, lexemes, rules.entities, guesses, charset, rules.limits)
         }
     };
-    let mut why = match item.pass(edits)? {
-        Verdict::InOrder(facts) => return Ok(item.repaired(facts)),
-        Verdict::Broken(why) => why,
+    let mut why = match item.apply_pass(edits)? {
+        Verdict::Valid(facts) => return Ok(item.repaired(facts)),
+        Verdict::Invalid(why) => why,
     };
     if matches!(
         why,
@@ -124,179 +124,183 @@ fn in_passes(
         return Err(why);
     }
     if matches!(why, QuarantineReason::MalformedTag | QuarantineReason::MismatchedTags) {
-        let names = repair_names(&item.text);
-        if !names.is_empty() {
-            why = match item.pass(names)? {
-                Verdict::InOrder(facts) => return Ok(item.repaired(facts)),
-                Verdict::Broken(why) => why,
+        let name_edits = repair_names(&item.text);
+        if !name_edits.is_empty() {
+            why = match item.apply_pass(name_edits)? {
+                Verdict::Valid(facts) => return Ok(item.repaired(facts)),
+                Verdict::Invalid(why) => why,
             };
         }
     }
     // If the item is well-formed and only its envelope is broken, the markup is correct.
-    if !item.is_envelope_fault(why) {
-        let element = item.skeleton.element;
+    if !item.is_envelope_defect(why) {
+        let element = item.names.element;
         item.tags.tidy();
-        let sections = item.sections_with_borders();
+        let sections = item.sections_with_boundaries();
         let markup = repair_markup(&item.text, element, outer, item.tags, rules.limits, &sections)?;
         item.markup = !markup.is_empty();
-        why = match item.pass(markup)? {
-            Verdict::InOrder(facts) => return Ok(item.repaired(facts)),
-            Verdict::Broken(why) => why,
+        why = match item.apply_pass(markup)? {
+            Verdict::Valid(facts) => return Ok(item.repaired(facts)),
+            Verdict::Invalid(why) => why,
         };
     }
-    let is_v1 = item.skeleton.upgraded.is_some();
+    let is_v1 = item.names.v2_element.is_some();
     let bound = lower_bound(rules.repository);
-    let envelope = repair_envelope(&item.text, item.skeleton.element, is_v1, bound.as_deref(), rules.limits);
-    let is_known = item.skeleton.upgraded.is_none() && item.is_described();
+    let envelope = repair_envelope(&item.text, item.names.element, is_v1, bound.as_deref(), rules.limits);
+    let is_known = item.names.v2_element.is_none() && item.describes_repository();
     if envelope.is_empty() && !is_known {
         return Err(why);
     }
-    let why = match item.pass(envelope)? {
-        Verdict::InOrder(facts) => return Ok(item.repaired(facts)),
-        Verdict::Broken(why) => why,
+    let why = match item.apply_pass(envelope)? {
+        Verdict::Valid(facts) => return Ok(item.repaired(facts)),
+        Verdict::Invalid(why) => why,
     };
-    if !is_known || item.skeleton.element.name == b"Identify" && !has_identify_element(&item.text) {
+    if !is_known || item.names.element.name == b"Identify" && !has_identify_element(&item.text) {
         return Err(why);
     }
-    let known = match item.skeleton.element.name {
+    let known = match item.names.element.name {
         b"Identify" => repair_identify(&item.text, rules.known_values, rules.off),
         _ => repair_format(&item.text, rules.off),
     };
-    match item.pass(known)? {
-        Verdict::InOrder(facts) => Ok(item.repaired(facts)),
-        Verdict::Broken(why) => item.left_as_it_is(why),
+    match item.apply_pass(known)? {
+        Verdict::Valid(facts) => Ok(item.repaired(facts)),
+        Verdict::Invalid(why) => item.keep_incomplete_identify(why),
     }
 }
 
 /// Whether the item contains a second opening mark, perhaps inside a section. In well-formed text that is
 /// content of the section, and no evidence that the section was never closed.
-fn speaks_of_sections(raw: &[u8]) -> bool {
+fn may_nest_sections(raw: &[u8]) -> bool {
     let may_open = |at: &usize| at.checked_sub(1).and_then(|before| raw.get(before)) == Some(&b'<');
     memchr_iter(b'!', raw).filter(may_open).nth(1).is_some()
 }
 
 enum Verdict {
-    InOrder(Facts),
-    Broken(QuarantineReason),
+    Valid(ItemFacts),
+    Invalid(QuarantineReason),
 }
 
-struct Item<'m> {
+struct ItemRepair<'m> {
     /// The names of 1.x until the item is upgraded.
-    skeleton: EnvelopeNames,
+    names: EnvelopeNames,
     outer: Context,
     written: Context,
-    tags: &'m mut Tags,
+    tags: &'m mut StartTagCache,
     rules: &'m Rules<'m>,
     text: Vec<u8>,
     edits: Edits,
     markup: bool,
 }
 
-impl Item<'_> {
+impl ItemRepair<'_> {
     /// Applies one pass and validates the result. A valid item is then rewritten for the output and adjusted
     /// to its repository. After each of these changes it is validated again.
-    fn pass(&mut self, edits: Edits) -> Result<Verdict, QuarantineReason> {
-        self.change(edits)?;
-        let (mut verdict, places) = self.judge();
-        if self.skeleton.is_rewritten() && matches!(verdict, Verdict::InOrder(_)) {
+    fn apply_pass(&mut self, edits: Edits) -> Result<Verdict, QuarantineReason> {
+        self.apply(edits)?;
+        let (mut verdict, v1_positions) = self.validate();
+        if self.names.is_rewritten() && matches!(verdict, Verdict::Valid(_)) {
             let limits = self.rules.limits;
-            let is_upgraded = self.skeleton.upgraded.is_some();
+            let is_upgraded = self.names.v2_element.is_some();
             if is_upgraded {
                 let upgrade =
-                    upgrade_item(&self.text, self.skeleton.element, &places, &self.tags.contexts, limits);
-                self.change(upgrade)?;
-                self.skeleton = self.skeleton.version_two();
+                    upgrade_item(&self.text, self.names.element, &v1_positions, &self.tags.contexts, limits);
+                self.apply(upgrade)?;
+                self.names = self.names.as_v2();
             }
             let is_moved = self.outer != self.written;
             let is_changed = self.rewrite()?;
             if is_upgraded || is_moved || is_changed {
-                verdict = self.judge().0;
+                verdict = self.validate().0;
             }
         }
         match verdict {
-            Verdict::InOrder(facts) => self.fitted(facts),
-            broken @ Verdict::Broken(_) => Ok(broken),
+            Verdict::Valid(facts) => self.adjust_to_repository(facts),
+            invalid @ Verdict::Invalid(_) => Ok(invalid),
         }
     }
 
     /// Adjusts a valid item to its repository.
-    fn fitted(&mut self, facts: Facts) -> Result<Verdict, QuarantineReason> {
-        let fitted = repair_granularity(&self.text, &facts, self.skeleton.element, self.rules);
-        if fitted.is_empty() {
-            return Ok(Verdict::InOrder(facts));
+    fn adjust_to_repository(&mut self, facts: ItemFacts) -> Result<Verdict, QuarantineReason> {
+        let adjusted = repair_granularity(&self.text, &facts, self.names.element, self.rules);
+        if adjusted.is_empty() {
+            return Ok(Verdict::Valid(facts));
         }
-        self.change(fitted)?;
-        Ok(self.judge().0)
+        self.apply(adjusted)?;
+        Ok(self.validate().0)
     }
 
     /// Rewrites a valid item for the output. Returns whether the text changed.
     fn rewrite(&mut self) -> Result<bool, QuarantineReason> {
-        let mut is_changed = self.skeleton.headers_only;
-        if self.skeleton.headers_only {
-            self.change(keep_only_header(&self.text))?;
-            self.skeleton.element = Verb::ListIdentifiers.item();
-            self.skeleton.headers_only = false;
+        let mut is_changed = self.names.headers_only;
+        if self.names.headers_only {
+            self.apply(keep_only_header(&self.text))?;
+            self.names.element = Verb::ListIdentifiers.item();
+            self.names.headers_only = false;
         }
-        if self.skeleton.prefixes == Prefixes::Off {
-            let (element, limits) = (self.skeleton.element, self.rules.limits);
+        if self.names.prefixes == EnvelopePrefixes::Removed {
+            let (element, limits) = (self.names.element, self.rules.limits);
             let edits = strip_item_prefixes(&self.text, element, self.outer, self.tags, limits);
             is_changed |= !edits.is_empty();
-            self.change(edits)?;
-            self.skeleton.prefix.clear();
-            self.skeleton.prefixes = Prefixes::None;
+            self.apply(edits)?;
+            self.names.prefix.clear();
+            self.names.prefixes = EnvelopePrefixes::Forbidden;
         }
-        if self.skeleton.prefixes == Prefixes::None {
+        if self.names.prefixes == EnvelopePrefixes::Forbidden {
             self.outer = self.written;
         }
-        if self.skeleton.element.name == b"metadataFormat" && self.skeleton.upgraded.is_none() {
+        if self.names.element.name == b"metadataFormat" && self.names.v2_element.is_none() {
             let edits = repair_format(&self.text, self.rules.off);
             is_changed |= !edits.is_empty();
-            self.change(edits)?;
+            self.apply(edits)?;
         }
         Ok(is_changed)
     }
 
     /// The closed sections that contain a boundary. They are content and have their own end marks.
-    fn sections_with_borders(&self) -> Vec<(usize, usize)> {
-        if self.skeleton.tears { Vec::new() } else { sections_with_borders(&self.text, &self.skeleton) }
+    fn sections_with_boundaries(&self) -> Vec<(usize, usize)> {
+        if self.names.repairs_torn_sections {
+            Vec::new()
+        } else {
+            sections_with_boundaries(&self.text, &self.names)
+        }
     }
 
     /// Whether the item describes the repository, so that missing values may be known.
-    fn is_described(&self) -> bool {
-        matches!(self.skeleton.element.name, b"Identify" | b"metadataFormat")
+    fn describes_repository(&self) -> bool {
+        matches!(self.names.element.name, b"Identify" | b"metadataFormat")
     }
 
     /// Keeps an Identify with unknown fields, because it is the response itself.
-    fn left_as_it_is(mut self, why: QuarantineReason) -> Result<RepairedItem, QuarantineReason> {
-        let is_identify = self.skeleton.element.name == b"Identify";
+    fn keep_incomplete_identify(mut self, why: QuarantineReason) -> Result<RepairedItem, QuarantineReason> {
+        let is_identify = self.names.element.name == b"Identify";
         if !is_identify || !self.is_well_formed() {
             return Err(why);
         }
         self.rewrite()?;
-        if let Verdict::InOrder(facts) = self.judge().0
-            && let Verdict::InOrder(facts) = self.fitted(facts)?
+        if let Verdict::Valid(facts) = self.validate().0
+            && let Verdict::Valid(facts) = self.adjust_to_repository(facts)?
         {
             return Ok(self.repaired(facts));
         }
         if !self.is_well_formed() {
             return Err(why);
         }
-        let lacks = unresolved_fields(&self.text);
+        let unresolved = unresolved_fields(&self.text);
         let is_dated = |(element, _): &(&str, FieldIssue)| {
             !matches!(*element, "earliestDatestamp" | "granularity" | "Identify")
         };
-        if lacks.iter().all(is_dated) {
-            self.change(repair_granularity(
+        if unresolved.iter().all(is_dated) {
+            self.apply(repair_granularity(
                 &self.text,
-                &Facts::default(),
-                self.skeleton.element,
+                &ItemFacts::default(),
+                self.names.element,
                 self.rules,
             ))?;
         }
-        Ok(RepairedItem { lacks, ..self.repaired(Facts::default()) })
+        Ok(RepairedItem { unresolved, ..self.repaired(ItemFacts::default()) })
     }
 
-    fn change(&mut self, edits: Edits) -> Result<(), QuarantineReason> {
+    fn apply(&mut self, edits: Edits) -> Result<(), QuarantineReason> {
         if edits.iter().any(|edit| self.rules.off.contains(edit.id)) {
             return Err(QuarantineReason::RepairOff);
         }
@@ -313,36 +317,36 @@ impl Item<'_> {
 
     /// Validates the item. In a response without a prefix, the item is first read without one. Most items
     /// then need no removal of prefixes.
-    fn judge(&mut self) -> (Verdict, Places) {
-        if self.skeleton.prefixes == Prefixes::Off && self.skeleton.prefix.is_empty() {
-            let (verdict, places) = self.judge_with(Prefixes::None);
-            if matches!(verdict, Verdict::InOrder(_)) {
-                self.skeleton.prefixes = Prefixes::None;
-                return (verdict, places);
+    fn validate(&mut self) -> (Verdict, V1Positions) {
+        if self.names.prefixes == EnvelopePrefixes::Removed && self.names.prefix.is_empty() {
+            let (verdict, v1_positions) = self.validate_with(EnvelopePrefixes::Forbidden);
+            if matches!(verdict, Verdict::Valid(_)) {
+                self.names.prefixes = EnvelopePrefixes::Forbidden;
+                return (verdict, v1_positions);
             }
         }
-        self.judge_with(self.skeleton.prefixes)
+        self.validate_with(self.names.prefixes)
     }
 
-    fn judge_with(&mut self, prefixes: Prefixes) -> (Verdict, Places) {
+    fn validate_with(&mut self, prefixes: EnvelopePrefixes) -> (Verdict, V1Positions) {
         self.tags.tidy();
-        let mut scanner = Validator::new(EnvelopeNames { prefixes, ..self.skeleton.clone() }, self.outer);
-        scanner.new_window(0);
-        let verdict = match scanner.scan(&self.text, 0, true, self.tags, self.rules.limits) {
+        let mut validator = Validator::new(EnvelopeNames { prefixes, ..self.names.clone() }, self.outer);
+        validator.new_window(0);
+        let verdict = match validator.validate(&self.text, 0, true, self.tags, self.rules.limits) {
             Validation::Clean(len)
                 if crate::repair::lex::names::trim(self.text.get(len..).unwrap_or_default()).is_empty() =>
             {
-                Verdict::InOrder(scanner.facts)
+                Verdict::Valid(validator.facts)
             }
-            Validation::Clean(_) => Verdict::Broken(QuarantineReason::MismatchedTags),
-            Validation::Defect(defect) => Verdict::Broken(defect.why),
-            Validation::TooLong | Validation::NeedMore => Verdict::Broken(QuarantineReason::RecordTooLong),
+            Validation::Clean(_) => Verdict::Invalid(QuarantineReason::MismatchedTags),
+            Validation::Defect(defect) => Verdict::Invalid(defect.why),
+            Validation::TooLong | Validation::NeedMore => Verdict::Invalid(QuarantineReason::RecordTooLong),
         };
-        (verdict, scanner.places)
+        (verdict, validator.v1_positions)
     }
 
     /// Whether the only defect is in the envelope: the item is well-formed.
-    fn is_envelope_fault(&mut self, why: QuarantineReason) -> bool {
+    fn is_envelope_defect(&mut self, why: QuarantineReason) -> bool {
         matches!(
             why,
             QuarantineReason::MissingIdentifier
@@ -358,30 +362,36 @@ impl Item<'_> {
     /// Whether the item is well-formed. Its envelope is not checked.
     fn is_well_formed(&mut self) -> bool {
         self.tags.tidy();
-        let mut scanner = Validator::for_payload(self.skeleton.clone(), self.outer);
-        scanner.new_window(0);
+        let mut validator = Validator::for_payload(self.names.clone(), self.outer);
+        validator.new_window(0);
         matches!(
-            scanner.scan(&self.text, 0, true, self.tags, self.rules.limits),
+            validator.validate(&self.text, 0, true, self.tags, self.rules.limits),
             Validation::Clean(len) if crate::repair::lex::names::trim(self.text.get(len..).unwrap_or_default()).is_empty()
         )
     }
 
-    fn repaired(self, facts: Facts) -> RepairedItem {
-        RepairedItem { bytes: self.text, edits: self.edits, facts, markup: self.markup, lacks: Vec::new() }
+    fn repaired(self, facts: ItemFacts) -> RepairedItem {
+        RepairedItem {
+            bytes: self.text,
+            edits: self.edits,
+            facts,
+            markup: self.markup,
+            unresolved: Vec::new(),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     #![expect(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
-    use super::{Context, Tags, Validation, Validator};
+    use super::{Context, StartTagCache, Validation, Validator};
     use crate::repair::lex::names::blanks;
     use crate::repair::limits::Limits;
     use crate::repair::passes::header::repair_envelope;
     use crate::repair::passes::markup::repair_markup;
     use crate::repair::text::characters::Guesses;
     use crate::repair::text::characters::repair_characters;
-    use crate::repair::validate::envelope_names::{EnvelopeNames, Prefixes};
+    use crate::repair::validate::envelope_names::{EnvelopeNames, EnvelopePrefixes};
     use crate::repair::validate::schema::RECORD;
 
     const PAGES: [&[u8]; 6] = [
@@ -398,26 +408,26 @@ mod tests {
     fn the_slow_path_leaves_a_clean_item_alone() {
         let limits = Limits::default();
         for page in PAGES {
-            let mut tags = Tags::default();
+            let mut tags = StartTagCache::default();
             let root_at = memchr::memmem::find(page, b"<OAI-PMH").unwrap();
             let root = tags.open(&page[root_at..], Context::default(), &limits).unwrap().context;
             let list_at = memchr::memmem::find(page, b"<ListRecords").unwrap();
             let list = tags.open(&page[list_at..], root, &limits).unwrap();
-            let skeleton = EnvelopeNames {
+            let names = EnvelopeNames {
                 element: &RECORD,
-                upgraded: None,
+                v2_element: None,
                 verb: b"ListRecords".to_vec(),
                 prefix: Vec::new(),
                 other_prefix: None,
-                prefixes: Prefixes::None,
+                prefixes: EnvelopePrefixes::Forbidden,
                 headers_only: false,
-                tears: false,
+                repairs_torn_sections: false,
             };
             let mut at = list_at + list.len as usize;
             at += blanks(&page[at..]);
-            let mut scanner = Validator::new(skeleton, list.context);
-            scanner.new_window(at);
-            let Validation::Clean(len) = scanner.scan(page, at, true, &mut tags, &limits) else {
+            let mut validator = Validator::new(names, list.context);
+            validator.new_window(at);
+            let Validation::Clean(len) = validator.validate(page, at, true, &mut tags, &limits) else {
                 panic!("a record of {} is not clean", String::from_utf8_lossy(page));
             };
             let item = &page[at..at + len];

@@ -30,7 +30,7 @@ pub(crate) struct BoundarySearch {
     wrapped_item: bool,
     /// Whether this is the second search. It treats an element that seems to wrap an item as unclosed. If
     /// `torn-section` is on, it treats a section that contains a boundary as unclosed too.
-    tear: bool,
+    is_second: bool,
     /// Whether the first search treated such an element or section as content.
     doubtful: bool,
     /// Whether a section that has an end mark was treated as unclosed.
@@ -41,7 +41,7 @@ pub(crate) struct BoundarySearch {
     /// start.
     retry_at: usize,
     /// The number of bytes that were really read, if the search skipped the rest.
-    walked: Option<usize>,
+    bytes_read: Option<usize>,
     /// The offset of the item in the text.
     base: u64,
     lookahead: Lookahead,
@@ -54,9 +54,9 @@ impl BoundarySearch {
     }
 
     /// Starts the second search: nothing that contains a boundary is content.
-    pub(crate) fn tearing(mut self) -> Self {
-        self.lookahead.count_failed(self.walked.unwrap_or(self.at));
-        Self { tear: true, ..Self::new(self.base, self.lookahead) }
+    pub(crate) fn into_second_search(mut self) -> Self {
+        self.lookahead.count_failed(self.bytes_read.unwrap_or(self.at));
+        Self { is_second: true, ..Self::new(self.base, self.lookahead) }
     }
 
     /// Returns the results of the lookahead, for the next search.
@@ -65,13 +65,13 @@ impl BoundarySearch {
     }
 
     /// Whether a section that has an end mark was treated as unclosed.
-    pub(crate) fn has_torn(&self) -> bool {
+    pub(crate) fn found_torn_section(&self) -> bool {
         self.torn
     }
 
     /// Whether a second search might find another boundary.
-    pub(crate) fn may_tear(&self) -> bool {
-        self.doubtful && !self.tear
+    pub(crate) fn allows_second_search(&self) -> bool {
+        self.doubtful && !self.is_second
     }
 
     /// Continues the search. Bytes after `bytes_max` do not count. `probe` validates the item that its
@@ -80,7 +80,7 @@ impl BoundarySearch {
         &mut self,
         text: &[u8],
         last: bool,
-        skeleton: &EnvelopeNames,
+        names: &EnvelopeNames,
         bytes_max: usize,
         probe: &mut impl FnMut(&[u8]) -> Validation,
     ) -> RecordBoundary {
@@ -91,7 +91,7 @@ impl BoundarySearch {
         }
         let last = last && !bounded;
         // Bytes after the bound are never read. So the result there is the same as at the end of the input.
-        match self.walk(text, last || bounded, bounded, skeleton, probe) {
+        match self.walk(text, last || bounded, bounded, names, probe) {
             Some(RecordBoundary::NeedMore) if bounded => RecordBoundary::TooLong,
             Some(RecordBoundary::NeedMore) => {
                 self.retry_at = text.len() + text.len() / 4 + 1;
@@ -101,7 +101,7 @@ impl BoundarySearch {
             None if bounded => RecordBoundary::TooLong,
             None if last => {
                 // The page is complete. So the element that seemed to wrap an item was never closed.
-                self.doubtful |= self.wrapped_item && skeleton.ends_page(text);
+                self.doubtful |= self.wrapped_item && names.ends_page(text);
                 RecordBoundary::InputEnd
             }
             None => {
@@ -116,11 +116,11 @@ impl BoundarySearch {
         text: &[u8],
         last: bool,
         bounded: bool,
-        skeleton: &EnvelopeNames,
+        names: &EnvelopeNames,
         probe: &mut impl FnMut(&[u8]) -> Validation,
     ) -> Option<RecordBoundary> {
         // The bytes after the bound may contain the end mark of a section.
-        let is_whole = last && (!bounded || skeleton.tears);
+        let is_whole = last && (!bounded || names.repairs_torn_sections);
         loop {
             if self.lookahead.is_exhausted(self.base + self.at as u64) {
                 return Some(RecordBoundary::TooLong);
@@ -137,15 +137,15 @@ impl BoundarySearch {
                 return Some(RecordBoundary::NeedMore);
             }
             let boundary = match rest.get(1) {
-                Some(b'!' | b'?') => match self.section(text, at, is_whole, skeleton) {
+                Some(b'!' | b'?') => match self.section(text, at, is_whole, names) {
                     Some(len) => {
                         self.at += len;
                         continue;
                     }
                     None => Some(RecordBoundary::NeedMore),
                 },
-                Some(b'/') => self.end_tag(text, at, last, skeleton),
-                _ => self.start_tag(before, rest, last, skeleton, probe),
+                Some(b'/') => self.end_tag(text, at, last, names),
+                _ => self.start_tag(before, rest, last, names, probe),
             };
             if boundary.is_some() {
                 return boundary;
@@ -155,16 +155,16 @@ impl BoundarySearch {
     }
 
     /// Returns the number of bytes to skip at the section that begins here. `None`: more text is needed.
-    fn section(&mut self, text: &[u8], at: usize, last: bool, skeleton: &EnvelopeNames) -> Option<usize> {
+    fn section(&mut self, text: &[u8], at: usize, last: bool, names: &EnvelopeNames) -> Option<usize> {
         let rest = text.get(at..).unwrap_or_default();
-        let len = self.skip_section(text, at, last, skeleton)?;
+        let len = self.skip_section(text, at, last, names)?;
         if len == 1 {
             self.in_open_section |= rest.starts_with(CDATA) || rest.starts_with(COMMENT);
             return Some(len);
         }
-        if skeleton.tears && skeleton.has_border(rest.get(..len).unwrap_or_default()) {
+        if names.repairs_torn_sections && names.contains_boundary(rest.get(..len).unwrap_or_default()) {
             self.doubtful = true;
-            if self.tear {
+            if self.is_second {
                 self.torn = true;
                 self.in_open_section = true;
                 self.lookahead.count_failed(len);
@@ -176,13 +176,7 @@ impl BoundarySearch {
 
     /// Returns the number of bytes to skip at the section that begins at `at`. This is 1 if no section
     /// begins here or the section is unclosed. `last`: no more text follows.
-    fn skip_section(
-        &mut self,
-        text: &[u8],
-        at: usize,
-        last: bool,
-        skeleton: &EnvelopeNames,
-    ) -> Option<usize> {
+    fn skip_section(&mut self, text: &[u8], at: usize, last: bool, names: &EnvelopeNames) -> Option<usize> {
         let rest = text.get(at..).unwrap_or_default();
         let [cdata_end, comment_end, instruction_end] = &mut self.lookahead.section_ends;
         let (mark, end_mark, ahead): (&[u8], &[u8], _) = if rest.starts_with(CDATA) {
@@ -196,7 +190,7 @@ impl BoundarySearch {
         };
         let inner = rest.get(mark.len()..).unwrap_or_default();
         let end = ahead.find(text, self.base, at + mark.len(), end_mark).map(|end| end - at - mark.len());
-        if !skeleton.tears {
+        if !names.repairs_torn_sections {
             return match end {
                 Some(end) => Some(mark.len() + end + end_mark.len()),
                 None => last.then_some(1),
@@ -207,14 +201,14 @@ impl BoundarySearch {
             (Some(end), None) => Some(mark.len() + end + end_mark.len()),
             (Some(end), Some(_)) => {
                 let len = mark.len() + end + end_mark.len();
-                if !skeleton.has_border(rest.get(..len).unwrap_or_default()) {
+                if !names.contains_boundary(rest.get(..len).unwrap_or_default()) {
                     return Some(len);
                 }
                 self.lookahead.count_failed(len);
                 self.torn = true;
                 Some(1)
             }
-            (None, Some(again)) if skeleton.has_border(inner.get(..again).unwrap_or_default()) => {
+            (None, Some(again)) if names.contains_boundary(inner.get(..again).unwrap_or_default()) => {
                 self.torn = true;
                 Some(1)
             }
@@ -228,7 +222,7 @@ impl BoundarySearch {
         text: &[u8],
         at: usize,
         last: bool,
-        skeleton: &EnvelopeNames,
+        names: &EnvelopeNames,
     ) -> Option<RecordBoundary> {
         let rest = text.get(at..).unwrap_or_default();
         let before = text.get(..at).unwrap_or_default();
@@ -242,16 +236,16 @@ impl BoundarySearch {
             }
         }
         let verdicts = [
-            skeleton.tag(rest, b"</", skeleton.element.name),
-            skeleton.tag(rest, b"</", &skeleton.verb),
-            skeleton.tag(rest, b"</", b"OAI-PMH"),
+            names.match_tag(rest, b"</", names.element.name),
+            names.match_tag(rest, b"</", &names.verb),
+            names.match_tag(rest, b"</", b"OAI-PMH"),
         ];
         match verdicts {
             [TagMatch::Cut, ..] | [_, TagMatch::Cut, _] | [.., TagMatch::Cut] if !last => {
                 return Some(RecordBoundary::NeedMore);
             }
             [_, TagMatch::Yes, _] | [.., TagMatch::Yes] if self.nested_roots == 0 => {
-                return list_end(text, at, last, self.in_open_section, skeleton);
+                return list_end(text, at, last, self.in_open_section, names);
             }
             [.., TagMatch::Yes] => {
                 self.nested_roots -= 1;
@@ -266,8 +260,8 @@ impl BoundarySearch {
         if self.nested_roots > 0 {
             return None;
         }
-        let ends_child = skeleton.ends_with_child(before);
-        match skeleton.follows_item(rest.get(len..).unwrap_or_default()) {
+        let ends_child = names.ends_with_child(before);
+        match names.follows_item(rest.get(len..).unwrap_or_default()) {
             TagMatch::Yes => Some(RecordBoundary::At(at + len)),
             TagMatch::Cut if !last => Some(RecordBoundary::NeedMore),
             TagMatch::Cut => Some(RecordBoundary::At(at + len)),
@@ -284,20 +278,20 @@ impl BoundarySearch {
         before: &[u8],
         rest: &[u8],
         last: bool,
-        skeleton: &EnvelopeNames,
+        names: &EnvelopeNames,
         probe: &mut impl FnMut(&[u8]) -> Validation,
     ) -> Option<RecordBoundary> {
         if before.is_empty() {
             return None;
         }
         let at = before.len();
-        match (skeleton.tag(rest, b"<", b"OAI-PMH"), skeleton.starts_token(rest)) {
+        match (names.match_tag(rest, b"<", b"OAI-PMH"), names.starts_token(rest)) {
             (TagMatch::Cut, _) | (_, TagMatch::Cut) if !last => return Some(RecordBoundary::NeedMore),
-            (TagMatch::Yes, _) if self.tear => return None,
+            (TagMatch::Yes, _) if self.is_second => return None,
             (TagMatch::Yes, _) => {
                 if self.nested_roots == 0 {
                     let around = end_of_parent(before);
-                    if !is_wrapper(&around, skeleton) {
+                    if !is_wrapper(&around, names) {
                         return document_start(rest, at, last);
                     }
                     self.around_root = around;
@@ -305,15 +299,15 @@ impl BoundarySearch {
                 self.nested_roots += 1;
                 return None;
             }
-            (_, TagMatch::Yes) if self.nested_roots == 0 && skeleton.ends_with_child(before) => {
+            (_, TagMatch::Yes) if self.nested_roots == 0 && names.ends_with_child(before) => {
                 return Some(RecordBoundary::At(at));
             }
             (_, TagMatch::Yes) if self.nested_roots == 0 => {
-                return token_before_list_end(rest, at, last, skeleton);
+                return token_before_list_end(rest, at, last, names);
             }
             _ => {}
         }
-        match skeleton.starts_item(rest) {
+        match names.starts_item(rest) {
             _ if self.nested_roots > 0 => return None,
             TagMatch::No => return None,
             TagMatch::Cut if last => return None,
@@ -321,10 +315,10 @@ impl BoundarySearch {
             TagMatch::Yes => {}
         }
         let wrapper = end_of_parent(before);
-        if !self.tear && is_wrapper(&wrapper, skeleton) {
+        if !self.is_second && is_wrapper(&wrapper, names) {
             return self.enter_wrapper(wrapper, rest, at, last);
         }
-        self.item_start(before, rest, last, skeleton, probe)
+        self.item_start(before, rest, last, names, probe)
     }
 
     /// Decides on an item that begins in no element that could wrap it.
@@ -333,18 +327,18 @@ impl BoundarySearch {
         before: &[u8],
         rest: &[u8],
         last: bool,
-        skeleton: &EnvelopeNames,
+        names: &EnvelopeNames,
         probe: &mut impl FnMut(&[u8]) -> Validation,
     ) -> Option<RecordBoundary> {
         let at = before.len();
-        if self.nested_items == 0 && follows_last_child(before, skeleton) {
+        if self.nested_items == 0 && follows_last_child(before, names) {
             return Some(RecordBoundary::At(at));
         }
         match probe(rest) {
-            Validation::Clean(len) => self.whole_item(rest, at, len, last, skeleton),
+            Validation::Clean(len) => self.whole_item(rest, at, len, last, names),
             Validation::NeedMore if !last => Some(RecordBoundary::NeedMore),
             other => {
-                let boundary = self.next_or_nested(rest, at, last, skeleton);
+                let boundary = self.next_or_nested(rest, at, last, names);
                 if boundary != Some(RecordBoundary::NeedMore) {
                     self.lookahead.count_failed(match other {
                         Validation::Defect(defect) => defect.at,
@@ -373,7 +367,7 @@ impl BoundarySearch {
         self.around_root = end_tag;
         if ends.is_none() {
             // The element contains the rest of the text. The caller adds the last byte.
-            self.walked = Some(at);
+            self.bytes_read = Some(at);
             self.at = at + rest.len() - 1;
         }
         None
@@ -387,9 +381,9 @@ impl BoundarySearch {
         at: usize,
         len: usize,
         last: bool,
-        skeleton: &EnvelopeNames,
+        names: &EnvelopeNames,
     ) -> Option<RecordBoundary> {
-        match skeleton.follows_item(rest.get(len..).unwrap_or_default()) {
+        match names.follows_item(rest.get(len..).unwrap_or_default()) {
             TagMatch::Yes => Some(RecordBoundary::At(at)),
             TagMatch::Cut if !last => Some(RecordBoundary::NeedMore),
             TagMatch::Cut => Some(RecordBoundary::At(at)),
@@ -408,18 +402,18 @@ impl BoundarySearch {
         rest: &[u8],
         at: usize,
         last: bool,
-        skeleton: &EnvelopeNames,
+        names: &EnvelopeNames,
     ) -> Option<RecordBoundary> {
         let from = self.base + at as u64;
-        let (known_to, mut boundary) = self.lookahead.item_end.known(from);
+        let (searched_to, mut boundary) = self.lookahead.item_end.cached(from);
         if boundary.is_none() {
-            let (next, follows) = next_item_end(rest, (known_to - from) as usize, skeleton);
+            let (next, follows) = next_item_end(rest, (searched_to - from) as usize, names);
             boundary = match follows {
                 Some(TagMatch::Yes) => Some(true),
                 Some(TagMatch::No) => Some(false),
                 Some(TagMatch::Cut) | None => None,
             };
-            self.lookahead.item_end.note(from, from + next as u64, boundary);
+            self.lookahead.item_end.cache(from, from + next as u64, boundary);
             // This result is for the end of the held bytes. It does not carry over to the next item.
             boundary = boundary.or((last && follows.is_some()).then_some(true));
         }

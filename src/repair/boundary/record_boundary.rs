@@ -39,9 +39,9 @@
 
 use memchr::{memchr, memchr2, memmem, memrchr};
 
-use crate::repair::lex::known_namespaces::{Family, is_slip};
+use crate::repair::lex::known_namespaces::{Family, is_similar_name};
 use crate::repair::lex::names::{blanks, name_span, split_name, trailing_blanks, trim};
-use crate::repair::validate::envelope_names::{EnvelopeNames, TagMatch, any};
+use crate::repair::validate::envelope_names::{EnvelopeNames, TagMatch, any_match};
 
 /// The end of a broken item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,9 +64,9 @@ pub(crate) fn list_end(
     at: usize,
     last: bool,
     in_open_section: bool,
-    skeleton: &EnvelopeNames,
+    names: &EnvelopeNames,
 ) -> Option<RecordBoundary> {
-    if skeleton.ends_with_child(text.get(..at).unwrap_or_default()) {
+    if names.ends_with_child(text.get(..at).unwrap_or_default()) {
         return Some(RecordBoundary::At(at));
     }
     // In an unclosed section, the tag is content.
@@ -76,12 +76,12 @@ pub(crate) fn list_end(
     let more = if last { None } else { Some(RecordBoundary::NeedMore) };
     let rest = text.get(at..).unwrap_or_default();
     let Some(end) = memchr(b'>', rest) else { return more };
-    let behind = rest.get(end + 1..).unwrap_or_default();
-    let behind = behind.get(blanks(behind)..).unwrap_or_default();
-    if behind.is_empty() {
+    let after = rest.get(end + 1..).unwrap_or_default();
+    let after = after.get(blanks(after)..).unwrap_or_default();
+    if after.is_empty() {
         return if last { Some(RecordBoundary::At(at)) } else { more };
     }
-    match skeleton.tag(behind, b"</", b"OAI-PMH") {
+    match names.match_tag(after, b"</", b"OAI-PMH") {
         TagMatch::Yes => Some(RecordBoundary::At(at)),
         TagMatch::Cut => {
             if last {
@@ -99,20 +99,20 @@ pub(crate) fn list_end(
 ///
 /// An end tag inside a payload is skipped (MARCXML has its own `record`). It follows no child of the item,
 /// and the list does not continue after it.
-pub(crate) fn next_item_end(text: &[u8], from: usize, skeleton: &EnvelopeNames) -> (usize, Option<TagMatch>) {
+pub(crate) fn next_item_end(text: &[u8], from: usize, names: &EnvelopeNames) -> (usize, Option<TagMatch>) {
     // With a second prefix, each end tag is a candidate.
-    let mark = match skeleton.other_prefix {
-        None => [b"</", skeleton.prefix.as_slice(), skeleton.element.name].concat(),
+    let mark = match names.other_prefix {
+        None => [b"</", names.prefix.as_slice(), names.element.name].concat(),
         Some(_) => b"</".to_vec(),
     };
     for next in memmem::find_iter(text.get(from..).unwrap_or_default(), &mark) {
         let at = from + next;
         let tag = text.get(at..).unwrap_or_default();
-        match (skeleton.tag(tag, b"</", skeleton.element.name), end_tag_len(tag)) {
+        match (names.match_tag(tag, b"</", names.element.name), end_tag_len(tag)) {
             (TagMatch::No, _) => {}
             (TagMatch::Yes, Some(len)) => {
-                let follows = skeleton.follows_item(tag.get(len..).unwrap_or_default());
-                if follows == TagMatch::No && !skeleton.ends_with_child(text.get(..at).unwrap_or_default()) {
+                let follows = names.follows_item(tag.get(len..).unwrap_or_default());
+                if follows == TagMatch::No && !names.ends_with_child(text.get(..at).unwrap_or_default()) {
                     continue;
                 }
                 return (at, Some(follows));
@@ -138,8 +138,8 @@ const DAMAGED_TAG_BYTES_MAX: usize = 256;
 
 /// Whether `before` ends with the end tag of a child of the item. One damaged end tag of the item may
 /// follow it: `</recrod>`, `</recor`, `<record>`, `record>`.
-pub(crate) fn follows_last_child(before: &[u8], skeleton: &EnvelopeNames) -> bool {
-    if skeleton.ends_with_child(before) {
+pub(crate) fn follows_last_child(before: &[u8], names: &EnvelopeNames) -> bool {
+    if names.ends_with_child(before) {
         return true;
     }
     let tail_at = before.len().saturating_sub(DAMAGED_TAG_BYTES_MAX);
@@ -148,14 +148,14 @@ pub(crate) fn follows_last_child(before: &[u8], skeleton: &EnvelopeNames) -> boo
     let last = last.strip_suffix(b">").unwrap_or(last);
     let tag_at = memrchr(b'>', last).map_or(0, |end| end + 1);
     let tag = trim(tail.get(tag_at..).unwrap_or_default());
-    let is_whole = tag.ends_with(b">") && skeleton.tag(tag, b"</", skeleton.element.name) == TagMatch::Yes;
+    let is_whole = tag.ends_with(b">") && names.match_tag(tag, b"</", names.element.name) == TagMatch::Yes;
     let (is_end_tag, name) = match tag.strip_prefix(b"</") {
         Some(name) => (true, name),
         None => (false, tag.strip_prefix(b"<").unwrap_or(tag)),
     };
     let local = split_name(name.strip_suffix(b">").unwrap_or(name)).1;
-    let is_damaged = is_end_tag && !name.contains(&b'<') || is_slip(trim(local), skeleton.element.name);
-    !is_whole && is_damaged && skeleton.ends_with_child(before.get(..tail_at + tag_at).unwrap_or_default())
+    let is_damaged = is_end_tag && !name.contains(&b'<') || is_similar_name(trim(local), names.element.name);
+    !is_whole && is_damaged && names.ends_with_child(before.get(..tail_at + tag_at).unwrap_or_default())
 }
 
 /// The start tag of a root and the first element of a response are within this many bytes.
@@ -187,12 +187,12 @@ pub(crate) fn end_of_parent(before: &[u8]) -> Vec<u8> {
 
 /// Whether an element of a payload can wrap an item, given its end tag. A field cannot, nor can an envelope
 /// element at any depth, nor the root of a format that consists of fields.
-pub(crate) fn is_wrapper(end_tag: &[u8], skeleton: &EnvelopeNames) -> bool {
+pub(crate) fn is_wrapper(end_tag: &[u8], names: &EnvelopeNames) -> bool {
     let name = end_tag.strip_prefix(b"</").and_then(|tag| tag.strip_suffix(b">")).unwrap_or_default();
     let (_, local) = split_name(name);
     !local.is_empty()
-        && local != skeleton.verb
-        && !skeleton.element.names(local)
+        && local != names.verb
+        && !names.element.contains_name(local)
         && !Family::DublinCore.is_field(local)
         && !Family::Marc.is_field(local)
         && matches!(Family::of_root(local), Family::Mods | Family::Mixed | Family::Other)
@@ -204,24 +204,24 @@ pub(crate) fn token_before_list_end(
     rest: &[u8],
     at: usize,
     last: bool,
-    skeleton: &EnvelopeNames,
+    names: &EnvelopeNames,
 ) -> Option<RecordBoundary> {
     let more = if last { None } else { Some(RecordBoundary::NeedMore) };
     let Some(tag_end) = memchr(b'>', rest) else { return more };
-    let mut behind = rest.get(tag_end + 1..).unwrap_or_default();
+    let mut after = rest.get(tag_end + 1..).unwrap_or_default();
     if rest.get(tag_end.wrapping_sub(1)) != Some(&b'/') {
-        let Some(next) = memchr(b'<', behind) else { return more };
-        let end = behind.get(next..).unwrap_or_default();
-        match skeleton.token_tag(end, b"</") {
+        let Some(next) = memchr(b'<', after) else { return more };
+        let end = after.get(next..).unwrap_or_default();
+        match names.match_token_tag(end, b"</") {
             TagMatch::No => return None,
             TagMatch::Cut => return more,
             TagMatch::Yes => {}
         }
         let Some(close) = memchr(b'>', end) else { return more };
-        behind = end.get(close + 1..).unwrap_or_default();
+        after = end.get(close + 1..).unwrap_or_default();
     }
-    let behind = behind.get(blanks(behind)..).unwrap_or_default();
-    match any([skeleton.tag(behind, b"</", &skeleton.verb), skeleton.tag(behind, b"</", b"OAI-PMH")]) {
+    let after = after.get(blanks(after)..).unwrap_or_default();
+    match any_match([names.match_tag(after, b"</", &names.verb), names.match_tag(after, b"</", b"OAI-PMH")]) {
         TagMatch::Yes => Some(RecordBoundary::At(at)),
         TagMatch::Cut => more,
         TagMatch::No => None,
@@ -236,39 +236,40 @@ mod tests {
     use crate::repair::lex::lookahead::Lookahead;
     use crate::repair::lex::namespaces::{Context, OAI};
     use crate::repair::limits::Limits;
-    use crate::repair::validate::envelope_names::{EnvelopeNames, Prefixes};
+    use crate::repair::validate::envelope_names::{EnvelopeNames, EnvelopePrefixes};
     use crate::repair::validate::schema::RECORD;
-    use crate::repair::validate::start_tag::Tags;
+    use crate::repair::validate::start_tag::StartTagCache;
     use crate::repair::validate::state::Validator;
 
     const HEADER: &str = "<header><identifier>oai:a:1</identifier><datestamp>2024-01-01</datestamp></header>";
     const END: &str = "</ListRecords></OAI-PMH>";
 
-    fn names(tears: bool) -> EnvelopeNames {
+    fn names(repairs_torn_sections: bool) -> EnvelopeNames {
         EnvelopeNames {
             element: &RECORD,
-            upgraded: None,
+            v2_element: None,
             verb: b"ListRecords".to_vec(),
             prefix: Vec::new(),
             other_prefix: None,
-            prefixes: Prefixes::None,
+            prefixes: EnvelopePrefixes::Forbidden,
             headers_only: false,
-            tears,
+            repairs_torn_sections,
         }
     }
 
     /// Searches in each prefix of the text, with one search, and then in the whole text.
-    fn search(text: &[u8], tears: bool, is_second: bool) -> RecordBoundary {
-        let (names, limits, mut tags) = (names(tears), Limits::default(), Tags::default());
+    fn search(text: &[u8], repairs_torn_sections: bool, is_second: bool) -> RecordBoundary {
+        let (names, limits, mut tags) =
+            (names(repairs_torn_sections), Limits::default(), StartTagCache::default());
         let root = [b"<OAI-PMH xmlns=\"", OAI, b"\">"].concat();
         let context = tags.open(&root, Context::default(), &limits).unwrap().context;
         let mut probe = |item: &[u8]| {
             let mut validator = Validator::new(names.clone(), context);
             validator.new_window(0);
-            validator.scan(item, 0, false, &mut tags, &limits)
+            validator.validate(item, 0, false, &mut tags, &limits)
         };
         let first = BoundarySearch::new(0, Lookahead::default());
-        let mut search = if is_second { first.tearing() } else { first };
+        let mut search = if is_second { first.into_second_search() } else { first };
         for len in 0..text.len() {
             let boundary = search.find(&text[..len], false, &names, limits.record_bytes_max, &mut probe);
             if boundary != RecordBoundary::NeedMore {
@@ -281,11 +282,15 @@ mod tests {
     /// `case` is an item from its first payload on, and the text after it. `|` is the expected boundary,
     /// `#` is a header and `~` the end of the response.
     #[track_caller]
-    fn check(case: &str, tears: bool, is_second: bool) {
+    fn check(case: &str, repairs_torn_sections: bool, is_second: bool) {
         let text = format!("<record>#{case}").replace('#', HEADER).replace('~', END);
         let expected = text.find('|').map_or(RecordBoundary::InputEnd, RecordBoundary::At);
         let text = text.replacen('|', "", 1);
-        assert_eq!(search(text.as_bytes(), tears, is_second), expected, "{case}, torn-section: {tears}");
+        assert_eq!(
+            search(text.as_bytes(), repairs_torn_sections, is_second),
+            expected,
+            "{case}, torn-section: {repairs_torn_sections}"
+        );
     }
 
     #[track_caller]

@@ -6,7 +6,7 @@
 
 use memchr::{memchr_iter, memmem};
 
-use crate::repair::lex::known_namespaces::{Family, is_slip};
+use crate::repair::lex::known_namespaces::{Family, is_similar_name};
 use crate::repair::lex::names::{is_blank, name_span, split_name};
 use crate::repair::validate::schema::{Content, Element};
 
@@ -31,11 +31,11 @@ fn is_envelope_name(local: &[u8], element: &Element) -> bool {
         Content::Children(children) => children.iter().any(|child| is_envelope_name(local, child)),
         Content::Payload | Content::Text(_) => false,
     };
-    inside || is_slip(local, element.name) || is_slip(singular, element.name)
+    inside || is_similar_name(local, element.name) || is_similar_name(singular, element.name)
 }
 
 /// Whether an element that may be content begins in `text`.
-pub(crate) fn holds_content(text: &[u8], element: &Element) -> bool {
+pub(crate) fn contains_content(text: &[u8], element: &Element) -> bool {
     memchr_iter(b'<', text).any(|at| {
         let tag = text.get(at + 1..).unwrap_or_default();
         let name = tag.get(..name_span(tag)).unwrap_or_default();
@@ -44,10 +44,10 @@ pub(crate) fn holds_content(text: &[u8], element: &Element) -> bool {
 }
 
 /// Whether an envelope element of the item begins in `text`.
-pub(crate) fn holds_envelope(text: &[u8], element: &Element) -> bool {
+pub(crate) fn contains_envelope_element(text: &[u8], element: &Element) -> bool {
     memchr_iter(b'<', text).any(|at| {
         let tag = text.get(at + 1..).unwrap_or_default();
-        element.names(split_name(tag.get(..name_span(tag)).unwrap_or_default()).1)
+        element.contains_name(split_name(tag.get(..name_span(tag)).unwrap_or_default()).1)
     })
 }
 
@@ -67,8 +67,8 @@ pub(crate) fn is_server_message(text: &[u8]) -> bool {
 pub(crate) fn is_fatal_message(text: &[u8]) -> bool {
     const FATAL: &[u8] = b"Fatal error";
     memmem::find_iter(text, FATAL).any(|at| {
-        let behind = text.get(at + FATAL.len()..).unwrap_or_default();
-        let behind = behind.strip_prefix(b"</b>").unwrap_or(behind);
-        behind.is_empty() || behind.starts_with(b":")
+        let after = text.get(at + FATAL.len()..).unwrap_or_default();
+        let after = after.strip_prefix(b"</b>").unwrap_or(after);
+        after.is_empty() || after.starts_with(b":")
     })
 }

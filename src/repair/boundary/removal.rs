@@ -30,7 +30,7 @@ const ITEMS: [(&[u8], &[&[u8]]); 4] = [
 
 /// Content that a removal would lose.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Content<'t> {
+pub(crate) enum LostContent<'t> {
     /// An item. Identifier and datestamp are empty if they could not be read.
     Item { identifier: &'t [u8], datestamp: &'t [u8] },
     /// A resumptionToken with this value.
@@ -43,7 +43,7 @@ pub(crate) struct Finding<'t> {
     pub(crate) at: usize,
     /// The end of the evidence for it.
     pub(crate) end: usize,
-    pub(crate) content: Content<'t>,
+    pub(crate) content: LostContent<'t>,
 }
 
 /// The items and tokens in `text`, each once. Legal comments are skipped.
@@ -61,7 +61,7 @@ pub(crate) fn findings(text: &[u8]) -> impl Iterator<Item = Finding<'_>> {
                 continue;
             }
             let name = rest.get(1..).map(local_name).unwrap_or_default();
-            if let Some((end, content)) = item(rest, name).or_else(|| token(rest, name)) {
+            if let Some((end, content)) = read_item(rest, name).or_else(|| read_token(rest, name)) {
                 let finding = Finding { at, end: at + end, content };
                 at = finding.end;
                 return Some(finding);
@@ -73,38 +73,38 @@ pub(crate) fn findings(text: &[u8]) -> impl Iterator<Item = Finding<'_>> {
 }
 
 /// Whether `text` contains an item or a token.
-pub(crate) fn holds_item_or_token(text: &[u8]) -> bool {
+pub(crate) fn contains_item_or_token(text: &[u8]) -> bool {
     findings(text).next().is_some()
 }
 
 /// Whether the edits of a well-formed item remove another item. Two payloads belong to their own record:
 /// that of a record reduced to its header, and that of a deleted record.
-pub(crate) fn removes_item(raw: &[u8], edits: &Edits, skeleton: &EnvelopeNames) -> bool {
+pub(crate) fn removes_item(raw: &[u8], edits: &Edits, names: &EnvelopeNames) -> bool {
     edits.iter().any(|edit| {
         let is_payload = matches!(edit.id, RepairId::WrappedHeader | RepairId::DeletedWithMetadata);
         let removed = raw.get(edit.start.max(1)..edit.end).unwrap_or_default();
         !is_payload
-            && findings(removed).any(|finding| is_of_list(removed, &finding, skeleton))
-            && !holds_item_or_token(&edit.replacement)
+            && findings(removed).any(|finding| belongs_to_list(removed, &finding, names))
+            && !contains_item_or_token(&edit.replacement)
     })
 }
 
 /// Whether a finding is a token or an item of this list. The header of a record is a part of that record.
 /// Identify has no items, so each item in it belongs to another response.
-fn is_of_list(text: &[u8], finding: &Finding<'_>, skeleton: &EnvelopeNames) -> bool {
+fn belongs_to_list(text: &[u8], finding: &Finding<'_>, names: &EnvelopeNames) -> bool {
     let name = text.get(finding.at + 1..).map(local_name).unwrap_or_default();
-    matches!(finding.content, Content::Token(_))
-        || skeleton.element.name == b"Identify"
-        || name.eq_ignore_ascii_case(skeleton.element.name)
+    matches!(finding.content, LostContent::Token(_))
+        || names.element.name == b"Identify"
+        || name.eq_ignore_ascii_case(names.element.name)
 }
 
 /// Whether a broken item contains a token, or another item that lost its end tag or that the edits remove
 /// or escape. An item wrapped in a payload has both tags.
-pub(crate) fn swallows_content(raw: &[u8], edits: &Edits, skeleton: &EnvelopeNames) -> bool {
+pub(crate) fn swallows_content(raw: &[u8], edits: &Edits, names: &EnvelopeNames) -> bool {
     let inside = raw.get(1..).unwrap_or_default();
-    let balanced = std::cell::LazyCell::new(|| is_balanced(raw, skeleton));
-    findings(inside).filter(|finding| is_of_list(inside, finding, skeleton)).any(|finding| {
-        if matches!(finding.content, Content::Token(_)) || !*balanced {
+    let balanced = std::cell::LazyCell::new(|| is_balanced(raw, names));
+    findings(inside).filter(|finding| belongs_to_list(inside, finding, names)).any(|finding| {
+        if matches!(finding.content, LostContent::Token(_)) || !*balanced {
             return true;
         }
         let at = finding.at + 1;
@@ -118,14 +118,14 @@ pub(crate) fn swallows_content(raw: &[u8], edits: &Edits, skeleton: &EnvelopeNam
 }
 
 /// Whether the items in `text` have as many start tags as end tags. Tags in sections do not count.
-fn is_balanced(text: &[u8], skeleton: &EnvelopeNames) -> bool {
+fn is_balanced(text: &[u8], names: &EnvelopeNames) -> bool {
     let (mut open, mut closed, mut at) = (0, 0, 0);
-    let mut lexemes = Lexemes::of(text);
+    let mut lexemes = Lexemes::new(text);
     while at < text.len() {
         let (lexeme, end) = lexemes.at(at);
         let is_tag = |mark: &[u8]| {
             let tag = text.get(at..).unwrap_or_default();
-            skeleton.tag(tag, mark, skeleton.element.name) == TagMatch::Yes
+            names.match_tag(tag, mark, names.element.name) == TagMatch::Yes
         };
         match lexeme {
             Lexeme::StartTag | Lexeme::OpenTag => open += usize::from(is_tag(b"<")),
@@ -138,10 +138,10 @@ fn is_balanced(text: &[u8], skeleton: &EnvelopeNames) -> bool {
 }
 
 /// The item that `text` begins with, in a tag with the name `local`, and where the evidence for it ends.
-fn item<'t>(text: &'t [u8], local: &[u8]) -> Option<(usize, Content<'t>)> {
+fn read_item<'t>(text: &'t [u8], local: &[u8]) -> Option<(usize, LostContent<'t>)> {
     let (_, children) = ITEMS.iter().find(|(name, _)| local.eq_ignore_ascii_case(name))?;
     let tag_end = tag_end(text)?;
-    let inside = tag_end + misc(text.get(tag_end..)?);
+    let inside = tag_end + blanks_and_comments(text.get(tag_end..)?);
     let child = text.get(inside..)?.strip_prefix(b"<")?;
     let end = inside + 1 + name_span(child);
     text.get(end)?;
@@ -156,18 +156,18 @@ fn item<'t>(text: &'t [u8], local: &[u8]) -> Option<(usize, Content<'t>)> {
         None => end,
     };
     let (identifier, datestamp) = if local.eq_ignore_ascii_case(b"set") {
-        (field(header, b"setSpec>"), b"".as_slice())
+        (first_field(header, b"setSpec>"), b"".as_slice())
     } else if local.eq_ignore_ascii_case(b"metadataFormat") {
-        (field(header, b"metadataPrefix>"), b"".as_slice())
+        (first_field(header, b"metadataPrefix>"), b"".as_slice())
     } else {
-        (field(header, b"identifier>"), field(header, b"datestamp>"))
+        (first_field(header, b"identifier>"), first_field(header, b"datestamp>"))
     };
-    Some((end, Content::Item { identifier, datestamp }))
+    Some((end, LostContent::Item { identifier, datestamp }))
 }
 
 /// The resumptionToken with a value that `text` begins with, and the end of its value. `local` is the name
 /// of its tag.
-fn token<'t>(text: &'t [u8], local: &[u8]) -> Option<(usize, Content<'t>)> {
+fn read_token<'t>(text: &'t [u8], local: &[u8]) -> Option<(usize, LostContent<'t>)> {
     if !is_token_name(local) {
         return None;
     }
@@ -179,13 +179,13 @@ fn token<'t>(text: &'t [u8], local: &[u8]) -> Option<(usize, Content<'t>)> {
         false => start,
     };
     let end = end + memchr(b'<', text.get(end..)?).unwrap_or(text.len() - end);
-    let value = token_value_of(text.get(start..end)?);
-    (!value.is_empty()).then_some((end, Content::Token(value)))
+    let value = token_text(text.get(start..end)?);
+    (!value.is_empty()).then_some((end, LostContent::Token(value)))
 }
 
 /// The value of a token, given the content of its element. CDATA sections become text; comments are
 /// dropped.
-pub(crate) fn token_value_of(content: &[u8]) -> Cow<'_, [u8]> {
+pub(crate) fn token_text(content: &[u8]) -> Cow<'_, [u8]> {
     if memchr(b'<', content).is_none() {
         return Cow::Borrowed(trim(content));
     }
@@ -228,7 +228,7 @@ fn tag_end_from(text: &[u8], at: usize) -> Option<usize> {
 }
 
 /// The length of the white space and comments that `text` begins with.
-fn misc(text: &[u8]) -> usize {
+fn blanks_and_comments(text: &[u8]) -> usize {
     let mut at = 0;
     loop {
         at += blanks(text.get(at..).unwrap_or_default());
@@ -240,7 +240,7 @@ fn misc(text: &[u8]) -> usize {
 }
 
 /// The text of the first field whose start tag ends with `mark`.
-fn field<'t>(text: &'t [u8], mark: &[u8]) -> &'t [u8] {
+fn first_field<'t>(text: &'t [u8], mark: &[u8]) -> &'t [u8] {
     let start = memmem::find(text, mark).map(|at| at + mark.len());
     let text = start.and_then(|start| text.get(start..)).unwrap_or_default();
     trim(text.get(..memchr(b'<', text).unwrap_or(0)).unwrap_or_default())
@@ -260,7 +260,7 @@ impl RemovalSearch {
         &mut self,
         offset: u64,
         removed: &[u8],
-        mut counts: impl FnMut(&Content<'_>) -> bool,
+        mut counts: impl FnMut(&LostContent<'_>) -> bool,
     ) -> u64 {
         let mut found = 0;
         if self.tail_end != offset {
@@ -284,7 +284,7 @@ impl RemovalSearch {
     }
 
     /// Notes text that stays. White space does not separate two removals.
-    pub(crate) fn kept(&mut self, offset: u64, text: &[u8]) {
+    pub(crate) fn note_kept(&mut self, offset: u64, text: &[u8]) {
         if self.tail.is_empty() || self.tail_end != offset {
             return;
         }
@@ -304,7 +304,7 @@ fn last_bytes(text: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
-    use super::{Content, RemovalSearch, findings, holds_item_or_token};
+    use super::{LostContent, RemovalSearch, contains_item_or_token, findings};
 
     #[test]
     fn an_item_is_found_under_any_prefix_and_case() {
@@ -318,7 +318,7 @@ mod tests {
             "<![CDATA[<record><header>]]>",
             "<!-- a -- b <record><header> -->",
         ] {
-            assert!(holds_item_or_token(text.as_bytes()), "{text}");
+            assert!(contains_item_or_token(text.as_bytes()), "{text}");
         }
     }
 
@@ -330,7 +330,7 @@ mod tests {
             "<resumptiontoken><![CDATA[a]]></resumptiontoken>",
             "<resumtionToken>a</resumtionToken>",
         ] {
-            assert!(holds_item_or_token(text.as_bytes()), "{text}");
+            assert!(contains_item_or_token(text.as_bytes()), "{text}");
         }
     }
 
@@ -345,7 +345,7 @@ mod tests {
             "<!-- <record><header><identifier>withdrawn</identifier> -->",
             "<recordings><header>",
         ] {
-            assert!(!holds_item_or_token(text.as_bytes()), "{text}");
+            assert!(!contains_item_or_token(text.as_bytes()), "{text}");
         }
     }
 
@@ -354,7 +354,7 @@ mod tests {
         let text =
             b"<record><header><identifier>a</identifier><datestamp>2020-01-01</datestamp></header></record>";
         let found: Vec<_> = findings(text).map(|found| found.content).collect();
-        assert_eq!(found, [Content::Item { identifier: b"a", datestamp: b"2020-01-01" }]);
+        assert_eq!(found, [LostContent::Item { identifier: b"a", datestamp: b"2020-01-01" }]);
     }
 
     #[test]
@@ -374,10 +374,10 @@ mod tests {
     fn removals_with_other_text_between_them_are_searched_apart() {
         let mut search = RemovalSearch::default();
         assert_eq!(search.count(0, b"<record>", |_| true), 0);
-        search.kept(8, b"x");
+        search.note_kept(8, b"x");
         assert_eq!(search.count(9, b"<metadata>", |_| true), 0);
         assert_eq!(search.count(20, b"<record>", |_| true), 0);
-        search.kept(28, b"\n");
+        search.note_kept(28, b"\n");
         assert_eq!(search.count(29, b"<metadata>", |_| true), 1);
     }
 }

@@ -13,7 +13,7 @@ use crate::repair::sink::SwallowedItem;
 use crate::repair::validate::envelope_names::{EnvelopeNames, TagMatch};
 
 /// The closed sections of an item that contain a boundary, in the order of the text.
-pub(crate) fn sections_with_borders(item: &[u8], skeleton: &EnvelopeNames) -> Vec<(usize, usize)> {
+pub(crate) fn sections_with_boundaries(item: &[u8], names: &EnvelopeNames) -> Vec<(usize, usize)> {
     let mut sections = Vec::new();
     let may_open = |at: usize| at.checked_sub(1).and_then(|before| item.get(before)) == Some(&b'<');
     if !memchr2_iter(b'!', b'?', item).any(may_open) {
@@ -38,7 +38,7 @@ pub(crate) fn sections_with_borders(item: &[u8], skeleton: &EnvelopeNames) -> Ve
             continue;
         };
         let len = mark.len() + len + end_mark.len();
-        if skeleton.has_border(rest.get(..len).unwrap_or_default()) {
+        if names.contains_boundary(rest.get(..len).unwrap_or_default()) {
             sections.push((at, at + len));
         }
         at += len;
@@ -50,35 +50,35 @@ pub(crate) fn sections_with_borders(item: &[u8], skeleton: &EnvelopeNames) -> Ve
 pub(crate) fn items_in<'t>(
     item: &'t [u8],
     (start, end): (usize, usize),
-    skeleton: &EnvelopeNames,
+    names: &EnvelopeNames,
 ) -> Vec<SwallowedItem<'t>> {
     let section = item.get(start..end).unwrap_or_default();
     let starts: Vec<usize> = memchr_iter(b'<', section)
         .map(|at| start + at)
-        .filter(|&at| skeleton.starts_item(item.get(at..).unwrap_or_default()) == TagMatch::Yes)
+        .filter(|&at| names.starts_item(item.get(at..).unwrap_or_default()) == TagMatch::Yes)
         .collect();
     let ends = starts.iter().skip(1).copied().chain([item.len()]);
     let items = starts.iter().zip(ends).map(|(&start, end)| {
         let raw = item.get(start..end).unwrap_or_default();
         let raw = raw.get(..raw.len() - trailing_blanks(raw)).unwrap_or_default();
-        SwallowedItem { identifier: find_identifier(raw, skeleton), raw }
+        SwallowedItem { identifier: find_identifier(raw, names), raw }
     });
     items.collect()
 }
 
 /// The identifier of an item that is not valid.
-pub(crate) fn find_identifier<'t>(raw: &'t [u8], skeleton: &EnvelopeNames) -> Option<&'t [u8]> {
-    let name: &[u8] = match skeleton.element.name {
+pub(crate) fn find_identifier<'t>(raw: &'t [u8], names: &EnvelopeNames) -> Option<&'t [u8]> {
+    let name: &[u8] = match names.element.name {
         b"set" => b"setSpec",
         b"metadataFormat" => b"metadataPrefix",
         _ => b"identifier",
     };
     let ends_name = |at: &usize| raw.get(*at).is_some_and(|&byte| byte == b'>' || byte.is_ascii_whitespace());
-    let behind = skeleton.item_prefixes().find_map(|prefix| {
+    let after = names.item_prefixes().find_map(|prefix| {
         let open = [b"<", prefix, name].concat();
         memmem::find_iter(raw, &open).map(|at| at + open.len()).find(ends_name)
     })?;
-    let rest = raw.get(behind..)?;
+    let rest = raw.get(after..)?;
     let rest = rest.get(memchr(b'>', rest)? + 1..)?;
     let text = crate::repair::lex::names::trim(rest.get(..memchr(b'<', rest)?)?);
     (!text.is_empty()).then_some(text)

@@ -32,7 +32,7 @@ static PREFIXES: &[(&str, &str)] = &[
 ];
 
 /// The namespace that a well-known prefix means.
-pub(crate) fn known_prefix(prefix: &[u8]) -> Option<&'static [u8]> {
+pub(crate) fn well_known_namespace(prefix: &[u8]) -> Option<&'static [u8]> {
     if prefix == b"xsi" {
         return Some(XSI);
     }
@@ -58,29 +58,29 @@ impl Misspelling {
     }
 }
 
-fn known_namespaces() -> impl Iterator<Item = &'static [u8]> {
+fn well_known_namespaces() -> impl Iterator<Item = &'static [u8]> {
     PREFIXES.iter().map(|(_, uri)| uri.as_bytes()).chain([OAI, XSI])
 }
 
 /// Whether a namespace is a well-known one in its official spelling.
 pub(crate) fn is_well_known(uri: &[u8]) -> bool {
-    known_namespaces().any(|known| known == uri)
+    well_known_namespaces().any(|known| known == uri)
 }
 
 /// The well-known namespace that a misspelt one means.
-pub(crate) fn respell(uri: &[u8]) -> Option<(&'static [u8], Misspelling)> {
+pub(crate) fn correct_namespace(uri: &[u8]) -> Option<(&'static [u8], Misspelling)> {
     if is_well_known(uri) {
         return None;
     }
     let trimmed = crate::repair::lex::names::trim(uri);
     let plain = trimmed.strip_prefix(b"https://").map(|rest| [b"http://", rest].concat());
     if let Some(plain) = &plain
-        && let Some(meant) = known_namespaces().find(|known| known == plain)
+        && let Some(meant) = well_known_namespaces().find(|known| known == plain)
     {
         return Some((meant, Misspelling::Https));
     }
     let folded = without_slashes(plain.as_deref().unwrap_or(trimmed));
-    let meant = known_namespaces().find(|known| without_slashes(known).eq_ignore_ascii_case(folded))?;
+    let meant = well_known_namespaces().find(|known| without_slashes(known).eq_ignore_ascii_case(folded))?;
     Some((meant, if plain.is_some() { Misspelling::Https } else { Misspelling::Variant }))
 }
 
@@ -294,11 +294,11 @@ fn is_dc_element(local: &[u8]) -> bool {
 
 /// Whether two local names mean the same: they differ only in case, or by one letter that is added,
 /// missing, replaced or swapped with the next.
-pub(crate) fn is_slip(one: &[u8], other: &[u8]) -> bool {
+pub(crate) fn is_similar_name(one: &[u8], other: &[u8]) -> bool {
     let (one, other) = (one.to_ascii_lowercase(), other.to_ascii_lowercase());
     // Names of one or two letters are too short: <b> and </i> differ.
     one == other
-        || one.len().min(other.len()) > 2 && (within_letters(&one, &other, 1) || is_swap(&one, &other))
+        || one.len().min(other.len()) > 2 && (is_within_distance(&one, &other, 1) || is_swap(&one, &other))
 }
 
 fn is_swap(one: &[u8], other: &[u8]) -> bool {
@@ -308,7 +308,7 @@ fn is_swap(one: &[u8], other: &[u8]) -> bool {
 }
 
 /// Whether two names differ by at most `letters` insertions, deletions or replacements.
-pub(crate) fn within_letters(one: &[u8], other: &[u8], letters: usize) -> bool {
+pub(crate) fn is_within_distance(one: &[u8], other: &[u8], letters: usize) -> bool {
     if one.len().abs_diff(other.len()) > letters || one.len() > 64 || other.len() > 64 {
         return false;
     }
@@ -332,12 +332,12 @@ pub(crate) fn within_letters(one: &[u8], other: &[u8], letters: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::known_namespaces;
+    use super::well_known_namespaces;
     use crate::repair::validate::schema::is_uri_reference;
 
     #[test]
     fn well_known_namespaces_are_legal() {
-        for known in known_namespaces() {
+        for known in well_known_namespaces() {
             assert!(is_uri_reference(known), "{}", String::from_utf8_lossy(known));
         }
     }

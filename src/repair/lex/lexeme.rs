@@ -44,7 +44,7 @@ pub(crate) enum Lexeme {
 
 /// The lexeme that begins at `at`, and its end.
 pub(crate) fn next_lexeme(text: &[u8], at: usize) -> (Lexeme, usize) {
-    Lexemes::of(text).at(at)
+    Lexemes::new(text).at(at)
 }
 
 /// The lexemes of a text that is read from start to end. Missing end marks are searched only once.
@@ -60,14 +60,14 @@ pub(crate) struct Lexemes<'t> {
 }
 
 impl<'t> Lexemes<'t> {
-    pub(crate) fn of(text: &'t [u8]) -> Self {
+    pub(crate) fn new(text: &'t [u8]) -> Self {
         Self { text, no_instruction_from: usize::MAX, no_doctype_from: usize::MAX, well_formed: false }
     }
 
     /// The lexemes of a text in which each section ends at its first end mark. This is true for valid text,
     /// and for an item with a boundary in a section.
-    pub(crate) fn of_well_formed(text: &'t [u8]) -> Self {
-        Self { well_formed: true, ..Self::of(text) }
+    pub(crate) fn new_well_formed(text: &'t [u8]) -> Self {
+        Self { well_formed: true, ..Self::new(text) }
     }
 
     /// The lexeme that begins at `at`, and its end.
@@ -78,8 +78,8 @@ impl<'t> Lexemes<'t> {
             [b'<', b'!', ..] if is_doctype(rest) => {
                 (Lexeme::Doctype, self.doctype_len(rest, at).unwrap_or(2))
             }
-            [b'<', b'!', ..] if self.well_formed => whole_section(rest).unwrap_or_else(|| lexeme_of(rest)),
-            _ => lexeme_of(rest),
+            [b'<', b'!', ..] if self.well_formed => whole_section(rest).unwrap_or_else(|| read_lexeme(rest)),
+            _ => read_lexeme(rest),
         };
         (lexeme, at + len.max(1))
     }
@@ -110,7 +110,7 @@ impl<'t> Lexemes<'t> {
 /// Whether more text might change or extend the lexeme that was read at `at`.
 pub(crate) fn is_cut(text: &[u8], at: usize, (lexeme, end): (Lexeme, usize)) -> bool {
     let rest = text.get(at..).unwrap_or_default();
-    let behind = text.get(end..).unwrap_or_default();
+    let after = text.get(end..).unwrap_or_default();
     match lexeme {
         Lexeme::OpenTag | Lexeme::OpenComment | Lexeme::OpenCdata | Lexeme::BareLessThan => true,
         // An open quote may close after the `>`.
@@ -118,15 +118,15 @@ pub(crate) fn is_cut(text: &[u8], at: usize, (lexeme, end): (Lexeme, usize)) -> 
         // A tag without `>` ends before the blanks that precede the next `<`.
         Lexeme::EndTag => {
             let closed = text.get(..end).is_some_and(|tag| tag.ends_with(b">"));
-            !closed && crate::repair::lex::names::blanks(behind) == behind.len()
+            !closed && crate::repair::lex::names::blanks(after) == after.len()
         }
         Lexeme::Doctype => doctype_len(rest).is_none(),
-        Lexeme::Text => behind.is_empty(),
+        Lexeme::Text => after.is_empty(),
         Lexeme::Cdata | Lexeme::Comment | Lexeme::Instruction | Lexeme::Declaration => false,
     }
 }
 
-fn lexeme_of(rest: &[u8]) -> (Lexeme, usize) {
+fn read_lexeme(rest: &[u8]) -> (Lexeme, usize) {
     if rest.first() != Some(&b'<') {
         return (Lexeme::Text, memchr(b'<', rest).unwrap_or(rest.len()));
     }

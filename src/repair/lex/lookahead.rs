@@ -16,23 +16,23 @@ const FAILED_BYTES_PER_BYTE: u64 = 4;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lookahead {
     /// The next end mark of sections, for each kind of section.
-    pub(crate) section_ends: [Ahead; 3],
+    pub(crate) section_ends: [NextMark; 3],
     /// The next end tag of an item.
-    pub(crate) item_end: ItemEnd,
+    pub(crate) item_end: NextItemEnd,
     /// The start of the next item.
-    pub(crate) item_start: Ahead,
+    pub(crate) item_start: NextMark,
     /// The end tag of an element that wraps an item, and its next position.
-    wrapper_end: (Vec<u8>, Ahead),
+    wrapper_end: (Vec<u8>, NextMark),
     failed_bytes: u64,
 }
 
 impl Lookahead {
     /// The next position of this end tag. Only the last end tag is cached.
-    pub(crate) fn wrapper_end(&mut self, end_tag: &[u8]) -> &mut Ahead {
+    pub(crate) fn wrapper_end(&mut self, end_tag: &[u8]) -> &mut NextMark {
         if self.wrapper_end.0 != end_tag {
             let (from, to) = self.wrapper_end.1.none;
             self.failed_bytes = self.failed_bytes.saturating_add(to - from);
-            self.wrapper_end = (end_tag.to_vec(), Ahead::default());
+            self.wrapper_end = (end_tag.to_vec(), NextMark::default());
         }
         &mut self.wrapper_end.1
     }
@@ -50,25 +50,25 @@ impl Lookahead {
 
 /// The next position of a mark.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Ahead {
+pub(crate) struct NextMark {
     /// The mark begins nowhere between these offsets of the text.
     none: (u64, u64),
     /// Whether the mark is at the end of that range.
     found: bool,
 }
 
-impl Ahead {
+impl NextMark {
     /// The first `mark` at or after `from` in `text`, which begins at offset `base`.
     pub(crate) fn find(&mut self, text: &[u8], base: u64, from: usize, mark: &[u8]) -> Option<usize> {
         let at = base + from as u64;
-        let (known_from, known_to) = self.none;
-        let known = known_from <= at && at <= known_to;
+        let (searched_from, searched_to) = self.none;
+        let known = searched_from <= at && at <= searched_to;
         if !known || !self.found {
-            let start = if known { (known_to - base) as usize } else { from };
+            let start = if known { (searched_to - base) as usize } else { from };
             let found = memmem::find(text.get(start..).unwrap_or_default(), mark).map(|len| start + len);
             // The mark may begin with the last bytes of the text.
             let searched = found.unwrap_or_else(|| (text.len() + 1).saturating_sub(mark.len()).max(start));
-            self.none = (if known { known_from } else { at }, base + searched as u64);
+            self.none = (if known { searched_from } else { at }, base + searched as u64);
             self.found = found.is_some();
         }
         let found = self.found.then(|| (self.none.1 - base) as usize)?;
@@ -78,25 +78,25 @@ impl Ahead {
 
 /// The next end tag that ends an item, and whether the list continues after it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ItemEnd {
+pub(crate) struct NextItemEnd {
     /// There is no such tag between these offsets of the text.
     none: (u64, u64),
     /// Whether the tag at the end of that range is a boundary. `None`: no tag was found yet.
     boundary: Option<bool>,
 }
 
-impl ItemEnd {
+impl NextItemEnd {
     /// The cached result for `from`: the end of the range without a tag, and whether the tag there is a
     /// boundary.
-    pub(crate) fn known(&self, from: u64) -> (u64, Option<bool>) {
-        let (known_from, known_to) = self.none;
-        if known_from <= from && from <= known_to { (known_to, self.boundary) } else { (from, None) }
+    pub(crate) fn cached(&self, from: u64) -> (u64, Option<bool>) {
+        let (searched_from, searched_to) = self.none;
+        if searched_from <= from && from <= searched_to { (searched_to, self.boundary) } else { (from, None) }
     }
 
     /// Caches a result: there is no tag between `from` and `to`, and `boundary` is the decision about `to`.
-    pub(crate) fn note(&mut self, from: u64, to: u64, boundary: Option<bool>) {
-        let (known_from, known_to) = self.none;
-        let from = if known_from <= from && from <= known_to { known_from } else { from };
+    pub(crate) fn cache(&mut self, from: u64, to: u64, boundary: Option<bool>) {
+        let (searched_from, searched_to) = self.none;
+        let from = if searched_from <= from && from <= searched_to { searched_from } else { from };
         *self = Self { none: (from, to), boundary };
     }
 }

@@ -15,9 +15,9 @@ pub(crate) fn is_name_part(c: char) -> bool {
 }
 
 /// Whether `c` is in one of the ranges. Names of the fourth edition contain no character above U+FFFF.
-fn is_within(borders: &[u16], c: char) -> bool {
+fn is_within(range_ends: &[u16], c: char) -> bool {
     let Ok(code) = u16::try_from(u32::from(c)) else { return false };
-    borders.partition_point(|&boundary| boundary <= code) % 2 == 1
+    range_ends.partition_point(|&boundary| boundary <= code) % 2 == 1
 }
 
 /// The characters that can begin a name, as ranges: each first character, and the first one after the range.

@@ -34,7 +34,7 @@ pub(crate) struct Contexts {
 }
 
 /// The first contexts, in which an equal one is searched. A page of most formats has fewer.
-pub(crate) const FOUND_AGAIN: usize = 64;
+pub(crate) const REUSED_CONTEXTS_MAX: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
 struct Frame {
@@ -64,14 +64,14 @@ impl Contexts {
     /// The context of an element that declares `declared` (prefix, URI) inside `parent`. The default
     /// namespace has an empty prefix. An equal context is reused if it is among the first.
     pub(crate) fn declare(&mut self, parent: Context, declared: &[(&[u8], &[u8])]) -> Context {
-        let is_same = |frame: &Frame| frame.parent == parent.0 && self.declares(frame, declared);
-        if let Some(known) = self.frames.iter().take(FOUND_AGAIN).position(is_same) {
+        let is_same = |frame: &Frame| frame.parent == parent.0 && self.equals(frame, declared);
+        if let Some(known) = self.frames.iter().take(REUSED_CONTEXTS_MAX).position(is_same) {
             return Context(known as u32 + 1);
         }
         let first = self.bindings.len() as u32;
         for (prefix, uri) in declared {
-            let prefix = self.keep(prefix);
-            let uri = self.keep(uri);
+            let prefix = self.store(prefix);
+            let uri = self.store(uri);
             self.bindings.push(Binding { prefix, uri });
         }
         self.frames.push(Frame { parent: parent.0, first, end: self.bindings.len() as u32 });
@@ -97,7 +97,7 @@ impl Contexts {
     }
 
     /// Whether a frame consists of exactly these declarations.
-    fn declares(&self, frame: &Frame, declared: &[(&[u8], &[u8])]) -> bool {
+    fn equals(&self, frame: &Frame, declared: &[(&[u8], &[u8])]) -> bool {
         let bindings = self.bindings.get(frame.first as usize..frame.end as usize).unwrap_or_default();
         bindings.len() == declared.len()
             && bindings.iter().zip(declared).all(|(binding, (prefix, uri))| {
@@ -126,7 +126,7 @@ impl Contexts {
         self.bytes.truncate(bytes);
     }
 
-    fn keep(&mut self, bytes: &[u8]) -> (u32, u32) {
+    fn store(&mut self, bytes: &[u8]) -> (u32, u32) {
         let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(bytes);
         (start, bytes.len() as u32)

@@ -28,7 +28,7 @@ pub(crate) struct Outline<'t> {
 /// mark that opens a section is text inside another section.
 pub(crate) fn outline(text: &[u8], from: usize, to: usize) -> Option<Outline<'_>> {
     let text = text.get(..to)?;
-    let mut lexemes = Lexemes::of_well_formed(text);
+    let mut lexemes = Lexemes::new_well_formed(text);
     let to = text.len();
     let mut outline = Outline::default();
     let mut at = from;
@@ -71,13 +71,13 @@ pub(crate) fn outline(text: &[u8], from: usize, to: usize) -> Option<Outline<'_>
 }
 
 /// The prefix of the item's name, with its colon.
-pub(crate) fn prefix_of(item: &[u8]) -> &[u8] {
+pub(crate) fn item_prefix(item: &[u8]) -> &[u8] {
     let name = item.get(1..).unwrap_or_default();
     let (prefix, _) = split_name(name.get(..name_span(name)).unwrap_or_default());
     name.get(..if prefix.is_empty() { 0 } else { prefix.len() + 1 }).unwrap_or_default()
 }
 
 /// An envelope element whose text is already escaped.
-pub(crate) fn written(prefix: &[u8], local: &[u8], value: &[u8]) -> Vec<u8> {
+pub(crate) fn element_with_text(prefix: &[u8], local: &[u8], value: &[u8]) -> Vec<u8> {
     [b"<", prefix, local, b">", value, b"</", prefix, local, b">"].concat()
 }

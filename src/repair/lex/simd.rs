@@ -78,7 +78,7 @@ mod avx2 {
 
     /// A shuffle table that contains each of `bytes` at the index of its low half. The bytes are ASCII with
     /// different low halves. A shuffle by the table returns these bytes unchanged, and no other byte.
-    fn themselves(bytes: &[u8]) -> [u8; 16] {
+    fn identity_table(bytes: &[u8]) -> [u8; 16] {
         let mut table = [0xFF_u8; 16];
         for &byte in bytes {
             if let Some(entry) = table.get_mut(usize::from(byte & 0xF)) {
@@ -131,10 +131,10 @@ mod avx2 {
     #[target_feature(enable = "avx2,bmi1")]
     pub(crate) fn mark(text: &[u8], before: &[u8], words: &mut Vec<u64>) -> Option<usize> {
         let splat = |byte: u8| _mm256_set1_epi8(byte as i8);
-        let (starts, low_half) = (table(themselves(b"<&")), splat(0x0F));
+        let (starts, low_half) = (table(identity_table(b"<&")), splat(0x0F));
         let (by_low, by_high) = (table(LOW), table(HIGH));
-        let is = |v: __m256i, w: __m256i| _mm256_cmpeq_epi8(v, w);
-        let starts_in = |v: __m256i| is(_mm256_shuffle_epi8(starts, v), v);
+        let equal = |v: __m256i, w: __m256i| _mm256_cmpeq_epi8(v, w);
+        let starts_in = |v: __m256i| equal(_mm256_shuffle_epi8(starts, v), v);
         let kinds_in = |v: __m256i| {
             let high = _mm256_and_si256(_mm256_srli_epi16::<4>(v), low_half);
             let low = _mm256_and_si256(v, low_half);
@@ -158,13 +158,13 @@ mod avx2 {
                 continue;
             }
             let of_kind = |kind: u8| {
-                let none = |kinds| is(_mm256_and_si256(kinds, splat(kind)), _mm256_setzero_si256());
+                let none = |kinds| equal(_mm256_and_si256(kinds, splat(kind)), _mm256_setzero_si256());
                 !mask(none(low_kinds), none(high_kinds))
             };
             let at = index * STEP;
             let bad = of_kind(CONTROL | HIGH_CONTROL) | noncharacters(text, at, of_kind(LEAD));
             let brackets = of_kind(BRACKET);
-            let ends = mask(is(low, splat(b'>')), is(high, splat(b'>')));
+            let ends = mask(equal(low, splat(b'>')), equal(high, splat(b'>')));
             *word |= ends & (brackets << 1 | carry >> 63) & (brackets << 2 | carry >> 62);
             carry = brackets;
             if bad != 0 {
@@ -200,9 +200,9 @@ mod tests {
             let text: String = (0..random(200))
                 .map(|_| {
                     loop {
-                        let piece = alphabet[random(alphabet.len())];
-                        if rare || !matches!(piece, "\u{fffe}" | "\u{ffff}" | "\u{1}") {
-                            break piece;
+                        let part = alphabet[random(alphabet.len())];
+                        if rare || !matches!(part, "\u{fffe}" | "\u{ffff}" | "\u{1}") {
+                            break part;
                         }
                     }
                 })
@@ -217,7 +217,7 @@ mod tests {
 
     /// Bytes that share a low half with a marked byte are not marked.
     #[test]
-    fn each_character_is_what_it_is_to_both() {
+    fn both_loops_mark_the_same_characters() {
         for character in '\0'..='\u{17f}' {
             let text = format!("{character}{}{character}]{character}]]>{character}", "-".repeat(61));
             let (mut fast, mut slow) = (Vec::new(), Vec::new());

@@ -8,21 +8,21 @@ use std::collections::HashSet;
 const ITEMS_MAX: usize = 65_536;
 
 /// Initial capacity, in items. It is enough for most pages.
-const USUAL_ITEMS: usize = 128;
+const ITEMS_INITIAL: usize = 128;
 
 /// Hashes of the identifiers and datestamps of items.
 #[derive(Debug)]
 pub(crate) struct EmittedItems {
     hashes: Vec<u64>,
     set: Option<HashSet<u64>>,
-    /// The first of `hashes`, up to the last call of [`EmittedItems::has_left`].
-    left: HashSet<u64>,
-    left_len: usize,
+    /// The first of `hashes`, up to the last call of [`EmittedItems::was_emitted`].
+    emitted: HashSet<u64>,
+    emitted_len: usize,
 }
 
 impl Default for EmittedItems {
     fn default() -> Self {
-        Self { hashes: Vec::with_capacity(USUAL_ITEMS), set: None, left: HashSet::new(), left_len: 0 }
+        Self { hashes: Vec::with_capacity(ITEMS_INITIAL), set: None, emitted: HashSet::new(), emitted_len: 0 }
     }
 }
 
@@ -43,10 +43,10 @@ impl EmittedItems {
     }
 
     /// Whether the item was emitted before this call.
-    pub(crate) fn has_left(&mut self, identifier: &[u8], datestamp: &[u8]) -> bool {
-        self.left.extend(self.hashes.iter().skip(self.left_len));
-        self.left_len = self.hashes.len();
-        self.left.contains(&hash(hash(0, identifier), datestamp))
+    pub(crate) fn was_emitted(&mut self, identifier: &[u8], datestamp: &[u8]) -> bool {
+        self.emitted.extend(self.hashes.iter().skip(self.emitted_len));
+        self.emitted_len = self.hashes.len();
+        self.emitted.contains(&hash(hash(0, identifier), datestamp))
     }
 }
 

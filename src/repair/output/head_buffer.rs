@@ -7,14 +7,14 @@
 //! - All removals outside items pass through it. Text with an item or a resumptionToken is not removed: it
 //!   goes to quarantine and counts as lost.
 
-use crate::repair::boundary::removal::{Content, RemovalSearch, holds_item_or_token};
+use crate::repair::boundary::removal::{LostContent, RemovalSearch, contains_item_or_token};
 use crate::repair::catalog::{QuarantineReason, RepairId};
 use crate::repair::output::dedup::EmittedItems;
 use crate::repair::sink::{Quarantined, RecordFacts, Repair, Sink, TokenFacts};
 
 /// The kind of a held part. It decides whether the part is emitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum PartRole {
     /// Emitted in any case.
     Plain,
     /// An error element. Emitted only if no item is.
@@ -27,8 +27,8 @@ pub(crate) enum Role {
 
 /// A held range of the text, and its change.
 #[derive(Debug)]
-struct Piece {
-    role: Role,
+struct HeldPart {
+    role: PartRole,
     offset: u64,
     original: Vec<u8>,
     change: Option<(RepairId, Vec<u8>)>,
@@ -42,12 +42,12 @@ pub(crate) enum Release {
 }
 
 /// Initial capacity, in parts. It is enough for most heads.
-const USUAL_PIECES: usize = 16;
+const PARTS_INITIAL: usize = 16;
 
 /// The counts and the held parts of one response.
 #[derive(Debug)]
 pub(crate) struct HeadBuffer {
-    held: Option<Vec<Piece>>,
+    held: Option<Vec<HeldPart>>,
     pub(crate) held_bytes: usize,
     pub(crate) records: u64,
     pub(crate) quarantined: u64,
@@ -61,7 +61,7 @@ pub(crate) struct HeadBuffer {
     pub(crate) repairs: [u64; RepairId::COUNT],
     pub(crate) changed: bool,
     /// The emitted items.
-    pub(crate) seen: EmittedItems,
+    pub(crate) emitted: EmittedItems,
     /// The value of the emitted token.
     token: Option<Vec<u8>>,
     removals: RemovalSearch,
@@ -70,7 +70,7 @@ pub(crate) struct HeadBuffer {
 impl HeadBuffer {
     pub(crate) fn new() -> Self {
         Self {
-            held: Some(Vec::with_capacity(USUAL_PIECES)),
+            held: Some(Vec::with_capacity(PARTS_INITIAL)),
             held_bytes: 0,
             records: 0,
             quarantined: 0,
@@ -81,7 +81,7 @@ impl HeadBuffer {
             unresolved: 0,
             repairs: [0; RepairId::COUNT],
             changed: false,
-            seen: EmittedItems::default(),
+            emitted: EmittedItems::default(),
             token: None,
             removals: RemovalSearch::default(),
         }
@@ -93,16 +93,16 @@ impl HeadBuffer {
     }
 
     /// Emits or holds unchanged text.
-    pub(crate) fn keep(&mut self, role: Role, offset: u64, text: &[u8], sink: &mut impl Sink) {
+    pub(crate) fn keep(&mut self, role: PartRole, offset: u64, text: &[u8], sink: &mut impl Sink) {
         if text.is_empty() {
             return;
         }
-        self.removals.kept(offset, text);
+        self.removals.note_kept(offset, text);
         match &mut self.held {
             None => sink.write(text),
             Some(held) => {
                 self.held_bytes += text.len();
-                held.push(Piece { role, offset, original: text.to_vec(), change: None });
+                held.push(HeldPart { role, offset, original: text.to_vec(), change: None });
             }
         }
     }
@@ -110,7 +110,7 @@ impl HeadBuffer {
     /// Makes one change outside items. Text with an item or a token goes to quarantine.
     pub(crate) fn change(
         &mut self,
-        role: Role,
+        role: PartRole,
         id: RepairId,
         offset: u64,
         original: &[u8],
@@ -124,13 +124,13 @@ impl HeadBuffer {
             self.lost += 1;
             self.incomplete = true;
         }
-        self.change_known(role, id, offset, original, replacement, sink);
+        self.change_without_loss(role, id, offset, original, replacement, sink);
     }
 
     /// Makes one change outside items that loses nothing: the content of the text is emitted elsewhere.
-    pub(crate) fn change_known(
+    pub(crate) fn change_without_loss(
         &mut self,
-        role: Role,
+        role: PartRole,
         id: RepairId,
         offset: u64,
         original: &[u8],
@@ -145,7 +145,7 @@ impl HeadBuffer {
             Some(held) => {
                 self.held_bytes += original.len() + replacement.len();
                 let change = Some((id, replacement.to_vec()));
-                held.push(Piece { role, offset, original: original.to_vec(), change });
+                held.push(HeldPart { role, offset, original: original.to_vec(), change });
             }
         }
     }
@@ -156,14 +156,14 @@ impl HeadBuffer {
         if matches!(id, RepairId::TruncatedInput | RepairId::AnotherRecord) || original == replacement {
             return false;
         }
-        let (seen, token) = (&mut self.seen, self.token.as_deref());
+        let (emitted, token) = (&mut self.emitted, self.token.as_deref());
         let lost = self.removals.count(offset, original, |content| match content {
-            Content::Item { identifier, datestamp } => {
-                identifier.is_empty() || !seen.has_left(identifier, datestamp)
+            LostContent::Item { identifier, datestamp } => {
+                identifier.is_empty() || !emitted.was_emitted(identifier, datestamp)
             }
-            Content::Token(value) => token != Some(value.as_ref()),
+            LostContent::Token(value) => token != Some(value.as_ref()),
         });
-        lost > 0 && !holds_item_or_token(replacement)
+        lost > 0 && !contains_item_or_token(replacement)
     }
 
     /// Quarantines text that contains an unreadable item or token, and counts it as lost.
@@ -198,7 +198,7 @@ impl HeadBuffer {
     }
 
     /// Reports an emitted item. The caller writes its bytes.
-    pub(crate) fn committed(&mut self, facts: &RecordFacts<'_>, bytes: &[u8], sink: &mut impl Sink) {
+    pub(crate) fn report_item(&mut self, facts: &RecordFacts<'_>, bytes: &[u8], sink: &mut impl Sink) {
         self.records += 1;
         sink.record_committed(facts, bytes);
     }
@@ -219,8 +219,8 @@ impl HeadBuffer {
     }
 
     /// Whether a held part is an error.
-    pub(crate) fn holds_error(&self) -> bool {
-        self.held.iter().flatten().any(|piece| piece.role == Role::Error)
+    pub(crate) fn contains_error(&self) -> bool {
+        self.held.iter().flatten().any(|part| part.role == PartRole::Error)
     }
 
     /// Reports the emitted token of the list.
@@ -231,38 +231,38 @@ impl HeadBuffer {
 
     /// Emits the held head. Later bytes are emitted immediately. `bare_request` is the `request` element
     /// without arguments, which is required with badVerb and badArgument.
-    pub(crate) fn release(&mut self, answer: Release, bare_request: Option<&[u8]>, sink: &mut impl Sink) {
+    pub(crate) fn release(&mut self, kind: Release, bare_request: Option<&[u8]>, sink: &mut impl Sink) {
         let Some(held) = self.held.take() else { return };
         self.held_bytes = 0;
-        for piece in held {
-            let dropped = match (piece.role, answer) {
-                (Role::Error, Release::List) => Some(RepairId::ErrorBesideItems),
-                (Role::List, Release::Errors) => Some(RepairId::EmptyList),
+        for part in held {
+            let dropped = match (part.role, kind) {
+                (PartRole::Error, Release::List) => Some(RepairId::ErrorBesideItems),
+                (PartRole::List, Release::Errors) => Some(RepairId::EmptyList),
                 _ => None,
             };
-            let (id, replacement) = match (dropped, piece.change) {
-                (Some(_), _) if piece.original.is_empty() => continue,
-                (Some(id), _) if self.loses_content(id, piece.offset, &piece.original, b"") => {
-                    self.quarantine_unread(None, piece.offset, &piece.original, sink);
+            let (id, replacement) = match (dropped, part.change) {
+                (Some(_), _) if part.original.is_empty() => continue,
+                (Some(id), _) if self.loses_content(id, part.offset, &part.original, b"") => {
+                    self.quarantine_unread(None, part.offset, &part.original, sink);
                     continue;
                 }
                 (Some(id), _) => (id, Vec::new()),
                 (None, Some((id, own))) => match bare_request {
-                    Some(bare) if piece.role == Role::RequestEcho => (id, bare.to_vec()),
+                    Some(bare) if part.role == PartRole::RequestEcho => (id, bare.to_vec()),
                     _ => (id, own),
                 },
                 (None, None) => {
-                    sink.write(&piece.original);
+                    sink.write(&part.original);
                     continue;
                 }
             };
-            let original = &piece.original;
+            let original = &part.original;
             if *original == replacement {
                 sink.write(original);
                 continue;
             }
             self.report(
-                &Repair { id, offset: piece.offset, record: None, original, replacement: &replacement },
+                &Repair { id, offset: part.offset, record: None, original, replacement: &replacement },
                 sink,
             );
         }

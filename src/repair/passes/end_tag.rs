@@ -6,7 +6,7 @@
 
 use crate::repair::boundary::removable::is_punctuation;
 use crate::repair::catalog::RepairId;
-use crate::repair::lex::known_namespaces::{Family, is_slip};
+use crate::repair::lex::known_namespaces::{Family, is_similar_name};
 use crate::repair::lex::names::{blanks, name_span, split_name, trailing_blanks, trim};
 use crate::repair::passes::tree::{ContentKind, Tree, TreeElement, in_key_field};
 
@@ -32,7 +32,7 @@ pub(crate) fn read_end_tag(tree: &mut Tree<'_>, at: usize, end: usize) {
             tree.rename_end(depth, at, end);
         }
         tree.pop(end);
-    } else if is_slip(split_name(tree.slice(top.name)).1, local)
+    } else if is_similar_name(split_name(tree.slice(top.name)).1, local)
         || in_plain_field && is_meant_for_field(tree, top, name, (name_end, end))
     {
         tree.rename_end(top_depth, at, end);
@@ -109,7 +109,7 @@ pub(crate) fn restore_item_end(tree: &mut Tree<'_>) {
     let name = slash.unwrap_or(name);
     let Some(name) = name.strip_suffix(b">").map(trim) else { return };
     let is_empty_tag = bare.is_some() && slash.is_some() && name.is_empty();
-    if is_empty_tag || is_slip(split_name(name).1, split_name(tree.slice(item.name)).1) {
+    if is_empty_tag || is_similar_name(split_name(name).1, split_name(tree.slice(item.name)).1) {
         let end_tag = [b"</", tree.slice(item.name), b">"].concat();
         // The new edit replaces the whole tag, including the earlier edits inside it.
         tree.edits.drop_last_within(at, at + tag.len());

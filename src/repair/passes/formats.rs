@@ -5,7 +5,7 @@
 
 use crate::repair::catalog::{RepairId, RepairSet};
 use crate::repair::lex::names::trim;
-use crate::repair::lex::outline::{Child, outline, prefix_of, written};
+use crate::repair::lex::outline::{Child, element_with_text, item_prefix, outline};
 use crate::repair::text::edits::Edits;
 
 pub(crate) const OAI_DC_SCHEMA: &[u8] = b"http://www.openarchives.org/OAI/2.0/oai_dc.xsd";
@@ -88,7 +88,7 @@ fn correct_format(item: &[u8], edits: &mut Edits) -> Option<()> {
     for (local, found, meant) in parts {
         match (found, meant) {
             (Some(found), Some(meant)) if content(found) != meant => {
-                let element = written(prefix_of(item), local, meant);
+                let element = element_with_text(item_prefix(item), local, meant);
                 if found.end > found.content.1 {
                     edits.push_unordered(
                         RepairId::FormatValue,
@@ -105,7 +105,7 @@ fn correct_format(item: &[u8], edits: &mut Edits) -> Option<()> {
                     RepairId::FormatValue,
                     after,
                     after,
-                    written(prefix_of(item), local, meant),
+                    element_with_text(item_prefix(item), local, meant),
                 );
             }
             _ => {}

@@ -13,7 +13,7 @@ use crate::repair::lex::outline::outline;
 use crate::repair::passes::rules::Rules;
 use crate::repair::text::edits::Edits;
 use crate::repair::text::escape::resolve;
-use crate::repair::validate::facts::Facts;
+use crate::repair::validate::facts::ItemFacts;
 use crate::repair::validate::schema::Element;
 
 /// The check of each clean item.
@@ -37,10 +37,10 @@ impl GranularityCheck {
 
     /// Returns whether an item can stay unchanged.
     #[inline]
-    pub(crate) fn is_met_by(self, item: &[u8], facts: &Facts) -> bool {
+    pub(crate) fn is_met_by(self, item: &[u8], facts: &ItemFacts) -> bool {
         let (start, end) = facts.datestamp;
         let is_of_length = self.len_bytes == 0 || end - start == self.len_bytes || end == start;
-        is_of_length && !(self.sentinels && datestamp::is_sentinel(Facts::slice(item, facts.datestamp)))
+        is_of_length && !(self.sentinels && datestamp::is_sentinel(ItemFacts::slice(item, facts.datestamp)))
     }
 }
 
@@ -55,7 +55,12 @@ pub(crate) fn lower_bound(repository: &RepositoryFacts) -> Option<String> {
 }
 
 /// Returns the edits that a valid item still needs.
-pub(crate) fn repair_granularity(item: &[u8], facts: &Facts, element: &Element, rules: &Rules<'_>) -> Edits {
+pub(crate) fn repair_granularity(
+    item: &[u8],
+    facts: &ItemFacts,
+    element: &Element,
+    rules: &Rules<'_>,
+) -> Edits {
     let mut edits = Edits::default();
     if element.name == b"Identify" {
         repair_identify_dates(item, rules, &mut edits);
@@ -68,7 +73,7 @@ pub(crate) fn repair_granularity(item: &[u8], facts: &Facts, element: &Element, 
 /// Repairs the datestamp of a record or header.
 ///
 /// It replaces a sentinel (failure class E7) and adjusts the granularity to the announced one (E5).
-fn repair_datestamp(item: &[u8], facts: &Facts, rules: &Rules<'_>, edits: &mut Edits) -> Option<()> {
+fn repair_datestamp(item: &[u8], facts: &ItemFacts, rules: &Rules<'_>, edits: &mut Edits) -> Option<()> {
     let (start, end) = (facts.datestamp.0 as usize, facts.datestamp.1 as usize);
     let raw = item.get(start..end).filter(|raw| !raw.is_empty())?;
     let resolved = String::from_utf8(resolve(raw)).ok()?;

@@ -8,7 +8,7 @@
 
 use crate::oai::datestamp::Oddity;
 use crate::oai::{datestamp, set_spec};
-use crate::repair::boundary::removable::{holds_content, is_punctuation, is_server_message};
+use crate::repair::boundary::removable::{contains_content, is_punctuation, is_server_message};
 use crate::repair::catalog::RepairId;
 use crate::repair::lex::names::{blanks, is_blank, name_span, trim};
 use crate::repair::lex::outline::{Child, Outline, outline};
@@ -17,7 +17,7 @@ use crate::repair::passes::lenient_tag::{LenientAttribute, read_lenient_tag};
 use crate::repair::text::edits::Edits;
 use crate::repair::text::escape::{escape, resolve};
 use crate::repair::validate::schema::{Content, Element, Text};
-use crate::repair::validate::start_tag::is_free_attribute;
+use crate::repair::validate::start_tag::is_allowed_attribute;
 
 /// Returns the edits to the envelope of one well-formed item, or no edits if it cannot be repaired.
 ///
@@ -110,7 +110,7 @@ impl<'t> HeaderPass<'t> {
 
     /// Returns whether an unknown element contains nothing of the envelope.
     fn is_noise(&self, child: &Child<'t>) -> bool {
-        self.item.name == b"Identify" || !holds_content(self.slice(child.start, child.end), self.item)
+        self.item.name == b"Identify" || !contains_content(self.slice(child.start, child.end), self.item)
     }
 
     /// Repairs the children of an envelope element: unknown elements, fields and order.
@@ -200,19 +200,20 @@ impl<'t> HeaderPass<'t> {
         let raw = self.slice(start, end);
         let plain = !raw.iter().any(|&byte| matches!(byte, b'<' | b'&'));
         let resolved = if plain { raw.to_vec() } else { resolve(raw) };
-        if check.holds(&resolved) || outline(raw, 0, raw.len()).is_none_or(|inner| !inner.children.is_empty())
+        if check.is_valid(&resolved)
+            || outline(raw, 0, raw.len()).is_none_or(|inner| !inner.children.is_empty())
         {
             return;
         }
         let trimmed = trim(&resolved);
         match check {
             Text::Datestamp => return self.repair_datestamp(child, &resolved, plain),
-            Text::SetSpec if !check.holds(trimmed) => {
+            Text::SetSpec if !check.is_valid(trimmed) => {
                 return self.repair_set_spec(child, trimmed, plain, in_header);
             }
             _ => {}
         }
-        if check.holds(trimmed)
+        if check.is_valid(trimmed)
             && trimmed.len() < resolved.len()
             && matches!(
                 check,
@@ -289,7 +290,7 @@ impl<'t> HeaderPass<'t> {
         let mut deleted = false;
         for attribute in &tag.attributes {
             let name = self.slice(attribute.name.0, attribute.name.1);
-            if is_free_attribute(name, |prefix| prefix == b"xsi") {
+            if is_allowed_attribute(name, |prefix| prefix == b"xsi") {
                 continue;
             }
             if name == b"status" {

@@ -8,7 +8,7 @@
 use crate::repair::catalog::{RepairId, RepairSet};
 use crate::repair::config::IdentifyValues;
 use crate::repair::lex::names::{blanks, trim};
-use crate::repair::lex::outline::{Child, Outline, outline, prefix_of, written};
+use crate::repair::lex::outline::{Child, Outline, element_with_text, item_prefix, outline};
 use crate::repair::sink::FieldIssue;
 use crate::repair::text::edits::Edits;
 use crate::repair::text::escape::{escape, resolve};
@@ -87,11 +87,11 @@ pub(crate) fn unresolved_fields(text: &[u8]) -> Vec<(&'static str, FieldIssue)> 
             has_scheme |= *check == Text::Email && without_scheme(&value).is_some();
             is_text(raw) && check.allows(&value)
         };
-        if found.is_empty() && element.occurs.required() {
+        if found.is_empty() && element.occurs.is_required() {
             unresolved.push((name, FieldIssue::Missing));
         } else if !found.iter().all(|child| is_legal(child)) {
             unresolved.push((name, FieldIssue::Illegal));
-        } else if found.len() > 1 && !element.occurs.repeats() {
+        } else if found.len() > 1 && !element.occurs.may_repeat() {
             unresolved.push((name, FieldIssue::Repeated));
         }
     }
@@ -122,9 +122,9 @@ impl IdentifyPass<'_> {
             let found: Vec<Child<'_>> =
                 inner.children.iter().filter(|child| child.local == part.name).copied().collect();
             let legal = found.iter().filter(|child| self.repair_field(check, child)).count();
-            if legal == 0 && part.occurs.required() {
+            if legal == 0 && part.occurs.is_required() {
                 self.add_known_value(part.name, &found, place);
-            } else if legal < found.len() && part.occurs.repeats() {
+            } else if legal < found.len() && part.occurs.may_repeat() {
                 self.remove_illegal_values(check, &found);
             }
             place = found.last().map_or(place, |child| child.end);
@@ -140,12 +140,12 @@ impl IdentifyPass<'_> {
             return false;
         }
         let text = resolve(raw);
-        if check.holds(&text) {
+        if check.is_valid(&text) {
             return true;
         }
         if check == Text::Email
             && let Some(rest) = without_scheme(trim(raw))
-            && check.holds(&resolve(rest))
+            && check.is_valid(&resolve(rest))
         {
             let from = start + blanks(raw);
             self.edit(RepairId::IdentifyValue, start, from + SCHEME.len(), b"");
@@ -170,7 +170,7 @@ impl IdentifyPass<'_> {
         let Some(value) = self.known_values.value(local).map(|value| escape(value.as_bytes())) else {
             return;
         };
-        let element = written(prefix_of(self.text), local, &value);
+        let element = element_with_text(item_prefix(self.text), local, &value);
         let id = RepairId::IdentifyElement;
         match found.split_first() {
             None => self.edit(id, place, place, &element),
@@ -188,9 +188,9 @@ impl IdentifyPass<'_> {
         for child in found {
             let raw = self.text.get(child.content.0..child.content.1).unwrap_or_default();
             let is_legal = is_text(raw)
-                && (check.holds(&resolve(raw))
+                && (check.is_valid(&resolve(raw))
                     || check == Text::Email
-                        && without_scheme(trim(raw)).is_some_and(|rest| check.holds(&resolve(rest))));
+                        && without_scheme(trim(raw)).is_some_and(|rest| check.is_valid(&resolve(rest))));
             if !is_legal {
                 self.edit(RepairId::IdentifyValue, child.start, child.end, b"");
             }

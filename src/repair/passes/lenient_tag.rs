@@ -9,7 +9,7 @@ use crate::repair::catalog::RepairId;
 use crate::repair::lex::lexeme::value_len;
 use crate::repair::lex::names::{blanks, is_blank, is_qualified_name, name_span};
 use crate::repair::limits::Limits;
-use crate::repair::text::characters::{Node, repair_node};
+use crate::repair::text::characters::{NodeKind, repair_node};
 use crate::repair::text::edits::Edits;
 use crate::repair::text::escape::escape;
 
@@ -165,7 +165,7 @@ fn read_value(tag: &[u8], start: usize, edits: &mut Edits) -> Option<ReadValue> 
 
 /// Returns the value at `at` with repaired characters.
 fn repair_value(raw: &[u8], at: usize, edits: &mut Edits) -> Vec<u8> {
-    let repaired = repair_node(raw, Node::Attribute, &[]);
+    let repaired = repair_node(raw, NodeKind::Attribute, &[]);
     for edit in repaired.iter() {
         edits.push(edit.id, at + edit.start, at + edit.end, &edit.replacement);
     }
@@ -175,7 +175,7 @@ fn repair_value(raw: &[u8], at: usize, edits: &mut Edits) -> Vec<u8> {
 /// Writes the value in `span` between quotes.
 fn write_value(id: RepairId, raw: &[u8], span: (usize, usize), edits: &mut Edits) -> ReadValue {
     let mut value = Vec::with_capacity(raw.len());
-    let inside = repair_node(raw, Node::Attribute, &[]);
+    let inside = repair_node(raw, NodeKind::Attribute, &[]);
     for &byte in inside.apply(raw).as_ref() {
         match byte {
             b'"' => value.extend_from_slice(&escape(b"\"")),

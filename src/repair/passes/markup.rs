@@ -6,9 +6,9 @@
 //! The pass uses the structure of OAI-PMH and of known formats: the children of each element, and the
 //! fields that contain plain text.
 
-use crate::repair::boundary::removable::{holds_content, is_fatal_message};
+use crate::repair::boundary::removable::{contains_content, is_fatal_message};
 use crate::repair::catalog::{QuarantineReason, RepairId};
-use crate::repair::lex::known_namespaces::{Family, respell};
+use crate::repair::lex::known_namespaces::{Family, correct_namespace};
 use crate::repair::lex::lexeme::{Lexeme, Lexemes};
 use crate::repair::lex::names::{blanks, is_blank, name_span, split_name, trailing_blanks};
 use crate::repair::lex::namespaces::{Context, OAI};
@@ -22,7 +22,7 @@ use crate::repair::passes::prefixes::PrefixNamespaces;
 use crate::repair::passes::tree::{ContentKind, PayloadRoot, Tree, TreeElement, in_key_field};
 use crate::repair::text::edits::Edits;
 use crate::repair::validate::schema::{Content, Element};
-use crate::repair::validate::start_tag::{Tags, declared_prefix};
+use crate::repair::validate::start_tag::{StartTagCache, declared_prefix};
 
 /// Returns the edits to the markup of one item.
 ///
@@ -35,7 +35,7 @@ pub(crate) fn repair_markup(
     text: &[u8],
     element: &'static Element,
     outer: Context,
-    tags: &mut Tags,
+    tags: &mut StartTagCache,
     limits: &Limits,
     sections: &[(usize, usize)],
 ) -> Result<Edits, QuarantineReason> {
@@ -45,7 +45,7 @@ pub(crate) fn repair_markup(
         outer,
         tags,
         limits,
-        lexemes: if sections.is_empty() { Lexemes::of(text) } else { Lexemes::of_well_formed(text) },
+        lexemes: if sections.is_empty() { Lexemes::new(text) } else { Lexemes::new_well_formed(text) },
         open: Vec::new(),
         family: Family::Other,
         is_ambiguous: false,
@@ -188,7 +188,7 @@ fn is_envelope_in_payload(tree: &Tree<'_>, local: &[u8]) -> bool {
     tree.payload_root.is_some()
         && matches!(tree.family, Family::DublinCore | Family::Marc)
         && local != tree.element.name
-        && tree.element.names(local)
+        && tree.element.contains_name(local)
         && !tree.family.is_field(local)
 }
 
@@ -251,7 +251,7 @@ pub(crate) fn declare(tree: &mut Tree<'_>, tag: &LenientTag) -> Context {
     for attribute in &tag.attributes {
         let Some(prefix) = declared_prefix(tree.slice(attribute.name)) else { continue };
         let mut uri = attribute.value.clone();
-        if let Some((meant, misspelling)) = respell(&uri) {
+        if let Some((meant, misspelling)) = correct_namespace(&uri) {
             uri = meant.to_vec();
             attribute.set(misspelling.repair(), meant, &mut tree.edits);
         }
@@ -316,7 +316,7 @@ fn end_item(tree: &mut Tree<'_>, at: usize) -> Result<(), QuarantineReason> {
     let after = tree.slice((at, tree.text.len()));
     let junk = after.len() - trailing_blanks(after);
     if junk > blanks(after) {
-        if holds_content(after, tree.element) {
+        if contains_content(after, tree.element) {
             return Err(QuarantineReason::MismatchedTags);
         }
         tree.edit(RepairId::UnexpectedContent, at + blanks(after), at + junk, b"");

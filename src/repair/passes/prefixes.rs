@@ -5,14 +5,14 @@
 //! A prefix is in [`UNAMBIGUOUS`] if all repositories that declare it use the same namespace. A prefix with
 //! several namespaces is in [`AMBIGUOUS`], and the item decides. Exactly one of the namespaces must appear
 //! in an attribute of the item, such as its schemaLocation. Otherwise the prefix stays undeclared and the
-//! record goes to quarantine, unless [`known_prefix`] has a default.
+//! record goes to quarantine, unless [`well_known_namespace`] has a default.
 
 use memchr::memmem;
 
-use crate::repair::lex::known_namespaces::known_prefix;
+use crate::repair::lex::known_namespaces::well_known_namespace;
 use crate::repair::lex::names::is_blank;
 
-/// Prefixes with one namespace, in addition to those of [`known_prefix`].
+/// Prefixes with one namespace, in addition to those of [`well_known_namespace`].
 ///
 /// Each namespace is from the specification of the format or from the software that writes it. Each also
 /// appears in stylesheets or records of several repositories.
@@ -160,7 +160,7 @@ impl PrefixNamespaces {
             return Some(uri.as_bytes());
         }
         let Some((name, uris)) = AMBIGUOUS.iter().find(|(name, _)| name.as_bytes() == prefix) else {
-            return known_prefix(prefix);
+            return well_known_namespace(prefix);
         };
         if let Some((_, uri)) = self.decided.iter().find(|(decided, _)| decided == name) {
             return *uri;
@@ -168,7 +168,7 @@ impl PrefixNamespaces {
         let mut named = uris.iter().map(|uri| uri.as_bytes()).filter(|uri| contains_uri(item, uri));
         let uri = match (named.next(), named.next()) {
             (Some(uri), None) => Some(uri),
-            _ => known_prefix(prefix),
+            _ => well_known_namespace(prefix),
         };
         self.decided.push((name, uri));
         uri

@@ -16,15 +16,15 @@ use crate::repair::lex::outline::{Child, outline};
 use crate::repair::limits::Limits;
 use crate::repair::text::edits::Edits;
 use crate::repair::text::escape::{escape, resolve};
-use crate::repair::validate::facts::Facts;
-use crate::repair::validate::start_tag::{Tags, read_attributes};
+use crate::repair::validate::facts::ItemFacts;
+use crate::repair::validate::start_tag::{StartTagCache, read_attributes};
 
 /// A valid record before it is emitted, with the edits made to it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OutgoingRecord<'r> {
     pub(crate) item: &'r [u8],
     pub(crate) edits: &'r Edits,
-    pub(crate) facts: Facts,
+    pub(crate) facts: ItemFacts,
     /// The context of the list as it is emitted.
     pub(crate) outer: Context,
     /// Prefixes whose namespaces were corrected outside items.
@@ -41,7 +41,12 @@ const END: &[u8] = b"</provenance>";
 
 impl OutgoingRecord<'_> {
     /// Returns the edits that add provenance. There are none if the record needs none or already has it.
-    pub(crate) fn provenance_edits(&self, origin: &Origin, tags: &mut Tags, limits: &Limits) -> Edits {
+    pub(crate) fn provenance_edits(
+        &self,
+        origin: &Origin,
+        tags: &mut StartTagCache,
+        limits: &Limits,
+    ) -> Edits {
         let may_be_altered = self.edits.change_content() || !self.corrected_namespaces.is_empty();
         if self.facts.deleted || origin.told == ProvenanceScope::Altered && !may_be_altered {
             return Edits::default();
@@ -49,7 +54,12 @@ impl OutgoingRecord<'_> {
         self.try_provenance_edits(origin, tags, limits).unwrap_or_default()
     }
 
-    fn try_provenance_edits(&self, origin: &Origin, tags: &mut Tags, limits: &Limits) -> Option<Edits> {
+    fn try_provenance_edits(
+        &self,
+        origin: &Origin,
+        tags: &mut StartTagCache,
+        limits: &Limits,
+    ) -> Option<Edits> {
         let item = self.item;
         let record = tags.open(item, self.outer, limits).ok()?;
         let parts = outline(item, record.len as usize, memrchr(b'<', item)?)?.children;
@@ -93,7 +103,7 @@ impl OutgoingRecord<'_> {
     fn is_altered(&self, (from, to): (usize, usize)) -> bool {
         let mut shift = 0_isize;
         let is_edited = self.edits.iter().any(|edit| {
-            let (start, end) = edit.middle(shift);
+            let (start, end) = edit.middle_range(shift);
             shift += edit.growth();
             let touches = if start == end { from <= start && start <= to } else { start < to && from < end };
             edit.content && touches
@@ -132,8 +142,8 @@ impl OutgoingRecord<'_> {
             [b"<", prefix, b"originDescription harvestDate=\"", &date, b"\" altered=\"", altered, b"\">"]
                 .concat(),
             element(b"baseURL", &escape(origin.base_url.as_bytes())),
-            element(b"identifier", Facts::slice(self.item, self.facts.identifier)),
-            element(b"datestamp", Facts::slice(self.item, self.facts.datestamp)),
+            element(b"identifier", ItemFacts::slice(self.item, self.facts.identifier)),
+            element(b"datestamp", ItemFacts::slice(self.item, self.facts.datestamp)),
             element(b"metadataNamespace", namespace),
         ]
         .concat();
@@ -157,7 +167,7 @@ impl ProvenanceContainer<'_> {
     /// Returns whether the container already describes this record from this source.
     fn describes(&self, origin: &Origin, record: &OutgoingRecord<'_>) -> bool {
         let text = |raw: &[u8]| trim(&resolve(raw)).to_vec();
-        let fact = |range| text(Facts::slice(record.item, range));
+        let fact = |range| text(ItemFacts::slice(record.item, range));
         text(self.base_url) == origin.base_url.as_bytes()
             && text(self.identifier) == fact(record.facts.identifier)
             && text(self.datestamp) == fact(record.facts.datestamp)
@@ -177,10 +187,10 @@ fn read_container<'t>(
     item: &'t [u8],
     about: &Child<'t>,
     context: Context,
-    tags: &mut Tags,
+    tags: &mut StartTagCache,
     limits: &Limits,
 ) -> Option<ProvenanceContainer<'t>> {
-    let is_ours = |at: usize, context: Context, tags: &mut Tags| {
+    let is_ours = |at: usize, context: Context, tags: &mut StartTagCache| {
         let uri = namespace_of(item.get(at..)?, context, tags, limits)?;
         (uri == PROVENANCE).then_some(())
     };
@@ -206,7 +216,7 @@ fn read_container<'t>(
 }
 
 /// Returns the namespace of the first element of `text`, escaped for XML; empty if it has none.
-fn namespace_of(text: &[u8], context: Context, tags: &mut Tags, limits: &Limits) -> Option<Vec<u8>> {
+fn namespace_of(text: &[u8], context: Context, tags: &mut StartTagCache, limits: &Limits) -> Option<Vec<u8>> {
     let tag = tags.open(text, context, limits).ok()?;
     let (prefix, _) = split_name(text.get(1..1 + tag.name_len as usize)?);
     let uri = tags.contexts.lookup(tag.context, prefix).unwrap_or_default();
@@ -216,7 +226,7 @@ fn namespace_of(text: &[u8], context: Context, tags: &mut Tags, limits: &Limits)
 /// Returns the position of the first element between `from` and `to`.
 fn first_start_tag(text: &[u8], (from, to): (usize, usize)) -> Option<usize> {
     let text = text.get(..to)?;
-    let mut lexemes = Lexemes::of_well_formed(text);
+    let mut lexemes = Lexemes::new_well_formed(text);
     let mut at = from;
     while at < to {
         let (lexeme, end) = lexemes.at(at);

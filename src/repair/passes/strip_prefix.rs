@@ -15,14 +15,14 @@ use crate::repair::limits::Limits;
 use crate::repair::passes::lenient_tag::read_lenient_tag;
 use crate::repair::text::edits::Edits;
 use crate::repair::validate::schema::{Content, Element};
-use crate::repair::validate::start_tag::Tags;
+use crate::repair::validate::start_tag::StartTagCache;
 
 /// Returns the edits that remove the prefixes from the envelope of a valid item.
 pub(crate) fn strip_item_prefixes(
     item: &[u8],
     element: &'static Element,
     outer: Context,
-    tags: &mut Tags,
+    tags: &mut StartTagCache,
     limits: &Limits,
 ) -> Edits {
     let mut pass = StripPrefixPass { item, tags, limits, edits: Edits::default() };
@@ -37,7 +37,7 @@ pub(crate) fn strip_item_prefixes(
 
 struct StripPrefixPass<'p> {
     item: &'p [u8],
-    tags: &'p mut Tags,
+    tags: &'p mut StartTagCache,
     limits: &'p Limits,
     edits: Edits,
 }
@@ -99,7 +99,7 @@ impl StripPrefixPass<'_> {
 /// Returns whether an element in `text` has no prefix.
 fn has_plain_names(text: &[u8]) -> bool {
     let mut at = 0;
-    let mut lexemes = Lexemes::of_well_formed(text);
+    let mut lexemes = Lexemes::new_well_formed(text);
     while at < text.len() {
         let (lexeme, end) = lexemes.at(at);
         let name = text.get(at + 1..end).unwrap_or_default();

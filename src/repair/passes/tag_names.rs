@@ -76,7 +76,7 @@ pub(crate) fn repair_names(text: &[u8]) -> Edits {
 /// Returns the kind of each tag of a text, and the range of its name.
 fn tag_names(text: &[u8]) -> Vec<(TagKind, usize, usize)> {
     let mut names = Vec::new();
-    let mut lexemes = Lexemes::of(text);
+    let mut lexemes = Lexemes::new(text);
     let mut at = 0;
     while at < text.len() {
         let (lexeme, end) = lexemes.at(at);

@@ -14,10 +14,10 @@ use crate::repair::lex::names::{split_name, trailing_blanks};
 use crate::repair::lex::namespaces::{Context, OAI};
 use crate::repair::limits::Limits;
 use crate::repair::passes::prefixes::PrefixNamespaces;
-use crate::repair::text::characters::{Node, repair_node};
+use crate::repair::text::characters::{NodeKind, repair_node};
 use crate::repair::text::edits::Edits;
 use crate::repair::validate::schema::{Content, Element};
-use crate::repair::validate::start_tag::Tags;
+use crate::repair::validate::start_tag::StartTagCache;
 
 /// The kind of content of an open element.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,7 @@ pub(crate) struct Tree<'t> {
     pub(crate) text: &'t [u8],
     pub(crate) element: &'static Element,
     pub(crate) outer: Context,
-    pub(crate) tags: &'t mut Tags,
+    pub(crate) tags: &'t mut StartTagCache,
     pub(crate) limits: &'t Limits,
     pub(crate) lexemes: Lexemes<'t>,
     pub(crate) open: Vec<TreeElement>,
@@ -222,7 +222,7 @@ impl<'t> Tree<'t> {
     pub(crate) fn escape(&mut self, at: usize, end: usize) {
         let text = self.slice((at, end));
         let mut escaped = Vec::with_capacity(text.len() + 6);
-        for &byte in repair_node(text, Node::Text, &[]).apply(text).as_ref() {
+        for &byte in repair_node(text, NodeKind::Text, &[]).apply(text).as_ref() {
             match byte {
                 b'<' => escaped.extend_from_slice(b"&lt;"),
                 b'>' => escaped.extend_from_slice(b"&gt;"),

@@ -18,7 +18,7 @@ use crate::repair::stages::list::oversized::step_oversized;
 use crate::repair::stages::response::{Response, Stage, Step};
 use crate::repair::stages::tail::{end_input, step_epilog, step_tail, step_truncated};
 use crate::repair::summary::{Outcome, Summary};
-use crate::repair::validate::start_tag::Tags;
+use crate::repair::validate::start_tag::StartTagCache;
 
 /// The engine for one response: it holds the unsettled text and runs the stages over it.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(crate) struct Engine {
 const JOIN_BYTES: usize = 16 << 10;
 
 impl Engine {
-    pub(crate) fn new(config: &RepairConfig, tags: Tags) -> Self {
+    pub(crate) fn new(config: &RepairConfig, tags: StartTagCache) -> Self {
         Self { response: Response::new(config, tags), unsettled: Vec::new(), held_bytes_peak: 0 }
     }
 
@@ -68,7 +68,11 @@ impl Engine {
     }
 
     /// Ends the input and returns the summary.
-    pub(crate) fn finish(mut self, decoded_as: &'static str, sink: &mut impl Sink) -> (Summary, Tags) {
+    pub(crate) fn finish(
+        mut self,
+        decoded_as: &'static str,
+        sink: &mut impl Sink,
+    ) -> (Summary, StartTagCache) {
         let unsettled = std::mem::take(&mut self.unsettled);
         let settled = self.advance(&unsettled, true, sink);
         debug_assert!(settled == unsettled.len(), "the end settles everything");

@@ -8,14 +8,14 @@ use crate::repair::catalog::RepairId;
 use crate::repair::lex::lexeme::{Lexeme, Lexemes, is_good_comment, is_xml_target, next_lexeme};
 use crate::repair::lex::names::{blanks, is_blank, name_span};
 use crate::repair::lex::outline::outline;
-use crate::repair::output::head_buffer::Role;
+use crate::repair::output::head_buffer::PartRole;
 use crate::repair::passes::strip_prefix::remove_default_namespace;
 use crate::repair::sink::Sink;
 use crate::repair::stages::item_search::new_list;
 use crate::repair::stages::response::{Response, Step};
 use crate::repair::text::characters::{Guesses, repair_characters};
 use crate::repair::text::edits::Edits;
-use crate::repair::validate::envelope_names::{EnvelopeNames, Prefixes};
+use crate::repair::validate::envelope_names::{EnvelopeNames, EnvelopePrefixes};
 use crate::repair::validate::schema::Verb;
 use crate::repair::validate::state::{Validation, Validator};
 
@@ -42,7 +42,7 @@ pub(crate) fn end_tag_end(rest: &[u8]) -> usize {
 /// Corrects the prefix and the local name of the tag whose name begins at `at`.
 pub(crate) fn rename_tag(response: &Response, at: usize, (read, meant): (&[u8], &[u8]), edits: &mut Edits) {
     let local_at = at + response.prefix.len();
-    if response.prefixes() == Prefixes::Off {
+    if response.prefixes() == EnvelopePrefixes::Removed {
         edits.push_unordered(RepairId::EnvelopePrefix, at, local_at, Vec::new());
     }
     if read != meant {
@@ -84,7 +84,7 @@ pub(crate) fn error_element(response: &Response, code: &str, words: &str) -> Vec
 /// `names` are the local name in the input and the correct one.
 pub(crate) fn close_tag(
     response: &mut Response,
-    role: Role,
+    role: PartRole,
     names: (&[u8], &[u8]),
     rest: &[u8],
     tag_end: usize,
@@ -105,13 +105,13 @@ pub(crate) fn close_tag(
 
 /// Adds the removal of prefixes to the edits to a part of the envelope that contains no payload.
 pub(crate) fn strip_envelope_prefixes(response: &Response, text: &[u8], edits: Edits) -> Edits {
-    if response.prefixes() != Prefixes::Off {
+    if response.prefixes() != EnvelopePrefixes::Removed {
         return edits;
     }
     let repaired = edits.apply(text);
     let mut off = Edits::default();
     let mut at = 0;
-    let mut lexemes = Lexemes::of(&repaired);
+    let mut lexemes = Lexemes::new(&repaired);
     while at < repaired.len() {
         let (lexeme, end) = lexemes.at(at);
         let name = match lexeme {
@@ -152,7 +152,7 @@ pub(crate) fn is_strict_field(response: &mut Response, element: &[u8], local: &'
     let names = EnvelopeNames { verb: local.to_vec(), ..new_list(response, Verb::ListRecords).names };
     let mut validator = Validator::for_payload(names, response.root_context);
     validator.new_window(0);
-    let clean = validator.scan(element, 0, true, &mut response.tags, &response.config.limits);
+    let clean = validator.validate(element, 0, true, &mut response.tags, &response.config.limits);
     let inside = element.get(tag.len as usize..).unwrap_or_default();
     tag.oai
         && name.strip_prefix(response.prefix.as_slice()) == Some(local)

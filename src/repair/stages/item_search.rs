@@ -10,7 +10,7 @@ use crate::repair::stages::list::state::List;
 use crate::repair::stages::response::Response;
 use crate::repair::validate::envelope_names::{EnvelopeNames, TagMatch, is_token_name};
 use crate::repair::validate::schema::Verb;
-use crate::repair::validate::start_tag::same;
+use crate::repair::validate::start_tag::bytes_equal;
 use crate::repair::validate::state::Validator;
 
 /// The verbs whose items differ in name.
@@ -34,7 +34,7 @@ pub(crate) fn begins_item(response: &Response, text: &[u8]) -> TagMatch {
 pub(crate) fn contains_any_item(response: &Response, text: &[u8]) -> bool {
     LISTS.into_iter().any(|verb| {
         let list = new_list(response, verb).names;
-        list.holds_item(text) || EnvelopeNames { prefix: Vec::new(), ..list }.holds_item(text)
+        list.contains_item(text) || EnvelopeNames { prefix: Vec::new(), ..list }.contains_item(text)
     })
 }
 
@@ -49,13 +49,13 @@ pub(crate) fn new_list(response: &Response, verb: Verb) -> List {
     };
     let names = EnvelopeNames {
         element,
-        upgraded: is_v1.then(|| verb.item()),
+        v2_element: is_v1.then(|| verb.item()),
         verb: response.verb_name.clone().unwrap_or_else(|| name.to_vec()),
         prefix: response.prefix.clone(),
         other_prefix: None,
         prefixes: response.prefixes(),
         headers_only: response.headers_only,
-        tears: response.config.enabled.contains(RepairId::TornSection)
+        repairs_torn_sections: response.config.enabled.contains(RepairId::TornSection)
             && !response.is_off(RepairId::TornSection),
     };
     let guesses = response.config.enabled != RepairSet::EMPTY;
@@ -89,8 +89,8 @@ pub(crate) fn is_item(response: &Response, list: &List, rest: &[u8]) -> bool {
     let Some((b'<', rest)) = rest.split_first() else { return false };
     let Some((tag, after)) = rest.split_at_checked(prefix + name.len()) else { return false };
     let (found, local) = tag.split_at(prefix);
-    same(found, &response.prefix)
-        && same(local, name)
+    bytes_equal(found, &response.prefix)
+        && bytes_equal(local, name)
         && after.first().is_some_and(|&byte| byte == b'>' || is_blank(byte))
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn is_item(response: &Response, list: &List, rest: &[u8]) -> bool {
 pub(crate) fn contains_list_item(response: &Response, junk: &[u8]) -> bool {
     let Some(verb) = response.verb else { return false };
     let own = junk.get(..find_root(junk).unwrap_or(junk.len())).unwrap_or_default();
-    new_list(response, verb).names.holds_item(own)
+    new_list(response, verb).names.contains_item(own)
 }
 
 /// Returns whether `name` is `resumptionToken` or a misspelling of it.

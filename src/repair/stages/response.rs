@@ -9,7 +9,7 @@ use crate::repair::lex::lexeme::start_tag_end_so_far;
 use crate::repair::lex::lookahead::Lookahead;
 use crate::repair::lex::namespaces::{Context, XSI};
 use crate::repair::limits::Limits;
-use crate::repair::output::head_buffer::{HeadBuffer, Role};
+use crate::repair::output::head_buffer::{HeadBuffer, PartRole};
 use crate::repair::passes::granularity::GranularityCheck;
 use crate::repair::passes::identify::KnownValues;
 use crate::repair::passes::lenient_tag::LenientAttribute;
@@ -18,9 +18,9 @@ use crate::repair::sink::Sink;
 use crate::repair::stages::list::state::List;
 use crate::repair::text::edits::Edits;
 use crate::repair::v1::envelope::V1Response;
-use crate::repair::validate::envelope_names::Prefixes;
+use crate::repair::validate::envelope_names::EnvelopePrefixes;
 use crate::repair::validate::schema::Verb;
-use crate::repair::validate::start_tag::{Tags, declared_prefix, is_free_attribute};
+use crate::repair::validate::start_tag::{StartTagCache, declared_prefix, is_allowed_attribute};
 
 /// The result of one step of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ pub(crate) struct Response {
     pub(crate) stage: Stage,
     pub(crate) output: HeadBuffer,
     pub(crate) granularity_check: GranularityCheck,
-    pub(crate) tags: Tags,
+    pub(crate) tags: StartTagCache,
     pub(crate) entities: Vec<(Vec<u8>, Vec<u8>)>,
     /// Prefix of the OAI-PMH namespace with its colon; empty if there is none.
     pub(crate) prefix: Vec<u8>,
@@ -132,7 +132,7 @@ pub(crate) struct Response {
 }
 
 impl Response {
-    pub(crate) fn new(config: &RepairConfig, tags: Tags) -> Self {
+    pub(crate) fn new(config: &RepairConfig, tags: StartTagCache) -> Self {
         Self {
             config: config.clone(),
             stage: Stage::Prolog,
@@ -204,13 +204,13 @@ impl Response {
     }
 
     /// Returns whether an attribute of a tag outside items is allowed on any element.
-    pub(crate) fn is_free_attribute(
+    pub(crate) fn is_allowed_attribute(
         &self,
         text: &[u8],
         attributes: &[LenientAttribute],
         name: &[u8],
     ) -> bool {
-        is_free_attribute(name, |prefix| {
+        is_allowed_attribute(name, |prefix| {
             let own = attributes.iter().find(|attribute| {
                 let declares = text.get(attribute.name.0..attribute.name.1).and_then(declared_prefix);
                 declares == Some(prefix) && !prefix.is_empty()
@@ -240,7 +240,7 @@ impl Response {
     }
 
     /// Emits the first `len` bytes of `rest` unchanged.
-    pub(crate) fn keep(&mut self, role: Role, rest: &[u8], len: usize, sink: &mut impl Sink) -> Step {
+    pub(crate) fn keep(&mut self, role: PartRole, rest: &[u8], len: usize, sink: &mut impl Sink) -> Step {
         self.output.keep(role, self.base, rest.get(..len).unwrap_or_default(), sink);
         Step::Settled(len)
     }
@@ -255,7 +255,7 @@ impl Response {
         sink: &mut impl Sink,
     ) -> Step {
         let original = rest.get(..len).unwrap_or_default();
-        self.output.change(Role::Plain, id, self.base, original, replacement, sink);
+        self.output.change(PartRole::Plain, id, self.base, original, replacement, sink);
         Step::Settled(len)
     }
 
@@ -268,7 +268,7 @@ impl Response {
     /// Emits the first `len` bytes of `rest` with edits inside.
     pub(crate) fn keep_edited(
         &mut self,
-        role: Role,
+        role: PartRole,
         rest: &[u8],
         len: usize,
         edits: &Edits,
@@ -279,7 +279,7 @@ impl Response {
             self.output.keep(role, self.base + at as u64, rest.get(at..edit.start).unwrap_or_default(), sink);
             let original = rest.get(edit.start..edit.end).unwrap_or_default();
             let is_request = matches!(edit.id, RepairId::RewriteRequest | RepairId::MissingRequest);
-            let role = if is_request && writes_request_echo(self) { Role::RequestEcho } else { role };
+            let role = if is_request && writes_request_echo(self) { PartRole::RequestEcho } else { role };
             self.output.change(
                 role,
                 edit.id,
@@ -295,17 +295,17 @@ impl Response {
     }
 
     /// Returns the treatment of envelope prefixes in this response.
-    pub(crate) fn prefixes(&self) -> Prefixes {
+    pub(crate) fn prefixes(&self) -> EnvelopePrefixes {
         match (self.is_off(RepairId::EnvelopePrefix), self.prefix.is_empty()) {
-            (true, _) => Prefixes::Stay,
-            (false, true) => Prefixes::None,
-            (false, false) => Prefixes::Off,
+            (true, _) => EnvelopePrefixes::Kept,
+            (false, true) => EnvelopePrefixes::Forbidden,
+            (false, false) => EnvelopePrefixes::Removed,
         }
     }
 
     /// Returns the written prefix, with its colon.
     pub(crate) fn written_prefix(&self) -> &[u8] {
-        if self.prefixes() == Prefixes::Off { b"" } else { &self.prefix }
+        if self.prefixes() == EnvelopePrefixes::Removed { b"" } else { &self.prefix }
     }
 }
 

@@ -8,7 +8,7 @@ use memchr::memmem;
 use crate::repair::catalog::{NotOai, RepairId};
 use crate::repair::lex::lexeme::{Lexeme, is_cut, next_lexeme};
 use crate::repair::lex::names::{blanks, is_blank, trailing_blanks};
-use crate::repair::output::head_buffer::Role;
+use crate::repair::output::head_buffer::PartRole;
 use crate::repair::sink::Sink;
 use crate::repair::stages::envelope::{
     close_tag, end_tag_end, end_tag_of, is_legal_comment, is_legal_instruction, read_end_tag_of,
@@ -35,7 +35,7 @@ const LEXEME_BYTES: usize = 12;
 pub(crate) fn step_tail(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
     let gap = blanks(rest);
     if gap > 0 {
-        return response.keep(Role::Plain, rest, gap, sink);
+        return response.keep(PartRole::Plain, rest, gap, sink);
     }
     let bytes_max = response.limits().head_bytes_max;
     if !response.output.is_open() && response.output.held_bytes > bytes_max {
@@ -72,7 +72,7 @@ pub(crate) fn step_tail(response: &mut Response, rest: &[u8], last: bool, sink: 
         note_incomplete(response, response.base, sink);
         response.stage = Stage::Epilog;
         let end = end_tag_end(within);
-        return close_tag(response, Role::Plain, (b"OAI-PMH", b"OAI-PMH"), rest, end, sink);
+        return close_tag(response, PartRole::Plain, (b"OAI-PMH", b"OAI-PMH"), rest, end, sink);
     }
     if lexeme == Lexeme::StartTag && !response.output.is_open() {
         match begins_item(response, within) {
@@ -84,9 +84,11 @@ pub(crate) fn step_tail(response: &mut Response, rest: &[u8], last: bool, sink: 
         response.lookahead.count_failed(within.len());
     }
     match lexeme {
-        Lexeme::Comment if is_legal_comment(response, text) => response.keep(Role::Plain, rest, end, sink),
+        Lexeme::Comment if is_legal_comment(response, text) => {
+            response.keep(PartRole::Plain, rest, end, sink)
+        }
         Lexeme::Instruction if is_legal_instruction(response, text) => {
-            response.keep(Role::Plain, rest, end, sink)
+            response.keep(PartRole::Plain, rest, end, sink)
         }
         Lexeme::StartTag if is_error(response, text) => {
             response.change(RepairId::ErrorBesideItems, rest, error_element_end.unwrap_or(end), b"", sink)
@@ -139,7 +141,7 @@ fn error_element_end(response: &Response, text: &[u8], tag_end: usize) -> Option
 pub(crate) fn step_epilog(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
     let gap = blanks(rest);
     if gap > 0 {
-        return response.keep(Role::Plain, rest, gap, sink);
+        return response.keep(PartRole::Plain, rest, gap, sink);
     }
     let within = rest.get(..rest.len().min(DROPPED_BYTES)).unwrap_or_default();
     let (lexeme, end) = next_lexeme(within, 0);
@@ -151,9 +153,11 @@ pub(crate) fn step_epilog(response: &mut Response, rest: &[u8], last: bool, sink
         return response.need_more(rest);
     }
     match lexeme {
-        Lexeme::Comment if is_legal_comment(response, text) => response.keep(Role::Plain, rest, end, sink),
+        Lexeme::Comment if is_legal_comment(response, text) => {
+            response.keep(PartRole::Plain, rest, end, sink)
+        }
         Lexeme::Instruction if is_legal_instruction(response, text) => {
-            response.keep(Role::Plain, rest, end, sink)
+            response.keep(PartRole::Plain, rest, end, sink)
         }
         _ => {
             if !last && rest.len() < DROPPED_BYTES {
@@ -207,7 +211,7 @@ fn close_root(response: &mut Response, sink: &mut impl Sink) {
     }
     note_incomplete(response, response.base, sink);
     let close = end_tag_of(response, b"OAI-PMH");
-    response.output.change(Role::Plain, RepairId::UnclosedList, response.base, b"", &close, sink);
+    response.output.change(PartRole::Plain, RepairId::UnclosedList, response.base, b"", &close, sink);
 }
 
 /// Ends the input between items. The list is complete if a whole token was read.
@@ -229,7 +233,7 @@ fn end_input_in_list(response: &mut Response, list: &mut List, sink: &mut impl S
     if close_list(response, list, b"", sink).is_none() {
         let close = [end_tag_of(response, list.written_name()), end_tag_of(response, b"OAI-PMH")].concat();
         if emit_errors(response, sink).is_none() {
-            response.output.change(Role::Plain, RepairId::UnclosedList, response.base, b"", &close, sink);
+            response.output.change(PartRole::Plain, RepairId::UnclosedList, response.base, b"", &close, sink);
         }
     }
 }

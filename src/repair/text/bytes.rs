@@ -5,7 +5,7 @@ pub(crate) const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 
 /// The encoding of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Encoding {
+pub(crate) enum NodeEncoding {
     /// The whole node is valid UTF-8.
     Valid,
     /// The node contains valid multi-byte characters: it is damaged UTF-8.
@@ -14,15 +14,15 @@ pub(crate) enum Encoding {
     EightBit,
 }
 
-impl Encoding {
-    pub(crate) fn of(node: &[u8]) -> Self {
+impl NodeEncoding {
+    pub(crate) fn detect(node: &[u8]) -> Self {
         if simdutf8::basic::from_utf8(node).is_ok() {
             return Self::Valid;
         }
         let mut at = 0;
         while let Some(high) = node.get(at..).and_then(|rest| rest.iter().position(|byte| !byte.is_ascii())) {
             let (sequence, width) = classify(node.get(at + high..).unwrap_or_default());
-            if matches!(sequence, Sequence::Valid | Sequence::Noncharacter) {
+            if matches!(sequence, Utf8Sequence::Valid | Utf8Sequence::Noncharacter) {
                 return Self::Utf8;
             }
             at += high + width;
@@ -32,7 +32,7 @@ impl Encoding {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sequence {
+pub(crate) enum Utf8Sequence {
     Valid,
     Noncharacter,
     Surrogates(char),
@@ -45,11 +45,11 @@ pub(crate) enum Sequence {
 }
 
 /// The sequence that `text` begins with, and its length in bytes. The first byte is not ASCII.
-pub(crate) fn classify(text: &[u8]) -> (Sequence, usize) {
+pub(crate) fn classify(text: &[u8]) -> (Utf8Sequence, usize) {
     // The most common characters.
     match text {
-        [0xC2..=0xDF, 0x80..=0xBF, ..] => return (Sequence::Valid, 2),
-        [0xE1..=0xEC | 0xEE, 0x80..=0xBF, 0x80..=0xBF, ..] => return (Sequence::Valid, 3),
+        [0xC2..=0xDF, 0x80..=0xBF, ..] => return (Utf8Sequence::Valid, 2),
+        [0xE1..=0xEC | 0xEE, 0x80..=0xBF, 0x80..=0xBF, ..] => return (Utf8Sequence::Valid, 3),
         _ => {}
     }
     let first = text.first().copied().unwrap_or(0);
@@ -60,7 +60,7 @@ pub(crate) fn classify(text: &[u8]) -> (Sequence, usize) {
         0xF0..=0xF7 => 4,
         0xF8..=0xFB => 5,
         0xFC..=0xFD => 6,
-        _ => return (Sequence::Lone, 1),
+        _ => return (Utf8Sequence::Lone, 1),
     };
     let width = (1..wanted).take_while(|&n| continuation(n).is_some()).count() + 1;
     if width < wanted {
@@ -69,24 +69,24 @@ pub(crate) fn classify(text: &[u8]) -> (Sequence, usize) {
             && std::str::from_utf8(text.get(..width).unwrap_or_default())
                 .is_err_and(|e| e.error_len().is_none())
         {
-            (Sequence::Cut, width)
+            (Utf8Sequence::Cut, width)
         } else {
-            (Sequence::Lone, 1)
+            (Utf8Sequence::Lone, 1)
         };
     }
     let bytes = text.get(..width).unwrap_or_default();
     match bytes {
-        [0xEF, 0xBF, 0xBE | 0xBF] => (Sequence::Noncharacter, 3),
+        [0xEF, 0xBF, 0xBE | 0xBF] => (Utf8Sequence::Noncharacter, 3),
         [0xED, 0xA0..=0xAF, _] => {
             let low = text.get(3..6).unwrap_or_default();
             match surrogate_pair(bytes, low) {
-                Some(c) => (Sequence::Surrogates(c), 6),
-                None => (Sequence::LoneSurrogate, 3),
+                Some(c) => (Utf8Sequence::Surrogates(c), 6),
+                None => (Utf8Sequence::LoneSurrogate, 3),
             }
         }
-        [0xED, 0xB0..=0xBF, _] => (Sequence::LoneSurrogate, 3),
-        _ if std::str::from_utf8(bytes).is_ok() => (Sequence::Valid, width),
-        _ => (Sequence::Overlong, width),
+        [0xED, 0xB0..=0xBF, _] => (Utf8Sequence::LoneSurrogate, 3),
+        _ if std::str::from_utf8(bytes).is_ok() => (Utf8Sequence::Valid, width),
+        _ => (Utf8Sequence::Overlong, width),
     }
 }
 

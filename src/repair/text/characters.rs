@@ -9,17 +9,18 @@ use crate::repair::lex::lexeme::{Lexeme, Lexemes, without_cut_end_mark};
 use crate::repair::lex::names::{may_start_name, trailing_blanks};
 use crate::repair::limits::Limits;
 use crate::repair::text::bytes::{
-    Encoding, REPLACEMENT, Sequence, c1_character, classify, decode_twice, is_double_encoded, windows_1252,
+    NodeEncoding, REPLACEMENT, Utf8Sequence, c1_character, classify, decode_twice, is_double_encoded,
+    windows_1252,
 };
 use crate::repair::text::controls::{Control, Controls, read_control};
 use crate::repair::text::cut::cut_character;
 use crate::repair::text::edits::Edits;
-use crate::repair::text::marks::{Damaged, Marks, end_of_open_section};
+use crate::repair::text::marks::{DamagedMark, DamagedMarks, end_of_open_section};
 use crate::repair::text::references::{Entities, c1_reference, repair_reference};
 
 /// The markup that counts in a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Node {
+pub(crate) enum NodeKind {
     /// References count, `]]>` is illegal.
     Text,
     /// References count, `<` is illegal.
@@ -39,7 +40,7 @@ pub(crate) struct Guesses {
 
 impl Guesses {
     /// The enabled guesses of a set of repairs.
-    pub(crate) fn of(enabled: RepairSet) -> Self {
+    pub(crate) fn enabled_by(enabled: RepairSet) -> Self {
         Self { double: enabled.contains(RepairId::DoubleEncoded), c1: enabled.contains(RepairId::C1Control) }
     }
 
@@ -57,12 +58,12 @@ pub(crate) fn repair_characters(
     guesses: Guesses,
     limits: &Limits,
 ) -> Edits {
-    item_edits(text, Lexemes::of(text), entities, guesses, None, limits)
+    item_edits(text, Lexemes::new(text), entities, guesses, None, limits)
 }
 
 /// Makes only the guesses, in a range that is valid.
 pub(crate) fn guess_characters(text: &[u8], guesses: Guesses, limits: &Limits) -> Edits {
-    item_edits(text, Lexemes::of_well_formed(text), &[], guesses, None, limits)
+    item_edits(text, Lexemes::new_well_formed(text), &[], guesses, None, limits)
 }
 
 /// Like [`repair_characters`], with lexemes from the caller and the charset of nodes that are neither UTF-8
@@ -77,10 +78,11 @@ pub(crate) fn item_edits<'t>(
 ) -> Edits {
     let edits_max = limits.repairs_per_record_max;
     let is_utf8 = simdutf8::basic::from_utf8(text).is_ok();
-    let mut pass = Pass { guesses, charset, edits_max, is_utf8, ..Pass::over(text, entities) };
+    let mut pass =
+        CharacterPass { guesses, charset, edits_max, is_utf8, ..CharacterPass::new(text, entities) };
     let mut at = 0;
     let mut node_at = 0;
-    let mut marks = Marks::default();
+    let mut marks = DamagedMarks::default();
     // Bare `<` found inside the current text node.
     let mut bare = Vec::new();
     while at < text.len() && pass.edits.len() <= edits_max {
@@ -117,18 +119,18 @@ pub(crate) fn item_edits<'t>(
 }
 
 /// Repairs the characters of one attribute value, or of text without markup.
-pub(crate) fn repair_node(text: &[u8], node: Node, entities: &Entities) -> Edits {
-    let mut pass = Pass::over(text, entities);
+pub(crate) fn repair_node(text: &[u8], node: NodeKind, entities: &Entities) -> Edits {
+    let mut pass = CharacterPass::new(text, entities);
     pass.node(0, text.len(), node);
     pass.edits
 }
 
 /// The repair of certainty *exact* for the start of `rest`: its length, its name and the replacement.
 /// `None` if there is none.
-pub(crate) fn exact_repair(rest: &[u8], node: Node) -> Option<(usize, RepairId, Vec<u8>)> {
-    let mut pass = Pass { edits_max: 1, ..Pass::over(rest, &[]) };
+pub(crate) fn exact_repair(rest: &[u8], node: NodeKind) -> Option<(usize, RepairId, Vec<u8>)> {
+    let mut pass = CharacterPass { edits_max: 1, ..CharacterPass::new(rest, &[]) };
     match (rest.first()?, node) {
-        (b'<', Node::Text)
+        (b'<', NodeKind::Text)
             if !rest.get(1).copied().is_some_and(|byte| may_start_name(byte) || b"/!?".contains(&byte)) =>
         {
             return Some((1, RepairId::BareLessThan, b"&lt;".to_vec()));
@@ -142,7 +144,12 @@ pub(crate) fn exact_repair(rest: &[u8], node: Node) -> Option<(usize, RepairId, 
         0,
         rest.len(),
         node,
-        Reading { encoding: Encoding::Utf8, charset: None, cut_at: None, controls: Controls::default() },
+        NodeContext {
+            encoding: NodeEncoding::Utf8,
+            charset: None,
+            cut_at: None,
+            controls: Controls::default(),
+        },
     );
     let edit = pass.edits.iter().next()?;
     let exact = edit.id.certainty() == Certainty::Exact && edit.start == 0;
@@ -151,8 +158,8 @@ pub(crate) fn exact_repair(rest: &[u8], node: Node) -> Option<(usize, RepairId, 
 
 /// The decisions about one node.
 #[derive(Clone, Copy, Debug)]
-struct Reading {
-    encoding: Encoding,
+struct NodeContext {
+    encoding: NodeEncoding,
     /// The charset of non-ASCII bytes, if it is neither UTF-8 nor windows-1252.
     charset: Option<&'static encoding_rs::Encoding>,
     /// The start of the character that the end of the node cuts.
@@ -160,7 +167,7 @@ struct Reading {
     controls: Controls,
 }
 
-struct Pass<'t> {
+struct CharacterPass<'t> {
     text: &'t [u8],
     entities: &'t Entities,
     guesses: Guesses,
@@ -175,8 +182,8 @@ struct Pass<'t> {
     in_declaration: bool,
 }
 
-impl<'t> Pass<'t> {
-    fn over(text: &'t [u8], entities: &'t Entities) -> Self {
+impl<'t> CharacterPass<'t> {
+    fn new(text: &'t [u8], entities: &'t Entities) -> Self {
         Self {
             text,
             entities,
@@ -199,11 +206,11 @@ impl<'t> Pass<'t> {
         } else {
             self.text.get(..start).and_then(<[u8]>::last).copied().unwrap_or(0)
         };
-        let may_go_on = match self.text.get(end) {
+        let may_continue_mark = match self.text.get(end) {
             Some(byte) => !byte.is_ascii_alphanumeric() && *byte != b' ',
             None => true,
         };
-        let joins = self.in_declaration || matches!(before, b']' | b'-' | b'?') && may_go_on;
+        let joins = self.in_declaration || matches!(before, b']' | b'-' | b'?') && may_continue_mark;
         self.edits.push(id, start, end, if joins { b" " } else { b"" });
         self.deleted = (end, if joins { b' ' } else { before });
     }
@@ -215,13 +222,13 @@ impl<'t> Pass<'t> {
     fn lexeme(&mut self, lexeme: Lexeme, start: usize, end: usize) {
         match lexeme {
             Lexeme::StartTag => self.tag(start, end),
-            Lexeme::Cdata => self.node(start + 9, end - 3, Node::Verbatim),
+            Lexeme::Cdata => self.node(start + 9, end - 3, NodeKind::Verbatim),
             Lexeme::Declaration => {
                 self.in_declaration = true;
-                self.node(start, end, Node::Verbatim);
+                self.node(start, end, NodeKind::Verbatim);
                 self.in_declaration = false;
             }
-            _ => self.node(start, end, Node::Verbatim),
+            _ => self.node(start, end, NodeKind::Verbatim),
         }
     }
 
@@ -232,7 +239,7 @@ impl<'t> Pass<'t> {
         let text = self.slice(mark_end, end);
         let is_before_end_tag = self.slice(end, self.text.len()).starts_with(b"</");
         let text = if is_before_end_tag { without_cut_end_mark(text) } else { text };
-        let literal = repair_node(text, Node::Verbatim, &[]).apply(text);
+        let literal = repair_node(text, NodeKind::Verbatim, &[]).apply(text);
         let mut escaped = Vec::with_capacity(literal.len());
         for &byte in literal.as_ref() {
             match byte {
@@ -250,14 +257,14 @@ impl<'t> Pass<'t> {
     }
 
     /// Repairs a damaged mark of markup. Returns the end of the markup.
-    fn damaged_mark(&mut self, at: usize, mark: Damaged) -> usize {
+    fn damaged_mark(&mut self, at: usize, mark: DamagedMark) -> usize {
         match mark {
-            Damaged::Section { mark_end, text_end } => {
+            DamagedMark::Section { mark_end, text_end } => {
                 self.edits.push(RepairId::CdataMark, at, mark_end, b"<![CDATA[");
-                self.node(mark_end, text_end, Node::Verbatim);
+                self.node(mark_end, text_end, NodeKind::Verbatim);
                 text_end + 3
             }
-            Damaged::Tag { before_slash, before_name, end } => {
+            DamagedMark::Tag { before_slash, before_name, end } => {
                 for (from, to) in [before_slash, before_name] {
                     if from < to {
                         self.edits.push(RepairId::BlankInTag, from, to, b"");
@@ -281,11 +288,11 @@ impl<'t> Pass<'t> {
             let quote = rest.get(open).copied().unwrap_or(b'"');
             let value = at + open + 1;
             let Some(len) = memchr::memchr(quote, self.slice(value, end)) else { break };
-            self.node(at, value, Node::Verbatim);
-            self.node(value, value + len, Node::Attribute);
+            self.node(at, value, NodeKind::Verbatim);
+            self.node(value, value + len, NodeKind::Attribute);
             at = value + len + 1;
         }
-        self.node(at, end, Node::Verbatim);
+        self.node(at, end, NodeKind::Verbatim);
     }
 
     /// Repairs a text node in which some `<` are text.
@@ -293,26 +300,26 @@ impl<'t> Pass<'t> {
         if bare.is_empty() && !self.guesses.any() && self.is_quiet(start, end) {
             return;
         }
-        let reading = self.reading(start, end);
+        let context = self.node_context(start, end);
         let double = self.guesses.double && is_double_encoded(self.slice(start, end));
         let mut at = start;
         for &less_than in bare {
-            self.characters(at, less_than, Node::Text, reading, double);
+            self.characters(at, less_than, NodeKind::Text, context, double);
             self.edits.push(RepairId::BareLessThan, less_than, less_than + 1, b"&lt;");
             at = less_than + 1;
         }
-        self.characters(at, end, Node::Text, reading, double);
+        self.characters(at, end, NodeKind::Text, context, double);
     }
 
-    fn node(&mut self, start: usize, end: usize, node: Node) {
-        if node == Node::Verbatim && is_printable(self.slice(start, end)) {
+    fn node(&mut self, start: usize, end: usize, node: NodeKind) {
+        if node == NodeKind::Verbatim && is_printable(self.slice(start, end)) {
             return;
         }
         if !self.guesses.c1 && self.is_quiet(start, end) {
             return;
         }
-        let reading = self.reading(start, end);
-        self.characters(start, end, node, reading, false);
+        let context = self.node_context(start, end);
+        self.characters(start, end, node, context, false);
     }
 
     /// Whether a node needs no check of single characters. This is true for most nodes of a broken item.
@@ -326,34 +333,34 @@ impl<'t> Pass<'t> {
         plain && (self.is_utf8 || simdutf8::basic::from_utf8(node).is_ok())
     }
 
-    fn reading(&self, start: usize, end: usize) -> Reading {
+    fn node_context(&self, start: usize, end: usize) -> NodeContext {
         let node = self.slice(start, end);
-        let encoding = if self.is_utf8 { Encoding::Valid } else { Encoding::of(node) };
+        let encoding = if self.is_utf8 { NodeEncoding::Valid } else { NodeEncoding::detect(node) };
         let cut_at = match encoding {
-            Encoding::Valid => None,
+            NodeEncoding::Valid => None,
             _ => cut_character(node, encoding).map(|at| start + at),
         };
-        let charset = self.charset.filter(|charset| crate::repair::text::charset::is_in(charset, node));
-        Reading { encoding, charset, cut_at, controls: Controls::of(node) }
+        let charset = self.charset.filter(|charset| crate::repair::text::charset::is_node_in(charset, node));
+        NodeContext { encoding, charset, cut_at, controls: Controls::in_node(node) }
     }
 
-    fn characters(&mut self, start: usize, end: usize, node: Node, reading: Reading, double: bool) {
+    fn characters(&mut self, start: usize, end: usize, node: NodeKind, context: NodeContext, double: bool) {
         if double {
             return self.decode_again(start, end);
         }
         let mut at = start;
         while at < end && self.edits.len() <= self.edits_max {
             let rest = self.slice(at, end);
-            at += self.step(at, rest.len(), node, reading);
+            at += self.step(at, rest.len(), node, context);
         }
     }
 
     /// Repairs one character, reference or run of plain bytes. Returns its length.
-    fn step(&mut self, at: usize, len: usize, node: Node, reading: Reading) -> usize {
+    fn step(&mut self, at: usize, len: usize, node: NodeKind, context: NodeContext) -> usize {
         let rest = self.slice(at, at + len);
         let Some(&first) = rest.first() else { return 1 };
         match first {
-            b'&' if node != Node::Verbatim => {
+            b'&' if node != NodeKind::Verbatim => {
                 if self.guesses.c1
                     && let Some((len, character)) = c1_reference(rest)
                 {
@@ -361,7 +368,7 @@ impl<'t> Pass<'t> {
                     return len;
                 }
                 let before = self.slice(0, at);
-                let (len, id, replacement) = repair_reference(before, rest, self.entities, reading.controls);
+                let (len, id, replacement) = repair_reference(before, rest, self.entities, context.controls);
                 match (id, replacement.split_last()) {
                     (Some(id), Some((b';', kept))) if rest.get(..len) == Some(kept) => {
                         self.edits.push(id, at + len, at + len, b";");
@@ -372,17 +379,17 @@ impl<'t> Pass<'t> {
                 }
                 len
             }
-            b']' if node == Node::Text && rest.starts_with(b"]]>") => {
+            b']' if node == NodeKind::Text && rest.starts_with(b"]]>") => {
                 self.edits.push(RepairId::CdataEndInText, at, at + 3, b"]]&gt;");
                 3
             }
-            b'<' if node == Node::Attribute => {
+            b'<' if node == NodeKind::Attribute => {
                 self.edits.push(RepairId::BareLessThan, at, at + 1, b"&lt;");
                 1
             }
             0..=0x1F if !matches!(first, b'\t' | b'\n' | b'\r') => {
                 let (before, after) = (self.slice(0, at), self.slice(at + 1, self.text.len()));
-                match read_control(first.into(), before, after, reading.controls) {
+                match read_control(first.into(), before, after, context.controls) {
                     Control::Noise => self.delete(RepairId::ControlCharacter, at, at + 1),
                     Control::Space => self.edits.push(RepairId::ControlCharacter, at, at + 1, b" "),
                     Control::Mark(mark) => {
@@ -391,9 +398,9 @@ impl<'t> Pass<'t> {
                 }
                 1
             }
-            0x80.. => self.multibyte(at, len, reading),
+            0x80.. => self.multibyte(at, len, context),
             _ => {
-                let plain = if reading.encoding == Encoding::Valid && !self.guesses.c1 {
+                let plain = if context.encoding == NodeEncoding::Valid && !self.guesses.c1 {
                     &PLAIN_IN_VALID
                 } else {
                     &PLAIN
@@ -404,8 +411,8 @@ impl<'t> Pass<'t> {
         }
     }
 
-    fn multibyte(&mut self, at: usize, len: usize, reading: Reading) -> usize {
-        if let Some(charset) = reading.charset {
+    fn multibyte(&mut self, at: usize, len: usize, context: NodeContext) -> usize {
+        if let Some(charset) = context.charset {
             let read = crate::repair::text::charset::first_character(charset, self.slice(at, at + len));
             let (text, width) = read.unwrap_or_else(|| ("\u{fffd}".to_owned(), 1));
             self.edits.push(RepairId::TextCharset, at, at + width, text.as_bytes());
@@ -416,31 +423,31 @@ impl<'t> Pass<'t> {
             pass.slice(at, at + width).iter().flat_map(|&byte| windows_1252(byte)).collect()
         };
         match sequence {
-            Sequence::Valid if self.guesses.c1 => {
+            Utf8Sequence::Valid if self.guesses.c1 => {
                 if let Some(character) = c1_character(self.slice(at, at + width)) {
                     self.edits.push(RepairId::C1Control, at, at + width, character.as_bytes());
                 }
             }
-            Sequence::Valid => {}
-            Sequence::Noncharacter => self.delete(RepairId::Noncharacter, at, at + width),
-            Sequence::Surrogates(c) => {
+            Utf8Sequence::Valid => {}
+            Utf8Sequence::Noncharacter => self.delete(RepairId::Noncharacter, at, at + width),
+            Utf8Sequence::Surrogates(c) => {
                 let mut buffer = [0; 4];
                 self.edits.push(RepairId::Cesu8, at, at + width, c.encode_utf8(&mut buffer).as_bytes());
             }
-            Sequence::LoneSurrogate => self.edits.push(RepairId::Cesu8, at, at + width, REPLACEMENT),
-            Sequence::Overlong => self.edits.push(RepairId::OverlongUtf8, at, at + width, REPLACEMENT),
-            _ if reading.cut_at == Some(at) => {
+            Utf8Sequence::LoneSurrogate => self.edits.push(RepairId::Cesu8, at, at + width, REPLACEMENT),
+            Utf8Sequence::Overlong => self.edits.push(RepairId::OverlongUtf8, at, at + width, REPLACEMENT),
+            _ if context.cut_at == Some(at) => {
                 self.edits.push(RepairId::BrokenUtf8, at, at + width, REPLACEMENT)
             }
-            Sequence::Cut if reading.encoding == Encoding::EightBit => {
+            Utf8Sequence::Cut if context.encoding == NodeEncoding::EightBit => {
                 let decoded = decoded(self);
                 self.edits.push(RepairId::Windows1252Byte, at, at + width, &decoded);
             }
-            Sequence::Lone => {
+            Utf8Sequence::Lone => {
                 let decoded = decoded(self);
                 self.edits.push(RepairId::Windows1252Byte, at, at + width, &decoded);
             }
-            Sequence::Cut => self.edits.push(RepairId::BrokenUtf8, at, at + width, REPLACEMENT),
+            Utf8Sequence::Cut => self.edits.push(RepairId::BrokenUtf8, at, at + width, REPLACEMENT),
         }
         width
     }

@@ -20,7 +20,7 @@ use memchr::memmem;
 use crate::repair::catalog::QuarantineReason;
 use crate::repair::lex::lexeme::{Lexeme, Lexemes};
 use crate::repair::text::bytes;
-use crate::repair::text::bytes::{Sequence, classify};
+use crate::repair::text::bytes::{Utf8Sequence, classify};
 
 /// Longest part of an item that is evidence, in bytes.
 const EVIDENCE_BYTES: usize = 64 << 10;
@@ -35,7 +35,7 @@ const LANGUAGES_MAX: usize = 32;
 ///
 /// # Errors
 /// The nodes are not windows-1252, and no charset is decisive.
-pub(crate) fn charset_of(
+pub(crate) fn detect_charset(
     item: &[u8],
     named: Option<&str>,
 ) -> Result<Option<&'static Encoding>, QuarantineReason> {
@@ -73,7 +73,7 @@ pub(crate) fn charset_of(
 
 /// Whether a node of the item is in `charset`. If the charset has no Latin letters, high bytes must not
 /// share words with ASCII letters.
-pub(crate) fn is_in(charset: &'static Encoding, node: &[u8]) -> bool {
+pub(crate) fn is_node_in(charset: &'static Encoding, node: &[u8]) -> bool {
     let has_latin = charset == WINDOWS_1252 || LATIN.contains(&charset.name()) || !charset.is_single_byte();
     is_foreign(node) && (has_latin || words(node).all(|word| !is_mixed(word)))
 }
@@ -90,7 +90,7 @@ pub(crate) fn first_character(charset: &'static Encoding, text: &[u8]) -> Option
 
 /// The text of all nodes that are not UTF-8, one line for each node.
 fn evidence(item: &[u8]) -> Vec<u8> {
-    let (mut evidence, mut lexemes, mut at) = (Vec::new(), Lexemes::of(item), 0);
+    let (mut evidence, mut lexemes, mut at) = (Vec::new(), Lexemes::new(item), 0);
     while at < item.len() && evidence.len() < EVIDENCE_BYTES {
         let (lexeme, end) = lexemes.at(at);
         let node = match lexeme {
@@ -120,10 +120,10 @@ fn has_one_broken_byte(text: &[u8]) -> bool {
 
 /// Whether most characters of a node are not UTF-8.
 fn is_foreign(node: &[u8]) -> bool {
-    match bytes::Encoding::of(node) {
-        bytes::Encoding::Valid => false,
-        bytes::Encoding::Utf8 => is_mostly_broken(node),
-        bytes::Encoding::EightBit => true,
+    match bytes::NodeEncoding::detect(node) {
+        bytes::NodeEncoding::Valid => false,
+        bytes::NodeEncoding::Utf8 => is_mostly_broken(node),
+        bytes::NodeEncoding::EightBit => true,
     }
 }
 
@@ -134,7 +134,7 @@ fn is_mostly_broken(node: &[u8]) -> bool {
     while let Some(high) = node.get(at..).and_then(|rest| rest.iter().position(|byte| !byte.is_ascii())) {
         let (sequence, width) = classify(node.get(at + high..).unwrap_or_default());
         match sequence {
-            Sequence::Lone | Sequence::Cut => broken += 1,
+            Utf8Sequence::Lone | Utf8Sequence::Cut => broken += 1,
             _ => whole += 1,
         }
         at += high + width;
@@ -170,11 +170,11 @@ fn is_sign(c: char) -> bool {
 /// Runs of ASCII letters and high bytes. Spaces, guillemets, dashes and quotation marks of windows-1252 end
 /// a word.
 fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let is_border = |byte: &u8| match *byte {
+    let ends_word = |byte: &u8| match *byte {
         0x85 | 0x91..=0x97 | 0xA0 | 0xAB | 0xBB => true,
         byte => byte.is_ascii() && !byte.is_ascii_alphabetic(),
     };
-    text.split(is_border).filter(|word| !word.is_empty())
+    text.split(ends_word).filter(|word| !word.is_empty())
 }
 
 /// Whether a word has ASCII letters and high bytes.
@@ -297,7 +297,7 @@ fn language(item: &[u8]) -> Option<&'static Language> {
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test may panic")]
-    use super::charset_of;
+    use super::detect_charset;
     use crate::repair::catalog::QuarantineReason;
     use encoding_rs::{Encoding, WINDOWS_1252};
 
@@ -319,7 +319,7 @@ mod tests {
     /// The decoded title, or the reason for quarantine.
     fn read(title: &str, charset: &str, language: &str) -> Result<String, QuarantineReason> {
         let record = record(title, charset, language);
-        let decided = charset_of(&record, None)?.unwrap_or(WINDOWS_1252);
+        let decided = detect_charset(&record, None)?.unwrap_or(WINDOWS_1252);
         let text = decided.decode_without_bom_handling(&record).0.into_owned();
         Ok(text.split("<dc:title>").nth(1).unwrap().split('<').next().unwrap().to_owned())
     }
@@ -413,7 +413,7 @@ mod tests {
             b"</r>",
         ]
         .concat();
-        assert_eq!(charset_of(&noise, None), Err(QuarantineReason::UnknownCharset));
-        assert_eq!(charset_of(&noise, Some("windows-1252")), Ok(Some(WINDOWS_1252)));
+        assert_eq!(detect_charset(&noise, None), Err(QuarantineReason::UnknownCharset));
+        assert_eq!(detect_charset(&noise, Some("windows-1252")), Ok(Some(WINDOWS_1252)));
     }
 }

@@ -31,7 +31,7 @@ pub(crate) enum Control {
 pub(crate) struct Controls(u32);
 
 impl Controls {
-    pub(crate) fn of(node: &[u8]) -> Self {
+    pub(crate) fn in_node(node: &[u8]) -> Self {
         // A loop without an early exit becomes vector instructions. Most nodes end here.
         let is_control = |byte: u8| byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r');
         let has_control = node.iter().fold(false, |found, &byte| found | is_control(byte));

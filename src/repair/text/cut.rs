@@ -13,11 +13,11 @@
 //!    capital and `â` are not. Only closing punctuation may follow the letter.
 
 use crate::repair::lex::names::trailing_blanks;
-use crate::repair::text::bytes::{Encoding, Sequence, classify};
+use crate::repair::text::bytes::{NodeEncoding, Utf8Sequence, classify};
 
 /// The start of the character that the end of `node` cuts. `None` if there is none, or if its bytes are
 /// plausible as windows-1252.
-pub(crate) fn cut_character(node: &[u8], encoding: Encoding) -> Option<usize> {
+pub(crate) fn cut_character(node: &[u8], encoding: NodeEncoding) -> Option<usize> {
     let node = node.get(..node.len() - trailing_blanks(node))?;
     let node = node.strip_suffix(b"...").unwrap_or(node);
     let continued = node.iter().rev().take(3).take_while(|&byte| byte & 0xC0 == 0x80).count();
@@ -25,8 +25,8 @@ pub(crate) fn cut_character(node: &[u8], encoding: Encoding) -> Option<usize> {
     let (before, rest) = node.split_at_checked(at)?;
     let (&lead, tail) = rest.split_first()?;
     let is_cut = match classify(rest) {
-        (Sequence::Cut, width) => width == rest.len(),
-        (Sequence::Lone, _) => tail.is_empty() && matches!(lead, 0xC2..=0xF4),
+        (Utf8Sequence::Cut, width) => width == rest.len(),
+        (Utf8Sequence::Lone, _) => tail.is_empty() && matches!(lead, 0xC2..=0xF4),
         _ => false,
     };
     if !is_cut {
@@ -35,12 +35,14 @@ pub(crate) fn cut_character(node: &[u8], encoding: Encoding) -> Option<usize> {
     let previous = before.utf8_chunks().last().filter(|chunk| chunk.invalid().is_empty());
     let previous = previous.map_or("", |chunk| chunk.valid());
     let is_plausible = match encoding {
-        Encoding::Valid => return None,
-        Encoding::EightBit if !before.is_ascii() => true,
-        Encoding::Utf8 if !tail.is_empty() || begins_another(before, lead) || !follows_latin(previous) => {
+        NodeEncoding::Valid => return None,
+        NodeEncoding::EightBit if !before.is_ascii() => true,
+        NodeEncoding::Utf8
+            if !tail.is_empty() || begins_another(before, lead) || !follows_latin(previous) =>
+        {
             false
         }
-        Encoding::Utf8 | Encoding::EightBit => {
+        NodeEncoding::Utf8 | NodeEncoding::EightBit => {
             ends_a_word(previous, lead) && tail.iter().all(|&byte| closes(byte))
         }
     };
@@ -50,7 +52,7 @@ pub(crate) fn cut_character(node: &[u8], encoding: Encoding) -> Option<usize> {
 /// Whether a whole character begins with `lead`.
 fn begins_another(text: &[u8], lead: u8) -> bool {
     memchr::memchr_iter(lead, text)
-        .any(|at| matches!(classify(text.get(at..).unwrap_or_default()), (Sequence::Valid, _)))
+        .any(|at| matches!(classify(text.get(at..).unwrap_or_default()), (Utf8Sequence::Valid, _)))
 }
 
 /// Whether the last letter of `text` is Latin. True also if there is no letter.
@@ -62,16 +64,16 @@ fn follows_latin(text: &str) -> bool {
 /// Whether the windows-1252 letter is plausible after `previous`, as the last letter of a word.
 fn ends_a_word(previous: &str, letter: u8) -> bool {
     let last = previous.chars().next_back();
-    let is = |is: fn(char) -> bool| last.is_some_and(is);
+    let last_is = |is: fn(char) -> bool| last.is_some_and(is);
     match letter {
         // ß
-        0xDF => is(char::is_lowercase),
+        0xDF => last_is(char::is_lowercase),
         // × and ð follow no complete word. No language in windows-1252 has words that end with â.
         0xD7 | 0xE2 => false,
-        0xF0 => is(char::is_alphabetic),
+        0xF0 => last_is(char::is_alphabetic),
         // Å is also a unit.
         0xC5 if previous.trim_end().ends_with(|c: char| c.is_ascii_digit()) => true,
-        0xC0..=0xDE => last.is_none() || is(char::is_uppercase),
+        0xC0..=0xDE => last.is_none() || last_is(char::is_uppercase),
         _ => true,
     }
 }
@@ -84,10 +86,10 @@ fn closes(byte: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Encoding, cut_character};
+    use super::{NodeEncoding, cut_character};
 
     fn cut(node: &[u8]) -> Option<usize> {
-        cut_character(node, Encoding::of(node))
+        cut_character(node, NodeEncoding::detect(node))
     }
 
     #[test]

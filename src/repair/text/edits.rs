@@ -114,7 +114,7 @@ impl Edits {
     }
 
     /// Marks the escapes of a seemingly unterminated section as the guess `torn-section`.
-    pub(crate) fn tear(&mut self) {
+    pub(crate) fn mark_torn_sections(&mut self) {
         for edit in &mut self.0 {
             let opens = edit.id == RepairId::BrokenComment && edit.replacement == b"&lt;";
             if opens || edit.id == RepairId::UnterminatedCdata {
@@ -168,13 +168,16 @@ impl Edits {
             match (earlier.peek(), later.peek()) {
                 (None, None) => return Self(composed),
                 (Some(first), second)
-                    if second.is_none_or(|second| first.middle(shift).1 <= second.start) =>
+                    if second.is_none_or(|second| first.middle_range(shift).1 <= second.start) =>
                 {
                     shift += first.growth();
                     composed.extend(earlier.next());
                 }
-                (first, Some(second)) if first.is_none_or(|first| second.end <= first.middle(shift).0) => {
-                    let (start, end) = (raw(second.start, shift), raw(second.end, shift));
+                (first, Some(second))
+                    if first.is_none_or(|first| second.end <= first.middle_range(shift).0) =>
+                {
+                    let (start, end) =
+                        (original_offset(second.start, shift), original_offset(second.end, shift));
                     composed.extend(later.next().map(|second| Edit { start, end, ..second }));
                 }
                 _ => composed.push(merge(&mut earlier, &mut later, middle, &mut shift)),
@@ -189,7 +192,7 @@ impl Edit {
     }
 
     /// The range of its replacement in the text after it.
-    pub(crate) fn middle(&self, shift: isize) -> (usize, usize) {
+    pub(crate) fn middle_range(&self, shift: isize) -> (usize, usize) {
         let start = self.start.saturating_add_signed(shift);
         (start, start + self.replacement.len())
     }
@@ -199,26 +202,26 @@ impl Edit {
     }
 }
 
-fn raw(middle: usize, shift: isize) -> usize {
+fn original_offset(middle: usize, shift: isize) -> usize {
     middle.saturating_add_signed(-shift)
 }
 
-type Queue = std::iter::Peekable<std::vec::IntoIter<Edit>>;
+type EditQueue = std::iter::Peekable<std::vec::IntoIter<Edit>>;
 
 /// Merges an earlier and a later change that touch, and all further changes that touch the result.
-fn merge(earlier: &mut Queue, later: &mut Queue, middle: &[u8], shift: &mut isize) -> Edit {
+fn merge(earlier: &mut EditQueue, later: &mut EditQueue, middle: &[u8], shift: &mut isize) -> Edit {
     let before = *shift;
     let (mut start, mut end) = (usize::MAX, 0);
     let mut seconds = Edits::default();
     let (mut first_id, mut content) = (None, false);
     loop {
-        let first = earlier.next_if(|first| start == usize::MAX || first.middle(*shift).0 < end);
+        let first = earlier.next_if(|first| start == usize::MAX || first.middle_range(*shift).0 < end);
         let second = later.next_if(|second| seconds.is_empty() || second.start < end);
         if first.is_none() && second.is_none() {
             break;
         }
         if let Some(first) = first {
-            let (from, to) = first.middle(*shift);
+            let (from, to) = first.middle_range(*shift);
             start = start.min(from);
             end = end.max(to);
             *shift += first.growth();
@@ -236,13 +239,19 @@ fn merge(earlier: &mut Queue, later: &mut Queue, middle: &[u8], shift: &mut isiz
     let is_added = |edit: &&Edit| edit.id == RepairId::RewriteProvenance;
     let id = seconds.0.first().filter(|edit| !is_added(edit)).map(|edit| edit.id).or(first_id);
     let id = id.unwrap_or(RepairId::UnexpectedContent);
-    let stretch = middle.get(start..end).unwrap_or_default();
+    let range = middle.get(start..end).unwrap_or_default();
     for second in &mut seconds.0 {
         second.start -= start;
         second.end -= start;
     }
-    let replacement = seconds.apply(stretch).into_owned();
-    Edit { id, start: raw(start, before), end: raw(end, *shift), replacement, content }
+    let replacement = seconds.apply(range).into_owned();
+    Edit {
+        id,
+        start: original_offset(start, before),
+        end: original_offset(end, *shift),
+        replacement,
+        content,
+    }
 }
 
 #[cfg(test)]

@@ -4,14 +4,14 @@
 
 use memchr::memrchr;
 
-use crate::repair::lex::known_namespaces::known_prefix;
+use crate::repair::lex::known_namespaces::well_known_namespace;
 use crate::repair::lex::lexeme::{Lexeme, Lexemes};
-use crate::repair::lex::lookahead::Ahead;
+use crate::repair::lex::lookahead::NextMark;
 use crate::repair::lex::names::{blanks, name_span, split_name, trailing_blanks};
 
 /// A damaged mark and its meaning.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Damaged {
+pub(crate) enum DamagedMark {
     /// A CDATA section with a misspelt opening mark: the end of the mark and the end of its text.
     Section { mark_end: usize, text_end: usize },
     /// A tag with blanks before its slash or its name: both runs of blanks, and the end of the tag.
@@ -20,23 +20,23 @@ pub(crate) enum Damaged {
 
 /// Recognises damaged marks. Each search is cached.
 #[derive(Debug, Default)]
-pub(crate) struct Marks {
-    section_end: Ahead,
-    section_start: Ahead,
+pub(crate) struct DamagedMarks {
+    section_end: NextMark,
+    section_start: NextMark,
 }
 
-impl Marks {
+impl DamagedMarks {
     /// The damaged mark that begins with the `<` at `at`.
-    pub(crate) fn at(&mut self, text: &[u8], at: usize) -> Option<Damaged> {
+    pub(crate) fn at(&mut self, text: &[u8], at: usize) -> Option<DamagedMark> {
         tag_with_blanks(text, at).or_else(|| self.section(text, at))
     }
 
     /// A section ends at its first end mark. No section with a correct mark begins in it.
-    fn section(&mut self, text: &[u8], at: usize) -> Option<Damaged> {
+    fn section(&mut self, text: &[u8], at: usize) -> Option<DamagedMark> {
         let mark_end = at + misspelt_mark(text.get(at..)?)?;
         let text_end = self.section_end.find(text, 0, mark_end, b"]]>")?;
         let next = self.section_start.find(text, 0, mark_end, b"<![CDATA[");
-        next.is_none_or(|next| next > text_end).then_some(Damaged::Section { mark_end, text_end })
+        next.is_none_or(|next| next > text_end).then_some(DamagedMark::Section { mark_end, text_end })
     }
 }
 
@@ -57,18 +57,18 @@ fn misspelt_mark(text: &[u8]) -> Option<usize> {
 
 /// A tag with blanks in wrong places. Only tags with a well-known prefix and without attributes are
 /// recognised.
-fn tag_with_blanks(text: &[u8], at: usize) -> Option<Damaged> {
+fn tag_with_blanks(text: &[u8], at: usize) -> Option<DamagedMark> {
     let skip = |at: usize| at + blanks(text.get(at..).unwrap_or_default());
     let slash = skip(at + 1);
-    let behind_slash = slash + usize::from(text.get(slash) == Some(&b'/'));
-    let name = skip(behind_slash);
+    let after_slash = slash + usize::from(text.get(slash) == Some(&b'/'));
+    let name = skip(after_slash);
     let name_end = name + name_span(text.get(name..)?);
     let end = skip(name_end);
     let (prefix, local) = split_name(text.get(name..name_end)?);
-    let is_tag = text.get(end) == Some(&b'>') && !local.is_empty() && known_prefix(prefix).is_some();
-    is_tag.then_some(Damaged::Tag {
+    let is_tag = text.get(end) == Some(&b'>') && !local.is_empty() && well_known_namespace(prefix).is_some();
+    is_tag.then_some(DamagedMark::Tag {
         before_slash: (at + 1, slash),
-        before_name: (behind_slash, name),
+        before_name: (after_slash, name),
         end: end + 1,
     })
 }

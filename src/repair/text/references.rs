@@ -113,8 +113,8 @@ pub(crate) fn c1_reference(rest: &[u8]) -> Option<(usize, String)> {
 /// In the query of a URL an ampersand stays an ampersand.
 fn repair_name(before: &[u8], window: &[u8]) -> Option<(usize, Option<RepairId>, Vec<u8>)> {
     let len = window.iter().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(window.len());
-    let (name, behind) = window.split_at_checked(len)?;
-    let next = behind.first().copied();
+    let (name, after) = window.split_at_checked(len)?;
+    let next = after.first().copied();
     let meant = match next {
         Some(b'=' | b'_') => None,
         _ if is_short(name) => Some(name),

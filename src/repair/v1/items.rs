@@ -10,12 +10,12 @@ use crate::repair::catalog::RepairId;
 use crate::repair::lex::lexeme::start_tag_end;
 use crate::repair::lex::names::{is_blank, name_span, split_name, trailing_blanks, trim};
 use crate::repair::lex::namespaces::{Context, Contexts, XSI};
-use crate::repair::lex::outline::{Child, outline, prefix_of, written};
+use crate::repair::lex::outline::{Child, element_with_text, item_prefix, outline};
 use crate::repair::limits::Limits;
 use crate::repair::passes::formats::{OAI_DC, OAI_DC_SCHEMA};
 use crate::repair::passes::lenient_tag::{LenientAttribute, read_lenient_tag};
 use crate::repair::text::edits::Edits;
-use crate::repair::validate::facts::{Facts, Payload, Places};
+use crate::repair::validate::facts::{ItemFacts, Payload, V1Positions};
 use crate::repair::validate::schema::Element;
 use crate::repair::validate::start_tag::{declared_prefix, read_attributes};
 
@@ -97,7 +97,7 @@ impl UpgradedTags {
     pub(crate) fn insert(
         &mut self,
         item: &[u8],
-        places: &Places,
+        places: &V1Positions,
         list: Context,
         contexts: &Contexts,
         limits: &Limits,
@@ -117,7 +117,7 @@ impl UpgradedTags {
     pub(crate) fn edits_for(
         &self,
         item: &[u8],
-        places: &Places,
+        places: &V1Positions,
         list: Context,
         limits: &Limits,
     ) -> Option<Edits> {
@@ -148,7 +148,7 @@ fn start_tag<'t>(item: &'t [u8], payload: &Payload, limits: &Limits) -> Option<&
 pub(crate) fn upgrade_item(
     item: &[u8],
     element: &'static Element,
-    places: &Places,
+    places: &V1Positions,
     contexts: &Contexts,
     limits: &Limits,
 ) -> Edits {
@@ -171,7 +171,7 @@ pub(crate) fn upgrade_item(
 }
 
 /// Moves the facts of an item to their positions after the edits.
-pub(crate) fn facts_after(facts: Facts, edits: &Edits) -> Facts {
+pub(crate) fn facts_after(facts: ItemFacts, edits: &Edits) -> ItemFacts {
     let moved = |(start, end): (u32, u32)| {
         let before = edits.iter().take_while(|edit| edit.end <= start as usize);
         let growth: i64 =
@@ -179,11 +179,11 @@ pub(crate) fn facts_after(facts: Facts, edits: &Edits) -> Facts {
         let shift = |at: u32| u32::try_from(i64::from(at) + growth).unwrap_or(at);
         (shift(start), shift(end))
     };
-    Facts { identifier: moved(facts.identifier), datestamp: moved(facts.datestamp), ..facts }
+    ItemFacts { identifier: moved(facts.identifier), datestamp: moved(facts.datestamp), ..facts }
 }
 
 /// Moves the status from the record to its header.
-fn move_status(item: &[u8], places: &Places, limits: &Limits, edits: &mut Edits) -> Option<()> {
+fn move_status(item: &[u8], places: &V1Positions, limits: &Limits, edits: &mut Edits) -> Option<()> {
     if !places.status_on_record {
         return None;
     }
@@ -345,12 +345,12 @@ fn upgrade_identify(item: &[u8], edits: &mut Edits) -> Option<()> {
         b"deletedRecord",
         b"granularity",
     ];
-    let prefix = prefix_of(item);
+    let prefix = item_prefix(item);
     for (local, value) in defaults.into_iter().filter(|(local, _)| !has(local)) {
         let rank = order.iter().position(|name| *name == local)?;
         let before = order.get(..rank)?;
         let after = inner.children.iter().rfind(|child| before.contains(&child.local))?;
-        edits.push_unordered(id, after.end, after.end, written(prefix, local, value));
+        edits.push_unordered(id, after.end, after.end, element_with_text(prefix, local, value));
     }
     Some(())
 }
@@ -384,7 +384,7 @@ fn upgrade_format(item: &[u8], edits: &mut Edits) -> Option<()> {
             }
         }
         None => {
-            let added = written(prefix_of(item), b"metadataNamespace", known_namespace?);
+            let added = element_with_text(item_prefix(item), b"metadataNamespace", known_namespace?);
             edits.push_unordered(id, schema.end, schema.end, added);
         }
     }

@@ -5,7 +5,7 @@
 
 use memchr::{memchr, memchr2, memmem};
 
-use crate::repair::lex::known_namespaces::within_letters;
+use crate::repair::lex::known_namespaces::is_within_distance;
 use crate::repair::lex::names::{blanks, is_blank, is_name_byte, trailing_blanks};
 use crate::repair::validate::schema::{Content, Element};
 
@@ -20,29 +20,29 @@ const CUT_TOKEN_LETTERS_MIN: usize = 6;
 pub(crate) struct EnvelopeNames {
     pub(crate) element: &'static Element,
     /// For a response of OAI-PMH 1.x, the corresponding element of 2.0.
-    pub(crate) upgraded: Option<&'static Element>,
+    pub(crate) v2_element: Option<&'static Element>,
     /// The name of the verb element in the text, for example `ListRecords`.
     pub(crate) verb: Vec<u8>,
     /// The prefix of the OAI-PMH namespace with its colon, or nothing.
     pub(crate) prefix: Vec<u8>,
     /// A second prefix of items of the list, with its colon.
     pub(crate) other_prefix: Option<Vec<u8>>,
-    pub(crate) prefixes: Prefixes,
+    pub(crate) prefixes: EnvelopePrefixes,
     /// Whether the items are records of which only the header belongs to the list.
     pub(crate) headers_only: bool,
     /// Whether `torn-section` is on: a closed section that contains a boundary may be treated as unclosed.
-    pub(crate) tears: bool,
+    pub(crate) repairs_torn_sections: bool,
 }
 
 /// The handling of prefixes of envelope elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Prefixes {
+pub(crate) enum EnvelopePrefixes {
     /// Prefixes are an error.
-    None,
+    Forbidden,
     /// Prefixes are removed.
-    Off,
+    Removed,
     /// Prefixes stay, because the repair is turned off.
-    Stay,
+    Kept,
 }
 
 /// Whether a tag is at a place. `Cut`: the text ends too early to decide.
@@ -55,15 +55,15 @@ pub(crate) enum TagMatch {
 
 impl EnvelopeNames {
     /// The names of the same list in OAI-PMH 2.0.
-    pub(crate) fn version_two(&self) -> Self {
-        Self { element: self.upgraded.unwrap_or(self.element), upgraded: None, ..self.clone() }
+    pub(crate) fn as_v2(&self) -> Self {
+        Self { element: self.v2_element.unwrap_or(self.element), v2_element: None, ..self.clone() }
     }
 
     /// Whether valid items are rewritten for the output.
     pub(crate) fn is_rewritten(&self) -> bool {
-        self.upgraded.is_some()
+        self.v2_element.is_some()
             || self.headers_only
-            || self.prefixes == Prefixes::Off
+            || self.prefixes == EnvelopePrefixes::Removed
             || self.element.name == b"metadataFormat"
     }
 
@@ -94,22 +94,24 @@ impl EnvelopeNames {
     /// Whether `name` is that of an envelope element inside an item.
     pub(crate) fn is_inside_item(&self, name: &[u8]) -> bool {
         let local = self.item_prefixes().find_map(|prefix| name.strip_prefix(prefix));
-        local.is_some_and(|local| self.children().iter().any(|child| child.names(local)))
+        local.is_some_and(|local| self.children().iter().any(|child| child.contains_name(local)))
     }
 
     /// Whether `text` begins with `open` (`<` or `</`), a prefix, the name, and the end of the name. An end
     /// tag without `>` ends at the next `<`.
-    pub(crate) fn tag(&self, text: &[u8], open: &[u8], name: &[u8]) -> TagMatch {
-        let own = is_tag(text, open, &self.prefix, name);
+    pub(crate) fn match_tag(&self, text: &[u8], open: &[u8], name: &[u8]) -> TagMatch {
+        let own = match_prefixed_tag(text, open, &self.prefix, name);
         match &self.other_prefix {
-            Some(other) if own != TagMatch::Yes => any([own, is_tag(text, open, other, name)]),
+            Some(other) if own != TagMatch::Yes => {
+                any_match([own, match_prefixed_tag(text, open, other, name)])
+            }
             _ => own,
         }
     }
 
     /// Whether an item begins here: its start tag, followed by one of its children.
     pub(crate) fn starts_item(&self, text: &[u8]) -> TagMatch {
-        match self.tag(text, b"<", self.element.name) {
+        match self.match_tag(text, b"<", self.element.name) {
             TagMatch::Yes => {}
             other => return other,
         }
@@ -119,21 +121,21 @@ impl EnvelopeNames {
         if text.get(end) == Some(&b'<') || text.get(end.wrapping_sub(1)) == Some(&b'/') {
             return TagMatch::No;
         }
-        let behind = text.get(end + 1..).unwrap_or_default();
-        let behind = behind.get(blanks(behind)..).unwrap_or_default();
-        if behind.is_empty() {
+        let after = text.get(end + 1..).unwrap_or_default();
+        let after = after.get(blanks(after)..).unwrap_or_default();
+        if after.is_empty() {
             return TagMatch::Cut;
         }
-        any(self.children().iter().map(|child| self.tag(behind, b"<", child.name)))
+        any_match(self.children().iter().map(|child| self.match_tag(after, b"<", child.name)))
     }
 
     /// Whether a resumptionToken begins here, in any spelling.
     pub(crate) fn starts_token(&self, text: &[u8]) -> TagMatch {
-        self.token_tag(text, b"<")
+        self.match_token_tag(text, b"<")
     }
 
     /// Whether `text` begins with `open` (`<` or `</`) and a spelling of `resumptionToken`.
-    pub(crate) fn token_tag(&self, text: &[u8], open: &[u8]) -> TagMatch {
+    pub(crate) fn match_token_tag(&self, text: &[u8], open: &[u8]) -> TagMatch {
         let Some(body) = text.strip_prefix(open) else {
             return if open.starts_with(text) { TagMatch::Cut } else { TagMatch::No };
         };
@@ -155,11 +157,11 @@ impl EnvelopeNames {
         if text.is_empty() {
             return TagMatch::Cut;
         }
-        any([
+        any_match([
             self.starts_item(text),
             self.starts_token(text),
-            self.tag(text, b"</", &self.verb),
-            self.tag(text, b"</", b"OAI-PMH"),
+            self.match_tag(text, b"</", &self.verb),
+            self.match_tag(text, b"</", b"OAI-PMH"),
         ])
     }
 
@@ -168,8 +170,8 @@ impl EnvelopeNames {
         let text = text.get(..text.len() - trailing_blanks(text)).unwrap_or_default();
         self.children().iter().any(|child| {
             text.strip_suffix(b">").and_then(|text| text.strip_suffix(child.name)).is_some_and(|text| {
-                let mut behind = self.item_prefixes().filter_map(|prefix| text.strip_suffix(prefix));
-                behind.any(|text| text.ends_with(b"</"))
+                let mut after = self.item_prefixes().filter_map(|prefix| text.strip_suffix(prefix));
+                after.any(|text| text.ends_with(b"</"))
             })
         })
     }
@@ -177,12 +179,12 @@ impl EnvelopeNames {
     /// Whether the text ends with the end tag of the response.
     pub(crate) fn ends_page(&self, text: &[u8]) -> bool {
         let text = text.get(..text.len() - trailing_blanks(text)).unwrap_or_default();
-        let root = if self.upgraded.is_some() { self.verb.as_slice() } else { b"OAI-PMH" };
+        let root = if self.v2_element.is_some() { self.verb.as_slice() } else { b"OAI-PMH" };
         text.ends_with(&[b"</", self.prefix.as_slice(), root, b">"].concat())
     }
 
     /// Whether an item begins inside `body`.
-    pub(crate) fn holds_item(&self, body: &[u8]) -> bool {
+    pub(crate) fn contains_item(&self, body: &[u8]) -> bool {
         self.item_marks(b"<").any(|start| memmem::find_iter(body, &start).any(|at| self.is_item_at(body, at)))
     }
 
@@ -191,27 +193,27 @@ impl EnvelopeNames {
     }
 
     /// Whether an item begins inside `body` and does not end there.
-    pub(crate) fn cuts_item(&self, body: &[u8]) -> bool {
+    pub(crate) fn contains_cut_item(&self, body: &[u8]) -> bool {
         let last =
             |start: Vec<u8>| memmem::find_iter(body, &start).filter(|&at| self.is_item_at(body, at)).last();
-        let behind = self.item_marks(b"<").filter_map(last).max().and_then(|at| body.get(at..));
-        behind.is_some_and(|behind| !self.item_marks(b"</").any(|end| memmem::find(behind, &end).is_some()))
+        let after = self.item_marks(b"<").filter_map(last).max().and_then(|at| body.get(at..));
+        after.is_some_and(|after| !self.item_marks(b"</").any(|end| memmem::find(after, &end).is_some()))
     }
 
     /// Whether `body` contains a boundary.
-    pub(crate) fn has_border(&self, body: &[u8]) -> bool {
-        let is_border = |at: usize| {
+    pub(crate) fn contains_boundary(&self, body: &[u8]) -> bool {
+        let is_boundary = |at: usize| {
             let tag = body.get(at..).unwrap_or_default();
             memchr(b'>', tag)
                 .is_some_and(|end| self.follows_item(tag.get(end + 1..).unwrap_or_default()) == TagMatch::Yes)
         };
-        self.holds_item(body)
-            || self.item_marks(b"</").any(|mark| memmem::find_iter(body, &mark).any(is_border))
+        self.contains_item(body)
+            || self.item_marks(b"</").any(|mark| memmem::find_iter(body, &mark).any(is_boundary))
     }
 }
 
 /// Whether `text` begins with `open`, the prefix, the name, and the end of the name.
-fn is_tag(text: &[u8], open: &[u8], prefix: &[u8], name: &[u8]) -> TagMatch {
+fn match_prefixed_tag(text: &[u8], open: &[u8], prefix: &[u8], name: &[u8]) -> TagMatch {
     // The first letter rejects most tags.
     if text.get(open.len() + prefix.len()).is_some_and(|letter| name.first() != Some(letter)) {
         return TagMatch::No;
@@ -222,7 +224,7 @@ fn is_tag(text: &[u8], open: &[u8], prefix: &[u8], name: &[u8]) -> TagMatch {
             return if part.starts_with(rest) { TagMatch::Cut } else { TagMatch::No };
         }
         match rest.strip_prefix(part) {
-            Some(behind) => rest = behind,
+            Some(after) => rest = after,
             None => return TagMatch::No,
         }
     }
@@ -239,7 +241,7 @@ fn is_tag(text: &[u8], open: &[u8], prefix: &[u8], name: &[u8]) -> TagMatch {
 pub(crate) fn is_token_name(local: &[u8]) -> bool {
     // Most names are shorter.
     local.len().abs_diff(TOKEN.len()) <= TOKEN_LETTERS
-        && within_letters(&local.to_ascii_lowercase(), TOKEN, TOKEN_LETTERS)
+        && is_within_distance(&local.to_ascii_lowercase(), TOKEN, TOKEN_LETTERS)
 }
 
 /// Whether a name without its prefix is a cut `resumptionToken`.
@@ -247,10 +249,10 @@ pub(crate) fn is_cut_token_name(local: &[u8]) -> bool {
     local.len() >= CUT_TOKEN_LETTERS_MIN && TOKEN.starts_with(&local.to_ascii_lowercase())
 }
 
-pub(crate) fn any(answers: impl IntoIterator<Item = TagMatch>) -> TagMatch {
+pub(crate) fn any_match(matches: impl IntoIterator<Item = TagMatch>) -> TagMatch {
     let mut verdict = TagMatch::No;
-    for answer in answers {
-        match answer {
+    for found in matches {
+        match found {
             TagMatch::Yes => return TagMatch::Yes,
             TagMatch::Cut => verdict = TagMatch::Cut,
             TagMatch::No => {}

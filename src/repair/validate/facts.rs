@@ -6,17 +6,17 @@ use crate::repair::lex::namespaces::Context;
 
 /// The facts about one item.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Facts {
+pub(crate) struct ItemFacts {
     pub(crate) identifier: (u32, u32),
     pub(crate) datestamp: (u32, u32),
     pub(crate) deleted: bool,
     /// Whether a setSpec contains a `~`.
     pub(crate) tilde_in_set: bool,
     /// Whether a section of the item contains a boundary and its own opening mark.
-    pub(crate) swallows: bool,
+    pub(crate) swallows_items: bool,
 }
 
-impl Facts {
+impl ItemFacts {
     /// The bytes of the range in the item.
     pub(crate) fn slice(item: &[u8], (start, end): (u32, u32)) -> &[u8] {
         item.get(start as usize..end as usize).unwrap_or_default()
@@ -25,7 +25,7 @@ impl Facts {
 
 /// The positions in an item of OAI-PMH 1.x that differ in 2.0.
 #[derive(Debug, Default)]
-pub(crate) struct Places {
+pub(crate) struct V1Positions {
     /// Whether the record itself has the status "deleted".
     pub(crate) status_on_record: bool,
     /// Whether the header has the status "deleted".
@@ -43,7 +43,7 @@ pub(crate) struct Payload {
     pub(crate) outer: Context,
 }
 
-impl Places {
+impl V1Positions {
     /// Resets the positions for the next item.
     #[inline]
     pub(crate) fn clear(&mut self) {

@@ -82,9 +82,9 @@ pub(crate) struct Element {
 
 impl Element {
     /// Whether the element, or an envelope element inside it, has this name.
-    pub(crate) fn names(&self, local: &[u8]) -> bool {
+    pub(crate) fn contains_name(&self, local: &[u8]) -> bool {
         let inside = match self.content {
-            Content::Children(children) => children.iter().any(|child| child.names(local)),
+            Content::Children(children) => children.iter().any(|child| child.contains_name(local)),
             Content::Payload | Content::Text(_) => false,
         };
         self.name == local || inside
@@ -101,11 +101,11 @@ pub(crate) enum Occurs {
 }
 
 impl Occurs {
-    pub(crate) fn required(self) -> bool {
+    pub(crate) fn is_required(self) -> bool {
         matches!(self, Self::Once | Self::OneOrMore)
     }
 
-    pub(crate) fn repeats(self) -> bool {
+    pub(crate) fn may_repeat(self) -> bool {
         matches!(self, Self::OneOrMore | Self::Any)
     }
 }
@@ -138,7 +138,7 @@ pub(crate) enum Text {
 
 impl Text {
     /// Whether the text is valid. References in it are resolved.
-    pub(crate) fn holds(self, text: &[u8]) -> bool {
+    pub(crate) fn is_valid(self, text: &[u8]) -> bool {
         match self {
             Self::Any => true,
             Self::Identifier => !text.is_empty() && crate::repair::lex::names::trim(text).len() == text.len(),
@@ -155,7 +155,7 @@ impl Text {
 
     /// Whether the schema allows the text, even if it is probably wrong.
     pub(crate) fn allows(self, text: &[u8]) -> bool {
-        if self == Self::Email { is_email_type(text) } else { self.holds(text) }
+        if self == Self::Email { is_email_type(text) } else { self.is_valid(text) }
     }
 }
 

@@ -40,11 +40,11 @@ pub(crate) fn open_construct(
         validator.construct = Construct::Cdata(start);
         validator.search = offset + 9;
     } else if begins(b"<!--")? {
-        around_comment(validator);
+        mark_field_not_plain(validator);
         validator.construct = Construct::Comment(start);
         validator.search = offset + 4;
     } else if rest.starts_with(b"<?") {
-        around_comment(validator);
+        mark_field_not_plain(validator);
         let body = rest.get(2..).unwrap_or_default();
         let target = name_span(body);
         if target + 2 > body.len() && !last {
@@ -63,7 +63,7 @@ pub(crate) fn open_construct(
 }
 
 /// A field that contains a comment or instruction is not plain text.
-fn around_comment(validator: &mut Validator) {
+fn mark_field_not_plain(validator: &mut Validator) {
     if let Inside::Field { plain, .. } = &mut validator.inside {
         *plain = false;
     }
@@ -90,7 +90,7 @@ pub(crate) fn close_construct(
         return Err(Validation::NeedMore);
     };
     let mut end = validator.search + found + end_mark.len();
-    if let Some(at) = border_inside(validator, window, item_at, item_at + end) {
+    if let Some(at) = boundary_inside(validator, window, item_at, item_at + end) {
         let bad = bad_inside(validator, window, item_at, item_at + at, last);
         return Err(bad.unwrap_or(defect(at, QuarantineReason::RecordTooLong)));
     }
@@ -114,11 +114,11 @@ pub(crate) fn close_construct(
         let bad = bad_inside(validator, window, item_at, item_at + at, last);
         return Err(bad.unwrap_or(defect(at, QuarantineReason::MismatchedTags)));
     }
-    if swallows_border(body, &validator.skeleton) {
-        if validator.skeleton.tears {
+    if swallows_boundary(body, &validator.names) {
+        if validator.names.repairs_torn_sections {
             return Err(defect(start, QuarantineReason::MismatchedTags));
         }
-        validator.facts.swallows = true;
+        validator.facts.swallows_items = true;
     }
     // Parts of an oversized item are emitted early. They are repaired while their context is known.
     if validator.is_oversized
@@ -127,7 +127,7 @@ pub(crate) fn close_construct(
         return Err(bad);
     }
     validator.construct = Construct::None;
-    validator.until = end;
+    validator.lexeme_end = end;
     Ok(())
 }
 
@@ -145,7 +145,7 @@ pub(crate) fn window_end_inside(
             Mark::WindowEnd(end) => (end, false),
         };
         validator.at = end - item_at;
-        return match border_inside(validator, window, item_at, end) {
+        return match boundary_inside(validator, window, item_at, end) {
             Some(at) => defect(at, QuarantineReason::RecordTooLong),
             None if bad => defect(validator.at, QuarantineReason::MismatchedTags),
             None if last => defect(validator.at, QuarantineReason::Truncated),
@@ -155,14 +155,14 @@ pub(crate) fn window_end_inside(
 }
 
 /// The end tag of an item in the open section, before `end`.
-fn border_inside(validator: &Validator, window: &[u8], item_at: usize, end: usize) -> Option<usize> {
+fn boundary_inside(validator: &Validator, window: &[u8], item_at: usize, end: usize) -> Option<usize> {
     let (Construct::Cdata(start) | Construct::Comment(start) | Construct::Instruction(start)) =
         validator.construct
     else {
         return None;
     };
     let body = window.get(item_at + start as usize..end).unwrap_or_default();
-    validator.border_in_oversized(body).map(|at| start as usize + at)
+    validator.boundary_in_oversized(body).map(|at| start as usize + at)
 }
 
 /// An illegal byte in the open section, before `end`.
@@ -190,15 +190,15 @@ fn bad_inside(
 /// follow it.
 fn is_legal_target(body: &[u8], len: usize) -> bool {
     let target = body.get(..len).unwrap_or_default();
-    let behind = body.get(len..).unwrap_or_default();
+    let after = body.get(len..).unwrap_or_default();
     is_local_name(target)
         && !target.eq_ignore_ascii_case(b"xml")
-        && (behind.first().is_some_and(|&byte| is_blank(byte)) || behind.starts_with(b"?>"))
+        && (after.first().is_some_and(|&byte| is_blank(byte)) || after.starts_with(b"?>"))
 }
 
 /// Whether a closed section contains a boundary and its own opening mark.
-pub(crate) fn swallows_border(section: &[u8], skeleton: &EnvelopeNames) -> bool {
+pub(crate) fn swallows_boundary(section: &[u8], names: &EnvelopeNames) -> bool {
     let Some((mark, _)) = marks(section) else { return false };
     memmem::find(section.get(mark.len()..).unwrap_or_default(), mark).is_some()
-        && skeleton.has_border(section)
+        && names.contains_boundary(section)
 }

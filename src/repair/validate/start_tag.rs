@@ -6,17 +6,17 @@
 
 use memchr::{memchr, memchr2};
 
-use crate::repair::lex::known_namespaces::{is_well_known, respell};
+use crate::repair::lex::known_namespaces::{correct_namespace, is_well_known};
 use crate::repair::lex::names::{
     Reference, blanks, is_blank, is_qualified_name, name_span, reference, split_name,
 };
-use crate::repair::lex::namespaces::{Context, Contexts, FOUND_AGAIN, OAI, XML, XMLNS, XSI};
+use crate::repair::lex::namespaces::{Context, Contexts, OAI, REUSED_CONTEXTS_MAX, XML, XMLNS, XSI};
 use crate::repair::limits::Limits;
 use crate::repair::validate::schema::is_uri_reference;
 
 /// A valid start tag.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tag {
+pub(crate) struct StartTag {
     /// Its length in bytes, from `<` to `>`.
     pub(crate) len: u32,
     /// The length of its name, with the prefix.
@@ -52,50 +52,50 @@ pub(crate) enum TagDefect {
 
 /// The cache of start tags, and the contexts of their declarations.
 #[derive(Debug)]
-pub(crate) struct Tags {
+pub(crate) struct StartTagCache {
     pub(crate) contexts: Contexts,
-    /// The index in `seen` of the tag in each slot, or [`FREE`].
+    /// The index in `cached` of the tag in each slot, or [`FREE`].
     slots: Box<[u16; SLOTS]>,
-    seen: Vec<EmittedItems>,
+    cached: Vec<CachedTag>,
     /// The contexts of the envelope and of earlier responses. They are kept during the response.
     base_contexts: usize,
 }
 
 /// A cached start tag and the context in which it was read.
 #[derive(Debug)]
-struct EmittedItems {
-    key: Key,
+struct CachedTag {
+    key: TagKey,
     context: Context,
-    tag: Tag,
+    tag: StartTag,
     /// The whole tag, if its key is only a part of it.
     bytes: Option<Box<[u8]>>,
 }
 
-impl EmittedItems {
+impl CachedTag {
     #[inline(always)]
-    fn is(&self, key: &Key, text: &[u8], context: Context) -> bool {
+    fn matches(&self, key: &TagKey, text: &[u8], context: Context) -> bool {
         self.context == context
-            && self.key.is(key)
+            && self.key.matches(key)
             && match &self.bytes {
                 None => true,
-                Some(bytes) => text.get(..bytes.len()).is_some_and(|text| same(text, bytes)),
+                Some(bytes) => text.get(..bytes.len()).is_some_and(|text| bytes_equal(text, bytes)),
             }
     }
 }
 
 /// The first 32 bytes of a tag, up to its first `>`. Tags differ in them.
 #[derive(Clone, Copy, Debug)]
-struct Key {
+struct TagKey {
     words: [u64; 4],
 }
 
-impl Key {
+impl TagKey {
     /// The longest key, in bytes.
     const BYTES: usize = size_of::<[u64; 4]>();
 
     /// The key of the tag that `text` begins with.
     #[inline(always)]
-    fn of(text: &[u8]) -> Self {
+    fn new(text: &[u8]) -> Self {
         let [mut second, mut third, mut fourth] = [0; 3];
         let (first, mut is_end) = word(text, 0);
         if !is_end {
@@ -111,7 +111,7 @@ impl Key {
     }
 
     #[inline(always)]
-    fn is(&self, other: &Self) -> bool {
+    fn matches(&self, other: &Self) -> bool {
         let ([a, b, c, d], [e, f, g, h]) = (self.words, other.words);
         (a ^ e) | (b ^ f) | (c ^ g) | (d ^ h) == 0
     }
@@ -131,62 +131,67 @@ const SLOTS: usize = 512;
 /// Marks an empty slot. No index is so large.
 const FREE: u16 = u16::MAX;
 /// Initial capacity, in tags. It is enough for the envelope and a small format.
-const USUAL: usize = 32;
+const TAGS_INITIAL: usize = 32;
 /// Longest cached tag, in bytes. Longer tags are read each time.
-const REMEMBERED_BYTES_MAX: usize = 1024;
+const CACHED_BYTES_MAX: usize = 1024;
 /// Most contexts of items before they are all dropped.
 const CONTEXTS_MAX: usize = 256;
 
-impl Default for Tags {
+impl Default for StartTagCache {
     fn default() -> Self {
         Self {
             contexts: Contexts::default(),
             slots: Box::new([FREE; SLOTS]),
-            seen: Vec::with_capacity(USUAL),
+            cached: Vec::with_capacity(TAGS_INITIAL),
             base_contexts: 0,
         }
     }
 }
 
-impl Tags {
+impl StartTagCache {
     /// Keeps the contexts that exist now, because the envelope or a part of it was read.
-    pub(crate) fn settle_envelope(&mut self) {
+    pub(crate) fn keep_contexts(&mut self) {
         self.base_contexts = self.contexts.len();
     }
 
     /// Whether the cache is worth keeping for the next response. The tags and contexts must be few enough to
     /// be found again and to leave room for others. The memory must not exceed `bytes_max`.
-    pub(crate) fn are_worth_caching(&self, bytes_max: usize) -> bool {
-        let long = |seen: &EmittedItems| seen.bytes.as_ref().map_or(0, |bytes| bytes.len());
+    pub(crate) fn is_worth_keeping(&self, bytes_max: usize) -> bool {
+        let long = |cached: &CachedTag| cached.bytes.as_ref().map_or(0, |bytes| bytes.len());
         let bytes = self.contexts.bytes()
-            + self.seen.capacity() * size_of::<EmittedItems>()
-            + self.seen.iter().map(long).sum::<usize>();
-        self.contexts.len() <= FOUND_AGAIN / 2 && self.seen.len() <= SLOTS / 2 && bytes <= bytes_max
+            + self.cached.capacity() * size_of::<CachedTag>()
+            + self.cached.iter().map(long).sum::<usize>();
+        self.contexts.len() <= REUSED_CONTEXTS_MAX / 2 && self.cached.len() <= SLOTS / 2 && bytes <= bytes_max
     }
 
     /// Drops the contexts and tags if there are too many. Called before each reading of an item.
     pub(crate) fn tidy(&mut self) {
-        self.forget_beyond(self.base_contexts);
+        self.drop_contexts_after(self.base_contexts);
     }
 
     /// The same inside an oversized item. `open` are the contexts of its open elements.
     pub(crate) fn tidy_inside(&mut self, open: impl Iterator<Item = Context>) {
         let highest = open.map(|context| context.number() as usize).max().unwrap_or(0);
-        self.forget_beyond(self.base_contexts.max(highest));
+        self.drop_contexts_after(self.base_contexts.max(highest));
     }
 
-    fn forget_beyond(&mut self, kept: usize) {
+    fn drop_contexts_after(&mut self, kept: usize) {
         if self.contexts.len() > kept + CONTEXTS_MAX {
             self.contexts.truncate(kept);
             self.slots.fill(FREE);
-            self.seen.clear();
+            self.cached.clear();
         }
     }
 
     /// Reads the start tag that `text` begins with, in `context`.
     #[inline]
-    pub(crate) fn open(&mut self, text: &[u8], context: Context, limits: &Limits) -> Result<Tag, TagDefect> {
-        match self.recall(text, context) {
+    pub(crate) fn open(
+        &mut self,
+        text: &[u8],
+        context: Context,
+        limits: &Limits,
+    ) -> Result<StartTag, TagDefect> {
+        match self.cached_tag(text, context) {
             Some(tag) => Ok(*tag),
             None => self.read(text, context, limits),
         }
@@ -194,49 +199,49 @@ impl Tags {
 
     /// The cached start tag that `text` begins with, if it was read in this context before.
     #[inline(always)]
-    pub(crate) fn recall(&self, text: &[u8], context: Context) -> Option<&Tag> {
-        let key = Key::of(text);
+    pub(crate) fn cached_tag(&self, text: &[u8], context: Context) -> Option<&StartTag> {
+        let key = TagKey::new(text);
         let index = key.slot(context);
         let first = self.in_slot(index)?;
-        if first.is(&key, text, context) {
+        if first.matches(&key, text, context) {
             return Some(&first.tag);
         }
         // If two tags have the same slot, the first one is in the neighbouring slot.
         let second = self.in_slot(index ^ 1)?;
-        if second.is(&key, text, context) { Some(&second.tag) } else { None }
+        if second.matches(&key, text, context) { Some(&second.tag) } else { None }
     }
 
     #[inline(always)]
-    fn in_slot(&self, index: usize) -> Option<&EmittedItems> {
-        self.seen.get(usize::from(*self.slots.get(index)?))
+    fn in_slot(&self, index: usize) -> Option<&CachedTag> {
+        self.cached.get(usize::from(*self.slots.get(index)?))
     }
 
     #[cold]
-    fn read(&mut self, text: &[u8], context: Context, limits: &Limits) -> Result<Tag, TagDefect> {
+    fn read(&mut self, text: &[u8], context: Context, limits: &Limits) -> Result<StartTag, TagDefect> {
         let tag = read_tag(text, context, &mut self.contexts, limits)?;
         let bytes = text.get(..tag.len as usize).unwrap_or_default();
-        if bytes.len() <= REMEMBERED_BYTES_MAX {
+        if bytes.len() <= CACHED_BYTES_MAX {
             // The key is made of the tag alone, so that it does not depend on the text after it.
-            let mut padded = [0; Key::BYTES];
+            let mut padded = [0; TagKey::BYTES];
             padded.iter_mut().zip(bytes).for_each(|(padded, &byte)| *padded = byte);
-            let key = Key::of(&padded);
+            let key = TagKey::new(&padded);
             let index = key.slot(context);
             let index = if self.in_slot(index).is_some() { index ^ 1 } else { index };
             let is_whole = bytes.len() <= padded.len() && memchr(b'>', bytes) == Some(bytes.len() - 1);
             let bytes = (!is_whole).then(|| bytes.into());
-            self.remember(EmittedItems { key, context, tag, bytes }, index);
+            self.insert(CachedTag { key, context, tag, bytes }, index);
         }
         Ok(tag)
     }
 
     /// Puts a tag into a slot and replaces the tag there.
-    fn remember(&mut self, tag: EmittedItems, index: usize) {
+    fn insert(&mut self, tag: CachedTag, index: usize) {
         let Some(slot) = self.slots.get_mut(index) else { return };
-        match self.seen.get_mut(usize::from(*slot)) {
+        match self.cached.get_mut(usize::from(*slot)) {
             Some(other) => *other = tag,
             None => {
-                *slot = self.seen.len() as u16;
-                self.seen.push(tag);
+                *slot = self.cached.len() as u16;
+                self.cached.push(tag);
             }
         }
     }
@@ -245,7 +250,7 @@ impl Tags {
 /// Compares two byte strings. For names and tags, comparing eight bytes at a time is faster than the
 /// library's comparison.
 #[inline(always)]
-pub(crate) fn same(one: &[u8], other: &[u8]) -> bool {
+pub(crate) fn bytes_equal(one: &[u8], other: &[u8]) -> bool {
     if one.len() != other.len() {
         return false;
     }
@@ -290,7 +295,7 @@ fn read_tag(
     context: Context,
     contexts: &mut Contexts,
     limits: &Limits,
-) -> Result<Tag, TagDefect> {
+) -> Result<StartTag, TagDefect> {
     let within = text.get(..text.len().min(limits.tag_bytes_max)).unwrap_or_default();
     let cut = if text.len() > limits.tag_bytes_max { TagDefect::TooLong } else { TagDefect::Cut };
     let name_len = name_span(within.get(1..).unwrap_or_default());
@@ -310,9 +315,9 @@ fn read_tag(
         return Err(TagDefect::UndeclaredPrefix);
     }
     let oai = uri == Some(OAI);
-    let foreign = judge_attributes(&attributes, inner, contexts)?;
+    let foreign = check_attributes(&attributes, inner, contexts)?;
     let prefix_len = if prefix.is_empty() { 0 } else { prefix.len() + 1 };
-    Ok(Tag {
+    Ok(StartTag {
         len: len as u32,
         name_len: name_len as u32,
         prefix_len: prefix_len as u32,
@@ -390,7 +395,7 @@ fn read_attribute(text: &[u8], at: usize) -> Result<(Attribute<'_>, usize), TagD
 
 /// Whether any envelope element may have an attribute with this name: a namespace declaration or a schema
 /// location. `bound` returns whether a prefix is bound to the namespace of schema locations.
-pub(crate) fn is_free_attribute(name: &[u8], bound: impl Fn(&[u8]) -> bool) -> bool {
+pub(crate) fn is_allowed_attribute(name: &[u8], bound: impl Fn(&[u8]) -> bool) -> bool {
     let (prefix, local) = split_name(name);
     declared_prefix(name).is_some()
         || matches!(local, b"schemaLocation" | b"noNamespaceSchemaLocation") && bound(prefix)
@@ -426,7 +431,7 @@ fn declare(
         if !legal || !well_known && !is_uri_reference(attribute.value) {
             return Err(TagDefect::Malformed);
         }
-        if !well_known && respell(attribute.value).is_some() {
+        if !well_known && correct_namespace(attribute.value).is_some() {
             return Err(TagDefect::MisspeltNamespace);
         }
         declared.push((prefix, attribute.value));
@@ -436,7 +441,7 @@ fn declare(
 
 /// Checks the prefixes and the uniqueness of attributes. Returns whether there are others than declarations
 /// and schema locations.
-fn judge_attributes(
+fn check_attributes(
     attributes: &[Attribute<'_>],
     context: Context,
     contexts: &Contexts,
@@ -456,14 +461,14 @@ fn judge_attributes(
             continue;
         }
         let uri = contexts.lookup(context, prefix).ok_or(TagDefect::UndeclaredPrefix)?;
-        let same = |other: &Attribute<'_>| {
+        let has_same_name = |other: &Attribute<'_>| {
             let (other_prefix, other_local) = split_name(other.name);
             !other_prefix.is_empty()
                 && declared_prefix(other.name).is_none()
                 && other_local == local
                 && contexts.lookup(context, other_prefix) == Some(uri)
         };
-        if before.iter().any(same) {
+        if before.iter().any(has_same_name) {
             return Err(TagDefect::Malformed);
         }
         own |= uri != XSI || !matches!(local, b"schemaLocation" | b"noNamespaceSchemaLocation");
@@ -476,7 +481,7 @@ fn judge_attributes(
 pub(crate) fn end_tag(text: &[u8], name: &[u8]) -> Result<usize, TagDefect> {
     let after = 2 + name.len();
     match text.get(2..after) {
-        Some(found) if same(found, name) => {}
+        Some(found) if bytes_equal(found, name) => {}
         Some(_) => return Err(TagDefect::Malformed),
         None => {
             let there = text.get(2..).unwrap_or_default();
@@ -499,7 +504,7 @@ pub(crate) fn end_tag(text: &[u8], name: &[u8]) -> Result<usize, TagDefect> {
 }
 
 /// Whether `status="deleted"` is the only attribute other than declarations and schema locations.
-pub(crate) fn is_deleted_status(text: &[u8], tag: &Tag, contexts: &Contexts) -> bool {
+pub(crate) fn is_deleted_status(text: &[u8], tag: &StartTag, contexts: &Contexts) -> bool {
     let limits = Limits::default();
     let mut attributes = Vec::new();
     let tag_text = text.get(..tag.len as usize).unwrap_or_default();
@@ -508,6 +513,6 @@ pub(crate) fn is_deleted_status(text: &[u8], tag: &Tag, contexts: &Contexts) -> 
     }
     attributes.iter().all(|attribute| match attribute.name {
         b"status" => attribute.value == b"deleted",
-        name => is_free_attribute(name, |prefix| contexts.lookup(tag.context, prefix) == Some(XSI)),
+        name => is_allowed_attribute(name, |prefix| contexts.lookup(tag.context, prefix) == Some(XSI)),
     })
 }

@@ -10,7 +10,7 @@ use crate::repair::lex::index::Index;
 use crate::repair::lex::names::is_blank;
 use crate::repair::lex::namespaces::Context;
 use crate::repair::validate::envelope_names::EnvelopeNames;
-use crate::repair::validate::facts::{Facts, Places};
+use crate::repair::validate::facts::{ItemFacts, V1Positions};
 use crate::repair::validate::schema::{Element, Text};
 
 /// The result of reading an item.
@@ -34,17 +34,17 @@ pub(crate) struct Defect {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Open {
+pub(crate) struct OpenElement {
     /// The start of its name: in the item, or in `dropped_names` if that part of the item was dropped.
     pub(crate) name_at: u32,
     pub(crate) name_len: u32,
-    pub(crate) gone: bool,
+    pub(crate) is_dropped: bool,
     pub(crate) context: Context,
 }
 
 /// The position among the children of an envelope element.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sequence {
+pub(crate) struct ChildSequence {
     pub(crate) children: &'static [Element],
     pub(crate) at: usize,
     pub(crate) count: usize,
@@ -72,7 +72,7 @@ pub(crate) enum Construct {
 #[derive(Debug)]
 pub(crate) struct Validator {
     pub(crate) index: Index,
-    pub(crate) skeleton: EnvelopeNames,
+    pub(crate) names: EnvelopeNames,
     /// Whether parts of the item were emitted and dropped.
     pub(crate) is_oversized: bool,
     pub(crate) outer: Context,
@@ -81,22 +81,22 @@ pub(crate) struct Validator {
     /// The position at which the search for the end of the open construct continues.
     pub(crate) search: usize,
     /// The start of the last lexeme.
-    pub(crate) lexeme_at: usize,
+    pub(crate) lexeme_start: usize,
     /// The end of the last lexeme, and the start of the text after it.
-    pub(crate) until: usize,
-    pub(crate) stack: Vec<Open>,
+    pub(crate) lexeme_end: usize,
+    pub(crate) stack: Vec<OpenElement>,
     /// Names of open elements whose start tags were dropped.
     pub(crate) dropped_names: Vec<u8>,
     pub(crate) dropped_identifier: Vec<u8>,
     pub(crate) dropped_datestamp: Vec<u8>,
-    pub(crate) sequences: Vec<Sequence>,
+    pub(crate) sequences: Vec<ChildSequence>,
     pub(crate) inside: Inside,
     /// The number of open elements that contain the payload. Deeper tags need no envelope check.
     pub(crate) payload_depth: usize,
     pub(crate) construct: Construct,
-    pub(crate) facts: Facts,
+    pub(crate) facts: ItemFacts,
     /// Only filled in responses of OAI-PMH 1.x.
-    pub(crate) places: Places,
+    pub(crate) v1_positions: V1Positions,
     /// Whether the fast path read the start of the item, and the item is a record with metadata.
     pub(crate) is_common: bool,
 }
@@ -116,25 +116,25 @@ impl Validator {
     /// The first bytes of the item's end tag. Inside an oversized section, they count as the end of an item
     /// whose section never ended.
     pub(crate) fn end_mark(&self) -> Vec<u8> {
-        [b"</", self.skeleton.prefix.as_slice(), self.skeleton.element.name].concat()
+        [b"</", self.names.prefix.as_slice(), self.names.element.name].concat()
     }
 
     /// The position of the end tag of an item in an oversized section.
-    pub(crate) fn border_in_oversized(&self, body: &[u8]) -> Option<usize> {
+    pub(crate) fn boundary_in_oversized(&self, body: &[u8]) -> Option<usize> {
         if self.is_oversized { memmem::find(body, &self.end_mark()) } else { None }
     }
 
     /// Creates a validator for the items of a list in the context `outer`.
-    pub(crate) fn new(skeleton: EnvelopeNames, outer: Context) -> Self {
+    pub(crate) fn new(names: EnvelopeNames, outer: Context) -> Self {
         Self {
             index: Index::default(),
-            skeleton,
+            names,
             is_oversized: false,
             outer,
             at: 0,
             search: 0,
-            lexeme_at: 0,
-            until: 0,
+            lexeme_start: 0,
+            lexeme_end: 0,
             stack: Vec::with_capacity(32),
             dropped_names: Vec::new(),
             dropped_identifier: Vec::new(),
@@ -143,15 +143,15 @@ impl Validator {
             inside: Inside::Children,
             payload_depth: NOT_IN_PAYLOAD,
             construct: Construct::None,
-            facts: Facts::default(),
-            places: Places::default(),
+            facts: ItemFacts::default(),
+            v1_positions: V1Positions::default(),
             is_common: false,
         }
     }
 
     /// Creates a validator that only checks that one element is well-formed.
-    pub(crate) fn for_payload(skeleton: EnvelopeNames, outer: Context) -> Self {
-        Self { inside: Inside::Payload { seen: false }, payload_depth: 0, ..Self::new(skeleton, outer) }
+    pub(crate) fn for_payload(names: EnvelopeNames, outer: Context) -> Self {
+        Self { inside: Inside::Payload { seen: false }, payload_depth: 0, ..Self::new(names, outer) }
     }
 
     /// Sets the context of the items. No item was read yet.
@@ -169,8 +169,8 @@ impl Validator {
         self.is_oversized = false;
         self.at = 0;
         self.search = 0;
-        self.lexeme_at = 0;
-        self.until = 0;
+        self.lexeme_start = 0;
+        self.lexeme_end = 0;
         self.stack.clear();
         self.dropped_names.clear();
         self.dropped_identifier.clear();
@@ -179,15 +179,21 @@ impl Validator {
         self.inside = Inside::Children;
         self.payload_depth = NOT_IN_PAYLOAD;
         self.construct = Construct::None;
-        self.facts = Facts::default();
-        self.places.clear();
+        self.facts = ItemFacts::default();
+        self.v1_positions.clear();
         self.is_common = false;
         self.index.seek(item_at);
     }
 
     #[inline]
-    pub(crate) fn name_of<'w>(&'w self, open: &Open, window: &'w [u8], item_at: usize) -> &'w [u8] {
-        let (from, text) = if open.gone { (0, self.dropped_names.as_slice()) } else { (item_at, window) };
+    pub(crate) fn element_name<'w>(
+        &'w self,
+        open: &OpenElement,
+        window: &'w [u8],
+        item_at: usize,
+    ) -> &'w [u8] {
+        let (from, text) =
+            if open.is_dropped { (0, self.dropped_names.as_slice()) } else { (item_at, window) };
         let at = from + open.name_at as usize;
         text.get(at..at + open.name_len as usize).unwrap_or_default()
     }
@@ -203,13 +209,13 @@ impl Validator {
         if self.in_payload() || matches!(self.inside, Inside::Field { .. }) {
             return Ok(());
         }
-        let text = window.get(item_at + self.until..item_at + offset).unwrap_or_default();
+        let text = window.get(item_at + self.lexeme_end..item_at + offset).unwrap_or_default();
         match text.iter().position(|&byte| !is_blank(byte)) {
             None => Ok(()),
             Some(at) if matches!(self.inside, Inside::Payload { .. }) => {
-                Err(defect(self.until + at, QuarantineReason::IllegalPayload))
+                Err(defect(self.lexeme_end + at, QuarantineReason::IllegalPayload))
             }
-            Some(at) => Err(defect(self.until + at, QuarantineReason::IllegalEnvelope)),
+            Some(at) => Err(defect(self.lexeme_end + at, QuarantineReason::IllegalEnvelope)),
         }
     }
 }

@@ -14,25 +14,27 @@ use crate::repair::lex::names::{Reference, may_start_name, reference};
 use crate::repair::lex::namespaces::Contexts;
 use crate::repair::limits::Limits;
 use crate::repair::text::escape::resolve;
-use crate::repair::validate::envelope_names::Prefixes;
+use crate::repair::validate::envelope_names::EnvelopePrefixes;
 use crate::repair::validate::facts::Payload;
 use crate::repair::validate::fast_path::{CommonStart, read_common_end, read_common_start, read_known_tags};
 use crate::repair::validate::schema::{Content, Element, Text};
 use crate::repair::validate::section::{close_construct, open_construct, window_end_inside};
-use crate::repair::validate::start_tag::{Tag, TagDefect, Tags, end_tag, is_deleted_status, same};
+use crate::repair::validate::start_tag::{
+    StartTag, StartTagCache, TagDefect, bytes_equal, end_tag, is_deleted_status,
+};
 use crate::repair::validate::state::{
-    Construct, FIELD_BYTES_MAX, Inside, NOT_IN_PAYLOAD, Open, Progress, Sequence, Validation, Validator,
-    defect,
+    ChildSequence, Construct, FIELD_BYTES_MAX, Inside, NOT_IN_PAYLOAD, OpenElement, Progress, Validation,
+    Validator, defect,
 };
 
 impl Validator {
     /// Continues to read the item that begins at `item_at` of `window`.
-    pub(crate) fn scan(
+    pub(crate) fn validate(
         &mut self,
         window: &[u8],
         item_at: usize,
         last: bool,
-        tags: &mut Tags,
+        tags: &mut StartTagCache,
         limits: &Limits,
     ) -> Validation {
         let limit = item_at.saturating_add(limits.record_bytes_max);
@@ -50,7 +52,7 @@ impl Validator {
         window: &[u8],
         item_at: usize,
         last: bool,
-        tags: &mut Tags,
+        tags: &mut StartTagCache,
         limits: &Limits,
     ) -> Validation {
         match close_construct(self, window, item_at, last) {
@@ -61,8 +63,8 @@ impl Validator {
         if self.at == 0 && self.stack.is_empty() && matches!(self.inside, Inside::Children) {
             match read_common_start(self, window, item_at, last, tags, limits) {
                 CommonStart::Whole => {
-                    self.at = self.until;
-                    return Validation::Clean(self.until);
+                    self.at = self.lexeme_end;
+                    return Validation::Clean(self.lexeme_end);
                 }
                 CommonStart::Read | CommonStart::Other => {}
             }
@@ -76,20 +78,20 @@ impl Validator {
             let at = match mark {
                 Mark::At(at) => at,
                 Mark::Bad(at) => {
-                    let stray = self.text(window, item_at, (at - item_at).max(self.until));
+                    let stray = self.text(window, item_at, (at - item_at).max(self.lexeme_end));
                     return stray.err().unwrap_or(defect(at - item_at, QuarantineReason::MismatchedTags));
                 }
                 Mark::WindowEnd(end) => return self.window_end(window, end, item_at, last),
             };
             let offset = at - item_at;
-            if offset < self.until {
+            if offset < self.lexeme_end {
                 continue;
             }
-            self.lexeme_at = offset;
+            self.lexeme_start = offset;
             let rest = window.get(at..).unwrap_or_default();
             if self.is_common && read_common_end(self, rest, window, item_at, last) {
-                self.at = self.until;
-                return Validation::Clean(self.until);
+                self.at = self.lexeme_end;
+                return Validation::Clean(self.lexeme_end);
             }
             // Stray text is the first defect, whatever tag follows it.
             if let Err(stray) = self.text(window, item_at, offset) {
@@ -108,8 +110,8 @@ impl Validator {
             match step {
                 Ok(Progress::Next) => {}
                 Ok(Progress::End) => {
-                    self.at = self.until;
-                    return Validation::Clean(self.until);
+                    self.at = self.lexeme_end;
+                    return Validation::Clean(self.lexeme_end);
                 }
                 Err(Validation::NeedMore) if self.construct != Construct::None => {
                     return window_end_inside(self, window, item_at, last);
@@ -130,8 +132,8 @@ impl Validator {
         if last {
             return defect(window.len() - item_at, QuarantineReason::Truncated);
         }
-        let mut at = end.saturating_sub(3).max(item_at + self.until);
-        while at > item_at + self.until && window.get(at).is_some_and(|byte| byte & 0xC0 == 0x80) {
+        let mut at = end.saturating_sub(3).max(item_at + self.lexeme_end);
+        while at > item_at + self.lexeme_end && window.get(at).is_some_and(|byte| byte & 0xC0 == 0x80) {
             at -= 1;
         }
         self.at = at.min(end) - item_at;
@@ -147,7 +149,7 @@ impl Validator {
                         _ => return Err(defect(offset, QuarantineReason::IllegalEnvelope)),
                     }
                 }
-                self.until = offset + len;
+                self.lexeme_end = offset + len;
                 Ok(Progress::Next)
             }
             Reference::Illegal => Err(defect(offset, QuarantineReason::MismatchedTags)),
@@ -166,7 +168,7 @@ impl Validator {
         let Some(&open) = self.stack.last() else {
             return Err(defect(offset, QuarantineReason::MismatchedTags));
         };
-        let name = self.name_of(&open, window, item_at);
+        let name = self.element_name(&open, window, item_at);
         let len = match end_tag(rest, name) {
             Ok(len) => len,
             Err(TagDefect::Cut) => return Err(Validation::NeedMore),
@@ -176,10 +178,10 @@ impl Validator {
             self.close_envelope(window, item_at, offset)?;
         }
         self.stack.pop();
-        if open.gone {
+        if open.is_dropped {
             self.dropped_names.truncate(open.name_at as usize);
         }
-        self.until = offset + len;
+        self.lexeme_end = offset + len;
         Ok(if self.stack.is_empty() { Progress::End } else { Progress::Next })
     }
 
@@ -190,9 +192,9 @@ impl Validator {
                 if let Some(sequence) = self.sequences.pop() {
                     let mut rest = sequence.children.iter().skip(sequence.at);
                     let current_missing =
-                        rest.next().is_some_and(|c| c.occurs.required() && sequence.count == 0);
+                        rest.next().is_some_and(|c| c.occurs.is_required() && sequence.count == 0);
                     let missing =
-                        sequence.children.iter().skip(sequence.at + 1).find(|c| c.occurs.required());
+                        sequence.children.iter().skip(sequence.at + 1).find(|c| c.occurs.is_required());
                     let current = sequence.children.get(sequence.at).filter(|_| current_missing);
                     if let Some(child) = current.or(missing) {
                         return Err(defect(offset, missing_child(child)));
@@ -201,7 +203,7 @@ impl Validator {
             }
             Inside::Payload { seen } => {
                 self.payload_depth = NOT_IN_PAYLOAD;
-                if seen && let Some(payload) = self.places.payloads.last_mut() {
+                if seen && let Some(payload) = self.v1_positions.payloads.last_mut() {
                     payload.end = offset as u32;
                 }
             }
@@ -209,14 +211,14 @@ impl Validator {
                 let range = (from, offset as u32);
                 let raw = window.get(item_at + from as usize..item_at + offset).unwrap_or_default();
                 let too_long = raw.len() > FIELD_BYTES_MAX && check != Text::Any;
-                let holds = match check {
+                let is_valid = match check {
                     _ if too_long => false,
                     Text::SetSpec if plain => self.set_spec(raw),
                     Text::SetSpec => self.set_spec(&resolve(raw)),
-                    _ if plain => check.holds(raw),
-                    _ => check.holds(&resolve(raw)),
+                    _ if plain => check.is_valid(raw),
+                    _ => check.is_valid(&resolve(raw)),
                 };
-                if !holds {
+                if !is_valid {
                     return Err(defect(from as usize, illegal_text(check, raw)));
                 }
                 match name {
@@ -245,7 +247,7 @@ impl Validator {
         &mut self,
         rest: &[u8],
         offset: usize,
-        tags: &mut Tags,
+        tags: &mut StartTagCache,
         limits: &Limits,
     ) -> Result<Progress, Validation> {
         let context = self.stack.last().map_or(self.outer, |open| open.context);
@@ -254,13 +256,17 @@ impl Validator {
             Err(TagDefect::Cut) => return Err(Validation::NeedMore),
             Err(other) => return Err(defect(offset, tag_defect(other, rest))),
         };
-        let open =
-            Open { name_at: offset as u32 + 1, name_len: tag.name_len, gone: false, context: tag.context };
+        let open = OpenElement {
+            name_at: offset as u32 + 1,
+            name_len: tag.name_len,
+            is_dropped: false,
+            context: tag.context,
+        };
         if !self.in_payload() {
-            self.until = offset + tag.len as usize;
+            self.lexeme_end = offset + tag.len as usize;
             self.open_envelope(&tag, rest, offset, &tags.contexts)?;
         }
-        self.until = offset + tag.len as usize;
+        self.lexeme_end = offset + tag.len as usize;
         if tag.empty {
             return Ok(if self.stack.is_empty() { Progress::End } else { Progress::Next });
         }
@@ -274,7 +280,7 @@ impl Validator {
     /// Checks whether the envelope allows this element here.
     fn open_envelope(
         &mut self,
-        tag: &Tag,
+        tag: &StartTag,
         rest: &[u8],
         offset: usize,
         contexts: &Contexts,
@@ -284,38 +290,38 @@ impl Validator {
             Inside::Payload { seen: true } => return Err(defect(offset, QuarantineReason::IllegalPayload)),
             Inside::Payload { seen: false } => {
                 self.inside = Inside::Payload { seen: true };
-                if self.skeleton.upgraded.is_some() {
+                if self.names.v2_element.is_some() {
                     let outer = self.stack.last().map_or(self.outer, |open| open.context);
-                    self.places.payloads.push(Payload { start: offset as u32, end: 0, outer });
+                    self.v1_positions.payloads.push(Payload { start: offset as u32, end: 0, outer });
                 }
                 return Ok(());
             }
             Inside::Children => {}
         }
         let local = rest.get(1 + tag.prefix_len as usize..1 + tag.name_len as usize).unwrap_or_default();
-        if !tag.oai || tag.prefix_len > 0 && self.skeleton.prefixes == Prefixes::None {
+        if !tag.oai || tag.prefix_len > 0 && self.names.prefixes == EnvelopePrefixes::Forbidden {
             return Err(defect(offset, QuarantineReason::IllegalEnvelope));
         }
         let child = match self.sequences.last_mut() {
-            None => Some(self.skeleton.element).filter(|element| same(element.name, local)),
+            None => Some(self.names.element).filter(|element| bytes_equal(element.name, local)),
             Some(sequence) => advance(sequence, local),
         };
         let Some(child) = child else {
             return Err(defect(offset, self.missing_before(local)));
         };
-        let is_v1 = self.skeleton.upgraded.is_some();
+        let is_v1 = self.names.v2_element.is_some();
         let is_header = child.name == b"header";
         if tag.attributes {
-            let holds_status = is_header || is_v1 && child.name == b"record";
-            if !(holds_status && is_deleted_status(rest, tag, contexts)) {
+            let may_have_status = is_header || is_v1 && child.name == b"record";
+            if !(may_have_status && is_deleted_status(rest, tag, contexts)) {
                 return Err(defect(offset, QuarantineReason::IllegalEnvelope));
             }
             self.facts.deleted = true;
-            self.places.status_on_record |= !is_header;
-            self.places.status_on_header |= is_header;
+            self.v1_positions.status_on_record |= !is_header;
+            self.v1_positions.status_on_header |= is_header;
         }
         if is_v1 && is_header {
-            self.places.header = offset as u32;
+            self.v1_positions.header = offset as u32;
         }
         if self.facts.deleted && matches!(child.name, b"metadata" | b"about") {
             return Err(defect(offset, QuarantineReason::IllegalEnvelope));
@@ -323,15 +329,15 @@ impl Validator {
         self.enter(child, tag, offset)
     }
 
-    fn enter(&mut self, child: &'static Element, tag: &Tag, offset: usize) -> Result<(), Validation> {
+    fn enter(&mut self, child: &'static Element, tag: &StartTag, offset: usize) -> Result<(), Validation> {
         let end = offset + tag.len as usize;
         match &child.content {
             Content::Children(children) => {
                 if tag.empty {
-                    let missing = children.iter().find(|child| child.occurs.required());
+                    let missing = children.iter().find(|child| child.occurs.is_required());
                     return missing.map_or(Ok(()), |child| Err(defect(offset, missing_child(child))));
                 }
-                self.sequences.push(Sequence { children, at: 0, count: 0 });
+                self.sequences.push(ChildSequence { children, at: 0, count: 0 });
             }
             Content::Payload => {
                 if !tag.empty {
@@ -342,7 +348,7 @@ impl Validator {
             }
             Content::Text(check) => {
                 if tag.empty {
-                    return if check.holds(b"") {
+                    return if check.is_valid(b"") {
                         Ok(())
                     } else {
                         Err(defect(offset, illegal_text(*check, b"")))
@@ -357,10 +363,10 @@ impl Validator {
 
     /// The reason why an element is illegal here. A required element before it may be missing.
     fn missing_before(&self, local: &[u8]) -> QuarantineReason {
-        let wanted = self.sequences.last().and_then(|sequence| {
-            sequence.children.iter().skip(sequence.at).find(|child| child.occurs.required())
+        let required_child = self.sequences.last().and_then(|sequence| {
+            sequence.children.iter().skip(sequence.at).find(|child| child.occurs.is_required())
         });
-        match wanted {
+        match required_child {
             Some(child) if child.name != local => missing_child(child),
             _ => QuarantineReason::IllegalEnvelope,
         }
@@ -368,17 +374,17 @@ impl Validator {
 }
 
 /// Advances the sequence to the child with this name. `None` if the child is not allowed here.
-fn advance(sequence: &mut Sequence, local: &[u8]) -> Option<&'static Element> {
+fn advance(sequence: &mut ChildSequence, local: &[u8]) -> Option<&'static Element> {
     loop {
         let child = sequence.children.get(sequence.at)?;
-        if same(child.name, local) {
-            if sequence.count > 0 && !child.occurs.repeats() {
+        if bytes_equal(child.name, local) {
+            if sequence.count > 0 && !child.occurs.may_repeat() {
                 return None;
             }
             sequence.count += 1;
             return Some(child);
         }
-        if sequence.count == 0 && child.occurs.required() {
+        if sequence.count == 0 && child.occurs.is_required() {
             return None;
         }
         sequence.at += 1;

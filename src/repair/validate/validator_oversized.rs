@@ -6,18 +6,20 @@ use memchr::memmem;
 
 use crate::repair::lex::names::blanks;
 use crate::repair::limits::Limits;
-use crate::repair::text::characters::Node;
-use crate::repair::validate::facts::Facts;
+use crate::repair::text::characters::NodeKind;
+use crate::repair::validate::facts::ItemFacts;
 use crate::repair::validate::schema::Text;
-use crate::repair::validate::start_tag::Tags;
-use crate::repair::validate::state::{Construct, FIELD_BYTES_MAX, Inside, Open, Validation, Validator};
+use crate::repair::validate::start_tag::StartTagCache;
+use crate::repair::validate::state::{
+    Construct, FIELD_BYTES_MAX, Inside, OpenElement, Validation, Validator,
+};
 
 /// Continues to read an item whose first part was dropped. Its length is not limited.
 pub(crate) fn continue_oversized(
     validator: &mut Validator,
     rest: &[u8],
     last: bool,
-    tags: &mut Tags,
+    tags: &mut StartTagCache,
     limits: &Limits,
 ) -> Validation {
     tags.tidy_inside(validator.stack.iter().map(|open| open.context));
@@ -31,13 +33,13 @@ pub(crate) fn clean_bytes(validator: &Validator, item: &[u8]) -> usize {
         && !matches!(validator.inside, Inside::Field { .. })
     {
         // Between envelope elements only blanks are known to be legal.
-        let text = item.get(validator.until..validator.at).unwrap_or_default();
-        return validator.at.min(validator.until + blanks(text));
+        let text = item.get(validator.lexeme_end..validator.at).unwrap_or_default();
+        return validator.at.min(validator.lexeme_end + blanks(text));
     }
     let mut clean = validator.at.min(item.len());
-    if validator.construct == Construct::None && validator.until > clean {
+    if validator.construct == Construct::None && validator.lexeme_end > clean {
         // Half a tag must not be emitted.
-        clean = clean.min(validator.lexeme_at);
+        clean = clean.min(validator.lexeme_start);
     }
     if validator.construct != Construct::None {
         // A boundary may begin in the last bytes.
@@ -75,17 +77,17 @@ pub(crate) fn drop_emitted(validator: &mut Validator, item: &[u8], bytes: usize)
     validator.is_oversized = true;
     keep_facts(validator, item);
     for open in &mut validator.stack {
-        if !open.gone {
+        if !open.is_dropped {
             let name = item.get(open.name_at as usize..(open.name_at + open.name_len) as usize);
             let at = validator.dropped_names.len() as u32;
             validator.dropped_names.extend_from_slice(name.unwrap_or_default());
-            *open = Open { name_at: at, gone: true, ..*open };
+            *open = OpenElement { name_at: at, is_dropped: true, ..*open };
         }
     }
     validator.at = validator.at.saturating_sub(bytes);
     validator.search = validator.search.saturating_sub(bytes);
-    validator.lexeme_at = validator.lexeme_at.saturating_sub(bytes);
-    validator.until = validator.until.saturating_sub(bytes);
+    validator.lexeme_start = validator.lexeme_start.saturating_sub(bytes);
+    validator.lexeme_end = validator.lexeme_end.saturating_sub(bytes);
     let back = bytes as u32;
     validator.construct = match validator.construct {
         Construct::None => Construct::None,
@@ -105,27 +107,31 @@ pub(crate) fn keep_facts(validator: &mut Validator, item: &[u8]) {
         (&mut validator.facts.datestamp, &mut validator.dropped_datestamp),
     ] {
         if kept.is_empty() && range.1 > 0 {
-            *kept = Facts::slice(item, *range).to_vec();
+            *kept = ItemFacts::slice(item, *range).to_vec();
             *range = (0, 0);
         }
     }
 }
 
 /// Whether text is legal at this position, so that a repair of characters can help.
-pub(crate) fn may_hold_text(validator: &Validator) -> bool {
+pub(crate) fn may_contain_text(validator: &Validator) -> bool {
     validator.in_payload()
         || validator.construct != Construct::None
         || matches!(validator.inside, Inside::Field { .. })
 }
 
 /// The kind of node that the byte at `at` belongs to.
-pub(crate) fn node_at(validator: &Validator, at: usize) -> Node {
-    if validator.construct == Construct::None && at >= validator.until { Node::Text } else { Node::Verbatim }
+pub(crate) fn node_at(validator: &Validator, at: usize) -> NodeKind {
+    if validator.construct == Construct::None && at >= validator.lexeme_end {
+        NodeKind::Text
+    } else {
+        NodeKind::Verbatim
+    }
 }
 
 /// The end of the tag that contains `at`; a position at or before `at` if there is none.
 pub(crate) fn tag_end(validator: &Validator, at: usize) -> usize {
-    if validator.construct == Construct::None { validator.until } else { at }
+    if validator.construct == Construct::None { validator.lexeme_end } else { at }
 }
 
 /// The first byte of the mark that matters here: the end of a section, two hyphens in a comment, or `]]>`
@@ -140,23 +146,23 @@ pub(crate) fn mark_byte(validator: &Validator) -> u8 {
 
 /// The last position at or before `at` at which the item can be closed, which is not inside a tag.
 pub(crate) fn cut_at(validator: &Validator, at: usize) -> usize {
-    if validator.construct == Construct::None && at < validator.until {
-        validator.lexeme_at.min(at)
+    if validator.construct == Construct::None && at < validator.lexeme_end {
+        validator.lexeme_start.min(at)
     } else {
         at
     }
 }
 
 /// Continues after a repaired defect, which ends at `to`.
-pub(crate) fn step_over(validator: &mut Validator, item: &[u8], to: usize) {
-    validator.until = validator.until.max(to);
+pub(crate) fn skip_repaired(validator: &mut Validator, item: &[u8], to: usize) {
+    validator.lexeme_end = validator.lexeme_end.max(to);
     validator.search = validator.search.max(to);
     validator.at = to;
     drop_emitted(validator, item, to);
 }
 
 /// Whether the open section contains a possible end of the item.
-pub(crate) fn section_may_hold_border(validator: &Validator, item: &[u8]) -> bool {
+pub(crate) fn section_may_contain_boundary(validator: &Validator, item: &[u8]) -> bool {
     let start = match validator.construct {
         Construct::None => return false,
         Construct::Cdata(start) | Construct::Comment(start) | Construct::Instruction(start) => start as usize,
@@ -173,9 +179,10 @@ pub(crate) fn closing_tags(validator: &Validator, item: &[u8]) -> Vec<u8> {
         Construct::Comment(_) => b"-->".to_vec(),
         Construct::Instruction(_) => b"?>".to_vec(),
     };
-    for open in validator.stack.iter().rev().filter(|open| open.gone || (open.name_at as usize) < item.len())
+    for open in
+        validator.stack.iter().rev().filter(|open| open.is_dropped || (open.name_at as usize) < item.len())
     {
-        closing.extend_from_slice(&[b"</", validator.name_of(open, item, 0), b">"].concat());
+        closing.extend_from_slice(&[b"</", validator.element_name(open, item, 0), b">"].concat());
     }
     closing
 }

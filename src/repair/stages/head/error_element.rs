@@ -83,7 +83,7 @@ pub(crate) fn repair_error(response: &mut Response, error: &[u8]) -> Option<Edit
                 attribute.set(RepairId::ErrorCode, meant.name().as_bytes(), &mut edits);
             }
             code = Some(meant);
-        } else if !response.is_free_attribute(&text, &tag.attributes, name) {
+        } else if !response.is_allowed_attribute(&text, &tag.attributes, name) {
             attribute.remove(RepairId::EnvelopeAttribute, &mut edits);
         }
     }
@@ -95,7 +95,7 @@ pub(crate) fn repair_error(response: &mut Response, error: &[u8]) -> Option<Edit
     response.echo_without_arguments |= code?.forbids_attributes();
     // Markup in the text of an error is escaped.
     let mut at = tag_end;
-    let mut lexemes = if is_strict { Lexemes::of_well_formed(content) } else { Lexemes::of(content) };
+    let mut lexemes = if is_strict { Lexemes::new_well_formed(content) } else { Lexemes::new(content) };
     while at < content_end {
         let (lexeme, end) = lexemes.at(at);
         let slice = text.get(at..end)?;

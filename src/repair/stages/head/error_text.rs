@@ -6,7 +6,7 @@
 //! a text counts only if it describes the request. It never counts if it describes a temporary failure.
 
 use crate::oai::ErrorCode;
-use crate::repair::lex::known_namespaces::within_letters;
+use crate::repair::lex::known_namespaces::is_within_distance;
 
 const ERROR_CODES: [ErrorCode; 8] = [
     ErrorCode::BadArgument,
@@ -103,9 +103,9 @@ fn nearest_code(written: &str) -> Option<ErrorCode> {
     let written = written.trim().to_ascii_lowercase();
     let exact = ERROR_CODES.into_iter().find(|code| code.name().eq_ignore_ascii_case(&written));
     exact.or_else(|| {
-        ERROR_CODES
-            .into_iter()
-            .find(|code| within_letters(code.name().to_ascii_lowercase().as_bytes(), written.as_bytes(), 2))
+        ERROR_CODES.into_iter().find(|code| {
+            is_within_distance(code.name().to_ascii_lowercase().as_bytes(), written.as_bytes(), 2)
+        })
     })
 }
 

@@ -3,7 +3,7 @@
 use crate::repair::catalog::{NotOai, RepairId};
 use crate::repair::lex::lexeme::{Lexeme, next_lexeme};
 use crate::repair::lex::names::blanks;
-use crate::repair::output::head_buffer::Role;
+use crate::repair::output::head_buffer::PartRole;
 use crate::repair::sink::Sink;
 use crate::repair::stages::envelope::{end_tag_end, is_legal_comment, is_legal_instruction};
 use crate::repair::stages::head::error_element::{emit_errors, find_error_end_tag, repair_error};
@@ -84,10 +84,17 @@ fn step_error(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl 
         // Unless a list with items follows, this response is a failed source.
         response.unknown_error = true;
         let original = rest.get(..end).unwrap_or_default();
-        response.output.change(Role::Error, RepairId::ErrorBesideItems, response.base, original, b"", sink);
+        response.output.change(
+            PartRole::Error,
+            RepairId::ErrorBesideItems,
+            response.base,
+            original,
+            b"",
+            sink,
+        );
         return Step::Settled(end);
     };
-    response.keep_edited(Role::Error, rest, end, &edits, sink)
+    response.keep_edited(PartRole::Error, rest, end, &edits, sink)
 }
 
 /// Ends the root after errors, which are then the response.

@@ -4,7 +4,7 @@
 
 use crate::oai::set_spec;
 use crate::repair::catalog::RepairId;
-use crate::repair::lex::known_namespaces::is_slip;
+use crate::repair::lex::known_namespaces::is_similar_name;
 use crate::repair::lex::lexeme::{Lexeme, Lexemes, is_good_comment, is_xml_target};
 use crate::repair::lex::names::{blanks, name_span, split_name, trailing_blanks, trim};
 use crate::repair::passes::lenient_tag::read_lenient_tag;
@@ -39,7 +39,7 @@ pub(crate) fn read_head(
 ) -> (Option<HeadField>, Option<HeadField>) {
     let (mut date, mut request): (Option<HeadField>, Option<HeadField>) = (None, None);
     let mut at = 0;
-    let mut lexemes = Lexemes::of(text);
+    let mut lexemes = Lexemes::new(text);
     while at < text.len() {
         let (lexeme, end) = lexemes.at(at);
         let slice = text.get(at..end).unwrap_or_default();
@@ -91,7 +91,7 @@ fn read_field(text: &[u8], at: usize, tag_end: usize, name: &[u8], edits: Option
     if text.get(..tag_end).is_some_and(|tag| tag.ends_with(b"/>")) {
         return HeadField { start: at, unclosed: false, content: (end, end), end };
     }
-    let mut lexemes = Lexemes::of(text);
+    let mut lexemes = Lexemes::new(text);
     while end < text.len() {
         let (lexeme, next) = lexemes.at(end);
         let slice = text.get(end..next).unwrap_or_default();
@@ -101,7 +101,10 @@ fn read_field(text: &[u8], at: usize, tag_end: usize, name: &[u8], edits: Option
         if exact {
             return HeadField { start: at, unclosed: false, content: (tag_end, end), end: next };
         }
-        if lexeme == Lexeme::EndTag && edits.is_some() && is_slip(split_name(close).1, split_name(name).1) {
+        if lexeme == Lexeme::EndTag
+            && edits.is_some()
+            && is_similar_name(split_name(close).1, split_name(name).1)
+        {
             let tag = [b"</", name, b">"].concat();
             if let Some(edits) = edits {
                 edits.push_unordered(RepairId::MismatchedEndTag, end, next, tag);
@@ -127,9 +130,9 @@ pub(crate) fn is_request_argument(name: &[u8], value: &[u8]) -> bool {
     match name {
         b"verb" => Verb::from_name(&value).is_some(),
         b"identifier" | b"resumptionToken" => true,
-        b"metadataPrefix" => Text::MetadataPrefix.holds(&value),
-        b"from" | b"until" => Text::Datestamp.holds(&value),
-        b"set" => Text::SetSpec.holds(&value),
+        b"metadataPrefix" => Text::MetadataPrefix.is_valid(&value),
+        b"from" | b"until" => Text::Datestamp.is_valid(&value),
+        b"set" => Text::SetSpec.is_valid(&value),
         _ => false,
     }
 }
@@ -196,7 +199,7 @@ pub(crate) fn repair_field_tag(
     let attributes = read.as_ref().map(|read| read.attributes.as_slice()).unwrap_or_default();
     for attribute in attributes {
         let name = tag.get(attribute.name.0..attribute.name.1).unwrap_or_default();
-        if response.is_free_attribute(tag, attributes, name) || keep(name, &attribute.value) {
+        if response.is_allowed_attribute(tag, attributes, name) || keep(name, &attribute.value) {
             continue;
         }
         let set = resolve(&attribute.value);

@@ -6,7 +6,7 @@
 use crate::repair::catalog::{NotOai, RepairId};
 use crate::repair::lex::lexeme::{Lexeme, Lexemes, is_good_comment, is_xml_target};
 use crate::repair::lex::names::{blanks, trailing_blanks, trim};
-use crate::repair::output::head_buffer::Role;
+use crate::repair::output::head_buffer::PartRole;
 use crate::repair::sink::Sink;
 use crate::repair::stages::head::repair_head::{count_lost_item, read_whole_head};
 use crate::repair::stages::head::top_level_tag::find_top_level_tag;
@@ -57,7 +57,7 @@ pub(crate) fn step_head(response: &mut Response, rest: &[u8], last: bool, sink: 
     if let TopLevelTag::Verb(verb) = top_level_tag {
         count_lost_item(response, verb, rest, &edits);
     }
-    response.keep_edited(Role::Plain, rest, at, &edits, sink)
+    response.keep_edited(PartRole::Plain, rest, at, &edits, sink)
 }
 
 /// Emits the text before the next top-level tag. White space and comments stay; everything else is removed.
@@ -65,7 +65,7 @@ pub(crate) fn emit_misc(response: &mut Response, rest: &[u8], at: usize, sink: &
     let text = rest.get(..at).unwrap_or_default();
     let mut edits = Edits::default();
     let mut from = 0;
-    let mut lexemes = Lexemes::of(text);
+    let mut lexemes = Lexemes::new(text);
     while from < text.len() {
         let (lexeme, end) = lexemes.at(from);
         let slice = text.get(from..end).unwrap_or_default();
@@ -99,5 +99,5 @@ pub(crate) fn emit_misc(response: &mut Response, rest: &[u8], at: usize, sink: &
         }
         from = end;
     }
-    response.keep_edited(Role::Plain, rest, at, &edits, sink)
+    response.keep_edited(PartRole::Plain, rest, at, &edits, sink)
 }

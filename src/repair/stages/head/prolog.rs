@@ -8,7 +8,7 @@ use crate::repair::catalog::{NotOai, RepairId};
 use crate::repair::lex::lexeme::{Lexeme, Lexemes, is_good_comment, is_xml_target};
 use crate::repair::lex::names::{blanks, is_blank, name_span, split_name, trailing_blanks, trim};
 use crate::repair::lex::namespaces::Context;
-use crate::repair::output::head_buffer::Role;
+use crate::repair::output::head_buffer::PartRole;
 use crate::repair::passes::lenient_tag::{LenientTag, read_lenient_tag};
 use crate::repair::sink::Sink;
 use crate::repair::stages::head::decode::BOM;
@@ -21,7 +21,7 @@ use crate::repair::stages::item_search::contains_any_item;
 use crate::repair::stages::response::{Response, Stage, Step};
 use crate::repair::text::characters::{Guesses, repair_characters};
 use crate::repair::text::edits::Edits;
-use crate::repair::validate::envelope_names::Prefixes;
+use crate::repair::validate::envelope_names::EnvelopePrefixes;
 
 const DECLARATION: &[u8] = b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
 /// The largest number of entities read from an internal subset, and their largest length in bytes.
@@ -109,7 +109,7 @@ fn emit_root(
     response.prefix = if prefix.is_empty() { Vec::new() } else { [prefix, b":"].concat() };
     response.root_context = context;
     response.written_context = context;
-    if response.prefixes() == Prefixes::Off {
+    if response.prefixes() == EnvelopePrefixes::Removed {
         strip_root_prefix(rest, root, tag, response.prefix.len(), &mut inside);
         inside.sort();
         match context_of_root(response, &inside.clone().apply_at(text, root)) {
@@ -117,7 +117,7 @@ fn emit_root(
             None => return response.refuse(NotOai::BrokenEnvelope),
         }
     }
-    response.tags.settle_envelope();
+    response.tags.keep_contexts();
     for edit in inside.iter() {
         edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
     }
@@ -142,7 +142,7 @@ fn emit_root(
         return response.refuse(NotOai::NothingKept);
     }
     let end = tag.end + (input.len() - rest.len());
-    response.keep_edited(Role::Plain, input, end, &edits, sink)
+    response.keep_edited(PartRole::Plain, input, end, &edits, sink)
 }
 
 /// Returns the declarations of the root's start tag, if the tag is valid.
@@ -183,7 +183,7 @@ pub(crate) fn repair_before_root(response: &mut Response, before: &[u8], edits: 
 fn read_misc(response: &mut Response, before: &[u8], from: usize, edits: &mut Edits) {
     let mut at = from;
     let mut junk: Option<(usize, usize)> = None;
-    let mut lexemes = Lexemes::of(before);
+    let mut lexemes = Lexemes::new(before);
     while at < before.len() {
         let (lexeme, end) = lexemes.at(at);
         let text = before.get(at..end).unwrap_or_default();

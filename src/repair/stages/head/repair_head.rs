@@ -2,7 +2,7 @@
 //!
 //! The stage of the head runs it once over the whole head.
 
-use crate::repair::boundary::removable::holds_envelope;
+use crate::repair::boundary::removable::contains_envelope_element;
 use crate::repair::catalog::RepairId;
 use crate::repair::lex::names::{blanks, trailing_blanks, trim};
 use crate::repair::stages::envelope::{end_tag_of, strip_envelope_prefixes, write_element};
@@ -27,7 +27,7 @@ const REQUEST_BYTES_TYPICAL: usize = 256;
 pub(crate) fn count_lost_item(response: &mut Response, verb: Verb, head: &[u8], edits: &Edits) {
     let is_removal = |edit: &&Edit| matches!(edit.id, RepairId::UnknownElement | RepairId::UnexpectedContent);
     let mut removed = edits.iter().filter(is_removal).filter_map(|edit| head.get(edit.start..edit.end));
-    let is_lost = removed.any(|text| holds_envelope(text, verb.item()));
+    let is_lost = removed.any(|text| contains_envelope_element(text, verb.item()));
     response.output.lost += u64::from(is_lost);
 }
 

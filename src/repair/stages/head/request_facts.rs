@@ -18,7 +18,7 @@ pub(crate) fn read_request_facts(response: &Response, written_head: &[u8]) -> Re
     let mut facts = RequestFacts::default();
     let open = [b"<", response.written_prefix(), b"request"].concat();
     let mut at = 0;
-    let mut lexemes = Lexemes::of(written_head);
+    let mut lexemes = Lexemes::new(written_head);
     while at < written_head.len() {
         let (lexeme, end) = lexemes.at(at);
         let tag = written_head.get(at..end).unwrap_or_default();

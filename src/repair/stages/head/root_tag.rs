@@ -3,7 +3,7 @@
 //! The prolog uses it.
 
 use crate::repair::catalog::RepairId;
-use crate::repair::lex::known_namespaces::{is_well_known, known_prefix, respell};
+use crate::repair::lex::known_namespaces::{correct_namespace, is_well_known, well_known_namespace};
 use crate::repair::lex::lexeme::value_len;
 use crate::repair::lex::names::{blanks, is_blank, is_qualified_name, name_span, split_name};
 use crate::repair::lex::namespaces::{OAI, XSI};
@@ -90,7 +90,7 @@ pub(crate) fn repair_root_tag(
         }
         let meant = if is_v1 { root_namespace(uri) } else { None };
         let meant = meant.map(|meant| (meant, RepairId::V1Root));
-        let meant = meant.or_else(|| respell(uri).map(|(meant, slip)| (meant, slip.repair())));
+        let meant = meant.or_else(|| correct_namespace(uri).map(|(meant, slip)| (meant, slip.repair())));
         if let Some((meant, id)) = meant {
             attribute.set(id, meant, edits);
             uri = meant;
@@ -115,7 +115,7 @@ pub(crate) fn repair_root_tag(
         let undeclared = !attribute_prefix.is_empty()
             && attribute_prefix != b"xml"
             && bound_uri(&declared, attribute_prefix).is_none();
-        if undeclared && let Some(uri) = known_prefix(attribute_prefix) {
+        if undeclared && let Some(uri) = well_known_namespace(attribute_prefix) {
             let text = [b" xmlns:", attribute_prefix, b"=\"", uri, b"\""].concat();
             edits.push_unordered(RepairId::UndeclaredPrefix, tag.attributes_end, tag.attributes_end, text);
             declared.push((attribute_prefix, uri));
@@ -164,7 +164,7 @@ fn declaration(prefix: &[u8]) -> Vec<u8> {
 pub(crate) fn corrected_namespaces(rest: &[u8], tag: &LenientTag) -> Vec<Vec<u8>> {
     let corrected = tag.attributes.iter().filter_map(|attribute| {
         let prefix = rest.get(attribute.name.0..attribute.name.1).and_then(declared_prefix)?;
-        let (meant, _) = respell(&attribute.value)?;
+        let (meant, _) = correct_namespace(&attribute.value)?;
         (meant != OAI && meant != XSI).then(|| prefix.to_vec())
     });
     corrected.collect()
@@ -220,7 +220,7 @@ fn respell_locations(attribute: &LenientAttribute, rest: &[u8], edits: &mut Edit
         let word = value.get(at..).unwrap_or_default();
         let len = word.iter().position(|&byte| is_blank(byte)).unwrap_or(word.len());
         let uri = word.get(..len).unwrap_or_default();
-        if let Some((meant, misspelling)) = respell(uri) {
+        if let Some((meant, misspelling)) = correct_namespace(uri) {
             inside.push(misspelling.repair(), at, at + len, meant);
         } else if uri.starts_with(b"https://www.openarchives.org/OAI/2.0/") {
             inside.push(RepairId::HttpsNamespace, at, at + 8, b"http://");

@@ -5,7 +5,7 @@
 use memchr::memchr;
 
 use crate::repair::lex::lexeme::COMMENT;
-use crate::repair::lex::lookahead::Ahead;
+use crate::repair::lex::lookahead::NextMark;
 use crate::repair::lex::names::name_span;
 use crate::repair::stages::head::v1_head::v1_top_level_tag;
 use crate::repair::stages::response::{Response, TopLevelTag};
@@ -21,7 +21,7 @@ pub(crate) fn find_top_level_tag(
     last: bool,
 ) -> Result<Option<(usize, TopLevelTag)>, ()> {
     let mut at = 0;
-    let mut ends = [Ahead::default(); 2];
+    let mut ends = [NextMark::default(); 2];
     while let Some(next) = memchr(b'<', rest.get(at..).unwrap_or_default()) {
         at += next;
         let tag = rest.get(at..).unwrap_or_default();

@@ -7,7 +7,7 @@
 
 use crate::repair::catalog::{NotOai, RepairId};
 use crate::repair::lex::lexeme::{Lexeme, Lexemes};
-use crate::repair::output::head_buffer::Role;
+use crate::repair::output::head_buffer::PartRole;
 use crate::repair::sink::Sink;
 use crate::repair::stages::envelope::local_name;
 use crate::repair::stages::head::repair_head::{count_lost_item, read_whole_head};
@@ -45,7 +45,7 @@ fn find_first_item(response: &Response, text: &[u8], end: usize) -> Option<(usiz
     // The number of open elements that do not belong to the head.
     let mut depth = 0_usize;
     let mut at = 0;
-    let mut lexemes = Lexemes::of(text);
+    let mut lexemes = Lexemes::new(text);
     while at < end {
         let (lexeme, next) = lexemes.at(at);
         let tag = text.get(at..next).unwrap_or_default();
@@ -89,12 +89,12 @@ pub(crate) fn open_missing_list(
     set_list_verb(response, verb);
     let mut list = new_list(response, verb);
     list.opened = true;
-    response.tags.settle_envelope();
+    response.tags.keep_contexts();
     let open = [b"<", response.written_prefix(), list.written_name(), b">"].concat();
     count_lost_item(response, verb, rest, &head);
-    let step = response.keep_edited(Role::Plain, rest, at, &head, sink);
+    let step = response.keep_edited(PartRole::Plain, rest, at, &head, sink);
     let offset = response.base + at as u64;
-    response.output.change(Role::List, RepairId::UnopenedList, offset, b"", &open, sink);
+    response.output.change(PartRole::List, RepairId::UnopenedList, offset, b"", &open, sink);
     response.stage = Stage::List(Box::new(list));
     step
 }

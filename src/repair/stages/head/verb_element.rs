@@ -8,7 +8,7 @@
 //! The result depends on nothing after the first child. So it does not depend on the chunks of the input.
 
 use crate::repair::catalog::RepairId;
-use crate::repair::lex::known_namespaces::within_letters;
+use crate::repair::lex::known_namespaces::is_within_distance;
 use crate::repair::lex::lexeme::{Lexeme, Lexemes, is_cut};
 use crate::repair::lex::names::name_span;
 use crate::repair::stages::envelope::local_name;
@@ -76,7 +76,7 @@ pub(crate) fn misnamed_verb_element(
     // If more text is needed, a correctly named element can still come first.
     let named_at = found?.map_or(text.len(), |(at, _)| at);
     let mut at = 0;
-    let mut lexemes = Lexemes::of(text);
+    let mut lexemes = Lexemes::new(text);
     while at < named_at {
         let (lexeme, end) = lexemes.at(at);
         if !complete && is_cut(text, at, (lexeme, end)) {
@@ -84,7 +84,7 @@ pub(crate) fn misnamed_verb_element(
         }
         let local = local_name(response, text, at);
         let is_named = matches!(local, b"" | b"responseDate" | b"request")
-            || Verb::ALL.iter().any(|verb| verb.item().names(local));
+            || Verb::ALL.iter().any(|verb| verb.item().contains_name(local));
         if lexeme == Lexeme::StartTag && !is_named {
             let first_child = read_first_child(response, text, at, end, complete)?;
             if first_child != FirstChild::Other
@@ -117,7 +117,7 @@ pub(crate) fn verb_element(
     let (local, first_child) = match response.v1 {
         Some(_) => (meant.name(), FirstChild::Other),
         None => {
-            let tag_end = Lexemes::of(text).at(at).1;
+            let tag_end = Lexemes::new(text).at(at).1;
             (local_name(response, text, at), read_first_child(response, text, at, tag_end, complete)?)
         }
     };
@@ -172,7 +172,7 @@ fn read_first_child(
         return Ok(FirstChild::Nothing);
     }
     let mut at = end;
-    let mut lexemes = Lexemes::of(text);
+    let mut lexemes = Lexemes::new(text);
     loop {
         if at >= text.len() {
             return if complete { Ok(FirstChild::Other) } else { Err(()) };
@@ -212,7 +212,7 @@ fn is_end_of(response: &Response, tag: &[u8], local: &[u8]) -> bool {
 /// Returns the intended verb of an element whose name is not a verb.
 fn misnamed_verb(local: &[u8], first_child: FirstChild, requested: Option<Verb>) -> Option<Verb> {
     let lower = local.to_ascii_lowercase();
-    let is_near = |verb: &Verb| within_letters(&verb.name().to_ascii_lowercase(), &lower, LETTERS);
+    let is_near = |verb: &Verb| is_within_distance(&verb.name().to_ascii_lowercase(), &lower, LETTERS);
     let fits = first_child.verbs();
     match requested {
         // An empty element must at least resemble the verb in its spelling.

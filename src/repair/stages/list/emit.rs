@@ -4,17 +4,17 @@
 
 use std::borrow::Cow;
 
-use crate::repair::boundary::removal::{holds_item_or_token, removes_item, swallows_content};
-use crate::repair::boundary::swallowed::{find_identifier, items_in, sections_with_borders};
+use crate::repair::boundary::removal::{contains_item_or_token, removes_item, swallows_content};
+use crate::repair::boundary::swallowed::{find_identifier, items_in, sections_with_boundaries};
 use crate::repair::catalog::{NotOai, QuarantineReason, RepairId};
-use crate::repair::output::head_buffer::{Release, Role};
+use crate::repair::output::head_buffer::{PartRole, Release};
 use crate::repair::repair_item::RepairedItem;
 use crate::repair::sink::{FieldIssue, RecordFacts, Repair, Sink, SwallowedItems, UnresolvedField};
 use crate::repair::stages::list::rewrite::rewrite_item;
 use crate::repair::stages::list::state::List;
 use crate::repair::stages::response::Response;
 use crate::repair::validate::envelope_names::EnvelopeNames;
-use crate::repair::validate::facts::Facts;
+use crate::repair::validate::facts::ItemFacts;
 use crate::repair::validate::schema::Verb;
 
 /// Emits an item with the edits made to it.
@@ -26,12 +26,19 @@ pub(crate) fn emit(
     item: &RepairedItem,
     sink: &mut impl Sink,
 ) {
-    let RepairedItem { bytes, edits, facts, lacks, .. } = item;
-    let identifier = Facts::slice(bytes, facts.identifier);
-    let datestamp = Facts::slice(bytes, facts.datestamp);
+    let RepairedItem { bytes, edits, facts, unresolved, .. } = item;
+    let identifier = ItemFacts::slice(bytes, facts.identifier);
+    let datestamp = ItemFacts::slice(bytes, facts.datestamp);
     let offset = response.base + at as u64;
-    if response.in_second_document && response.output.seen.contains(identifier, datestamp) {
-        response.output.change_known(Role::Plain, RepairId::ConcatenatedDocuments, offset, raw, b"", sink);
+    if response.in_second_document && response.output.emitted.contains(identifier, datestamp) {
+        response.output.change_without_loss(
+            PartRole::Plain,
+            RepairId::ConcatenatedDocuments,
+            offset,
+            raw,
+            b"",
+            sink,
+        );
         return;
     }
     if list.token_written {
@@ -72,18 +79,18 @@ pub(crate) fn emit(
     sink.write(raw.get(from..).unwrap_or_default());
     // The proxy's base URL replaces an illegal one.
     let is_replaced = |issue: &(&str, FieldIssue)| is_rewritten && *issue == ("baseURL", FieldIssue::Illegal);
-    for &(element, lack) in lacks.iter().filter(|issue| !is_replaced(issue)) {
+    for &(element, lack) in unresolved.iter().filter(|issue| !is_replaced(issue)) {
         response.output.unresolved += 1;
         sink.unresolved(&UnresolvedField { offset, element, lack });
     }
-    response.output.seen.insert(identifier, datestamp);
+    response.output.emitted.insert(identifier, datestamp);
     if list.verb == Verb::Identify {
         // Identify is the response itself and not an item of a list.
         return;
     }
     let (deleted, tilde_in_set) = (facts.deleted, facts.tilde_in_set);
     let facts = RecordFacts { identifier, datestamp, deleted, offset, repairs, tilde_in_set };
-    response.output.committed(&facts, &output, sink);
+    response.output.report_item(&facts, &output, sink);
 }
 
 /// Reports the items inside sections of the item at `at`.
@@ -94,10 +101,10 @@ pub(crate) fn report_swallowed(
     at: usize,
     sink: &mut impl Sink,
 ) {
-    if !list.validator.facts.swallows {
+    if !list.validator.facts.swallows_items {
         return;
     }
-    for section in sections_with_borders(raw, &list.names) {
+    for section in sections_with_boundaries(raw, &list.names) {
         let items = items_in(raw, section, &list.names);
         if items.is_empty() {
             continue;
@@ -133,7 +140,7 @@ pub(crate) fn abandon_list(response: &mut Response, list: &List) {
 ///
 /// An Identify that breaks the schema and contains an item consists of parts of two responses.
 pub(crate) fn loses_item(raw: &[u8], repaired: &RepairedItem, names: &EnvelopeNames) -> bool {
-    let is_mixed = !repaired.lacks.is_empty() && holds_item_or_token(raw);
+    let is_mixed = !repaired.unresolved.is_empty() && contains_item_or_token(raw);
     is_mixed
         || match repaired.markup {
             true => swallows_content(raw, &repaired.edits, names),

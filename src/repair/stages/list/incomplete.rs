@@ -5,7 +5,7 @@
 
 use crate::repair::catalog::{NotOai, RepairId};
 use crate::repair::config::Ending;
-use crate::repair::output::head_buffer::Role;
+use crate::repair::output::head_buffer::PartRole;
 use crate::repair::sink::Sink;
 use crate::repair::stages::envelope::end_tag_of;
 use crate::repair::stages::list::state::List;
@@ -33,7 +33,7 @@ pub(crate) fn close_truncated(response: &mut Response, sink: &mut impl Sink) {
     }
     let list = response.verb.map(|verb| end_tag_of(response, verb.name())).unwrap_or_default();
     let closing = [list.as_slice(), INCOMPLETE, &end_tag_of(response, b"OAI-PMH")].concat();
-    response.output.change(Role::Plain, RepairId::TruncatedInput, response.base, b"", &closing, sink);
+    response.output.change(PartRole::Plain, RepairId::TruncatedInput, response.base, b"", &closing, sink);
 }
 
 /// Returns whether nothing more may be written, because the incomplete list would look complete.
@@ -52,6 +52,6 @@ pub(crate) fn note_incomplete(response: &mut Response, at: u64, sink: &mut impl 
     let is_closed = response.config.ending == Ending::Close && response.output.is_open();
     if response.output.incomplete && is_closed && !std::mem::replace(&mut response.is_incomplete_noted, true)
     {
-        response.output.change(Role::Plain, RepairId::TruncatedInput, at, b"", INCOMPLETE, sink);
+        response.output.change(PartRole::Plain, RepairId::TruncatedInput, at, b"", INCOMPLETE, sink);
     }
 }

@@ -5,12 +5,12 @@
 
 use memchr::{memchr, memchr2, memmem};
 
-use crate::repair::boundary::removable::{holds_content, is_content, is_fatal_message};
-use crate::repair::boundary::removal::holds_item_or_token;
+use crate::repair::boundary::removable::{contains_content, is_content, is_fatal_message};
+use crate::repair::boundary::removal::contains_item_or_token;
 use crate::repair::catalog::{QuarantineReason, RepairId};
 use crate::repair::lex::lexeme::{CDATA, COMMENT, doctype_len, is_doctype, is_good_comment, is_xml_target};
 use crate::repair::lex::names::{name_span, split_name, trailing_blanks};
-use crate::repair::output::head_buffer::Role;
+use crate::repair::output::head_buffer::PartRole;
 use crate::repair::sink::Sink;
 use crate::repair::stages::head::error_element::repair_error;
 use crate::repair::stages::item_search::{is_item, is_token};
@@ -25,7 +25,7 @@ use crate::repair::stages::second_document::second_document_in_list;
 use crate::repair::text::characters::{Guesses, repair_characters};
 use crate::repair::validate::envelope_names::is_cut_token_name;
 use crate::repair::validate::schema::Verb;
-use crate::repair::validate::section::swallows_border;
+use crate::repair::validate::section::swallows_boundary;
 
 pub(crate) fn remove_stray_text(
     response: &mut Response,
@@ -73,9 +73,9 @@ pub(crate) fn step_comment(
     let text = rest.get(..end).unwrap_or_default();
     let holds_items = match mark {
         // A CDATA section between items is illegal, and its text does not come from a depositor.
-        CDATA => list.names.has_border(text),
-        _ if !list.names.tears => false,
-        _ => swallows_border(text, &list.names) || list.names.cuts_item(text),
+        CDATA => list.names.contains_boundary(text),
+        _ if !list.names.repairs_torn_sections => false,
+        _ => swallows_boundary(text, &list.names) || list.names.contains_cut_item(text),
     };
     if holds_items {
         response.lookahead.count_failed(text.len());
@@ -89,18 +89,18 @@ pub(crate) fn step_comment(
             COMMENT => is_good_comment(&characters.apply(text)),
             _ => !is_xml_target(text),
         };
-    if is_legal && mark != CDATA && list.names.cuts_item(text) {
+    if is_legal && mark != CDATA && list.names.contains_cut_item(text) {
         // The comment has an end mark, so its items are not items of the list. They go to quarantine
         // instead of being dropped.
         response.output.quarantine(None, response.base, text, QuarantineReason::MismatchedTags, sink);
         return ListStep::Stay(Step::Settled(end));
     }
     let step = match mark {
-        COMMENT if is_legal => response.keep_edited(Role::Plain, rest, end, &characters, sink),
+        COMMENT if is_legal => response.keep_edited(PartRole::Plain, rest, end, &characters, sink),
         b"<?" if is_legal => {
-            list.validator.facts.swallows = list.names.holds_item(text);
+            list.validator.facts.swallows_items = list.names.contains_item(text);
             report_swallowed(response, list, text, 0, sink);
-            response.keep_edited(Role::Plain, rest, end, &characters, sink)
+            response.keep_edited(PartRole::Plain, rest, end, &characters, sink)
         }
         b"<?" => response.change(RepairId::InnerDeclaration, rest, end, b"", sink),
         CDATA => response.change(RepairId::UnexpectedContent, rest, end, b"", sink),
@@ -242,7 +242,7 @@ fn step_error_in_list(
         repair_error(response, rest.get(..end).unwrap_or_default())
     };
     match edits {
-        Some(edits) => ListStep::Stay(response.keep_edited(Role::Error, rest, end, &edits, sink)),
+        Some(edits) => ListStep::Stay(response.keep_edited(PartRole::Error, rest, end, &edits, sink)),
         None => {
             list.dropped = true;
             response.unknown_error |= !response.output.is_open();
@@ -289,7 +289,7 @@ fn element_end(
     match memmem::find(after, &close).filter(|_| is_decided) {
         Some(close_at) => {
             let content = after.get(..close_at).unwrap_or_default();
-            if !is_item_name(split_name(name).1) && holds_item_or_token(content) {
+            if !is_item_name(split_name(name).1) && contains_item_or_token(content) {
                 response.lookahead.count_failed(content.len());
                 return Ok(Some((tag_end, tag_end)));
             }
@@ -337,7 +337,8 @@ fn remove_unknown_element(
     };
     let inner = rest.get(tag_end..end).unwrap_or_default();
     let unprefixed = name.strip_prefix(response.prefix.as_slice()).unwrap_or(name);
-    let is_content = is_content(unprefixed, list.names.element) || holds_content(inner, list.names.element);
+    let is_content =
+        is_content(unprefixed, list.names.element) || contains_content(inner, list.names.element);
     let why = why.or(is_content.then_some(QuarantineReason::IllegalEnvelope));
     if let Some(why) = why.filter(|_| end > tag_end) {
         let raw = rest.get(..end).unwrap_or_default();

@@ -9,7 +9,7 @@ use crate::repair::catalog::RepairId;
 use crate::repair::lex::names::{name_span, split_name};
 use crate::repair::stages::list::state::List;
 use crate::repair::stages::response::{Response, Step};
-use crate::repair::validate::envelope_names::{EnvelopeNames, Prefixes, TagMatch};
+use crate::repair::validate::envelope_names::{EnvelopeNames, EnvelopePrefixes, TagMatch};
 use crate::repair::validate::schema::Verb;
 use crate::repair::validate::state::Validator;
 
@@ -44,7 +44,7 @@ pub(crate) fn begins_list_item(
     if name.strip_prefix(response.prefix.as_slice()) == Some(local) {
         return Ok(true);
     }
-    if list.names.prefixes == Prefixes::Stay || list.verb == Verb::Identify {
+    if list.names.prefixes == EnvelopePrefixes::Kept || list.verb == Verb::Identify {
         return Ok(false);
     }
     let Some(tag_end) = response.tag_end(rest, last)? else { return Ok(false) };

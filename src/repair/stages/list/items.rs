@@ -18,7 +18,7 @@ use crate::repair::stages::list::state::List;
 use crate::repair::stages::list::v1_list::upgrade_clean_item;
 use crate::repair::stages::response::{ListStep, Response, Stage, Step};
 use crate::repair::text::characters::{Guesses, guess_characters};
-use crate::repair::validate::facts::Facts;
+use crate::repair::validate::facts::ItemFacts;
 use crate::repair::validate::schema::Verb;
 use crate::repair::validate::state::{Validation, Validator};
 use crate::repair::validate::validator_oversized;
@@ -36,14 +36,14 @@ pub(crate) fn step_items(
     // Everything before `at` is read. Everything before `written` is written.
     let mut written = 0;
     loop {
-        match list.validator.scan(rest, at, last, &mut response.tags, &response.config.limits) {
+        match list.validator.validate(rest, at, last, &mut response.tags, &response.config.limits) {
             Validation::Clean(len) => {
                 let raw = rest.get(at..at + len).unwrap_or_default();
                 if needs_slow_path(response, list)
                     || !response.granularity_check.is_met_by(raw, &list.validator.facts)
                 {
                     flush(rest, &mut written, at, sink);
-                    let identifier = Facts::slice(raw, list.validator.facts.identifier);
+                    let identifier = ItemFacts::slice(raw, list.validator.facts.identifier);
                     match may_emit(response, list, identifier, (rest, at, at + len), last, sink) {
                         MayEmit::Yes => {
                             report_swallowed(response, list, raw, at, sink);
@@ -122,7 +122,7 @@ fn may_hold_boundary(response: &Response, list: &List, rest: &[u8]) -> bool {
         return true;
     }
     let held = rest.get(..rest.len().min(response.limits().record_bytes_max)).unwrap_or_default();
-    validator_oversized::section_may_hold_border(&list.validator, held)
+    validator_oversized::section_may_contain_boundary(&list.validator, held)
 }
 
 fn finish_item(response: &mut Response, list: &mut List, at: usize) -> ListStep {
@@ -156,23 +156,23 @@ fn needs_slow_path(response: &Response, list: &List) -> bool {
 }
 
 #[inline]
-fn emit_clean(response: &mut Response, raw: &[u8], at: usize, facts: &Facts, sink: &mut impl Sink) {
+fn emit_clean(response: &mut Response, raw: &[u8], at: usize, facts: &ItemFacts, sink: &mut impl Sink) {
     let facts = RecordFacts {
-        identifier: Facts::slice(raw, facts.identifier),
-        datestamp: Facts::slice(raw, facts.datestamp),
+        identifier: ItemFacts::slice(raw, facts.identifier),
+        datestamp: ItemFacts::slice(raw, facts.datestamp),
         deleted: facts.deleted,
         offset: response.base + at as u64,
         repairs: 0,
         tilde_in_set: facts.tilde_in_set,
     };
-    response.output.seen.insert(facts.identifier, facts.datestamp);
-    response.output.committed(&facts, raw, sink);
+    response.output.emitted.insert(facts.identifier, facts.datestamp);
+    response.output.report_item(&facts, raw, sink);
 }
 
 /// Emits a clean item over the slow path: see [`needs_slow_path`]. It also handles items that contradict
 /// the facts of the repository.
 fn emit_clean_slowly(response: &mut Response, list: &List, raw: &[u8], at: usize, sink: &mut impl Sink) {
-    if list.names.upgraded.is_some() {
+    if list.names.v2_element.is_some() {
         return upgrade_clean_item(response, list, raw, at, sink);
     }
     if list.names.is_rewritten() {
@@ -191,7 +191,7 @@ fn emit_clean_slowly(response: &mut Response, list: &List, raw: &[u8], at: usize
         let item = repaired.unwrap_or_else(|_| RepairedItem::unchanged(raw, facts));
         return emit(response, list, raw, at, &item, sink);
     }
-    let guesses = Guesses::of(response.config.enabled);
+    let guesses = Guesses::enabled_by(response.config.enabled);
     if guesses.any() && !guess_characters(raw, guesses, &response.config.limits).is_empty() {
         let rules = Response::rules(&response.config, &response.entities);
         let repaired = repair_item(raw, &list.names, list.contexts(), &mut response.tags, &rules);
@@ -217,25 +217,27 @@ pub(crate) fn step_broken_item(
         tags.tidy();
         let mut validator = Validator::new(names.clone(), context);
         validator.new_window(0);
-        validator.scan(text, 0, false, tags, limits)
+        validator.validate(text, 0, false, tags, limits)
     };
     let boundary = search.find(rest, last, names, bytes_max, &mut probe);
-    let may_tear = search.may_tear();
+    let allows_second_search = search.allows_second_search();
     if boundary == RecordBoundary::NeedMore {
         return ListStep::Stay(Step::NeedMore);
     }
     response.tags.tidy();
     let mut repaired = repair_broken_item(response, list, rest, boundary);
-    if may_tear && !repaired.as_ref().is_some_and(|repaired| repaired.as_ref().is_ok_and(|m| !m.markup)) {
+    if allows_second_search
+        && !repaired.as_ref().is_some_and(|repaired| repaired.as_ref().is_ok_and(|m| !m.markup))
+    {
         // A section with a boundary in it was read as content, but the result is invalid. So the section
         // was never closed.
-        list.boundary = list.boundary.take().map(BoundarySearch::tearing);
+        list.boundary = list.boundary.take().map(BoundarySearch::into_second_search);
         return step_broken_item(response, list, rest, last, sink);
     }
-    if list.boundary.as_ref().is_some_and(BoundarySearch::has_torn)
+    if list.boundary.as_ref().is_some_and(BoundarySearch::found_torn_section)
         && let Some(Ok(repaired)) = &mut repaired
     {
-        repaired.edits.tear();
+        repaired.edits.mark_torn_sections();
     }
     response.lookahead = list.boundary.take().map(BoundarySearch::into_lookahead).unwrap_or_default();
     let (RecordBoundary::At(end), Some(repaired)) = (boundary, repaired) else {
@@ -253,10 +255,10 @@ pub(crate) fn step_broken_item(
             response.output.quarantine_unread(identifier, response.base, raw, sink);
         }
         Ok(repaired) => {
-            let identifier = Facts::slice(&repaired.bytes, repaired.facts.identifier);
+            let identifier = ItemFacts::slice(&repaired.bytes, repaired.facts.identifier);
             match may_emit(response, list, identifier, (rest, 0, end), last, sink) {
                 MayEmit::Yes => {
-                    list.validator.facts.swallows = repaired.facts.swallows;
+                    list.validator.facts.swallows_items = repaired.facts.swallows_items;
                     report_swallowed(response, list, raw, 0, sink);
                     emit(response, list, raw, 0, &repaired, sink);
                 }
@@ -269,7 +271,7 @@ pub(crate) fn step_broken_item(
         }
         Err(why) => {
             list.source_aborted = why == QuarantineReason::Truncated;
-            list.validator.facts.swallows = true;
+            list.validator.facts.swallows_items = true;
             report_swallowed(response, list, raw, 0, sink);
             quarantine_item(response, list, raw, 0, why, sink);
         }
@@ -287,7 +289,8 @@ fn repair_broken_item(
 ) -> Option<Result<RepairedItem, QuarantineReason>> {
     let RecordBoundary::At(end) = boundary else { return None };
     let after = rest.get(end..).unwrap_or_default();
-    if list.names.tag(after, b"<", b"OAI-PMH") == crate::repair::validate::envelope_names::TagMatch::Yes {
+    if list.names.match_tag(after, b"<", b"OAI-PMH") == crate::repair::validate::envelope_names::TagMatch::Yes
+    {
         // The page begins again, so the rest of this item is unknown.
         return Some(Err(QuarantineReason::Truncated));
     }

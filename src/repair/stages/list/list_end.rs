@@ -5,7 +5,7 @@
 use crate::repair::catalog::{NotOai, RepairId};
 use crate::repair::lex::lexeme::{Lexeme, Lexemes};
 use crate::repair::lex::names::{blanks, name_span, split_name, trim};
-use crate::repair::output::head_buffer::{Release, Role};
+use crate::repair::output::head_buffer::{PartRole, Release};
 use crate::repair::sink::Sink;
 use crate::repair::stages::envelope::{
     close_tag, end_tag_end, end_tag_of, error_element, misc_len, read_end_tag_of,
@@ -60,11 +60,11 @@ pub(crate) fn step_list_end(
     response.stage = Stage::Tail;
     if is_root {
         let close = end_tag_of(response, list.written_name());
-        response.output.change(Role::List, RepairId::UnclosedList, response.base, b"", &close, sink);
+        response.output.change(PartRole::List, RepairId::UnclosedList, response.base, b"", &close, sink);
         return ListStep::Leave(Step::Settled(0));
     }
     let names = (list.names.verb.as_slice(), list.written_name());
-    let step = close_tag(response, Role::List, names, rest, tag_end, sink);
+    let step = close_tag(response, PartRole::List, names, rest, tag_end, sink);
     if response.v1.is_some() {
         end_v1_list(response, tag_end, sink);
     }
@@ -88,7 +88,7 @@ fn close_truncated_end_tag(
     }
     let close = end_tag_of(response, list.written_name());
     response.stage = Stage::Tail;
-    response.output.change(Role::List, RepairId::UnclosedList, response.base, rest, &close, sink);
+    response.output.change(PartRole::List, RepairId::UnclosedList, response.base, rest, &close, sink);
     Step::Settled(rest.len())
 }
 
@@ -110,7 +110,7 @@ fn list_continues(response: &mut Response, list: &List, rest: &[u8], from: usize
         return true;
     }
     let mut at = from;
-    let mut lexemes = Lexemes::of(rest);
+    let mut lexemes = Lexemes::new(rest);
     while at < rest.len() {
         let (lexeme, end) = lexemes.at(at);
         let text = rest.get(at..).unwrap_or_default();
@@ -156,20 +156,20 @@ pub(crate) fn close_list(
             return Some(response.refuse(NotOai::UnknownError));
         } else if response.output.quarantined > 0
             || response.output.lost > 0
-            || list.dropped && !response.output.holds_error()
+            || list.dropped && !response.output.contains_error()
             || contains_any_item(response, after)
         {
             // The dropped text may contain the reason why the list is empty.
             return Some(response.refuse(NotOai::NothingKept));
         } else {
-            let code = if response.output.holds_error() { None } else { Some(list.empty_code()) };
+            let code = if response.output.contains_error() { None } else { Some(list.empty_code()) };
             match code {
                 None => {}
                 Some(None) => return Some(response.refuse(NotOai::NothingKept)),
                 Some(Some(code)) => {
                     let error = error_element(response, code, EMPTY);
                     response.output.change(
-                        Role::Plain,
+                        PartRole::Plain,
                         RepairId::EmptyList,
                         response.base,
                         b"",
@@ -181,12 +181,12 @@ pub(crate) fn close_list(
         }
     }
     if let Some(token) = list.token.take() {
-        response.output.change(Role::Plain, RepairId::ElementOrder, response.base, b"", &token, sink);
+        response.output.change(PartRole::Plain, RepairId::ElementOrder, response.base, b"", &token, sink);
         response.output.token(&token_facts(&token, &token_value(&token)), sink);
     }
     if is_last_token_missing(response, list, after) {
         let token = [b"<", response.written_prefix(), b"resumptionToken/>"].concat();
-        response.output.change(Role::Plain, RepairId::MissingLastToken, response.base, b"", &token, sink);
+        response.output.change(PartRole::Plain, RepairId::MissingLastToken, response.base, b"", &token, sink);
         response.output.token(&token_facts(&token, b""), sink);
     }
     None

@@ -7,7 +7,7 @@ use memchr::memchr;
 use crate::repair::boundary::removable::{is_fatal_message, is_punctuation};
 use crate::repair::catalog::{NotOai, RepairId};
 use crate::repair::lex::names::blanks;
-use crate::repair::output::head_buffer::Role;
+use crate::repair::output::head_buffer::PartRole;
 use crate::repair::passes::lenient_tag::read_lenient_tag;
 use crate::repair::passes::strip_prefix::remove_default_namespace;
 use crate::repair::sink::Sink;
@@ -21,7 +21,7 @@ use crate::repair::stages::list::state::List;
 use crate::repair::stages::list::v1_list::open_v1_list;
 use crate::repair::stages::response::{ListStep, Response, Stage, Step};
 use crate::repair::text::edits::Edits;
-use crate::repair::validate::envelope_names::Prefixes;
+use crate::repair::validate::envelope_names::EnvelopePrefixes;
 
 pub(crate) fn step_list(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
     let Stage::List(mut list) = std::mem::replace(&mut response.stage, Stage::Done) else {
@@ -77,7 +77,7 @@ fn open_list(
     }
     for attribute in &tag.attributes {
         let name = rest.get(attribute.name.0..attribute.name.1).unwrap_or_default();
-        if !response.is_free_attribute(rest, &tag.attributes, name) {
+        if !response.is_allowed_attribute(rest, &tag.attributes, name) {
             attribute.remove(RepairId::EnvelopeAttribute, &mut edits);
         }
     }
@@ -92,7 +92,7 @@ fn open_list(
         _ => return ListStep::Leave(response.refuse(NotOai::BrokenEnvelope)),
     }
     rename_tag(response, 1, (&list.names.verb, list.written_name()), &mut edits);
-    if response.prefixes() == Prefixes::Off {
+    if response.prefixes() == EnvelopePrefixes::Removed {
         remove_default_namespace(rest, 0, end, &response.config.limits, &mut edits);
     }
     edits.sort();
@@ -103,10 +103,10 @@ fn open_list(
     if edits.iter().any(|edit| response.is_off(edit.id)) {
         return ListStep::Leave(response.refuse(NotOai::BrokenEnvelope));
     }
-    response.tags.settle_envelope();
+    response.tags.keep_contexts();
     list.validator.set_context(list.context);
     list.opened = true;
-    let step = response.keep_edited(Role::List, rest, end, &edits, sink);
+    let step = response.keep_edited(PartRole::List, rest, end, &edits, sink);
     if tag.empty {
         return ListStep::Leave(response.refuse(NotOai::NothingKept));
     }
@@ -123,7 +123,7 @@ fn step_inter_item(
 ) -> ListStep {
     let gap = blanks(rest);
     if gap > 0 {
-        return ListStep::Stay(response.keep(Role::Plain, rest, gap, sink));
+        return ListStep::Stay(response.keep(PartRole::Plain, rest, gap, sink));
     }
     if response.output.held_bytes > response.limits().head_bytes_max {
         return ListStep::Leave(response.refuse(NotOai::BrokenEnvelope));

@@ -5,7 +5,7 @@
 use memchr::memchr;
 
 use crate::repair::catalog::{QuarantineReason, RepairId};
-use crate::repair::output::head_buffer::Role;
+use crate::repair::output::head_buffer::PartRole;
 use crate::repair::sink::Sink;
 use crate::repair::stages::envelope::misc_len;
 use crate::repair::stages::item_search::is_item;
@@ -65,7 +65,7 @@ pub(crate) fn may_emit(
         Some(true) => {
             list.skipped_records += 1;
             let place = response.base + at as u64;
-            response.output.change(Role::Plain, RepairId::AnotherRecord, place, raw, b"", sink);
+            response.output.change(PartRole::Plain, RepairId::AnotherRecord, place, raw, b"", sink);
             return MayEmit::No;
         }
         Some(false) => {}

@@ -7,14 +7,14 @@
 
 use crate::repair::catalog::{Certainty, Effect, RepairId};
 use crate::repair::lex::names::REFERENCE_BYTES_MAX;
-use crate::repair::output::head_buffer::{Release, Role};
+use crate::repair::output::head_buffer::{PartRole, Release};
 use crate::repair::sink::{RecordFacts, Repair, Sink};
 use crate::repair::stages::item_search::new_list;
 use crate::repair::stages::list::emit::{abandon_list, report_swallowed};
 use crate::repair::stages::list::incomplete::truncate_list;
 use crate::repair::stages::list::state::List;
 use crate::repair::stages::response::{ListStep, Response, Stage, Step};
-use crate::repair::text::characters::{Node, exact_repair, repair_node};
+use crate::repair::text::characters::{NodeKind, exact_repair, repair_node};
 use crate::repair::validate::state::{Validation, Validator};
 use crate::repair::validate::validator_oversized;
 
@@ -38,7 +38,7 @@ pub(crate) fn begin_oversized(
     list.item_offset = response.base;
     let placeholder = new_list(response, list.verb);
     response.stage = Stage::Oversized(Box::new(placeholder));
-    ListStep::Leave(response.keep(Role::Plain, rest, clean, sink))
+    ListStep::Leave(response.keep(PartRole::Plain, rest, clean, sink))
 }
 
 /// Continues in the item.
@@ -66,9 +66,9 @@ pub(crate) fn step_oversized(response: &mut Response, rest: &[u8], last: bool, s
                 repairs: 0,
                 tilde_in_set: false,
             };
-            response.output.committed(&facts, b"", sink);
+            response.output.report_item(&facts, b"", sink);
             response.stage = Stage::List(list);
-            response.keep(Role::Plain, rest, len, sink)
+            response.keep(PartRole::Plain, rest, len, sink)
         }
         Validation::NeedMore => {
             let clean = validator_oversized::clean_bytes(&list.validator, rest);
@@ -77,7 +77,7 @@ pub(crate) fn step_oversized(response: &mut Response, rest: &[u8], last: bool, s
             }
             validator_oversized::drop_emitted(&mut list.validator, rest, clean);
             response.stage = Stage::Oversized(list);
-            if clean == 0 { Step::NeedMore } else { response.keep(Role::Plain, rest, clean, sink) }
+            if clean == 0 { Step::NeedMore } else { response.keep(PartRole::Plain, rest, clean, sink) }
         }
         Validation::Defect(defect) => {
             let at = defect.at.min(rest.len());
@@ -90,8 +90,8 @@ pub(crate) fn step_oversized(response: &mut Response, rest: &[u8], last: bool, s
             }
             match exact_repair_at(response, &list.validator, rest, at) {
                 Some((len, id, replacement)) => {
-                    validator_oversized::step_over(&mut list.validator, rest, at + len);
-                    response.keep(Role::Plain, rest, at, sink);
+                    validator_oversized::skip_repaired(&mut list.validator, rest, at + len);
+                    response.keep(PartRole::Plain, rest, at, sink);
                     let original = broken.get(..len).unwrap_or_default();
                     let identifier = list.validator.dropped_identifier.as_slice();
                     let record = (!identifier.is_empty()).then_some(identifier);
@@ -118,7 +118,7 @@ fn exact_repair_at(
     rest: &[u8],
     at: usize,
 ) -> Option<(usize, RepairId, Vec<u8>)> {
-    if !validator_oversized::may_hold_text(validator) {
+    if !validator_oversized::may_contain_text(validator) {
         return None;
     }
     let broken = rest.get(at..)?;
@@ -129,7 +129,7 @@ fn exact_repair_at(
         let is_untold = may_alter || id.effect() == Effect::Form;
         id.certainty() == Certainty::Exact && is_untold && !response.is_off(id)
     };
-    if !repair_node(tag, Node::Verbatim, &[]).iter().all(|edit| is_sure(edit.id)) {
+    if !repair_node(tag, NodeKind::Verbatim, &[]).iter().all(|edit| is_sure(edit.id)) {
         return None;
     }
     let (len, id, mut replacement) = exact_repair(broken, validator_oversized::node_at(validator, at))?;
@@ -150,11 +150,11 @@ fn abandon_item(response: &mut Response, list: &List, rest: &[u8], at: usize, si
 }
 
 fn close_open_elements(response: &mut Response, list: &List, rest: &[u8], at: usize, sink: &mut impl Sink) {
-    response.keep(Role::Plain, rest, at, sink);
+    response.keep(PartRole::Plain, rest, at, sink);
     if response.config.ending == crate::repair::config::Ending::Close {
         let closing = validator_oversized::closing_tags(&list.validator, rest.get(..at).unwrap_or_default());
         let place = response.base + at as u64;
-        response.output.change(Role::Plain, RepairId::TruncatedInput, place, b"", &closing, sink);
+        response.output.change(PartRole::Plain, RepairId::TruncatedInput, place, b"", &closing, sink);
     }
 }
 

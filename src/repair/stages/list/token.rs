@@ -8,7 +8,7 @@ use crate::oai::datestamp;
 use crate::repair::catalog::RepairId;
 use crate::repair::lex::lexeme::{Lexeme, is_cut, next_lexeme, start_tag_end, start_tag_end_so_far};
 use crate::repair::lex::names::{name_span, split_name};
-use crate::repair::output::head_buffer::Role;
+use crate::repair::output::head_buffer::PartRole;
 use crate::repair::passes::lenient_tag::read_lenient_tag;
 use crate::repair::sink::Sink;
 use crate::repair::stages::envelope::{is_strict_field, strip_envelope_prefixes};
@@ -121,7 +121,7 @@ fn place_token(
             list.token = None;
             list.token_written = true;
             response.output.token(&token_facts(&written, &value), sink);
-            return response.keep_edited(Role::Plain, rest, end, edits, sink);
+            return response.keep_edited(PartRole::Plain, rest, end, edits, sink);
         }
         TokenFollower::Token => RepairId::RepeatedToken,
         TokenFollower::Item => RepairId::ElementOrder,
@@ -130,7 +130,7 @@ fn place_token(
         list.token = Some(written.into_owned());
     }
     let original = rest.get(..end).unwrap_or_default();
-    response.output.change_known(Role::Plain, id, response.base, original, b"", sink);
+    response.output.change_without_loss(PartRole::Plain, id, response.base, original, b"", sink);
     Step::Settled(end)
 }
 
@@ -259,7 +259,7 @@ fn repair_token(response: &mut Response, token: &[u8], close: Option<usize>) -> 
             b"completeListSize" if is_number(value) && value.iter().any(|&byte| byte != b'0') => continue,
             b"cursor" if is_number(value) => continue,
             b"expirationDate" | b"completeListSize" | b"cursor" => RepairId::TokenAttribute,
-            _ if response.is_free_attribute(&text, &tag.attributes, name) => continue,
+            _ if response.is_allowed_attribute(&text, &tag.attributes, name) => continue,
             _ => RepairId::EnvelopeAttribute,
         };
         attribute.remove(id, &mut edits);

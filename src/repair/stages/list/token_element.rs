@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memmem};
 
-use crate::repair::boundary::removal::token_value_of;
+use crate::repair::boundary::removal::token_text;
 use crate::repair::catalog::RepairId;
 use crate::repair::lex::lexeme::{CDATA, Lexeme, Lexemes, is_cut};
 use crate::repair::lex::names::{name_span, split_name, trailing_blanks, trim};
@@ -46,7 +46,7 @@ pub(crate) fn read_token(
         None => TokenRead::Unreadable,
     };
     let mut at = tag_end;
-    let mut lexemes = Lexemes::of(text);
+    let mut lexemes = Lexemes::new(text);
     loop {
         if at >= text.len() {
             return if complete { whole_or_unreadable(other) } else { TokenRead::NeedMore };
@@ -101,7 +101,7 @@ pub(crate) fn token_edits(text: &[u8], tag_end: usize, close: Option<usize>, nam
     }
     let content_end = close.unwrap_or(text.len());
     let mut at = tag_end;
-    let mut lexemes = Lexemes::of(text.get(..content_end).unwrap_or_default());
+    let mut lexemes = Lexemes::new(text.get(..content_end).unwrap_or_default());
     while at < content_end {
         let (lexeme, end) = lexemes.at(at);
         match lexeme {
@@ -144,7 +144,7 @@ pub(crate) fn token_facts<'t>(element: &[u8], value: &'t [u8]) -> TokenFacts<'t>
 /// Returns the value of a valid token element as XML text.
 pub(crate) fn token_value(element: &[u8]) -> Cow<'_, [u8]> {
     let start = memchr(b'>', element).map_or(element.len(), |end| end + 1);
-    token_value_of(element.get(start..).unwrap_or_default())
+    token_text(element.get(start..).unwrap_or_default())
 }
 
 /// Returns the local name of a tag.

@@ -5,7 +5,7 @@
 use crate::repair::catalog::{NotOai, RepairId};
 use crate::repair::lex::lexeme::{Lexeme, Lexemes};
 use crate::repair::lex::names::trim;
-use crate::repair::output::head_buffer::Role;
+use crate::repair::output::head_buffer::PartRole;
 use crate::repair::repair_item::{RepairedItem, repair_item};
 use crate::repair::sink::Sink;
 use crate::repair::stages::envelope::{end_tag_end, end_tag_of, error_element, read_end_tag_of};
@@ -17,7 +17,7 @@ use crate::repair::stages::list::state::List;
 use crate::repair::stages::response::{ListStep, Response, Stage, Step};
 use crate::repair::text::edits::Edits;
 use crate::repair::v1::items::facts_after;
-use crate::repair::validate::envelope_names::Prefixes;
+use crate::repair::validate::envelope_names::EnvelopePrefixes;
 use crate::repair::validate::schema::Verb;
 
 /// Opens the verb element of 2.0 at the first item of a list of 1.x, or at its end.
@@ -40,10 +40,10 @@ pub(crate) fn open_v1_list(
         // A header of 2.0 requires a datestamp.
         return ListStep::Leave(response.refuse(NotOai::Version1));
     }
-    response.tags.settle_envelope();
+    response.tags.keep_contexts();
     list.opened = true;
     let open = [b"<", response.written_prefix(), list.written_name(), b">"].concat();
-    response.output.change(Role::List, RepairId::V1Root, response.base, b"", &open, sink);
+    response.output.change(PartRole::List, RepairId::V1Root, response.base, b"", &open, sink);
     ListStep::Stay(Step::Settled(0))
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn end_v1_list(response: &mut Response, ahead: usize, sink: &mut impl
     }
     let at = response.base + ahead as u64;
     note_incomplete(response, at, sink);
-    response.output.change(Role::Plain, RepairId::V1Root, at, b"", &close, sink);
+    response.output.change(PartRole::Plain, RepairId::V1Root, at, b"", &close, sink);
     response.stage = Stage::Epilog;
 }
 
@@ -155,7 +155,7 @@ pub(crate) fn upgrade_clean_item(
     sink: &mut impl Sink,
 ) {
     let rules = Response::rules(&response.config, &response.entities);
-    let (places, limits) = (&list.validator.places, rules.limits);
+    let (places, limits) = (&list.validator.v1_positions, rules.limits);
     let cacheable = response.v1.as_ref().filter(|_| {
         let is_plain = matches!(list.names.element.name, b"record" | b"header" | b"set");
         // The slow path handles repairs that are off and repairs that must be enabled.
@@ -163,12 +163,18 @@ pub(crate) fn upgrade_clean_item(
             && rules.off.is_empty()
             && rules.enabled.is_empty()
             && response.granularity_check.is_met_by(raw, &list.validator.facts)
-            && list.names.prefixes == Prefixes::None
+            && list.names.prefixes == EnvelopePrefixes::Forbidden
     });
     let edits = cacheable.and_then(|v1| v1.payload_tags.edits_for(raw, places, list.context, limits));
     let upgraded = edits.map(|edits| {
         let facts = facts_after(list.validator.facts, &edits);
-        RepairedItem { bytes: edits.apply(raw).into_owned(), edits, facts, markup: false, lacks: Vec::new() }
+        RepairedItem {
+            bytes: edits.apply(raw).into_owned(),
+            edits,
+            facts,
+            markup: false,
+            unresolved: Vec::new(),
+        }
     });
     // If the item exceeds a limit, the validator reports it.
     let upgraded = upgraded.filter(|item| {
@@ -194,7 +200,7 @@ pub(crate) fn upgrade_clean_item(
 /// Returns the end of the first such end tag outside comments and sections.
 fn find_end_tag(text: &[u8], tag: &[u8]) -> Option<usize> {
     let open_tag = tag.get(..tag.len().checked_sub(1)?)?;
-    let mut lexemes = Lexemes::of(text);
+    let mut lexemes = Lexemes::new(text);
     let mut at = 0;
     while at < text.len() {
         let (lexeme, end) = lexemes.at(at);
