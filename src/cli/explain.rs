@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io;
 
 use clap::Args;
-use oaimend::repair::catalog::{CATALOG, Effect, Entry};
+use oaimend::repair::catalog::{CATALOG, CatalogEntry, Effect};
 use oaimend::repair::{Certainty, RepairId};
 
 use super::exit::{Exit, Failure, print};
@@ -61,7 +61,7 @@ fn list(paint: Paint) -> String {
     text
 }
 
-fn describe(entry: &Entry, paint: Paint) -> String {
+fn describe(entry: &CatalogEntry, paint: Paint) -> String {
     let certainty = match entry.certainty {
         Certainty::Exact => "exact: only one reading fits the bytes, or XML itself forces the change",
         Certainty::Likely => "likely: a table or a strong sign says so",

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use oaimend::repair::catalog::{CATALOG, Certainty, Effect, Entry};
+use oaimend::repair::catalog::{CATALOG, CatalogEntry, Certainty, Effect};
 
 /// docs/reference/repairs.md, from the catalog.
 pub(crate) fn repairs() -> String {
@@ -38,7 +38,7 @@ A repair that can have both effects counts as a repair of content. Repairs of co
 In the examples `\\xE9` is a byte that is not UTF-8.
 ";
 
-fn section(page: &mut String, entry: &Entry) -> std::fmt::Result {
+fn section(page: &mut String, entry: &CatalogEntry) -> std::fmt::Result {
     let effect = match (entry.certainty, entry.effect) {
         (Certainty::Rewrite, _) => "",
         (_, Effect::Form) => " Effect: form.",

@@ -6,4 +6,4 @@ pub(crate) mod repairs;
 
 pub use reasons::{NotOai, QuarantineReason};
 pub use repair_set::RepairSet;
-pub use repairs::{CATALOG, Certainty, Effect, Entry, RepairId};
+pub use repairs::{CATALOG, CatalogEntry, Certainty, Effect, RepairId};

@@ -42,7 +42,7 @@ pub enum Effect {
 
 /// The catalogue entry of one repair.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct CatalogEntry {
     /// The repair.
     pub id: RepairId,
     /// The name in kebab-case.
@@ -85,7 +85,7 @@ macro_rules! catalogue {
         }
 
         /// All repairs, in the order of a response.
-        pub static CATALOG: &[&Entry] = &[$(RepairId::$variant.entry(),)*];
+        pub static CATALOG: &[&CatalogEntry] = &[$(RepairId::$variant.entry(),)*];
 
         impl RepairId {
             /// The name in kebab-case.
@@ -96,9 +96,9 @@ macro_rules! catalogue {
             }
 
             /// The catalogue entry.
-            pub const fn entry(self) -> &'static Entry {
+            pub const fn entry(self) -> &'static CatalogEntry {
                 match self {
-                    $(Self::$variant => &Entry {
+                    $(Self::$variant => &CatalogEntry {
                         id: Self::$variant,
                         name: $name,
                         certainty: Certainty::$certainty,
