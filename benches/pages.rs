@@ -1,14 +1,14 @@
-//! Realistic ListRecords pages, clean and broken, always the same for one seed.
+//! Generates realistic ListRecords pages, clean and broken; each seed gives the same page.
 //!
 //! Mixed scripts, references in text, the tags and white space of the common
-//! providers. Broken records take the kinds of [`Defect`] in turn, one defect each.
+//! providers. Each broken record has one defect; the kinds of [`Defect`] alternate.
 
-/// What the records carry.
+/// The format of the records.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Format {
     /// Dublin Core as journal software writes it: indented, long text between tags.
     OaiDc,
-    /// MARCXML in one line a record: many tags, short text.
+    /// MARCXML with one line per record: many tags, short text.
     Marcxml,
 }
 
@@ -36,12 +36,12 @@ const DEFECTS: [Defect; 8] = [
     Defect::MismatchedEndTag,
 ];
 
-/// A page of that many records, of which `broken_per_mille` in a thousand are broken.
+/// A page with this number of records, `broken_per_mille` in a thousand of them broken.
 pub(crate) fn page(format: Format, records: usize, broken_per_mille: usize, seed: u64) -> Vec<u8> {
     let mut page = head(format).into_bytes();
     let mut kinds = DEFECTS.iter().copied().cycle();
     for number in 0..records {
-        // Every record is made from its own number: a broken page holds the clean one's records.
+        // A record depends only on its number, so that a broken page contains the records of the clean one.
         let mut random = Random(seed ^ (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let is_broken = random.below(1000) < broken_per_mille;
         let defect = if is_broken { kinds.next() } else { None };
@@ -163,7 +163,7 @@ fn marc_tag(name: &str) -> &'static str {
     }
 }
 
-/// The text escaped, the defect in its middle.
+/// Escapes the text and inserts the defect in its middle.
 fn push_text(page: &mut Vec<u8>, text: &str, defect: Option<Defect>) {
     let middle = text.char_indices().nth(text.chars().count() / 2).map_or(0, |(index, _)| index);
     let (before, behind) = text.split_at(middle);
@@ -206,7 +206,7 @@ fn datestamp(random: &mut Random) -> String {
 
 /// The fields of one record, in the mix of a repository of many languages.
 fn fields(random: &mut Random, number: usize) -> Vec<(&'static str, String)> {
-    // Nine in twenty English, five in Latin script with accents, the rest in other scripts.
+    // Nine in twenty are English, five in Latin script with accents, the rest in other scripts.
     let script = match random.below(20) {
         0..9 => ENGLISH,
         9..14 => ACCENTED,

@@ -1,5 +1,6 @@
-//! A proxy of pingora alone, without a cache and without phases of its own, for
-//! `benches/load`: `plain_pingora LISTEN SOURCE THREADS`, two addresses and a number.
+//! The baseline of `benches/load`: a pingora proxy without a cache and without custom phases.
+//!
+//! Usage: `plain_pingora LISTEN SOURCE THREADS`, two addresses and a number.
 
 use async_trait::async_trait;
 use pingora_core::server::{RunArgs, Server, configuration::ServerConf};
@@ -30,7 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let conf = ServerConf {
         threads: threads.parse()?,
-        // As many as there are connections: none is made anew for a request.
+        // The pool is as large as the number of connections, so that requests reuse them.
         upstream_keepalive_pool_size: 1024,
         ..ServerConf::default()
     };

@@ -1,4 +1,4 @@
-//! stdin to stdout through quick-xml, event by event: the yardstick of benches/compare.
+//! The baseline of `benches/compare`: copies stdin to stdout through quick-xml, event by event.
 
 use std::io::{self, BufReader, BufWriter, Write as _};
 

@@ -1,7 +1,7 @@
-//! The engine in memory: clean and broken pages, small pieces, and what a
-//! read-to-write loop of quick-xml takes for the same bytes.
+//! Benchmarks of the engine in memory: clean pages, broken pages, small chunks, and a
+//! read-to-write loop of quick-xml with the same bytes.
 //!
-//! `cargo bench`; whole processes are measured by benches/compare.
+//! Run it with `cargo bench`. `benches/compare` measures whole processes.
 
 mod pages;
 
@@ -14,10 +14,10 @@ use pages::{Format, page};
 
 const RECORDS: usize = 1000;
 const SEED: u64 = 20_261_121;
-/// How the network cuts a body, in bytes.
+/// The length of a chunk from the network, in bytes.
 const PIECE: usize = 64 << 10;
 
-/// Counts what leaves, as the cheapest honest consumer.
+/// Counts the output: the cheapest consumer that reads all of it.
 #[derive(Default)]
 struct Counter {
     bytes: usize,
@@ -59,7 +59,7 @@ fn quick_xml_loop(page: &[u8]) -> usize {
     writer.into_inner().into_inner().len()
 }
 
-/// The page as OAI-PMH 1.1 writes it.
+/// The page in OAI-PMH 1.1.
 fn version_one(page: &[u8]) -> Vec<u8> {
     const HEAD: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
         <ListRecords xmlns=\"http://www.openarchives.org/OAI/1.1/OAI_ListRecords\" \
@@ -82,7 +82,7 @@ fn version_one(page: &[u8]) -> Vec<u8> {
     [HEAD, &lines.collect::<Vec<_>>().join("\n")].concat().into_bytes()
 }
 
-/// What the engine makes of a page.
+/// The output of the engine for a page.
 fn repaired(page: &[u8]) -> Vec<u8> {
     #[derive(Default)]
     struct Kept(Vec<u8>);

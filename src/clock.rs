@@ -1,7 +1,7 @@
-//! The only reader of the clock.
+//! The only module that reads the clock.
 //!
-//! Everything else is told the time, so that it can be tested at any time.
-//! What has to wait is handed a [`Clock`], so that a test need not wait.
+//! All other code receives the time as an argument, so that tests can use any time. Code that waits
+//! receives a [`Clock`], so that tests need not wait.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use futures::FutureExt;
@@ -9,25 +9,25 @@ use futures::future::BoxFuture;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant, SystemTime};
 
-/// The time of day.
+/// The current date and time.
 #[expect(clippy::disallowed_methods, reason = "this is where the clock is read")]
 pub fn now() -> SystemTime {
     SystemTime::now()
 }
 
-/// The time since this was asked first, which never goes back and knows no date.
+/// The monotonic time since the first call.
 #[expect(clippy::disallowed_methods, reason = "this is where the clock is read")]
 pub fn uptime() -> Duration {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     START.elapsed()
 }
 
-/// A time as OAI-PMH writes it, `YYYY-MM-DDThh:mm:ssZ`.
+/// Formats a time as in OAI-PMH, `YYYY-MM-DDThh:mm:ssZ`.
 pub fn utc_datetime(time: SystemTime) -> String {
     utc(time).to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-/// A time as the log writes it, with microseconds.
+/// Formats a time as in the log, with microseconds.
 pub fn utc_micros(time: SystemTime) -> String {
     utc(time).to_rfc3339_opts(SecondsFormat::Micros, true)
 }
@@ -38,31 +38,31 @@ fn utc(time: SystemTime) -> DateTime<Utc> {
     DateTime::from_timestamp(seconds, since_1970.subsec_nanos()).unwrap_or_default()
 }
 
-/// A time as whole seconds since 1970.
+/// Converts a time to whole seconds since 1970.
 pub fn secs(time: SystemTime) -> u64 {
     time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// Time for those who wait.
+/// A source of time, for code that waits.
 pub trait Clock: Send + Sync + std::fmt::Debug {
-    /// The time of day.
+    /// The current date and time.
     fn now(&self) -> SystemTime {
         now()
     }
 
-    /// A number from 0 to 1, for waits that must not be the same everywhere.
+    /// A random number from 0 to 1, to spread waits.
     fn chance(&self) -> f64 {
         fastrand::f64()
     }
 
-    /// Waits on purpose, for so long.
+    /// Waits for this time, as a deliberate pause.
     fn pause(&self, time: Duration) -> BoxFuture<'static, ()>;
 
-    /// Ends when so much time has passed in which something else was expected.
+    /// Completes after this time, as a timeout of something else.
     fn deadline(&self, time: Duration) -> BoxFuture<'static, ()>;
 }
 
-/// Time as it passes.
+/// The real time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 

@@ -1,7 +1,6 @@
-//! What stops the program: whose fault it is, whether to try again, what to do.
+//! Errors that end a command: whose fault they are, whether a retry helps, and the remedy.
 //!
-//! Failures of a source are no such errors, they are answers; see
-//! `upstream::Failure`.
+//! Failures of a source do not end a command; they become responses.
 
 use crate::config::Fault;
 use std::fmt;
@@ -11,32 +10,32 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The command line asks for something that does not exist.
+    /// An argument of the command line is invalid.
     #[error("{0}")]
     Usage(String),
-    /// The configuration has faults; all that were found, in the order of the files.
+    /// The configuration has faults; all of them, in the order of the files.
     #[error("{}", Lines(.0))]
     Config(Vec<Fault>),
-    /// A file that was named cannot be read, or a folder cannot be written to.
+    /// A named file cannot be read, or a folder cannot be written to.
     #[error("{}: {doing}: {source}; {remedy}", path.display())]
     File {
         /// The file or folder.
         path: PathBuf,
-        /// What was tried.
+        /// The failed operation.
         doing: &'static str,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
-        /// What to do.
+        /// The remedy.
         remedy: String,
     },
-    /// An address cannot be listened on.
+    /// The program cannot listen on an address.
     #[error("cannot listen on {address}: {source}; {remedy}")]
     Listen {
         /// The address.
         address: std::net::SocketAddr,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
-        /// What to do.
+        /// The remedy.
         remedy: String,
     },
     /// The state in the data folder cannot be opened.
@@ -44,24 +43,24 @@ pub enum Error {
     State {
         /// The file.
         path: PathBuf,
-        /// What is wrong and what to do.
+        /// The problem and the remedy.
         message: String,
     },
 }
 
-/// Who can put an error right.
+/// Who can fix an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blame {
-    /// Whoever wrote the command line.
+    /// The author of the command line.
     Caller,
-    /// Whoever wrote the configuration.
+    /// The author of the configuration.
     Configuration,
-    /// Whoever runs the machine.
+    /// The administrator of the machine.
     Machine,
 }
 
 impl Error {
-    /// Who can put it right.
+    /// Who can fix it.
     pub fn blame(&self) -> Blame {
         match self {
             Self::Usage(_) => Blame::Caller,
@@ -70,7 +69,7 @@ impl Error {
         }
     }
 
-    /// Whether the same command may succeed later with nothing changed.
+    /// Whether the same command may succeed later without changes.
     pub fn retry(&self) -> bool {
         matches!(self, Self::Listen { .. })
     }
@@ -95,7 +94,7 @@ impl Error {
     }
 }
 
-/// Several faults, one a line.
+/// Several faults, one per line.
 struct Lines<'a>(&'a [Fault]);
 
 impl fmt::Display for Lines<'_> {

@@ -1,10 +1,9 @@
 //! oaimend: a transparent repair proxy for OAI-PMH.
 //!
-//! [`repair`] is the heart: bytes of a broken response in, bytes of a valid
-//! one and a journal of every change out. [`oai`] is the protocol's
-//! vocabulary. Both are pure (no I/O, no clock, no async) and can be used as a
-//! library with `default-features = false`. Everything else is the program
-//! around them; see ARCHITECTURE.md for the way of a page of bytes through it.
+//! [`repair`] is the core: it reads the bytes of a broken response and writes the bytes of a valid
+//! one, with a journal of every change. [`oai`] is the vocabulary of the protocol. Both are pure
+//! (no I/O, no clock, no async) and can be used as a library with `default-features = false`. The
+//! other modules form the program; ARCHITECTURE.md describes how a page passes through them.
 
 pub mod oai;
 pub mod repair;

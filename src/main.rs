@@ -1,8 +1,8 @@
-//! The program `oaimend`. What it does stands in the library; this is its command line.
+//! The program `oaimend`: the command line in front of the library.
 
 mod cli;
 
-/// A page is a few dozen buffers of up to 100 KB, which come and go on several threads.
+/// Pages need a few dozen buffers of up to 100 KB, allocated and freed on several threads.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

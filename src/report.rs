@@ -1,7 +1,7 @@
-//! The journal as JSON Lines: what `oaimend repair --report` writes.
+//! The report of `oaimend repair --report`: the journal as JSON Lines.
 //!
-//! One line for each repair and each item put aside, in the order of the
-//! text, and one for the summary at the end. The form is a promise to scripts.
+//! One line for each repair and each quarantined item, in the order of the text, and the summary as
+//! the last line. Scripts depend on this format.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -14,8 +14,8 @@ use crate::repair::{Outcome, Quarantined, Repair, RepairId, Summary, SwallowedIt
 
 /// Writes the report of one response.
 ///
-/// Give it a buffered writer: every line is one write. The first error of the
-/// writer is kept, nothing is written behind it, and [`Report::finish`] returns it.
+/// Pass a buffered writer: each line is one write. After an error nothing more is written;
+/// [`Report::finish`] returns the first error.
 #[derive(Debug)]
 pub struct Report<W> {
     out: W,
@@ -23,12 +23,12 @@ pub struct Report<W> {
 }
 
 impl<W: Write> Report<W> {
-    /// A report that goes to `out`.
+    /// Creates a report that is written to `out`.
     pub fn new(out: W) -> Self {
         Self { out, failed: None }
     }
 
-    /// Adds the line of a repair.
+    /// Writes the line of a repair.
     pub fn repaired(&mut self, repair: &Repair<'_>) {
         self.line(&RepairLine {
             repair: repair.id.name(),
@@ -39,7 +39,7 @@ impl<W: Write> Report<W> {
         });
     }
 
-    /// Adds the line of an item put aside.
+    /// Writes the line of a quarantined item.
     pub fn quarantined(&mut self, item: &Quarantined<'_>) {
         self.line(&QuarantineLine {
             quarantined: item.identifier.map(String::from_utf8_lossy),
@@ -49,7 +49,7 @@ impl<W: Write> Report<W> {
         });
     }
 
-    /// Adds the line of items that lie in a section.
+    /// Writes the line of items inside a CDATA section or comment.
     pub fn swallowed(&mut self, section: &SwallowedItems<'_>) {
         let identifiers = section.items.iter();
         self.line(&SwallowedLine {
@@ -59,16 +59,20 @@ impl<W: Write> Report<W> {
         });
     }
 
-    /// Adds the line of what stays as it is.
+    /// Writes the line of a required field without a known value.
     pub fn unresolved(&mut self, field: &UnresolvedField) {
-        self.line(&LeftLine { unresolved: field.element, offset: field.offset, why: field.lack.name() });
+        self.line(&UnresolvedLine {
+            unresolved: field.element,
+            offset: field.offset,
+            why: field.lack.name(),
+        });
     }
 
-    /// Adds the summary, writes everything out and gives the writer back.
+    /// Writes the summary, flushes and returns the writer.
     ///
     /// # Errors
     ///
-    /// The first error of the writer, whenever it came.
+    /// The first error of the writer, from any line.
     pub fn finish(mut self, summary: &Summary) -> io::Result<W> {
         self.line(&SummaryLine { summary: SummaryFields::from(summary) });
         match self.failed {
@@ -92,7 +96,7 @@ impl<W: Write> Report<W> {
 }
 
 /// `{"repair":"bare-ampersand","offset":1234,"record":"oai:x:2","original":"&","replacement":"&amp;"}`.
-/// Written by hand because bytes that are no UTF-8 change the name of their key.
+/// Serialized by hand, because bytes that are not UTF-8 have another key.
 struct RepairLine<'a> {
     repair: &'static str,
     offset: u64,
@@ -115,8 +119,7 @@ impl Serialize for RepairLine<'_> {
     }
 }
 
-/// Bytes as text where they are UTF-8, else as lower-case hexadecimal digits
-/// under the other key.
+/// Writes UTF-8 bytes as text, and other bytes as lower-case hexadecimal digits with the other key.
 fn bytes_entry<M: SerializeMap>(
     map: &mut M,
     key: &'static str,
@@ -154,7 +157,7 @@ struct SwallowedLine<'a> {
 }
 
 #[derive(serde::Serialize)]
-struct LeftLine {
+struct UnresolvedLine {
     unresolved: &'static str,
     offset: u64,
     why: &'static str,
@@ -209,7 +212,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// How often each repair was made, those that were not left out.
+/// The number of repairs by name; repairs that were not made are left out.
 struct Counts([u64; RepairId::COUNT]);
 
 impl Serialize for Counts {

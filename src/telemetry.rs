@@ -1,4 +1,4 @@
-//! What operators see: metrics, and what happened last.
+//! Metrics and recent events for operators.
 
 use crate::repair::catalog::CATALOG;
 use crate::upstream::{Account, Failure, RepairMade};
@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
-/// Counters and the last events. Of one server, not of the process.
+/// The metrics and recent events of one server.
 #[derive(Debug)]
 pub struct Telemetry {
     registry: Registry,
@@ -17,28 +17,28 @@ pub struct Telemetry {
     set_collisions: IntCounterVec,
     failures: IntCounterVec,
     refused: IntCounterVec,
-    /// Requests that are being answered.
+    /// Requests in flight.
     pub in_flight: IntGauge,
-    /// Connections of harvesters that are open.
+    /// Open connections of harvesters.
     pub connections: IntGauge,
     lookups: IntCounterVec,
-    /// Pages that the cache keeps.
+    /// Pages in the cache.
     pub cache_entries: IntGauge,
-    /// What they take on the disk.
+    /// The size of the cache on disk.
     pub cache_bytes: IntGauge,
     last: Mutex<HashMap<String, Last>>,
 }
 
-/// What happened last in one repository.
+/// Counters and recent events of one repository.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Last {
-    /// Requests answered since the start.
+    /// Completed requests since the start.
     pub requests: u64,
-    /// Records that left as they came.
+    /// Records sent unchanged.
     pub records_passed: u64,
-    /// Records that left with repairs.
+    /// Records sent with repairs.
     pub records_repaired: u64,
-    /// Records that were put aside.
+    /// Quarantined records.
     pub records_quarantined: u64,
     /// Failures of the source.
     pub source_failures: u64,
@@ -49,59 +49,59 @@ pub struct Last {
     pub repairs: VecDeque<LastRepair>,
 }
 
-/// A failure of a source, for operators.
+/// A failure of a source, for the admin listener.
 #[derive(Clone, Debug, Serialize)]
 pub struct LastFailure {
-    /// When, `YYYY-MM-DDThh:mm:ssZ`.
+    /// The time, `YYYY-MM-DDThh:mm:ssZ`.
     pub at: String,
-    /// What was asked.
+    /// The request.
     pub request: String,
-    /// Its kind.
+    /// The kind of failure.
     pub reason: &'static str,
     /// What happened and what to do.
     pub details: String,
 }
 
-/// A repair, for operators.
+/// A repair, for the admin listener.
 #[derive(Clone, Debug, Serialize)]
 pub struct LastRepair {
-    /// When, `YYYY-MM-DDThh:mm:ssZ`.
+    /// The time, `YYYY-MM-DDThh:mm:ssZ`.
     pub at: String,
-    /// What was asked.
+    /// The request.
     pub request: String,
-    /// Its name.
+    /// The name of the repair.
     pub repair: &'static str,
-    /// Where it was made, in bytes of the text.
+    /// The position, in bytes of the text.
     pub offset: u64,
-    /// Identifier of the item.
+    /// The identifier of the item.
     pub record: Option<String>,
-    /// What stood there.
+    /// The original text.
     pub original: String,
-    /// What stands there now.
+    /// The repaired text.
     pub replacement: String,
 }
 
-/// What became of one request, as it is counted and logged.
+/// The result of one request, for metrics and the log.
 #[derive(Debug)]
 pub struct Finished<'a> {
     /// The repository.
     pub repository: &'a str,
-    /// The verb; `None` when it was none.
+    /// The verb; `None` for an invalid one.
     pub verb: Option<&'static str>,
-    /// The query, as it was understood.
+    /// The normalised query.
     pub request: &'a str,
-    /// When it ended, `YYYY-MM-DDThh:mm:ssZ`.
+    /// The end of the request, `YYYY-MM-DDThh:mm:ssZ`.
     pub at: &'a str,
     /// How it came out: `whole`, `continued`, `refused`, `failed`, `broken-off` or `abandoned`.
     pub outcome: &'static str,
-    /// What became of the page.
+    /// The account of the page.
     pub account: Option<&'a Account>,
-    /// Why there was none.
+    /// Why there was no page.
     pub failure: Option<&'a Failure>,
 }
 
 impl Telemetry {
-    /// All counters at zero.
+    /// Creates all metrics with value zero.
     pub fn new() -> Self {
         let counters = |name: &str, help: &str, labels: &[&str]| {
             let opts = Opts::new(name, help).namespace("oaimend");
@@ -166,32 +166,32 @@ impl Telemetry {
         telemetry
     }
 
-    /// All counters in the text format of Prometheus.
+    /// Formats all metrics in the text format of Prometheus.
     pub fn metrics(&self) -> Vec<u8> {
         let mut text = Vec::new();
-        // Writing to memory fails only for names that are not legal, and ours are.
+        // Encoding into memory fails only for illegal names, and these are legal.
         let _ = TextEncoder::new().encode(&self.registry.gather(), &mut text);
         text
     }
 
-    /// Counts a request or a connection that was sent away: `class` is one of
-    /// the configured classes of clients, `any` where it is not known yet.
+    /// Counts a refused request or connection; `class` is a configured class of clients, or `any`
+    /// if it is not known yet.
     pub fn refused(&self, class: &str, reason: &str) {
         self.refused.with_label_values(&[class, reason]).inc();
     }
 
-    /// What happened last in a repository.
+    /// Returns the recent events of a repository.
     pub fn last(&self, repository: &str) -> Last {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.get(repository).cloned().unwrap_or_default()
     }
 
-    /// Counts how the cache had a part in a request.
+    /// Counts a cache lookup.
     pub fn looked_up(&self, repository: &str, outcome: &str) {
         self.lookups.with_label_values(&[repository, outcome]).inc();
     }
 
-    /// Counts a request.
+    /// Counts a completed request.
     pub fn finished(&self, finished: &Finished<'_>) {
         let Finished { repository, outcome, .. } = *finished;
         let verb = finished.verb.unwrap_or("none");
@@ -260,5 +260,5 @@ impl LastRepair {
     }
 }
 
-/// Last repairs of a repository that are kept for operators.
+/// The number of recent repairs that are kept for each repository.
 const LAST_REPAIRS_KEPT: usize = 200;

@@ -1,7 +1,7 @@
-//! The properties that the fuzzers try to break, taken from the tests.
+//! The properties that the fuzzers test, shared with the tests.
 //!
-//! Only the modules that need neither files nor a process; see
-//! tests/support/fuzzing.rs for what each target says.
+//! Only the modules that need neither files nor other processes are included;
+//! tests/support/fuzzing.rs describes each target.
 #![allow(dead_code, reason = "the tests use the rest")]
 
 #[path = "../../tests/support/damage.rs"]
@@ -18,21 +18,21 @@ mod invariants;
 mod losses;
 #[path = "../../tests/support/names.rs"]
 mod names;
-#[path = "../../tests/support/old.rs"]
-mod old;
 #[path = "../../tests/support/random.rs"]
 mod random;
 #[path = "../../tests/support/strict.rs"]
 mod strict;
 #[path = "../../tests/support/trial.rs"]
 mod trial;
+#[path = "../../tests/support/v1.rs"]
+mod v1;
 
-/// Holds an input against the property of that name.
+/// Checks the property of that name for an input.
 ///
 /// # Panics
 ///
-/// When the property does not hold: that is how a fuzzer finds it.
-pub fn hold(target: &str, input: &[u8]) {
+/// If the property does not hold: a fuzzer looks for panics.
+pub fn check(target: &str, input: &[u8]) {
     let property = fuzzing::TARGETS.iter().find(|(name, _)| *name == target);
     let (_, property) = property.expect("each target has its property");
     if let Err(error) = property(input) {

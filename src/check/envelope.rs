@@ -1,6 +1,6 @@
-//! What holds of every answer: HTTP around it, XML, and the OAI-PMH envelope.
+//! Rules for every response: HTTP, XML and the OAI-PMH envelope.
 
-use super::answer::{Answer, Asked, Came, OAI};
+use super::exchange::{CheckRequest, CheckResponse, OAI, Received};
 use super::findings::Findings;
 use super::rules::Rule;
 use super::schema;
@@ -9,50 +9,50 @@ use crate::oai::datestamp;
 use crate::upstream::Probed;
 use url::Url;
 
-/// Judges an answer by itself.
-pub(super) fn judge(answer: &Answer, base_url: &Url, findings: &mut Findings) {
-    for put_off in &answer.put_off {
-        let said = put_off.retry_after.as_deref();
-        let seconds = said.filter(|said| said.bytes().all(|byte| byte.is_ascii_digit()));
+/// Judges a response by itself.
+pub(super) fn judge(response: &CheckResponse, base_url: &Url, findings: &mut Findings) {
+    for deferral in &response.deferrals {
+        let value = deferral.retry_after.as_deref();
+        let seconds = value.filter(|value| value.bytes().all(|byte| byte.is_ascii_digit()));
         let is_legal =
-            seconds.and_then(|said| said.parse::<u64>().ok()).is_some_and(|seconds| seconds <= 3600);
-        let came = format!("{} with Retry-After {:?}", put_off.status, said.unwrap_or("missing"));
-        findings.judge(Rule::RetryAfter, put_off.status == 503 && is_legal, answer, came);
+            seconds.and_then(|value| value.parse::<u64>().ok()).is_some_and(|seconds| seconds <= 3600);
+        let received = format!("{} with Retry-After {:?}", deferral.status, value.unwrap_or("missing"));
+        findings.judge(Rule::RetryAfter, deferral.status == 503 && is_legal, response, received);
     }
-    let probed = match &answer.came {
-        Came::Whole(probed) => probed,
-        Came::Missing(why) => return findings.fails(Rule::Answers, answer, why),
-        Came::NotAsked(_) => return,
+    let probed = match &response.received {
+        Received::Complete(probed) => probed,
+        Received::Failed(why) => return findings.fail(Rule::Answers, response, why),
+        Received::Skipped(_) => return,
     };
-    findings.holds(Rule::Answers, answer, format!("{} bytes", probed.body.len()));
-    judge_http(answer, probed, findings);
-    if probed.status != 200 && answer.root().is_none() {
+    findings.pass(Rule::Answers, response, format!("{} bytes", probed.body.len()));
+    judge_http(response, probed, findings);
+    if probed.status != 200 && response.root().is_none() {
         return;
     }
-    match &answer.document {
+    match &response.document {
         Ok(root) => {
-            findings.holds(Rule::WellFormed, answer, "well-formed");
-            judge_declaration(answer, &probed.body, findings);
-            let came = format!("{} in \"{}\"", root.name, root.namespace);
-            findings.judge(Rule::RootElement, answer.root().is_some(), answer, came);
+            findings.pass(Rule::WellFormed, response, "well-formed");
+            judge_declaration(response, &probed.body, findings);
+            let received = format!("{} in \"{}\"", root.name, root.namespace);
+            findings.judge(Rule::RootElement, response.root().is_some(), response, received);
         }
-        Err(why) => findings.fails(Rule::WellFormed, answer, why),
+        Err(why) => findings.fail(Rule::WellFormed, response, why),
     }
-    if let Some(root) = answer.root() {
-        judge_root(answer, root, base_url, findings);
+    if let Some(root) = response.root() {
+        judge_root(response, root, base_url, findings);
     }
 }
 
-fn judge_http(answer: &Answer, probed: &Probed, findings: &mut Findings) {
-    findings.judge(Rule::HttpStatus, probed.status == 200, answer, probed.status.to_string());
+fn judge_http(response: &CheckResponse, probed: &Probed, findings: &mut Findings) {
+    findings.judge(Rule::HttpStatus, probed.status == 200, response, probed.status.to_string());
     let permanent = probed.redirects.iter().any(|status| matches!(status, 301 | 308));
     let statuses: Vec<String> = probed.redirects.iter().map(u16::to_string).collect();
-    let came = if statuses.is_empty() { "no redirect".to_owned() } else { statuses.join(", then ") };
-    findings.judge(Rule::PermanentRedirect, !permanent, answer, came);
+    let received = if statuses.is_empty() { "no redirect".to_owned() } else { statuses.join(", then ") };
+    findings.judge(Rule::PermanentRedirect, !permanent, response, received);
     if probed.status == 200 {
         let content_type = probed.content_type.as_deref().unwrap_or_default();
-        let came = if content_type.is_empty() { "none" } else { content_type };
-        findings.judge(Rule::ContentType, is_text_xml(content_type), answer, came);
+        let received = if content_type.is_empty() { "none" } else { content_type };
+        findings.judge(Rule::ContentType, is_text_xml(content_type), response, received);
     }
 }
 
@@ -64,7 +64,7 @@ fn is_text_xml(content_type: &str) -> bool {
     is_xml && charset.all(|(_, value)| value.trim().trim_matches('"').eq_ignore_ascii_case("utf-8"))
 }
 
-fn judge_declaration(answer: &Answer, body: &[u8], findings: &mut Findings) {
+fn judge_declaration(response: &CheckResponse, body: &[u8], findings: &mut Findings) {
     let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     let end = memchr::memmem::find(body, b"?>").map_or(0, |at| at + 2);
     let declaration = String::from_utf8_lossy(body.get(..end).unwrap_or_default()).replace('\'', "\"");
@@ -74,11 +74,11 @@ fn judge_declaration(answer: &Answer, body: &[u8], findings: &mut Findings) {
     let holds = is_there
         && dense.contains("version=\"1.0\"")
         && encoding.is_none_or(|(name, _)| name.eq_ignore_ascii_case("utf-8"));
-    let came = if is_there { declaration.as_str() } else { "no XML declaration" };
-    findings.judge(Rule::XmlDeclaration, holds, answer, came);
+    let received = if is_there { declaration.as_str() } else { "no XML declaration" };
+    findings.judge(Rule::XmlDeclaration, holds, response, received);
 }
 
-fn judge_root(answer: &Answer, root: &Element, base_url: &Url, findings: &mut Findings) {
+fn judge_root(response: &CheckResponse, root: &Element, base_url: &Url, findings: &mut Findings) {
     let location = root.attributes.iter().find(|attribute| {
         attribute.namespace == "http://www.w3.org/2001/XMLSchema-instance"
             && attribute.name == "schemaLocation"
@@ -86,50 +86,52 @@ fn judge_root(answer: &Answer, root: &Element, base_url: &Url, findings: &mut Fi
     let location = location.map_or("", |attribute| attribute.value.as_str());
     let words: Vec<&str> = location.split_whitespace().collect();
     let is_paired = words.chunks(2).any(|pair| pair == [OAI, SCHEMA]);
-    let came = if location.is_empty() { "no schemaLocation" } else { location };
-    findings.judge(Rule::SchemaLocation, is_paired, answer, came);
-    let date = root.value("responseDate").unwrap_or_default();
+    let received = if location.is_empty() { "no schemaLocation" } else { location };
+    findings.judge(Rule::SchemaLocation, is_paired, response, received);
+    let date = root.child_text("responseDate").unwrap_or_default();
     let is_utc = date.len() == 20 && datestamp::is_legal(date.as_bytes());
-    findings.judge(Rule::ResponseDate, is_utc, answer, format!("\"{date}\""));
-    if let Some(request) = root.first("request") {
-        let said = request.text.trim();
-        findings.judge(Rule::RequestUrl, is_same_url(said, base_url), answer, format!("\"{said}\""));
-        judge_attributes(answer, request, findings);
+    findings.judge(Rule::ResponseDate, is_utc, response, format!("\"{date}\""));
+    if let Some(request) = root.child("request") {
+        let value = request.text.trim();
+        findings.judge(Rule::RequestUrl, is_same_url(value, base_url), response, format!("\"{value}\""));
+        judge_attributes(response, request, findings);
     }
-    match schema::complaint(root) {
-        Some(complaint) => findings.fails(Rule::Schema, answer, complaint),
-        None => findings.holds(Rule::Schema, answer, answer.gist()),
+    match schema::find_violation(root) {
+        Some(complaint) => findings.fail(Rule::Schema, response, complaint),
+        None => findings.pass(Rule::Schema, response, response.summarize()),
     }
-    for error in root.all("error") {
+    for error in root.children_named("error") {
         match error.text.trim() {
-            "" => findings.warns(Rule::ErrorText, answer, "an error without a text"),
-            text => findings.holds(Rule::ErrorText, answer, text),
+            "" => findings.warn(Rule::ErrorText, response, "an error without a text"),
+            text => findings.pass(Rule::ErrorText, response, text),
         }
     }
 }
 
-/// Whether a source's own word for its base URL is the URL that was asked.
-pub(super) fn is_same_url(said: &str, base_url: &Url) -> bool {
-    Url::parse(said).is_ok_and(|said| said == *base_url)
+/// Whether a URL in a response equals the URL that was requested.
+pub(super) fn is_same_url(value: &str, base_url: &Url) -> bool {
+    Url::parse(value).is_ok_and(|value| value == *base_url)
 }
 
-fn judge_attributes(answer: &Answer, request: &Element, findings: &mut Findings) {
-    let said: Vec<(&str, &str)> = request
+fn judge_attributes(response: &CheckResponse, request: &Element, findings: &mut Findings) {
+    let attributes: Vec<(&str, &str)> = request
         .attributes
         .iter()
         .filter(|attribute| attribute.namespace.is_empty())
         .map(|attribute| (attribute.name.as_str(), attribute.value.as_str()))
         .collect();
-    let is_bare = answer.errors().iter().any(|code| matches!(*code, "badVerb" | "badArgument"));
-    let wanted = if is_bare { Vec::new() } else { wanted(&answer.asked) };
-    let holds = said.len() == wanted.len() && wanted.iter().all(|argument| said.contains(argument));
-    let said: Vec<String> = said.iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
-    let came = if said.is_empty() { "no attributes".to_owned() } else { said.join(" ") };
-    findings.judge(Rule::RequestAttributes, holds, answer, came);
+    let is_bare = response.errors().iter().any(|code| matches!(*code, "badVerb" | "badArgument"));
+    let expected = if is_bare { Vec::new() } else { expected_attributes(&response.request) };
+    let holds =
+        attributes.len() == expected.len() && expected.iter().all(|argument| attributes.contains(argument));
+    let attributes: Vec<String> =
+        attributes.iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
+    let received = if attributes.is_empty() { "no attributes".to_owned() } else { attributes.join(" ") };
+    findings.judge(Rule::RequestAttributes, holds, response, received);
 }
 
-fn wanted(asked: &Asked) -> Vec<(&str, &str)> {
-    asked.arguments.iter().map(|(name, value)| (*name, value.as_str())).collect()
+fn expected_attributes(request: &CheckRequest) -> Vec<(&str, &str)> {
+    request.arguments.iter().map(|(name, value)| (*name, value.as_str())).collect()
 }
 
 const SCHEMA: &str = "http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd";
@@ -139,17 +141,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_xml_may_say_utf_8_and_nothing_else() {
-        for right in ["text/xml", "Text/XML;charset=UTF-8", "text/xml; charset=\"utf-8\"", "text/xml; x=1"] {
-            assert!(is_text_xml(right), "{right}");
+    fn content_type_is_text_xml_with_utf_8() {
+        for valid in ["text/xml", "Text/XML;charset=UTF-8", "text/xml; charset=\"utf-8\"", "text/xml; x=1"] {
+            assert!(is_text_xml(valid), "{valid}");
         }
-        for wrong in ["", "application/xml", "text/html", "text/xml; charset=ISO-8859-1"] {
-            assert!(!is_text_xml(wrong), "{wrong}");
+        for invalid in ["", "application/xml", "text/html", "text/xml; charset=ISO-8859-1"] {
+            assert!(!is_text_xml(invalid), "{invalid}");
         }
     }
 
     #[test]
-    fn a_base_url_has_one_spelling_but_for_the_slash_of_a_bare_host() {
+    fn base_urls_are_compared_exactly_except_for_the_slash_of_a_bare_host() {
         let base_url = Url::parse("http://x.example").expect("a literal URL");
         assert!(is_same_url("http://x.example/", &base_url) && is_same_url("http://x.example", &base_url));
         for other in

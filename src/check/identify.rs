@@ -1,75 +1,75 @@
-//! What holds of Identify, and what it says that other answers are held to.
+//! Rules for Identify, and the values of Identify that other rules use.
 
-use super::answer::Answer;
 use super::envelope::is_same_url;
+use super::exchange::CheckResponse;
 use super::findings::Findings;
 use super::rules::Rule;
 use super::tree::Element;
 use crate::oai::datestamp;
 use url::Url;
 
-/// What the repository says of itself, as far as it could be read.
+/// The repository's own description, as far as it could be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Identity {
-    /// Length of a datestamp in the granularity, in characters.
+    /// The length of a datestamp in the granularity, in characters.
     pub(super) datestamp_chars: Option<usize>,
-    /// The lowest datestamp, in a legal form.
+    /// The lowest datestamp, if it is legal.
     pub(super) earliest: Option<String>,
-    /// What is kept of deleted records.
+    /// The value of deletedRecord.
     pub(super) deleted_record: String,
 }
 
-/// Judges the answer to Identify; `None` if it is none.
-pub(super) fn judge(answer: &Answer, base_url: &Url, findings: &mut Findings) -> Option<Identity> {
-    let identify = answer.verb_element()?;
-    let value = |name| identify.value(name).unwrap_or_default();
-    judge_emails(answer, identify, findings);
+/// Judges the response to Identify; `None` if it contains no Identify.
+pub(super) fn judge(response: &CheckResponse, base_url: &Url, findings: &mut Findings) -> Option<Identity> {
+    let identify = response.verb_element()?;
+    let value = |name| identify.child_text(name).unwrap_or_default();
+    judge_emails(response, identify, findings);
     if base_url.scheme() == "https" {
-        findings.warns(Rule::PlainHttp, answer, base_url.as_str());
+        findings.warn(Rule::PlainHttp, response, base_url.as_str());
     } else {
-        findings.holds(Rule::PlainHttp, answer, base_url.as_str());
+        findings.pass(Rule::PlainHttp, response, base_url.as_str());
     }
-    let said = value("baseURL");
-    findings.judge(Rule::BaseUrl, is_same_url(said, base_url), answer, format!("\"{said}\""));
+    let url = value("baseURL");
+    findings.judge(Rule::BaseUrl, is_same_url(url, base_url), response, format!("\"{url}\""));
     let version = value("protocolVersion");
-    findings.judge(Rule::ProtocolVersion, version == "2.0", answer, format!("\"{version}\""));
+    findings.judge(Rule::ProtocolVersion, version == "2.0", response, format!("\"{version}\""));
     let granularity = value("granularity");
     let datestamp_chars = match granularity {
         "YYYY-MM-DD" => Some(10),
         "YYYY-MM-DDThh:mm:ssZ" => Some(20),
         _ => None,
     };
-    let is_alone = identify.all("granularity").count() == 1;
-    let came = format!("\"{granularity}\"");
-    findings.judge(Rule::Granularity, datestamp_chars.is_some() && is_alone, answer, came);
+    let is_alone = identify.children_named("granularity").count() == 1;
+    let received = format!("\"{granularity}\"");
+    findings.judge(Rule::Granularity, datestamp_chars.is_some() && is_alone, response, received);
     let earliest = value("earliestDatestamp");
     let is_date = datestamp::is_legal(earliest.as_bytes());
     let fits = is_date && datestamp_chars.is_none_or(|chars| chars == earliest.len());
-    findings.judge(Rule::EarliestDatestamp, fits, answer, format!("\"{earliest}\""));
+    findings.judge(Rule::EarliestDatestamp, fits, response, format!("\"{earliest}\""));
     let deleted_record = value("deletedRecord").to_owned();
     let is_known = ["no", "transient", "persistent"].contains(&deleted_record.as_str());
-    findings.judge(Rule::DeletedRecord, is_known, answer, format!("\"{deleted_record}\""));
-    judge_identifiers(answer, identify, findings);
+    findings.judge(Rule::DeletedRecord, is_known, response, format!("\"{deleted_record}\""));
+    judge_identifiers(response, identify, findings);
     let earliest = is_date.then(|| earliest.to_owned());
     Some(Identity { datestamp_chars, earliest, deleted_record })
 }
 
-fn judge_emails(answer: &Answer, identify: &Element, findings: &mut Findings) {
-    let mut emails = identify.all("adminEmail").map(|email| email.text.trim()).peekable();
+fn judge_emails(response: &CheckResponse, identify: &Element, findings: &mut Findings) {
+    let mut emails = identify.children_named("adminEmail").map(|email| email.text.trim()).peekable();
     if emails.peek().is_none() {
-        findings.fails(Rule::AdminEmail, answer, "no adminEmail");
+        findings.fail(Rule::AdminEmail, response, "no adminEmail");
     }
     for email in emails {
         match email.strip_prefix("mailto:") {
             Some(bare) if is_address(bare) => {
-                findings.warns(Rule::AdminEmail, answer, format!("\"{email}\""))
+                findings.warn(Rule::AdminEmail, response, format!("\"{email}\""))
             }
-            _ => findings.judge(Rule::AdminEmail, is_address(email), answer, format!("\"{email}\"")),
+            _ => findings.judge(Rule::AdminEmail, is_address(email), response, format!("\"{email}\"")),
         }
     }
 }
 
-/// A local part, and a domain with a top level.
+/// Whether this is a mail address: a local part, and a domain with a top level.
 fn is_address(email: &str) -> bool {
     let Some((local, domain)) = email.rsplit_once('@') else { return false };
     let top = domain.rsplit_once('.').map_or("", |(_, top)| top);
@@ -85,13 +85,14 @@ fn is_address(email: &str) -> bool {
 const IDENTIFIER_2_0: &str = "http://www.openarchives.org/OAI/2.0/oai-identifier";
 const IDENTIFIER_1_1: &str = "http://www.openarchives.org/OAI/1.1/oai-identifier";
 
-fn judge_identifiers(answer: &Answer, identify: &Element, findings: &mut Findings) {
-    let described = identify.all("description").flat_map(|description| description.children.iter());
+fn judge_identifiers(response: &CheckResponse, identify: &Element, findings: &mut Findings) {
+    let described =
+        identify.children_named("description").flat_map(|description| description.children.iter());
     let found: Vec<&Element> = described.filter(|child| child.name == "oai-identifier").collect();
-    let (holds, came) = match found.as_slice() {
+    let (holds, received) = match found.as_slice() {
         [] => return,
         [one] => {
-            let name = one.value("repositoryIdentifier").unwrap_or_default();
+            let name = one.child_text("repositoryIdentifier").unwrap_or_default();
             let holds = match one.namespace.as_str() {
                 IDENTIFIER_2_0 => is_domain(name),
                 IDENTIFIER_1_1 => !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric()),
@@ -101,10 +102,10 @@ fn judge_identifiers(answer: &Answer, identify: &Element, findings: &mut Finding
         }
         several => (false, format!("{} descriptions", several.len())),
     };
-    findings.judge(Rule::OaiIdentifier, holds, answer, came);
+    findings.judge(Rule::OaiIdentifier, holds, response, received);
 }
 
-/// Labels that begin with a letter, with a dot between them.
+/// Whether this is a domain name whose labels begin with letters.
 fn is_domain(name: &str) -> bool {
     let is_label = |label: &str| {
         label.starts_with(|first: char| first.is_ascii_alphabetic())
@@ -118,11 +119,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_has_a_domain_with_a_top_level() {
-        for right in ["oai@example.org", "a.b-c+d@sub.example.museum"] {
-            assert!(is_address(right), "{right}");
+    fn mail_addresses_have_a_top_level_domain() {
+        for valid in ["oai@example.org", "a.b-c+d@sub.example.museum"] {
+            assert!(is_address(valid), "{valid}");
         }
-        for wrong in [
+        for invalid in [
             "",
             "oai",
             "oai@localhost",
@@ -131,15 +132,15 @@ mod tests {
             "mailto:oai@example.org",
             "a b@x.org",
         ] {
-            assert!(!is_address(wrong), "{wrong}");
+            assert!(!is_address(invalid), "{invalid}");
         }
     }
 
     #[test]
-    fn a_repository_identifier_is_a_domain_name() {
+    fn repository_identifiers_are_domain_names() {
         assert!(is_domain("example.org") && is_domain("oai.x-y.example"));
-        for wrong in ["", "example", "example.", "1.example", "exa mple.org"] {
-            assert!(!is_domain(wrong), "{wrong}");
+        for invalid in ["", "example", "example.", "1.example", "exa mple.org"] {
+            assert!(!is_domain(invalid), "{invalid}");
         }
     }
 }

@@ -6,7 +6,7 @@
 
 /// The entry of one rule.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct RuleEntry {
     /// Which rule it is.
     pub rule: Rule,
     /// The one kebab-case name.
@@ -14,7 +14,7 @@ pub struct Entry {
     /// Where it stands: a section of OAI-PMH 2.0, or another document.
     pub section: &'static str,
     /// What is wanted.
-    pub wants: &'static str,
+    pub expected: &'static str,
     /// What the provider should do where it does not hold.
     pub remedy: &'static str,
 }
@@ -31,11 +31,11 @@ macro_rules! rules {
         }
 
         /// All rules, in the order in which they are told.
-        pub const RULES: &[Entry] = &[$(Entry {
+        pub const RULES: &[RuleEntry] = &[$(RuleEntry {
             rule: Rule::$variant,
             name: $name,
             section: $section,
-            wants: $wants,
+            expected: $wants,
             remedy: $remedy,
         },)*];
     };
@@ -43,7 +43,7 @@ macro_rules! rules {
 
 impl Rule {
     /// Its entry.
-    pub fn entry(self) -> &'static Entry {
+    pub fn entry(self) -> &'static RuleEntry {
         &RULES[self as usize]
     }
 }

@@ -1,17 +1,16 @@
-//! The structure of a response as OAI-PMH.xsd has it: which elements stand in
-//! which, in which order and how often, and the values that the schema bounds.
-//! What records carry inside `metadata` and `about` is not looked at.
+//! The structure of a response according to OAI-PMH.xsd: allowed children, their order and number,
+//! and restricted values. The contents of `metadata` and `about` are not checked.
 
-use super::answer::OAI;
+use super::exchange::OAI;
 use super::tree::Element;
 
-/// Which child may stand where, how often at least and at most.
+/// The allowed children in their order: name, least number, greatest number.
 type Sequence = &'static [(&'static str, usize, usize)];
 
 const MANY: usize = usize::MAX;
 
-/// The children of an element of the envelope; `None`: it holds text alone.
-fn sequence_of(name: &str) -> Option<Sequence> {
+/// The allowed children of an element of the envelope; `None`: it contains only text.
+fn allowed_children(name: &str) -> Option<Sequence> {
     Some(match name {
         "Identify" => &[
             ("repositoryName", 1, 1),
@@ -50,72 +49,74 @@ const CODES: [&str; 8] = [
     "noSetHierarchy",
 ];
 
-/// The first thing that the schema would not let pass.
-pub(super) fn complaint(root: &Element) -> Option<String> {
+/// Returns the first violation of the schema.
+pub(super) fn find_violation(root: &Element) -> Option<String> {
     let mut children = root.children.iter();
-    for wanted in ["responseDate", "request"] {
+    for expected in ["responseDate", "request"] {
         match children.next() {
-            Some(child) if is(child, wanted) => {}
-            child => return Some(instead("OAI-PMH", wanted, child)),
+            Some(child) if is_oai_element(child, expected) => {}
+            child => return Some(describe_unexpected("OAI-PMH", expected, child)),
         }
     }
     let content: Vec<&Element> = children.collect();
     match content.as_slice() {
         [] => Some("neither an error nor an element of the verb".to_owned()),
-        errors if errors.iter().all(|child| is(child, "error")) => {
-            errors.iter().find_map(|error| code(error))
+        errors if errors.iter().all(|child| is_oai_element(child, "error")) => {
+            errors.iter().find_map(|error| check_error_code(error))
         }
-        [verb] if VERBS.iter().any(|name| is(verb, name)) => element(verb),
-        [first, ..] => Some(format!("<{}> and {} elements behind it", first.name, content.len() - 1)),
+        [verb] if VERBS.iter().any(|name| is_oai_element(verb, name)) => check_element(verb),
+        [first, ..] => Some(format!("<{}>, followed by {} elements", first.name, content.len() - 1)),
     }
 }
 
-fn is(element: &Element, name: &str) -> bool {
+fn is_oai_element(element: &Element, name: &str) -> bool {
     element.namespace == OAI && element.name == name
 }
 
-fn instead(parent: &str, wanted: &str, child: Option<&Element>) -> String {
+fn describe_unexpected(parent: &str, expected: &str, child: Option<&Element>) -> String {
     match child {
-        Some(child) => format!("<{}> in <{parent}> where <{wanted}> is wanted", child.name),
-        None => format!("<{parent}> ends where <{wanted}> is wanted"),
+        Some(child) => format!("<{}> in <{parent}>, expected <{expected}>", child.name),
+        None => format!("<{parent}> ends, expected <{expected}>"),
     }
 }
 
-fn code(error: &Element) -> Option<String> {
+fn check_error_code(error: &Element) -> Option<String> {
     let code = error.attribute("code").unwrap_or_default();
-    (!CODES.contains(&code)).then(|| format!("the error code \"{code}\", which is none of the eight"))
+    (!CODES.contains(&code)).then(|| format!("the unknown error code \"{code}\""))
 }
 
-fn element(parent: &Element) -> Option<String> {
+fn check_element(parent: &Element) -> Option<String> {
     if matches!(parent.name.as_str(), "metadata" | "about" | "description" | "setDescription") {
-        return wrapper(parent);
+        return check_wrapper(parent);
     }
-    let Some(sequence) = sequence_of(&parent.name) else { return leaf(parent) };
+    let Some(sequence) = allowed_children(&parent.name) else { return check_text_element(parent) };
     if !parent.text.trim().is_empty() {
         return Some(format!("text in <{}>", parent.name));
     }
     let mut children = parent.children.iter().peekable();
     for (name, least, most) in sequence {
         let mut count = 0;
-        while let Some(child) = children.next_if(|child| count < *most && is(child, name)) {
+        while let Some(child) = children.next_if(|child| count < *most && is_oai_element(child, name)) {
             count += 1;
-            if let Some(complaint) = element(child) {
+            if let Some(complaint) = check_element(child) {
                 return Some(complaint);
             }
         }
         if count < *least {
-            return Some(instead(&parent.name, name, children.peek().copied()));
+            return Some(describe_unexpected(&parent.name, name, children.peek().copied()));
         }
     }
     if let Some(child) = children.next() {
-        return Some(format!("<{}> in <{}>, where it has no place", child.name, parent.name));
+        return Some(format!("<{}> in <{}>, where it is not allowed", child.name, parent.name));
     }
     let status = parent.attribute("status").filter(|_| parent.name == "header");
-    status.filter(|status| *status != "deleted").map(|status| format!("the status \"{status}\" of a header"))
+    status
+        .filter(|status| *status != "deleted")
+        .map(|status| format!("the unknown header status \"{status}\""))
 }
 
-/// An element that wraps one of another namespace.
-fn wrapper(parent: &Element) -> Option<String> {
+/// Checks an element that wraps one element of another namespace.
+fn check_wrapper(parent: &Element) -> Option<String> {
     let name = &parent.name;
     match parent.children.as_slice() {
         _ if !parent.text.trim().is_empty() => Some(format!("text in <{name}>")),
@@ -124,15 +125,15 @@ fn wrapper(parent: &Element) -> Option<String> {
             Some(format!("<{}> without namespace in <{name}>", child.name))
         }
         [_] => None,
-        children => Some(format!("{} elements in <{name}>, one is wanted", children.len())),
+        children => Some(format!("{} elements in <{name}>, expected one", children.len())),
     }
 }
 
-/// An element that holds a text.
-fn leaf(parent: &Element) -> Option<String> {
+/// Checks an element that contains only text.
+fn check_text_element(parent: &Element) -> Option<String> {
     let Element { name, text, children, .. } = parent;
     if let Some(child) = children.first() {
-        return Some(format!("<{}> in <{name}>, which holds text", child.name));
+        return Some(format!("<{}> in <{name}>, which contains only text", child.name));
     }
     let is_legal = match name.as_str() {
         "setSpec" => text.split(':').all(is_token),
@@ -140,10 +141,10 @@ fn leaf(parent: &Element) -> Option<String> {
         "identifier" => !text.trim().is_empty(),
         _ => true,
     };
-    (!is_legal).then(|| format!("the {name} \"{text}\""))
+    (!is_legal).then(|| format!("the illegal {name} \"{text}\""))
 }
 
-/// Characters that may stand in a setSpec and in a metadataPrefix.
+/// Whether a text consists of the characters that setSpec and metadataPrefix allow.
 fn is_token(text: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.!~*'()".contains(&byte);
     !text.is_empty() && text.bytes().all(legal)
@@ -157,12 +158,12 @@ mod tests {
     #[track_caller]
     fn check(content: &str, expected: &str) {
         let xml = format!("<OAI-PMH xmlns='{OAI}'><responseDate/><request/>{content}</OAI-PMH>");
-        let root = tree::read(xml.as_bytes()).expect("it is well-formed");
-        assert_eq!(complaint(&root).unwrap_or_default(), expected, "{content}");
+        let root = tree::parse(xml.as_bytes()).expect("it is well-formed");
+        assert_eq!(find_violation(&root).unwrap_or_default(), expected, "{content}");
     }
 
     #[test]
-    fn what_the_schema_lets_pass_passes() {
+    fn valid_responses_pass() {
         check("<error code='badVerb'/><error code='badArgument'/>", "");
         let header =
             "<header status='deleted'><identifier>x</identifier><datestamp/><setSpec>a:b</setSpec></header>";
@@ -173,25 +174,28 @@ mod tests {
     }
 
     #[test]
-    fn what_it_does_not_is_named() {
+    fn violations_are_named() {
         check("", "neither an error nor an element of the verb");
-        check("<error code='gone'/>", "the error code \"gone\", which is none of the eight");
-        check("<error code='badVerb'/><ListSets/>", "<error> and 1 elements behind it");
-        check("<ListSets/>", "<ListSets> ends where <set> is wanted");
+        check("<error code='gone'/>", "the unknown error code \"gone\"");
+        check("<error code='badVerb'/><ListSets/>", "<error>, followed by 1 elements");
+        check("<ListSets/>", "<ListSets> ends, expected <set>");
         check("<ListSets>x</ListSets>", "text in <ListSets>");
-        check("<ListSets><set><setName/></set></ListSets>", "<setName> in <set> where <setSpec> is wanted");
-        check("<ListSets><set><setSpec>a b</setSpec><setName/></set></ListSets>", "the setSpec \"a b\"");
+        check("<ListSets><set><setName/></set></ListSets>", "<setName> in <set>, expected <setSpec>");
+        check(
+            "<ListSets><set><setSpec>a b</setSpec><setName/></set></ListSets>",
+            "the illegal setSpec \"a b\"",
+        );
         let header = "<header><identifier>x</identifier><datestamp/></header>";
         for (metadata, expected) in [
-            ("<metadata/>", "0 elements in <metadata>, one is wanted"),
+            ("<metadata/>", "0 elements in <metadata>, expected one"),
             ("<metadata>x</metadata>", "text in <metadata>"),
             ("<metadata><x/></metadata>", "<x> of OAI-PMH in <metadata>"),
             ("<metadata><x xmlns=''/></metadata>", "<x> without namespace in <metadata>"),
-            ("<metadata><x xmlns='u'/></metadata><other/>", "<other> in <record>, where it has no place"),
+            ("<metadata><x xmlns='u'/></metadata><other/>", "<other> in <record>, where it is not allowed"),
         ] {
             check(&format!("<GetRecord><record>{header}{metadata}</record></GetRecord>"), expected);
         }
         let odd = header.replace("<header>", "<header status='gone'>");
-        check(&format!("<ListIdentifiers>{odd}</ListIdentifiers>"), "the status \"gone\" of a header");
+        check(&format!("<ListIdentifiers>{odd}</ListIdentifiers>"), "the unknown header status \"gone\"");
     }
 }

@@ -1,6 +1,6 @@
-//! What holds of lists that go on.
+//! Rules for resumptionTokens and the pages that they lead to.
 
-use super::answer::Answer;
+use super::exchange::CheckResponse;
 use super::findings::Findings;
 use super::lists::headers;
 use super::rules::Rule;
@@ -8,122 +8,123 @@ use super::tree::Element;
 use crate::oai::datestamp;
 use chrono::{DateTime, TimeDelta};
 
-/// The token that leads on from a page, if there is one.
-pub(super) fn next(answer: &Answer) -> Option<&str> {
-    token(answer).map(|token| token.text.as_str()).filter(|text| !text.trim().is_empty())
+/// The token for the next page, if there is one.
+pub(super) fn next_token(response: &CheckResponse) -> Option<&str> {
+    find_token(response).map(|token| token.text.as_str()).filter(|text| !text.trim().is_empty())
 }
 
-/// The identifiers of a page, in their order.
-pub(super) fn identifiers(answer: &Answer) -> Vec<String> {
-    headers(answer).into_iter().map(|header| header.identifier).collect()
+/// The identifiers of a page, in order.
+pub(super) fn identifiers(response: &CheckResponse) -> Vec<String> {
+    headers(response).into_iter().map(|header| header.identifier).collect()
 }
 
-fn token(answer: &Answer) -> Option<&Element> {
-    answer.verb_element()?.all("resumptionToken").last()
+fn find_token(response: &CheckResponse) -> Option<&Element> {
+    response.verb_element()?.children_named("resumptionToken").last()
 }
 
 /// Judges the first page of a list.
-pub(super) fn judge_first(answer: &Answer, findings: &mut Findings) {
-    let Some(verb) = answer.verb_element() else { return };
-    judge_number(answer, verb, findings);
-    let Some(token) = token(answer) else {
-        findings.holds(Rule::EmptyToken, answer, "no resumptionToken");
+pub(super) fn judge_first(response: &CheckResponse, findings: &mut Findings) {
+    let Some(verb) = response.verb_element() else { return };
+    judge_number(response, verb, findings);
+    let Some(token) = find_token(response) else {
+        findings.pass(Rule::EmptyToken, response, "no resumptionToken");
         return;
     };
     let text = token.text.trim();
-    findings.judge(Rule::EmptyToken, !text.is_empty(), answer, format!("\"{text}\""));
+    findings.judge(Rule::EmptyToken, !text.is_empty(), response, format!("\"{text}\""));
     if let Some(cursor) = token.attribute("cursor") {
-        findings.judge(Rule::FirstCursor, cursor == "0", answer, format!("cursor {cursor}"));
+        findings.judge(Rule::FirstCursor, cursor == "0", response, format!("cursor {cursor}"));
     }
-    judge_attributes(answer, token, 0, findings);
+    judge_attributes(response, token, 0, findings);
 }
 
-/// Judges a page that a token led to; `before` is all that came before it in the list.
-pub(super) fn judge_next(answer: &Answer, before: &[String], findings: &mut Findings) {
-    if !findings.can_judge(Rule::TokenWorks, answer) {
+/// Judges a later page of a list; `before` are the identifiers of all earlier pages.
+pub(super) fn judge_next(response: &CheckResponse, before: &[String], findings: &mut Findings) {
+    if !findings.is_judgeable(Rule::TokenWorks, response) {
         return;
     }
-    let items = identifiers(answer);
-    let Some(verb) = answer.verb_element().filter(|_| !items.is_empty()) else {
-        return findings.fails(Rule::TokenWorks, answer, answer.gist());
+    let items = identifiers(response);
+    let Some(verb) = response.verb_element().filter(|_| !items.is_empty()) else {
+        return findings.fail(Rule::TokenWorks, response, response.summarize());
     };
-    judge_number(answer, verb, findings);
+    judge_number(response, verb, findings);
     let is_new = items.iter().any(|item| !before.contains(item));
-    let came = if is_new { format!("{} items", items.len()) } else { "items that came before".to_owned() };
-    findings.judge(Rule::TokenWorks, is_new, answer, came);
-    let Some(token) = token(answer) else {
-        return findings.fails(Rule::LastToken, answer, "no resumptionToken");
+    let received =
+        if is_new { format!("{} items", items.len()) } else { "items of earlier pages".to_owned() };
+    findings.judge(Rule::TokenWorks, is_new, response, received);
+    let Some(token) = find_token(response) else {
+        return findings.fail(Rule::LastToken, response, "no resumptionToken");
     };
     if token.text.trim().is_empty() {
-        findings.holds(Rule::LastToken, answer, "an empty resumptionToken");
+        findings.pass(Rule::LastToken, response, "an empty resumptionToken");
     }
     if let Some(cursor) = token.attribute("cursor") {
         let count = before.len();
-        let came = format!("cursor {cursor} behind {count} items");
+        let received = format!("cursor {cursor} after {count} items");
         match cursor.parse::<usize>() {
-            // Whoever stands in front of a source may have put records aside.
-            Ok(number) if number > count => findings.warns(Rule::NextCursor, answer, came),
-            number => findings.judge(Rule::NextCursor, number == Ok(count), answer, came),
+            // A proxy between check and source may have quarantined records.
+            Ok(number) if number > count => findings.warn(Rule::NextCursor, response, received),
+            number => findings.judge(Rule::NextCursor, number == Ok(count), response, received),
         }
     }
-    judge_attributes(answer, token, before.len(), findings);
+    judge_attributes(response, token, before.len(), findings);
 }
 
-/// Judges the same page, asked for a second time.
-pub(super) fn judge_again(again: &Answer, first_time: &Answer, findings: &mut Findings) {
+/// Judges the response to a repeated request for a page.
+pub(super) fn judge_again(again: &CheckResponse, first_time: &CheckResponse, findings: &mut Findings) {
     let has_items = !identifiers(first_time).is_empty();
-    if findings.can_judge(Rule::TokenAgain, again) && has_items {
+    if findings.is_judgeable(Rule::TokenAgain, again) && has_items {
         let is_same = identifiers(again) == identifiers(first_time);
-        let came = if is_same { "the same items".to_owned() } else { again.gist() };
-        findings.judge(Rule::TokenAgain, is_same, again, came);
+        let received = if is_same { "the same items".to_owned() } else { again.summarize() };
+        findings.judge(Rule::TokenAgain, is_same, again, received);
     }
 }
 
-fn judge_number(answer: &Answer, verb: &Element, findings: &mut Findings) {
-    let count = verb.all("resumptionToken").count();
+fn judge_number(response: &CheckResponse, verb: &Element, findings: &mut Findings) {
+    let count = verb.children_named("resumptionToken").count();
     let is_last = verb.children.last().is_some_and(|last| last.name == "resumptionToken");
     if count > 0 {
-        let came = format!("{count}{}", if is_last { ", at the end" } else { ", not at the end" });
-        findings.judge(Rule::OneToken, count == 1 && is_last, answer, came);
+        let received = format!("{count}{}", if is_last { ", at the end" } else { ", not at the end" });
+        findings.judge(Rule::OneToken, count == 1 && is_last, response, received);
     }
 }
 
-/// What a token says beside itself; `before` items have come on earlier pages.
-fn judge_attributes(answer: &Answer, token: &Element, before: usize, findings: &mut Findings) {
-    let on_page = headers(answer).len();
+/// Judges the attributes of a token; earlier pages had `before` items.
+fn judge_attributes(response: &CheckResponse, token: &Element, before: usize, findings: &mut Findings) {
+    let on_page = headers(response).len();
     if let Some(size) = token.attribute("completeListSize") {
-        let came = format!("completeListSize {size}, and {} have come", before + on_page);
+        let received = format!("completeListSize {size} after {} items", before + on_page);
         let holds = size.parse::<usize>().is_ok_and(|size| size > 0 && size >= before + on_page);
-        findings.judge(Rule::CompleteListSize, holds, answer, came);
+        findings.judge(Rule::CompleteListSize, holds, response, received);
     }
     if let Some(expires) = token.attribute("expirationDate") {
-        judge_expiry(answer, expires, findings);
+        judge_expiry(response, expires, findings);
     }
     if !token.text.trim().is_empty() && on_page > 0 {
-        let came = format!("{on_page} items");
+        let received = format!("{on_page} items");
         match on_page {
-            100..=500 => findings.holds(Rule::PageSize, answer, came),
-            _ => findings.warns(Rule::PageSize, answer, came),
+            100..=500 => findings.pass(Rule::PageSize, response, received),
+            _ => findings.warn(Rule::PageSize, response, received),
         }
     }
 }
 
-/// Held against the answer's own date, so that no clock but the source's matters.
-fn judge_expiry(answer: &Answer, expires: &str, findings: &mut Findings) {
-    let date = answer.root().and_then(|root| root.value("responseDate")).unwrap_or_default();
-    let came = format!("expirationDate {expires} on {date}");
+/// Compares with the responseDate, so that only the source's clock matters.
+fn judge_expiry(response: &CheckResponse, expires: &str, findings: &mut Findings) {
+    let date = response.root().and_then(|root| root.child_text("responseDate")).unwrap_or_default();
+    let received = format!("expirationDate {expires} on {date}");
     let is_legal = expires.len() == 20 && datestamp::is_legal(expires.as_bytes());
     let left = DateTime::parse_from_rfc3339(expires).ok().zip(DateTime::parse_from_rfc3339(date).ok());
     match left.map(|(expires, date)| expires - date) {
         Some(left) if is_legal && left > TimeDelta::zero() && left < TimeDelta::hours(HOURS_MIN) => {
-            findings.warns(Rule::ExpirationDate, answer, came);
+            findings.warn(Rule::ExpirationDate, response, received);
         }
         Some(left) => {
-            findings.judge(Rule::ExpirationDate, is_legal && left > TimeDelta::zero(), answer, came);
+            findings.judge(Rule::ExpirationDate, is_legal && left > TimeDelta::zero(), response, received);
         }
-        None => findings.judge(Rule::ExpirationDate, is_legal, answer, came),
+        None => findings.judge(Rule::ExpirationDate, is_legal, response, received),
     }
 }
 
-/// Shortest time a token should live, in hours; OVAL's bound.
+/// The shortest lifetime of a token, in hours; the limit of OVAL.
 const HOURS_MIN: i64 = 23;

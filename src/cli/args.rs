@@ -1,4 +1,4 @@
-//! What may stand on the command line. Each command's own arguments are in its file.
+//! The top level of the command line. Each command's own arguments are in its file.
 
 use clap::{Parser, Subcommand};
 
@@ -10,7 +10,7 @@ use super::repair::RepairArguments;
 use super::serve::ServeArguments;
 use super::validate::ValidateArguments;
 
-/// A transparent repair proxy for OAI-PMH: broken metadata pages in, whole ones out.
+/// A transparent repair proxy for OAI-PMH: broken metadata pages in, valid ones out.
 #[derive(Debug, Parser)]
 #[command(name = "oaimend", version, arg_required_else_help = true, max_term_width = 100)]
 pub(crate) struct Arguments {

@@ -1,4 +1,4 @@
-//! `oaimend check`.
+//! `oaimend check`: prints the findings of the conformance check.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -15,99 +15,100 @@ use serde_json::json;
 use super::exit::{Exit, Failure, print};
 use super::paint::Paint;
 
-/// Holds a repository to the rules of OAI-PMH 2.0, and says what does not hold
+/// Checks a repository against the rules of OAI-PMH 2.0 and lists the rules that fail
 #[derive(Debug, Args)]
 pub(crate) struct CheckArguments {
-    /// A base URL, or the id of a mapping, whose source is checked
+    /// A base URL, or the id of a mapping whose source is checked
     #[arg(value_name = "URL-or-ID")]
     repository: String,
-    /// Writes one JSON document instead of the table
+    /// Prints one JSON document instead of the table
     #[arg(long)]
     json: bool,
-    /// The configuration [default: oaimend.toml, if there is one]
+    /// The settings file [default: oaimend.toml, if it exists]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Folder with one file a repository [default: mappings, if there is one]
+    /// Folder with one mapping file for each repository [default: mappings, if it exists]
     #[arg(long, value_name = "DIR")]
     mappings: Option<PathBuf>,
 }
 
 pub(crate) fn run(arguments: CheckArguments) -> Result<Exit, Failure> {
     let as_json = arguments.json;
-    let mapping = mapping(arguments)?;
+    let mapping = find_mapping(arguments)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::io("start", Path::new("the network"), &error))?;
-    let shown = io::stderr().is_terminal();
-    let mut told = |progress: Progress<'_>| {
-        if shown {
-            show(&progress);
+    let is_terminal = io::stderr().is_terminal();
+    let mut on_progress = |progress: Progress<'_>| {
+        if is_terminal {
+            print_progress(&progress);
         }
     };
-    let checked = runtime.block_on(check::run(&mapping, Arc::new(SystemClock), &mut told));
-    if shown {
-        // A closed stderr leaves nobody to tell.
+    let checked = runtime.block_on(check::run(&mapping, Arc::new(SystemClock), &mut on_progress));
+    if is_terminal {
+        // A closed stderr is not an error: progress is optional.
         let _ = write!(io::stderr(), "\r\x1b[K");
     }
     let report = checked.map_err(|failure| Failure::usage(failure.details))?;
-    let text = if as_json { as_document(&report) } else { table(&report, Paint::for_stream(&io::stdout())) };
+    let text =
+        if as_json { format_json(&report) } else { format_table(&report, Paint::for_stream(&io::stdout())) };
     print(text.as_bytes())?;
-    Ok(if report.count(Verdict::Fails) > 0 { Exit::Wanting } else { Exit::Success })
+    Ok(if report.count(Verdict::Fails) > 0 { Exit::Incomplete } else { Exit::Success })
 }
 
-/// What a base URL or an id stands for.
-fn mapping(arguments: CheckArguments) -> Result<Mapping, Failure> {
+/// Returns the mapping for a base URL or an id.
+fn find_mapping(arguments: CheckArguments) -> Result<Mapping, Failure> {
     let CheckArguments { repository, config, mappings, .. } = arguments;
     if repository.contains("://") {
         let mapping = Mapping::new("check", &repository, &Limits::default());
-        let mut mapping =
-            mapping.map_err(|right| Failure::usage(format!("\"{}\" {right}", repository.escape_debug())))?;
-        // Failures call the source by its id.
+        let mut mapping = mapping
+            .map_err(|problem| Failure::usage(format!("\"{}\" {problem}", repository.escape_debug())))?;
+        // Messages about failures name the source by its id.
         mapping.id = mapping.base_url.host_str().unwrap_or_default().to_owned();
         return Ok(mapping);
     }
     let config = Config::load(&Flags { config, mappings, ..Flags::default() })?;
     if let Some(mapping) = config.repositories.find(&repository) {
         if mapping.static_file.is_some() {
-            let text = "is a static repository, which answers nothing by itself; start oaimend serve, and check its base URL there";
+            let text = "is a static repository, which cannot answer requests; run oaimend serve and check its base URL there";
             return Err(Error::Usage(format!("\"{repository}\" {text}")).into());
         }
         return Ok(Mapping::clone(&mapping));
     }
     let known: Vec<String> = config.repositories.all().keys().cloned().collect();
     let known = match known.as_slice() {
-        [] => "there are no mappings; a base URL is right too".to_owned(),
-        known => format!("known are {}; a base URL is right too", known.join(", ")),
+        [] => "there are no mappings; expected a base URL".to_owned(),
+        known => format!("expected {} or a base URL", known.join(", ")),
     };
     let repository = repository.escape_debug();
-    Err(Error::Usage(format!("\"{repository}\" is no id of a repository; {known}")).into())
+    Err(Error::Usage(format!("\"{repository}\" is not a repository id; {known}")).into())
 }
 
-/// One line on the terminal, which the next one replaces.
-fn show(progress: &Progress<'_>) {
-    let asked: String = progress.asked.to_string().chars().take(PROGRESS_CHARS_MAX).collect();
+/// Prints one line on the terminal, which the next one overwrites.
+fn print_progress(progress: &Progress<'_>) {
+    let request: String = progress.request.to_string().chars().take(PROGRESS_CHARS_MAX).collect();
     let mut stderr = io::stderr();
-    let _ = write!(stderr, "\r\x1b[K{:>3}  {asked}", progress.requests).and_then(|()| stderr.flush());
+    let _ = write!(stderr, "\r\x1b[K{:>3}  {request}", progress.number).and_then(|()| stderr.flush());
 }
 
-/// The report for people.
-fn table(report: &Report, paint: Paint) -> String {
+/// Formats the report as a table.
+fn format_table(report: &Report, paint: Paint) -> String {
     let mut text = String::new();
-    // Of a source that says nothing there is nothing to say rule by rule.
+    // Without any response, only the failed rules are worth a row.
     let is_silent = report.count(Verdict::Holds) == 0;
-    let is_told = |finding: &&Finding| !is_silent || finding.verdict != Verdict::Unjudged;
-    let findings: Vec<&Finding> = report.findings.iter().filter(is_told).collect();
-    let rows: Vec<[String; 5]> = findings.iter().map(|finding| row(finding)).collect();
-    let head = ["", "rule", "asked", "came", "section"].map(str::to_owned);
+    let is_listed = |finding: &&Finding| !is_silent || finding.verdict != Verdict::Unjudged;
+    let findings: Vec<&Finding> = report.findings.iter().filter(is_listed).collect();
+    let rows: Vec<[String; 5]> = findings.iter().map(|finding| format_row(finding)).collect();
+    let head = ["", "rule", "request", "received", "section"].map(str::to_owned);
     let mut widths = [0; 5];
     for row in rows.iter().chain([&head]) {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = cell.chars().count().max(*width);
         }
     }
-    let [verdict, rule, asked, came, _] = widths;
+    let [verdict, rule, request, received, _] = widths;
     let [_, a, b, c, d] = &head;
-    let title = format!("{:verdict$}  {a:rule$}  {b:asked$}  {c:came$}  {d}", "");
-    put(&mut text, paint.strong(title));
+    let title = format!("{:verdict$}  {a:rule$}  {b:request$}  {c:received$}  {d}", "");
+    write_line(&mut text, paint.strong(title));
     for (finding, [a, b, c, d, e]) in findings.iter().zip(&rows) {
         let a = format!("{a:verdict$}");
         let a = match finding.verdict {
@@ -116,15 +117,15 @@ fn table(report: &Report, paint: Paint) -> String {
             Verdict::Holds => paint.good(a),
             _ => paint.faint(a),
         };
-        put(&mut text, format_args!("{a}  {b:rule$}  {c:asked$}  {d:came$}  {e}"));
+        write_line(&mut text, format_args!("{a}  {b:rule$}  {c:request$}  {d:received$}  {e}"));
         if finding.verdict >= Verdict::Warning {
-            explain(&mut text, finding, verdict, paint);
+            write_details(&mut text, finding, verdict, paint);
         }
     }
     let count = |verdict| report.count(verdict);
     let counted =
         |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
-    put(
+    write_line(
         &mut text,
         format_args!(
             "\n{}: {} hold, {} fail, {}, {} not judged; {}",
@@ -139,21 +140,24 @@ fn table(report: &Report, paint: Paint) -> String {
     text
 }
 
-/// What a person has to know of a rule that does not hold.
-fn explain(text: &mut String, finding: &Finding, indent: usize, paint: Paint) {
+/// Writes the details of a rule that fails or warns.
+fn write_details(text: &mut String, finding: &Finding, indent: usize, paint: Paint) {
     let entry = finding.rule.entry();
-    let often = if finding.answers > 1 { format!(" ({} times)", finding.answers) } else { String::new() };
-    put(text, format_args!("{:indent$}  asked:   {}", "", finding.asked));
-    put(text, format_args!("{:indent$}  came:    {}{often}", "", finding.came));
-    put(text, format_args!("{:indent$}  wanted:  {}", "", entry.wants));
-    put(text, format_args!("{:indent$}  {}", "", paint.strong(format!("to do:   {}", entry.remedy))));
+    let often = if finding.responses > 1 { format!(" ({} times)", finding.responses) } else { String::new() };
+    write_line(text, format_args!("{:indent$}  request:   {}", "", finding.request));
+    write_line(text, format_args!("{:indent$}  received:  {}{often}", "", finding.received));
+    write_line(text, format_args!("{:indent$}  expected:  {}", "", entry.expected));
+    write_line(
+        text,
+        format_args!("{:indent$}  {}", "", paint.strong(format!("remedy:    {}", entry.remedy))),
+    );
 }
 
-fn put(text: &mut String, line: impl std::fmt::Display) {
+fn write_line(text: &mut String, line: impl std::fmt::Display) {
     writeln!(text, "{line}").expect("a String takes all text");
 }
 
-fn row(finding: &Finding) -> [String; 5] {
+fn format_row(finding: &Finding) -> [String; 5] {
     let entry = finding.rule.entry();
     let cut = |text: &str, chars: usize| {
         let mut cut: String = text.chars().take(chars).collect();
@@ -162,23 +166,23 @@ fn row(finding: &Finding) -> [String; 5] {
         }
         cut
     };
-    let asked = cut(&finding.asked, ASKED_CHARS_MAX);
-    let came = cut(&finding.came, CAME_CHARS_MAX);
-    [finding.verdict.name().to_owned(), entry.name.to_owned(), asked, came, entry.section.to_owned()]
+    let request = cut(&finding.request, REQUEST_CHARS_MAX);
+    let received = cut(&finding.received, RECEIVED_CHARS_MAX);
+    [finding.verdict.name().to_owned(), entry.name.to_owned(), request, received, entry.section.to_owned()]
 }
 
-/// The report for programs.
-fn as_document(report: &Report) -> String {
+/// Formats the report as one JSON document.
+fn format_json(report: &Report) -> String {
     let finding = |finding: &Finding| {
         let entry = finding.rule.entry();
         json!({
             "rule": entry.name,
             "verdict": finding.verdict.name(),
             "section": entry.section,
-            "wants": entry.wants,
-            "asked": finding.asked,
-            "came": finding.came,
-            "answers": finding.answers,
+            "expected": entry.expected,
+            "request": finding.request,
+            "received": finding.received,
+            "responses": finding.responses,
             "remedy": entry.remedy,
         })
     };
@@ -194,8 +198,8 @@ fn as_document(report: &Report) -> String {
     format!("{document:#}\n")
 }
 
-/// Longest cells of the table, in characters; below a rule that fails the whole text stands.
-const ASKED_CHARS_MAX: usize = 40;
-const CAME_CHARS_MAX: usize = 48;
-/// Longest request that is shown while it runs, in characters.
+/// The longest cells of the table, in characters; the details of a rule contain the whole text.
+const REQUEST_CHARS_MAX: usize = 40;
+const RECEIVED_CHARS_MAX: usize = 48;
+/// The longest request in a progress line, in characters.
 const PROGRESS_CHARS_MAX: usize = 70;

@@ -9,7 +9,7 @@ use super::exit::{Exit, Failure, print};
 /// Prints the completion script for a shell
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArguments {
-    /// Which shell
+    /// The shell
     #[arg(value_name = "SHELL")]
     shell: Shell,
 }

@@ -1,4 +1,4 @@
-//! `oaimend demo`: a broken provider and the proxy in front of it, to look at.
+//! `oaimend demo`: runs a broken provider and the proxy in front of it.
 
 use std::fmt::Write as _;
 use std::io;
@@ -15,7 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::exit::{Exit, Failure, print};
 use super::paint::Paint;
 
-/// Where the proxy, its admin pages and the provider listen, if nobody else does.
+/// The ports of the proxy, its admin listener and the provider, if they are free.
 const PORT: u16 = 8080;
 const ADMIN_PORT: u16 = 8081;
 const PROVIDER_PORT: u16 = 8082;
@@ -23,10 +23,10 @@ const PROVIDER_PORT: u16 = 8082;
 const ID: &str = "demo";
 const FIRST_PAGE: &str = "verb=ListRecords&metadataPrefix=oai_dc";
 
-/// Starts a broken data provider and the proxy in front of it, on loopback, and shows what to try
+/// Starts a broken data provider and the proxy in front of it, on loopback, and prints URLs to try
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
-    /// Shows one page before and after, and ends
+    /// Prints one page before and after repair, and exits
     #[arg(long)]
     once: bool,
 }
@@ -37,18 +37,18 @@ pub(crate) fn run(arguments: &DemoArguments) -> Result<Exit, Failure> {
         Provider::start(PROVIDER_PORT).map_err(|error| Failure::io("listen on", loopback, &error))?;
     let data = Data::new();
     let proxy = start_proxy(&data.0, &provider.base_url())?;
-    let place = Place { base_url: format!("http://{}/{ID}", proxy.public_addr), proxy, provider };
+    let demo = Demo { base_url: format!("http://{}/{ID}", proxy.public_addr), proxy, provider };
     let paint = Paint::for_stream(&io::stdout());
-    print(place.before_and_after(paint)?.as_bytes())?;
-    print(place.what_to_try(paint).as_bytes())?;
+    print(demo.compare_first_page(paint)?.as_bytes())?;
+    print(demo.list_urls(paint).as_bytes())?;
     if !arguments.once {
-        stay_until_signal()?;
+        wait_for_signal()?;
     }
-    place.proxy.stop();
+    demo.proxy.stop();
     Ok(Exit::Success)
 }
 
-/// The proxy on its usual ports, or on free ones if those are taken.
+/// Starts the proxy on its default ports, or on free ones if those are taken.
 fn start_proxy(data: &Path, base_url: &str) -> Result<Running, Failure> {
     let bind = |port, admin_port| {
         let mut config = Config::on_loopback(data);
@@ -64,26 +64,25 @@ fn start_proxy(data: &Path, base_url: &str) -> Result<Running, Failure> {
     Ok(server?.in_background())
 }
 
-/// Where everything runs.
-struct Place {
+/// The running provider and proxy.
+struct Demo {
     proxy: Running,
     provider: Provider,
     base_url: String,
 }
 
-impl Place {
-    /// The lines of the first page that are different behind the proxy.
-    fn before_and_after(&self, paint: Paint) -> Result<String, Failure> {
+impl Demo {
+    /// Lists the lines of the first page that the proxy changes.
+    fn compare_first_page(&self, paint: Paint) -> Result<String, Failure> {
         let page = |base_url: &str| {
             let url = format!("{base_url}?{FIRST_PAGE}");
             fetch(&url).map_err(|error| Failure::io("fetch", Path::new(&url), &error))
         };
         let (before, after) = (page(&self.provider.base_url())?, page(&self.base_url)?);
-        let mut text =
-            String::from("The first page of a broken repository, and what a harvester gets of it:\n\n");
+        let mut text = String::from("The first page of a broken repository, before and after repair:\n\n");
         for (was, is) in before.split(|byte| *byte == b'\n').zip(after.split(|byte| *byte == b'\n')) {
-            let (was, is) = (show(was), show(is));
-            // The proxy says its own URL in `request`; that is no repair.
+            let (was, is) = (escape_line(was), escape_line(is));
+            // The proxy replaces the URL in `request`; that is a rewrite, not a repair.
             if was != is && !was.contains("<request") {
                 writeln!(text, "  {}", paint.bad(format_args!("- {was}"))).expect("a String takes all text");
                 writeln!(text, "  {}", paint.good(format_args!("+ {is}"))).expect("a String takes all text");
@@ -92,33 +91,33 @@ impl Place {
         Ok(text)
     }
 
-    fn what_to_try(&self, paint: Paint) -> String {
-        let (broken, mended) = (self.provider.base_url(), &self.base_url);
+    fn list_urls(&self, paint: Paint) -> String {
+        let (broken, repaired) = (self.provider.base_url(), &self.base_url);
         let mut text = String::new();
-        let mut line = |label: &str, what: &str| {
-            writeln!(text, "  {}  {what}", paint.strong(format_args!("{label:<10}")))
+        let mut line = |label: &str, value: &str| {
+            writeln!(text, "  {}  {value}", paint.strong(format_args!("{label:<10}")))
                 .expect("a String takes all text");
         };
         line("broken", &broken);
-        line("mended", mended);
-        line("by hand", &format!("curl '{mended}?{FIRST_PAGE}'"));
+        line("repaired", repaired);
+        line("curl", &format!("curl '{repaired}?{FIRST_PAGE}'"));
         line(
             "harvester",
             &format!(
                 "python3 -c \"from sickle import Sickle; [print(r.metadata['title']) \
-                 for r in Sickle('{mended}').ListRecords(metadataPrefix='oai_dc')]\""
+                 for r in Sickle('{repaired}').ListRecords(metadataPrefix='oai_dc')]\""
             ),
         );
         if let Some(admin) = self.proxy.admin_addr {
             line("repairs", &format!("curl http://{admin}/-/repositories/{ID}/repairs"));
-            line("put aside", &format!("curl http://{admin}/-/repositories/{ID}/quarantine"));
+            line("quarantine", &format!("curl http://{admin}/-/repositories/{ID}/quarantine"));
         }
         format!("\n{text}")
     }
 }
 
-/// A line as a terminal can show it: bytes that are no UTF-8 and control characters as `\xE9`.
-fn show(line: &[u8]) -> String {
+/// Escapes bytes that are not UTF-8, and control characters, as `\xE9`.
+fn escape_line(line: &[u8]) -> String {
     let mut shown = String::new();
     for chunk in line.trim_ascii().utf8_chunks() {
         for c in chunk.valid().chars() {
@@ -136,25 +135,25 @@ fn show(line: &[u8]) -> String {
 }
 
 /// Waits for Ctrl-C or SIGTERM.
-fn stay_until_signal() -> Result<(), Failure> {
+fn wait_for_signal() -> Result<(), Failure> {
     let waited = tokio::runtime::Builder::new_current_thread().enable_all().build().and_then(|runtime| {
         runtime.block_on(async {
             let mut interrupt = signal(SignalKind::interrupt())?;
             let mut terminate = signal(SignalKind::terminate())?;
-            // Only now does a signal end it in good order; whoever reads this may send one.
-            let told = print(b"\nCtrl-C ends it.\n");
+            // Only from here on does a signal end the program in order, so the line is printed now.
+            let printed = print(b"\nPress Ctrl-C to stop.\n");
             tokio::select! {
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
             }
-            Ok(told)
+            Ok(printed)
         })
     });
     waited.map_err(|error| Failure::io("wait for", Path::new("Ctrl-C"), &error))??;
     Ok(())
 }
 
-/// A folder for the proxy's state that goes with the demonstration.
+/// A data folder that is removed at the end.
 struct Data(PathBuf);
 
 impl Data {
@@ -165,7 +164,7 @@ impl Data {
 
 impl Drop for Data {
     fn drop(&mut self) {
-        // What cannot be removed lies in the folder for temporary files, where it may.
+        // A folder that cannot be removed is in the folder for temporary files and does no harm.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

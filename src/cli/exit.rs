@@ -1,6 +1,6 @@
-//! Exit codes, and how a failure is told.
+//! Exit codes, and the messages of failed commands.
 //!
-//! The codes are a promise to scripts; they stand in README.md too.
+//! Scripts depend on the codes; README.md documents them too.
 
 use std::fmt::Display;
 use std::io::{self, Write as _};
@@ -13,12 +13,12 @@ use oaimend::error::{Blame, Error};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Exit {
-    /// Done; of `repair`: the output is a whole, valid response.
+    /// Success; for `repair`: the output is a complete, valid response.
     Success = 0,
-    /// Done, and not all is well: of `repair`, something was lost; of `check`,
-    /// a rule does not hold. The report says what.
-    Wanting = 1,
-    /// The input is no OAI-PMH response; nothing was written.
+    /// Completed with losses: `repair` lost something or `check` found a rule that fails. The
+    /// report has the details.
+    Incomplete = 1,
+    /// The input is not an OAI-PMH response; nothing was written.
     NotOai = 2,
     /// Wrong usage (`EX_USAGE`).
     Usage = 64,
@@ -34,7 +34,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command could not do its work.
+/// Why a command failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
     exit: Exit,
@@ -42,24 +42,24 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// The command was called wrongly; `message` says what is wrong and what would be right.
+    /// Wrong usage; `message` names the problem and the expected value.
     pub(crate) fn usage(message: impl Display) -> Self {
         Self { exit: Exit::Usage, message: message.to_string() }
     }
 
-    /// `doing` (such as "read") did not work on `path`.
-    pub(crate) fn io(doing: &str, path: &Path, error: &io::Error) -> Self {
-        Self { exit: Exit::Io, message: format!("cannot {doing} {}: {error}", path.display()) }
+    /// An operation (such as "read") failed on `path`.
+    pub(crate) fn io(operation: &str, path: &Path, error: &io::Error) -> Self {
+        Self { exit: Exit::Io, message: format!("cannot {operation} {}: {error}", path.display()) }
     }
 
-    /// Tells the person at the terminal and gives the exit code.
+    /// Prints the message to stderr and returns the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         match self.exit {
-            // Each fault begins with its file and line, as editors know it.
+            // Each fault begins with its file and line, the format that editors understand.
             Exit::Config => {
                 let _ = writeln!(io::stderr(), "{}", self.message);
             }
-            _ => say(&self.message),
+            _ => print_message(&self.message),
         }
         self.exit.into()
     }
@@ -76,14 +76,13 @@ impl From<Error> for Failure {
     }
 }
 
-/// Writes one line to stderr, in the program's name.
-pub(crate) fn say(message: impl Display) {
-    // A closed stderr leaves nobody to tell.
+/// Writes one line to stderr, after the name of the program.
+pub(crate) fn print_message(message: impl Display) {
+    // A closed stderr is not an error: no other channel is left.
     let _ = writeln!(io::stderr(), "oaimend: {message}");
 }
 
-/// Writes the whole of `text` to stdout. A reader that has seen enough and
-/// closed the pipe is no error.
+/// Writes the whole of `text` to stdout. A closed pipe is not an error: the reader stopped early.
 pub(crate) fn print(text: &[u8]) -> Result<Exit, Failure> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text).and_then(|()| stdout.flush()) {

@@ -1,4 +1,5 @@
-//! `oaimend explain [REPAIR]`: the catalogue, and why some things are not repaired, for people.
+//! `oaimend explain [REPAIR]`: prints catalog entries, and the reasons for records and responses
+//! that are not repaired.
 
 use std::fmt::Write as _;
 use std::io;
@@ -10,33 +11,33 @@ use oaimend::repair::{Certainty, RepairId};
 use super::exit::{Exit, Failure, print};
 use super::paint::Paint;
 
-/// Where text is broken into lines, in columns.
+/// Line width of the output, in columns.
 const WIDTH: usize = 88;
-/// Where the text of an entry begins, in columns.
+/// Indentation of the texts of an entry, in columns.
 const INDENT: usize = 11;
 
-/// Explains a repair: what it changes, why, and an example. Lists all without a name
+/// Explains a repair: its effect, its purpose and an example. Without a name, lists all
 ///
-/// Knows the reasons too for which records are put aside and responses refused.
+/// Also explains why records are quarantined and responses are refused.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArguments {
-    /// Name of the repair or of the reason, as in reports and logs
+    /// Name of the repair or the reason, as in reports and logs
     #[arg(value_name = "REPAIR")]
     repair: Option<String>,
 }
 
 pub(crate) fn run(arguments: &ExplainArguments) -> Result<Exit, Failure> {
     let paint = Paint::for_stream(&io::stdout());
-    let Some(name) = &arguments.repair else { return print(list(paint).as_bytes()) };
-    match (RepairId::from_name(name), reason(name)) {
-        (Some(id), _) => print(describe(id.entry(), paint).as_bytes()),
+    let Some(name) = &arguments.repair else { return print(list_repairs(paint).as_bytes()) };
+    match (RepairId::from_name(name), find_reason(name)) {
+        (Some(id), _) => print(describe_repair(id.entry(), paint).as_bytes()),
         (None, Some(why)) => print(format!("{}\n\n{why}\n", paint.strong(name)).as_bytes()),
-        (None, None) => Err(Failure::usage(unknown(name))),
+        (None, None) => Err(Failure::usage(describe_unknown(name))),
     }
 }
 
-/// Why an item or a page is not repaired: the section of the reference page with that name.
-fn reason(name: &str) -> Option<&'static str> {
+/// Returns the section of the reference pages about the reason of that name.
+fn find_reason(name: &str) -> Option<&'static str> {
     const PAGES: [&str; 2] = [
         include_str!("../../docs/reference/unrepairable.md"),
         include_str!("../../docs/reference/unrepairable-pages.md"),
@@ -47,8 +48,8 @@ fn reason(name: &str) -> Option<&'static str> {
     Some(section[..end].trim())
 }
 
-/// One line for each repair: name, certainty, the first sentence of what it does.
-fn list(paint: Paint) -> String {
+/// One line for each repair: name, certainty, effect.
+fn list_repairs(paint: Paint) -> String {
     let names = CATALOG.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
     let mut text = String::new();
     for entry in CATALOG {
@@ -61,39 +62,38 @@ fn list(paint: Paint) -> String {
     text
 }
 
-fn describe(entry: &CatalogEntry, paint: Paint) -> String {
+fn describe_repair(entry: &CatalogEntry, paint: Paint) -> String {
     let certainty = match entry.certainty {
         Certainty::Exact => "exact: only one reading fits the bytes, or XML itself forces the change",
-        Certainty::Likely => "likely: a table or a strong sign says so",
-        Certainty::Guess => "guess: plausible and no more; off unless a mapping turns it on",
-        Certainty::Rewrite => "rewrite: no repair, but what the proxy says of itself",
+        Certainty::Likely => "likely: a table or a strong sign supports this reading",
+        Certainty::Guess => "guess: plausible, but unproven; off unless a mapping turns it on",
+        Certainty::Rewrite => "rewrite: not a repair, but the proxy's own words in the response",
     };
     let mut text = format!("{}\n\n", paint.strong(entry.name));
-    let before = show(entry.before);
-    let after = if entry.after.is_empty() { "(nothing)".to_owned() } else { show(entry.after) };
+    let before = escape_example(entry.before);
+    let after = if entry.after.is_empty() { "(nothing)".to_owned() } else { escape_example(entry.after) };
     let effect = match entry.effect {
-        Effect::Form => "form: what came can mean only this",
-        Effect::Content => "content: what a reader gets is other, less, or one of several readings",
+        Effect::Form => "form: the input has only this meaning",
+        Effect::Content => "content: the result differs, lacks something, or is one of several readings",
     };
-    field(&mut text, "certainty", paint.faint(wrap(certainty, WIDTH - INDENT, INDENT)));
+    write_field(&mut text, "certainty", paint.faint(wrap(certainty, WIDTH - INDENT, INDENT)));
     if entry.certainty != Certainty::Rewrite {
-        field(&mut text, "effect", paint.faint(wrap(effect, WIDTH - INDENT, INDENT)));
+        write_field(&mut text, "effect", paint.faint(wrap(effect, WIDTH - INDENT, INDENT)));
     }
-    field(&mut text, "what", wrap(entry.what, WIDTH - INDENT, INDENT));
-    field(&mut text, "why", wrap(entry.why, WIDTH - INDENT, INDENT));
-    field(&mut text, "before", paint.bad(before));
-    field(&mut text, "after", paint.good(after));
+    write_field(&mut text, "what", wrap(entry.what, WIDTH - INDENT, INDENT));
+    write_field(&mut text, "why", wrap(entry.why, WIDTH - INDENT, INDENT));
+    write_field(&mut text, "before", paint.bad(before));
+    write_field(&mut text, "after", paint.good(after));
     text
 }
 
-fn field(text: &mut String, label: &str, value: impl std::fmt::Display) {
+fn write_field(text: &mut String, label: &str, value: impl std::fmt::Display) {
     let width = INDENT - 2;
     writeln!(text, "{label:<width$}  {value}").expect("a String takes all text");
 }
 
-/// An example with the characters written out that a terminal does not show,
-/// its further lines indented.
-fn show(example: &str) -> String {
+/// Escapes characters that a terminal does not display, and indents all lines but the first.
+fn escape_example(example: &str) -> String {
     let mut shown = String::new();
     for c in example.chars() {
         match c {
@@ -106,8 +106,8 @@ fn show(example: &str) -> String {
     shown
 }
 
-/// `text` in lines of at most `width` characters; all but the first are
-/// indented by `indent`.
+/// Wraps `text` into lines of at most `width` characters; indents all lines but the first by
+/// `indent`.
 fn wrap(text: &str, width: usize, indent: usize) -> String {
     let mut lines = String::new();
     let mut column = 0;
@@ -127,20 +127,20 @@ fn wrap(text: &str, width: usize, indent: usize) -> String {
     lines
 }
 
-/// What to say about a name that is no repair's.
-fn unknown(name: &str) -> String {
+/// The message for an unknown name.
+fn describe_unknown(name: &str) -> String {
     let nearest = CATALOG
         .iter()
         .map(|entry| (edit_distance(name, entry.name), entry.name))
         .min()
         .filter(|(distance, nearest)| *distance <= nearest.len() / 3);
     match nearest {
-        Some((_, nearest)) => format!("there is no repair called {name}; did you mean {nearest}?"),
-        None => format!("there is no repair called {name}; `oaimend explain` lists them all"),
+        Some((_, nearest)) => format!("unknown repair {name}; did you mean {nearest}?"),
+        None => format!("unknown repair {name}; `oaimend explain` lists all repairs"),
     }
 }
 
-/// How many letters must be added, dropped or changed to make `a` from `b`.
+/// The number of letters to insert, delete or replace to make `a` from `b`.
 fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

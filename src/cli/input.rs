@@ -1,4 +1,4 @@
-//! What the filter reads: a file or stdin, its compression taken off.
+//! The input of the filter: a file or stdin, decompressed.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,7 +8,7 @@ use oaimend::upstream::decoding::{Bounds, Decoder, Fault};
 
 use super::exit::Failure;
 
-/// How much is read at once, in bytes.
+/// The size of one read, in bytes.
 pub(crate) const READ_BYTES: usize = 256 << 10;
 
 /// The input of a filter.
@@ -17,13 +17,13 @@ pub(crate) struct Input {
     coding: Coding,
 }
 
-/// What a read gave.
+/// The result of a read.
 pub(crate) enum Piece {
-    /// That many bytes stand at the beginning of the buffer.
+    /// That many bytes at the start of the buffer.
     Bytes(usize),
-    /// The end.
+    /// The end of the input.
     End,
-    /// The end, too early: the compression is broken there.
+    /// The compressed data is broken; nothing can be read after this point.
     Broken(Fault),
 }
 
@@ -37,48 +37,48 @@ impl Input {
                 (path.to_owned(), Box::new(file))
             }
         };
-        Ok(Self { source: Source { name, reader }, coding: Coding::Unseen })
+        Ok(Self { source: Source { name, reader }, coding: Coding::Undetected })
     }
 
-    /// What to call it.
+    /// The name of the input, for messages.
     pub(crate) fn name(&self) -> &Path {
         &self.source.name
     }
 
     /// Reads the next piece into `buffer`.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Result<Piece, Failure> {
-        if let Coding::Unseen = self.coding {
+        if let Coding::Undetected = self.coding {
             let length = self.source.read(buffer)?;
-            // gzip, zstd and zlib begin with one of these, no document does.
+            // gzip, zstd and zlib begin with one of these bytes; no document does.
             if !matches!(buffer[..length].first(), Some(0x1f | 0x28 | 0x78)) {
                 self.coding = Coding::None;
-                return Ok(Piece::of(length));
+                return Ok(Piece::from_length(length));
             }
             self.coding = Coding::Some(Decoding::new(&buffer[..length]));
         }
         match &mut self.coding {
             Coding::Some(decoding) => decoding.read(&mut self.source, buffer),
-            Coding::Unseen | Coding::None => self.source.read(buffer).map(Piece::of),
+            Coding::Undetected | Coding::None => self.source.read(buffer).map(Piece::from_length),
         }
     }
 }
 
 impl Piece {
-    fn of(length: usize) -> Self {
+    fn from_length(length: usize) -> Self {
         if length == 0 { Self::End } else { Self::Bytes(length) }
     }
 }
 
 enum Coding {
-    /// Nothing was read yet.
-    Unseen,
-    /// Bytes come as they are.
+    /// Nothing has been read yet.
+    Undetected,
+    /// The input is not compressed.
     None,
-    /// Bytes come out of a coding.
+    /// The input is compressed.
     Some(Decoding),
 }
 
-/// Where the bytes come from, and what to call it.
+/// A reader, and its name for messages.
 struct Source {
     name: PathBuf,
     reader: Box<dyn Read>,
@@ -103,7 +103,7 @@ struct Decoding {
 
 impl Decoding {
     fn new(first: &[u8]) -> Self {
-        // TagCache does not grow with the output, so a file may be as dense as it likes.
+        // The memory of the engine does not grow with the output, so any compression ratio is safe.
         let bounds = Bounds { bytes_max: u64::MAX, ratio_max: u64::MAX };
         let mut decoder = Decoder::new(Vec::new(), bounds);
         decoder.push(first);

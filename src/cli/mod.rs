@@ -1,7 +1,7 @@
-//! The command line: one file a command, exit codes and messages for people.
+//! The command line: one file for each command, exit codes and messages.
 //!
-//! Sits at the outer edge. Nothing else of the program knows it, and clap
-//! appears nowhere but here.
+//! This is the outermost layer: no other part of the program imports it, and only this part uses
+//! clap.
 
 mod args;
 mod check;
@@ -22,13 +22,13 @@ use clap::Parser as _;
 use args::{Arguments, Command};
 use exit::{Exit, Failure};
 
-/// Runs the program: reads the arguments, runs the command, says what failed.
+/// Runs the program: parses the arguments, runs the command, reports a failure.
 pub(crate) fn run() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::Success };
-            // Nobody is left to tell when the terminal itself is gone.
+            // A closed terminal is not an error: no other channel is left.
             let _ = error.print();
             return exit.into();
         }

@@ -1,7 +1,6 @@
-//! `oaimend repair [FILE]`: one response in, the repaired one out.
+//! `oaimend repair [FILE]`: reads one response and writes the repaired one.
 //!
-//! A stream from end to end: what is held is the engine's affair, bounded by
-//! its limits, and two buffers here.
+//! It streams: memory is bounded by the limits of the engine and two buffers here.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -18,30 +17,30 @@ use oaimend::repair::{
 use oaimend::report::Report;
 use url::{Url, form_urlencoded};
 
-use super::exit::{Exit, Failure, say};
+use super::exit::{Exit, Failure, print_message};
 use super::input::{Input, Piece, READ_BYTES};
 
-/// What is written in pieces smaller than this is gathered first, in bytes.
+/// Writes shorter than this are buffered, in bytes.
 const GATHER_BYTES: usize = 32 << 10;
 
-/// Repairs one OAI-PMH response: FILE or stdin in, the whole response on stdout
+/// Repairs one OAI-PMH response: reads FILE or stdin, writes the complete response to stdout
 ///
-/// Exit codes: 0 the output is a whole, valid response; 1 something was lost or
-/// is lacking, and the report says what; 2 the input is no OAI-PMH response, and nothing
-/// is written; 64 wrong usage; 74 a file cannot be read or written.
+/// Exit codes: 0 the output is a complete, valid response; 1 something was lost or a required
+/// element is missing, and the report has the details; 2 the input is not an OAI-PMH response, and
+/// nothing is written; 64 wrong usage; 74 a file cannot be read or written.
 #[derive(Debug, Args)]
 pub(crate) struct RepairArguments {
-    /// The response; `-` or nothing is stdin
+    /// The response; the default is stdin, also as `-`
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Writes each change, each record put aside and a summary to FILE, as JSON Lines
+    /// Writes each change, each quarantined record and a summary to FILE, as JSON Lines
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// The base URL that `<request>` and Identify's baseURL are to say
-    #[arg(long, value_name = "URL", value_parser = base_url)]
+    /// The base URL for `<request>` and for baseURL in Identify
+    #[arg(long, value_name = "URL", value_parser = parse_base_url)]
     base_url: Option<String>,
-    /// The request that `<request>` is to say, as in 'verb=ListRecords&metadataPrefix=oai_dc'
-    #[arg(long, value_name = "ARGUMENTS", requires = "base_url", value_parser = request)]
+    /// The request for `<request>`, such as 'verb=ListRecords&metadataPrefix=oai_dc'
+    #[arg(long, value_name = "ARGUMENTS", requires = "base_url", value_parser = parse_request)]
     request: Option<RequestArguments>,
 }
 
@@ -53,9 +52,9 @@ pub(crate) fn run(arguments: &RepairArguments) -> Result<Exit, Failure> {
     let mut input = Input::open(arguments.file.as_deref())?;
     let report = arguments.report.as_deref().map(create_report).transpose()?;
     let output = stdout().map_err(|error| Failure::io("write", Path::new("<stdout>"), &error))?;
-    let mut filter = Filter { output: Gathered::new(output), report };
+    let mut filter = Filter { output: BufferedOutput::new(output), report };
 
-    let mut repairer = Repairer::new(&config(arguments));
+    let mut repairer = Repairer::new(&repair_config(arguments));
     let mut buffer = vec![0; READ_BYTES];
     let mut broken = None;
     while filter.output.failed.is_none() && repairer.verdict().is_none() {
@@ -70,34 +69,39 @@ pub(crate) fn run(arguments: &RepairArguments) -> Result<Exit, Failure> {
     }
     let mut summary = repairer.finish(&mut filter);
     if let Some(fault) = broken {
-        say(format_args!("{}: {fault}", input.name().display()));
-        // Nobody knows what the lost bytes were, even if the document looks whole.
+        print_message(format_args!("{}: {fault}", input.name().display()));
+        // The lost bytes are unknown, even if the document looks complete.
         if matches!(summary.outcome, Outcome::Clean | Outcome::Repaired) {
             summary.outcome = Outcome::Truncated;
         }
     }
-    end(filter, &summary, arguments, input.name())
+    finish_output(filter, &summary, arguments, input.name())
 }
 
-/// Writes out what is left, and tells how it went.
-fn end(filter: Filter, summary: &Summary, arguments: &RepairArguments, name: &Path) -> Result<Exit, Failure> {
+/// Writes the rest of the output and the report, and prints the result.
+fn finish_output(
+    filter: Filter,
+    summary: &Summary,
+    arguments: &RepairArguments,
+    name: &Path,
+) -> Result<Exit, Failure> {
     let written = filter.output.finish();
     if let (Some(report), Some(path)) = (filter.report, &arguments.report) {
         report.finish(summary).map_err(|error| Failure::io("write", path, &error))?;
     }
     match written {
-        // The reader has seen enough: nobody waits for a verdict either.
+        // The reader stopped early, so nobody needs the result either.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Exit::Success),
         Err(error) => return Err(Failure::io("write", Path::new("<stdout>"), &error)),
         Ok(()) => {}
     }
-    if let Some(verdict) = verdict(summary, arguments.report.is_some()) {
-        say(format_args!("{}: {verdict}", name.display()));
+    if let Some(result) = describe_result(summary, arguments.report.is_some()) {
+        print_message(format_args!("{}: {result}", name.display()));
     }
-    Ok(exit(summary))
+    Ok(exit_code(summary))
 }
 
-fn config(arguments: &RepairArguments) -> RepairConfig {
+fn repair_config(arguments: &RepairArguments) -> RepairConfig {
     let request = arguments.base_url.as_ref().map(|base_url| RequestEcho {
         base_url: base_url.clone(),
         arguments: arguments.request.clone().map(|request| request.0).unwrap_or_default(),
@@ -110,14 +114,14 @@ fn create_report(path: &Path) -> Result<Report<BufWriter<File>>, Failure> {
     Ok(Report::new(BufWriter::with_capacity(64 << 10, file)))
 }
 
-/// Standard output without the line buffer that the standard library puts before it.
+/// Standard output without the line buffer of the standard library.
 fn stdout() -> io::Result<File> {
     Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }
 
-/// Takes what the engine makes: bytes to the output, the journal to the report.
+/// Receives the engine's results: bytes for the output, the journal for the report.
 struct Filter {
-    output: Gathered,
+    output: BufferedOutput,
     report: Option<Report<BufWriter<File>>>,
 }
 
@@ -151,16 +155,16 @@ impl Sink for Filter {
     }
 }
 
-/// An output that gathers small pieces and passes large ones on as they are.
+/// An output that buffers short writes and passes long ones through.
 ///
-/// The first error is kept and nothing is written behind it.
-struct Gathered {
+/// It keeps the first error and writes nothing after it.
+struct BufferedOutput {
     file: File,
     pending: Vec<u8>,
     failed: Option<io::Error>,
 }
 
-impl Gathered {
+impl BufferedOutput {
     fn new(file: File) -> Self {
         Self { file, pending: Vec::with_capacity(2 * GATHER_BYTES), failed: None }
     }
@@ -196,18 +200,18 @@ impl Gathered {
     }
 }
 
-/// The exit code that tells a script how it went.
-fn exit(summary: &Summary) -> Exit {
+/// The exit code for scripts.
+fn exit_code(summary: &Summary) -> Exit {
     match summary.outcome {
-        Outcome::NotOai(NotOai::NothingKept) | Outcome::Truncated => Exit::Wanting,
+        Outcome::NotOai(NotOai::NothingKept) | Outcome::Truncated => Exit::Incomplete,
         Outcome::NotOai(_) => Exit::NotOai,
-        _ if summary.quarantined + summary.lost + summary.unresolved > 0 => Exit::Wanting,
+        _ if summary.quarantined + summary.lost + summary.unresolved > 0 => Exit::Incomplete,
         Outcome::Clean | Outcome::Repaired => Exit::Success,
     }
 }
 
-/// One line for the person at the terminal; nothing when nothing was done.
-fn verdict(summary: &Summary, reported: bool) -> Option<String> {
+/// The result in one line; `None` for an unchanged response.
+fn describe_result(summary: &Summary, has_report: bool) -> Option<String> {
     let mut parts = vec![match summary.outcome {
         Outcome::NotOai(reason) => return Some(reason.message().to_owned()),
         Outcome::Clean if summary.unresolved + summary.swallowed == 0 => return None,
@@ -215,57 +219,65 @@ fn verdict(summary: &Summary, reported: bool) -> Option<String> {
         Outcome::Repaired => "repaired".to_owned(),
         Outcome::Truncated => "ended early, the list is incomplete".to_owned(),
     }];
-    let put_aside = summary.quarantined + summary.lost - summary.unread;
-    if summary.records + put_aside > 0 {
-        parts.push(format!("{} kept", counted(summary.records, "item")));
+    let lost = summary.quarantined + summary.lost - summary.unread;
+    if summary.records + lost > 0 {
+        parts.push(format!("{} kept", format_count(summary.records, "item")));
     }
-    if put_aside > 0 {
-        let hint = if reported { "" } else { " (--report FILE says which and why)" };
-        parts.push(format!("{put_aside} lost{hint}"));
+    if lost > 0 {
+        let hint = if has_report { "" } else { " (--report FILE lists them with reasons)" };
+        parts.push(format!("{lost} lost{hint}"));
     }
     if summary.swallowed > 0 {
-        let hint = if reported { "" } else { " (--report FILE says which)" };
-        parts.push(format!("{} inside sections, taken for text{hint}", counted(summary.swallowed, "item")));
+        let hint = if has_report { "" } else { " (--report FILE lists them)" };
+        parts.push(format!(
+            "{} inside CDATA sections, kept as text{hint}",
+            format_count(summary.swallowed, "item")
+        ));
     }
     if summary.unresolved > 0 {
-        let hint = if reported { "" } else { " (--report FILE says which)" };
-        parts.push(format!("{} lacking and not known{hint}", counted(summary.unresolved, "element")));
+        let hint = if has_report { "" } else { " (--report FILE lists them)" };
+        parts.push(format!(
+            "{} missing, with unknown values{hint}",
+            format_count(summary.unresolved, "required element")
+        ));
     }
     let made = CATALOG.iter().map(|entry| (entry.name, summary.repairs[entry.id as usize]));
     parts.extend(made.filter(|(_, count)| *count > 0).map(|(name, count)| format!("{name} {count}")));
     Some(parts.join(", "))
 }
 
-fn counted(count: u64, noun: &str) -> String {
+fn format_count(count: u64, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Reads the value of `--base-url`.
-fn base_url(text: &str) -> Result<String, String> {
-    let url = Url::parse(text).map_err(|error| format!("{error}; such as http://example.org/oai"))?;
+/// Parses the value of `--base-url`.
+fn parse_base_url(text: &str) -> Result<String, String> {
+    let url =
+        Url::parse(text).map_err(|error| format!("{error}; expected one such as http://example.org/oai"))?;
     match url.scheme() {
         "http" | "https" if url.query().is_none() && url.fragment().is_none() => Ok(text.to_owned()),
-        "http" | "https" => Err("a base URL has no query and no fragment; see --request".to_owned()),
+        "http" | "https" => Err("a base URL has no query and no fragment; use --request".to_owned()),
         other => Err(format!("a base URL begins with http:// or https://, not {other}:")),
     }
 }
 
-/// Reads the value of `--request`.
-fn request(text: &str) -> Result<RequestArguments, String> {
+/// Parses the value of `--request`.
+fn parse_request(text: &str) -> Result<RequestArguments, String> {
     const NAMES: [&str; 7] =
         ["verb", "identifier", "metadataPrefix", "from", "until", "set", "resumptionToken"];
     let mut arguments: Vec<(String, String)> = Vec::new();
     for (name, value) in form_urlencoded::parse(text.as_bytes()) {
         if !NAMES.contains(&&*name) {
-            return Err(format!("OAI-PMH has no argument {name:?}; it has {}", NAMES.join(", ")));
+            return Err(format!("OAI-PMH has no argument {name:?}; expected one of {}", NAMES.join(", ")));
         }
         if arguments.iter().any(|(earlier, _)| *earlier == name) {
-            return Err(format!("the argument {name} stands there twice"));
+            return Err(format!("the argument {name} is repeated"));
         }
         arguments.push((name.into_owned(), value.into_owned()));
     }
     let verb = arguments.iter().position(|(name, _)| name == "verb");
-    let verb = verb.ok_or("the verb is missing; such as verb=ListRecords&metadataPrefix=oai_dc")?;
+    let verb =
+        verb.ok_or("the verb is missing; expected one such as verb=ListRecords&metadataPrefix=oai_dc")?;
     arguments[..=verb].rotate_right(1);
     Ok(RequestArguments(arguments))
 }

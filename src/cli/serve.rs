@@ -1,4 +1,4 @@
-//! `oaimend serve`.
+//! `oaimend serve`: runs the proxy.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,36 +10,37 @@ use oaimend::server::Server;
 
 use super::exit::{Exit, Failure};
 
-/// Stands in front of repositories and mends what they send, live
+/// Runs the proxy: repairs the responses of repositories live
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
-    /// The configuration [default: oaimend.toml, if there is one]
+    /// The settings file [default: oaimend.toml, if it exists]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Where harvesters are answered [default: 127.0.0.1:8080]
+    /// The address for harvesters [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
-    /// What answers say of themselves [default: http:// and the listen address]
+    /// The public URL in responses [default: http:// and the listen address]
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
-    /// Folder with one file a repository [default: mappings, if there is one]
+    /// Folder with one mapping file for each repository [default: mappings, if it exists]
     #[arg(long, value_name = "DIR")]
     mappings: Option<PathBuf>,
-    /// A repository without a file: its id and the base URL of its source
-    #[arg(long, value_name = "ID=URL", value_parser = map)]
+    /// A repository without a mapping file: its id and the base URL of its source
+    #[arg(long, value_name = "ID=URL", value_parser = parse_map)]
     map: Vec<(String, String)>,
-    /// Folder of the quarantine and other state [default: data]
+    /// Folder for the cache, the quarantine and other state [default: data]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Where operators are answered, or off [default: 127.0.0.1:8081]
-    #[arg(long, value_name = "ADDR|off", value_parser = admin)]
+    /// The address of the admin listener, or off [default: 127.0.0.1:8081]
+    #[arg(long, value_name = "ADDR|off", value_parser = parse_admin)]
     admin: Option<Admin>,
-    /// Take over from the oaimend that runs on the same data folder, once it is sent SIGQUIT
+    /// Takes over from the running oaimend with the same data folder, which must then receive
+    /// SIGQUIT
     #[arg(long)]
     upgrade: bool,
 }
 
-/// Where operators are answered, or nowhere.
+/// The address of the admin listener; `None` for `off`.
 #[derive(Clone, Copy, Debug)]
 struct Admin(Option<SocketAddr>);
 
@@ -59,17 +60,18 @@ pub(crate) fn run(arguments: ServeArguments) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-fn map(text: &str) -> Result<(String, String), String> {
+fn parse_map(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((id, url)) => Ok((id.to_owned(), url.to_owned())),
-        None => Err("ID=URL is right, like --map zenodo=https://zenodo.org/oai2d".to_owned()),
+        None => Err("expected ID=URL, such as --map zenodo=https://zenodo.org/oai2d".to_owned()),
     }
 }
 
-fn admin(text: &str) -> Result<Admin, String> {
+fn parse_admin(text: &str) -> Result<Admin, String> {
     if text == "off" {
         return Ok(Admin(None));
     }
-    let address = text.parse().map_err(|_| "an address like 127.0.0.1:8081, or off, is right".to_owned())?;
+    let address =
+        text.parse().map_err(|_| "expected an address such as 127.0.0.1:8081, or off".to_owned())?;
     Ok(Admin(Some(address)))
 }

@@ -1,4 +1,4 @@
-//! `oaimend validate`.
+//! `oaimend validate`: reports the faults of the configuration.
 
 use std::path::PathBuf;
 
@@ -9,13 +9,13 @@ use oaimend::upstream::SourceClient;
 
 use super::exit::{Exit, Failure, print};
 
-/// Reads the configuration and names each fault by its file and line
+/// Reads the configuration and reports each fault with its file and line
 #[derive(Debug, Args)]
 pub(crate) struct ValidateArguments {
-    /// The configuration [default: oaimend.toml, if there is one]
+    /// The settings file [default: oaimend.toml, if it exists]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Folder with one file a repository [default: mappings, if there is one]
+    /// Folder with one mapping file for each repository [default: mappings, if it exists]
     #[arg(long, value_name = "DIR")]
     mappings: Option<PathBuf>,
 }

@@ -1,10 +1,10 @@
-//! The `clients` table: who asks us, in classes, and how much each may ask.
+//! The `clients` table: classes of clients and their quotas.
 //!
-//! Three kinds of class: harvesters (everybody), crawlers (known by their
-//! `User-Agent` or address) and the known (by a token or address, each with a
-//! name). What is asked from loopback belongs to no class and has no quota.
+//! There are three kinds of class: crawlers, recognised by `User-Agent` or address; known clients,
+//! each with a name and recognised by a token or address; and harvesters, which are all others.
+//! Requests from loopback belong to no class and have no quota.
 
-use super::file::{At, Table};
+use super::file::{Located, Table};
 use blake2::{Blake2s256, Digest};
 use ipnet::IpNet;
 use std::net::IpAddr;
@@ -12,114 +12,118 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
 
-/// Who asks us, and how much each may ask.
+/// How clients are classified, and the quota of each class.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Clients {
-    /// Peers whose `X-Forwarded-For` is believed.
+pub struct ClientPolicy {
+    /// Peers whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: Vec<IpNet>,
-    /// Longest that a request waits for its turn before it is refused.
+    /// The longest wait of a request for its quota before it is refused.
     pub wait_max: Duration,
-    /// Everybody who is in no other class.
-    pub harvesters: Quotas,
-    /// Who reads everything and harvests nothing.
+    /// Quotas of the clients that belong to no other class.
+    pub harvesters: ClassQuotas,
+    /// Crawlers: clients that read every URL and do not harvest.
     pub crawlers: Crawlers,
-    /// Clients that we know, in the order of the file.
-    pub known: Vec<Known>,
+    /// Known clients, in the order of the file.
+    pub known: Vec<KnownClient>,
 }
 
-/// The crawlers and their quotas.
+/// How crawlers are recognised, and their quotas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Crawlers {
-    /// Words that name a crawler wherever they stand in a `User-Agent`, in any case.
+    /// Words that identify a crawler anywhere in a `User-Agent`, in any case.
     pub user_agents: Vec<String>,
-    /// Addresses that crawlers come from.
+    /// The addresses of crawlers.
     pub addresses: Vec<IpNet>,
-    /// How much they may ask.
-    pub quotas: Quotas,
+    /// The quotas of crawlers.
+    pub quotas: ClassQuotas,
 }
 
-/// A client that we know.
+/// A client with a name and quotas of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known {
-    /// Its name, in metrics and texts.
+pub struct KnownClient {
+    /// Its name, in metrics and messages.
     pub name: String,
-    /// What tells it: the token that it sends.
-    pub token: Option<Token>,
-    /// What tells it: the addresses that it comes from.
+    /// The token that identifies it.
+    pub token: Option<ClientToken>,
+    /// The addresses that identify it.
     pub addresses: Vec<IpNet>,
-    /// How much it may ask.
-    pub quotas: Quotas,
+    /// Its quotas.
+    pub quotas: ClassQuotas,
 }
 
 /// The quotas of a class of clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Quotas {
-    /// Of each client of the class: an IPv4 address, or an IPv6 network of 56 bits.
+pub struct ClassQuotas {
+    /// The quota of each client of the class: an IPv4 address, or an IPv6 network of 56 bits.
     pub each: Quota,
-    /// Of all clients of the class together.
+    /// The quota of all clients of the class together.
     pub all: Quota,
 }
 
-/// How much may be asked.
+/// How many requests are allowed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quota {
-    /// Most requests a minute in the long run; `None`: as many as come.
+    /// Requests per minute in the long run; `None`: no limit.
     pub rate_per_minute: Option<NonZeroU32>,
-    /// Most requests at once after a pause. Counts only where there is a rate.
+    /// Requests at once after a pause. Applies only where a rate is set.
     pub burst: Option<NonZeroU32>,
-    /// Most requests that are being answered at one time; `None`: as many as come.
+    /// Concurrent requests; `None`: no limit.
     pub in_flight_max: Option<NonZeroU32>,
 }
 
-/// A token, kept as its hash: it can be recognised, and cannot be shown.
+/// The hash of a client's token: it can be compared and cannot be displayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Token([u8; 32]);
+pub struct ClientToken([u8; 32]);
 
-impl Token {
-    /// What a token is kept as.
-    pub fn of(text: &[u8]) -> Self {
+impl ClientToken {
+    /// Hashes the text of a token.
+    pub fn from_plaintext(text: &[u8]) -> Self {
         Self(Blake2s256::digest(text).into())
     }
 }
 
-impl Default for Clients {
+impl Default for ClientPolicy {
     fn default() -> Self {
         Self {
             trusted_proxies: Vec::new(),
             wait_max: Duration::from_secs(2),
-            harvesters: Quotas { each: quota(6000, 200, 64), all: Quota::default() },
+            harvesters: ClassQuotas { each: quota(6000, 200, 64), all: Quota::default() },
             crawlers: Crawlers {
                 user_agents: CRAWLERS.iter().map(|&name| name.to_owned()).collect(),
                 addresses: Vec::new(),
-                quotas: Quotas { each: quota(60, 10, 2), all: quota(240, 40, 8) },
+                quotas: ClassQuotas { each: quota(60, 10, 2), all: quota(240, 40, 8) },
             },
             known: Vec::new(),
         }
     }
 }
 
-impl Clients {
-    /// Takes over what a `clients` table says; `folder` is where its file lies.
+impl ClientPolicy {
+    /// Takes the values of a `clients` table over; relative paths start at `folder`.
     pub(super) fn read(&mut self, mut table: Table<'_, '_>, folder: &Path) {
-        self.trusted_proxies = networks(&mut table, "trusted_proxies");
-        if let Some(millis) = table.integer("wait_max_millis", 0..=60_000) {
+        self.trusted_proxies = read_networks(&mut table, "trusted_proxies");
+        if let Some(millis) = table.read_integer("wait_max_millis", 0..=60_000) {
             self.wait_max = Duration::from_millis(millis);
         }
         self.harvesters.read(&mut table);
-        let mut crawlers = table.table("crawlers");
-        let named = crawlers.strings("user_agents");
-        if crawlers.was_given("user_agents") {
-            self.crawlers.user_agents = named.into_iter().filter_map(|name| word(&crawlers, name)).collect();
+        let mut crawlers = table.take_table("crawlers");
+        let named = crawlers.read_strings("user_agents");
+        if crawlers.has_key("user_agents") {
+            self.crawlers.user_agents =
+                named.into_iter().filter_map(|name| read_user_agent_word(&crawlers, name)).collect();
         }
-        self.crawlers.addresses = networks(&mut crawlers, "addresses");
+        self.crawlers.addresses = read_networks(&mut crawlers, "addresses");
         self.crawlers.quotas.read(&mut crawlers);
         crawlers.finish();
-        for (name, mut entry) in table.tables("known") {
-            let client = Known::read(name, &mut entry, folder);
+        for (name, mut entry) in table.take_tables("known") {
+            let client = KnownClient::read(name, &mut entry, folder);
             if client.token.is_some()
                 && let Some(twin) = self.known.iter().find(|other| other.token == client.token)
             {
-                entry.missing(format!("clients.known.{} has the token of {}", client.name, twin.name));
+                entry.report_missing(format!(
+                    "clients.known.{} has the same token as {}",
+                    client.name, twin.name
+                ));
             }
             entry.finish();
             self.known.push(client);
@@ -128,32 +132,34 @@ impl Clients {
     }
 }
 
-impl Known {
-    fn read(name: At<String>, table: &mut Table<'_, '_>, folder: &Path) -> Self {
+impl KnownClient {
+    fn read(name: Located<String>, table: &mut Table<'_, '_>, folder: &Path) -> Self {
         let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-        let ours = matches!(&*name.value, "harvesters" | "crawlers" | "any");
-        if ours || name.value.is_empty() || !name.value.bytes().all(legal) {
+        let is_reserved = matches!(&*name.value, "harvesters" | "crawlers" | "any");
+        if is_reserved || name.value.is_empty() || !name.value.bytes().all(legal) {
             let value = name.value.escape_debug();
-            let right = "letters, digits, '-' and '_' are right, and harvesters, crawlers and any are taken";
-            table.fault(name.span, format!("clients.known: \"{value}\" is no name for a client; {right}"));
+            let expected = "expected letters, digits, '-' and '_', and not harvesters, crawlers or any";
+            table.report_fault(
+                name.span,
+                format!("clients.known: \"{value}\" is not a client name; {expected}"),
+            );
         }
-        let token = table.parsed("token_file", |text| read_token(&folder.join(text)));
-        let addresses = networks(table, "addresses");
-        let mut quotas = Quotas::default();
+        let token = table.read_parsed("token_file", |text| read_token(&folder.join(text)));
+        let addresses = read_networks(table, "addresses");
+        let mut quotas = ClassQuotas::default();
         quotas.read(table);
-        if !table.was_given("token_file") && !table.was_given("addresses") {
-            let text =
-                format!("clients.known.{}: token_file or addresses are wanted, to know it by", name.value);
-            table.missing(text);
+        if !table.has_key("token_file") && !table.has_key("addresses") {
+            let text = format!("clients.known.{}: token_file or addresses is missing", name.value);
+            table.report_missing(text);
         }
         Self { name: name.value, token, addresses, quotas }
     }
 }
 
-impl Quotas {
+impl ClassQuotas {
     fn read(&mut self, table: &mut Table<'_, '_>) {
         self.each.read(table);
-        let mut all = table.table("all");
+        let mut all = table.take_table("all");
         self.all.read(&mut all);
         all.finish();
     }
@@ -161,54 +167,60 @@ impl Quotas {
 
 impl Quota {
     fn read(&mut self, table: &mut Table<'_, '_>) {
-        number(table, "rate_per_minute", &mut self.rate_per_minute);
-        number(table, "burst", &mut self.burst);
-        number(table, "in_flight_max", &mut self.in_flight_max);
+        read_quota(table, "rate_per_minute", &mut self.rate_per_minute);
+        read_quota(table, "burst", &mut self.burst);
+        read_quota(table, "in_flight_max", &mut self.in_flight_max);
     }
 }
 
-/// A bound; 0 takes it away.
-fn number(table: &mut Table<'_, '_>, key: &'static str, bound: &mut Option<NonZeroU32>) {
-    if let Some(value) = table.integer(key, 0..=1_000_000) {
+/// Sets one limit of a quota; 0 removes it.
+fn read_quota(table: &mut Table<'_, '_>, key: &'static str, bound: &mut Option<NonZeroU32>) {
+    if let Some(value) = table.read_integer(key, 0..=1_000_000) {
         *bound = u32::try_from(value).ok().and_then(NonZeroU32::new);
     }
 }
 
-fn networks(table: &mut Table<'_, '_>, key: &'static str) -> Vec<IpNet> {
+fn read_networks(table: &mut Table<'_, '_>, key: &'static str) -> Vec<IpNet> {
     let mut networks = Vec::new();
-    for text in table.strings(key) {
+    for text in table.read_strings(key) {
         let address = text.value.parse::<IpAddr>().map(IpNet::from);
         match text.value.parse::<IpNet>().ok().or(address.ok()) {
             Some(network) => networks.push(network.trunc()),
             None => {
                 let value = text.value.escape_debug();
-                let right = "an address like \"192.0.2.7\" or a network like \"2001:db8::/32\" is right";
-                table.fault(text.span, format!("{key}: \"{value}\" is no address; {right}"));
+                let expected =
+                    "expected an address such as \"192.0.2.7\" or a network such as \"2001:db8::/32\"";
+                table.report_fault(text.span, format!("{key}: \"{value}\" is not an address; {expected}"));
             }
         }
     }
     networks
 }
 
-/// A word to look for, in lower case; one so short that it is in every name is a fault.
-fn word(table: &Table<'_, '_>, name: At<String>) -> Option<String> {
+/// Reads a word of a `User-Agent`, in lower case; a word that is too short matches every client and
+/// is a fault.
+fn read_user_agent_word(table: &Table<'_, '_>, name: Located<String>) -> Option<String> {
     if name.value.trim().len() >= USER_AGENT_WORD_BYTES_MIN && name.value.is_ascii() {
         return Some(name.value.trim().to_ascii_lowercase());
     }
     let value = name.value.escape_debug();
-    let right = "a part of a User-Agent of 3 characters or more, like \"examplebot\", is right";
-    table.fault(name.span, format!("clients.crawlers.user_agents: \"{value}\" tells nobody; {right}"));
+    let expected = "expected a part of a User-Agent of 3 characters or more, such as \"examplebot\"";
+    table.report_fault(
+        name.span,
+        format!("clients.crawlers.user_agents: \"{value}\" is too short; {expected}"),
+    );
     None
 }
 
-fn read_token(path: &Path) -> Result<Token, String> {
-    let right = format!("a file with a token of {TOKEN_BYTES_MIN} printable characters or more is wanted");
-    let text = std::fs::read_to_string(path).map_err(|error| format!("cannot be read: {error}; {right}"))?;
+fn read_token(path: &Path) -> Result<ClientToken, String> {
+    let expected = format!("expected a file with a token of {TOKEN_BYTES_MIN} printable characters or more");
+    let text =
+        std::fs::read_to_string(path).map_err(|error| format!("cannot be read: {error}; {expected}"))?;
     let token = text.trim();
     if token.len() < TOKEN_BYTES_MIN || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(format!("holds no token; {right}"));
+        return Err(format!("contains no token; {expected}"));
     }
-    Ok(Token::of(token.as_bytes()))
+    Ok(ClientToken::from_plaintext(token.as_bytes()))
 }
 
 const fn quota(rate_per_minute: u32, burst: u32, in_flight_max: u32) -> Quota {
@@ -219,16 +231,15 @@ const fn quota(rate_per_minute: u32, burst: u32, in_flight_max: u32) -> Quota {
     }
 }
 
-/// Shortest token, in bytes: a shorter one can be guessed.
+/// The shortest token, in bytes: a shorter one can be guessed.
 const TOKEN_BYTES_MIN: usize = 16;
-/// Shortest part of a `User-Agent` that tells a crawler, in bytes.
+/// The shortest part of a `User-Agent` that identifies a crawler, in bytes.
 const USER_AGENT_WORD_BYTES_MIN: usize = 3;
 
-/// Crawlers of search engines, of language models, of shops and of previews,
-/// by the word they name themselves with, in lower case. HTTP libraries are no
-/// crawlers: harvesters are made of them.
+/// Crawlers of search engines, language models, shops and previews: the words in their
+/// `User-Agent`, in lower case. HTTP libraries are not listed, because harvesters use them.
 const CRAWLERS: &[&str] = &[
-    // Search engines and archives of the web.
+    // Search engines and web archives.
     "googlebot",
     "googleother",
     "google-inspectiontool",
@@ -255,7 +266,7 @@ const CRAWLERS: &[&str] = &[
     "shenmabot",
     "archive.org_bot",
     "ia_archiver",
-    // Collectors for language models.
+    // Crawlers for language models.
     "gptbot",
     "oai-searchbot",
     "chatgpt-user",
@@ -289,7 +300,7 @@ const CRAWLERS: &[&str] = &[
     "icc-crawler",
     "velenpublicwebcrawler",
     "firecrawlagent",
-    // Collectors for marketing and the watching of pages.
+    // Crawlers for marketing and monitoring.
     "ahrefsbot",
     "ahrefssiteaudit",
     "semrushbot",
@@ -310,7 +321,7 @@ const CRAWLERS: &[&str] = &[
     "screaming frog",
     "turnitin",
     "censysinspect",
-    // Previews of links.
+    // Link previews.
     "facebookexternalhit",
     "twitterbot",
     "linkedinbot",

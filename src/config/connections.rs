@@ -1,29 +1,28 @@
-//! The `connections` table: the bounds on what a client may cost before it is
-//! answered and while it is.
+//! The `connections` table: the limits on connections and requests of clients.
 
 use super::file::Table;
 use std::time::Duration;
 
-/// Bounds on the connections of clients, on their requests, and on the end.
+/// Limits on the connections of clients, on their requests, and on stopping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connections {
-    /// Most connections of all clients together.
+    /// Connections of all clients together.
     pub connections_max: usize,
-    /// Most connections of one address, except loopback and trusted proxies.
+    /// Connections of one address; loopback and trusted proxies are exempt.
     pub per_client_max: usize,
-    /// Longest that a connection stays open without a request.
+    /// How long a connection may stay open without a request.
     pub idle_timeout: Duration,
-    /// Longest that a client may take to send the header of a request, and again its form.
+    /// How long a client may take to send the header of a request, and again its form.
     pub request_timeout: Duration,
-    /// Longest that a client may leave a piece of an answer unread.
+    /// How long a client may leave a part of a response unread.
     pub write_timeout: Duration,
-    /// Longest request target, in bytes.
+    /// The longest request target, in bytes.
     pub uri_bytes_max: usize,
-    /// Longest header of a request, its first line included, in bytes.
+    /// The longest header of a request, its request line included, in bytes.
     pub header_bytes_max: usize,
-    /// Longest form of a POST, in bytes.
+    /// The longest form of a POST request, in bytes.
     pub form_bytes_max: usize,
-    /// Longest wait for what is in flight when the program ends.
+    /// How long stopping waits for requests in flight.
     pub stop_timeout: Duration,
 }
 
@@ -44,18 +43,18 @@ impl Default for Connections {
 }
 
 impl Connections {
-    /// Takes over what a `connections` table says.
+    /// Takes the values of a `connections` table over.
     pub(super) fn read(&mut self, mut table: Table<'_, '_>) {
-        table.count("max", 1..=1_000_000, &mut self.connections_max);
-        table.count("per_client_max", 1..=1_000_000, &mut self.per_client_max);
-        table.seconds("idle_timeout_secs", 1..=3600, &mut self.idle_timeout);
-        table.seconds("request_timeout_secs", 1..=3600, &mut self.request_timeout);
-        table.seconds("write_timeout_secs", 1..=3600, &mut self.write_timeout);
-        table.seconds("stop_timeout_secs", 1..=3600, &mut self.stop_timeout);
-        // pingora reads targets below 64 KiB and headers below 1 MiB.
-        table.count("uri_bytes_max", 8192..=60_000, &mut self.uri_bytes_max);
-        table.count("header_bytes_max", 16_384..=524_288, &mut self.header_bytes_max);
-        table.count("form_bytes_max", 1024..=16_777_216, &mut self.form_bytes_max);
+        table.set_count("max", 1..=1_000_000, &mut self.connections_max);
+        table.set_count("per_client_max", 1..=1_000_000, &mut self.per_client_max);
+        table.set_seconds("idle_timeout_secs", 1..=3600, &mut self.idle_timeout);
+        table.set_seconds("request_timeout_secs", 1..=3600, &mut self.request_timeout);
+        table.set_seconds("write_timeout_secs", 1..=3600, &mut self.write_timeout);
+        table.set_seconds("stop_timeout_secs", 1..=3600, &mut self.stop_timeout);
+        // pingora accepts targets below 64 KiB and headers below 1 MiB.
+        table.set_count("uri_bytes_max", 8192..=60_000, &mut self.uri_bytes_max);
+        table.set_count("header_bytes_max", 16_384..=524_288, &mut self.header_bytes_max);
+        table.set_count("form_bytes_max", 1024..=16_777_216, &mut self.form_bytes_max);
         table.finish();
     }
 }

@@ -1,13 +1,13 @@
 //! User and password for a source.
 //!
-//! What must stay true: the password stands in no text, no log and no `Debug`
-//! output, and leaves only in a request to the source itself.
+//! Invariant: no message, log line or `Debug` output contains the password. Only requests to the
+//! source itself contain it.
 
 use super::file::Table;
 use std::fmt;
 use std::path::Path;
 
-/// User and password for a source that wants them.
+/// User and password for a source that requires them.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     user: String,
@@ -15,16 +15,18 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Reads `user` and `password_file` of a mapping; neither alone makes sense.
+    /// Reads `user` and `password_file` of a mapping; one without the other is a fault.
     pub(super) fn read(table: &mut Table<'_, '_>, file: &Path) -> Option<Self> {
-        let user = table.parsed("user", read_user);
+        let user = table.read_parsed("user", read_user);
         let folder = file.parent().unwrap_or(Path::new(""));
-        let password = table.parsed("password_file", |text| read_password(&folder.join(text)));
-        match (table.was_given("user"), table.was_given("password_file")) {
+        let password = table.read_parsed("password_file", |text| read_password(&folder.join(text)));
+        match (table.has_key("user"), table.has_key("password_file")) {
             (true, false) => {
-                table.missing("user is set without password_file; the file of its password is wanted".into());
+                table.report_missing(
+                    "user is set without password_file; expected a file with the password".into(),
+                );
             }
-            (false, true) => table.missing("password_file is set without user; whose password is it?".into()),
+            (false, true) => table.report_missing("password_file is set without user; expected both".into()),
             _ => {}
         }
         Some(Self { user: user?, password: password? })
@@ -35,7 +37,7 @@ impl Credentials {
         &self.user
     }
 
-    /// The password, for the request it is sent with and nothing else.
+    /// The password; use it only for the request to the source.
     pub fn password(&self) -> &str {
         &self.password
     }
@@ -51,15 +53,16 @@ fn read_user(text: &str) -> Result<String, String> {
     if !text.is_empty() && !text.contains(':') && !text.contains(char::is_control) {
         return Ok(text.to_owned());
     }
-    Err("is no user name; a text without ':' and control characters is right".to_owned())
+    Err("is not a user name; expected a text without ':' and control characters".to_owned())
 }
 
 fn read_password(path: &Path) -> Result<String, String> {
-    let right = "a file with the password in its only line is wanted";
-    let text = std::fs::read_to_string(path).map_err(|error| format!("cannot be read: {error}; {right}"))?;
+    let expected = "expected a file with the password in its only line";
+    let text =
+        std::fs::read_to_string(path).map_err(|error| format!("cannot be read: {error}; {expected}"))?;
     let password = text.trim_end_matches(['\r', '\n']);
     if password.is_empty() || password.contains(char::is_control) {
-        return Err(format!("holds no password; {right}"));
+        return Err(format!("contains no password; {expected}"));
     }
     Ok(password.to_owned())
 }

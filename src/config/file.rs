@@ -1,8 +1,8 @@
-//! TOML as written: typed reading of tables that knows the line of everything.
+//! Typed reading of TOML tables; each value keeps its line.
 //!
-//! Every fault is collected instead of ending the reading, so that one run
-//! names them all. The keys that were asked for are the keys that are known:
-//! whatever else stands in a table is a fault that names the nearest of them.
+//! Faults are collected, so that one run reports all of them. A table records the keys that the
+//! program reads: these are the known keys. Each other key of the table is a fault, and its text
+//! names the nearest known key.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -16,11 +16,11 @@ use toml::de::{DeTable, DeValue};
 /// One fault of a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fault {
-    /// The file, as it was named.
+    /// The path of the file, as the user gave it.
     pub file: PathBuf,
-    /// The line, from 1.
+    /// The line number; the first line is 1.
     pub line: usize,
-    /// What is wrong and what would be right.
+    /// The problem and the expected value.
     pub text: String,
 }
 
@@ -34,13 +34,13 @@ impl fmt::Display for Fault {
 pub(super) struct Document<'t> {
     file: &'t Path,
     text: &'t str,
-    /// Each with the place it is at, in bytes.
+    /// Each fault with its offset in bytes.
     faults: RefCell<Vec<(usize, Fault)>>,
 }
 
-/// A value and where it stands.
+/// A value and its position in the file.
 #[derive(Debug)]
-pub(super) struct At<T> {
+pub(super) struct Located<T> {
     pub(super) value: T,
     pub(super) span: Range<usize>,
 }
@@ -50,12 +50,12 @@ impl<'t> Document<'t> {
         Self { file, text, faults: RefCell::default() }
     }
 
-    /// The root table; what is no TOML becomes faults.
+    /// Returns the root table; syntax errors become faults.
     pub(super) fn root(&self) -> Table<'_, 't> {
         let (root, errors) = DeTable::parse_recoverable(self.text);
         for error in &errors {
             let message = error.message().replace('\n', ", ");
-            self.fault(error.span().unwrap_or_default(), format!("this is no TOML: {message}"));
+            self.report_fault(error.span().unwrap_or_default(), format!("invalid TOML: {message}"));
         }
         let whole = root.span();
         Table {
@@ -67,13 +67,13 @@ impl<'t> Document<'t> {
         }
     }
 
-    pub(super) fn fault(&self, span: Range<usize>, text: String) {
+    pub(super) fn report_fault(&self, span: Range<usize>, text: String) {
         let before = self.text.as_bytes().iter().take(span.start);
         let line = 1 + before.filter(|&&byte| byte == b'\n').count();
         self.faults.borrow_mut().push((span.start, Fault { file: self.file.to_owned(), line, text }));
     }
 
-    /// All faults, in the order of the text.
+    /// Returns all faults, in the order of the file.
     pub(super) fn into_faults(self) -> Vec<Fault> {
         let mut faults = self.faults.into_inner();
         faults.sort_by_key(|(place, _)| *place);
@@ -81,87 +81,95 @@ impl<'t> Document<'t> {
     }
 }
 
-/// A table that is being read.
+/// A table, while it is being read.
 pub(super) struct Table<'d, 't> {
     document: &'d Document<'t>,
     name: String,
     whole: Range<usize>,
     entries: DeTable<'t>,
-    /// The keys that were asked for, and whether they were there.
+    /// The keys that the program has read, and whether the table contains them.
     known: BTreeMap<&'static str, bool>,
 }
 
 impl<'d, 't> Table<'d, 't> {
-    pub(super) fn string(&mut self, key: &'static str) -> Option<At<String>> {
+    pub(super) fn read_string(&mut self, key: &'static str) -> Option<Located<String>> {
         let entry = self.take(key)?;
         match entry.get_ref() {
-            DeValue::String(text) => Some(At { value: text.to_string(), span: entry.span() }),
-            other => self.wrong_type(key, &entry, "a text in quotes", other),
+            DeValue::String(text) => Some(Located { value: text.to_string(), span: entry.span() }),
+            other => self.report_wrong_type(key, &entry, "a string", other),
         }
     }
 
-    pub(super) fn boolean(&mut self, key: &'static str) -> Option<bool> {
+    pub(super) fn read_bool(&mut self, key: &'static str) -> Option<bool> {
         let entry = self.take(key)?;
         match entry.get_ref() {
             DeValue::Boolean(value) => Some(*value),
-            other => self.wrong_type(key, &entry, "true or false", other),
+            other => self.report_wrong_type(key, &entry, "true or false", other),
         }
     }
 
-    pub(super) fn integer(&mut self, key: &'static str, range: RangeInclusive<u64>) -> Option<u64> {
+    pub(super) fn read_integer(&mut self, key: &'static str, range: RangeInclusive<u64>) -> Option<u64> {
         let entry = self.take(key)?;
-        let right = format!("a whole number from {} to {}", range.start(), range.end());
+        let expected = format!("a whole number from {} to {}", range.start(), range.end());
         match entry.get_ref() {
             DeValue::Integer(integer) => match u64::from_str_radix(integer.as_str(), integer.radix()) {
                 Ok(value) if range.contains(&value) => Some(value),
                 _ => {
-                    let key = self.full(key);
-                    self.document.fault(entry.span(), format!("{key} = {integer} is out of range; {right}"));
+                    let key = self.full_key(key);
+                    self.document.report_fault(
+                        entry.span(),
+                        format!("{key} = {integer} is out of range; expected {expected}"),
+                    );
                     None
                 }
             },
-            other => self.wrong_type(key, &entry, &right, other),
+            other => self.report_wrong_type(key, &entry, &expected, other),
         }
     }
 
-    /// A number takes the place of `value`, if the key is there.
-    pub(super) fn number(&mut self, key: &'static str, range: RangeInclusive<u64>, value: &mut u64) {
-        *value = self.integer(key, range).unwrap_or(*value);
+    /// Replaces `value` by the number of that key, if the table contains it.
+    pub(super) fn set_number(&mut self, key: &'static str, range: RangeInclusive<u64>, value: &mut u64) {
+        *value = self.read_integer(key, range).unwrap_or(*value);
     }
 
-    /// The same of a count or a size in memory.
-    pub(super) fn count(&mut self, key: &'static str, range: RangeInclusive<u64>, value: &mut usize) {
-        let count = self.integer(key, range).and_then(|count| usize::try_from(count).ok());
+    /// Like [`set_number`](Self::set_number), for a count or a size in memory.
+    pub(super) fn set_count(&mut self, key: &'static str, range: RangeInclusive<u64>, value: &mut usize) {
+        let count = self.read_integer(key, range).and_then(|count| usize::try_from(count).ok());
         *value = count.unwrap_or(*value);
     }
 
-    /// The same of a time in whole seconds.
-    pub(super) fn seconds(&mut self, key: &'static str, range: RangeInclusive<u64>, value: &mut Duration) {
-        *value = self.integer(key, range).map_or(*value, Duration::from_secs);
+    /// Like [`set_number`](Self::set_number), for a time in whole seconds.
+    pub(super) fn set_seconds(
+        &mut self,
+        key: &'static str,
+        range: RangeInclusive<u64>,
+        value: &mut Duration,
+    ) {
+        *value = self.read_integer(key, range).map_or(*value, Duration::from_secs);
     }
 
-    pub(super) fn strings(&mut self, key: &'static str) -> Vec<At<String>> {
+    pub(super) fn read_strings(&mut self, key: &'static str) -> Vec<Located<String>> {
         let Some(entry) = self.take(key) else { return Vec::new() };
-        let right = "a list of texts in quotes";
+        let expected = "a list of strings";
         let DeValue::Array(array) = entry.get_ref() else {
-            self.wrong_type::<()>(key, &entry, right, entry.get_ref());
+            self.report_wrong_type::<()>(key, &entry, expected, entry.get_ref());
             return Vec::new();
         };
         let mut strings = Vec::new();
         for item in array.iter() {
             match item.get_ref() {
-                DeValue::String(text) => strings.push(At { value: text.to_string(), span: item.span() }),
+                DeValue::String(text) => strings.push(Located { value: text.to_string(), span: item.span() }),
                 other => {
-                    self.wrong_type::<()>(key, item, right, other);
+                    self.report_wrong_type::<()>(key, item, expected, other);
                 }
             }
         }
         strings
     }
 
-    /// A table inside this one; an absent one is read as an empty one.
-    pub(super) fn table(&mut self, key: &'static str) -> Self {
-        let name = self.full(key);
+    /// Returns the nested table of that key; an absent table is read as an empty one.
+    pub(super) fn take_table(&mut self, key: &'static str) -> Self {
+        let name = self.full_key(key);
         let mut table = Table {
             document: self.document,
             name,
@@ -178,85 +186,86 @@ impl<'d, 't> Table<'d, 't> {
                 }
             }
             other => {
-                self.wrong_type::<()>(key, &entry, "a table", other);
+                self.report_wrong_type::<()>(key, &entry, "a table", other);
             }
         }
         table
     }
 
-    /// The tables inside the one of that key, whatever their names, in the order of the file.
-    pub(super) fn tables(&mut self, key: &'static str) -> Vec<(At<String>, Self)> {
-        let outer = self.table(key);
+    /// Returns all tables nested in the table of that key, whatever their names, in the order of
+    /// the file.
+    pub(super) fn take_tables(&mut self, key: &'static str) -> Vec<(Located<String>, Self)> {
+        let outer = self.take_table(key);
         let mut tables = Vec::new();
         for (name, entry) in outer.entries {
             let full = format!("{}.{}", outer.name, name.get_ref());
             let (at, found) = (entry.span(), entry.into_inner());
             let DeValue::Table(entries) = found else {
-                let found = article(found.type_str());
-                self.document.fault(at, format!("{full} is {found}; a table is wanted"));
+                let found = with_article(found.type_str());
+                self.document.report_fault(at, format!("{full} is {found}; expected a table"));
                 continue;
             };
             let known = BTreeMap::new();
             let table = Table { document: self.document, name: full, whole: name.span(), entries, known };
-            tables.push((At { value: name.get_ref().to_string(), span: name.span() }, table));
+            tables.push((Located { value: name.get_ref().to_string(), span: name.span() }, table));
         }
         tables.sort_by_key(|(name, _)| name.span.start);
         tables
     }
 
-    /// The text and, if it can be read as `T`, its value; a fault says what would be right.
-    pub(super) fn parsed<T>(
+    /// Reads a string and parses it with `read`, whose error text names the expected value.
+    pub(super) fn read_parsed<T>(
         &mut self,
         key: &'static str,
         read: impl FnOnce(&str) -> Result<T, String>,
     ) -> Option<T> {
-        let text = self.string(key)?;
+        let text = self.read_string(key)?;
         match read(&text.value) {
             Ok(value) => Some(value),
-            Err(right) => {
-                let key = self.full(key);
-                let value = shown(&text.value);
-                self.document.fault(text.span, format!("{key} = \"{value}\" {right}"));
+            Err(problem) => {
+                let key = self.full_key(key);
+                let value = redact_value(&text.value);
+                self.document.report_fault(text.span, format!("{key} = \"{value}\" {problem}"));
                 None
             }
         }
     }
 
-    /// Whether a key that was asked for was there, faulty or not.
-    pub(super) fn was_given(&self, key: &str) -> bool {
+    /// Whether the table contains this key, valid or not; true only after the key was read.
+    pub(super) fn has_key(&self, key: &str) -> bool {
         self.known.get(key).copied().unwrap_or(false)
     }
 
-    /// A key that has no place here beside others; `why` says so.
-    pub(super) fn refuse(&mut self, key: &'static str, why: &str) {
+    /// Reports a key that is not allowed in this combination; `why` is the reason.
+    pub(super) fn reject_key(&mut self, key: &'static str, why: &str) {
         if let Some(entry) = self.take(key) {
-            let key = self.full(key);
-            self.document.fault(entry.span(), format!("{key} has no place here: {why}"));
+            let key = self.full_key(key);
+            self.document.report_fault(entry.span(), format!("{key} is not allowed here: {why}"));
         }
     }
 
-    /// A key that has to be there is not.
-    pub(super) fn missing(&self, text: String) {
-        self.document.fault(self.whole.start..self.whole.start, text);
+    /// Reports a missing key at the start of the table.
+    pub(super) fn report_missing(&self, text: String) {
+        self.document.report_fault(self.whole.start..self.whole.start, text);
     }
 
-    pub(super) fn fault(&self, span: Range<usize>, text: String) {
-        self.document.fault(span, text);
+    pub(super) fn report_fault(&self, span: Range<usize>, text: String) {
+        self.document.report_fault(span, text);
     }
 
-    /// Ends the reading: what was not asked for is unknown.
+    /// Ends the reading: each key that was not read is an unknown key.
     pub(super) fn finish(self) {
         let known: Vec<&str> = self.known.keys().copied().collect();
         for key in self.entries.keys() {
-            let name = self.full(key.get_ref());
-            let text = match nearest(key.get_ref(), &known) {
+            let name = self.full_key(key.get_ref());
+            let text = match find_nearest(key.get_ref(), &known) {
                 _ if let Some((_, new)) = RENAMED.iter().find(|(old, _)| *old == name) => {
                     format!("{name} was renamed to {new}")
                 }
                 Some(near) => format!("unknown key {name}; did you mean {near}?"),
-                None => format!("unknown key {name}; known here are {}", known.join(", ")),
+                None => format!("unknown key {name}; known keys are {}", known.join(", ")),
             };
-            self.document.fault(key.span(), text);
+            self.document.report_fault(key.span(), text);
         }
     }
 
@@ -266,25 +275,27 @@ impl<'d, 't> Table<'d, 't> {
         entry
     }
 
-    fn full(&self, key: &str) -> String {
+    fn full_key(&self, key: &str) -> String {
         if self.name.is_empty() { key.to_owned() } else { format!("{}.{key}", self.name) }
     }
 
-    fn wrong_type<T>(
+    fn report_wrong_type<T>(
         &self,
         key: &str,
         entry: &Spanned<DeValue<'_>>,
-        right: &str,
+        expected: &str,
         found: &DeValue<'_>,
     ) -> Option<T> {
-        let key = self.full(key);
-        self.document
-            .fault(entry.span(), format!("{key} is {}; {right} is wanted", article(found.type_str())));
+        let key = self.full_key(key);
+        self.document.report_fault(
+            entry.span(),
+            format!("{key} is {}; expected {expected}", with_article(found.type_str())),
+        );
         None
     }
 }
 
-/// Old names of keys, and the keys that replaced them.
+/// Renamed keys: the old name and the new name.
 const RENAMED: [(&str, &str); 7] = [
     ("dates", "request_granularity"),
     ("headers", "v1_headers_via"),
@@ -295,8 +306,8 @@ const RENAMED: [(&str, &str); 7] = [
     ("unmendable", "on_unrepairable"),
 ];
 
-/// A value as a fault shows it: escaped, and without the user and password of a URL.
-pub(super) fn shown(value: &str) -> String {
+/// A value as fault texts show it: escaped, and without the user and password of a URL.
+pub(super) fn redact_value(value: &str) -> String {
     let mut text = value.escape_debug().to_string();
     let Some(start) = text.find("://").map(|colon| colon + 3) else { return text };
     let end = text[start..].find(['/', '?', '#']).map_or(text.len(), |end| start + end);
@@ -306,8 +317,8 @@ pub(super) fn shown(value: &str) -> String {
     text
 }
 
-/// The known name that is likely to be meant, if one is near.
-pub(super) fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+/// Finds the known name that the user probably meant.
+pub(super) fn find_nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     let lower = name.to_ascii_lowercase().replace('-', "_");
     let distance = |other: &str| edit_distance(&lower, &other.replace('-', "_"));
     let near = known.iter().min_by_key(|other| distance(other))?;
@@ -329,7 +340,7 @@ fn edit_distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-fn article(kind: &str) -> String {
+fn with_article(kind: &str) -> String {
     match kind {
         "integer" | "array" => format!("an {kind}"),
         _ => format!("a {kind}"),

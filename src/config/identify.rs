@@ -1,20 +1,20 @@
-//! What a mapping says of its repository, for an Identify that does not.
+//! The `identify` table of a mapping: values for fields that the source's Identify lacks.
 
 use super::file::Table;
 use crate::oai::datestamp;
 use crate::oai::is_xml_char;
 use crate::repair::IdentifyValues;
 
-/// Reads the table `identify` of a mapping.
+/// Reads the `identify` table of a mapping.
 pub(super) fn read(mut table: Table<'_, '_>) -> IdentifyValues {
     let values = IdentifyValues {
-        repository_name: table.parsed("repository_name", read_name),
-        admin_email: table.parsed("admin_email", read_email),
-        earliest_datestamp: table.parsed("earliest_datestamp", read_datestamp),
+        repository_name: table.read_parsed("repository_name", read_name),
+        admin_email: table.read_parsed("admin_email", read_email),
+        earliest_datestamp: table.read_parsed("earliest_datestamp", read_datestamp),
         deleted_record: table
-            .parsed("deleted_record", |text| one_of(text, &["no", "transient", "persistent"])),
+            .read_parsed("deleted_record", |text| read_one_of(text, &["no", "transient", "persistent"])),
         granularity: table
-            .parsed("granularity", |text| one_of(text, &["YYYY-MM-DD", "YYYY-MM-DDThh:mm:ssZ"])),
+            .read_parsed("granularity", |text| read_one_of(text, &["YYYY-MM-DD", "YYYY-MM-DDThh:mm:ssZ"])),
     };
     table.finish();
     values
@@ -24,10 +24,10 @@ fn read_name(text: &str) -> Result<String, String> {
     if !text.trim().is_empty() && text.chars().all(is_xml_char) {
         return Ok(text.to_owned());
     }
-    Err("is no name; any text that is not blank is right".to_owned())
+    Err("is not a name; expected a text that is not blank".to_owned())
 }
 
-/// Reads a mail address; `Err` says what would be right.
+/// Reads a mail address; the error text names the expected value.
 pub(super) fn read_email(text: &str) -> Result<String, String> {
     let parts = text.split_once('@').filter(|(name, _)| !name.is_empty());
     let domain = parts.and_then(|(_, domain)| domain.rsplit_once('.'));
@@ -35,20 +35,20 @@ pub(super) fn read_email(text: &str) -> Result<String, String> {
     if is_address && text.bytes().all(|byte| byte.is_ascii_graphic()) && !text.starts_with("mailto:") {
         return Ok(text.to_owned());
     }
-    Err("is no mail address; one like \"oai@example.org\" is right, without mailto:".to_owned())
+    Err("is not a mail address; expected one such as \"oai@example.org\", without mailto:".to_owned())
 }
 
 fn read_datestamp(text: &str) -> Result<String, String> {
     if datestamp::is_legal(text.as_bytes()) {
         return Ok(text.to_owned());
     }
-    Err("is no datestamp; YYYY-MM-DD or YYYY-MM-DDThh:mm:ssZ is right".to_owned())
+    Err("is not a datestamp; expected YYYY-MM-DD or YYYY-MM-DDThh:mm:ssZ".to_owned())
 }
 
-fn one_of(text: &str, known: &[&str]) -> Result<String, String> {
+fn read_one_of(text: &str, known: &[&str]) -> Result<String, String> {
     if known.contains(&text) {
         return Ok(text.to_owned());
     }
     let known: Vec<String> = known.iter().map(|word| format!("\"{word}\"")).collect();
-    Err(format!("is not known; {} is right", known.join(" or ")))
+    Err(format!("is not known; expected {}", known.join(" or ")))
 }

@@ -1,7 +1,7 @@
-//! One repository: the file `mappings/<repositoryid>.toml`, resolved.
+//! The mapping of one repository: the file `mappings/<repositoryid>.toml`, resolved.
 
 use super::credentials::Credentials;
-use super::file::{At, Document, Fault, Table, nearest};
+use super::file::{Document, Fault, Located, Table, find_nearest};
 use super::{Limits, Politeness, Quirks, StaticFile, identify};
 use crate::repair::catalog::CATALOG;
 use crate::repair::{Certainty, IdentifyValues, ProvenanceScope, RepairId, RepairSet};
@@ -11,63 +11,64 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use url::Url;
 
-/// A repository and how its source is to be asked.
+/// A repository, and how its source is requested.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mapping {
-    /// Its id: the name of the file, and the first part of the path in our URLs.
+    /// The repository id: the name of the file, and the first path segment of our URLs.
     pub id: String,
-    /// The source's base URL, http or https; of a static repository the URL of its file.
+    /// The source's base URL, http or https; for a static repository the URL of its file.
     pub base_url: Url,
-    /// The source is a static repository file, and not asked for pages.
+    /// The static repository file that is used instead of a server.
     pub static_file: Option<StaticFile>,
-    /// What the source wants to know us by; sent to the scheme, host and port of `base_url` only.
+    /// User and password for the source; sent only to the scheme, host and port of `base_url`.
     pub credentials: Option<Credentials>,
-    /// A file of PEM certificates that may sign the source's one, beside the usual ones.
+    /// A file of PEM certificates that may sign the source's certificate, in addition to the usual
+    /// ones.
     pub ca_file: Option<PathBuf>,
-    /// Whether the source's certificate is checked at all.
+    /// Whether the source's certificate is verified.
     pub verify: bool,
-    /// Longest wait for a connection, TLS included.
+    /// The connect timeout, TLS included.
     pub connect_timeout: Duration,
-    /// Longest silence of the source, before the header and in the body.
+    /// The longest silence of the source, before its header and in its body.
     pub read_timeout: Duration,
     /// `User-Agent` of our requests.
     pub user_agent: String,
-    /// `From` of our requests: the mail address of who harvests.
+    /// `From` of our requests: the mail address of the person who harvests.
     pub from: Option<String>,
-    /// Whether a public base URL may lead to private addresses.
+    /// Whether a public base URL may resolve or redirect to private addresses.
     pub allow_private: bool,
-    /// What becomes of a record that cannot be mended.
+    /// The treatment of records that cannot be repaired.
     pub on_unrepairable: OnUnrepairable,
-    /// Whether the first page of a list may be an old one when the source fails.
+    /// Whether a stale first page of a list may be served when the source fails.
     pub stale_lists: bool,
-    /// Repairs that are not made.
+    /// Repairs that are turned off.
     pub off: RepairSet,
-    /// Repairs of certainty `guess` that are made.
+    /// Repairs of certainty `guess` that are turned on.
     pub enabled: RepairSet,
-    /// Of which records we say where they come from, and whether they were altered.
+    /// Which records get an `about` element with their provenance.
     pub provenance: Option<ProvenanceScope>,
-    /// What Identify is to say where it says nothing, or nothing legal.
+    /// Values for Identify, for fields that the source leaves out or that are illegal.
     pub identify: IdentifyValues,
-    /// What is particular about it.
+    /// The particulars of this source.
     pub quirks: Quirks,
-    /// How much is asked of it.
+    /// The limits on our requests to the source.
     pub politeness: Politeness,
-    /// The bounds for this source.
+    /// The limits on responses of the source.
     pub limits: Limits,
 }
 
-/// What becomes of a record that cannot be mended.
+/// The treatment of records that cannot be repaired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnUnrepairable {
-    /// It is put aside, the page goes on.
+    /// The record is quarantined, and the page continues.
     #[default]
     Quarantine,
-    /// It is put aside, and the page fails visibly.
+    /// The record is quarantined, and the page fails visibly.
     Fail,
 }
 
 impl Mapping {
-    /// A repository with nothing but an id and a base URL; `Err` says what would be right.
+    /// A repository with only an id and a base URL; the error text names the expected value.
     pub fn new(id: &str, base_url: &str, limits: &Limits) -> Result<Self, String> {
         check_id(id)?;
         Ok(Self {
@@ -94,19 +95,19 @@ impl Mapping {
         })
     }
 
-    /// Reads the file of a repository.
+    /// Reads the mapping file of a repository.
     pub(super) fn read(id: &str, file: &Path, text: &str, limits: &Limits) -> Result<Self, Vec<Fault>> {
         let document = Document::new(file, text);
         let mut root = document.root();
         if let Err(text) = check_id(id) {
-            document.fault(0..0, format!("the file's name is the id: \"{id}\" {text}"));
+            document.report_fault(0..0, format!("the file name \"{id}\" {text}"));
         }
         let file_of_static = StaticFile::read(&mut root, file);
-        let is_static = root.was_given("static_file");
-        let base_url = root.parsed("base_url", read_base_url);
-        if !is_static && base_url.is_none() && !root.was_given("base_url") {
-            root.missing(
-                "base_url is missing; base_url = \"https://source.example/oai\" is wanted, or static_file"
+        let is_static = root.has_key("static_file");
+        let base_url = root.read_parsed("base_url", read_base_url);
+        if !is_static && base_url.is_none() && !root.has_key("base_url") {
+            root.report_missing(
+                "base_url is missing; expected base_url = \"https://source.example/oai\", or static_file"
                     .into(),
             );
         }
@@ -116,36 +117,37 @@ impl Mapping {
         };
         let mut mapping = Self {
             id: id.to_owned(),
-            base_url: base_url.unwrap_or_else(placeholder),
+            base_url: base_url.unwrap_or_else(placeholder_url),
             static_file,
             credentials: Credentials::read(&mut root, file),
             ca_file: None,
             verify: true,
-            connect_timeout: seconds(&mut root, "connect_timeout_secs").unwrap_or(CONNECT_TIMEOUT),
-            read_timeout: seconds(&mut root, "read_timeout_secs").unwrap_or(READ_TIMEOUT),
-            user_agent: root.parsed("user_agent", header_text).unwrap_or_else(default_user_agent),
-            from: root.parsed("from", header_text),
-            allow_private: root.boolean("allow_private").unwrap_or(false),
-            on_unrepairable: root.parsed("on_unrepairable", read_on_unrepairable).unwrap_or_default(),
-            stale_lists: root.boolean("stale_lists").unwrap_or(false),
+            connect_timeout: read_seconds(&mut root, "connect_timeout_secs").unwrap_or(CONNECT_TIMEOUT),
+            read_timeout: read_seconds(&mut root, "read_timeout_secs").unwrap_or(READ_TIMEOUT),
+            user_agent: root.read_parsed("user_agent", read_header_text).unwrap_or_else(default_user_agent),
+            from: root.read_parsed("from", read_header_text),
+            allow_private: root.read_bool("allow_private").unwrap_or(false),
+            on_unrepairable: root.read_parsed("on_unrepairable", read_on_unrepairable).unwrap_or_default(),
+            stale_lists: root.read_bool("stale_lists").unwrap_or(false),
             off: RepairSet::EMPTY,
             enabled: RepairSet::EMPTY,
-            provenance: root.parsed("provenance", read_provenance).unwrap_or_default(),
-            identify: identify::read(root.table("identify")),
+            provenance: root.read_parsed("provenance", read_provenance).unwrap_or_default(),
+            identify: identify::read(root.take_table("identify")),
             quirks: Quirks::read(&mut root),
             politeness: Politeness::default(),
             limits: limits.clone(),
         };
-        mapping.read_tls(root.table("tls"), file);
-        mapping.read_repairs(root.table("repairs"));
-        mapping.politeness.read(root.table("politeness"));
-        mapping.limits.read(root.table("limits"));
+        mapping.read_tls(root.take_table("tls"), file);
+        mapping.read_repairs(root.take_table("repairs"));
+        mapping.politeness.read(root.take_table("politeness"));
+        mapping.limits.read(root.take_table("limits"));
         if let Some(granularity) = mapping.quirks.granularity {
-            // What is announced in any case is announced where Identify says nothing, too.
+            // The granularity of the mapping also applies where Identify gives none.
             mapping.identify.granularity = Some(granularity.name().to_owned());
         }
         if mapping.static_file.is_some() {
-            // What cannot be mended cannot be had otherwise, and nobody is burdened by questions.
+            // A second read of the same file returns the same record, and reading costs no server
+            // anything.
             mapping.quirks.refetch_broken_records = false;
             mapping.politeness.list_requests_max = STATIC_LIST_REQUESTS_MAX;
         }
@@ -154,12 +156,13 @@ impl Mapping {
         if faults.is_empty() { Ok(mapping) } else { Err(faults) }
     }
 
-    /// Which source it is: what was seen of its records holds as long as this stays.
-    pub fn source(&self) -> String {
+    /// The key of everything learned about this source; another base URL is another source.
+    pub fn source_key(&self) -> String {
         format!("{} {}", self.id, self.base_url)
     }
 
-    /// Another text with every change of it: 16 hexadecimal digits.
+    /// A hash of the whole mapping in 16 hexadecimal digits; it changes with every change of the
+    /// mapping.
     pub fn fingerprint(&self) -> String {
         let hash = Blake2s256::digest(format!("{self:?}"));
         hash.iter().take(8).fold(String::new(), |mut text, byte| {
@@ -169,27 +172,27 @@ impl Mapping {
     }
 
     fn read_tls(&mut self, mut table: Table<'_, '_>, file: &Path) {
-        self.ca_file = table.parsed("ca_file", |text| {
+        self.ca_file = table.read_parsed("ca_file", |text| {
             let path = file.parent().unwrap_or(Path::new("")).join(text);
             match std::fs::read(&path) {
-                Ok(pem) if pem.windows(PEM_MARK.len()).any(|window| window == PEM_MARK) => Ok(path),
-                Ok(_) => Err("holds no certificate; a file with PEM certificates is wanted".to_owned()),
-                Err(error) => Err(format!("cannot be read: {error}; a file with PEM certificates is wanted")),
+                Ok(pem) if pem.windows(PEM_START.len()).any(|window| window == PEM_START) => Ok(path),
+                Ok(_) => Err("contains no certificate; expected a file with PEM certificates".to_owned()),
+                Err(error) => Err(format!("cannot be read: {error}; expected a file with PEM certificates")),
             }
         });
-        self.verify = table.boolean("verify").unwrap_or(true);
+        self.verify = table.read_bool("verify").unwrap_or(true);
         table.finish();
     }
 
     fn read_repairs(&mut self, mut table: Table<'_, '_>) {
-        for name in table.strings("off") {
-            if let Some(id) = repair_of(&table, &name, "repairs.off", |_| true) {
+        for name in table.read_strings("off") {
+            if let Some(id) = find_repair(&table, &name, "repairs.off", |_| true) {
                 self.off.insert(id);
             }
         }
-        for name in table.strings("enable") {
+        for name in table.read_strings("enable") {
             let is_guess = |id: RepairId| id.certainty() == Certainty::Guess;
-            if let Some(id) = repair_of(&table, &name, "repairs.enable", is_guess) {
+            if let Some(id) = find_repair(&table, &name, "repairs.enable", is_guess) {
                 self.enabled.insert(id);
             }
         }
@@ -197,33 +200,34 @@ impl Mapping {
     }
 }
 
-/// Whether a text can be the id of a repository; `Err` says what would be right.
+/// Checks whether a text can be a repository id; the error text names the expected value.
 pub(super) fn check_id(id: &str) -> Result<(), String> {
     let legal = |character: char| character.is_ascii_alphanumeric() || matches!(character, '.' | '_' | '-');
-    if OURS.contains(&id) {
-        return Err("is a path of our own; any other name is right".to_owned());
+    if RESERVED.contains(&id) {
+        return Err("is reserved; expected any other name".to_owned());
     }
     if id.starts_with(|character: char| character.is_ascii_alphanumeric()) && id.chars().all(legal) {
         return Ok(());
     }
-    Err("is no id; letters, digits, '.', '_' and '-' are right, the first a letter or digit".to_owned())
+    Err("is not a repository id; expected letters, digits, '.', '_' and '-', the first a letter or digit"
+        .to_owned())
 }
 
-/// Reads the URL of a source; `Err` says what would be right.
+/// Reads the URL of a source; the error text names the expected value.
 pub(super) fn read_base_url(text: &str) -> Result<Url, String> {
-    let right = "is no base URL; one like \"https://source.example/oai\" is right";
-    let url = Url::parse(text).map_err(|error| format!("{right} ({error})"))?;
+    let problem = "is not a base URL; expected one such as \"https://source.example/oai\"";
+    let url = Url::parse(text).map_err(|error| format!("{problem} ({error})"))?;
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
-        return Err(format!("{right} (http or https, with a host)"));
+        return Err(format!("{problem} (http or https, with a host)"));
     }
     if url.fragment().is_some() {
-        return Err(format!("{right} (without #)"));
+        return Err(format!("{problem} (without #)"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(format!("{right} (without user and password: set user and password_file instead)"));
+        return Err(format!("{problem} (without user and password: use the keys user and password_file)"));
     }
     if url.query_pairs().any(|(name, _)| name == "verb") {
-        return Err(format!("{right} (without verb=, the harvester says it)"));
+        return Err(format!("{problem} (without verb=, which each request sets)"));
     }
     Ok(url)
 }
@@ -232,7 +236,7 @@ fn read_on_unrepairable(text: &str) -> Result<OnUnrepairable, String> {
     match text {
         "quarantine" => Ok(OnUnrepairable::Quarantine),
         "fail" => Ok(OnUnrepairable::Fail),
-        _ => Err("is not known; \"quarantine\" or \"fail\" is right".to_owned()),
+        _ => Err("is not known; expected \"quarantine\" or \"fail\"".to_owned()),
     }
 }
 
@@ -241,24 +245,24 @@ fn read_provenance(text: &str) -> Result<Option<ProvenanceScope>, String> {
         "off" => Ok(None),
         "altered" => Ok(Some(ProvenanceScope::Altered)),
         "all" => Ok(Some(ProvenanceScope::All)),
-        _ => Err("is not known; \"off\", \"altered\" or \"all\" is right".to_owned()),
+        _ => Err("is not known; expected \"off\", \"altered\" or \"all\"".to_owned()),
     }
 }
 
-fn header_text(text: &str) -> Result<String, String> {
+fn read_header_text(text: &str) -> Result<String, String> {
     if !text.is_empty() && text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return Ok(text.to_owned());
     }
-    Err("cannot stand in an HTTP header; printable ASCII is right".to_owned())
+    Err("is not allowed in an HTTP header; expected printable ASCII".to_owned())
 }
 
-fn seconds(table: &mut Table<'_, '_>, key: &'static str) -> Option<Duration> {
-    table.integer(key, 1..=3600).map(Duration::from_secs)
+fn read_seconds(table: &mut Table<'_, '_>, key: &'static str) -> Option<Duration> {
+    table.read_integer(key, 1..=3600).map(Duration::from_secs)
 }
 
-fn repair_of(
+fn find_repair(
     table: &Table<'_, '_>,
-    name: &At<String>,
+    name: &Located<String>,
     key: &str,
     fits: impl Fn(RepairId) -> bool,
 ) -> Option<RepairId> {
@@ -268,13 +272,13 @@ fn repair_of(
     }
     let names: Vec<&str> =
         CATALOG.iter().filter(|e| fits(e.id) && !e.id.is_rewrite()).map(|e| e.name).collect();
-    let right = match nearest(&name.value, &names) {
+    let hint = match find_nearest(&name.value, &names) {
         Some(near) => format!("did you mean \"{near}\"?"),
-        None if names.len() <= 3 => format!("known here are {}", names.join(", ")),
-        None => "the names stand in docs/reference/repairs.md".to_owned(),
+        None if names.len() <= 3 => format!("expected one of {}", names.join(", ")),
+        None => "docs/reference/repairs.md lists the names".to_owned(),
     };
     let value = name.value.escape_debug();
-    table.fault(name.span.clone(), format!("{key}: \"{value}\" is no repair that fits here; {right}"));
+    table.report_fault(name.span.clone(), format!("{key}: \"{value}\" is not a repair for this key; {hint}"));
     None
 }
 
@@ -282,15 +286,15 @@ fn default_user_agent() -> String {
     concat!("oaimend/", env!("CARGO_PKG_VERSION")).to_owned()
 }
 
-/// Stands for a base URL whose fault is reported; never asked.
-fn placeholder() -> Url {
+/// Replaces a base URL whose fault is already reported; it is never requested.
+fn placeholder_url() -> Url {
     Url::parse("http://invalid/").expect("a literal URL")
 }
 
-/// Paths of our own beside those that begin with `_` or `-`, which no id can.
-const OURS: &[&str] = &["friends.xml", "robots.txt", "favicon.ico"];
-/// Most pages that are read from a static repository file at one time.
+/// Reserved paths, in addition to those that begin with `_` or `-`, which no id can.
+const RESERVED: &[&str] = &["friends.xml", "robots.txt", "favicon.ico"];
+/// The number of pages that are read from one static repository file at a time.
 const STATIC_LIST_REQUESTS_MAX: usize = 64;
-const PEM_MARK: &[u8] = b"-----BEGIN CERTIFICATE-----";
+const PEM_START: &[u8] = b"-----BEGIN CERTIFICATE-----";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const READ_TIMEOUT: Duration = Duration::from_secs(30);

@@ -1,8 +1,8 @@
-//! The configuration, resolved and checked.
+//! The configuration: resolved from its sources and checked.
 //!
-//! Three sources, the later wins: defaults, `oaimend.toml`, flags. The
-//! repositories stand beside it, one file each in the mappings folder, and
-//! are read again while the program runs; see [`Repositories`].
+//! Defaults, `oaimend.toml` and flags are read in this order; a later one overrides an earlier one.
+//! Each repository has a file of its own in the mappings folder. The program reloads these files
+//! while it runs; see [`Repositories`].
 
 mod cache;
 mod clients;
@@ -19,7 +19,7 @@ mod settings;
 mod static_file;
 
 pub use cache::Cache;
-pub use clients::{Clients, Crawlers, Known, Quota, Quotas, Token};
+pub use clients::{ClassQuotas, ClientPolicy, ClientToken, Crawlers, KnownClient, Quota};
 pub use connections::Connections;
 pub use credentials::Credentials;
 pub use file::Fault;
@@ -27,43 +27,43 @@ pub use limits::Limits;
 pub use mapping::{Mapping, OnUnrepairable};
 pub use politeness::Politeness;
 pub use quirks::{HeadersVia, Method, PageFallback, Quirks, Version};
-pub use repositories::{Repositories, Reread};
-pub use settings::{Change, Resettled, Settings};
+pub use repositories::{MappingsReload, Repositories};
+pub use settings::{Settings, SettingsChange, SettingsReload};
 pub use static_file::StaticFile;
 
 use crate::error::Error;
-use settings::{Written, read_public_url};
+use settings::{SettingsValues, read_public_url};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// Everything the program is told.
+/// The whole configuration of the program.
 #[derive(Debug)]
 pub struct Config {
-    /// Where harvesters are answered.
+    /// The address on which harvesters are served.
     pub listen: SocketAddr,
-    /// What `request` and `baseURL` say, without a slash at the end. `None`:
-    /// `http://` and the address that is listened on.
+    /// The URL that `request` and `baseURL` contain, without a trailing slash. `None`: `http://`
+    /// and the listen address.
     pub public_url: Option<String>,
-    /// The folder of state: quarantine, ledger, key of our tokens, cache.
+    /// The data folder: quarantine, ledger, token key, cache.
     pub data: PathBuf,
-    /// Where operators are answered; `None` turns it off.
+    /// The address of the admin listener; `None` turns it off.
     pub admin: Option<SocketAddr>,
-    /// Who asks us, and how much each may ask.
-    pub clients: Clients,
-    /// The bounds on connections and requests.
+    /// How clients are classified, and the quota of each class.
+    pub clients: ClientPolicy,
+    /// The limits on connections and requests.
     pub connections: Connections,
-    /// What is kept of answers.
+    /// The size of the cache and the lifetimes of its entries.
     pub cache: Cache,
-    /// The file all this was read from, where it is to be read again.
+    /// The settings file, for reloading it; `None` if there is none to reload.
     pub settings: Option<Settings>,
     /// The repositories.
     pub repositories: Repositories,
 }
 
-/// What the command line says; each value wins over the file.
+/// The command line flags; each overrides the settings file.
 #[derive(Clone, Debug, Default)]
 pub struct Flags {
-    /// `--config`; without it `oaimend.toml`, if there is one.
+    /// `--config`; the default is `oaimend.toml`, if it exists.
     pub config: Option<PathBuf>,
     /// `--listen`.
     pub listen: Option<SocketAddr>,
@@ -80,8 +80,8 @@ pub struct Flags {
 }
 
 impl Config {
-    /// A configuration on free loopback ports, without any file and without
-    /// repositories; see [`Config::map`].
+    /// A configuration on free loopback ports, without files and without repositories; see
+    /// [`Config::map`].
     pub fn on_loopback(data: &Path) -> Self {
         let free = SocketAddr::from(([127, 0, 0, 1], 0));
         Self {
@@ -89,7 +89,7 @@ impl Config {
             public_url: None,
             data: data.to_owned(),
             admin: Some(free),
-            clients: Clients::default(),
+            clients: ClientPolicy::default(),
             connections: Connections::default(),
             cache: Cache::default(),
             settings: None,
@@ -100,9 +100,10 @@ impl Config {
     /// Adds a repository, as `--map` does.
     pub fn map(&mut self, id: &str, base_url: &str) -> Result<(), Error> {
         let mapping = Mapping::new(id, base_url, &self.repositories.limits());
-        let mapping = mapping
-            .map_err(|right| Error::Usage(format!("--map {id}={}: {right}", file::shown(base_url))))?;
-        self.repositories.fix(mapping);
+        let mapping = mapping.map_err(|problem| {
+            Error::Usage(format!("--map {id}={}: {problem}", file::redact_value(base_url)))
+        })?;
+        self.repositories.add_fixed(mapping);
         Ok(())
     }
 
@@ -110,12 +111,11 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// All faults of all files at once ([`Error::Config`]), a file or folder
-    /// that was named and is not there ([`Error::File`]), or a flag that makes
-    /// no sense ([`Error::Usage`]).
+    /// All faults of all files at once ([`Error::Config`]), a named file or folder that cannot be
+    /// read ([`Error::File`]), or an invalid flag ([`Error::Usage`]).
     pub fn load(flags: &Flags) -> Result<Self, Error> {
         let (settings, mut faults) = Settings::open(flags.config.as_deref())?;
-        let mut written: Written = settings.written.clone();
+        let mut written: SettingsValues = settings.written.clone();
         let folder = match flags.mappings.clone().or(written.mappings.take()) {
             Some(named) => Some(existing_folder(named)?),
             None => Some(PathBuf::from("mappings")).filter(|default| default.is_dir()),
@@ -123,7 +123,7 @@ impl Config {
         let public_url = match &flags.public_url {
             Some(text) => Some(
                 read_public_url(text)
-                    .map_err(|right| Error::Usage(format!("--public-url \"{text}\" {right}")))?,
+                    .map_err(|problem| Error::Usage(format!("--public-url \"{text}\" {problem}")))?,
             ),
             None => written.public_url,
         };
@@ -141,9 +141,9 @@ impl Config {
         for (id, base_url) in &flags.maps {
             config.map(id, base_url)?;
         }
-        match config.repositories.reread()? {
-            Reread::Same | Reread::Changed => {}
-            Reread::Faults(more) => faults.extend(more),
+        match config.repositories.reload()? {
+            MappingsReload::Unchanged | MappingsReload::Changed => {}
+            MappingsReload::Faults(more) => faults.extend(more),
         }
         if faults.is_empty() { Ok(config) } else { Err(Error::Config(faults)) }
     }

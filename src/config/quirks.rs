@@ -1,4 +1,4 @@
-//! What is particular about a source, and what may be done about it.
+//! The particulars of a source, and how oaimend adapts to them.
 
 use super::file::Table;
 use crate::oai::datestamp::Granularity;
@@ -6,29 +6,29 @@ use crate::oai::datestamp::Granularity;
 /// The particulars of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quirks {
-    /// By which methods of HTTP it may be asked.
+    /// The HTTP methods of requests to the source.
     pub method: Method,
-    /// What is done about a page that fails every time.
+    /// The fallback for a page that fails every time.
     pub page_fallback: PageFallback,
-    /// Whether a record that cannot be mended is asked for once by itself.
+    /// Whether a record that cannot be repaired is requested once by GetRecord.
     pub refetch_broken_records: bool,
-    /// The granularity that is announced for it, whatever its Identify says.
+    /// The granularity that is announced for the source, whatever its Identify says.
     pub granularity: Option<Granularity>,
-    /// Whether its lists come in the order of their datestamps, the oldest first.
+    /// Whether its lists are ordered by datestamp, the oldest first.
     pub is_ordered_by_datestamp: bool,
-    /// Which OAI-PMH it speaks; `None`: what its answers say.
+    /// The OAI-PMH version of the source; `None`: detected from its responses.
     pub version: Option<Version>,
-    /// How the headers of a source of 1.x are had, which lists identifiers alone.
+    /// How headers are read from a source of 1.x, which lists only identifiers.
     pub v1_headers_via: HeadersVia,
-    /// Whether it is asked in days only, whatever the harvester asks in.
+    /// Whether requests to the source use days, whatever granularity the harvester uses.
     pub in_days: bool,
-    /// The charset of its text that is no UTF-8; `None`: what each record decides.
+    /// The charset of text that is not UTF-8; `None`: detected for each record.
     pub charset: Option<&'static str>,
-    /// The set it is asked for where the harvester names none.
+    /// The set for requests in which the harvester names none.
     pub default_set: Option<String>,
-    /// Whether its tokens are sent back as they are, not percent-encoded.
+    /// Whether resumptionTokens are sent as received, without percent-encoding.
     pub raw_token: bool,
-    /// Whether the verb stands even before the base URL's own query.
+    /// Whether the verb comes first, even before the base URL's own query.
     pub verb_first: bool,
 }
 
@@ -63,12 +63,12 @@ pub enum Version {
 }
 
 impl Version {
-    /// The version of that name.
+    /// Returns the version of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::One0, Self::One1, Self::Two].into_iter().find(|version| version.name() == name)
     }
 
-    /// As it is written, such as `1.1`.
+    /// The name of the version, such as `1.1`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::One0 => "1.0",
@@ -77,86 +77,92 @@ impl Version {
         }
     }
 
-    /// Whether it is 1.0 or 1.1.
+    /// Whether this is version 1.0 or 1.1.
     pub const fn is_one(self) -> bool {
         matches!(self, Self::One0 | Self::One1)
     }
 }
 
-/// How the headers of a source of 1.x are had.
+/// How headers are read from a source of 1.x.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HeadersVia {
-    /// By its lists of records.
+    /// From its lists of records.
     #[default]
     ListRecords,
-    /// By its lists of identifiers, and one `GetRecord` each.
+    /// From its lists of identifiers, and one `GetRecord` for each.
     GetRecord,
 }
 
-/// What is done about a page that fails every time.
+/// The fallback for a page that fails every time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PageFallback {
-    /// Nothing: the list stops there.
+    /// No fallback: the list fails at this page.
     Off,
-    /// Its records are asked for one by one.
+    /// Each record of the page is requested by GetRecord.
     #[default]
     GetRecord,
 }
 
-/// By which methods of HTTP a source may be asked.
+/// The HTTP methods of requests to a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Method {
     /// GET only.
     #[default]
     Get,
-    /// POST only, the request as a form.
+    /// POST only, with the arguments as a form.
     Post,
-    /// GET, and POST where the source does not take that.
+    /// GET, and POST if the source rejects GET.
     GetThenPost,
-    /// POST, and GET where the source does not take that.
+    /// POST, and GET if the source rejects POST.
     PostThenGet,
 }
 
 impl Quirks {
-    /// Reads them from the top of a mapping.
+    /// Reads the particulars from the root table of a mapping.
     pub(super) fn read(root: &mut Table<'_, '_>) -> Self {
         let quirks = Self::default();
         Self {
-            method: root.parsed("method", read_method).unwrap_or(quirks.method),
-            page_fallback: root.parsed("page_fallback", read_page_fallback).unwrap_or(quirks.page_fallback),
+            method: root.read_parsed("method", read_method).unwrap_or(quirks.method),
+            page_fallback: root
+                .read_parsed("page_fallback", read_page_fallback)
+                .unwrap_or(quirks.page_fallback),
             refetch_broken_records: root
-                .boolean("refetch_broken_records")
+                .read_bool("refetch_broken_records")
                 .unwrap_or(quirks.refetch_broken_records),
-            granularity: root.parsed("granularity", read_granularity),
+            granularity: root.read_parsed("granularity", read_granularity),
             is_ordered_by_datestamp: root
-                .parsed("list_order", read_list_order)
+                .read_parsed("list_order", read_list_order)
                 .unwrap_or(quirks.is_ordered_by_datestamp),
-            version: root.parsed("version", read_version),
-            v1_headers_via: root.parsed("v1_headers_via", read_headers_via).unwrap_or(quirks.v1_headers_via),
-            in_days: root.parsed("request_granularity", read_request_granularity).unwrap_or(quirks.in_days),
-            charset: root.parsed("charset", read_charset),
-            default_set: root.parsed("default_set", read_set),
-            raw_token: root.boolean("raw_token").unwrap_or(quirks.raw_token),
-            verb_first: root.boolean("verb_first").unwrap_or(quirks.verb_first),
+            version: root.read_parsed("version", read_version),
+            v1_headers_via: root
+                .read_parsed("v1_headers_via", read_headers_via)
+                .unwrap_or(quirks.v1_headers_via),
+            in_days: root
+                .read_parsed("request_granularity", read_request_granularity)
+                .unwrap_or(quirks.in_days),
+            charset: root.read_parsed("charset", read_charset),
+            default_set: root.read_parsed("default_set", read_set),
+            raw_token: root.read_bool("raw_token").unwrap_or(quirks.raw_token),
+            verb_first: root.read_bool("verb_first").unwrap_or(quirks.verb_first),
         }
     }
 }
 
 fn read_granularity(text: &str) -> Result<Granularity, String> {
-    let right = "is no granularity; \"YYYY-MM-DD\" or \"YYYY-MM-DDThh:mm:ssZ\" is right";
-    Granularity::from_name(text).ok_or_else(|| right.to_owned())
+    let problem = "is not a granularity; expected \"YYYY-MM-DD\" or \"YYYY-MM-DDThh:mm:ssZ\"";
+    Granularity::from_name(text).ok_or_else(|| problem.to_owned())
 }
 
 fn read_version(text: &str) -> Result<Version, String> {
-    let right = "is no version; \"1.0\", \"1.1\" or \"2.0\" is right, or nothing: it is learned";
-    Version::from_name(text).ok_or_else(|| right.to_owned())
+    let problem = "is not a version; expected \"1.0\", \"1.1\" or \"2.0\", or no key: it is detected";
+    Version::from_name(text).ok_or_else(|| problem.to_owned())
 }
 
 fn read_headers_via(text: &str) -> Result<HeadersVia, String> {
     match text {
         "listrecords" => Ok(HeadersVia::ListRecords),
         "getrecord" => Ok(HeadersVia::GetRecord),
-        _ => Err("is not known; \"listrecords\" or \"getrecord\" is right".to_owned()),
+        _ => Err("is not known; expected \"listrecords\" or \"getrecord\"".to_owned()),
     }
 }
 
@@ -164,7 +170,7 @@ fn read_request_granularity(text: &str) -> Result<bool, String> {
     match text {
         "day" => Ok(true),
         "as-requested" => Ok(false),
-        _ => Err("is not known; \"day\" or \"as-requested\" is right".to_owned()),
+        _ => Err("is not known; expected \"day\" or \"as-requested\"".to_owned()),
     }
 }
 
@@ -172,20 +178,20 @@ fn read_charset(text: &str) -> Result<&'static str, String> {
     let charset = encoding_rs::Encoding::for_label(text.as_bytes());
     match charset {
         Some(charset) if charset.is_ascii_compatible() && charset != encoding_rs::UTF_8 => Ok(charset.name()),
-        _ => Err("is no charset of text that is no UTF-8; one like \"windows-1251\" is right".to_owned()),
+        _ => Err("is not a charset other than UTF-8; expected one such as \"windows-1251\"".to_owned()),
     }
 }
 
 fn read_set(text: &str) -> Result<String, String> {
     let is_legal = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
-    is_legal.then(|| text.to_owned()).ok_or_else(|| "is no set; its setSpec is right".to_owned())
+    is_legal.then(|| text.to_owned()).ok_or_else(|| "is not a set; expected its setSpec".to_owned())
 }
 
 fn read_list_order(text: &str) -> Result<bool, String> {
     match text {
         "datestamp" => Ok(true),
         "unknown" => Ok(false),
-        _ => Err("is not known; \"datestamp\" or \"unknown\" is right".to_owned()),
+        _ => Err("is not known; expected \"datestamp\" or \"unknown\"".to_owned()),
     }
 }
 
@@ -193,7 +199,7 @@ fn read_page_fallback(text: &str) -> Result<PageFallback, String> {
     match text {
         "off" => Ok(PageFallback::Off),
         "getrecord" => Ok(PageFallback::GetRecord),
-        _ => Err("is not known; \"off\" or \"getrecord\" is right".to_owned()),
+        _ => Err("is not known; expected \"off\" or \"getrecord\"".to_owned()),
     }
 }
 
@@ -204,7 +210,7 @@ fn read_method(text: &str) -> Result<Method, String> {
         "get-then-post" => Ok(Method::GetThenPost),
         "post-then-get" => Ok(Method::PostThenGet),
         _ => {
-            Err("is not known; \"get\", \"post\", \"get-then-post\" or \"post-then-get\" is right".to_owned())
+            Err("is not known; expected \"get\", \"post\", \"get-then-post\" or \"post-then-get\"".to_owned())
         }
     }
 }

@@ -1,8 +1,7 @@
-//! The repositories, from the mappings folder and from `--map`; read again
-//! while the program runs.
+//! The repositories from the mappings folder and from `--map`, reloaded while the program runs.
 //!
-//! Invariant: a broken file never takes anything down. It leaves what was
-//! known of its repository as it was; all others change as their files say.
+//! Invariant: a file with faults takes no repository down. Its repository keeps the previous
+//! mapping; all others change as their files say.
 
 use super::{Fault, Limits, Mapping};
 use crate::error::Error;
@@ -11,34 +10,34 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::SystemTime;
 
-/// All repositories, by id. Shared: one request sees one state of it.
+/// All repositories, by id. Shared: each request sees one consistent state.
 #[derive(Debug)]
 pub struct Repositories {
     folder: Option<PathBuf>,
     limits: RwLock<Limits>,
-    /// What `adminEmail` is where neither the source nor its mapping says it.
+    /// The `adminEmail` of repositories whose source and mapping do not give one.
     admin_email: Option<String>,
     fixed: BTreeMap<String, Arc<Mapping>>,
     current: RwLock<Arc<BTreeMap<String, Arc<Mapping>>>>,
     seen: Mutex<Option<Listing>>,
 }
 
-/// What reading the folder again brought.
+/// The result of reloading the mappings folder.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Reread {
+pub enum MappingsReload {
     /// No file has changed.
-    Same,
-    /// Some have, and all are well.
+    Unchanged,
+    /// Some files have changed, and none has faults.
     Changed,
-    /// Some have, and these are their faults.
+    /// Some files have changed, and these are the faults.
     Faults(Vec<Fault>),
 }
 
-/// Name, modification time and length of each mapping file: what tells that it changed.
+/// Name, modification time and length of each mapping file; a difference means that it changed.
 type Listing = BTreeMap<PathBuf, (Option<SystemTime>, u64)>;
 
 impl Repositories {
-    /// None yet; [`reread`](Self::reread) fills it from the folder.
+    /// Creates an empty set; [`reload`](Self::reload) fills it from the folder.
     pub fn new(folder: Option<PathBuf>, limits: Limits) -> Self {
         Self {
             folder,
@@ -50,14 +49,14 @@ impl Repositories {
         }
     }
 
-    /// Says whose mail address stands in for one that is missing.
+    /// Sets the `adminEmail` of repositories that lack one.
     #[must_use]
     pub(super) fn with_admin_email(self, admin_email: Option<String>) -> Self {
         Self { admin_email, ..self }
     }
 
     /// Adds a repository that no file can change.
-    pub fn fix(&mut self, mut mapping: Mapping) {
+    pub fn add_fixed(&mut self, mut mapping: Mapping) {
         mapping.identify.admin_email = mapping.identify.admin_email.or_else(|| self.admin_email.clone());
         let mapping = Arc::new(mapping);
         self.fixed.insert(mapping.id.clone(), Arc::clone(&mapping));
@@ -66,7 +65,7 @@ impl Repositories {
         self.replace(all);
     }
 
-    /// All of them, as they are now.
+    /// All repositories in their current state.
     pub fn all(&self) -> Arc<BTreeMap<String, Arc<Mapping>>> {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -76,12 +75,13 @@ impl Repositories {
         self.all().get(id).cloned()
     }
 
-    /// The bounds a mapping starts from.
+    /// The limits that a mapping starts with.
     pub fn limits(&self) -> Limits {
         self.limits.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Sets them anew; the files of the folder count as changed then. Those of `--map` stay.
+    /// Replaces these limits and marks the files of the folder as changed. Repositories of `--map`
+    /// keep theirs.
     pub fn set_limits(&self, limits: Limits) {
         if self.limits() != limits {
             *self.limits.write().unwrap_or_else(PoisonError::into_inner) = limits;
@@ -93,22 +93,22 @@ impl Repositories {
     ///
     /// # Errors
     ///
-    /// The folder cannot be listed; nothing has changed then.
-    pub fn reread(&self) -> Result<Reread, Error> {
-        let Some(folder) = &self.folder else { return Ok(Reread::Same) };
-        let listing = list(folder)?;
+    /// The folder cannot be listed; nothing changes then.
+    pub fn reload(&self) -> Result<MappingsReload, Error> {
+        let Some(folder) = &self.folder else { return Ok(MappingsReload::Unchanged) };
+        let listing = list_folder(folder)?;
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.as_ref() == Some(&listing) {
-            return Ok(Reread::Same);
+            return Ok(MappingsReload::Unchanged);
         }
         let before = self.all();
         let mut faults = Vec::new();
         let mut all = BTreeMap::new();
         for file in listing.keys() {
-            let id = id_of(file);
+            let id = repository_id(file);
             match self.read(&id, file) {
                 Ok(mapping) => {
-                    all.insert(id, kept_if_same(before.get(&mapping.id), mapping));
+                    all.insert(id, reuse_unchanged(before.get(&mapping.id), mapping));
                 }
                 Err(found) => {
                     faults.extend(found);
@@ -121,7 +121,7 @@ impl Repositories {
         all.extend(self.fixed.clone());
         self.replace(all);
         *seen = Some(listing);
-        Ok(if faults.is_empty() { Reread::Changed } else { Reread::Faults(faults) })
+        Ok(if faults.is_empty() { MappingsReload::Changed } else { MappingsReload::Faults(faults) })
     }
 
     fn read(&self, id: &str, file: &Path) -> Result<Mapping, Vec<Fault>> {
@@ -138,15 +138,15 @@ impl Repositories {
     }
 }
 
-/// The known object if nothing has changed: what hangs on it (connections) lives on.
-fn kept_if_same(before: Option<&Arc<Mapping>>, mapping: Mapping) -> Arc<Mapping> {
+/// Returns the existing object if nothing has changed, so that its connections stay open.
+fn reuse_unchanged(before: Option<&Arc<Mapping>>, mapping: Mapping) -> Arc<Mapping> {
     match before {
         Some(before) if **before == mapping => Arc::clone(before),
         _ => Arc::new(mapping),
     }
 }
 
-fn list(folder: &Path) -> Result<Listing, Error> {
+fn list_folder(folder: &Path) -> Result<Listing, Error> {
     let unreadable = |error| Error::reading(folder, error, "name a folder of mapping files with --mappings");
     let mut listing = Listing::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
@@ -154,7 +154,7 @@ fn list(folder: &Path) -> Result<Listing, Error> {
         if path.extension().is_none_or(|extension| extension != "toml") {
             continue;
         }
-        // A file that is gone between the two calls is simply not there.
+        // Another process may remove a file between the two calls; such a file is skipped.
         if let Ok(meta) = std::fs::metadata(&path) {
             listing.insert(path, (meta.modified().ok(), meta.len()));
         }
@@ -162,6 +162,6 @@ fn list(folder: &Path) -> Result<Listing, Error> {
     Ok(listing)
 }
 
-fn id_of(file: &Path) -> String {
+fn repository_id(file: &Path) -> String {
     file.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -1,4 +1,4 @@
-//! The file of a static repository, in place of a source that answers requests.
+//! The file of a static repository, which is used instead of a server.
 
 use super::file::Table;
 use super::mapping::read_base_url;
@@ -6,37 +6,37 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use url::Url;
 
-/// A static repository file and how it is looked after.
+/// A static repository file, and how often it is checked for changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StaticFile {
-    /// Where it lies on this machine; `None`: it is had from the mapping's `base_url`.
+    /// Its path on this machine; `None`: it is downloaded from the mapping's `base_url`.
     pub path: Option<PathBuf>,
-    /// How often it is looked at, at most.
+    /// The shortest time between two checks for changes.
     pub check: Duration,
 }
 
 impl StaticFile {
-    /// Reads `static_file`, with the URL of the file; `None` where there is none.
+    /// Reads `static_file`, with the URL of the file; `None` if the key is absent.
     pub(super) fn read(root: &mut Table<'_, '_>, file: &Path) -> Option<(Url, Self)> {
-        let given = root.parsed("static_file", |text| match text.contains("://") {
+        let given = root.read_parsed("static_file", |text| match text.contains("://") {
             true => read_base_url(text).map(|url| (url, None)).map_err(|_| {
-                "is no URL of a static repository file; one like \"https://source.example/static.xml\" is \
-                 right (http or https, without #, user and password)"
+                "is not a URL of a static repository file; expected one such as \"https://source.example/static.xml\" \
+                 (http or https, without #, user and password)"
                     .to_owned()
             }),
             false => {
                 let path = file.parent().unwrap_or(Path::new("")).join(text);
-                local(&path).map(|(url, path)| (url, Some(path)))
+                resolve_local_file(&path).map(|(url, path)| (url, Some(path)))
             }
         });
-        if !root.was_given("static_file") {
-            root.refuse("static_check_secs", "it is for a static_file, and there is none");
+        if !root.has_key("static_file") {
+            root.reject_key("static_check_secs", "it requires static_file");
         }
-        let check = root.integer("static_check_secs", 0..=86_400).map(Duration::from_secs);
-        if root.was_given("static_file") {
-            root.refuse("base_url", "a mapping has either base_url or static_file");
+        let check = root.read_integer("static_check_secs", 0..=86_400).map(Duration::from_secs);
+        if root.has_key("static_file") {
+            root.reject_key("base_url", "a mapping has either base_url or static_file");
             for key in NOT_ASKED {
-                root.refuse(key, "a static_file is not asked for pages");
+                root.reject_key(key, "a static_file is not requested page by page");
             }
         }
         given.map(|(url, path)| {
@@ -46,20 +46,20 @@ impl StaticFile {
     }
 }
 
-/// The URL and the whole path of a file of this machine.
-fn local(path: &Path) -> Result<(Url, PathBuf), String> {
-    let right = "the path of a static repository file or its http URL is wanted";
-    let meta = std::fs::metadata(path).map_err(|error| format!("cannot be read: {error}; {right}"))?;
+/// Returns the URL and the absolute path of a file on this machine.
+fn resolve_local_file(path: &Path) -> Result<(Url, PathBuf), String> {
+    let expected = "expected the path of a static repository file or its http URL";
+    let meta = std::fs::metadata(path).map_err(|error| format!("cannot be read: {error}; {expected}"))?;
     if !meta.is_file() {
-        return Err(format!("is no file; {right}"));
+        return Err(format!("is not a file; {expected}"));
     }
-    std::fs::File::open(path).map_err(|error| format!("cannot be read: {error}; {right}"))?;
-    let whole = std::path::absolute(path).map_err(|error| format!("cannot be found: {error}; {right}"))?;
-    let url = Url::from_file_path(&whole).map_err(|()| format!("is no path; {right}"))?;
+    std::fs::File::open(path).map_err(|error| format!("cannot be read: {error}; {expected}"))?;
+    let whole = std::path::absolute(path).map_err(|error| format!("cannot be found: {error}; {expected}"))?;
+    let url = Url::from_file_path(&whole).map_err(|()| format!("is not a path; {expected}"))?;
     Ok((url, whole))
 }
 
-/// Keys that say how a source is asked for pages, which a file is not.
+/// Keys about requests for pages, which a static repository file does not get.
 const NOT_ASKED: &[&str] = &[
     "method",
     "page_fallback",

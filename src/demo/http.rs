@@ -1,4 +1,4 @@
-//! As much HTTP as the demonstration needs: a server for one path, a client for one page.
+//! Minimal HTTP for the demonstration: a server for one path and a client for one page.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -9,17 +9,17 @@ use std::time::Duration;
 
 use url::{Url, form_urlencoded};
 
-/// Longest request line, header line and form that is read, in bytes.
+/// The longest request line, header line and form, in bytes.
 const LINE_BYTES_MAX: u64 = 16 << 10;
-/// Most header lines that are read.
+/// The number of header lines that are read.
 const HEADERS_MAX: usize = 64;
-/// How long a client may keep silent.
-const SILENCE_MAX: Duration = Duration::from_secs(10);
+/// The timeout for one read or write.
+const IO_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Arguments of a request by name; of repeated ones the last.
+/// The arguments of a request by name; a repeated argument has its last value.
 pub(super) type Arguments = HashMap<String, String>;
 
-/// Serves `answer` at `path` for as long as the listener lives.
+/// Serves `answer` at `path` as long as the listener exists.
 pub(super) fn serve<A>(listener: &TcpListener, path: &'static str, answer: A)
 where
     A: Fn(&Arguments) -> Vec<u8> + Send + Sync + 'static,
@@ -27,20 +27,24 @@ where
     let answer = Arc::new(answer);
     for stream in listener.incoming().flatten() {
         let answer = Arc::clone(&answer);
-        // A client that goes away in the middle is its own business.
-        let _ = thread::Builder::new().spawn(move || converse(&stream, path, &*answer));
+        // A client that disconnects early needs no treatment.
+        let _ = thread::Builder::new().spawn(move || handle_connection(&stream, path, &*answer));
     }
 }
 
-/// Reads one request and answers it.
-fn converse(stream: &TcpStream, path: &str, answer: &dyn Fn(&Arguments) -> Vec<u8>) -> io::Result<()> {
-    stream.set_read_timeout(Some(SILENCE_MAX))?;
-    stream.set_write_timeout(Some(SILENCE_MAX))?;
+/// Reads one request and sends the response.
+fn handle_connection(
+    stream: &TcpStream,
+    path: &str,
+    answer: &dyn Fn(&Arguments) -> Vec<u8>,
+) -> io::Result<()> {
+    stream.set_read_timeout(Some(IO_TIMEOUT))?;
+    stream.set_write_timeout(Some(IO_TIMEOUT))?;
     let mut reader = BufReader::new(stream);
-    let request = line(&mut reader)?;
+    let request = read_line(&mut reader)?;
     let mut form_length = 0;
     for _ in 0..HEADERS_MAX {
-        let header = line(&mut reader)?;
+        let header = read_line(&mut reader)?;
         match header.split_once(':') {
             Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
                 form_length = value.trim().parse().unwrap_or(0).min(LINE_BYTES_MAX);
@@ -51,14 +55,14 @@ fn converse(stream: &TcpStream, path: &str, answer: &dyn Fn(&Arguments) -> Vec<u
     }
     let mut words = request.split(' ');
     let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let (asked, query) = target.split_once('?').unwrap_or((target, ""));
+    let (requested, query) = target.split_once('?').unwrap_or((target, ""));
     let mut form = Vec::new();
     if method == "POST" {
         reader.take(form_length).read_to_end(&mut form)?;
     }
     let in_query = form_urlencoded::parse(query.as_bytes()).into_owned();
     let arguments = in_query.chain(form_urlencoded::parse(&form).into_owned()).collect();
-    let (status, kind, body) = if asked == path {
+    let (status, kind, body) = if requested == path {
         ("200 OK", "text/xml; charset=UTF-8", answer(&arguments))
     } else {
         ("404 Not Found", "text/plain", format!("The base URL ends in {path}\n").into_bytes())
@@ -76,7 +80,7 @@ fn converse(stream: &TcpStream, path: &str, answer: &dyn Fn(&Arguments) -> Vec<u
 }
 
 /// One line without its end.
-fn line(reader: &mut impl BufRead) -> io::Result<String> {
+fn read_line(reader: &mut impl BufRead) -> io::Result<String> {
     let mut line = String::new();
     reader.take(LINE_BYTES_MAX).read_line(&mut line)?;
     line.truncate(line.trim_end().len());
@@ -94,7 +98,7 @@ pub fn fetch(url: &str) -> io::Result<Vec<u8>> {
         return Err(io::Error::other(format!("{url} names no host and port")));
     };
     let mut stream = TcpStream::connect((host, port))?;
-    stream.set_read_timeout(Some(SILENCE_MAX))?;
+    stream.set_read_timeout(Some(IO_TIMEOUT))?;
     let query = parsed.query().unwrap_or_default();
     // HTTP/1.0, so that the body comes in one piece and ends with the connection.
     write!(
@@ -105,6 +109,6 @@ pub fn fetch(url: &str) -> io::Result<Vec<u8>> {
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;
     let head = answer.windows(4).position(|window| window == b"\r\n\r\n");
-    let head = head.ok_or_else(|| io::Error::other(format!("{url} gave no HTTP answer")))?;
+    let head = head.ok_or_else(|| io::Error::other(format!("{url} sent no HTTP response")))?;
     Ok(answer.split_off(head + 4))
 }

@@ -1,8 +1,8 @@
-//! A small data provider that is broken on purpose, for `oaimend demo`.
+//! A small, deliberately broken data provider for `oaimend demo`.
 //!
-//! Its pages are compiled in from corpus/demo, so that it works from any
-//! folder. It answers all six verbs on loopback, in plain HTTP/1.1, one
-//! thread a connection: nothing here is meant for more than a demonstration.
+//! Its pages are compiled in from corpus/demo, so that it works from any folder. It answers all six
+//! verbs on loopback, in plain HTTP/1.1, with one thread per connection: enough for a demonstration
+//! only.
 
 mod http;
 mod pages;

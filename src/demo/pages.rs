@@ -1,11 +1,10 @@
-//! What the demonstration's provider answers: the pages of corpus/demo, broken
-//! as they are, and what can be cut out of them.
+//! The responses of the demo provider: the broken pages of corpus/demo, and excerpts of them.
 
 use super::http::Arguments;
 
-/// The base URL as it stands in the pages.
-const WRITTEN_BASE_URL: &str = "http://demo.example.org/oai";
-/// Tokens are this and the number of the page they lead to.
+/// The base URL in the pages.
+const PLACEHOLDER_BASE_URL: &str = "http://demo.example.org/oai";
+/// A token is this prefix and the number of its page.
 const TOKEN: &str = "demo-";
 
 const IDENTIFY: &[u8] = include_bytes!("../../corpus/demo/identify.xml");
@@ -17,7 +16,7 @@ const RECORDS: [&[u8]; 3] = [
     include_bytes!("../../corpus/demo/records-3.xml"),
 ];
 
-/// The answer to a request, in the name of `base_url`.
+/// The response to a request, with `base_url` as its base URL.
 pub(super) fn answer(base_url: &str, arguments: &Arguments) -> Vec<u8> {
     let page = match arguments.get("verb").map(String::as_str) {
         Some("Identify") => IDENTIFY.to_vec(),
@@ -25,48 +24,48 @@ pub(super) fn answer(base_url: &str, arguments: &Arguments) -> Vec<u8> {
         Some("ListSets") => SETS.to_vec(),
         Some("ListRecords") => list(arguments, <[u8]>::to_vec),
         Some("ListIdentifiers") => list(arguments, identifiers),
-        Some("GetRecord") => single(arguments),
+        Some("GetRecord") => get_record(arguments),
         _ => error("badVerb", "the verb is missing or none of the six"),
     };
-    replace(&page, WRITTEN_BASE_URL.as_bytes(), base_url.as_bytes())
+    replace(&page, PLACEHOLDER_BASE_URL.as_bytes(), base_url.as_bytes())
 }
 
-/// A page of a list, as `shape` makes it from the page of records.
+/// Makes a page of a list with `shape` from the page of records.
 fn list(arguments: &Arguments, shape: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     if let Some(token) = arguments.get("resumptionToken") {
         let page = token.strip_prefix(TOKEN).and_then(|number| number.parse::<usize>().ok());
         return match page.and_then(|number| RECORDS.get(number.checked_sub(1)?)) {
             Some(page) => shape(page),
-            None => error("badResumptionToken", "no list of this demonstration goes on there"),
+            None => error("badResumptionToken", "this demonstration has no such resumptionToken"),
         };
     }
     if let Some(error) = format_error(arguments) {
         return error;
     }
     if ["from", "until", "set"].iter().any(|name| arguments.contains_key(*name)) {
-        return match selected(arguments) {
+        return match select_records(arguments) {
             Some(page) => shape(&page),
-            None => error("noRecordsMatch", "nothing of this demonstration fits"),
+            None => error("noRecordsMatch", "no record of this demonstration matches"),
         };
     }
     shape(RECORDS[0])
 }
 
-/// What is wrong with the format that is asked for.
+/// Checks the requested format; returns the error response.
 fn format_error(arguments: &Arguments) -> Option<Vec<u8>> {
     match arguments.get("metadataPrefix").map(String::as_str) {
         Some("oai_dc") => None,
-        Some(_) => Some(error("cannotDisseminateFormat", "only oai_dc here")),
+        Some(_) => Some(error("cannotDisseminateFormat", "this demonstration has only oai_dc")),
         None => Some(error("badArgument", "metadataPrefix is missing")),
     }
 }
 
-/// One page of all records that fit `from`, `until` and `set`, if there are any.
-fn selected(arguments: &Arguments) -> Option<Vec<u8>> {
+/// One page of all records that match `from`, `until` and `set`, if there are any.
+fn select_records(arguments: &Arguments) -> Option<Vec<u8>> {
     let argument = |name: &str| arguments.get(name).map(String::as_bytes);
     let fits = |record: &[u8]| {
         let datestamp = value(record, b"<datestamp>", b"</datestamp>");
-        // Compared as long as the argument is: a day holds all of its seconds.
+        // Compared in the length of the argument: a day contains all of its seconds.
         let cut = |date: &[u8]| &datestamp[..date.len().min(datestamp.len())];
         argument("from").is_none_or(|from| cut(from) >= from)
             && argument("until").is_none_or(|until| cut(until) <= until)
@@ -82,7 +81,7 @@ fn selected(arguments: &Arguments) -> Option<Vec<u8>> {
     (!found.is_empty()).then(|| [head, &found, tail].concat())
 }
 
-/// The page of headers that belongs to a page of records.
+/// The page of headers for a page of records.
 fn identifiers(page: &[u8]) -> Vec<u8> {
     let mut headers = Vec::new();
     for record in records(page) {
@@ -97,8 +96,8 @@ fn identifiers(page: &[u8]) -> Vec<u8> {
     replace(&page, b"ListRecords", b"ListIdentifiers")
 }
 
-/// The answer to GetRecord: the record as it stands in its page.
-fn single(arguments: &Arguments) -> Vec<u8> {
+/// The response to GetRecord: the record as its page contains it.
+fn get_record(arguments: &Arguments) -> Vec<u8> {
     let Some(wanted) = arguments.get("identifier") else {
         return error("badArgument", "identifier is missing");
     };
@@ -112,11 +111,11 @@ fn single(arguments: &Arguments) -> Vec<u8> {
     });
     match record {
         Some(record) => envelope("GetRecord", &[b"<GetRecord>", record, b"</GetRecord>"].concat()),
-        None => error("idDoesNotExist", "no such record in this demonstration"),
+        None => error("idDoesNotExist", "this demonstration has no such record"),
     }
 }
 
-/// The records of a page. They are ours: their tags stand where they should.
+/// The records of a page. The tags of these pages are known to be in order.
 fn records(page: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = page;
     std::iter::from_fn(move || {
@@ -139,18 +138,18 @@ fn envelope(verb: &str, content: &[u8]) -> Vec<u8> {
          xsi:schemaLocation=\"http://www.openarchives.org/OAI/2.0/ \
          http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd\">\n  \
          <responseDate>2026-01-02T03:04:05Z</responseDate>\n  \
-         <request{verb}>{WRITTEN_BASE_URL}</request>\n  "
+         <request{verb}>{PLACEHOLDER_BASE_URL}</request>\n  "
     );
     [head.as_bytes(), content, b"\n</OAI-PMH>\n"].concat()
 }
 
-/// From `start` to the end of `end`.
+/// The text from `start` to the end of `end`.
 fn between<'a>(text: &'a [u8], start: &[u8], end: &[u8]) -> Option<&'a [u8]> {
     let text = &text[find(text, start)?..];
     Some(&text[..find(text, end)? + end.len()])
 }
 
-/// What stands between `start` and `end`.
+/// The text between `start` and `end`.
 fn value<'a>(text: &'a [u8], start: &[u8], end: &[u8]) -> &'a [u8] {
     let found = between(text, start, end).unwrap_or_default();
     found.get(start.len()..found.len().saturating_sub(end.len())).unwrap_or_default()
@@ -176,7 +175,7 @@ fn replace(text: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn ask(arguments: &[(&str, &str)]) -> String {
+    fn request(arguments: &[(&str, &str)]) -> String {
         let arguments =
             arguments.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         String::from_utf8_lossy(&answer("http://127.0.0.1:1/oai", &arguments)).into_owned()
@@ -203,9 +202,11 @@ mod tests {
             (&[("verb", "ListRecords"), ("metadataPrefix", "marc")], "cannotDisseminateFormat"),
             (&[("verb", "ListRecords"), ("resumptionToken", "demo-9")], "badResumptionToken"),
         ] {
-            let page = ask(arguments);
+            let page = request(arguments);
             assert!(page.contains(wanted), "{arguments:?}: {page}");
-            assert!(page.contains(">http://127.0.0.1:1/oai</request>") && !page.contains(WRITTEN_BASE_URL));
+            assert!(
+                page.contains(">http://127.0.0.1:1/oai</request>") && !page.contains(PLACEHOLDER_BASE_URL)
+            );
         }
     }
 
@@ -213,7 +214,7 @@ mod tests {
     fn records_are_selected_by_date_and_set() {
         let list = |arguments: &[(&str, &str)]| {
             let base = [("verb", "ListIdentifiers"), ("metadataPrefix", "oai_dc")];
-            ask(&[&base, arguments].concat())
+            request(&[&base, arguments].concat())
         };
         let one = list(&[("from", "2025-02-11"), ("until", "2025-02-11")]);
         assert_eq!(one.matches("</header>").count(), 1, "{one}");
@@ -226,11 +227,11 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_headers_has_those_of_the_records() {
+    fn header_pages_contain_the_headers_of_their_records() {
         for (number, page) in RECORDS.iter().enumerate() {
             assert_eq!(records(page).count(), 4);
             let token = format!("{TOKEN}{}", number + 1);
-            let headers = ask(&[("verb", "ListIdentifiers"), ("resumptionToken", &token)]);
+            let headers = request(&[("verb", "ListIdentifiers"), ("resumptionToken", &token)]);
             assert_eq!(headers.matches("</header>").count(), 4, "{headers}");
             assert_eq!(headers.matches("<header").count(), 4, "{headers}");
             assert!(!headers.contains("<record>"));

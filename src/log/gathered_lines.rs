@@ -1,9 +1,8 @@
-//! Where lines of the log wait for each other, so that many of them leave in one write.
+//! Batches log lines, so that many of them need only one write.
 //!
-//! A line that comes alone leaves at once. One that comes sooner than [`APART`] after a write waits until
-//! that is over, with those that come meanwhile; a warning or an error waits for nothing and
-//! takes along what is before it. What is lost when the program is killed is what
-//! came in that time.
+//! The first line is written at once. Lines within [`BATCH_INTERVAL`] after a write are buffered
+//! until its end. A warning or an error is written at once, together with the buffered lines. A
+//! killed program loses only the lines of the last interval.
 
 use crate::clock;
 use std::io::Write;
@@ -12,24 +11,24 @@ use std::time::Duration;
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// How far apart writes of lines are that nobody waits for.
-const APART: Duration = Duration::from_millis(100);
-/// Most that waits, in bytes.
-const WAITING_BYTES_MAX: usize = 64 << 10;
+/// The shortest time between two writes of lines that are not urgent.
+const BATCH_INTERVAL: Duration = Duration::from_millis(100);
+/// The size of the buffer, in bytes.
+const BUFFER_BYTES_MAX: usize = 64 << 10;
 
-/// Lines on their way to an output. Cheap to clone; all clones are one.
+/// An output with buffered lines. Cheap to clone; all clones share the buffer.
 pub(super) struct GatheredLines<W>(Arc<Shared<W>>);
 
 struct Shared<W> {
     lines: Mutex<Lines<W>>,
-    /// Told when lines wait.
+    /// Notified when lines are buffered.
     wait: Condvar,
 }
 
 struct Lines<W> {
     output: W,
     waiting: Vec<u8>,
-    /// When something was written, by [`clock::uptime`].
+    /// The time of the last write, by [`clock::uptime`].
     written: Option<Duration>,
 }
 
@@ -45,13 +44,13 @@ impl<W: Write> GatheredLines<W> {
         Self(Arc::new(Shared { lines: Mutex::new(lines), wait: Condvar::new() }))
     }
 
-    /// Writes what waits.
+    /// Writes the buffered lines.
     pub(super) fn flush(&self) {
         self.lines().write(clock::uptime());
     }
 
-    /// Writes what has waited long enough, for ever.
-    pub(super) fn write_what_waits(&self) {
+    /// Writes buffered lines when they are due; never returns.
+    pub(super) fn run_writer(&self) -> ! {
         let mut lines = self.lines();
         loop {
             let now = clock::uptime();
@@ -75,29 +74,29 @@ impl<W: Write> GatheredLines<W> {
 }
 
 impl<W: Write> Lines<W> {
-    /// Takes a line that comes at `now`.
+    /// Buffers or writes a line that is logged at `now`.
     fn push(&mut self, line: &[u8], is_urgent: bool, now: Duration) {
         self.waiting.extend_from_slice(line);
-        let may_wait = self.written.is_some_and(|written| now < written + APART);
-        if is_urgent || !may_wait || self.waiting.len() >= WAITING_BYTES_MAX {
+        let may_wait = self.written.is_some_and(|written| now < written + BATCH_INTERVAL);
+        if is_urgent || !may_wait || self.waiting.len() >= BUFFER_BYTES_MAX {
             self.write(now);
         }
     }
 
-    /// When what waits is to be written; `None`: nothing waits.
+    /// When the buffer is to be written; `None` if it is empty.
     fn due(&self) -> Option<Duration> {
-        (!self.waiting.is_empty()).then(|| self.written.unwrap_or_default() + APART)
+        (!self.waiting.is_empty()).then(|| self.written.unwrap_or_default() + BATCH_INTERVAL)
     }
 
     fn write(&mut self, now: Duration) {
-        // Who cannot be told cannot be told so either.
+        // A failed write of the log cannot be logged.
         let _ = self.output.write_all(&self.waiting);
         self.waiting.clear();
         self.written = Some(now);
     }
 }
 
-/// Writes one line.
+/// A writer for one line.
 pub(super) struct OneLine<W> {
     to: GatheredLines<W>,
     is_urgent: bool,
@@ -135,7 +134,7 @@ impl<W: Write> MakeWriter<'_> for GatheredLines<W> {
 mod tests {
     use super::*;
 
-    /// Remembers each write.
+    /// Records each write.
     #[derive(Default)]
     struct Writes(Vec<String>);
 
@@ -155,11 +154,11 @@ mod tests {
     }
 
     #[test]
-    fn a_line_leaves_at_once_and_those_that_follow_it_together() {
+    fn first_line_is_written_at_once_and_later_ones_together() {
         let mut lines = Lines { output: Writes::default(), waiting: Vec::new(), written: None };
         lines.push(b"1", false, millis(7));
         lines.push(b"2", false, millis(8));
-        assert_eq!(lines.due(), Some(millis(7) + APART));
+        assert_eq!(lines.due(), Some(millis(7) + BATCH_INTERVAL));
         lines.push(b"3", false, millis(9));
         assert_eq!(lines.output.0, ["1"]);
         lines.push(b"4", true, millis(10));
@@ -168,35 +167,32 @@ mod tests {
             (["1", "234"].map(String::from).as_slice(), None)
         );
         lines.push(b"5", false, millis(11));
-        lines.push(b"6", false, millis(10) + APART);
-        assert_eq!(lines.output.0, ["1", "234", "56"], "a warning waits for nothing");
+        lines.push(b"6", false, millis(10) + BATCH_INTERVAL);
+        assert_eq!(lines.output.0, ["1", "234", "56"], "a warning is not buffered");
     }
 
     #[test]
-    fn what_waits_is_bounded() {
+    fn buffer_is_limited() {
         let mut lines = Lines { output: Writes::default(), waiting: Vec::new(), written: Some(millis(1)) };
         let line = [b'x'; 1 << 10];
         (0..100).for_each(|_| lines.push(&line, false, millis(2)));
         let lengths: Vec<usize> = lines.output.0.iter().map(String::len).collect();
-        assert_eq!(
-            (lengths, lines.waiting.len()),
-            (vec![WAITING_BYTES_MAX], (100 << 10) - WAITING_BYTES_MAX)
-        );
+        assert_eq!((lengths, lines.waiting.len()), (vec![BUFFER_BYTES_MAX], (100 << 10) - BUFFER_BYTES_MAX));
     }
 
     #[test]
-    fn what_waits_is_written_by_who_looks_after_it() {
-        let (told, lines) = std::sync::mpsc::channel();
-        let log = GatheredLines::new(Channel(told));
+    fn background_writer_writes_buffered_lines() {
+        let (sender, lines) = std::sync::mpsc::channel();
+        let log = GatheredLines::new(Channel(sender));
         let waiting = log.clone();
-        std::thread::spawn(move || waiting.write_what_waits());
+        std::thread::spawn(move || waiting.run_writer());
         for line in ["a", "b", "c"] {
             let mut writer = OneLine { to: log.clone(), is_urgent: false };
             writer.write_all(line.as_bytes()).expect("it is taken");
         }
         let mut all = String::new();
         while all.len() < 3 {
-            all += &lines.recv_timeout(100 * APART).expect("what waits is written");
+            all += &lines.recv_timeout(100 * BATCH_INTERVAL).expect("buffered lines are written");
         }
         assert_eq!(all, "abc");
     }

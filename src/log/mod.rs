@@ -1,4 +1,4 @@
-//! The log: what a program may say, and how a line of it looks.
+//! The log: its filter, its output and the format of its lines.
 
 mod gathered_lines;
 
@@ -15,8 +15,8 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// The log on its way. Dropped, it writes what waits.
-#[must_use = "lines that wait are written when it is dropped"]
+/// The running log. Dropping it writes all buffered lines.
+#[must_use = "buffered lines are written when it is dropped"]
 pub struct Log(GatheredLines<Stderr>);
 
 impl Drop for Log {
@@ -25,29 +25,29 @@ impl Drop for Log {
     }
 }
 
-/// Sends the log to stderr: text on a terminal, else JSON, one object a line.
+/// Writes the log to stderr: text on a terminal, else JSON, one object per line.
 ///
-/// `OAIMEND_LOG` sets what is logged, in the syntax of `RUST_LOG`. Called a
-/// second time in one process it changes nothing.
+/// `OAIMEND_LOG` sets the filter, in the syntax of `RUST_LOG`. A second call in one process has no
+/// effect.
 pub fn log_to_stderr() -> Log {
     let filter = EnvFilter::try_from_env("OAIMEND_LOG")
-        // pingora says of each page that is broken off what our own line says better.
+        // pingora also logs each aborted page; our own line has more details.
         .unwrap_or_else(|_| EnvFilter::new("info,pingora_core=warn,pingora_proxy=off"));
     let lines = GatheredLines::new(std::io::stderr());
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(lines.clone());
-    let begun =
+    let started =
         if std::io::stderr().is_terminal() { log.try_init() } else { log.event_format(JsonLine).try_init() };
-    if begun.is_ok() {
-        let waiting = lines.clone();
-        std::thread::spawn(move || waiting.write_what_waits());
+    if started.is_ok() {
+        let writer = lines.clone();
+        std::thread::spawn(move || writer.run_writer());
     }
     Log(lines)
 }
 
-/// An event as one object of JSON: `timestamp`, `level`, the fields in their order, `target`.
+/// Formats an event as one JSON object: `timestamp`, `level`, the fields in order, `target`.
 ///
-/// The JSON of `tracing_subscriber` looks the same, but for spans, of which we have none; it hands each
-/// word through three writers, and each page that is answered waits for it.
+/// The JSON format of `tracing_subscriber` has the same shape but is slower: it passes each word
+/// through three writers, on the path of every response.
 struct JsonLine;
 
 impl<S, N> FormatEvent<S, N> for JsonLine
@@ -61,17 +61,17 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        writer.write_str(&line_of(event, &clock::utc_micros(clock::now())))
+        writer.write_str(&format_line(event, &clock::utc_micros(clock::now())))
     }
 }
 
-/// Length of a line that is not longer than most, in bytes.
+/// The capacity for a line, in bytes; most lines are shorter.
 const LINE_BYTES: usize = 512;
 
-fn line_of(event: &Event<'_>, time: &str) -> String {
-    // A line that came by the crate `log` says in its fields where it is from.
-    let by_log = event.normalized_metadata();
-    let about = by_log.as_ref().unwrap_or_else(|| event.metadata());
+fn format_line(event: &Event<'_>, time: &str) -> String {
+    // Events from the crate `log` carry their origin in fields.
+    let normalized = event.normalized_metadata();
+    let about = normalized.as_ref().unwrap_or_else(|| event.metadata());
     let mut line = Line(Vec::with_capacity(LINE_BYTES));
     line.field("timestamp", time);
     line.field("level", about.level().as_str());
@@ -81,7 +81,7 @@ fn line_of(event: &Event<'_>, time: &str) -> String {
     String::from_utf8(line.0).expect("JSON of texts is text")
 }
 
-/// The bytes of a line so far.
+/// The bytes of a line.
 struct Line(Vec<u8>);
 
 impl Line {
@@ -103,7 +103,7 @@ impl Line {
 impl Visit for Line {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         let mut text = String::new();
-        // What cannot say itself stands there as far as it came.
+        // If formatting fails, the text so far is used.
         let _ = write!(text, "{value:?}");
         self.field(field.name(), text.as_str());
     }
@@ -153,7 +153,7 @@ mod tests {
         fn record_follows_from(&self, _: &Id, _: &Id) {}
 
         fn event(&self, event: &Event<'_>) {
-            let line = line_of(event, "2026-01-02T03:04:05.000006Z");
+            let line = format_line(event, "2026-01-02T03:04:05.000006Z");
             self.0.lock().expect("nobody panics").push(line);
         }
 

@@ -1,8 +1,9 @@
-//! Datestamps: the two forms of OAI-PMH 2.0 (section 3.3), and what providers write instead.
+//! Datestamps: the two legal forms of OAI-PMH 2.0 (section 3.3), and the other forms that providers
+//! write.
 
 use chrono::{DateTime, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 
-/// What was wrong with a datestamp that could be read all the same.
+/// The defect of a datestamp that could be parsed nevertheless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Oddity {
     /// Blanks or line breaks in or around it (failure class E6).
@@ -17,7 +18,7 @@ pub enum Oddity {
     Form,
 }
 
-/// How fine the datestamps of a repository are (OAI-PMH 2.0, section 3.3.2).
+/// The granularity of a repository's datestamps (OAI-PMH 2.0, section 3.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Granularity {
     /// `YYYY-MM-DD`
@@ -27,7 +28,7 @@ pub enum Granularity {
 }
 
 impl Granularity {
-    /// The granularity as Identify says it.
+    /// The value in Identify.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Day => "YYYY-MM-DD",
@@ -35,12 +36,12 @@ impl Granularity {
         }
     }
 
-    /// The granularity that Identify says like this.
+    /// Parses the value in Identify.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Day, Self::Second].into_iter().find(|granularity| granularity.name() == name)
     }
 
-    /// How long its datestamps are, in bytes.
+    /// The length of its datestamps, in bytes.
     pub const fn len_bytes(self) -> usize {
         match self {
             Self::Day => 10,
@@ -48,8 +49,8 @@ impl Granularity {
         }
     }
 
-    /// A legal datestamp in this granularity: a second becomes its day, a day its first second.
-    /// Never later than what was meant.
+    /// Converts a legal datestamp to this granularity: a second becomes its day, a day its first
+    /// second. The result is never later than `stamp`.
     pub fn fitted(self, stamp: &str) -> String {
         let day = stamp.get(..Self::Day.len_bytes()).unwrap_or(stamp);
         match self {
@@ -60,13 +61,12 @@ impl Granularity {
     }
 }
 
-/// Whether a legal datestamp stands for "never" or "unknown": years that no record is from (E7).
+/// Whether a legal datestamp means "never" or "unknown": a year that no record can have (E7).
 pub fn is_sentinel(stamp: &[u8]) -> bool {
     stamp.starts_with(b"9999-")
 }
 
-/// Whether `text` is `YYYY-MM-DD` or `YYYY-MM-DDThh:mm:ssZ` and names a day
-/// and a second that exist.
+/// Whether `text` is `YYYY-MM-DD` or `YYYY-MM-DDThh:mm:ssZ`, and its day and second exist.
 pub fn is_legal(text: &[u8]) -> bool {
     match text.len() {
         10 => is_day(text),
@@ -76,9 +76,9 @@ pub fn is_legal(text: &[u8]) -> bool {
                 && text.get(13) == Some(&b':')
                 && text.get(16) == Some(&b':')
                 && text.get(19) == Some(&b'Z')
-                && number(text, 11, 2).is_some_and(|hour| hour < 24)
-                && number(text, 14, 2).is_some_and(|minute| minute < 60)
-                && number(text, 17, 2).is_some_and(|second| second < 60)
+                && parse_number(text, 11, 2).is_some_and(|hour| hour < 24)
+                && parse_number(text, 14, 2).is_some_and(|minute| minute < 60)
+                && parse_number(text, 17, 2).is_some_and(|second| second < 60)
         }
         _ => false,
     }
@@ -88,7 +88,8 @@ fn is_day(text: &[u8]) -> bool {
     if text.get(4) != Some(&b'-') || text.get(7) != Some(&b'-') {
         return false;
     }
-    let (Some(year), Some(month), Some(day)) = (number(text, 0, 4), number(text, 5, 2), number(text, 8, 2))
+    let (Some(year), Some(month), Some(day)) =
+        (parse_number(text, 0, 4), parse_number(text, 5, 2), parse_number(text, 8, 2))
     else {
         return false;
     };
@@ -102,7 +103,7 @@ fn is_day(text: &[u8]) -> bool {
     year > 0 && (1..=days).contains(&day)
 }
 
-fn number(text: &[u8], at: usize, len: usize) -> Option<u32> {
+fn parse_number(text: &[u8], at: usize, len: usize) -> Option<u32> {
     let mut value = 0;
     for &byte in text.get(at..at + len)? {
         value = value * 10 + u32::from(byte.checked_sub(b'0').filter(|&digit| digit < 10)?);
@@ -110,12 +111,10 @@ fn number(text: &[u8], at: usize, len: usize) -> Option<u32> {
     Some(value)
 }
 
-/// Reads a datestamp in one of the forms that data providers write, and gives
-/// the legal form with what was odd about it.
+/// Parses the forms that data providers write; returns the legal form and the defect.
 ///
-/// `None` when it names no day, or could name two (`12/01/2015`). Never later
-/// than what was meant: fractions are cut off, a year or month becomes its
-/// first day.
+/// `None` for texts that name no day, or may name two (`12/01/2015`). The result is never later
+/// than the original: fractions are cut off, a year or month becomes its first day.
 pub fn normalise(text: &str) -> Option<(String, Oddity)> {
     let trimmed: &str = text.trim_matches([' ', '\t', '\r', '\n', '\u{a0}']);
     let dense: String = trimmed.chars().filter(|c| !matches!(c, '\t' | '\r' | '\n')).collect();
@@ -129,17 +128,17 @@ pub fn normalise(text: &str) -> Option<(String, Oddity)> {
     if is_legal(joined.as_bytes()) {
         return Some((joined, Oddity::Blank));
     }
-    let read = match padded(&dense) {
+    let read = match pad_date(&dense) {
         Some(padded) if is_legal(padded.as_bytes()) => Some((padded, Oddity::Form)),
-        Some(padded) => timestamp(&padded).map(|(stamp, _)| (stamp, Oddity::Form)),
-        None => timestamp(&dense).or_else(|| date(&dense)),
+        Some(padded) => parse_timestamp(&padded).map(|(stamp, _)| (stamp, Oddity::Form)),
+        None => parse_timestamp(&dense).or_else(|| parse_date(&dense)),
     };
     read.filter(|(stamp, _)| is_legal(stamp.as_bytes()))
 }
 
-/// A date with the year first, whose month or day has one digit or whose parts
-/// `/` or `.` separates, as `YYYY-MM-DD`; what follows it stays. `None` for any other text.
-fn padded(text: &str) -> Option<String> {
+/// Pads a date with the year first, whose parts are short or separated by `/` or `.`, to
+/// `YYYY-MM-DD`; the rest of the text stays. `None` for any other text.
+fn pad_date(text: &str) -> Option<String> {
     let (year, rest) = text.split_at_checked(4)?;
     let separator = rest.chars().next().filter(|c| matches!(c, '-' | '/' | '.'))?;
     let (month, rest) = rest.get(1..)?.split_once(separator)?;
@@ -156,10 +155,10 @@ fn is_number(text: &str) -> bool {
 }
 
 /// `date T time [fraction] [zone]`.
-fn timestamp(text: &str) -> Option<(String, Oddity)> {
+fn parse_timestamp(text: &str) -> Option<(String, Oddity)> {
     let day = NaiveDate::parse_from_str(text.get(..10)?, "%Y-%m-%d").ok()?;
     let rest = text.get(10..)?;
-    if let Some(zone) = date_zone(rest) {
+    if let Some(zone) = parse_date_zone(rest) {
         let at = day.and_time(NaiveTime::MIN).and_local_timezone(zone).single()?;
         let oddity = if rest == "Z" || rest == "z" { Oddity::Form } else { Oddity::Offset };
         return Some((at.with_timezone(&Utc).format("%Y-%m-%d").to_string(), oddity));
@@ -196,19 +195,19 @@ fn timestamp(text: &str) -> Option<(String, Oddity)> {
         "UTC" | "GMT" => at.and_utc(),
         _ => {
             oddity = Oddity::Offset;
-            at.and_local_timezone(offset(zone)?).single()?.with_timezone(&Utc)
+            at.and_local_timezone(parse_offset(zone)?).single()?.with_timezone(&Utc)
         }
     };
     Some((at.format("%Y-%m-%dT%H:%M:%SZ").to_string(), oddity))
 }
 
-/// The zone behind a bare date, as `xs:date` allows it.
-fn date_zone(text: &str) -> Option<FixedOffset> {
-    if matches!(text, "Z" | "z") { FixedOffset::east_opt(0) } else { offset(text) }
+/// The zone after a date without time, as `xs:date` allows it.
+fn parse_date_zone(text: &str) -> Option<FixedOffset> {
+    if matches!(text, "Z" | "z") { FixedOffset::east_opt(0) } else { parse_offset(text) }
 }
 
 /// `+0200`, `+02:00`, `+02`, `+2`, `+2:00`.
-fn offset(text: &str) -> Option<FixedOffset> {
+fn parse_offset(text: &str) -> Option<FixedOffset> {
     let (sign, digits) = match text.as_bytes().first()? {
         b'+' => (1, text.get(1..)?),
         b'-' => (-1, text.get(1..)?),
@@ -232,15 +231,15 @@ fn offset(text: &str) -> Option<FixedOffset> {
     FixedOffset::east_opt(sign * (hours * 3600 + minutes * 60))
 }
 
-/// Forms without a dash-separated day.
-fn date(text: &str) -> Option<(String, Oddity)> {
+/// Parses dates whose parts are not separated by dashes.
+fn parse_date(text: &str) -> Option<(String, Oddity)> {
     let form = |stamp: String| Some((stamp, Oddity::Form));
     if text.bytes().all(|b| b.is_ascii_digit()) {
         return match text.len() {
             4 => form(format!("{text}-01-01")),
             8 => form(NaiveDate::parse_from_str(text, "%Y%m%d").ok()?.format("%Y-%m-%d").to_string()),
-            9 | 10 => epoch(text.parse().ok()?),
-            13 => epoch(text.parse::<i64>().ok()? / 1000),
+            9 | 10 => parse_epoch(text.parse().ok()?),
+            13 => parse_epoch(text.parse::<i64>().ok()? / 1000),
             14 => form(
                 NaiveDateTime::parse_from_str(text, "%Y%m%d%H%M%S")
                     .ok()?
@@ -253,7 +252,7 @@ fn date(text: &str) -> Option<(String, Oddity)> {
     if text.len() == 7 && text.as_bytes().get(4) == Some(&b'-') {
         return form(format!("{text}-01"));
     }
-    if let Some(stamp) = day_last(text).or_else(|| named_month(text)) {
+    if let Some(stamp) = parse_day_last(text).or_else(|| parse_named_month(text)) {
         return form(stamp);
     }
     if text.len() == 16 && text.ends_with('Z') {
@@ -264,9 +263,9 @@ fn date(text: &str) -> Option<(String, Oddity)> {
     form(at.with_timezone(&Utc).format("%Y-%m-%dT%H:%M:%SZ").to_string())
 }
 
-/// A day, a month and a year in either order of the first two, where only one of them names a
-/// day: `25/01/2015` and `01/25/2015`, or both the same one.
-fn day_last(text: &str) -> Option<String> {
+/// Parses a day, a month and a year, the first two in either order. Only one of the two may be a
+/// possible day, or both are the same: `25/01/2015`, `01/25/2015`.
+fn parse_day_last(text: &str) -> Option<String> {
     let mut parts = text.split(['/', '.', '-']);
     let (first, second, year) = (parts.next()?, parts.next()?, parts.next()?);
     let short = |part: &str| matches!(part.len(), 1 | 2) && is_number(part);
@@ -283,19 +282,19 @@ fn day_last(text: &str) -> Option<String> {
     }
 }
 
-/// A day, a month by its English name, and a year of four digits: `Jan 12, 2015`, `12-Jan-2015`,
-/// `Monday, January 12th 2015 1:39:50 PM`, `Mon Jan 12 13:39:50 UTC 2015`. A zone is UTC or is
-/// none: the specification demands UTC, and the names of others are ambiguous.
-fn named_month(text: &str) -> Option<String> {
+/// Parses a day, an English month name and a year of four digits: `Jan 12, 2015`, `12-Jan-2015`,
+/// `Monday, January 12th 2015 1:39:50 PM`, `Mon Jan 12 13:39:50 UTC 2015`. The only allowed zone is
+/// UTC: the specification requires it, and other zone names are ambiguous.
+fn parse_named_month(text: &str) -> Option<String> {
     let mut words: Vec<&str> =
         text.split([' ', ',', '-', '/', '.']).filter(|word| !word.is_empty()).collect();
-    if words.first().is_some_and(|word| name_of(word, WEEKDAYS).is_some()) {
+    if words.first().is_some_and(|word| find_name(word, WEEKDAYS).is_some()) {
         words.remove(0);
     }
     let (first, second) = (*words.first()?, *words.get(1)?);
-    let (month, day) = match name_of(first, MONTHS) {
+    let (month, day) = match find_name(first, MONTHS) {
         Some(month) => (month, second),
-        None => (name_of(second, MONTHS)?, first),
+        None => (find_name(second, MONTHS)?, first),
     };
     let mut rest = words.split_off(2);
     let is_year = |word: &&str| word.len() == 4 && is_number(word);
@@ -337,15 +336,15 @@ const MONTHS: &[&str] = &[
 ];
 const WEEKDAYS: &[&str] = &["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
-/// Which of `names`, counted from 1, a word is: the name itself, or three letters of it or more.
-fn name_of(word: &str, names: &[&str]) -> Option<u32> {
+/// Finds a word in `names`, counted from 1; the word may be shortened to three letters or more.
+fn find_name(word: &str, names: &[&str]) -> Option<u32> {
     let word = word.to_ascii_lowercase();
     let at = names.iter().position(|name| word.len() >= 3 && name.starts_with(&word))?;
     u32::try_from(at + 1).ok()
 }
 
-/// Seconds since 1970, for instants from 1973 to 2100.
-fn epoch(seconds: i64) -> Option<(String, Oddity)> {
+/// Parses seconds since 1970, for times from 1973 to 2100.
+fn parse_epoch(seconds: i64) -> Option<(String, Oddity)> {
     let at =
         DateTime::from_timestamp(seconds, 0).filter(|_| (100_000_000..4_102_444_800).contains(&seconds))?;
     Some((at.format("%Y-%m-%dT%H:%M:%SZ").to_string(), Oddity::Form))
@@ -356,7 +355,7 @@ mod tests {
     use super::{Oddity, is_legal, normalise};
 
     #[test]
-    fn legal_forms_are_legal_and_no_others() {
+    fn only_the_two_forms_are_legal() {
         for legal in ["2024-02-29", "1000-12-31T23:59:59Z"] {
             assert!(is_legal(legal.as_bytes()), "{legal}");
         }
@@ -374,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_of_the_field_are_read() {
+    fn common_forms_are_parsed() {
         for (text, expected, oddity) in [
             ("2017-01\n-17T00:26:07Z", "2017-01-17T00:26:07Z", Oddity::Blank),
             (" 2017-01-17 ", "2017-01-17", Oddity::Blank),
@@ -452,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn a_datestamp_fits_a_granularity_and_is_never_later() {
+    fn conversion_never_gives_a_later_datestamp() {
         use super::{Granularity, is_sentinel};
         for (granularity, stamp, expected) in [
             (Granularity::Day, "2015-01-02T03:04:05Z", "2015-01-02"),

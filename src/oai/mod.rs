@@ -1,19 +1,18 @@
-//! The vocabulary of OAI-PMH 2.0: requests, datestamps, setSpecs, error codes, our own answers.
+//! The vocabulary of OAI-PMH 2.0: requests, datestamps, setSpecs, error codes and error responses.
 //!
-//! Pure: no I/O, no clock, no async. Knows nothing of broken XML, that is
-//! [`repair`](crate::repair)'s work.
+//! Pure: no I/O, no clock, no async. Broken XML is the subject of [`repair`](crate::repair), not of
+//! this module.
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 pub mod datestamp;
-mod error;
+mod errors;
 mod request;
 mod request_echo;
 pub mod set_spec;
-mod window;
 
 #[cfg(feature = "program")]
-pub(crate) use error::is_xml_char;
-pub use error::{ErrorCode, error_response};
-pub use request::{Argument, Refusal, Request, Verb};
+pub(crate) use errors::is_xml_char;
+pub use errors::{ErrorCode, error_response};
+pub use request::window::Window;
+pub use request::{Argument, Request, RequestError, Verb};
 pub use request_echo::RequestEcho;
-pub use window::Window;

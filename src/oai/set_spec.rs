@@ -1,13 +1,13 @@
-//! setSpecs: the alphabet of OAI-PMH 2.0, and a way to write all others in it that can be undone.
+//! setSpecs: the alphabet of OAI-PMH 2.0, and a reversible escape for all other characters.
 //!
 //! The schema allows letters, digits, `-_.!~*'()`, and `:` between parts that are not empty. Each
-//! other byte of a name in UTF-8 is written as `~xHH.`, with two capital hexadecimal digits (failure
-//! class E9). A `~` that already begins such a mark in a name that needs this is written so too:
-//! the name that was meant can always be read again.
+//! other byte of a UTF-8 name is written as `~xHH.`, with two capital hexadecimal digits (failure
+//! class E9). A `~` that already begins such a mark is escaped too, so that every escaped name can
+//! be decoded.
 
-use super::error::is_xml_char;
+use super::errors::is_xml_char;
 
-/// Reads a name: `None` when the schema does not allow it, else whether a `~` is in it.
+/// Checks a name against the schema: `None` if it is illegal, else whether it contains a `~`.
 #[inline]
 pub fn read(name: &[u8]) -> Option<bool> {
     let (mut seen, mut previous) = (0, b':');
@@ -21,60 +21,61 @@ pub fn read(name: &[u8]) -> Option<bool> {
     (seen & ILLEGAL == 0 && previous != b':').then_some(seen & TILDE != 0)
 }
 
-/// Writes a name in the alphabet of the schema; a legal one stays as it is.
+/// Writes a name in the alphabet of the schema; a legal name stays unchanged.
 ///
-/// A colon is written as a mark where no part stands before or behind it: at
-/// either end, and before another colon. Of nothing nothing can be made.
+/// A colon is escaped where a part beside it would be empty: at either end, and before another
+/// colon. An empty name stays empty.
 pub fn escape(name: &[u8]) -> Vec<u8> {
     if read(name).is_some() {
         return name.to_vec();
     }
     let mut escaped = Vec::with_capacity(name.len() * 2);
     let mut rest = name;
-    while let Some((&byte, behind)) = rest.split_first() {
+    while let Some((&byte, after)) = rest.split_first() {
         let stays = match byte {
-            b':' => escaped.last().is_some_and(|&last| last != b':') && !matches!(behind, [] | [b':', ..]),
-            b'~' => mark(rest).is_none(),
+            b':' => escaped.last().is_some_and(|&last| last != b':') && !matches!(after, [] | [b':', ..]),
+            b'~' => read_mark(rest).is_none(),
             _ => CLASSES.get(usize::from(byte)).is_some_and(|class| class & ILLEGAL == 0),
         };
         if stays {
             escaped.push(byte);
         } else {
-            escaped.extend_from_slice(&[b'~', b'x', digit(byte >> 4), digit(byte & 15), b'.']);
+            escaped.extend_from_slice(&[b'~', b'x', hex_digit(byte >> 4), hex_digit(byte & 15), b'.']);
         }
-        rest = behind;
+        rest = after;
     }
     escaped
 }
 
-/// The name that [`escape`] wrote like this; `None` when it did not, or when XML cannot hold it.
+/// Decodes a name that [`escape`] wrote; `None` for any other text, and for names that XML cannot
+/// contain.
 pub fn unescape(escaped: &str) -> Option<String> {
     if !escaped.contains("~x") {
         return None;
     }
     let mut name = Vec::with_capacity(escaped.len());
     let mut rest = escaped.as_bytes();
-    while let Some((&byte, behind)) = rest.split_first() {
-        let (byte, behind) = mark(rest).unwrap_or((byte, behind));
+    while let Some((&byte, after)) = rest.split_first() {
+        let (byte, after) = read_mark(rest).unwrap_or((byte, after));
         name.push(byte);
-        rest = behind;
+        rest = after;
     }
     let name = String::from_utf8(name).ok()?;
     let is_text = name.chars().all(is_xml_char);
     (is_text && name != escaped && escape(name.as_bytes()) == escaped.as_bytes()).then_some(name)
 }
 
-/// The byte of the mark that the text begins with, and what stands behind it.
-fn mark(text: &[u8]) -> Option<(u8, &[u8])> {
-    let (&[b'~', b'x', high, low, b'.'], behind) = text.split_first_chunk()? else { return None };
-    Some((value(high)? << 4 | value(low)?, behind))
+/// Reads the mark at the start of a text; returns its byte and the rest of the text.
+fn read_mark(text: &[u8]) -> Option<(u8, &[u8])> {
+    let (&[b'~', b'x', high, low, b'.'], after) = text.split_first_chunk()? else { return None };
+    Some((hex_value(high)? << 4 | hex_value(low)?, after))
 }
 
-fn digit(value: u8) -> u8 {
+fn hex_digit(value: u8) -> u8 {
     if value < 10 { b'0' + value } else { b'A' + (value - 10) }
 }
 
-fn value(digit: u8) -> Option<u8> {
+fn hex_value(digit: u8) -> Option<u8> {
     match digit {
         b'0'..=b'9' => Some(digit - b'0'),
         b'A'..=b'F' => Some(digit - b'A' + 10),
@@ -111,12 +112,12 @@ const fn classes() -> [u8; 256] {
 mod tests {
     use super::*;
 
-    fn written(name: &str) -> String {
+    fn escape_text(name: &str) -> String {
         String::from_utf8_lossy(&escape(name.as_bytes())).into_owned()
     }
 
     #[test]
-    fn only_what_the_schema_does_not_allow_is_written_otherwise() {
+    fn only_illegal_characters_are_escaped() {
         for (name, expected) in [
             ("a+b", "a~x2B.b"),
             ("maps & plans", "maps~x20.~x26.~x20.plans"),
@@ -131,16 +132,16 @@ mod tests {
             ("a:b-_.!~*'()9", "a:b-_.!~*'()9"),
             ("a~x2B.b", "a~x2B.b"),
         ] {
-            assert_eq!(written(name), expected);
+            assert_eq!(escape_text(name), expected);
             assert!(read(expected.as_bytes()).is_some(), "{expected}");
         }
-        assert_eq!(written(""), "");
+        assert_eq!(escape_text(""), "");
     }
 
     #[test]
-    fn what_was_meant_can_be_read_again_and_nothing_else_is_read() {
+    fn escaped_names_can_be_decoded_and_no_others() {
         for name in ["a+b", "maps & plans", ":a:", "a::b", "::", "a~x2B.b+c", "~x3A.:", "Ñ", "~+"] {
-            assert_eq!(unescape(&written(name)).as_deref(), Some(name));
+            assert_eq!(unescape(&escape_text(name)).as_deref(), Some(name));
         }
         for strange in
             ["a", "a~b", "a~x41.b", "a~x2b.b", "a~x2B", "a~xC3.b", "a~x3A.b", "a+~x2B.", "~x00.", ""]
@@ -150,14 +151,14 @@ mod tests {
     }
 
     #[test]
-    fn every_name_comes_back_and_no_two_are_written_alike() {
+    fn escaping_is_reversible_and_unique() {
         let alphabet = ["a", ":", "~", "x", "2", "B", ".", "+", "é"];
         let mut names = vec![String::new()];
         let mut seen = std::collections::HashMap::new();
         for _ in 0..5 {
             names = names.iter().flat_map(|name| alphabet.map(|next| format!("{name}{next}"))).collect();
             for name in names.iter().filter(|name| read(name.as_bytes()).is_none()) {
-                let escaped = written(name);
+                let escaped = escape_text(name);
                 assert!(read(escaped.as_bytes()).is_some(), "{name}: {escaped}");
                 assert_eq!(unescape(&escaped).as_ref(), Some(name), "{escaped}");
                 assert_eq!(seen.insert(escaped, name.clone()), None, "{name}");
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tilde_is_seen() {
+    fn a_tilde_is_reported() {
         assert_eq!(read(b"a:b"), Some(false));
         assert_eq!(read(b"a:~"), Some(true));
         for illegal in ["", ":", "a:", ":a", "a::b", "a b", "~+"] {

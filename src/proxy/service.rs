@@ -207,13 +207,13 @@ impl ProxyService {
             let lowered_to = lowered_to.as_deref();
             context.lookup = Some(cache.lookup(&mapping, &request, &base_url, lowered_to, context.started));
         }
-        let own = Arc::new(request.own(&base_url));
+        let own = Arc::new(request.to_echo(&base_url));
         let hop = self.0.via.to_str().unwrap_or_default();
         let via = if via.is_empty() { hop.to_owned() } else { format!("{via}, {hop}") };
         let store = self.0.store.clone();
         let set = request.argument(Argument::Set);
-        let of_the_source = set.and_then(|set| store.profiles.source_set(&mapping.source(), set));
-        let asked = of_the_source.map_or_else(|| request.clone(), |set| request.of_set(&set));
+        let of_the_source = set.and_then(|set| store.profiles.source_set(&mapping.source_key(), set));
+        let asked = of_the_source.map_or_else(|| request.clone(), |set| request.with_set(&set));
         let clock = Arc::clone(&self.0.clock);
         Ok(Ok(Job { mapping, request, asked, own, via, store, client, clock, spool }))
     }
@@ -263,7 +263,7 @@ impl RequestContext {
         }
         let now = clock::now();
         let at = clock::utc_datetime(now);
-        let verb = self.request.as_ref().map(|request| request.verb().name());
+        let verb = self.request.as_ref().map(|request| request.verb().as_str());
         let query = self.request.as_ref().map(Request::query).unwrap_or_default();
         let finished = Finished { repository, verb, request: query, at: &at, outcome, account, failure };
         self.shared.telemetry.finished(&finished);

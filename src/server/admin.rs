@@ -172,7 +172,7 @@ impl ServerContext {
         if mapping.static_file.is_some() {
             value["static_file"] = json!(self.clients.file_state(&mapping.id));
         }
-        value["set_collisions"] = json!(self.store.profiles.collisions(&mapping.source()));
+        value["set_collisions"] = json!(self.store.profiles.collisions(&mapping.source_key()));
         let learned = self.store.capabilities.detected(&mapping.id, &mapping.fingerprint());
         let pinned = mapping.quirks.version.map(|version| version.name().to_owned());
         value["version"] = json!(pinned.or(learned.version));

@@ -4,7 +4,7 @@
 //! from right to left, as long as the configuration trusts the proxy that added the hop. Hops that a client writes
 //! itself have no effect.
 
-use crate::config::{self, Token};
+use crate::config::{self, ClientToken};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use http::{HeaderMap, header};
@@ -46,7 +46,7 @@ pub(crate) struct ClassifiedClient {
 pub(crate) struct ClientClasses {
     trusted_proxies: Vec<IpNet>,
     names: Vec<String>,
-    tokens: HashMap<Token, usize>,
+    tokens: HashMap<ClientToken, usize>,
     known: Vec<(IpNet, usize)>,
     crawler_words: Vec<String>,
     crawler_addresses: Vec<IpNet>,
@@ -55,7 +55,7 @@ pub(crate) struct ClientClasses {
 }
 
 impl ClientClasses {
-    pub(crate) fn new(config: &config::Clients) -> Self {
+    pub(crate) fn new(config: &config::ClientPolicy) -> Self {
         let mut names = vec!["harvesters".to_owned(), "crawlers".to_owned()];
         let (mut tokens, mut known) = (HashMap::new(), Vec::new());
         for client in &config.known {
@@ -147,18 +147,18 @@ impl ClientClasses {
 }
 
 /// The tokens in a request: as `Bearer`, or as the password of `Basic`, which harvesters and proxy settings support.
-fn tokens_of(headers: &HeaderMap) -> impl Iterator<Item = Token> {
+fn tokens_of(headers: &HeaderMap) -> impl Iterator<Item = ClientToken> {
     let names = [header::AUTHORIZATION, header::PROXY_AUTHORIZATION];
     let values = names.into_iter().filter_map(|name| headers.get(name)?.to_str().ok());
     values.filter_map(|value| {
         let (scheme, shown) = value.split_once(' ')?;
         let shown = shown.trim();
         if scheme.eq_ignore_ascii_case("bearer") {
-            return Some(Token::of(shown.as_bytes()));
+            return Some(ClientToken::from_plaintext(shown.as_bytes()));
         }
         let pair = BASE64_STANDARD.decode(shown).ok().filter(|_| scheme.eq_ignore_ascii_case("basic"))?;
         let colon = pair.iter().position(|&byte| byte == b':')?;
-        Some(Token::of(&pair[colon + 1..]))
+        Some(ClientToken::from_plaintext(&pair[colon + 1..]))
     })
 }
 
@@ -180,8 +180,8 @@ const X_FORWARDED_FOR: &str = "x-forwarded-for";
 mod tests {
     use super::*;
 
-    fn classes(configure: impl FnOnce(&mut config::Clients)) -> ClientClasses {
-        let mut config = config::Clients::default();
+    fn classes(configure: impl FnOnce(&mut config::ClientPolicy)) -> ClientClasses {
+        let mut config = config::ClientPolicy::default();
         configure(&mut config);
         ClientClasses::new(&config)
     }
@@ -321,11 +321,11 @@ mod tests {
 
     #[test]
     fn the_known_are_told_by_token_or_address_before_anything_else() {
-        let known = |name: &str, token: Option<&str>, address: &str| config::Known {
+        let known = |name: &str, token: Option<&str>, address: &str| config::KnownClient {
             name: name.into(),
-            token: token.map(|token| Token::of(token.as_bytes())),
+            token: token.map(|token| ClientToken::from_plaintext(token.as_bytes())),
             addresses: vec![address.parse().expect("a network")],
-            quotas: config::Quotas::default(),
+            quotas: config::ClassQuotas::default(),
         };
         let classes = classes(|config| {
             config.known = vec![

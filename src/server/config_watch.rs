@@ -1,6 +1,6 @@
 //! Rereads the configuration when a file changes, and logs the start.
 
-use crate::config::{Reread, Resettled, Settings};
+use crate::config::{MappingsReload, Settings, SettingsReload};
 use crate::server::context::ServerContext;
 use async_trait::async_trait;
 use pingora_core::server::ShutdownWatch;
@@ -84,13 +84,13 @@ impl ConfigWatch {
     /// Rereads `oaimend.toml`; returns whether it is unchanged.
     fn reread_settings(&self) -> bool {
         let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
-        match settings.as_mut().map_or(Ok(Resettled::Same), Settings::reread) {
-            Ok(Resettled::Same) => return true,
-            Ok(Resettled::Changed(change)) => {
+        match settings.as_mut().map_or(Ok(SettingsReload::Unchanged), Settings::reload) {
+            Ok(SettingsReload::Unchanged) => return true,
+            Ok(SettingsReload::Changed(change)) => {
                 self.shared.repositories.set_limits(change.limits);
                 let mut limits = self.shared.limits.write().unwrap_or_else(PoisonError::into_inner);
                 *limits = Arc::new(limits.changed(change.clients, change.connections));
-                match change.at_next_start.as_slice() {
+                match change.restart_required.as_slice() {
                     [] => tracing::info!("oaimend.toml read again"),
                     keys => tracing::warn!(
                         "oaimend.toml read again; {} counts from the next start on",
@@ -98,7 +98,7 @@ impl ConfigWatch {
                     ),
                 }
             }
-            Ok(Resettled::Faults(faults)) => {
+            Ok(SettingsReload::Faults(faults)) => {
                 for fault in faults {
                     tracing::error!("{fault}; what was read before stays in force");
                 }
@@ -110,12 +110,12 @@ impl ConfigWatch {
 
     /// Rereads the mappings; returns whether they are unchanged.
     fn reread_mappings(&self) -> bool {
-        match self.shared.repositories.reread() {
-            Ok(Reread::Same) => return true,
-            Ok(Reread::Changed) => {
+        match self.shared.repositories.reload() {
+            Ok(MappingsReload::Unchanged) => return true,
+            Ok(MappingsReload::Changed) => {
                 tracing::info!(repositories = self.shared.repositories.all().len(), "mappings read again");
             }
-            Ok(Reread::Faults(faults)) => {
+            Ok(MappingsReload::Faults(faults)) => {
                 for fault in faults {
                     tracing::error!("{fault}; the repository stays as it was");
                 }

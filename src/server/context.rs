@@ -47,18 +47,18 @@ pub(crate) struct RequestLimits {
     pub(crate) quotas: Arc<Quotas>,
     pub(crate) connections: config::Connections,
     /// The configuration of `classes` and `quotas`.
-    pub(crate) clients: config::Clients,
+    pub(crate) clients: config::ClientPolicy,
 }
 
 impl RequestLimits {
-    pub(crate) fn new(clients: config::Clients, connections: config::Connections) -> Self {
+    pub(crate) fn new(clients: config::ClientPolicy, connections: config::Connections) -> Self {
         let classes = Arc::new(ClientClasses::new(&clients));
         let quotas = Arc::new(Quotas::new(&clients, Uptime));
         Self { classes, quotas, connections, clients }
     }
 
     /// The limits with another configuration. Unchanged quotas keep their counters.
-    pub(crate) fn changed(&self, clients: config::Clients, connections: config::Connections) -> Self {
+    pub(crate) fn changed(&self, clients: config::ClientPolicy, connections: config::Connections) -> Self {
         if clients != self.clients {
             return Self::new(clients, connections);
         }
@@ -71,7 +71,7 @@ impl ServerContext {
     /// The earliestDatestamp for an Identify response, where it differs from that of the source.
     pub(crate) fn lowered_to(&self, mapping: &Mapping, request: &Request) -> Option<String> {
         let is_identify = request.verb() == Verb::Identify;
-        is_identify.then(|| self.store.profiles.lowered_to(&mapping.source())).flatten()
+        is_identify.then(|| self.store.profiles.lowered_to(&mapping.source_key())).flatten()
     }
 
     /// The current limits.

@@ -136,10 +136,10 @@ impl QuotaRefusal {
 
 impl<C: Clock<Instant = Duration> + Clone + Send + Sync + 'static> Quotas<C> {
     /// Gates for a configuration.
-    pub(crate) fn new(config: &config::Clients, clock: C) -> Self {
+    pub(crate) fn new(config: &config::ClientPolicy, clock: C) -> Self {
         let known = config.known.iter().map(|known| known.quotas);
         let quotas = [config.harvesters, config.crawlers.quotas].into_iter().chain(known);
-        let class = |config::Quotas { each, all }| Class {
+        let class = |config::ClassQuotas { each, all }| Class {
             each,
             all: Arc::new(Gate::new(all, &clock)),
             others: Arc::new(Gate::new(each, &clock)),
@@ -340,10 +340,10 @@ mod tests {
 
     /// Nobody waits, so that each answer is there at once.
     fn quotas(each: Quota, all: Quota, clock: &Told) -> Quotas<Told> {
-        let config = config::Clients {
+        let config = config::ClientPolicy {
             wait_max: Duration::ZERO,
-            harvesters: config::Quotas { each, all },
-            ..config::Clients::default()
+            harvesters: config::ClassQuotas { each, all },
+            ..config::ClientPolicy::default()
         };
         Quotas::new(&config, clock.clone())
     }

@@ -1,18 +1,17 @@
-//! The corpus: what is well-formed stays as it is, what is broken comes out as
-//! written beside it, what is refused is refused.
+//! The corpus: well-formed cases stay unchanged, broken cases give the expected output, refused
+//! cases are refused.
 //!
-//! `OAIMEND_CASE=bare-ampersand cargo test --test core corpus` runs the cases whose
-//! name holds that text; `OAIMEND_BLESS=1` writes the reports of cases whose
-//! output is right anew.
+//! `OAIMEND_CASE=bare-ampersand cargo test --test core corpus` runs the cases whose name contains
+//! that text. `OAIMEND_BLESS=1` writes the reports of cases whose output is right.
 
 use crate::support;
 use crate::support::corpus::{cases, check, wellformed};
-use crate::support::harness::{Chunking, run, run_remembering};
+use crate::support::harness::{Chunking, run, run_with_cache};
 use crate::support::{each, invariants, judge, report};
 use oaimend::repair::{RepairConfig, TagCache};
 
 #[test]
-fn wellformed_leaves_byte_for_byte() {
+fn wellformed_cases_are_unchanged() {
     let files = wellformed();
     let config = RepairConfig::default();
     let mut failures = Vec::new();
@@ -43,16 +42,16 @@ fn ways(length: usize) -> Vec<Chunking> {
     ways
 }
 
-/// Pages that have nothing to do with each other, each read with what is known of all before it.
+/// Reads unrelated pages, each with the tag cache of all earlier ones.
 #[test]
-fn what_was_read_before_makes_no_difference() {
+fn tag_cache_does_not_change_results() {
     let inputs =
         wellformed().into_iter().chain(cases("broken").into_iter().map(|case| (case.name, case.input)));
     let inputs: Vec<(String, Vec<u8>)> = inputs.collect();
     let config = RepairConfig::default();
     let (mut memory, mut failures) = (TagCache::default(), Vec::new());
     for (name, input) in &inputs {
-        let (with, grown) = run_remembering(input, &config, Chunking::Whole, memory);
+        let (with, grown) = run_with_cache(input, &config, Chunking::Whole, memory);
         memory = grown;
         let verdict = invariants::same_as(&run(input, &config, Chunking::Whole), &with, &config);
         failures.extend(verdict.err().map(|error| format!("{name}\n  {error}")));
@@ -61,12 +60,12 @@ fn what_was_read_before_makes_no_difference() {
 }
 
 #[test]
-fn broken_comes_out_as_written() {
+fn broken_cases_give_the_expected_output() {
     all("broken");
 }
 
 #[test]
-fn refused_is_refused() {
+fn refused_cases_are_refused() {
     all("refused");
 }
 

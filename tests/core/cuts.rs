@@ -1,4 +1,4 @@
-//! Never a neat early end: the lists of the corpus, cut at every byte.
+//! Truncated lists never look complete: the lists of the corpus, cut at every byte.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -8,8 +8,8 @@ use crate::support::harness::{Chunking, run};
 use crate::support::{fuzzing, invariants, judge, report};
 use oaimend::repair::{Ending, RepairConfig};
 
-/// Behind which byte a list is whole: its token's end, or its own. Before the
-/// first number it is cut for sure; between the two only a `>` is missing.
+/// The positions at which a list is complete: the end of its token, or its own end. Before the
+/// first number it is truncated; between the two only a `>` is missing.
 fn complete_from(input: &[u8]) -> Option<(usize, usize)> {
     let rfind = |needle: &str| memchr::memmem::rfind(input, needle.as_bytes());
     let end_of = |at: usize, mark: &str| {
@@ -25,22 +25,22 @@ fn complete_from(input: &[u8]) -> Option<(usize, usize)> {
     Some((name_end, end))
 }
 
-/// What must hold of an input that ends before its list is whole.
+/// The properties of an input that ends before its list is complete.
 fn cut(input: &[u8], at: usize) -> Result<(), String> {
     for ending in [Ending::Close, Ending::Abort] {
         let config = RepairConfig { ending, ..RepairConfig::default() };
         let out = run(&input[..at], &config, Chunking::Whole);
-        invariants::no_neat_end(&out)?;
+        invariants::never_looks_complete(&out)?;
         invariants::accountable(&input[..at], &out)?;
-        invariants::orderly(&out)?;
-        // Every byte is judged by quick-xml, every sixteenth by libxml2 too.
+        invariants::in_order(&out)?;
+        // quick-xml judges every position, libxml2 every sixteenth.
         let by: invariants::Judge = if at.is_multiple_of(16) { judge::judge } else { fuzzing::judge };
         invariants::valid(&out, &config, by)?;
     }
     Ok(())
 }
 
-/// What must hold of one that ends behind it.
+/// The properties of an input that ends after its list is complete.
 fn unclosed(input: &[u8], at: usize, items: usize) -> Result<(), String> {
     let out = run(&input[..at], &RepairConfig::default(), Chunking::Whole);
     invariants::accountable(&input[..at], &out)?;
@@ -51,7 +51,7 @@ fn unclosed(input: &[u8], at: usize, items: usize) -> Result<(), String> {
 }
 
 #[test]
-fn no_cut_of_a_list_looks_complete() {
+fn truncated_list_never_looks_complete() {
     let mut failures = Vec::new();
     let mut ran = 0;
     for (name, input) in wellformed().iter().filter(|(_, input)| input.len() < 4_000) {

@@ -1,7 +1,7 @@
-//! A depositor who controls the text of one record can neither forge nor change nor remove another one.
+//! A depositor who controls the text of one record cannot forge, change or remove another record.
 //!
-//! The payload of one record is made of fragments that mean something to OAI-PMH or to XML; the other records
-//! of the page are always the same. `OAIMEND_RANDOM=20000` runs more, `OAIMEND_SEED=7` starts elsewhere.
+//! The payload of one record consists of fragments with a meaning in OAI-PMH or XML; the other
+//! records are fixed. `OAIMEND_RANDOM=20000` runs more inputs, `OAIMEND_SEED=7` sets another seed.
 
 use crate::support;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,7 +23,7 @@ const DC: &str = "<metadata><oai_dc:dc xmlns:oai_dc=\"http://www.openarchives.or
     xmlns:dc=\"http://purl.org/dc/elements/1.1/\">";
 const END: &str = "</oai_dc:dc></metadata></record>";
 
-/// The fields of the records that nobody may touch.
+/// The fields of the records that must not change.
 const OTHERS: [&str; 4] = [
     "<dc:title>Tide tables</dc:title>",
     "<dc:title><![CDATA[Fish & chips]]></dc:title><!-- checked -->",
@@ -43,7 +43,7 @@ fn other(number: usize) -> String {
     record(&format!("oai:x:{number}"), OTHERS[number])
 }
 
-/// Pieces of a payload. `{}` becomes a number that is used once.
+/// Fragments of a payload. `{}` becomes a number that is used once.
 const FRAGMENTS: &[&[u8]] = &[
     b"]]",
     b"]",
@@ -98,7 +98,7 @@ const FRAGMENTS: &[&[u8]] = &[
     b"\"",
 ];
 
-/// What is wrong with another field of the attacker's record.
+/// A defect in another field of the attacker's record.
 const DEFECTS: &[&[u8]] = &[
     b"",
     b"one<br>two",
@@ -148,7 +148,7 @@ enum Place {
     Comment,
     Instruction,
     Text,
-    /// As it is: then the text may be markup, and only what is in closed sections must stay text.
+    /// Unescaped: the text may be markup, and only content of closed sections must stay text.
     Raw,
 }
 
@@ -199,7 +199,7 @@ fn attack(seed: u64) -> Attack {
     Attack { place, page }
 }
 
-/// The text of a page that is in sections with an end mark.
+/// The text of a page inside sections with an end mark.
 fn in_sections(page: &[u8]) -> Vec<u8> {
     let marks: [(&[u8], &[u8]); 3] = [(b"<![CDATA[", b"]]>"), (b"<!--", b"-->"), (b"<?", b"?>")];
     let (mut inside, mut rest) = (Vec::new(), page);
@@ -255,8 +255,8 @@ fn is_untouched(attack: &Attack, out: &Run, number: usize) -> Result<(), String>
     if attack.place != Place::Raw || !left.is_empty() {
         return Err(format!("{name} left {} times, but not as it came", left.len()));
     }
-    if support::damage::reaches_out(&attack.page[HEAD.len()..attack.page.len() - TAIL.len()]) {
-        // The text of the list itself is another one.
+    if support::damage::affects_other_records(&attack.page[HEAD.len()..attack.page.len() - TAIL.len()]) {
+        // Here the text of the list itself changes.
         return Ok(());
     }
     let lost = out.summary.lost > 0 || matches!(out.summary.outcome, Outcome::Truncated | Outcome::NotOai(_));
@@ -275,7 +275,7 @@ fn number(variable: &str, usual: u64) -> u64 {
 }
 
 #[test]
-fn whatever_one_record_contains_the_others_stay_as_they_are() {
+fn forged_record_does_not_change_others() {
     let (first, count) = (number("OAIMEND_SEED", 20_261_123), number("OAIMEND_RANDOM", 3_000));
     println!("seeds {first} to {}", first + count);
     let mut failures = Vec::new();
@@ -297,9 +297,9 @@ fn whatever_one_record_contains_the_others_stay_as_they_are() {
     report("attackers", count as usize, &failures);
 }
 
-/// A closed section that looks like one that lost its end mark.
+/// A closed section that looks like one without an end mark.
 #[test]
-fn items_in_a_closed_section_are_content_and_told() {
+fn items_in_a_closed_section_are_content_and_reported() {
     let text =
         format!("a</dc:title>{END}\n{}\n<record>{}{DC}<dc:title><![CDATA[b", other(0), header("oai:x:9"));
     let page = [HEAD, &record("oai:x:8", &format!("<dc:title><![CDATA[{text}]]></dc:title>")), TAIL].concat();

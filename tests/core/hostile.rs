@@ -1,10 +1,10 @@
-//! Time in proportion to the page: damage made so that every byte of it needs
-//! all the others is given up, and damage that is merely bad is still mended.
+//! The time is linear in the length of the page. The engine abandons damage in which every byte
+//! depends on all others; it repairs other severe damage.
 
 use crate::support;
 use std::time::{Duration, Instant};
 
-use crate::support::harness::{Chunking, run, run_remembering};
+use crate::support::harness::{Chunking, run, run_with_cache};
 use crate::support::{each, invariants, report, strict};
 use oaimend::repair::{Outcome, RepairConfig, Repairer, Sink, TagCache};
 
@@ -27,18 +27,18 @@ fn record(number: usize, title: &str) -> String {
     )
 }
 
-/// `fragment` again and again, with a number in place of each `#`.
+/// Repeats `fragment`, with a number for each `#`.
 fn repeated(fragment: &str, bytes: usize) -> String {
     let times = bytes / fragment.len();
     (0..times).map(|number| fragment.replace('#', &number.to_string())).collect()
 }
 
-/// Size of the damage: what takes a moment here took minutes where its time was quadratic.
+/// The size of the damage: quadratic code takes minutes for it, linear code a moment.
 const DAMAGE_BYTES: usize = 512 << 10;
-/// Far above what a slow machine needs, which is about a second.
+/// Far above the time of a slow machine, which is about a second.
 const TIME_MAX: Duration = Duration::from_secs(15);
 
-/// Places and fragments, each of which was read in quadratic time or worse once.
+/// Positions and fragments that once took quadratic time or more.
 const DAMAGE: [(&str, &str); 39] = [
     ("header", "<setSpec/>"),
     ("record", "<foo><record><header>"),
@@ -110,7 +110,7 @@ impl Sink for Nowhere {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "real time is what is measured")]
-fn no_page_takes_time_out_of_proportion() {
+fn time_is_linear_in_page_length() {
     let cases: Vec<_> = DAMAGE.iter().flat_map(|case| [(case, false), (case, true)]).collect();
     let failures = each(&cases, |((place, fragment), in_blocks)| {
         let input = page(place, &repeated(fragment, DAMAGE_BYTES));
@@ -131,7 +131,7 @@ const IDENTIFY: &str = "<Identify><repositoryName>Harbour and sea</repositoryNam
     <deletedRecord>no</deletedRecord><granularity>YYYY-MM-DD</granularity>\
     <description><d># & </d></description></Identify></OAI-PMH>";
 
-/// An Identify that is broken and declares more than is remembered.
+/// A broken Identify with more declarations than the engine caches.
 fn identify(declarations: usize) -> String {
     let declared: String = (0..declarations).map(|number| format!("<x xmlns:q=\"urn:{number}\"/>")).collect();
     format!("{HEAD}{IDENTIFY}")
@@ -140,16 +140,16 @@ fn identify(declarations: usize) -> String {
 }
 
 #[test]
-fn an_identify_with_many_declarations_is_mended() {
+fn identify_with_many_declarations_is_repaired() {
     for declarations in [1, 255, 256, 257, 300, 1_000] {
         let out = run(identify(declarations).as_bytes(), &RepairConfig::default(), Chunking::Whole);
         assert_eq!(out.summary.outcome, Outcome::Repaired, "{declarations}");
     }
 }
 
-/// Nothing is written after the root's end tag, also where the engine gives up.
+/// Nothing follows the root's end tag, even if the engine abandons the page.
 #[test]
-fn what_is_given_up_is_one_document() {
+fn abandoned_output_is_one_document() {
     let failures = each(&DAMAGE, |(place, fragment)| {
         let input = page(place, &repeated(fragment, DAMAGE_BYTES));
         let out = run(input.as_bytes(), &RepairConfig::default(), Chunking::Whole);
@@ -161,9 +161,9 @@ fn what_is_given_up_is_one_document() {
     report("one document", DAMAGE.len(), &failures);
 }
 
-/// A page with as many declarations as an engine remembers, and behind it one of another repository.
+/// A page with as many declarations as the engine caches, followed by one of another repository.
 #[test]
-fn what_another_repository_declares_makes_no_difference() {
+fn declarations_of_another_repository_do_not_leak() {
     let config = RepairConfig::default();
     for declarations in [1, 30, 31, 32, 270, 300] {
         let list: String = (0..declarations)
@@ -173,21 +173,21 @@ fn what_another_repository_declares_makes_no_difference() {
             })
             .collect();
         let before = format!("{HEAD}{LIST}{list}{TAIL}");
-        let (_, memory) = run_remembering(before.as_bytes(), &config, Chunking::Whole, TagCache::default());
+        let (_, memory) = run_with_cache(before.as_bytes(), &config, Chunking::Whole, TagCache::default());
         let input = identify(2).replace("<OAI-PMH ", "<OAI-PMH xmlns:y=\"urn:y\" ");
-        let (with, _) = run_remembering(input.as_bytes(), &config, Chunking::Whole, memory);
+        let (with, _) = run_with_cache(input.as_bytes(), &config, Chunking::Whole, memory);
         let without = run(input.as_bytes(), &config, Chunking::Whole);
         let same = invariants::same_as(&without, &with, &config);
         assert_eq!(same, Ok(()), "behind {declarations} declarations");
     }
 }
 
-/// What is wrong with every third record of a long page. Each needs a look far ahead.
+/// Defects of every third record of a long page; each needs a long lookahead.
 const WOUNDS: [&str; 4] =
     ["<![CDATA[never closed", "<!-- never closed", "<foo><record><header>", "<?never closed"];
 
 #[test]
-fn a_long_page_full_of_damage_is_read_to_its_end() {
+fn long_damaged_page_is_read_to_its_end() {
     let failures = each(&WOUNDS, |wound| {
         let records = 6_000;
         let list: String = (0..records)
@@ -203,7 +203,7 @@ fn a_long_page_full_of_damage_is_read_to_its_end() {
 }
 
 #[test]
-fn what_is_given_up_is_never_a_neat_end() {
+fn abandoned_output_never_looks_complete() {
     let failures = each(&DAMAGE, |(place, fragment)| {
         let input = page(place, &repeated(fragment, DAMAGE_BYTES));
         let out = run(input.as_bytes(), &RepairConfig::default(), Chunking::Whole);
@@ -218,10 +218,13 @@ fn what_is_given_up_is_never_a_neat_end() {
             ));
         }
         let read_to_its_end = *place == "tail" || out.tokens == [b"harbour-2"];
-        // A token with more than may be held behind it stands; the outcome says that items are missing.
+        // A token with too much text after it is kept; the outcome reports missing items.
         let early_token = out.summary.outcome == Outcome::Truncated && !out.tokens.is_empty();
-        let ended =
-            if read_to_its_end || early_token { Ok(()) } else { support::invariants::no_neat_end(&out) };
+        let ended = if read_to_its_end || early_token {
+            Ok(())
+        } else {
+            support::invariants::never_looks_complete(&out)
+        };
         ended
             .and_then(|()| support::invariants::accountable(input.as_bytes(), &out))
             .err()

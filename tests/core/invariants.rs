@@ -1,8 +1,7 @@
-//! The invariants over random documents: whole ones, damaged ones, cut ones.
+//! The invariants over random documents: valid, damaged and truncated ones.
 //!
-//! A failure is named by its seed and its input is made small and written to
-//! target/failures/. `OAIMEND_SEED=7` starts elsewhere, `OAIMEND_RANDOM=20000`
-//! runs more.
+//! A failure names its seed; its input is shrunk and written to target/failures/. `OAIMEND_SEED=7`
+//! sets another seed, `OAIMEND_RANDOM=20000` runs more inputs.
 
 use crate::support;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,16 +25,16 @@ fn seeds(salt: u64, share: u64) -> impl Iterator<Item = u64> {
     first..first + count
 }
 
-/// Enough to see what is wrong; more would only take time.
+/// The number of failures after which a test stops.
 const FAILURES_MAX: usize = 12;
 
-/// Runs a property over the inputs of many seeds.
+/// Checks a property for the inputs of many seeds.
 #[track_caller]
 fn over(what: &str, salt: u64, share: u64, make: fn(u64) -> Vec<u8>, holds: fn(&[u8]) -> Result<(), String>) {
     over_told(what, salt, share, make, |input, _| holds(input));
 }
 
-/// The same for a property that takes the seed of its input too.
+/// The same for a property that also takes the seed.
 #[track_caller]
 fn over_told(
     what: &str,
@@ -56,7 +55,7 @@ fn over_told(
         let input = make(seed);
         let Err(error) = holds(&input) else { continue };
         let kind = kind_of(&error);
-        // Two of a kind say enough; another kind says more.
+        // Two failures of one kind are enough; other kinds are of interest.
         if kinds.iter().filter(|seen| **seen == kind).count() == 2 {
             continue;
         }
@@ -73,8 +72,8 @@ fn over_told(
     report(what, ran, &failures);
 }
 
-/// The part of a message that stays the same while the input gets smaller:
-/// its words, without what is quoted from the document.
+/// The constant part of a message while the input is shrunk: its words, without quotations from the
+/// document.
 fn kind_of(error: &str) -> String {
     let words = error.split(['\n', '{', '[']).next().unwrap_or_default();
     let words =
@@ -93,7 +92,7 @@ fn damaged(seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// Two pages in one body, the second sometimes damaged or the same again.
+/// Two pages in one body; the second may be damaged or equal to the first.
 fn joined(seed: u64) -> Vec<u8> {
     let mut random = Random::new(seed);
     let mut first = response(&mut random);
@@ -109,7 +108,7 @@ fn joined(seed: u64) -> Vec<u8> {
 }
 
 #[test]
-fn whole_pages_leave_as_they_came() {
+fn valid_pages_are_unchanged() {
     over("whole pages", 1, 2, valid, |input| {
         judge::judge(input, Strictness::Schema)
             .map_err(|error| format!("the page itself is wrong: {error}"))?;
@@ -121,17 +120,17 @@ fn whole_pages_leave_as_they_came() {
 }
 
 #[test]
-fn damaged_pages_come_out_valid_and_accounted_for() {
+fn damaged_pages_become_valid_and_accounted_for() {
     over("damaged pages", 2, 1, damaged, everything);
 }
 
 #[test]
-fn two_pages_in_one_body() {
+fn concatenated_pages() {
     over("joined pages", 3, 4, joined, everything);
 }
 
 #[test]
-fn small_limits_change_the_result_and_nothing_else() {
+fn small_limits_keep_the_invariants() {
     over("small limits", 4, 2, damaged, |input| in_small_limits(input, RepairConfig::default()));
     over_told(
         "small limits of asked pages",
@@ -143,9 +142,9 @@ fn small_limits_change_the_result_and_nothing_else() {
 }
 
 fn in_small_limits(input: &[u8], config: RepairConfig) -> Result<(), String> {
-    let config = RepairConfig { limits: fuzzing::tight(), ..config };
+    let config = RepairConfig { limits: fuzzing::tight_limits(), ..config };
     let whole = run(input, &config, Chunking::Whole);
-    invariants::orderly(&whole)?;
+    invariants::in_order(&whole)?;
     invariants::accountable(input, &whole)?;
     invariants::bounded(&whole, &config.limits)?;
     invariants::valid(&whole, &config, judge::judge)?;
@@ -166,17 +165,17 @@ fn everything_told(input: &[u8], config: &RepairConfig) -> Result<(), String> {
         .try_for_each(|way| invariants::chunk_invariant(input, &whole, config, way))
 }
 
-/// A property under what the engine is told in the case of a seed, whose page is made of another one.
+/// Checks a property with the random configuration of a seed and the page of another.
 fn under_told(seed: u64, holds: impl Fn(RepairConfig) -> Result<(), String>) -> Result<(), String> {
     let config = trial::config(&mut Random::new(!seed));
-    holds(config.clone()).map_err(|error| format!("{error}\n  told {}", fuzzing::telling(&config)))
+    holds(config.clone()).map_err(|error| format!("{error}\n  told {}", fuzzing::describe_config(&config)))
 }
 
-/// Longer pages of the corpus are about length, and would take most of the time.
+/// Longer pages of the corpus are about length and would take most of the time.
 const CORPUS_BYTES_MAX: usize = 3_000;
 
 #[test]
-fn what_is_asked_and_turned_off_breaks_nothing() {
+fn requests_and_disabled_repairs_keep_the_invariants() {
     let corpus: Vec<Vec<u8>> = ["broken", "refused"]
         .into_iter()
         .flat_map(cases)
@@ -193,18 +192,18 @@ fn what_is_asked_and_turned_off_breaks_nothing() {
                 return trial::page(random);
             }
             let bytes = corpus[random.below(corpus.len())].clone();
-            trial::disordered(random, bytes)
+            trial::misplace_parts(random, bytes)
         },
         |input, seed| under_told(seed, |config| everything_told(input, &config)),
     );
 }
 
 #[test]
-fn neighbours_of_a_damaged_record_keep_their_bytes() {
+fn neighbours_of_a_damaged_record_are_unchanged() {
     let mut failures = Vec::new();
     let mut ran = 0;
     for seed in seeds(5, 1) {
-        let attempt = catch_unwind(|| fuzzing::neighbours_of_seed(seed));
+        let attempt = catch_unwind(|| fuzzing::check_neighbours_of_seed(seed));
         let (input, kept) = attempt.unwrap_or_else(|_| (Vec::new(), Err("the engine panics".to_owned())));
         ran += 1;
         if let Err(error) = kept {
@@ -218,7 +217,8 @@ fn neighbours_of_a_damaged_record_keep_their_bytes() {
     report("neighbours", ran, &failures);
 }
 
-/// Where a list may end and still be whole: behind its token, or, without one, behind its end tag.
+/// The positions at which a list may end and be complete: after its token or, without one, after
+/// its end tag.
 fn complete_from(page: &Page) -> usize {
     let before = page.bytes().len() - page.tail.len();
     let end = ["</resumptionToken>", "</ListRecords>"]
@@ -228,21 +228,21 @@ fn complete_from(page: &Page) -> usize {
 }
 
 #[test]
-fn a_list_cut_short_never_looks_complete() {
+fn truncated_list_never_looks_complete() {
     let mut failures = Vec::new();
     let mut ran = 0;
     for seed in seeds(6, 4) {
         let mut random = Random::new(seed);
         let whole = page(&mut random);
         let bytes = whole.bytes();
-        // The name of the end tag says it all; without its last byte the list may count as whole.
+        // The name of the end tag decides; without its last byte the list may count as complete.
         let at = random.below(complete_from(&whole) - 1);
         for ending in [Ending::Close, Ending::Abort] {
             let config = RepairConfig { ending, ..RepairConfig::default() };
             ran += 1;
             let verdict = catch_unwind(|| {
                 let out = run(&bytes[..at], &config, Chunking::Whole);
-                invariants::no_neat_end(&out)?;
+                invariants::never_looks_complete(&out)?;
                 invariants::valid(&out, &config, judge::judge)?;
                 invariants::accountable(&bytes[..at], &out)?;
                 let mut end = whole.head.len();
@@ -269,7 +269,7 @@ fn a_list_cut_short_never_looks_complete() {
 }
 
 #[test]
-fn a_list_whose_skeleton_alone_is_unclosed_is_complete() {
+fn list_with_only_its_envelope_unclosed_is_complete() {
     let mut failures = Vec::new();
     let mut ran = 0;
     for seed in seeds(7, 8) {
@@ -291,7 +291,7 @@ fn a_list_whose_skeleton_alone_is_unclosed_is_complete() {
     report("unclosed lists", ran, &failures);
 }
 
-/// A page of so many records, clean or with a defect in each.
+/// A page of this many records, valid or each with a defect.
 fn long_page(records: usize, title: &str) -> Vec<u8> {
     let mut random = Random::new(1);
     let whole = page(&mut random);
@@ -311,7 +311,7 @@ fn long_page(records: usize, title: &str) -> Vec<u8> {
 }
 
 #[test]
-fn memory_and_the_first_byte_do_not_depend_on_the_length() {
+fn memory_and_first_byte_are_independent_of_length() {
     let limits = Limits { record_bytes_max: 4_000, head_bytes_max: 8_000, ..Limits::default() };
     let mut failures = Vec::new();
     for title in ["clean", "AT&T", "<![CDATA[never ends", "<br>", "caf\u{e9} &eacute; < 5"] {
@@ -332,7 +332,7 @@ fn memory_and_the_first_byte_do_not_depend_on_the_length() {
     report("long pages", 5, &failures);
 }
 
-/// A query in the words of the protocol, well put together or not.
+/// A query of OAI-PMH arguments, valid or not.
 fn query(seed: u64) -> Vec<u8> {
     const PARTS: &[&str] = &[
         "verb=ListRecords",
@@ -359,13 +359,13 @@ fn query(seed: u64) -> Vec<u8> {
 }
 
 #[test]
-fn requests_come_back_as_they_were_or_are_refused() {
+fn requests_round_trip_or_are_refused() {
     over("requests", 8, 1, query, fuzzing::request);
 }
 
-/// What fuzzers found before, and what one found on this machine, is run again as a test.
+/// Runs the finds of fuzzers again, those of the corpus and those on this machine.
 #[test]
-fn what_fuzzers_found_stays_mended() {
+fn fuzzer_finds_stay_fixed() {
     let mut failures = Vec::new();
     let mut ran = 0;
     for (name, property) in fuzzing::TARGETS {
@@ -382,9 +382,10 @@ fn what_fuzzers_found_stays_mended() {
     report("found", ran, &failures);
 }
 
-/// Responses of 1.x with an item that could not be read: a file says so before its root ends, a transfer breaks off.
+/// 1.x responses with an unreadable item: the filter writes a comment before the end tag, a
+/// transfer is aborted.
 #[test]
-fn a_response_of_one_dot_x_with_an_unread_item_has_no_neat_end() {
+fn v1_response_with_an_unread_item_never_looks_complete() {
     let resumed = RequestEcho {
         base_url: "http://proxy.example.org/x".to_owned(),
         arguments: [("verb", "ListRecords"), ("resumptionToken", "a")]

@@ -1,4 +1,4 @@
-//! The judges judged: each must reject what is wrong, and pass what is right.
+//! Tests of the judges: each must reject bad documents and accept good ones.
 
 use crate::support::corpus::wellformed;
 use crate::support::envelope::Strictness;
@@ -11,7 +11,7 @@ const HEAD: &str = "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\"><res
 const RECORD: &str = "<record><header><identifier>a</identifier><datestamp>2025-01-01</datestamp></header><metadata>PAYLOAD\
      </metadata></record>";
 
-/// Payloads that make a document ill-formed.
+/// Payloads that make a document malformed.
 const BAD_PAYLOADS: &[&str] = &[
     "<a>&</a>",
     "<a>&nbsp;</a>",
@@ -57,10 +57,10 @@ const BAD_PAYLOADS: &[&str] = &[
     "<?a\u{fffd} x?><a/>",
 ];
 
-/// Faults that libxml2 does not see.
+/// Faults that libxml2 does not detect.
 const FIFTH_EDITION: [char; 4] = ['\u{fffd}', '\u{2122}', '\u{2c6}', '\u{10000}'];
 
-/// Bodies, behind the head, that the schema does not allow.
+/// Document bodies that the schema does not allow.
 const BAD_BODIES: &[&str] = &[
     "",
     "<ListRecords/>",
@@ -93,7 +93,7 @@ fn document(body: &str) -> String {
 }
 
 #[test]
-fn each_judge_rejects_bad_documents() {
+fn judges_reject_bad_documents() {
     let payloads = BAD_PAYLOADS.iter().map(|payload| {
         document(&format!("<ListRecords>{}</ListRecords>", RECORD.replace("PAYLOAD", payload)))
     });
@@ -107,12 +107,12 @@ fn each_judge_rejects_bad_documents() {
     let mut ran = 0;
     for (bad, is_ill_formed) in ill_formed.chain(bodies) {
         ran += 1;
-        // Each judge by itself: none may rely on another.
+        // Each judge is tested alone: none may depend on another.
         let is_of_the_fifth = bad.contains(FIFTH_EDITION);
         for (judge, name, judges) in [
             (fuzzing::judge as fn(&[u8], Strictness) -> _, "quick-xml", true),
             (judge::by_libxml2, "libxml2", judge::libxml2_is_there() && !is_of_the_fifth),
-            (judge::by_expat, "expat", judge::expat_is_there() && is_ill_formed),
+            (judge::check_with_expat, "expat", judge::has_expat() && is_ill_formed),
         ] {
             if judges && judge(bad.as_bytes(), Strictness::Schema).is_ok() {
                 failures.push(format!("{name} passes {}", excerpt(bad.as_bytes(), 300)));
@@ -123,7 +123,7 @@ fn each_judge_rejects_bad_documents() {
 }
 
 #[test]
-fn each_judge_passes_good_documents() {
+fn judges_accept_good_documents() {
     let files = wellformed();
     let verdicts = files.iter().map(|(name, input)| (name, judge::judge(input, Strictness::TokenAlone)));
     let failures: Vec<String> = verdicts
@@ -133,8 +133,8 @@ fn each_judge_passes_good_documents() {
 }
 
 #[test]
-fn the_strict_reader_accepts_the_names_that_expat_accepts() {
-    let Some((starts, parts)) = judge::names_by_expat() else {
+fn strict_reader_and_expat_accept_the_same_names() {
+    let Some((starts, parts)) = judge::expat_name_characters() else {
         return eprintln!("skipped: expat cannot judge on this machine");
     };
     let by_table =
@@ -144,10 +144,10 @@ fn the_strict_reader_accepts_the_names_that_expat_accepts() {
 }
 
 #[test]
-fn the_engine_accepts_the_names_that_the_strict_reader_accepts() {
+fn engine_and_strict_reader_accept_the_same_names() {
     let is_legal = |name: &str| strict::read(format!("<{name}/>").as_bytes()).is_ok();
     let mut failures = Vec::new();
-    // Where the verdict changes from one character to the next.
+    // Characters at which the verdict changes.
     let borders = ('\u{80}'..='\u{1ffff}').zip('\u{81}'..).flat_map(|(c, next)| {
         let starts = names::is_start(c) != names::is_start(next);
         let parts = names::is_part(c) != names::is_part(next);

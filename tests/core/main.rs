@@ -1,5 +1,5 @@
-//! Tests of the engine and of the project itself. They need no feature of the program, and run with
-//! `cargo test --no-default-features` too.
+//! Tests of the engine and of the project itself. They need no feature of the program and also run
+//! with `cargo test --no-default-features`.
 
 #[path = "../support/mod.rs"]
 mod support;

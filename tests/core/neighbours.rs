@@ -1,6 +1,5 @@
-//! A good record is never touched by its neighbour: every broken record of the
-//! corpus stands between good ones that have something legal in them which
-//! careless tools break.
+//! A good record is never changed by its neighbour. Every broken record of the corpus is placed
+//! between good ones, which contain legal constructs that simple tools break.
 
 use crate::support;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,7 +8,7 @@ use crate::support::corpus::{cases, wellformed};
 use crate::support::harness::{Chunking, run};
 use crate::support::{invariants, judge, keep, report};
 
-/// The head that most pages of the corpus have.
+/// The head of most pages of the corpus.
 const HEAD: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
     <OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\" xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \
     xsi:schemaLocation=\"http://www.openarchives.org/OAI/2.0/ http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd\">\n\
@@ -19,7 +18,7 @@ const HEAD: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
 const TAIL: &str = "\n    <resumptionToken>harbour-2</resumptionToken>\n  </ListRecords>\n</OAI-PMH>\n";
 const BORDER: &[u8] = b"\n    <record";
 
-/// The records of a page that is laid out as ours are, without the border.
+/// The records of a page with our usual layout, without the border.
 fn records(page: &[u8]) -> Vec<Vec<u8>> {
     let Some(list) = page.strip_prefix(HEAD.as_bytes()) else { return Vec::new() };
     let end = ["\n    <resumptionToken", "\n  </ListRecords>"]
@@ -42,7 +41,7 @@ fn page<'a>(records: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     page
 }
 
-/// Good and whole, with the border's start tag back in place.
+/// A good record, with the start tag of the border restored.
 fn is_good(record: &[u8]) -> bool {
     let input = page([record]);
     support::fuzzing::judge(&input, support::envelope::Strictness::Schema).is_ok()
@@ -56,13 +55,13 @@ fn whole(record: &[u8]) -> Vec<u8> {
 const ROUNDS: usize = 6;
 
 #[test]
-fn good_records_survive_every_broken_one() {
+fn good_records_survive_every_broken_neighbour() {
     let good: Vec<Vec<u8>> =
         wellformed().iter().flat_map(|(_, input)| records(input)).filter(|record| is_good(record)).collect();
     let broken: Vec<(String, Vec<u8>)> = ["broken", "refused"]
         .iter()
         .flat_map(|part| cases(part))
-        // The cut end of an input is no record: nothing says where it would have ended.
+        // The truncated end of an input is not a record: its end is unknown.
         .filter(|case| case.input.len() < 12_000 && !case.name.contains("truncated"))
         .flat_map(|case| records(&case.input).into_iter().map(move |record| (case.name.clone(), record)))
         .filter(|(_, record)| !is_good(record))
@@ -97,7 +96,7 @@ fn between(input: &[u8], broken: &[u8], good: [&[u8]; 3]) -> Result<(), String> 
     [Chunking::Random { seed: 11 }, Chunking::Blocks(700)]
         .into_iter()
         .try_for_each(|way| invariants::chunk_invariant(input, &out, &config, way))?;
-    // The same without the broken one: nothing to mend.
+    // The same page without the broken record needs no repair.
     let clean = page(good.iter().map(|record| &record[b"<record".len()..]));
     invariants::identity(&clean, &run(&clean, &config, Chunking::Whole))
 }

@@ -1,16 +1,16 @@
-//! No item and no resumptionToken is lost without saying so, wherever a page is damaged.
+//! No item and no resumptionToken is lost silently, wherever a page is damaged.
 //!
-//! `OAIMEND_LOSSES=1000000` runs more inputs, `OAIMEND_SEED=7` starts elsewhere. An
-//! input that fails is made small and written to target/failures/.
+//! `OAIMEND_LOSSES=1000000` runs more inputs, `OAIMEND_SEED=7` sets another seed. A failing input
+//! is shrunk and written to target/failures/.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::support::random::Page;
 use crate::support::{keep, losses, report, shrink};
 
-/// Inputs of a usual run.
+/// The number of inputs of a normal run.
 const INPUTS: u64 = 4_000;
-/// Enough to see what is wrong; more would only take time.
+/// The number of failures after which the test stops.
 const FAILURES_MAX: usize = 20;
 
 fn number(variable: &str, usual: u64) -> u64 {
@@ -23,7 +23,7 @@ fn verdict(page: &Page, input: &[u8]) -> Result<(), String> {
 }
 
 #[test]
-fn a_damaged_page_loses_nothing_without_saying_so() {
+fn no_item_is_lost_silently() {
     let (first, count) = (number("OAIMEND_SEED", 20_261_123), number("OAIMEND_LOSSES", INPUTS));
     println!("seeds {first} to {}", first + count);
     let mut failures = Vec::new();

@@ -1,5 +1,5 @@
-//! Provenance: told of the records it is to be told of, truly, validly, once, and
-//! without touching anything else.
+//! Provenance: written for the selected records, correct, valid, once, and without any other
+//! change.
 
 use crate::support;
 use crate::support::corpus::{Case, cases, wellformed};
@@ -14,7 +14,7 @@ use oaimend::repair::{Ending, Limits, Origin, Outcome, ProvenanceScope, RepairCo
 const FIRST_SEED: u64 = 20_261_123;
 const BASE_URL: &str = "http://source.example.org/oai?a=1&b=2";
 
-fn telling(told: ProvenanceScope) -> RepairConfig {
+fn describe_config(told: ProvenanceScope) -> RepairConfig {
     let harvest_date = "2026-01-02T03:04:05Z".to_owned();
     let origin = Origin { told, base_url: BASE_URL.to_owned(), harvest_date };
     RepairConfig { provenance: Some(origin), ..RepairConfig::default() }
@@ -24,7 +24,7 @@ fn is_told(entry: &Entry) -> bool {
     entry.change == Change::Repaired(RepairId::RewriteProvenance)
 }
 
-/// The pages of lists of records in the corpus that are read with the usual settings.
+/// The pages with lists of records in the corpus that use the default configuration.
 fn pages() -> Vec<Case> {
     let mut all = cases("broken");
     all.extend(cases("refused"));
@@ -36,12 +36,12 @@ fn pages() -> Vec<Case> {
 }
 
 #[test]
-fn all_that_is_promised_holds_while_it_is_told() {
+fn invariants_hold_with_provenance() {
     let mut inputs: Vec<(String, Vec<u8>)> = wellformed();
     inputs.extend(pages().into_iter().map(|case| (case.name, case.input)));
     let failures = each(&inputs, |(name, input)| {
         [ProvenanceScope::All, ProvenanceScope::Altered].into_iter().find_map(|told| {
-            let verdict = invariants::all(input, &telling(told), judge::judge);
+            let verdict = invariants::all(input, &describe_config(told), judge::judge);
             verdict.err().map(|error| format!("{name}, {told:?}: {error}"))
         })
     });
@@ -49,7 +49,7 @@ fn all_that_is_promised_holds_while_it_is_told() {
 }
 
 #[test]
-fn all_that_is_promised_holds_of_random_pages() {
+fn invariants_hold_for_random_pages() {
     println!("seeds {FIRST_SEED} to {}", FIRST_SEED + 600);
     let seeds: Vec<u64> = (FIRST_SEED..FIRST_SEED + 600).collect();
     let failures = each(&seeds, |&seed| {
@@ -59,7 +59,7 @@ fn all_that_is_promised_holds_of_random_pages() {
             damage::damage(&mut random, &mut input);
         }
         let told = if random.chance(50) { ProvenanceScope::All } else { ProvenanceScope::Altered };
-        let verdict = invariants::all(&input, &telling(told), judge::judge)
+        let verdict = invariants::all(&input, &describe_config(told), judge::judge)
             .and_then(|_| adds_only(&input, told))
             .and_then(|()| told_alike(&input));
         verdict.err().map(|error| {
@@ -72,10 +72,10 @@ fn all_that_is_promised_holds_of_random_pages() {
     report("random pages with provenance", seeds.len(), &failures);
 }
 
-/// Everything but what is told is as it would be otherwise.
+/// Everything except the provenance is the same as without it.
 fn adds_only(input: &[u8], told: ProvenanceScope) -> Result<(), String> {
     let without = run(input, &RepairConfig::default(), Chunking::Whole);
-    let with = run(input, &telling(told), Chunking::Whole);
+    let with = run(input, &describe_config(told), Chunking::Whole);
     let same_verdict = (without.summary.outcome, without.summary.records, without.summary.quarantined)
         == (with.summary.outcome, with.summary.records, with.summary.quarantined);
     if !same_verdict || without.items.len() != with.items.len() {
@@ -91,7 +91,7 @@ fn adds_only(input: &[u8], told: ProvenanceScope) -> Result<(), String> {
     }
 }
 
-/// What was added to an item: by itself, or inside of what a repair added there.
+/// The addition to an item: separate, or inside an addition of a repair.
 fn added_to(run: &Run, item: &Item) -> Vec<Vec<u8>> {
     let end = item.offset + u64::MAX / 2;
     let next = run.items.iter().map(|other| other.offset).filter(|&at| at > item.offset).min().unwrap_or(end);
@@ -115,10 +115,11 @@ fn cut_out(bytes: &[u8], part: &[u8]) -> Vec<u8> {
     [&bytes[..at], &bytes[at + part.len()..]].concat()
 }
 
-/// Told of all with a payload, if of all; and of the altered ones the same in both cases.
+/// With `All`, all records with a payload have provenance; altered ones have the same in both
+/// modes.
 fn told_alike(input: &[u8]) -> Result<(), String> {
-    let all = run(input, &telling(ProvenanceScope::All), Chunking::Whole);
-    let altered = run(input, &telling(ProvenanceScope::Altered), Chunking::Whole);
+    let all = run(input, &describe_config(ProvenanceScope::All), Chunking::Whole);
+    let altered = run(input, &describe_config(ProvenanceScope::Altered), Chunking::Whole);
     for (one, other) in all.items.iter().zip(&altered.items) {
         let bytes = one.bytes.escape_ascii();
         match (said_of(&all, one), said_of(&altered, other)) {
@@ -130,7 +131,7 @@ fn told_alike(input: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// What we say of an item.
+/// The provenance of an item.
 fn said_of(run: &Run, item: &Item) -> Option<&'static str> {
     let said = added_to(run, item);
     ["true", "false"].into_iter().find(|altered| {
@@ -149,11 +150,11 @@ fn has_payload(item: &Item) -> bool {
     is_record && !item.deleted && inside.is_some_and(is_element)
 }
 
-/// Told of the records whose payload was changed in its content, and with `All` of the others too.
+/// Records whose payload was changed have provenance, and with `All` the others too.
 fn told_of_those(input: &[u8], told: ProvenanceScope) -> Result<(), String> {
-    let out = run(input, &telling(told), Chunking::Whole);
+    let out = run(input, &describe_config(told), Chunking::Whole);
     let plain = run(input, &RepairConfig::default(), Chunking::Whole);
-    let text = invariants::text_of(input, &plain);
+    let text = invariants::decoded_text(input, &plain);
     for (item, plain_item) in out.items.iter().zip(&plain.items) {
         let said = said_of(&out, item);
         let has_payload = has_payload(plain_item);
@@ -171,7 +172,7 @@ fn told_of_those(input: &[u8], told: ProvenanceScope) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a change of content lies between the tags of `metadata`, as far as these stand in the text.
+/// Whether a change of content lies between the tags of `metadata`, if the text has them.
 fn is_altered(input: &[u8], run: &Run, item: &Item) -> bool {
     let start = usize::try_from(item.offset).unwrap_or(usize::MAX);
     let next = run.items.iter().map(|other| other.offset).filter(|&at| at > item.offset).min();
@@ -188,8 +189,8 @@ fn is_altered(input: &[u8], run: &Run, item: &Item) -> bool {
     })
 }
 
-/// Where the end tag of `metadata` begins, whatever prefix it has: the first one after `from` that is in no
-/// section. Without one, all of the text is searched.
+/// The position of the end tag of `metadata` with any prefix: the first one after `from` outside
+/// sections. Without one, the end of the text.
 fn end_of_metadata(text: &[u8], from: usize) -> usize {
     const SECTIONS: [(&[u8], &[u8]); 3] = [(b"<![CDATA[", b"]]>"), (b"<!--", b"-->"), (b"<?", b"?>")];
     let mut at = from;
@@ -207,7 +208,7 @@ fn end_of_metadata(text: &[u8], from: usize) -> usize {
 }
 
 #[test]
-fn it_is_told_of_what_was_altered_and_of_nothing_else() {
+fn only_altered_records_get_provenance() {
     let cases = pages();
     let failures = each(&cases, |case| {
         if case.name.starts_with("broken/rewrite-provenance/") {
@@ -222,11 +223,11 @@ fn it_is_told_of_what_was_altered_and_of_nothing_else() {
 }
 
 #[test]
-fn what_is_told_is_valid() {
+fn provenance_is_valid() {
     let mut failures = Vec::new();
     let mut ran = 0;
     for (name, input) in pages().into_iter().map(|case| (case.name, case.input)).chain(wellformed()) {
-        let out = run(&input, &telling(ProvenanceScope::All), Chunking::Whole);
+        let out = run(&input, &describe_config(ProvenanceScope::All), Chunking::Whole);
         for entry in out.journal.iter().filter(|entry| is_told(entry)) {
             let text = &entry.replacement;
             let (Some(start), Some(end)) = (find(text, b"<provenance"), find(text, b"</provenance>")) else {
@@ -237,7 +238,7 @@ fn what_is_told_is_valid() {
             failures.extend(verdict.err().map(|error| format!("{name}: {error}")));
         }
     }
-    // One that holds another: the container is the source's.
+    // A container inside another one belongs to the source.
     for case in cases("broken").iter().filter(|case| case.name == "broken/rewrite-provenance/nested") {
         let mut rest = case.expected.as_slice();
         while let Some(start) = find(rest, b"provenance xmlns") {
@@ -274,13 +275,13 @@ fn long_record(title: &str) -> Vec<u8> {
 }
 
 #[test]
-fn of_a_record_too_long_to_be_held_nothing_is_told_and_it_is_not_altered_either() {
+fn oversized_records_get_no_provenance() {
     let limits = Limits { record_bytes_max: 4_000, ..Limits::default() };
     let quiet = RepairConfig { limits, ending: Ending::Abort, ..RepairConfig::default() };
     let altered = run(&long_record("a\u{1}b"), &quiet, Chunking::Whole);
     assert_eq!(altered.summary.outcome, Outcome::Repaired, "the same without provenance");
     for told in [ProvenanceScope::Altered, ProvenanceScope::All] {
-        let config = RepairConfig { provenance: telling(told).provenance, ..quiet.clone() };
+        let config = RepairConfig { provenance: describe_config(told).provenance, ..quiet.clone() };
         let of_form = run(&long_record("a & b"), &config, Chunking::Blocks(100));
         assert_eq!(of_form.summary.outcome, Outcome::Repaired);
         assert_eq!(of_form.summary.repairs[RepairId::BareAmpersand as usize], 1);

@@ -1,8 +1,7 @@
-//! Responses that real repositories sent, where they lie beside the checkout.
+//! Recorded responses of real repositories, if they are available beside the checkout.
 //!
-//! They are not part of the project: ../shared/corpus holds them and its
-//! INDEX.tsv says what each of them is. Without that folder this test says
-//! that it was skipped.
+//! They are not part of the project: ../shared/corpus contains them, and its INDEX.tsv describes
+//! each. Without that folder the test prints that it was skipped.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -12,8 +11,8 @@ use crate::support::{invariants, judge, report, root, strict};
 use oaimend::repair::journal::Change;
 use oaimend::repair::{Outcome, RepairConfig, RepairId};
 
-/// What the schema allows and the specification or a harvester does not: the
-/// repairs that a schema-valid response may still need.
+/// The repairs that a schema-valid response may need, because the specification or harvesters are
+/// stricter than the schema.
 const BESIDES_THE_SCHEMA: &[RepairId] = &[
     RepairId::MissingDeclaration,
     RepairId::WrongDeclaration,
@@ -104,10 +103,10 @@ fn check(recorded: &Recorded, input: &[u8]) -> Result<String, String> {
     })
 }
 
-/// How many items a valid response holds.
+/// The number of items in a valid response.
 fn items(input: &[u8]) -> Result<u64, String> {
     const ITEMS: &[&str] = &["record", "header", "set", "metadataFormat"];
-    // A document type declaration is nothing a strict judge of output reads.
+    // The strict judge does not accept a document type declaration.
     let Ok(tree) = strict::read(input) else {
         return Ok(run(input, &RepairConfig::default(), Chunking::Whole).summary.records);
     };
@@ -115,7 +114,7 @@ fn items(input: &[u8]) -> Result<u64, String> {
     Ok(verb.children.iter().filter(|child| ITEMS.contains(&child.name.as_str())).count() as u64)
 }
 
-/// No change but those that the schema does not ask for.
+/// Only changes that the schema does not require.
 fn untouched(whole: &Run) -> Result<(), String> {
     let made = whole.journal.iter().find(|entry| match entry.change {
         Change::Repaired(id) => !BESIDES_THE_SCHEMA.contains(&id),

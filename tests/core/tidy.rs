@@ -1,5 +1,5 @@
-//! What must be in its place: one name finds everything, each layer imports
-//! what it may, no file outgrows the head.
+//! Checks of the project itself: names, cases, documentation, imports between layers, length of
+//! files.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -28,13 +28,13 @@ fn none(what: &str, found: &[String]) {
     assert!(found.is_empty(), "{what}:\n  {}", found.join("\n  "));
 }
 
-/// The folder of a case below its part, e.g. `bare-ampersand`.
+/// The folder of a case below its part, such as `bare-ampersand`.
 fn repair_of(case: &Case) -> &str {
     case.name.split('/').nth(1).unwrap_or_default()
 }
 
 #[test]
-fn every_repair_has_its_cases() {
+fn every_repair_has_cases() {
     let all = cases("broken");
     let mut found = Vec::new();
     for entry in CATALOG {
@@ -131,7 +131,7 @@ fn every_reason_is_documented() {
     assert_eq!(headings_of("unrepairable-pages.md"), pages, "headings of unrepairable-pages.md and refusals");
 }
 
-/// The names in the last cells of a page's tables that no test has, and how many there are.
+/// The test names in the last cells of a page's tables that do not exist, and the number of names.
 fn tests_named_in(page: &str) -> (Vec<String>, usize) {
     let mut code = String::new();
     for path in sources("src").into_iter().chain(sources("tests")) {
@@ -156,18 +156,18 @@ fn tests_named_in(page: &str) -> (Vec<String>, usize) {
 }
 
 #[test]
-fn the_threat_model_names_tests_that_exist() {
+fn threat_model_names_existing_tests() {
     let (unknown, count) = tests_named_in(&text("THREAT_MODEL.md"));
     none("tests that THREAT_MODEL.md names and nobody wrote", &unknown);
     assert!(count > 20, "the tables were not found");
 }
 
 #[test]
-fn every_rule_of_the_check_is_documented_with_a_test_that_exists() {
+fn every_check_rule_is_documented_with_an_existing_test() {
     let page = text("docs/reference/conformance.md");
     let rows: Vec<&str> =
         page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
-    // In the table an entry is its variant, its name and its section, the two in quotes.
+    // An entry of the table is a line with its variant and two quoted texts: name and section.
     let table = text("src/check/rules.rs");
     let entries = table.lines().filter(|line| line.starts_with("    ") && line.matches('"').count() == 4);
     let rules: Vec<&str> = entries
@@ -232,7 +232,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn each_layer_imports_what_it_may() {
+fn layers_import_only_allowed_crates() {
     let mut found = Vec::new();
     for path in sources("src") {
         let name = shown(&path);
@@ -277,14 +277,14 @@ fn the_core_is_pure() {
         let code = code_of(&text(&path));
         for line in code.lines().filter_map(|line| line.trim_start().strip_prefix("use ")) {
             let from = line.split([':', ';', ' ']).next().unwrap_or_default();
-            // A path without a crate in front names a module of the file's own.
+            // A path that starts with a module of the file itself.
             let own =
                 code.contains(&format!("mod {from};")) || from.chars().next().is_some_and(char::is_uppercase);
             if !PURE.contains(&from) && !own {
                 found.push(format!("{name}: use {line}"));
             }
         }
-        // What the tests of a module do is their own business.
+        // The tests of a module may use anything.
         let core = code.split("#[cfg(test)]").next().unwrap_or_default();
         found
             .extend(IMPURE.iter().filter(|word| core.contains(**word)).map(|word| format!("{name}: {word}")));
@@ -308,7 +308,7 @@ fn code_of(source: &str) -> String {
 const LINES_MAX: usize = 620;
 
 #[test]
-fn no_file_outgrows_the_head() {
+fn files_have_a_length_limit() {
     let mut found = Vec::new();
     for path in sources("src").into_iter().chain(sources("tests")).chain(sources("benches")) {
         let lines = text(&path).lines().count();
@@ -322,8 +322,8 @@ fn no_file_outgrows_the_head() {
 }
 
 #[test]
-fn nothing_is_left_for_later() {
-    // Put together here, so that this file does not find itself.
+fn no_unfinished_code() {
+    // Concatenated here, so that the test does not find itself.
     let words = ["todo", "dbg", "unimplemented"].map(|name| format!("{name}!("));
     let ignore = format!("#[{}", "ignore");
     let sleep = format!("thread::{}", "sleep");
@@ -340,12 +340,12 @@ fn nothing_is_left_for_later() {
 }
 
 #[test]
-fn every_source_says_what_it_is() {
+fn every_source_has_module_docs() {
     let silent = |path: &PathBuf| !text(path).trim_start().starts_with("//!");
     let found: Vec<String> = sources("src")
         .into_iter()
         .chain(sources("tests"))
-        // The tests of a module stand below what the module says.
+        // The docs of the module also describe its tests.
         .filter(|path| !path.ends_with("src/main.rs") && !path.ends_with("tests.rs"))
         .filter(silent)
         .map(|path| shown(&path))

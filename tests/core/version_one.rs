@@ -1,14 +1,14 @@
-//! Pages of OAI-PMH 1.0 and 1.1: random ones, whole, damaged and cut short.
+//! Pages of OAI-PMH 1.0 and 1.1: random ones, valid, damaged and truncated.
 //!
-//! Random pages of 2.0 are written as 1.x has them; the other verbs come from
-//! the corpus. What must hold of 2.0 must hold of these.
+//! Random pages of 2.0 are converted to 1.x; the other verbs come from the corpus. The invariants
+//! are those of 2.0.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::support::corpus::cases;
 use crate::support::harness::{Chunking, Run, run};
-use crate::support::old::old_page;
 use crate::support::random::Random;
+use crate::support::v1::v1_page;
 use crate::support::{damage, fuzzing, invariants, judge, keep, report};
 use oaimend::repair::{Ending, Limits, RepairConfig, RepairId, RepairSet};
 
@@ -39,11 +39,11 @@ fn everything(input: &[u8], config: &RepairConfig) -> Result<Run, String> {
     Ok(whole)
 }
 
-/// Every record leaves, and the ways that remember tags and that mend give the same.
+/// Every record is sent, and the fast path, the tag cache and the slow path give the same.
 #[test]
-fn whole_pages_lose_nothing() {
+fn valid_pages_lose_nothing() {
     over("old pages", 600, |random| {
-        let page = old_page(random);
+        let page = v1_page(random);
         let input = page.bytes();
         let kept = everything(&input, &RepairConfig::default()).and_then(|whole| {
             let items = (whole.items.len(), whole.summary.quarantined, whole.summary.version);
@@ -58,7 +58,7 @@ fn whole_pages_lose_nothing() {
     });
 }
 
-/// With anything turned off, each item goes the slow way.
+/// With any repair turned off, each item takes the slow path.
 fn the_slow_path_agrees(input: &[u8], limits: Limits) -> Result<(), String> {
     let config = RepairConfig { limits, ..RepairConfig::default() };
     let off: RepairSet = [RepairId::TrailingJunk].into_iter().collect();
@@ -71,7 +71,7 @@ fn the_slow_path_agrees(input: &[u8], limits: Limits) -> Result<(), String> {
 }
 
 #[test]
-fn damaged_pages_come_out_valid_and_accounted_for() {
+fn damaged_pages_become_valid_and_accounted_for() {
     let old: Vec<Vec<u8>> = cases("broken")
         .into_iter()
         .filter(|case| case.name.contains("version-one"))
@@ -80,10 +80,13 @@ fn damaged_pages_come_out_valid_and_accounted_for() {
     over("damaged old pages", 2_400, |random| {
         let from_corpus = random.chance(60);
         let which = random.below(old.len());
-        let mut input = if from_corpus { old[which].clone() } else { old_page(random).bytes() };
+        let mut input = if from_corpus { old[which].clone() } else { v1_page(random).bytes() };
         damage::damage(random, &mut input);
         let kept = if random.chance(30) {
-            at_small_limits(&input, &RepairConfig { limits: fuzzing::tight(), ..RepairConfig::default() })
+            at_small_limits(
+                &input,
+                &RepairConfig { limits: fuzzing::tight_limits(), ..RepairConfig::default() },
+            )
         } else {
             everything(&input, &RepairConfig::default()).map(drop)
         };
@@ -91,10 +94,10 @@ fn damaged_pages_come_out_valid_and_accounted_for() {
     });
 }
 
-/// At small limits a mended record may be too long for a second pass.
+/// With small limits a repaired record may be too long for a second pass.
 fn at_small_limits(input: &[u8], config: &RepairConfig) -> Result<(), String> {
     let whole = run(input, config, Chunking::Whole);
-    invariants::orderly(&whole)?;
+    invariants::in_order(&whole)?;
     invariants::accountable(input, &whole)?;
     invariants::bounded(&whole, &config.limits)?;
     invariants::valid(&whole, config, judge::judge)?;
@@ -104,20 +107,20 @@ fn at_small_limits(input: &[u8], config: &RepairConfig) -> Result<(), String> {
 }
 
 #[test]
-fn neighbours_of_a_damaged_record_come_out_as_without_it() {
+fn neighbours_of_a_damaged_record_are_unaffected() {
     over("old neighbours", 1_500, |random| {
-        let page = old_page(random);
+        let page = v1_page(random);
         let whole = run(&page.bytes(), &RepairConfig::default(), Chunking::Whole);
         let which = random.below(page.records.len());
         let record = page.records[which].0.as_bytes();
         let mut body = record[..record.len() - "</record>".len()].to_vec();
         damage::damage(random, &mut body);
-        if damage::reaches_out(&body) {
+        if damage::affects_other_records(&body) {
             return (Vec::new(), Ok(()));
         }
         body.extend_from_slice(b"</record>");
-        let input = fuzzing::with_record(&page, which, &body);
-        // A section of the record may be open where a later one has an end mark.
+        let input = fuzzing::replace_record(&page, which, &body);
+        // An unclosed section of the record may end in a later record.
         let out = run(&input, &damage::config_for(&body), Chunking::Whole);
         let good = whole.items.iter().enumerate().filter(|(index, _)| *index != which);
         let kept = invariants::neighbours(&out, good.map(|(_, item)| item.bytes.as_slice()));
@@ -126,9 +129,9 @@ fn neighbours_of_a_damaged_record_come_out_as_without_it() {
 }
 
 #[test]
-fn a_list_cut_short_never_looks_complete() {
+fn truncated_list_never_looks_complete() {
     over("cut old pages", 800, |random| {
-        let page = old_page(random);
+        let page = v1_page(random);
         let mut input = page.bytes();
         let before = input.len() - page.tail.len();
         let ends = ["</resumptionToken>", "</ListRecords>"];
@@ -138,7 +141,7 @@ fn a_list_cut_short_never_looks_complete() {
         let kept = endings.into_iter().try_for_each(|ending| {
             let config = RepairConfig { ending, ..RepairConfig::default() };
             let out = run(&input, &config, Chunking::Whole);
-            invariants::no_neat_end(&out)?;
+            invariants::never_looks_complete(&out)?;
             invariants::valid(&out, &config, judge::judge)?;
             invariants::accountable(&input, &out)
         });

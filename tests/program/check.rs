@@ -1,6 +1,5 @@
-//! `oaimend check`: every rule fails where it is broken and nowhere else, a
-//! repository without a fault passes, and so does the proxy in front of one
-//! that is broken.
+//! `oaimend check`: every rule fails in its faulty repository and in no other. A valid repository
+//! passes, and so does the proxy in front of a broken one.
 
 use crate::fixtures::faults;
 use crate::fixtures::faults::{Case, HELD};
@@ -38,7 +37,7 @@ fn of(base_url: &str) -> Report {
     run(&mapping(base_url), &Skipping::new())
 }
 
-/// The names of the rules that came out so, in the order of the table.
+/// The names of the rules with this verdict, in the order of the table.
 fn rules(report: &Report, verdict: Verdict) -> Vec<&'static str> {
     let found = report.findings.iter().filter(|finding| finding.verdict == verdict);
     found.map(|finding| finding.rule.entry().name).collect()
@@ -49,12 +48,12 @@ fn finding<'a>(report: &'a Report, rule: &str) -> &'a Finding {
     found.unwrap_or_else(|| panic!("no rule {rule}"))
 }
 
-/// What does not hold, for a message.
+/// The rules that fail or warn, for a message.
 fn trouble(report: &Report) -> String {
     let found = report.findings.iter().filter(|finding| finding.verdict >= Verdict::Warning);
     let line = |finding: &Finding| {
-        let Finding { verdict, asked, came, .. } = finding;
-        format!("  {} {}: {asked}: {came}", verdict.name(), finding.rule.entry().name)
+        let Finding { verdict, request, received, .. } = finding;
+        format!("  {} {}: {request}: {received}", verdict.name(), finding.rule.entry().name)
     };
     found.map(line).collect::<Vec<_>>().join("\n")
 }
@@ -76,37 +75,37 @@ fn check(what: &str, cases: &[Case]) {
 }
 
 #[test]
-fn rules_of_http_fail_where_they_are_broken() {
+fn http_rules() {
     check("HTTP", &faults::http_cases());
 }
 
 #[test]
-fn rules_of_the_envelope_fail_where_they_are_broken() {
+fn envelope_rules() {
     check("envelope", &faults::envelope_cases());
 }
 
 #[test]
-fn rules_of_identify_fail_where_they_are_broken() {
+fn identify_rules() {
     check("Identify", &faults::identify_cases());
 }
 
 #[test]
-fn rules_of_lists_and_records_fail_where_they_are_broken() {
+fn list_and_record_rules() {
     check("lists", &faults::list_cases());
 }
 
 #[test]
-fn rules_of_tokens_fail_where_they_are_broken() {
+fn token_rules() {
     check("tokens", &faults::token_cases());
 }
 
 #[test]
-fn rules_of_errors_fail_where_they_are_broken() {
+fn error_rules() {
     check("errors", &faults::error_cases());
 }
 
 #[test]
-fn https_is_warned_of_since_the_specification_knows_http_only() {
+fn https_gives_a_warning() {
     let provider = Provider { scheme: "https", ..Provider::default() };
     let source = Source::start_tls(provider.script(Always, Nothing).0);
     let mut mapping = mapping(&source.base_url());
@@ -117,7 +116,7 @@ fn https_is_warned_of_since_the_specification_knows_http_only() {
 }
 
 #[test]
-fn every_rule_is_seen_broken() {
+fn every_rule_has_a_failing_case() {
     let cases: Vec<Case> = faults::groups().into_iter().flat_map(|(_, cases)| cases).collect();
     let seen: Vec<&str> =
         cases.iter().flat_map(Case::expected).flatten().chain(["plain-http", "answers"]).collect();
@@ -127,7 +126,7 @@ fn every_rule_is_seen_broken() {
 }
 
 #[test]
-fn a_repository_without_a_fault_passes_wholly() {
+fn valid_repository_passes() {
     for (in_days, unjudged) in [(false, ["retry-after", "too-fine"]), (true, ["retry-after", "day-harvest"])]
     {
         let (source, _) = Provider { in_days, ..Provider::default() }.start(Always, Nothing);
@@ -141,7 +140,7 @@ fn a_repository_without_a_fault_passes_wholly() {
 }
 
 #[test]
-fn the_proxy_in_front_of_a_repository_without_a_fault_passes_wholly() {
+fn proxied_valid_repository_passes() {
     for in_days in [false, true] {
         let (source, _) = Provider { in_days, ..Provider::default() }.start(Always, Nothing);
         let proxy = Proxy::of(&source);
@@ -152,7 +151,7 @@ fn the_proxy_in_front_of_a_repository_without_a_fault_passes_wholly() {
 }
 
 #[test]
-fn the_proxy_in_front_of_a_repository_of_1_x_passes_wholly() {
+fn proxied_v1_repository_passes() {
     for version in ["1.0", "1.1"] {
         for has_sets in [false, true] {
             for is_strict in [false, true] {
@@ -174,7 +173,7 @@ fn the_proxy_in_front_of_a_repository_of_1_x_passes_wholly() {
 }
 
 #[test]
-fn the_proxy_in_front_of_the_broken_demonstration_passes() {
+fn proxied_demo_provider_passes() {
     let provider = oaimend::demo::Provider::start(0).expect("loopback has free ports");
     let broken = of(&provider.base_url());
     for rule in ["well-formed", "datestamp-form", "bad-date"] {
@@ -183,14 +182,14 @@ fn the_proxy_in_front_of_the_broken_demonstration_passes() {
     let proxy = Proxy::with(|config| config.map("demo", &provider.base_url()).expect("a legal mapping"));
     let report = of(&format!("http://{}/demo", proxy.address()));
     assert_eq!(report.count(Verdict::Fails), 0, "{}", trouble(&report));
-    // Its pages are of four records, and that is for its source to say.
+    // The page size is the source's choice: four records.
     assert_eq!(rules(&report, Verdict::Warning), ["page-size"], "{}", trouble(&report));
     let unjudged = ["retry-after", "oai-identifier", "expiration-date", "too-fine"];
     assert_eq!(rules(&report, Verdict::Unjudged), unjudged);
 }
 
 #[test]
-fn the_proxy_in_front_of_a_static_repository_passes_wholly() {
+fn proxied_static_repository_passes() {
     let source = Source::start(|_, _| Reply::xml(static_files::file_of(250)));
     let local = Kept::local(static_files::file_of(250));
     let remote = Kept::mapped(&format!("static_file = \"{}\"\n", source.base_url()));
@@ -203,12 +202,12 @@ fn the_proxy_in_front_of_a_static_repository_passes_wholly() {
     }
 }
 
-/// Rules that no static repository has an occasion to break.
+/// Rules that no static repository can break.
 const STATIC_UNJUDGED: [&str; 5] =
     ["retry-after", "set-of-records", "day-harvest", "deleted-status", "expiration-date"];
 
 #[test]
-fn a_static_repository_is_checked_where_it_is_served() {
+fn static_repository_needs_a_server() {
     let kept = Kept::local(static_files::file_of(3));
     let mut program = Command::new(env!("CARGO_BIN_EXE_oaimend"));
     let output = program.args(["check", "x", "--mappings"]).arg(kept.mappings()).output().expect("it runs");
@@ -218,7 +217,7 @@ fn a_static_repository_is_checked_where_it_is_served() {
 }
 
 #[test]
-fn what_the_proxy_answers_for_holds_whatever_its_source_does() {
+fn proxy_rules_hold_for_any_source() {
     let cases: Vec<Case> = faults::groups().into_iter().flat_map(|(_, cases)| cases).collect();
     let failures = support::each(&cases, |case| {
         let (source, _) = case.provider.start(case.when, case.fault.clone());
@@ -241,7 +240,7 @@ fn what_the_proxy_answers_for_holds_whatever_its_source_does() {
 }
 
 #[test]
-fn conformance_md_is_the_table() {
+fn conformance_page_matches_the_rules() {
     let page = faults::page();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/conformance.md");
     if std::env::var_os("OAIMEND_BLESS").is_some() {
@@ -255,32 +254,35 @@ fn conformance_md_is_the_table() {
 }
 
 #[test]
-fn a_list_that_begins_with_deleted_records_may_hold_others_further_on() {
+fn deleted_records_on_the_first_pages_are_not_judged() {
     let provider = Provider { page: 10, ..Provider::default() };
     let deleted = Edit("<header>", "<header status=\"deleted\">");
     let (source, _) = provider.start(Has("verb=ListIdentifiers"), deleted);
     let report = of(&source.base_url());
     let live = finding(&report, "live-record");
-    assert_eq!((live.verdict, live.came.as_str()), (Verdict::Unjudged, "30 listed, and the list goes on"));
+    assert_eq!(
+        (live.verdict, live.received.as_str()),
+        (Verdict::Unjudged, "30 listed, and the list continues")
+    );
 }
 
 #[test]
-fn a_source_that_is_not_there_is_a_finding() {
+fn unreachable_source_is_a_finding() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("it is bound");
     drop(listener);
     let report = of(&format!("http://{address}/oai"));
     assert_eq!(rules(&report, Verdict::Fails), ["answers"]);
-    assert!(finding(&report, "answers").came.contains("refuses the connection"), "{}", trouble(&report));
+    assert!(finding(&report, "answers").received.contains("refuses the connection"), "{}", trouble(&report));
     assert_eq!(report.count(Verdict::Unjudged), RULES.len() - 1);
     assert_eq!(
-        (report.requests, finding(&report, "sets").came.as_str()),
+        (report.requests, finding(&report, "sets").received.as_str()),
         (1, "Identify was not answered in OAI-PMH")
     );
 }
 
 #[test]
-fn a_source_that_goes_away_is_not_asked_for_ever() {
+fn failing_source_is_not_requested_forever() {
     let (script, _) = Provider::default().script(Always, Nothing);
     let source = Source::start(move |number, asked| match number {
         0 => script(number, asked),
@@ -292,7 +294,7 @@ fn a_source_that_goes_away_is_not_asked_for_ever() {
 }
 
 #[test]
-fn an_answer_without_an_end_is_broken_off() {
+fn endless_response_is_aborted() {
     let (script, _) = Provider::default().script(Always, Nothing);
     let source = Source::start(move |number, asked| match asked.target.ends_with("verb=ListSets") {
         false => script(number, asked),
@@ -303,7 +305,7 @@ fn an_answer_without_an_end_is_broken_off() {
 }
 
 #[test]
-fn a_source_is_left_alone_as_long_as_it_asks_for_and_not_for_ever() {
+fn retry_after_is_respected_within_limits() {
     let (source, _) = Provider::default().start(Always, PutOff(503, "Retry-After: 7"));
     let clock = Skipping::new();
     let report = run(&mapping(&source.base_url()), &clock);
@@ -322,7 +324,7 @@ fn a_source_is_left_alone_as_long_as_it_asks_for_and_not_for_ever() {
 }
 
 #[test]
-fn between_two_requests_is_the_gap_of_the_mapping() {
+fn request_gap_comes_from_the_mapping() {
     let (source, _) = Provider::default().start(Always, Nothing);
     let mut mapping = mapping(&source.base_url());
     mapping.politeness.gap = Duration::from_secs(2);
@@ -341,7 +343,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn the_program_prints_a_table_and_exits_with_1_when_something_fails() {
+fn command_prints_a_table_and_exits_with_1_on_failures() {
     let (source, _) = Provider::default().start(Always, Nothing);
     let output = program(&[&source.base_url()]);
     let table = text(&output.stdout);
@@ -359,10 +361,10 @@ fn the_program_prints_a_table_and_exits_with_1_when_something_fails() {
     let table = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{table}");
     for line in [
-        "            asked:   verb=ListSets",
-        "            came:    application/xml",
-        "            wanted:  The content type is text/xml, with the charset UTF-8 or no charset.",
-        "            to do:   Send Content-Type: text/xml; charset=UTF-8.",
+        "            request:   verb=ListSets",
+        "            received:  application/xml",
+        "            expected:  The content type is text/xml, with the charset UTF-8 or no charset.",
+        "            remedy:    Send Content-Type: text/xml; charset=UTF-8.",
     ] {
         assert!(table.lines().any(|other| other == line), "{line}\n{table}");
     }
@@ -370,7 +372,7 @@ fn the_program_prints_a_table_and_exits_with_1_when_something_fails() {
 }
 
 #[test]
-fn the_program_writes_json() {
+fn command_prints_json() {
     let (source, _) = Provider::default().start(Is("verb=ListSets"), ContentType("application/xml"));
     let output = program(&["--json", &source.base_url()]);
     assert_eq!(output.status.code(), Some(1));
@@ -386,17 +388,17 @@ fn the_program_writes_json() {
             "rule": "content-type",
             "verdict": "fails",
             "section": "3.1.2",
-            "wants": "The content type is text/xml, with the charset UTF-8 or no charset.",
-            "asked": "verb=ListSets",
-            "came": "application/xml",
-            "answers": 1,
+            "expected": "The content type is text/xml, with the charset UTF-8 or no charset.",
+            "request": "verb=ListSets",
+            "received": "application/xml",
+            "responses": 1,
             "remedy": "Send Content-Type: text/xml; charset=UTF-8.",
         })
     );
 }
 
 #[test]
-fn an_id_is_looked_up_in_the_mappings() {
+fn command_accepts_a_mapping_id() {
     let (source, _) = Provider::default().start(Always, Nothing);
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("mine.toml");
@@ -409,9 +411,9 @@ fn an_id_is_looked_up_in_the_mappings() {
     assert_eq!(output.status.code(), Some(64));
     assert_eq!(
         text(&output.stderr),
-        "oaimend: \"yours\" is no id of a repository; known are mine; a base URL is right too\n"
+        "oaimend: \"yours\" is not a repository id; expected mine or a base URL\n"
     );
     let output = program(&["ftp://x.example/oai"]);
     assert_eq!(output.status.code(), Some(64));
-    assert!(text(&output.stderr).contains("is no base URL"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("is not a base URL"), "{}", text(&output.stderr));
 }

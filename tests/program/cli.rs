@@ -1,5 +1,5 @@
-//! The command line as scripts see it: exit codes, streams, the report's form.
-//! Every test runs the real program.
+//! The command line as scripts see it: exit codes, streams, the format of the report. Every test
+//! runs the real program.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -15,10 +15,10 @@ const HEAD: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <ListRecords>
 "#;
 const TAIL: &str = "<resumptionToken cursor=\"0\">page-2</resumptionToken>\n</ListRecords>\n</OAI-PMH>\n";
-/// A title that brings an element along whose prefix nobody knows.
+/// A title with an element whose prefix is unknown.
 const BEYOND_REPAIR: &[u8] = b"b</dc:title><zz:mystery>?</zz:mystery><dc:title>b";
 
-/// A record with that title, put in as it is.
+/// A record with that title, unescaped.
 fn record(number: usize, title: &[u8]) -> Vec<u8> {
     let mut record = format!(
         "<record><header><identifier>oai:x:{number}</identifier><datestamp>2026-01-01</datestamp></header>\
@@ -31,7 +31,7 @@ fn record(number: usize, title: &[u8]) -> Vec<u8> {
     record
 }
 
-/// A page of records with those titles.
+/// A page of records with these titles.
 fn page(titles: &[&[u8]]) -> Vec<u8> {
     let mut page = HEAD.as_bytes().to_vec();
     for (index, title) in titles.iter().enumerate() {
@@ -47,12 +47,12 @@ fn oaimend(arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs the program to its end with that input.
+/// Runs the program to its end with this input.
 fn run(arguments: &[&str], input: &[u8]) -> Output {
     let mut child = oaimend(arguments).spawn().expect("the program starts");
     let mut stdin = child.stdin.take().expect("stdin is piped");
     let input = input.to_vec();
-    // A program that refuses its input early closes the pipe: no fault of the test.
+    // A program that refuses its input early closes the pipe; the write error is expected.
     let feeder = thread::spawn(move || drop(stdin.write_all(&input)));
     let output = child.wait_with_output().expect("the program ends");
     feeder.join().expect("the feeder ends");
@@ -69,7 +69,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Runs `repair --report` and gives its output and the lines of the report.
+/// Runs `repair --report`; returns its output and the lines of the report.
 fn run_with_report(input: &[u8]) -> (Output, Vec<Value>) {
     let folder = tempfile::tempdir().expect("a folder for the report");
     let path = folder.path().join("report.jsonl");
@@ -80,7 +80,7 @@ fn run_with_report(input: &[u8]) -> (Output, Vec<Value>) {
 }
 
 #[test]
-fn a_clean_page_leaves_as_it_came_and_in_silence() {
+fn repair_leaves_a_clean_page_unchanged() {
     let clean = page(&[b"A", "ü &amp; b".as_bytes()]);
     for arguments in [&["repair"][..], &["repair", "-"]] {
         let output = run(arguments, &clean);
@@ -91,7 +91,7 @@ fn a_clean_page_leaves_as_it_came_and_in_silence() {
 }
 
 #[test]
-fn a_broken_page_is_repaired_and_the_report_says_how() {
+fn repair_reports_its_changes() {
     let broken = page(&[b"A", b"AT&T", b"caf\xe9"]);
     let (output, report) = run_with_report(&broken);
     assert_exit(&output, 0);
@@ -121,7 +121,7 @@ fn a_broken_page_is_repaired_and_the_report_says_how() {
 }
 
 #[test]
-fn a_record_beyond_repair_is_left_out_and_the_exit_code_says_so() {
+fn repair_exits_with_1_for_a_quarantined_record() {
     let broken = page(&[b"A", BEYOND_REPAIR, b"C"]);
     let (output, report) = run_with_report(&broken);
     assert_exit(&output, 1);
@@ -135,7 +135,7 @@ fn a_record_beyond_repair_is_left_out_and_the_exit_code_says_so() {
 }
 
 #[test]
-fn input_that_ends_early_is_closed_and_told() {
+fn repair_closes_truncated_input_and_exits_with_1() {
     let whole = page(&[b"A", b"B", b"C"]);
     let cut = whole.windows(7).position(|window| window == b"oai:x:3").expect("the third record");
     let (output, report) = run_with_report(&whole[..cut]);
@@ -147,7 +147,7 @@ fn input_that_ends_early_is_closed_and_told() {
 }
 
 #[test]
-fn what_is_no_oai_pmh_gives_2_and_nothing_on_stdout() {
+fn repair_exits_with_2_for_other_input() {
     let html = b"<!DOCTYPE html>\n<html><body><h1>502 Bad Gateway</h1></body></html>\n";
     let repository = b"<Repository xmlns=\"http://www.openarchives.org/OAI/2.0/static-repository\"/>";
     for (input, word) in [
@@ -165,7 +165,7 @@ fn what_is_no_oai_pmh_gives_2_and_nothing_on_stdout() {
 }
 
 #[test]
-fn a_page_of_which_nothing_is_left_gives_1_and_nothing_on_stdout() {
+fn repair_exits_with_1_if_nothing_is_kept() {
     let mut broken = HEAD.as_bytes().to_vec();
     broken.extend(record(1, BEYOND_REPAIR));
     broken.extend_from_slice(b"</ListRecords></OAI-PMH>");
@@ -175,7 +175,7 @@ fn a_page_of_which_nothing_is_left_gives_1_and_nothing_on_stdout() {
 }
 
 #[test]
-fn the_request_is_rewritten_on_demand() {
+fn repair_rewrites_the_request() {
     let output = run(
         &[
             "repair",
@@ -193,7 +193,7 @@ fn the_request_is_rewritten_on_demand() {
 }
 
 #[test]
-fn wrong_usage_gives_64() {
+fn wrong_usage_exits_with_64() {
     for arguments in [
         &[][..],
         &["no-such-command"],
@@ -214,7 +214,7 @@ fn wrong_usage_gives_64() {
 }
 
 #[test]
-fn files_that_cannot_be_read_or_written_give_74() {
+fn unreadable_files_exit_with_74() {
     let folder = tempfile::tempdir().expect("a folder");
     let missing = folder.path().join("missing.xml");
     let missing = missing.to_str().expect("a path in UTF-8");
@@ -230,7 +230,7 @@ fn files_that_cannot_be_read_or_written_give_74() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_gives_74() {
+fn full_disk_exits_with_74() {
     let full = File::options().write(true).open("/dev/full").expect("/dev/full is there");
     let mut command = oaimend(&["repair"]);
     let mut child = command.stdout(full).spawn().expect("the program starts");
@@ -241,7 +241,7 @@ fn a_full_disk_gives_74() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_error() {
+fn closed_pipe_is_not_an_error() {
     let long = page(&vec![&b"A"[..]; 20_000]);
     let mut child = oaimend(&["repair"]).spawn().expect("the program starts");
     drop(child.stdout.take());
@@ -254,7 +254,7 @@ fn a_closed_pipe_is_no_error() {
 }
 
 #[test]
-fn help_and_version_give_0() {
+fn help_and_version_exit_with_0() {
     for arguments in [&["--help"][..], &["repair", "--help"], &["help", "explain"]] {
         let output = run(arguments, b"");
         assert_exit(&output, 0);
@@ -266,7 +266,7 @@ fn help_and_version_give_0() {
 }
 
 #[test]
-fn explain_knows_every_repair_and_suggests_the_nearest() {
+fn explain_describes_every_repair_and_suggests_the_nearest() {
     let list = run(&["explain"], b"");
     assert_exit(&list, 0);
     let list = String::from_utf8(list.stdout).expect("the list is UTF-8");
@@ -290,7 +290,7 @@ fn explain_knows_every_repair_and_suggests_the_nearest() {
 }
 
 #[test]
-fn completions_know_the_commands() {
+fn completions_contain_the_commands() {
     for shell in ["bash", "zsh", "fish"] {
         let output = run(&["completions", shell], b"");
         assert_exit(&output, 0);
@@ -299,7 +299,7 @@ fn completions_know_the_commands() {
     }
 }
 
-/// Most memory the process ever had resident, in KiB.
+/// The peak resident memory of the process, in KiB.
 #[cfg(target_os = "linux")]
 fn peak_kib(child: &Child) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).expect("a status");
@@ -309,12 +309,12 @@ fn peak_kib(child: &Child) -> u64 {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_long_response_takes_no_more_memory_than_a_short_one() {
+fn memory_is_independent_of_response_length() {
     const LENGTH: usize = 300 << 20;
     let text = "Lorem ipsum dolor sit amet &amp; consectetur. ".repeat(30);
     let mut block = Vec::new();
     for number in 0..700 {
-        // One record in ten takes the slow way.
+        // One record in ten is broken.
         let tail = if number % 10 == 0 { " R & D" } else { "" };
         block.extend(record(number, format!("{text}{tail}").as_bytes()));
     }
@@ -328,7 +328,7 @@ fn a_long_response_takes_no_more_memory_than_a_short_one() {
     for _ in 0..blocks {
         stdin.write_all(&block).expect("it reads");
     }
-    // All but a pipe's length was read by now, and the process is still there to be measured.
+    // The process has read all but the content of the pipe, and still runs, so it can be measured.
     let peak = peak_kib(&child);
     stdin.write_all(TAIL.as_bytes()).expect("it reads");
     drop(stdin);
@@ -340,7 +340,7 @@ fn a_long_response_takes_no_more_memory_than_a_short_one() {
 }
 
 #[test]
-fn compressed_input_is_recognised_by_its_first_bytes() {
+fn compressed_input_is_detected() {
     let clean = page(&[b"A", b"B"]);
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     encoder.write_all(&clean).expect("memory takes all bytes");
@@ -354,7 +354,7 @@ fn compressed_input_is_recognised_by_its_first_bytes() {
 }
 
 #[test]
-fn broken_compression_is_a_truncated_response() {
+fn broken_compression_is_truncated_input() {
     let clean = page(&[b"A", b"B", b"C"]);
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
     encoder.write_all(&clean).expect("memory takes all bytes");
@@ -362,7 +362,7 @@ fn broken_compression_is_a_truncated_response() {
     let mut wrong_sum = gzip.clone();
     let sum = wrong_sum.len() - 8;
     wrong_sum[sum] ^= 1;
-    // Without the end of the coding, with a wrong checksum, and cut in the third record.
+    // Without the end of the compressed data, with a wrong checksum, and cut in the third record.
     let cut = gzip.len() - TAIL.len() - 100;
     for (broken, records) in [(&gzip[..gzip.len() - 4], 3), (&wrong_sum, 3), (&gzip[..cut], 2)] {
         let (output, report) = run_with_report(broken);

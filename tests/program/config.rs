@@ -1,13 +1,13 @@
-//! What `oaimend validate` and `oaimend serve` say about a configuration.
+//! `oaimend validate` and `oaimend serve` read the configuration and report its faults.
 
-use oaimend::config::{self, Config, Flags, Reread};
+use oaimend::config::{self, Config, Flags, MappingsReload};
 use oaimend::oai::datestamp::Granularity;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Duration;
 
-/// A folder with these files in it.
+/// A folder with these files.
 fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for (name, text) in files {
@@ -27,7 +27,7 @@ fn run(folder: &Path, arguments: &[&str]) -> Output {
     program.args(arguments).current_dir(folder).output().expect("the program runs")
 }
 
-/// Runs `validate` beside these files; the exit code and what it says.
+/// Runs `validate` in a folder with these files; compares its exit code and its output.
 #[track_caller]
 fn check(files: &[(&str, &str)], arguments: &[&str], code: i32, said: &str) {
     let folder = folder(files);
@@ -38,7 +38,7 @@ fn check(files: &[(&str, &str)], arguments: &[&str], code: i32, said: &str) {
 }
 
 #[test]
-fn nothing_at_all_is_a_configuration() {
+fn empty_configuration_is_valid() {
     check(&[], &[], 0, "no faults; 0 repositories");
 }
 
@@ -160,10 +160,8 @@ first_record_timeout_secs = 1
     assert_eq!(String::from_utf8_lossy(&output.stdout), "no faults; 1 repository\n");
     let flags = Flags { config: Some(folder.path().join("oaimend.toml")), ..Flags::default() };
     let config = Config::load(&flags).expect("no faults");
-    assert_eq!(
-        (config.listen, config.admin),
-        (SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, 9999)), None)
-    );
+    assert_eq!(config.listen, SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, 9999)));
+    assert_eq!(config.admin, None);
     assert_eq!(config.public_url.as_deref(), Some("https://oai.example.org/mended"));
     assert_eq!(config.data, Path::new("/var/lib/oaimend"));
     let bound = std::num::NonZeroU32::new;
@@ -173,12 +171,10 @@ first_record_timeout_secs = 1
     assert_eq!((each.rate_per_minute, each.burst, each.in_flight_max), (bound(60), None, bound(100)));
     assert_eq!(clients.harvesters.all.in_flight_max, bound(200));
     assert_eq!(clients.crawlers.user_agents, ["examplebot", "spider"]);
-    assert_eq!(
-        (clients.crawlers.quotas.all.in_flight_max, clients.crawlers.quotas.all.burst),
-        (None, bound(40))
-    );
+    let crawlers = &clients.crawlers.quotas.all;
+    assert_eq!((crawlers.in_flight_max, crawlers.burst), (None, bound(40)));
     let names: Vec<&str> = clients.known.iter().map(|known| known.name.as_str()).collect();
-    assert_eq!(names, ["core", "base"], "in the order of the file: the first that fits counts");
+    assert_eq!(names, ["core", "base"], "the first match counts");
     assert!(clients.known[0].token.is_some());
     let connections = &config.connections;
     assert_eq!((connections.connections_max, connections.per_client_max), (100, 10));
@@ -196,27 +192,23 @@ first_record_timeout_secs = 1
     let mapping = config.repositories.find("x").expect("it is mapped");
     let credentials = mapping.credentials.as_ref().expect("they are set");
     assert_eq!((credentials.user(), credentials.password()), ("harvester", "se cret"));
-    assert!(!format!("{mapping:?}").contains("se cret"), "a password is never shown");
-    assert_eq!(mapping.limits.repair.depth_max, 1000, "a mapping starts from the limits of all");
+    assert!(!format!("{mapping:?}").contains("se cret"), "a password is never printed");
+    assert_eq!(mapping.limits.repair.depth_max, 1000, "a mapping starts with the limits of oaimend.toml");
     assert_eq!(mapping.limits.quarantine_bytes_max, 4096);
     assert!(mapping.stale_lists);
     let identify = &mapping.identify;
     assert_eq!(identify.repository_name.as_deref(), Some("Dunes & cliffs"));
-    assert_eq!(identify.admin_email.as_deref(), Some("oai@proxy.example.org"), "that of all");
+    assert_eq!(identify.admin_email.as_deref(), Some("oai@proxy.example.org"), "the default of oaimend.toml");
     assert_eq!(identify.earliest_datestamp.as_deref(), Some("1999-12-31"));
-    assert_eq!(
-        (identify.deleted_record.as_deref(), identify.granularity.as_deref()),
-        (Some("persistent"), Some("YYYY-MM-DD"))
-    );
+    assert_eq!(identify.deleted_record.as_deref(), Some("persistent"));
+    assert_eq!(identify.granularity.as_deref(), Some("YYYY-MM-DD"));
     assert_eq!(mapping.quirks.method, config::Method::GetThenPost);
     assert_eq!(mapping.quirks.page_fallback, config::PageFallback::GetRecord);
     assert!(!mapping.quirks.refetch_broken_records && mapping.quirks.is_ordered_by_datestamp);
     assert_eq!(mapping.provenance, Some(oaimend::repair::ProvenanceScope::Altered));
     let quirks = &mapping.quirks;
-    assert_eq!(
-        (quirks.version, quirks.v1_headers_via),
-        (Some(config::Version::One1), config::HeadersVia::GetRecord)
-    );
+    assert_eq!(quirks.version, Some(config::Version::One1));
+    assert_eq!(quirks.v1_headers_via, config::HeadersVia::GetRecord);
     assert!(quirks.in_days && quirks.raw_token && quirks.verb_first);
     assert_eq!(quirks.default_set.as_deref(), Some("all"));
     assert_eq!(quirks.charset, Some("KOI8-R"));
@@ -225,11 +217,11 @@ first_record_timeout_secs = 1
     let politeness = &mapping.politeness;
     assert_eq!((politeness.list_requests_max, politeness.gap), (4, Duration::from_millis(250)));
     assert_eq!(politeness.requests_per_minute_max.map(u32::from), Some(60));
-    assert_eq!(mapping.ca_file, Some(folder.path().join("sources/ca.pem")), "paths are meant from the file");
+    assert_eq!(mapping.ca_file, Some(folder.path().join("sources/ca.pem")), "paths start at the file");
 }
 
 #[test]
-fn each_fault_is_named_with_its_line_and_what_would_be_right() {
+fn faults_name_the_line_and_the_expected_value() {
     let main = r#"
 lisen = "127.0.0.1:80"
 public_url = "oai.example.org"
@@ -265,37 +257,37 @@ enable = ["bare-ampersand", 3]
         78,
         r#"
 oaimend.toml:2: unknown key lisen; did you mean listen?
-oaimend.toml:3: public_url = "oai.example.org" is no public URL; one like "https://oai.example.org" is right (relative URL without a base)
-oaimend.toml:4: data is an integer; a text in quotes is wanted
-oaimend.toml:5: unknown key nonsense; known here are admin, admin_email, cache, clients, connections, data, limits, listen, mappings, public_url
-oaimend.toml:7: admin.listen = "8081" is no address; an IP address and a port like "127.0.0.1:8080" are right, or "off"
-oaimend.toml:8: unknown key admin.port; known here are listen
+oaimend.toml:3: public_url = "oai.example.org" is not a public URL; expected one such as "https://oai.example.org" (relative URL without a base)
+oaimend.toml:4: data is an integer; expected a string
+oaimend.toml:5: unknown key nonsense; known keys are admin, admin_email, cache, clients, connections, data, limits, listen, mappings, public_url
+oaimend.toml:7: admin.listen = "8081" is not an address; expected an IP address and a port such as "127.0.0.1:8080", or "off"
+oaimend.toml:8: unknown key admin.port; known keys are listen
 oaimend.toml:10: unknown key limits.record_bytes; did you mean record_bytes_max?
-oaimend.toml:11: limits.depth_max = -1 is out of range; a whole number from 8 to 100000
-oaimend.toml:12: limits.redirects_max is a string; a whole number from 0 to 20 is wanted
-mappings/x.toml:1: base_url is missing; base_url = "https://source.example/oai" is wanted, or static_file
+oaimend.toml:11: limits.depth_max = -1 is out of range; expected a whole number from 8 to 100000
+oaimend.toml:12: limits.redirects_max is a string; expected a whole number from 0 to 20
+mappings/x.toml:1: base_url is missing; expected base_url = "https://source.example/oai", or static_file
 mappings/x.toml:1: unknown key bas_url; did you mean base_url?
-mappings/x.toml:2: on_unrepairable = "drop" is not known; "quarantine" or "fail" is right
-mappings/x.toml:3: from = "a\nb" cannot stand in an HTTP header; printable ASCII is right
-mappings/x.toml:4: read_timeout_secs = 0 is out of range; a whole number from 1 to 3600
-mappings/x.toml:5: allow_private is a string; true or false is wanted
-mappings/x.toml:6: provenance = "yes" is not known; "off", "altered" or "all" is right
-mappings/x.toml:7: tls is a boolean; a table is wanted
-mappings/x.toml:8: version = "2" is no version; "1.0", "1.1" or "2.0" is right, or nothing: it is learned
-mappings/x.toml:9: v1_headers_via = "guess" is not known; "listrecords" or "getrecord" is right
-mappings/x.toml:10: request_granularity = "seconds" is not known; "day" or "as-requested" is right
-mappings/x.toml:11: default_set = "a b" is no set; its setSpec is right
-mappings/x.toml:12: charset = "utf-8" is no charset of text that is no UTF-8; one like "windows-1251" is right
-mappings/x.toml:14: repairs.off: "bare-ampersant" is no repair that fits here; did you mean "bare-ampersand"?
-mappings/x.toml:14: repairs.off: "rewrite-request" is no repair that fits here; the names stand in docs/reference/repairs.md
-mappings/x.toml:15: repairs.enable: "bare-ampersand" is no repair that fits here; known here are double-encoded, c1-control, torn-section
-mappings/x.toml:15: repairs.enable is an integer; a list of texts in quotes is wanted
+mappings/x.toml:2: on_unrepairable = "drop" is not known; expected "quarantine" or "fail"
+mappings/x.toml:3: from = "a\nb" is not allowed in an HTTP header; expected printable ASCII
+mappings/x.toml:4: read_timeout_secs = 0 is out of range; expected a whole number from 1 to 3600
+mappings/x.toml:5: allow_private is a string; expected true or false
+mappings/x.toml:6: provenance = "yes" is not known; expected "off", "altered" or "all"
+mappings/x.toml:7: tls is a boolean; expected a table
+mappings/x.toml:8: version = "2" is not a version; expected "1.0", "1.1" or "2.0", or no key: it is detected
+mappings/x.toml:9: v1_headers_via = "guess" is not known; expected "listrecords" or "getrecord"
+mappings/x.toml:10: request_granularity = "seconds" is not known; expected "day" or "as-requested"
+mappings/x.toml:11: default_set = "a b" is not a set; expected its setSpec
+mappings/x.toml:12: charset = "utf-8" is not a charset other than UTF-8; expected one such as "windows-1251"
+mappings/x.toml:14: repairs.off: "bare-ampersant" is not a repair for this key; did you mean "bare-ampersand"?
+mappings/x.toml:14: repairs.off: "rewrite-request" is not a repair for this key; docs/reference/repairs.md lists the names
+mappings/x.toml:15: repairs.enable: "bare-ampersand" is not a repair for this key; expected one of double-encoded, c1-control, torn-section
+mappings/x.toml:15: repairs.enable is an integer; expected a list of strings
 "#,
     );
 }
 
 #[test]
-fn an_old_key_is_named_with_its_new_name() {
+fn renamed_keys_name_the_new_key() {
     for (old, new) in [
         ("poisoned", "page_fallback"),
         ("recall", "refetch_broken_records"),
@@ -312,17 +304,17 @@ fn an_old_key_is_named_with_its_new_name() {
 }
 
 #[test]
-fn what_is_no_toml_is_named_with_its_line() {
+fn invalid_toml_names_the_line() {
     check(
         &[("oaimend.toml", "listen = \"127.0.0.1:1\"\n\npublic_url = https://x\n")],
         &[],
         78,
-        "oaimend.toml:3: this is no TOML: string values must be quoted, expected literal string",
+        "oaimend.toml:3: invalid TOML: string values must be quoted, expected literal string",
     );
 }
 
 #[test]
-fn base_urls_ids_and_certificates_are_checked() {
+fn base_urls_ids_and_certificates() {
     let mapping = |base_url: &str| format!("base_url = \"{base_url}\"\n");
     let file = |base_url| mapping(base_url);
     let (ftp, fragment, verb, good) =
@@ -337,36 +329,36 @@ fn base_urls_ids_and_certificates_are_checked() {
             ("mappings/robots.txt.toml", &good),
             ("mappings/e f.toml", &good),
             ("mappings/g.toml", &tls),
-            ("mappings/README.md", "is no mapping"),
+            ("mappings/README.md", "not a mapping"),
         ],
         &[],
         78,
         r#"
-mappings/_d.toml:1: the file's name is the id: "_d" is no id; letters, digits, '.', '_' and '-' are right, the first a letter or digit
-mappings/a.toml:1: base_url = "ftp://x/" is no base URL; one like "https://source.example/oai" is right (http or https, with a host)
-mappings/b.toml:1: base_url = "http://x/#a" is no base URL; one like "https://source.example/oai" is right (without #)
-mappings/c.toml:1: base_url = "http://x/?verb=Identify" is no base URL; one like "https://source.example/oai" is right (without verb=, the harvester says it)
-mappings/e f.toml:1: the file's name is the id: "e f" is no id; letters, digits, '.', '_' and '-' are right, the first a letter or digit
-mappings/g.toml:2: tls.ca_file = "none.pem" cannot be read: No such file or directory (os error 2); a file with PEM certificates is wanted
-mappings/robots.txt.toml:1: the file's name is the id: "robots.txt" is a path of our own; any other name is right
+mappings/_d.toml:1: the file name "_d" is not a repository id; expected letters, digits, '.', '_' and '-', the first a letter or digit
+mappings/a.toml:1: base_url = "ftp://x/" is not a base URL; expected one such as "https://source.example/oai" (http or https, with a host)
+mappings/b.toml:1: base_url = "http://x/#a" is not a base URL; expected one such as "https://source.example/oai" (without #)
+mappings/c.toml:1: base_url = "http://x/?verb=Identify" is not a base URL; expected one such as "https://source.example/oai" (without verb=, which each request sets)
+mappings/e f.toml:1: the file name "e f" is not a repository id; expected letters, digits, '.', '_' and '-', the first a letter or digit
+mappings/g.toml:2: tls.ca_file = "none.pem" cannot be read: No such file or directory (os error 2); expected a file with PEM certificates
+mappings/robots.txt.toml:1: the file name "robots.txt" is reserved; expected any other name
 "#,
     );
 }
 
 #[test]
-fn what_identify_is_to_say_is_checked() {
+fn identify_values() {
     let said = |key: &str, value: &str, said: &str| {
         let mapping = format!("base_url = \"http://source.example/oai\"\n[identify]\n{key} = \"{value}\"\n");
         let said = format!("mappings/x.toml:3: identify.{key} = \"{value}\" {said}");
         check(&[("mappings/x.toml", &mapping)], &[], 78, &said);
     };
-    let no_mail = "is no mail address; one like \"oai@example.org\" is right, without mailto:";
-    said("repository_name", " ", "is no name; any text that is not blank is right");
+    let no_mail = "is not a mail address; expected one such as \"oai@example.org\", without mailto:";
+    said("repository_name", " ", "is not a name; expected a text that is not blank");
     said("admin_email", "mailto:a@example.org", no_mail);
     said("admin_email", "nobody", no_mail);
-    said("earliest_datestamp", "2001", "is no datestamp; YYYY-MM-DD or YYYY-MM-DDThh:mm:ssZ is right");
-    said("deleted_record", "yes", "is not known; \"no\" or \"transient\" or \"persistent\" is right");
-    said("granularity", "day", "is not known; \"YYYY-MM-DD\" or \"YYYY-MM-DDThh:mm:ssZ\" is right");
+    said("earliest_datestamp", "2001", "is not a datestamp; expected YYYY-MM-DD or YYYY-MM-DDThh:mm:ssZ");
+    said("deleted_record", "yes", "is not known; expected \"no\" or \"transient\" or \"persistent\"");
+    said("granularity", "day", "is not known; expected \"YYYY-MM-DD\" or \"YYYY-MM-DDThh:mm:ssZ\"");
     let of_all = format!("oaimend.toml:1: admin_email = \"x\" {no_mail}");
     check(&[("oaimend.toml", "admin_email = \"x\"\n")], &[], 78, &of_all);
     let own = concat!(
@@ -384,14 +376,18 @@ fn what_identify_is_to_say_is_checked() {
     let config = Config::load(&flags).expect("no faults");
     let email =
         |id: &str| config.repositories.find(id).and_then(|mapping| mapping.identify.admin_email.clone());
-    assert_eq!(email("x").as_deref(), Some("own@example.org"), "the mapping knows better");
-    assert_eq!(email("y").as_deref(), Some("all@example.org"), "also of one without a file");
+    assert_eq!(email("x").as_deref(), Some("own@example.org"), "the mapping overrides");
+    assert_eq!(email("y").as_deref(), Some("all@example.org"), "also for a repository without a file");
     let mapping = config.repositories.find("x").expect("it is mapped");
-    assert_eq!(mapping.identify.granularity.as_deref(), Some("YYYY-MM-DD"), "what is announced is said");
+    assert_eq!(
+        mapping.identify.granularity.as_deref(),
+        Some("YYYY-MM-DD"),
+        "the announced granularity applies"
+    );
 }
 
 #[test]
-fn static_files_are_checked_and_stand_alone() {
+fn static_files() {
     let both = "base_url = \"http://x/\"\nstatic_file = \"http://x/y.xml\"\n";
     let asked = "static_file = \"http://x/y.xml\"\nmethod = \"post\"\npage_fallback = \"getrecord\"\nrefetch_broken_records = true\n\
                  list_order = \"datestamp\"\nstatic_check_secs = 86401\nversion = \"1.1\"\n[politeness]\ngap_millis = 1\n";
@@ -414,25 +410,25 @@ fn static_files_are_checked_and_stand_alone() {
         &[],
         78,
         r#"
-mappings/c.toml:1: base_url has no place here: a mapping has either base_url or static_file
-mappings/d.toml:2: method has no place here: a static_file is not asked for pages
-mappings/d.toml:3: page_fallback has no place here: a static_file is not asked for pages
-mappings/d.toml:4: refetch_broken_records has no place here: a static_file is not asked for pages
-mappings/d.toml:5: list_order has no place here: a static_file is not asked for pages
-mappings/d.toml:6: static_check_secs = 86401 is out of range; a whole number from 0 to 86400
-mappings/d.toml:7: version has no place here: a static_file is not asked for pages
-mappings/d.toml:8: politeness has no place here: a static_file is not asked for pages
-mappings/e.toml:1: static_file = "none.xml" cannot be read: No such file or directory (os error 2); the path of a static repository file or its http URL is wanted
-mappings/f.toml:1: static_file = ".." is no file; the path of a static repository file or its http URL is wanted
-mappings/g.toml:1: static_file = "ftp://x/y.xml" is no URL of a static repository file; one like "https://source.example/static.xml" is right (http or https, without #, user and password)
-mappings/h.toml:2: static_check_secs has no place here: it is for a static_file, and there is none
-mappings/i.toml:1: static_file is an integer; a text in quotes is wanted
+mappings/c.toml:1: base_url is not allowed here: a mapping has either base_url or static_file
+mappings/d.toml:2: method is not allowed here: a static_file is not requested page by page
+mappings/d.toml:3: page_fallback is not allowed here: a static_file is not requested page by page
+mappings/d.toml:4: refetch_broken_records is not allowed here: a static_file is not requested page by page
+mappings/d.toml:5: list_order is not allowed here: a static_file is not requested page by page
+mappings/d.toml:6: static_check_secs = 86401 is out of range; expected a whole number from 0 to 86400
+mappings/d.toml:7: version is not allowed here: a static_file is not requested page by page
+mappings/d.toml:8: politeness is not allowed here: a static_file is not requested page by page
+mappings/e.toml:1: static_file = "none.xml" cannot be read: No such file or directory (os error 2); expected the path of a static repository file or its http URL
+mappings/f.toml:1: static_file = ".." is not a file; expected the path of a static repository file or its http URL
+mappings/g.toml:1: static_file = "ftp://x/y.xml" is not a URL of a static repository file; expected one such as "https://source.example/static.xml" (http or https, without #, user and password)
+mappings/h.toml:2: static_check_secs is not allowed here: it requires static_file
+mappings/i.toml:1: static_file is an integer; expected a string
 "#,
     );
 }
 
 #[test]
-fn credentials_stand_in_a_file_and_are_never_shown() {
+fn credentials_are_in_a_file_and_never_printed() {
     let base_url = "base_url = \"http://x/\"\n";
     let alone = format!("{base_url}user = \"a:b\"\n");
     let nobody = format!("{base_url}password_file = \"empty\"\n");
@@ -447,22 +443,22 @@ fn credentials_stand_in_a_file_and_are_never_shown() {
         &[],
         78,
         r#"
-mappings/a.toml:1: base_url = "https://***@x/oai" is no base URL; one like "https://source.example/oai" is right (without user and password: set user and password_file instead)
-mappings/b.toml:1: base_url = "ftp://***@x" is no base URL; one like "https://source.example/oai" is right (http or https, with a host)
-mappings/c.toml:1: user is set without password_file; the file of its password is wanted
-mappings/c.toml:2: user = "a:b" is no user name; a text without ':' and control characters is right
-mappings/d.toml:1: password_file is set without user; whose password is it?
-mappings/d.toml:2: password_file = "empty" holds no password; a file with the password in its only line is wanted
+mappings/a.toml:1: base_url = "https://***@x/oai" is not a base URL; expected one such as "https://source.example/oai" (without user and password: use the keys user and password_file)
+mappings/b.toml:1: base_url = "ftp://***@x" is not a base URL; expected one such as "https://source.example/oai" (http or https, with a host)
+mappings/c.toml:1: user is set without password_file; expected a file with the password
+mappings/c.toml:2: user = "a:b" is not a user name; expected a text without ':' and control characters
+mappings/d.toml:1: password_file is set without user; expected both
+mappings/d.toml:2: password_file = "empty" contains no password; expected a file with the password in its only line
 "#,
     );
     let output = run(folder(&[]).path(), &["serve", "--map", "x=http://me:secret@x/oai"]);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(64), "{text}");
-    assert!(text.starts_with("oaimend: --map x=http://***@x/oai: is no base URL"), "{text}");
+    assert!(text.starts_with("oaimend: --map x=http://***@x/oai: is not a base URL"), "{text}");
 }
 
 #[test]
-fn clients_and_connections_are_checked() {
+fn clients_and_connections() {
     let main = r#"[clients]
 trusted_proxy = ["10.0.0.1"]
 trusted_proxies = ["10.0.0.0/8", "proxy.example"]
@@ -489,21 +485,21 @@ uri_bytes_max = 100
         78,
         r#"
 oaimend.toml:2: unknown key clients.trusted_proxy; did you mean trusted_proxies?
-oaimend.toml:3: trusted_proxies: "proxy.example" is no address; an address like "192.0.2.7" or a network like "2001:db8::/32" is right
-oaimend.toml:4: clients.rate_per_minute = -1 is out of range; a whole number from 0 to 1000000
-oaimend.toml:6: clients.crawlers.user_agents: "bo" tells nobody; a part of a User-Agent of 3 characters or more, like "examplebot", is right
-oaimend.toml:7: clients.known: "crawlers" is no name for a client; letters, digits, '-' and '_' are right, and harvesters, crawlers and any are taken
-oaimend.toml:9: clients.known.nobody: token_file or addresses are wanted, to know it by
-oaimend.toml:12: clients.known.short.token_file = "short" holds no token; a file with a token of 16 printable characters or more is wanted
-oaimend.toml:15: clients.known.two has the token of one
-oaimend.toml:17: unknown key clients.known.two.rate; known here are addresses, all, burst, in_flight_max, rate_per_minute, token_file
-oaimend.toml:19: connections.uri_bytes_max = 100 is out of range; a whole number from 8192 to 60000
+oaimend.toml:3: trusted_proxies: "proxy.example" is not an address; expected an address such as "192.0.2.7" or a network such as "2001:db8::/32"
+oaimend.toml:4: clients.rate_per_minute = -1 is out of range; expected a whole number from 0 to 1000000
+oaimend.toml:6: clients.crawlers.user_agents: "bo" is too short; expected a part of a User-Agent of 3 characters or more, such as "examplebot"
+oaimend.toml:7: clients.known: "crawlers" is not a client name; expected letters, digits, '-' and '_', and not harvesters, crawlers or any
+oaimend.toml:9: clients.known.nobody: token_file or addresses is missing
+oaimend.toml:12: clients.known.short.token_file = "short" contains no token; expected a file with a token of 16 printable characters or more
+oaimend.toml:15: clients.known.two has the same token as one
+oaimend.toml:17: unknown key clients.known.two.rate; known keys are addresses, all, burst, in_flight_max, rate_per_minute, token_file
+oaimend.toml:19: connections.uri_bytes_max = 100 is out of range; expected a whole number from 8192 to 60000
 "#,
     );
 }
 
 #[test]
-fn files_that_are_named_and_missing_are_no_faults_of_the_configuration() {
+fn missing_named_files_are_io_errors() {
     check(
         &[],
         &["--config", "none.toml"],
@@ -519,7 +515,7 @@ fn files_that_are_named_and_missing_are_no_faults_of_the_configuration() {
 }
 
 #[test]
-fn serve_names_the_same_faults_and_wrong_flags() {
+fn serve_reports_faults_and_wrong_flags() {
     let folder = folder(&[("oaimend.toml", "lisen = 1\n")]);
     let said = |arguments: &[&str]| {
         let output = run(folder.path(), &[&["serve"], arguments].concat());
@@ -531,7 +527,7 @@ fn serve_names_the_same_faults_and_wrong_flags() {
     assert_eq!(code, Some(64));
     assert_eq!(
         text,
-        "oaimend: --map x=nonsense: is no base URL; one like \"https://source.example/oai\" is right (relative URL without a base)"
+        "oaimend: --map x=nonsense: is not a base URL; expected one such as \"https://source.example/oai\" (relative URL without a base)"
     );
     for wrong in [["--map", "x"], ["--listen", "8080"], ["--admin", "8081"], ["--nonsense", "1"]] {
         assert_eq!(said(&wrong).0, Some(64), "{wrong:?}");
@@ -545,7 +541,7 @@ fn serve_names_the_same_faults_and_wrong_flags() {
 }
 
 #[test]
-fn flags_win_over_the_file() {
+fn flags_override_the_file() {
     let folder = folder(&[
         ("oaimend.toml", "listen = \"127.0.0.1:1\"\ndata = \"here\"\npublic_url = \"http://file.example\"\n"),
         ("mappings/x.toml", "base_url = \"http://file.example/oai\"\n"),
@@ -569,7 +565,7 @@ fn flags_win_over_the_file() {
 }
 
 #[test]
-fn a_broken_file_never_takes_a_running_configuration_down() {
+fn reload_with_faults_keeps_the_configuration() {
     let folder = folder(&[
         ("mappings/x.toml", "base_url = \"http://one.example/oai\"\n"),
         ("mappings/y.toml", "base_url = \"http://one.example/oai\"\n"),
@@ -578,34 +574,36 @@ fn a_broken_file_never_takes_a_running_configuration_down() {
     let config = Config::load(&Flags { mappings: Some(path.join("mappings")), ..Flags::default() });
     let repositories = config.expect("no faults").repositories;
     let base_url = |id| repositories.find(id).map(|mapping| mapping.base_url.to_string());
-    assert_eq!(repositories.reread().expect("readable"), Reread::Same);
+    assert_eq!(repositories.reload().expect("readable"), MappingsReload::Unchanged);
     let before = repositories.find("x").expect("it is mapped");
 
     write(path, "mappings/x.toml", "base_url = \"http://two.example/oai\"\nbroken\n");
     write(path, "mappings/y.toml", "base_url = \"http://three.example/oai\"\n");
     write(path, "mappings/z.toml", "base_url = 1\n");
-    let Reread::Faults(faults) = repositories.reread().expect("readable") else { panic!("there are faults") };
+    let MappingsReload::Faults(faults) = repositories.reload().expect("readable") else {
+        panic!("there are faults")
+    };
     assert_eq!(faults.iter().map(|fault| fault.line).collect::<Vec<_>>(), [2, 1]);
-    assert_eq!(base_url("x").as_deref(), Some("http://one.example/oai"), "it stays as it was");
+    assert_eq!(base_url("x").as_deref(), Some("http://one.example/oai"), "the mapping is unchanged");
     assert_eq!(base_url("y").as_deref(), Some("http://three.example/oai"), "others change");
     assert_eq!(base_url("z"), None);
-    assert_eq!(repositories.reread().expect("readable"), Reread::Same, "faults are told once");
+    assert_eq!(repositories.reload().expect("readable"), MappingsReload::Unchanged, "reported once");
 
-    write(path, "mappings/x.toml", "base_url = \"http://one.example/oai\"\n# mended\n");
+    write(path, "mappings/x.toml", "base_url = \"http://one.example/oai\"\n# repaired\n");
     std::fs::remove_file(path.join("mappings/z.toml")).expect("it is there");
     std::fs::remove_file(path.join("mappings/y.toml")).expect("it is there");
-    assert_eq!(repositories.reread().expect("readable"), Reread::Changed);
+    assert_eq!(repositories.reload().expect("readable"), MappingsReload::Changed);
     assert_eq!((base_url("y"), base_url("z")), (None, None));
     let after = repositories.find("x").expect("it is mapped");
-    assert!(std::sync::Arc::ptr_eq(&before, &after), "what has not changed keeps its connections");
+    assert!(std::sync::Arc::ptr_eq(&before, &after), "it keeps its connections");
 
     std::fs::remove_dir_all(path.join("mappings")).expect("it is there");
-    assert!(repositories.reread().is_err());
-    assert!(base_url("x").is_some(), "it stays as it was");
+    assert!(repositories.reload().is_err());
+    assert!(base_url("x").is_some(), "the mapping is unchanged");
 }
 
 #[test]
-fn the_mappings_in_this_repository_are_without_faults() {
+fn shipped_mappings_are_valid() {
     let output = run(Path::new(env!("CARGO_MANIFEST_DIR")), &["validate", "--mappings", "mappings"]);
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let count: Option<usize> =

@@ -1,4 +1,4 @@
-//! `oaimend demo` shows what it promises, and what it says to try works.
+//! `oaimend demo` prints correct pages and working commands.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -7,7 +7,7 @@ use oaimend::demo::fetch;
 
 fn demo(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_oaimend"));
-    // From a folder that is not the project's: all pages are compiled in.
+    // Not the project's folder: all pages are compiled in.
     command.arg("demo").args(arguments).current_dir(std::env::temp_dir());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
@@ -23,12 +23,12 @@ impl Drop for Running {
     }
 }
 
-/// Asks it to end, as a service manager does; it may have ended by itself.
+/// Sends SIGTERM, as a service manager does; the program may have ended already.
 fn terminate(demo: &Child) {
     let _ = Command::new("kill").args(["-TERM", &demo.id().to_string()]).stderr(Stdio::null()).status();
 }
 
-/// Starts the demonstration and reads what it prints, up to its last line.
+/// Starts the demonstration and reads its output up to the last line.
 fn start() -> (Running, Vec<String>) {
     let mut running = Running(demo(&[]).spawn().expect("the program starts"));
     let stdout = BufReader::new(running.0.stdout.take().expect("stdout is piped"));
@@ -44,7 +44,7 @@ fn start() -> (Running, Vec<String>) {
     panic!("it ended by itself: {lines:?}");
 }
 
-/// What stands behind a label.
+/// The value of a label.
 #[track_caller]
 fn labelled<'a>(lines: &'a [String], label: &str) -> &'a str {
     let found = lines.iter().find_map(|line| line.trim().strip_prefix(label));
@@ -56,7 +56,7 @@ fn page(url: &str) -> String {
 }
 
 #[test]
-fn once_shows_a_page_before_and_after_and_ends() {
+fn once_prints_a_page_before_and_after() {
     let output = demo(&["--once"]).output().expect("the program runs");
     let text = String::from_utf8(output.stdout).expect("it prints UTF-8");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -73,9 +73,9 @@ fn once_shows_a_page_before_and_after_and_ends() {
 }
 
 #[test]
-fn a_harvest_through_the_demo_gets_all_that_can_be_mended() {
+fn harvest_gets_all_repairable_records() {
     let (_running, lines) = start();
-    let base_url = labelled(&lines, "mended");
+    let base_url = labelled(&lines, "repaired");
     let mut titles = Vec::new();
     let mut arguments = "verb=ListRecords&metadataPrefix=oai_dc".to_owned();
     loop {
@@ -105,14 +105,14 @@ fn a_harvest_through_the_demo_gets_all_that_can_be_mended() {
             "Emoji for sailors: 🚢",
         ]
     );
-    let aside = labelled(&lines, "put aside").trim_start_matches("curl ");
-    assert!(page(aside).contains("oai:demo.example.org:10"), "the tenth record is in quarantine");
+    let quarantine = labelled(&lines, "quarantine").trim_start_matches("curl ");
+    assert!(page(quarantine).contains("oai:demo.example.org:10"), "the tenth record is in quarantine");
 }
 
 #[test]
-fn every_verb_is_answered_and_the_url_is_the_proxys() {
+fn every_verb_is_answered_under_the_proxy_url() {
     let (_running, lines) = start();
-    let base_url = labelled(&lines, "mended");
+    let base_url = labelled(&lines, "repaired");
     for (arguments, wanted) in [
         ("verb=Identify", format!("<baseURL>{base_url}</baseURL>")),
         ("verb=ListMetadataFormats", "<metadataPrefix>oai_dc</metadataPrefix>".to_owned()),
@@ -131,7 +131,7 @@ fn every_verb_is_answered_and_the_url_is_the_proxys() {
 }
 
 #[test]
-fn it_stays_until_it_is_told_to_end() {
+fn runs_until_sigterm() {
     let (mut running, lines) = start();
     assert!(
         page(&format!("{}?verb=Identify", labelled(&lines, "broken"))).contains("Harbour Notes & Papers")

@@ -1,22 +1,22 @@
-//! Real harvesters get every record with the right text through the proxy:
-//! from a provider with one defect at a time, and from whole repositories by all
-//! six verbs, one that software of others serves and two of OAI-PMH 1.x.
+//! Real harvesters get every record with the right text through the proxy: from a provider with one
+//! defect at a time, and from whole repositories with all six verbs. One repository runs
+//! third-party software, two speak OAI-PMH 1.x.
 //!
-//! The work is done by tests/harvesters/run.py and repositories.py. What is not
-//! installed is skipped and named; `OAIMEND_HARVESTERS=required` makes that a
-//! failure, and `scripts/harvesters install` installs it.
+//! tests/harvesters/run.py and repositories.py do the work. Harvesters that are not installed are
+//! skipped and named. `OAIMEND_HARVESTERS=required` turns that into a failure; `scripts/harvesters
+//! install` installs them.
 
 use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
 #[test]
-fn real_harvesters_get_every_record_through_the_proxy() {
+fn real_harvesters_get_every_record() {
     run("run.py", &["check"]);
 }
 
 #[test]
-fn real_harvesters_get_whole_repositories_through_the_proxy() {
+fn real_harvesters_get_whole_repositories() {
     run("repositories.py", &[]);
 }
 
@@ -30,7 +30,7 @@ fn run(script: &str, arguments: &[&str]) {
     let output = command.output().expect("python3 runs");
     let told = String::from_utf8_lossy(&output.stdout);
     for line in told.lines().filter(|line| line.starts_with("skipped: ")) {
-        // Past the test harness, which keeps what a passing test prints to itself.
+        // Writes around the test harness, which hides the output of passing tests.
         let _ = writeln!(std::io::stderr(), "{line}");
     }
     assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));

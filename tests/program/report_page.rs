@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use crate::support::corpus::{cases, wellformed};
 use crate::support::root;
 
-/// Runs the example over the files of a folder and prints the names of those that do not fit.
+/// Runs the example on the files of a folder and prints the names of those that do not match.
 const DRIVER: &str = "
 import pathlib, sys, replay
 for report in sorted(pathlib.Path(sys.argv[1]).glob('*.report')):
@@ -18,10 +18,10 @@ for report in sorted(pathlib.Path(sys.argv[1]).glob('*.report')):
         print(report)
 ";
 
-/// Python has no way to write a unit of UTF-32 that is no character.
+/// Python cannot write a UTF-32 unit that is not a character.
 const BEYOND_PYTHON: &str = "overlong-utf8/utf32-no-character";
 
-/// The block of Python on the page.
+/// The Python block of the page.
 fn example() -> String {
     let page = std::fs::read_to_string(root().join("docs/reference/report.md")).expect("the page is there");
     let (_, block) = page.split_once("```python\n").expect("an example in Python");
@@ -29,7 +29,7 @@ fn example() -> String {
 }
 
 #[test]
-fn the_example_of_the_page_replays_and_undoes_each_report() {
+fn documented_example_replays_and_undoes_reports() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
     std::fs::write(at("replay.py"), example()).expect("it is written");

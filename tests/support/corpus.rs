@@ -1,8 +1,7 @@
-//! The corpus: its cases as they lie in their folders, and the one door to check them.
+//! The corpus: reads the cases from their folders and checks them.
 //!
-//! A case is its input, what must come out, the report of it, and case.toml
-//! with what the engine is told. A case without expected.xml is one of which
-//! nothing may come out.
+//! A case consists of its input, its expected output, its report, and case.toml with the
+//! configuration of the engine. A case without expected.xml must have no output.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -26,7 +25,7 @@ use super::root;
 /// One case of `corpus/broken` or `corpus/refused`.
 #[derive(Debug)]
 pub(crate) struct Case {
-    /// Its folder below `corpus/`, e.g. `broken/bare-ampersand/title`.
+    /// Its folder below `corpus/`, such as `broken/bare-ampersand/title`.
     pub(crate) name: String,
     pub(crate) folder: PathBuf,
     pub(crate) input: Vec<u8>,
@@ -35,22 +34,22 @@ pub(crate) struct Case {
     pub(crate) about: About,
 }
 
-/// case.toml.
+/// The content of case.toml.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct About {
-    /// What is broken, in a sentence.
+    /// The defect, in one sentence.
     pub(crate) description: String,
-    /// The classes of failure it belongs to, e.g. `C1`.
+    /// The failure classes, such as `C1`.
     pub(crate) classes: Vec<String>,
-    /// Where the idea is from.
+    /// The origin of the case.
     pub(crate) source: String,
-    /// Exit code of the filter.
+    /// The exit code of the filter.
     pub(crate) exit: i32,
-    /// Whether it is made to be torn inside the defect.
+    /// Whether the defect is at a buffer border.
     #[serde(default)]
     pub(crate) border: bool,
-    /// Why nothing of it comes out, or why the list ends early.
+    /// Why there is no output, or why the list is truncated.
     pub(crate) reason: Option<String>,
     #[serde(default)]
     break_off: bool,
@@ -73,7 +72,7 @@ pub(crate) struct About {
     identify: Identify,
 }
 
-/// What a mapping says of the repository.
+/// The repository's values from a mapping.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Identify {
@@ -84,7 +83,7 @@ struct Identify {
     granularity: Option<String>,
 }
 
-/// Limits of one case, where the defaults would need a huge input.
+/// The limits of one case, if the defaults would need a huge input.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SmallerLimits {
@@ -98,7 +97,7 @@ struct SmallerLimits {
 }
 
 impl About {
-    /// What the engine is told.
+    /// The configuration of the engine.
     pub(crate) fn config(&self) -> RepairConfig {
         let roomy = Limits::default();
         let small = &self.limits;
@@ -155,7 +154,7 @@ fn repairs(names: &[String]) -> RepairSet {
     names.iter().map(|name| RepairId::from_name(name).unwrap_or_else(|| panic!("no repair {name}"))).collect()
 }
 
-/// The arguments of a query string.
+/// Parses the arguments of a query string.
 fn arguments(query: &str) -> Vec<(String, String)> {
     let decoded = |text: &str| {
         let mut bytes = Vec::new();
@@ -179,8 +178,7 @@ pub(crate) fn wellformed() -> Vec<(String, Vec<u8>)> {
     files.iter().map(|path| (file_name(path), read(path))).collect()
 }
 
-/// The cases of `corpus/broken` or `corpus/refused`, all or those that
-/// `OAIMEND_CASE` names.
+/// The cases of `corpus/broken` or `corpus/refused`; `OAIMEND_CASE` selects some of them.
 pub(crate) fn cases(part: &str) -> Vec<Case> {
     let wanted = std::env::var("OAIMEND_CASE").unwrap_or_default();
     let files = super::files_below(&root().join("corpus").join(part));
@@ -215,8 +213,7 @@ fn file_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// The one door: everything that must hold of a case. A panic is a failure
-/// like any other.
+/// Checks all properties of a case. A panic counts as a failure.
 pub(crate) fn check(case: &Case) -> Result<(), String> {
     let outcome = catch_unwind(AssertUnwindSafe(|| verdicts(case)));
     let faults = outcome.unwrap_or_else(|_| vec!["the engine panics".to_owned()]);
@@ -231,7 +228,7 @@ fn verdicts(case: &Case) -> Vec<String> {
         faults.push(format!("output: {}", difference(&whole.output, &case.expected)));
     } else if std::env::var_os("OAIMEND_BLESS").is_some() {
         bless(case, &whole);
-    } else if let Err(error) = same_report(&report_of(&whole), &case.report) {
+    } else if let Err(error) = same_report(&report_lines(&whole), &case.report) {
         faults.push(format!("report: {error}"));
     }
     if whole.exit_code() != case.about.exit {
@@ -254,7 +251,7 @@ fn verdicts(case: &Case) -> Vec<String> {
     faults
 }
 
-/// Whether the case itself says something possible: what it expects is valid.
+/// Checks the case itself: its expected output must be valid.
 fn sound(case: &Case) -> Result<(), String> {
     let is_lacking = case.report.iter().any(|line| line.get("unresolved").is_some());
     if case.expected.is_empty() || case.about.break_off || is_lacking {
@@ -268,7 +265,7 @@ fn sound(case: &Case) -> Result<(), String> {
 const EVERY_SPLIT_MAX: usize = 3_000;
 const SEEDS: std::ops::Range<u64> = 0..6;
 
-/// The case cut in all the ways there are.
+/// Checks the case with every way to cut its input.
 fn torn(case: &Case, whole: &Run, config: &RepairConfig) -> Result<(), String> {
     let length = case.input.len();
     let splits: Vec<usize> = if length <= EVERY_SPLIT_MAX {
@@ -283,7 +280,7 @@ fn torn(case: &Case, whole: &Run, config: &RepairConfig) -> Result<(), String> {
     ways.into_iter().try_for_each(|way| invariants::chunk_invariant(&case.input, whole, config, way))
 }
 
-/// The bytes around what was changed; both ends of long changes.
+/// The byte positions around each change; both ends of long changes.
 fn around_defects(journal: &[Entry], length: usize) -> Vec<usize> {
     let ends = journal.iter().flat_map(|entry| {
         let start = usize::try_from(entry.offset).unwrap_or(usize::MAX);
@@ -296,8 +293,8 @@ fn around_defects(journal: &[Entry], length: usize) -> Vec<usize> {
     splits
 }
 
-/// The least room in which the case still comes out the same, and so little
-/// that it need not: all that is promised at any limits must hold there.
+/// Checks the case with the smallest limits that do not change the result, and with smaller ones,
+/// where only the invariants must hold.
 fn at_small_limits(case: &Case, whole: &Run, config: &RepairConfig) -> Result<(), String> {
     let with = |record_bytes_max: usize| {
         let limits = Limits { record_bytes_max, ..config.limits.clone() };
@@ -324,11 +321,11 @@ fn at_small_limits(case: &Case, whole: &Run, config: &RepairConfig) -> Result<()
     Ok(())
 }
 
-/// What holds at any limits: all but idempotence, for a repair may make a
-/// record longer than the limit.
+/// Checks the properties that hold for any limits. Idempotence is not among them, because a repair
+/// may make a record longer than the limit.
 fn in_limits(input: &[u8], config: &RepairConfig) -> Result<(), String> {
     let whole = run(input, config, Chunking::Whole);
-    invariants::orderly(&whole)?;
+    invariants::in_order(&whole)?;
     invariants::accountable(input, &whole)?;
     invariants::bounded(&whole, &config.limits)?;
     invariants::valid(&whole, config, judge)?;
@@ -337,8 +334,8 @@ fn in_limits(input: &[u8], config: &RepairConfig) -> Result<(), String> {
 }
 
 /// The report as the filter writes it, without `held_bytes_peak`.
-pub(crate) fn report_of(run: &Run) -> Vec<Value> {
-    // Items put aside while the head is held come first; a report is read in the order of the text.
+pub(crate) fn report_lines(run: &Run) -> Vec<Value> {
+    // Items quarantined before the head is sent are reported first; this sorts them by position.
     let mut entries: Vec<&Entry> = run.journal.iter().collect();
     entries.sort_by_key(|entry| (entry.offset, entry.original.len()));
     let mut lines: Vec<Value> = entries.into_iter().map(line).collect();
@@ -406,10 +403,10 @@ fn line(entry: &Entry) -> Value {
     Value::Object(line)
 }
 
-/// Whether two reports tell the same changes. In which grain they are told is
-/// the engine's affair: see [`grain::plain`].
+/// Whether two reports contain the same changes. The engine may split or join changes; see
+/// [`grain::normalise`].
 fn same_report(got: &[Value], expected: &[Value]) -> Result<(), String> {
-    let (got, expected) = (grain::plain(got), grain::plain(expected));
+    let (got, expected) = (grain::normalise(got), grain::normalise(expected));
     let Some(at) = (0..got.len().max(expected.len())).find(|at| got.get(*at) != expected.get(*at)) else {
         return Ok(());
     };
@@ -424,16 +421,15 @@ fn same_report(got: &[Value], expected: &[Value]) -> Result<(), String> {
     ))
 }
 
-/// Writes the report anew, for a case whose output is right. What is written
-/// must be read before it is committed.
+/// Writes the report of a case whose output is right. Review the report before you commit it.
 fn bless(case: &Case, whole: &Run) {
-    let lines: Vec<String> = report_of(whole).iter().map(Value::to_string).collect();
+    let lines: Vec<String> = report_lines(whole).iter().map(Value::to_string).collect();
     let path = case.folder.join("report.jsonl");
     let text = lines.join("\n") + "\n";
     std::fs::write(&path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }
 
-/// Whether a file of the corpus names a class of failure in the way it should.
+/// Whether a text is the name of a failure class.
 pub(crate) fn is_class(name: &str) -> bool {
     let digits = name.strip_prefix(|first: char| ('A'..='F').contains(&first));
     digits.is_some_and(|digits| digits.parse::<u8>().is_ok_and(|number| (1..=22).contains(&number)))

@@ -1,4 +1,4 @@
-//! Damages documents at random, as providers do and worse.
+//! Damages documents at random, like broken providers and worse.
 
 use oaimend::repair::{RepairConfig, RepairId};
 
@@ -11,7 +11,7 @@ pub(crate) fn damage(random: &mut Random, bytes: &mut Vec<u8>) {
     }
 }
 
-/// One thing that goes wrong somewhere in the bytes.
+/// Makes one random change.
 fn one(random: &mut Random, bytes: &mut Vec<u8>) {
     let at = random.below(bytes.len() + 1);
     match random.below(12) {
@@ -35,7 +35,7 @@ fn one(random: &mut Random, bytes: &mut Vec<u8>) {
         }
         7 => insert(bytes, at, random.pick(WORDS).as_bytes()),
         8 => {
-            // A letter of a tag's name, so that tags no longer match.
+            // Changes a letter of a tag name, so that the tags no longer match.
             if let Some((start, end)) = tag(random, bytes) {
                 let place = start + 1 + random.below(end - start - 1);
                 bytes[place] = random.pick(&[b"x".as_slice(), b"A", b"1", b"\"", b":"])[0];
@@ -51,7 +51,7 @@ fn one(random: &mut Random, bytes: &mut Vec<u8>) {
     }
 }
 
-/// Cuts the end off.
+/// Removes the end of the document.
 pub(crate) fn truncate(random: &mut Random, bytes: &mut Vec<u8>) {
     bytes.truncate(random.below(bytes.len() + 1));
 }
@@ -68,7 +68,7 @@ fn insert(bytes: &mut Vec<u8>, at: usize, piece: &[u8]) {
     bytes.splice(at..at, piece.iter().copied());
 }
 
-/// Some tag of the bytes, from < to behind >.
+/// Finds some tag, from its < to after its >.
 fn tag(random: &mut Random, bytes: &[u8]) -> Option<(usize, usize)> {
     let opens: Vec<usize> = memchr::memchr_iter(b'<', bytes).collect();
     let start = *opens.get(random.below(opens.len()))?;
@@ -166,8 +166,8 @@ const TAGS: &[&str] = &[
     "</OAI-PMH",
 ];
 
-/// Whether a section of a record is never closed in it. Where an end mark follows in a later record, the
-/// strict reading is that all up to there is content.
+/// Whether the record contains an unclosed section. If a later record contains an end mark, a
+/// strict parser reads everything up to there as content.
 pub(crate) fn leaves_section_open(record: &[u8]) -> bool {
     let marks: [(&[u8], &[u8]); 3] = [(b"<![CDATA[", b"]]>"), (b"<!--", b"-->"), (b"<?", b"?>")];
     let mut rest = record;
@@ -185,15 +185,15 @@ pub(crate) fn leaves_section_open(record: &[u8]) -> bool {
     false
 }
 
-/// What is needed to keep the neighbours of such a record apart from it.
+/// The configuration that keeps the neighbours of such a record separate.
 pub(crate) fn config_for(record: &[u8]) -> RepairConfig {
     let guesses = leaves_section_open(record).then_some(RepairId::TornSection);
     RepairConfig { enabled: guesses.into_iter().collect(), ..RepairConfig::default() }
 }
 
-/// Whether a damaged record says something of the list around it: then the
-/// page is a different one, and the other records may well leave otherwise.
-pub(crate) fn reaches_out(record: &[u8]) -> bool {
+/// Whether a damaged record affects the list around it. Then the page is a different one, and other
+/// records may change too.
+pub(crate) fn affects_other_records(record: &[u8]) -> bool {
     [b"ListRecords".as_slice(), b"OAI-PMH", b"resumptionToken"].iter().any(|name| {
         memchr::memmem::find_iter(record, name).any(|at| at > 0 && matches!(record[at - 1], b'<' | b'/'))
     })

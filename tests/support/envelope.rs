@@ -1,24 +1,24 @@
-//! Holds a document against the OAI-PMH 2.0 schema, payloads left open.
+//! Checks a document against the OAI-PMH 2.0 schema, with any payloads.
 //!
-//! The same verdict as tests/xsd gives by libxml2, for machines without it and
-//! for the fuzzers. Values of type anyURI are left to the other judge, but for baseURL.
+//! The verdict is the same as that of libxml2 with tests/xsd, for machines without libxml2 and for
+//! the fuzzers. Of the anyURI values only baseURL is checked here.
 
 use super::strict::Element;
 
 /// The namespace of the envelope.
 pub(crate) const OAI: &str = "http://www.openarchives.org/OAI/2.0/";
 
-/// What a page may lack: two exceptions are made, see [`check`].
+/// Two exceptions from the schema; see [`check`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strictness {
     /// Every list has an item.
     Schema,
-    /// A list with nothing but a token passes: all its records were put aside,
-    /// or it is the empty last page.
+    /// A list with only a token is accepted: all its records were quarantined, or it is the empty
+    /// last page.
     TokenAlone,
 }
 
-/// What is wrong with the document by the schema of the envelope.
+/// Returns the first violation of the envelope's schema.
 pub(crate) fn check(root: &Element, strictness: Strictness) -> Result<(), String> {
     named(root, "OAI-PMH")?;
     attributes(root, &[])?;
@@ -223,7 +223,7 @@ fn identify(element: &Element) -> Result<(), String> {
     children.try_for_each(|description| payload(description, "description"))
 }
 
-/// What libxml2 takes for `xs:anyURI`, which lets nearly everything pass.
+/// libxml2's check of `xs:anyURI`, which accepts nearly every text.
 fn is_any_uri(text: &str) -> bool {
     let text = text.trim_ascii();
     let is_escape = |rest: &str| rest.get(..2).is_some_and(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()));
@@ -242,7 +242,7 @@ fn is_any_uri(text: &str) -> bool {
         && port.is_none_or(|(_, port)| !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// `\S+@(\S+\.)+\S+`, where `\S` is all but the four blanks of XML.
+/// `\S+@(\S+\.)+\S+`, where `\S` is any character except the four blanks of XML.
 fn is_email(text: &str) -> bool {
     let dotted = |host: &str| host.char_indices().any(|(at, c)| c == '.' && at > 0 && at + 1 < host.len());
     !text.contains([' ', '\t', '\r', '\n'])
@@ -257,7 +257,7 @@ fn is_set_spec(text: &str) -> bool {
     text.split(':').all(is_prefix)
 }
 
-/// A day, or an instant in UTC.
+/// A day, or a time in UTC.
 fn is_datestamp(text: &str) -> bool {
     let text = text.trim_ascii();
     let zone = |rest: &str| rest.is_empty() || rest == "Z" || rest.starts_with(['+', '-']);

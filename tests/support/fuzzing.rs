@@ -1,7 +1,7 @@
-//! The properties the fuzzers try to break, one function for each target.
+//! The properties that the fuzzers test, one function for each target.
 //!
-//! Shared with `fuzz/`, so that what a fuzzer found can be run again as a
-//! test. The judge is the one that needs no process of its own.
+//! `fuzz/` shares them, so that a find of a fuzzer can be run as a test. They use the judge that
+//! needs no other process.
 
 use oaimend::oai::datestamp::Granularity;
 use oaimend::oai::{ErrorCode, Request, error_response};
@@ -39,8 +39,8 @@ pub(crate) fn judge(document: &[u8], strictness: Strictness) -> Result<(), Strin
     envelope::check(&strict::read(document)?, strictness)
 }
 
-/// Limits that small inputs meet too.
-pub(crate) fn tight() -> Limits {
+/// Limits that small inputs can exceed.
+pub(crate) fn tight_limits() -> Limits {
     Limits {
         record_bytes_max: 700,
         repairs_per_record_max: 8,
@@ -52,12 +52,12 @@ pub(crate) fn tight() -> Limits {
     }
 }
 
-/// A number that is made of the input: whatever is random of its trial.
+/// A seed computed from the input, for the random parts of a trial.
 fn seed_of(input: &[u8]) -> u64 {
     input.iter().fold(0_u64, |seed, byte| seed.wrapping_mul(31).wrapping_add(u64::from(*byte)))
 }
 
-/// What the engine is told, the last of it at random.
+/// The configurations of the engine; the last one is random.
 fn configs(input: &[u8]) -> [RepairConfig; 7] {
     let repository = RepositoryFacts {
         granularity: Some(Granularity::Second),
@@ -85,7 +85,7 @@ fn configs(input: &[u8]) -> [RepairConfig; 7] {
         repository: RepositoryFacts { granularity: Some(Granularity::Day), ..repository },
         ..RepairConfig::default()
     };
-    // Each of these has another way around it when it is not made.
+    // Without each of these repairs the engine takes another path.
     let off = [
         RepairId::EnvelopePrefix,
         RepairId::SchemaLocation,
@@ -99,30 +99,30 @@ fn configs(input: &[u8]) -> [RepairConfig; 7] {
     let random = trial::config(&mut Random::new(seed_of(input)));
     [
         RepairConfig::default(),
-        RepairConfig { limits: tight(), ..RepairConfig::default() },
+        RepairConfig { limits: tight_limits(), ..RepairConfig::default() },
         known,
         told,
         without,
-        RepairConfig { limits: tight(), ..random.clone() },
+        RepairConfig { limits: tight_limits(), ..random.clone() },
         random,
     ]
 }
 
-/// A property of the input under each of these.
+/// Checks a property with each configuration.
 fn under_each(input: &[u8], holds: impl Fn(&RepairConfig) -> Result<(), String>) -> Result<(), String> {
-    configs(input)
-        .iter()
-        .try_for_each(|config| holds(config).map_err(|error| format!("{error}\n  told {}", telling(config))))
+    configs(input).iter().try_for_each(|config| {
+        holds(config).map_err(|error| format!("{error}\n  told {}", describe_config(config)))
+    })
 }
 
-/// What the engine is told, for people.
-pub(crate) fn telling(config: &RepairConfig) -> String {
+/// Describes a configuration, for a message.
+pub(crate) fn describe_config(config: &RepairConfig) -> String {
     let off = CATALOG.iter().filter(|entry| config.off.contains(entry.id)).map(|entry| entry.name);
     let off = off.collect::<Vec<_>>().join(" ");
     format!("off: {off}\n    {:?}", RepairConfig { off: RepairSet::EMPTY, ..config.clone() })
 }
 
-/// What goes out is one valid document, or nothing.
+/// The output is one valid document, or empty.
 pub(crate) fn output(input: &[u8]) -> Result<(), String> {
     under_each(input, |config| {
         let whole = run(input, config, Chunking::Whole);
@@ -131,7 +131,7 @@ pub(crate) fn output(input: &[u8]) -> Result<(), String> {
     })
 }
 
-/// How the input was cut makes no difference.
+/// The chunks of the input make no difference.
 pub(crate) fn chunking(input: &[u8]) -> Result<(), String> {
     let seed = seed_of(input);
     under_each(input, |config| {
@@ -146,7 +146,7 @@ pub(crate) fn chunking(input: &[u8]) -> Result<(), String> {
 /// Repairing the output changes nothing.
 pub(crate) fn idempotence(input: &[u8]) -> Result<(), String> {
     under_each(input, |config| {
-        // Within tight limits what was written may be too long to be read again.
+        // With tight limits the output may be too long to be read again.
         if config.limits != Limits::default() {
             return Ok(());
         }
@@ -154,17 +154,17 @@ pub(crate) fn idempotence(input: &[u8]) -> Result<(), String> {
     })
 }
 
-/// The journal gives the output from the text and the text from the output.
+/// The journal converts the text to the output, and the output to the text.
 pub(crate) fn journal(input: &[u8]) -> Result<(), String> {
     under_each(input, |config| {
         let whole = run(input, config, Chunking::Whole);
-        invariants::orderly(&whole)?;
+        invariants::in_order(&whole)?;
         invariants::accountable(input, &whole)
     })
 }
 
-/// One record is damaged, all others keep their bytes. The first byte of the
-/// input chooses the page, the next two the place, the rest is put there.
+/// One record is damaged; all others stay unchanged. The first byte of the input selects the page,
+/// the next two the position; the rest is inserted there.
 pub(crate) fn neighbours(input: &[u8]) -> Result<(), String> {
     let [seed, which, place, damage @ ..] = input else { return Ok(()) };
     let whole = page(&mut Random::new(u64::from(*seed)));
@@ -173,15 +173,15 @@ pub(crate) fn neighbours(input: &[u8]) -> Result<(), String> {
     let room = record.len() - END.len() + 1;
     let place = usize::from(*place) * room / 256;
     record.splice(place..place, damage.iter().copied());
-    if damage::reaches_out(&record) {
+    if damage::affects_other_records(&record) {
         return Ok(());
     }
-    damaged_alone(&whole, which, &record)
+    check_neighbours(&whole, which, &record)
 }
 
-/// A page is damaged anywhere: what is still whole leaves, or is counted as lost. The first byte of
-/// the input chooses the page, the next two the place, the fourth how much is taken out there, and the
-/// rest is put there.
+/// A page is damaged anywhere; each intact item is sent or counted as lost. The first byte of the
+/// input selects the page, the next two the position, the fourth the number of removed bytes; the
+/// rest is inserted there.
 pub(crate) fn losses(input: &[u8]) -> Result<(), String> {
     let [seed, high, low, length, damage @ ..] = input else { return Ok(()) };
     let whole = list(&mut Random::new(u64::from(*seed)));
@@ -194,8 +194,7 @@ pub(crate) fn losses(input: &[u8]) -> Result<(), String> {
 
 const END: &str = "</record>";
 
-/// A request that is read can be written and read again as the same one; one
-/// that is refused is answered by a valid response.
+/// A valid request can be written and parsed again; an invalid one gets a valid error response.
 pub(crate) fn request(input: &[u8]) -> Result<(), String> {
     const BASE_URL: &str = "http://example.org/oai";
     const DATE: &str = "2026-03-01T08:15:00Z";
@@ -212,19 +211,19 @@ pub(crate) fn request(input: &[u8]) -> Result<(), String> {
         Ok(again) if again == request => {}
         other => return Err(format!("{request:?} was written as {query} and read as {other:?}")),
     }
-    // The values are the harvester's, so the schema need not like them, but they must come back.
-    let answer = error_response(&request.own(BASE_URL), DATE, ErrorCode::NoRecordsMatch, "none");
+    // The schema need not accept the harvester's values, but the response must repeat them.
+    let answer = error_response(&request.to_echo(BASE_URL), DATE, ErrorCode::NoRecordsMatch, "none");
     let root = strict::read(answer.as_bytes())?;
     let echoed = root.children.get(1).map(|element| element.attributes.as_slice()).unwrap_or_default();
-    let told = request.own(BASE_URL).arguments;
+    let told = request.to_echo(BASE_URL).arguments;
     let same = echoed.len() == told.len()
         && told.iter().all(|(name, value)| echoed.iter().any(|entry| entry.1 == *name && entry.2 == *value));
     if same { Ok(()) } else { Err(format!("{told:?} is echoed as {echoed:?}")) }
 }
 
-/// The page with one record replaced: all others must leave as they came.
-pub(crate) fn damaged_alone(whole: &Page, which: usize, record: &[u8]) -> Result<(), String> {
-    let input = with_record(whole, which, record);
+/// Checks that replacing one record changes no other.
+pub(crate) fn check_neighbours(whole: &Page, which: usize, record: &[u8]) -> Result<(), String> {
+    let input = replace_record(whole, which, record);
     let out = run(&input, &damage::config_for(record), Chunking::Whole);
     let good = whole.records.iter().enumerate().filter(|(index, _)| *index != which);
     invariants::neighbours(&out, good.map(|(_, (record, _))| record.as_bytes()))?;
@@ -238,7 +237,7 @@ pub(crate) fn damaged_alone(whole: &Page, which: usize, record: &[u8]) -> Result
 }
 
 /// The page with one record replaced.
-pub(crate) fn with_record(whole: &Page, which: usize, record: &[u8]) -> Vec<u8> {
+pub(crate) fn replace_record(whole: &Page, which: usize, record: &[u8]) -> Vec<u8> {
     let mut input = whole.head.clone().into_bytes();
     for (index, (good, space)) in whole.records.iter().enumerate() {
         input.extend_from_slice(if index == which { record } else { good.as_bytes() });
@@ -248,18 +247,18 @@ pub(crate) fn with_record(whole: &Page, which: usize, record: &[u8]) -> Vec<u8> 
     input
 }
 
-/// Damages one record of a random page, its end tag left in place, and holds
-/// the others to their bytes. For tests, where a seed is the input.
-pub(crate) fn neighbours_of_seed(seed: u64) -> (Vec<u8>, Result<(), String>) {
+/// Damages one record of a random page, without its end tag, and checks that the others are
+/// unchanged. For tests, whose input is a seed.
+pub(crate) fn check_neighbours_of_seed(seed: u64) -> (Vec<u8>, Result<(), String>) {
     let mut random = Random::new(seed);
     let whole = page(&mut random);
     let which = random.below(whole.records.len());
     let record = whole.records[which].0.as_bytes();
     let mut body = record[..record.len() - END.len()].to_vec();
     damage::damage(&mut random, &mut body);
-    if damage::reaches_out(&body) {
+    if damage::affects_other_records(&body) {
         return (Vec::new(), Ok(()));
     }
     body.extend_from_slice(END.as_bytes());
-    (with_record(&whole, which, &body), damaged_alone(&whole, which, &body))
+    (replace_record(&whole, which, &body), check_neighbours(&whole, which, &body))
 }

@@ -1,14 +1,14 @@
-//! Reports without their grain.
+//! Reports in a normal form.
 //!
-//! The same change can be told as the whole value or as the letters that
-//! differ, as one entry or as two that touch. A report is brought into the
-//! smallest form before it is compared, so that only what was changed counts.
+//! The engine may report a change as a whole value or as the letters that differ, and as one entry
+//! or as two adjacent ones. The normal form has the smallest changes, so that a comparison ignores
+//! such differences.
 
 use serde_json::{Map, Value, json};
 
-/// The lines of a report: each change trimmed to what differs, changes of one
-/// repair that touch joined, and of the counts in the summary only the names.
-pub(crate) fn plain(lines: &[Value]) -> Vec<Value> {
+/// Normalises the lines of a report: trims each change to the difference, joins adjacent changes of
+/// one repair, and keeps only the names in the counts.
+pub(crate) fn normalise(lines: &[Value]) -> Vec<Value> {
     let mut plain: Vec<Value> = Vec::new();
     let mut last: Option<Change> = None;
     for line in lines {
@@ -29,7 +29,7 @@ pub(crate) fn plain(lines: &[Value]) -> Vec<Value> {
     plain
 }
 
-/// One entry of the journal as a report has it.
+/// One journal entry of a report.
 struct Change {
     repair: Value,
     record: Value,
@@ -64,7 +64,7 @@ impl Change {
         self
     }
 
-    /// Without what stands on both sides.
+    /// Removes the text that both sides share.
     fn trimmed(mut self) -> Self {
         let same = |pair: &(&u8, &u8)| pair.0 == pair.1;
         let front = self.original.iter().zip(&self.replacement).take_while(same).count();
@@ -91,7 +91,7 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok()).collect()
 }
 
-/// How often a repair was made depends on the grain; that it was made does not.
+/// The number of repairs depends on how changes are split; their names do not.
 fn without_counts(line: &Value) -> Value {
     let mut line = line.clone();
     if let Some(repairs) = line.get_mut("summary").and_then(|summary| summary.get_mut("repairs")) {

@@ -1,4 +1,4 @@
-//! Runs the engine over one input, cut in some way, and records all it says.
+//! Runs the engine on one input, cut into chunks, and records all results.
 
 use oaimend::repair::journal::{Change, Entry};
 use oaimend::repair::{
@@ -8,18 +8,18 @@ use oaimend::repair::{
 
 use super::random::Random;
 
-/// How the network cuts an input.
+/// How the input is cut into chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chunking {
-    /// In one piece.
+    /// One chunk.
     Whole,
-    /// In two pieces, cut at this byte.
+    /// Two chunks, cut at this byte.
     Split(usize),
-    /// Byte by byte.
+    /// One byte per chunk.
     Bytes,
-    /// In pieces of this size.
+    /// Chunks of this size.
     Blocks(usize),
-    /// At random, mostly small pieces and now and then an empty one.
+    /// Random chunks, mostly small, some empty.
     Random { seed: u64 },
 }
 
@@ -45,7 +45,7 @@ impl Chunking {
     }
 }
 
-/// What an item was when it left.
+/// The state of an item when it was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Item {
     pub(crate) identifier: Vec<u8>,
@@ -56,7 +56,7 @@ pub(crate) struct Item {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// All that one run gave.
+/// All results of one run.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) output: Vec<u8>,
@@ -64,18 +64,18 @@ pub(crate) struct Run {
     pub(crate) items: Vec<Item>,
     pub(crate) tokens: Vec<Vec<u8>>,
     pub(crate) summary: Summary,
-    /// Items in closed sections: where the section begins, and the identifiers.
+    /// Items in closed sections: the position of the section, and the identifiers.
     pub(crate) swallowed: Vec<(u64, Vec<Vec<u8>>)>,
-    /// What stayed as it is: its element, where, and what is wrong with it.
+    /// Unresolved fields: the element, its position, and the problem.
     pub(crate) unresolved: Vec<(String, u64, String)>,
-    /// How much of the input was taken when the first byte left.
+    /// The number of input bytes read before the first output byte.
     pub(crate) first_output_at: Option<usize>,
-    /// What the engine did that no sink should see.
+    /// Violations of the order that the sink may expect.
     pub(crate) faults: Vec<String>,
 }
 
 impl Run {
-    /// Exit code of the filter, as the contract has it.
+    /// The exit code of the filter.
     pub(crate) fn exit_code(&self) -> i32 {
         match self.summary.outcome {
             Outcome::NotOai(NotOai::NothingKept) | Outcome::Truncated => 1,
@@ -88,11 +88,11 @@ impl Run {
 
 /// Runs the engine.
 pub(crate) fn run(input: &[u8], config: &RepairConfig, chunking: Chunking) -> Run {
-    run_remembering(input, config, chunking, TagCache::default()).0
+    run_with_cache(input, config, chunking, TagCache::default()).0
 }
 
-/// Runs an engine that knows what others have read.
-pub(crate) fn run_remembering(
+/// Runs an engine with the tag cache of earlier runs.
+pub(crate) fn run_with_cache(
     input: &[u8],
     config: &RepairConfig,
     chunking: Chunking,
@@ -123,14 +123,14 @@ pub(crate) fn run_remembering(
     (Run { output, journal, items, tokens, unresolved, swallowed, summary, first_output_at, faults }, memory)
 }
 
-/// The start of a text for a message, printable.
+/// A printable excerpt of a text, for a message.
 pub(crate) fn excerpt(bytes: &[u8], around: usize) -> String {
     let start = around.saturating_sub(60).min(bytes.len());
     let end = (around + 100).min(bytes.len());
     bytes[start..end].escape_ascii().to_string()
 }
 
-/// Keeps all that the engine says, and holds it to the order it promises.
+/// Records all results and checks their order.
 #[derive(Default)]
 struct Recording {
     output: Vec<u8>,
@@ -140,13 +140,13 @@ struct Recording {
     faults: Vec<String>,
     unresolved: Vec<(String, u64, String)>,
     swallowed: Vec<(u64, Vec<Vec<u8>>)>,
-    /// Where the last entry ended that came in the order of the text.
+    /// The end of the last entry that was reported in the order of the text.
     settled: u64,
 }
 
 impl Recording {
     fn enter(&mut self, entry: Entry) {
-        // Items that are put aside while the head is held come before the repairs of the head.
+        // Items quarantined before the head is sent are reported before the repairs of the head.
         let early = matches!(entry.change, Change::Quarantined(_)) && self.output.is_empty();
         if !early && entry.offset < self.settled {
             self.faults.push(format!("{:?} at {} comes behind what follows it", entry.change, entry.offset));
@@ -157,9 +157,9 @@ impl Recording {
         self.journal.push(entry);
     }
 
-    /// How far the output may be written before an item that stood here is reported.
+    /// The output length up to which an item at this position may be reported.
     fn place_of(&self, offset: u64) -> i128 {
-        // What was added where the item began closes what stood before it.
+        // An addition at the start of the item closes the element before it.
         let added = |entry: &&Entry| entry.offset == offset && entry.original.is_empty();
         let earlier = self.journal.iter().filter(|entry| entry.offset < offset || added(entry));
         let drift: i128 =

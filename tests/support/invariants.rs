@@ -1,24 +1,23 @@
 //! The invariants of ARCHITECTURE.md, one function each.
 //!
-//! Each takes an input and a run over it and says what does not hold. They
-//! are the same for the corpus, the recorded responses, random documents and
-//! the fuzzers.
+//! Each takes an input and a run, and returns the violation. The corpus, the recorded responses,
+//! random documents and the fuzzers use the same functions.
 
 use encoding_rs::DecoderResult;
 use oaimend::repair::journal::{Change, replay, undo};
 use oaimend::repair::{Ending, Limits, Outcome, QuarantineReason, RepairConfig, RepairId, TagCache};
 
 use super::envelope::Strictness;
-use super::harness::{Chunking, Run, excerpt, run, run_remembering};
+use super::harness::{Chunking, Run, excerpt, run, run_with_cache};
 use super::strict;
 
-/// The comment that a closed document carries where its list was cut short.
+/// The comment in a closed document whose list is truncated.
 pub(crate) const CUT_SHORT: &str = "<!-- oaimend: input ended early, list is incomplete -->";
 
-/// Everything that can be said of one input by itself, in one chunking.
+/// Checks all invariants that need one input and one way to cut it.
 pub(crate) fn all(input: &[u8], config: &RepairConfig, judge: Judge) -> Result<Run, String> {
     let whole = run(input, config, Chunking::Whole);
-    orderly(&whole)?;
+    in_order(&whole)?;
     accountable(input, &whole)?;
     bounded(&whole, &config.limits)?;
     valid(&whole, config, judge)?;
@@ -30,8 +29,8 @@ pub(crate) fn all(input: &[u8], config: &RepairConfig, judge: Judge) -> Result<R
 /// A judge of documents.
 pub(crate) type Judge = fn(&[u8], Strictness) -> Result<(), String>;
 
-/// The text that the journal speaks of: the input, but for a decoded charset.
-pub(crate) fn text_of(input: &[u8], run: &Run) -> Vec<u8> {
+/// The text that the journal refers to: the input, decoded if it is not UTF-8.
+pub(crate) fn decoded_text(input: &[u8], run: &Run) -> Vec<u8> {
     let label = run.summary.decoded_as;
     let mut text = Vec::new();
     if let Some((_, order)) = label.split_once("UTF-16") {
@@ -66,7 +65,7 @@ pub(crate) fn text_of(input: &[u8], run: &Run) -> Vec<u8> {
     text.strip_prefix(b"\xEF\xBB\xBF").map(<[u8]>::to_vec).unwrap_or(text)
 }
 
-/// A unit of a wide charset; `None` for one that is cut.
+/// Reads a unit of a wide charset; `None` for an incomplete one.
 fn number(unit: &[u8], len: usize, order: &str) -> Option<u32> {
     let big_endian = |value: u32, byte: &u8| value << 8 | u32::from(*byte);
     let number = match order {
@@ -76,7 +75,8 @@ fn number(unit: &[u8], len: usize, order: &str) -> Option<u32> {
     (unit.len() == len).then_some(number)
 }
 
-/// A character in UTF-8, a surrogate as CESU-8 writes it, and anything else in a form that no text has.
+/// Writes a character in UTF-8, a surrogate in CESU-8, and anything else in a form that no text
+/// contains.
 fn push(code: u32, text: &mut Vec<u8>) {
     let bits = |shift: u32| 0x80 | (code >> shift & 0x3F) as u8;
     match char::from_u32(code) {
@@ -86,7 +86,7 @@ fn push(code: u32, text: &mut Vec<u8>) {
     }
 }
 
-/// First do no harm: the same bytes, an empty journal.
+/// First do no harm: the output equals the input, and the journal is empty.
 pub(crate) fn identity(input: &[u8], run: &Run) -> Result<(), String> {
     if run.output != input {
         return Err(format!("not left as it was: {}", difference(&run.output, input)));
@@ -100,8 +100,8 @@ pub(crate) fn identity(input: &[u8], run: &Run) -> Result<(), String> {
     Ok(())
 }
 
-/// Nothing reached the sink out of its order.
-pub(crate) fn orderly(run: &Run) -> Result<(), String> {
+/// The sink received everything in order.
+pub(crate) fn in_order(run: &Run) -> Result<(), String> {
     if let Some(fault) = run.faults.first() {
         return Err(fault.clone());
     }
@@ -130,18 +130,18 @@ pub(crate) fn orderly(run: &Run) -> Result<(), String> {
     Ok(())
 }
 
-/// Replay gives the output, undo the text: nothing is lost that is not in the
-/// journal or in quarantine.
+/// Replay gives the output, undo gives the text: the journal or the quarantine contains everything
+/// that was lost.
 pub(crate) fn accountable(input: &[u8], run: &Run) -> Result<(), String> {
     if let Outcome::NotOai(_) = run.summary.outcome {
-        // Nothing was written; what was put aside on the way must still be what stood there.
+        // Without output, quarantined items must still equal the text at their position.
         return if run.output.is_empty() {
             Ok(())
         } else {
             Err("not OAI-PMH, but bytes went out".to_owned())
         };
     }
-    let text = text_of(input, run);
+    let text = decoded_text(input, run);
     match replay(&text, &run.journal) {
         None => return Err(format!("the journal does not fit the text: {}", first_misfit(&text, run))),
         Some(replayed) if replayed != run.output => {
@@ -164,7 +164,7 @@ pub(crate) fn accountable(input: &[u8], run: &Run) -> Result<(), String> {
     Ok(())
 }
 
-/// Always well-formed and valid, or no document at all.
+/// The output is well-formed and valid, or empty.
 pub(crate) fn valid(run: &Run, config: &RepairConfig, judge: Judge) -> Result<(), String> {
     if run.output.is_empty() {
         return match run.summary.outcome {
@@ -175,7 +175,8 @@ pub(crate) fn valid(run: &Run, config: &RepairConfig, judge: Judge) -> Result<()
     }
     if run.summary.outcome == Outcome::Truncated && config.ending == Ending::Abort {
         if is_unread_behind_root(run) {
-            // Items behind the root are seen when it has left: the verdict alone can say so.
+            // Items after the root are found when it has been sent; only the verdict can report
+            // them.
             return Ok(());
         }
         return match judge(&run.output, Strictness::TokenAlone) {
@@ -187,7 +188,7 @@ pub(crate) fn valid(run: &Run, config: &RepairConfig, judge: Judge) -> Result<()
         return Err("cut short, but the comment that says so is not there".to_owned());
     }
     if run.summary.unresolved > 0 {
-        // What nobody knows of the repository is not invented, and said.
+        // Unknown values of the repository are not invented, but reported.
         let lacking = judge(&run.output, Strictness::Schema).is_err();
         let root = strict::read(&run.output)?;
         let verb = root.children.last().map(|verb| verb.name.as_str());
@@ -201,7 +202,7 @@ pub(crate) fn valid(run: &Run, config: &RepairConfig, judge: Judge) -> Result<()
     judge(&run.output, strictness).map_err(|error| format!("{error}\n    in {}", excerpt(&run.output, 0)))
 }
 
-/// Whether text with an item in it was put aside that stood behind the last tag of the output.
+/// Whether quarantined text after the last tag of the output contains an item.
 fn is_unread_behind_root(run: &Run) -> bool {
     let written = run.output.trim_ascii_end().len() as i128;
     let (mut drift, mut is_behind) = (0_i128, false);
@@ -219,7 +220,7 @@ pub(crate) fn idempotent(run: &Run, config: &RepairConfig) -> Result<(), String>
     if run.output.is_empty() || breaks_off {
         return Ok(());
     }
-    // What went out is UTF-8, whatever the header said of what came in.
+    // The output is UTF-8, whatever charset the input had.
     let again = RepairConfig { charset: None, ..config.clone() };
     let second = self::run(&run.output, &again, Chunking::Whole);
     if second.output != run.output {
@@ -240,7 +241,7 @@ pub(crate) fn idempotent(run: &Run, config: &RepairConfig) -> Result<(), String>
     }
 }
 
-/// Another way to cut the input gives the same in every respect.
+/// Another way to cut the input gives the same results.
 pub(crate) fn chunk_invariant(
     input: &[u8],
     whole: &Run,
@@ -250,21 +251,21 @@ pub(crate) fn chunk_invariant(
     same_as(whole, &run(input, config, chunking), config).map_err(|error| format!("{chunking:?}: {error}"))
 }
 
-/// What an engine has read before makes no difference: here the same input, so that it knows all of it.
+/// Earlier input makes no difference; here the engine has read the same input before.
 pub(crate) fn memory_invariant(
     input: &[u8],
     whole: &Run,
     config: &RepairConfig,
     chunking: Chunking,
 ) -> Result<(), String> {
-    let (_, memory) = run_remembering(input, config, Chunking::Whole, TagCache::default());
-    let (again, _) = run_remembering(input, config, chunking, memory);
+    let (_, memory) = run_with_cache(input, config, Chunking::Whole, TagCache::default());
+    let (again, _) = run_with_cache(input, config, chunking, memory);
     same_as(whole, &again, config).map_err(|error| format!("remembered, {chunking:?}: {error}"))
 }
 
-/// Another run over the same input gives the same in every respect.
+/// Another run over the same input gives the same results.
 pub(crate) fn same_as(whole: &Run, cut: &Run, config: &RepairConfig) -> Result<(), String> {
-    orderly(cut)?;
+    in_order(cut)?;
     if cut.output != whole.output {
         return Err(format!("another output: {}", difference(&cut.output, &whole.output)));
     }
@@ -305,7 +306,7 @@ fn items_of(run: &Run) -> String {
     items.chain(tokens).collect::<Vec<_>>().join("; ")
 }
 
-/// What the engine held depends on the limits alone.
+/// The engine's memory depends only on the limits.
 pub(crate) fn bounded(run: &Run, limits: &Limits) -> Result<(), String> {
     let allowed = 3 * limits.record_bytes_max
         + 2 * (limits.head_bytes_max + limits.tag_bytes_max + limits.junk_bytes_max)
@@ -316,7 +317,7 @@ pub(crate) fn bounded(run: &Run, limits: &Limits) -> Result<(), String> {
     Err(format!("{} bytes held, {allowed} allowed by {limits:?}", run.summary.held_bytes_peak))
 }
 
-/// Records that are good leave with their own bytes, in their order.
+/// Good records are sent unchanged and in order.
 pub(crate) fn neighbours<'a>(run: &Run, good: impl IntoIterator<Item = &'a [u8]>) -> Result<(), String> {
     let mut items = run.items.iter();
     for record in good {
@@ -329,8 +330,8 @@ pub(crate) fn neighbours<'a>(run: &Run, good: impl IntoIterator<Item = &'a [u8]>
     Ok(())
 }
 
-/// A list that was cut short does not come out as a complete one.
-pub(crate) fn no_neat_end(run: &Run) -> Result<(), String> {
+/// The output of a truncated list does not look complete.
+pub(crate) fn never_looks_complete(run: &Run) -> Result<(), String> {
     match run.summary.outcome {
         Outcome::Truncated | Outcome::NotOai(_) => {}
         other => return Err(format!("cut short, but {other:?}")),
@@ -344,8 +345,8 @@ pub(crate) fn no_neat_end(run: &Run) -> Result<(), String> {
     Ok(())
 }
 
-/// A page with a whole record in it is not answered by an error: the source had one. What stands in a
-/// section, or in an instruction, is not looked at.
+/// A page that contains a complete record does not become an error response. Sections and
+/// processing instructions are ignored.
 pub(crate) fn no_error_beside_records(input: &[u8], run: &Run) -> Result<(), String> {
     let holds = |mark: &[u8]| find(input, mark).is_some();
     let instructs = memchr::memmem::find_iter(input, b"<?").any(|at| !input[at + 2..].starts_with(b"xml"));
@@ -359,7 +360,7 @@ pub(crate) fn no_error_beside_records(input: &[u8], run: &Run) -> Result<(), Str
     Ok(())
 }
 
-/// Where two texts begin to differ.
+/// Describes the first difference of two texts.
 pub(crate) fn difference(got: &[u8], expected: &[u8]) -> String {
     let at = got.iter().zip(expected).take_while(|(one, other)| one == other).count();
     format!(
@@ -371,7 +372,7 @@ pub(crate) fn difference(got: &[u8], expected: &[u8]) -> String {
     )
 }
 
-/// Where a slice stands in another.
+/// The position of a slice in another.
 pub(crate) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     memchr::memmem::find(haystack, needle)
 }

@@ -1,8 +1,8 @@
-//! Judges what goes out by something that is not ours.
+//! Judges the output with independent parsers.
 //!
-//! Three judges: quick-xml (see [`strict`](super::strict)), which is always there, libxml2 with the
-//! schema, and expat. The last two run in a Python process that `scripts/judge` starts. Without
-//! Python, or for libxml2 without lxml, the others judge alone and the test says so.
+//! There are three judges: quick-xml (see [`strict`](super::strict)), which is always available;
+//! libxml2 with the schema; and expat. The last two run in a Python process that `scripts/judge`
+//! starts. Without Python or lxml the others judge alone, and the test prints a note.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::envelope::{self, Strictness};
 use super::strict::Element;
 use super::{root, strict};
 
-/// What is wrong with the document by any judge.
+/// The first complaint of any judge.
 pub(crate) fn judge(document: &[u8], strictness: Strictness) -> Result<(), String> {
     let tree = strict::read(document).map_err(|error| format!("quick-xml: {error}"))?;
     envelope::check(&tree, strictness).map_err(|error| format!("envelope: {error}"))?;
@@ -24,13 +24,13 @@ pub(crate) fn judge(document: &[u8], strictness: Strictness) -> Result<(), Strin
     }
 }
 
-/// What is wrong with the document by libxml2 alone.
+/// The complaint of libxml2 alone.
 pub(crate) fn by_libxml2(document: &[u8], _: Strictness) -> Result<(), String> {
     by("libxml2", document)
 }
 
-/// What is wrong with the document by expat alone, which knows no schema.
-pub(crate) fn by_expat(document: &[u8], _: Strictness) -> Result<(), String> {
+/// The complaint of expat alone, which checks no schema.
+pub(crate) fn check_with_expat(document: &[u8], _: Strictness) -> Result<(), String> {
     by("expat", document)
 }
 
@@ -39,13 +39,13 @@ fn by(judge: &str, document: &[u8]) -> Result<(), String> {
     faults.lines().find(|fault| fault.starts_with(judge)).map_or(Ok(()), |fault| Err(fault.to_owned()))
 }
 
-/// Whether libxml2 can judge on this machine.
+/// Whether libxml2 is available.
 pub(crate) fn libxml2_is_there() -> bool {
     is_there("libxml2")
 }
 
-/// Whether expat can judge on this machine.
-pub(crate) fn expat_is_there() -> bool {
+/// Whether expat is available.
+pub(crate) fn has_expat() -> bool {
     is_there("expat")
 }
 
@@ -54,10 +54,10 @@ fn is_there(judge: &str) -> bool {
     process.lock().is_ok_and(|process| process.judges.contains(judge))
 }
 
-/// The characters that can begin a name and those that can be in one, by expat. `None` where it cannot
-/// judge.
-pub(crate) fn names_by_expat() -> Option<(String, String)> {
-    expat_is_there().then_some(())?;
+/// The characters that expat accepts at the start of a name, and inside a name. `None` if expat is
+/// not available.
+pub(crate) fn expat_name_characters() -> Option<(String, String)> {
+    has_expat().then_some(())?;
     let mut command = Command::new(root().join("scripts/judge"));
     let output = command.arg("--names").current_dir(root()).output().expect("it runs already");
     assert!(output.status.success(), "expat judges names");
@@ -65,13 +65,13 @@ pub(crate) fn names_by_expat() -> Option<(String, String)> {
     text.split_once('\n').map(|(starts, parts)| (starts.to_owned(), parts.to_owned()))
 }
 
-/// What is wrong with a container of provenance by libxml2 and the schema of those.
+/// The complaint of libxml2 about a provenance container and its schema.
 pub(crate) fn provenance(container: &[u8]) -> Result<(), String> {
     static PROCESS: OnceLock<Option<Mutex<Process>>> = OnceLock::new();
     ask(PROCESS.get_or_init(|| Process::start("provenance.xsd", "provenance.xsd")).as_ref(), container)
 }
 
-/// What the records of a document carry, in canonical XML by libxml2. `None` where it cannot be asked.
+/// The payloads of the records in canonical XML, by libxml2. `None` if it is not available.
 pub(crate) fn payloads(document: &[u8]) -> Option<Vec<String>> {
     libxml2_is_there().then_some(())?;
     let mut command = Command::new(root().join("scripts/judge"));
@@ -91,7 +91,7 @@ fn process() -> Option<&'static Mutex<Process>> {
     PROCESS.get_or_init(|| Process::start("oai-pmh-envelope.xsd", "OAI-PMH.envelope.xsd")).as_ref()
 }
 
-/// What libxml2 with the schema and expat say. Nothing where they cannot judge.
+/// The complaints of libxml2 with the schema and of expat; none if they are not available.
 fn other_parsers(document: &[u8]) -> Result<(), String> {
     ask(process(), document)
 }
@@ -103,20 +103,20 @@ fn ask(process: Option<&Mutex<Process>>, document: &[u8]) -> Result<(), String> 
     if verdict.is_empty() { Ok(()) } else { Err(verdict) }
 }
 
-/// Whether the verb element holds a token and nothing else.
+/// Whether the verb element contains a token and nothing else.
 fn is_token_alone(root: &Element) -> bool {
     let children = root.children.last().map(|verb| verb.children.as_slice()).unwrap_or_default();
     matches!(children, [token] if token.name == "resumptionToken")
 }
 
-/// A list with a token alone passes the schema once an item stands in it.
+/// Inserts an item into a list with only a token, so that the schema accepts it.
 fn with_an_item(document: &[u8], root: &Element) -> Vec<u8> {
     const HEADER: &str = "<header xmlns='http://www.openarchives.org/OAI/2.0/'>\
         <identifier>x</identifier><datestamp>2000-01-01</datestamp></header>";
     const SET: &str =
         "<set xmlns='http://www.openarchives.org/OAI/2.0/'><setSpec>x</setSpec><setName>x</setName></set>";
     let mut text = String::from_utf8_lossy(document).into_owned();
-    // In sections there are no tags, and what they hold is nothing to the schema.
+    // Sections contain no tags, and the schema ignores their content.
     for (mark, end_mark) in [("<!--", "-->"), ("<![CDATA[", "]]>")] {
         while let Some(at) = text.find(mark)
             && let Some(length) = text[at..].find(end_mark)
@@ -124,7 +124,7 @@ fn with_an_item(document: &[u8], root: &Element) -> Vec<u8> {
             text.replace_range(at..at + length + end_mark.len(), "");
         }
     }
-    // The last start tag of that name, with a prefix or without one.
+    // The last start tag of that name, with or without a prefix.
     let tags = text.match_indices("resumptionToken").filter_map(|(at, _)| {
         let open = text[..at].rfind('<')?;
         let prefix = &text[open + 1..at];
@@ -143,12 +143,12 @@ struct Process {
     _child: Child,
     incoming: ChildStdin,
     outgoing: ChildStdout,
-    /// What each judge says of a document that is cut short: one line for each judge that is there.
+    /// Checks that each available judge rejects a truncated document; one line per judge.
     judges: String,
 }
 
 impl Process {
-    /// Judges by a schema of ours, and by the official one where that is at hand.
+    /// Validates with our schema, and with the official one if it is available.
     fn start(own: &str, official: &str) -> Option<Mutex<Self>> {
         let started = Self::spawn(own, official);
         match &started {

@@ -1,7 +1,6 @@
-//! No item and no token is lost without saying so: pages that are damaged anywhere, and what must come of them.
+//! No item and no token is lost silently, wherever a page is damaged.
 //!
-//! An item or token whose bytes are still in the damaged page leaves, or the
-//! account of the page says that something was lost.
+//! Each item or token whose bytes are intact in the damaged page is sent, or counted as lost.
 
 use oaimend::repair::{Ending, Outcome, RepairConfig};
 
@@ -10,7 +9,7 @@ use super::harness::{Chunking, Run, excerpt, run};
 use super::invariants::find;
 use super::random::{Page, Random, list};
 
-/// What damage leaves between items.
+/// Text that damage leaves between items.
 const PIECES: &[&str] = &[
     "</record>",
     "</header>",
@@ -55,7 +54,7 @@ const PIECES: &[&str] = &[
     "<?xml version=\"1.0\"?>",
 ];
 
-/// A page with damage somewhere: its items and its token may be damaged too.
+/// A page with damage anywhere, also in its items and its token.
 pub(crate) fn damaged(seed: u64) -> (Page, Vec<u8>) {
     let random = &mut Random::new(seed);
     let page = list(random);
@@ -74,7 +73,7 @@ pub(crate) fn damaged(seed: u64) -> (Page, Vec<u8>) {
                 bytes.drain(at..end);
             }
             _ => {
-                // A first attempt that breaks off, and the whole page after it.
+                // A truncated first attempt, followed by the whole page.
                 let cut = random.below(bytes.len() + 1);
                 let again = bytes.clone();
                 bytes.truncate(cut);
@@ -85,7 +84,7 @@ pub(crate) fn damaged(seed: u64) -> (Page, Vec<u8>) {
     (page, bytes)
 }
 
-/// A place between two parts of the page.
+/// A position between two parts of the page.
 fn border(random: &mut Random, page: &Page) -> usize {
     let mut borders = vec![page.head.len()];
     let mut at = page.head.len();
@@ -99,7 +98,7 @@ fn border(random: &mut Random, page: &Page) -> usize {
     borders[random.below(borders.len())]
 }
 
-/// Whether all that is still whole in `input` leaves, or is counted as lost.
+/// Checks that each intact item of `input` is sent or counted as lost.
 pub(crate) fn nothing_is_lost(page: &Page, input: &[u8]) -> Result<(), String> {
     let out = run(input, &RepairConfig::default(), Chunking::Whole);
     let transfer = RepairConfig { ending: Ending::Abort, ..RepairConfig::default() };
@@ -120,14 +119,14 @@ fn all_left(page: &Page, input: &[u8], out: &Run) -> Result<(), String> {
         let identifier = identifier(item);
         let start = &item[..find(item, identifier).unwrap_or(0) + identifier.len()];
         let has_left = out.items.iter().any(|left| left.identifier == identifier);
-        // A comment goes with the element around it, and what is in it was withdrawn.
+        // A comment is removed with its element; items inside comments are not part of the list.
         let is_withdrawn = is_in(input, start, &SECTIONS[..1]);
         if !has_left && is_there(input, item) && !is_withdrawn && !is_in_section(&out.output, start) {
             return Err(format!("an item is lost without a word: {}", excerpt(item, 0)));
         }
     }
     let Some((element, value)) = token(&page.tail) else { return Ok(()) };
-    // Of several whole tokens the last one leaves.
+    // If there are several intact tokens, the last one is sent.
     let has_another =
         memchr::memmem::find_iter(input, b"</resumptionToken>").count() > 1 && !out.tokens.is_empty();
     let has_left = has_another || out.tokens.iter().any(|left| left == value);
@@ -160,8 +159,8 @@ fn token(tail: &str) -> Option<(&[u8], &[u8])> {
     Some((element.as_bytes(), value.as_bytes()))
 }
 
-/// Whether a part of a well-formed document begins in a comment, a CDATA section or an instruction:
-/// there it is content, and stays what it is.
+/// Whether a part of a well-formed document begins in a comment, a CDATA section or an instruction.
+/// There it is content and stays unchanged.
 fn is_in_section(document: &[u8], start: &[u8]) -> bool {
     is_in(document, start, &SECTIONS)
 }

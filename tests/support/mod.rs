@@ -1,7 +1,7 @@
-//! What the tests share: running the engine, the invariants, the judges, the corpus.
+//! Shared by the tests: running the engine, the invariants, the judges, the corpus.
 //!
-//! Sits beside the engine and knows it by its public interface alone. Every
-//! expectation here comes from the documents, never from what the engine did.
+//! It uses only the public interface of the engine. Its expectations come from the documentation,
+//! not from observed output.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 pub(crate) mod corpus;
@@ -14,12 +14,12 @@ pub(crate) mod invariants;
 pub(crate) mod judge;
 pub(crate) mod losses;
 pub(crate) mod names;
-pub(crate) mod old;
 pub(crate) mod pages;
 pub(crate) mod random;
 pub(crate) mod shrink;
 pub(crate) mod strict;
 pub(crate) mod trial;
+pub(crate) mod v1;
 
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Every file below a folder, sorted, so that runs are alike everywhere.
+/// Every file below a folder, sorted, so that all machines give the same order.
 pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_path_buf()];
@@ -42,8 +42,7 @@ pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Checks all items, on as many threads as there are processors; the failures
-/// come in the order of the items.
+/// Checks all items in parallel; the failures are in the order of the items.
 pub(crate) fn each<T: Sync>(items: &[T], check: impl Fn(&T) -> Option<String> + Sync) -> Vec<String> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let check = &check;
@@ -69,7 +68,7 @@ pub(crate) fn report(what: &str, ran: usize, failures: &[String]) {
     assert!(failures.is_empty(), "{what}: {} of {ran} failed\n\n{}", failures.len(), failures.join("\n\n"));
 }
 
-/// Keeps an input that failed, and says where.
+/// Stores a failing input and returns a message with its path.
 pub(crate) fn keep(name: &str, input: &[u8]) -> String {
     let folder = root().join("target/failures");
     let path = folder.join(format!("{}.xml", name.replace([' ', '/', ','], "-")));

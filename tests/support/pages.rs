@@ -1,4 +1,4 @@
-//! The pages of docs/ that come from the catalog.
+//! Generates the pages of docs/ about the catalog.
 
 use std::fmt::Write;
 
@@ -56,7 +56,7 @@ fn section(page: &mut String, entry: &CatalogEntry) -> std::fmt::Result {
     )
 }
 
-/// An example on one line, invisible characters spelt out.
+/// An example on one line, with escapes for invisible characters.
 fn example(text: &str) -> String {
     text.replace('\n', "\\n").replace('\u{feff}', "\\xEF\\xBB\\xBF")
 }

@@ -1,8 +1,8 @@
-//! Random valid documents, from a grammar, and the randomness for all else.
+//! Random valid documents from a grammar, and the random generator for the other tests.
 //!
-//! A seed gives the same document for ever, so a failure is a seed.
+//! A seed always gives the same document, so that a seed identifies a failure.
 
-/// A small generator of random numbers (splitmix64): fast, seeded, ours.
+/// A small, fast, seeded random generator (splitmix64).
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 
@@ -19,7 +19,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`, 0 when there is none.
+    /// A number below `bound`, 0 if that is 0.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         match u64::try_from(bound) {
             Ok(bound) if bound > 0 => usize::try_from(self.next() % bound).unwrap_or(0),
@@ -27,7 +27,7 @@ impl Random {
         }
     }
 
-    /// True in so many of a hundred cases.
+    /// True with this probability, in percent.
     pub(crate) fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
@@ -37,14 +37,14 @@ impl Random {
     }
 }
 
-/// A page in its parts, so that single records can be damaged.
+/// A page in parts, so that single records can be damaged.
 #[derive(Clone, Debug)]
 pub(crate) struct Page {
-    /// All before the first record.
+    /// The text before the first record.
     pub(crate) head: String,
-    /// Each record, and the white space behind it.
+    /// Each record with the white space after it.
     pub(crate) records: Vec<(String, String)>,
-    /// All behind the last record, with the token if there is one.
+    /// The text after the last record, with the token if there is one.
     pub(crate) tail: String,
 }
 
@@ -63,7 +63,7 @@ impl Page {
 /// A valid, conventional ListRecords page.
 pub(crate) fn page(random: &mut Random) -> Page {
     let line = random.pick(&["\n", "\n  ", "", "\r\n"]);
-    // Declared here and used in the records: legal, and where cutters break.
+    // Declared here and used in the records: legal, but simple record splitters fail on it.
     let on_root = random.chance(30);
     let mut head = head(random, "verb=\"ListRecords\" metadataPrefix=\"oai_dc\"", line, on_root);
     head.push_str("<ListRecords>");
@@ -73,7 +73,7 @@ pub(crate) fn page(random: &mut Random) -> Page {
     Page { head, records, tail: tail(random, "ListRecords", line) }
 }
 
-/// A valid, conventional page of a list: records above all, headers and sets.
+/// A valid, conventional page of a list: mostly records, also headers and sets.
 pub(crate) fn list(random: &mut Random) -> Page {
     let verb = match random.below(10) {
         0..=6 => return page(random),
@@ -88,7 +88,7 @@ pub(crate) fn list(random: &mut Random) -> Page {
     Page { head, records, tail: tail(random, verb, line) }
 }
 
-/// All before the verb element.
+/// The text before the verb element.
 fn head(random: &mut Random, request: &str, line: &str, on_root: bool) -> String {
     let mut head = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     if random.chance(15) {
@@ -109,7 +109,7 @@ fn head(random: &mut Random, request: &str, line: &str, on_root: bool) -> String
     head
 }
 
-/// All behind the last item, with a token or without one.
+/// The text after the last item, with or without a token.
 fn tail(random: &mut Random, verb: &str, line: &str) -> String {
     let token = match random.below(4) {
         0 => "<resumptionToken>page/2?a=1&amp;b=2</resumptionToken>",
@@ -119,7 +119,7 @@ fn tail(random: &mut Random, verb: &str, line: &str) -> String {
     format!("{token}{line}</{verb}>{line}</OAI-PMH>\n")
 }
 
-/// A valid, conventional response to any verb, lists of records above all.
+/// A valid, conventional response to any verb, mostly lists of records.
 pub(crate) fn response(random: &mut Random) -> Vec<u8> {
     if random.chance(60) {
         return page(random).bytes();
@@ -267,7 +267,7 @@ fn mods(random: &mut Random) -> String {
     )
 }
 
-/// Text with all that is legal and often taken for broken.
+/// Text with all legal constructs that are often taken for defects.
 fn text(random: &mut Random) -> String {
     let mut made = String::new();
     for _ in 0..random.below(5) {

@@ -1,7 +1,7 @@
-//! Makes a failing input smaller, so that a person can read it.
+//! Makes a failing input smaller and easier to read.
 
-/// The smallest input found that still fails: ever smaller pieces are left
-/// out as long as the failure stays. Bounded, for an engine in debug is slow.
+/// The smallest failing input found: leaves out ever smaller pieces while the failure stays. The
+/// effort is limited, because a debug build of the engine is slow.
 pub(crate) fn shrink(input: &[u8], fails: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     let mut smallest = input.to_vec();
     let mut tries = 0;

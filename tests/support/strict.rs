@@ -1,9 +1,9 @@
-//! The judge that is always there: quick-xml with everything strict that it
-//! can check, and by hand what it lets pass.
+//! The judge that is always available: quick-xml with all its strict checks, and our own for the
+//! rest.
 //!
-//! Gives a tree, which [`envelope`](super::envelope) holds against the schema.
-//! Says no to whatever XML 1.0 with namespaces says no to in a document
-//! without a document type declaration. Names are those of the fourth edition.
+//! It returns a tree, which [`envelope`](super::envelope) checks against the schema. It rejects
+//! every document that XML 1.0 with namespaces does not allow, and document type declarations.
+//! Names are those of the fourth edition.
 
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::name::{Namespace, ResolveResult};
@@ -19,11 +19,11 @@ pub(crate) struct Element {
     /// Namespace, local name and value; namespace declarations are left out.
     pub(crate) attributes: Vec<(String, String, String)>,
     pub(crate) children: Vec<Self>,
-    /// The characters between the children, references resolved.
+    /// The text between the children, references resolved.
     pub(crate) text: String,
 }
 
-/// Reads one document strictly.
+/// Parses one document strictly.
 pub(crate) fn read(document: &[u8]) -> Result<Element, String> {
     let text = std::str::from_utf8(document).map_err(|error| format!("no UTF-8: {error}"))?;
     if let Some((at, bad)) = text.char_indices().find(|(_, c)| !is_xml_char(*c)) {
@@ -80,7 +80,7 @@ pub(crate) fn read(document: &[u8]) -> Result<Element, String> {
 
 const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
 
-/// The characters an event stands for, once it is found to be legal.
+/// The text of an event, after checking that it is legal.
 fn content(event: &Event<'_>, at: u64) -> Result<String, String> {
     match event {
         Event::Text(text) if text.contains("]]>") => Err("]]> in text".to_owned()),
@@ -104,7 +104,7 @@ fn content(event: &Event<'_>, at: u64) -> Result<String, String> {
     }
 }
 
-/// The name and its attributes, all prefixes resolved.
+/// The name and the attributes, all prefixes resolved.
 fn element(reader: &NsReader<&[u8]>, tag: &BytesStart<'_>) -> Result<Element, String> {
     let name = tag.name();
     let raw = name.as_ref();
@@ -147,7 +147,7 @@ fn known(namespace: ResolveResult<'_>) -> Result<String, String> {
     }
 }
 
-/// A prefix may not be unbound, and the two reserved ones may not be bound anew.
+/// A prefix may not be undeclared, and the two reserved ones may not be redeclared.
 fn binding_is_legal(prefix: &str, key: &str, value: &str) -> Result<(), String> {
     let reserved = key == "xmlns:xmlns" || value == "http://www.w3.org/2000/xmlns/";
     let xml = (key == "xmlns:xml") != (value == "http://www.w3.org/XML/1998/namespace");
@@ -169,7 +169,7 @@ fn attribute_value(raw: &str) -> Result<String, String> {
     Ok(value)
 }
 
-/// The characters of a reference, given what stands between & and ;.
+/// The characters of a reference; `name` is the text between & and ;.
 fn reference(name: &str) -> Result<String, String> {
     let illegal = || format!("reference &{name};");
     let number = match name.strip_prefix('#') {
@@ -187,7 +187,7 @@ fn reference(name: &str) -> Result<String, String> {
     character.filter(|c| is_xml_char(*c)).map(String::from).ok_or_else(illegal)
 }
 
-/// Between a name and an attribute, and between two attributes, stands a blank.
+/// Checks for a blank between a name and an attribute, and between two attributes.
 fn spacing_is_legal(attributes: &str) -> Result<(), String> {
     let mut rest = attributes;
     loop {

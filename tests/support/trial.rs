@@ -1,4 +1,4 @@
-//! A page with what belongs elsewhere in it, and what the engine is told of it, at random.
+//! Random pages with misplaced parts, and random configurations of the engine.
 
 use oaimend::oai::datestamp::Granularity;
 use oaimend::repair::catalog::CATALOG;
@@ -8,10 +8,10 @@ use oaimend::repair::{
 };
 
 use super::damage;
-use super::old::old_page;
 use super::random::{Random, response};
+use super::v1::v1_page;
 
-/// What the engine is told: mostly a request of our own, often with repairs off.
+/// A random configuration: mostly with a request of our own, often with repairs off.
 pub(crate) fn config(random: &mut Random) -> RepairConfig {
     RepairConfig {
         off: off(random),
@@ -103,14 +103,14 @@ fn identify() -> IdentifyValues {
     }
 }
 
-/// A page of 2.0 or 1.1, alone or with another one behind it, with things where they do not belong.
+/// A page of 2.0 or 1.1, alone or followed by another one, with misplaced parts.
 pub(crate) fn page(random: &mut Random) -> Vec<u8> {
     let bytes = one_page(random);
-    disordered(random, bytes)
+    misplace_parts(random, bytes)
 }
 
-/// The same of a page that is there.
-pub(crate) fn disordered(random: &mut Random, mut bytes: Vec<u8>) -> Vec<u8> {
+/// Misplaces parts of an existing page.
+pub(crate) fn misplace_parts(random: &mut Random, mut bytes: Vec<u8>) -> Vec<u8> {
     disorder(random, &mut bytes);
     if random.chance(15) {
         let mut second = if random.chance(50) { bytes.clone() } else { one_page(random) };
@@ -126,17 +126,17 @@ pub(crate) fn disordered(random: &mut Random, mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 fn one_page(random: &mut Random) -> Vec<u8> {
-    if random.chance(30) { old_page(random).bytes() } else { response(random) }
+    if random.chance(30) { v1_page(random).bytes() } else { response(random) }
 }
 
-/// Puts things of the envelope where they do not belong, a few times.
+/// Inserts parts of the envelope at wrong positions, a few times.
 fn disorder(random: &mut Random, bytes: &mut Vec<u8>) {
     for _ in 0..random.below(6) {
         match random.below(10) {
             0 | 1 => rename(random, bytes),
             2 => take_out(random, bytes),
             3 => {
-                // Over again, items too.
+                // Repeats a part, also an item.
                 if let Some((start, end)) = element(random, bytes) {
                     let copy = bytes[start..end].to_vec();
                     let at = place(random, bytes);
@@ -190,7 +190,7 @@ const STRAYS: &[&str] = &[
     "<set><setSpec>a</setSpec><setName>a</setName></set>",
 ];
 
-/// Names of the envelope.
+/// Element names of the envelope.
 const NAMES: &[&str] = &[
     "OAI-PMH",
     "responseDate",
@@ -214,7 +214,7 @@ fn find_all(bytes: &[u8], needle: &str) -> Vec<usize> {
     memchr::memmem::find_iter(bytes, needle.as_bytes()).collect()
 }
 
-/// Before or behind some tag of the envelope.
+/// The position before or after some tag of the envelope.
 fn place(random: &mut Random, bytes: &[u8]) -> usize {
     let name = random.pick(NAMES);
     let open = if random.chance(50) { "</" } else { "<" };
@@ -227,7 +227,7 @@ fn place(random: &mut Random, bytes: &[u8]) -> usize {
     if random.chance(50) { at } else { behind }
 }
 
-/// Some element of the envelope, whole.
+/// A complete element of the envelope.
 fn element(random: &mut Random, bytes: &[u8]) -> Option<(usize, usize)> {
     let name = random.pick(NAMES);
     let tags = find_all(bytes, &format!("<{name}"));
@@ -246,7 +246,7 @@ fn take_out(random: &mut Random, bytes: &mut Vec<u8>) {
     }
 }
 
-/// Gives the verb element another name.
+/// Renames the verb element.
 fn rename(random: &mut Random, bytes: &mut Vec<u8>) {
     let verb = random.pick(VERBS);
     let name = random.pick(&[

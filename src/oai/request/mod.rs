@@ -1,37 +1,37 @@
-//! A request of a harvester: read from a query or a form, judged, written again.
+//! A harvester's request: parsed from a query or a form, checked, and written as a query.
 //!
-//! Sits first in the flow. What is judged here never reaches the source: verb,
-//! and missing, repeated, unknown and exclusive arguments, and dates that no
-//! repository could harvest by. Other values are judged only by whether they
-//! are text that XML can hold; sets and tokens, and which granularity it has,
-//! are the source's business. The query to the source is always made new from the
-//! parsed request, never from the bytes that came.
+//! Errors found here never reach the source: wrong verbs; missing, repeated, unknown and exclusive
+//! arguments; dates that no repository accepts. Other values only have to be text that XML allows:
+//! the source decides about sets, tokens and its granularity. The query to the source is always
+//! written from the parsed request, never copied from the received bytes.
 
-use super::error::{ErrorCode, is_xml_char};
+use super::errors::{ErrorCode, is_xml_char};
 use super::{datestamp, set_spec};
 use crate::oai::request_echo::RequestEcho;
 use std::sync::Arc;
 
+pub(super) mod window;
+
 /// One of the six verbs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verb {
-    /// About the repository.
+    /// Describes the repository.
     Identify,
-    /// The formats of the repository or of one item.
+    /// Lists the formats of the repository or of one item.
     ListMetadataFormats,
-    /// The sets.
+    /// Lists the sets.
     ListSets,
-    /// Headers only.
+    /// Lists headers.
     ListIdentifiers,
-    /// Whole records.
+    /// Lists records.
     ListRecords,
-    /// One record.
+    /// Returns one record.
     GetRecord,
 }
 
 impl Verb {
     /// All verbs, in the order of the specification.
-    pub const ALL: &'static [Self] = &[
+    pub const ALL: [Self; 6] = [
         Self::GetRecord,
         Self::Identify,
         Self::ListIdentifiers,
@@ -40,8 +40,8 @@ impl Verb {
         Self::ListSets,
     ];
 
-    /// The verb as it stands in a request.
-    pub const fn name(self) -> &'static str {
+    /// The name of the verb.
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Identify => "Identify",
             Self::ListMetadataFormats => "ListMetadataFormats",
@@ -52,12 +52,12 @@ impl Verb {
         }
     }
 
-    /// Whether its answers are lists, which tokens may go on with.
+    /// Whether its responses are lists, which resumptionTokens can continue.
     pub const fn is_list(self) -> bool {
         matches!(self, Self::ListIdentifiers | Self::ListRecords | Self::ListSets)
     }
 
-    /// The arguments that must stand beside it, if it is not a resumption.
+    /// The required arguments, unless there is a resumptionToken.
     const fn required(self) -> &'static [Argument] {
         match self {
             Self::Identify | Self::ListMetadataFormats | Self::ListSets => &[],
@@ -66,7 +66,7 @@ impl Verb {
         }
     }
 
-    /// All arguments that may stand beside it.
+    /// The allowed arguments.
     const fn allowed(self) -> &'static [Argument] {
         match self {
             Self::Identify => &[],
@@ -84,20 +84,20 @@ impl Verb {
     }
 }
 
-/// One of the six arguments beside the verb.
+/// An argument other than the verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Argument {
     /// An item.
     Identifier,
     /// A format.
     MetadataPrefix,
-    /// Lowest datestamp.
+    /// The lowest datestamp.
     From,
-    /// Highest datestamp.
+    /// The highest datestamp.
     Until,
     /// A set.
     Set,
-    /// Where a list goes on; excludes all others.
+    /// The position in a list; excludes all others.
     ResumptionToken,
 }
 
@@ -106,7 +106,7 @@ impl Argument {
     pub const ALL: &'static [Self] =
         &[Self::Identifier, Self::MetadataPrefix, Self::From, Self::Until, Self::Set, Self::ResumptionToken];
 
-    /// The argument as it stands in a request.
+    /// The name of the argument.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Identifier => "identifier",
@@ -119,7 +119,7 @@ impl Argument {
     }
 }
 
-/// A request that keeps the rules of OAI-PMH 2.0. Cheap to clone.
+/// A request that is valid in OAI-PMH 2.0. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     verb: Verb,
@@ -127,21 +127,21 @@ pub struct Request {
     query: Arc<str>,
 }
 
-/// A request that does not: what to answer.
+/// The error response to an invalid request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct RequestError {
     /// `badVerb` or `badArgument`.
     pub code: ErrorCode,
-    /// What is wrong and what would be right.
+    /// The problem and the expected value.
     pub text: String,
 }
 
 impl Request {
-    /// Reads a query string or a form body (`application/x-www-form-urlencoded`).
+    /// Parses a query string or a form body (`application/x-www-form-urlencoded`).
     ///
-    /// `+` is a blank, `%XX` a byte; a `%` that starts no such triple stands
-    /// for itself, as harvesters mean it. Empty pairs are skipped.
-    pub fn parse(query: &[u8]) -> Result<Self, Refusal> {
+    /// `+` is a blank, `%XX` a byte; a `%` without two hexadecimal digits is a percent sign. Empty
+    /// pairs are skipped.
+    pub fn parse(query: &[u8]) -> Result<Self, RequestError> {
         let pairs: Vec<(Vec<u8>, Vec<u8>)> = query
             .split(|&byte| byte == b'&')
             .filter(|pair| !pair.is_empty())
@@ -150,22 +150,22 @@ impl Request {
                 (decode(halves.next().unwrap_or_default()), decode(halves.next().unwrap_or_default()))
             })
             .collect();
-        let verb = verb_of(&pairs)?;
+        let verb = parse_verb(&pairs)?;
         let mut arguments: Vec<(Argument, String)> = Vec::new();
         for (name, value) in pairs.into_iter().filter(|(name, _)| name != b"verb") {
-            let argument = argument_of(&name, verb)?;
+            let argument = parse_argument(&name, verb)?;
             if arguments.iter().any(|(other, _)| *other == argument) {
                 return Err(bad_argument(format!("the argument {} is repeated", argument.name())));
             }
-            arguments.push((argument, text_of(argument.name(), value)?));
+            arguments.push((argument, parse_value(argument.name(), value)?));
         }
-        let request = Self::of(verb, arguments);
-        request.check_company()?;
+        let request = Self::new(verb, arguments);
+        request.check_combination()?;
         Ok(request)
     }
 
-    fn of(verb: Verb, arguments: Vec<(Argument, String)>) -> Self {
-        let query = written(verb, &arguments, encode).into();
+    fn new(verb: Verb, arguments: Vec<(Argument, String)>) -> Self {
+        let query = write_query(verb, &arguments, encode).into();
         Self { verb, arguments: arguments.into(), query }
     }
 
@@ -179,59 +179,60 @@ impl Request {
         self.arguments.iter().find(|(other, _)| *other == argument).map(|(_, value)| value.as_str())
     }
 
-    /// Whether it goes on with a list.
+    /// Whether it continues a list.
     pub fn is_resumption(&self) -> bool {
         self.argument(Argument::ResumptionToken).is_some()
     }
 
-    /// The request that goes on with this list.
+    /// The request for the next page of this list.
     #[must_use]
-    pub fn resumed(&self, token: String) -> Self {
-        Self::of(self.verb, vec![(Argument::ResumptionToken, token)])
+    pub fn with_token(&self, token: String) -> Self {
+        Self::new(self.verb, vec![(Argument::ResumptionToken, token)])
     }
 
-    /// The request for the headers of what this one lists; `ListRecords` and
-    /// `ListIdentifiers` take the same arguments.
+    /// The same request for headers; `ListRecords` and `ListIdentifiers` have the same arguments.
     #[must_use]
-    pub fn headers_only(&self) -> Self {
-        Self::of(Verb::ListIdentifiers, self.arguments.to_vec())
+    pub fn to_list_identifiers(&self) -> Self {
+        Self::new(Verb::ListIdentifiers, self.arguments.to_vec())
     }
 
-    /// The request for whole records, where this one asks for their headers.
+    /// The same request for records instead of headers.
     #[must_use]
-    pub fn records(&self) -> Self {
-        Self::of(Verb::ListRecords, self.arguments.to_vec())
+    pub fn to_list_records(&self) -> Self {
+        Self::new(Verb::ListRecords, self.arguments.to_vec())
     }
 
-    /// The same without a format: OAI-PMH 1.x lists identifiers in none.
+    /// The same request without a format: OAI-PMH 1.x lists identifiers without one.
     #[must_use]
     pub fn without_format(&self) -> Self {
         let mut arguments = self.arguments.to_vec();
         arguments.retain(|(argument, _)| *argument != Argument::MetadataPrefix);
-        Self::of(self.verb, arguments)
+        Self::new(self.verb, arguments)
     }
 
-    /// Whether one of its dates says a second.
-    pub fn is_in_seconds(&self) -> bool {
+    /// Whether one of its dates has seconds.
+    pub fn has_seconds(&self) -> bool {
         let dates = [Argument::From, Argument::Until].map(|date| self.argument(date));
         dates.into_iter().flatten().any(|date| date.len() > DAY_CHARS)
     }
 
-    /// The same with the days of its dates: the narrowest window of whole days that holds the one asked for.
+    /// The same request with dates cut to days: the smallest range of whole days that contains the
+    /// requested one.
     #[must_use]
-    pub fn in_days(&self) -> Self {
+    pub fn with_day_dates(&self) -> Self {
         let mut arguments = self.arguments.to_vec();
         for (argument, value) in &mut arguments {
             if matches!(argument, Argument::From | Argument::Until) {
                 value.truncate(DAY_CHARS);
             }
         }
-        Self::of(self.verb, arguments)
+        Self::new(self.verb, arguments)
     }
 
-    /// The same with each of its seconds at the beginning of its day: what [`Self::in_days`] gives, but in seconds.
+    /// The same request with each time of day set to midnight: the range of
+    /// [`Self::with_day_dates`], but in seconds.
     #[must_use]
-    pub fn at_midnight(&self) -> Self {
+    pub fn with_midnight_dates(&self) -> Self {
         let mut arguments = self.arguments.to_vec();
         for (argument, value) in &mut arguments {
             if matches!(argument, Argument::From | Argument::Until) && value.len() > DAY_CHARS {
@@ -239,21 +240,21 @@ impl Request {
                 value.push_str("T00:00:00Z");
             }
         }
-        Self::of(self.verb, arguments)
+        Self::new(self.verb, arguments)
     }
 
-    /// The same of one set.
+    /// The same request for one set.
     #[must_use]
-    pub fn of_set(&self, set: &str) -> Self {
+    pub fn with_set(&self, set: &str) -> Self {
         let mut arguments = self.arguments.to_vec();
         arguments.retain(|(argument, _)| *argument != Argument::Set);
         arguments.push((Argument::Set, set.to_owned()));
-        Self::of(self.verb, arguments)
+        Self::new(self.verb, arguments)
     }
 
-    /// The same list from a datestamp on, in the granularity of its `until`; `None` for one
-    /// that is gone on with by a token.
-    pub fn from_on(&self, datestamp: &str) -> Option<Self> {
+    /// The same list from a datestamp on, in the granularity of its `until`; `None` for a
+    /// resumption.
+    pub fn starting_from(&self, datestamp: &str) -> Option<Self> {
         if self.is_resumption() {
             return None;
         }
@@ -266,7 +267,7 @@ impl Request {
         let mut arguments = self.arguments.to_vec();
         arguments.retain(|(argument, _)| *argument != Argument::From);
         arguments.push((Argument::From, from));
-        Some(Self::of(self.verb, arguments))
+        Some(Self::new(self.verb, arguments))
     }
 
     /// The request for one record.
@@ -275,46 +276,46 @@ impl Request {
             (Argument::Identifier, identifier.to_owned()),
             (Argument::MetadataPrefix, metadata_prefix.to_owned()),
         ];
-        Self::of(Verb::GetRecord, arguments)
+        Self::new(Verb::GetRecord, arguments)
     }
 
-    /// The request for what the repository says of itself.
+    /// The request for the description of the repository.
     pub fn identify() -> Self {
-        Self::of(Verb::Identify, Vec::new())
+        Self::new(Verb::Identify, Vec::new())
     }
 
     /// The request for the formats of the repository, or of one item.
-    pub fn formats(identifier: Option<&str>) -> Self {
+    pub fn list_metadata_formats(identifier: Option<&str>) -> Self {
         let arguments = identifier.map(|identifier| (Argument::Identifier, identifier.to_owned()));
-        Self::of(Verb::ListMetadataFormats, arguments.into_iter().collect())
+        Self::new(Verb::ListMetadataFormats, arguments.into_iter().collect())
     }
 
     /// The request for the sets.
-    pub fn sets() -> Self {
-        Self::of(Verb::ListSets, Vec::new())
+    pub fn list_sets() -> Self {
+        Self::new(Verb::ListSets, Vec::new())
     }
 
-    /// The query for the source: verb first, then the arguments in the order
-    /// in which they came, each value percent-encoded exactly once.
+    /// The query for the source: the verb first, then the arguments in their original order, each
+    /// value percent-encoded exactly once.
     pub fn query(&self) -> &str {
         &self.query
     }
 
-    /// The same with the token as it is, for a source that encodes its tokens itself. Only what
-    /// would end it, or cannot stand in a URL, is percent-encoded.
+    /// The same query with an unencoded token, for a source that percent-encodes its tokens itself.
+    /// Characters that are illegal in a URL or would end the value are percent-encoded.
     pub fn query_with_raw_token(&self) -> String {
         match self.is_resumption() {
-            true => written(self.verb, &self.arguments, encode_little),
+            true => write_query(self.verb, &self.arguments, encode_minimally),
             false => self.query.to_string(),
         }
     }
 
-    /// The request as the `request` element is to say it.
-    pub fn own(&self, base_url: &str) -> RequestEcho {
-        let mut arguments = vec![("verb".to_owned(), self.verb.name().to_owned())];
+    /// The request as the `request` element repeats it.
+    pub fn to_echo(&self, base_url: &str) -> RequestEcho {
+        let mut arguments = vec![("verb".to_owned(), self.verb.as_str().to_owned())];
         for (argument, value) in &*self.arguments {
             let value = match argument {
-                // The schema allows no other here, and no empty one.
+                // The schema allows no other characters here, and no empty value.
                 Argument::Set if value.is_empty() => continue,
                 Argument::Set => String::from_utf8_lossy(&set_spec::escape(value.as_bytes())).into_owned(),
                 _ => value.clone(),
@@ -324,8 +325,8 @@ impl Request {
         RequestEcho { base_url: base_url.to_owned(), arguments }
     }
 
-    fn check_company(&self) -> Result<(), Refusal> {
-        let verb = self.verb.name();
+    fn check_combination(&self) -> Result<(), RequestError> {
+        let verb = self.verb.as_str();
         if self.argument(Argument::ResumptionToken).is_some() {
             let others: Vec<&str> = self
                 .arguments
@@ -337,7 +338,7 @@ impl Request {
                 return Ok(());
             }
             return Err(bad_argument(format!(
-                "resumptionToken is exclusive: it excludes {}; the token stands for the first request of the list",
+                "resumptionToken is exclusive: it excludes {}; the token represents the first request of its list",
                 others.join(", ")
             )));
         }
@@ -349,7 +350,7 @@ impl Request {
                     ""
                 };
                 return Err(bad_argument(format!(
-                    "{verb} needs the argument {}{resumption}",
+                    "{verb} requires the argument {}{resumption}",
                     required.name()
                 )));
             }
@@ -357,15 +358,16 @@ impl Request {
         self.check_window()
     }
 
-    /// Dates that are dates, of one granularity, and in their order (OAI-PMH 2.0, sections 2.7.1 and 3.3.1).
-    fn check_window(&self) -> Result<(), Refusal> {
+    /// Checks that the dates are legal, of one granularity, and in order (OAI-PMH 2.0, sections
+    /// 2.7.1 and 3.3.1).
+    fn check_window(&self) -> Result<(), RequestError> {
         let dates = [Argument::From, Argument::Until].map(|argument| (argument, self.argument(argument)));
         for (argument, date) in dates {
             if let Some(date) = date.filter(|date| !datestamp::is_legal(date.as_bytes())) {
                 return Err(bad_argument(format!(
-                    "{} is \"{}\", which is no date; YYYY-MM-DD or YYYY-MM-DDThh:mm:ssZ is right",
+                    "{} is \"{}\", which is not a date; expected YYYY-MM-DD or YYYY-MM-DDThh:mm:ssZ",
                     argument.name(),
-                    cut(date)
+                    shorten(date)
                 )));
             }
         }
@@ -373,7 +375,7 @@ impl Request {
             [(_, Some(from)), (_, Some(until))] if from.len() != until.len() => {
                 Err(bad_argument(format!("from {from} and until {until} are of different granularity")))
             }
-            // Of one length, their order as text is their order in time.
+            // Texts of one length have the same order as their dates.
             [(_, Some(from)), (_, Some(until))] if from > until => {
                 Err(bad_argument(format!("from {from} is later than until {until}")))
             }
@@ -382,8 +384,8 @@ impl Request {
     }
 }
 
-fn written(verb: Verb, arguments: &[(Argument, String)], encode: impl Fn(&str, &mut String)) -> String {
-    let mut query = format!("verb={}", verb.name());
+fn write_query(verb: Verb, arguments: &[(Argument, String)], encode: impl Fn(&str, &mut String)) -> String {
+    let mut query = format!("verb={}", verb.as_str());
     for (argument, value) in arguments {
         query.push('&');
         query.push_str(argument.name());
@@ -393,69 +395,69 @@ fn written(verb: Verb, arguments: &[(Argument, String)], encode: impl Fn(&str, &
     query
 }
 
-fn verb_of(pairs: &[(Vec<u8>, Vec<u8>)]) -> Result<Verb, Refusal> {
-    let names = || Verb::ALL.iter().map(|verb| verb.name()).collect::<Vec<_>>().join(", ");
+fn parse_verb(pairs: &[(Vec<u8>, Vec<u8>)]) -> Result<Verb, RequestError> {
+    let names = || Verb::ALL.iter().map(|verb| verb.as_str()).collect::<Vec<_>>().join(", ");
     let mut values = pairs.iter().filter(|(name, _)| name == b"verb").map(|(_, value)| value);
     let Some(value) = values.next() else {
-        return Err(bad_verb(format!("the argument verb is missing; it is one of {}", names())));
+        return Err(bad_verb(format!("the argument verb is missing; expected one of {}", names())));
     };
     if values.next().is_some() {
         return Err(bad_verb("the argument verb is repeated".to_owned()));
     }
     let value = String::from_utf8_lossy(value);
-    if let Some(verb) = Verb::ALL.iter().find(|verb| verb.name() == value) {
+    if let Some(verb) = Verb::ALL.iter().find(|verb| verb.as_str() == value) {
         return Ok(*verb);
     }
-    let near = Verb::ALL.iter().find(|verb| verb.name().eq_ignore_ascii_case(value.trim()));
+    let near = Verb::ALL.iter().find(|verb| verb.as_str().eq_ignore_ascii_case(value.trim()));
     Err(bad_verb(match near {
-        Some(verb) => format!("\"{}\" is not a verb; did you mean {}?", cut(&value), verb.name()),
-        None => format!("\"{}\" is not a verb; the verbs are {}", cut(&value), names()),
+        Some(verb) => format!("\"{}\" is not a verb; did you mean {}?", shorten(&value), verb.as_str()),
+        None => format!("\"{}\" is not a verb; expected one of {}", shorten(&value), names()),
     }))
 }
 
-fn argument_of(name: &[u8], verb: Verb) -> Result<Argument, Refusal> {
+fn parse_argument(name: &[u8], verb: Verb) -> Result<Argument, RequestError> {
     let name = String::from_utf8_lossy(name);
     let allowed = verb.allowed();
     match Argument::ALL.iter().find(|argument| argument.name() == name) {
         Some(argument) if allowed.contains(argument) => Ok(*argument),
         Some(argument) => {
-            Err(bad_argument(format!("{} does not take the argument {}", verb.name(), argument.name())))
+            Err(bad_argument(format!("{} does not take the argument {}", verb.as_str(), argument.name())))
         }
         None => {
             let near = allowed.iter().find(|argument| argument.name().eq_ignore_ascii_case(name.trim()));
             Err(bad_argument(match near {
                 Some(argument) => {
-                    format!("\"{}\" is not an argument; did you mean {}?", cut(&name), argument.name())
+                    format!("\"{}\" is not an argument; did you mean {}?", shorten(&name), argument.name())
                 }
-                None => format!("\"{}\" is not an argument of {}", cut(&name), verb.name()),
+                None => format!("\"{}\" is not an argument of {}", shorten(&name), verb.as_str()),
             }))
         }
     }
 }
 
-fn text_of(name: &str, value: Vec<u8>) -> Result<String, Refusal> {
+fn parse_value(name: &str, value: Vec<u8>) -> Result<String, RequestError> {
     let text = String::from_utf8(value).map_err(|_| {
         bad_argument(format!("the value of {name} is not UTF-8; percent-encode its UTF-8 bytes"))
     })?;
     match text.chars().find(|character| !is_xml_char(*character)) {
         Some(character) => Err(bad_argument(format!(
-            "the value of {name} holds U+{:04X}, which XML cannot hold",
+            "the value of {name} contains U+{:04X}, which XML does not allow",
             u32::from(character)
         ))),
         None => Ok(text),
     }
 }
 
-fn bad_verb(text: String) -> Refusal {
-    Refusal { code: ErrorCode::BadVerb, text }
+fn bad_verb(text: String) -> RequestError {
+    RequestError { code: ErrorCode::BadVerb, text }
 }
 
-fn bad_argument(text: String) -> Refusal {
-    Refusal { code: ErrorCode::BadArgument, text }
+fn bad_argument(text: String) -> RequestError {
+    RequestError { code: ErrorCode::BadArgument, text }
 }
 
-/// The first characters of what a client wrote, for an error text.
-fn cut(text: &str) -> String {
+/// The beginning of a client's text, for an error text.
+fn shorten(text: &str) -> String {
     if text.chars().nth(CUT_CHARS).is_none() {
         return text.to_owned();
     }
@@ -467,14 +469,14 @@ fn cut(text: &str) -> String {
 fn decode(encoded: &[u8]) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(encoded.len());
     let mut rest = encoded;
-    while let Some((&byte, behind)) = rest.split_first() {
-        rest = behind;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
         match byte {
             b'+' => decoded.push(b' '),
-            b'%' => match hex_pair(behind) {
-                Some((value, behind)) => {
+            b'%' => match hex_pair(after) {
+                Some((value, after)) => {
                     decoded.push(value);
-                    rest = behind;
+                    rest = after;
                 }
                 None => decoded.push(b'%'),
             },
@@ -485,23 +487,23 @@ fn decode(encoded: &[u8]) -> Vec<u8> {
 }
 
 fn hex_pair(bytes: &[u8]) -> Option<(u8, &[u8])> {
-    let (digits, behind) = bytes.split_at_checked(2)?;
+    let (digits, after) = bytes.split_at_checked(2)?;
     let mut value = 0;
     for digit in digits {
         value = value * 16 + char::from(*digit).to_digit(16)?;
     }
-    Some((u8::try_from(value).ok()?, behind))
+    Some((u8::try_from(value).ok()?, after))
 }
 
 fn encode(value: &str, query: &mut String) {
-    encode_but(value, |byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte), query);
+    encode_except(value, |byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte), query);
 }
 
-fn encode_little(value: &str, query: &mut String) {
-    encode_but(value, |byte| byte.is_ascii_graphic() && !b"&#\"<>".contains(&byte), query);
+fn encode_minimally(value: &str, query: &mut String) {
+    encode_except(value, |byte| byte.is_ascii_graphic() && !b"&#\"<>".contains(&byte), query);
 }
 
-fn encode_but(value: &str, stays: impl Fn(u8) -> bool, query: &mut String) {
+fn encode_except(value: &str, stays: impl Fn(u8) -> bool, query: &mut String) {
     for &byte in value.as_bytes() {
         if stays(byte) {
             query.push(char::from(byte));
@@ -515,9 +517,9 @@ fn encode_but(value: &str, stays: impl Fn(u8) -> bool, query: &mut String) {
     }
 }
 
-/// Length of `YYYY-MM-DD`.
+/// The length of `YYYY-MM-DD`.
 const DAY_CHARS: usize = 10;
-/// Longest piece of a client's own text in an error text, in characters.
+/// The longest part of a client's text in an error text, in characters.
 const CUT_CHARS: usize = 60;
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ fn check(query: &str, upstream: &str) {
 #[track_caller]
 fn check_refused(query: &str, code: ErrorCode, text: &str) {
     let refusal = Request::parse(query.as_bytes()).err();
-    assert_eq!(refusal, Some(Refusal { code, text: text.to_owned() }));
+    assert_eq!(refusal, Some(RequestError { code, text: text.to_owned() }));
 }
 
 #[test]
@@ -46,15 +46,15 @@ fn a_query_made_from_a_request_is_the_same_request_again() {
 #[test]
 fn a_wrong_verb_is_answered_with_what_would_be_right() {
     let all = "GetRecord, Identify, ListIdentifiers, ListMetadataFormats, ListRecords, ListSets";
-    check_refused("", ErrorCode::BadVerb, &format!("the argument verb is missing; it is one of {all}"));
-    check_refused("verb=", ErrorCode::BadVerb, &format!("\"\" is not a verb; the verbs are {all}"));
+    check_refused("", ErrorCode::BadVerb, &format!("the argument verb is missing; expected one of {all}"));
+    check_refused("verb=", ErrorCode::BadVerb, &format!("\"\" is not a verb; expected one of {all}"));
     check_refused("verb=identify", ErrorCode::BadVerb, "\"identify\" is not a verb; did you mean Identify?");
     check_refused("verb=Identify&verb=Identify", ErrorCode::BadVerb, "the argument verb is repeated");
     let long = "x".repeat(1000);
     check_refused(
         &format!("verb={long}"),
         ErrorCode::BadVerb,
-        &format!("\"{}…\" is not a verb; the verbs are {all}", &long[..60]),
+        &format!("\"{}…\" is not a verb; expected one of {all}", &long[..60]),
     );
 }
 
@@ -64,10 +64,10 @@ fn missing_repeated_unknown_and_exclusive_arguments_are_refused() {
     check_refused(
         "verb=ListRecords",
         bad,
-        "ListRecords needs the argument metadataPrefix, or a resumptionToken alone",
+        "ListRecords requires the argument metadataPrefix, or a resumptionToken alone",
     );
-    check_refused("verb=GetRecord&metadataPrefix=x", bad, "GetRecord needs the argument identifier");
-    check_refused("verb=GetRecord&identifier=x", bad, "GetRecord needs the argument metadataPrefix");
+    check_refused("verb=GetRecord&metadataPrefix=x", bad, "GetRecord requires the argument identifier");
+    check_refused("verb=GetRecord&identifier=x", bad, "GetRecord requires the argument metadataPrefix");
     check_refused("verb=ListSets&set=x", bad, "ListSets does not take the argument set");
     check_refused("verb=Identify&foo=1", bad, "\"foo\" is not an argument of Identify");
     check_refused(
@@ -83,14 +83,14 @@ fn missing_repeated_unknown_and_exclusive_arguments_are_refused() {
     check_refused(
         "verb=ListRecords&resumptionToken=t&metadataPrefix=oai_dc&set=s",
         bad,
-        "resumptionToken is exclusive: it excludes metadataPrefix, set; the token stands for the first request of the list",
+        "resumptionToken is exclusive: it excludes metadataPrefix, set; the token represents the first request of its list",
     );
 }
 
 #[test]
 fn dates_that_no_repository_could_harvest_by_are_refused() {
     let list = |dates: &str| format!("verb=ListIdentifiers&metadataPrefix=oai_dc&{dates}");
-    let right = "which is no date; YYYY-MM-DD or YYYY-MM-DDThh:mm:ssZ is right";
+    let right = "which is not a date; expected YYYY-MM-DD or YYYY-MM-DDThh:mm:ssZ";
     for (name, date) in [
         ("from", "junk"),
         ("until", ""),
@@ -128,7 +128,7 @@ fn values_that_no_answer_could_repeat_are_refused() {
     check_refused(
         "verb=ListSets&resumptionToken=a%00b",
         bad,
-        "the value of resumptionToken holds U+0000, which XML cannot hold",
+        "the value of resumptionToken contains U+0000, which XML does not allow",
     );
     check_refused("verb=Identify&%FF=1", bad, "\"\u{FFFD}\" is not an argument of Identify");
 }
@@ -136,7 +136,7 @@ fn values_that_no_answer_could_repeat_are_refused() {
 #[test]
 fn the_own_request_says_the_decoded_values() {
     let request = Request::parse(b"metadataPrefix=oai_dc&verb=ListRecords&set=a%26b");
-    let own = request.map(|request| request.own("http://p.example/x")).ok();
+    let own = request.map(|request| request.to_echo("http://p.example/x")).ok();
     let arguments = [("verb", "ListRecords"), ("metadataPrefix", "oai_dc"), ("set", "a~x26.b")];
     // As the schema allows it: in the alphabet of setSpecs.
     assert_eq!(

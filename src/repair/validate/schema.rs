@@ -5,40 +5,13 @@
 
 use std::borrow::Cow;
 
+pub(crate) use crate::oai::Verb;
 use crate::oai::{datestamp, set_spec};
 
-/// The verbs, and so the kinds of response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verb {
-    Identify,
-    ListMetadataFormats,
-    ListSets,
-    GetRecord,
-    ListIdentifiers,
-    ListRecords,
-}
-
 impl Verb {
-    /// All six.
-    pub(crate) const ALL: [Self; 6] = [
-        Self::Identify,
-        Self::ListMetadataFormats,
-        Self::ListSets,
-        Self::GetRecord,
-        Self::ListIdentifiers,
-        Self::ListRecords,
-    ];
-
-    /// The name of the verb element.
+    /// The name of the verb element, in bytes.
     pub(crate) fn name(self) -> &'static [u8] {
-        match self {
-            Self::Identify => b"Identify",
-            Self::ListMetadataFormats => b"ListMetadataFormats",
-            Self::ListSets => b"ListSets",
-            Self::GetRecord => b"GetRecord",
-            Self::ListIdentifiers => b"ListIdentifiers",
-            Self::ListRecords => b"ListRecords",
-        }
+        self.as_str().as_bytes()
     }
 
     /// The verb whose element has this local name.

@@ -95,7 +95,7 @@ impl Requester<'_> {
 
     /// Whether the source may have refused the seconds of a request.
     fn may_be_too_fine(&self, request: &Request) -> bool {
-        request.is_in_seconds() && !self.adapter.in_days && !self.adapter.is_version_one()
+        request.has_seconds() && !self.adapter.in_days && !self.adapter.is_version_one()
     }
 
     /// Sends days from now on if the source refuses the seconds that it announces.
@@ -121,7 +121,7 @@ impl Requester<'_> {
         }
         let mut options = SubrequestOptions { items_max: 1, ..self.options() };
         options.adapter.in_days = false;
-        let seconds = match self.try_probe(&request.at_midnight(), options).await {
+        let seconds = match self.try_probe(&request.with_midnight_dates(), options).await {
             Ok(response) => match response.error_code().as_deref() {
                 Some("badArgument") => SecondsSupport::Refused,
                 Some("noRecordsMatch") => SecondsSupport::Taken,
@@ -154,7 +154,7 @@ impl Requester<'_> {
     /// Probes from time to time whether a source still refuses seconds.
     pub(crate) async fn recheck_seconds(&mut self, request: &Request) {
         let (job, now) = (self.job, clock::secs(self.now()));
-        if job.mapping.quirks.in_days || !self.adapter.in_days || !request.is_in_seconds() {
+        if job.mapping.quirks.in_days || !self.adapter.in_days || !request.has_seconds() {
             return;
         }
         if now < job.client.capabilities(&job.store).seconds_asked_at + SECONDS_PROBED_EVERY_SECS {

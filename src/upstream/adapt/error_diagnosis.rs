@@ -77,7 +77,7 @@ impl Requester<'_> {
                 proof => proof,
             },
             (Verb::GetRecord, Some(identifier)) => {
-                let response = self.probe(&Request::formats(Some(&identifier))).await;
+                let response = self.probe(&Request::list_metadata_formats(Some(&identifier))).await;
                 if let Some(proof) = response.as_ref().and_then(no_such_item) {
                     return Some(proof);
                 }
@@ -106,7 +106,7 @@ impl Requester<'_> {
         if let Some(formats) = fresh(client.probe_cache.read().formats, now) {
             return formats;
         }
-        let response = self.probe(&Request::formats(None)).await?;
+        let response = self.probe(&Request::list_metadata_formats(None)).await?;
         let is_whole = response.quarantined.is_empty() && !response.items.is_empty();
         let names = response.items.iter().map(|item| unescape_text(&item.identifier));
         let formats = is_whole.then(|| names.collect::<Vec<_>>());
@@ -119,7 +119,7 @@ impl Requester<'_> {
         if let Some(has_no_sets) = fresh(client.probe_cache.read().has_no_sets, now) {
             return has_no_sets;
         }
-        let Some(response) = self.probe(&Request::sets()).await else { return false };
+        let Some(response) = self.probe(&Request::list_sets()).await else { return false };
         let has_no_sets = response.error_code().as_deref() == Some("noSetHierarchy");
         self.job.client.probe_cache.note(|said| said.has_no_sets = Some((now, has_no_sets)));
         has_no_sets

@@ -136,7 +136,7 @@ impl ItemFilter {
         let text = String::from_utf8_lossy(item);
         // An item without a header is a set: nothing else is filtered of it.
         let Some(mut header) = Header::parse(&text) else { return Some(item.to_vec()) };
-        if window.as_ref().is_some_and(|window| !window.holds(&header.datestamp)) {
+        if window.as_ref().is_some_and(|window| !window.contains(&header.datestamp)) {
             return None;
         }
         let mut text = text.into_owned();

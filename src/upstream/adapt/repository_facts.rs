@@ -19,7 +19,7 @@ pub(crate) fn facts_for(
     list_from: impl FnOnce() -> Option<String>,
 ) -> RepositoryFacts {
     let mapping = &job.mapping;
-    let ProfileDates { granularity, earliest, oldest_seen } = job.store.profiles.dates(&mapping.source());
+    let ProfileDates { granularity, earliest, oldest_seen } = job.store.profiles.dates(&mapping.source_key());
     // An old Identify must not override the one of this response.
     let announced = granularity.filter(|_| job.request.verb() != Verb::Identify);
     let from = request.argument(Argument::From).map(str::to_owned).or_else(list_from);
@@ -63,7 +63,7 @@ pub(crate) async fn note_profile(requester: &mut Requester<'_>, buffer: &mut Pag
     if update == ProfileUpdate::default() {
         return;
     }
-    let collisions = job.store.profiles.update(&job.mapping.source(), update).await;
+    let collisions = job.store.profiles.update(&job.mapping.source_key(), update).await;
     requester.account.set_collisions += collisions.len() as u64;
     for set in collisions {
         tracing::warn!(

@@ -54,7 +54,7 @@ impl RequestAdapter {
 
     /// Whether a request is in seconds although the source is 1.x, for which days are announced.
     pub(crate) fn is_too_fine(&self, request: &Request) -> bool {
-        self.is_version_one() && !self.in_days && request.is_in_seconds()
+        self.is_version_one() && !self.in_days && request.has_seconds()
     }
 
     /// Adapts a request. If it resumes a list, `first` is the request that began the list, if known, and
@@ -69,22 +69,22 @@ impl RequestAdapter {
         let headers = self.is_version_one() && asked.verb() == Verb::ListIdentifiers;
         let mut put = match self.quirks.v1_headers_via {
             _ if !headers => asked.clone(),
-            HeadersVia::ListRecords => asked.records(),
+            HeadersVia::ListRecords => asked.to_list_records(),
             HeadersVia::GetRecord => asked.without_format(),
         };
         if is_harvest && !asked.is_resumption() {
             if self.in_days {
-                put = put.in_days();
+                put = put.with_day_dates();
             }
             if let Some(set) =
                 self.quirks.default_set.as_ref().filter(|_| asked.argument(Argument::Set).is_none())
             {
-                put = put.of_set(set);
+                put = put.with_set(set);
             }
         }
         let query = if self.quirks.raw_token { put.query_with_raw_token() } else { put.query().to_owned() };
         let began = if asked.is_resumption() { first } else { Some(asked) }.filter(|_| is_harvest);
-        let widened = began.filter(|_| self.in_days).and_then(Window::of);
+        let widened = began.filter(|_| self.in_days).and_then(Window::from_request);
         let filter = FilterRules {
             headers,
             window: if asked.is_resumption() { within.cloned() } else { widened },

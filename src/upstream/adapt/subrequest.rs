@@ -178,7 +178,7 @@ pub(crate) async fn send_subrequest(
         asked_at,
         repository: options.facts,
     };
-    let own = Arc::new(request.own(&job.own.base_url));
+    let own = Arc::new(request.to_echo(&job.own.base_url));
     let mut page = Page::new(&job.mapping, &own, start, SubResponse::new(job));
     let mut body = Body::new(client.http(), &job.mapping, exchange);
     let mut length = 0;

@@ -68,7 +68,7 @@ const PROOF_ITEMS: usize = 10;
 impl HeaderList {
     /// The request for the headers after these.
     pub(crate) fn next(&self) -> Option<Request> {
-        self.token.as_ref().map(|token| self.asked.resumed(token.clone()))
+        self.token.as_ref().map(|token| self.asked.with_token(token.clone()))
     }
 
     /// The headers of a response that are not known; `None` if the response is not whole.
@@ -104,7 +104,7 @@ pub(crate) async fn find_headers(
 ) -> Option<HeaderList> {
     for _ in 0..HEADER_PAGES_MAX {
         let response = requester.ask(&asked, usize::MAX, ATTEMPTS_AT_HEADERS).await.ok()?;
-        let next = response.token().map(|token| asked.resumed(token));
+        let next = response.token().map(|token| asked.with_token(token));
         let headers = HeaderList::read(asked.clone(), response, within, &mut known)?;
         match next {
             Some(next) if headers.items.is_empty() && next != asked => asked = next,
@@ -136,14 +136,14 @@ pub(crate) struct NotSamePage;
 
 /// Whether the harvester asked for an item, if the source was asked for a wider window.
 fn is_within(item: &Item, within: Option<&Window>) -> bool {
-    within.is_none_or(|within| within.holds(&unescape_text(&item.datestamp)))
+    within.is_none_or(|within| within.contains(&unescape_text(&item.datestamp)))
 }
 
 /// How the list continues after headers that are done: with whole pages, if both verbs continue with the
 /// same records.
 pub(crate) async fn find_continuation(requester: &mut Requester<'_>, next: Request) -> Continuation {
     let Some(token) = next.argument(Argument::ResumptionToken) else { return Continuation::NextPage(next) };
-    let records = requester.job.request.resumed(token.to_owned());
+    let records = requester.job.request.with_token(token.to_owned());
     let headers = requester.ask(&next, PROOF_ITEMS, 1).await;
     let records = requester.ask(&records, PROOF_ITEMS, 1).await;
     match (headers, records) {

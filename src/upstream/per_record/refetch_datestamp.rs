@@ -57,7 +57,7 @@ impl Refetcher {
         // A token may be valid once only, and the page has used it.
         let may_ask = requester.job.request.verb() == Verb::ListRecords && !asked.is_resumption();
         if may_ask && self.listed.is_none() {
-            let request = asked.headers_only();
+            let request = asked.to_list_identifiers();
             self.listed = Some(self.fetch_datestamps(requester, &request).await.unwrap_or_default());
         }
         self.listed.as_ref()?.get(identifier).cloned()

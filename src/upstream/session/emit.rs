@@ -224,7 +224,7 @@ impl ListSession<'_> {
         let job = self.requester.job;
         self.requester.account.reuses_tokens = position.is_reused();
         let Some(next) = next.filter(|_| position.may_lead_back()) else { return Ok(()) };
-        let next_request = job.request.resumed(next.to_owned());
+        let next_request = job.request.with_token(next.to_owned());
         if next_request == job.request || self.is_own_token(next) {
             self.requester.account.reuses_tokens = true;
         } else if position.leads_back(job, next).await? {
@@ -241,7 +241,7 @@ impl ListSession<'_> {
 
     /// Whether the token on a page is the one that the page was requested by.
     fn is_own_token(&self, token: &str) -> bool {
-        self.asked == Request::resumed(&self.asked, token.to_owned())
+        self.asked == Request::with_token(&self.asked, token.to_owned())
     }
 }
 

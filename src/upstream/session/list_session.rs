@@ -398,7 +398,7 @@ impl ListSession<'_> {
 
     /// Skips a page without new items by requesting the next one.
     fn skip_page(&mut self, token: String, pages: u32) -> Result<(), Stop> {
-        let next = self.asked.resumed(token);
+        let next = self.asked.with_token(token);
         // Time bounds a walk through delivered items, and the next request continues it.
         if pages >= PAGES_SKIPPED_MAX && !self.progress.is_restarted() || next == self.asked {
             let name = self.requester.name();

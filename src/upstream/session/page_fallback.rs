@@ -86,7 +86,7 @@ impl ListSession<'_> {
         for hash in delivered.iter().chain(&self.refetcher.listed_as(delivered)) {
             *known.entry(*hash).or_insert(0) += 1;
         }
-        let asked = self.asked.headers_only();
+        let asked = self.asked.to_list_identifiers();
         if self.is_per_record() || !self.asked.is_resumption() {
             if let Some(headers) = self.find_headers(asked, known.clone()).await {
                 return Ok(Some(headers));
@@ -99,7 +99,7 @@ impl ListSession<'_> {
             }
         }
         let Some((first, _)) = restart.filter(|_| self.asked.is_resumption()) else { return Ok(None) };
-        Ok(self.find_headers(first.headers_only(), known).await)
+        Ok(self.find_headers(first.to_list_identifiers(), known).await)
     }
 
     async fn find_headers(&mut self, asked: Request, known: KnownItems) -> Option<HeaderList> {

@@ -74,7 +74,7 @@ impl<'a> Answer<'a> {
             Verb::ListRecords | Verb::ListIdentifiers => Self::list(version, request, asked_at),
         };
         answer.unwrap_or_else(|Refusal { code, text }| {
-            let head = error_response(&request.own(NOBODY), asked_at, code, text).into_bytes();
+            let head = error_response(&request.to_echo(NOBODY), asked_at, code, text).into_bytes();
             Self::whole(version, head, Vec::new())
         })
     }
@@ -175,7 +175,7 @@ impl<'a> Answer<'a> {
         // A header alone would promise a record that cannot be delivered.
         let is_listed = |at: &usize| !is_headers || version.entries.get(*at).is_some_and(Entry::is_good);
         let records = records.into_iter().filter(is_listed).collect();
-        Ok(Self::page(version, request.verb().name(), list, records, &closing, asked_at))
+        Ok(Self::page(version, request.verb().as_str(), list, records, &closing, asked_at))
     }
 
     /// No record of the format is good: the file may be another one than expected.
@@ -199,7 +199,7 @@ impl<'a> Answer<'a> {
     ) -> Self {
         let head = page::head(&version.doctype, verb, &list.scope, asked_at);
         let tail = format!("{closing}</{verb}>\n</OAI-PMH>\n").into_bytes();
-        let headers_only = verb == Verb::ListIdentifiers.name();
+        let headers_only = verb == Verb::ListIdentifiers.as_str();
         Self { records, scope: Some(&list.scope), headers_only, ..Self::whole(version, head, tail) }
     }
 

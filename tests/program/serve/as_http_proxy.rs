@@ -1,5 +1,5 @@
-//! `oaimend serve` as the HTTP proxy of a harvester: `http_proxy` in its
-//! environment is enough, and all that is not mapped is refused.
+//! `oaimend serve` as the HTTP proxy of a harvester: `http_proxy` in its environment is enough, and
+//! unmapped URLs are refused.
 
 use crate::fixtures::proxy::{LIST, Proxy, records};
 use crate::fixtures::source::{Got, Harvester, Reply, Source, page_of};
@@ -9,7 +9,7 @@ use std::process::Command;
 
 const QUERY: &str = "verb=ListRecords&metadataPrefix=oai_dc";
 
-/// Asks for a URL as a client does that has us as its proxy.
+/// Requests a URL as a client of an HTTP proxy does.
 fn ask(proxy: &Proxy, url: &str) -> Got {
     let host = url.split('/').nth(2).expect("an absolute URL");
     let request = format!("GET {url} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
@@ -25,7 +25,7 @@ fn mapped(bases: &[(&str, String)]) -> Proxy {
 }
 
 #[test]
-fn a_source_that_speaks_https_is_asked_by_https() {
+fn https_sources_are_requested_by_https() {
     let source = Source::start_tls(|_, _| Reply::xml(page_of(2)));
     let ca = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/program/fixtures/tls/ca.pem");
     let proxy = Proxy::tuned(&source, |mapping| mapping.ca_file = Some(ca));
@@ -37,7 +37,7 @@ fn a_source_that_speaks_https_is_asked_by_https() {
 }
 
 #[test]
-fn one_base_url_has_many_spellings() {
+fn base_urls_are_normalised() {
     let source = Source::page(page_of(1));
     let address = source.address;
     let proxy = mapped(&[("x", format!("http://{address}/~me/oai"))]);
@@ -58,7 +58,7 @@ fn one_base_url_has_many_spellings() {
 }
 
 #[test]
-fn the_query_of_a_base_url_belongs_to_it() {
+fn base_url_query_is_matched() {
     let source = Source::page(page_of(1));
     let base = source.base_url();
     let proxy = mapped(&[
@@ -88,7 +88,7 @@ fn the_query_of_a_base_url_belongs_to_it() {
 }
 
 #[test]
-fn the_host_field_is_not_heard_beside_an_absolute_target() {
+fn host_header_is_ignored_with_absolute_target() {
     let source = Source::page(page_of(1));
     let proxy = Proxy::of(&source);
     let base = source.base_url();
@@ -105,7 +105,7 @@ fn the_host_field_is_not_heard_beside_an_absolute_target() {
 }
 
 #[test]
-fn our_own_names_are_asked_as_without_a_proxy() {
+fn own_host_is_origin_form() {
     let source = Source::page(page_of(1));
     let proxy = Proxy::of(&source);
     let port = proxy.address().port();
@@ -126,7 +126,7 @@ fn our_own_names_are_asked_as_without_a_proxy() {
 }
 
 #[test]
-fn a_source_on_our_own_host_is_found_before_us() {
+fn source_on_own_host_takes_precedence() {
     let source = Source::page(page_of(1));
     let proxy = Proxy::with(|config| {
         config.map("x", &source.base_url()).expect("a legal mapping");
@@ -137,7 +137,7 @@ fn a_source_on_our_own_host_is_found_before_us() {
 }
 
 #[test]
-fn a_tunnel_is_refused_and_what_to_do_is_said() {
+fn connect_is_refused_with_advice() {
     let source = Source::page(page_of(1));
     let proxy = Proxy::of(&source);
     for target in ["source.example:443", "source.example", "http://source.example/"] {
@@ -167,13 +167,13 @@ fn identify(base: &str) -> String {
 }
 
 #[test]
-fn a_harvester_needs_nothing_but_http_proxy_in_its_environment() {
+fn http_proxy_variable_is_sufficient() {
     let source = Source::start(|_, asked| match asked.target.contains("verb=Identify") {
         true => Reply::xml(identify("https://elsewhere.example/oai")),
         false => Reply::xml(page_of(2)),
     });
     let mapping = Mapping::new("x", &source.base_url(), &Limits::default()).expect("a legal mapping");
-    let proxy = Proxy::with(|config| config.repositories.fix(mapping));
+    let proxy = Proxy::with(|config| config.repositories.add_fixed(mapping));
     let run = |program: &str, arguments: &[&str], url: &str| {
         let mut command = Command::new(program);
         command.args(arguments).arg(url).env("http_proxy", format!("http://{}", proxy.address()));

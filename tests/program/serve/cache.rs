@@ -1,4 +1,4 @@
-//! What is kept, for how long, and what must not be.
+//! The cache: which pages are stored, for how long, and which are not.
 
 use crate::fixtures::keeping::{
     IDENTIFY, TOKEN_PAGE, forgetful, identify, kept, map, numbered, purge, request, wait_until,
@@ -22,17 +22,17 @@ fn error() -> String {
     )
 }
 
-/// A page with a token that goes on behind it.
+/// A page with a token for the next page.
 fn page_with_token(attributes: &str) -> String {
     let token = format!("<resumptionToken{attributes}>t2</resumptionToken>\n</ListRecords>");
     page_of(2).replace("</ListRecords>", &token)
 }
 
-/// How often a source is asked for one page that fails every time.
+/// The number of requests to the source for a page that fails every time.
 const ATTEMPTS: usize = 8;
 
 #[test]
-fn a_page_that_is_kept_keeps_its_bytes_and_the_source_is_asked_once() {
+fn hit_returns_the_same_bytes() {
     let source = numbered();
     let proxy = Proxy::of(&source);
     let first = proxy.get(IDENTIFY);
@@ -56,7 +56,7 @@ fn a_page_that_is_kept_keeps_its_bytes_and_the_source_is_asked_once() {
 }
 
 #[test]
-fn what_is_asked_under_another_name_or_of_another_mapping_is_another_page() {
+fn key_contains_url_and_mapping() {
     let source = numbered();
     let proxy = Proxy::of(&source);
     proxy.get(IDENTIFY);
@@ -70,7 +70,7 @@ fn what_is_asked_under_another_name_or_of_another_mapping_is_another_page() {
 }
 
 #[test]
-fn a_long_page_is_kept_and_comes_back_as_it_was() {
+fn long_page_is_cached() {
     let source = Source::page(last_page_of(6000));
     let proxy = Proxy::of(&source);
     let first = proxy.get(TOKEN_PAGE);
@@ -83,7 +83,7 @@ fn a_long_page_is_kept_and_comes_back_as_it_was() {
 }
 
 #[test]
-fn the_first_page_of_a_list_is_asked_for_every_time() {
+fn first_list_page_is_not_cached() {
     let source = numbered();
     let proxy = Proxy::of(&source);
     for number in 0..3 {
@@ -96,7 +96,7 @@ fn the_first_page_of_a_list_is_asked_for_every_time() {
 }
 
 #[test]
-fn an_old_page_stands_in_for_a_source_that_fails() {
+fn stale_on_error() {
     let source = Source::start(|number, _| match number {
         0 => Reply::xml(identify("old")),
         _ => Reply::whole(500, "", "out of order"),
@@ -115,7 +115,7 @@ fn an_old_page_stands_in_for_a_source_that_fails() {
 }
 
 #[test]
-fn a_page_that_is_too_old_is_replaced() {
+fn expired_page_is_replaced() {
     let source = numbered();
     let proxy = forgetful(&source);
     proxy.get(IDENTIFY);
@@ -126,7 +126,7 @@ fn a_page_that_is_too_old_is_replaced() {
 }
 
 #[test]
-fn the_first_page_of_a_list_is_never_an_old_one_unless_the_mapping_says_so() {
+fn stale_first_page_requires_stale_lists() {
     let source = || {
         Source::start(|number, _| match number {
             0 => Reply::xml(page_of(3)),
@@ -144,7 +144,7 @@ fn the_first_page_of_a_list_is_never_an_old_one_unless_the_mapping_says_so() {
 }
 
 #[test]
-fn a_page_behind_a_token_is_kept_but_not_longer_than_the_next_token_lives() {
+fn token_page_expires_with_the_next_token() {
     for (attributes, asked) in [
         ("", 1),
         (" expirationDate=\"2999-01-01T00:00:00Z\" cursor=\"0\"", 1),
@@ -161,7 +161,7 @@ fn a_page_behind_a_token_is_kept_but_not_longer_than_the_next_token_lives() {
 }
 
 #[test]
-fn an_oai_error_is_kept_for_seconds_only() {
+fn oai_error_is_cached_for_seconds() {
     let source = Source::page(error());
     let kept_for = |failures: Duration| {
         let proxy = Proxy::with(|config| {
@@ -178,7 +178,7 @@ fn an_oai_error_is_kept_for_seconds_only() {
 }
 
 #[test]
-fn what_lost_a_record_or_its_end_is_not_kept() {
+fn incomplete_page_is_not_cached() {
     let hopeless = page_of(3).replace("<identifier>oai:x:1</identifier>", "<identifier></identifier>");
     let cut = page_of(3);
     let cut = cut[..cut.find("Title 2").expect("it is there")].to_owned();
@@ -196,7 +196,7 @@ fn what_lost_a_record_or_its_end_is_not_kept() {
 }
 
 #[test]
-fn what_is_kept_survives_a_restart_and_a_kill() {
+fn survives_restart_and_kill() {
     let source = numbered();
     let configure = |config: &mut Config| {
         config.public_url = Some("http://oai.example".into());
@@ -204,7 +204,7 @@ fn what_is_kept_survives_a_restart_and_a_kill() {
     };
     let proxy = Proxy::with(configure);
     let first = proxy.get(IDENTIFY).text();
-    // What a process that was killed leaves behind.
+    // The leftovers of a killed process.
     let part = proxy.data().join("cache/x/00000000000000000000000000000000-7.part");
     std::fs::write(&part, "half a pa").expect("it can be written");
     let proxy = proxy.restarted(configure);
@@ -215,7 +215,7 @@ fn what_is_kept_survives_a_restart_and_a_kill() {
 }
 
 #[test]
-fn a_program_that_is_killed_leaves_whole_pages_and_no_others() {
+fn kill_leaves_only_complete_pages() {
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
     let stopped = std::sync::Mutex::new(Some(stopped));
     let source = Source::start(move |_, asked| {
@@ -241,7 +241,7 @@ fn a_program_that_is_killed_leaves_whole_pages_and_no_others() {
         assert!(fetch(address, IDENTIFY).whole);
         let mut reading = Harvester::ask(address, &request(address, TOKEN_PAGE));
         assert_eq!(reading.head().status, 200);
-        // More than is held in memory: the rest of it is in a file by now.
+        // More than the memory buffer: the rest of the page is in a file by now.
         let mut bytes = 0;
         while bytes < 3 << 19 {
             bytes += reading.chunk().expect("it goes on").len();
@@ -262,11 +262,11 @@ fn a_program_that_is_killed_leaves_whole_pages_and_no_others() {
 }
 
 #[test]
-fn a_page_that_cannot_be_spooled_goes_on_and_is_not_kept() {
+fn unspoolable_page_is_sent_uncached() {
     let page = last_page_of(9000);
     let source = Source::page(page.clone());
     let proxy = Proxy::of(&source);
-    // Where its file would be made.
+    // The folder of its file.
     std::fs::write(proxy.data().join("cache/x"), "no folder").expect("it can be written");
     for asked in 1..3 {
         let got = proxy.get(TOKEN_PAGE);
@@ -277,11 +277,11 @@ fn a_page_that_cannot_be_spooled_goes_on_and_is_not_kept() {
 }
 
 #[test]
-fn a_page_for_which_the_disk_has_no_room_goes_on_and_is_not_kept() {
+fn full_disk_sends_page_uncached() {
     let page = last_page_of(30_000);
     let source = Source::page(page.clone());
     let folder = tempfile::tempdir().expect("a temporary folder");
-    // No file may be longer than 8 MiB; the signal that would say so is not heard.
+    // No file may be longer than 8 MiB; the signal for that is ignored.
     let limited = format!(
         "trap '' XFSZ; ulimit -f 16384; exec {} serve --listen 127.0.0.1:0 --admin off --map x={}",
         env!("CARGO_BIN_EXE_oaimend"),
@@ -298,7 +298,7 @@ fn a_page_for_which_the_disk_has_no_room_goes_on_and_is_not_kept() {
 }
 
 #[test]
-fn a_damaged_file_is_never_served() {
+fn damaged_file_is_not_served() {
     let source = Source::page(last_page_of(6000));
     let configure = |config: &mut Config| {
         config.public_url = Some("http://oai.example".into());
@@ -306,7 +306,7 @@ fn a_damaged_file_is_never_served() {
     };
     let mut proxy = Proxy::with(configure);
     let whole = proxy.get(TOKEN_PAGE).body;
-    // The head, the first block, one that is sent later, the tail.
+    // The head, the first block, a later block, the tail.
     for (number, place) in [(1, 20), (2, 5000), (3, 2_000_000), (4, usize::MAX)] {
         let files = kept(&proxy);
         let [file] = files.as_slice() else { panic!("{files:?}") };
@@ -322,7 +322,7 @@ fn a_damaged_file_is_never_served() {
 }
 
 #[test]
-fn a_file_that_is_damaged_under_the_proxys_hands_breaks_the_answer_off() {
+fn file_damaged_while_served_aborts_the_response() {
     let source = Source::page(last_page_of(6000));
     let proxy = Proxy::of(&source);
     let whole = proxy.get(TOKEN_PAGE).body;
@@ -337,7 +337,7 @@ fn a_file_that_is_damaged_under_the_proxys_hands_breaks_the_answer_off() {
 }
 
 #[test]
-fn pages_are_purged_one_by_one_or_all_of_a_repository() {
+fn purge_of_one_page_and_of_a_repository() {
     let source = numbered();
     let proxy = Proxy::of(&source);
     let told = |got: Got| -> serde_json::Value { serde_json::from_slice(&got.body).expect("JSON") };
@@ -360,7 +360,7 @@ fn pages_are_purged_one_by_one_or_all_of_a_repository() {
 }
 
 #[test]
-fn operators_see_what_the_cache_does() {
+fn metrics() {
     let source = numbered();
     let proxy = Proxy::of(&source);
     for _ in 0..3 {
@@ -385,7 +385,7 @@ fn operators_see_what_the_cache_does() {
 }
 
 #[test]
-fn the_cache_can_be_off_and_its_size_is_bounded() {
+fn size_is_limited_and_cache_can_be_off() {
     let source = numbered();
     let off = Proxy::with(|config| {
         config.cache.enabled = false;
@@ -410,7 +410,7 @@ fn the_cache_can_be_off_and_its_size_is_bounded() {
     assert_eq!(last.header("cache-status"), "oaimend; hit", "the last one stays");
 }
 
-/// Pages of 5 records: the first, and one for each token; the token on the last one leads back.
+/// Pages of 5 records: the first, and one for each token; the last token leads back.
 fn looping(tokens: &'static [&'static str]) -> Source {
     Source::start(move |_, asked| {
         let asked = asked.target.split_once("resumptionToken=").map(|(_, token)| token.to_owned());
@@ -420,7 +420,7 @@ fn looping(tokens: &'static [&'static str]) -> Source {
 }
 
 #[test]
-fn a_list_whose_tokens_lead_back_is_refused_although_its_pages_are_kept() {
+fn token_cycle_is_refused_with_cached_pages() {
     for tokens in [&["A"][..], &["A", "B"], &["A", "B", "C"]] {
         // Another harvest may have stopped anywhere before.
         for pages_before in 0..tokens.len() + 2 {
@@ -446,7 +446,7 @@ fn a_list_whose_tokens_lead_back_is_refused_although_its_pages_are_kept() {
 }
 
 #[test]
-fn tokens_that_are_reused_for_new_pages_lose_no_record() {
+fn reused_tokens_lose_no_record() {
     for tokens in [&["A"][..], &["A", "B"], &["A", "B", "C"]] {
         let at = AtomicUsize::new(0);
         let source = Source::start(move |_, asked| {

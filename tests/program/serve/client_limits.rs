@@ -1,24 +1,24 @@
-//! Who asks `oaimend serve`, and how much each may ask: a crawler that hammers
-//! is sent away, and no harvester notices it.
+//! The quotas of clients: a crawler with too many requests is refused, and no harvester is
+//! affected.
 //!
-//! Loopback has no quota, so the clients here ask through a trusted proxy on
-//! loopback: they are whom `X-Forwarded-For` names.
+//! Loopback has no quota, so the clients here use a trusted proxy on loopback, and
+//! `X-Forwarded-For` contains their addresses.
 
 use crate::fixtures::proxy::{LIST, Proxy, at_once, records};
 use crate::fixtures::source::{Got, Harvester, Reply, Source, fetch, fetch_with, page_of};
-use oaimend::config::{Clients, Quota, Quotas};
+use oaimend::config::{ClassQuotas, ClientPolicy, Quota};
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A proxy in front of a source, and itself behind a trusted proxy on loopback.
-fn behind_a_proxy(source: &Source, configure: impl FnOnce(&mut Clients)) -> Proxy {
+/// A proxy in front of a source, and behind a trusted proxy on loopback.
+fn behind_a_proxy(source: &Source, configure: impl FnOnce(&mut ClientPolicy)) -> Proxy {
     Proxy::with(|config| {
-        // Requests that are alike must not become one.
+        // The requests must not be coalesced.
         config.cache.enabled = false;
-        config.repositories.fix(at_once(source));
+        config.repositories.add_fixed(at_once(source));
         config.clients.trusted_proxies = vec!["127.0.0.0/8".parse().expect("a network")];
         configure(&mut config.clients);
     })
@@ -28,13 +28,13 @@ fn get(proxy: &Proxy, client: &str, more: &str) -> Got {
     fetch_with(proxy.address(), LIST, &format!("X-Forwarded-For: {client}\r\n{more}"))
 }
 
-/// Asks and leaves the answer unread.
+/// Sends a request and leaves the response unread.
 fn begin(proxy: &Proxy, client: &str, more: &str) -> Harvester {
     let head = format!("GET {LIST} HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: {client}\r\n{more}");
     Harvester::ask(proxy.address(), &format!("{head}Connection: close\r\n\r\n"))
 }
 
-/// A source that sends half of each page, and the rest when it is told to.
+/// A source that sends half of each page, and the rest on a signal.
 fn halting() -> (Source, Arc<Mutex<Vec<Sender<()>>>>) {
     let halted = Arc::new(Mutex::new(Vec::new()));
     let for_source = Arc::clone(&halted);
@@ -67,13 +67,13 @@ fn is_sent_away(got: &Got, said: &str) {
 }
 
 #[test]
-fn of_one_address_64_are_in_flight_and_the_next_one_waits_for_its_place() {
+fn requests_in_flight_per_address() {
     let (source, halted) = halting();
     let proxy = behind_a_proxy(&source, |clients| clients.wait_max = Duration::from_secs(60));
     let mut flying: Vec<Harvester> = (0..64).map(|_| begin(&proxy, "192.0.2.1", "")).collect();
     assert!(flying.iter_mut().all(|harvester| harvester.head().status == 200));
     let mut next = begin(&proxy, "192.0.2.1", "");
-    // Another address has places of its own.
+    // Another address has a quota of its own.
     let mut other = begin(&proxy, "192.0.2.2", "");
     assert_eq!(other.head().status, 200);
     assert_eq!(source.asked().len(), 65, "the 65th of the first address waits");
@@ -83,7 +83,7 @@ fn of_one_address_64_are_in_flight_and_the_next_one_waits_for_its_place() {
 }
 
 #[test]
-fn who_has_waited_in_vain_is_sent_away_and_comes_again() {
+fn expired_wait_gives_503_and_retry_succeeds() {
     let (source, halted) = halting();
     let proxy = behind_a_proxy(&source, |clients| {
         clients.wait_max = Duration::from_millis(50);
@@ -98,7 +98,7 @@ fn who_has_waited_in_vain_is_sent_away_and_comes_again() {
     assert_eq!(source.asked().len(), 1);
     halted.lock().expect("no panic").clear();
     while first.chunk().is_some_and(|chunk| !chunk.is_empty()) {}
-    // The place is free once the proxy has seen the end too.
+    // The slot is free once the proxy has seen the end of the response.
     while begin(&proxy, "192.0.2.1", "").head().status != 200 {
         std::thread::yield_now();
     }
@@ -110,7 +110,7 @@ fn who_has_waited_in_vain_is_sent_away_and_comes_again() {
 }
 
 #[test]
-fn who_leaves_gives_its_place_back() {
+fn disconnect_releases_the_slot() {
     let source = Source::start(|number, _| match number {
         0 => Reply::new(200, "Content-Length: 100000").send(page_of(100).split_at(20_000).0).hang(),
         _ => Reply::xml(page_of(1)),
@@ -127,7 +127,7 @@ fn who_leaves_gives_its_place_back() {
 }
 
 #[test]
-fn crawlers_that_hammer_are_sent_away_and_no_harvester_notices() {
+fn crawlers_do_not_slow_harvesters() {
     let source = Source::start(|_, asked| match asked.target.contains("set=stuck") {
         true => Reply::new(200, "").hang(),
         false => Reply::xml(page_of(2)),
@@ -154,7 +154,7 @@ fn crawlers_that_hammer_are_sent_away_and_no_harvester_notices() {
             }
         };
         let crawlers: Vec<_> = (0..16).map(|crawler| scope.spawn(crawl(crawler % 4))).collect();
-        // These never land: all places of the crawlers are taken for good.
+        // These never complete: all slots of the crawlers stay in use.
         let stuck = "GET /x?verb=ListRecords&metadataPrefix=oai_dc&set=stuck HTTP/1.1\r\nHost: x\r\n";
         let stuck: Vec<_> = (10..20)
             .map(|crawler| {
@@ -174,7 +174,7 @@ fn crawlers_that_hammer_are_sent_away_and_no_harvester_notices() {
         counts
     });
     assert!(sent_away > 0, "the flood was too thin to show anything");
-    // 10 at once for each of four, and one a second: more time than that the flood has not had.
+    // Each of four has 10 at once and one per second; the flood has not taken longer than that.
     assert!(answered <= 4 * (10 + 60), "{answered} of the crawlers' requests were answered");
     let metrics = fetch(proxy.admin(), "/-/metrics").text();
     assert!(metrics.contains("oaimend_refused_total{class=\"crawlers\""), "{metrics}");
@@ -182,11 +182,11 @@ fn crawlers_that_hammer_are_sent_away_and_no_harvester_notices() {
 }
 
 #[test]
-fn the_quota_of_crawlers_is_not_for_http_libraries() {
+fn http_libraries_are_not_crawlers() {
     let source = Source::page(page_of(1));
     let proxy = behind_a_proxy(&source, |clients| {
         clients.wait_max = Duration::ZERO;
-        clients.crawlers.quotas = Quotas { each: quota(1, 1, 1), all: Quota::default() };
+        clients.crawlers.quotas = ClassQuotas { each: quota(1, 1, 1), all: Quota::default() };
     });
     for library in ["Python-urllib/3.12", "python-requests/2.32.3", "libwww-perl/6.77", "curl/8.5.0", ""] {
         for _ in 0..3 {
@@ -204,25 +204,25 @@ fn the_quota_of_crawlers_is_not_for_http_libraries() {
 }
 
 #[test]
-fn nobody_gets_more_by_what_it_says_of_itself() {
+fn user_agent_cannot_raise_a_quota() {
     let source = Source::page(page_of(1));
-    let strict = |clients: &mut Clients| {
+    let strict = |clients: &mut ClientPolicy| {
         clients.wait_max = Duration::ZERO;
         clients.harvesters.each = quota(1, 2, 0);
     };
     let proxy = behind_a_proxy(&source, strict);
-    // The proxy in front has added the last address; what stands before it the client wrote.
+    // The proxy in front adds the last address; the client wrote the others.
     assert_eq!(get(&proxy, "192.0.2.1", "").status, 200);
     assert_eq!(get(&proxy, "127.0.0.1, 192.0.2.1", "").status, 200);
     for forged in ["127.0.0.1, 192.0.2.1", "203.0.113.5, 192.0.2.1", "192.0.2.1, 127.0.0.5", "x, 192.0.2.1"] {
         is_sent_away(&get(&proxy, forged, ""), "class harvesters");
     }
     assert_eq!(get(&proxy, "192.0.2.1, 203.0.113.5", "").status, 200);
-    // Whoever is not trusted is itself, and loopback has no quota.
+    // An untrusted peer is the client itself, and loopback has no quota.
     let proxy = Proxy::with(|config| {
-        // Requests that are alike must not become one.
+        // The requests must not be coalesced.
         config.cache.enabled = false;
-        config.repositories.fix(at_once(&source));
+        config.repositories.add_fixed(at_once(&source));
         strict(&mut config.clients);
     });
     for _ in 0..5 {
@@ -231,7 +231,7 @@ fn nobody_gets_more_by_what_it_says_of_itself() {
 }
 
 #[test]
-fn who_shows_a_token_has_the_quota_of_its_name() {
+fn token_selects_the_quota() {
     let source = Source::page(page_of(1));
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("core.token"), "0123456789abcdef\n").expect("a writable folder");
@@ -242,9 +242,9 @@ fn who_shows_a_token_has_the_quota_of_its_name() {
     let flags = oaimend::config::Flags { config: Some(file), ..oaimend::config::Flags::default() };
     let loaded = oaimend::config::Config::load(&flags).expect("no faults");
     let proxy = Proxy::with(|config| {
-        // Requests that are alike must not become one.
+        // The requests must not be coalesced.
         config.cache.enabled = false;
-        config.repositories.fix(at_once(&source));
+        config.repositories.add_fixed(at_once(&source));
         config.clients = loaded.clients;
     });
     let token = "Authorization: Bearer 0123456789abcdef\r\n";
@@ -257,7 +257,7 @@ fn who_shows_a_token_has_the_quota_of_its_name() {
 }
 
 #[test]
-fn who_asks_whether_we_are_well_is_always_answered() {
+fn health_checks_have_no_quota() {
     let source = Source::page(page_of(1));
     let proxy = behind_a_proxy(&source, |clients| {
         clients.wait_max = Duration::ZERO;

@@ -1,5 +1,4 @@
-//! One conversation for all who ask the same at the same time, and a spool that
-//! nobody's slowness holds.
+//! Concurrent identical requests share one session, and slow readers do not block each other.
 
 use crate::fixtures::keeping::{
     IDENTIFY, TOKEN_PAGE, forgetful, identify, in_flight, kept, long_in_two, map, purge, request, wait_until,
@@ -9,7 +8,7 @@ use crate::fixtures::source::{Got, Harvester, Reply, Source, fetch, last_page_of
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// Asks the same from many connections, and calls `then` when all have arrived.
+/// Sends the same request on many connections, and calls `then` when all have arrived.
 fn together(proxy: &Proxy, path: &str, count: usize, then: impl FnOnce()) -> Vec<Got> {
     let address = proxy.address();
     std::thread::scope(|scope| {
@@ -20,7 +19,7 @@ fn together(proxy: &Proxy, path: &str, count: usize, then: impl FnOnce()) -> Vec
     })
 }
 
-/// A source that answers its first request only when it is told to.
+/// A source that answers its first request only on a signal.
 fn held(reply: impl Fn() -> Reply + Send + Sync + 'static) -> (Sender<()>, Source) {
     let (go, wait): (_, Receiver<()>) = channel();
     let wait = Mutex::new(Some(wait));
@@ -34,7 +33,7 @@ fn held(reply: impl Fn() -> Reply + Send + Sync + 'static) -> (Sender<()>, Sourc
 }
 
 #[test]
-fn requests_that_come_together_are_one_conversation() {
+fn concurrent_requests_share_one_session() {
     for path in [LIST, IDENTIFY, TOKEN_PAGE] {
         let (go, source) = held(|| Reply::xml(page_of(50)));
         let proxy = Proxy::of(&source);
@@ -50,7 +49,7 @@ fn requests_that_come_together_are_one_conversation() {
 }
 
 #[test]
-fn a_failure_is_one_conversation_for_all_who_wait_and_an_answer_for_seconds() {
+fn failure_is_shared_and_cached_for_seconds() {
     let (go, source) = held(|| Reply::whole(503, "Retry-After: 77", ""));
     let proxy = Proxy::of(&source);
     let got = together(&proxy, LIST, 20, || go.send(()).expect("the source waits"));
@@ -69,7 +68,7 @@ fn a_failure_is_one_conversation_for_all_who_wait_and_an_answer_for_seconds() {
 }
 
 #[test]
-fn all_who_wait_for_a_source_that_fails_get_the_old_page() {
+fn waiters_get_the_stale_page_on_failure() {
     let (go, wait): (_, Receiver<()>) = channel();
     let wait = Mutex::new(wait);
     let source = Source::start(move |number, _| {
@@ -86,12 +85,12 @@ fn all_who_wait_for_a_source_that_fails_get_the_old_page() {
     for one in got {
         assert_eq!((one.status, one.whole, one.text()), (200, true, first.text()));
     }
-    // Once, and then as often as a page is tried that fails every time.
+    // Once, and once for each retry of a failing page.
     assert_eq!(source.asked().len(), 1 + 8);
 }
 
 #[test]
-fn a_harvester_that_does_not_read_holds_neither_the_others_nor_the_source() {
+fn slow_reader_does_not_block_others() {
     const RECORDS: usize = 40_000;
     let (go, source) = long_in_two(RECORDS);
     let proxy = Proxy::of(&source);
@@ -117,7 +116,7 @@ fn a_harvester_that_does_not_read_holds_neither_the_others_nor_the_source() {
 }
 
 #[test]
-fn over_http_2_who_asks_first_and_does_not_read_holds_nobody_either() {
+fn slow_first_reader_does_not_block_others_over_http_2() {
     let (go, source) = long_in_two(40_000);
     let proxy = Proxy::of(&source);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
@@ -140,7 +139,7 @@ fn over_http_2_who_asks_first_and_does_not_read_holds_nobody_either() {
 }
 
 #[test]
-fn a_page_longer_than_the_spool_reaches_all_who_read_it_and_is_not_kept() {
+fn page_longer_than_the_spool_reaches_all_readers() {
     let (go, source) = long_in_two(10_000);
     let proxy = Proxy::with(|config| {
         config.cache.entry_bytes_max = 1 << 20;
@@ -171,7 +170,7 @@ fn a_page_longer_than_the_spool_reaches_all_who_read_it_and_is_not_kept() {
 }
 
 #[test]
-fn all_who_read_a_page_that_breaks_off_see_it() {
+fn aborted_page_is_aborted_for_all_readers() {
     let (go, wait): (_, Receiver<()>) = channel();
     let wait = Mutex::new(Some(wait));
     let source = Source::start(move |_, _| {
@@ -181,7 +180,7 @@ fn all_who_read_a_page_that_breaks_off_see_it() {
         let head = format!("Content-Length: {}", page.len());
         Reply::new(200, &head).send(&page[..at]).wait(wait).send(&page[at..at + 4000])
     });
-    // A part of a record too large to be held has left: there is nothing to go on with.
+    // A part of an oversized record was sent: the page cannot be resumed.
     let proxy = Proxy::tuned(&source, |mapping| mapping.limits.repair.record_bytes_max = 1024);
     let mut readers: Vec<Harvester> =
         (0..5).map(|_| Harvester::ask(proxy.address(), &request(proxy.address(), TOKEN_PAGE))).collect();
@@ -218,7 +217,7 @@ fn all_who_read_a_page_that_breaks_off_see_it() {
 }
 
 #[test]
-fn a_harvester_that_leaves_does_not_waste_a_page_that_is_kept() {
+fn disconnect_does_not_abort_a_cacheable_page() {
     let (go, source) = long_in_two(100);
     let proxy = Proxy::of(&source);
     let mut harvester = Harvester::ask(proxy.address(), &request(proxy.address(), TOKEN_PAGE));
@@ -232,7 +231,7 @@ fn a_harvester_that_leaves_does_not_waste_a_page_that_is_kept() {
 }
 
 #[test]
-fn a_page_that_was_purged_under_way_is_not_kept() {
+fn page_purged_in_flight_is_not_cached() {
     let (go, source) = long_in_two(100);
     let proxy = Proxy::of(&source);
     let mut harvester = Harvester::ask(proxy.address(), &request(proxy.address(), TOKEN_PAGE));
@@ -245,7 +244,7 @@ fn a_page_that_was_purged_under_way_is_not_kept() {
 }
 
 #[test]
-fn who_asks_first_and_leaves_does_not_cost_those_who_wait_a_second_conversation() {
+fn disconnect_of_the_first_reader_keeps_the_session() {
     let (go, source) = held(|| Reply::xml(page_of(50)));
     let proxy = Proxy::of(&source);
     let first = Harvester::ask(proxy.address(), &request(proxy.address(), LIST));
@@ -262,7 +261,7 @@ fn who_asks_first_and_leaves_does_not_cost_those_who_wait_a_second_conversation(
         assert_eq!((one.status, one.whole, records(&one.text())), (200, true, records(&page_of(50))));
     }
     assert_eq!(source.asked().len(), 1);
-    // What became of the conversation is told once, by the request that began it.
+    // The request that started the session reports its result, and only once.
     wait_until(|| in_flight(&proxy) == 0);
     let metrics = fetch(proxy.admin(), "/-/metrics").text();
     assert!(metrics.contains("oaimend_records_total{action=\"passed\",repository=\"x\"} 50\n"), "{metrics}");

@@ -1,5 +1,4 @@
-//! Clients that are slow, endless or many: each is bounded, and the next one is
-//! answered as if nothing had been.
+//! Slow, endless or too many connections: each is limited, and the next client is served as usual.
 
 use crate::fixtures::program::Program;
 use crate::fixtures::proxy::{LIST, Proxy, at_once, records};
@@ -11,14 +10,14 @@ use std::time::Duration;
 
 fn bounded(source: &Source, bound: impl FnOnce(&mut Connections)) -> Proxy {
     Proxy::with(|config| {
-        // Requests that are alike must not become one.
+        // The requests must not be coalesced.
         config.cache.enabled = false;
-        config.repositories.fix(at_once(source));
+        config.repositories.add_fixed(at_once(source));
         bound(&mut config.connections);
     })
 }
 
-/// Everybody else is answered.
+/// Checks that another client is served.
 #[track_caller]
 fn others_are_answered(proxy: &Proxy) {
     let got = proxy.get(LIST);
@@ -33,12 +32,12 @@ fn connect(proxy: &Proxy) -> TcpStream {
 /// Reads until the proxy closes the connection.
 fn rest(mut stream: &TcpStream) -> String {
     let mut read = Vec::new();
-    // A reset ends a connection as well as a close.
+    // A reset ends a connection as well as a close does.
     let _ = stream.read_to_end(&mut read);
     String::from_utf8_lossy(&read).into_owned()
 }
 
-/// Reads until the proxy has said this, or closes the connection.
+/// Reads until the proxy has sent this text, or closes the connection.
 fn until_said(mut stream: &TcpStream, what: &str) -> String {
     let (mut said, mut piece) = (String::new(), [0; 4096]);
     while !said.contains(what)
@@ -55,7 +54,7 @@ fn counted(proxy: &Proxy, line: &str) {
     assert!(metrics.contains(line), "{line} is not in\n{metrics}");
 }
 
-/// Waits until the proxy has that many connections open.
+/// Waits until the proxy has this number of open connections.
 fn open_connections(proxy: &Proxy, count: usize) {
     let line = format!("\noaimend_connections_open {count}\n");
     while !fetch(proxy.admin(), "/-/metrics").text().contains(&line) {
@@ -64,7 +63,7 @@ fn open_connections(proxy: &Proxy, count: usize) {
 }
 
 #[test]
-fn a_header_that_does_not_come_is_not_waited_for() {
+fn header_timeout() {
     let source = Source::page(page_of(1));
     let proxy = bounded(&source, |bounds| bounds.request_timeout = Duration::from_millis(300));
     let slow = connect(&proxy);
@@ -77,11 +76,11 @@ fn a_header_that_does_not_come_is_not_waited_for() {
 }
 
 #[test]
-fn a_header_that_comes_byte_by_byte_has_no_more_time_than_another() {
+fn slow_header_timeout() {
     let source = Source::page(page_of(1));
     let proxy = bounded(&source, |bounds| bounds.request_timeout = Duration::from_millis(300));
     let slow = connect(&proxy);
-    // Waiting for an answer between two bytes is what paces them.
+    // Waiting for a response between two bytes sets the pace.
     slow.set_read_timeout(Some(Duration::from_millis(10))).expect("it is set");
     let mut said = [0; 17];
     let answered = (0..3000).any(|sent| {
@@ -94,7 +93,7 @@ fn a_header_that_comes_byte_by_byte_has_no_more_time_than_another() {
 }
 
 #[test]
-fn a_form_that_does_not_come_is_not_waited_for() {
+fn form_timeout() {
     let source = Source::page(page_of(1));
     let proxy = bounded(&source, |bounds| bounds.request_timeout = Duration::from_millis(300));
     let head = "POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nverb=";
@@ -104,7 +103,7 @@ fn a_form_that_does_not_come_is_not_waited_for() {
 }
 
 #[test]
-fn who_says_nothing_is_not_kept() {
+fn idle_timeout() {
     let source = Source::page(page_of(1));
     let proxy = bounded(&source, |bounds| bounds.idle_timeout = Duration::from_millis(200));
     assert_eq!(rest(&connect(&proxy)), "");
@@ -115,9 +114,9 @@ fn who_says_nothing_is_not_kept() {
 }
 
 #[test]
-fn the_shortest_request_is_answered() {
+fn shortest_request_is_answered() {
     let source = Source::page(page_of(1));
-    let proxy = Proxy::with(|config| config.repositories.fix(at_once(&source)));
+    let proxy = Proxy::with(|config| config.repositories.add_fixed(at_once(&source)));
     let got = Harvester::ask(proxy.address(), "GET / HTTP/1.0\r\n\r\n").rest();
     assert_eq!(got.status, 200, "pingora would wait for as many bytes as HTTP/2 begins with");
     let got = Harvester::ask(proxy.address(), "\r\n\r\nGET / HTTP/1.0\r\n\r\n").rest();
@@ -125,7 +124,7 @@ fn the_shortest_request_is_answered() {
 }
 
 #[test]
-fn too_many_connections_are_told_so_and_the_next_ones_are_answered() {
+fn excess_connections_get_503() {
     let source = Source::page(page_of(1));
     let proxy = bounded(&source, |bounds| bounds.connections_max = 4);
     let mut held: Vec<TcpStream> = (0..4).map(|_| connect(&proxy)).collect();
@@ -140,7 +139,7 @@ fn too_many_connections_are_told_so_and_the_next_ones_are_answered() {
 }
 
 #[test]
-fn more_connections_than_can_be_told_are_closed() {
+fn far_too_many_connections_are_closed() {
     let source = Source::page(page_of(1));
     let proxy = bounded(&source, |bounds| bounds.connections_max = 1);
     let held = connect(&proxy);
@@ -153,11 +152,11 @@ fn more_connections_than_can_be_told_are_closed() {
     others_are_answered(&proxy);
 }
 
-/// `before`, then a letter as often as it is read, then what the proxy said.
+/// Sends `before`, then one letter as long as the proxy reads; returns the response.
 fn endless(proxy: &Proxy, before: &str, count: usize) -> String {
     let stream = connect(proxy);
     let sent = [before.as_bytes(), &vec![b'x'; count]].concat();
-    // The proxy may have closed before all of it was written.
+    // The proxy may close before everything is written.
     match (&stream).write_all(&sent) {
         Err(error) if !matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
             panic!("{error}")
@@ -167,9 +166,9 @@ fn endless(proxy: &Proxy, before: &str, count: usize) -> String {
 }
 
 #[test]
-fn a_target_of_8_kib_is_passed_on_and_a_longer_one_than_16_kib_is_refused() {
+fn target_length_limit() {
     let source = Source::page(page_of(1));
-    let proxy = Proxy::with(|config| config.repositories.fix(at_once(&source)));
+    let proxy = Proxy::with(|config| config.repositories.add_fixed(at_once(&source)));
     let target = |length: usize| {
         let start = "/x?verb=ListRecords&resumptionToken=";
         format!("{start}{}", "t".repeat(length - start.len()))
@@ -201,9 +200,9 @@ fn http_2(proxy: &Proxy, path: &str) -> u16 {
 }
 
 #[test]
-fn a_long_header_is_refused() {
+fn header_length_limit() {
     let source = Source::page(page_of(1));
-    let proxy = Proxy::with(|config| config.repositories.fix(at_once(&source)));
+    let proxy = Proxy::with(|config| config.repositories.add_fixed(at_once(&source)));
     let field = |length: usize| format!("X-Long: {}\r\n", "x".repeat(length));
     assert_eq!(fetch_with(proxy.address(), LIST, &field(60 << 10)).status, 200);
     assert_eq!(fetch_with(proxy.address(), LIST, &field(64 << 10)).status, 431);
@@ -217,7 +216,7 @@ fn a_long_header_is_refused() {
 }
 
 #[test]
-fn a_long_form_is_refused() {
+fn form_length_limit() {
     let source = Source::page(page_of(1));
     let proxy = bounded(&source, |bounds| bounds.form_bytes_max = 2000);
     let post = |length: usize| {
@@ -233,7 +232,7 @@ fn a_long_form_is_refused() {
 }
 
 #[test]
-fn a_body_that_is_no_form_is_read_and_forgotten() {
+fn body_that_is_not_a_form_is_discarded() {
     let source = Source::page(page_of(1));
     let proxy = bounded(&source, |bounds| bounds.form_bytes_max = 2000);
     let get = |length: usize| {
@@ -249,14 +248,14 @@ fn a_body_that_is_no_form_is_read_and_forgotten() {
 }
 
 #[test]
-fn trailers_behind_a_request_are_refused_and_hold_nobody() {
+fn request_trailers_are_refused() {
     let source = Source::page(page_of(1));
-    let proxy = Proxy::with(|config| config.repositories.fix(at_once(&source)));
+    let proxy = Proxy::with(|config| config.repositories.add_fixed(at_once(&source)));
     for method in ["GET", "POST"] {
         for path in [LIST, "/x?verb=Identify"] {
             let stream = connect(&proxy);
             (&stream).write_all(&request_with_trailers(method, path)).expect("the proxy reads");
-            // Who closes before the answer has come may not get it.
+            // A client that closes before the response may not receive it.
             let refused = "trailers behind a request are not read";
             let said = until_said(&stream, refused);
             assert!(said.contains(refused), "{method} {path}: {said}");
@@ -272,7 +271,8 @@ fn request_with_trailers(method: &str, path: &str) -> Vec<u8> {
         let length = u8::try_from(bytes.len()).expect("it is short");
         [&[0, 0, length, kind, flags, 0, 0, 0, stream], bytes].concat()
     };
-    // Fields are not compressed (RFC 7541, 6.2.2): the index of a name, or 0 and the name, then the value.
+    // Fields are not compressed (RFC 7541, 6.2.2): the index of a name, or 0 and the name; then the
+    // value.
     let text = |text: &str| [&[u8::try_from(text.len()).expect("it is short")], text.as_bytes()].concat();
     let named = |name: u8, value: &str| [vec![name], text(value)].concat();
     let head = [named(2, method), named(6, "http"), named(4, path), named(1, "x")].concat();
@@ -289,15 +289,15 @@ fn request_with_trailers(method: &str, path: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_comes_behind_a_request_uninvited_is_not_answered() {
+fn data_after_a_request_is_not_answered() {
     let source = Source::page(page_of(1));
-    let proxy = Proxy::with(|config| config.repositories.fix(at_once(&source)));
+    let proxy = Proxy::with(|config| config.repositories.add_fixed(at_once(&source)));
     let request = format!("GET {LIST} HTTP/1.1\r\nHost: x\r\n\r\n");
     for rubbish in ["\0\u{1}\u{2} rubbish\r\n\r\n".repeat(50), request.repeat(1000), "x".repeat(1 << 20)] {
         let stream = connect(&proxy);
         let _ = (&stream).write_all(format!("{request}{rubbish}").as_bytes());
         let said = rest(&stream);
-        // The connection is closed; whether the first one is answered depends on what came when.
+        // The connection is closed; whether the first request is answered depends on the timing.
         assert!(said.matches("HTTP/1.1 ").count() <= 1, "{said}");
         assert!(said.is_empty() || said.starts_with("HTTP/1.1 200 OK\r\n"), "{said}");
     }
@@ -306,9 +306,9 @@ fn what_comes_behind_a_request_uninvited_is_not_answered() {
 }
 
 #[test]
-fn what_is_no_http_is_told_so() {
+fn malformed_http_gets_400() {
     let source = Source::page(page_of(1));
-    let proxy = Proxy::with(|config| config.repositories.fix(at_once(&source)));
+    let proxy = Proxy::with(|config| config.repositories.add_fixed(at_once(&source)));
     let hello = [&b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"[..], &[7; 300]].concat();
     let stream = connect(&proxy);
     (&stream).write_all(&hello).expect("the proxy reads");
@@ -326,7 +326,7 @@ fn what_is_no_http_is_told_so() {
 }
 
 #[test]
-fn who_does_not_read_is_dropped() {
+fn write_timeout() {
     let page = page_of(80_000);
     let source = Source::start(move |number, _| match number {
         0 => Reply::xml(page.clone()),
@@ -346,7 +346,7 @@ fn who_does_not_read_is_dropped() {
 }
 
 #[test]
-fn the_end_is_not_held_up_for_longer_than_allowed() {
+fn stop_timeout() {
     let source = Source::start(|_, _| {
         Reply::new(200, "Content-Length: 100000").send(page_of(100).split_at(20_000).0).hang()
     });

@@ -1,5 +1,5 @@
-//! Credentials of a mapping: the source is told them, and nobody else is,
-//! wherever it redirects to and whatever goes wrong.
+//! Credentials of a mapping: only the source receives them, whatever it redirects to and whatever
+//! fails.
 
 use crate::fixtures::program::{Program, serve};
 use crate::fixtures::proxy::{LIST, Proxy};
@@ -11,7 +11,7 @@ const PASSWORD: &str = "open-sesame-7f3a";
 /// `harvester:open-sesame-7f3a`
 const BASIC: &str = "Basic aGFydmVzdGVyOm9wZW4tc2VzYW1lLTdmM2E=";
 
-/// A folder with a mapping `x` to that base URL, with credentials.
+/// A folder with a mapping `x` for that base URL, with credentials.
 fn folder(base_url: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::create_dir(folder.path().join("mappings")).expect("a writable folder");
@@ -29,9 +29,9 @@ fn proxy(folder: &tempfile::TempDir) -> Proxy {
 }
 
 #[test]
-fn the_source_is_told_them_and_where_it_redirects_to_is_not() {
+fn sent_to_the_source_and_not_to_redirect_targets() {
     let elsewhere = Source::page(page_of(1));
-    // 127.0.0.1 under another name, another port, and back again.
+    // 127.0.0.1 under another name, then another port, then back.
     let target = elsewhere.base_url();
     let source = Source::start(move |number, asked| match number {
         0 => Reply::redirect(302, &format!("http://{}/within", asked.headers["host"])),
@@ -61,7 +61,7 @@ fn the_source_is_told_them_and_where_it_redirects_to_is_not() {
 }
 
 #[test]
-fn what_a_harvester_says_of_itself_is_not_passed_on() {
+fn authorization_of_harvesters_is_not_forwarded() {
     let source = Source::page(page_of(1));
     let proxy = Proxy::of(&source);
     let request = format!(
@@ -72,7 +72,7 @@ fn what_a_harvester_says_of_itself_is_not_passed_on() {
 }
 
 #[test]
-fn the_password_stands_in_no_log_and_on_no_page() {
+fn password_is_in_no_log_and_no_response() {
     let source =
         Source::start(|_, _| Reply::whole(401, "WWW-Authenticate: Basic realm=\"x\"", "<html>no</html>"));
     let folder = folder(&source.base_url());

@@ -1,5 +1,5 @@
-//! Datestamps that cannot be read: the source is asked for the right one, and else they become the lowest
-//! that is known; granularity and earliestDatestamp as the repository has them.
+//! Illegal datestamps: the proxy refetches the right one, or uses the lowest possible one.
+//! Granularity and earliestDatestamp follow the repository.
 
 use crate::fixtures::lists::{page, records_in, resume};
 use crate::fixtures::proxy::{LIST, Proxy};
@@ -11,7 +11,7 @@ use oaimend::repair::ProvenanceScope;
 
 const STAMP: &str = "<datestamp>2020-01-01</datestamp>";
 
-/// A page on which these records have something else in place of their datestamp.
+/// A page on which these records have another text instead of their datestamp.
 fn stamped(numbers: std::ops::Range<usize>, token: &str, which: &[usize], with: &str) -> String {
     let mut whole = page(numbers, token);
     for number in which {
@@ -50,7 +50,7 @@ fn error(code: &str) -> String {
     )
 }
 
-/// A source: the page, and what it answers to other questions.
+/// A source with the page, and with responses to other requests.
 fn source_of(list: String, other: impl Fn(&Asked) -> Option<String> + Send + Sync + 'static) -> Source {
     Source::start(move |_, asked| Reply::xml(other(asked).unwrap_or_else(|| list.clone())))
 }
@@ -59,7 +59,7 @@ fn says(asked: &Asked, verb: &str) -> bool {
     asked.target.contains(&format!("verb={verb}"))
 }
 
-/// The datestamp of each record, in their order.
+/// The datestamps of the records, in order.
 fn stamps(text: &str) -> Vec<String> {
     let pieces = text.split("<datestamp>").skip(1);
     pieces.map(|piece| piece.split('<').next().unwrap_or_default().to_owned()).collect()
@@ -76,7 +76,7 @@ fn questions(source: &Source, verb: &str) -> usize {
 const FROM: &str = "/x?verb=ListRecords&metadataPrefix=oai_dc&from=2019-05-05";
 
 #[test]
-fn the_right_one_is_asked_for() {
+fn missing_datestamp_is_refetched() {
     for with in ["", "<datestamp/>", "<datestamp>0000-00-00</datestamp>", "<datestamp>9999-12-31</datestamp>"]
     {
         let source = source_of(stamped(0..4, "", &[1, 2], with), |asked| {
@@ -95,7 +95,7 @@ fn the_right_one_is_asked_for() {
 }
 
 #[test]
-fn provenance_says_the_datestamp_that_was_asked_for() {
+fn provenance_contains_the_refetched_datestamp() {
     let source = source_of(stamped(0..3, "", &[1], ""), |asked| {
         let right = "<datestamp>2020-02-01T03:04:05Z</datestamp>";
         says(asked, "GetRecord").then(|| stamped(1..2, "", &[1], right).replace("ListRecords", "GetRecord"))
@@ -113,7 +113,7 @@ fn provenance_says_the_datestamp_that_was_asked_for() {
 }
 
 #[test]
-fn headers_tell_it_where_the_record_alone_does_not() {
+fn datestamp_is_refetched_from_headers() {
     let source = source_of(stamped(0..4, "", &[0, 1, 2], ""), |asked| {
         if says(asked, "ListIdentifiers") {
             return Some(headers(0..2, "<datestamp>2020-03-03</datestamp>"));
@@ -135,7 +135,7 @@ fn headers_tell_it_where_the_record_alone_does_not() {
 }
 
 #[test]
-fn what_nobody_tells_becomes_the_lowest_that_was_asked_for_on_each_page() {
+fn unknown_datestamp_becomes_the_lower_bound() {
     let nothing = |asked: &Asked| {
         if asked.target.contains("resumptionToken=t") {
             return Some(stamped(3..6, "", &[4], "<datestamp>2015-02-30</datestamp>"));
@@ -153,7 +153,7 @@ fn what_nobody_tells_becomes_the_lowest_that_was_asked_for_on_each_page() {
 }
 
 #[test]
-fn without_from_it_is_what_identify_says_and_without_that_the_record_is_put_aside() {
+fn lower_bound_without_from_is_earliest_datestamp() {
     let source = source_of(stamped(0..3, "", &[1], ""), |asked| {
         if says(asked, "Identify") {
             return Some(identify("2011-01-01", "YYYY-MM-DD"));
@@ -170,7 +170,7 @@ fn without_from_it_is_what_identify_says_and_without_that_the_record_is_put_asid
 }
 
 #[test]
-fn where_the_mapping_says_no_or_turns_it_off_nothing_is_asked_or_bounded() {
+fn refetch_and_lower_bound_can_be_off() {
     let source = source_of(stamped(0..3, "", &[1], ""), |_| None);
     let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.refetch_broken_records = false);
     assert_eq!(stamps(&proxy.get(FROM).text()), ["2020-01-01", "2019-05-05", "2020-01-01"]);
@@ -184,7 +184,7 @@ fn where_the_mapping_says_no_or_turns_it_off_nothing_is_asked_or_bounded() {
 }
 
 #[test]
-fn a_page_that_breaks_off_behind_such_a_record_has_it_once() {
+fn resumed_page_has_the_record_once() {
     let source = Source::start(|number, asked| {
         if says(asked, "GetRecord") {
             let right = stamped(1..2, "", &[1], "<datestamp>2020-02-02T03:04:05Z</datestamp>");
@@ -207,14 +207,14 @@ fn repository(source: &Source) -> impl Fn(&mut Config) + use<> {
     let base_url = source.base_url();
     move |config| {
         let mapping = Mapping::new("x", &base_url, &Limits::default()).expect("a legal mapping");
-        config.repositories.fix(mapping);
-        // An Identify that is kept says what it said.
+        config.repositories.add_fixed(mapping);
+        // A cached Identify would contain the old values.
         config.cache.enabled = false;
     }
 }
 
 #[test]
-fn datestamps_are_as_fine_as_identify_says_once_that_was_seen() {
+fn granularity_follows_identify() {
     let mixed = || stamped(0..3, "", &[1], "<datestamp>2020-01-01T03:04:05Z</datestamp>");
     for (granularity, expected) in [
         ("YYYY-MM-DD", ["2020-01-01", "2020-01-01", "2020-01-01"]),
@@ -236,7 +236,7 @@ fn datestamps_are_as_fine_as_identify_says_once_that_was_seen() {
 }
 
 #[test]
-fn a_mapping_that_sets_the_granularity_sets_it_in_identify_too() {
+fn granularity_of_the_mapping_applies_to_identify() {
     let list = stamped(0..2, "", &[0, 1], "<datestamp>2020-01-01T03:04:05Z</datestamp>");
     let source = source_of(list, |asked| {
         says(asked, "Identify").then(|| identify("2011-01-01T00:00:00Z", "YYYY-MM-DDThh:mm:ssZ"))
@@ -249,7 +249,7 @@ fn a_mapping_that_sets_the_granularity_sets_it_in_identify_too() {
 }
 
 #[test]
-fn a_repository_that_changes_its_granularity_is_believed() {
+fn granularity_change_is_detected() {
     let source = Source::start(|number, asked| {
         let granularity = if number == 0 { "YYYY-MM-DD" } else { "YYYY-MM-DDThh:mm:ssZ" };
         let earliest = if number == 0 { "2011-01-01" } else { "2011-01-01T00:00:00Z" };
@@ -267,7 +267,7 @@ fn a_repository_that_changes_its_granularity_is_believed() {
 }
 
 #[test]
-fn identify_is_not_later_than_what_was_seen() {
+fn earliest_datestamp_is_lowered_to_known_records() {
     let old = stamped(0..3, "", &[1], "<datestamp>2007-11-05</datestamp>");
     let source =
         source_of(old, |asked| says(asked, "Identify").then(|| identify("2011-01-01", "YYYY-MM-DD")));
@@ -286,7 +286,7 @@ fn identify_is_not_later_than_what_was_seen() {
 }
 
 #[test]
-fn a_kept_identify_is_not_served_once_an_older_record_was_seen() {
+fn cached_identify_is_invalidated_by_an_older_record() {
     let old = stamped(0..3, "", &[1], "<datestamp>2007-11-05</datestamp>");
     let source =
         source_of(old, |asked| says(asked, "Identify").then(|| identify("2011-01-01", "YYYY-MM-DD")));
@@ -311,7 +311,7 @@ fn a_kept_identify_is_not_served_once_an_older_record_was_seen() {
 }
 
 #[test]
-fn a_bound_of_ours_says_nothing_of_the_repository() {
+fn lower_bound_does_not_change_the_profile() {
     let source = source_of(stamped(0..3, "", &[1], ""), |asked| {
         if says(asked, "Identify") {
             return Some(identify("2011-01-01", "YYYY-MM-DD"));

@@ -1,5 +1,5 @@
-//! What a harvester gets that retries nothing, from a source that fails: each
-//! fault at each place of a page, in each framing, once and every time.
+//! Results for a harvester without retries when the source fails: each fault at each position of a
+//! page, in each framing, once and every time.
 
 use crate::fixtures::lists::{page, read_to_the_end, records_in, resume, token_in};
 use crate::fixtures::proxy::{LIST, Proxy};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// How a body ends that is not whole.
+/// The end of an incomplete body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     Close,
@@ -21,17 +21,17 @@ enum Fault {
     Stall,
 }
 
-/// How a body is framed.
+/// The framing of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Framing {
     Length,
-    /// Up to the end of the connection: a close cannot be told from the end.
+    /// Until the connection closes: a failure looks like the end.
     Unframed,
     Chunked,
     Gzip,
 }
 
-/// The page up to `at`, as the source sends it before the fault.
+/// The part of the page before the fault.
 fn cut(page: &str, at: usize, framing: Framing) -> Reply {
     let (first, rest) = page.as_bytes().split_at(at);
     match framing {
@@ -67,7 +67,7 @@ fn with(fault: Fault, reply: Reply, clock: &Arc<Skipping>) -> Reply {
 const RECORDS: usize = 5;
 const TOKEN: &str = "next&amp;page";
 
-/// The places of the page, and how many records stand before each.
+/// The positions in the page, and the number of records before each.
 fn places(page: &str) -> Vec<(&'static str, usize, usize)> {
     let find = |text: &str| page.find(text).expect("it is there");
     vec![
@@ -81,7 +81,7 @@ fn places(page: &str) -> Vec<(&'static str, usize, usize)> {
     ]
 }
 
-/// What the harvester gets when the fault happens once: everything, in one answer.
+/// The result if the fault happens once: the complete page in one response.
 fn check_once(cell: &str, proxy: &Proxy, source: &Source, place: &str) {
     let got = proxy.get(LIST);
     assert_eq!((got.status, got.whole), (200, true), "{cell}: {}", got.text());
@@ -93,11 +93,11 @@ fn check_once(cell: &str, proxy: &Proxy, source: &Source, place: &str) {
     assert_eq!(source.asked().len(), asked, "{cell}");
 }
 
-/// What it gets when it happens every time: a 503 before the first record;
-/// behind it what there is, each record once, and a token that leads to the rest.
+/// The result if the fault happens every time: a 503 before the first record; after it the
+/// available records, each once, and a continuation token.
 fn check_always(cell: &str, proxy: &Proxy, fault: Fault, before: usize) {
     let got = proxy.get(LIST);
-    // A reset may take what was sent before it along.
+    // A reset may discard data that was sent before it.
     if before == 0 || fault == Fault::Reset && got.status == 503 {
         assert_eq!((got.status, got.whole), (503, true), "{cell}: {}", got.text());
         let seconds: u64 = got.header("retry-after").parse().expect("an integer");
@@ -143,8 +143,8 @@ fn matrix(framing: Framing) {
                 // So short that a silence leaves time for another attempt.
                 (mapping.connect_timeout, mapping.read_timeout) =
                     (Duration::from_secs(3), Duration::from_secs(3));
-                let proxy = Proxy::start(data, clock, |config| config.repositories.fix(mapping));
-                // Behind the root there is nothing to lose, unless a reset takes it along.
+                let proxy = Proxy::start(data, clock, |config| config.repositories.add_fixed(mapping));
+                // After the root nothing can be lost, unless a reset discards data.
                 if always && place != "after the root" {
                     check_always(&cell, &proxy, fault, before);
                 } else if fault != Fault::Reset || place != "after the root" {
@@ -207,7 +207,7 @@ fn every_error_status_in_place_of_a_page() {
             });
             let mut got = proxy.get(path);
             if status == 403 && !always {
-                // What is forbidden is not tried twice within one request, but in the next.
+                // A permanent status is retried only by the next request.
                 assert_eq!((got.status, source.asked().len()), (503, 1), "{cell}");
                 got = proxy.get(path);
             }
@@ -235,7 +235,7 @@ const RESUMED: &str = "/x?verb=ListRecords&resumptionToken=page-1";
 const PAGES: usize = 30;
 const PER_PAGE: usize = 100;
 
-/// Which page a request is for: the token says it, none is the first.
+/// The number of the requested page: the token contains it; without a token it is the first.
 fn page_asked(asked: &Asked) -> usize {
     let token = asked.target.split_once("resumptionToken=page-").map(|(_, token)| token);
     token.map_or(0, |token| token.parse().expect("a token that was given out"))
@@ -246,7 +246,7 @@ fn storm_page(number: usize) -> String {
     page(number * PER_PAGE..(number + 1) * PER_PAGE, &token)
 }
 
-/// One answer of a source that fails every third time, in some way.
+/// A response of a source whose every third response fails in some way.
 fn stormy(random: &mut Random, whole: &str) -> Reply {
     if random.below(3) > 0 {
         return Reply::xml(whole);
@@ -267,7 +267,7 @@ fn stormy(random: &mut Random, whole: &str) -> Reply {
 }
 
 #[test]
-fn through_a_storm_of_faults_a_list_is_finished_by_a_client_that_retries_nothing() {
+fn list_completes_through_many_faults() {
     const SEEDS: u64 = 50;
     println!("seeds 1 to {SEEDS}");
     let pages: Arc<Vec<String>> = Arc::new((0..PAGES).map(storm_page).collect());
@@ -296,7 +296,7 @@ fn through_a_storm_of_faults_a_list_is_finished_by_a_client_that_retries_nothing
     );
 }
 
-/// A source in the storm of a seed.
+/// A source with random faults from a seed.
 fn storm(seed: u64, pages: &Arc<Vec<String>>) -> Source {
     let served = Arc::clone(pages);
     Source::start(move |number, asked| {
@@ -306,7 +306,7 @@ fn storm(seed: u64, pages: &Arc<Vec<String>>) -> Source {
 }
 
 #[test]
-fn twenty_clients_at_once_cost_a_source_in_a_storm_hardly_more_than_one() {
+fn many_clients_share_requests_through_many_faults() {
     const SEEDS: std::ops::RangeInclusive<u64> = 101..=108;
     const CLIENTS: usize = 20;
     println!("seeds {SEEDS:?}");
@@ -331,7 +331,7 @@ fn twenty_clients_at_once_cost_a_source_in_a_storm_hardly_more_than_one() {
     }
 }
 
-/// A source whose n-th answer for each page number is what `script` says.
+/// A source whose n-th response for each page number comes from `script`.
 fn paged(script: impl Fn(usize, usize) -> Reply + Send + Sync + 'static) -> (Arc<Vec<AtomicUsize>>, Source) {
     let counts: Arc<Vec<AtomicUsize>> = Arc::new((0..PAGES).map(|_| AtomicUsize::new(0)).collect());
     let counted = Arc::clone(&counts);
@@ -343,7 +343,7 @@ fn paged(script: impl Fn(usize, usize) -> Reply + Send + Sync + 'static) -> (Arc
 }
 
 #[test]
-fn a_token_of_ours_leads_to_the_rest_of_the_page_even_after_a_restart() {
+fn continuation_token_survives_a_restart() {
     let (_, source) = paged(|number, count| {
         let whole = page(number * 5..number * 5 + 5, if number == 0 { "page-1" } else { "" });
         let at = whole.find("oai:x:2").expect("it is there");
@@ -352,16 +352,16 @@ fn a_token_of_ours_leads_to_the_rest_of_the_page_even_after_a_restart() {
     let mut mapping = Mapping::new("x", &source.base_url(), &Limits::default()).expect("a legal mapping");
     mapping.quirks.page_fallback = PageFallback::Off;
     let again = mapping.clone();
-    let proxy = Proxy::with(|config| config.repositories.fix(mapping));
+    let proxy = Proxy::with(|config| config.repositories.add_fixed(mapping));
     let first = proxy.get(LIST);
     let ours = token_in(&first.text()).expect("a token of ours");
     assert!(ours.starts_with("oaimend1_") && records_in(&first.text()).len() == 2, "{}", first.text());
-    let proxy = proxy.restarted(|config| config.repositories.fix(again));
+    let proxy = proxy.restarted(|config| config.repositories.add_fixed(again));
     let rest = resume(&proxy, &ours);
     assert_eq!((rest.status, rest.whole), (200, true), "{}", rest.text());
     assert_eq!(records_in(&rest.text()), (2..5).map(|number| (number, 1)).collect(), "{}", rest.text());
     assert_eq!(token_in(&rest.text()).as_deref(), Some("page-1"));
-    // The harvester may ask the same again.
+    // The harvester may repeat the request.
     assert_eq!(records_in(&resume(&proxy, &ours).text()).len(), 3);
     let forged = format!("{}A", &ours[..ours.len() - 1]);
     let got = resume(&proxy, &forged);
@@ -373,7 +373,7 @@ fn a_token_of_ours_leads_to_the_rest_of_the_page_even_after_a_restart() {
 }
 
 #[test]
-fn a_page_without_items_is_skipped_by_asking_for_the_next() {
+fn page_without_items_is_skipped() {
     let (_, source) = paged(|number, _| match number {
         0 | 1 => Reply::xml(page(0..0, &format!("page-{}", number + 1))),
         _ => Reply::xml(page(0..5, "")),
@@ -384,7 +384,7 @@ fn a_page_without_items_is_skipped_by_asking_for_the_next() {
 }
 
 #[test]
-fn a_list_that_goes_in_circles_is_told_so_and_a_repeated_request_is_not() {
+fn token_cycle_is_refused_and_repetition_is_not() {
     let (_, source) = paged(|number, _| {
         Reply::xml(page(
             number * 5..number * 5 + 5,
@@ -428,8 +428,9 @@ fn a_list_that_goes_in_circles_is_told_so_and_a_repeated_request_is_not() {
 }
 
 #[test]
-fn what_was_held_when_a_page_broke_off_is_not_taken_for_delivered() {
-    // Page 1 repeats page 0, which is held until it is clear that it is no circle; then it breaks off.
+fn buffered_items_do_not_count_as_delivered() {
+    // Page 1 repeats page 0. It is buffered until it is clear that this is no cycle; then it is
+    // truncated.
     let (_, source) = paged(|number, count| {
         let whole = page(0..5, ["page-1", "page-2"][number]);
         let at = whole.find("page-2").map(|at| at + 2);
@@ -447,7 +448,7 @@ fn what_was_held_when_a_page_broke_off_is_not_taken_for_delivered() {
 }
 
 #[test]
-fn an_expired_token_is_replaced_by_its_list_begun_anew() {
+fn expired_token_restarts_the_list() {
     let expired = |status| {
         let body = concat!(
             "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\"><responseDate>2026-01-02T03:04:05Z</responseDate>",
@@ -456,7 +457,7 @@ fn an_expired_token_is_replaced_by_its_list_begun_anew() {
         Reply::whole(status, "Content-Type: text/xml", if status == 200 { body } else { "gone" })
     };
     for status in [200, 400, 500] {
-        // The source has lost its tokens when page 2 is asked for, and goes on with others.
+        // The source has lost its tokens when page 2 is requested, and continues with others.
         let (_, source) = paged(move |number, count| match (number, count) {
             (2, _) => expired(status),
             (0, 0) => Reply::xml(page(0..5, "page-1")),
@@ -479,14 +480,14 @@ fn an_expired_token_is_replaced_by_its_list_begun_anew() {
         }
         assert_eq!(found, (0..20).map(|number| (number, 1)).collect(), "{status}");
     }
-    // A token that was never given out is the harvester's mistake.
+    // An unknown token is the harvester's mistake.
     let (_, source) = paged(move |_, _| expired(200));
     let got = resume(&Proxy::of(&source), "page-7");
     assert!(got.text().contains("badResumptionToken\">gone"), "{}", got.text());
 }
 
 #[test]
-fn a_source_that_asks_for_a_little_time_gets_it_and_one_that_asks_for_much_is_passed_on() {
+fn short_retry_after_is_waited_for_and_long_is_forwarded() {
     let (_, source) =
         paged(
             |_, count| {
@@ -505,7 +506,7 @@ fn a_source_that_asks_for_a_little_time_gets_it_and_one_that_asks_for_much_is_pa
 }
 
 #[test]
-fn a_source_that_fails_again_and_again_is_left_alone() {
+fn circuit_opens_for_a_failing_source() {
     let source = Source::start(|_, _| Reply::whole(403, "", "go away"));
     let url = source.base_url();
     let proxy = Proxy::with(|config| {

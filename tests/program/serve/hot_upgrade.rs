@@ -1,5 +1,5 @@
-//! One process takes over from another under load: nothing is refused, nothing
-//! breaks off, nothing that was given is lost.
+//! One process takes over from another under load: no request is refused, no response is aborted,
+//! no promise is lost.
 
 use crate::fixtures::keeping::{IDENTIFY, TOKEN_PAGE, identify, request};
 use crate::fixtures::load::{Came, PUBLIC_URL, Scene, ask};
@@ -16,7 +16,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 
-/// The program that is to take over from this one.
+/// The command of the process that takes over.
 fn next(old: &Program, folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_oaimend"));
     command.args(["serve", "--upgrade", "--public-url", PUBLIC_URL]).current_dir(folder);
@@ -24,7 +24,7 @@ fn next(old: &Program, folder: &Path) -> Command {
     command
 }
 
-/// Another process takes over; the old one still runs perhaps.
+/// Starts the new process; the old one may still run.
 #[track_caller]
 fn upgrade(old: &Program, command: &mut Command) -> Program {
     let mut new = Program::spawn(command);
@@ -40,7 +40,7 @@ fn ended_well(old: Program) {
     assert!(!log.contains("\"level\":\"ERROR\""), "{log}");
 }
 
-/// A harvester that keeps its connection as long as it may.
+/// A harvester that reuses its connection as long as possible.
 struct Keeping {
     address: SocketAddr,
     connection: Option<Harvester>,
@@ -64,7 +64,7 @@ impl Keeping {
     }
 }
 
-/// A harvester that speaks HTTP/2.
+/// A harvester with HTTP/2.
 struct Http2(tokio::runtime::Runtime, reqwest::Client, SocketAddr);
 
 impl Http2 {
@@ -85,7 +85,7 @@ impl Http2 {
     }
 }
 
-/// Tells everybody when a harvester falls.
+/// Notifies all threads when a harvester fails.
 struct Falls<'a>(&'a AtomicBool);
 
 impl Drop for Falls<'_> {
@@ -99,7 +99,7 @@ impl Drop for Falls<'_> {
 const UPGRADES: usize = 4;
 
 #[test]
-fn an_upgrade_under_load_refuses_nothing_breaks_nothing_and_loses_nothing() {
+fn upgrade_under_load_loses_nothing() {
     let seed = 20_261_123;
     println!("seed {seed}");
     let scene = Scene::new(&BTreeSet::from(["x".to_owned()]));
@@ -134,7 +134,7 @@ fn an_upgrade_under_load_refuses_nothing_breaks_nothing_and_loses_nothing() {
                 }
             });
         }
-        // Whatever fails, the harvesters are to stop.
+        // Whatever fails, the harvesters have to stop.
         let upgraded = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             for number in 1..=UPGRADES {
                 answered(number * 40);
@@ -153,8 +153,8 @@ fn an_upgrade_under_load_refuses_nothing_breaks_nothing_and_loses_nothing() {
     assert_eq!((given.refused, given.broken), (0, 0));
 }
 
-/// A source that says the first half of a page at once, and the rest when it is
-/// told to; from then on all of it at once.
+/// A source that sends the first half of a page at once and the rest on a signal; later pages are
+/// sent at once.
 fn in_two(page: String) -> (Sender<()>, Source) {
     let (go, wait) = channel();
     let wait = Mutex::new(Some(wait));
@@ -169,7 +169,7 @@ fn in_two(page: String) -> (Sender<()>, Source) {
     (go, source)
 }
 
-/// The program in front of it, with that page begun; and then another one that has taken over.
+/// The program in front of it with that page in flight, and the process that has taken over.
 fn upgraded_within(source: &Source, folder: &Path) -> (Program, Harvester, Program) {
     std::fs::create_dir(folder.join("mappings")).expect("writable");
     let mapping = format!("base_url = \"{}\"\n", source.base_url());
@@ -182,7 +182,7 @@ fn upgraded_within(source: &Source, folder: &Path) -> (Program, Harvester, Progr
     (old, reading, new)
 }
 
-/// What comes until the end, and whether it was one.
+/// Reads to the end; returns whether the response is complete.
 fn rest(mut reading: Harvester) -> (String, bool) {
     let mut body = Vec::new();
     loop {
@@ -195,7 +195,7 @@ fn rest(mut reading: Harvester) -> (String, bool) {
 }
 
 #[test]
-fn a_page_in_flight_is_finished_by_the_process_that_began_it_and_not_written_down() {
+fn page_in_flight_is_finished_by_the_old_process() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (go, source) = in_two(last_page_of(9));
     let (old, reading, new) = upgraded_within(&source, folder.path());
@@ -210,7 +210,7 @@ fn a_page_in_flight_is_finished_by_the_process_that_began_it_and_not_written_dow
 }
 
 #[test]
-fn a_record_that_nobody_can_put_aside_any_more_breaks_its_page_off() {
+fn unquarantinable_record_aborts_the_page() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let page = last_page_of(9).replace("<identifier>oai:x:6</identifier>", "<identifier></identifier>");
     let (go, source) = in_two(page);
@@ -227,7 +227,7 @@ fn a_record_that_nobody_can_put_aside_any_more_breaks_its_page_off() {
 }
 
 #[test]
-fn without_a_process_that_takes_over_sigquit_changes_nothing() {
+fn sigquit_without_successor_changes_nothing() {
     let source = Source::page(identify("x"));
     let folder = tempfile::tempdir().expect("a temporary folder");
     let map = format!("x={}", source.base_url());
@@ -244,7 +244,7 @@ fn without_a_process_that_takes_over_sigquit_changes_nothing() {
 }
 
 #[test]
-fn who_waits_to_take_over_can_be_reached_by_its_own_user_only() {
+fn handover_socket_is_private() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let old = Program::run(serve(folder.path()).args(["--admin", "127.0.0.1:0"]));
     let mut new = Program::spawn(&mut next(&old, folder.path()));
@@ -261,7 +261,7 @@ fn who_waits_to_take_over_can_be_reached_by_its_own_user_only() {
 }
 
 #[test]
-fn a_new_process_that_cannot_serve_leaves_the_old_one_as_it_was() {
+fn failed_successor_leaves_the_old_process() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut old = Program::run(serve(folder.path()).args(["--admin", "127.0.0.1:0"]));
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -277,7 +277,7 @@ fn a_new_process_that_cannot_serve_leaves_the_old_one_as_it_was() {
 }
 
 #[test]
-fn where_nobody_runs_there_is_nothing_to_wait_for() {
+fn upgrade_without_predecessor_starts() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let program = Program::run(serve(folder.path()).args(["--admin", "off", "--upgrade"]));
     assert_eq!(fetch(program.address(), "/-/readyz").status, 200);

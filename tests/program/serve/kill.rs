@@ -1,9 +1,8 @@
-//! SIGKILL at random moments under load: what is answered afterwards is whole
-//! or an honest failure, the store opens, and nothing is lost that a harvester
-//! has a right to rely on.
+//! SIGKILL at random moments under load: later responses are complete or errors, the store opens,
+//! and no promise to a harvester is lost.
 //!
-//! `OAIMEND_KILLS=200 cargo test --test program serve::kill` kills that often, from
-//! `OAIMEND_SEED` on.
+//! `OAIMEND_KILLS=200 cargo test --test program serve::kill` kills this number of times, starting
+//! with `OAIMEND_SEED`.
 
 use crate::fixtures::lists::{page, records_in, token_in};
 use crate::fixtures::load::{Kind, PUBLIC_URL, SIZES, Scene, Wanted, ask, put_aside};
@@ -21,12 +20,13 @@ fn number(variable: &str) -> Option<usize> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-/// Harvesters that ask at the same time.
+/// The number of concurrent harvesters.
 const HARVESTERS: usize = 6;
-/// Rounds that share a repository: its lists and the pages of its quarantine must not be too many.
+/// The number of rounds that share a repository; it limits its lists and the pages of its
+/// quarantine.
 const ROUNDS_A_REPOSITORY: usize = 8;
 
-/// Puts load on the program until it has answered so much, and kills it then.
+/// Puts load on the program and kills it after a number of responses.
 fn load_until_killed(program: &Program, scene: &Scene, repository: &str, seed: u64, pieces: usize) {
     let (read, over) = (AtomicUsize::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
@@ -49,13 +49,13 @@ fn load_until_killed(program: &Program, scene: &Scene, repository: &str, seed: u
     });
 }
 
-/// The program in front of as many repositories as the rounds need.
+/// The program with as many repositories as the rounds need.
 fn start(folder: &Path) -> Program {
     Program::run(serve(folder).args(["--admin", "127.0.0.1:0", "--public-url", PUBLIC_URL]))
 }
 
 #[test]
-fn nothing_that_was_given_is_lost_by_a_kill() {
+fn kill_loses_no_promised_state() {
     let seed = number("OAIMEND_SEED").map_or(20_261_122, |seed| seed as u64);
     let kills = number("OAIMEND_KILLS").unwrap_or(20);
     println!("seed {seed}, {kills} kills");
@@ -64,7 +64,7 @@ fn nothing_that_was_given_is_lost_by_a_kill() {
     let mut random = Random::new(seed);
     for round in 0..kills {
         let program = start(scene.folder.path());
-        // What was given before is there, and what is kept is as it was.
+        // Earlier promises are kept, and cached pages are unchanged.
         let before = repository(round.saturating_sub(1));
         let there = put_aside(&program, &before, false);
         let given = scene.given.lock().expect("no panic").aside.clone();
@@ -83,7 +83,7 @@ fn nothing_that_was_given_is_lost_by_a_kill() {
 }
 
 #[test]
-fn a_first_start_that_is_killed_leaves_nothing_that_the_next_one_stumbles_over() {
+fn killed_first_start_does_not_break_the_next() {
     let all = ["quarantine", "quarantine/index.redb", "ledger.redb", "token.key", "cache"];
     for (round, file) in all.into_iter().cycle().take(4 * all.len()).enumerate() {
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -103,10 +103,11 @@ fn a_first_start_that_is_killed_leaves_nothing_that_the_next_one_stumbles_over()
     }
 }
 
-/// Longest that the ledger has not synced a page, with as much again for a slow disk.
+/// How long the ledger may leave a page unsynced, doubled for a slow disk.
 const LEDGER_SYNCED_AFTER: Duration = Duration::from_secs(2);
 
-/// A source of two lists: one of three pages, whose tokens expire when `is_restarted`, and one without an end.
+/// A source of two lists: one of three pages, whose tokens expire if `is_restarted`, and an endless
+/// one.
 fn expiring(asked: &Asked, is_restarted: bool) -> Reply {
     let token = asked.target.split_once("resumptionToken=").map_or("", |(_, token)| token);
     let number = |prefix: &str| token.strip_prefix(prefix)?.parse::<usize>().ok();
@@ -127,7 +128,7 @@ fn expiring(asked: &Asked, is_restarted: bool) -> Reply {
 }
 
 #[test]
-fn a_page_delivered_two_seconds_before_a_kill_is_known_under_steady_load() {
+fn ledger_is_synced_within_two_seconds_under_load() {
     let is_restarted = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&is_restarted);
     let source = Source::start(move |_, asked| expiring(asked, told.load(Ordering::Relaxed)));

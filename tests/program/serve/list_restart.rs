@@ -1,4 +1,4 @@
-//! A list that cannot be gone on with is begun anew, and nobody gets a record twice.
+//! A list that cannot be continued is restarted, and no harvester receives a record twice.
 
 use crate::fixtures::lists::{page, read_to_the_end, records_in, resume, token_in};
 use crate::fixtures::proxy::{LIST, Proxy};
@@ -14,13 +14,13 @@ fn expired() -> Reply {
     ))
 }
 
-/// Which page a request is for: the token says it, none is the first.
+/// The number of the requested page: the token contains it; without a token it is the first.
 fn page_asked(asked: &Asked) -> usize {
     let token = asked.target.split_once("resumptionToken=page-").map(|(_, token)| token);
     token.map_or(0, |token| token.parse().expect("a token that was given out"))
 }
 
-/// A source whose n-th answer for each page is what `script` says.
+/// A source whose n-th response for each page comes from `script`.
 fn paged(script: impl Fn(usize, usize) -> Reply + Send + Sync + 'static) -> Source {
     let counts: Mutex<BTreeMap<usize, usize>> = Mutex::default();
     Source::start(move |_, asked| {
@@ -52,15 +52,15 @@ fn uncached(source: &Source, tune: impl FnOnce(&mut oaimend::config::Mapping)) -
     tune(&mut mapping);
     Proxy::with(|config| {
         config.cache.failures = Duration::ZERO;
-        config.repositories.fix(mapping);
+        config.repositories.add_fixed(mapping);
     })
 }
 
 #[test]
-fn the_first_page_that_comes_again_as_another_one_is_the_list_begun_anew() {
+fn changed_first_page_restarts_the_list() {
     let source = paged(|number, count| match (number, count) {
         (0, 0) => cut(&page(0..5, "page-1"), 3),
-        // Record 1 stands elsewhere now, and others have come.
+        // Record 1 has another position now, and there are new records.
         (0, _) => Reply::xml(page(50..60, "page-1").replace("oai:x:55<", "oai:x:1<")),
         _ => Reply::xml(page(60..65, "")),
     });
@@ -72,12 +72,12 @@ fn the_first_page_that_comes_again_as_another_one_is_the_list_begun_anew() {
 }
 
 #[test]
-fn a_page_behind_a_token_that_comes_again_as_another_one_is_had_from_the_beginning() {
+fn changed_token_page_restarts_the_list() {
     let source = paged(|number, count| match (number, count) {
         (0, 0) => Reply::xml(page(0..5, "page-1")),
         (1, 0) => Reply::xml(page(5..10, "page-2")),
         (2, 0) => cut(&page(10..15, "page-3"), 12),
-        // The cursor has moved on.
+        // The cursor has another value.
         (2, _) => Reply::xml(page(15..20, "page-3")),
         (0, _) => Reply::xml(page(0..5, "page-11")),
         (11, _) => Reply::xml(page(5..10, "page-12")),
@@ -92,13 +92,13 @@ fn a_page_behind_a_token_that_comes_again_as_another_one_is_had_from_the_beginni
 }
 
 #[test]
-fn where_nothing_new_is_left_the_answer_ends_and_where_it_is_it_follows() {
+fn restart_sends_only_new_records() {
     for more in [false, true] {
         let source = paged(move |number, count| match (number, count) {
             (0, 0) => Reply::xml(page(0..5, "page-1")),
             (1, 0) => cut(&page(5..10, ""), 8),
             (1, _) => Reply::xml(page(70..71, "")),
-            // The rest has gone meanwhile, or stands two pages on.
+            // The rest is gone, or is two pages later.
             (0, _) => Reply::xml(page(if more { 0..3 } else { 0..5 }, "page-11")),
             (11, _) => Reply::xml(page(5..8, if more { "page-12" } else { "" })),
             (12, _) => Reply::xml(page(3..5, "page-13")),
@@ -113,7 +113,7 @@ fn where_nothing_new_is_left_the_answer_ends_and_where_it_is_it_follows() {
 }
 
 #[test]
-fn a_list_that_is_not_known_from_its_beginning_is_closed_with_a_token_of_ours() {
+fn partly_known_list_ends_with_a_continuation_token() {
     let source = paged(|_, count| match count {
         0 => cut(&page(5..10, ""), 8),
         _ => Reply::xml(page(70..80, "")),
@@ -125,12 +125,12 @@ fn a_list_that_is_not_known_from_its_beginning_is_closed_with_a_token_of_ours() 
 }
 
 #[test]
-fn a_page_of_a_list_begun_anew_that_breaks_off_goes_on_by_a_token_of_ours() {
+fn truncated_page_of_a_restarted_list_is_continued() {
     let source = paged(|number, count| match (number, count) {
         (0, 0) => Reply::xml(page(0..5, "page-1")),
         (1, _) => expired(),
         (0, _) => Reply::xml(page(0..3, "page-11")),
-        // What was delivered before comes between what is new.
+        // Delivered records are between new ones.
         (11, 0..9) => cut(&page(3..15, ""), 9),
         _ => Reply::xml(page(3..15, "")),
     });
@@ -142,7 +142,7 @@ fn a_page_of_a_list_begun_anew_that_breaks_off_goes_on_by_a_token_of_ours() {
 const LONG: usize = 60;
 
 #[test]
-fn a_walk_through_a_long_list_goes_on_at_the_next_request_even_after_a_restart() {
+fn replay_continues_after_a_process_restart() {
     let again = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let told = std::sync::Arc::clone(&again);
     let source = Source::start(move |_, asked| {
@@ -163,7 +163,7 @@ fn a_walk_through_a_long_list_goes_on_at_the_next_request_even_after_a_restart()
         let mut mapping = oaimend::config::Mapping::new("x", &url, &limits).expect("a legal mapping");
         mapping.politeness.gap = Duration::from_secs(2);
         config.cache.failures = Duration::ZERO;
-        config.repositories.fix(mapping);
+        config.repositories.add_fixed(mapping);
     };
     let mut proxy = Proxy::with(configure);
     let (mut found, mut failures, mut got) = (BTreeMap::new(), 0, proxy.get(LIST));
@@ -189,12 +189,12 @@ fn a_walk_through_a_long_list_goes_on_at_the_next_request_even_after_a_restart()
     assert!(failures >= 3, "a walk of 50 pages at 2 seconds each: {failures}");
     let asked = source.asked().len();
     println!("{LONG} pages, {failures} failures, {asked} requests");
-    // Each page once, each page of the walk once, the token that has expired at each request,
-    // and the page at which a walk went on.
+    // Each page once, each page of the replay once, the expired token at each request, and the page
+    // at which a replay continued.
     assert!(asked <= LONG + 50 + 2 * failures + 10, "{asked}");
 }
 
-/// A record whose datestamp is that of its day.
+/// A record whose datestamp is its day.
 fn dated(numbers: std::ops::Range<usize>, token: &str) -> String {
     let mut whole = page(numbers.clone(), token);
     for number in numbers {
@@ -206,7 +206,7 @@ fn dated(numbers: std::ops::Range<usize>, token: &str) -> String {
 }
 
 #[test]
-fn where_the_list_is_in_the_order_of_its_datestamps_it_is_begun_at_the_last_one() {
+fn ordered_list_restarts_at_the_last_datestamp() {
     for (ordered, refused, asked) in [(true, false, 2), (false, false, 20), (true, true, 20)] {
         let source = Source::start(move |_, asked| {
             let from = asked.target.split_once("from=2020-").map(|(_, from)| from.to_owned());
@@ -230,7 +230,7 @@ fn where_the_list_is_in_the_order_of_its_datestamps_it_is_begun_at_the_last_one(
                         &if at < 21 { format!("page-{}", number + 1) } else { String::new() },
                     ))
                 }
-                // The second time the tokens are others.
+                // The second time the tokens are different.
                 number => Reply::xml(dated(number * 5..number * 5 + 5, &format!("page-{}", number + 1))),
             }
         });
@@ -257,7 +257,7 @@ fn where_the_list_is_in_the_order_of_its_datestamps_it_is_begun_at_the_last_one(
 }
 
 #[test]
-fn an_earlier_harvest_of_the_same_list_does_not_stop_the_recovery_of_an_expired_token() {
+fn earlier_harvest_does_not_stop_token_recovery() {
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
     for pages_before in 1..4 {
         let has_expired = std::sync::Arc::new(AtomicBool::new(false));
@@ -285,7 +285,7 @@ fn an_earlier_harvest_of_the_same_list_does_not_stop_the_recovery_of_an_expired_
         let mut answers = read(2);
         has_expired.store(true, Relaxed);
         while let Some(token) = token_in(&answers.last().expect("one").text()) {
-            // The cache keeps pages that an earlier harvest received; it has none of the new tokens.
+            // The cache contains pages of an earlier harvest, but none of the new tokens.
             answers.push(resume(&proxy, &token));
             assert!(answers.len() < 10, "the list never ends");
         }

@@ -1,10 +1,10 @@
-//! By which method of HTTP a source is asked, and what becomes of one that takes only the other.
+//! The HTTP method of requests to a source, and the fallback to the other method.
 
 use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source::{Asked, Reply, Source, page_of};
 use oaimend::config::{Method, PageFallback};
 
-/// A source that takes one method only; the other is answered with `status`.
+/// A source that accepts one method; it answers the other with `status`.
 fn only(method: &'static str, status: u16) -> Source {
     Source::start(move |_, asked| {
         if asked.method == method {
@@ -20,7 +20,7 @@ fn methods(asked: &[Asked]) -> Vec<&str> {
 }
 
 #[test]
-fn a_post_is_a_form_with_each_argument_encoded_once() {
+fn post_arguments_are_encoded_once() {
     let source = only("POST", 405);
     let mut mapping_url = source.base_url();
     mapping_url.push_str("?repo=1");
@@ -37,7 +37,7 @@ fn a_post_is_a_form_with_each_argument_encoded_once() {
 }
 
 #[test]
-fn the_other_method_is_tried_where_the_mapping_says_so_and_what_worked_is_remembered() {
+fn fallback_method_is_remembered() {
     for (configured, taken, refused) in
         [(Method::GetThenPost, "POST", "GET"), (Method::PostThenGet, "GET", "POST")]
     {
@@ -53,19 +53,19 @@ fn the_other_method_is_tried_where_the_mapping_says_so_and_what_worked_is_rememb
 }
 
 #[test]
-fn without_a_word_of_the_mapping_and_at_other_failures_there_is_no_other_method() {
+fn no_fallback_by_default_or_for_other_failures() {
     for (configured, status, asked) in
         [(Method::Get, 405, 1), (Method::GetThenPost, 404, 1), (Method::GetThenPost, 403, 1)]
     {
         let source = only("POST", status);
-        // A 404 may be about this page alone: by default one question for its headers would follow.
+        // A 404 may be about this page alone; by default a request for its headers would follow.
         let proxy = Proxy::tuned(&source, |mapping| {
             (mapping.quirks.method, mapping.quirks.page_fallback) = (configured, PageFallback::Off);
         });
         assert_eq!(proxy.get(LIST).status, if status == 403 { 503 } else { 502 });
         assert_eq!(methods(&source.asked()), vec!["GET"; asked], "{configured:?} {status}");
     }
-    // Where neither is taken, each is tried once.
+    // If the source accepts neither, each is tried once.
     let source = Source::start(|_, _| Reply::whole(405, "", ""));
     let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.method = Method::GetThenPost);
     assert_eq!(proxy.get(LIST).status, 502);
@@ -73,7 +73,7 @@ fn without_a_word_of_the_mapping_and_at_other_failures_there_is_no_other_method(
 }
 
 #[test]
-fn a_bad_argument_told_with_status_400_is_an_answer() {
+fn bad_argument_with_status_400_is_a_response() {
     let source = Source::start(|_, _| {
         let body = concat!(
             "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\"><responseDate>2026-01-02T03:04:05Z</responseDate>",
@@ -89,7 +89,7 @@ fn a_bad_argument_told_with_status_400_is_an_answer() {
 }
 
 #[test]
-fn a_form_goes_where_a_redirect_leads_and_is_left_behind_by_303() {
+fn redirected_post_keeps_its_form_except_for_303() {
     for (status, expected) in [(301, "POST"), (302, "POST"), (303, "GET"), (307, "POST"), (308, "POST")] {
         let source = Source::start(move |number, asked| {
             if number == 0 {

@@ -1,4 +1,4 @@
-//! What operators see: the line a page, broken pages as evidence, mappings read again.
+//! Logs and reloads: one line per page, stored broken pages, reloaded mappings.
 
 use crate::fixtures::program::Program;
 use crate::fixtures::proxy::{LIST, Proxy};
@@ -18,7 +18,7 @@ fn map(folder: &tempfile::TempDir, base_url: &str) {
 }
 
 #[test]
-fn each_page_is_one_line_of_the_log() {
+fn each_page_is_one_log_line() {
     let page = page_of(3).replace("Title 1", "Q&A").replace(
         "</ListRecords>",
         "<resumptionToken cursor=\"100\" completeListSize=\"1234\">b</resumptionToken></ListRecords>",
@@ -52,7 +52,7 @@ fn each_page_is_one_line_of_the_log() {
 }
 
 #[test]
-fn mappings_are_read_again_at_sighup_and_a_broken_one_changes_nothing() {
+fn sighup_reloads_mappings() {
     let (old, new) = (Source::page(page_of(1)), Source::page(page_of(2)));
     let folder = mapped(&old.base_url());
     let mut program = Program::start(folder.path(), &["--mappings", "mappings"]);
@@ -71,7 +71,7 @@ fn mappings_are_read_again_at_sighup_and_a_broken_one_changes_nothing() {
 }
 
 #[test]
-fn oaimend_toml_is_read_again_at_sighup_and_a_broken_one_changes_nothing() {
+fn sighup_reloads_settings() {
     let source = Source::page(page_of(1));
     let folder = mapped(&source.base_url());
     let write = |text: &str| std::fs::write(folder.path().join("oaimend.toml"), text).expect("writable");
@@ -94,7 +94,7 @@ fn oaimend_toml_is_read_again_at_sighup_and_a_broken_one_changes_nothing() {
 }
 
 #[test]
-fn limits_that_change_hold_for_the_mappings_too() {
+fn changed_limits_apply_to_mappings() {
     let source = Source::page(page_of(20));
     let folder = mapped(&source.base_url());
     let write = |text: &str| std::fs::write(folder.path().join("oaimend.toml"), text).expect("writable");
@@ -110,7 +110,7 @@ fn limits_that_change_hold_for_the_mappings_too() {
 }
 
 #[test]
-fn a_broken_page_is_kept_as_it_came() {
+fn broken_page_is_stored_as_received() {
     let page = page_of(2).replace("Title 1", "Q&A");
     let served = page.clone();
     let source = Source::start(move |_, asked| match asked.target.contains("set=html") {
@@ -124,7 +124,7 @@ fn a_broken_page_is_kept_as_it_came() {
     }
     let folder = proxy.data().join("broken/x");
     let kept = |name: &str| loop {
-        // It is written beside the answer.
+        // It is written while the response is sent.
         if let Ok(bytes) = std::fs::read(folder.join(name)) {
             break bytes;
         }

@@ -1,4 +1,5 @@
-//! Outages: when a source is left alone, when one request is, and when harvesters are told to give up.
+//! Outages: when requests to a source are suspended, when a single request is, and when harvesters
+//! get a final error.
 
 use crate::fixtures::lists::page;
 use crate::fixtures::proxy::{LIST, Proxy};
@@ -34,7 +35,7 @@ fn down() -> Reply {
     Reply::whole(500, "", "out of order")
 }
 
-/// A proxy that shares no failures, with the mapping of `x` changed.
+/// A proxy without cached failures, with the mapping of `x` changed.
 fn proxy_of(source: &Source, tune: impl FnOnce(&mut Mapping)) -> Proxy {
     start(&source.base_url(), Skipping::new(), tune)
 }
@@ -44,11 +45,11 @@ fn start(base_url: &str, clock: Arc<Skipping>, tune: impl FnOnce(&mut Mapping)) 
     tune(&mut mapping);
     Proxy::start(tempfile::tempdir().expect("a temporary folder"), clock, |config| {
         config.cache.failures = Duration::ZERO;
-        config.repositories.fix(mapping);
+        config.repositories.add_fixed(mapping);
     })
 }
 
-/// Moves the clock of the proxy on.
+/// Advances the clock of the proxy.
 fn after(proxy: &Proxy, secs: u64) {
     drop(proxy.clock.pause(Duration::from_secs(secs)));
 }
@@ -76,7 +77,7 @@ fn rests(proxy: &Proxy) -> Option<u64> {
 }
 
 #[test]
-fn requests_in_flight_when_a_source_falls_silent_count_as_one_outage() {
+fn concurrent_failures_are_one_outage() {
     const REQUESTS: usize = 12;
     let (clock, count) = (Skipping::new(), Arc::new(AtomicUsize::new(0)));
     let (told, asked) = (Arc::clone(&clock), Arc::clone(&count));
@@ -107,7 +108,7 @@ fn requests_in_flight_when_a_source_falls_silent_count_as_one_outage() {
 }
 
 #[test]
-fn a_page_that_always_fails_rests_alone_and_all_others_are_served() {
+fn failing_page_does_not_affect_others() {
     let source =
         Source::start(|_, asked| if says(asked, "Token=bad") { down() } else { Reply::xml(page(0..3, "")) });
     let proxy = proxy_of(&source, |_| {});
@@ -131,7 +132,7 @@ fn a_page_that_always_fails_rests_alone_and_all_others_are_served() {
 }
 
 #[test]
-fn different_requests_that_fail_close_a_repository_only_if_identify_fails_too() {
+fn circuit_opens_only_if_identify_fails_too() {
     for is_alive in [false, true] {
         let source = Source::start(move |_, asked| match says(asked, "verb=Identify") {
             true if is_alive => identify(),
@@ -151,7 +152,7 @@ fn different_requests_that_fail_close_a_repository_only_if_identify_fails_too() 
 }
 
 #[test]
-fn a_refused_connection_closes_a_repository_whatever_was_asked() {
+fn refused_connection_opens_the_circuit() {
     let gone = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let proxy = start(&format!("http://{}/oai", gone.expect("a free port")), Skipping::new(), |_| {});
     for _ in 0..5 {
@@ -162,7 +163,7 @@ fn a_refused_connection_closes_a_repository_whatever_was_asked() {
 }
 
 #[test]
-fn the_attempt_after_a_rest_opens_the_repository_or_lengthens_the_rest() {
+fn probe_closes_the_circuit_or_extends_the_pause() {
     let is_up = Arc::new(AtomicBool::new(false));
     let up = Arc::clone(&is_up);
     let source =
@@ -181,14 +182,14 @@ fn the_attempt_after_a_rest_opens_the_repository_or_lengthens_the_rest() {
     assert!(rests(&proxy).is_some_and(|secs| secs > 30), "{:?}", rests(&proxy));
     is_up.store(true, Ordering::Relaxed);
     after(&proxy, 61);
-    // A page that fails by itself does not keep the repository closed.
+    // A single failing page does not keep the circuit open.
     check_retry(&proxy.get(BAD));
     assert_eq!(rests(&proxy), None);
     assert_eq!(proxy.get(LIST).status, 200);
 }
 
 #[test]
-fn a_failure_that_passes_is_retried_for_15_minutes_and_then_is_final() {
+fn transient_failure_is_final_after_15_minutes() {
     let source = Source::start(|_, _| down());
     let proxy = proxy_of(&source, |_| {});
     check_retry(&proxy.get(LIST));
@@ -196,12 +197,12 @@ fn a_failure_that_passes_is_retried_for_15_minutes_and_then_is_final() {
     check_retry(&proxy.get(LIST));
     after(&proxy, 301);
     check_final(&proxy.get(LIST), 502);
-    // Another request of the same source is not known to have failed for so long.
+    // Another request to the same source has not failed for so long.
     check_retry(&proxy.get(IDENTIFY));
 }
 
 #[test]
-fn the_time_of_an_outage_is_configurable_and_holds_for_requests_that_are_turned_away() {
+fn outage_time_is_configurable() {
     let clock = Skipping::new();
     let told = Arc::clone(&clock);
     let source = Source::start(move |_, _| {
@@ -225,7 +226,7 @@ fn the_time_of_an_outage_is_configurable_and_holds_for_requests_that_are_turned_
 }
 
 #[test]
-fn failures_long_ago_are_another_outage() {
+fn old_failures_are_another_outage() {
     let source = Source::start(|_, _| down());
     let proxy = proxy_of(&source, |_| {});
     check_retry(&proxy.get(LIST));
@@ -234,12 +235,12 @@ fn failures_long_ago_are_another_outage() {
 }
 
 #[test]
-fn what_does_not_pass_by_itself_is_final_at_once() {
+fn permanent_failure_is_final_at_once() {
     for status in [400, 401, 404, 405, 410, 501] {
         let source = Source::start(move |_, _| Reply::whole(status, "Retry-After: 7", "<html>no</html>"));
         check_final(&proxy_of(&source, |_| {}).get(LIST), 502);
     }
-    // Too long for a name, so no resolver has to be asked.
+    // The name is too long for DNS, so no resolver is needed.
     let name = format!("http://{}.example/oai", "x".repeat(64));
     let got = start(&name, Skipping::new(), |_| {}).get(LIST);
     check_final(&got, 502);
@@ -251,7 +252,7 @@ fn what_does_not_pass_by_itself_is_final_at_once() {
 }
 
 #[test]
-fn a_page_that_alone_fails_for_good_is_final_and_the_list_goes_on_elsewhere() {
+fn permanently_failing_page_is_final() {
     let source =
         Source::start(|_, asked| if says(asked, "Token=bad") { down() } else { Reply::xml(page(0..3, "")) });
     let proxy = proxy_of(&source, |_| {});

@@ -1,4 +1,5 @@
-//! A page that fails every time: its records come one by one, unless the mapping says no.
+//! A page that fails every time: its records are requested one by one, unless the mapping turns
+//! that off.
 
 use crate::fixtures::lists::{page, read_to_the_end, records_in, resume, token_in};
 use crate::fixtures::proxy::{LIST, Proxy};
@@ -9,19 +10,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A repository of which some records break the page they are on.
+/// A repository in which some records make their page fail.
 struct Repository {
     records: usize,
     per_page: usize,
     headers_per_page: usize,
-    /// Whether both verbs take the same tokens.
+    /// Whether both verbs accept the same tokens.
     shared: bool,
-    /// Whether tokens count pages, of whatever size, and not records.
+    /// Whether tokens count pages of any size instead of records.
     numbered: bool,
-    /// Whether a page breaks off at its poisoned record instead of not coming at all.
+    /// Whether a page ends before its bad record instead of failing completely.
     cut: bool,
     poisoned: Vec<usize>,
-    /// Not to be had by GetRecord either.
+    /// Records that GetRecord does not return either.
     lost: Vec<usize>,
     withdrawn: Vec<usize>,
     deleted: Vec<usize>,
@@ -151,7 +152,7 @@ fn count(source: &Source, verb: &str) -> usize {
 }
 
 #[test]
-fn where_the_mapping_says_off_the_list_stops_there() {
+fn off_stops_the_list() {
     let source = Repository { poisoned: vec![2], ..Repository::default() }.start();
     let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.page_fallback = PageFallback::Off);
     assert_eq!(proxy.get(LIST).status, 503);
@@ -159,7 +160,7 @@ fn where_the_mapping_says_off_the_list_stops_there() {
 }
 
 #[test]
-fn without_a_word_of_the_mapping_the_records_of_a_poisoned_page_come_one_by_one() {
+fn failing_page_is_read_by_get_record() {
     let source = Repository { poisoned: vec![12], ..Repository::default() }.start();
     let (found, _) = read_to_the_end(&Proxy::of(&source));
     assert_eq!(found, each_once(0..30));
@@ -167,7 +168,7 @@ fn without_a_word_of_the_mapping_the_records_of_a_poisoned_page_come_one_by_one(
 }
 
 #[test]
-fn an_earlier_harvest_of_the_same_list_does_not_hide_the_records_of_a_poisoned_page() {
+fn earlier_harvest_hides_no_records() {
     for pages_before in [1, 2, 6, 13] {
         let source = Repository { records: 60, poisoned: vec![32], ..Repository::default() }.start();
         let proxy = allowing(&source);
@@ -186,8 +187,8 @@ fn an_earlier_harvest_of_the_same_list_does_not_hide_the_records_of_a_poisoned_p
 }
 
 #[test]
-fn a_record_that_only_another_harvest_received_is_not_taken_for_delivered() {
-    // The first page has record 12 too, but only for one of two harvests: the first or the second one.
+fn record_of_another_harvest_is_not_delivered() {
+    // The first page also contains record 12, but only for one of two harvests.
     for with_more in [0, 1] {
         let repository = Repository { poisoned: vec![12], ..Repository::default() };
         let first_pages = std::sync::atomic::AtomicUsize::new(0);
@@ -221,7 +222,7 @@ fn a_record_that_only_another_harvest_received_is_not_taken_for_delivered() {
 }
 
 #[test]
-fn a_token_of_lists_with_different_arguments_says_nothing_of_what_was_delivered() {
+fn shared_token_says_nothing_about_delivery() {
     let source = Repository { poisoned: vec![12], ..Repository::default() }.start();
     let proxy = allowing(&source);
     let other = proxy.get(&format!("{LIST}&set=other"));
@@ -235,7 +236,7 @@ fn a_token_of_lists_with_different_arguments_says_nothing_of_what_was_delivered(
 }
 
 #[test]
-fn the_records_of_any_page_come_one_by_one_and_the_list_goes_on_in_whole_pages() {
+fn list_returns_to_whole_pages() {
     for poisoned in [2, 12, 29] {
         for cut in [false, true] {
             let cell = format!("poisoned {poisoned}, cut {cut}");
@@ -254,7 +255,7 @@ fn the_records_of_any_page_come_one_by_one_and_the_list_goes_on_in_whole_pages()
 }
 
 #[test]
-fn where_the_verbs_have_tokens_of_their_own_the_rest_comes_one_by_one_by_tokens_of_ours() {
+fn verb_specific_tokens_use_continuation_tokens() {
     for headers_per_page in [4, 7, 50] {
         let source =
             Repository { poisoned: vec![12], shared: false, headers_per_page, ..Repository::default() };
@@ -269,7 +270,7 @@ fn where_the_verbs_have_tokens_of_their_own_the_rest_comes_one_by_one_by_tokens_
 }
 
 #[test]
-fn tokens_that_mean_another_place_to_the_other_verb_are_seen_through() {
+fn tokens_with_another_position_are_detected() {
     for cut in [false, true] {
         let repository = Repository { poisoned: vec![12], headers_per_page: 4, cut, ..Repository::default() };
         let source = Repository { numbered: true, ..repository }.start();
@@ -279,7 +280,7 @@ fn tokens_that_mean_another_place_to_the_other_verb_are_seen_through() {
 }
 
 #[test]
-fn what_cannot_be_had_is_put_aside_and_what_was_withdrawn_is_left_out() {
+fn unavailable_records_are_quarantined_and_withdrawn_ones_omitted() {
     let source = Repository {
         poisoned: vec![6],
         lost: vec![6],
@@ -299,7 +300,7 @@ fn what_cannot_be_had_is_put_aside_and_what_was_withdrawn_is_left_out() {
 }
 
 #[test]
-fn the_last_record_is_put_aside_only_if_the_source_is_alive() {
+fn last_record_is_quarantined_only_if_the_source_responds() {
     let source = Repository { poisoned: vec![9], lost: vec![9], ..Repository::default() }.start();
     let (found, _) = read_to_the_end(&allowing(&source));
     assert_eq!(found, each_once((0..30).filter(|number| *number != 9)));
@@ -307,7 +308,7 @@ fn the_last_record_is_put_aside_only_if_the_source_is_alive() {
 }
 
 #[test]
-fn a_source_that_gives_no_record_at_all_loses_none() {
+fn source_without_any_record_loses_none() {
     let source = Repository { poisoned: vec![2], lost: (0..30).collect(), ..Repository::default() }.start();
     let proxy = allowing(&source);
     let got = proxy.get(LIST);
@@ -317,8 +318,8 @@ fn a_source_that_gives_no_record_at_all_loses_none() {
 }
 
 #[test]
-fn headers_whose_place_is_not_proven_are_not_taken() {
-    // A list that began elsewhere: nothing says what was delivered before its token.
+fn headers_with_unproven_position_are_not_used() {
+    // A list with an unknown beginning: nothing is known about records before its token.
     let source = Repository { poisoned: vec![12], ..Repository::default() }.start();
     let got = resume(&allowing(&source), "page10");
     assert_eq!(got.status, 503, "{}", got.text());
@@ -326,7 +327,7 @@ fn headers_whose_place_is_not_proven_are_not_taken() {
 }
 
 #[test]
-fn a_page_of_ours_is_bounded_and_goes_on_by_a_token_of_ours() {
+fn page_size_is_limited() {
     let source = Repository {
         records: 450,
         per_page: 450,
@@ -342,7 +343,7 @@ fn a_page_of_ours_is_bounded_and_goes_on_by_a_token_of_ours() {
 }
 
 #[test]
-fn a_record_that_is_left_over_and_cannot_be_had_does_not_hold_the_list_up() {
+fn unavailable_remaining_record_does_not_block_the_list() {
     let source = Repository {
         records: 401,
         per_page: 201,
@@ -360,7 +361,7 @@ fn a_record_that_is_left_over_and_cannot_be_had_does_not_hold_the_list_up() {
 }
 
 #[test]
-fn a_token_for_the_rest_of_headers_is_none_for_records() {
+fn headers_token_is_not_a_records_token() {
     let is_cut = Arc::new(AtomicBool::new(true));
     let (repository, still_cut) = (Repository::default(), Arc::clone(&is_cut));
     let source = Source::start(move |_, asked| {
@@ -385,7 +386,7 @@ fn a_token_for_the_rest_of_headers_is_none_for_records() {
 }
 
 #[test]
-fn once_the_mapping_says_no_a_token_of_ours_asks_for_no_record_any_more() {
+fn off_applies_to_existing_continuation_tokens() {
     let source =
         Repository { poisoned: vec![12], shared: false, headers_per_page: 4, ..Repository::default() };
     let source = source.start();
@@ -401,14 +402,14 @@ fn once_the_mapping_says_no_a_token_of_ours_asks_for_no_record_any_more() {
     let before = count(&source, "GetRecord");
     let mut mapping = Mapping::new("x", &source.base_url(), &Limits::default()).expect("a legal mapping");
     mapping.quirks.page_fallback = PageFallback::Off;
-    let proxy = proxy.restarted(|config| config.repositories.fix(mapping));
+    let proxy = proxy.restarted(|config| config.repositories.add_fixed(mapping));
     let got = resume(&proxy, &token);
     assert!(got.text().contains("badResumptionToken"), "{} {}", got.status, got.text());
     assert_eq!(count(&source, "GetRecord"), before);
 }
 
 #[test]
-fn a_list_whose_last_records_were_all_withdrawn_ends() {
+fn list_ending_in_withdrawn_records_ends() {
     for (cut, poisoned) in [(false, 25), (true, 27)] {
         let withdrawn = (poisoned..30).collect();
         let source = Repository { poisoned: vec![poisoned], cut, withdrawn, ..Repository::default() }.start();
@@ -419,7 +420,7 @@ fn a_list_whose_last_records_were_all_withdrawn_ends() {
 }
 
 #[test]
-fn what_was_had_by_itself_before_the_page_broke_off_does_not_come_twice() {
+fn resumed_page_repeats_no_record() {
     for poisoned in [3, 4] {
         let repository =
             Repository { records: 450, per_page: 5, headers_per_page: 450, ..Repository::default() };

@@ -1,10 +1,9 @@
-//! Provenance on its way to harvesters: the source's base URL, the time at which
-//! it was asked, and a mapping that changes its mind.
+//! Provenance in responses: the source's base URL, the time of the request, and a changed mapping.
 
 use crate::fixtures::proxy::{LIST, Proxy, records};
 use crate::fixtures::source::{Source, page_of, record};
 use oaimend::repair::ProvenanceScope;
-/// A page of three records, the second with a byte that is no UTF-8, and without a responseDate.
+/// A page of three records, the second with a byte that is not UTF-8, and without a responseDate.
 fn page() -> Vec<u8> {
     let page = page_of(3).replace("<responseDate>2026-01-02T03:04:05Z</responseDate>\n", "");
     let broken = page.replace("Title 1", "caf\u{1}").into_bytes();
@@ -34,18 +33,18 @@ fn with(about: &str, record: &str) -> String {
 }
 
 #[test]
-fn records_say_that_they_were_altered_and_where_and_when_they_were_harvested() {
+fn altered_records_contain_origin_and_harvest_date() {
     let source = Source::page(page());
     let got =
         Proxy::tuned(&source, |mapping| mapping.provenance = Some(ProvenanceScope::Altered)).get(LIST).text();
-    // What is missing is the time at which the source was asked.
+    // The missing value is the time of the request to the source.
     let asked_at = between(&got, "<responseDate>", "</responseDate>");
     let altered = with(&about(&source, 1, true, asked_at), &record(1).replace("Title 1", "café"));
     assert_eq!(records(&got), format!("<ListRecords>\n{}{altered}{}", record(0), record(2)));
 }
 
 #[test]
-fn what_is_said_is_no_repair() {
+fn provenance_is_not_a_repair() {
     let source = Source::page(page_of(3));
     let proxy = Proxy::tuned(&source, |mapping| mapping.provenance = Some(ProvenanceScope::All));
     let got = proxy.get(LIST).text();

@@ -1,4 +1,4 @@
-//! How sources are treated: in turns, with time between requests.
+//! Limits on requests to sources: concurrent lists, gaps and rates.
 
 use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const RECORD: &str = "/x?verb=GetRecord&identifier=oai%3Ax%3A0&metadataPrefix=oai_dc";
 
-/// A source whose first list halts behind its first record until it is told to go on.
+/// A source whose first list stops after its first record until a signal.
 fn halting() -> (Sender<()>, Source) {
     let (go, wait) = channel();
     let wait = Mutex::new(Some(wait));
@@ -35,7 +35,7 @@ fn begin(proxy: &Proxy) -> Harvester {
     harvester
 }
 
-/// Asks beside the test; what comes is had from the thread.
+/// Sends a request from a thread, which returns the response.
 fn aside(proxy: &Proxy, path: &'static str) -> std::thread::JoinHandle<Got> {
     let address = proxy.address();
     std::thread::spawn(move || source::fetch(address, path))
@@ -44,7 +44,7 @@ fn aside(proxy: &Proxy, path: &'static str) -> std::thread::JoinHandle<Got> {
 const SET: &str = "/x?verb=ListRecords&metadataPrefix=oai_dc&set=a";
 
 #[test]
-fn lists_are_asked_for_one_after_the_other_and_records_pass_them() {
+fn lists_are_sequential_and_records_are_not() {
     let (go, source) = halting();
     let proxy = Proxy::tuned(&source, |mapping| mapping.read_timeout = Duration::from_secs(3600));
     let mut first = begin(&proxy);
@@ -59,7 +59,7 @@ fn lists_are_asked_for_one_after_the_other_and_records_pass_them() {
 }
 
 #[test]
-fn more_lists_at_a_time_are_asked_for_where_the_mapping_says_so() {
+fn list_requests_max() {
     let (go, source) = halting();
     let proxy = Proxy::tuned(&source, |mapping| {
         mapping.read_timeout = Duration::from_secs(3600);
@@ -71,12 +71,13 @@ fn more_lists_at_a_time_are_asked_for_where_the_mapping_says_so() {
 }
 
 #[test]
-fn who_gets_no_turn_in_time_is_told_so() {
+fn expired_wait_gives_503() {
     let (go, source) = halting();
     let proxy = Proxy::tuned(&source, |mapping| {
         mapping.read_timeout = Duration::from_secs(3600);
         mapping.limits.first_record_timeout = Duration::from_millis(300);
-        // By default the first list gives its page up after half of the time, and its turn with it.
+        // By default the first list abandons its page after half of the time, and releases its
+        // slot.
         mapping.quirks.page_fallback = PageFallback::Off;
     });
     let first = begin(&proxy);
@@ -87,7 +88,7 @@ fn who_gets_no_turn_in_time_is_told_so() {
 }
 
 #[test]
-fn the_time_between_requests_is_kept() {
+fn gap_millis() {
     let source = Source::page(page_of(1));
     let proxy = Proxy::tuned(&source, |mapping| mapping.politeness.gap = Duration::from_secs(20));
     for set in ["a", "b", "c"] {
@@ -100,11 +101,11 @@ fn the_time_between_requests_is_kept() {
 }
 
 #[test]
-fn a_rate_is_kept() {
+fn requests_per_minute_max() {
     let source = Source::page(page_of(1));
     let proxy = Proxy::tuned(&source, |mapping| {
         mapping.politeness.requests_per_minute_max = NonZeroU32::new(2);
-        // The third waits nearly 30 seconds, and must have time behind that.
+        // The third request waits nearly 30 seconds, and needs time after that.
         mapping.limits.first_record_timeout = Duration::from_secs(120);
     });
     for set in ["a", "b", "c"] {

@@ -1,9 +1,8 @@
-//! Recorded responses of real providers, served by a source on loopback and
-//! asked for through the proxy: what arrives is what the engine makes of them,
-//! whole, broken off or 503 as its verdict says.
+//! Recorded responses of real providers, through the proxy: the harvester receives the output of
+//! the engine, complete, aborted, or as a 503, according to the verdict.
 //!
-//! They are not part of the project; without ../shared/corpus the corpus of the
-//! project itself is used alone, and the test says so.
+//! The responses are not part of the project. Without ../shared/corpus the test uses only the
+//! project's corpus, and prints a note.
 
 use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source::{Got, Reply, Source};
@@ -14,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What the engine writes.
+/// The output of the engine.
 #[derive(Default)]
 struct Written(Vec<u8>);
 
@@ -35,7 +34,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// A page without the time of the answer, which is ours where the source said none.
+/// A page without its responseDate, which the proxy adds if the source gave none.
 fn timeless(page: &[u8]) -> Vec<u8> {
     let (start, end) = (b"<responseDate>", b"</responseDate>");
     let find = |mark: &[u8]| page.windows(mark.len()).position(|window| window == mark);
@@ -49,7 +48,7 @@ fn timeless(page: &[u8]) -> Vec<u8> {
 fn check(file: &Path, body: &[u8], got: &Got, base_url: &str) -> &'static str {
     let query = LIST.split_once('?').map_or("", |(_, query)| query);
     let config = RepairConfig {
-        request: Request::parse(query.as_bytes()).ok().map(|request| request.own(base_url).into()),
+        request: Request::parse(query.as_bytes()).ok().map(|request| request.to_echo(base_url).into()),
         response_date: Some("2026-01-02T03:04:05Z".into()),
         ending: Ending::Abort,
         ..RepairConfig::default()
@@ -60,16 +59,16 @@ fn check(file: &Path, body: &[u8], got: &Got, base_url: &str) -> &'static str {
     let before_the_end = written.0.len();
     let summary = repairer.finish(&mut written);
     if summary.outcome == Outcome::Truncated && summary.lost == 0 {
-        // What the engine makes of a cut end is left for the rest of the page.
+        // A cut item at the end is replaced when the page is resumed.
         written.0.truncate(before_the_end);
     }
     let file = file.display();
-    // A list of which everything was put aside is no empty list, and neither is one
-    // whose next page is as empty.
+    // A list whose records were all quarantined is not an empty list; neither is one whose next
+    // page is empty too.
     let says = |text: &str| written.0.windows(text.len()).any(|window| window == text.as_bytes());
     let only_leads_on = summary.records == 0 && says("</resumptionToken>") && !says("<resumptionToken></");
     if written.0.is_empty() || only_leads_on || summary.records == 0 && summary.quarantined > 0 {
-        // What does not pass by itself is 502, and says nothing of trying again.
+        // A permanent failure is a 502 without Retry-After.
         let retries = !got.header("retry-after").is_empty();
         assert!(matches!((got.status, retries), (503, true) | (502, false)), "{file}: {}", got.text());
         assert!(got.whole && !got.header("proxy-status").is_empty(), "{file}");
@@ -77,12 +76,12 @@ fn check(file: &Path, body: &[u8], got: &Got, base_url: &str) -> &'static str {
     }
     assert_eq!(got.status, 200, "{file}: {}", got.text());
     if summary.unread > 0 {
-        // An item that could not be read: a token of ours leads to it, or the page breaks off.
+        // An item that could not be read: a continuation token leads to it, or the page is aborted.
         let continued = got.body.windows(TOKEN.len()).any(|window| window == TOKEN);
         assert!(continued || !got.whole, "{file}: {}", got.text());
         return if got.whole { "continued" } else { "broken off" };
     }
-    // What was lost once is lost again: there is nothing to go on with.
+    // A repeated request loses the same item again, so the page cannot be resumed.
     let lost = summary.outcome == Outcome::Truncated && summary.lost > 0;
     assert_eq!(got.whole, !lost, "{file}");
     if lost {
@@ -92,7 +91,7 @@ fn check(file: &Path, body: &[u8], got: &Got, base_url: &str) -> &'static str {
         assert!(timeless(&got.body) == timeless(&written.0), "{file}: other bytes than the engine's");
         return "whole";
     }
-    // What is missing is had by a token of ours.
+    // A continuation token leads to the missing items.
     let end = got.body.windows(TOKEN.len()).position(|window| window == TOKEN);
     let begun = &got.body[..end.unwrap_or_else(|| panic!("{file}: {}", got.text()))];
     assert!(timeless(begun) == timeless(&written.0), "{file}: other bytes than the engine's");
@@ -102,7 +101,7 @@ fn check(file: &Path, body: &[u8], got: &Got, base_url: &str) -> &'static str {
 const TOKEN: &[u8] = b"<resumptionToken>oaimend1_";
 
 #[test]
-fn what_arrives_is_what_the_engine_makes_of_it() {
+fn responses_equal_the_engine_output() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = Vec::new();
     files(&root.join("corpus"), &mut found);
@@ -116,7 +115,7 @@ fn what_arrives_is_what_the_engine_makes_of_it() {
     let source = Source::start(move |_, _| Reply::xml(serves.lock().expect("no panic").clone()));
     let begin = || {
         Proxy::with(|config| {
-            // Each page answers the same request: a failure must not stand for the next one.
+            // All pages answer the same request, so failures must not be cached.
             config.cache.failures = Duration::ZERO;
             config.map("x", &source.base_url()).expect("a legal mapping");
         })
@@ -125,7 +124,7 @@ fn what_arrives_is_what_the_engine_makes_of_it() {
     let mut outcomes = BTreeMap::new();
     for (file, body) in found.iter().zip(&bodies) {
         served.lock().expect("no panic").clone_from(body);
-        // What a repository says of itself holds for its other pages, and these are all of others.
+        // The pages come from different repositories, so no profile may carry over.
         let teaches = body.windows(9).any(|window| window == b"Identify>");
         if teaches {
             proxy = begin();
@@ -134,11 +133,11 @@ fn what_arrives_is_what_the_engine_makes_of_it() {
         let outcome = check(file, body, &proxy.get(LIST), &base_url);
         *outcomes.entry(outcome).or_insert(0) += 1;
         if teaches || outcome == "failed" {
-            // A source that fails often is left alone, which is not what is looked at here.
+            // A source that fails often is suspended, which is not the subject here.
             proxy = begin();
         }
     }
     println!("{outcomes:?}");
-    // No recorded page breaks off: items that could not be read are had by a token of ours.
+    // No recorded page is aborted: continuation tokens lead to unreadable items.
     assert_eq!(outcomes.len(), 3, "each of them happens: {outcomes:?}");
 }

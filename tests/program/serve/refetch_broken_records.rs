@@ -1,4 +1,4 @@
-//! A record that cannot be mended is asked for once more by itself, and stands in the place of the broken one.
+//! An unrepairable record is requested by GetRecord, and the result replaces the broken one.
 
 use crate::fixtures::lists::{page, read_to_the_end, records_in, resume};
 use crate::fixtures::proxy::{LIST, Proxy};
@@ -6,7 +6,7 @@ use crate::fixtures::source::{Asked, Reply, Source, record};
 use crate::support::strict;
 use oaimend::config::Limits;
 
-/// A page on which these records have a datestamp that names no day.
+/// A page on which these records have an impossible datestamp.
 fn broken(numbers: std::ops::Range<usize>, token: &str, which: &[usize]) -> String {
     let mut whole = page(numbers, token);
     for number in which {
@@ -16,7 +16,7 @@ fn broken(numbers: std::ops::Range<usize>, token: &str, which: &[usize]) -> Stri
     whole
 }
 
-/// The number of the record that is asked for by itself.
+/// The number of the record that is requested by GetRecord.
 fn single(asked: &Asked) -> Option<usize> {
     let (_, behind) = asked.target.split_once("verb=GetRecord&identifier=oai%3Ax%3A")?;
     behind.strip_suffix("&metadataPrefix=oai_dc")?.parse().ok()
@@ -26,7 +26,7 @@ fn get_record(number: usize) -> String {
     page(number..number + 1, "").replace("ListRecords", "GetRecord")
 }
 
-/// A source of one page, which gives each record right when it is asked for by itself.
+/// A source of one page, which sends each record correctly for GetRecord.
 fn source_of(list: String) -> Source {
     Source::start(move |_, asked| match single(asked) {
         Some(number) => Reply::xml(get_record(number)),
@@ -48,7 +48,7 @@ fn singles(source: &Source) -> usize {
 }
 
 #[test]
-fn what_is_had_by_itself_stands_in_the_place_of_the_broken_one() {
+fn refetched_record_replaces_the_broken_one() {
     for which in [&[0][..], &[2], &[4], &[0, 1], &[1, 2], &[3, 4], &[0, 2, 4]] {
         let source = source_of(broken(0..5, "next", which));
         let proxy = Proxy::of(&source);
@@ -63,7 +63,7 @@ fn what_is_had_by_itself_stands_in_the_place_of_the_broken_one() {
 }
 
 #[test]
-fn what_is_not_better_by_itself_is_put_aside_and_soon_not_asked_for_any_more() {
+fn unsuccessful_refetches_end() {
     let source = Source::start(|_, asked| match single(asked) {
         Some(number) => {
             Reply::xml(broken(number..number + 1, "", &[number]).replace("ListRecords", "GetRecord"))
@@ -78,7 +78,7 @@ fn what_is_not_better_by_itself_is_put_aside_and_soon_not_asked_for_any_more() {
 }
 
 #[test]
-fn an_answer_that_is_another_record_is_not_taken() {
+fn another_record_is_not_used() {
     let source = Source::start(|_, asked| match single(asked) {
         Some(_) => Reply::xml(get_record(7)),
         None => Reply::xml(broken(0..5, "", &[2])),
@@ -89,7 +89,7 @@ fn an_answer_that_is_another_record_is_not_taken() {
 }
 
 #[test]
-fn a_page_has_so_many_of_them_and_no_more() {
+fn refetches_per_page_are_limited() {
     let which: Vec<usize> = (5..35).collect();
     let source = source_of(broken(0..40, "", &which));
     let proxy = Proxy::of(&source);
@@ -99,7 +99,7 @@ fn a_page_has_so_many_of_them_and_no_more() {
 }
 
 #[test]
-fn where_the_mapping_says_no_nothing_is_asked() {
+fn off_sends_no_requests() {
     let source = source_of(broken(0..5, "", &[2]));
     let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.refetch_broken_records = false);
     assert_eq!(numbers_in_order(&proxy.get(LIST).text()), [0, 1, 3, 4]);
@@ -107,7 +107,7 @@ fn where_the_mapping_says_no_nothing_is_asked() {
 }
 
 #[test]
-fn a_page_that_breaks_off_behind_such_a_record_has_it_once() {
+fn resumed_page_has_the_record_once() {
     let source = Source::start(|number, asked| match single(asked) {
         Some(number) => Reply::xml(get_record(number)),
         None => {
@@ -123,11 +123,11 @@ fn a_page_that_breaks_off_behind_such_a_record_has_it_once() {
 }
 
 #[test]
-fn in_a_long_page_that_breaks_off_each_stands_in_its_place() {
+fn resumed_long_page_keeps_the_order() {
     let source = Source::start(|number, asked| match single(asked) {
         Some(number) => Reply::xml(get_record(number)),
         None => {
-            // So long that the page comes in many pieces.
+            // So long that the page arrives in many chunks.
             let whole =
                 broken(0..30, "next", &[3, 15, 16, 22]).replace("T\u{ef}tle", &"T\u{ef}tle ".repeat(5_000));
             let at = if number == 0 { whole.find("oai:x:10<").expect("it is there") } else { whole.len() };
@@ -142,7 +142,7 @@ fn in_a_long_page_that_breaks_off_each_stands_in_its_place() {
 }
 
 #[test]
-fn behind_a_token_the_format_is_that_of_the_list_if_it_is_known() {
+fn token_page_uses_the_format_of_its_list() {
     let source = Source::start(|_, asked| match single(asked) {
         Some(number) => Reply::xml(get_record(number)),
         None if asked.target.contains("resumptionToken") => Reply::xml(broken(5..10, "", &[7])),
@@ -155,7 +155,7 @@ fn behind_a_token_the_format_is_that_of_the_list_if_it_is_known() {
 }
 
 #[test]
-fn a_record_brings_the_namespaces_along_that_its_own_answer_declares() {
+fn namespaces_of_the_response_are_rebased() {
     let source = Source::start(|_, asked| match single(asked) {
         Some(number) => {
             let dc = " xmlns:dc=\"http://purl.org/dc/elements/1.1/\"";
@@ -172,26 +172,26 @@ fn a_record_brings_the_namespaces_along_that_its_own_answer_declares() {
 }
 
 #[test]
-fn a_record_is_asked_for_in_its_turn_beside_the_list() {
+fn refetch_respects_the_rate_limit() {
     let source = source_of(broken(0..5, "", &[2]));
     let url = source.base_url();
     let mut mapping = oaimend::config::Mapping::new("x", &url, &Limits::default()).expect("a legal mapping");
     mapping.politeness.gap = std::time::Duration::from_secs(2);
-    let proxy = Proxy::with(|config| config.repositories.fix(mapping));
+    let proxy = Proxy::with(|config| config.repositories.add_fixed(mapping));
     assert_eq!(numbers_in_order(&proxy.get(LIST).text()).len(), 5);
     let pauses = proxy.clock.pauses();
     assert!(pauses.len() == 1 && pauses[0].as_millis() > 1_500, "{pauses:?}");
 }
 
 #[test]
-fn a_turn_for_which_there_is_no_time_is_not_taken_from_others() {
+fn refetch_without_time_takes_no_turn() {
     let which: Vec<usize> = (5..35).collect();
     let source = source_of(broken(0..40, "", &which));
     let url = source.base_url();
     let mut mapping = oaimend::config::Mapping::new("x", &url, &Limits::default()).expect("a legal mapping");
-    // Longer than a record may be waited for, and shorter than a page.
+    // Longer than the wait for a record, and shorter than the wait for a page.
     mapping.politeness.gap = std::time::Duration::from_secs(6);
-    let proxy = Proxy::with(|config| config.repositories.fix(mapping));
+    let proxy = Proxy::with(|config| config.repositories.add_fixed(mapping));
     assert_eq!(records_in(&proxy.get(LIST).text()).len(), 10);
     assert_eq!(singles(&source), 0);
     let next = proxy.get("/x?verb=ListRecords&metadataPrefix=marc");

@@ -1,5 +1,5 @@
-//! What harvesters get when the source sends broken metadata, or none: mended
-//! records, records put aside, and no failure that looks like an answer.
+//! Responses for harvesters when the source sends broken metadata or none: repaired records,
+//! quarantined records, and failures that do not look like success.
 
 use crate::fixtures::proxy::{LIST, Proxy, records};
 use crate::fixtures::source::{Got, Reply, Source, fetch, page_of, record};
@@ -22,7 +22,7 @@ fn check_failed_by(by: u16, got: &Got, status: &str, text: &str) {
     assert!(got.text().contains(text), "{}", got.text());
 }
 
-/// The status that a harvester gets where the source answers with that one: 503 where it may pass.
+/// The status for harvesters if the source sends this one: 503 for transient failures.
 fn status_after(status: u16) -> u16 {
     if matches!(status, 403 | 429 | 500 | 502..=504) { 503 } else { 502 }
 }
@@ -32,18 +32,18 @@ fn failed(reply: impl Fn() -> Reply + Send + Sync + 'static) -> Got {
     Proxy::of(&source).get(LIST)
 }
 
-/// A page of three records, the second changed.
+/// A page of three records, the second one changed.
 fn page_with(change: impl FnOnce(&str) -> String) -> String {
     page_of(3).replace(&record(1), &change(&record(1)))
 }
 
-/// A record that no reading can save: it has no identifier.
+/// An unrepairable record: it has no identifier.
 fn hopeless(record: &str) -> String {
     record.replace("<identifier>oai:x:1</identifier>", "<identifier></identifier>")
 }
 
 #[test]
-fn records_are_mended_on_the_way_and_good_ones_keep_their_bytes() {
+fn broken_records_are_repaired_and_good_ones_unchanged() {
     let source = Source::page(page_with(|record| record.replace("Title 1", "AT&T")));
     let proxy = Proxy::of(&source);
     let got = proxy.get(LIST);
@@ -73,7 +73,7 @@ fn records_are_mended_on_the_way_and_good_ones_keep_their_bytes() {
 }
 
 #[test]
-fn the_charset_of_the_header_is_used() {
+fn charset_of_the_content_type_is_used() {
     let source = Source::start(|_, _| {
         let page = page_of(1).replace(" encoding=\"UTF-8\"", "").replace("Title 0", "\u{1}");
         let page: Vec<u8> = page.bytes().map(|byte| if byte == 1 { 0xb1 } else { byte }).collect();
@@ -84,7 +84,7 @@ fn the_charset_of_the_header_is_used() {
 }
 
 #[test]
-fn what_is_no_oai_pmh_is_a_failed_source_and_never_an_empty_repository() {
+fn other_responses_are_source_failures() {
     let unavailable = "destination_unavailable; received-status=200; details=\"";
     for (body, text) in [
         (HTML, "sent an HTML page"),
@@ -105,7 +105,7 @@ fn what_is_no_oai_pmh_is_a_failed_source_and_never_an_empty_repository() {
 }
 
 #[test]
-fn an_error_status_without_an_oai_body_is_a_failed_source() {
+fn error_status_without_oai_body_is_a_source_failure() {
     for status in [400, 401, 403, 404, 410, 429, 500, 502, 503, 504] {
         let got = failed(move || Reply::whole(status, "Content-Type: text/html", HTML));
         let text = format!("answered with status {status} and no OAI-PMH body");
@@ -117,7 +117,7 @@ fn an_error_status_without_an_oai_body_is_a_failed_source() {
 }
 
 #[test]
-fn retry_after_is_passed_on_as_legal_seconds() {
+fn retry_after_is_forwarded_in_seconds() {
     for (said, passed_on) in [("7", "7"), ("0", "1"), ("86400", "3600"), ("soon", "120"), ("", "120")] {
         let got = failed(move || Reply::whole(503, &format!("Retry-After: {said}"), ""));
         assert_eq!(got.header("retry-after"), passed_on, "{said}");
@@ -127,7 +127,7 @@ fn retry_after_is_passed_on_as_legal_seconds() {
 }
 
 #[test]
-fn an_oai_error_travels_with_200_whatever_status_it_came_with() {
+fn oai_error_is_sent_with_status_200() {
     let page = concat!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\" ",
         "xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" xsi:schemaLocation=\"http://www.openarchives.org/OAI/2.0/ ",
@@ -144,7 +144,7 @@ fn an_oai_error_travels_with_200_whatever_status_it_came_with() {
 }
 
 #[test]
-fn a_document_without_its_end_leads_on_though_the_transfer_was_whole() {
+fn truncated_document_gets_a_continuation_token() {
     for cut in ["</ListRecords>", "Title 2", "<record><header><identifier>oai:x:2"] {
         let page = page_of(3);
         let at = page.find(cut).expect("it is there");
@@ -160,7 +160,7 @@ fn a_document_without_its_end_leads_on_though_the_transfer_was_whole() {
 }
 
 #[test]
-fn a_record_beyond_repair_is_put_aside_and_the_page_goes_on() {
+fn unrepairable_record_is_quarantined() {
     let source = Source::page(page_with(hopeless));
     let proxy = Proxy::of(&source);
     for _ in 0..2 {
@@ -181,7 +181,7 @@ fn a_record_beyond_repair_is_put_aside_and_the_page_goes_on() {
 }
 
 #[test]
-fn a_record_that_cannot_be_put_aside_makes_the_page_fail() {
+fn unquarantinable_record_fails_the_page() {
     let source = Source::page(page_with(hopeless));
     let proxy = Proxy::tuned(&source, |mapping| mapping.limits.quarantine_bytes_max = 10);
     let got = proxy.get(LIST);
@@ -196,7 +196,7 @@ fn a_record_that_cannot_be_put_aside_makes_the_page_fail() {
 }
 
 #[test]
-fn a_mapping_may_want_the_page_to_fail_instead() {
+fn on_unrepairable_fail() {
     let source = Source::page(page_with(hopeless));
     let proxy = Proxy::tuned(&source, |mapping| mapping.on_unrepairable = OnUnrepairable::Fail);
     let got = proxy.get(LIST);
@@ -207,7 +207,7 @@ fn a_mapping_may_want_the_page_to_fail_instead() {
 }
 
 #[test]
-fn a_record_asked_for_by_name_that_is_put_aside_is_no_missing_record() {
+fn quarantined_get_record_is_not_a_missing_record() {
     let get_record = page_of(1).replace("ListRecords", "GetRecord");
     let broken = get_record.replace("<identifier>oai:x:0</identifier>", "<identifier></identifier>");
     assert_ne!(broken, get_record);
@@ -224,14 +224,14 @@ fn a_record_asked_for_by_name_that_is_put_aside_is_no_missing_record() {
 }
 
 #[test]
-fn a_verdict_ends_the_reading() {
+fn early_verdict_stops_reading() {
     let source =
         Source::start(|_, _| Reply::new(200, "Content-Length: 1000000").send(HTML.repeat(2000)).hang());
     let proxy = Proxy::tuned(&source, |mapping| mapping.read_timeout = Duration::from_secs(3600));
     check_failed(&proxy.get(LIST), "destination_unavailable", "an HTML page");
 }
 
-/// A page under a prefix, as some sources write it.
+/// A page with an envelope prefix, as some sources write it.
 fn prefixed(page: &str) -> String {
     let mut page = page.replace("<OAI-PMH xmlns=", "<OAI-PMH xmlns:o=");
     for name in ["OAI-PMH", "responseDate", "request", "ListRecords", "record", "header", "identifier"] {
@@ -246,7 +246,7 @@ fn prefixed(page: &str) -> String {
 }
 
 #[test]
-fn a_page_under_a_prefix_loses_it_also_where_it_breaks_off() {
+fn envelope_prefix_is_stripped_from_resumed_pages() {
     let page = prefixed(&page_of(5));
     assert!(page.contains("<o:record><o:header><o:identifier>"), "{page}");
     let source = Source::start(move |number, _| {
@@ -256,13 +256,13 @@ fn a_page_under_a_prefix_loses_it_also_where_it_breaks_off() {
     });
     let got = Proxy::of(&source).get(LIST);
     assert_eq!((got.status, got.whole, source.asked().len()), (200, true, 2), "{}", got.text());
-    // White space between records is of no account.
+    // White space between records makes no difference.
     assert_eq!(records(&got.text()).replace("\n\n", "\n"), records(&page_of(5)));
     assert!(!got.text().contains("<o:") && !got.text().contains("</o:"), "{}", got.text());
 }
 
 #[test]
-fn an_oai_error_is_one_whatever_status_it_comes_with() {
+fn oai_error_is_recognised_with_any_status() {
     let answered = |status: u16, code: &str| {
         let error = format!("<error code=\"{code}\">No records match.</error>\n");
         let page = page_of(0).replace("<ListRecords>\n</ListRecords>\n", &error);
@@ -288,7 +288,7 @@ fn an_oai_error_is_one_whatever_status_it_comes_with() {
 }
 
 #[test]
-fn what_identify_lacks_is_what_the_mapping_says_or_nothing() {
+fn missing_identify_values_come_from_the_mapping() {
     let identify = "<Identify><repositoryName>A</repositoryName><baseURL>http://source.example/oai</baseURL>\
         <protocolVersion>2.0</protocolVersion><adminEmail>nobody</adminEmail><deletedRecord>no</deletedRecord>\
         <granularity>YYYY-MM-DD</granularity></Identify>\n";

@@ -1,5 +1,5 @@
-//! Sources with ways of their own: how each mapping has them asked, what is learned of them, and
-//! which error a failure or an empty answer is by what they say of themselves.
+//! Sources with non-standard requests: adapters of the mapping, detected capabilities, and the
+//! diagnosis of failures and empty responses.
 
 use crate::fixtures::provider::Fault::Nothing;
 use crate::fixtures::provider::Provider;
@@ -21,7 +21,7 @@ fn valid(got: &Got, strictness: Strictness) -> String {
     got.text()
 }
 
-/// What stands between two marks, each time.
+/// All texts between two marks.
 fn all<'t>(text: &'t str, from: &str, until: &str) -> Vec<&'t str> {
     text.split(from).skip(1).filter_map(|part| part.split(until).next()).collect()
 }
@@ -38,7 +38,7 @@ fn queries(source: &Source) -> Vec<String> {
     source.asked().iter().map(query).collect()
 }
 
-/// A repository of seconds that refuses them.
+/// A repository with second granularity that refuses seconds.
 fn refuses_seconds(page: usize, status: Option<u16>) -> Source {
     let (script, _) = Provider { page, ..Provider::default() }.script(Always, Nothing);
     Source::start(move |number, asked| match (query(asked).contains("T00"), status) {
@@ -69,7 +69,7 @@ const MIDNIGHTS: &str = "from=2020-01-01T00%3A00%3A00Z&until=2020-01-02T00%3A00%
 const DAYS: &str = "from=2020-01-01&until=2020-01-02";
 
 #[test]
-fn a_source_that_refuses_its_own_seconds_is_asked_in_days_from_then_on() {
+fn source_that_refuses_seconds_is_queried_in_days() {
     for status in [None, Some(400)] {
         let source = refuses_seconds(100, status);
         let proxy = Proxy::of(&source);
@@ -90,18 +90,18 @@ fn a_source_that_refuses_its_own_seconds_is_asked_in_days_from_then_on() {
         assert_eq!(queries(&source), [&asked[..], &[format!("{headers}&{DAYS}")]].concat(), "{status:?}");
         assert_eq!(proxy.told("/-/repositories/x")["asked_in_days"], true);
         assert!(proxy.clock.pauses().is_empty(), "nothing is waited for");
-        // Known after a restart, forgotten when the mapping is another one.
+        // The capability survives a restart and is forgotten for a new base URL.
         let url = source.base_url();
         let proxy = proxy.restarted(|config| config.map("x", &url).expect("a legal mapping"));
         valid(&proxy.get(&format!("{LIST}&{WINDOW}&set=a")), Strictness::Schema);
         assert_eq!(queries(&source)[5..], [format!("{list}&{DAYS}&set=a")]);
-        let proxy = proxy.restarted(|config| config.repositories.fix(proxy::at_once(&source)));
+        let proxy = proxy.restarted(|config| config.repositories.add_fixed(proxy::at_once(&source)));
         assert_eq!(proxy.told("/-/repositories/x")["asked_in_days"], false);
     }
 }
 
 #[test]
-fn a_source_of_days_is_right_to_refuse_seconds() {
+fn day_granularity_may_refuse_seconds() {
     let (source, _) = Provider { in_days: true, ..Provider::default() }.start(Always, Nothing);
     let proxy = Proxy::of(&source);
     for set in ["a", "a:b"] {
@@ -111,7 +111,7 @@ fn a_source_of_days_is_right_to_refuse_seconds() {
     let identify = queries(&source).iter().filter(|query| query.ends_with("Identify")).count();
     assert_eq!((identify, source.asked().len()), (1, 3), "it is asked once what it knows");
     assert_eq!(proxy.told("/-/repositories/x")["asked_in_days"], false);
-    // Where the seconds were not the reason, nothing is learned.
+    // If the seconds were not the reason, nothing is learned.
     let (script, _) = Provider::default().script(Always, Nothing);
     let source = Source::start(move |number, asked| match query(asked).contains("ListRecords") {
         true => Reply::xml(error("badArgument", "not this")),
@@ -124,8 +124,8 @@ fn a_source_of_days_is_right_to_refuse_seconds() {
 }
 
 #[test]
-fn what_was_refused_for_another_reason_than_its_seconds_teaches_nothing() {
-    // A source that refuses a time that is still to come, which as a day has begun.
+fn other_refusals_change_no_capability() {
+    // A source that refuses future times; the day of such a time has begun.
     let (script, _) = Provider::default().script(Always, Nothing);
     let source = Source::start(move |number, asked| match query(asked).contains("T00%3A00%3A05Z") {
         true => Reply::xml(error("badArgument", "from is later than now")),
@@ -142,7 +142,7 @@ fn what_was_refused_for_another_reason_than_its_seconds_teaches_nothing() {
     assert_eq!(proxy.told("/-/repositories/x")["asked_in_days"], false);
 }
 
-/// Refuses a request in seconds, and fails where it is asked whether it is the seconds.
+/// Refuses a request in seconds, and fails at the request that tests the reason.
 fn refuses_seconds_and_does_not_say_so() -> Source {
     let (script, _) = Provider { page: 3, ..Provider::default() }.script(Always, Nothing);
     Source::start(move |number, asked| match query(asked) {
@@ -153,7 +153,7 @@ fn refuses_seconds_and_does_not_say_so() -> Source {
 }
 
 #[test]
-fn where_a_source_does_not_say_whether_it_takes_seconds_days_are_for_once() {
+fn ambiguous_refusal_uses_days_once() {
     let source = refuses_seconds_and_does_not_say_so();
     let proxy = Proxy::of(&source);
     assert_eq!(harvest(&proxy, WINDOW), (5..12).collect::<Vec<_>>(), "what lies outside is left out");
@@ -161,9 +161,9 @@ fn where_a_source_does_not_say_whether_it_takes_seconds_days_are_for_once() {
 }
 
 #[test]
-fn a_source_that_takes_its_seconds_again_is_asked_in_them_again() {
+fn seconds_are_used_again_when_accepted() {
     let mends: [(Provider, Duration); 2] = [
-        // It is asked once a day, and says so in its Identify.
+        // It is tested once a day, and its Identify says so.
         (Provider::default(), Duration::from_secs(24 * 3600)),
         (Provider { in_days: true, ..Provider::default() }, Duration::ZERO),
     ];
@@ -198,7 +198,7 @@ fn a_source_that_takes_its_seconds_again_is_asked_in_them_again() {
 }
 
 #[test]
-fn what_lies_outside_a_window_is_left_out_on_every_page_of_its_list() {
+fn window_filters_every_page() {
     let (source, _) = Provider { page: 3, ..Provider::default() }.start(Always, Nothing);
     let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.in_days = true);
     let window = "from=2020-01-01T00:00:04Z&until=2020-01-01T00:00:07Z";
@@ -217,33 +217,33 @@ fn what_lies_outside_a_window_is_left_out_on_every_page_of_its_list() {
     assert_eq!(all(&page, "<identifier>", "<"), ["oai:source.example:6", "oai:source.example:7"]);
     let page = valid(&next(token(&page)), Strictness::TokenAlone);
     assert!(page.contains("<ListRecords><resumptionToken></resumptionToken></ListRecords>"), "{page}");
-    // A list of which nothing is left at all.
+    // A list in which no record remains.
     let window = "from=2020-01-01T00:00:20Z&until=2020-01-01T00:00:40Z";
     let page = valid(&proxy.get(&format!("{LIST}&{window}")), Strictness::Schema);
     assert_eq!(code(&page), "noRecordsMatch");
-    // Whole days need no sieve.
+    // Whole days need no filter.
     let page = valid(&proxy.get(&format!("{LIST}&from=2020-01-01")), Strictness::Schema);
     assert!(page.contains("cursor=\"0\""));
 }
 
 #[test]
-fn two_windows_of_the_same_days_take_nothing_from_each_other() {
+fn windows_of_the_same_days_are_independent() {
     let (source, _) = Provider { page: 3, ..Provider::default() }.start(Always, Nothing);
     let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.in_days = true);
     let window = |from: usize, until: usize| {
         harvest(&proxy, &format!("from=2020-01-01T00:00:0{from}Z&until=2020-01-01T00:00:0{until}Z"))
     };
     assert_eq!(window(1, 4), [1, 2, 3, 4]);
-    // The tokens are those of the other list: what it was asked for may come too.
+    // The tokens belong to the other list, so its records may be included too.
     assert_eq!(window(5, 8), [5, 6, 7, 8]);
     assert_eq!(window(2, 3), [2, 3, 4, 6, 7, 8]);
-    // A harvester of days wants all of it, and then so may the others be told.
+    // A harvester of days gets all records; then the others may get them too.
     assert_eq!(harvest(&proxy, "from=2020-01-01&until=2020-01-01"), (0..10).collect::<Vec<_>>());
     assert_eq!(window(5, 6), [5, 6, 7, 8, 9]);
 }
 
 #[test]
-fn what_lies_outside_a_window_is_left_out_where_records_come_one_by_one() {
+fn window_filters_per_record_pages() {
     let (script, _) = Provider { page: 3, ..Provider::default() }.script(Always, Nothing);
     let source = Source::start(move |number, asked| {
         let is_poisoned = query(asked).contains("ListRecords") && query(asked).contains("cursor%3D3");
@@ -259,9 +259,9 @@ fn what_lies_outside_a_window_is_left_out_where_records_come_one_by_one() {
 }
 
 #[test]
-fn pages_behind_tokens_are_shared_as_long_as_nobody_asks_for_a_part_of_their_days() {
+fn token_pages_are_shared_without_windows() {
     const PAST: &str = "oaimend; fwd=bypass; fwd-status=200";
-    // Also where days are for once.
+    // Also if days are used once.
     let source = refuses_seconds_and_does_not_say_so();
     let proxy = Proxy::of(&source);
     let behind_a_token = |proxy: &Proxy| {
@@ -294,7 +294,7 @@ fn harvest(proxy: &Proxy, window: &str) -> Vec<usize> {
     }
 }
 
-/// What a source is asked by, with a mapping.
+/// The query that a source receives with a mapping.
 fn asked_by(tune: impl Fn(&mut Mapping), query: &str) -> Asked {
     let source = Source::page(page_of(2));
     let proxy = Proxy::tuned(&source, |mapping| tune(mapping));
@@ -304,7 +304,7 @@ fn asked_by(tune: impl Fn(&mut Mapping), query: &str) -> Asked {
 }
 
 #[test]
-fn each_way_of_a_source_is_kept_by_its_mapping() {
+fn quirks_of_the_mapping_apply() {
     let list = "verb=ListRecords&metadataPrefix=oai_dc";
     let own_query = |mapping: &mut Mapping| mapping.base_url.set_query(Some("page=oai"));
     assert_eq!(asked_by(own_query, list).target, format!("/oai?page=oai&{list}"));
@@ -313,7 +313,7 @@ fn each_way_of_a_source_is_kept_by_its_mapping() {
         mapping.quirks.verb_first = true;
     };
     assert_eq!(asked_by(verb_first, list).target, format!("/oai?{list}&page=oai"));
-    // The verb comes first in any case, wherever the harvester has it.
+    // The verb comes first, wherever the harvester writes it.
     let turned = "metadataPrefix=oai_dc&verb=ListRecords";
     assert_eq!(asked_by(|_| {}, turned).target, format!("/oai?{list}"));
 
@@ -341,7 +341,7 @@ fn each_way_of_a_source_is_kept_by_its_mapping() {
     assert_eq!(asked_by(post, token).form, "verb=ListRecords&resumptionToken=a%2Fb|c=%26%20d");
 }
 
-/// A source that fails at, or has an empty list for, everything but what it says of itself.
+/// A source that fails, or sends an empty list, for everything except its own description.
 fn fails(status: u16, formats: impl Into<Option<&'static str>>, sets: String) -> Source {
     let page = page_of(1);
     let (head, _) = page.split_once("<ListRecords>").expect("it has a list");
@@ -368,7 +368,7 @@ fn fails(status: u16, formats: impl Into<Option<&'static str>>, sets: String) ->
 }
 
 #[test]
-fn a_failure_is_the_error_that_the_source_itself_gives_a_reason_for() {
+fn failure_becomes_the_diagnosed_error() {
     let no_sets = || error("noSetHierarchy", "none");
     let has_sets = || {
         let set = "<set><setSpec>t</setSpec><setName>T</setName></set>";
@@ -398,7 +398,7 @@ fn a_failure_is_the_error_that_the_source_itself_gives_a_reason_for() {
             "verb=GetRecord&metadataPrefix=marc&identifier=there",
             "cannotDisseminateFormat",
         ),
-        // Nothing that the source says makes these anything but failures.
+        // Nothing in the source's description explains these failures.
         (500, Some("marc"), no_sets(), marc, ""),
         (500, None, no_sets(), marc, ""),
         (503, Some("oai_dc"), no_sets(), marc, ""),
@@ -419,7 +419,7 @@ fn a_failure_is_the_error_that_the_source_itself_gives_a_reason_for() {
 }
 
 #[test]
-fn a_question_without_an_answer_is_asked_again_at_the_next_failure() {
+fn failed_diagnosis_is_repeated() {
     let formats = page_of(1);
     let (head, _) = formats.split_once("<ListRecords>").expect("it has a list");
     let formats = format!(
@@ -447,7 +447,7 @@ fn a_question_without_an_answer_is_asked_again_at_the_next_failure() {
 }
 
 #[test]
-fn what_a_source_does_not_list_is_asked_for_all_the_same_and_nothing_else_is() {
+fn unlisted_format_is_requested() {
     let source = Source::page(page_of(2));
     let proxy = Proxy::of(&source);
     for query in
@@ -457,14 +457,14 @@ fn what_a_source_does_not_list_is_asked_for_all_the_same_and_nothing_else_is() {
         assert_eq!(queries(&source).pop().expect("it was asked"), query);
     }
     assert_eq!(source.asked().len(), 2);
-    // An empty answer to what every repository has is no question either.
+    // An empty response to a request that every repository supports explains nothing either.
     let source = Source::page(empty("ListRecords"));
     assert_eq!(code(&valid(&Proxy::of(&source).get(LIST), Strictness::Schema)), "noRecordsMatch");
     assert_eq!(source.asked().len(), 1);
 }
 
 #[test]
-fn a_quotation_mark_in_an_identifier_comes_back_as_one() {
+fn quotation_mark_in_an_identifier_is_escaped() {
     let source = fails(500, Some("oai_dc"), String::new());
     let proxy = Proxy::of(&source);
     for (query, wanted) in [

@@ -1,4 +1,4 @@
-//! What harvesters and operators ask `oaimend serve`, and what they are told.
+//! Requests of harvesters and operators to `oaimend serve`, and their responses.
 
 use crate::fixtures::program::Program;
 use crate::fixtures::proxy::{LIST, Proxy, records};
@@ -8,7 +8,7 @@ use oaimend::error::Error;
 use oaimend::server::{Running, Server};
 use std::sync::mpsc::channel;
 
-/// Asks with any method; `tail` is further headers and the body.
+/// Sends a request with any method; `tail` contains further headers and the body.
 fn ask(proxy: &Proxy, start: &str, tail: &str) -> Got {
     let request = format!("{start} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{tail}");
     Harvester::ask(proxy.address(), &request).rest()
@@ -22,7 +22,7 @@ fn post(proxy: &Proxy, path: &str, form: &str) -> Got {
 }
 
 #[test]
-fn a_page_of_the_source_arrives_with_the_headers_of_the_proxy() {
+fn response_headers() {
     let source = Source::start(|_, _| {
         Reply::whole(200, "Content-Type: application/xml\nETag: \"x\"\nSet-Cookie: a=b", page_of(3))
     });
@@ -33,7 +33,8 @@ fn a_page_of_the_source_arrives_with_the_headers_of_the_proxy() {
     assert_eq!(got.header("content-type"), "text/xml; charset=UTF-8");
     assert_eq!(got.header("cache-status"), "oaimend; fwd=miss; fwd-status=200");
     assert!(got.header("via").starts_with("1.1 oaimend-"), "{got:?}");
-    // Of what leaves, and not the source's: where the page was whole before its head left.
+    // The length of the output, not of the source's page, if the page was complete before its head
+    // was sent.
     let length = got.header("content-length");
     assert!(length.is_empty() || length == got.body.len().to_string(), "{length}");
     for absent in ["etag", "set-cookie", "proxy-status"] {
@@ -48,7 +49,7 @@ fn a_page_of_the_source_arrives_with_the_headers_of_the_proxy() {
 }
 
 #[test]
-fn get_head_post_and_http_2_ask_the_source_the_same() {
+fn get_head_post_and_http_2_are_equivalent() {
     let source = Source::page(page_of(2));
     let proxy = Proxy::of(&source);
     let got = proxy.get(LIST);
@@ -66,7 +67,7 @@ fn get_head_post_and_http_2_ask_the_source_the_same() {
     assert!(asked.iter().all(|asked| asked.target == "/oai?verb=ListRecords&metadataPrefix=oai_dc"));
 }
 
-/// Asks in HTTP/2 without TLS; the body, or how it broke off.
+/// Sends an HTTP/2 request without TLS; returns the body, or the error that aborted it.
 fn http_2(proxy: &Proxy, path: &str) -> (u16, Result<Vec<u8>, String>) {
     let url = format!("http://{}{path}", proxy.address());
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
@@ -81,7 +82,7 @@ fn http_2(proxy: &Proxy, path: &str) -> (u16, Result<Vec<u8>, String>) {
 }
 
 #[test]
-fn a_connection_serves_one_request_after_another() {
+fn connection_is_reused() {
     let source = Source::page(page_of(1));
     let proxy = Proxy::of(&source);
     let requests = format!("GET {LIST} HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -110,7 +111,7 @@ fn other_methods_and_long_forms_are_refused() {
 }
 
 #[test]
-fn a_form_that_waits_to_be_asked_for_is_asked_for() {
+fn expect_100_continue() {
     let proxy = Proxy::of(&Source::page(""));
     let head = "POST /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 8\r\nExpect: 100-continue\r\n\r\n";
     let mut harvester = Harvester::ask(proxy.address(), head);
@@ -120,7 +121,7 @@ fn a_form_that_waits_to_be_asked_for_is_asked_for() {
 }
 
 #[test]
-fn what_is_wrong_with_a_request_is_answered_here_and_never_reaches_the_source() {
+fn invalid_requests_never_reach_the_source() {
     let source = Source::page(page_of(1));
     let proxy = Proxy::of(&source);
     for (query, code) in [
@@ -145,7 +146,7 @@ fn what_is_wrong_with_a_request_is_answered_here_and_never_reaches_the_source() 
 }
 
 #[test]
-fn the_public_url_stands_in_what_we_say_of_ourselves() {
+fn public_url_is_in_responses() {
     let source = Source::page(page_of(1));
     let proxy = Proxy::with(|config| {
         config.public_url = Some("https://oai.example.org/mended".into());
@@ -156,7 +157,7 @@ fn the_public_url_stands_in_what_we_say_of_ourselves() {
 }
 
 #[test]
-fn an_unknown_repository_is_404_with_the_list_of_known_ones() {
+fn unknown_repository_is_404() {
     let proxy = Proxy::with(|config| {
         for id in ["one", "two.three_4-5"] {
             config.map(id, "http://127.0.0.1:1/oai").expect("a legal mapping");
@@ -175,7 +176,7 @@ fn an_unknown_repository_is_404_with_the_list_of_known_ones() {
 }
 
 #[test]
-fn friends_robots_and_health_are_answered() {
+fn friends_robots_and_health() {
     let proxy = Proxy::with(|config| config.map("x", "http://127.0.0.1:1/oai").expect("a legal mapping"));
     let friends = proxy.get("/friends.xml");
     let url = format!("http://{}/x", proxy.address());
@@ -190,7 +191,7 @@ fn friends_robots_and_health_are_answered() {
 }
 
 #[test]
-fn a_request_that_comes_back_to_us_is_a_loop() {
+fn request_loop_is_detected() {
     let source = Source::page(page_of(1));
     let proxy = Proxy::of(&source);
     let via = proxy.get("/").header("via").to_owned();
@@ -204,7 +205,7 @@ fn a_request_that_comes_back_to_us_is_a_loop() {
 }
 
 #[test]
-fn as_an_http_proxy_we_serve_mapped_sources_under_their_own_names_only() {
+fn http_proxy_serves_only_mapped_sources() {
     let source = Source::page(page_of(1));
     let proxy = Proxy::of(&source);
     let base = source.base_url();
@@ -226,7 +227,7 @@ fn as_an_http_proxy_we_serve_mapped_sources_under_their_own_names_only() {
 }
 
 #[test]
-fn operators_see_counters_and_failures() {
+fn admin_shows_counters_and_failures() {
     let source = Source::start(|number, _| match number {
         0 => Reply::xml(page_of(2)),
         _ => Reply::raw("SSH-2.0-OpenSSH_9.2\r\n"),
@@ -235,7 +236,7 @@ fn operators_see_counters_and_failures() {
     proxy.get(LIST);
     proxy.get(LIST);
     proxy.get("/x?verb=Nonsense");
-    // A request is counted when its answer has left, which we may have read before.
+    // A request is counted after its response was sent, which we may have read earlier.
     while proxy.told("/-/repositories/x")["requests"] != 3 {
         std::thread::yield_now();
     }
@@ -261,7 +262,7 @@ fn operators_see_counters_and_failures() {
 }
 
 #[test]
-fn the_admin_listener_reads_only_and_knows_its_name() {
+fn admin_is_read_only_and_checks_the_host() {
     let proxy = Proxy::with(|_| {});
     let ask = |method: &str, host: &str| {
         let request = format!("{method} /-/metrics HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
@@ -284,7 +285,7 @@ fn the_admin_listener_reads_only_and_knows_its_name() {
 }
 
 #[test]
-fn an_address_in_use_is_named_with_the_flag_that_changes_it() {
+fn address_in_use_names_the_flag() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = taken.local_addr().expect("it is bound");
     let data = tempfile::tempdir().expect("a temporary folder");
@@ -307,7 +308,7 @@ fn an_address_in_use_is_named_with_the_flag_that_changes_it() {
 }
 
 #[test]
-fn a_data_folder_that_cannot_be_written_to_is_named() {
+fn unwritable_data_folder_is_named() {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     let error = Running::start(Config::on_loopback(file.path())).err().expect("a file is no folder");
     assert!(matches!(error, Error::File { .. }), "{error}");
@@ -315,7 +316,7 @@ fn a_data_folder_that_cannot_be_written_to_is_named() {
 }
 
 #[test]
-fn stopping_closes_the_ports() {
+fn stop_closes_the_ports() {
     let proxy = Proxy::with(|_| {});
     let (public, admin) = (proxy.address(), proxy.admin());
     proxy.running.stop();
@@ -325,7 +326,7 @@ fn stopping_closes_the_ports() {
 }
 
 #[test]
-fn the_program_answers_what_is_in_flight_before_it_ends() {
+fn stop_finishes_requests_in_flight() {
     let (go, wait) = channel();
     let wait = std::sync::Mutex::new(Some(wait));
     let source = Source::start(move |_, _| {

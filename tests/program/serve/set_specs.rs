@@ -1,11 +1,11 @@
-//! Sets whose setSpec the schema does not allow: harvesters see them escaped, and the source is asked by its own names.
+//! Sets with illegal setSpecs: harvesters see escaped names, and the source receives its own names.
 
 use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source::{Asked, Reply, Source, fetch, page_of, record};
 use crate::support::strict;
 use oaimend::config::{Config, Limits, Mapping};
 
-/// `ListSets` with sets of these names, as they stand in the XML.
+/// `ListSets` with sets of these names, as written in the XML.
 fn list_sets(names: &[&str]) -> String {
     let whole = page_of(0);
     let sets: String = names
@@ -33,7 +33,7 @@ fn is_sets(asked: &Asked) -> bool {
     asked.target.contains("verb=ListSets")
 }
 
-/// What the source was asked as set, the last time.
+/// The set in the last request to the source.
 fn set_asked(source: &Source) -> Option<String> {
     let asked = source.asked().pop()?;
     let (_, behind) = asked.target.split_once("set=")?;
@@ -43,7 +43,7 @@ fn set_asked(source: &Source) -> Option<String> {
 const OF_SET: &str = "/x?verb=ListRecords&metadataPrefix=oai_dc&set=maps~x2B.plans";
 
 #[test]
-fn a_set_can_be_asked_for_by_the_name_that_is_listed() {
+fn listed_set_can_be_requested() {
     let source = Source::start(|_, asked| match (is_sets(asked), asked.target.contains("resumptionToken")) {
         (true, _) => Reply::xml(list_sets(&["letters", "maps+plans"])),
         (false, false) => Reply::xml(records_in(&["maps+plans", "letters"], "t")),
@@ -69,7 +69,7 @@ fn a_set_can_be_asked_for_by_the_name_that_is_listed() {
 }
 
 #[test]
-fn a_list_of_such_a_set_that_is_begun_anew_asks_for_the_same_set() {
+fn restarted_list_requests_the_same_set() {
     let source = Source::start(|number, asked| match (number, asked.target.contains("resumptionToken")) {
         (0, _) => Reply::xml(records_in(&["maps+plans"], "t")),
         (_, true) => Reply::xml(
@@ -86,7 +86,7 @@ fn a_list_of_such_a_set_that_is_begun_anew_asks_for_the_same_set() {
 }
 
 #[test]
-fn such_a_name_is_turned_back_also_where_nothing_was_seen() {
+fn escaped_set_is_decoded_without_a_profile() {
     let source = Source::start(|_, _| Reply::xml(records_in(&[], "")));
     let proxy = Proxy::of(&source);
     for (asked, expected) in [
@@ -108,12 +108,12 @@ fn such_a_name_is_turned_back_also_where_nothing_was_seen() {
     assert!(strict::read(&raw.body).is_ok(), "{}", raw.text());
 }
 
-/// The proxy in front of a source is asked for something, and then for the set; and started anew, and asked again.
+/// Requests something from the proxy, then the set; restarts it and requests the set again.
 fn asked_before_and_after_a_restart(source: &Source, first: &str) -> [Option<String>; 2] {
     let base_url = source.base_url();
     let configure = |config: &mut Config| {
         let mapping = Mapping::new("x", &base_url, &Limits::default()).expect("a legal mapping");
-        config.repositories.fix(mapping);
+        config.repositories.add_fixed(mapping);
     };
     let proxy = Proxy::with(configure);
     assert_eq!(proxy.get(first).status, 200);
@@ -125,7 +125,7 @@ fn asked_before_and_after_a_restart(source: &Source, first: &str) -> [Option<Str
 }
 
 #[test]
-fn a_set_of_that_very_name_is_left_alone() {
+fn set_that_looks_escaped_is_unchanged() {
     let sets = |names: &'static [&'static str]| {
         Source::start(move |_, asked| match is_sets(asked) {
             true => Reply::xml(list_sets(names)),
@@ -143,7 +143,7 @@ fn a_set_of_that_very_name_is_left_alone() {
 }
 
 #[test]
-fn two_sets_of_one_name_are_told() {
+fn set_collisions_are_reported() {
     for first in [&["maps+plans", "maps~x2B.plans"], &["maps~x2B.plans", "maps+plans"]] {
         let source = Source::start(move |_, asked| match is_sets(asked) {
             true => Reply::xml(list_sets(first)),

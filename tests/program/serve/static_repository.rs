@@ -1,4 +1,5 @@
-//! Static repositories: a file served as a repository, with all six verbs, whatever becomes of the file.
+//! Static repositories: a file is served as a repository with all six verbs, whatever happens to
+//! the file.
 
 use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source;
@@ -11,7 +12,8 @@ use crate::support::judge::payloads;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-/// Asks until a list is what it is to be: a change is seen by a request, and not by the one that begins to look.
+/// Repeats a request until the list is as expected: a request starts the check for changes, and a
+/// later one sees the result.
 #[track_caller]
 fn becomes(proxy: &Proxy, wanted: &[usize]) {
     for _ in 0..100 {
@@ -23,7 +25,7 @@ fn becomes(proxy: &Proxy, wanted: &[usize]) {
 }
 
 #[test]
-fn all_records_come_once_in_each_format_and_carry_what_stands_in_the_file() {
+fn every_record_is_listed_once_in_each_format() {
     let file = file_of(250);
     let kept = Kept::local(&file);
     let proxy = kept.serve();
@@ -65,7 +67,7 @@ fn all_records_come_once_in_each_format_and_carry_what_stands_in_the_file() {
 }
 
 #[test]
-fn what_a_file_does_not_hold_is_the_error_that_it_is() {
+fn missing_content_gives_the_matching_error() {
     let kept = Kept::local(file_of(250));
     let proxy = kept.serve();
     for (query, code) in [
@@ -89,7 +91,7 @@ fn what_a_file_does_not_hold_is_the_error_that_it_is() {
 }
 
 #[test]
-fn an_item_is_one_in_all_its_formats() {
+fn item_has_one_header_in_all_formats() {
     let kept = Kept::local(file_of(20));
     let proxy = kept.serve();
     let formats = |arguments: &str| {
@@ -136,7 +138,7 @@ fn from_and_until_are_days_and_inclusive() {
 }
 
 #[test]
-fn identify_is_the_file_s_under_our_name_and_says_what_holds() {
+fn identify_comes_from_the_file() {
     let file = file_of(20).replace(">2001-01-01</oai:earliest", ">2005-01-01</oai:earliest");
     let kept = Kept::local(file);
     let proxy = kept.serve();
@@ -156,7 +158,7 @@ fn identify_is_the_file_s_under_our_name_and_says_what_holds() {
 }
 
 #[test]
-fn prefixes_and_charsets_are_the_file_s_own_business() {
+fn any_prefix_and_charset() {
     let file = file_of(120).replace("Letters &amp; maps", "Caf\u{e9}");
     let static_ns = "http://www.openarchives.org/OAI/2.0/static-repository";
     let oai_ns = "http://www.openarchives.org/OAI/2.0/";
@@ -197,7 +199,7 @@ fn prefixes_and_charsets_are_the_file_s_own_business() {
 }
 
 #[test]
-fn what_stands_in_a_record_is_no_part_of_the_file() {
+fn record_content_is_not_file_structure() {
     let inner = "</oai:record></ListRecords><ListRecords metadataPrefix=\"x\"><oai:record></Repository>";
     for around in [("<![CDATA[", "]]>"), ("<!--", "-->")] {
         let record = dc_record(1).replace("Letter 1", &format!("{}{inner}{}Letter 1", around.0, around.1));
@@ -211,7 +213,7 @@ fn what_stands_in_a_record_is_no_part_of_the_file() {
 }
 
 #[test]
-fn entities_of_a_file_are_text_and_never_another_file() {
+fn external_entities_are_not_read() {
     let secret = tempfile::NamedTempFile::new().expect("a temporary file");
     std::fs::write(secret.path(), "hunter2").expect("writable");
     let doctype = format!(
@@ -231,7 +233,7 @@ fn entities_of_a_file_are_text_and_never_another_file() {
 }
 
 #[test]
-fn a_file_that_changes_is_served_as_it_is_now() {
+fn changed_file_is_reloaded() {
     let kept = Kept::local(file_of(3));
     let proxy = kept.serve();
     assert_eq!(harvested(&proxy), [0, 1, 2]);
@@ -240,7 +242,7 @@ fn a_file_that_changes_is_served_as_it_is_now() {
 }
 
 #[test]
-fn a_list_goes_on_in_the_changed_file_where_it_is_known_and_is_refused_where_it_is_not() {
+fn token_continues_in_the_changed_file_or_is_refused() {
     let kept = Kept::local(file_of(250));
     let proxy = kept.serve();
     let first = page(&proxy, "verb=ListRecords&metadataPrefix=oai_dc");
@@ -252,20 +254,20 @@ fn a_list_goes_on_in_the_changed_file_where_it_is_known_and_is_refused_where_it_
 }
 
 #[test]
-fn a_token_outlives_a_restart() {
+fn token_survives_a_restart() {
     let kept = Kept::local(file_of(150));
     let proxy = kept.serve();
     let token = token(&page(&proxy, "verb=ListRecords&metadataPrefix=oai_dc")).expect("the list goes on");
     let query = format!("verb=ListRecords&resumptionToken={token}");
     let proxy = proxy.restarted(|config| kept.configure(config));
     assert_eq!(identifiers(&page(&proxy, &query)), (100..150).collect::<Vec<_>>());
-    // So does one that only the file knows.
+    // The same holds for an entity that only the file declares.
     let proxy = Kept::serve(&kept);
     assert_eq!(identifiers(&page(&proxy, &query)), (100..150).collect::<Vec<_>>());
 }
 
 #[test]
-fn a_list_goes_on_to_its_end_where_records_come_to_be_beyond_repair_under_way() {
+fn list_ends_although_records_become_unrepairable() {
     let broken = (0..100).map(dc_record).collect::<String>().replace("Letter", "&");
     let mut kept = Kept::local(file_with(&(broken + &(100..300).map(dc_record).collect::<String>()), ""));
     let proxy = kept.serve();
@@ -277,7 +279,7 @@ fn a_list_goes_on_to_its_end_where_records_come_to_be_beyond_repair_under_way() 
 }
 
 #[test]
-fn provenance_does_not_say_where_a_file_lies_on_this_machine() {
+fn provenance_hides_the_local_path() {
     let kept = Kept::local(file_of(2)).with("provenance = \"all\"");
     let page = page(&kept.serve(), "verb=ListRecords&metadataPrefix=oai_dc");
     let own = format!("http{}", between(&page, "\">http", "</request>")[0]);
@@ -285,7 +287,7 @@ fn provenance_does_not_say_where_a_file_lies_on_this_machine() {
 }
 
 #[test]
-fn a_file_that_breaks_leaves_the_one_before_in_force() {
+fn broken_file_keeps_the_previous_one() {
     let good = file_of(3);
     let kept = Kept::local(&good);
     let mut proxy = kept.serve();
@@ -317,12 +319,12 @@ fn a_file_that_breaks_leaves_the_one_before_in_force() {
     kept.write(file_of(4));
     becomes(&proxy, &[0, 1, 2, 3]);
     let told = &proxy.told("/-/repositories/x")["static_file"];
-    // In oai_dc four, in the other format two.
+    // Four in oai_dc, two in the other format.
     assert_eq!((&told["records"], &told["not_taken_in"]), (&6.into(), &serde_json::Value::Null), "{told}");
 }
 
 #[test]
-fn a_file_beyond_a_bound_is_not_taken_in_and_says_which() {
+fn file_beyond_a_limit_is_refused() {
     for (limit, said) in [
         ("static_file_bytes_max = 4096", "static_file_bytes_max"),
         ("static_records_max = 10", "static_records_max"),
@@ -346,7 +348,7 @@ fn a_file_beyond_a_bound_is_not_taken_in_and_says_which() {
     assert_eq!(harvested(&kept.serve()), [0, 1, 2]);
 }
 
-/// What a server answers, which a test may change.
+/// The response of a server, which a test may change.
 type Script = Arc<Mutex<Box<dyn Fn(&source::Asked) -> Reply + Send>>>;
 
 fn server() -> (Source, Script) {
@@ -360,7 +362,7 @@ fn answers(script: &Script, reply: impl Fn(&source::Asked) -> Reply + Send + 'st
 }
 
 #[test]
-fn a_file_on_a_server_is_fetched_once_and_then_only_if_it_has_changed() {
+fn remote_file_is_fetched_only_when_changed() {
     let (source, script) = server();
     let serve = |records, tag: &'static str| {
         answers(&script, move |asked| {
@@ -394,7 +396,7 @@ fn a_file_on_a_server_is_fetched_once_and_then_only_if_it_has_changed() {
 }
 
 #[test]
-fn a_file_on_a_server_is_looked_at_no_more_often_than_the_mapping_says() {
+fn remote_file_respects_static_check_secs() {
     let (source, script) = server();
     answers(&script, |_| Reply::xml(file_of(3)));
     let kept = Kept::mapped(&format!("static_file = \"{}\"\nstatic_check_secs = 3600\n", source.base_url()));
@@ -406,7 +408,7 @@ fn a_file_on_a_server_is_looked_at_no_more_often_than_the_mapping_says() {
 }
 
 #[test]
-fn a_server_that_is_dead_costs_nothing_once_the_file_was_had() {
+fn unreachable_server_keeps_the_downloaded_file() {
     let (source, script) = server();
     answers(&script, |_| Reply::xml(file_of(3)));
     let kept = Kept::mapped(&format!("static_file = \"{}\"\nstatic_check_secs = 0\n", source.base_url()));
@@ -435,7 +437,7 @@ fn a_server_that_is_dead_costs_nothing_once_the_file_was_had() {
 }
 
 #[test]
-fn a_file_that_was_never_had_is_a_failure_that_says_why() {
+fn missing_remote_file_is_a_failure() {
     let (source, script) = server();
     answers(&script, |_| Reply::whole(404, "", "gone"));
     let kept = Kept::mapped(&format!("static_file = \"{}\"\n", source.base_url()));
@@ -451,7 +453,7 @@ fn a_file_that_was_never_had_is_a_failure_that_says_why() {
 }
 
 #[test]
-fn many_harvesters_at_once_read_one_file() {
+fn concurrent_harvesters_read_one_file() {
     let kept = Kept::local(file_of(250));
     let proxy = kept.serve();
     let lists = support::each(&[0; 16], |_| {

@@ -1,21 +1,23 @@
-//! Static repository files of which records are broken: these are mended or put aside, and take no other along.
+//! Static repository files with broken records: these are repaired or quarantined, and others are
+//! not affected.
 
 use crate::fixtures::proxy::LIST;
 use crate::fixtures::static_files;
 use crate::fixtures::static_files::{Kept, dc_payload, dc_record, file_of, file_with};
 use crate::fixtures::static_lists::{error, harvested, identifiers, page};
 use crate::support;
-use crate::support::damage::{damage, reaches_out};
+use crate::support::damage::{affects_other_records, damage};
 use crate::support::envelope::Strictness;
 use crate::support::judge::judge;
 use crate::support::random::Random;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// For files with sections that lost their end marks: without it, a section ends at the end mark of a later record.
+/// For files with sections without end marks: without it, a section ends at the end mark of a later
+/// record.
 const TORN: &str = "repairs.enable = [\"torn-section\"]";
 
-/// Records of a file, of which some are broken.
+/// Records of a file, some of them broken.
 fn broken_file() -> String {
     let good = |number| dc_record(number);
     let bare =
@@ -28,7 +30,7 @@ fn broken_file() -> String {
 }
 
 #[test]
-fn a_broken_record_is_mended_or_put_aside_and_loses_no_other() {
+fn broken_record_is_repaired_or_quarantined() {
     let kept = Kept::local(broken_file()).with(TORN);
     let proxy = kept.serve();
     assert_eq!(harvested(&proxy), [0, 1, 2, 4, 6, 7, 8]);
@@ -43,17 +45,17 @@ fn a_broken_record_is_mended_or_put_aside_and_loses_no_other() {
         .collect();
     why.sort_unstable();
     assert_eq!(why, ["missing-identifier", "unknown-prefix"]);
-    // What is in the file is no item that does not exist.
+    // An item in the file exists, even if it is broken.
     let got = proxy.get("/x?verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:letters.example:5");
     assert_eq!(got.status, 503, "{}", got.text());
     let mended = page(&proxy, "verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:letters.example:1");
     assert!(mended.contains("Letter 1 &amp; &lt;b&gt;"), "{mended}");
-    // A window holds what is broken with the good ones that it stands before.
+    // A window contains the broken records before its good ones.
     assert_eq!(error(&proxy, "verb=ListRecords&metadataPrefix=oai_dc&until=2000-01-01"), "noRecordsMatch");
 }
 
 #[test]
-fn a_list_of_nothing_but_broken_records_takes_no_other_list_of_its_format_along() {
+fn list_of_broken_records_does_not_affect_others() {
     let broken =
         |number: usize| dc_record(number).replace("<dc:title>", "<zz:mystery>?</zz:mystery><dc:title>");
     let list =
@@ -81,7 +83,7 @@ fn a_list_of_nothing_but_broken_records_takes_no_other_list_of_its_format_along(
             "noRecordsMatch"
         );
     }
-    // Where nothing is good, neither verb makes an empty list of it.
+    // Without good records, neither verb gives an empty list.
     let kept = Kept::local(whole(&[&bad[0], &bad[1]]));
     let proxy = kept.serve();
     for verb in ["ListRecords", "ListIdentifiers"] {
@@ -91,7 +93,7 @@ fn a_list_of_nothing_but_broken_records_takes_no_other_list_of_its_format_along(
 }
 
 #[test]
-fn a_record_that_is_beyond_repair_is_in_neither_list() {
+fn unrepairable_record_is_in_no_list() {
     let kept = Kept::local(broken_file()).with(TORN);
     let proxy = kept.serve();
     let headers = page(&proxy, "verb=ListIdentifiers&metadataPrefix=oai_dc");
@@ -100,20 +102,20 @@ fn a_record_that_is_beyond_repair_is_in_neither_list() {
 }
 
 #[test]
-fn a_record_that_must_not_be_missing_fails_its_page() {
+fn on_unrepairable_fail() {
     let kept = Kept::local(broken_file()).with(TORN).with("on_unrepairable = \"fail\"");
     let proxy = kept.serve();
     let got = proxy.get(LIST);
     assert!(got.status == 502 || !got.whole, "{}", got.text());
 }
 
-/// Panics of the program, in whichever test. Failed assertions of other tests do not count.
+/// Panics of the program in any test; failed assertions of other tests do not count.
 static PANICS: AtomicUsize = AtomicUsize::new(0);
-/// Another number for another run of the same kind.
+/// A different number for each run of the same kind.
 const SEED: u64 = 0x0571_a71c;
 
 #[test]
-fn whatever_becomes_of_a_file_each_answer_is_valid_or_a_failure() {
+fn damaged_files_give_valid_responses_or_failures() {
     let kept = Kept::local(file_of(3));
     let proxy = kept.serve();
     let mut random = Random::new(SEED);
@@ -158,7 +160,7 @@ fn whatever_becomes_of_a_file_each_answer_is_valid_or_a_failure() {
 }
 
 #[test]
-fn whatever_becomes_of_one_record_the_others_come_as_they_are() {
+fn damaged_record_does_not_change_others() {
     let kept = Kept::local(file_of(1)).with(TORN);
     let proxy = kept.serve();
     let mut random = Random::new(SEED);
@@ -166,7 +168,7 @@ fn whatever_becomes_of_one_record_the_others_come_as_they_are() {
     for round in 0..150 {
         let mut record = dc_record(2).trim().as_bytes().to_vec();
         damage(&mut random, &mut record);
-        if reaches_out(&record) {
+        if affects_other_records(&record) {
             continue;
         }
         let around = [0, 1, 3, 4].map(dc_record);

@@ -1,5 +1,6 @@
-//! The copy of a static repository file over the end of its process: killed at random moments while it takes in
-//! another file, or taken over from by another process. What is in force is whole.
+//! The stored copy of a static repository file after the end of its process: killed at random
+//! moments while it loads another file, or replaced by another process. The active copy is
+//! complete.
 
 use crate::fixtures::program::{Program, serve};
 use crate::fixtures::source::{Got, Reply, Source, fetch};
@@ -14,10 +15,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
 const HEADERS: &str = "/x?verb=ListIdentifiers&metadataPrefix=oai_dc";
-/// Another number for another run of the same kind.
+/// A different number for each run of the same kind.
 const SEED: u64 = 0x0571_a71d;
 
-/// How many records a whole list has.
+/// The number of records in a whole list.
 #[track_caller]
 fn records(got: &Got) -> usize {
     assert_eq!(got.status, 200, "{}", got.text());
@@ -29,7 +30,7 @@ fn folder_of(kept: &Kept) -> PathBuf {
     kept.mappings().parent().expect("it lies in a folder").to_owned()
 }
 
-/// The files of the copies, those in the making by their ending.
+/// The files of the copies; incomplete ones are recognised by their suffix.
 fn copies(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder.join("data/static/x")).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
@@ -40,7 +41,7 @@ fn in_the_making(folder: &Path) -> usize {
 }
 
 #[test]
-fn a_process_that_is_killed_leaves_the_file_before_or_the_one_behind_it() {
+fn kill_leaves_the_old_or_the_new_file() {
     let kept = Kept::local(file_of(1));
     let folder = folder_of(&kept);
     let start = || Program::start(&folder, &["--mappings", "mappings"]);
@@ -56,7 +57,7 @@ fn a_process_that_is_killed_leaves_the_file_before_or_the_one_behind_it() {
         let (over, address) = (AtomicBool::new(false), program.address());
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                // Whatever comes of it, or does not.
+                // Any result is fine, also none.
                 if let Ok(mut stream) = TcpStream::connect(address) {
                     let request = format!("GET {HEADERS} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
                     let _ = stream.write_all(request.as_bytes());
@@ -73,7 +74,7 @@ fn a_process_that_is_killed_leaves_the_file_before_or_the_one_behind_it() {
             program.killer().kill();
         });
         drop(program);
-        // Only the copy can answer now.
+        // Only the copy can be served now.
         kept.write("<html>no repository</html>");
         let program = start();
         let now = records(&fetch(program.address(), HEADERS));
@@ -89,7 +90,7 @@ fn a_process_that_is_killed_leaves_the_file_before_or_the_one_behind_it() {
 }
 
 #[test]
-fn a_process_that_is_taken_over_from_leaves_the_copies_of_the_next_one_alone() {
+fn replaced_process_keeps_the_new_copies() {
     let ((go_old, old_goes), (go_new, new_goes)) = (channel(), channel());
     let waits = Mutex::new(vec![new_goes, old_goes]);
     let source = Source::start(move |number, _| {
@@ -97,7 +98,7 @@ fn a_process_that_is_taken_over_from_leaves_the_copies_of_the_next_one_alone() {
         let reply = Reply::new(200, &format!("Content-Type: text/xml\nContent-Length: {}", file.len()));
         match number {
             0 => reply.send(file),
-            // Each process asks once more.
+            // Each process gets another request.
             _ => {
                 let wait = waits.lock().expect("no panic").pop().expect("there are two");
                 let (head, tail) = file.split_at(100);

@@ -67,7 +67,7 @@ fn names(numbers: &[usize]) -> Vec<String> {
 }
 
 #[test]
-fn records_that_the_source_confirms_are_delivered() {
+fn confirmed_records_are_delivered() {
     for (lost, asked) in
         [(&[2][..], &[3][..]), (&[0], &[1]), (&[3], &[4]), (&[0, 3], &[1, 4]), (&[1, 2], &[2, 3])]
     {
@@ -85,7 +85,7 @@ fn records_that_the_source_confirms_are_delivered() {
 type ByItself = fn(usize) -> String;
 
 #[test]
-fn a_section_with_records_that_the_source_does_not_confirm_is_content() {
+fn unconfirmed_section_is_content() {
     let list = without_end_marks(&titles_in_cdata(0..5), &[2]);
     let others: [(&str, ByItself); 6] = [
         ("unknown", |_| unknown()),
@@ -105,7 +105,7 @@ fn a_section_with_records_that_the_source_does_not_confirm_is_content() {
 }
 
 #[test]
-fn all_records_in_a_section_have_to_be_confirmed() {
+fn every_record_must_be_confirmed() {
     let list = without_end_marks(&titles_in_cdata(0..5), &[1, 2]);
     let source = source_of(list.clone(), |number| if number == 3 { unknown() } else { get_record(number) });
     let got = Proxy::of(&source).get(LIST);
@@ -113,7 +113,7 @@ fn all_records_in_a_section_have_to_be_confirmed() {
 }
 
 #[test]
-fn a_forged_section_stays_content_beside_one_that_lost_its_end_mark() {
+fn forged_section_stays_content_beside_a_torn_one() {
     let forged = "</dc:title></oai_dc:dc></metadata></record><record><header status=\"deleted\">\
                   <identifier>oai:x:9</identifier><datestamp>2020-01-01</datestamp></header></record>\
                   <record><header><identifier>oai:x:8</identifier><datestamp>2020-01-01</datestamp></header>\
@@ -127,7 +127,7 @@ fn a_forged_section_stays_content_beside_one_that_lost_its_end_mark() {
 }
 
 #[test]
-fn a_page_without_such_a_section_costs_no_question() {
+fn page_without_torn_section_sends_no_request() {
     let with_text = titles_in_cdata(0..5).replace("T\u{ef}tle 2]", "<record> and </record>]");
     for list in [page(0..5, ""), titles_in_cdata(0..5), with_text] {
         let source = source_of(list, get_record);
@@ -137,7 +137,7 @@ fn a_page_without_such_a_section_costs_no_question() {
 }
 
 #[test]
-fn a_section_with_too_many_records_is_content_and_costs_no_question() {
+fn section_with_too_many_records_sends_no_request() {
     let lost: Vec<usize> = (0..11).collect();
     let list = without_end_marks(&titles_in_cdata(0..13), &lost);
     let source = source_of(list.clone(), get_record);
@@ -146,7 +146,7 @@ fn a_section_with_too_many_records_is_content_and_costs_no_question() {
 }
 
 #[test]
-fn where_the_mapping_says_no_nothing_is_asked() {
+fn off_sends_no_requests() {
     let list = without_end_marks(&titles_in_cdata(0..5), &[2]);
     let tunings: [fn(&mut oaimend::config::Mapping); 2] = [
         |mapping| mapping.quirks.refetch_broken_records = false,
@@ -160,7 +160,7 @@ fn where_the_mapping_says_no_nothing_is_asked() {
 }
 
 #[test]
-fn a_page_that_breaks_off_after_such_a_section_is_resumed_without_asking_again() {
+fn resumed_page_repeats_no_request() {
     for confirmed in [true, false] {
         let long = |list: String| list.replace("T\u{ef}tle 0", &"T\u{ef}tle".repeat(LONG));
         let list = long(without_end_marks(&titles_in_cdata(0..20), &[2]));

@@ -1,5 +1,5 @@
-//! What harvesters get when the source misbehaves: a whole page, a page that is
-//! visibly broken off, or a 503 that says why.
+//! Responses for harvesters when the source misbehaves: a complete page, a visibly aborted page, or
+//! a 503 with the reason.
 
 use crate::fixtures::proxy::{LIST, Proxy, records};
 use crate::fixtures::source;
@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// A failure: 503 with an integer Retry-After, and a text that is also in Proxy-Status.
+/// A failure: 503 with an integer Retry-After, and a text that Proxy-Status repeats.
 #[track_caller]
 fn check_failed(got: &Got, error: &str, text: &str) {
     assert_eq!((got.status, got.whole), (503, true), "{}", got.text());
@@ -24,7 +24,7 @@ fn check_failed(got: &Got, error: &str, text: &str) {
     assert_eq!(got.header("content-type"), "text/plain; charset=UTF-8");
 }
 
-/// A failure that does not pass by itself: 502 without Retry-After.
+/// A permanent failure: 502 without Retry-After.
 #[track_caller]
 fn check_final(got: &Got, error: &str, text: &str) {
     assert_eq!((got.status, got.whole, got.header("retry-after")), (502, true, ""), "{}", got.text());
@@ -33,13 +33,13 @@ fn check_final(got: &Got, error: &str, text: &str) {
     assert!(got.text().contains(text) && got.text().contains("Retry: no"), "{}", got.text());
 }
 
-/// The failure that a source with that one reply gives.
+/// The failure for a source with this one reply.
 fn failed(reply: impl Fn() -> Reply + Send + Sync + 'static) -> Got {
     let source = Source::start(move |_, _| reply());
     Proxy::of(&source).get(LIST)
 }
 
-/// The same where the time-outs are met.
+/// The same with expired timeouts.
 fn timed_out(reply: impl Fn() -> Reply + Send + Sync + 'static) -> Got {
     let source = Source::start(move |_, _| reply());
     Proxy::tuned(&source, |mapping| {
@@ -61,7 +61,7 @@ fn gunzip(coded: &[u8]) -> (String, std::io::Result<usize>) {
 }
 
 #[test]
-fn redirects_are_followed_inside() {
+fn redirects_are_followed() {
     let source = Source::start(|_, asked| match asked.target.split('?').next() {
         Some("/oai") => Reply::redirect(301, "/1?verb=ListRecords&metadataPrefix=oai_dc"),
         Some("/1") => Reply::redirect(302, "2?a=b#fragment"),
@@ -78,7 +78,7 @@ fn redirects_are_followed_inside() {
 }
 
 #[test]
-fn redirects_that_lead_nowhere_are_failures() {
+fn invalid_redirects_are_failures() {
     let unavailable = "destination_unavailable; received-status=302";
     for (location, text) in [
         ("/oai", "redirects more than 5 times (redirects_max)"),
@@ -96,7 +96,7 @@ fn redirects_that_lead_nowhere_are_failures() {
 }
 
 #[test]
-fn a_redirect_from_https_to_http_is_not_followed() {
+fn redirect_from_https_to_http_is_not_followed() {
     let plain = Source::page(page_of(1));
     let to = plain.base_url();
     let source = Source::start_tls(move |_, _| Reply::redirect(301, &to));
@@ -110,7 +110,7 @@ fn a_redirect_from_https_to_http_is_not_followed() {
 }
 
 #[test]
-fn tls_trusts_whom_the_mapping_trusts() {
+fn tls_uses_the_trust_of_the_mapping() {
     let source = Source::start_tls(|_, _| Reply::xml(page_of(1)));
     let got = Proxy::of(&source).get(LIST);
     check_final(&got, "tls_certificate_error", "invalid peer certificate: UnknownIssuer");
@@ -125,7 +125,7 @@ fn tls_trusts_whom_the_mapping_trusts() {
 }
 
 #[test]
-fn what_is_no_answer_is_a_failure_that_says_why() {
+fn unusable_responses_are_failures() {
     let refused = std::net::TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
     let url = format!("http://{}/oai", refused.expect("a free port"));
     let proxy = Proxy::with(|config| config.map("x", &url).expect("a legal mapping"));
@@ -149,7 +149,7 @@ fn what_is_no_answer_is_a_failure_that_says_why() {
 }
 
 #[test]
-fn a_source_that_trickles_is_given_up_when_no_record_comes_in_time() {
+fn first_record_timeout() {
     let (stop, stopped) = channel::<()>();
     let stopped = Mutex::new(Some(stopped));
     let source = Source::start(move |_, _| {
@@ -168,7 +168,7 @@ fn a_source_that_trickles_is_given_up_when_no_record_comes_in_time() {
 }
 
 #[test]
-fn the_codings_of_the_source_are_taken_off_announced_or_not() {
+fn content_codings_are_decoded() {
     let page = page_of(50);
     let zlib = {
         let mut writer = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -203,7 +203,7 @@ fn the_codings_of_the_source_are_taken_off_announced_or_not() {
 }
 
 #[test]
-fn bombs_and_endless_pages_are_broken_off() {
+fn compression_bombs_and_endless_pages_are_aborted() {
     let page = page_of(1).replace("Title 0", &" ".repeat(8 << 20));
     let coded = gzip(page.as_bytes());
     let source = Source::start(move |_, _| Reply::whole(200, "", coded.clone()));
@@ -221,9 +221,10 @@ fn bombs_and_endless_pages_are_broken_off() {
     }
 }
 
-/// A limit is met after the root's end tag: the transfer breaks off, without a second end or a token of ours.
+/// A limit is exceeded after the root's end tag: the transfer is aborted, without a second end or a
+/// continuation token.
 #[test]
-fn nothing_is_written_after_the_end_of_the_document() {
+fn nothing_follows_the_end_of_the_document() {
     let page = format!("{}{}", page_of(3), "\n".repeat(4 << 20));
     let source = Source::start(move |_, _| Reply::xml(page.clone()));
     let proxy = Proxy::tuned(&source, |mapping| mapping.limits.response_bytes_max = 1 << 20);
@@ -235,14 +236,13 @@ fn nothing_is_written_after_the_end_of_the_document() {
     assert!(!text.contains("<resumptionToken"), "{}", text.trim());
 }
 
-/// A proxy that holds no more than small records: what it has begun to pass on
-/// of a large one can neither be taken back nor gone on with.
+/// A proxy with a memory limit for small records: a large one that was sent in part can neither be
+/// withdrawn nor resumed.
 fn holding_little(source: &Source) -> Proxy {
     Proxy::tuned(source, |mapping| mapping.limits.repair.record_bytes_max = 1024)
 }
 
-/// Sources that break their answer off in the middle of the second of three
-/// records, which is a large one.
+/// Sources that end in the middle of the second of three records, which is a large one.
 fn cut_sources() -> Vec<(&'static str, Source)> {
     let page = page_of(3).replace("Title 1", &"Title 1 ".repeat(1000));
     let middle =
@@ -281,7 +281,7 @@ fn cut_sources() -> Vec<(&'static str, Source)> {
 }
 
 #[test]
-fn a_page_that_ends_early_is_visibly_broken_off() {
+fn truncated_page_is_visibly_aborted() {
     for (how, source) in cut_sources() {
         let proxy = holding_little(&source);
         let got = proxy.get(LIST);
@@ -297,7 +297,7 @@ fn a_page_that_ends_early_is_visibly_broken_off() {
 }
 
 #[test]
-fn what_was_read_of_a_page_before_it_broke_off_is_delivered() {
+fn data_before_the_abort_is_delivered() {
     for (how, source) in cut_sources().into_iter().filter(|(how, _)| *how == "length" || *how == "chunks") {
         let got = holding_little(&source).get(LIST);
         assert_eq!((got.status, got.whole), (200, false), "{how}");
@@ -306,7 +306,7 @@ fn what_was_read_of_a_page_before_it_broke_off_is_delivered() {
 }
 
 #[test]
-fn over_http_2_a_page_that_ends_early_resets_its_stream() {
+fn truncated_page_resets_the_http_2_stream() {
     for (how, source) in cut_sources().into_iter().filter(|(how, _)| *how != "reset" && *how != "gzip") {
         let proxy = holding_little(&source);
         let url = format!("http://{}{LIST}", proxy.address());
@@ -322,7 +322,7 @@ fn over_http_2_a_page_that_ends_early_resets_its_stream() {
 }
 
 #[test]
-fn towards_http_1_0_a_page_comes_whole_or_not_at_all() {
+fn http_1_0_gets_complete_pages_only() {
     let ask = |proxy: &Proxy| {
         Harvester::ask(proxy.address(), &format!("GET {LIST} HTTP/1.0\r\nAccept-Encoding: gzip\r\n\r\n"))
             .rest()
@@ -341,7 +341,7 @@ fn towards_http_1_0_a_page_comes_whole_or_not_at_all() {
 }
 
 #[test]
-fn a_whole_document_with_a_wrong_length_is_whole() {
+fn complete_document_with_wrong_length_is_complete() {
     let page = page_of(3);
     let length = page.len() + 100;
     let coded = gzip(page.as_bytes());
@@ -359,7 +359,7 @@ fn a_whole_document_with_a_wrong_length_is_whole() {
 }
 
 #[test]
-fn a_harvester_that_accepts_gzip_gets_gzip() {
+fn gzip_for_harvesters() {
     let source = Source::page(page_of(200));
     let proxy = Proxy::of(&source);
     let got = fetch_with(proxy.address(), LIST, "Accept-Encoding: br, gzip;q=0.8\r\n");
@@ -376,7 +376,7 @@ fn a_harvester_that_accepts_gzip_gets_gzip() {
     assert_eq!((refused.header("content-encoding"), refused.whole), ("", true));
 }
 
-/// A source that sends the first of two records, and the second when it is told to.
+/// A source that sends the first of two records, and the second on a signal.
 fn halting() -> (std::sync::mpsc::Sender<()>, Source) {
     let (go, wait): (_, Receiver<()>) = channel();
     let wait = Mutex::new(Some(wait));
@@ -391,7 +391,7 @@ fn halting() -> (std::sync::mpsc::Sender<()>, Source) {
 }
 
 #[test]
-fn the_first_record_arrives_before_the_last_was_sent() {
+fn first_record_is_streamed() {
     for accepts in ["", "Accept-Encoding: gzip\r\n"] {
         let (go, source) = halting();
         let proxy = Proxy::of(&source);
@@ -415,13 +415,13 @@ fn the_first_record_arrives_before_the_last_was_sent() {
     }
 }
 
-/// No time-out ends what the test says nothing ends.
+/// Without a signal of the test no timeout fires.
 fn patient(mapping: &mut Mapping) {
     mapping.read_timeout = Duration::from_secs(3600);
 }
 
 #[test]
-fn head_waits_for_the_first_record_only() {
+fn head_request_waits_for_the_first_record_only() {
     let one_counted = |proxy: &Proxy| {
         while proxy.told("/-/repositories/x")["requests"] != 1 {
             std::thread::yield_now();
@@ -446,7 +446,7 @@ fn head_waits_for_the_first_record_only() {
 }
 
 #[test]
-fn a_harvester_that_leaves_ends_the_conversation() {
+fn disconnect_ends_the_session() {
     let (go, source) = halting();
     let proxy = Proxy::tuned(&source, patient);
     let request = format!("GET {LIST} HTTP/1.1\r\nHost: x\r\n\r\n");

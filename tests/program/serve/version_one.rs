@@ -1,4 +1,4 @@
-//! Sources of OAI-PMH 1.0 and 1.1 behind the proxy: a harvester of 2.0 sees a repository of 2.0.
+//! Sources of OAI-PMH 1.0 and 1.1 through the proxy: a harvester of 2.0 sees a 2.0 repository.
 
 use crate::fixtures::provider_one::{
     PAGE, ProviderOne, RECORDS, day_of, identifier, is_deleted, query_of, set_of,
@@ -22,7 +22,7 @@ fn providers() -> [ProviderOne; 2] {
     ["1.0", "1.1"].map(ProviderOne::of)
 }
 
-/// The page, judged.
+/// Requests a page and judges it.
 #[track_caller]
 fn valid(got: &Got) -> String {
     assert_eq!(got.status, 200, "{}", got.text());
@@ -30,7 +30,7 @@ fn valid(got: &Got) -> String {
     got.text()
 }
 
-/// What stands between two marks, each time.
+/// All texts between two marks.
 fn all<'t>(text: &'t str, from: &str, until: &str) -> Vec<&'t str> {
     text.split(from).skip(1).filter_map(|part| part.split(until).next()).collect()
 }
@@ -39,7 +39,7 @@ fn code(page: &str) -> &str {
     all(page, "<error code=\"", "\"").first().copied().unwrap_or("no error")
 }
 
-/// The queries that a source was asked.
+/// The queries that a source received.
 fn queries(source: &Source) -> Vec<String> {
     source.asked().iter().map(|asked| query_of(&asked.target).to_owned()).collect()
 }
@@ -106,7 +106,7 @@ fn every_verb_is_answered_in_2_0() {
 }
 
 #[test]
-fn a_source_is_known_by_any_of_its_pages_and_over_a_restart() {
+fn version_is_detected_from_any_page() {
     let source = ProviderOne::of("1.1").start();
     let proxy = Proxy::of(&source);
     assert_eq!(proxy.told("/-/repositories/x")["version"], serde_json::Value::Null);
@@ -118,16 +118,16 @@ fn a_source_is_known_by_any_of_its_pages_and_over_a_restart() {
     assert_eq!(proxy.told("/-/repositories/x")["version"], "1.1");
     valid(&proxy.get(HEADERS));
     assert_eq!(queries(&source), [&LIST[3..], &LIST[3..]], "nothing had to be found out");
-    // What was learned belongs to the mapping.
+    // Detected capabilities belong to the mapping.
     let proxy = proxy.restarted(|config| {
         let mapping = proxy::at_once(&source);
-        config.repositories.fix(mapping);
+        config.repositories.add_fixed(mapping);
     });
     assert_eq!(proxy.told("/-/repositories/x")["version"], serde_json::Value::Null);
 }
 
 #[test]
-fn a_source_that_nobody_knows_is_asked_who_it_is_when_it_refuses() {
+fn refusal_of_an_unknown_source_triggers_identify() {
     let source = ProviderOne::of("1.0").start();
     let proxy = Proxy::of(&source);
     let page = valid(&proxy.get(HEADERS));
@@ -135,13 +135,13 @@ fn a_source_that_nobody_knows_is_asked_who_it_is_when_it_refuses() {
     assert_eq!(queries(&source), [&HEADERS[3..], "verb=Identify", &LIST[3..]]);
     assert!(proxy.clock.pauses().is_empty(), "nothing is waited for");
 
-    // One that overlooks what it does not know shows itself.
+    // A source that ignores unknown arguments is detected.
     let source = ProviderOne { is_lenient: true, ..ProviderOne::of("1.1") }.start();
     let proxy = Proxy::of(&source);
     assert_eq!(headers(&[valid(&proxy.get(HEADERS))]), expected(0..PAGE));
     assert_eq!(queries(&source), [&HEADERS[3..], &LIST[3..]]);
 
-    // And nobody is asked whose version is known.
+    // A source with a configured version gets no test request.
     let source = ProviderOne::of("1.0").start();
     let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.version = Some(Version::One0));
     valid(&proxy.get(HEADERS));
@@ -149,7 +149,7 @@ fn a_source_that_nobody_knows_is_asked_who_it_is_when_it_refuses() {
     assert_eq!(proxy.told("/-/repositories/x")["version"], "1.0");
 }
 
-/// A source whose Identify is of 2.0, and of which some pages are of 1.1.
+/// A source whose Identify is of 2.0, and some of whose pages are of 1.1.
 fn mixed(is_old: impl Fn(&str) -> bool + Send + Sync + 'static) -> Source {
     let identify = page_of(0).replace("<ListRecords>\n</ListRecords>", IDENTIFY);
     Source::start(move |_, asked| match query_of(&asked.target) {
@@ -163,7 +163,7 @@ fn mixed(is_old: impl Fn(&str) -> bool + Send + Sync + 'static) -> Source {
 }
 
 #[test]
-fn one_page_of_another_version_speaks_for_itself_where_identify_says_otherwise() {
+fn page_version_overrides_identify() {
     let source = mixed(|query| query.contains("until="));
     let proxy = Proxy::of(&source);
     valid(&proxy.get(LIST));
@@ -177,7 +177,7 @@ fn one_page_of_another_version_speaks_for_itself_where_identify_says_otherwise()
     let list = &LIST[3..];
     let until = |day: u8| format!("{list}&until=2001-03-0{day}");
     assert_eq!(asked, [list, &until(1), "verb=Identify", &until(2), &HEADERS[3..]], "it is asked once");
-    // Where Identify is of the other version too, that is what it speaks.
+    // If Identify has the other version too, that is the version of the source.
     let (old, is_old) = (ProviderOne::of("1.1"), Arc::new(AtomicBool::new(false)));
     let now_old = Arc::clone(&is_old);
     let source = Source::start(move |_, asked| match now_old.load(Ordering::Relaxed) {
@@ -193,7 +193,7 @@ fn one_page_of_another_version_speaks_for_itself_where_identify_says_otherwise()
 }
 
 #[test]
-fn one_old_page_of_a_source_of_seconds_does_not_have_them_refused() {
+fn single_v1_page_keeps_second_granularity() {
     let source = mixed(|query| !query.contains("from="));
     let proxy = Proxy::of(&source);
     valid(&proxy.get(LIST));
@@ -204,7 +204,7 @@ fn one_old_page_of_a_source_of_seconds_does_not_have_them_refused() {
 }
 
 #[test]
-fn a_status_of_400_is_the_error_that_it_means() {
+fn status_400_becomes_the_matching_error() {
     let refuses = ProviderOne { refuses_formats: true, ..ProviderOne::of("1.1") };
     for (provider, query, wanted) in [
         (refuses, "verb=ListRecords&metadataPrefix=marc", "cannotDisseminateFormat"),
@@ -219,7 +219,7 @@ fn a_status_of_400_is_the_error_that_it_means() {
         (refuses, "verb=ListSets", "noSetHierarchy"),
         (refuses, "verb=ListRecords&metadataPrefix=oai_dc&until=1990-01-01", "noRecordsMatch"),
     ] {
-        // Known and not known before.
+        // With and without a known version.
         for version in [None, Some(Version::One1)] {
             let source = provider.start();
             let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.version = version);
@@ -232,13 +232,13 @@ fn a_status_of_400_is_the_error_that_it_means() {
     let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.version = Some(Version::One1));
     assert_eq!(code(&valid(&proxy.get("/x?verb=ListSets"))), "badVerb");
     assert_eq!(code(&valid(&proxy.get(LIST))), "badArgument");
-    // Of a source of 2.0 it says nothing.
+    // It does not affect a source of 2.0.
     let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.version = Some(Version::Two));
     assert_eq!(proxy.get(LIST).status, 502);
 }
 
 #[test]
-fn a_list_of_a_set_says_the_set() {
+fn list_of_a_set_contains_the_set() {
     let source = ProviderOne { has_sets: true, ..ProviderOne::of("1.1") }.start();
     let proxy = Proxy::of(&source);
     valid(&proxy.get("/x?verb=Identify"));
@@ -253,7 +253,7 @@ fn a_list_of_a_set_says_the_set() {
 }
 
 #[test]
-fn a_window_in_seconds_is_asked_for_in_days_and_what_lies_outside_is_left_out() {
+fn window_in_seconds_is_filtered_from_days() {
     let source = ProviderOne::of("1.1").start();
     let proxy = Proxy::tuned(&source, |mapping| {
         mapping.quirks.version = Some(Version::One1);
@@ -262,7 +262,7 @@ fn a_window_in_seconds_is_asked_for_in_days_and_what_lies_outside_is_left_out() 
     for path in [LIST, HEADERS] {
         let window = "&from=2001-03-02T10:00:00Z&until=2001-03-04T09:00:00Z";
         let pages = harvest(&proxy, &format!("{path}{window}"));
-        // Days cannot say when within them something changed.
+        // Days cannot express a change within a day.
         assert_eq!(headers(&pages), expected(10..40));
     }
     let asked = "verb=ListRecords&metadataPrefix=oai_dc&from=2001-03-02&until=2001-03-04";
@@ -270,19 +270,19 @@ fn a_window_in_seconds_is_asked_for_in_days_and_what_lies_outside_is_left_out() 
 }
 
 #[test]
-fn a_token_is_passed_on_as_it_is() {
+fn token_is_forwarded_unchanged() {
     let source = ProviderOne::of("1.0").start();
     let proxy = Proxy::of(&source);
     let page = valid(&proxy.get(LIST));
     let token = all(&page, "<resumptionToken>", "<")[0].to_owned();
     assert_eq!(token, "at=100!metadataPrefix=oai_dc!verb=ListRecords");
-    // Whichever verb the harvester sends it with: it is one of a list of records.
+    // With either verb of the harvester, the token is one of a list of records.
     let page = valid(&proxy.get(&format!("/x?verb=ListIdentifiers&resumptionToken={token}")));
     assert_eq!(headers(&[page]), expected(100..200));
 }
 
 #[test]
-fn a_token_that_expired_is_replaced_where_the_list_is_known() {
+fn expired_token_of_a_known_list_is_replaced() {
     let provider = ProviderOne::of("1.1");
     let source = Source::start(move |number, asked| match number {
         2 => Reply::whole(400, "Content-Type: text/html", "<html>expired</html>"),
@@ -295,7 +295,7 @@ fn a_token_that_expired_is_replaced_where_the_list_is_known() {
 }
 
 #[test]
-fn a_page_of_headers_that_breaks_off_goes_on() {
+fn truncated_page_of_headers_is_resumed() {
     let provider = ProviderOne::of("1.1");
     let source = Source::start(move |number, asked| {
         if number != 1 {
@@ -311,7 +311,7 @@ fn a_page_of_headers_that_breaks_off_goes_on() {
     assert_eq!(source.asked().len(), 3);
 }
 
-/// With a proxy that asks for each header.
+/// With a proxy that requests each header by GetRecord.
 fn by_getrecord(source: &Source) -> Proxy {
     Proxy::tuned(source, |mapping| {
         mapping.quirks.version = Some(Version::One1);
@@ -320,7 +320,7 @@ fn by_getrecord(source: &Source) -> Proxy {
 }
 
 #[test]
-fn headers_are_had_one_by_one_where_the_mapping_says_so() {
+fn v1_headers_via_getrecord() {
     let source = ProviderOne::of("1.1").start();
     let pages = harvest(&by_getrecord(&source), HEADERS);
     assert_eq!((pages.len(), headers(&pages)), (3, expected(0..RECORDS)));
@@ -328,7 +328,7 @@ fn headers_are_had_one_by_one_where_the_mapping_says_so() {
     let lists = asked.iter().filter(|query| query.contains("ListIdentifiers")).count();
     assert_eq!((lists, asked.len()), (3, 3 + RECORDS), "each is asked for once");
     assert_eq!(asked[0], "verb=ListIdentifiers");
-    // What is no list of identifiers is what it is otherwise.
+    // A response that is not a list of identifiers is handled as usual.
     let proxy = by_getrecord(&source);
     for (query, wanted) in [("until=1990-01-01", "noRecordsMatch"), ("set=a", "noSetHierarchy")] {
         assert_eq!(code(&valid(&proxy.get(&format!("{HEADERS}&{query}")))), wanted, "{query}");
@@ -336,13 +336,13 @@ fn headers_are_had_one_by_one_where_the_mapping_says_so() {
 }
 
 #[test]
-fn of_headers_one_by_one_none_is_lost_and_none_is_made_up() {
+fn headers_via_getrecord_are_complete() {
     let provider = ProviderOne::of("1.1");
     let source = Source::start(move |number, asked| {
         let is_of =
             |number: usize| asked.target.ends_with(&format!("example%3A{number}&metadataPrefix=oai_dc"));
         match number {
-            // One that the source fails at again and again, and one that it does not have any more.
+            // A record that fails again and again, and one that no longer exists.
             6 => Reply::whole(500, "", "no"),
             7..=9 => Reply::raw("gone").reset(),
             _ if is_of(8) => Reply::xml(provider.page("GetRecord", "", "")),
@@ -354,7 +354,7 @@ fn of_headers_one_by_one_none_is_lost_and_none_is_made_up() {
     assert_eq!(proxy.clock.pauses().len(), 4);
     assert_eq!(headers(&[page]), expected((0..PAGE).filter(|number| *number != 8)));
     assert_eq!(source.asked().len(), 2 + PAGE + 4, "what was had is not asked for again");
-    // More than may be asked for at once is refused, not cut.
+    // A list beyond the limit of requests is refused, not truncated.
     let many: String = (0..501).map(|number| format!("<identifier>{number}</identifier>")).collect();
     let source = Source::page(provider.page("ListIdentifiers", "", &many));
     let got = by_getrecord(&source).get(HEADERS);
@@ -363,8 +363,8 @@ fn of_headers_one_by_one_none_is_lost_and_none_is_made_up() {
 }
 
 #[test]
-fn a_record_that_fails_every_time_is_put_aside_where_the_source_gives_the_others() {
-    // The last one has nobody behind it: there the source has to be alive.
+fn failing_record_is_quarantined_if_others_succeed() {
+    // No record follows the last one, so another request shows whether the source responds.
     for failing in [8, PAGE - 1] {
         let provider = ProviderOne::of("1.1");
         let source = Source::start(move |_, asked| {
@@ -385,7 +385,7 @@ fn a_record_that_fails_every_time_is_put_aside_where_the_source_gives_the_others
 }
 
 #[test]
-fn a_source_that_fails_from_some_record_on_loses_none() {
+fn source_that_fails_midway_loses_no_record() {
     for first in [0, 50] {
         let (provider, is_up) = (ProviderOne::of("1.1"), Arc::new(AtomicBool::new(false)));
         let now_up = Arc::clone(&is_up);
@@ -415,7 +415,7 @@ fn a_source_that_fails_from_some_record_on_loses_none() {
 }
 
 #[test]
-fn while_headers_are_had_one_by_one_other_lists_have_their_turn() {
+fn headers_via_getrecord_share_the_rate_limit() {
     let provider = ProviderOne::of("1.1");
     let (go, wait) = std::sync::mpsc::channel();
     let (reached, is_reached) = std::sync::mpsc::channel();
@@ -447,14 +447,14 @@ fn while_headers_are_had_one_by_one_other_lists_have_their_turn() {
 }
 
 #[test]
-fn a_header_that_was_put_aside_is_no_empty_list_when_the_page_is_asked_for_again() {
+fn quarantined_header_is_not_an_empty_list() {
     let provider = ProviderOne::of("1.1");
     let list =
         format!("<identifier>{}</identifier><identifier>{}</identifier>", identifier(0), identifier(1));
     let broken =
         provider.page("GetRecord", "", "<record><header><datestamp>2001-01-01</datestamp></header></record>");
     let source = Source::start(move |number, asked| match number {
-        // The source fails at the second one until it has deleted it.
+        // The source fails at the second record until it is deleted.
         _ if asked.target.contains("ListIdentifiers") => {
             Reply::xml(provider.page("ListIdentifiers", "", &list))
         }
@@ -475,7 +475,7 @@ fn a_header_that_was_put_aside_is_no_empty_list_when_the_page_is_asked_for_again
 }
 
 #[test]
-fn a_source_that_knows_none_of_what_it_lists_is_no_empty_repository() {
+fn source_without_its_listed_records_is_not_empty() {
     let provider = ProviderOne::of("1.1");
     let source = Source::start(move |_, asked| match asked.target.contains("GetRecord") {
         true => Reply::xml(provider.page("GetRecord", "", "")),
@@ -489,7 +489,7 @@ fn a_source_that_knows_none_of_what_it_lists_is_no_empty_repository() {
 }
 
 #[test]
-fn a_source_that_knows_days_alone_is_not_asked_for_seconds() {
+fn source_with_day_granularity_gets_no_seconds() {
     let source = ProviderOne::of("1.0").start();
     let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.version = Some(Version::One0));
     for path in [LIST, HEADERS] {

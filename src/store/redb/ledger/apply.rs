@@ -243,7 +243,7 @@ fn token_after(
         let within = record.within.clone();
         return Ok(TokenRecord { place: next, lowest_page: next.page, ambiguous: false, within });
     };
-    let within = record.within.clone().zip(known.within).map(|(one, other)| one.with(other));
+    let within = record.within.clone().zip(known.within).map(|(one, other)| one.union(other));
     if known.place.list == next.list {
         let lowest_page = known.lowest_page.min(next.page);
         return Ok(TokenRecord { place: next, lowest_page, ambiguous: known.ambiguous, within });

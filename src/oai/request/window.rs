@@ -1,28 +1,28 @@
-//! The bounds of a selective harvest to the second (OAI-PMH 2.0, section 2.7.1), where its source was asked for
-//! the days that hold it.
+//! The limits of a selective harvest (OAI-PMH 2.0, section 2.7.1), kept to the second while the
+//! source is asked for whole days.
 
 use super::{Argument, Request};
 
-/// What lies from one datestamp to another, both of them in it. What is not said is no bound.
+/// A range of datestamps, both ends included; `None` is no limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Lowest datestamp, `YYYY-MM-DDThh:mm:ssZ`.
+    /// The lowest datestamp, `YYYY-MM-DDThh:mm:ssZ`.
     pub from: Option<String>,
-    /// Highest datestamp, likewise.
+    /// The highest datestamp, in the same form.
     pub until: Option<String>,
 }
 
 impl Window {
-    /// That of a request whose dates say seconds.
-    pub fn of(request: &Request) -> Option<Self> {
+    /// Returns the range of a request whose dates have seconds.
+    pub fn from_request(request: &Request) -> Option<Self> {
         let date = |argument| request.argument(argument).map(str::to_owned);
         let window = Self { from: date(Argument::From), until: date(Argument::Until) };
-        request.is_in_seconds().then_some(window)
+        request.has_seconds().then_some(window)
     }
 
-    /// Whether a datestamp lies within, as far as its granularity can say.
-    pub fn holds(&self, datestamp: &str) -> bool {
-        // Of one length, their order as text is their order in time.
+    /// Whether the range contains a datestamp, compared in the coarser granularity.
+    pub fn contains(&self, datestamp: &str) -> bool {
+        // Texts of one length have the same order as their dates.
         let cut = |bound: &String| {
             let chars = bound.len().min(datestamp.len());
             (datestamp.get(..chars).map(str::to_owned), bound.get(..chars).map(str::to_owned))
@@ -32,9 +32,9 @@ impl Window {
         is_after && is_before
     }
 
-    /// The narrowest that holds this one and another.
+    /// The smallest range that contains this one and another.
     #[must_use]
-    pub fn with(self, other: Self) -> Self {
+    pub fn union(self, other: Self) -> Self {
         Self {
             from: self.from.zip(other.from).map(|(one, other)| one.min(other)),
             until: self.until.zip(other.until).map(|(one, other)| one.max(other)),
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn both_bounds_lie_within_and_a_day_cannot_say() {
+    fn both_ends_are_included_and_days_are_compared_as_days() {
         let bounds = window(Some("2020-01-01T00:00:05Z"), Some("2020-01-02T00:00:01Z"));
         for (datestamp, holds) in [
             ("2020-01-01T00:00:04Z", false),
@@ -63,16 +63,16 @@ mod tests {
             ("2020-01-02", true),
             ("2020-01-03", false),
         ] {
-            assert_eq!(bounds.holds(datestamp), holds, "{datestamp}");
+            assert_eq!(bounds.contains(datestamp), holds, "{datestamp}");
         }
     }
 
     #[test]
-    fn two_together_hold_what_either_holds() {
+    fn the_union_contains_both_ranges() {
         let (early, late) = (Some("2020-01-01T00:00:00Z"), Some("2020-01-02T00:00:00Z"));
-        assert_eq!(window(early, early).with(window(late, late)), window(early, late));
-        assert_eq!(window(late, late).with(window(early, early)), window(early, late));
-        assert_eq!(window(late, None).with(window(early, late)), window(early, None));
-        assert_eq!(window(None, early).with(window(early, late)), window(None, late));
+        assert_eq!(window(early, early).union(window(late, late)), window(early, late));
+        assert_eq!(window(late, late).union(window(early, early)), window(early, late));
+        assert_eq!(window(late, None).union(window(early, late)), window(early, None));
+        assert_eq!(window(None, early).union(window(early, late)), window(None, late));
     }
 }

@@ -1,4 +1,4 @@
-//! Random pages as OAI-PMH 1.1 writes them.
+//! Random pages in OAI-PMH 1.1.
 
 use super::random::{Page, Random, page};
 
@@ -10,8 +10,8 @@ const OLD_REQUEST: &str =
     "<requestURL>http://example.org/oai?verb=ListRecords&metadataPrefix=oai_dc</requestURL>";
 const CONTAINER: &str = " xmlns:oai_dc=\"http://www.openarchives.org/OAI/2.0/oai_dc/\"";
 
-/// A ListRecords page as 1.1 writes it.
-pub(crate) fn old_page(random: &mut Random) -> Page {
+/// A ListRecords page in OAI-PMH 1.1.
+pub(crate) fn v1_page(random: &mut Random) -> Page {
     let mut page = page(random);
     page.head = page.head.replace(NEW_ROOT, OLD_ROOT).replace(NEW_REQUEST, OLD_REQUEST);
     page.head = page.head.replacen("<ListRecords>", "", 1);

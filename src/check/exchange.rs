@@ -1,4 +1,4 @@
-//! A request of the check, and what came to it.
+//! A request of the check, and its response.
 
 use super::tree::{self, Element};
 use crate::upstream::Probed;
@@ -8,46 +8,46 @@ use url::form_urlencoded;
 /// The namespace of OAI-PMH 2.0.
 pub(super) const OAI: &str = "http://www.openarchives.org/OAI/2.0/";
 
-/// A request, right or wrong on purpose.
+/// A request, valid or deliberately invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
-    /// The arguments in their order, decoded.
+pub struct CheckRequest {
+    /// The decoded arguments, in order.
     pub(super) arguments: Vec<(&'static str, String)>,
-    /// Whether it is sent as the form of a POST.
+    /// Whether the arguments are sent as a POST form.
     pub(super) is_form: bool,
 }
 
-/// A time at which the source wanted to be asked later.
+/// A response with which the source asked to retry later.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct PutOff {
+pub(super) struct Deferral {
     pub(super) status: u16,
-    /// What `Retry-After` said.
+    /// The value of `Retry-After`.
     pub(super) retry_after: Option<String>,
 }
 
-/// What came.
+/// The result of a request.
 #[derive(Clone, Debug)]
-pub(super) enum Came {
-    /// A whole answer, whatever its status.
-    Whole(Probed),
-    /// No whole answer, and why.
-    Missing(String),
-    /// It was not asked at all, and why.
-    NotAsked(String),
+pub(super) enum Received {
+    /// A complete response, whatever its status.
+    Complete(Probed),
+    /// No complete response, and why.
+    Failed(String),
+    /// No request was sent, and why.
+    Skipped(String),
 }
 
-/// A request and what came to it.
+/// A request and its response.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
-    pub(super) asked: Asked,
-    pub(super) came: Came,
-    /// How often the source put us off before.
-    pub(super) put_off: Vec<PutOff>,
-    /// The document, or what is wrong with it.
+pub(super) struct CheckResponse {
+    pub(super) request: CheckRequest,
+    pub(super) received: Received,
+    /// The earlier responses that asked to retry later.
+    pub(super) deferrals: Vec<Deferral>,
+    /// The document, or why it could not be parsed.
     pub(super) document: Result<Element, String>,
 }
 
-impl Asked {
+impl CheckRequest {
     pub(super) fn get(arguments: &[(&'static str, &str)]) -> Self {
         let arguments = arguments.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
         Self { arguments, is_form: false }
@@ -61,7 +61,7 @@ impl Asked {
     pub(super) fn query(&self) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.extend_pairs(&self.arguments);
-        // A blank as every server reads it; a plus sign of a value is %2B.
+        // %20 is a blank for every server; a plus sign of a value is %2B.
         query.finish().replace('+', "%20")
     }
 
@@ -72,7 +72,7 @@ impl Asked {
     }
 }
 
-impl fmt::Display for Asked {
+impl fmt::Display for CheckRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let method = if self.is_form { "POST " } else { "" };
         let query = if self.arguments.is_empty() { "(no arguments)".to_owned() } else { self.query() };
@@ -80,13 +80,13 @@ impl fmt::Display for Asked {
     }
 }
 
-impl Answer {
-    pub(super) fn new(asked: Asked, came: Came, put_off: Vec<PutOff>) -> Self {
-        let document = match &came {
-            Came::Whole(probed) => tree::read(&probed.body),
-            Came::Missing(why) | Came::NotAsked(why) => Err(why.clone()),
+impl CheckResponse {
+    pub(super) fn new(request: CheckRequest, received: Received, deferrals: Vec<Deferral>) -> Self {
+        let document = match &received {
+            Received::Complete(probed) => tree::parse(&probed.body),
+            Received::Failed(why) | Received::Skipped(why) => Err(why.clone()),
         };
-        Self { asked, came, put_off, document }
+        Self { request, received, deferrals, document }
     }
 
     /// The document element, if this is an OAI-PMH 2.0 response.
@@ -94,53 +94,53 @@ impl Answer {
         self.document.as_ref().ok().filter(|root| root.name == "OAI-PMH" && root.namespace == OAI)
     }
 
-    /// Whether it was meant as an OAI-PMH response, well-formed or not.
+    /// Whether the body contains an OAI-PMH start tag, well-formed or not.
     pub(super) fn looks_like_oai(&self) -> bool {
-        let body = match &self.came {
-            Came::Whole(probed) => probed.body.as_slice(),
-            Came::Missing(_) | Came::NotAsked(_) => &[],
+        let body = match &self.received {
+            Received::Complete(probed) => probed.body.as_slice(),
+            Received::Failed(_) | Received::Skipped(_) => &[],
         };
         ["<OAI-PMH", ":OAI-PMH"].iter().any(|mark| memchr::memmem::find(body, mark.as_bytes()).is_some())
     }
 
-    /// Whether its content can be judged: something came, and if it was meant as
-    /// an OAI-PMH response it is well-formed.
+    /// Whether the content can be judged: the response is complete, and well-formed if it looks
+    /// like OAI-PMH.
     pub(super) fn is_readable(&self) -> bool {
         let is_broken = self.document.is_err() && self.looks_like_oai();
-        matches!(self.came, Came::Whole(_)) && !is_broken
+        matches!(self.received, Received::Complete(_)) && !is_broken
     }
 
-    /// The element of the verb that was asked, if it came.
+    /// The element of the requested verb, if the response contains it.
     pub(super) fn verb_element(&self) -> Option<&Element> {
-        self.root()?.first(self.asked.verb())
+        self.root()?.child(self.request.verb())
     }
 
     /// The error codes.
     pub(super) fn errors(&self) -> Vec<&str> {
-        let errors = self.root().into_iter().flat_map(|root| root.all("error"));
+        let errors = self.root().into_iter().flat_map(|root| root.children_named("error"));
         errors.map(|error| error.attribute("code").unwrap_or_default()).collect()
     }
 
-    /// Whether its errors are these, in any order, and nothing else.
-    pub(super) fn is_error(&self, code: &str) -> bool {
+    /// Whether all errors have this code, and there is one.
+    pub(super) fn has_only_error(&self, code: &str) -> bool {
         let errors = self.errors();
         !errors.is_empty() && errors.iter().all(|error| *error == code)
     }
 
-    /// What came, in a few words.
-    pub(super) fn gist(&self) -> String {
-        let probed = match &self.came {
-            Came::Whole(probed) => probed,
-            Came::Missing(why) | Came::NotAsked(why) => return why.clone(),
+    /// The response in a few words, for a finding.
+    pub(super) fn summarize(&self) -> String {
+        let probed = match &self.received {
+            Received::Complete(probed) => probed,
+            Received::Failed(why) | Received::Skipped(why) => return why.clone(),
         };
         let Some(root) = self.root() else {
             let what = match &self.document {
-                Ok(root) => format!("<{}>, no OAI-PMH 2.0", root.name),
+                Ok(root) => format!("<{}>, not OAI-PMH 2.0", root.name),
                 Err(why) => why.clone(),
             };
             return if probed.status == 200 { what } else { format!("HTTP {}, {what}", probed.status) };
         };
-        match root.all("error").next() {
+        match root.children_named("error").next() {
             Some(error) => {
                 format!("{}: {}", error.attribute("code").unwrap_or("error"), error.text.trim())
             }

@@ -1,4 +1,4 @@
-//! The eight error codes, and a whole answer that carries one.
+//! The eight error codes, and a complete response with one of them.
 
 use crate::oai::request_echo::RequestEcho;
 
@@ -7,15 +7,15 @@ use crate::oai::request_echo::RequestEcho;
 pub enum ErrorCode {
     /// Illegal, missing, repeated or excluded arguments.
     BadArgument,
-    /// The resumptionToken is not valid, or no longer.
+    /// The resumptionToken is invalid or expired.
     BadResumptionToken,
-    /// The verb is missing, repeated or none of the six.
+    /// The verb is missing, repeated or unknown.
     BadVerb,
-    /// The item is not available in the format asked for.
+    /// The item is not available in the requested format.
     CannotDisseminateFormat,
-    /// No such item.
+    /// The item does not exist.
     IdDoesNotExist,
-    /// Nothing fits from, until, set and metadataPrefix.
+    /// No record matches from, until, set and metadataPrefix.
     NoRecordsMatch,
     /// The item has no formats.
     NoMetadataFormats,
@@ -24,7 +24,7 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    /// The code as it stands in the `code` attribute.
+    /// The value of the `code` attribute.
     pub const fn name(self) -> &'static str {
         match self {
             Self::BadArgument => "badArgument",
@@ -38,17 +38,17 @@ impl ErrorCode {
         }
     }
 
-    /// Whether the `request` element must come without attributes beside it
-    /// (OAI-PMH 2.0, section 3.2).
+    /// Whether `request` must not have attributes in a response with this error (OAI-PMH 2.0,
+    /// section 3.2).
     pub const fn forbids_attributes(self) -> bool {
         matches!(self, Self::BadVerb | Self::BadArgument)
     }
 }
 
-/// A whole, valid response that says one error.
+/// Writes a complete, valid response with one error.
 ///
-/// `response_date` is written as it is given, `YYYY-MM-DDThh:mm:ssZ`; the
-/// attributes of `request` are left out where the code forbids them.
+/// `response_date` has the form `YYYY-MM-DDThh:mm:ssZ` and is not checked. The attributes of
+/// `request` are left out if the code forbids them.
 pub fn error_response(request: &RequestEcho, response_date: &str, code: ErrorCode, text: &str) -> String {
     let mut xml = String::from(concat!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n",
@@ -79,13 +79,12 @@ pub fn error_response(request: &RequestEcho, response_date: &str, code: ErrorCod
     xml
 }
 
-/// Whether XML 1.0 can hold the character.
+/// Whether XML 1.0 allows the character.
 pub(crate) fn is_xml_char(character: char) -> bool {
     matches!(character, '\t' | '\n' | '\r' | ' '..='\u{FFFD}' | '\u{10000}'..)
 }
 
-/// Writes text so that it is the same text again in content and in attributes.
-/// What XML cannot hold becomes U+FFFD.
+/// Escapes text for content and attributes. Characters that XML does not allow become U+FFFD.
 fn escape(text: &str, xml: &mut String) {
     for character in text.chars() {
         match character {
@@ -117,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_are_escaped_and_stand_beside_other_errors_only() {
+    fn request_attributes_are_escaped_and_left_out_for_bad_arguments() {
         let date = "2026-01-02T03:04:05Z";
         let xml = error_response(&get_record(), date, ErrorCode::IdDoesNotExist, "no <such> item\u{0}");
         assert!(xml.contains(
@@ -130,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn every_answer_is_well_formed_whatever_the_text() {
+    fn error_responses_are_well_formed_for_any_text() {
         for text in ["]]>", "<!--", "&#0;", "\u{FFFE}\u{FFFF}\u{B}", "é\u{1F600}"] {
             let xml = error_response(&get_record(), text, ErrorCode::BadVerb, text);
             let mut reader = quick_xml::Reader::from_str(&xml);
