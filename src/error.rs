@@ -2,7 +2,6 @@
 //!
 //! Failures of a source do not end a command; they become responses.
 
-use crate::config::Fault;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -46,6 +45,23 @@ pub enum Error {
         /// The problem and the remedy.
         message: String,
     },
+}
+
+/// One fault of a configuration file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fault {
+    /// The path of the file, as the user gave it.
+    pub file: PathBuf,
+    /// The line number; the first line is 1.
+    pub line: usize,
+    /// The problem and the expected value.
+    pub text: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file.display(), self.line, self.text)
+    }
 }
 
 /// Who can fix an error.

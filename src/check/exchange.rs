@@ -5,6 +5,15 @@ use crate::upstream::Probed;
 use std::fmt;
 use url::form_urlencoded;
 
+/// A request that is about to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// Its number; the first is 1.
+    pub number: usize,
+    /// The request.
+    pub request: &'a CheckRequest,
+}
+
 /// The namespace of OAI-PMH 2.0.
 pub(super) const OAI: &str = "http://www.openarchives.org/OAI/2.0/";
 

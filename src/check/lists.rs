@@ -2,39 +2,15 @@
 
 use super::exchange::CheckResponse;
 use super::findings::Findings;
+use super::headers::{Header, read_header, read_headers};
 use super::identify::Identity;
 use super::rules::Rule;
 use super::tree::Element;
 use crate::oai::datestamp;
 
-/// A header, as the source wrote it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Header {
-    pub(super) identifier: String,
-    pub(super) datestamp: String,
-    pub(super) sets: Vec<String>,
-    pub(super) is_deleted: bool,
-}
-
-/// The headers of a response, in order.
-pub(super) fn headers(response: &CheckResponse) -> Vec<Header> {
-    let Some(verb) = response.verb_element() else { return Vec::new() };
-    let within = verb.children_named("record").flat_map(|record| record.children_named("header"));
-    verb.children_named("header").chain(within).map(read_header).collect()
-}
-
-fn read_header(element: &Element) -> Header {
-    Header {
-        identifier: element.child_text("identifier").unwrap_or_default().to_owned(),
-        datestamp: element.child_text("datestamp").unwrap_or_default().to_owned(),
-        sets: element.children_named("setSpec").map(|set| set.text.trim().to_owned()).collect(),
-        is_deleted: element.attribute("status") == Some("deleted"),
-    }
-}
-
 /// Judges the headers and records of a response.
 pub(super) fn judge(response: &CheckResponse, identity: &Identity, findings: &mut Findings) {
-    for header in headers(response) {
+    for header in read_headers(response) {
         judge_header(response, &header, identity, findings);
     }
     for record in response.verb_element().into_iter().flat_map(|verb| verb.children_named("record")) {
@@ -170,7 +146,7 @@ pub(super) fn judge_set(response: &CheckResponse, set: &str, has_records: bool, 
     }
     let below = format!("{set}:");
     let is_in = |header: &Header| header.sets.iter().any(|other| other == set || other.starts_with(&below));
-    let listed = headers(response);
+    let listed = read_headers(response);
     match listed.iter().find(|header| !is_in(header)) {
         Some(header) => {
             let sets = header.sets.join(", ");
@@ -189,7 +165,7 @@ pub(super) fn judge_get_record(response: &CheckResponse, expected: &Header, find
     if !findings.is_judgeable(Rule::GetRecord, response) {
         return;
     }
-    match headers(response).as_slice() {
+    match read_headers(response).as_slice() {
         [header] if header.identifier == expected.identifier => {
             findings.pass(Rule::GetRecord, response, &header.identifier);
             let (datestamp, listed) = (&header.datestamp, &expected.datestamp);
@@ -212,12 +188,12 @@ pub(super) fn judge_window(
     let Some(first) = pages.first().filter(|first| findings.is_judgeable(rule, first)) else { return };
     let cut = |header: &Header| header.datestamp.get(..date.len()).unwrap_or(&header.datestamp).to_owned();
     for page in pages {
-        for header in headers(page) {
+        for header in read_headers(page) {
             let received = format!("{} has the datestamp {}", header.identifier, header.datestamp);
             findings.judge(Rule::WithinWindow, cut(&header) == date, page, received);
         }
     }
-    let is_there = pages.iter().flat_map(headers).any(|header| header.identifier == expected.identifier);
+    let is_there = pages.iter().flat_map(read_headers).any(|header| header.identifier == expected.identifier);
     let is_open = pages.last().is_some_and(|page| super::tokens::next_token(page).is_some());
     if is_open && !is_there {
         findings.mark_unjudged(rule, first, format!("not in the first {} pages", pages.len()));

@@ -11,6 +11,7 @@ mod envelope;
 mod errors;
 mod exchange;
 mod findings;
+mod headers;
 mod identify;
 mod lists;
 mod requester;
@@ -19,7 +20,7 @@ mod schema;
 mod tokens;
 mod tree;
 
-pub use exchange::CheckRequest;
+pub use exchange::{CheckRequest, Progress};
 pub use findings::{Finding, Verdict};
 pub use rules::{RULES, Rule, RuleEntry};
 
@@ -29,8 +30,8 @@ use crate::oai::datestamp;
 use crate::upstream::Failure;
 use exchange::CheckResponse;
 use findings::Findings;
+use headers::{Header, read_headers};
 use identify::Identity;
-use lists::Header;
 use requester::Requester;
 use std::sync::Arc;
 use url::Url;
@@ -44,15 +45,6 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// The number of requests sent.
     pub requests: usize,
-}
-
-/// A request that is about to be sent.
-#[derive(Clone, Copy, Debug)]
-pub struct Progress<'a> {
-    /// Its number; the first is 1.
-    pub number: usize,
-    /// The request.
-    pub request: &'a CheckRequest,
 }
 
 impl Report {
@@ -147,7 +139,7 @@ impl Run<'_> {
             let again = self.send(second.request.clone()).await;
             tokens::judge_again(&again, second, &mut self.findings);
         }
-        let headers: Vec<Header> = pages.iter().flat_map(lists::headers).collect();
+        let headers: Vec<Header> = pages.iter().flat_map(read_headers).collect();
         if let Some(first) = pages.first().filter(|first| self.findings.is_judgeable(Rule::LiveRecord, first))
         {
             let is_alive = headers.iter().any(|header| !header.is_deleted);
@@ -171,7 +163,7 @@ impl Run<'_> {
     async fn check_records(&mut self) -> Vec<Header> {
         let first =
             self.send(CheckRequest::get(&[("verb", "ListRecords"), ("metadataPrefix", "oai_dc")])).await;
-        self.follow_pages(first).await.iter().flat_map(lists::headers).collect()
+        self.follow_pages(first).await.iter().flat_map(read_headers).collect()
     }
 
     /// Follows a list from its first page on, up to [`PAGES_MAX`] pages, and judges each page.

@@ -1,6 +1,6 @@
 //! Sends the requests of a check, with pauses and within limits.
 
-use super::Progress;
+use super::exchange::Progress;
 use super::exchange::{CheckRequest, CheckResponse, Deferral, Received};
 use crate::clock::Clock;
 use crate::config::Mapping;

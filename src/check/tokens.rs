@@ -2,7 +2,7 @@
 
 use super::exchange::CheckResponse;
 use super::findings::Findings;
-use super::lists::headers;
+use super::headers::read_headers;
 use super::rules::Rule;
 use super::tree::Element;
 use crate::oai::datestamp;
@@ -15,7 +15,7 @@ pub(super) fn next_token(response: &CheckResponse) -> Option<&str> {
 
 /// The identifiers of a page, in order.
 pub(super) fn identifiers(response: &CheckResponse) -> Vec<String> {
-    headers(response).into_iter().map(|header| header.identifier).collect()
+    read_headers(response).into_iter().map(|header| header.identifier).collect()
 }
 
 fn find_token(response: &CheckResponse) -> Option<&Element> {
@@ -91,7 +91,7 @@ fn judge_number(response: &CheckResponse, verb: &Element, findings: &mut Finding
 
 /// Judges the attributes of a token; earlier pages had `before` items.
 fn judge_attributes(response: &CheckResponse, token: &Element, before: usize, findings: &mut Findings) {
-    let on_page = headers(response).len();
+    let on_page = read_headers(response).len();
     if let Some(size) = token.attribute("completeListSize") {
         let received = format!("completeListSize {size} after {} items", before + on_page);
         let holds = size.parse::<usize>().is_ok_and(|size| size > 0 && size >= before + on_page);

@@ -1,9 +1,8 @@
 //! `oaimend completions SHELL`.
 
-use clap::{Args, CommandFactory as _};
+use clap::{Args, Command};
 use clap_complete::Shell;
 
-use super::args::Arguments;
 use super::exit::{Exit, Failure, print};
 
 /// Prints the completion script for a shell
@@ -14,8 +13,9 @@ pub(crate) struct CompletionsArguments {
     shell: Shell,
 }
 
-pub(crate) fn run(arguments: &CompletionsArguments) -> Result<Exit, Failure> {
+/// `command` is the whole command line, for which the script is written.
+pub(crate) fn run(arguments: &CompletionsArguments, mut command: Command) -> Result<Exit, Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut Arguments::command(), "oaimend", &mut script);
+    clap_complete::generate(arguments.shell, &mut command, "oaimend", &mut script);
     print(&script)
 }

@@ -17,7 +17,7 @@ mod validate;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 
 use args::{Arguments, Command};
 use exit::{Exit, Failure};
@@ -47,6 +47,6 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Repair(arguments) => repair::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
-        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Completions(arguments) => completions::run(&arguments, args::Arguments::command()),
     }
 }

@@ -4,31 +4,14 @@
 //! program reads: these are the known keys. Each other key of the table is a fault, and its text
 //! names the nearest known key.
 
+use crate::error::Fault;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::ops::{Range, RangeInclusive};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-
-/// One fault of a configuration file.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Fault {
-    /// The path of the file, as the user gave it.
-    pub file: PathBuf,
-    /// The line number; the first line is 1.
-    pub line: usize,
-    /// The problem and the expected value.
-    pub text: String,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.file.display(), self.line, self.text)
-    }
-}
 
 /// One file and the faults found in it so far.
 pub(super) struct Document<'t> {

@@ -1,8 +1,9 @@
 //! The mapping of one repository: the file `mappings/<repositoryid>.toml`, resolved.
 
 use super::credentials::Credentials;
-use super::file::{Document, Fault, Located, Table, find_nearest};
+use super::file::{Document, Located, Table, find_nearest};
 use super::{Limits, Politeness, Quirks, StaticFile, identify};
+use crate::error::Fault;
 use crate::repair::catalog::CATALOG;
 use crate::repair::{Certainty, IdentifyValues, ProvenanceScope, RepairId, RepairSet};
 use blake2::{Blake2s256, Digest};

@@ -18,11 +18,11 @@ mod repositories;
 mod settings;
 mod static_file;
 
+pub use crate::error::Fault;
 pub use cache::Cache;
 pub use clients::{ClassQuotas, ClientPolicy, ClientToken, Crawlers, KnownClient, Quota};
 pub use connections::Connections;
 pub use credentials::Credentials;
-pub use file::Fault;
 pub use limits::Limits;
 pub use mapping::{Mapping, OnUnrepairable};
 pub use politeness::Politeness;

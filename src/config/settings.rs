@@ -3,10 +3,13 @@
 //! Invariant: a file with faults changes nothing. Changed keys that require a restart are reported
 //! by name.
 
-use super::file::{Document, Fault, Table};
+use super::cache::Cache;
+use super::clients::ClientPolicy;
+use super::connections::Connections;
+use super::file::{Document, Table};
 use super::identify::read_email;
-use super::{Cache, ClientPolicy, Connections, Limits};
-use crate::error::Error;
+use super::limits::Limits;
+use crate::error::{Error, Fault};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
