@@ -91,7 +91,7 @@ fn between(input: &[u8], broken: &[u8], good: [&[u8]; 3]) -> Result<(), String> 
     let good = good.map(whole);
     invariants::neighbours(&out, good.iter().map(Vec::as_slice))?;
     if out.tokens != [b"harbour-2"] {
-        return Err(format!("the token behind them is {:?}", out.tokens));
+        return Err(format!("the token after them is {:?}", out.tokens));
     }
     [Chunking::Random { seed: 11 }, Chunking::Blocks(700)]
         .into_iter()

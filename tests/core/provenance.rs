@@ -125,7 +125,7 @@ fn told_alike(input: &[u8]) -> Result<(), String> {
         match (said_of(&all, one), said_of(&altered, other)) {
             (Some("true"), Some("true")) | (Some("false"), None) => {}
             (None, None) if !has_payload(one) => {}
-            (all, altered) => return Err(format!("{all:?} and {altered:?} is told of {bytes}")),
+            (all, altered) => return Err(format!("{all:?} and {altered:?} for {bytes}")),
         }
     }
     Ok(())
@@ -166,7 +166,7 @@ fn told_of_those(input: &[u8], told: ProvenanceScope) -> Result<(), String> {
         };
         if said != right {
             let bytes = plain_item.bytes.escape_ascii();
-            return Err(format!("{said:?} instead of {right:?} is told of {bytes}"));
+            return Err(format!("{said:?} instead of {right:?} for {bytes}"));
         }
     }
     Ok(())
@@ -259,7 +259,7 @@ fn provenance_is_valid() {
             failures.push(format!("the judge passes {}", bad.escape_ascii()));
         }
     }
-    report("what is told", ran, &failures);
+    report("provenance", ran, &failures);
 }
 
 const HEAD: &str = "<?xml version=\"1.0\"?><OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\">\

@@ -158,7 +158,7 @@ fn tests_named_in(page: &str) -> (Vec<String>, usize) {
 #[test]
 fn threat_model_names_existing_tests() {
     let (unknown, count) = tests_named_in(&text("THREAT_MODEL.md"));
-    none("tests that THREAT_MODEL.md names and nobody wrote", &unknown);
+    none("tests that THREAT_MODEL.md names and that do not exist", &unknown);
     assert!(count > 20, "the tables were not found");
 }
 
@@ -177,7 +177,7 @@ fn every_check_rule_is_documented_with_an_existing_test() {
     assert!(rules.len() > 50, "the table was not found: {rules:?}");
     assert_eq!(rows, rules, "the rows of docs/reference/conformance.md and the rules of src/check differ");
     let (unknown, count) = tests_named_in(&page);
-    none("tests that docs/reference/conformance.md names and nobody wrote", &unknown);
+    none("tests that docs/reference/conformance.md names and that do not exist", &unknown);
     assert_eq!(count, rules.len(), "each rule has one test");
 }
 

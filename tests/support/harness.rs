@@ -149,7 +149,7 @@ impl Recording {
         // Items quarantined before the head is sent are reported before the repairs of the head.
         let early = matches!(entry.change, Change::Quarantined(_)) && self.output.is_empty();
         if !early && entry.offset < self.settled {
-            self.faults.push(format!("{:?} at {} comes behind what follows it", entry.change, entry.offset));
+            self.faults.push(format!("{:?} at {} is reported after a later one", entry.change, entry.offset));
         }
         if !early {
             self.settled = entry.offset + entry.original.len() as u64;
@@ -193,7 +193,7 @@ impl Sink for Recording {
 
     fn record_quarantined(&mut self, quarantined: &Quarantined<'_>) {
         if self.output.len() as i128 > self.place_of(quarantined.offset) {
-            self.faults.push(format!("the item at {} is reported behind its bytes", quarantined.offset));
+            self.faults.push(format!("the item at {} is reported after its bytes", quarantined.offset));
         }
         self.enter(quarantined.into());
     }

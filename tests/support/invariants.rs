@@ -118,7 +118,7 @@ pub(crate) fn in_order(run: &Run) -> Result<(), String> {
     let quarantined =
         run.journal.iter().filter(|entry| matches!(entry.change, Change::Quarantined(_))).count();
     if quarantined as u64 != run.summary.quarantined {
-        return Err(format!("{quarantined} items put aside, the summary says {}", run.summary.quarantined));
+        return Err(format!("{quarantined} items quarantined, the summary says {}", run.summary.quarantined));
     }
     for entry in oaimend::repair::catalog::CATALOG {
         let reported = run.journal.iter().filter(|made| made.change == Change::Repaired(entry.id)).count();
@@ -227,7 +227,7 @@ pub(crate) fn idempotent(run: &Run, config: &RepairConfig) -> Result<(), String>
         let change = second.journal.first();
         let made = change.map_or("refused then".to_owned(), |entry| match entry.change {
             Change::Repaired(id) => format!("{id:?} then"),
-            Change::Quarantined(_) => "put aside then".to_owned(),
+            Change::Quarantined(_) => "quarantined then".to_owned(),
         });
         return Err(format!(
             "repaired twice, {made} {}, {change:?}",
@@ -384,6 +384,6 @@ fn first_misfit(text: &[u8], run: &Run) -> String {
     });
     misfit.map_or("entries out of order".to_owned(), |entry| {
         let at = usize::try_from(entry.offset).unwrap_or(usize::MAX);
-        format!("{entry:?}, there stands {}", excerpt(text, at))
+        format!("{entry:?}, the text is {}", excerpt(text, at))
     })
 }

@@ -301,7 +301,7 @@ fn data_after_a_request_is_not_answered() {
         assert!(said.matches("HTTP/1.1 ").count() <= 1, "{said}");
         assert!(said.is_empty() || said.starts_with("HTTP/1.1 200 OK\r\n"), "{said}");
     }
-    assert!(source.asked().len() <= 3, "what came behind has not reached the source");
+    assert!(source.asked().len() <= 3, "later data has not reached the source");
     others_are_answered(&proxy);
 }
 
@@ -341,7 +341,7 @@ fn write_timeout() {
         std::thread::yield_now();
     }
     while slow.chunk().is_some_and(|chunk| !chunk.is_empty()) {}
-    assert_eq!(slow.chunk(), None, "what it had is visibly no whole page");
+    assert_eq!(slow.chunk(), None, "the truncated page is visibly aborted");
     others_are_answered(&proxy);
 }
 
@@ -360,5 +360,5 @@ fn stop_timeout() {
     program.signal("-TERM");
     assert!(program.ended().success());
     while held.chunk().is_some_and(|chunk| !chunk.is_empty()) {}
-    assert_eq!(held.chunk(), None, "what it had is visibly no whole page");
+    assert_eq!(held.chunk(), None, "the truncated page is visibly aborted");
 }

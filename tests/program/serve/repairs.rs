@@ -186,7 +186,7 @@ fn unquarantinable_record_fails_the_page() {
     let proxy = Proxy::tuned(&source, |mapping| mapping.limits.quarantine_bytes_max = 10);
     let got = proxy.get(LIST);
     assert!(got.status == 503 || !got.whole, "{}", got.text());
-    assert!(!got.text().contains("oai:x:2"), "nothing behind it is sent");
+    assert!(!got.text().contains("oai:x:2"), "nothing after it is sent");
     while proxy.told("/-/repositories/x")["requests"] != 1 {
         std::thread::yield_now();
     }
@@ -201,9 +201,9 @@ fn on_unrepairable_fail() {
     let proxy = Proxy::tuned(&source, |mapping| mapping.on_unrepairable = OnUnrepairable::Fail);
     let got = proxy.get(LIST);
     assert!(got.status == 502 || !got.whole, "{}", got.text());
-    assert!(!got.text().contains("oai:x:2"), "nothing behind it is sent");
+    assert!(!got.text().contains("oai:x:2"), "nothing after it is sent");
     let listed = proxy.told("/-/repositories/x/quarantine");
-    assert_eq!(listed["records"].as_array().map(Vec::len), Some(1), "it is put aside all the same");
+    assert_eq!(listed["records"].as_array().map(Vec::len), Some(1), "it is quarantined nevertheless");
 }
 
 #[test]

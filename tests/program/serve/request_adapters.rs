@@ -273,7 +273,7 @@ fn token_pages_are_shared_without_windows() {
     assert_eq!(behind_a_token(&proxy), "oaimend; fwd=miss; fwd-status=200");
     valid(&proxy.get(&format!("{LIST}&{WINDOW}")), Strictness::Schema);
     assert_eq!(proxy.told("/-/repositories/x")["asked_in_days"], false);
-    assert_eq!(behind_a_token(&proxy), PAST, "nobody else gets it");
+    assert_eq!(behind_a_token(&proxy), PAST, "no other request gets it");
     let url = source.base_url();
     let proxy = proxy.restarted(|config| config.map("x", &url).expect("a legal mapping"));
     assert_eq!(behind_a_token(&proxy), PAST, "also after a restart");

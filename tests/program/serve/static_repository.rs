@@ -334,7 +334,7 @@ fn file_beyond_a_limit_is_refused() {
         let got = proxy.get("/x?verb=Identify");
         assert_eq!(got.status, 502, "{limit}: {}", got.text());
         assert!(got.text().contains(said), "{}", got.text());
-        assert!(!got.text().contains("static.xml"), "where it lies is nobody's business: {}", got.text());
+        assert!(!got.text().contains("static.xml"), "the local path is private: {}", got.text());
         let pages = proxy.get("/").text();
         assert!(!pages.contains("static.xml") && pages.contains("/x"), "{pages}");
     }
@@ -433,7 +433,7 @@ fn unreachable_server_keeps_the_downloaded_file() {
         assert_eq!(harvested(&proxy), [0, 1, 2], "{number}, after a restart");
     }
     drop(source);
-    assert_eq!(harvested(&proxy), [0, 1, 2], "nobody listens");
+    assert_eq!(harvested(&proxy), [0, 1, 2], "the server is down");
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn kill_leaves_the_old_or_the_new_file() {
         taken_in += usize::from(now != before);
         in_force = before;
     }
-    println!("{taken_in} of 24 had been taken in");
+    println!("{taken_in} of 24 files were loaded before the kill");
     kept.write(file_of(2));
     let program = start();
     assert_eq!(records(&fetch(program.address(), HEADERS)), 2);

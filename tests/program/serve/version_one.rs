@@ -117,7 +117,7 @@ fn version_is_detected_from_any_page() {
     let proxy = proxy.restarted(|config| config.map("x", &url).expect("a legal mapping"));
     assert_eq!(proxy.told("/-/repositories/x")["version"], "1.1");
     valid(&proxy.get(HEADERS));
-    assert_eq!(queries(&source), [&LIST[3..], &LIST[3..]], "nothing had to be found out");
+    assert_eq!(queries(&source), [&LIST[3..], &LIST[3..]], "no request for detection");
     // Detected capabilities belong to the mapping.
     let proxy = proxy.restarted(|config| {
         let mapping = proxy::at_once(&source);
@@ -353,7 +353,7 @@ fn headers_via_getrecord_are_complete() {
     let page = valid(&proxy.get(HEADERS));
     assert_eq!(proxy.clock.pauses().len(), 4);
     assert_eq!(headers(&[page]), expected((0..PAGE).filter(|number| *number != 8)));
-    assert_eq!(source.asked().len(), 2 + PAGE + 4, "what was had is not asked for again");
+    assert_eq!(source.asked().len(), 2 + PAGE + 4, "received headers are not requested again");
     // A list beyond the limit of requests is refused, not truncated.
     let many: String = (0..501).map(|number| format!("<identifier>{number}</identifier>")).collect();
     let source = Source::page(provider.page("ListIdentifiers", "", &many));
