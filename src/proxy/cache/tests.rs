@@ -227,9 +227,14 @@ fn who_comes_in_the_moment_in_which_a_page_becomes_a_ring_gets_its_beginning_or_
             writer.append(Bytes::from(vec![number; PIECE])).await.expect("it is wanted");
         }
         assert_eq!(first.next().await.expect("it is there").map(|bytes| bytes.len()), Some(PIECE));
+        // The only blocking thread is busy, so that the write cannot be done before the reader starts.
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        tokio::task::spawn_blocking(move || released.recv());
         let mut append = pin!(writer.append(Bytes::from(vec![5; PIECE])));
         assert!(poll(append.as_mut()).is_pending(), "it is being written, in the place of the first");
-        if let Some(mut late) = Reader::start(&in_flight) {
+        let late = Reader::start(&in_flight);
+        drop(release);
+        if let Some(mut late) = late {
             let bytes = late.next().await.expect("it is there").expect("it is not over");
             assert!(bytes.iter().all(|byte| *byte == 0), "what stands there now is the sixth");
         }
