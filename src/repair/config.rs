@@ -14,7 +14,7 @@ pub struct RepairConfig {
     pub limits: Limits,
     /// Disabled repairs. An item that needs one is quarantined.
     pub off: RepairSet,
-    /// Enabled repairs of certainty [`Certainty::Guess`].
+    /// Enabled repairs of certainty [`Certainty::Guess`](crate::repair::Certainty::Guess).
     pub enabled: RepairSet,
     /// The required content of `request` and of Identify's `baseURL`. `None` keeps legal values.
     pub request: Option<Arc<RequestEcho>>,

@@ -1,7 +1,7 @@
 //! The server: listeners, connection limits, routing, quotas, handover and the admin listener.
 //!
 //! `run` starts and stops it. Each connection passes `connection_limiter`; each request passes `router` and `quotas`.
-//! Requests for a repository go to [`crate::proxy`]. `own_pages` answers the others.
+//! Requests for a repository go to `proxy`. `own_pages` answers the others.
 
 mod admin;
 mod client_class;
