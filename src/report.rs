@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_as_promised() {
+    fn lines_have_the_documented_format() {
         let mut report = Report::new(Vec::new());
         report.repaired(&repair(b"&", b"&amp;"));
         report.repaired(&Repair { record: None, ..repair(b"\xe9", "é".as_bytes()) });
@@ -293,13 +293,13 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_response_says_why() {
+    fn the_summary_of_a_refused_response_has_a_reason() {
         let text = lines(Report::new(Vec::new()), Outcome::NotOai(NotOai::Html));
         assert!(text.contains(r#""outcome":"not-oai","why":"html-page""#), "{text}");
     }
 
     #[test]
-    fn the_first_error_of_the_writer_comes_out() {
+    fn the_first_error_of_the_writer_is_returned() {
         struct Full;
         impl Write for Full {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {
@@ -311,7 +311,7 @@ mod tests {
         }
         let mut report = Report::new(Full);
         report.repaired(&repair(b"&", b"&amp;"));
-        let error = report.finish(&summary(Outcome::Clean)).err().expect("a full disk is told");
+        let error = report.finish(&summary(Outcome::Clean)).err().expect("a full disk is an error");
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
     }
 }

@@ -148,7 +148,7 @@ mod tests {
     use crate::check::exchange::{CheckRequest, CheckResponse, Received};
 
     #[test]
-    fn the_worst_verdict_wins_and_is_counted() {
+    fn the_worst_verdict_is_kept_and_counted() {
         let response = |verb: &str| {
             CheckResponse::new(CheckRequest::get(&[("verb", verb)]), Received::Failed("gone".into()), vec![])
         };

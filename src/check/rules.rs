@@ -1,21 +1,20 @@
-//! Every rule in one table: its name, the section of the specification, what
-//! is wanted, and what a provider should do that does not keep it.
+//! The table of all rules: name, section of the specification, requirement and remedy.
 //!
-//! The name is the same in the table that is printed, in the JSON and in
-//! docs/reference/conformance.md. A section is one of OAI-PMH 2.0, unless it says more.
+//! The name is the same in the printed table, in the JSON and in docs/reference/conformance.md. A section is a section
+//! of OAI-PMH 2.0, unless it names another document.
 
 /// The entry of one rule.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleEntry {
-    /// Which rule it is.
+    /// The rule.
     pub rule: Rule,
-    /// The one kebab-case name.
+    /// Its name, in kebab case.
     pub name: &'static str,
-    /// Where it stands: a section of OAI-PMH 2.0, or another document.
+    /// Its source: a section of OAI-PMH 2.0, or another document.
     pub section: &'static str,
-    /// What is wanted.
+    /// The requirement.
     pub expected: &'static str,
-    /// What the provider should do where it does not hold.
+    /// The remedy for the provider.
     pub remedy: &'static str,
 }
 
@@ -23,14 +22,14 @@ macro_rules! rules {
     ($($variant:ident $name:literal $section:literal
         expected $expected:literal
         remedy $remedy:literal)*) => {
-        /// A rule that a repository is held to.
+        /// A rule for repositories.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Rule {
             $(#[doc = $expected] $variant,)*
         }
 
-        /// All rules, in the order in which they are told.
+        /// All rules, in the order of the report.
         pub const RULES: &[RuleEntry] = &[$(RuleEntry {
             rule: Rule::$variant,
             name: $name,

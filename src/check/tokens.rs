@@ -1,4 +1,4 @@
-//! Rules for resumptionTokens and the pages that they lead to.
+//! Rules for resumptionTokens and the pages that they request.
 
 use super::exchange::CheckResponse;
 use super::findings::Findings;

@@ -90,7 +90,7 @@ fn finish_output(
         report.finish(summary).map_err(|error| Failure::io("write", path, &error))?;
     }
     match written {
-        // The reader stopped early, so nobody needs the result either.
+        // The reader stopped early and does not need the result either.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Exit::Success),
         Err(error) => return Err(Failure::io("write", Path::new("<stdout>"), &error)),
         Ok(()) => {}

@@ -17,7 +17,7 @@ pub struct Limits {
     pub redirects_max: usize,
     /// The longest wait for the first valid item, error or other response.
     pub first_record_timeout: Duration,
-    /// How long harvesters are told to retry while a source, or one request, fails.
+    /// How long harvesters are asked to retry while a source, or one request, fails.
     pub outage_retry: Duration,
     /// The size of all raw records in the quarantine of one repository, in bytes.
     pub quarantine_bytes_max: u64,

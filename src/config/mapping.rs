@@ -103,7 +103,7 @@ impl Mapping {
         if let Err(text) = check_id(id) {
             document.report_fault(0..0, format!("the file name \"{id}\" {text}"));
         }
-        let file_of_static = StaticFile::read(&mut root, file);
+        let given_static_file = StaticFile::read(&mut root, file);
         let is_static = root.has_key("static_file");
         let base_url = root.read_parsed("base_url", read_base_url);
         if !is_static && base_url.is_none() && !root.has_key("base_url") {
@@ -112,7 +112,7 @@ impl Mapping {
                     .into(),
             );
         }
-        let (base_url, static_file) = match file_of_static {
+        let (base_url, static_file) = match given_static_file {
             Some((url, static_file)) => (Some(url), Some(static_file)),
             None => (base_url, None),
         };

@@ -35,7 +35,7 @@ impl StaticFile {
         let check = root.read_integer("static_check_secs", 0..=86_400).map(Duration::from_secs);
         if root.has_key("static_file") {
             root.reject_key("base_url", "a mapping has either base_url or static_file");
-            for key in NOT_ASKED {
+            for key in NOT_REQUESTED {
                 root.reject_key(key, "a static_file is not requested page by page");
             }
         }
@@ -60,7 +60,7 @@ fn resolve_local_file(path: &Path) -> Result<(Url, PathBuf), String> {
 }
 
 /// Keys about requests for pages, which a static repository file does not get.
-const NOT_ASKED: &[&str] = &[
+const NOT_REQUESTED: &[&str] = &[
     "method",
     "page_fallback",
     "refetch_broken_records",

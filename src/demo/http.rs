@@ -91,7 +91,7 @@ fn read_line(reader: &mut impl BufRead) -> io::Result<String> {
 ///
 /// # Errors
 ///
-/// When `url` is no http URL with a port, or the exchange does not come to its end.
+/// `url` is not an http URL with a port, or the exchange fails.
 pub fn fetch(url: &str) -> io::Result<Vec<u8>> {
     let parsed = Url::parse(url).map_err(io::Error::other)?;
     let (Some(host), Some(port)) = (parsed.host_str(), parsed.port()) else {

@@ -27,7 +27,7 @@ impl Provider {
     ///
     /// # Errors
     ///
-    /// When no port can be listened on.
+    /// No port is free.
     pub fn start(port: u16) -> io::Result<Self> {
         let listener = listen(port)?;
         let address = listener.local_addr()?;
@@ -49,7 +49,7 @@ impl Provider {
 ///
 /// # Errors
 ///
-/// When no port can be listened on.
+/// No port is free.
 pub fn listen(port: u16) -> io::Result<TcpListener> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).or_else(|error| match error.kind() {
         io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied => {

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn every_verb_is_answered_in_the_name_of_the_base_url() {
+    fn responses_to_all_verbs_contain_the_base_url() {
         for (arguments, wanted) in [
             (&[("verb", "Identify")][..], "<Identify>"),
             (&[("verb", "ListMetadataFormats")], "<ListMetadataFormats>"),

@@ -202,7 +202,7 @@ mod tests {
 
     impl Write for Channel {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.send(String::from_utf8_lossy(bytes).into_owned()).expect("somebody reads");
+            self.0.send(String::from_utf8_lossy(bytes).into_owned()).expect("the receiver exists");
             Ok(bytes.len())
         }
 

@@ -154,7 +154,7 @@ mod tests {
 
         fn event(&self, event: &Event<'_>) {
             let line = format_line(event, "2026-01-02T03:04:05.000006Z");
-            self.0.lock().expect("nobody panics").push(line);
+            self.0.lock().expect("no thread panics").push(line);
         }
 
         fn enter(&self, _: &Id) {}
@@ -170,7 +170,7 @@ mod tests {
             let error = std::io::Error::other("it \"failed\"");
             tracing::warn!(repo = "x", none, some, count = 3_u64, left = -1, share = 0.5, is = true, %error, "said");
         });
-        let lines = lines.lock().expect("nobody panics");
+        let lines = lines.lock().expect("no thread panics");
         let expected = concat!(
             r#"{"timestamp":"2026-01-02T03:04:05.000006Z","level":"WARN","message":"said","repo":"x","#,
             r#""some":"a \"b\"\n\u001b[0mé","count":3,"left":-1,"share":0.5,"is":true,"error":"it \"failed\"","#,

@@ -38,9 +38,9 @@ impl GzipModule {
         if end {
             self.stream = None;
         }
-        compressed
-            .map(Some)
-            .map_err(|error| Error::because(ErrorType::InternalError, "while compressing the answer", error))
+        compressed.map(Some).map_err(|error| {
+            Error::because(ErrorType::InternalError, "while compressing the response", error)
+        })
     }
 }
 
@@ -105,18 +105,18 @@ impl Gzip {
 
 /// Whether an `Accept-Encoding` allows gzip (RFC 9110, section 12.5.3).
 pub(super) fn is_accepted(accept_encoding: &str) -> bool {
-    let mut by_star = false;
+    let mut by_wildcard = false;
     for element in accept_encoding.split(',') {
         let (coding, weight) = element.split_once(';').unwrap_or((element, ""));
         let weight = weight.trim().to_ascii_lowercase().replace(' ', "");
         let refused = weight.strip_prefix("q=").is_some_and(|q| q.parse() == Ok(0.0_f32));
         match coding.trim().to_ascii_lowercase().as_str() {
             "gzip" | "x-gzip" => return !refused,
-            "*" => by_star = !refused,
+            "*" => by_wildcard = !refused,
             _ => {}
         }
     }
-    by_star
+    by_wildcard
 }
 
 /// A fast level: the processor is the bottleneck more often than the network.
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gzip_is_accepted_when_it_is_named_or_starred_and_not_weighed_zero() {
+    fn gzip_is_accepted_by_name_or_wildcard_unless_its_weight_is_zero() {
         for yes in ["gzip", "GZIP", "deflate, gzip;q=0.5", "*", "br;q=1.0, x-gzip", "gzip; q=1"] {
             assert!(is_accepted(yes), "{yes}");
         }
@@ -137,22 +137,22 @@ mod tests {
     }
 
     #[test]
-    fn each_piece_can_be_read_before_the_next() {
+    fn each_piece_is_readable_before_the_next() {
         let mut gzip = Gzip::new();
         let mut reader = flate2::write::GzDecoder::new(Vec::new());
         for piece in ["<record>1</record>", "<record>2</record>"] {
-            let compressed = gzip.compress(piece.as_bytes(), false).expect("memory takes all");
+            let compressed = gzip.compress(piece.as_bytes(), false).expect("memory accepts every write");
             reader.write_all(&compressed).and_then(|()| reader.flush()).expect("it is gzip");
             assert!(reader.get_ref().ends_with(piece.as_bytes()));
         }
-        reader.write_all(&gzip.compress(b"", true).expect("memory takes all")).expect("it is gzip");
+        reader.write_all(&gzip.compress(b"", true).expect("memory accepts every write")).expect("it is gzip");
         assert!(reader.finish().is_ok());
     }
 
     #[test]
-    fn a_stream_that_is_never_ended_is_visibly_broken() {
+    fn a_stream_without_an_end_is_visibly_truncated() {
         let mut gzip = Gzip::new();
-        let piece = gzip.compress(b"<record/>", false).expect("memory takes all");
+        let piece = gzip.compress(b"<record/>", false).expect("memory accepts every write");
         let mut text = Vec::new();
         let end = std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&piece[..]), &mut text);
         assert_eq!(end.map_err(|error| error.kind()), Err(std::io::ErrorKind::UnexpectedEof));

@@ -36,7 +36,7 @@ impl PageResponder<'_> {
         let handle = UpstreamHandle::default();
         let Some(lookup) = lookup else {
             *upstream = Some(handle.clone());
-            return self.answer_past_the_cache(session, &handle, job).await;
+            return self.answer_without_cache(session, &handle, job).await;
         };
         let found = {
             let handle = handle.clone();
@@ -50,7 +50,7 @@ impl PageResponder<'_> {
             *upstream = Some(handle);
         }
         let in_flight = Arc::clone(&reader.page);
-        let answered = self.read_out(session, lookup, &mut reader, &mut fetching, old).await;
+        let answered = self.send_in_flight(session, lookup, &mut reader, &mut fetching, old).await;
         if answered.is_err() {
             // The page continues while others read it or if it is to be cached, and at least to its header for a
             // harvester that retries. Meanwhile the request counts as in flight for the quotas.
@@ -61,7 +61,7 @@ impl PageResponder<'_> {
     }
 
     /// Sends the page as it arrives; or the `old` page, if the source fails before the page starts.
-    async fn read_out(
+    async fn send_in_flight(
         &self,
         session: &mut Session,
         lookup: &mut CacheLookup,
@@ -78,7 +78,7 @@ impl PageResponder<'_> {
             }
             in_flight.head().await
         };
-        let mut head = Box::new(unless_gone(session, head).await?.map_err(over)?.clone());
+        let mut head = Box::new(while_connected(session, head).await?.map_err(truncated)?.clone());
         if let Some(old) = old.filter(|_| head.status.is_server_error()) {
             lookup.use_stale();
             return self.send_cached(session, lookup, old).await;
@@ -94,7 +94,7 @@ impl PageResponder<'_> {
                 // Reads from a file wait.
                 fetching.beside(reader.next()).await
             };
-            match unless_gone(session, piece).await?.map_err(over)? {
+            match while_connected(session, piece).await?.map_err(truncated)? {
                 Some(piece) => fetching.beside(session.write_response_body(Some(piece), false)).await?,
                 None => return session.write_response_body(None, true).await,
             }
@@ -112,22 +112,22 @@ impl PageResponder<'_> {
         head.insert_header(header::AGE, page.age_secs())?;
         complete_head(&mut head, session, lookup, Some(page.bytes))?;
         self.write_head(session, head, false).await?;
-        while let Some(piece) = unless_gone(session, page.next()).await?.map_err(over)? {
+        while let Some(piece) = while_connected(session, page.next()).await?.map_err(truncated)? {
             session.write_response_body(Some(piece), false).await?;
         }
         session.write_response_body(None, true).await
     }
 
     /// Sends the response of the source to this request alone.
-    async fn answer_past_the_cache(
+    async fn answer_without_cache(
         &self,
         session: &mut Session,
         handle: &UpstreamHandle,
         job: Job,
     ) -> Result<()> {
         let head_only = session.req_header().method == Method::HEAD;
-        let mut conversing = upstream::answer(job);
-        let head = match unless_gone(session, conversing.next()).await? {
+        let mut events = upstream::answer(job);
+        let head = match while_connected(session, events.next()).await? {
             Some(Event::Head(answer)) => response_head::whole(answer, "bypass")?,
             Some(Event::Failed(failure, account)) => {
                 let (head, text) = response_head::failed(&failure)?;
@@ -140,15 +140,15 @@ impl PageResponder<'_> {
             }
             Some(Event::Body(_) | Event::End(_)) | None => return Err(stopped()),
         };
-        conversing.beside(self.write_head(session, Box::new(head), head_only)).await?;
+        events.beside(self.write_head(session, Box::new(head), head_only)).await?;
         if head_only {
             handle.end(Account::default(), None);
             return Ok(());
         }
         loop {
-            match unless_gone(session, conversing.next()).await? {
+            match while_connected(session, events.next()).await? {
                 Some(Event::Body(piece)) => {
-                    conversing.beside(session.write_response_body(Some(piece), false)).await?;
+                    events.beside(session.write_response_body(Some(piece), false)).await?;
                 }
                 Some(Event::End(account)) => {
                     handle.end(*account, None);
@@ -181,22 +181,22 @@ impl PageResponder<'_> {
 }
 
 /// Waits for a part of a page while the harvester is connected.
-async fn unless_gone<T>(session: &mut Session, awaited: impl Future<Output = T>) -> Result<T> {
+async fn while_connected<T>(session: &mut Session, awaited: impl Future<Output = T>) -> Result<T> {
     tokio::select! {
         biased;
         done = awaited => Ok(done),
-        left = session.as_downstream_mut().read_body_or_idle(true) => {
-            Err(left.err().unwrap_or_else(|| Error::new(ErrorType::ConnectionClosed)).into_down())
+        disconnected = session.as_downstream_mut().read_body_or_idle(true) => {
+            Err(disconnected.err().unwrap_or_else(|| Error::new(ErrorType::ConnectionClosed)).into_down())
         }
     }
 }
 
-fn over(over: PageError) -> Box<Error> {
-    Error::because(ErrorType::ConnectionClosed, "the page ended early", over)
+fn truncated(error: PageError) -> Box<Error> {
+    Error::because(ErrorType::ConnectionClosed, "the page ended early", error)
 }
 
 fn stopped() -> Box<Error> {
-    Error::explain(ErrorType::InternalError, "the conversation with the source stopped")
+    Error::explain(ErrorType::InternalError, "the session with the source stopped")
 }
 
 /// Adds `Cache-Status`, and the length where it is known.
@@ -206,8 +206,9 @@ fn complete_head(
     lookup: &CacheLookup,
     length: Option<u64>,
 ) -> Result<()> {
-    let said = head.headers.get(header::CACHE_STATUS).and_then(|said| said.to_str().ok());
-    let status = lookup.cache_status(said.unwrap_or_default());
+    let forwarded_as =
+        head.headers.get(header::CACHE_STATUS).and_then(|forwarded_as| forwarded_as.to_str().ok());
+    let status = lookup.cache_status(forwarded_as.unwrap_or_default());
     head.insert_header(header::CACHE_STATUS, status)?;
     let accepted = headers::joined(session.req_header(), header::ACCEPT_ENCODING);
     let length = length.filter(|_| head.status == http::StatusCode::OK);

@@ -83,7 +83,7 @@ impl ProxyHttp for ProxyService {
         let limits = &now.connections;
         session.as_downstream_mut().set_write_timeout(Some(limits.write_timeout));
         session.as_downstream_mut().set_total_drain_timeout(Some(limits.request_timeout));
-        match self.judge(session, context).await? {
+        match self.prepare(session, context).await? {
             Ok(job) => {
                 let RequestContext { lookup, handle, .. } = context;
                 PageResponder(&self.0.via).answer(session, lookup.as_mut(), handle, job).await?;
@@ -96,9 +96,9 @@ impl ProxyHttp for ProxyService {
     async fn upstream_peer(
         &self,
         _session: &mut Session,
-        _passage: &mut RequestContext,
+        _context: &mut RequestContext,
     ) -> Result<Box<HttpPeer>> {
-        Error::e_explain(ErrorType::InternalError, "a request was left unanswered")
+        Error::e_explain(ErrorType::InternalError, "a request was not answered")
     }
 
     /// Responds to a failure in pingora, or truncates a response that has started.
@@ -106,7 +106,7 @@ impl ProxyHttp for ProxyService {
         &self,
         session: &mut Session,
         error: &Error,
-        _passage: &mut RequestContext,
+        _context: &mut RequestContext,
     ) -> FailToProxy {
         let begun = session.response_written().is_some();
         // No request goes through pingora, so every write error concerns a response.
@@ -123,7 +123,7 @@ impl ProxyHttp for ProxyService {
         FailToProxy { error_code: 503, can_reuse_downstream: false }
     }
 
-    fn suppress_error_log(&self, _session: &Session, _passage: &RequestContext, _error: &Error) -> bool {
+    fn suppress_error_log(&self, _session: &Session, _context: &RequestContext, _error: &Error) -> bool {
         true
     }
 
@@ -136,7 +136,7 @@ impl ProxyHttp for ProxyService {
 
 impl ProxyService {
     /// The request for the source, or the response that needs none.
-    async fn judge(
+    async fn prepare(
         &self,
         session: &mut Session,
         context: &mut RequestContext,
@@ -201,19 +201,19 @@ impl ProxyService {
         // Two windows may share a token but have different parts of a page.
         let is_part = request.is_resumption()
             && self.0.store.ledger.has_windows(&mapping.id, clock::secs(self.0.clock.now()));
-        let goes_past = spool || is_part || session.req_header().method == Method::HEAD;
-        if let Some(cache) = self.0.cache.as_ref().filter(|_| !goes_past) {
+        let bypasses_cache = spool || is_part || session.req_header().method == Method::HEAD;
+        if let Some(cache) = self.0.cache.as_ref().filter(|_| !bypasses_cache) {
             let lowered_to = self.0.lowered_to(&mapping, &request);
             let lowered_to = lowered_to.as_deref();
             context.lookup = Some(cache.lookup(&mapping, &request, &base_url, lowered_to, context.started));
         }
         let own = Arc::new(request.to_echo(&base_url));
-        let hop = self.0.via.to_str().unwrap_or_default();
-        let via = if via.is_empty() { hop.to_owned() } else { format!("{via}, {hop}") };
+        let own_via = self.0.via.to_str().unwrap_or_default();
+        let via = if via.is_empty() { own_via.to_owned() } else { format!("{via}, {own_via}") };
         let store = self.0.store.clone();
         let set = request.argument(Argument::Set);
-        let of_the_source = set.and_then(|set| store.profiles.source_set(&mapping.source_key(), set));
-        let asked = of_the_source.map_or_else(|| request.clone(), |set| request.with_set(&set));
+        let source_set = set.and_then(|set| store.profiles.source_set(&mapping.source_key(), set));
+        let asked = source_set.map_or_else(|| request.clone(), |set| request.with_set(&set));
         let clock = Arc::clone(&self.0.clock);
         Ok(Ok(Job { mapping, request, asked, own, via, store, client, clock, spool }))
     }
@@ -257,7 +257,7 @@ impl RequestContext {
             (_, Some(_)) => "abandoned",
             (_, None) => "complete",
         });
-        let cache = self.lookup.as_ref().map_or("bypass", |lookup| lookup.got().name());
+        let cache = self.lookup.as_ref().map_or("bypass", |lookup| lookup.outcome().name());
         if self.request.is_some() {
             self.shared.telemetry.looked_up(repository, cache);
         }
@@ -326,7 +326,10 @@ async fn query_of(
         }
         if !session.as_downstream_mut().is_body_done() {
             // HTTP/2 trailers: pingora would wait for an end that never comes.
-            return Ok(Err(OwnPage::text(400, "trailers behind a request are not read; ask without them")));
+            return Ok(Err(OwnPage::text(
+                400,
+                "trailers after a request are not read; send the request without them",
+            )));
         }
         Result::<_, Box<Error>>::Ok(Ok(body))
     };
@@ -338,6 +341,6 @@ async fn query_of(
             }
             query
         }),
-        Err(_) => Err(OwnPage::text(408, "the body took too long to come")),
+        Err(_) => Err(OwnPage::text(408, "the body was not received in time")),
     })
 }

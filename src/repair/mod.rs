@@ -123,27 +123,27 @@ fn random(seed: u64) -> impl FnMut(usize) -> usize {
 mod tests {
     use super::{Limits, RepairConfig, Repairer, Sink, TAG_CACHE_BYTES_MAX};
 
-    struct Nowhere;
+    struct DiscardSink;
 
-    impl Sink for Nowhere {
+    impl Sink for DiscardSink {
         fn write(&mut self, _: &[u8]) {}
     }
 
     /// Repeated reading of a broken record caches no more than one reading.
     #[test]
-    fn a_broken_record_is_read_again_within_the_memory_of_one_reading() {
+    fn repeated_reading_of_a_broken_record_needs_no_more_memory() {
         let bytes_for = |defect: &str| {
             let page = page(20_000, 10).replace("<x xmlns=\"u0000019999\"/>", defect);
             let mut engine = Repairer::new(&RepairConfig::default());
-            engine.push(page.as_bytes(), &mut Nowhere);
+            engine.push(page.as_bytes(), &mut DiscardSink);
             let bytes = engine.engine.response.tags.contexts.bytes();
-            assert_eq!(engine.finish(&mut Nowhere).records, 2);
+            assert_eq!(engine.finish(&mut DiscardSink).records, 2);
             bytes
         };
         let clean = bytes_for("<b>x</b>");
         for defect in ["&<b>x</b>", "&<b>x</B>", "&<dc:b>x</dc:b>"] {
             let broken = bytes_for(defect);
-            assert!(broken <= clean, "{defect}: {broken} bytes, {clean} where nothing is broken");
+            assert!(broken <= clean, "{defect}: {broken} bytes, {clean} for a clean record");
         }
     }
 
@@ -162,13 +162,13 @@ mod tests {
     }
 
     #[test]
-    fn a_memory_is_small_whatever_was_read() {
+    fn the_tag_cache_is_small_for_any_page() {
         for (declarations, bytes, is_kept) in
             [(2, 10, true), (30, 10, true), (63, 10, false), (300, 10, true), (300, 20_000, false)]
         {
             let mut engine = Repairer::new(&RepairConfig::default());
-            engine.push(page(declarations, bytes).as_bytes(), &mut Nowhere);
-            let (summary, cache) = engine.finish_with_cache(&mut Nowhere);
+            engine.push(page(declarations, bytes).as_bytes(), &mut DiscardSink);
+            let (summary, cache) = engine.finish_with_cache(&mut DiscardSink);
             assert_eq!(summary.records, 2);
             let len = cache.tags.contexts.len();
             assert_eq!(len > 0, is_kept, "{declarations} declarations of {bytes} bytes: {len} contexts");
@@ -177,15 +177,15 @@ mod tests {
     }
 
     #[test]
-    fn a_record_too_long_to_be_held_declares_no_more_than_is_remembered() {
+    fn an_oversized_record_cannot_fill_the_tag_cache() {
         let limits = Limits { record_bytes_max: 4 << 10, ..Limits::default() };
         let mut engine = Repairer::new(&RepairConfig { limits, ..RepairConfig::default() });
         let mut highest = 0;
         for chunk in page(20_000, 10).as_bytes().chunks(1 << 10) {
-            engine.push(chunk, &mut Nowhere);
+            engine.push(chunk, &mut DiscardSink);
             highest = highest.max(engine.engine.response.tags.contexts.len());
         }
-        let summary = engine.finish(&mut Nowhere);
+        let summary = engine.finish(&mut DiscardSink);
         assert_eq!(summary.records, 2);
         assert!(highest < 1_000, "{highest} contexts");
     }

@@ -186,13 +186,13 @@ mod tests {
         ClientClasses::new(&config)
     }
 
-    fn behind(proxies: &[&str]) -> ClientClasses {
+    fn with_trusted_proxies(proxies: &[&str]) -> ClientClasses {
         classes(|config| {
             config.trusted_proxies = proxies.iter().map(|text| text.parse().expect("a network")).collect();
         })
     }
 
-    fn asked(
+    fn classify(
         classes: &ClientClasses,
         peer: &str,
         headers: &[(&'static str, &str)],
@@ -205,9 +205,9 @@ mod tests {
     }
 
     #[track_caller]
-    fn comes_from(classes: &ClientClasses, peer: &str, forwarded: &[&str], address: &str) {
+    fn assert_origin(classes: &ClientClasses, peer: &str, forwarded: &[&str], address: &str) {
         let headers: Vec<_> = forwarded.iter().map(|value| (X_FORWARDED_FOR, *value)).collect();
-        let origin = asked(classes, peer, &headers).map(|client| client.origin);
+        let origin = classify(classes, peer, &headers).map(|client| client.origin);
         assert_eq!(
             origin,
             Some(ClientNetwork::of(address.parse().expect("an address"))),
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv4_address_is_a_client_and_so_is_an_ipv6_network_of_56_bits() {
+    fn a_client_is_an_ipv4_address_or_an_ipv6_network_of_56_bits() {
         let origin = |text: &str| ClientNetwork::of(text.parse().expect("an address"));
         assert_ne!(origin("192.0.2.1"), origin("192.0.2.2"));
         assert_eq!(origin("::ffff:192.0.2.1"), origin("192.0.2.1"));
@@ -225,37 +225,37 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_trusted_cannot_say_whom_it_asks_for() {
-        let classes = behind(&["10.0.0.0/8"]);
-        comes_from(&classes, "192.0.2.9", &["198.51.100.1"], "192.0.2.9");
-        comes_from(&classes, "192.0.2.9", &["127.0.0.1"], "192.0.2.9");
-        comes_from(&behind(&[]), "10.0.0.1", &["198.51.100.1"], "10.0.0.1");
+    fn an_untrusted_peer_cannot_claim_an_address() {
+        let classes = with_trusted_proxies(&["10.0.0.0/8"]);
+        assert_origin(&classes, "192.0.2.9", &["198.51.100.1"], "192.0.2.9");
+        assert_origin(&classes, "192.0.2.9", &["127.0.0.1"], "192.0.2.9");
+        assert_origin(&with_trusted_proxies(&[]), "10.0.0.1", &["198.51.100.1"], "10.0.0.1");
     }
 
     #[test]
-    fn the_rightmost_hop_that_is_not_trusted_is_the_client() {
-        let classes = behind(&["10.0.0.0/8", "2001:db8:aaaa::/48"]);
-        comes_from(&classes, "10.0.0.1", &["198.51.100.1"], "198.51.100.1");
-        comes_from(&classes, "::ffff:10.0.0.1", &["198.51.100.1:443"], "198.51.100.1");
-        comes_from(&classes, "10.0.0.1", &["127.0.0.1, 198.51.100.1"], "198.51.100.1");
-        comes_from(&classes, "10.0.0.1", &["198.51.100.7", "198.51.100.1 ,10.0.0.2"], "198.51.100.1");
-        comes_from(&classes, "10.0.0.1", &["198.51.100.7, [2001:db8:aaaa::1]:80"], "198.51.100.7");
-        comes_from(&classes, "2001:db8:aaaa::2", &["[2001:db8::1]"], "2001:db8::1");
-        // All of them are ours: the first one is who asked.
-        comes_from(&classes, "10.0.0.1", &["10.0.0.3, 10.0.0.2"], "10.0.0.3");
+    fn the_rightmost_untrusted_hop_is_the_client() {
+        let classes = with_trusted_proxies(&["10.0.0.0/8", "2001:db8:aaaa::/48"]);
+        assert_origin(&classes, "10.0.0.1", &["198.51.100.1"], "198.51.100.1");
+        assert_origin(&classes, "::ffff:10.0.0.1", &["198.51.100.1:443"], "198.51.100.1");
+        assert_origin(&classes, "10.0.0.1", &["127.0.0.1, 198.51.100.1"], "198.51.100.1");
+        assert_origin(&classes, "10.0.0.1", &["198.51.100.7", "198.51.100.1 ,10.0.0.2"], "198.51.100.1");
+        assert_origin(&classes, "10.0.0.1", &["198.51.100.7, [2001:db8:aaaa::1]:80"], "198.51.100.7");
+        assert_origin(&classes, "2001:db8:aaaa::2", &["[2001:db8::1]"], "2001:db8::1");
+        // All hops are trusted proxies, so the first one is the client.
+        assert_origin(&classes, "10.0.0.1", &["10.0.0.3, 10.0.0.2"], "10.0.0.3");
     }
 
     #[test]
-    fn what_is_no_address_ends_the_belief() {
-        let classes = behind(&["10.0.0.0/8"]);
-        comes_from(&classes, "10.0.0.1", &["198.51.100.1, unknown"], "10.0.0.1");
-        comes_from(&classes, "10.0.0.1", &["198.51.100.1, unknown, 10.0.0.2"], "10.0.0.2");
-        comes_from(&classes, "10.0.0.1", &[""], "10.0.0.1");
+    fn an_invalid_hop_ends_the_trusted_chain() {
+        let classes = with_trusted_proxies(&["10.0.0.0/8"]);
+        assert_origin(&classes, "10.0.0.1", &["198.51.100.1, unknown"], "10.0.0.1");
+        assert_origin(&classes, "10.0.0.1", &["198.51.100.1, unknown, 10.0.0.2"], "10.0.0.2");
+        assert_origin(&classes, "10.0.0.1", &[""], "10.0.0.1");
     }
 
     #[test]
     fn loopback_has_no_quota_and_cannot_be_claimed() {
-        let classes = behind(&["127.0.0.0/8"]);
+        let classes = with_trusted_proxies(&["127.0.0.0/8"]);
         let forwarded = HeaderMap::from_iter([(
             http::HeaderName::from_static(X_FORWARDED_FOR),
             "x".parse().expect("legal"),
@@ -269,20 +269,23 @@ mod tests {
             [true, false],
             "once"
         );
-        assert_eq!(asked(&classes, "127.0.0.1", &[]), None);
-        assert_eq!(asked(&classes, "::1", &[]), None);
-        assert_eq!(asked(&behind(&[]), "127.0.0.1", &[(X_FORWARDED_FOR, "198.51.100.1")]), None);
-        comes_from(&classes, "127.0.0.1", &["198.51.100.1"], "198.51.100.1");
-        comes_from(&classes, "127.0.0.1", &["127.0.0.1"], "127.0.0.1");
+        assert_eq!(classify(&classes, "127.0.0.1", &[]), None);
+        assert_eq!(classify(&classes, "::1", &[]), None);
+        assert_eq!(
+            classify(&with_trusted_proxies(&[]), "127.0.0.1", &[(X_FORWARDED_FOR, "198.51.100.1")]),
+            None
+        );
+        assert_origin(&classes, "127.0.0.1", &["198.51.100.1"], "198.51.100.1");
+        assert_origin(&classes, "127.0.0.1", &["127.0.0.1"], "127.0.0.1");
     }
 
     #[test]
-    fn crawlers_are_told_by_their_name_and_http_libraries_are_none() {
+    fn crawlers_are_recognised_by_name_and_http_libraries_are_harvesters() {
         let classes = classes(|config| {
             config.crawlers.addresses = vec!["203.0.113.0/24".parse().expect("a network")];
         });
         let class = |user_agent: &str| {
-            asked(&classes, "192.0.2.1", &[("user-agent", user_agent)]).expect("it is not loopback").class
+            classify(&classes, "192.0.2.1", &[("user-agent", user_agent)]).expect("it is not loopback").class
         };
         for crawler in [
             "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
@@ -316,11 +319,11 @@ mod tests {
         ] {
             assert_eq!(class(harvester), HARVESTERS, "{harvester}");
         }
-        assert_eq!(asked(&classes, "203.0.113.9", &[]).map(|client| client.class), Some(CRAWLERS));
+        assert_eq!(classify(&classes, "203.0.113.9", &[]).map(|client| client.class), Some(CRAWLERS));
     }
 
     #[test]
-    fn the_known_are_told_by_token_or_address_before_anything_else() {
+    fn known_clients_are_recognised_by_token_or_address_first() {
         let known = |name: &str, token: Option<&str>, address: &str| config::KnownClient {
             name: name.into(),
             token: token.map(|token| ClientToken::from_plaintext(token.as_bytes())),
@@ -335,7 +338,9 @@ mod tests {
         });
         assert_eq!(classes.names(), ["harvesters", "crawlers", "core", "base"]);
         let class = |peer: &str, name: &'static str, value: &str| {
-            asked(&classes, peer, &[(name, value), ("user-agent", "Googlebot")]).expect("not loopback").class
+            classify(&classes, peer, &[(name, value), ("user-agent", "Googlebot")])
+                .expect("not loopback")
+                .class
         };
         assert_eq!(class("203.0.113.1", "authorization", "Bearer a-token-of-core"), 2);
         assert_eq!(class("203.0.113.1", "authorization", "bearer  a-token-of-core "), 2);

@@ -28,14 +28,14 @@ pub(super) struct Announcement {
     pub(super) listen: SocketAddr,
     pub(super) admin: Option<SocketAddr>,
     /// Whether the signal handlers are set.
-    pub(super) is_heard: watch::Receiver<bool>,
+    pub(super) are_handlers_set: watch::Receiver<bool>,
 }
 
 impl Announcement {
     /// Logs the addresses of the server and its repositories.
     async fn log(mut self, shared: &ServerContext) {
         // The sender was dropped; ignore.
-        let _ = self.is_heard.wait_for(|is_heard| *is_heard).await;
+        let _ = self.are_handlers_set.wait_for(|are_handlers_set| *are_handlers_set).await;
         let repositories = shared.repositories.all();
         tracing::info!(
             url = shared.public_url,
@@ -45,7 +45,10 @@ impl Announcement {
             "serving"
         );
         if shared.public_url.contains(&self.listen.to_string()) && self.listen.ip().is_unspecified() {
-            tracing::warn!("answers call themselves {}; set --public-url", shared.public_url);
+            tracing::warn!(
+                "responses contain the URL {}, which harvesters cannot use; set --public-url",
+                shared.public_url
+            );
         }
         if repositories.is_empty() {
             tracing::warn!(
@@ -74,7 +77,7 @@ impl BackgroundService for ConfigWatch {
             };
             let same = [self.reread_settings(), self.reread_mappings()] == [true, true];
             if asked && same {
-                tracing::info!("configuration read again, nothing has changed");
+                tracing::info!("configuration read again; nothing has changed");
             }
         }
     }
@@ -93,17 +96,17 @@ impl ConfigWatch {
                 match change.restart_required.as_slice() {
                     [] => tracing::info!("oaimend.toml read again"),
                     keys => tracing::warn!(
-                        "oaimend.toml read again; {} counts from the next start on",
+                        "oaimend.toml read again; {} takes effect after a restart",
                         keys.join(", ")
                     ),
                 }
             }
             Ok(SettingsReload::Faults(faults)) => {
                 for fault in faults {
-                    tracing::error!("{fault}; what was read before stays in force");
+                    tracing::error!("{fault}; the previous settings stay in effect");
                 }
             }
-            Err(error) => tracing::error!("{error}; what was read before stays in force"),
+            Err(error) => tracing::error!("{error}; the previous settings stay in effect"),
         }
         false
     }
@@ -117,10 +120,10 @@ impl ConfigWatch {
             }
             Ok(MappingsReload::Faults(faults)) => {
                 for fault in faults {
-                    tracing::error!("{fault}; the repository stays as it was");
+                    tracing::error!("{fault}; the repository is unchanged");
                 }
             }
-            Err(error) => tracing::error!("{error}; the repositories stay as they were"),
+            Err(error) => tracing::error!("{error}; the repositories are unchanged"),
         }
         false
     }

@@ -168,8 +168,8 @@ impl ConnectionLimiter {
         let counted = peer.map(|peer| peer.ip()).filter(|ip| !now.classes.is_local_or_trusted(*ip));
         let origin = counted.map(ClientNetwork::of);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let entered = open.admit(origin, limits);
-        if let Err(reason) = entered {
+        let admitted = open.admit(origin, limits);
+        if let Err(reason) = admitted {
             self.shared.telemetry.refused("any", reason);
             let now = clock::uptime();
             if open.warned_at.is_none_or(|warned_at| now.saturating_sub(warned_at) >= WARNING_INTERVAL) {
@@ -183,8 +183,8 @@ impl ConnectionLimiter {
             }
             open.add(origin);
         }
-        let refused = entered.err().map(|reason| match reason {
-            TOO_MANY => OwnPage::refused(CONNECTION_WAIT_SECS, "too many connections are open; come again"),
+        let refused = admitted.err().map(|reason| match reason {
+            TOO_MANY => OwnPage::refused(CONNECTION_WAIT_SECS, "too many connections are open; retry later"),
             _ => OwnPage::refused(
                 CONNECTION_WAIT_SECS,
                 "too many connections are open from your address; use one for many requests",
@@ -210,7 +210,7 @@ impl ConnectionLimiter {
         match timeout(limits.request_timeout, self.read_rest(stream, read)).await {
             Ok(head) => head,
             Err(_) => {
-                let text = "the header of the request took too long to come";
+                let text = "the header was not received in time";
                 ReceivedHead::Refused("slow-header", OwnPage::text(408, text))
             }
         }
@@ -235,7 +235,7 @@ impl ConnectionLimiter {
                 return ReceivedHead::Http2(read);
             }
             if read.first().is_some_and(|byte| !byte.is_ascii_alphabetic()) {
-                let text = "this is no HTTP; where it was TLS: write http:// and not https://";
+                let text = "this is not HTTP; if it is TLS, use http:// instead of https://";
                 return ReceivedHead::Refused("no-http", OwnPage::text(400, text));
             }
             if let Some(end) = end_of_head(&read, seen) {
@@ -263,9 +263,9 @@ impl ConnectionLimiter {
         if head.starts_with(b"CONNECT ") {
             let url = &self.shared.public_url;
             let text = format!(
-                "CONNECT is not served: nothing can be mended inside of a tunnel. As HTTP proxy, ask for \
-                 http:// base URLs here, also where the source speaks https: set http_proxy and write \
-                 http:// in the harvester. Or ask without a proxy setting at {url}/"
+                "CONNECT is not supported, because responses inside a tunnel cannot be repaired. To use oaimend \
+                 as an HTTP proxy, set http_proxy and give the harvester http:// base URLs, even if the source \
+                 uses https. Or request {url}/ without a proxy setting"
             );
             return Some(("connect", OwnPage::text(405, &text).with("Allow", "GET, HEAD, POST".to_owned())));
         }
@@ -307,7 +307,7 @@ impl ConnectionLimiter {
     /// Sends a response and closes the connection, so that the client can read the response.
     async fn refuse(&self, mut stream: Stream, page: OwnPage) {
         let answer = page.on_the_wire(&self.shared.instance);
-        let said = async {
+        let response = async {
             stream.write_all(&answer).await?;
             stream.flush().await?;
             tokio::io::AsyncWriteExt::shutdown(&mut stream).await?;
@@ -315,7 +315,7 @@ impl ConnectionLimiter {
             let mut unread = tokio::io::AsyncReadExt::take(&mut stream, CLOSE_READ_BYTES_MAX);
             tokio::io::copy(&mut unread, &mut tokio::io::sink()).await
         };
-        let _ = timeout(CLOSE_WAIT_MAX, said).await;
+        let _ = timeout(CLOSE_WAIT_MAX, response).await;
     }
 }
 
@@ -344,8 +344,8 @@ impl HttpServerApp for Http2 {
 fn end_of_head(read: &[u8], seen: usize) -> Option<usize> {
     let start = seen.saturating_sub(3).min(read.len());
     memchr::memchr_iter(b'\n', &read[start..]).find_map(|at| {
-        let behind = &read[start + at + 1..];
-        let blank = [&b"\n"[..], b"\r\n"].into_iter().find(|blank| behind.starts_with(blank))?;
+        let after = &read[start + at + 1..];
+        let blank = [&b"\n"[..], b"\r\n"].into_iter().find(|blank| after.starts_with(blank))?;
         Some(start + at + 1 + blank.len())
     })
 }
@@ -375,9 +375,9 @@ fn without_host(mut read: BytesMut, end: usize) -> BytesMut {
         at += line.len();
     }
     if let [host] = found.as_slice() {
-        let behind = read.split_off(host.end);
+        let after = read.split_off(host.end);
         read.truncate(host.start);
-        read.unsplit(behind);
+        read.unsplit(after);
     }
     read
 }
@@ -419,18 +419,18 @@ mod tests {
         assert_eq!(open.admit(origin(1), &limits), Err(TOO_MANY_OF_ONE));
         assert_eq!(open.admit(origin(2), &limits), Ok(()));
         assert_eq!(open.admit(None, &limits), Ok(()));
-        assert_eq!(open.admit(None, &limits), Ok(()), "the near ones are not counted by address");
+        assert_eq!(open.admit(None, &limits), Ok(()), "exempt connections are not counted by address");
         assert_eq!(open.admit(origin(3), &limits), Err(TOO_MANY));
         open.remove(origin(1));
         assert_eq!(open.admit(origin(3), &limits), Ok(()));
         for gone in [origin(1), origin(2), origin(3), None, None] {
             open.remove(gone);
         }
-        assert_eq!((open.all, open.of.len()), (0, 0), "nothing is kept of who is gone");
+        assert_eq!((open.all, open.of.len()), (0, 0), "closed connections are not counted");
     }
 
     #[test]
-    fn a_header_ends_with_its_first_empty_line_however_it_is_cut() {
+    fn a_header_ends_with_its_first_empty_line_in_any_chunks() {
         for (text, end) in [
             ("GET / HTTP/1.1\r\nHost: x\r\n\r\nbody\r\n\r\n", Some(27)),
             ("GET / HTTP/1.0\n\n", Some(16)),
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn the_host_of_a_request_in_absolute_form_is_not_heard() {
+    fn the_host_of_a_request_in_absolute_form_is_ignored() {
         let changed = |text: &str| {
             let end = end_of_head(text.as_bytes(), 0).expect("a whole header");
             String::from_utf8(without_host(BytesMut::from(text), end).to_vec()).expect("it was text")

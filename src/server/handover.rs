@@ -51,12 +51,12 @@ pub(crate) struct Sockets {
 impl Sockets {
     /// Binds the sockets of the configuration.
     pub(crate) fn bind(config: &Config) -> Result<Self, Error> {
-        Self::bind_but_for(config, Vec::new())
+        Self::bind_missing(config, Vec::new())
     }
 
     /// Binds the sockets of the configuration that were not handed over, and closes handed sockets that are not in
     /// it.
-    fn bind_but_for(config: &Config, mut handed: Vec<(SocketAddr, TcpListener)>) -> Result<Self, Error> {
+    fn bind_missing(config: &Config, mut handed: Vec<(SocketAddr, TcpListener)>) -> Result<Self, Error> {
         let mut bound = |address: SocketAddr, flag| {
             let fits = |own: &SocketAddr| {
                 own.ip() == address.ip() && (address.port() == 0 || own.port() == address.port())
@@ -75,11 +75,11 @@ impl Sockets {
 
     /// Duplicates the sockets.
     pub(crate) fn try_clone(&self) -> io::Result<Self> {
-        Ok(Self { public: again(&self.public)?, admin: self.admin.as_ref().map(again).transpose()? })
+        Ok(Self { public: duplicate(&self.public)?, admin: self.admin.as_ref().map(duplicate).transpose()? })
     }
 }
 
-fn again((address, listener): &(SocketAddr, TcpListener)) -> io::Result<(SocketAddr, TcpListener)> {
+fn duplicate((address, listener): &(SocketAddr, TcpListener)) -> io::Result<(SocketAddr, TcpListener)> {
     Ok((*address, listener.try_clone()?))
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn take_over(config: &Config) -> Result<(Sockets, DataDirLock), Error
             HandoverListener::at(&config.data).map_err(|error| failed(&config.data, &error.to_string()))?;
         tracing::info!("waiting for the running oaimend; send it SIGQUIT");
         let (mut stream, handed) = listener.receive().await?;
-        let sockets = Sockets::bind_but_for(config, handed)?;
+        let sockets = Sockets::bind_missing(config, handed)?;
         let released = async {
             stream.write_all(TAKEN).await?;
             // The stream ends when the folder is free, even if the old process is killed.
@@ -112,7 +112,7 @@ pub(crate) fn take_over(config: &Config) -> Result<(Sockets, DataDirLock), Error
         };
         match timeout(RELEASE_MAX, released).await {
             Ok(_) => {}
-            Err(_) => return Err(failed(&config.data, "the running oaimend does not let go of it")),
+            Err(_) => return Err(failed(&config.data, "the running oaimend does not release it")),
         }
         let hold = DataDirLock::take(&config.data)?;
         Ok((sockets, hold.ok_or_else(|| failed(&config.data, "another oaimend has taken it"))?))
@@ -151,7 +151,9 @@ impl HandoverListener {
         };
         match timeout(SIGNAL_MAX, received).await {
             Ok(received) => received.map_err(|error: io::Error| failed(&self.folder, &error.to_string())),
-            Err(_) => Err(failed(&self.folder, "the running oaimend was not sent SIGQUIT in time")),
+            Err(_) => {
+                Err(failed(&self.folder, "the running oaimend has not handed over in time; send it SIGQUIT"))
+            }
         }
     }
 }
@@ -167,8 +169,8 @@ pub(crate) async fn hand_over(data: &Path, sockets: &Sockets) -> io::Result<Unix
     let handed = async {
         let mut stream = UnixStream::connect(data.join(FOLDER).join(SOCKET)).await?;
         stream.async_io(Interest::WRITABLE, || send_sockets(&stream, sockets)).await?;
-        let mut said = [0; TAKEN.len()];
-        stream.read_exact(&mut said).await?;
+        let mut reply = [0; TAKEN.len()];
+        stream.read_exact(&mut reply).await?;
         Ok(stream)
     };
     timeout(TAKE_MAX, handed).await.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))
@@ -187,18 +189,20 @@ fn send_sockets(stream: &UnixStream, sockets: &Sockets) -> io::Result<()> {
 }
 
 fn receive_sockets(stream: &UnixStream) -> io::Result<Vec<OwnedFd>> {
-    let mut said = [0; SENT.len()];
+    let mut received = [0; SENT.len()];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    recvmsg(stream, &mut [IoSliceMut::new(&mut said)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    recvmsg(stream, &mut [IoSliceMut::new(&mut received)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
     let mut sockets = Vec::new();
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(sent) = message {
             sockets.extend(sent);
         }
     }
-    if said != *SENT || sockets.is_empty() {
-        return Err(io::Error::other("what came there were no sockets of an oaimend of this version"));
+    if received != *SENT || sockets.is_empty() {
+        return Err(io::Error::other(
+            "the message does not contain the sockets of an oaimend of this version",
+        ));
     }
     Ok(sockets)
 }

@@ -20,7 +20,7 @@ impl BackgroundService for CacheMaintenance {
         loop {
             // The work is short and is not interrupted.
             if let Err(error) = work.await {
-                tracing::error!(%error, "the care of the cache stopped; what is too old stays on the disk");
+                tracing::error!(%error, "the maintenance of the cache has stopped; expired pages stay on disk");
                 return;
             }
             tokio::select! {

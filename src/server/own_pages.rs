@@ -77,7 +77,7 @@ impl OwnPage {
             "</style>\n</head>\n<body>\n",
         ));
         html.push_str(if status == 404 {
-            "<h1>No such repository</h1>\n<p>These are the ones that are known here:</p>\n"
+            "<h1>No such repository</h1>\n<p>This server has these repositories:</p>\n"
         } else {
             "<h1>oaimend</h1>\n<p>A repair proxy for OAI-PMH. Point a harvester at one of these base \
              URLs; it gets the records of the source, whole and valid.</p>\n"
@@ -174,7 +174,7 @@ mod tests {
     use crate::config::Limits;
 
     #[test]
-    fn whatever_a_mapping_says_is_text_on_the_pages() {
+    fn values_of_a_mapping_are_escaped_on_the_pages() {
         let mut mapping = Mapping::new("x", "http://source.example/oai?a='\"<b>&c", &Limits::default())
             .expect("a legal base URL");
         mapping.base_url.set_path("/<script>");

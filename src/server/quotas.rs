@@ -123,13 +123,13 @@ impl QuotaRefusal {
             Limit::Waiting => "as many requests waiting as are allowed",
         };
         let seconds = self.retry_after_secs;
-        let asked = match self.limit {
-            Limit::Rate => "ask more slowly",
-            Limit::InFlight | Limit::Waiting => "ask one after the other",
+        let advice = match self.limit {
+            Limit::Rate => "send requests more slowly",
+            Limit::InFlight | Limit::Waiting => "send one request after the other",
         };
         format!(
-            "there are {what} from {whose} (class {class}); the source has nothing to do with it. Ask again \
-             after {seconds} s, and {asked}; who needs more can be given a token by the operator of this proxy"
+            "there are {what} from {whose} (class {class}). This is a limit of the proxy, not of the source. Retry \
+             after {seconds} s, and {advice}. The operator of this proxy can give you a token with a higher limit"
         )
     }
 }
@@ -312,17 +312,17 @@ mod tests {
     use std::net::{IpAddr, Ipv4Addr};
     use std::sync::atomic::AtomicU64;
 
-    /// A clock that stands until it is set, in nanoseconds.
+    /// A clock that only [`ManualClock::advance`] moves, in nanoseconds.
     #[derive(Clone, Debug, Default)]
-    struct Told(Arc<AtomicU64>);
+    struct ManualClock(Arc<AtomicU64>);
 
-    impl Told {
+    impl ManualClock {
         fn advance(&self, by: Duration) {
             self.0.fetch_add(u64::try_from(by.as_nanos()).expect("short"), Ordering::Relaxed);
         }
     }
 
-    impl Clock for Told {
+    impl Clock for ManualClock {
         type Instant = Duration;
 
         fn now(&self) -> Duration {
@@ -338,8 +338,8 @@ mod tests {
         }
     }
 
-    /// Nobody waits, so that each answer is there at once.
-    fn quotas(each: Quota, all: Quota, clock: &Told) -> Quotas<Told> {
+    /// Quotas without waiting, so that each result is immediate.
+    fn quotas(each: Quota, all: Quota, clock: &ManualClock) -> Quotas<ManualClock> {
         let config = config::ClientPolicy {
             wait_max: Duration::ZERO,
             harvesters: config::ClassQuotas { each, all },
@@ -352,30 +352,31 @@ mod tests {
         ClassifiedClient { class, origin: ClientNetwork::of(IpAddr::V4(Ipv4Addr::from_bits(number))) }
     }
 
-    fn ask(quotas: &Quotas<Told>, client: ClassifiedClient) -> Result<Permit, QuotaRefusal> {
-        quotas.admit(client).now_or_never().expect("nobody waits")
+    fn ask(quotas: &Quotas<ManualClock>, client: ClassifiedClient) -> Result<Permit, QuotaRefusal> {
+        quotas.admit(client).now_or_never().expect("no request waits")
     }
 
-    fn refusal(quotas: &Quotas<Told>, client: ClassifiedClient) -> Option<(&'static str, u64)> {
+    fn refusal(quotas: &Quotas<ManualClock>, client: ClassifiedClient) -> Option<(&'static str, u64)> {
         ask(quotas, client).err().map(|refused| (refused.reason(), refused.retry_after_secs))
     }
 
     #[test]
-    fn a_place_is_free_again_when_its_request_is_answered() {
-        let quotas = quotas(quota(0, 0, 64), quota(0, 0, 100), &Told::default());
+    fn a_place_is_free_after_its_request_is_answered() {
+        let quotas = quotas(quota(0, 0, 64), quota(0, 0, 100), &ManualClock::default());
         let (one, other) = (client(HARVESTERS, 1), client(HARVESTERS, 2));
-        let mut flying: Vec<Permit> = (0..64).map(|_| ask(&quotas, one).expect("64 may fly")).collect();
+        let mut in_flight: Vec<Permit> =
+            (0..64).map(|_| ask(&quotas, one).expect("64 may be in flight")).collect();
         assert_eq!(refusal(&quotas, one), Some(("in-flight", 10)));
-        flying.pop();
-        flying.push(ask(&quotas, one).expect("a place is free"));
-        flying.extend((0..36).map(|_| ask(&quotas, other).expect("it has places of its own")));
+        in_flight.pop();
+        in_flight.push(ask(&quotas, one).expect("a place is free"));
+        in_flight.extend((0..36).map(|_| ask(&quotas, other).expect("it has places of its own")));
         assert_eq!(refusal(&quotas, other), Some(("class-in-flight", 10)));
-        assert_eq!(refusal(&quotas, client(CRAWLERS, 1)), None, "another class is another matter");
+        assert_eq!(refusal(&quotas, client(CRAWLERS, 1)), None, "another class has its own limits");
     }
 
     #[test]
-    fn a_rate_lets_a_burst_pass_and_then_one_at_a_time() {
-        let clock = Told::default();
+    fn a_rate_admits_a_burst_and_then_single_requests() {
+        let clock = ManualClock::default();
         let quotas = quotas(quota(6, 3, 0), Quota::default(), &clock);
         let one = client(HARVESTERS, 1);
         for _ in 0..3 {
@@ -391,8 +392,8 @@ mod tests {
     }
 
     #[test]
-    fn who_is_refused_for_itself_costs_its_class_nothing() {
-        let quotas = quotas(quota(1, 1, 0), quota(1, 5, 0), &Told::default());
+    fn a_refused_client_does_not_use_the_quota_of_its_class() {
+        let quotas = quotas(quota(1, 1, 0), quota(1, 5, 0), &ManualClock::default());
         assert_eq!(refusal(&quotas, client(HARVESTERS, 1)), None);
         for _ in 0..1000 {
             assert_eq!(refusal(&quotas, client(HARVESTERS, 1)), Some(("rate", 60)));
@@ -404,8 +405,8 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_however_many_ask() {
-        let clock = Told::default();
+    fn memory_is_bounded_for_any_number_of_clients() {
+        let clock = ManualClock::default();
         let quotas = quotas(quota(60, 1, 2), Quota::default(), &clock);
         let kept = || quotas.clients.lock().expect("no panic").gates.len();
         let held = ask(&quotas, client(HARVESTERS, 0)).expect("the first");
@@ -414,20 +415,20 @@ mod tests {
             assert_eq!(refusal(&quotas, client(HARVESTERS, number)), None);
         }
         assert_eq!(kept(), CLIENTS_KEPT_MAX);
-        // Nobody has idle_after yet: the others share what one client has.
+        // No client is idle yet, so further clients share one gate.
         assert_eq!(refusal(&quotas, client(HARVESTERS, many)), None);
         assert_eq!(refusal(&quotas, client(HARVESTERS, many + 1)), Some(("rate", 1)));
         assert_eq!(kept(), CLIENTS_KEPT_MAX);
         clock.advance(Duration::from_secs(2));
         assert_eq!(refusal(&quotas, client(HARVESTERS, many)), None);
-        assert_eq!(kept(), 2, "all have rested but the one in flight and the new one");
+        assert_eq!(kept(), 2, "only the client in flight and the new client are tracked");
         let second = ask(&quotas, client(HARVESTERS, 0)).expect("the second");
         clock.advance(Duration::from_secs(2));
         assert_eq!(refusal(&quotas, client(HARVESTERS, 0)), Some(("in-flight", 10)));
         drop((held, second));
     }
 
-    /// A generator that is the same everywhere (SplitMix64).
+    /// Reproducible random numbers (SplitMix64).
     struct Random(u64);
 
     impl Random {
@@ -445,7 +446,7 @@ mod tests {
         }
     }
 
-    /// Never more in any stretch of time than the burst and what the rate gives in it.
+    /// In any interval, the number of requests is at most the burst plus the share of the rate.
     fn check_rate(admitted: &[Duration], quota: Quota, what: &str) {
         let Some(rate) = quota.rate_per_minute else { return };
         let burst = u128::from(quota.burst.map_or(1, NonZeroU32::get));
@@ -459,41 +460,43 @@ mod tests {
     }
 
     #[test]
-    fn never_above_the_rate_never_above_the_number_and_always_a_legal_retry_after() {
+    fn limits_are_never_exceeded_and_retry_after_is_legal() {
         for seed in 0..60 {
             println!("seed {seed}");
             let mut random = Random(seed);
             let (each, all) = (random.quota(), random.quota());
-            let clock = Told::default();
+            let clock = ManualClock::default();
             let quotas = quotas(each, all, &clock);
-            let mut flying: Vec<(u32, Permit)> = Vec::new();
+            let mut in_flight: Vec<(u32, Permit)> = Vec::new();
             let mut admitted: HashMap<u32, Vec<Duration>> = HashMap::new();
             for _ in 0..400 {
                 clock.advance(Duration::from_millis(random.below(700)));
-                if !flying.is_empty() && random.below(2) == 0 {
-                    let landed = usize::try_from(random.below(flying.len() as u64)).expect("it is small");
-                    flying.swap_remove(landed);
+                if !in_flight.is_empty() && random.below(2) == 0 {
+                    let finished =
+                        usize::try_from(random.below(in_flight.len() as u64)).expect("it is small");
+                    in_flight.swap_remove(finished);
                 }
                 let number = u32::try_from(random.below(4)).expect("it is small");
                 match ask(&quotas, client(HARVESTERS, number)) {
                     Ok(permit) => {
-                        flying.push((number, permit));
+                        in_flight.push((number, permit));
                         admitted.entry(number).or_default().push(clock.now());
                     }
                     Err(refused) => {
                         let after = refused.retry_after_secs;
                         assert!((1..=3600).contains(&after), "{refused:?}");
                         if refused.limit == Limit::Rate && !refused.of_class {
-                            // Whoever comes when told so is not refused for the rate again.
-                            let probe = Told(Arc::new(AtomicU64::new(clock.0.load(Ordering::Relaxed))));
+                            // A client that obeys Retry-After is not refused for the rate again.
+                            let probe =
+                                ManualClock(Arc::new(AtomicU64::new(clock.0.load(Ordering::Relaxed))));
                             probe.advance(Duration::from_secs(after));
                             assert!(wait_of(&quotas, number, probe.now()).is_zero(), "{refused:?}");
                         }
                     }
                 }
-                let own = flying.iter().filter(|(flyer, _)| *flyer == number).count();
+                let own = in_flight.iter().filter(|(client, _)| *client == number).count();
                 assert!(each.in_flight_max.is_none_or(|max| own <= max.get() as usize), "seed {seed}");
-                assert!(all.in_flight_max.is_none_or(|max| flying.len() <= max.get() as usize));
+                assert!(all.in_flight_max.is_none_or(|max| in_flight.len() <= max.get() as usize));
             }
             let mut together: Vec<Duration> = admitted.values().flatten().copied().collect();
             together.sort();
@@ -505,7 +508,7 @@ mod tests {
     }
 
     /// How long a client would have to wait for its rate at that time.
-    fn wait_of(quotas: &Quotas<Told>, number: u32, at: Duration) -> Duration {
+    fn wait_of(quotas: &Quotas<ManualClock>, number: u32, at: Duration) -> Duration {
         let gate = quotas.gate(client(HARVESTERS, number));
         let refused = gate.rate.as_ref().and_then(|rate| rate.check().err());
         refused.map_or(Duration::ZERO, |not_until| at.max(not_until.earliest_possible()) - at)

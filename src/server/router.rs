@@ -39,8 +39,7 @@ impl Target {
 }
 
 impl ServerContext {
-    /// Finds the repository that a request is for, or the page of ours that
-    /// answers it. `local` is the address that the request came to.
+    /// Finds the repository of a request, or one of our own pages. `local` is the address that received the request.
     pub(crate) fn route(&self, head: &RequestHeader, local: Option<SocketAddr>) -> Result<Target, OwnPage> {
         let max = self.limits().connections.uri_bytes_max;
         if head.raw_path().len() > max {
@@ -60,9 +59,8 @@ impl ServerContext {
             }
             if !self.is_own(&url, local) {
                 let url = &self.public_url;
-                let text = format!(
-                    "no repository here has this base URL; only those that are mapped are asked, see {url}/"
-                );
+                let text =
+                    format!("no repository here has this base URL; see {url}/ for the known repositories");
                 return Err(OwnPage::text(403, &text));
             }
         }
@@ -105,7 +103,7 @@ impl ServerContext {
         let Some(client) = limits.classes.client(peer, headers) else {
             if limits.classes.should_warn_of_untrusted_proxy(headers) {
                 tracing::warn!(
-                    "X-Forwarded-For from loopback is not believed, so who comes that way has no quota; \
+                    "X-Forwarded-For from loopback is not trusted, so requests through a local proxy have no quota; \
                      set clients.trusted_proxies"
                 );
             }
@@ -123,25 +121,25 @@ impl ServerContext {
     pub(crate) fn refuse(&self, via: &str) -> Option<OwnPage> {
         if via.split(',').any(|hop| hop.split_whitespace().nth(1) == Some(&self.instance)) {
             let status = "oaimend; error=proxy_loop_detected".to_owned();
-            let text = "this request came from here; the base_url of a mapping leads back to oaimend";
+            let text = "this request is from this server; the base_url of a mapping points to oaimend itself";
             return Some(OwnPage::unavailable(3600, status, text));
         }
         if self.draining.load(Ordering::Relaxed) {
             let status = "oaimend; error=connection_limit_reached; details=\"ending\"".to_owned();
-            return Some(OwnPage::unavailable(5, status, "oaimend is ending; ask again"));
+            return Some(OwnPage::unavailable(5, status, "oaimend is stopping; retry later"));
         }
         None
     }
 
     /// Whether an absolute URL names this server itself.
     fn is_own(&self, url: &Url, local: Option<SocketAddr>) -> bool {
-        let near = local.filter(|local| local.ip().to_canonical().is_loopback());
-        let near = near.map(|local| format!("http://localhost:{}", local.port()));
+        let loopback = local.filter(|local| local.ip().to_canonical().is_loopback());
+        let loopback = loopback.map(|local| format!("http://localhost:{}", local.port()));
         let addresses = [Some(self.listens_on), local].into_iter().flatten();
         let addresses = addresses.map(|address| {
             format!("http://{}", SocketAddr::new(address.ip().to_canonical(), address.port()))
         });
-        let names = addresses.chain(near).chain([self.public_url.clone()]);
+        let names = addresses.chain(loopback).chain([self.public_url.clone()]);
         names.filter_map(|own| Url::parse(&own).ok()).any(|own| same_server(&own, url))
     }
 
@@ -206,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_its_host_and_port_whatever_the_scheme() {
+    fn servers_are_compared_by_host_and_port_without_the_scheme() {
         for same in [
             "http://X.example/",
             "https://x.example",
@@ -225,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_has_one_spelling() {
+    fn paths_are_normalized() {
         let path = |text: &str| plain_path(&url(&format!("http://x{text}")));
         for (one, other) in [
             ("/%7Eme/oai", "/~me/oai"),
@@ -242,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_query_of_a_base_url_is_no_argument() {
+    fn the_query_of_a_base_url_is_removed_from_the_arguments() {
         let mapping = Mapping::new("x", "http://x/oai?repo=a%20b&page=oai", &Limits::default());
         let mapping = Arc::new(mapping.expect("a legal mapping"));
         let target =

@@ -72,7 +72,7 @@ impl Server {
         Self::with(config, clock, sockets, store)
     }
 
-    /// Takes the sockets and the store over from the running process, once it is told to hand them over. Without such
+    /// Takes the sockets and the store over from the running process, once that process receives SIGQUIT. Without such
     /// a process it is [`Server::bind`].
     ///
     /// # Errors
@@ -129,13 +129,13 @@ impl Server {
     pub fn run_until_signal(self) {
         let sockets = self.sockets.try_clone();
         if let Err(error) = &sockets {
-            tracing::warn!(%error, "SIGQUIT will not be obeyed; raise the limit of open files");
+            tracing::warn!(%error, "SIGQUIT will be ignored; raise the limit of open files");
         }
         let (shared, data) = (Arc::clone(&self.shared), self.data.clone());
-        let (heard, is_heard) = watch::channel(false);
-        let shutdown = Signals { shared, data, sockets: Mutex::new(sockets.ok()), heard };
+        let (handlers_set, are_handlers_set) = watch::channel(false);
+        let shutdown = Signals { shared, data, sockets: Mutex::new(sockets.ok()), handlers_set };
         let (listen, admin) = (self.public_addr(), self.admin_addr());
-        let announcement = Announcement { listen, admin, is_heard };
+        let announcement = Announcement { listen, admin, are_handlers_set };
         self.run(Box::new(shutdown), Some(announcement));
     }
 

@@ -1,4 +1,4 @@
-//! What ends the server: a signal, or the owner of a server in the background.
+//! Stops the server: at a signal, or when the owner of a background server stops it.
 
 use crate::clock;
 use crate::server::context::ServerContext;
@@ -36,7 +36,7 @@ pub(super) struct Signals {
     pub(super) data: PathBuf,
     /// The sockets to hand over.
     pub(super) sockets: Mutex<Option<Sockets>>,
-    pub(super) heard: watch::Sender<bool>,
+    pub(super) handlers_set: watch::Sender<bool>,
 }
 
 #[async_trait]
@@ -46,10 +46,10 @@ impl ShutdownSignalWatch for Signals {
             (signal(SignalKind::terminate()), signal(SignalKind::interrupt()), signal(SignalKind::quit()))
         else {
             tracing::error!("signals cannot be watched; only SIGKILL ends this process");
-            self.heard.send_replace(true);
+            self.handlers_set.send_replace(true);
             return std::future::pending().await;
         };
-        self.heard.send_replace(true);
+        self.handlers_set.send_replace(true);
         loop {
             let ended = async {
                 tokio::select! {
@@ -89,16 +89,16 @@ impl Signals {
             Err(error) => {
                 tracing::error!(
                     %error,
-                    "SIGQUIT, and no process takes over; start one with --upgrade first. This one goes on"
+                    "SIGQUIT is ignored, because no process takes over; start one with --upgrade first"
                 );
                 *self.sockets.lock().unwrap_or_else(PoisonError::into_inner) = Some(sockets);
                 return false;
             }
         };
         drop(sockets);
-        tracing::info!("another process takes over; what is in flight is answered");
+        tracing::info!("another process takes over; requests in flight are answered");
         self.shared.handover.send_replace(HandoverState::SocketsHandedOver);
-        self.answer_who_is_there().await;
+        self.answer_open_connections().await;
         let shared = Arc::clone(&self.shared);
         let closed = tokio::task::spawn_blocking(move || {
             if let Some(cache) = &shared.cache {
@@ -107,7 +107,7 @@ impl Signals {
             shared.store.close();
         });
         if let Err(error) = closed.await {
-            tracing::error!(%error, "the data folder was not closed as it should be");
+            tracing::error!(%error, "the data folder was not closed properly");
         }
         self.shared.handover.send_replace(HandoverState::DataHandedOver);
         drop(connection);
@@ -116,7 +116,7 @@ impl Signals {
 
     /// Waits, for a limited time, for requests in flight, and for one last request on open connections. Its response
     /// asks the client to reconnect.
-    async fn answer_who_is_there(&self) {
+    async fn answer_open_connections(&self) {
         let telemetry = &self.shared.telemetry;
         let began = clock::uptime();
         loop {

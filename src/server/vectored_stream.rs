@@ -33,25 +33,25 @@ impl VectoredStream {
 
     /// The wrapped connection. It holds no bytes between two requests.
     pub(super) fn into_stream(self) -> Stream {
-        debug_assert!(self.held.is_empty(), "an answer has ended without a flush");
+        debug_assert!(self.held.is_empty(), "a response has ended without a flush");
         self.stream
     }
 
-    /// Writes the held bytes, and as much of `behind` as possible; returns that length.
-    fn poll_held(&mut self, context: &mut Context<'_>, behind: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+    /// Writes the held bytes, and as much of `slices` as possible; returns that length.
+    fn poll_held(&mut self, context: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         let Self { stream, held } = self;
         while !held.is_empty() {
-            let mut all = Vec::with_capacity(1 + behind.len());
+            let mut all = Vec::with_capacity(1 + slices.len());
             all.push(IoSlice::new(held));
-            all.extend_from_slice(behind);
+            all.extend_from_slice(slices);
             let written = ready!(Pin::new(&mut *stream).poll_write_vectored(context, &all))?;
             if written == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
-            let of_held = written.min(held.len());
-            held.drain(..of_held);
-            if written > of_held {
-                return Poll::Ready(Ok(written - of_held));
+            let held_written = written.min(held.len());
+            held.drain(..held_written);
+            if written > held_written {
+                return Poll::Ready(Ok(written - held_written));
             }
         }
         Poll::Ready(Ok(0))
@@ -157,20 +157,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_short_waits_for_what_comes_behind_it_and_for_no_longer() {
+    async fn short_writes_are_held_until_the_next_write_or_flush() {
         let (mut ours, mut theirs) = connection(64 << 10);
         let mut read = vec![0; 64 << 10];
-        ours.write_all(b"head").await.expect("it waits");
+        ours.write_all(b"head").await.expect("it is held");
         let nothing = futures::poll!(std::pin::pin!(theirs.read(&mut read)));
         assert!(nothing.is_pending(), "{nothing:?}");
         ours.write_all(&[b'b'; 10_000]).await.expect("there is room");
         let count = theirs.read(&mut read).await.expect("something");
         assert_eq!((&read[..5], count), (&b"headb"[..], 10_004));
-        ours.write_all(b"end").await.expect("it waits");
-        ours.flush().await.expect("it goes");
+        ours.write_all(b"end").await.expect("it is held");
+        ours.flush().await.expect("it is sent");
         let count = theirs.read(&mut read).await.expect("something");
         assert_eq!(&read[..count], b"end");
-        ours.write_all(b"last").await.expect("it waits");
+        ours.write_all(b"last").await.expect("it is held");
         Shutdown::shutdown(&mut ours).await;
         let mut rest = Vec::new();
         theirs.read_to_end(&mut rest).await.expect("the end");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_bytes_arrive_in_their_order_however_little_goes_at_once() {
+    async fn all_bytes_arrive_in_order_over_short_writes() {
         for room in [1, 3, 7, 1000, 5000] {
             let (mut ours, mut theirs) = connection(room);
             let lengths = [300, 1160, 1, 5000, 0, 40, 1461, 1460, 2];
@@ -187,9 +187,9 @@ mod tests {
             let sending = tokio::spawn(async move {
                 let mut rest = sent.as_slice();
                 for length in lengths {
-                    let (piece, behind) = rest.split_at(length);
+                    let (piece, after) = rest.split_at(length);
                     ours.write_all(piece).await.expect("it is read");
-                    rest = behind;
+                    rest = after;
                 }
                 ours.flush().await.expect("it is read");
             });

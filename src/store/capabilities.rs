@@ -31,7 +31,7 @@ pub struct SourceCapabilities {
     pub version: Option<String>,
     /// Whether it announces a granularity of seconds, and refuses requests with seconds.
     pub refuses_seconds: bool,
-    /// When it was last asked whether it does, in seconds since 1970.
+    /// When this was last checked by a request, in seconds since 1970.
     #[serde(default)]
     pub seconds_asked_at: u64,
 }

@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(error.exit_code(), 74);
         let clone = store.clone();
         store.close();
-        let next = Store::open(data.path()).expect("it is closed, whatever clones exist");
+        let next = Store::open(data.path()).expect("it is closed, although clones exist");
         assert!(matches!(clone.quarantine.list("x", 1).await, Err(QuarantineError::Closed)));
         assert!(matches!(clone.ledger.token_target("x", "ListRecords", "a").await, Err(LedgerError::Closed)));
         assert!(next.quarantine.list("x", 1).await.expect("readable").is_empty());

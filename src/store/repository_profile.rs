@@ -136,7 +136,7 @@ impl RepositoryProfiles {
     }
 
     /// The setSpec of the source for a requested setSpec, where the two differ: an escaped setSpec is unescaped,
-    /// unless the source has a set of that very name.
+    /// unless the source has a set of exactly that name.
     pub fn source_set(&self, repository: &str, requested: &str) -> Option<String> {
         let unescaped = set_spec::unescape(requested)?;
         let known = self.known();

@@ -49,11 +49,11 @@ pub(in crate::proxy) struct CacheLookup {
     key: PageKey,
     plan: CachePlan,
     arrived: SystemTime,
-    got: CacheOutcome,
+    outcome: CacheOutcome,
     /// Whether a cached page was found that is too old.
     is_old_known: bool,
     /// Whether this request started a session with the source.
-    has_asked: bool,
+    has_started_session: bool,
     /// The page in flight that it shares with an earlier request.
     pub(in crate::proxy) shared: Option<Arc<InFlightPage>>,
 }
@@ -126,9 +126,9 @@ impl Cache {
             key: rules::key(mapping, &self.generation(mapping), base_url, request, lowered_to),
             plan: CachePlan::of(request, mapping, &self.config),
             arrived,
-            got: CacheOutcome::Miss,
+            outcome: CacheOutcome::Miss,
             is_old_known: false,
-            has_asked: false,
+            has_started_session: false,
             shared: None,
         }
     }
@@ -190,9 +190,9 @@ impl CacheLookup {
         ended: impl FnOnce(Account, Option<Failure>) + Send + 'static,
     ) -> FoundPage {
         let storage = self.cache.storage;
-        let mut looks = 0;
+        let mut lookups = 0;
         loop {
-            looks += 1;
+            lookups += 1;
             if let Some(reader) = storage.join_in_flight(&self.key, self.arrived) {
                 return self.collapsed(reader, None);
             }
@@ -202,7 +202,7 @@ impl CacheLookup {
             };
             // Between the two lookups another page may have ended.
             let found = match &old {
-                _ if looks == LOOKS_MAX => OnDisk::Final,
+                _ if lookups == LOOKUPS_MAX => OnDisk::Final,
                 Some(_) => OnDisk::Old,
                 None if self.is_old_known => OnDisk::Final,
                 None => OnDisk::Nothing,
@@ -210,7 +210,7 @@ impl CacheLookup {
             match storage.join(self.options(), self.arrived, found) {
                 Joined::Other(reader) => return self.collapsed(reader, old),
                 Joined::First(reader, writer) => {
-                    self.has_asked = true;
+                    self.has_started_session = true;
                     let fetching = DetachedTask::new(Box::pin(drain(storage, answer(job), writer, ended)));
                     return FoundPage::InFlight(reader, fetching, old);
                 }
@@ -230,7 +230,7 @@ impl CacheLookup {
         let Some(page) = page else { return Err(None) };
         let now = clock::now();
         if page.meta.is_fresh(now) {
-            self.got = CacheOutcome::Hit;
+            self.outcome = CacheOutcome::Hit;
             return Ok(page);
         }
         self.is_old_known = true;
@@ -238,7 +238,7 @@ impl CacheLookup {
             return Err(None);
         }
         if self.cache.storage.has_failed(&self.key) {
-            self.got = CacheOutcome::Stale;
+            self.outcome = CacheOutcome::Stale;
             return Ok(page);
         }
         Err(Some(page))
@@ -247,7 +247,7 @@ impl CacheLookup {
     /// Another request has started the page.
     fn collapsed(&mut self, reader: Reader, old: Option<CachedPage>) -> FoundPage {
         let is_late = reader.page.was_over(self.arrived);
-        self.got = if is_late { CacheOutcome::Hit } else { CacheOutcome::Collapsed };
+        self.outcome = if is_late { CacheOutcome::Hit } else { CacheOutcome::Collapsed };
         self.shared = Some(Arc::clone(&reader.page));
         FoundPage::InFlight(reader, DetachedTask::default(), old)
     }
@@ -257,21 +257,23 @@ impl CacheLookup {
         // Long enough for the waiting requests.
         let until = clock::now() + self.plan.failures.max(GRACE_PERIOD);
         self.cache.storage.note_failure(&self.key, until);
-        self.got = CacheOutcome::Stale;
+        self.outcome = CacheOutcome::Stale;
     }
 
     /// How the request was answered.
-    pub(in crate::proxy) fn got(&self) -> CacheOutcome {
-        self.got
+    pub(in crate::proxy) fn outcome(&self) -> CacheOutcome {
+        self.outcome
     }
 
     /// The `Cache-Status` field (RFC 9211).
-    pub(in crate::proxy) fn cache_status(&self, said: &str) -> String {
-        let forwarded = if said.is_empty() { "oaimend; fwd=miss" } else { said };
-        match self.got {
+    pub(in crate::proxy) fn cache_status(&self, forwarded_as: &str) -> String {
+        let forwarded = if forwarded_as.is_empty() { "oaimend; fwd=miss" } else { forwarded_as };
+        match self.outcome {
             CacheOutcome::Hit => "oaimend; hit".to_owned(),
             CacheOutcome::Collapsed => format!("{forwarded}; collapsed"),
-            CacheOutcome::Stale if self.has_asked => "oaimend; fwd=stale; detail=stale-if-error".to_owned(),
+            CacheOutcome::Stale if self.has_started_session => {
+                "oaimend; fwd=stale; detail=stale-if-error".to_owned()
+            }
             CacheOutcome::Stale => "oaimend; hit; detail=stale-if-error".to_owned(),
             CacheOutcome::Miss if self.is_old_known => forwarded.replace("fwd=miss", "fwd=stale"),
             CacheOutcome::Miss => forwarded.to_owned(),
@@ -288,14 +290,14 @@ impl CacheLookup {
 /// Receives a page from the source into memory or a file, independently of its readers.
 async fn drain(
     storage: &'static PageStorage,
-    mut conversing: EventStream,
+    mut events: EventStream,
     mut writer: Writer,
     ended: impl FnOnce(Account, Option<Failure>),
 ) {
     let in_flight = Arc::clone(&writer.page);
     let end = loop {
         let event = tokio::select! {
-            event = conversing.next() => event,
+            event = events.next() => event,
             () = writer.unwanted() => match storage.retire_unwanted(&in_flight) {
                 true => break DrainEnd::Broken,
                 false => continue,
@@ -306,7 +308,7 @@ async fn drain(
                 Ok(head) => writer.begin_with(head),
                 Err(_) => break DrainEnd::Broken,
             },
-            Some(Event::Body(bytes)) => match conversing.beside(writer.append(bytes)).await {
+            Some(Event::Body(bytes)) => match events.beside(writer.append(bytes)).await {
                 Ok(()) => {}
                 // No reader is left, and the page is not to be cached.
                 Err(_) => break DrainEnd::Broken,
@@ -337,7 +339,7 @@ async fn drain(
         }
     };
     // Dropping the stream ends the session.
-    drop(conversing);
+    drop(events);
     match end {
         DrainEnd::Retention | DrainEnd::Broken => {}
         DrainEnd::Passed => return storage.hold_for_grace_period(in_flight),
@@ -359,4 +361,4 @@ enum DrainEnd {
 }
 
 /// Most lookups of a request before it starts a page.
-const LOOKS_MAX: usize = 8;
+const LOOKUPS_MAX: usize = 8;

@@ -135,21 +135,21 @@ impl PageStorage {
         let (bytes, until) = (in_flight.memory_bytes(), clock::uptime() + GRACE_PERIOD);
         in_grace.bytes += bytes;
         in_grace.pages.push_back(GracePage { in_flight, bytes, until });
-        let mut past = Vec::new();
+        let mut expired = Vec::new();
         while in_grace.bytes > GRACE_BYTES_MAX || in_grace.pages.len() > GRACE_PAGES_MAX {
-            past.extend(in_grace.take_first());
+            expired.extend(in_grace.take_first());
         }
         if !std::mem::replace(&mut in_grace.is_watched, true) {
             tokio::spawn(self.end_grace_periods());
         }
         drop(in_grace);
-        past.iter().for_each(|in_flight| self.retire(in_flight));
+        expired.iter().for_each(|in_flight| self.retire(in_flight));
     }
 
     /// Removes pages after their grace period, until none is left.
     async fn end_grace_periods(&self) {
         loop {
-            let (mut past, mut wait) = (Vec::new(), None);
+            let (mut expired, mut wait) = (Vec::new(), None);
             {
                 let (now, mut in_grace) = (clock::uptime(), lock(&self.in_grace));
                 while let Some(first) = in_grace.pages.front() {
@@ -157,12 +157,12 @@ impl PageStorage {
                         wait = Some(first.until - now);
                         break;
                     }
-                    past.extend(in_grace.take_first());
+                    expired.extend(in_grace.take_first());
                 }
                 in_grace.is_watched = wait.is_some();
             }
-            past.iter().for_each(|in_flight| self.retire(in_flight));
-            drop(past);
+            expired.iter().for_each(|in_flight| self.retire(in_flight));
+            drop(expired);
             let Some(wait) = wait else { return };
             tokio::time::sleep(wait).await;
         }
@@ -184,17 +184,17 @@ impl PageStorage {
     /// Removes pages on disk and in flight: one, or all of a repository. Returns how many were on disk. Blocks on the
     /// disk.
     pub(super) fn purge_pages(&self, repository: &str, keys: Option<&[PageKey]>) -> u64 {
-        let is_meant = |key: &PageKey| match keys {
+        let is_purged = |key: &PageKey| match keys {
             Some(keys) => keys.contains(key),
             None => key.repository() == repository,
         };
         lock(&self.live).retain(|key, in_flight| {
-            if is_meant(key) {
+            if is_purged(key) {
                 in_flight.purge();
             }
-            !is_meant(key)
+            !is_purged(key)
         });
-        lock(&self.failed).retain(|key, _| !is_meant(key));
+        lock(&self.failed).retain(|key, _| !is_purged(key));
         match keys {
             Some(keys) => keys.iter().map(|key| u64::from(self.pages.purge(key))).sum(),
             None => self.pages.purge_repository(repository),
@@ -222,12 +222,12 @@ impl PageStorage {
         if let Some(reader) = live.get(&options.key).and_then(|in_flight| reader_for(in_flight, arrived)) {
             return Joined::Other(reader);
         }
-        let has_come = match found {
+        let may_be_stored = match found {
             OnDisk::Nothing => options.plan.is_kept && self.pages.is_known(&options.key),
             OnDisk::Old => self.has_failed(&options.key),
             OnDisk::Final => false,
         };
-        if has_come {
+        if may_be_stored {
             return Joined::Again;
         }
         let writer = Writer::start(options, Arc::clone(&self.pages));

@@ -1,4 +1,4 @@
-//! The rules by request and by page, and the spool without a proxy around it.
+//! Tests of the cache without a proxy: the rules, and pages in flight.
 
 use super::in_flight::{InFlightOptions, InFlightPage, PageError, Reader, Writer};
 use super::rules::{self, CachePlan, Retention};
@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, SystemTime};
 
-fn whole() -> Account {
+fn complete_account() -> Account {
     Account { outcome: Some(Outcome::Clean), ..Account::default() }
 }
 
@@ -42,8 +42,8 @@ const TOKEN: &str = "verb=ListIdentifiers&resumptionToken=t";
 const END: &[u8] = b"</record></ListRecords></OAI-PMH>\n";
 
 #[test]
-fn what_is_asked_says_how_long_it_is_kept() {
-    let account = whole();
+fn the_request_decides_how_long_a_page_is_cached() {
+    let account = complete_account();
     let began = at(1000);
     let day = Duration::from_secs(86_400);
     for (query, kept) in [
@@ -57,36 +57,36 @@ fn what_is_asked_says_how_long_it_is_kept() {
         ("verb=ListSets&resumptionToken=t", Some((1060, Duration::ZERO))),
     ] {
         let plan = plan(query, &mapping());
-        let wanted = kept.map(|(until, stale)| Retention { fresh_until: at(until), stale_if_error: stale });
-        assert_eq!(plan.verdict(&account, END, began), wanted, "{query}");
+        let expected = kept.map(|(until, stale)| Retention { fresh_until: at(until), stale_if_error: stale });
+        assert_eq!(plan.verdict(&account, END, began), expected, "{query}");
         assert_eq!(plan.is_shared, kept.is_some(), "{query}");
     }
     let lax = Mapping { stale_lists: true, ..mapping() };
-    let wanted = Retention { fresh_until: began, stale_if_error: day };
-    assert_eq!(plan(LIST, &lax).verdict(&account, END, began), Some(wanted));
+    let expected = Retention { fresh_until: began, stale_if_error: day };
+    assert_eq!(plan(LIST, &lax).verdict(&account, END, began), Some(expected));
     assert!(!plan(LIST, &lax).is_shared);
 }
 
 #[test]
-fn what_lost_something_or_has_a_token_of_ours_is_not_kept() {
+fn pages_with_losses_or_our_own_token_are_not_cached() {
     let plan = plan(TOKEN, &mapping());
-    assert!(plan.verdict(&whole(), END, at(0)).is_some());
+    assert!(plan.verdict(&complete_account(), END, at(0)).is_some());
     let failure = Failure::new(Reason::Incomplete, "");
     for account in [
         Account::default(),
-        Account { outcome: Some(Outcome::Truncated), ..whole() },
-        Account { quarantined: 1, ..whole() },
-        Account { reuses_tokens: true, ..whole() },
-        Account { leads_back_to: Some(TOKEN.to_owned()), ..whole() },
-        Account { continued: Some(failure), ..whole() },
+        Account { outcome: Some(Outcome::Truncated), ..complete_account() },
+        Account { quarantined: 1, ..complete_account() },
+        Account { reuses_tokens: true, ..complete_account() },
+        Account { leads_back_to: Some(TOKEN.to_owned()), ..complete_account() },
+        Account { continued: Some(failure), ..complete_account() },
     ] {
         assert_eq!(plan.verdict(&account, END, at(0)), None, "{account:?}");
     }
 }
 
 #[test]
-fn the_end_of_a_page_tells_errors_and_tokens() {
-    let account = whole();
+fn errors_and_tokens_are_read_from_the_end_of_a_page() {
+    let account = complete_account();
     let until = |query: &str, end: &str| {
         plan(query, &mapping()).verdict(&account, end.as_bytes(), at(1000)).map(|kept| kept.fresh_until)
     };
@@ -118,7 +118,7 @@ fn the_end_of_a_page_tells_errors_and_tokens() {
 }
 
 #[test]
-fn keys_tell_names_queries_and_mappings_apart() {
+fn keys_distinguish_names_queries_and_mappings() {
     let key = |mapping: &Mapping, base: &str, query: &str| {
         rules::key(mapping, &rules::generation(mapping), base, &request(query), None)
     };
@@ -147,7 +147,7 @@ fn keys_tell_names_queries_and_mappings_apart() {
     }
 }
 
-/// A in_flight on a disk of its own.
+/// The options of a page in flight, on a disk of its own.
 fn options(query: &str, capacity: u64) -> (tempfile::TempDir, InFlightOptions, Arc<Pages>) {
     let data = tempfile::tempdir().expect("a temporary folder");
     let pages = Arc::new(Pages::open(data.path(), u64::MAX).expect("it can be written to"));
@@ -156,7 +156,7 @@ fn options(query: &str, capacity: u64) -> (tempfile::TempDir, InFlightOptions, A
     (data, InFlightOptions { id: 1, key, plan, capacity }, pages)
 }
 
-/// A page whose head is there.
+/// A page whose header was received.
 fn begun(options: InFlightOptions, pages: &Arc<Pages>) -> Writer {
     let writer = Writer::start(options, Arc::clone(pages));
     writer.begin_with(head(200));
@@ -168,7 +168,7 @@ fn head(status: u16) -> ResponseHeader {
 }
 
 fn joined(in_flight: &Arc<InFlightPage>) -> Reader {
-    Reader::start(in_flight).expect("it is no ring yet")
+    Reader::start(in_flight).expect("the page is not a ring yet")
 }
 
 fn piece(number: u8) -> Bytes {
@@ -176,7 +176,7 @@ fn piece(number: u8) -> Bytes {
 }
 
 #[tokio::test]
-async fn readers_at_any_speed_get_the_same() {
+async fn readers_at_any_speed_receive_the_same_page() {
     for capacity in [u64::MAX, 400_000] {
         let (_data, options, pages) = options(TOKEN, capacity);
         let mut writer = begun(options, &pages);
@@ -188,7 +188,7 @@ async fn readers_at_any_speed_get_the_same() {
             .map(|(slow, mut reader)| {
                 tokio::spawn(async move {
                     let mut got = Vec::new();
-                    while let Some(bytes) = reader.next().await.expect("it is whole") {
+                    while let Some(bytes) = reader.next().await.expect("it is complete") {
                         got.extend_from_slice(&bytes);
                         for _ in 0..slow * 20 {
                             tokio::task::yield_now().await;
@@ -199,64 +199,64 @@ async fn readers_at_any_speed_get_the_same() {
             })
             .collect();
         for number in 0..40 {
-            writer.append(piece(number)).await.expect("it is wanted");
+            writer.append(piece(number)).await.expect("it has a reader");
         }
         let is_joined = in_flight.is_for(clock::now(), clock::now());
         assert_eq!(is_joined, capacity == u64::MAX, "a ring is not joined");
-        let account = whole();
+        let account = complete_account();
         let kept = writer.finish(&account).await;
         assert_eq!(kept, capacity == u64::MAX);
-        let wanted: Vec<u8> = (0..40).flat_map(piece).collect();
+        let expected: Vec<u8> = (0..40).flat_map(piece).collect();
         for reading in reading {
-            assert!(reading.await.expect("no panic") == wanted);
+            assert!(reading.await.expect("no panic") == expected);
         }
     }
 }
 
 #[test]
-fn who_comes_in_the_moment_in_which_a_page_becomes_a_ring_gets_its_beginning_or_nothing() {
+fn a_late_reader_receives_the_beginning_of_a_page_or_nothing() {
     const PIECE: usize = 256 << 10;
     let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build();
     runtime.expect("a runtime").block_on(async {
-        // So long that it lies in a file, which is written beside the task.
+        // Long enough to be written to a file, on another thread.
         let (_data, options, pages) = options(TOKEN, 5 * PIECE as u64);
         let mut writer = begun(options, &pages);
         let in_flight = Arc::clone(&writer.page);
         let mut first = joined(&in_flight);
         for number in 0..5 {
-            writer.append(Bytes::from(vec![number; PIECE])).await.expect("it is wanted");
+            writer.append(Bytes::from(vec![number; PIECE])).await.expect("it has a reader");
         }
-        assert_eq!(first.next().await.expect("it is there").map(|bytes| bytes.len()), Some(PIECE));
-        // The only blocking thread is busy, so that the write cannot be done before the reader starts.
+        assert_eq!(first.next().await.expect("it was received").map(|bytes| bytes.len()), Some(PIECE));
+        // The only blocking thread is busy, so the write cannot end before the reader starts.
         let (release, released) = std::sync::mpsc::channel::<()>();
         tokio::task::spawn_blocking(move || released.recv());
         let mut append = pin!(writer.append(Bytes::from(vec![5; PIECE])));
-        assert!(poll(append.as_mut()).is_pending(), "it is being written, in the place of the first");
+        assert!(poll(append.as_mut()).is_pending(), "the piece overwrites the first one");
         let late = Reader::start(&in_flight);
         drop(release);
         if let Some(mut late) = late {
-            let bytes = late.next().await.expect("it is there").expect("it is not over");
-            assert!(bytes.iter().all(|byte| *byte == 0), "what stands there now is the sixth");
+            let bytes = late.next().await.expect("it was received").expect("it has not ended");
+            assert!(bytes.iter().all(|byte| *byte == 0), "the sixth piece has replaced it");
         }
     });
 }
 
 #[tokio::test]
-async fn a_writer_that_vanishes_is_an_error_behind_what_it_wrote() {
+async fn readers_of_a_dropped_writer_receive_its_bytes_and_then_an_error() {
     let (_data, options, pages) = options(TOKEN, u64::MAX);
     let mut writer = begun(options, &pages);
     let mut reader = joined(&writer.page);
-    writer.append(piece(1)).await.expect("it is wanted");
+    writer.append(piece(1)).await.expect("it has a reader");
     let in_flight = Arc::clone(&writer.page);
     drop(writer);
     assert!(matches!(reader.next().await, Ok(Some(bytes)) if bytes == piece(1)));
     assert!(matches!(reader.next().await, Err(PageError::Broken)));
     assert_eq!(in_flight.ended(), Some(false));
-    assert!(!in_flight.is_for(SystemTime::UNIX_EPOCH, clock::now()), "nobody joins it");
+    assert!(!in_flight.is_for(SystemTime::UNIX_EPOCH, clock::now()), "no request joins it");
 }
 
 #[tokio::test]
-async fn a_page_that_nobody_reads_goes_on_only_if_it_is_kept() {
+async fn a_page_without_readers_continues_only_if_it_is_to_be_cached() {
     for (query, is_kept) in [(TOKEN, true), (LIST, false)] {
         let (_data, options, pages) = options(query, u64::MAX);
         let mut writer = begun(options, &pages);
@@ -268,66 +268,69 @@ async fn a_page_that_nobody_reads_goes_on_only_if_it_is_kept() {
 }
 
 #[tokio::test]
-async fn a_page_that_has_not_begun_is_wanted_by_who_asks_again() {
+async fn a_page_without_a_header_continues_for_a_retry() {
     let (_data, options, pages) = options(LIST, u64::MAX);
     let writer = Writer::start(options, pages);
     drop(Reader::first(&writer.page));
-    assert!(poll(pin!(writer.unwanted())).is_pending(), "its harvester gave up waiting");
+    assert!(poll(pin!(writer.unwanted())).is_pending(), "its harvester may retry");
     writer.begin_with(head(200));
-    assert!(poll(pin!(writer.unwanted())).is_ready(), "and did not ask again");
+    assert!(poll(pin!(writer.unwanted())).is_ready(), "its harvester has not retried");
 }
 
 #[tokio::test]
-async fn who_joins_a_page_that_the_last_reader_leaves_keeps_it() {
+async fn a_new_reader_keeps_a_page_that_the_last_reader_leaves() {
     let (_data, options, pages) = options(LIST, u64::MAX);
     let again = InFlightOptions { id: 2, key: options.key.clone(), ..options };
-    let pages = Arc::into_inner(pages).expect("nobody else has it");
+    let pages = Arc::into_inner(pages).expect("there is no other owner");
     let storage: &'static PageStorage = Box::leak(Box::new(PageStorage::new(pages).expect("threads")));
     let Joined::First(first, writer) = storage.join(options, clock::now(), OnDisk::Final) else {
-        panic!("nobody came before")
+        panic!("no page is in flight")
     };
     writer.begin_with(head(200));
     drop(first);
-    assert!(poll(pin!(writer.unwanted())).is_ready(), "nobody reads it");
+    assert!(poll(pin!(writer.unwanted())).is_ready(), "it has no reader");
     let Joined::Other(second) = storage.join(again, clock::now(), OnDisk::Final) else {
-        panic!("it is under way")
+        panic!("the page is in flight")
     };
-    assert!(!storage.retire_unwanted(&writer.page) && !is_retired(&writer.page), "somebody reads it again");
+    assert!(!storage.retire_unwanted(&writer.page) && !is_retired(&writer.page), "it has a reader again");
     drop(second);
     assert!(storage.retire_unwanted(&writer.page) && is_retired(&writer.page));
 }
 
 #[tokio::test]
-async fn who_comes_together_reads_one_page() {
+async fn concurrent_requests_share_one_page() {
     let (_data, _, pages) = options(LIST, u64::MAX);
-    let pages = Arc::into_inner(pages).expect("nobody else has it");
+    let pages = Arc::into_inner(pages).expect("there is no other owner");
     let storage: &'static PageStorage = Box::leak(Box::new(PageStorage::new(pages).expect("threads")));
-    let came = |query| {
+    let join = |query| {
         let (_data, options, _) = options(query, u64::MAX);
         storage.join(InFlightOptions { id: storage.next_id(), ..options }, clock::now(), OnDisk::Final)
     };
-    let Joined::First(mut first, mut writer) = came(LIST) else { panic!("nobody came before") };
-    let Joined::Other(mut second) = came(LIST) else { panic!("the page is under way") };
-    assert!(matches!(came("verb=ListRecords&metadataPrefix=marc"), Joined::First(..)), "it is another one");
-    assert!(poll(pin!(second.page.head())).is_pending(), "nothing is known of it yet");
+    let Joined::First(mut first, mut writer) = join(LIST) else { panic!("no page is in flight") };
+    let Joined::Other(mut second) = join(LIST) else { panic!("the page is in flight") };
+    assert!(
+        matches!(join("verb=ListRecords&metadataPrefix=marc"), Joined::First(..)),
+        "another request has its own page"
+    );
+    assert!(poll(pin!(second.page.head())).is_pending(), "its header was not received yet");
     writer.begin_with(head(200));
     writer.append(piece(1)).await.expect("it has its readers");
-    assert!(!writer.finish(&whole()).await, "it is not kept");
+    assert!(!writer.finish(&complete_account()).await, "it is not cached");
     for reader in [&mut first, &mut second] {
-        assert_eq!(reader.page.head().await.expect("it is there").status, 200);
+        assert_eq!(reader.page.head().await.expect("it was received").status, 200);
         assert!(matches!(reader.next().await, Ok(Some(bytes)) if bytes == piece(1)));
         assert!(matches!(reader.next().await, Ok(None)));
     }
-    assert!(matches!(came(LIST), Joined::First(..)), "it is over");
+    assert!(matches!(join(LIST), Joined::First(..)), "the page has ended");
 }
 
-/// Looks at a future once.
+/// Polls a future once.
 fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
 #[tokio::test]
-async fn the_end_of_a_page_is_told_when_it_is_kept_and_not_before() {
+async fn readers_see_the_end_of_a_page_after_it_is_on_disk() {
     let (_data, options, pages) = options(TOKEN, u64::MAX);
     let key = options.key.clone();
     let mut writer = begun(options, &pages);
@@ -336,14 +339,14 @@ async fn the_end_of_a_page_is_told_when_it_is_kept_and_not_before() {
     writer.append(piece(1)).await.expect("it has a reader");
     assert!(matches!(reader.next().await, Ok(Some(bytes)) if bytes == piece(1)));
     let mut next = pin!(reader.next());
-    assert!(poll(next.as_mut()).is_pending(), "it has found no end");
-    let account = whole();
+    assert!(poll(next.as_mut()).is_pending(), "the end is not visible yet");
+    let account = complete_account();
     {
         let mut finishing = pin!(writer.finish(&account));
         while poll(finishing.as_mut()).is_pending() {
             assert!(
                 in_flight.is_written() && in_flight.ended().is_none(),
-                "all of it is there, but not on disk"
+                "the page is complete, but not on disk"
             );
             assert!(poll(next.as_mut()).is_pending(), "it is not on disk");
             tokio::task::yield_now().await;
@@ -354,34 +357,34 @@ async fn the_end_of_a_page_is_told_when_it_is_kept_and_not_before() {
 }
 
 #[tokio::test]
-async fn a_page_that_ended_between_two_looks_is_looked_for_again() {
+async fn a_page_that_ends_between_two_lookups_is_looked_up_again() {
     let (_data, options, pages) = options(TOKEN, u64::MAX);
     let again = || InFlightOptions { id: 2, key: options.key.clone(), ..options };
-    let pages = Arc::into_inner(pages).expect("nobody else has it");
+    let pages = Arc::into_inner(pages).expect("there is no other owner");
     let storage: &'static PageStorage = Box::leak(Box::new(PageStorage::new(pages).expect("threads")));
     let Joined::First(_reader, mut writer) = storage.join(again(), clock::now(), OnDisk::Nothing) else {
-        panic!("nobody came before")
+        panic!("no page is in flight")
     };
     let in_flight = Arc::clone(&writer.page);
     writer.begin_with(head(200));
-    writer.append(piece(1)).await.expect("it is wanted");
-    assert!(writer.finish(&whole()).await);
+    writer.append(piece(1)).await.expect("it has a reader");
+    assert!(writer.finish(&complete_account()).await);
     storage.retire(&in_flight);
     assert!(matches!(storage.join(again(), clock::now(), OnDisk::Nothing), Joined::Again));
-    let mut page = storage.find_cached(&options.key).await.expect("it is there");
+    let mut page = storage.find_cached(&options.key).await.expect("it was received");
     assert!(page.meta.is_fresh(clock::now()) && !page.meta.is_fresh(clock::now() + Duration::from_secs(60)));
     assert!(matches!(page.next().await, Ok(Some(bytes)) if bytes == piece(1)));
     assert!(matches!(page.next().await, Ok(None)));
     assert!(
         matches!(storage.join(again(), clock::now(), OnDisk::Final), Joined::First(..)),
-        "it does not look for ever"
+        "the number of lookups is limited"
     );
 }
 
 #[tokio::test]
-async fn pages_that_linger_take_no_more_memory_than_they_may() {
+async fn memory_of_pages_in_their_grace_period_is_limited() {
     let (_data, _, pages) = options(LIST, u64::MAX);
-    let pages = Arc::into_inner(pages).expect("nobody else has it");
+    let pages = Arc::into_inner(pages).expect("there is no other owner");
     let storage: &'static PageStorage = Box::leak(Box::new(PageStorage::new(pages).expect("threads")));
     let mut in_grace = Vec::new();
     for id in 1..=20 {
@@ -394,18 +397,18 @@ async fn pages_that_linger_take_no_more_memory_than_they_may() {
     }
     let gone: Vec<u64> =
         in_grace.iter().filter(|in_flight| is_retired(in_flight)).map(|in_flight| in_flight.id).collect();
-    assert_eq!(gone, [1, 2, 3, 4], "of 20 times 64 KiB the first made room");
+    assert_eq!(gone, [1, 2, 3, 4], "of 20 times 64 KiB the oldest are removed");
 }
 
 #[tokio::test]
-async fn the_length_of_a_page_is_told_when_it_is_whole_and_not_before() {
+async fn the_length_is_known_only_when_the_page_is_complete() {
     let (_data, options, pages) = options(TOKEN, u64::MAX);
     let mut writer = begun(options, &pages);
     let in_flight = Arc::clone(&writer.page);
     writer.append(piece(1)).await.expect("it has its first reader");
-    assert_eq!((in_flight.whole_bytes(), in_flight.ended()), (None, None), "more may come");
+    assert_eq!((in_flight.whole_bytes(), in_flight.ended()), (None, None), "the page is not complete");
     writer.append(piece(1)).await.expect("it has its first reader");
-    assert!(writer.finish(&whole()).await);
+    assert!(writer.finish(&complete_account()).await);
     assert_eq!((in_flight.whole_bytes(), in_flight.ended()), (Some(2 * piece(1).len() as u64), Some(true)));
     let (_data, options, _) = self::options(TOKEN, u64::MAX);
     let mut writer = begun(options, &pages);
@@ -415,7 +418,7 @@ async fn the_length_of_a_page_is_told_when_it_is_whole_and_not_before() {
     assert_eq!(
         (in_flight.whole_bytes(), in_flight.ended()),
         (None, Some(false)),
-        "a page that broke off has none"
+        "a truncated page has no length"
     );
 }
 
@@ -424,7 +427,7 @@ fn is_retired(in_flight: &InFlightPage) -> bool {
 }
 
 #[test]
-fn the_first_page_of_a_list_is_shared_with_those_who_came_when_it_began() {
+fn a_first_page_is_shared_with_requests_that_arrive_when_it_begins() {
     let (_data, list, pages) = options(LIST, u64::MAX);
     let (_data, token, _) = options(TOKEN, u64::MAX);
     let (list, token) = (begun(list, &pages), begun(token, &pages));
@@ -437,12 +440,12 @@ fn the_first_page_of_a_list_is_shared_with_those_who_came_when_it_began() {
 }
 
 #[tokio::test]
-async fn a_failure_answers_all_for_some_seconds() {
+async fn a_failure_answers_requests_for_some_seconds() {
     let (_data, options, pages) = options(LIST, u64::MAX);
     let writer = Writer::start(options, pages);
     let (failure, mut reader) = (Arc::clone(&writer.page), Reader::first(&writer.page));
     writer.answer_failure(head(503), "no".into());
-    assert_eq!(failure.head().await.expect("it is there").status, 503);
+    assert_eq!(failure.head().await.expect("it was received").status, 503);
     assert!(matches!(reader.next().await, Ok(Some(bytes)) if bytes == "no"));
     assert!(matches!(reader.next().await, Ok(None)));
     let now = clock::now();

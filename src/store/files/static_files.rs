@@ -156,16 +156,16 @@ mod tests {
     }
 
     #[test]
-    fn a_new_version_replaces_the_old_one_and_leaves_no_other_file() {
+    fn a_new_version_replaces_the_old_one_and_no_other_file_remains() {
         let data = tempfile::tempdir().expect("a temporary folder");
         let static_files = StaticFiles::new(data.path());
         assert!(static_files.find("x").is_none());
         let about =
             |version: &str| StaticFileInfo { version: version.to_owned(), ..StaticFileInfo::default() };
         for version in ["1", "2"] {
-            let (making, mut file) = static_files.start("x").expect("writable");
+            let (new, mut file) = static_files.start("x").expect("writable");
             file.write_all(version.as_bytes()).expect("writable");
-            making.commit(&about(version)).expect("writable");
+            new.commit(&about(version)).expect("writable");
         }
         let (mut file, known) = static_files.find("x").expect("it was committed");
         let mut text = String::new();
@@ -181,12 +181,11 @@ mod tests {
         old.close();
         late.commit(&about("1")).expect("nothing is written");
         known.discard_as_unchanged(&about("1")).expect("nothing is written");
-        other.commit(&about("2")).expect("it is still there");
-        let (making, _) = static_files.start("x").expect("writable");
-        making
-            .discard_as_unchanged(&StaticFileInfo { source: "other".to_owned(), ..about("2") })
+        other.commit(&about("2")).expect("the folder is still open");
+        let (new, _) = static_files.start("x").expect("writable");
+        new.discard_as_unchanged(&StaticFileInfo { source: "other".to_owned(), ..about("2") })
             .expect("writable");
         assert_eq!(files(data.path()), ["2.xml", "about.json"]);
-        assert_eq!(static_files.find("x").expect("it is there still").1.source, "other");
+        assert_eq!(static_files.find("x").expect("it exists").1.source, "other");
     }
 }

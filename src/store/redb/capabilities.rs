@@ -71,22 +71,22 @@ mod tests {
     use crate::store::capabilities::SourceCapabilities;
 
     #[tokio::test]
-    async fn what_was_learned_survives_a_restart_and_not_another_mapping() {
+    async fn detected_capabilities_survive_a_restart_but_not_a_new_mapping() {
         let data = tempfile::tempdir().expect("a temporary folder");
-        let learned = SourceCapabilities {
+        let detected = SourceCapabilities {
             version: Some("1.1".into()),
             refuses_seconds: true,
             ..SourceCapabilities::default()
         };
         let all = open_capabilities(data.path()).expect("it can be written to");
         assert_eq!(all.detected("x", "a"), SourceCapabilities::default());
-        all.update("x", "a", |known| known.version.clone_from(&learned.version)).await;
-        assert_eq!(all.update("x", "a", |known| known.refuses_seconds = true).await, learned);
+        all.update("x", "a", |known| known.version.clone_from(&detected.version)).await;
+        assert_eq!(all.update("x", "a", |known| known.refuses_seconds = true).await, detected);
         all.close();
-        all.update("y", "a", |known| known.clone_from(&learned)).await;
-        assert_eq!(all.detected("y", "a"), learned, "known to this process");
+        all.update("y", "a", |known| known.clone_from(&detected)).await;
+        assert_eq!(all.detected("y", "a"), detected, "known to this process");
         let again = open_capabilities(data.path()).expect("it is closed");
-        assert_eq!(again.detected("x", "a"), learned);
+        assert_eq!(again.detected("x", "a"), detected);
         assert_eq!(again.detected("x", "b"), SourceCapabilities::default());
         assert_eq!(again.detected("y", "a"), SourceCapabilities::default());
     }

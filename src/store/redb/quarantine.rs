@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_record_is_kept_once_and_counted() {
+    fn a_repeated_record_is_stored_once_and_counted() {
         let (data, quarantine) = open();
         let records = [record("oai:x:1", b"<a>"), record("oai:x:1", b"<b>"), record("oai:x:1", b"<a>")];
         put(&quarantine, "x", "verb=1", "t1", 1000, &records).expect("it fits");
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_quarantine_takes_nothing_new_and_counts_what_it_has() {
+    fn a_full_quarantine_stores_no_new_record_and_counts_repeated_ones() {
         let (data, quarantine) = open();
         put(&quarantine, "x", "", "t1", 5, &[record("1", b"12345")]).expect("it fits exactly");
         let error = put(&quarantine, "x", "", "t2", 5, &[record("1", b"12345"), record("2", b"6")]);
@@ -299,16 +299,16 @@ mod tests {
         let error = put(&quarantine, "x", "", "t2", 6, &[record("3", b"6"), record("4", b"7")]);
         assert!(matches!(error, Err(QuarantineError::Full { max: 6 })), "{error:?}");
         let files = std::fs::read_dir(data.path().join("quarantine/x")).expect("a folder").count();
-        assert_eq!(files, 1, "what was refused takes no room");
+        assert_eq!(files, 1, "refused records take no space");
         put(&quarantine, "x", "", "t3", 5, &[record("1", b"12345")]).expect("it is there already");
         let seen: Vec<u64> = list(&quarantine, "x").iter().map(|(_, e)| e.seen).collect();
-        assert_eq!(seen, [2], "the refused transaction left nothing behind");
+        assert_eq!(seen, [2], "the refused transaction changed nothing");
         put(&quarantine, "y", "", "t4", 5, &[record("1", b"12345")])
-            .expect("each repository has its own bound");
+            .expect("each repository has its own limit");
     }
 
     #[test]
-    fn a_second_process_is_told_to_use_its_own_folder() {
+    fn the_error_for_a_second_process_advises_its_own_folder() {
         let (data, _quarantine) = open();
         let error = RedbQuarantine::open(data.path()).expect_err("it is open");
         assert!(error.to_string().contains("give each its own with --data"), "{error}");
@@ -316,9 +316,9 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_written_to_is_named() {
+    fn the_error_for_an_unwritable_folder_advises_another_one() {
         let data = tempfile::NamedTempFile::new().expect("a temporary file");
-        let error = RedbQuarantine::open(data.path()).expect_err("a file is no folder");
+        let error = RedbQuarantine::open(data.path()).expect_err("a file is not a folder");
         assert!(error.to_string().contains("name a folder that can be written to with --data"), "{error}");
         assert_eq!(error.exit_code(), 74);
     }

@@ -52,7 +52,7 @@ fn base_urls_are_normalised() {
     for other in [format!("http://{address}/~me/OAI?{QUERY}"), format!("http://{address}/?{QUERY}")] {
         let got = ask(&proxy, &other);
         assert_eq!(got.status, 403, "{other}");
-        assert!(got.text().contains("only those that are mapped are asked"), "{}", got.text());
+        assert!(got.text().contains("for the known repositories"), "{}", got.text());
     }
     assert!(source.asked().iter().all(|asked| asked.target == format!("/~me/oai?{QUERY}")));
 }

@@ -71,7 +71,7 @@ fn header_timeout() {
     others_are_answered(&proxy);
     let said = rest(&slow);
     assert!(said.starts_with("HTTP/1.1 408 Request Timeout\r\n"), "{said}");
-    assert!(said.ends_with("the header of the request took too long to come\n"), "{said}");
+    assert!(said.ends_with("the header was not received in time\n"), "{said}");
     counted(&proxy, "oaimend_refused_total{class=\"any\",reason=\"slow-header\"} 1");
 }
 
@@ -98,7 +98,7 @@ fn form_timeout() {
     let proxy = bounded(&source, |bounds| bounds.request_timeout = Duration::from_millis(300));
     let head = "POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nverb=";
     let got = Harvester::ask(proxy.address(), head).rest();
-    assert_eq!((got.status, got.text().as_str()), (408, "the body took too long to come\n"));
+    assert_eq!((got.status, got.text().as_str()), (408, "the body was not received in time\n"));
     others_are_answered(&proxy);
 }
 
@@ -131,7 +131,7 @@ fn excess_connections_get_503() {
     open_connections(&proxy, 4);
     let got = proxy.get(LIST);
     assert_eq!((got.status, got.header("retry-after"), got.header("proxy-status")), (503, "10", ""));
-    assert_eq!(got.text(), "too many connections are open; come again\n");
+    assert_eq!(got.text(), "too many connections are open; retry later\n");
     counted(&proxy, "oaimend_refused_total{class=\"any\",reason=\"connections\"} 1");
     held.clear();
     open_connections(&proxy, 0);
@@ -256,7 +256,7 @@ fn request_trailers_are_refused() {
             let stream = connect(&proxy);
             (&stream).write_all(&request_with_trailers(method, path)).expect("the proxy reads");
             // A client that closes before the response may not receive it.
-            let refused = "trailers behind a request are not read";
+            let refused = "trailers after a request are not read";
             let said = until_said(&stream, refused);
             assert!(said.contains(refused), "{method} {path}: {said}");
         }

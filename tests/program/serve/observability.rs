@@ -60,7 +60,7 @@ fn sighup_reloads_mappings() {
     std::fs::write(folder.path().join("mappings/x.toml"), "base_url = 7\n").expect("writable");
     program.signal("-HUP");
     let fault = program.line("");
-    assert!(fault["message"].to_string().contains("the repository stays as it was"), "{fault}");
+    assert!(fault["message"].to_string().contains("the repository is unchanged"), "{fault}");
     assert_eq!(fetch(address, LIST).status, 200);
     assert_eq!(old.asked().len(), 1);
     map(&folder, &new.base_url());
@@ -84,11 +84,11 @@ fn sighup_reloads_settings() {
     write("[connections]\nuri_bytes_max = 8200\n[limits]\nrecord_bytes_max = 7\n");
     program.signal("-HUP");
     let fault = program.line("");
-    assert!(fault["message"].to_string().contains("what was read before stays in force"), "{fault}");
+    assert!(fault["message"].to_string().contains("the previous settings stay in effect"), "{fault}");
     assert_eq!(fetch(address, &long).status, 200, "no half of a broken file counts");
     write("listen = \"127.0.0.1:1\"\n[connections]\nuri_bytes_max = 8200\n");
     program.signal("-HUP");
-    program.line("oaimend.toml read again; listen counts from the next start on");
+    program.line("oaimend.toml read again; listen takes effect after a restart");
     assert_eq!(fetch(address, &long).status, 414);
     assert_eq!(fetch(address, LIST).status, 200);
 }

@@ -132,7 +132,7 @@ impl Pages {
         }
         found.sort_by_key(|(modified, ..)| *modified);
         let mut index = self.index();
-        // Older than all that was used since the start.
+        // Older than every page that was used since the start.
         for ((_, name, useless_from, bytes), used) in found.into_iter().rev().zip((i64::MIN..0).rev()) {
             if !index.slots.contains_key(&name) && self.path(&name).exists() {
                 index.insert(name, Slot::new(bytes, used, useless_from));
@@ -180,7 +180,7 @@ impl Pages {
         while index.hot_bytes > HOT_BYTES_MAX
             && let Some(name) = index.hot.first_key_value().map(|(_, name)| name.clone())
         {
-            index.cool(&name);
+            index.drop_hot(&name);
         }
     }
 
@@ -382,8 +382,8 @@ impl Pages {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The file of the page that was not used for the longest time, if that page has to make room for `next`
-    /// or is of no use `now`, in seconds since 1970.
+    /// The file of the least recently used page, if that page must be evicted for `next` or is useless at `now`, in
+    /// seconds since 1970.
     pub(super) fn reuse(&self, next: &Name, now: u64) -> Option<Reused> {
         let mut index = self.index();
         let name = index.order.first_key_value()?.1.clone();
@@ -406,8 +406,8 @@ impl Pages {
         }
     }
 
-    /// Locks a file for reading. False if another page may be written into it, because the page has left the
-    /// cache since it was `known` by its edition.
+    /// Locks a file for reading. False if another page may be written into it, because the page with the edition
+    /// `known` was removed from the cache meanwhile.
     pub(super) fn is_readable(&self, file: &File, name: &Name, known: Option<i64>) -> bool {
         if let Err(TryLockError::WouldBlock) = file.try_lock_shared() {
             return false;
@@ -477,7 +477,7 @@ impl Index {
     }
 
     /// Drops a page from memory.
-    fn cool(&mut self, name: &Name) {
+    fn drop_hot(&mut self, name: &Name) {
         let Some(slot) = self.slots.get_mut(name) else { return };
         if let Some(hot) = slot.hot.take() {
             self.hot_bytes -= hot.bytes();
@@ -486,7 +486,7 @@ impl Index {
     }
 
     fn remove(&mut self, name: &Name) {
-        self.cool(name);
+        self.drop_hot(name);
         if let Some(slot) = self.slots.remove(name) {
             self.bytes -= slot.bytes;
             self.order.remove(&slot.used);
@@ -499,7 +499,7 @@ impl Index {
     }
 }
 
-/// Does something that needs the folder of a path, which is made if it is not there.
+/// Runs a task that needs the folder of a path, and creates the folder if it does not exist.
 fn in_folder<T>(path: &Path, task: impl Fn() -> io::Result<T>) -> io::Result<T> {
     match (task(), path.parent()) {
         (Err(error), Some(folder)) if error.kind() == io::ErrorKind::NotFound => {

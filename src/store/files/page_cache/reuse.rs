@@ -1,11 +1,11 @@
-//! The file of a page that leaves the cache, for the next page to be written into.
+//! Reuses the files of evicted pages.
 //!
-//! A new file costs a file system more than new content of an old one. ext4, for example, passes over every
-//! inode that was freed within the last minutes before it finds one for a new file. In a full cache each page
-//! is therefore written into the file of the page that makes room for it.
+//! A file system needs more time to create a file than to overwrite one. ext4, for example, checks every recently
+//! freed inode before it finds one for a new file. Therefore a full cache writes each page into the file of the page
+//! that is evicted for it.
 //!
-//! Must stay true: a file that somebody reads is never written again. Readers hold a shared lock on it, and it
-//! is written again under an exclusive lock only.
+//! Invariant: a file with a reader is never overwritten. Readers hold a shared lock on it, and a writer needs an
+//! exclusive lock.
 
 use super::entry::HEAD_BYTES;
 use std::fs::File;
@@ -13,7 +13,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// A file that is no page any more.
+/// The file of an evicted page.
 pub(super) struct Reused {
     pub(super) file: File,
     pub(super) path: PathBuf,
@@ -21,14 +21,14 @@ pub(super) struct Reused {
     pub(super) bytes: u64,
 }
 
-/// Gives the file of a page another name, unless somebody reads it.
+/// Renames the file of a page, unless the file has a reader.
 pub(super) fn take(page: &Path, path: &Path) -> io::Result<File> {
     let file = File::options().read(true).write(true).open(page)?;
     file.try_lock()?;
-    // Without its head a file is no page, whatever becomes of it.
+    // A file without its head is not a page, even if a later step fails.
     file.write_all_at(&[0; HEAD_BYTES as usize], 0)?;
     std::fs::rename(page, path)?;
-    // Whoever opened it before and comes late for the lock sees that the page has left the index.
+    // A reader that locks the file after this sees that the index does not contain the page.
     file.unlock()?;
     Ok(file)
 }

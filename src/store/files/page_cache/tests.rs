@@ -7,7 +7,7 @@ use bytes::Bytes;
 use std::io;
 use std::path::PathBuf;
 
-/// Numbers that are the same in each run with one seed.
+/// Random numbers that are reproducible by their seed.
 struct Random(u64);
 
 impl Random {
@@ -41,7 +41,7 @@ fn keep(pages: &Pages, key: &PageKey, body: &[u8]) {
     pages.commit(&part, key, b"meta", body.len() as u64, sums, 5000).expect("it can be written");
 }
 
-/// The page, if it is there; `Err` when it is damaged behind what was read already.
+/// The page, if it exists; `Err` if the part after its start is damaged.
 fn read(pages: &Pages, key: &PageKey) -> Option<io::Result<Vec<u8>>> {
     let entry = pages.find(key)?;
     assert_eq!((entry.meta.as_slice(), entry.useless_from), (b"meta".as_slice(), 5000));
@@ -58,7 +58,7 @@ fn file(pages: &Pages, key: &PageKey) -> PathBuf {
 }
 
 #[test]
-fn pages_of_any_length_come_back_after_a_restart() {
+fn pages_of_any_length_survive_a_restart() {
     let (data, pages) = open(u64::MAX);
     let lengths = [0, 1, BLOCK_BYTES - 1, BLOCK_BYTES, BLOCK_BYTES + 1, 5 * BLOCK_BYTES];
     for length in lengths {
@@ -70,7 +70,7 @@ fn pages_of_any_length_come_back_after_a_restart() {
     assert_eq!((pages.size(), pages.is_absent(&key("1"))), (Size::default(), false), "not scanned yet");
     for scanned in [false, true] {
         for length in lengths {
-            let page = read(&pages, &key(&length.to_string())).expect("it is there");
+            let page = read(&pages, &key(&length.to_string())).expect("it exists");
             assert!(page.expect("it is whole") == body(length), "{length}");
         }
         if !scanned {
@@ -85,7 +85,7 @@ fn pages_of_any_length_come_back_after_a_restart() {
 }
 
 #[test]
-fn whatever_happens_to_a_file_nothing_but_the_page_is_given_out() {
+fn a_damaged_file_is_never_returned_as_a_page() {
     let (data, pages) = open(u64::MAX);
     let seed = 20_261_122;
     let mut random = Random(seed);
@@ -95,7 +95,7 @@ fn whatever_happens_to_a_file_nothing_but_the_page_is_given_out() {
         let whole = body(random.below(4 * BLOCK_BYTES));
         keep(&pages, &key, &whole);
         let path = file(&pages, &key);
-        let mut bytes = std::fs::read(&path).expect("it is there");
+        let mut bytes = std::fs::read(&path).expect("it exists");
         match round % 5 {
             0 => bytes.truncate(random.below(bytes.len())),
             1 => bytes.extend(body(1 + random.below(100))),
@@ -119,14 +119,14 @@ fn whatever_happens_to_a_file_nothing_but_the_page_is_given_out() {
         }
         let pages = if round % 3 == 0 { &pages } else { &restarted };
         match read(pages, &key) {
-            None => assert!(!path.exists(), "seed {seed}, round {round}: what is damaged is removed"),
+            None => assert!(!path.exists(), "seed {seed}, round {round}: a damaged file is removed"),
             Some(Ok(page)) => {
                 assert!(page == whole, "seed {seed}, round {round}");
                 served += 1;
             }
             Some(Err(error)) => {
                 assert_eq!(error.kind(), io::ErrorKind::InvalidData, "seed {seed}, round {round}");
-                assert!(round % 3 == 0, "seed {seed}, round {round}: a file is compared as a whole once");
+                assert!(round % 3 == 0, "seed {seed}, round {round}: each file is verified once");
             }
         }
         std::fs::remove_file(&path).ok();
@@ -135,7 +135,7 @@ fn whatever_happens_to_a_file_nothing_but_the_page_is_given_out() {
 }
 
 #[test]
-fn a_page_in_the_place_of_another_is_no_page() {
+fn a_page_under_the_name_of_another_page_is_not_found() {
     let (_data, pages) = open(u64::MAX);
     keep(&pages, &key("a"), b"page a");
     std::fs::rename(file(&pages, &key("a")), file(&pages, &key("b"))).expect("it can be moved");
@@ -144,10 +144,10 @@ fn a_page_in_the_place_of_another_is_no_page() {
 }
 
 #[test]
-fn another_version_is_no_page() {
+fn a_page_of_another_version_is_not_found() {
     let (_data, pages) = open(u64::MAX);
     keep(&pages, &key("a"), b"page a");
-    let mut bytes = std::fs::read(file(&pages, &key("a"))).expect("it is there");
+    let mut bytes = std::fs::read(file(&pages, &key("a"))).expect("it exists");
     bytes[8] += 1;
     let sum = crc32fast::hash(&bytes[..60]).to_le_bytes();
     bytes[60..64].copy_from_slice(&sum);
@@ -156,27 +156,27 @@ fn another_version_is_no_page() {
 }
 
 #[test]
-fn what_a_killed_process_left_is_removed_and_what_is_not_ours_stays() {
+fn unfinished_pages_of_a_killed_process_are_removed_and_other_files_stay() {
     let (data, pages) = open(u64::MAX);
     keep(&pages, &key("a"), b"page a");
     let folder = data.path().join("cache/x");
     std::mem::forget(pages.part(&key("b"), 0).expect("it can be written"));
-    std::fs::write(folder.join("notes.txt"), "of a person").expect("it can be written");
+    std::fs::write(folder.join("notes.txt"), "a user's file").expect("it can be written");
     std::fs::write(folder.join("0".repeat(32)), "torn").expect("it can be written");
     assert_eq!(files_in(&folder).len(), 4);
     let pages = Pages::open(data.path(), u64::MAX).expect("it can be written to");
     pages.scan();
     let mut left: Vec<PathBuf> = files_in(&folder);
     left.sort();
-    let mut wanted = vec![file(&pages, &key("a")), folder.join("notes.txt")];
-    wanted.sort();
-    assert_eq!(left, wanted);
+    let mut expected = vec![file(&pages, &key("a")), folder.join("notes.txt")];
+    expected.sort();
+    assert_eq!(left, expected);
     drop(pages.part(&key("c"), 0).expect("it can be written"));
-    assert_eq!(files_in(&folder).len(), 2, "a part that is dropped is gone");
+    assert_eq!(files_in(&folder).len(), 2, "a dropped part is removed");
 }
 
 #[test]
-fn what_was_not_used_for_the_longest_time_goes_first() {
+fn the_least_recently_used_page_is_evicted_first() {
     let (data, pages) = open(u64::MAX);
     for name in ["a", "b", "c"] {
         keep(&pages, &key(name), &body(1000));
@@ -185,21 +185,21 @@ fn what_was_not_used_for_the_longest_time_goes_first() {
     drop(pages);
     let pages = Pages::open(data.path(), 3 * one).expect("it can be written to");
     pages.scan();
-    assert!(read(&pages, &key("a")).is_some(), "it is used");
+    assert!(read(&pages, &key("a")).is_some(), "it exists");
     keep(&pages, &key("d"), &body(1000));
-    let there = |name: &str| file(&pages, &key(name)).exists();
+    let exists = |name: &str| file(&pages, &key(name)).exists();
     // The order of b and c is that of their files' times, which may be equal.
-    assert!(there("a") && there("d") && there("b") != there("c"));
+    assert!(exists("a") && exists("d") && exists("b") != exists("c"));
     assert_eq!(pages.size(), Size { entries: 3, bytes: 3 * one });
     keep(&pages, &key("d"), &body(1000));
-    assert_eq!(pages.size().entries, 3, "a page in its own place takes no more room");
+    assert_eq!(pages.size().entries, 3, "a replaced page takes no more space");
     keep(&pages, &key("e"), &body(1000));
     keep(&pages, &key("f"), &body(1000));
-    assert!(!there("a") && there("d") && there("e") && there("f"));
+    assert!(!exists("a") && exists("d") && exists("e") && exists("f"));
 }
 
 #[test]
-fn a_smaller_bound_holds_from_the_start_on() {
+fn a_lower_limit_applies_from_the_start() {
     let (data, pages) = open(u64::MAX);
     for name in ["a", "b", "c"] {
         keep(&pages, &key(name), &body(1000));
@@ -212,7 +212,7 @@ fn a_smaller_bound_holds_from_the_start_on() {
 }
 
 #[test]
-fn what_is_of_no_use_any_more_is_swept_and_what_is_purged_is_gone() {
+fn expired_pages_are_swept_and_purged_pages_are_removed() {
     let (_data, pages) = open(u64::MAX);
     for name in ["a", "b", "c"] {
         keep(&pages, &key(name), b"page");
@@ -229,10 +229,10 @@ fn what_is_of_no_use_any_more_is_swept_and_what_is_purged_is_gone() {
 }
 
 #[test]
-fn who_reads_a_page_reads_it_to_its_end_though_it_is_replaced_or_removed() {
+fn an_open_page_is_readable_to_its_end_after_it_is_replaced_or_removed() {
     let (_data, pages) = open(u64::MAX);
     keep(&pages, &key("a"), &body(3 * BLOCK_BYTES));
-    let entry = pages.find(&key("a")).expect("it is there");
+    let entry = pages.find(&key("a")).expect("it exists");
     keep(&pages, &key("a"), b"another");
     pages.purge_repository("x");
     let blocks =
@@ -242,7 +242,7 @@ fn who_reads_a_page_reads_it_to_its_end_though_it_is_replaced_or_removed() {
 
 /// Reads a page and holds it in memory.
 fn warm(pages: &Pages, key: &PageKey) {
-    let entry = pages.find(key).expect("it is there");
+    let entry = pages.find(key).expect("it exists");
     let body = entry.blocks(0, 4).expect("it is whole");
     assert_eq!(body.len() as u64, entry.body_bytes);
     pages.keep_hot(key, &entry, body.into());
@@ -253,13 +253,13 @@ fn is_hot(pages: &Pages, key: &PageKey) -> bool {
 }
 
 #[test]
-fn a_page_in_memory_is_gone_with_its_file() {
+fn a_page_in_memory_is_dropped_with_its_file() {
     let (_data, pages) = open(u64::MAX);
     let (a, b) = (key("a"), key("b"));
     let again = || {
         for key in [&a, &b] {
             keep(&pages, key, b"first");
-            assert!(!is_hot(&pages, key), "nobody has asked for it");
+            assert!(!is_hot(&pages, key), "it was not requested");
             warm(&pages, key);
         }
         let hot = pages.hot(&a).expect("it was read");
@@ -273,20 +273,24 @@ fn a_page_in_memory_is_gone_with_its_file() {
     assert!(!is_hot(&pages, &a) && is_hot(&pages, &b), "it was purged");
     again();
     assert_eq!(pages.purge_repository("x"), 2);
-    assert!(!is_hot(&pages, &a) && !is_hot(&pages, &b), "all of its repository were purged");
+    assert!(!is_hot(&pages, &a) && !is_hot(&pages, &b), "the repository was purged");
     again();
     pages.sweep(5000);
-    assert!(!is_hot(&pages, &a), "it is of no use any more");
+    assert!(!is_hot(&pages, &a), "it has expired");
     again();
-    assert_eq!(pages.index().hot_bytes, 2 * (5 + 4 + HOT_PAGE_OVERHEAD_BYTES), "what is gone is not counted");
+    assert_eq!(
+        pages.index().hot_bytes,
+        2 * (5 + 4 + HOT_PAGE_OVERHEAD_BYTES),
+        "removed pages are not counted"
+    );
 }
 
 #[test]
-fn what_was_read_before_a_page_was_replaced_is_not_held_in_its_place() {
+fn a_replaced_page_is_not_held_in_memory() {
     let (_data, pages) = open(u64::MAX);
     let key = key("a");
     keep(&pages, &key, b"first");
-    let entry = pages.find(&key).expect("it is there");
+    let entry = pages.find(&key).expect("it exists");
     keep(&pages, &key, b"second");
     pages.keep_hot(&key, &entry, Bytes::from_static(b"first"));
     assert!(!is_hot(&pages, &key));
@@ -296,7 +300,7 @@ fn what_was_read_before_a_page_was_replaced_is_not_held_in_its_place() {
 }
 
 #[test]
-fn pages_in_memory_take_no_more_than_they_may() {
+fn memory_of_pages_is_limited() {
     let (_data, pages) = open(u64::MAX);
     let page = body(4 * BLOCK_BYTES);
     let fit = HOT_BYTES_MAX / (page.len() + b"meta".len() + HOT_PAGE_OVERHEAD_BYTES);
@@ -307,12 +311,12 @@ fn pages_in_memory_take_no_more_than_they_may() {
         assert!(is_hot(&pages, key) && pages.index().hot_bytes <= HOT_BYTES_MAX);
     }
     let hot: Vec<bool> = keys.iter().map(|key| is_hot(&pages, key)).collect();
-    assert_eq!(hot.iter().position(|is_hot| *is_hot), Some(3), "the oldest made room");
+    assert_eq!(hot.iter().position(|is_hot| *is_hot), Some(3), "the oldest was evicted");
     assert_eq!(hot.iter().filter(|is_hot| **is_hot).count(), fit);
 }
 
 #[test]
-fn a_page_that_is_asked_for_in_memory_is_used_too() {
+fn a_page_that_is_read_from_memory_counts_as_used() {
     let (_data, pages) = open(3 * 1200);
     for name in ["a", "b"] {
         keep(&pages, &key(name), &body(1000));
@@ -322,13 +326,13 @@ fn a_page_that_is_asked_for_in_memory_is_used_too() {
     for name in ["c", "d"] {
         keep(&pages, &key(name), &body(1000));
     }
-    let there = |name: &str| file(&pages, &key(name)).exists();
-    assert!(there("a") && !there("b"), "the one that was not used for the longest time went");
+    let exists = |name: &str| file(&pages, &key(name)).exists();
+    assert!(exists("a") && !exists("b"), "the least recently used page was evicted");
     assert!(is_hot(&pages, &key("a")) && !is_hot(&pages, &key("b")));
 }
 
 #[test]
-fn a_page_that_makes_room_gives_its_file_to_the_next_one() {
+fn the_file_of_an_evicted_page_is_reused() {
     use std::os::unix::fs::MetadataExt;
     let inode =
         |pages: &Pages, name: &str| std::fs::metadata(file(pages, &key(name))).map(|about| about.ino());
@@ -337,10 +341,10 @@ fn a_page_that_makes_room_gives_its_file_to_the_next_one() {
     let (_data, pages) = open(2 * pages.size().bytes);
     keep(&pages, &key("a"), &body(3000));
     keep(&pages, &key("b"), &body(3000));
-    let first = inode(&pages, "a").expect("it is there");
+    let first = inode(&pages, "a").expect("it exists");
     for (name, length) in [("c", 3000), ("d", 2900), ("e", 3000)] {
         keep(&pages, &key(name), &body(length));
-        let page = read(&pages, &key(name)).expect("it is there");
+        let page = read(&pages, &key(name)).expect("it exists");
         assert!(page.expect("it is whole") == body(length), "{name}");
     }
     assert!(read(&pages, &key("a")).is_none() && read(&pages, &key("b")).is_none());
@@ -350,7 +354,7 @@ fn a_page_that_makes_room_gives_its_file_to_the_next_one() {
 }
 
 #[test]
-fn a_page_that_is_of_no_use_gives_its_file_to_the_next_one() {
+fn the_file_of_an_expired_page_is_reused() {
     let (_data, pages) = open(u64::MAX);
     keep(&pages, &key("a"), b"page a");
     drop(pages.part(&key("b"), 4999).expect("it can be written"));
@@ -361,14 +365,14 @@ fn a_page_that_is_of_no_use_gives_its_file_to_the_next_one() {
 }
 
 #[test]
-fn a_file_that_is_read_is_never_written_again() {
+fn a_file_with_a_reader_is_never_reused() {
     let (_data, pages) = open(u64::MAX);
     keep(&pages, &key("a"), &body(3 * BLOCK_BYTES));
     let (_data, pages) = open(pages.size().bytes);
     keep(&pages, &key("a"), &body(3 * BLOCK_BYTES));
-    let entry = pages.find(&key("a")).expect("it is there");
+    let entry = pages.find(&key("a")).expect("it exists");
     keep(&pages, &key("b"), &vec![b'x'; 3 * BLOCK_BYTES]);
-    assert!(!pages.is_known(&key("a")), "it has made room");
+    assert!(!pages.is_known(&key("a")), "it was evicted");
     let blocks =
         (0..entry.body_bytes).step_by(BLOCK_BYTES).map(|at| entry.blocks(at, 1).expect("it is whole"));
     assert!(blocks.collect::<Vec<_>>().concat() == body(3 * BLOCK_BYTES));

@@ -118,7 +118,7 @@ impl RedbLedger {
         }
         match sent {
             Some(Ok(())) => {}
-            Some(Err(_)) => tracing::warn!("the ledger cannot keep up; a page is not recorded"),
+            Some(Err(_)) => tracing::warn!("the queue of the ledger is full; a page is not recorded"),
             None => tracing::debug!("another oaimend has the ledger; a page is not recorded"),
         }
     }

@@ -1,4 +1,4 @@
-//! The ledger in a database of its own: what it knows after which records.
+//! Tests of the ledger, each with a database of its own.
 
 use super::eviction::{LISTS_EVICTED_TOGETHER, LISTS_MAX};
 use super::tables::{LISTS, TOKENS};

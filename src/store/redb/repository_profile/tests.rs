@@ -1,4 +1,4 @@
-//! The profiles in a database of their own.
+//! Tests of the profiles, each with a database of its own.
 
 use super::*;
 use crate::store::repository_profile::{ProfileUpdate, SETS_MAX};
@@ -36,7 +36,7 @@ fn an_escaped_set_is_unescaped_unless_the_source_has_it() {
     assert_eq!(note(&profiles, "x", &set("a~x2B.b", true, false)), Vec::<String>::new());
     assert_eq!(unescaped(&profiles).as_deref(), Some("a+b"));
     assert_eq!(note(&profiles, "x", &set("a~x2B.b", false, true)), ["a~x2B.b"]);
-    assert_eq!(unescaped(&profiles), None, "the look-alike wins");
+    assert_eq!(unescaped(&profiles), None, "the set of the source has priority");
     assert_eq!(note(&profiles, "x", &set("a~x2B.b", false, true)), Vec::<String>::new(), "once");
     assert_eq!(profiles.collisions("x"), ["a~x2B.b"]);
     assert_eq!(profiles.source_set("y", "a~x2B.b").as_deref(), Some("a+b"), "of another repository");
@@ -78,7 +78,7 @@ fn a_known_update_needs_no_save() {
 fn an_old_record_counts_before_identify_is_known() {
     let data = tempfile::tempdir().expect("a temporary folder");
     let profiles = open(&data);
-    assert!(!profiles.needs_save("x", &dates(None, Some("2014-01-01"))), "there is nothing to contradict");
+    assert!(!profiles.needs_save("x", &dates(None, Some("2014-01-01"))), "no earliestDatestamp is known");
     note(&profiles, "x", &dates(None, Some("2014-01-01")));
     note(&profiles, "x", &dates(Some("2015-01-01"), None));
     drop(profiles);
@@ -93,7 +93,7 @@ fn a_lowered_earliest_datestamp_stays_lowered() {
     assert_eq!(profiles.lowered_to("x"), None);
     note(&profiles, "x", &dates(None, Some("2014-05-05")));
     assert_eq!(profiles.lowered_to("x").as_deref(), Some("2014-05-05"));
-    // Identify says it from now on.
+    // From now on Identify contains the lower datestamp.
     note(&profiles, "x", &dates(Some("2014-05-05"), None));
     assert_eq!(profiles.lowered_to("x").as_deref(), Some("2014-05-05"));
     drop(profiles);
@@ -166,7 +166,7 @@ fn a_second_update_saves_what_the_first_has_not_saved_yet() {
 }
 
 #[test]
-fn only_so_many_sets_are_remembered_and_the_rest_is_turned_back_unseen() {
+fn only_a_limited_number_of_sets_is_stored_and_further_sets_are_unescaped() {
     let data = tempfile::tempdir().expect("a temporary folder");
     let profiles = open(&data);
     let name = |number: usize| format!("{number}~x2B.");
@@ -177,7 +177,7 @@ fn only_so_many_sets_are_remembered_and_the_rest_is_turned_back_unseen() {
     assert_eq!(note(&profiles, "x", &beyond), Vec::<String>::new());
     assert_eq!(profiles.source_set("x", &name(7)), None);
     assert_eq!(profiles.source_set("x", &name(SETS_MAX)), Some(format!("{SETS_MAX}+")));
-    assert!(profiles.needs_save("y", &beyond), "each repository has its own bound");
+    assert!(profiles.needs_save("y", &beyond), "each repository has its own limit");
 }
 
 #[test]
