@@ -2,7 +2,7 @@
 //!
 //! There are three judges: quick-xml (see [`strict`](super::strict)), which is always available;
 //! libxml2 with the schema; and expat. The last two run in a Python process that `scripts/judge`
-//! starts. Without Python or lxml the others judge alone, and the test prints a note.
+//! starts. Without Python or lxml the others judge alone, and the captured output of the test says so.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -152,9 +152,9 @@ impl Process {
     fn start(own: &str, official: &str) -> Option<Mutex<Self>> {
         let started = Self::spawn(own, official);
         match &started {
-            Err(error) => eprintln!("skipped: libxml2 and expat do not judge, only quick-xml does ({error})"),
+            Err(error) => eprintln!("skipped: only quick-xml judges, without libxml2 and expat ({error})"),
             Ok(process) if !process.judges.contains("libxml2") => {
-                eprintln!("skipped: libxml2 does not judge, quick-xml and expat do (no lxml)");
+                eprintln!("skipped: quick-xml and expat judge, without libxml2 (no lxml)");
             }
             Ok(_) => {}
         }
