@@ -1,11 +1,11 @@
 """Judges documents by two strict parsers: libxml2 with the schemas named as arguments, and expat.
 
-libxml2 takes names of the fifth edition of XML 1.0. expat takes those of the fourth edition only.
-Without lxml, expat judges alone. With --payloads it prints what one document carries.
+libxml2 accepts names of the fifth edition of XML 1.0. expat accepts only those of the fourth edition.
+Without lxml, expat judges alone. With --payloads it prints the payloads of one document.
 With --names it prints the characters that expat accepts in names.
 
-Each document comes over standard input after its length (four bytes, big endian). Each verdict goes
-out in the same form: one line for each judge that rejects the document, or nothing.
+Standard input contains each document after its length (four bytes, big endian). Standard output
+contains each verdict in the same form: one line for each judge that rejects the document, or nothing.
 """
 
 import struct
@@ -49,7 +49,7 @@ def by_expat(document):
 
 
 def verdict(document, schemas):
-    """What each judge finds wrong with the document."""
+    """The faults that the judges find in the document."""
     faults = {"expat": by_expat(document)}
     if etree:
         faults["libxml2"] = by_libxml2(document, schemas)
@@ -58,7 +58,7 @@ def verdict(document, schemas):
 
 
 def names():
-    """The characters that can begin a name and those that can be in one, by expat, a line each."""
+    """The characters that expat accepts at the start of a name and inside a name, one line each."""
     characters = [chr(code) for code in range(0x21, 0x20000) if code != 0x3A and not 0xD800 <= code < 0xE000]
     starts = [c for c in characters if not by_expat(f"<{c}/>".encode())]
     parts = [c for c in characters if not by_expat(f"<a{c}/>".encode())]
@@ -66,7 +66,7 @@ def names():
 
 
 def payloads(document):
-    """What stands in metadata and about, each in exclusive canonical XML with all prefixes in scope."""
+    """The content of metadata and about, each in exclusive canonical XML with all prefixes in scope."""
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
     oai = "{http://www.openarchives.org/OAI/2.0/}"
     found = []

@@ -1,8 +1,8 @@
-"""Pages of a small repository, each with one defect, and what they were meant to say.
+"""A small repository with one defect at a time, and its correct records.
 
-Ten records on two pages. The defect lies in record 3, or in what surrounds the
-first page's records; the second page is clean. Every description holds a legal
-`&amp;`, because lenient parsers lose those once they have met any error.
+It has ten records on two pages. The defect is in record 3 or around the records
+of page 1. Page 2 is clean. Every description contains a legal `&amp;`, because
+lenient parsers lose it after an error.
 """
 
 import gzip
@@ -22,7 +22,7 @@ TOKEN = "page-2"
 
 @dataclass(frozen=True)
 class Record:
-    """One record: its four fields as bytes of XML, and the tags around them."""
+    """One record: its four fields as bytes of XML, and its tags."""
 
     identifier: bytes
     datestamp: bytes
@@ -44,7 +44,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Page:
-    """One page: what stands around its records, and the records."""
+    """One page: its records, and the bytes around them."""
 
     records: tuple
     token: Optional[str]
@@ -52,8 +52,8 @@ class Page:
     root: bytes = (
         f'<OAI-PMH xmlns="{OAI}" xmlns:xsi="{XSI}" xsi:schemaLocation="{OAI} {OAI}OAI-PMH.xsd">\n'
     ).encode()
-    behind: bytes = b""
-    # What is done to the bytes of the whole page at last.
+    after: bytes = b""
+    # Changes the bytes of the whole page.
     transport: Callable = field(default=lambda body: body)
     content_type: str = "text/xml; charset=UTF-8"
 
@@ -66,12 +66,12 @@ class Page:
         records = b"".join(record.xml() for record in self.records)
         tail = f"{token}</ListRecords>\n</OAI-PMH>\n"
         return self.transport(
-            self.before + self.root + head.encode() + records + tail.encode() + self.behind
+            self.before + self.root + head.encode() + records + tail.encode() + self.after
         )
 
 
 def record_texts(number):
-    """Identifier, datestamp, title and description that record `number` is meant to have."""
+    """The correct identifier, datestamp, title and description of record `number`."""
     return [
         f"oai:example.org:{number}",
         f"2026-01-{number:02}T00:00:00Z",
@@ -97,29 +97,29 @@ class Defect:
     """One way to break the first page."""
 
     name: str
-    # What a person would call it.
+    # The name of the defect in the table.
     title: str
     damage: Callable[[Page], Page]
-    # What the broken field was meant to say; None where no text is touched.
-    meant_title: Optional[str] = None
-    meant_datestamp: Optional[str] = None
-    # Whether nothing can mend it, so that an error is all that is honest.
-    hopeless: bool = False
+    # The correct value of the broken field; None if its text is not damaged.
+    expected_title: Optional[str] = None
+    expected_datestamp: Optional[str] = None
+    # Whether no repair is possible, so that an error is the right result.
+    is_unrepairable: bool = False
 
     def first_page(self):
         return self.damage(page(1))
 
-    def meant(self):
-        """All ten records as a harvester should get them."""
+    def expected(self):
+        """All ten records, as a harvester should get them."""
         texts = [record_texts(n) for n in range(1, PAGE_RECORDS * PAGES + 1)]
         broken = texts[BROKEN_RECORD - 1]
-        broken[1] = self.meant_datestamp or broken[1]
-        broken[2] = self.meant_title or broken[2]
+        broken[1] = self.expected_datestamp or broken[1]
+        broken[2] = self.expected_title or broken[2]
         return texts
 
 
 def in_record(**changes):
-    """Damage that changes parts of the broken record."""
+    """Returns a function that changes parts of the broken record."""
     def damage(page):
         records = list(page.records)
         records[BROKEN_RECORD - 1] = replace(records[BROKEN_RECORD - 1], **changes)
@@ -128,12 +128,12 @@ def in_record(**changes):
 
 
 def around(**changes):
-    """Damage that changes what stands around the records."""
+    """Returns a function that changes the bytes around the records."""
     return lambda page: replace(page, **changes)
 
 
-def in_title(name, title, content, meant):
-    return Defect(name, title, in_record(title=content), meant_title=meant)
+def in_title(name, title, content, expected):
+    return Defect(name, title, in_record(title=content), expected_title=expected)
 
 
 def cut_in_fourth_record(body):
@@ -170,17 +170,17 @@ DEFECTS = [
     Defect("mismatched-end-tag", "`<dc:title>..</title>`", in_record(title_end=b"</title>")),
     Defect("missing-end-tag", "`</dc:title>` missing", in_record(title_end=b"")),
     Defect("datestamp-form", "datestamp without T and Z", in_record(datestamp=b"2015-01-12 13:39:50"),
-           meant_datestamp="2015-01-12T13:39:50Z"),
+           expected_datestamp="2015-01-12T13:39:50Z"),
     Defect("missing-namespace", "OAI-PMH namespace missing", around(root=b"<OAI-PMH>\n")),
     Defect("leading-blank-lines", "blank lines before `<?xml`",
            around(before=b'\n\n<?xml version="1.0" encoding="UTF-8"?>\n')),
     Defect("leading-notice", "PHP notice before `<?xml`",
            around(before=NOTICE + b'<?xml version="1.0" encoding="UTF-8"?>\n')),
-    Defect("trailing-notice", "PHP notice after the end", around(behind=NOTICE)),
+    Defect("trailing-notice", "PHP notice after the end", around(after=NOTICE)),
     Defect("unannounced-gzip", "gzip, not announced", around(transport=gzip.compress)),
     Defect("html-page", "an HTML page with status 200",
-           around(transport=lambda body: HTML, content_type="text/html"), hopeless=True),
-    Defect("truncated", "page cut off in record 4", around(transport=cut_in_fourth_record), hopeless=True),
+           around(transport=lambda body: HTML, content_type="text/html"), is_unrepairable=True),
+    Defect("truncated", "page cut off in record 4", around(transport=cut_in_fourth_record), is_unrepairable=True),
 ]
 
 BY_NAME = {defect.name: defect for defect in DEFECTS}

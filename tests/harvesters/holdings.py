@@ -1,6 +1,6 @@
-"""What a repository of some hundred records holds, told without OAI-PMH.
+"""The records of a test repository, as plain values.
 
-The providers of this folder serve it, and what harvesters bring back is held against it.
+The providers of this folder serve them, and the results of the harvesters are compared with them.
 """
 
 from dataclasses import dataclass, field
@@ -49,7 +49,7 @@ HOLDINGS = [holding(number) for number in range(RECORDS)]
 
 
 def selected(set=None, from_=None, until=None):
-    """The records that a request selects. Days and seconds may be given: days include their last second."""
+    """The records that a request selects. Dates are days or seconds. Days include their last second."""
     first = from_ or ""
     last = until + "T23:59:59Z" if until and len(until) == 10 else until or "9"
     return [
@@ -60,5 +60,5 @@ def selected(set=None, from_=None, until=None):
 
 
 def by_identifier(identifier):
-    """The record of that identifier, or None."""
+    """The record with this identifier, or None."""
     return next((one for one in HOLDINGS if one.identifier == identifier), None)

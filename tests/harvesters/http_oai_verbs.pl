@@ -1,9 +1,9 @@
-# Asks a base URL by HTTP::OAI, all six verbs, and prints what came as a line of JSON; see verbs.py.
+# Sends all six verbs to a base URL by HTTP::OAI and prints the results as a line of JSON; see verbs.py.
 use strict;
 use warnings;
 
-# Told to wait by Retry-After it would sleep; here that is the answer.
-BEGIN { *CORE::GLOBAL::sleep = sub { die "told to ask again in $_[0] seconds\n" } }
+# HTTP::OAI sleeps for the time in Retry-After. Here a sleep is an error.
+BEGIN { *CORE::GLOBAL::sleep = sub { die "Retry-After: $_[0]\n" } }
 
 use HTTP::OAI;
 use JSON::PP;
@@ -12,7 +12,7 @@ my ($base_url, $plan) = ($ARGV[0], JSON::PP->new->utf8->decode($ARGV[1]));
 my $harvester = HTTP::OAI::Harvester->new(baseURL => $base_url);
 $harvester->timeout(20);
 
-# What is a number to Perl must not become one in JSON, nor the other way round.
+# All values are strings in JSON, even if Perl holds them as numbers.
 sub text { return defined $_[0] ? "$_[0]" : undef }
 
 sub header_of {
@@ -31,23 +31,23 @@ sub record_of {
     return [@{ header_of($record->header) }, \%fields];
 }
 
-sub whole {
+sub checked {
     my ($response) = @_;
     die $response->code . ' ' . $response->message . "\n" if $response->is_error;
     return $response;
 }
 
-# By callback: a loop over next() sees the items of the last page only.
+# Uses a callback, because a loop over next() sees only the items of the last page.
 sub list_of {
     my ($verb, $read, %arguments) = @_;
     my @items;
-    whole($harvester->$verb(%arguments, onRecord => sub { push @items, $read->($_[0]) }));
+    checked($harvester->$verb(%arguments, onRecord => sub { push @items, $read->($_[0]) }));
     return \@items;
 }
 
 sub record_named {
     my ($identifier) = @_;
-    my $response = whole($harvester->GetRecord(identifier => $identifier, metadataPrefix => 'oai_dc'));
+    my $response = checked($harvester->GetRecord(identifier => $identifier, metadataPrefix => 'oai_dc'));
     return record_of($response->next);
 }
 
@@ -58,8 +58,8 @@ sub error_of {
 }
 
 my @dc = (metadataPrefix => 'oai_dc');
-my $identify = whole($harvester->Identify);
-my $formats = whole($harvester->ListMetadataFormats);
+my $identify = checked($harvester->Identify);
+my $formats = checked($harvester->ListMetadataFormats);
 my @formats = map { [text($_->metadataPrefix), text($_->schema), text($_->metadataNamespace)] } $formats->metadataFormat;
 print JSON::PP->new->ascii->canonical->encode({
     identify => [map { text(scalar $identify->$_) }
@@ -68,9 +68,9 @@ print JSON::PP->new->ascii->canonical->encode({
     sets => list_of('ListSets', sub { [text($_[0]->setSpec), text($_[0]->setName)] }),
     identifiers => list_of('ListIdentifiers', \&header_of, @dc),
     records => list_of('ListRecords', \&record_of, @dc),
-    of_a_set => list_of('ListRecords', \&record_of, @dc, set => $plan->{set}),
-    of_some_days => list_of('ListIdentifiers', \&header_of, @dc, from => $plan->{from}, until => $plan->{until}),
-    one => record_named($plan->{identifier}),
+    set_records => list_of('ListRecords', \&record_of, @dc, set => $plan->{set}),
+    window_headers => list_of('ListIdentifiers', \&header_of, @dc, from => $plan->{from}, until => $plan->{until}),
+    record => record_named($plan->{identifier}),
     deleted => record_named($plan->{deleted}),
     unknown => error_of($harvester->GetRecord(@dc, identifier => $plan->{unknown})),
     none => error_of($harvester->ListRecords(@dc, from => $plan->{never}, onRecord => sub { die 'a record' })),

@@ -1,6 +1,6 @@
-"""A data provider that serves every defect at a base URL of its own, on loopback.
+"""A data provider on loopback with one base URL for each defect: `/<defect>?verb=...`.
 
-`/<defect>?verb=...`; run alone it prints its address and the paths to try.
+As a program it prints the URLs.
 """
 
 import threading
@@ -65,11 +65,11 @@ class Provider(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request, client_address):
-        """A harvester that gives up closes the connection: nothing to tell."""
+        """Ignores connections that a harvester has closed."""
 
 
 def start():
-    """Serves in a thread of its own; the address is `server.server_port` on 127.0.0.1."""
+    """Serves in a thread of its own, at port `server.server_port` of 127.0.0.1."""
     server = Provider(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server

@@ -1,6 +1,6 @@
-"""A data provider of OAI-PMH 2.0 that others wrote: the server of the package oaipmh, filled with the holdings.
+"""A third-party data provider of OAI-PMH 2.0: the server of the package oaipmh, with the records of `holdings.py`.
 
-Serves on loopback, at any path, until its standard input ends; prints its port.
+It serves on loopback, at any path, until its standard input ends. It prints its port.
 """
 
 import sys
@@ -32,7 +32,7 @@ def record_of(one):
 
 
 class Repository:
-    """The holdings as the package wants to be told them."""
+    """The records in the form that the package requires."""
 
     def __init__(self, base_url):
         self.base_url = base_url

@@ -1,7 +1,7 @@
-"""A data provider of OAI-PMH 1.0 or 1.1, filled with the holdings, as strict as they were.
+"""A strict data provider of OAI-PMH 1.0 or 1.1 with the records of `holdings.py`.
 
-The verb is the document element, in a namespace of its own; an answer has no errors, but is empty,
-or is refused with status 400; datestamps are days; ListIdentifiers knows neither metadataPrefix nor datestamps.
+The verb is the document element, in a namespace of its own. There are no error elements: a response is
+empty, or has status 400. Datestamps are days. ListIdentifiers has neither metadataPrefix nor datestamps.
 
 usage: provider_one.py 1.0|1.1      serves on loopback until its standard input ends; prints its port
 """
@@ -15,7 +15,7 @@ from xml.sax.saxutils import escape
 import holdings
 
 DC = "http://purl.org/dc/elements/1.1/"
-# What each verb may be asked with: the arguments it must have, and those it can.
+# The arguments of each verb: required, and optional.
 ARGUMENTS = {
     "Identify": (set(), set()),
     "ListMetadataFormats": (set(), {"identifier"}),
@@ -27,7 +27,7 @@ ARGUMENTS = {
 
 
 class Refused(Exception):
-    """What is answered with status 400."""
+    """An invalid request, answered with status 400."""
 
 
 def arguments_of(query):
@@ -35,26 +35,26 @@ def arguments_of(query):
     arguments = dict(pairs)
     required, possible = ARGUMENTS.get(arguments.pop("verb", None), (None, None))
     if required is None or len(pairs) != len(arguments) + 1:
-        raise Refused("no verb, or something twice")
+        raise Refused("no verb, or a repeated argument")
     if "resumptionToken" in arguments and "resumptionToken" in possible:
         required, possible = {"resumptionToken"}, set()
     if not required <= set(arguments) <= required | possible:
         raise Refused(f"wrong arguments: {sorted(arguments)}")
     for date in (arguments.get("from"), arguments.get("until")):
         if date is not None and (len(date) != 10 or not date.replace("-", "").isdigit()):
-            raise Refused(f"{date} is no day")
+            raise Refused(f"{date} is not a day")
     return arguments
 
 
 def page(arguments):
-    """The records that are asked for, and the token that leads on."""
+    """The requested records, and the token for the next page."""
     start = 0
     if "resumptionToken" in arguments:
         try:
             start, *selection = arguments["resumptionToken"].split("!")
             start, (collection, first, last) = int(start), (part or None for part in selection)
         except ValueError:
-            raise Refused("a token that is none of ours") from None
+            raise Refused("an unknown token") from None
     else:
         collection, first, last = (arguments.get(name) for name in ("set", "from", "until"))
     found = holdings.selected(collection, first, last)
@@ -99,7 +99,7 @@ class Repository:
 
     def ListSets(self, arguments):
         if "resumptionToken" in arguments:
-            raise Refused("sets come all at once")
+            raise Refused("the list of sets has no tokens")
         return "".join(
             f"<set>{element('setSpec', spec)}{element('setName', name)}</set>" for spec, name in holdings.SETS.items()
         )

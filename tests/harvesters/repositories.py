@@ -2,11 +2,11 @@
 
 usage: repositories.py OAIMEND [--required]
 
-One is served in OAI-PMH 2.0 by software that others wrote: each harvester must bring the same
-through oaimend as directly, and that must be what the repository holds (`holdings.py`). Others are
-served in 1.0 and 1.1 (`provider_one.py`), which most harvesters do not understand: through oaimend
-each must bring what they hold, as far as 1.x can say it. What is not installed is skipped and named;
-with --required that is a failure.
+Third-party software serves one repository in OAI-PMH 2.0. Each harvester must get the same records
+directly and through oaimend, and these must be the records in `holdings.py`. `provider_one.py` serves
+the same records in 1.0 and 1.1, which most harvesters do not support. Through oaimend each harvester
+must get them, as far as 1.x can express them. The program skips harvesters that are not installed and
+prints their names. With --required it fails instead.
 """
 
 import json
@@ -30,7 +30,7 @@ LINE_CHARS_MAX = 600
 
 
 class Source:
-    """A provider in a process of its own, which prints its port and ends with its standard input."""
+    """A provider in a process of its own. It prints its port and ends when its standard input closes."""
 
     def __init__(self, *command):
         self.process = subprocess.Popen(
@@ -48,8 +48,8 @@ class Source:
         self.process.wait(10)
 
 
-def asked(harvester, base_url):
-    """What the harvester made of the plan at that base URL; what it said itself where it failed."""
+def run_plan(harvester, base_url):
+    """Runs the plan with a harvester. Returns its results, or its last error line if it fails."""
     command = [*harvester.verbs_command, base_url, json.dumps(PLAN)]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=HARVEST_SECONDS_MAX)
     if ran.returncode != 0:
@@ -65,10 +65,10 @@ def record(one):
     return [*header(one), one.fields]
 
 
-def held():
-    """What the repository holds, in the words of `verbs.py`."""
+def expected_results():
+    """The correct results, in the form of `verbs.py`."""
     namespace = "http://www.openarchives.org/OAI/2.0/oai_dc/"
-    some_days = holdings.selected(from_=PLAN["from"], until=PLAN["until"])
+    in_window = holdings.selected(from_=PLAN["from"], until=PLAN["until"])
     return {
         "identify": ["Holdings", "2.0", holdings.EARLIEST, "persistent", "YYYY-MM-DDThh:mm:ssZ",
                      "admin@harvest.example"],
@@ -76,80 +76,80 @@ def held():
         "sets": [[spec, name] for spec, name in holdings.SETS.items()],
         "identifiers": [header(one) for one in holdings.HOLDINGS],
         "records": [record(one) for one in holdings.HOLDINGS],
-        "of_a_set": [record(one) for one in holdings.selected(set=PLAN["set"])],
-        "of_some_days": [header(one) for one in some_days],
-        "one": record(holdings.by_identifier(PLAN["identifier"])),
+        "set_records": [record(one) for one in holdings.selected(set=PLAN["set"])],
+        "window_headers": [header(one) for one in in_window],
+        "record": record(holdings.by_identifier(PLAN["identifier"])),
         "deleted": record(holdings.by_identifier(PLAN["deleted"])),
         "unknown": "idDoesNotExist",
         "none": "noRecordsMatch",
     }
 
 
-def held_in_version_one():
-    """The same as 1.x can say it: by days, of sets the one that was asked for, and no promise about deletions."""
+def expected_results_of_version_one():
+    """The correct results for 1.x: datestamps are days, only the requested set is known, deletions are transient."""
     def in_days(one, sets=()):
         identifier, datestamp, _, *rest = one
         return [identifier, datestamp[:10], list(sets), *rest]
 
-    held_in_two = held()
-    lists = ("identifiers", "records", "of_some_days")
-    return held_in_two | {name: [in_days(one) for one in held_in_two[name]] for name in lists} | {
-        "of_a_set": [in_days(one, [PLAN["set"]]) for one in held_in_two["of_a_set"]],
+    results_of_two = expected_results()
+    lists = ("identifiers", "records", "window_headers")
+    return results_of_two | {name: [in_days(one) for one in results_of_two[name]] for name in lists} | {
+        "set_records": [in_days(one, [PLAN["set"]]) for one in results_of_two["set_records"]],
         "identify": ["Holdings", "2.0", "1970-01-01", "transient", "YYYY-MM-DD", "admin@harvest.example"],
-        "one": in_days(held_in_two["one"]),
-        "deleted": in_days(held_in_two["deleted"]),
+        "record": in_days(results_of_two["record"]),
+        "deleted": in_days(results_of_two["deleted"]),
     }
 
 
-def differences(got, meant):
-    """Where two results differ, a line for each part."""
+def differences(got, expected):
+    """Describes the differences of two results, one line for each part."""
     if "failed" in got:
         yield got["failed"]
         return
-    for part in sorted(set(got) | set(meant)):
-        ours, theirs = got.get(part), meant.get(part)
-        if ours == theirs:
+    for part in sorted(set(got) | set(expected)):
+        actual, wanted = got.get(part), expected.get(part)
+        if actual == wanted:
             continue
-        if isinstance(ours, list) and isinstance(theirs, list):
-            pairs = [(one, other) for one, other in zip(ours, theirs) if one != other]
-            told = f"{len(ours)} for {len(theirs)}, {len(pairs)} differ"
-            yield f"{part}: {told}" + (f": {pairs[0][0]!r} for {pairs[0][1]!r}" if pairs else "")
+        if isinstance(actual, list) and isinstance(wanted, list):
+            pairs = [(one, other) for one, other in zip(actual, wanted) if one != other]
+            counts = f"{len(actual)} items instead of {len(wanted)}, {len(pairs)} differ"
+            yield f"{part}: {counts}" + (f": {pairs[0][0]!r} instead of {pairs[0][1]!r}" if pairs else "")
         else:
-            yield f"{part}: {ours!r} for {theirs!r}"
+            yield f"{part}: {actual!r} instead of {wanted!r}"
 
 
-def compared(way, harvester, got, meant):
-    """Prints what differs; gives whether anything does."""
-    lines = list(differences(got, meant))
+def report_differences(way, harvester, got, expected):
+    """Prints the differences; returns whether there are any."""
+    lines = list(differences(got, expected))
     for line in lines:
         print(f"{harvester.name} {way}, {line}"[:LINE_CHARS_MAX])
     return bool(lines)
 
 
 def check_version_two(oaimend, harvesters):
-    """A repository of 2.0, served by the package oaipmh; gives the number of harvesters that failed."""
+    """Checks a repository of 2.0, served by the package oaipmh. Returns the number of failed harvesters."""
     failed = 0
     with Source(VENV_PYTHON, HERE / "provider_oaipmh.py") as base_url:
         with Proxy(oaimend, {"holdings": base_url}) as proxy:
             for harvester in harvesters:
-                direct = asked(harvester, base_url)
-                proxied = asked(harvester, proxy.base_url("holdings"))
-                wrong = compared("directly", harvester, direct, held())
-                wrong |= compared("through oaimend against directly", harvester, proxied, direct)
+                direct = run_plan(harvester, base_url)
+                proxied = run_plan(harvester, proxy.base_url("holdings"))
+                wrong = report_differences("directly", harvester, direct, expected_results())
+                wrong |= report_differences("through oaimend, compared with directly", harvester, proxied, direct)
                 failed += wrong
                 print(f"{harvester.name}: {len(proxied.get('records', []))} records of 2.0 through oaimend")
     return failed
 
 
 def check_version_one(oaimend, harvesters, version):
-    """A repository of 1.x; gives the number of harvesters that failed."""
+    """Checks a repository of 1.x. Returns the number of failed harvesters."""
     failed = 0
     for harvester in harvesters:
-        # One that nothing is known of yet, for each.
+        # Each harvester gets a new source and a new proxy, so that nothing is known of the source.
         with Source(sys.executable, HERE / "provider_one.py", version) as base_url:
             with Proxy(oaimend, {"holdings": base_url}) as proxy:
-                proxied = asked(harvester, proxy.base_url("holdings"))
-        failed += compared(f"of {version} through oaimend", harvester, proxied, held_in_version_one())
+                proxied = run_plan(harvester, proxy.base_url("holdings"))
+        failed += report_differences(f"of {version} through oaimend", harvester, proxied, expected_results_of_version_one())
         print(f"{harvester.name}: {len(proxied.get('records', []))} records of {version} through oaimend")
     return failed
 

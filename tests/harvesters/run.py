@@ -1,11 +1,11 @@
-"""Harvests every defect by real harvesters, directly and through oaimend.
+"""Harvests a repository with each defect by real harvesters, directly and through oaimend.
 
-usage: run.py check OAIMEND [--required]   every harvester gets all there is through the proxy
+usage: run.py check OAIMEND [--required]   checks that each harvester gets all records through the proxy
        run.py table OAIMEND                as check; writes docs/explanation/harvesters.md and
                                            an excerpt of it to README.md
 
-A harvester that is not installed is skipped and named; with --required that is
-a failure. `scripts/harvesters install` installs them.
+The program skips harvesters that are not installed and prints their names. With --required it
+fails instead. `scripts/harvesters install` installs them.
 """
 
 import json
@@ -32,15 +32,15 @@ HARVEST_SECONDS_MAX = 180
 @dataclass(frozen=True, eq=False)
 class Harvester:
     name: str
-    # Prints the version, and fails where the harvester is not installed.
+    # Prints the version; fails if the harvester is not installed.
     version_command: list
     command: list
-    # Asks one base URL all six verbs; see `repositories.py`.
+    # Sends all six verbs to one base URL; see `repositories.py`.
     verbs_command: list
-    how_to_get: str
+    package: str
 
     def version(self):
-        """Its version, or None where it is not installed."""
+        """The version of the harvester, or None if it is not installed."""
         try:
             ran = subprocess.run(self.version_command, capture_output=True, text=True)
         except FileNotFoundError:
@@ -48,7 +48,7 @@ class Harvester:
         return ran.stdout.strip() if ran.returncode == 0 else None
 
     def harvest(self, base_urls):
-        """What came from each base URL. Where the harvester dies, the rest are given to a new one."""
+        """Returns the result for each base URL. If the harvester crashes, a new process harvests the rest."""
         results = []
         while len(results) < len(base_urls):
             ran = subprocess.run(
@@ -57,7 +57,7 @@ class Harvester:
             )
             results += [Result(**json.loads(line)) for line in ran.stdout.splitlines()]
             if len(results) < len(base_urls):
-                results.append(Result([], f"the harvester died with exit code {ran.returncode}"))
+                results.append(Result([], f"the harvester crashed with exit code {ran.returncode}"))
         return results
 
 
@@ -65,7 +65,7 @@ def python_version(package):
     return [VENV_PYTHON, "-c", f"import importlib.metadata as m; print(m.version('{package}'))"]
 
 
-# Debian's perl: modules from its packages are not seen by any other.
+# The perl of Debian: no other perl finds the modules of Debian packages.
 PERL = "/usr/bin/perl"
 HARVESTERS = [
     Harvester(
@@ -88,26 +88,26 @@ class Result:
     records: list
     error: str | None
 
-    def right(self, meant):
-        return sum(1 for record in self.records if record in meant)
+    def count_right(self, expected):
+        return sum(1 for record in self.records if record in expected)
 
-    def holds(self, defect):
-        """Whether a harvester got all that can be had, or knows that it did not."""
-        meant = defect.meant()
-        if defect.hopeless:
-            return self.error is not None and self.right(meant) == len(self.records)
-        return self.error is None and self.records == meant
+    def is_right(self, defect):
+        """Whether the harvester got all records, or reported an error for an unrepairable defect."""
+        expected = defect.expected()
+        if defect.is_unrepairable:
+            return self.error is not None and self.count_right(expected) == len(self.records)
+        return self.error is None and self.records == expected
 
-    def words(self, defect):
-        """What came, for a cell of the table."""
-        meant = defect.meant()
-        count, wrong = len(self.records), len(self.records) - self.right(meant)
-        if self.error is None and self.records == meant:
+    def cell(self, defect):
+        """The result as a cell of the table."""
+        expected = defect.expected()
+        count, wrong = len(self.records), len(self.records) - self.count_right(expected)
+        if self.error is None and self.records == expected:
             return f"all {count}"
-        came = f"{count} of {len(meant)}"
+        cell = f"{count} of {len(expected)}"
         if wrong:
-            came += f", {wrong} damaged"
-        return came + (", error" if self.error else ", **no error**")
+            cell += f", {wrong} damaged"
+        return cell + (", error" if self.error else ", **no error**")
 
 
 def free_port():
@@ -117,7 +117,7 @@ def free_port():
 
 
 class Proxy:
-    """A running `oaimend serve` with one mapping for each base URL, by its id."""
+    """A running `oaimend serve` with a mapping for each base URL. The keys are the repository ids."""
 
     def __init__(self, oaimend, base_urls):
         self.port = free_port()
@@ -158,18 +158,18 @@ class Proxy:
 
 
 def installed(is_required):
-    """The harvesters that are there, with their versions; a missing one is named, or ends the program."""
+    """Returns the installed harvesters with their versions. Prints the missing ones, or ends the program."""
     versions = {harvester: harvester.version() for harvester in HARVESTERS}
     missing = [harvester for harvester in HARVESTERS if versions[harvester] is None]
     for harvester in missing:
-        print(f"skipped: {harvester.name} ({harvester.how_to_get}) is not installed; see scripts/harvesters")
+        print(f"skipped: {harvester.name} ({harvester.package}) is not installed; see scripts/harvesters")
     if missing and is_required:
         raise SystemExit(1)
     return {harvester: version for harvester, version in versions.items() if version is not None}
 
 
 def measure(oaimend, harvesters):
-    """Results by harvester name: those of the direct way and those of the way through the proxy."""
+    """Returns for each harvester the results without and with the proxy."""
     source = provider.start()
     direct = {defect.name: f"http://127.0.0.1:{source.server_port}/{defect.name}" for defect in DEFECTS}
     with Proxy(oaimend, direct) as proxy:
@@ -181,24 +181,24 @@ def measure(oaimend, harvesters):
 
 
 def check(results):
-    """Prints what did not come as it should and gives the number of such cases."""
+    """Prints the wrong results and returns their number."""
     failed = 0
     for name, (_, proxied) in results.items():
         for defect, result in zip(DEFECTS, proxied):
-            if result.holds(defect):
+            if result.is_right(defect):
                 continue
             failed += 1
-            print(f"{name} through oaimend, {defect.name}: {result.words(defect)}; {result.error}")
-            for got, meant in zip(result.records, defect.meant()):
-                if got != meant:
-                    print(f"    got   {got}\n    meant {meant}")
+            print(f"{name} through oaimend, {defect.name}: {result.cell(defect)}; {result.error}")
+            for got, expected in zip(result.records, defect.expected()):
+                if got != expected:
+                    print(f"    got      {got}\n    expected {expected}")
         print(f"{name}: {len(DEFECTS)} defects through oaimend, {failed} wrong so far")
     return failed
 
 
-def together(words):
-    """One cell for several results that say the same, else all of them."""
-    return words[0] if len(set(words)) == 1 else " / ".join(words)
+def merge_cells(cells):
+    """Merges equal cells into one, and joins different ones."""
+    return cells[0] if len(set(cells)) == 1 else " / ".join(cells)
 
 
 def full_table(results):
@@ -208,7 +208,7 @@ def full_table(results):
              + " | ".join(f"{name} with oaimend" for name in names) + " |",
              "|---|" + "---|" * (2 * len(names))]
     for index, defect in enumerate(DEFECTS):
-        cells = [results[name][way][index].words(defect) for way in (0, 1) for name in names]
+        cells = [results[name][way][index].cell(defect) for way in (0, 1) for name in names]
         lines.append(f"| {defect.title} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -226,16 +226,16 @@ def short_table(results):
         if defect.name not in EXCERPT:
             continue
         cells = [
-            together([results[name][0][index].words(defect) for name in lenient]),
-            results["HTTP::OAI"][0][index].words(defect),
-            together([results[name][1][index].words(defect) for name in results]),
+            merge_cells([results[name][0][index].cell(defect) for name in lenient]),
+            results["HTTP::OAI"][0][index].cell(defect),
+            merge_cells([results[name][1][index].cell(defect) for name in results]),
         ]
         lines.append(f"| {defect.title} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
 def replace_between_marks(path, table):
-    """Puts the table between the two comments that mark its place."""
+    """Replaces the text between the two comments that mark the place of the table."""
     start, end = "<!-- harvesters: written by scripts/harvesters -->\n", "<!-- /harvesters -->"
     text = path.read_text()
     head, rest = text.split(start)

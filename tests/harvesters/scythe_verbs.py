@@ -1,4 +1,4 @@
-"""Asks a base URL by oaipmh-scythe; see `verbs.py`."""
+"""Sends all verbs to a base URL by oaipmh-scythe; see `verbs.py`."""
 
 import json
 import sys
@@ -24,4 +24,4 @@ class Harvester:
 
 
 with Scythe(sys.argv[1]) as scythe:
-    verbs.tell(Harvester(scythe), json.loads(sys.argv[2]))
+    verbs.run(Harvester(scythe), json.loads(sys.argv[2]))

@@ -1,4 +1,4 @@
-"""Asks a base URL by Sickle; see `verbs.py`."""
+"""Sends all verbs to a base URL by Sickle; see `verbs.py`."""
 
 import json
 import sys
@@ -29,4 +29,4 @@ def arguments(selection):
     return {"metadataPrefix": "oai_dc"} | {name.rstrip("_"): value for name, value in selection.items()}
 
 
-verbs.tell(Harvester(sys.argv[1]), json.loads(sys.argv[2]))
+verbs.run(Harvester(sys.argv[1]), json.loads(sys.argv[2]))

@@ -1,11 +1,11 @@
-# Harvests each base URL by HTTP::OAI and prints what came as a line of JSON.
+# Harvests each base URL by HTTP::OAI and prints the records as a line of JSON.
 #
-# By onRecord: a loop over next() sees the records of the last page only.
+# It uses onRecord, because a loop over next() sees only the records of the last page.
 use strict;
 use warnings;
 
-# Told to wait by Retry-After it would sleep; here that is the answer.
-BEGIN { *CORE::GLOBAL::sleep = sub { die "told to ask again in $_[0] seconds\n" } }
+# HTTP::OAI sleeps for the time in Retry-After. Here a sleep is an error.
+BEGIN { *CORE::GLOBAL::sleep = sub { die "Retry-After: $_[0]\n" } }
 
 use HTTP::OAI;
 use JSON::PP;
@@ -13,7 +13,7 @@ use XML::LibXML;
 use XML::LibXML::XPathContext;
 
 $| = 1;
-# Its warnings go to the same place as its errors: into the verdict, if it dies.
+# Warnings are not printed. An exception contains the error.
 $SIG{__WARN__} = sub { };
 
 my $XPATH = XML::LibXML::XPathContext->new;

@@ -1,4 +1,4 @@
-"""Harvests each base URL by Sickle and prints what came as a line of JSON."""
+"""Harvests each base URL by Sickle and prints the records as a line of JSON."""
 
 import json
 import sys
