@@ -129,8 +129,8 @@ pub(super) fn judge_sets(
         return None;
     }
     let has = |set: &Element, name: &str| set.child_text(name).is_some_and(|value| !value.is_empty());
-    let odd = sets.iter().find(|set| !has(set, "setSpec") || !has(set, "setName"));
-    match odd.map(|set| set.child_text("setSpec").unwrap_or_default()) {
+    let incomplete = sets.iter().find(|set| !has(set, "setSpec") || !has(set, "setName"));
+    match incomplete.map(|set| set.child_text("setSpec").unwrap_or_default()) {
         Some(spec) => {
             findings.fail(Rule::Sets, response, format!("the set \"{spec}\" lacks setSpec or setName"))
         }
@@ -216,12 +216,12 @@ mod tests {
     #[test]
     fn double_encoding_is_found_and_other_text_is_not() {
         let text = |text: &str| Element { text: text.to_owned(), ..Element::default() };
-        for odd in ["Ã¼ber", "nÂ°1", "a &amp; b", "x &#8211; y"] {
-            let parent = Element { children: vec![text("well"), text(odd)], ..Element::default() };
-            assert_eq!(find_double_encoding(&parent), Some(odd));
+        for damaged in ["Ã¼ber", "nÂ°1", "a &amp; b", "x &#8211; y"] {
+            let parent = Element { children: vec![text("well"), text(damaged)], ..Element::default() };
+            assert_eq!(find_double_encoding(&parent), Some(damaged));
         }
-        for well in ["über", "São Paulo", "CHÂTEAU", "AT&T; <b>", "?a=1&b=2"] {
-            assert_eq!(find_double_encoding(&text(well)), None, "{well}");
+        for intact in ["über", "São Paulo", "CHÂTEAU", "AT&T; <b>", "?a=1&b=2"] {
+            assert_eq!(find_double_encoding(&text(intact)), None, "{intact}");
         }
     }
 }

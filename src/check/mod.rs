@@ -89,14 +89,13 @@ impl Run<'_> {
         let identify = self.send(CheckRequest::get(&[("verb", "Identify")])).await;
         let identity = identify::judge(&identify, &self.base_url, &mut self.findings);
         // A source that does not speak OAI-PMH gets no further requests.
-        let speaks_oai = identity.is_some() || identify.looks_like_oai();
+        let is_oai = identity.is_some() || identify.looks_like_oai();
         self.identity = identity.unwrap_or_default();
-        if speaks_oai {
+        if is_oai {
             self.check_all().await;
         }
         let Self { requester, base_url, findings, .. } = self;
-        let why =
-            |rule| if speaks_oai { explain_unjudged(rule) } else { "Identify was not answered in OAI-PMH" };
+        let why = |rule| if is_oai { explain_unjudged(rule) } else { "Identify was not answered in OAI-PMH" };
         Report { base_url, findings: findings.into_findings(why), requests: requester.requests }
     }
 

@@ -195,7 +195,7 @@ mod tests {
         ] {
             check(&format!("<GetRecord><record>{header}{metadata}</record></GetRecord>"), expected);
         }
-        let odd = header.replace("<header>", "<header status='gone'>");
-        check(&format!("<ListIdentifiers>{odd}</ListIdentifiers>"), "the unknown header status \"gone\"");
+        let illegal = header.replace("<header>", "<header status='gone'>");
+        check(&format!("<ListIdentifiers>{illegal}</ListIdentifiers>"), "the unknown header status \"gone\"");
     }
 }

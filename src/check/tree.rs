@@ -168,7 +168,7 @@ fn event_text(event: &Event<'_>, at: usize) -> Result<String, String> {
 fn read_element(reader: &NsReader<&[u8]>, tag: &BytesStart<'_>) -> Result<Element, String> {
     let (namespace, local) = reader.resolver().resolve_element(tag.name());
     let name = local.as_ref().to_owned();
-    let mut made = Element { namespace: resolved_namespace(namespace)?, name, ..Element::default() };
+    let mut element = Element { namespace: resolved_namespace(namespace)?, name, ..Element::default() };
     for attribute in tag.attributes() {
         let attribute = attribute.map_err(|error| error.to_string())?;
         if attribute.value.contains('<') {
@@ -179,13 +179,13 @@ fn read_element(reader: &NsReader<&[u8]>, tag: &BytesStart<'_>) -> Result<Elemen
             continue;
         }
         let (namespace, local) = reader.resolver().resolve_attribute(attribute.key);
-        made.attributes.push(Attribute {
+        element.attributes.push(Attribute {
             namespace: resolved_namespace(namespace)?,
             name: local.as_ref().to_owned(),
             value,
         });
     }
-    Ok(made)
+    Ok(element)
 }
 
 fn resolved_namespace(namespace: ResolveResult<'_>) -> Result<String, String> {

@@ -118,11 +118,11 @@ impl ClientPolicy {
         for (name, mut entry) in table.take_tables("known") {
             let client = KnownClient::read(name, &mut entry, folder);
             if client.token.is_some()
-                && let Some(twin) = self.known.iter().find(|other| other.token == client.token)
+                && let Some(duplicate) = self.known.iter().find(|other| other.token == client.token)
             {
                 entry.report_missing(format!(
                     "clients.known.{} has the same token as {}",
-                    client.name, twin.name
+                    client.name, duplicate.name
                 ));
             }
             entry.finish();

@@ -98,13 +98,13 @@ fn identifiers(page: &[u8]) -> Vec<u8> {
 
 /// The response to GetRecord: the record as its page contains it.
 fn get_record(arguments: &Arguments) -> Vec<u8> {
-    let Some(wanted) = arguments.get("identifier") else {
+    let Some(requested) = arguments.get("identifier") else {
         return error("badArgument", "identifier is missing");
     };
     if let Some(error) = format_error(arguments) {
         return error;
     }
-    let identifier = format!("<identifier>{wanted}</identifier>");
+    let identifier = format!("<identifier>{requested}</identifier>");
     let record = RECORDS.iter().flat_map(|page| records(page)).find(|record| {
         between(record, b"<header", b"</header>")
             .is_some_and(|header| find(header, identifier.as_bytes()).is_some())
@@ -155,8 +155,8 @@ fn value<'a>(text: &'a [u8], start: &[u8], end: &[u8]) -> &'a [u8] {
     found.get(start.len()..found.len().saturating_sub(end.len())).unwrap_or_default()
 }
 
-fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
-    memchr::memmem::find(text, wanted)
+fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
+    memchr::memmem::find(text, needle)
 }
 
 fn replace(text: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn responses_to_all_verbs_contain_the_base_url() {
-        for (arguments, wanted) in [
+        for (arguments, expected) in [
             (&[("verb", "Identify")][..], "<Identify>"),
             (&[("verb", "ListMetadataFormats")], "<ListMetadataFormats>"),
             (&[("verb", "ListSets")], "<ListSets>"),
@@ -203,7 +203,7 @@ mod tests {
             (&[("verb", "ListRecords"), ("resumptionToken", "demo-9")], "badResumptionToken"),
         ] {
             let page = request(arguments);
-            assert!(page.contains(wanted), "{arguments:?}: {page}");
+            assert!(page.contains(expected), "{arguments:?}: {page}");
             assert!(
                 page.contains(">http://127.0.0.1:1/oai</request>") && !page.contains(PLACEHOLDER_BASE_URL)
             );

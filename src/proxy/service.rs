@@ -40,7 +40,7 @@ pub(crate) struct RequestContext {
     handle: Option<UpstreamHandle>,
     /// Its cache lookup; `None` if it bypasses the cache.
     lookup: Option<CacheLookup>,
-    /// Why the source is not asked.
+    /// Why no request is sent to the source.
     failure: Option<Failure>,
     /// The outcome, where it is known before the end.
     outcome: Option<&'static str>,
@@ -108,11 +108,11 @@ impl ProxyHttp for ProxyService {
         error: &Error,
         _context: &mut RequestContext,
     ) -> FailToProxy {
-        let begun = session.response_written().is_some();
+        let has_started = session.response_written().is_some();
         // No request goes through pingora, so every write error concerns a response.
         let downstream = *error.esource() == pingora_error::ErrorSource::Downstream
             || *error.etype() == ErrorType::WriteError;
-        if begun || downstream {
+        if has_started || downstream {
             return FailToProxy { error_code: 0, can_reuse_downstream: false };
         }
         tracing::error!(%error, "a request failed in the proxy itself");

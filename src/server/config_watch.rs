@@ -70,13 +70,13 @@ impl BackgroundService for ConfigWatch {
             announcement.log(&self.shared).await;
         }
         loop {
-            let asked = tokio::select! {
+            let is_hangup = tokio::select! {
                 () = tokio::time::sleep(CONFIG_INTERVAL) => false,
                 _ = hung_up() => true,
                 _ = shutdown.changed() => return,
             };
-            let same = [self.reread_settings(), self.reread_mappings()] == [true, true];
-            if asked && same {
+            let is_unchanged = [self.reread_settings(), self.reread_mappings()] == [true, true];
+            if is_hangup && is_unchanged {
                 tracing::info!("configuration read again; nothing has changed");
             }
         }

@@ -200,11 +200,11 @@ impl ConnectionLimiter {
         let limits = &now.connections;
         let mut read = BytesMut::with_capacity(READ_BYTES);
         // Between two requests a connection may be closed at any time.
-        let begun = tokio::select! {
-            begun = timeout(limits.idle_timeout, stream.read_buf(&mut read)) => begun,
+        let first_read = tokio::select! {
+            first_read = timeout(limits.idle_timeout, stream.read_buf(&mut read)) => first_read,
             () = self.ending(shutdown) => return ReceivedHead::Gone,
         };
-        if !matches!(begun, Ok(Ok(1..))) {
+        if !matches!(first_read, Ok(Ok(1..))) {
             return ReceivedHead::Gone;
         }
         match timeout(limits.request_timeout, self.read_rest(stream, read)).await {

@@ -33,7 +33,7 @@ impl OwnPage {
             .with("Proxy-Status", proxy_status)
     }
 
-    /// A request that fails before the source is asked.
+    /// A request that fails before a request is sent to the source.
     pub(crate) fn failed(failure: &Failure) -> Self {
         let page = Self::new(failure.status(), "text/plain; charset=UTF-8", failure.text())
             .with("Proxy-Status", failure.proxy_status());

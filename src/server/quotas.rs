@@ -408,20 +408,20 @@ mod tests {
     fn memory_is_bounded_for_any_number_of_clients() {
         let clock = ManualClock::default();
         let quotas = quotas(quota(60, 1, 2), Quota::default(), &clock);
-        let kept = || quotas.clients.lock().expect("no panic").gates.len();
+        let tracked_count = || quotas.clients.lock().expect("no panic").gates.len();
         let held = ask(&quotas, client(HARVESTERS, 0)).expect("the first");
         let many = u32::try_from(CLIENTS_KEPT_MAX).expect("it is small");
         for number in 1..many {
             assert_eq!(refusal(&quotas, client(HARVESTERS, number)), None);
         }
-        assert_eq!(kept(), CLIENTS_KEPT_MAX);
+        assert_eq!(tracked_count(), CLIENTS_KEPT_MAX);
         // No client is idle yet, so further clients share one gate.
         assert_eq!(refusal(&quotas, client(HARVESTERS, many)), None);
         assert_eq!(refusal(&quotas, client(HARVESTERS, many + 1)), Some(("rate", 1)));
-        assert_eq!(kept(), CLIENTS_KEPT_MAX);
+        assert_eq!(tracked_count(), CLIENTS_KEPT_MAX);
         clock.advance(Duration::from_secs(2));
         assert_eq!(refusal(&quotas, client(HARVESTERS, many)), None);
-        assert_eq!(kept(), 2, "only the client in flight and the new client are tracked");
+        assert_eq!(tracked_count(), 2, "only the client in flight and the new client are tracked");
         let second = ask(&quotas, client(HARVESTERS, 0)).expect("the second");
         clock.advance(Duration::from_secs(2));
         assert_eq!(refusal(&quotas, client(HARVESTERS, 0)), Some(("in-flight", 10)));

@@ -147,11 +147,11 @@ impl ServerContext {
     /// one path, the query of the base URL decides.
     fn mapped(&self, url: &Url) -> Option<Target> {
         let mappings = self.repositories.all();
-        let asked: Vec<_> = url.query_pairs().collect();
+        let requested: Vec<_> = url.query_pairs().collect();
         let fits = |base: &Url| {
             same_server(base, url)
                 && plain_path(base) == plain_path(url)
-                && base.query_pairs().all(|own| asked.contains(&own))
+                && base.query_pairs().all(|own| requested.contains(&own))
         };
         let fitting = mappings.values().filter(|mapping| fits(&mapping.base_url));
         let mapping = fitting.max_by_key(|mapping| {

@@ -152,35 +152,35 @@ mod tests {
 
     /// A connection that takes `room` bytes before they are read, and its other end.
     fn connection(room: usize) -> (VectoredStream, tokio::io::DuplexStream) {
-        let (ours, theirs) = duplex(room);
-        (VectoredStream::on(Box::new(ours)), theirs)
+        let (stream, peer) = duplex(room);
+        (VectoredStream::on(Box::new(stream)), peer)
     }
 
     #[tokio::test]
     async fn short_writes_are_held_until_the_next_write_or_flush() {
-        let (mut ours, mut theirs) = connection(64 << 10);
+        let (mut stream, mut peer) = connection(64 << 10);
         let mut read = vec![0; 64 << 10];
-        ours.write_all(b"head").await.expect("it is held");
-        let nothing = futures::poll!(std::pin::pin!(theirs.read(&mut read)));
+        stream.write_all(b"head").await.expect("it is held");
+        let nothing = futures::poll!(std::pin::pin!(peer.read(&mut read)));
         assert!(nothing.is_pending(), "{nothing:?}");
-        ours.write_all(&[b'b'; 10_000]).await.expect("there is room");
-        let count = theirs.read(&mut read).await.expect("something");
+        stream.write_all(&[b'b'; 10_000]).await.expect("there is room");
+        let count = peer.read(&mut read).await.expect("something");
         assert_eq!((&read[..5], count), (&b"headb"[..], 10_004));
-        ours.write_all(b"end").await.expect("it is held");
-        ours.flush().await.expect("it is sent");
-        let count = theirs.read(&mut read).await.expect("something");
+        stream.write_all(b"end").await.expect("it is held");
+        stream.flush().await.expect("it is sent");
+        let count = peer.read(&mut read).await.expect("something");
         assert_eq!(&read[..count], b"end");
-        ours.write_all(b"last").await.expect("it is held");
-        Shutdown::shutdown(&mut ours).await;
+        stream.write_all(b"last").await.expect("it is held");
+        Shutdown::shutdown(&mut stream).await;
         let mut rest = Vec::new();
-        theirs.read_to_end(&mut rest).await.expect("the end");
+        peer.read_to_end(&mut rest).await.expect("the end");
         assert_eq!(rest, b"last");
     }
 
     #[tokio::test]
     async fn all_bytes_arrive_in_order_over_short_writes() {
         for room in [1, 3, 7, 1000, 5000] {
-            let (mut ours, mut theirs) = connection(room);
+            let (mut stream, mut peer) = connection(room);
             let lengths = [300, 1160, 1, 5000, 0, 40, 1461, 1460, 2];
             let bytes: Vec<u8> = (0..lengths.iter().sum::<usize>()).map(|at| (at % 251) as u8).collect();
             let sent = bytes.clone();
@@ -188,13 +188,13 @@ mod tests {
                 let mut rest = sent.as_slice();
                 for length in lengths {
                     let (piece, after) = rest.split_at(length);
-                    ours.write_all(piece).await.expect("it is read");
+                    stream.write_all(piece).await.expect("it is read");
                     rest = after;
                 }
-                ours.flush().await.expect("it is read");
+                stream.flush().await.expect("it is read");
             });
             let mut read = vec![0; bytes.len()];
-            theirs.read_exact(&mut read).await.expect("all of it");
+            peer.read_exact(&mut read).await.expect("all of it");
             sending.await.expect("it was sent");
             assert!(read == bytes, "{room}");
         }

@@ -26,7 +26,7 @@ pub trait ListLedger: std::fmt::Debug + Send + Sync {
     /// Queues the progress of a replay for writing, like [`ListLedger::record`].
     fn record_replay(&self, progress: ReplayProgress);
 
-    /// Whether a token of the repository may request pages of which the harvester asked for a part only. The
+    /// Whether a token of the repository may request pages of which a harvester requested only a part. The
     /// response to such a token differs between harvesters. Reads memory only; `now_secs` are seconds since 1970.
     fn has_windows(&self, repository: &str, now_secs: u64) -> bool;
 
@@ -124,7 +124,7 @@ pub struct DeliveredPage {
     pub place: ListPage,
     /// The query that started the list.
     pub first_query: String,
-    /// The part of the list that the harvester asked for, where the query to the source covers more; `None`: all.
+    /// The part of the list that the harvester requested, where the query to the source covers more; `None`: all.
     pub within: Option<Window>,
     /// Hashes of the delivered items of this page, in order.
     pub hashes: Vec<u64>,
@@ -187,7 +187,7 @@ pub struct ListPage {
 pub struct ListFacts {
     /// The query that started the list.
     pub first_query: String,
-    /// The part of the list that the harvester asked for, where the query to the source covers more; `None`: all.
+    /// The part of the list that the harvester requested, where the query to the source covers more; `None`: all.
     #[serde(default, with = "bounds")]
     pub within: Option<Window>,
     /// Whether every delivered item is known.

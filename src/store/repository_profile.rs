@@ -233,12 +233,12 @@ impl Profile {
 
     /// Whether the update contains something that must be on disk and may not be there.
     fn needs_save(&self, update: &ProfileUpdate) -> bool {
-        self.lacks(update) || self.saves > 0 && *update != ProfileUpdate::default()
+        self.has_new_facts(update) || self.saves > 0 && *update != ProfileUpdate::default()
     }
 
     /// Whether the update contains something that must be saved. An old datestamp counts only if it shows that
     /// earliestDatestamp is wrong.
-    fn lacks(&self, update: &ProfileUpdate) -> bool {
+    fn has_new_facts(&self, update: &ProfileUpdate) -> bool {
         let ProfileDates { granularity, earliest, oldest_seen } = &update.dates;
         let announced = earliest.as_ref().or(self.dates.earliest.as_ref());
         let oldest = oldest_seen.as_ref().or(self.dates.oldest_seen.as_ref());

@@ -6,28 +6,29 @@ use std::time::{Duration, SystemTime};
 /// The metadata of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PageMeta {
+    /// When the request for the page started.
     pub(super) began: SystemTime,
-    kept: Retention,
+    retention: Retention,
 }
 
 impl PageMeta {
-    pub(super) fn new(began: SystemTime, kept: Retention) -> Self {
-        Self { began, kept }
+    pub(super) fn new(began: SystemTime, retention: Retention) -> Self {
+        Self { began, retention }
     }
 
-    /// Whether the page answers requests at that time.
+    /// Whether the page is fresh at that time.
     pub(super) fn is_fresh(&self, now: SystemTime) -> bool {
-        now < self.kept.fresh_until
+        now < self.retention.fresh_until
     }
 
     /// Whether the page may replace a failure at that time.
     pub(super) fn is_usable_if_error(&self, now: SystemTime) -> bool {
-        now < self.kept.fresh_until + self.kept.stale_if_error
+        now < self.retention.fresh_until + self.retention.stale_if_error
     }
 
     /// The stored form.
     pub(super) fn to_bytes(self) -> Vec<u8> {
-        let Retention { fresh_until, stale_if_error } = self.kept;
+        let Retention { fresh_until, stale_if_error } = self.retention;
         let times = [since_1970(self.began), since_1970(fresh_until), stale_if_error];
         times.iter().flat_map(|time| nanos(*time).to_le_bytes()).collect()
     }
@@ -37,8 +38,8 @@ impl PageMeta {
         let &[began, fresh_until, stale_if_error] = times else { return None };
         let time = |nanos| Duration::from_nanos(u64::from_le_bytes(nanos));
         let at = |nanos| SystemTime::UNIX_EPOCH + time(nanos);
-        let kept = Retention { fresh_until: at(fresh_until), stale_if_error: time(stale_if_error) };
-        Some(Self { began: at(began), kept })
+        let retention = Retention { fresh_until: at(fresh_until), stale_if_error: time(stale_if_error) };
+        Some(Self { began: at(began), retention })
     }
 }
 

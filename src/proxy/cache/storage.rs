@@ -21,7 +21,7 @@ pub(super) struct PageStorage {
     pub(super) pages: Arc<Pages>,
     /// The pages in flight that may be shared, the latest for each key.
     live: Mutex<HashMap<PageKey, Arc<InFlightPage>>>,
-    /// Until when a source that failed for a page is not asked for it again, while an old page exists.
+    /// Until when a failed page is not requested again, if an old page exists.
     failed: Mutex<HashMap<PageKey, SystemTime>>,
     in_grace: Mutex<GraceQueue>,
     next_id: AtomicU64,

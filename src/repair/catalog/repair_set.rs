@@ -1,4 +1,4 @@
-//! A set of repairs of the catalogue. A mapping uses one to turn repairs off, and one to turn repairs on.
+//! A set of repairs of the catalog. A mapping uses one to turn repairs off, and one to turn repairs on.
 
 use crate::repair::catalog::repairs::RepairId;
 

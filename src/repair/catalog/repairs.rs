@@ -1,4 +1,4 @@
-//! The catalogue of repairs: name, certainty, effect and reason of each.
+//! The catalog of repairs: name, certainty, effect and reason of each.
 //!
 //! The name of a repair is the same everywhere: the enum variant, the folder `corpus/broken/<name>/`, the
 //! heading in docs/reference/repairs.md, the metric label, the key in a mapping's `repairs.off` and the
@@ -40,7 +40,7 @@ pub enum Effect {
     Content,
 }
 
-/// The catalogue entry of one repair.
+/// The catalog entry of one repair.
 #[derive(Clone, Copy, Debug)]
 pub struct CatalogEntry {
     /// The repair.
@@ -71,13 +71,13 @@ macro_rules! effect {
     };
 }
 
-macro_rules! catalogue {
+macro_rules! catalog {
     ($($variant:ident $name:literal $certainty:ident $(, $effect:ident)?
         what $what:literal
         why $why:literal
         before $before:literal
         after $after:literal)*) => {
-        /// A repair of the catalogue.
+        /// A repair of the catalog.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum RepairId {
@@ -95,7 +95,7 @@ macro_rules! catalogue {
                 }
             }
 
-            /// The catalogue entry.
+            /// The catalog entry.
             pub const fn entry(self) -> &'static CatalogEntry {
                 match self {
                     $(Self::$variant => &CatalogEntry {
@@ -128,7 +128,7 @@ macro_rules! catalogue {
     };
 }
 
-catalogue! {
+catalog! {
     // --- before and behind the document
     ByteOrderMark "byte-order-mark" Exact
         what "Removes illegal byte order marks: a second one, one after other bytes, or a UTF-16 mark before UTF-8 text."

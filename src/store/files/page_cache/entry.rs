@@ -82,8 +82,8 @@ impl Entry {
             return Err(damaged("it is another page"));
         }
         let meta = take_part(&mut rest)?.to_vec();
-        let (sums, odd) = rest.as_chunks::<4>();
-        if !odd.is_empty() || sums.len() as u64 != head.body_bytes.div_ceil(BLOCK_BYTES as u64) {
+        let (sums, remainder) = rest.as_chunks::<4>();
+        if !remainder.is_empty() || sums.len() as u64 != head.body_bytes.div_ceil(BLOCK_BYTES as u64) {
             return Err(damaged("its checksums are not as many as its blocks"));
         }
         let sums = sums.iter().map(|sum| u32::from_le_bytes(*sum)).collect();

@@ -43,7 +43,7 @@ pub(in crate::store) struct RedbLedger(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     database: Arc<ClosableDatabase>,
-    /// For each repository: when a page was last recorded of which the harvester asked for a part only, in seconds
+    /// For each repository: when a page was last recorded of which a harvester requested only a part, in seconds
     /// since 1970.
     windows: Mutex<HashMap<String, u64>>,
     /// The number of queued records that cannot be read yet.

@@ -24,8 +24,8 @@ pub(super) const TOKENS: TableDefinition<'_, (&str, &str, &str), &[u8]> = TableD
 pub(super) const DATES: TableDefinition<'_, (&str, u64, u32), &str> = TableDefinition::new("dates");
 /// Repository, list and page to the query that continues the replay up to the page.
 pub(super) const REPLAYS: TableDefinition<'_, (&str, u64, u32), &str> = TableDefinition::new("walks");
-/// Repository to the time, in seconds since 1970, when a page of a list was last recorded of which the harvester
-/// asked for a part only.
+/// Repository to the time, in seconds since 1970, when a page of a list was last recorded of which a harvester
+/// requested only a part.
 pub(super) const WINDOWS: TableDefinition<'_, &str, u64> = TableDefinition::new("windows");
 
 pub(super) type Lists<'t> = redb::Table<'t, (&'static str, u64), &'static [u8]>;

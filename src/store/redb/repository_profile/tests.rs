@@ -120,8 +120,8 @@ fn the_latest_profile_is_on_disk_after_concurrent_updates() {
     let known = (profiles.dates("x"), profiles.collisions("x"));
     assert_eq!(known.1.len(), 8);
     drop(profiles);
-    let kept = open(&data);
-    assert_eq!((kept.dates("x"), kept.collisions("x")), known);
+    let reopened = open(&data);
+    assert_eq!((reopened.dates("x"), reopened.collisions("x")), known);
 }
 
 #[test]
