@@ -15,5 +15,6 @@ mod neighbours;
 mod no_item_lost;
 mod provenance;
 mod recorded;
+mod schedule_costs;
 mod tidy;
 mod version_one;
