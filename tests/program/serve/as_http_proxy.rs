@@ -145,7 +145,7 @@ fn connect_is_refused_with_advice() {
         let got = Harvester::ask(proxy.address(), &request).rest();
         assert_eq!((got.status, got.header("allow")), (405, "GET, HEAD, POST"), "{target}");
         let text = got.text();
-        assert!(text.contains("set http_proxy and write http://"), "{text}");
+        assert!(text.contains("set http_proxy and give the harvester http://"), "{text}");
     }
     assert_eq!(source.asked().len(), 0);
     assert_eq!(proxy.get(LIST).status, 200);

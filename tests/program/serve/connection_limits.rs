@@ -313,7 +313,7 @@ fn malformed_http_gets_400() {
     let stream = connect(&proxy);
     (&stream).write_all(&hello).expect("the proxy reads");
     let said = rest(&stream);
-    assert!(said.starts_with("HTTP/1.1 400 Bad Request\r\n") && said.contains("write http://"), "{said}");
+    assert!(said.starts_with("HTTP/1.1 400 Bad Request\r\n") && said.contains("use http://"), "{said}");
     for rubbish in
         ["GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "a b c d\r\n\r\n", "GET / HTTP/1.1\r\nno colon\r\n\r\n"]
     {

@@ -234,7 +234,7 @@ fn sigquit_without_successor_changes_nothing() {
     let mut old = Program::run(serve(folder.path()).args(["--admin", "127.0.0.1:0", "--map", &map]));
     for _ in 0..2 {
         old.signal("-QUIT");
-        let said = old.line("SIGQUIT, and no process takes over");
+        let said = old.line("SIGQUIT is ignored, because no process takes over");
         assert_eq!(said["level"], "ERROR");
         assert!(fetch(old.address(), IDENTIFY).whole);
     }
@@ -272,7 +272,7 @@ fn failed_successor_leaves_the_old_process() {
     new.line("waiting for the running oaimend");
     old.signal("-QUIT");
     assert_eq!(new.ended().code(), Some(74));
-    old.line("SIGQUIT, and no process takes over");
+    old.line("SIGQUIT is ignored, because no process takes over");
     assert_eq!(fetch(old.address(), "/-/readyz").status, 200);
 }
 
