@@ -1,11 +1,13 @@
 //! oaimend: a transparent repair proxy for OAI-PMH.
 //!
 //! [`repair`] is the core: it reads the bytes of a broken response and writes the bytes of a valid
-//! one, with a journal of every change. [`oai`] is the vocabulary of the protocol, and [`schedule`]
-//! computes the times of harvests. They are pure (no I/O, no clock, no async) and can be used as a
-//! library with `default-features = false`. The other modules form the program; ARCHITECTURE.md
-//! describes how a page passes through them.
+//! one, with a journal of every change. [`oai`] is the vocabulary of the protocol, [`schedule`]
+//! computes the times of harvests, and [`mirror::rules`] keeps incremental harvests complete. They
+//! are pure (no I/O, no clock, no async) and can be used as a library with
+//! `default-features = false`. The other modules form the program; ARCHITECTURE.md describes how a
+//! page passes through them.
 
+pub mod mirror;
 pub mod oai;
 pub mod repair;
 pub mod schedule;
