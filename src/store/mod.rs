@@ -2,14 +2,18 @@
 //!
 //! `ledger`, `quarantine`, `repository_profile` and `capabilities` define the stores as traits, which a SQL database
 //! can implement too. `redb` implements them. `files` contains the stores that are plain files, among them the key of
-//! our own tokens, which is read once at start and needs no trait. `data_dir` locks the data folder. [`Store`] opens
+//! our own tokens, which is read once at start and needs no trait. `mirror` is the store of the mirror as a trait, and
+//! `record_log` implements it. `data_dir` locks the data folder. [`Store`] opens
 //! and closes all of them together, except the cached pages.
 
 mod capabilities;
 mod data_dir;
 mod files;
+mod harvest_state;
 mod ledger;
+mod mirror;
 mod quarantine;
+mod record_log;
 mod redb;
 mod repository_profile;
 mod save_error;
@@ -20,11 +24,20 @@ pub use files::{
     BROKEN_PAGE_BYTES_MAX, BlockSums, BrokenPageInfo, BrokenPages, FileStamp, HotPage, NewStaticFile,
     PageEntry, PageKey, Pages, Part, Size, StaticFileInfo, StaticFiles, TokenKey,
 };
+pub use harvest_state::{
+    Catalog, HarvestProgress, ListedFormat, ListedSet, OpenList, RepositoryState, ServedInterval, TimeSpan,
+};
 pub use ledger::{
     DeliveredPage, LedgerError, ListFacts, ListLedger, ListPage, ListStatus, RecordedPart, ReplayProgress,
     ReplayShortcuts, TokenTarget,
 };
+pub use mirror::{
+    CollectionSize, Committed, DiskUsage, Document, IdentifierEntry, ListFilter, ListOrder, ListQuery,
+    ListedPage, MirrorError, MirrorStore, NewRecord, PageCommit, Position, RecordStatus, StoredRecord,
+    Verification, content_hash,
+};
 pub use quarantine::{Quarantine, QuarantineBatch, QuarantineEntry, QuarantineError, QuarantinedRecord};
+pub use record_log::RecordLog;
 pub use repository_profile::{
     ProfileDates, ProfileStore, ProfileUpdate, RepositoryProfiles, SavedProfile, SetUsage,
 };
@@ -51,6 +64,8 @@ pub struct Store {
     pub broken_pages: BrokenPages,
     /// Files of static repositories.
     pub static_files: StaticFiles,
+    /// The records of mirrored repositories.
+    pub mirror: Arc<dyn MirrorStore>,
     lock: Arc<Mutex<Option<DataDirLock>>>,
 }
 
@@ -76,8 +91,19 @@ impl Store {
         let token_key = TokenKey::open(data)?;
         let (profiles, capabilities) = (redb::open_profiles(data)?, redb::open_capabilities(data)?);
         let (broken_pages, static_files) = (BrokenPages::new(data), StaticFiles::new(data));
+        let mirror = Arc::new(RecordLog::open(data)?);
         let lock = Arc::new(Mutex::new(Some(lock)));
-        Ok(Self { quarantine, ledger, profiles, capabilities, token_key, broken_pages, static_files, lock })
+        Ok(Self {
+            quarantine,
+            ledger,
+            profiles,
+            capabilities,
+            token_key,
+            broken_pages,
+            static_files,
+            mirror,
+            lock,
+        })
     }
 
     /// Closes the stores that two processes must not share, and releases the lock of the folder.
@@ -88,6 +114,7 @@ impl Store {
         self.quarantine.close();
         self.capabilities.close();
         self.static_files.close();
+        self.mirror.close();
         self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }

@@ -15,10 +15,7 @@ impl ClosableDatabase {
     /// Opens or creates the file. A process that is killed meanwhile leaves no file or a complete one. The caller
     /// holds the lock of the data folder.
     pub(super) fn open(path: &Path, cache_bytes: usize) -> Result<Self, Error> {
-        if !path.exists() {
-            create(path, cache_bytes)?;
-        }
-        Ok(Self(RwLock::new(Some(open(path, cache_bytes)?))))
+        Ok(Self(RwLock::new(Some(open_or_create(path, cache_bytes)?))))
     }
 
     /// The result of `task`; `None` after the database was closed. It stays open until `task` returns.
@@ -60,6 +57,14 @@ impl ClosableDatabase {
     }
 }
 
+/// Opens or creates a database file, as [`ClosableDatabase::open`] does.
+pub(in crate::store) fn open_or_create(path: &Path, cache_bytes: usize) -> Result<Database, Error> {
+    if !path.exists() {
+        create(path, cache_bytes)?;
+    }
+    open(path, cache_bytes)
+}
+
 /// Creates an empty database under a temporary name first, because redb reports a half-written one as damaged.
 fn create(path: &Path, cache_bytes: usize) -> Result<(), Error> {
     let unfinished = path.with_extension("redb.part");
@@ -81,7 +86,8 @@ fn open(path: &Path, cache_bytes: usize) -> Result<Database, Error> {
     })
 }
 
-fn unreadable(path: &Path, error: &impl std::fmt::Display) -> Error {
+/// The error for a database that cannot be read.
+pub(in crate::store) fn unreadable(path: &Path, error: &impl std::fmt::Display) -> Error {
     let message = format!("{error}; move the file away to start with an empty one");
     Error::State { path: path.to_owned(), message }
 }

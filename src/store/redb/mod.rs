@@ -7,6 +7,7 @@ mod quarantine;
 mod repository_profile;
 
 pub(super) use capabilities::open_capabilities;
+pub(super) use database::{open_or_create, unreadable};
 pub(super) use ledger::RedbLedger;
 pub(super) use quarantine::RedbQuarantine;
 pub(super) use repository_profile::open_profiles;

@@ -1,0 +1,485 @@
+//! The store of the mirror, as a trait: every record of the mirrored repositories, and the progress of the harvests.
+//!
+//! A *collection* is all records of one repository in one format. Each change of a record gets a stamp and a sequence
+//! number. Stamps are the datestamps that the mirror serves: the time of the commit, in seconds since 1970. Sequence
+//! numbers of a collection rise with every change and never repeat. Lists are in the order of (stamp, sequence), so a
+//! position in a list stays valid while records change: a changed record moves to the end.
+//!
+//! All operations can be expressed in SQL: a commit is one transaction, a list is a range of an index, and a revision
+//! is compared and replaced in the transaction that uses it.
+
+use super::harvest_state::{Catalog, HarvestProgress, RepositoryState};
+use async_trait::async_trait;
+use bytes::Bytes;
+use siphasher::sip::SipHasher13;
+use std::hash::Hasher;
+
+/// The store of the mirror. A repository or format that was never stored is empty; it is no error.
+#[async_trait]
+pub trait MirrorStore: std::fmt::Debug + Send + Sync {
+    /// Stores one harvested page and the progress of its harvest, both or none. They are on disk when this returns.
+    ///
+    /// A record whose status, sets and content hash are stored already keeps its stamp; only its datestamp may change.
+    /// If a page contains an identifier twice, the last record counts.
+    ///
+    /// # Errors
+    ///
+    /// The page is not stored. [`MirrorError::Conflict`] if the progress was stored since it was read,
+    /// [`MirrorError::StampTooLow`] if a response may have promised that no such stamp follows.
+    async fn commit(&self, page: PageCommit) -> Result<Committed, MirrorError>;
+
+    /// The lowest stamp that any commit may have, in seconds since 1970.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    async fn stamp_floor_secs(&self) -> Result<i64, MirrorError>;
+
+    /// Refuses stamps below `floor_secs` from now on. A floor never sinks. Before a response with a responseDate is
+    /// sent, its caller raises the floor above that responseDate. The floor is on disk when this returns.
+    ///
+    /// # Errors
+    ///
+    /// The floor is not raised.
+    async fn raise_stamp_floor(&self, floor_secs: i64) -> Result<(), MirrorError>;
+
+    /// One page of a list. The cost does not depend on the number of records, with one exception: a list by
+    /// datestamp in a small set skips the records of other sets.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read. Damaged records are counted in the page and are no error.
+    async fn list(&self, query: ListQuery) -> Result<ListedPage, MirrorError>;
+
+    /// The number of records in a list, deleted ones included. The cost of a count by stamp does not depend on the
+    /// number of records. The cost of a count by datestamp does.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    async fn count(&self, filter: ListFilter) -> Result<u64, MirrorError>;
+
+    /// One record; `None` if it was never stored.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read. [`MirrorError::Damaged`] if the record must be fetched again.
+    async fn record(
+        &self,
+        repository: &str,
+        prefix: &str,
+        identifier: &str,
+    ) -> Result<Option<StoredRecord>, MirrorError>;
+
+    /// The formats in which an item is stored, with the status of its record, in the order of the prefixes.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    async fn formats_of_item(
+        &self,
+        repository: &str,
+        identifier: &str,
+    ) -> Result<Vec<(String, RecordStatus)>, MirrorError>;
+
+    /// The identifiers of a collection in the order of their bytes, after `after`, at most `count_max`.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    async fn identifiers(
+        &self,
+        repository: &str,
+        prefix: &str,
+        after: Option<&str>,
+        count_max: usize,
+    ) -> Result<Vec<IdentifierEntry>, MirrorError>;
+
+    /// The identifiers of the records that were lost to damage and must be fetched again, in the order of their
+    /// bytes, at most `count_max`. A commit of such a record removes it from this list.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    async fn damaged(
+        &self,
+        repository: &str,
+        prefix: &str,
+        count_max: usize,
+    ) -> Result<Vec<String>, MirrorError>;
+
+    /// The names of all stored repositories, in order.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    async fn repositories(&self) -> Result<Vec<String>, MirrorError>;
+
+    /// The size of each collection of a repository, in the order of the prefixes.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    async fn collections(&self, repository: &str) -> Result<Vec<CollectionSize>, MirrorError>;
+
+    /// The disk space of the whole store.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    async fn disk_usage(&self) -> Result<DiskUsage, MirrorError>;
+
+    /// The setSpecs of all stored records of a repository and of their parents, in order.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    async fn sets_in_use(&self, repository: &str) -> Result<Vec<String>, MirrorError>;
+
+    /// The formats and sets that the source lists, with their names; empty before they were first saved.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    async fn catalog(&self, repository: &str) -> Result<Catalog, MirrorError>;
+
+    /// Stores the formats and sets of a repository in place of older ones.
+    ///
+    /// # Errors
+    ///
+    /// They are not stored.
+    async fn save_catalog(&self, repository: &str, catalog: Catalog) -> Result<(), MirrorError>;
+
+    /// A stored document; `None` if it was never saved.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    async fn document(&self, repository: &str, document: Document) -> Result<Option<Bytes>, MirrorError>;
+
+    /// Stores a document in place of an older one.
+    ///
+    /// # Errors
+    ///
+    /// The document is not stored.
+    async fn save_document(
+        &self,
+        repository: &str,
+        document: Document,
+        bytes: Bytes,
+    ) -> Result<(), MirrorError>;
+
+    /// The progress of the harvest of a collection; the default before the first commit.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    async fn progress(&self, repository: &str, prefix: &str) -> Result<HarvestProgress, MirrorError>;
+
+    /// The state of a repository; the default before it was first saved.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    async fn repository_state(&self, repository: &str) -> Result<RepositoryState, MirrorError>;
+
+    /// Stores the state of a repository, and returns its new revision.
+    ///
+    /// # Errors
+    ///
+    /// The state is not stored. [`MirrorError::Conflict`] if it was stored since it was read.
+    async fn save_repository_state(
+        &self,
+        repository: &str,
+        state: RepositoryState,
+    ) -> Result<u64, MirrorError>;
+
+    /// Checks every record of a repository. Damaged records leave the lists and are named by
+    /// [`MirrorStore::damaged`] until they are fetched again.
+    ///
+    /// # Errors
+    ///
+    /// The check did not end.
+    async fn verify(&self, repository: &str) -> Result<Verification, MirrorError>;
+
+    /// Frees the disk space of replaced records of a repository, and returns the number of freed bytes.
+    ///
+    /// # Errors
+    ///
+    /// The space is not freed. No record is lost.
+    async fn compact(&self, repository: &str) -> Result<u64, MirrorError>;
+
+    /// Removes a repository with everything that is stored of it.
+    ///
+    /// # Errors
+    ///
+    /// The repository may be there still, or its space may not be free yet. The next call continues.
+    async fn forget(&self, repository: &str) -> Result<(), MirrorError>;
+
+    /// Closes the store; later calls fail with [`MirrorError::Closed`]. Blocks on the disk.
+    fn close(&self);
+}
+
+/// One harvested page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PageCommit {
+    /// The repository.
+    pub repository: String,
+    /// The metadataPrefix.
+    pub prefix: String,
+    /// The stamp of all changes, in seconds since 1970. It is at least the stamp of the last commit to the
+    /// collection, and at least [`MirrorStore::stamp_floor_secs`].
+    pub stamp_secs: i64,
+    /// The records, deleted ones included.
+    pub records: Vec<NewRecord>,
+    /// The progress after this page, with the revision that was read.
+    pub progress: HarvestProgress,
+}
+
+/// A record as harvested and repaired.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewRecord {
+    /// The identifier.
+    pub identifier: String,
+    /// The datestamp of the source, in seconds since 1970; the first second of a day where it is a day.
+    pub datestamp_secs: i64,
+    /// The setSpecs.
+    pub set_specs: Vec<String>,
+    /// Whether the record is deleted.
+    pub status: RecordStatus,
+    /// The [`content_hash`]: equal for two versions if harvesters need not receive the second one.
+    pub content_hash: u64,
+    /// The record as a self-contained `record` element.
+    pub bytes: Bytes,
+}
+
+/// Whether a record is deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordStatus {
+    /// The record has metadata.
+    Live,
+    /// The record is deleted.
+    Deleted,
+}
+
+/// The number of records of a page, by the effect of its commit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Committed {
+    /// Records that were new, or changed, or came back.
+    pub stored: u64,
+    /// Records that were live before, or unknown, and are deleted now. They are not in `stored`.
+    pub deleted: u64,
+    /// Records with a new datestamp and the same content. They keep their stamp.
+    pub touched: u64,
+    /// Records that were stored already.
+    pub unchanged: u64,
+    /// The revision of the stored progress.
+    pub revision: u64,
+}
+
+/// The records of a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListFilter {
+    /// The repository.
+    pub repository: String,
+    /// The metadataPrefix.
+    pub prefix: String,
+    /// The setSpec; a set contains the records of its subsets. `None`: all records.
+    pub set: Option<String>,
+    /// The time that `from_secs` and `until_secs` refer to, and the order of the list.
+    pub by: ListOrder,
+    /// The first second; `None`: no bound.
+    pub from_secs: Option<i64>,
+    /// The last second; `None`: no bound.
+    pub until_secs: Option<i64>,
+}
+
+/// The order of a list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ListOrder {
+    /// By (stamp, sequence): the order of the commits.
+    #[default]
+    Stamp,
+    /// By (datestamp of the source, sequence).
+    Datestamp,
+}
+
+/// A request for one page of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListQuery {
+    /// The records of the list.
+    pub filter: ListFilter,
+    /// The page begins after this position; `None`: at the start of the list.
+    pub after: Option<Position>,
+    /// Most records of the page.
+    pub count_max: usize,
+    /// Most bytes of the records. A page may exceed it by its first record.
+    pub bytes_max: usize,
+    /// Whether the records of the page contain their bytes. A list of headers does not need them.
+    pub with_bytes: bool,
+}
+
+/// A position in a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// The stamp or datestamp of the record at the position, by the order of the list.
+    pub secs: i64,
+    /// Its sequence number.
+    pub sequence: u64,
+}
+
+/// One page of a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListedPage {
+    /// The records in order.
+    pub records: Vec<StoredRecord>,
+    /// The position where the next page begins; `None` at the end of the list. A page without records may have one.
+    pub next: Option<Position>,
+    /// The number of records of the page that are damaged, and therefore missing.
+    pub damaged: u64,
+}
+
+/// A stored record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredRecord {
+    /// The identifier.
+    pub identifier: String,
+    /// The datestamp of the source, in seconds since 1970. The datestamp in `bytes` may be older.
+    pub datestamp_secs: i64,
+    /// The time of the commit of its last change, in seconds since 1970.
+    pub stamp_secs: i64,
+    /// Its place among the changes of the collection.
+    pub sequence: u64,
+    /// The setSpecs.
+    pub set_specs: Vec<String>,
+    /// Whether the record is deleted.
+    pub status: RecordStatus,
+    /// The `record` element as stored; empty if it was not requested.
+    pub bytes: Bytes,
+}
+
+/// An identifier of a collection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdentifierEntry {
+    /// The identifier.
+    pub identifier: String,
+    /// The datestamp of the source, in seconds since 1970.
+    pub datestamp_secs: i64,
+    /// Whether the record is deleted.
+    pub status: RecordStatus,
+}
+
+/// A response of a source that is stored as received, after repair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Document {
+    /// The response to `Identify`.
+    Identify,
+    /// The response to `ListMetadataFormats`.
+    ListMetadataFormats,
+    /// All pages of the response to `ListSets`, as one.
+    ListSets,
+}
+
+/// The size of a collection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CollectionSize {
+    /// The metadataPrefix.
+    pub prefix: String,
+    /// The number of records that are not deleted.
+    pub records: u64,
+    /// The number of deleted records.
+    pub tombstones: u64,
+    /// The number of records that were lost to damage.
+    pub damaged: u64,
+    /// The bytes of the records on disk, replaced ones included, without indexes.
+    pub disk_bytes: u64,
+    /// The part of `disk_bytes` that replaced records take, estimated.
+    pub dead_bytes: u64,
+    /// The stamp of the first record of the list; `None` if the collection is empty.
+    pub earliest_stamp_secs: Option<i64>,
+    /// The stamp of the last change; `None` before the first one.
+    pub latest_stamp_secs: Option<i64>,
+}
+
+/// The disk space of a store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiskUsage {
+    /// The bytes of all records, replaced ones included.
+    pub record_bytes: u64,
+    /// The bytes of all indexes.
+    pub index_bytes: u64,
+}
+
+/// The result of a check.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verification {
+    /// The number of checked records.
+    pub records: u64,
+    /// The number of damaged records that this check found.
+    pub damaged: u64,
+}
+
+/// Why the store cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum MirrorError {
+    /// It was closed because another process has taken over.
+    #[error("another oaimend has taken the mirror over; send the request again")]
+    Closed,
+    /// The progress or state was stored since the caller read it.
+    #[error("another harvest has changed the mirror of this repository; the harvest starts again")]
+    Conflict,
+    /// The stamp of a commit is below the floor, or below the last stamp of the collection.
+    #[error("the clock is {} seconds behind the mirror; set the clock, or wait", floor_secs - stamp_secs)]
+    StampTooLow {
+        /// The stamp of the commit, in seconds since 1970.
+        stamp_secs: i64,
+        /// The lowest possible stamp.
+        floor_secs: i64,
+    },
+    /// A record, an identifier or a page exceeds a limit.
+    #[error("{what} of {bytes} bytes does not fit the mirror, which takes {max}")]
+    TooLarge {
+        /// What is too large.
+        what: &'static str,
+        /// Its size, in bytes.
+        bytes: usize,
+        /// The limit, in bytes.
+        max: usize,
+    },
+    /// A record is damaged on disk.
+    #[error("the record is damaged on disk; it is fetched again with the next harvest")]
+    Damaged,
+    /// A file of records failed.
+    #[error("{path}: {source}; check space and rights of the data folder")]
+    Io {
+        /// The file.
+        path: String,
+        /// The error of the operating system.
+        source: std::io::Error,
+    },
+    /// The database failed.
+    #[error("the index of the mirror failed: {0}; check space and rights of the data folder")]
+    Database(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The task that used the store panicked.
+    #[error("the mirror stopped: {0}")]
+    Stopped(String),
+}
+
+/// The hash that tells whether two versions of a record differ for harvesters.
+///
+/// `content` is the `record` element in parts, without the text of its datestamp: a source that renews datestamps
+/// only does not change its records. The hash is SipHash-1-3 with a fixed key, the same on all machines. It detects
+/// accidental equality only: the source of a record controls both versions anyway.
+pub fn content_hash(status: RecordStatus, set_specs: &[String], content: &[&[u8]]) -> u64 {
+    let mut hasher = SipHasher13::new();
+    hasher.write_u8(u8::from(status == RecordStatus::Deleted));
+    for set_spec in set_specs {
+        hasher.write_u64(set_spec.len() as u64);
+        hasher.write(set_spec.as_bytes());
+    }
+    hasher.write_u64(u64::MAX);
+    for part in content {
+        hasher.write(part);
+    }
+    hasher.finish()
+}

@@ -1,0 +1,400 @@
+//! The embedded store of the mirror: an append-only log of compressed blocks, with an index in redb.
+//!
+//! `data/mirror/` contains `index.redb` and the segments of the log. It is created by the first write, so a proxy
+//! without a mirror has no such folder. docs/explanation/mirror-store.md gives the reasons and the format on disk.
+//!
+//! - `commit` stores harvested pages; `read` and `block_reader` read lists and records.
+//! - `compaction` rewrites segments, `verify` checks them, `forget` removes a repository.
+//! - `block` and `segments` are the files, `tables` and `keys` the index; `postings` are the records of each set.
+//!
+//! Invariants: bytes of a segment are valid only if the index says so, and the index says so only after they are
+//! synced. Valid bytes never change. Locks are taken in the order: maintenance, writer, index.
+
+mod block;
+mod block_reader;
+mod commit;
+mod compaction;
+mod forget;
+mod index;
+mod keys;
+mod postings;
+mod read;
+mod segments;
+mod sets;
+mod shared;
+mod state;
+mod tables;
+mod verify;
+
+use crate::error::Error;
+use crate::store::harvest_state::{Catalog, HarvestProgress, RepositoryState};
+use crate::store::mirror::{
+    CollectionSize, Committed, DiskUsage, Document, IdentifierEntry, ListFilter, ListQuery, ListedPage,
+    MirrorError, MirrorStore, PageCommit, RecordStatus, StoredRecord, Verification,
+};
+use async_trait::async_trait;
+use bytes::Bytes;
+use compaction::CollectionKey;
+use redb::ReadableTable as _;
+use shared::Shared;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::JoinHandle;
+
+/// The store. Clones share it.
+#[derive(Clone, Debug)]
+pub struct RecordLog(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    folder: PathBuf,
+    state: RwLock<State>,
+    /// The automatic compaction that was started last.
+    compaction: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Nothing was ever written.
+    Absent,
+    Open(Arc<Shared>),
+    Closed,
+}
+
+impl Inner {
+    fn close(&self) {
+        let state = std::mem::replace(
+            &mut *self.state.write().unwrap_or_else(PoisonError::into_inner),
+            State::Closed,
+        );
+        let State::Open(shared) = state else { return };
+        shared.begin_to_close();
+        let compaction = self.compaction.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(compaction) = compaction {
+            // The thread logs why it fails.
+            let _ = compaction.join();
+        }
+        shared.index.close();
+    }
+
+    /// The open store; `None` if nothing was ever written.
+    fn shared(&self) -> Result<Option<Arc<Shared>>, MirrorError> {
+        match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
+            State::Absent => Ok(None),
+            State::Open(shared) => Ok(Some(Arc::clone(shared))),
+            State::Closed => Err(MirrorError::Closed),
+        }
+    }
+
+    /// The open store, which is created if nothing was ever written.
+    fn shared_or_create(&self) -> Result<Arc<Shared>, MirrorError> {
+        if let Some(shared) = self.shared()? {
+            return Ok(shared);
+        }
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        match &*state {
+            State::Open(shared) => Ok(Arc::clone(shared)),
+            State::Closed => Err(MirrorError::Closed),
+            State::Absent => {
+                let shared = open(&self.folder).map_err(|error| MirrorError::Database(Box::new(error)))?;
+                *state = State::Open(Arc::clone(&shared));
+                Ok(shared)
+            }
+        }
+    }
+
+    /// Starts a compaction, unless one runs.
+    fn start_compaction(&self, shared: &Arc<Shared>, repository: String, prefix: String) {
+        let mut running = self.compaction.lock().unwrap_or_else(PoisonError::into_inner);
+        if running.as_ref().is_some_and(|running| !running.is_finished()) {
+            return;
+        }
+        let shared = Arc::clone(shared);
+        let run = move || match compact(&shared, &repository, Some(&prefix), false) {
+            Ok(bytes) => tracing::debug!(repo = repository, prefix, bytes, "the mirror was compacted"),
+            Err(MirrorError::Closed | MirrorError::Conflict) => {}
+            Err(error) => tracing::warn!(repo = repository, prefix, %error, "the mirror is not compacted"),
+        };
+        match std::thread::Builder::new().name("compaction".to_owned()).spawn(run) {
+            Ok(started) => *running = Some(started),
+            Err(error) => tracing::warn!(%error, "the mirror is not compacted"),
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl RecordLog {
+    /// Opens `mirror/` in the data folder, if it is there. The caller holds the lock of the data folder.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be read or written to, or another version has written it.
+    pub fn open(data: &Path) -> Result<Self, Error> {
+        let folder = data.join("mirror");
+        let state =
+            if folder.join("index.redb").exists() { State::Open(open(&folder)?) } else { State::Absent };
+        Ok(Self(Arc::new(Inner { folder, state: RwLock::new(state), compaction: Mutex::new(None) })))
+    }
+
+    /// Runs `task` on a thread that may block.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        task: impl FnOnce(&Inner) -> Result<T, MirrorError> + Send + 'static,
+    ) -> Result<T, MirrorError> {
+        let inner = Arc::clone(&self.0);
+        match tokio::task::spawn_blocking(move || task(&inner)).await {
+            Ok(done) => done,
+            Err(error) => Err(MirrorError::Stopped(error.to_string())),
+        }
+    }
+
+    /// Reads on a thread that may block. Nothing is there before the first write.
+    async fn read<T: Default + Send + 'static>(
+        &self,
+        task: impl FnOnce(&Shared) -> Result<T, MirrorError> + Send + 'static,
+    ) -> Result<T, MirrorError> {
+        self.blocking(move |inner| inner.shared()?.map_or_else(|| Ok(T::default()), |shared| task(&shared)))
+            .await
+    }
+
+    /// Writes on a thread that may block.
+    async fn write<T: Send + 'static>(
+        &self,
+        task: impl FnOnce(&Shared) -> Result<T, MirrorError> + Send + 'static,
+    ) -> Result<T, MirrorError> {
+        self.blocking(move |inner| task(inner.shared_or_create()?.as_ref())).await
+    }
+}
+
+fn open(folder: &Path) -> Result<Arc<Shared>, Error> {
+    let shared = Shared::open(folder)?;
+    let failed = |error: MirrorError| shared.index.unreadable(&error);
+    let version = shared.index.read(|reading| Ok(tables::format_version(reading)?)).map_err(failed)?;
+    match version {
+        None => {
+            shared.index.write(|writing| Ok(tables::create_tables(writing)?)).map_err(failed)?;
+        }
+        Some(tables::FORMAT_VERSION) => {}
+        Some(version) => {
+            let message = format!(
+                "the mirror has version {version} of its format, and this oaimend reads version {}; use a newer \
+                 oaimend, or move the folder away to harvest again",
+                tables::FORMAT_VERSION
+            );
+            return Err(Error::State { path: folder.to_owned(), message });
+        }
+    }
+    let known = shared.index.read(|reading| {
+        let segments = reading.open_table(tables::SEGMENTS)?;
+        let known: Result<HashSet<_>, _> =
+            segments.iter()?.map(|row| row.map(|(key, _)| key.value())).collect();
+        Ok(known?)
+    });
+    shared.segments.remove_unknown(&known.map_err(failed)?).map_err(failed)?;
+    Ok(Arc::new(shared))
+}
+
+/// The collections of a repository, or the one with this prefix.
+fn keys(shared: &Shared, repository: &str, prefix: Option<&str>) -> Result<Vec<(u32, String)>, MirrorError> {
+    shared.index.read(|reading| {
+        let Some(number) = shared::find_repository(reading, repository)? else { return Ok(Vec::new()) };
+        let collections = shared::collections_of(reading, repository)?;
+        let prefixes = collections.into_iter().map(|(prefix, _)| prefix);
+        let wanted = prefixes.filter(|each| prefix.is_none_or(|prefix| prefix == each));
+        Ok(wanted.map(|prefix| (number, prefix)).collect())
+    })
+}
+
+fn compact(
+    shared: &Shared,
+    repository: &str,
+    prefix: Option<&str>,
+    is_thorough: bool,
+) -> Result<u64, MirrorError> {
+    let mut freed = 0;
+    for (number, prefix) in keys(shared, repository, prefix)? {
+        let key = CollectionKey { repository: number, prefix: &prefix };
+        freed += compaction::compact(shared, key, is_thorough)?;
+    }
+    Ok(freed)
+}
+
+fn verify(shared: &Shared, repository: &str) -> Result<Verification, MirrorError> {
+    let _turn = shared.maintenance();
+    let mut sum = Verification::default();
+    for (number, prefix) in keys(shared, repository, None)? {
+        let key = CollectionKey { repository: number, prefix: &prefix };
+        let verification = verify::verify_collection(shared, key)?;
+        sum.records += verification.records;
+        sum.damaged += verification.damaged;
+    }
+    Ok(sum)
+}
+
+#[async_trait]
+impl MirrorStore for RecordLog {
+    async fn commit(&self, page: PageCommit) -> Result<Committed, MirrorError> {
+        self.blocking(move |inner| {
+            let shared = inner.shared_or_create()?;
+            let (committed, collection) = commit::commit(&shared, &page)?;
+            if compaction::is_due(&collection) {
+                inner.start_compaction(&shared, page.repository, page.prefix);
+            }
+            Ok(committed)
+        })
+        .await
+    }
+
+    async fn stamp_floor_secs(&self) -> Result<i64, MirrorError> {
+        self.blocking(|inner| inner.shared()?.map_or(Ok(i64::MIN), |shared| state::stamp_floor(&shared)))
+            .await
+    }
+
+    async fn raise_stamp_floor(&self, floor_secs: i64) -> Result<(), MirrorError> {
+        self.write(move |shared| state::raise_stamp_floor(shared, floor_secs)).await
+    }
+
+    async fn list(&self, query: ListQuery) -> Result<ListedPage, MirrorError> {
+        self.read(move |shared| read::list(shared, &query)).await
+    }
+
+    async fn count(&self, filter: ListFilter) -> Result<u64, MirrorError> {
+        self.read(move |shared| read::count(shared, &filter)).await
+    }
+
+    async fn record(
+        &self,
+        repository: &str,
+        prefix: &str,
+        identifier: &str,
+    ) -> Result<Option<StoredRecord>, MirrorError> {
+        let [repository, prefix, identifier] = [repository, prefix, identifier].map(str::to_owned);
+        self.read(move |shared| read::record(shared, &repository, &prefix, &identifier)).await
+    }
+
+    async fn formats_of_item(
+        &self,
+        repository: &str,
+        identifier: &str,
+    ) -> Result<Vec<(String, RecordStatus)>, MirrorError> {
+        let [repository, identifier] = [repository, identifier].map(str::to_owned);
+        self.read(move |shared| read::formats_of_item(shared, &repository, &identifier)).await
+    }
+
+    async fn identifiers(
+        &self,
+        repository: &str,
+        prefix: &str,
+        after: Option<&str>,
+        count_max: usize,
+    ) -> Result<Vec<IdentifierEntry>, MirrorError> {
+        let [repository, prefix] = [repository, prefix].map(str::to_owned);
+        let after = after.map(str::to_owned);
+        self.read(move |shared| read::identifiers(shared, &repository, &prefix, after.as_deref(), count_max))
+            .await
+    }
+
+    async fn damaged(
+        &self,
+        repository: &str,
+        prefix: &str,
+        count_max: usize,
+    ) -> Result<Vec<String>, MirrorError> {
+        let [repository, prefix] = [repository, prefix].map(str::to_owned);
+        self.read(move |shared| state::damaged(shared, &repository, &prefix, count_max)).await
+    }
+
+    async fn repositories(&self) -> Result<Vec<String>, MirrorError> {
+        self.read(state::repositories).await
+    }
+
+    async fn collections(&self, repository: &str) -> Result<Vec<CollectionSize>, MirrorError> {
+        let repository = repository.to_owned();
+        self.read(move |shared| state::collections(shared, &repository)).await
+    }
+
+    async fn disk_usage(&self) -> Result<DiskUsage, MirrorError> {
+        self.read(state::disk_usage).await
+    }
+
+    async fn sets_in_use(&self, repository: &str) -> Result<Vec<String>, MirrorError> {
+        let repository = repository.to_owned();
+        self.read(move |shared| state::sets_in_use(shared, &repository)).await
+    }
+
+    async fn catalog(&self, repository: &str) -> Result<Catalog, MirrorError> {
+        let repository = repository.to_owned();
+        self.read(move |shared| state::catalog(shared, &repository)).await
+    }
+
+    async fn save_catalog(&self, repository: &str, catalog: Catalog) -> Result<(), MirrorError> {
+        let repository = repository.to_owned();
+        self.write(move |shared| state::save_catalog(shared, &repository, &catalog)).await
+    }
+
+    async fn document(&self, repository: &str, document: Document) -> Result<Option<Bytes>, MirrorError> {
+        let repository = repository.to_owned();
+        self.read(move |shared| state::document(shared, &repository, document)).await
+    }
+
+    async fn save_document(
+        &self,
+        repository: &str,
+        document: Document,
+        bytes: Bytes,
+    ) -> Result<(), MirrorError> {
+        let repository = repository.to_owned();
+        self.write(move |shared| state::save_document(shared, &repository, document, &bytes)).await
+    }
+
+    async fn progress(&self, repository: &str, prefix: &str) -> Result<HarvestProgress, MirrorError> {
+        let [repository, prefix] = [repository, prefix].map(str::to_owned);
+        self.read(move |shared| state::progress(shared, &repository, &prefix)).await
+    }
+
+    async fn repository_state(&self, repository: &str) -> Result<RepositoryState, MirrorError> {
+        let repository = repository.to_owned();
+        self.read(move |shared| state::repository_state(shared, &repository)).await
+    }
+
+    async fn save_repository_state(
+        &self,
+        repository: &str,
+        state: RepositoryState,
+    ) -> Result<u64, MirrorError> {
+        let repository = repository.to_owned();
+        self.write(move |shared| state::save_repository_state(shared, &repository, &state)).await
+    }
+
+    async fn verify(&self, repository: &str) -> Result<Verification, MirrorError> {
+        let repository = repository.to_owned();
+        self.read(move |shared| verify(shared, &repository)).await
+    }
+
+    async fn compact(&self, repository: &str) -> Result<u64, MirrorError> {
+        let repository = repository.to_owned();
+        self.read(move |shared| {
+            {
+                let _turn = shared.maintenance();
+                forget::remove_collections(shared)?;
+            }
+            compact(shared, &repository, None, true)
+        })
+        .await
+    }
+
+    async fn forget(&self, repository: &str) -> Result<(), MirrorError> {
+        let repository = repository.to_owned();
+        self.read(move |shared| forget::forget(shared, &repository)).await
+    }
+
+    fn close(&self) {
+        self.0.close();
+    }
+}

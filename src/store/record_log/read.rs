@@ -1,0 +1,321 @@
+//! Lists, counts and single records.
+
+use super::block_reader::{BlockReader, Fetched, locate};
+use super::keys::{
+    IdentifierRow, STAMP_KEY_BYTES, TIME_KEY_BYTES, identifier_key, stamp_key, time_and_sequence, time_key,
+};
+use super::postings::{ALL, Postings};
+use super::shared::{Shared, collections_of, find_collection};
+use super::tables::{CollectionRow, DATES, IDENTIFIERS, POSTINGS, SETS, STAMPS};
+use crate::store::mirror::{
+    IdentifierEntry, ListFilter, ListOrder, ListQuery, ListedPage, MirrorError, Position, RecordStatus,
+    StoredRecord,
+};
+use redb::ReadTransaction;
+use std::ops::Range;
+
+/// Reads that may find their segment removed by a compaction before one fails.
+const ATTEMPTS_MAX: usize = 5;
+/// Most records that a page of a list by datestamp examines.
+const EXAMINED_MAX: usize = 65_536;
+
+/// A list of one set of a collection.
+struct List<'r> {
+    reading: &'r ReadTransaction,
+    collection: CollectionRow,
+    set: u32,
+    filter: &'r ListFilter,
+}
+
+/// Where a page ends.
+struct Plan {
+    /// The time and sequence of each record. The time is unknown in the order of stamps.
+    records: Vec<(Option<i64>, u64)>,
+    /// Where the next page begins if this page contains all records of the plan.
+    next: Option<Position>,
+}
+
+impl<'r> List<'r> {
+    /// `None` if the list is empty because its collection or its set is.
+    fn open(reading: &'r ReadTransaction, filter: &'r ListFilter) -> Result<Option<Self>, MirrorError> {
+        let Some((repository, collection)) = find_collection(reading, &filter.repository, &filter.prefix)?
+        else {
+            return Ok(None);
+        };
+        let set = match &filter.set {
+            None => Some(ALL),
+            Some(set_spec) => {
+                reading.open_table(SETS)?.get((repository, set_spec.as_str()))?.map(|set| set.value())
+            }
+        };
+        Ok(set.map(|set| Self { reading, collection, set, filter }))
+    }
+
+    /// The sequences whose stamps are in the list.
+    fn sequences(&self) -> Result<Range<u64>, MirrorError> {
+        let start = match self.filter.from_secs {
+            Some(from_secs) => self.first_with_stamp(from_secs)?,
+            None => 0,
+        };
+        let end = match self.filter.until_secs.and_then(|until_secs| until_secs.checked_add(1)) {
+            Some(after_secs) => self.first_with_stamp(after_secs)?,
+            None => self.collection.next_sequence,
+        };
+        Ok(start..end)
+    }
+
+    /// The first sequence with this stamp or a later one.
+    fn first_with_stamp(&self, secs: i64) -> Result<u64, MirrorError> {
+        let number = self.collection.number;
+        let stamps = self.reading.open_table(STAMPS)?;
+        let range = stamp_key(number, secs)..stamp_key(number + 1, i64::MIN);
+        let first = stamps.range::<&[u8; STAMP_KEY_BYTES]>(&range.start..&range.end)?.next().transpose()?;
+        Ok(first.map_or(self.collection.next_sequence, |(_, sequence)| sequence.value()))
+    }
+
+    /// The keys of the datestamps that are in the list, and after a position.
+    fn dates(&self, after: Option<Position>) -> Range<[u8; TIME_KEY_BYTES]> {
+        let number = self.collection.number;
+        let from_secs = self.filter.from_secs.unwrap_or(i64::MIN);
+        let start = time_key(number, from_secs, 0);
+        let after = after.map(|after| time_key(number, after.secs, after.sequence + 1));
+        let end = match self.filter.until_secs.and_then(|until_secs| until_secs.checked_add(1)) {
+            Some(after_secs) => time_key(number, after_secs, 0),
+            None => time_key(number + 1, i64::MIN, 0),
+        };
+        after.map_or(start, |after| after.max(start))..end
+    }
+
+    fn plan(&self, after: Option<Position>, count_max: usize) -> Result<Plan, MirrorError> {
+        let table = self.reading.open_table(POSTINGS)?;
+        let postings = Postings { table: &table, collection: self.collection.number, set: self.set };
+        if self.filter.by == ListOrder::Stamp {
+            let mut range = self.sequences()?;
+            range.start = range.start.max(after.map_or(0, |after| after.sequence + 1));
+            let mut sequences = postings.first(range, count_max.saturating_add(1))?;
+            let has_more = sequences.len() > count_max;
+            sequences.truncate(count_max);
+            let last = sequences.last().filter(|_| has_more);
+            let next = last.map(|&sequence| Position { secs: self.filter.from_secs.unwrap_or(0), sequence });
+            return Ok(Plan {
+                records: sequences.into_iter().map(|sequence| (None, sequence)).collect(),
+                next,
+            });
+        }
+        let dates = self.reading.open_table(DATES)?;
+        let range = self.dates(after);
+        let mut plan = Plan { records: Vec::new(), next: None };
+        if range.is_empty() {
+            return Ok(plan);
+        }
+        let mut last = None;
+        for (examined, row) in dates.range::<&[u8; TIME_KEY_BYTES]>(&range.start..&range.end)?.enumerate() {
+            let (secs, sequence) = time_and_sequence(row?.0.value());
+            if plan.records.len() == count_max || examined == EXAMINED_MAX {
+                plan.next = last;
+                break;
+            }
+            if self.set == ALL || postings.contains(sequence)? {
+                plan.records.push((Some(secs), sequence));
+            }
+            last = Some(Position { secs, sequence });
+        }
+        Ok(plan)
+    }
+
+    /// One page; `None` if a compaction has moved a record meanwhile.
+    fn page(&self, shared: &Shared, query: &ListQuery) -> Result<Option<ListedPage>, MirrorError> {
+        let plan = self.plan(query.after, query.count_max.max(1))?;
+        let number = self.collection.number;
+        let located = locate(self.reading, number, plan.records.iter().map(|(_, sequence)| *sequence))?;
+        let has_touched = self.collection.touched > 0;
+        let mut reader = BlockReader::new(shared, self.reading, number, has_touched, query.with_bytes);
+        let mut page = ListedPage { next: plan.next, ..ListedPage::default() };
+        let mut bytes = 0;
+        let mut last = query.after;
+        for (at, &(secs, sequence)) in plan.records.iter().enumerate() {
+            let record = match reader.fetch(located.get(at..).unwrap_or_default())? {
+                Fetched::Record(record) => record,
+                Fetched::Damaged => {
+                    page.damaged += 1;
+                    let secs = secs.or(last.map(|last| last.secs)).unwrap_or_default();
+                    last = Some(Position { secs, sequence });
+                    continue;
+                }
+                Fetched::Moved => return Ok(None),
+            };
+            bytes += record.bytes.len();
+            if bytes > query.bytes_max && !page.records.is_empty() {
+                page.next = last;
+                return Ok(Some(page));
+            }
+            last = Some(Position { secs: secs.unwrap_or(record.stamp_secs), sequence });
+            page.records.push(record);
+        }
+        if self.filter.by == ListOrder::Stamp && page.next.is_some() {
+            page.next = last;
+        }
+        Ok(Some(page))
+    }
+}
+
+/// One page of a list.
+pub(super) fn list(shared: &Shared, query: &ListQuery) -> Result<ListedPage, MirrorError> {
+    retry_moved(|| {
+        shared.index.read(|reading| match List::open(reading, &query.filter)? {
+            Some(list) => list.page(shared, query),
+            None => Ok(Some(ListedPage::default())),
+        })
+    })
+}
+
+/// The number of records in a list.
+pub(super) fn count(shared: &Shared, filter: &ListFilter) -> Result<u64, MirrorError> {
+    shared.index.read(|reading| {
+        let Some(list) = List::open(reading, filter)? else { return Ok(0) };
+        let table = reading.open_table(POSTINGS)?;
+        let postings = Postings { table: &table, collection: list.collection.number, set: list.set };
+        if filter.by == ListOrder::Stamp {
+            return Ok(postings.count(list.sequences()?)?);
+        }
+        let range = list.dates(None);
+        if range.is_empty() {
+            return Ok(0);
+        }
+        let mut count = 0;
+        for row in reading.open_table(DATES)?.range::<&[u8; TIME_KEY_BYTES]>(&range.start..&range.end)? {
+            let (_, sequence) = time_and_sequence(row?.0.value());
+            count += u64::from(list.set == ALL || postings.contains(sequence)?);
+        }
+        Ok(count)
+    })
+}
+
+/// One record.
+pub(super) fn record(
+    shared: &Shared,
+    repository: &str,
+    prefix: &str,
+    identifier: &str,
+) -> Result<Option<StoredRecord>, MirrorError> {
+    retry_moved(|| {
+        shared.index.read(|reading| {
+            let Some((_, collection)) = find_collection(reading, repository, prefix)? else {
+                return Ok(Some(None));
+            };
+            let Some(row) = identifier_row(reading, collection.number, identifier)? else {
+                return Ok(Some(None));
+            };
+            if row.is_damaged {
+                return Err(MirrorError::Damaged);
+            }
+            let located = locate(reading, collection.number, [row.sequence])?;
+            let has_touched = collection.touched > 0;
+            let mut reader = BlockReader::new(shared, reading, collection.number, has_touched, true);
+            match reader.fetch(&located)? {
+                Fetched::Record(record) => Ok(Some(Some(record))),
+                Fetched::Damaged => Err(MirrorError::Damaged),
+                Fetched::Moved => Ok(None),
+            }
+        })
+    })
+}
+
+/// Reads again, in a new transaction, while `read` returns `None`.
+fn retry_moved<T>(read: impl Fn() -> Result<Option<T>, MirrorError>) -> Result<T, MirrorError> {
+    for _ in 0..ATTEMPTS_MAX {
+        if let Some(done) = read()? {
+            return Ok(done);
+        }
+    }
+    // No compaction is that fast: the segment was removed by somebody else.
+    Err(MirrorError::Damaged)
+}
+
+fn identifier_row(
+    reading: &ReadTransaction,
+    collection: u32,
+    identifier: &str,
+) -> Result<Option<IdentifierRow>, MirrorError> {
+    let identifiers = reading.open_table(IDENTIFIERS)?;
+    let row = identifiers.get(identifier_key(collection, identifier).as_slice())?;
+    Ok(row.map(|row| IdentifierRow::from_bytes(row.value())))
+}
+
+/// The formats of an item.
+pub(super) fn formats_of_item(
+    shared: &Shared,
+    repository: &str,
+    identifier: &str,
+) -> Result<Vec<(String, RecordStatus)>, MirrorError> {
+    shared.index.read(|reading| {
+        let mut formats = Vec::new();
+        for (prefix, collection) in collections_of(reading, repository)? {
+            if let Some(row) = identifier_row(reading, collection.number, identifier)? {
+                formats.push((prefix, row.status));
+            }
+        }
+        Ok(formats)
+    })
+}
+
+/// Identifiers in order.
+pub(super) fn identifiers(
+    shared: &Shared,
+    repository: &str,
+    prefix: &str,
+    after: Option<&str>,
+    count_max: usize,
+) -> Result<Vec<IdentifierEntry>, MirrorError> {
+    shared.index.read(|reading| {
+        let Some((_, collection)) = find_collection(reading, repository, prefix)? else {
+            return Ok(Vec::new());
+        };
+        let mut start = identifier_key(collection.number, after.unwrap_or_default());
+        if after.is_some() {
+            start.push(0);
+        }
+        let end = identifier_key(collection.number + 1, "");
+        let table = reading.open_table(IDENTIFIERS)?;
+        let mut entries = Vec::new();
+        for row in table.range(start.as_slice()..end.as_slice())?.take(count_max) {
+            let (key, row) = row?;
+            let row = IdentifierRow::from_bytes(row.value());
+            entries.push(IdentifierEntry {
+                identifier: identifier_of(key.value()),
+                datestamp_secs: row.datestamp_secs,
+                status: row.status,
+            });
+        }
+        Ok(entries)
+    })
+}
+
+/// The identifier in a key.
+pub(super) fn identifier_of(key: &[u8]) -> String {
+    String::from_utf8_lossy(key.get(4..).unwrap_or_default()).into_owned()
+}
+
+/// The stamp of the first record in the lists of a collection.
+pub(super) fn earliest_stamp(
+    reading: &ReadTransaction,
+    collection: &CollectionRow,
+) -> Result<Option<i64>, MirrorError> {
+    let table = reading.open_table(POSTINGS)?;
+    let postings = Postings { table: &table, collection: collection.number, set: ALL };
+    let first = postings.first(0..collection.next_sequence, 1)?;
+    let Some(&sequence) = first.first() else { return Ok(None) };
+    // The stamp of a sequence is the last one that begins at or before it. There are few stamps before the first
+    // record that is still listed, unless all early records have changed.
+    let stamps = reading.open_table(STAMPS)?;
+    let range = stamp_key(collection.number, i64::MIN)..stamp_key(collection.number + 1, i64::MIN);
+    let mut earliest = None;
+    for row in stamps.range::<&[u8; STAMP_KEY_BYTES]>(&range.start..&range.end)? {
+        let (key, first) = row?;
+        if first.value() > sequence {
+            break;
+        }
+        earliest = Some(super::keys::stamp_of(key.value()));
+    }
+    Ok(earliest)
+}
