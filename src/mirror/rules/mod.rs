@@ -28,4 +28,4 @@ mod stamp_clock;
 
 pub use harvest_mark::{HarvestMark, ResponseClocks};
 pub use served_spans::{CLOCK_ERROR_MAX_SECS, ListState, SPANS_MAX, ServedSpan, ServedSpans};
-pub use stamp_clock::{PendingCommit, RESERVATION_SECS, StampClock};
+pub use stamp_clock::{ListTimes, PendingCommit, RESERVATION_SECS, StampClock};

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 /// makes the next stamps later than the clock by at most this time and the step.
 pub const RESERVATION_SECS: i64 = 60;
 
-/// Issues the stamps of commits and the responseDates of responses.
+/// Issues the stamps of commits and the responseDates of lists.
 ///
-/// Invariant: a commit that becomes visible after a response has a later stamp than the
-/// responseDate of this response. Neither a slow commit, nor a clock that is set back, nor a restart
+/// Invariant: a commit that becomes visible after the start of a list has a later stamp than the
+/// responseDate of this list. Neither a slow commit, nor a clock that is set back, nor a restart
 /// breaks it:
 ///
 /// - A responseDate is before the stamps of all commits that are not visible yet (the low-water mark).
@@ -46,6 +46,17 @@ impl PendingCommit {
     }
 }
 
+/// The times of a list over stamps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListTimes {
+    /// The responseDate: all commits that become visible later have later stamps.
+    pub response_date_secs: i64,
+    /// The stamp up to which the list contains all visible records. It is after the responseDate while
+    /// another commit is not visible yet, and after the clock was set back. The next list of the
+    /// harvester contains the records between both times again.
+    pub until_secs: i64,
+}
+
 impl StampClock {
     /// The clock after a start: `highest_stamp_secs` is the highest stamp in the store, and
     /// `reserved_secs` the stored reservation. Both are `None` for a new store.
@@ -72,16 +83,17 @@ impl StampClock {
         }
     }
 
-    /// Determines the responseDate of a list that begins now. The list contains the records that are
-    /// visible now and have a stamp up to this date, on all its pages.
+    /// Determines the times of a list that begins now: the responseDate, which is the same on all its
+    /// pages, and the last stamp that it contains.
     ///
     /// `None` before the first reservation.
-    pub fn response_date(&mut self, now_secs: i64) -> Option<i64> {
+    pub fn begin_list(&mut self, now_secs: i64) -> Option<ListTimes> {
         let low_water_secs = self.pending.first_key_value().map_or(i64::MAX, |(&stamp_secs, _)| stamp_secs);
         let end_secs = low_water_secs.min(self.reserved_secs?);
         let date_secs = now_secs.max(self.floor_secs.saturating_sub(1)).min(end_secs.saturating_sub(1));
+        let until_secs = self.floor_secs.max(date_secs);
         self.floor_secs = self.floor_secs.max(date_secs.saturating_add(1));
-        Some(date_secs)
+        Some(ListTimes { response_date_secs: date_secs, until_secs })
     }
 
     /// The next reservation, if it is due. Store it first, then pass it to [`Self::reserve`].
@@ -118,18 +130,22 @@ mod tests {
         stamp_secs
     }
 
+    fn date(clock: &mut StampClock, now_secs: i64) -> Option<i64> {
+        clock.begin_list(now_secs).map(|times| times.response_date_secs)
+    }
+
     #[test]
     fn stamps_and_dates_follow_a_clock_that_runs() {
         let mut clock = started();
         assert_eq!(commit(&mut clock, 100), 100);
-        assert_eq!(clock.response_date(105), Some(105));
+        assert_eq!(date(&mut clock, 105), Some(105));
         assert_eq!(commit(&mut clock, 110), 110);
     }
 
     #[test]
     fn a_commit_in_the_second_of_a_response_is_stamped_after_it() {
         let mut clock = started();
-        assert_eq!(clock.response_date(100), Some(100));
+        assert_eq!(date(&mut clock, 100), Some(100));
         assert_eq!(commit(&mut clock, 100), 101);
         assert_eq!(commit(&mut clock, 100), 101);
     }
@@ -140,9 +156,9 @@ mod tests {
         let slow = clock.begin_commit(100);
         let quick = clock.begin_commit(130);
         clock.finish_commit(quick);
-        assert_eq!(clock.response_date(150), Some(99));
+        assert_eq!(date(&mut clock, 150), Some(99));
         clock.finish_commit(slow);
-        assert_eq!(clock.response_date(150), Some(150));
+        assert_eq!(date(&mut clock, 150), Some(150));
     }
 
     #[test]
@@ -150,9 +166,21 @@ mod tests {
         let mut clock = started();
         let (one, other) = (clock.begin_commit(100), clock.begin_commit(100));
         clock.finish_commit(one);
-        assert_eq!(clock.response_date(150), Some(99));
+        assert_eq!(date(&mut clock, 150), Some(99));
         clock.finish_commit(other);
-        assert_eq!(clock.response_date(150), Some(150));
+        assert_eq!(date(&mut clock, 150), Some(150));
+    }
+
+    #[test]
+    fn a_list_contains_all_records_that_are_visible() {
+        let mut clock = started();
+        let slow = clock.begin_commit(100);
+        assert_eq!(commit(&mut clock, 130), 130);
+        let during = ListTimes { response_date_secs: 99, until_secs: 130 };
+        assert_eq!(clock.begin_list(150), Some(during));
+        clock.finish_commit(slow);
+        let after_step = ListTimes { response_date_secs: 129, until_secs: 130 };
+        assert_eq!(clock.begin_list(20), Some(after_step));
     }
 
     #[test]
@@ -160,20 +188,20 @@ mod tests {
         let mut clock = started();
         assert_eq!(commit(&mut clock, 5_000), 5_000);
         for now_secs in 1_400..1_500 {
-            assert_eq!(clock.response_date(now_secs), Some(4_999));
+            assert_eq!(date(&mut clock, now_secs), Some(4_999));
             assert_eq!(commit(&mut clock, now_secs), 5_000);
         }
-        assert_eq!(clock.response_date(6_000), Some(6_000));
+        assert_eq!(date(&mut clock, 6_000), Some(6_000));
     }
 
     #[test]
     fn stamps_after_a_restart_are_after_all_dates_before_it() {
         let mut clock = StampClock::resume(None, None);
-        assert_eq!(clock.response_date(1_000), None);
+        assert_eq!(date(&mut clock, 1_000), None);
         let reserved = clock.reservation_due(1_000).expect("nothing is reserved");
         clock.reserve(reserved);
         assert_eq!(reserved, 1_000 + RESERVATION_SECS);
-        assert_eq!(clock.response_date(5_000), Some(reserved - 1), "not beyond the reservation");
+        assert_eq!(date(&mut clock, 5_000), Some(reserved - 1), "not beyond the reservation");
         let mut clock = StampClock::resume(None, Some(reserved));
         assert_eq!(commit(&mut clock, 10), reserved);
         let mut clock = StampClock::resume(Some(7_000), Some(reserved));
@@ -195,10 +223,10 @@ mod tests {
         for now_secs in [i64::MIN, -1, 0, i64::MAX] {
             let mut clock = started();
             let pending = clock.begin_commit(now_secs);
-            let _ = clock.response_date(now_secs);
+            let _ = date(&mut clock, now_secs);
             let _ = clock.reservation_due(now_secs);
             clock.finish_commit(pending);
-            assert!(clock.response_date(now_secs).is_some());
+            assert!(date(&mut clock, now_secs).is_some());
         }
     }
 
@@ -232,8 +260,10 @@ mod tests {
                         reserved = Some(until_secs);
                         clock.reserve(until_secs);
                     }
-                    let date = clock.response_date(now_secs).expect("a reservation");
+                    let times = clock.begin_list(now_secs).expect("a reservation");
+                    let date = times.response_date_secs;
                     assert!(date >= last_date, "seed {seed}: {date} after {last_date}");
+                    assert!(Some(times.until_secs) >= highest, "seed {seed}: {times:?} omit {highest:?}");
                     last_date = date;
                 }
                 5 if random(8) == 0 => {

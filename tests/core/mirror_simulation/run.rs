@@ -1,0 +1,230 @@
+//! One run of the simulation.
+
+use super::Broken;
+use super::harvester::{Harvester, Kind};
+use super::mirror::Mirror;
+use super::proxy::{Moment, Proxy, View};
+use super::source::Source;
+use crate::support::random::Random;
+
+/// The steps of a usual run, and of a long one that fills the spans.
+const STEPS: usize = 400;
+const LONG_STEPS: usize = 4_000;
+/// The requests that fail while the source is up, in percent.
+const FAILURES_PERCENT: usize = 10;
+/// The step of the proxy's clock.
+const CLOCK_STEP_SECS: i64 = 3_600;
+/// The harvests and lists of the end need fewer steps than this.
+const LAST_STEPS_MAX: usize = 100;
+
+/// What happened in a run.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    changes: usize,
+    lists: usize,
+    widened: usize,
+    failovers: usize,
+    failovers_inside_lists: usize,
+    clock_steps: usize,
+    restarts: usize,
+    lists_during_commits: usize,
+}
+
+impl Counts {
+    pub(super) fn named(&self) -> [(&'static str, usize); 8] {
+        [
+            ("changes", self.changes),
+            ("lists", self.lists),
+            ("widened requests", self.widened),
+            ("failovers", self.failovers),
+            ("failovers inside lists", self.failovers_inside_lists),
+            ("clock steps", self.clock_steps),
+            ("restarts", self.restarts),
+            ("lists of the mirror during commits", self.lists_during_commits),
+        ]
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        self.changes += other.changes;
+        self.lists += other.lists;
+        self.widened += other.widened;
+        self.failovers += other.failovers;
+        self.failovers_inside_lists += other.failovers_inside_lists;
+        self.clock_steps += other.clock_steps;
+        self.restarts += other.restarts;
+        self.lists_during_commits += other.lists_during_commits;
+    }
+}
+
+struct World {
+    random: Random,
+    /// The longest time between two events: minutes, hours or days.
+    pause_secs_max: usize,
+    now_secs: i64,
+    /// The time by which the proxy's clock is ahead of the true time.
+    our_lead_secs: i64,
+    source: Source,
+    mirror: Mirror,
+    proxy: Proxy,
+    harvesters: Vec<Harvester>,
+    counts: Counts,
+}
+
+/// Simulates a run.
+///
+/// # Errors
+///
+/// The first record that a harvester missed.
+pub(super) fn run(seed: u64, broken: Option<Broken>) -> Result<Counts, String> {
+    let mut world = World::new(seed, broken);
+    let steps = if world.random.chance(2) { LONG_STEPS } else { STEPS };
+    for _ in 0..steps {
+        world.pass_time();
+        world.step();
+    }
+    world.finish();
+    let missed = world.harvesters.iter().find_map(|harvester| harvester.missed(world.source.records()));
+    missed.map_or(Ok(world.counts), |missed| Err(format!("seed {seed}: {missed}")))
+}
+
+impl World {
+    fn new(seed: u64, broken: Option<Broken>) -> Self {
+        let mut random = Random::new(seed);
+        let source = Source::new(&mut random);
+        let kinds = [Kind::FirstDate, Kind::LastDate, Kind::StartClock, Kind::EndClock];
+        let live = kinds.map(|kind| Harvester::new(kind, View::LiveThenMirror, &mut random));
+        let some = [kinds[random.below(2)], kinds[2 + random.below(2)]];
+        let of_mirror = some.map(|kind| Harvester::new(kind, View::Mirror, &mut random));
+        Self {
+            now_secs: 1_000_000 + random.below(1_000_000) as i64,
+            our_lead_secs: CLOCK_STEP_SECS * (random.below(3) as i64 - 1),
+            source,
+            mirror: Mirror::new(broken),
+            proxy: Proxy::new(broken),
+            harvesters: live.into_iter().chain(of_mirror).collect(),
+            counts: Counts::default(),
+            pause_secs_max: [600, 7_200, 172_800][random.below(3)],
+            random,
+        }
+    }
+
+    /// Many events share a second, others are far apart.
+    fn pass_time(&mut self) {
+        let longest_secs = [1, 3, 60, self.pause_secs_max][self.random.below(4)];
+        self.now_secs += self.random.below(longest_secs) as i64;
+    }
+
+    fn moment(&mut self, is_reliable: bool) -> Moment {
+        let is_answering = self.source.is_up && (is_reliable || !self.random.chance(FAILURES_PERCENT));
+        Moment { now_secs: self.now_secs, our_secs: self.now_secs + self.our_lead_secs, is_answering }
+    }
+
+    fn step(&mut self) {
+        match self.random.below(100) {
+            0..30 => {
+                self.counts.changes += 1;
+                self.source.change(&mut self.random, self.now_secs);
+            }
+            30..64 => {
+                let index = self.random.below(self.harvesters.len());
+                self.request(index, false);
+            }
+            64..88 => {
+                let at = self.moment(false);
+                self.mirror.step(&self.source, at.is_answering, at.now_secs, at.our_secs);
+            }
+            88..93 => self.source.is_up = !self.source.is_up,
+            93..95 => self.step_clock(),
+            95..97 => {
+                let index = self.random.below(self.harvesters.len());
+                self.harvesters[index].step_clock(&mut self.random);
+            }
+            97..99 => {
+                self.counts.restarts += 1;
+                // A machine can start with a wrong clock.
+                if self.random.chance(50) {
+                    self.step_clock();
+                }
+                self.mirror.restart();
+                self.proxy.restart();
+            }
+            _ if self.random.chance(50) => self.mirror.abandon(),
+            _ => {
+                let index = self.random.below(self.harvesters.len());
+                self.harvesters[index].abandon();
+            }
+        }
+    }
+
+    /// Sets the proxy's clock forward or back. Its error is an hour at most, in both directions.
+    fn step_clock(&mut self) {
+        self.counts.clock_steps += 1;
+        let is_forward = self.our_lead_secs < 0 || self.our_lead_secs == 0 && self.random.chance(50);
+        self.our_lead_secs += if is_forward { CLOCK_STEP_SECS } else { -CLOCK_STEP_SECS };
+    }
+
+    /// One request of a harvester.
+    fn request(&mut self, index: usize, is_reliable: bool) {
+        let at = self.moment(is_reliable);
+        let harvester = &mut self.harvesters[index];
+        let (from_secs, token) = harvester.request(at.now_secs);
+        let view = harvester.view;
+        let repository = (&self.source, &mut self.mirror);
+        self.counts.lists += usize::from(token.is_none());
+        if view == View::Mirror && repository.1.has_commit() {
+            self.counts.lists_during_commits += 1;
+        }
+        let page = match token {
+            Some(token) => self.proxy.page(token, repository, at),
+            None => {
+                let is_live = view == View::LiveThenMirror;
+                let from_secs = from_secs.map(|secs| if is_live { self.source.grained(secs) } else { secs });
+                self.proxy.first_page(view, from_secs, repository, at)
+            }
+        };
+        if let Some(page) = page {
+            harvester.receive(page, at.now_secs, &mut self.random);
+        }
+    }
+
+    /// Lets the mirror and all harvesters catch up with a source that does not change any more.
+    fn finish(&mut self) {
+        self.source.is_up = true;
+        // The harvest that is open, and one after it.
+        for _ in 0..2 {
+            self.harvest();
+        }
+        for index in 0..self.harvesters.len() {
+            // The list that is open, and one after it.
+            for _ in 0..2 {
+                self.list(index);
+            }
+        }
+        self.counts.widened = self.proxy.widened;
+        self.counts.failovers = self.proxy.failovers;
+        self.counts.failovers_inside_lists = self.proxy.failovers_inside_lists;
+    }
+
+    fn harvest(&mut self) {
+        for _ in 0..LAST_STEPS_MAX {
+            self.pass_time();
+            let at = self.moment(true);
+            self.mirror.step(&self.source, true, at.now_secs, at.our_secs);
+            if self.mirror.is_idle() {
+                return;
+            }
+        }
+        panic!("the harvest does not end");
+    }
+
+    fn list(&mut self, index: usize) {
+        for _ in 0..LAST_STEPS_MAX {
+            self.pass_time();
+            self.request(index, true);
+            if !self.harvesters[index].is_harvesting() {
+                return;
+            }
+        }
+        panic!("the list does not end");
+    }
+}

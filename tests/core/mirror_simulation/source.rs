@@ -1,0 +1,135 @@
+//! The simulated source: records that change, and lists of them.
+
+use oaimend::mirror::rules::ResponseClocks;
+use oaimend::oai::datestamp::Granularity;
+
+use crate::support::random::Random;
+
+pub(super) const RECORDS: usize = 12;
+pub(super) const PAGE_RECORDS: usize = 3;
+const DAY_SECS: i64 = 86_400;
+
+/// A version of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    pub(super) version: u32,
+    pub(super) is_deleted: bool,
+    /// Its datestamp at the source.
+    pub(super) stamp_secs: i64,
+}
+
+/// Records with their numbers.
+pub(super) type Items = Vec<(usize, Record)>;
+
+/// How a source treats a record that changes while a list is delivered.
+#[derive(Clone, Copy, Debug)]
+enum Changed {
+    /// The list has the new version.
+    Current,
+    /// The list omits it.
+    Omitted,
+    /// The list has the version at its start.
+    AsListed,
+}
+
+#[derive(Debug)]
+pub(super) struct Source {
+    records: [Option<Record>; RECORDS],
+    /// The time by which its clock is ahead of the true time.
+    lead_secs: i64,
+    /// The time by which the clock of its datestamps is behind the one of its responses.
+    stamp_lag_secs: i64,
+    pub(super) granularity: Granularity,
+    changed: Changed,
+    is_ordered_by_stamp: bool,
+    pub(super) is_up: bool,
+    versions: u32,
+}
+
+/// A list that is delivered.
+#[derive(Clone, Debug)]
+pub(super) struct SourceList {
+    items: Items,
+    pub(super) position: usize,
+}
+
+impl SourceList {
+    pub(super) fn is_at_end(&self) -> bool {
+        self.position >= self.items.len()
+    }
+}
+
+impl Source {
+    pub(super) fn new(random: &mut Random) -> Self {
+        let granularity = if random.chance(20) { Granularity::Day } else { Granularity::Second };
+        let changed = [Changed::Current, Changed::Omitted, Changed::AsListed][random.below(3)];
+        Self {
+            records: [None; RECORDS],
+            lead_secs: random.below(7_200) as i64 - 3_600,
+            stamp_lag_secs: if random.chance(40) { random.below(120) as i64 } else { 0 },
+            granularity,
+            changed,
+            is_ordered_by_stamp: random.chance(50),
+            is_up: true,
+            versions: 0,
+        }
+    }
+
+    /// Creates, changes, deletes or restores a record.
+    pub(super) fn change(&mut self, random: &mut Random, now_secs: i64) {
+        self.versions += 1;
+        let stamp_secs = self.grained(now_secs + self.lead_secs - self.stamp_lag_secs);
+        let record = Record { version: self.versions, is_deleted: random.chance(25), stamp_secs };
+        self.records[random.below(RECORDS)] = Some(record);
+    }
+
+    /// A time in the granularity of this source.
+    pub(super) fn grained(&self, secs: i64) -> i64 {
+        match self.granularity {
+            Granularity::Day => secs - secs.rem_euclid(DAY_SECS),
+            Granularity::Second => secs,
+        }
+    }
+
+    /// The clocks of a response.
+    pub(super) fn clocks(&self, now_secs: i64, our_secs: i64) -> ResponseClocks {
+        let date_secs = now_secs + self.lead_secs;
+        ResponseClocks {
+            response_date_secs: Some(date_secs),
+            http_date_secs: Some(date_secs - self.stamp_lag_secs),
+            sent_at_secs: our_secs,
+        }
+    }
+
+    /// Begins a list.
+    pub(super) fn list(&self, from_secs: Option<i64>) -> SourceList {
+        let from_secs = from_secs.map_or(i64::MIN, |secs| self.grained(secs));
+        let present = self.records.iter().enumerate().filter_map(|(id, record)| Some((id, (*record)?)));
+        let mut items: Items = present.filter(|(_, record)| record.stamp_secs >= from_secs).collect();
+        if self.is_ordered_by_stamp {
+            items.sort_by_key(|(id, record)| (record.stamp_secs, *id));
+        }
+        SourceList { items, position: 0 }
+    }
+
+    /// The next page of a list.
+    pub(super) fn page(&self, list: &mut SourceList) -> Items {
+        let end = (list.position + PAGE_RECORDS).min(list.items.len());
+        let listed = &list.items[list.position..end];
+        let delivered = |&(id, listed): &(usize, Record)| {
+            let current = self.records[id].unwrap_or(listed);
+            match self.changed {
+                Changed::Current => Some((id, current)),
+                Changed::AsListed => Some((id, listed)),
+                Changed::Omitted => (current == listed).then_some((id, listed)),
+            }
+        };
+        let page = listed.iter().filter_map(delivered).collect();
+        list.position = end;
+        page
+    }
+
+    pub(super) fn records(&self) -> &[Option<Record>; RECORDS] {
+        &self.records
+    }
+}
