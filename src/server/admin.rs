@@ -176,7 +176,7 @@ impl ServerContext {
         let learned = self.store.capabilities.detected(&mapping.id, &mapping.fingerprint());
         let pinned = mapping.quirks.version.map(|version| version.name().to_owned());
         value["version"] = json!(pinned.or(learned.version));
-        value["asked_in_days"] = json!(mapping.quirks.in_days || learned.refuses_seconds);
+        value["requests_in_days"] = json!(mapping.quirks.in_days || learned.refuses_seconds);
         value["circuit_open_secs"] = json!(self.clients.circuit_open_secs(&mapping.id, self.clock.now()));
         value
     }

@@ -27,9 +27,9 @@ pub struct Failure {
 pub enum Outlook {
     /// The failure may pass by itself.
     MayPass,
-    /// The failure lasts until somebody changes something.
+    /// The failure lasts until a person removes its cause.
     Permanent,
-    /// The failure could have passed, and has lasted for so long.
+    /// The failure was temporary at first, and has lasted this long.
     OldOutage(Duration),
 }
 
@@ -38,7 +38,7 @@ pub enum Outlook {
 pub enum Reason {
     /// The name of the source cannot be resolved.
     Dns,
-    /// The source, or where it redirects to, lies at an address that is not public.
+    /// The source, or the target of its redirect, has an address that is not public.
     AddressRefused,
     /// The connection was refused.
     ConnectionRefused,
@@ -56,7 +56,7 @@ pub enum Reason {
     ResponseTimeout,
     /// The response ended early.
     Incomplete,
-    /// The page was requested again and is another one now.
+    /// The page cannot be resumed: a repeated request returned a different page.
     Unproven,
     /// The limits of the source are used up, and there was no permit in time.
     Busy,
@@ -70,7 +70,7 @@ pub enum Reason {
     Redirect,
     /// An error status without an OAI-PMH body.
     Status,
-    /// The body is no OAI-PMH response.
+    /// The body is not an OAI-PMH response.
     NotOai(NotOai),
     /// A record could not be repaired, and the mapping wants the page to fail then.
     QuarantineReason,
@@ -82,7 +82,7 @@ pub enum Reason {
     TakenOver,
     /// The page is too long for an HTTP/1.0 client.
     SpoolFull,
-    /// The file of a static repository cannot be read, or is none.
+    /// The file of a static repository cannot be read, or is not one.
     StaticFile,
     /// The mapping cannot be used.
     Configuration,
@@ -102,7 +102,7 @@ impl Reason {
             Self::HttpProtocol => "http-protocol",
             Self::ResponseTimeout => "response-timeout",
             Self::Incomplete => "incomplete",
-            Self::Unproven => "unproven",
+            Self::Unproven => "not-resumable",
             Self::Busy => "busy",
             Self::Resting => "circuit-open",
             Self::ContentCoding => "content-coding",
@@ -148,7 +148,7 @@ impl Reason {
         }
     }
 
-    /// When to retry a failure of this kind, in seconds, without a word of the source.
+    /// When to retry a failure of this kind, in seconds, if the source does not say it.
     const fn retry_after_secs(self) -> u64 {
         match self {
             Self::ConnectionTimeout
@@ -181,7 +181,7 @@ impl Reason {
                 | Self::Configuration,
                 _,
             ) => Outlook::Permanent,
-            // A source may forbid or limit requests for a while only.
+            // A source may forbid or limit requests for a limited time.
             (Self::Status, Some(403 | 408 | 425 | 429)) => Outlook::MayPass,
             (Self::Status, Some(400..=499 | 501 | 505)) => Outlook::Permanent,
             _ => Outlook::MayPass,
@@ -249,7 +249,7 @@ impl Failure {
                 (format!("yes, in {secs} seconds"), "repeat the same request then; nothing is lost")
             }
             Outlook::Permanent => (
-                "no; this lasts until somebody changes something".to_owned(),
+                "no; this lasts until a person removes the cause".to_owned(),
                 "end this harvest, and tell the operator of this proxy",
             ),
             Outlook::OldOutage(age) => (
@@ -280,10 +280,10 @@ impl Failure {
 
 /// The beginning of a text of the source, as printable ASCII: safe in a header, in a log and on a terminal.
 /// Each run of other bytes becomes one blank.
-pub(crate) fn printable(said: &[u8], chars_max: usize) -> String {
+pub(crate) fn printable(text_of_source: &[u8], chars_max: usize) -> String {
     let mut text = String::new();
     let mut pending_blank = false;
-    for &byte in said {
+    for &byte in text_of_source {
         if !byte.is_ascii_graphic() {
             pending_blank = true;
             continue;
@@ -309,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_source_said_is_cut_and_stripped() {
+    fn texts_of_a_source_are_shortened_and_made_printable() {
         assert_eq!(
             printable(b"  <h1>\x1b[31mno\r\n\r\nX-Evil: 1\x00 caf\xC3\xA9 end", 100),
             "<h1> [31mno X-Evil: 1 caf end"
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_status_is_one_structured_field_member() {
+    fn proxy_status_is_one_member_of_a_structured_field() {
         let failure =
             Failure::new(Reason::Status, "it said \"no\" and \\ and\nmore").after_status(500, Some(9999));
         assert_eq!(
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_pass_asks_to_come_again_and_nothing_else_does() {
+    fn only_temporary_failures_ask_for_a_retry() {
         let status = |code| Failure::new(Reason::Status, "no").after_status(code, Some(7));
         for code in [403, 408, 429, 500, 502, 503, 504, 521] {
             assert_eq!((status(code).status(), status(code).retry_after()), (503, Some(7)), "{code}");

@@ -67,8 +67,8 @@ pub struct FileState {
     pub records: usize,
     /// The number of records beyond repair.
     pub broken: usize,
-    /// Why the file was rejected at the last check.
-    pub not_taken_in: Option<String>,
+    /// Why the last check of the file failed.
+    pub check_failure: Option<String>,
 }
 
 /// Longest wait of a request for a check while there is a version in use.
@@ -133,7 +133,7 @@ impl StaticRepository {
                     Ok(_) => {}
                     Err(TimedOut::Step | TimedOut::Deadline) => {
                         let details = format!(
-                            "{} is being read and takes longer than there is time; ask again",
+                            "{} is being read, which takes too long for this request; send the request again",
                             client.name()
                         );
                         return Err(Failure::new(Reason::ResponseTimeout, details));
@@ -162,7 +162,7 @@ impl StaticRepository {
             version: version.map(|version| version.id.clone()),
             records: version.map_or(0, |version| version.entries.len()),
             broken: version.map_or(0, |version| version.broken()),
-            not_taken_in: known.failure.as_ref().map(|failure| failure.details.clone()),
+            check_failure: known.failure.as_ref().map(|failure| failure.details.clone()),
         }
     }
 

@@ -308,7 +308,7 @@ fn broken_file_keeps_the_previous_one() {
         }
         let told = &proxy.told("/-/repositories/x")["static_file"];
         assert!(
-            told["not_taken_in"].as_str().is_some_and(|why| why.contains("cannot be served: it ")),
+            told["check_failure"].as_str().is_some_and(|why| why.contains("cannot be served: it ")),
             "{told}"
         );
         proxy = proxy.restarted(|config| kept.configure(config));
@@ -320,7 +320,7 @@ fn broken_file_keeps_the_previous_one() {
     becomes(&proxy, &[0, 1, 2, 3]);
     let told = &proxy.told("/-/repositories/x")["static_file"];
     // Four in oai_dc, two in the other format.
-    assert_eq!((&told["records"], &told["not_taken_in"]), (&6.into(), &serde_json::Value::Null), "{told}");
+    assert_eq!((&told["records"], &told["check_failure"]), (&6.into(), &serde_json::Value::Null), "{told}");
 }
 
 #[test]
