@@ -66,7 +66,7 @@ fn describe_repair(entry: &CatalogEntry, paint: Paint) -> String {
     let certainty = match entry.certainty {
         Certainty::Exact => "exact: only one reading fits the bytes, or XML itself forces the change",
         Certainty::Likely => "likely: a table or a strong sign supports this reading",
-        Certainty::Guess => "guess: plausible, but unproven; off unless a mapping turns it on",
+        Certainty::Guess => "guess: plausible, but not certain; off unless a mapping turns it on",
         Certainty::Rewrite => "rewrite: not a repair, but the proxy's own words in the response",
     };
     let mut text = format!("{}\n\n", paint.strong(entry.name));

@@ -1,10 +1,9 @@
 //! Bytes in order, held by reference where possible.
 //!
-//! A rope takes the output of the engine, which are slices of the piece that the engine reads and texts of its
-//! own; or the pieces of a body. A page without repairs is sent as the piece in which it was received, with
-//! another head.
+//! A rope contains the output of the engine, which consists of slices of the input and of new texts, or the pieces
+//! of a body. A page without repairs is sent as the received piece, with a new head.
 //!
-//! Invariant: a rope needs about as much memory as its length, however small the pieces were.
+//! Invariant: a rope needs about as much memory as its length, for pieces of any size.
 
 use bytes::Bytes;
 use std::borrow::Cow;
@@ -56,15 +55,15 @@ impl ByteRope {
     /// Adds the next bytes.
     pub(crate) fn write(&mut self, bytes: &[u8]) {
         self.length += bytes.len();
-        let behind = self.passed.end;
+        let passed_end = self.passed.end;
         match self.place_of(bytes) {
-            Some(start) if start == behind => self.passed.end += bytes.len(),
+            Some(start) if start == passed_end => self.passed.end += bytes.len(),
             Some(start) => {
                 self.end_run();
                 self.passed = start..start + bytes.len();
             }
             // The engine held these bytes back, and writes them as received.
-            None if self.piece.get(behind..).is_some_and(|rest| rest.starts_with(bytes)) => {
+            None if self.piece.get(passed_end..).is_some_and(|rest| rest.starts_with(bytes)) => {
                 self.passed.end += bytes.len();
             }
             None => {
@@ -176,8 +175,8 @@ impl ByteRope {
             let rest = self.own.get(at - own_at..).unwrap_or_default();
             return Bytes::copy_from_slice(rest.get(..max).unwrap_or(rest));
         }
-        let behind = self.runs.partition_point(|(start, _)| *start <= at);
-        let Some((start, run)) = behind.checked_sub(1).and_then(|index| self.runs.get(index)) else {
+        let next_run = self.runs.partition_point(|(start, _)| *start <= at);
+        let Some((start, run)) = next_run.checked_sub(1).and_then(|index| self.runs.get(index)) else {
             return Bytes::new();
         };
         let from = at - start;
@@ -257,61 +256,61 @@ mod tests {
         (0..length).map(|at| (at * 31 % 251) as u8).collect()
     }
 
-    /// Where its runs lie, and how long they are.
-    fn runs(made: ByteRope) -> Vec<(*const u8, usize)> {
-        made.into_runs().map(|run| (run.as_ptr(), run.len())).collect()
+    /// The addresses and lengths of its runs.
+    fn runs(rope: ByteRope) -> Vec<(*const u8, usize)> {
+        rope.into_runs().map(|run| (run.as_ptr(), run.len())).collect()
     }
 
     #[test]
-    fn a_page_that_is_well_is_no_copy_of_its_piece() {
+    fn a_clean_page_is_not_copied() {
         let page = piece(100_000);
-        let mut made = ByteRope::default();
-        made.set_source(page.clone());
-        made.write(b"a head of our own");
-        made.write(&page[300..40_000]);
-        made.write(&page[40_000..99_970]);
-        // Held back, and then written as it came.
+        let mut rope = ByteRope::default();
+        rope.set_source(page.clone());
+        rope.write(b"a head of our own");
+        rope.write(&page[300..40_000]);
+        rope.write(&page[40_000..99_970]);
+        // Held back, and then written as received.
         let held_back = page[99_970..].to_vec();
-        made.write(&held_back);
-        assert_eq!(made.len(), 17 + 99_700);
+        rope.write(&held_back);
+        assert_eq!(rope.len(), 17 + 99_700);
         let all = [b"a head of our own".as_slice(), &page[300..]].concat();
-        assert!(made.bytes() == all.as_slice());
+        assert!(rope.bytes() == all.as_slice());
         for place in [0..20, 0..0, 5..17, 17..400, 99_000..usize::MAX] {
-            assert!(*made.slice(place.clone()) == all[place.start..place.end.min(all.len())], "{place:?}");
+            assert!(*rope.slice(place.clone()) == all[place.start..place.end.min(all.len())], "{place:?}");
         }
-        let runs = runs(made);
+        let runs = runs(rope);
         assert_eq!((runs.len(), runs[0].1), (2, 17));
         assert_eq!(runs[1], (page[300..].as_ptr(), 99_700));
     }
 
     #[test]
-    fn what_is_short_or_little_of_its_piece_is_copied_together() {
+    fn short_runs_are_copied_together() {
         let page = piece(100_000);
-        let mut made = ByteRope::default();
-        made.set_source(page.clone());
+        let mut rope = ByteRope::default();
+        rope.set_source(page.clone());
         let mut all = Vec::new();
         for (range, word) in
             [(0..20_000, "a"), (20_001..20_005, "bc"), (30_000..54_000, ""), (60_000..99_000, "d")]
         {
-            made.write(&page[range.clone()]);
-            made.write(word.as_bytes());
+            rope.write(&page[range.clone()]);
+            rope.write(word.as_bytes());
             all.extend_from_slice(&page[range]);
             all.extend_from_slice(word.as_bytes());
-            assert!(made.bytes() == all.as_slice());
+            assert!(rope.bytes() == all.as_slice());
         }
-        let lengths: Vec<usize> = runs(made).into_iter().map(|(_, length)| length).collect();
+        let lengths: Vec<usize> = runs(rope).into_iter().map(|(_, length)| length).collect();
         assert_eq!(lengths, [20_000 + 1 + 4 + 2 + 24_000, 39_000, 1]);
     }
 
     #[test]
-    fn it_is_changed_in_one_piece_and_taken_behind_another() {
+    fn a_rope_is_edited_in_one_piece_and_appended_to_another() {
         let page = piece(50_000);
-        let mut made = ByteRope::default();
-        made.set_source(page.clone());
-        made.write(&page);
-        made.write(b"end");
+        let mut rope = ByteRope::default();
+        rope.set_source(page.clone());
+        rope.write(&page);
+        rope.write(b"end");
         let mut both = ByteRope::from(b"begin".to_vec());
-        both.append(made);
+        both.append(rope);
         both.append(b"s".to_vec().into());
         both.edit(|bytes| bytes.truncate(bytes.len() - 1));
         both.write(b".");
@@ -319,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_pushed_is_read_from_each_place_and_costs_what_it_is_long() {
+    fn pushed_bytes_are_readable_at_each_place_without_extra_memory() {
         let lengths =
             [1, 40, SHORT_BYTES, SHORT_BYTES - 1, 7, 3 * SHORT_BYTES + 5, 0, SHORT_BYTES - 2, 9, 12];
         let (mut rope, mut all) = (ByteRope::default(), Vec::new());

@@ -110,67 +110,70 @@ mod tests {
     }
 
     #[test]
-    fn a_source_of_2_0_is_asked_what_the_harvester_asks() {
+    fn requests_to_a_2_0_source_are_unchanged() {
         for version in [None, Some(Version::Two)] {
             for query in [
                 "verb=ListIdentifiers&metadataPrefix=a&from=2020-01-01T00:00:00Z&set=s",
                 "verb=ListRecords&resumptionToken=a%2Bb%2520c",
                 "verb=ListSets",
             ] {
-                let put = of(version, Quirks::default()).adapt(&request(query), None, None);
-                assert_eq!(put.query, query.replace(':', "%3A"));
-                assert!(put.filter.is_none(), "{put:?}");
+                let adapted = of(version, Quirks::default()).adapt(&request(query), None, None);
+                assert_eq!(adapted.query, query.replace(':', "%3A"));
+                assert!(adapted.filter.is_none(), "{adapted:?}");
             }
         }
     }
 
     #[test]
-    fn a_source_of_1_x_is_asked_for_records() {
+    fn lists_of_headers_become_lists_of_records_for_a_1_x_source() {
         let adapter = of(Some(Version::One1), Quirks::default());
-        let put = |query: &str| adapter.adapt(&request(query), None, None).query;
+        let adapted = |query: &str| adapter.adapt(&request(query), None, None).query;
         assert_eq!(
-            put("verb=ListIdentifiers&metadataPrefix=a&until=2020-01-02&set=s"),
+            adapted("verb=ListIdentifiers&metadataPrefix=a&until=2020-01-02&set=s"),
             "verb=ListRecords&metadataPrefix=a&until=2020-01-02&set=s"
         );
-        assert_eq!(put("verb=ListIdentifiers&resumptionToken=a%26"), "verb=ListRecords&resumptionToken=a%26");
+        assert_eq!(
+            adapted("verb=ListIdentifiers&resumptionToken=a%26"),
+            "verb=ListRecords&resumptionToken=a%26"
+        );
         let formats = "verb=ListMetadataFormats&identifier=oai%3Ax%3A1";
-        assert_eq!(put(formats), formats);
+        assert_eq!(adapted(formats), formats);
         assert!(adapter.is_too_fine(&request("verb=ListRecords&metadataPrefix=a&from=2020-01-01T00:00:00Z")));
         assert!(!adapter.is_too_fine(&request("verb=ListRecords&metadataPrefix=a&from=2020-01-01")));
     }
 
     #[test]
-    fn what_was_learned_counts_where_the_mapping_says_nothing() {
-        let learned = SourceCapabilities {
+    fn detected_capabilities_apply_unless_the_mapping_sets_them() {
+        let detected = SourceCapabilities {
             version: Some("1.0".into()),
             refuses_seconds: true,
             ..SourceCapabilities::default()
         };
-        let adapter = RequestAdapter::new(&Quirks::default(), &learned);
+        let adapter = RequestAdapter::new(&Quirks::default(), &detected);
         assert!(
             adapter.is_version_one() && adapter.in_days && adapter.is_news("2.0") && !adapter.is_news("1.1")
         );
         let pinned = Quirks { version: Some(Version::Two), ..Quirks::default() };
-        let adapter = RequestAdapter::new(&pinned, &learned);
+        let adapter = RequestAdapter::new(&pinned, &detected);
         assert!(!adapter.is_version_one() && !adapter.is_news("1.1"));
     }
 
     #[test]
-    fn the_ways_of_a_source_are_kept() {
+    fn requests_follow_the_quirks_of_the_source() {
         let quirks =
             Quirks { default_set: Some("all".into()), raw_token: true, in_days: true, ..Quirks::default() };
         let adapter = of(None, quirks);
-        let put = |query: &str| adapter.adapt(&request(query), None, None).query;
+        let adapted = |query: &str| adapter.adapt(&request(query), None, None).query;
         let list = "verb=ListRecords&metadataPrefix=a";
-        assert_eq!(put(list), format!("{list}&set=all"));
-        assert_eq!(put(&format!("{list}&set=s")), format!("{list}&set=s"));
+        assert_eq!(adapted(list), format!("{list}&set=all"));
+        assert_eq!(adapted(&format!("{list}&set=s")), format!("{list}&set=s"));
         assert_eq!(
-            put(&format!("{list}&set=s&from=2020-01-02T03:04:05Z&until=2020-01-02T03:04:06Z")),
+            adapted(&format!("{list}&set=s&from=2020-01-02T03:04:05Z&until=2020-01-02T03:04:06Z")),
             format!("{list}&set=s&from=2020-01-02&until=2020-01-02")
         );
-        assert_eq!(put("verb=ListSets"), "verb=ListSets");
+        assert_eq!(adapted("verb=ListSets"), "verb=ListSets");
         assert_eq!(
-            put("verb=ListRecords&resumptionToken=a%252Fb%7C+%26c"),
+            adapted("verb=ListRecords&resumptionToken=a%252Fb%7C+%26c"),
             "verb=ListRecords&resumptionToken=a%2Fb|%20%26c"
         );
     }

@@ -1,15 +1,15 @@
-//! What a source said about itself: kept for a while, so that the source is not asked again.
+//! Caches the responses of a source to probes, so that the probes are not repeated.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// The responses of a source to probes, kept for a while.
+/// The recent responses of a source to probes.
 #[derive(Debug, Default)]
 pub(crate) struct ProbeCache(Mutex<Probes>);
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Probes {
-    /// When the source last took seconds, in a probe of ours.
+    /// When the source last accepted seconds in a probe.
     pub(crate) took_seconds: Option<SystemTime>,
     pub(crate) formats: Option<(SystemTime, Option<Vec<String>>)>,
     pub(crate) has_no_sets: Option<(SystemTime, bool)>,
@@ -28,18 +28,18 @@ impl ProbeCache {
         note(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Whether the source has recently taken seconds.
+    /// Whether the source has recently accepted seconds.
     pub(crate) fn takes_seconds(&self, now: SystemTime) -> bool {
         fresh(self.read().took_seconds.map(|at| (at, ())), now).is_some()
     }
 
     pub(crate) fn note_seconds(&self, now: SystemTime) {
-        self.note(|said| said.took_seconds = Some(now));
+        self.note(|probes| probes.took_seconds = Some(now));
     }
 }
 
 /// A probe that is not too old.
-pub(crate) fn fresh<T>(said: Option<(SystemTime, T)>, now: SystemTime) -> Option<T> {
-    let (at, said) = said?;
-    now.duration_since(at).is_ok_and(|age| age < KEPT).then_some(said)
+pub(crate) fn fresh<T>(probe: Option<(SystemTime, T)>, now: SystemTime) -> Option<T> {
+    let (at, value) = probe?;
+    now.duration_since(at).is_ok_and(|age| age < KEPT).then_some(value)
 }

@@ -1,9 +1,9 @@
-//! Decides whether a source is asked for single records that are broken in its lists.
+//! Decides whether broken records of lists are requested again, one by one.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// Closes for a source that often gives no single record. Pure: the time is an argument.
+/// Closes if refetches often return no record. Pure: the time is an argument.
 #[derive(Debug, Default)]
 pub(crate) struct RefetchGate(Mutex<Outcomes>);
 
@@ -24,9 +24,9 @@ impl RefetchGate {
         outcomes.rests_until.is_none_or(|until| until <= now)
     }
 
-    pub(crate) fn note(&self, now: SystemTime, was_had: bool) {
+    pub(crate) fn note(&self, now: SystemTime, has_record: bool) {
         let mut outcomes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        outcomes.failures_in_a_row = if was_had { 0 } else { outcomes.failures_in_a_row + 1 };
+        outcomes.failures_in_a_row = if has_record { 0 } else { outcomes.failures_in_a_row + 1 };
         if outcomes.failures_in_a_row >= FAILURES_MAX {
             outcomes.rests_until = Some(now + REST);
             outcomes.failures_in_a_row = 0;
@@ -39,11 +39,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_source_that_has_nothing_better_is_spared_for_a_while() {
+    fn the_gate_closes_for_a_while_after_useless_refetches() {
         let at = |secs| SystemTime::UNIX_EPOCH + Duration::from_secs(secs);
         let gate = RefetchGate::default();
-        for had in [false, false, true, false, false] {
-            gate.note(at(0), had);
+        for has_record in [false, false, true, false, false] {
+            gate.note(at(0), has_record);
             assert!(gate.is_open(at(0)));
         }
         gate.note(at(0), false);

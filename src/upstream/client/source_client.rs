@@ -25,7 +25,7 @@ pub struct SourceClient {
     pub(crate) methods: Arc<Methods>,
     pub(crate) refetch_gate: Arc<RefetchGate>,
     pub(crate) probe_cache: Arc<ProbeCache>,
-    /// Of the mapping.
+    /// The fingerprint of the mapping.
     fingerprint: Arc<str>,
     /// Answers in place of a server if the source is a file.
     static_repository: Option<Arc<StaticRepository>>,
@@ -55,7 +55,7 @@ impl SourceClient {
         Self { static_repository: Some(Arc::new(repository)), ..self }
     }
 
-    /// Limits requests together with another client: both ask the same host.
+    /// Limits requests together with another client: both send requests to the same host.
     pub(crate) fn share_limiter(&mut self, other: &Self) {
         self.http.share_limiter(&other.http);
     }
@@ -111,12 +111,12 @@ impl SourceClient {
         Ok(Exchange::from_file(self.mapping().base_url.clone(), body))
     }
 
-    /// What was learned of the source with this mapping.
+    /// The detected capabilities of the source with this mapping.
     pub(crate) fn capabilities(&self, store: &Store) -> SourceCapabilities {
         store.capabilities.detected(&self.mapping().id, &self.fingerprint)
     }
 
-    /// Stores what was learned of the source, and returns all that is known of it.
+    /// Stores detected capabilities of the source, and returns all of them.
     pub(crate) async fn learn(
         &self,
         store: &Store,
@@ -136,11 +136,11 @@ impl SourceClient {
         let name = self.name();
         let details = match circuit.is_alone {
             true => format!(
-                "{name} has failed often at this request, which is left alone for {secs} more seconds; others \
-                 are not; it last said: {because}"
+                "{name} has failed often at this request, which is paused for {secs} more seconds; other requests \
+                 are sent; the last failure: {because}"
             ),
             false => format!(
-                "{name} has failed often and is left alone for {secs} more seconds; it last said: {because}"
+                "{name} has failed often and is paused for {secs} more seconds; the last failure: {because}"
             ),
         };
         let failure = Failure { retry_after_secs: *secs, ..Failure::new(Reason::Resting, details) };
@@ -150,7 +150,7 @@ impl SourceClient {
         }
     }
 
-    /// The same failure, or one that is not worth another try any more: its outage is that old.
+    /// The same failure, or a permanent one if its outage has lasted too long.
     pub(crate) fn judge_age(&self, failure: Failure, age: Duration) -> Failure {
         let is_old = age >= self.mapping().limits.outage_retry;
         match failure.outlook {

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-/// The clients of all sources, each made at its first use and again after a change of its mapping.
+/// The clients of all sources, each created at its first use and after a change of its mapping.
 #[derive(Debug)]
 pub struct SourceClients {
     clients: Mutex<HashMap<String, SourceClient>>,
@@ -53,7 +53,7 @@ impl SourceClients {
         self.known().get(id)?.breaker().circuit_open_secs(now)
     }
 
-    /// The state of the file of a static repository, once it was asked for.
+    /// The state of the file of a static repository, after its first request.
     pub fn file_state(&self, id: &str) -> Option<FileState> {
         self.known().get(id)?.static_repository().map(StaticRepository::state)
     }
@@ -63,7 +63,7 @@ impl SourceClients {
     }
 }
 
-/// Whether two sources share a host and port, whatever the scheme. A file is not asked for pages.
+/// Whether two sources share a host and port, with any scheme. A file has no server.
 fn share_host(one: &Mapping, other: &Mapping) -> bool {
     let server = |mapping: &Mapping| {
         let url = mapping.static_file.is_none().then_some(&mapping.base_url)?;

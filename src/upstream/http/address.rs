@@ -1,10 +1,8 @@
-//! Which addresses a source may lie at.
+//! Checks the addresses of a source.
 //!
-//! A public base URL must not lead into private networks, neither by a
-//! redirect nor by DNS. The check is made in the resolver that the connection
-//! is made with, so the address that is checked is the one connected to; an
-//! address written into a URL never reaches a resolver and is checked before
-//! each hop.
+//! A public base URL must not give access to private networks, neither by a redirect nor by DNS. The resolver of
+//! the connection checks the addresses, so the checked address is the connected one. An address in a URL needs no
+//! resolver. It is checked before each request.
 
 use hyper_util::client::legacy::connect::dns::Name;
 use std::fmt;
@@ -15,16 +13,16 @@ use std::task::{Context, Poll};
 use tower_service::Service;
 use url::{Host, Url};
 
-/// Where connections may go.
+/// The addresses that connections may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// To public addresses only.
+    /// Public addresses only.
     Public,
-    /// To any address.
+    /// Any address.
     Any,
 }
 
-/// An address that connections may not go to.
+/// An address that connections must not use.
 #[derive(Debug)]
 pub(crate) struct Refused {
     host: String,
@@ -36,8 +34,8 @@ pub(crate) struct Refused {
 pub(crate) struct Unresolved(std::io::Error);
 
 impl Reach {
-    /// What a base URL allows: one that names a private host itself was
-    /// configured so, and may go anywhere.
+    /// The addresses that a base URL allows. A base URL with a private host allows any address, because a person
+    /// has configured it.
     pub(crate) fn for_base_url(base_url: &Url, allow_private: bool) -> Self {
         if allow_private || names_private_host(base_url) { Self::Any } else { Self::Public }
     }
@@ -75,7 +73,7 @@ impl Service<Name> for Reach {
             let host = name.as_str();
             let found: Vec<SocketAddr> =
                 tokio::net::lookup_host((host, 0)).await.map_err(Unresolved)?.collect();
-            // One private address among public ones is as bad: the connection tries them all.
+            // A single private address is refused too, because the connection tries all addresses.
             for address in &found {
                 reach.check(address.ip(), host)?;
             }
@@ -86,8 +84,8 @@ impl Service<Name> for Reach {
 
 /// Whether an address is on the public internet.
 ///
-/// The special-purpose registries of IANA (RFC 6890), and addresses that carry
-/// an IPv4 one inside are judged by that one.
+/// Follows the special-purpose registries of IANA (RFC 6890). An IPv6 address that contains an IPv4 address is
+/// judged by the IPv4 address.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -123,14 +121,13 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         (0x2002, ..) => inner(b, c),
         // local NAT64, Teredo, documentation
         (0x64, 0xff9b, 1, ..) | (0x2001, 0 | 0xdb8, ..) => false,
-        // global unicast; unique-local, link-local and multicast lie outside it
+        // global unicast, without unique-local, link-local and multicast addresses
         _ => a & 0xe000 == 0x2000,
     }
 }
 
-/// Whether a URL itself says that its host is private: a private address, a
-/// name without a dot, or a name under a domain that never is public
-/// (RFC 6761, RFC 6762, RFC 8375, and `internal`).
+/// Whether the host of a URL is private: a private address, a name without a dot, or a name in a domain that is
+/// never public (RFC 6761, RFC 6762, RFC 8375, and `internal`).
 fn names_private_host(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => !is_public_v4(address),
@@ -148,7 +145,7 @@ impl fmt::Display for Refused {
         let Self { host, address } = self;
         write!(
             f,
-            "{host} is at {address}, which is no public address; if that is meant, set allow_private = true in the mapping"
+            "{host} is at {address}, which is not a public address; if this is intended, set allow_private = true in the mapping"
         )
     }
 }
@@ -170,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_addresses_of_the_public_internet_are_public() {
+    fn special_purpose_addresses_are_not_public() {
         for address in ["1.1.1.1", "188.184.9.234", "2606:4700::1111", "::ffff:1.1.1.1", "2002:101:101::"] {
             assert!(is_public(address.parse().expect("a literal")), "{address}");
         }
@@ -184,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_base_url_that_names_a_private_host_was_meant_so() {
+    fn a_base_url_with_a_private_host_allows_private_addresses() {
         let reach = |url: &str| Reach::for_base_url(&Url::parse(url).expect("a literal"), false);
         for url in
             ["http://127.0.0.1/", "http://[::1]/", "http://dspace:8080/", "http://x.svc.cluster.local/"]
@@ -202,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn literals_are_checked_in_every_spelling() {
+    fn literal_addresses_are_checked_in_every_spelling() {
         for url in ["http://127.0.0.1/", "http://0x7f.1/", "http://2130706433/", "http://[::ffff:7f00:1]/"] {
             let url = Url::parse(url).expect("a literal");
             assert!(Reach::Public.check_literal(&url).is_err(), "{url}");
@@ -211,7 +208,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn names_are_checked_where_they_are_resolved() {
+    async fn names_are_checked_by_the_resolver() {
         let resolve = |mut reach: Reach| reach.call("localhost".parse().expect("a literal"));
         let error = resolve(Reach::Public).await.expect_err("localhost is not public");
         assert!(error.downcast_ref::<Refused>().is_some(), "{error}");

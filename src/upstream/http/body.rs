@@ -24,7 +24,7 @@ pub(crate) struct Body<'a> {
 /// Why a body ended early.
 pub(crate) struct BodyError {
     pub(crate) failure: Failure,
-    /// Whether the document may be whole all the same.
+    /// Whether the document may be complete nevertheless.
     pub(crate) forgivable: bool,
 }
 
@@ -56,7 +56,7 @@ impl<'a> Body<'a> {
                 return Ok(None);
             }
             if self.exchange.has_ended() {
-                // The client library would need another poll to tell that.
+                // The client library detects this only with another poll.
                 self.end();
                 continue;
             }

@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime};
 
 /// Failures in a row before a rest: of one request, or of connections.
 const FAILURES_TO_REST: u32 = 5;
-/// Different requests that fail, without a response in between, before Identify is asked.
+/// Different requests that fail, without a response in between, before Identify is requested.
 const DIFFERENT_FAILURES_TO_ASK: usize = 3;
 const FIRST_REST: Duration = Duration::from_secs(30);
 /// A source that forbids a request will not allow it within minutes.
@@ -24,12 +24,11 @@ const FORBIDDEN_REST: Duration = Duration::from_secs(600);
 const LONGEST_REST: Duration = Duration::from_secs(1800);
 /// Longest rest of one request: an attempt at it costs the source little.
 const LONGEST_REST_ALONE: Duration = Duration::from_secs(300);
-/// Retry-After while the request that ends a rest is still under way, in seconds.
+/// Retry-After while the request that may end a rest is in flight, in seconds.
 const ATTEMPT_SECS: u64 = 5;
 /// Failures further apart than this are different outages. Longer than any `Retry-After`.
 const OUTAGE_GAP_MAX: Duration = Duration::from_secs(2 * 3600);
-/// Requests of one source whose failures are remembered. The one that failed longest ago is
-/// forgotten first.
+/// Most failed requests of one source that are tracked. The least recent failure is dropped first.
 const REQUESTS_MAX: usize = 1024;
 
 /// The failures of one source.
@@ -39,7 +38,7 @@ pub(crate) struct CircuitBreaker {
     source: Option<Outage>,
     /// Different requests that failed since the last response, and when.
     suspects: Vec<(u64, SystemTime)>,
-    /// Since when Identify is being asked.
+    /// Since when a request for Identify is in flight.
     asking_since: Option<SystemTime>,
     /// The outages of single requests.
     requests: HashMap<u64, Outage>,
@@ -140,8 +139,8 @@ impl Outage {
     fn begin_rest(&mut self, now: SystemTime, failure: &Failure, longest: Duration) {
         let count = self.rest.as_ref().map_or(0, |rest| rest.count);
         let first = if failure.received_status == Some(403) { FORBIDDEN_REST } else { FIRST_REST };
-        let asked = Duration::from_secs(failure.asked_to_wait_secs.unwrap_or(0).min(3600));
-        let length = longest.max(first).min(first * 2_u32.pow(count.min(10))).max(asked);
+        let requested = Duration::from_secs(failure.asked_to_wait_secs.unwrap_or(0).min(3600));
+        let length = longest.max(first).min(first * 2_u32.pow(count.min(10))).max(requested);
         self.rest = Some(Rest { until: now + length, attempt: None, count: count + 1 });
     }
 }
@@ -178,7 +177,7 @@ impl CircuitBreaker {
         self.requests.remove(&admission.request);
     }
 
-    /// Notes a request that failed in all attempts. Returns whether Identify has to be asked, which decides
+    /// Notes a request that failed in all attempts. Returns whether Identify has to be requested, which decides
     /// whether the source fails as a whole.
     pub(crate) fn failed(&mut self, now: SystemTime, admission: &Admission, failure: &Failure) -> bool {
         if failure.outlook == Outlook::Permanent && !is_of_the_connection(failure) {
@@ -260,7 +259,7 @@ impl CircuitBreaker {
         self.suspects.clear();
     }
 
-    /// Notes a request that may fail alone. Returns whether Identify has to be asked.
+    /// Notes a request that may fail alone. Returns whether Identify has to be requested.
     fn suspect(&mut self, now: SystemTime, request: u64) -> bool {
         self.suspects.retain(|(_, at)| !is_long_ago(*at, now));
         if self.suspects.iter().all(|(other, _)| *other != request) {
@@ -331,7 +330,7 @@ fn is_of_the_connection(failure: &Failure) -> bool {
     is_connection && failure.received_status.is_none()
 }
 
-/// Whether a failure may say something of the source as a whole.
+/// Whether a failure may concern the source as a whole.
 fn is_the_sources(failure: &Failure) -> bool {
     match failure.reason {
         Reason::Dns
@@ -348,7 +347,7 @@ fn is_the_sources(failure: &Failure) -> bool {
     }
 }
 
-/// Whether a request that fails so again and again is left alone for a while.
+/// Whether a request that fails repeatedly in this way may rest.
 fn may_rest(failure: &Failure) -> bool {
     !is_of_the_connection(failure)
         && (is_the_sources(failure) || matches!(failure.reason, Reason::Incomplete | Reason::ContentCoding))
@@ -374,7 +373,7 @@ mod tests {
         Failure::new(Reason::ResponseTimeout, "silent")
     }
 
-    /// Admits a request and lets it fail; whether Identify is to be asked.
+    /// Admits a request and lets it fail. Returns whether Identify has to be requested.
     #[track_caller]
     fn fail(breaker: &mut CircuitBreaker, now: u64, query: &str, failure: &Failure) -> bool {
         let request = breaker.request(query);
@@ -382,7 +381,7 @@ mod tests {
         breaker.failed(at(now), &admission, failure)
     }
 
-    fn turned_away(breaker: &mut CircuitBreaker, now: u64, query: &str) -> OpenCircuit {
+    fn refuse(breaker: &mut CircuitBreaker, now: u64, query: &str) -> OpenCircuit {
         let request = breaker.request(query);
         breaker.admit(at(now), request).expect_err("it rests")
     }
@@ -392,41 +391,41 @@ mod tests {
     }
 
     #[test]
-    fn five_connections_that_fail_in_a_row_begin_a_rest_and_an_answer_ends_it() {
+    fn five_failed_connections_open_the_circuit_and_a_response_closes_it() {
         let mut breaker = CircuitBreaker::default();
         for _ in 0..5 {
             assert!(!is_open(&breaker));
             fail(&mut breaker, 0, "a", &refused());
         }
-        let resting = turned_away(&mut breaker, 10, "b");
+        let resting = refuse(&mut breaker, 10, "b");
         assert_eq!((resting.secs, resting.is_alone, resting.because.as_str()), (20, false, "gone"));
         let request = breaker.request("b");
         let attempt = breaker.admit(at(30), request).expect("the rest is over");
-        assert_eq!(turned_away(&mut breaker, 30, "c").secs, 5, "one attempt at a time");
+        assert_eq!(refuse(&mut breaker, 30, "c").secs, 5, "one attempt at a time");
         breaker.succeeded(&attempt);
         assert!(breaker.admit(at(30), request).is_ok());
     }
 
     #[test]
-    fn an_attempt_that_fails_lengthens_the_rest_and_one_that_is_lost_is_replaced() {
+    fn a_failed_attempt_lengthens_the_rest_and_a_lost_one_is_replaced() {
         let mut breaker = CircuitBreaker::default();
         for _ in 0..5 {
             fail(&mut breaker, 0, "a", &refused());
         }
         fail(&mut breaker, 30, "b", &refused());
-        assert_eq!(turned_away(&mut breaker, 31, "b").secs, 59);
+        assert_eq!(refuse(&mut breaker, 31, "b").secs, 59);
         let request = breaker.request("b");
         let lost = breaker.admit(at(90), request).expect("the rest is over");
-        assert_eq!(turned_away(&mut breaker, 90, "c").secs, 5);
-        let next = breaker.admit(at(121), request).expect("the first attempt never came back");
+        assert_eq!(refuse(&mut breaker, 90, "c").secs, 5);
+        let next = breaker.admit(at(121), request).expect("the first attempt is lost");
         breaker.failed(at(122), &lost, &refused());
-        assert_eq!(turned_away(&mut breaker, 122, "c").secs, 5, "what was lost lengthens nothing");
+        assert_eq!(refuse(&mut breaker, 122, "c").secs, 5, "a lost attempt does not lengthen the rest");
         breaker.failed(at(122), &next, &refused());
-        assert_eq!(turned_away(&mut breaker, 122, "c").secs, 120);
+        assert_eq!(refuse(&mut breaker, 122, "c").secs, 120);
     }
 
     #[test]
-    fn requests_in_flight_when_a_rest_begins_do_not_lengthen_it() {
+    fn requests_from_before_a_rest_do_not_lengthen_it() {
         let mut breaker = CircuitBreaker::default();
         let queries: Vec<String> = (0..12).map(|number| number.to_string()).collect();
         let admissions: Vec<Admission> = queries
@@ -441,30 +440,30 @@ mod tests {
             }
         }
         assert_eq!((questions, breaker.circuit_open_secs(at(30))), (1, Some(30)));
-        assert_eq!(turned_away(&mut breaker, 30, "other").age, Duration::ZERO);
+        assert_eq!(refuse(&mut breaker, 30, "other").age, Duration::ZERO);
     }
 
     #[test]
-    fn one_request_that_fails_rests_alone() {
+    fn a_request_that_fails_alone_rests_alone() {
         let mut breaker = CircuitBreaker::default();
         for failure in [status(500), silent(), status(403), status(500), status(500)] {
             assert!(!fail(&mut breaker, 0, "bad", &failure));
         }
-        let resting = turned_away(&mut breaker, 10, "bad");
+        let resting = refuse(&mut breaker, 10, "bad");
         assert_eq!((resting.secs, resting.is_alone), (20, true));
         assert_eq!(
             breaker.admit(at(10), breaker.request("good")).map(|admission| admission.of_source),
             Ok(None)
         );
         fail(&mut breaker, 30, "bad", &status(500));
-        assert_eq!(turned_away(&mut breaker, 30, "bad").secs, 60, "the next rest is longer");
+        assert_eq!(refuse(&mut breaker, 30, "bad").secs, 60, "the next rest is longer");
         let attempt = breaker.admit(at(90), breaker.request("bad")).expect("the rest is over");
         breaker.succeeded(&attempt);
         assert!(!fail(&mut breaker, 90, "bad", &status(500)) && breaker.admit(at(90), attempt).is_ok());
     }
 
     #[test]
-    fn different_requests_that_fail_ask_identify_which_decides() {
+    fn identify_decides_after_different_requests_fail() {
         for is_alive in [false, true] {
             let mut breaker = CircuitBreaker::default();
             assert!(!fail(&mut breaker, 0, "a", &status(500)));
@@ -472,14 +471,14 @@ mod tests {
             assert!(!fail(&mut breaker, 2, "b", &status(500)));
             let admission = breaker.admit(at(3), breaker.request("c")).expect("nothing rests");
             assert!(breaker.failed(at(3), &admission, &status(500)));
-            assert!(!fail(&mut breaker, 3, "d", &status(500)), "it is being asked already");
+            assert!(!fail(&mut breaker, 3, "d", &status(500)), "Identify is already in progress");
             let failure = status(500);
             let answer = if is_alive { Ok(()) } else { Err(&failure) };
             breaker.identified(at(4), &admission, Some(answer));
             assert_eq!(is_open(&breaker), !is_alive);
             if !is_alive {
                 assert_eq!(
-                    turned_away(&mut breaker, 4, "e").age,
+                    refuse(&mut breaker, 4, "e").age,
                     Duration::from_secs(4),
                     "since the first failure"
                 );
@@ -488,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_in_between_clears_all_others() {
+    fn a_response_resets_the_count_of_different_requests() {
         let mut breaker = CircuitBreaker::default();
         for round in 0..3 {
             assert!(!fail(&mut breaker, round, &format!("a{round}"), &status(500)));
@@ -503,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_request_does_not_keep_a_source_closed_that_answers_identify() {
+    fn a_failing_attempt_closes_the_circuit_if_identify_succeeds() {
         let mut breaker = CircuitBreaker::default();
         for _ in 0..5 {
             fail(&mut breaker, 0, "a", &refused());
@@ -515,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_the_sources_fault_or_another_server_behind_a_redirect_begins_no_rest() {
+    fn failures_of_other_parties_begin_no_rest() {
         let mut breaker = CircuitBreaker::default();
         for number in 0..20 {
             let query = number.to_string();
@@ -532,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_answers_again_ends_the_rests_of_requests_too_and_those_are_short() {
+    fn a_response_of_the_source_ends_the_short_rests_of_requests_too() {
         let mut breaker = CircuitBreaker::default();
         for round in 0..20 {
             let resting =
@@ -552,16 +551,16 @@ mod tests {
     }
 
     #[test]
-    fn five_times_forbidden_rests_long() {
+    fn five_forbidden_responses_begin_a_long_rest() {
         let mut breaker = CircuitBreaker::default();
         for _ in 0..5 {
             fail(&mut breaker, 0, "a", &status(403));
         }
-        assert_eq!(turned_away(&mut breaker, 1, "a").secs, 599);
+        assert_eq!(refuse(&mut breaker, 1, "a").secs, 599);
     }
 
     #[test]
-    fn an_outage_is_as_old_as_its_first_failure_and_ends_with_an_answer_or_a_long_pause() {
+    fn an_outage_starts_with_its_first_failure_and_ends_with_a_response_or_a_pause() {
         let mut breaker = CircuitBreaker::default();
         let age = |breaker: &CircuitBreaker, now, query| {
             breaker.age(at(now), &breaker.request(query), &status(500)).as_secs()
@@ -579,7 +578,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_requests_are_remembered() {
+    fn the_number_of_tracked_requests_is_limited() {
         let mut breaker = CircuitBreaker::default();
         for number in 0..3 * REQUESTS_MAX {
             let request = breaker.request(&number.to_string());
@@ -589,6 +588,6 @@ mod tests {
             );
         }
         let last = breaker.request(&(3 * REQUESTS_MAX - 1).to_string());
-        assert!(breaker.requests.contains_key(&last.request), "the oldest is forgotten first");
+        assert!(breaker.requests.contains_key(&last.request), "the oldest is dropped first");
     }
 }

@@ -1,4 +1,4 @@
-//! Explains why an exchange failed, in words that a person can act on.
+//! Explains why an exchange failed, and what to do.
 
 use crate::config::Mapping;
 use crate::upstream::failure::{Failure, Reason};
@@ -30,7 +30,7 @@ pub(crate) fn explain_error(
                 Reason::TlsCertificate,
                 "tell its operator, or set tls.ca_file, or tls.verify = false if it must be trusted",
             ),
-            _ => (Reason::TlsProtocol, "it may speak TLS 1.0 or 1.1 only, which are not spoken here"),
+            _ => (Reason::TlsProtocol, "it may support only TLS 1.0 or 1.1, which oaimend does not support"),
         };
         return Failure::new(reason, format!("{name}: TLS with {host} fails: {tls}; {remedy}"));
     }
@@ -40,17 +40,17 @@ pub(crate) fn explain_error(
         return Failure::new(Reason::ConnectionTimeout, details);
     }
     let (reason, what) = kind_of(error);
-    let said = innermost(error);
-    Failure::new(reason, format!("{name}: {host} {what} ({said})"))
+    let cause = innermost(error);
+    Failure::new(reason, format!("{name}: {host} {what} ({cause})"))
 }
 
 /// The failure of a request to an address that is not allowed.
 pub(crate) fn refused_address(name: &str, refused: &Refused, redirects: usize) -> Failure {
-    let how = if redirects > 0 { "redirects to an address that is not followed" } else { "is not asked" };
+    let how = if redirects > 0 { "redirects to an address that is not followed" } else { "is not requested" };
     Failure::new(Reason::AddressRefused, format!("{name} {how}: {refused}"))
 }
 
-/// The failure of a response that did not come in time.
+/// The failure of a response that was not received in time.
 pub(crate) fn timed_out(mapping: &Mapping, name: &str, timed_out: TimedOut, url: &Url) -> Failure {
     let host = url.host_str().unwrap_or_default();
     let details = match timed_out {
@@ -112,7 +112,7 @@ fn kind_of(error: &(dyn Error + 'static)) -> (Reason, &'static str) {
             (Reason::Incomplete, "closed the connection before the response was complete")
         }
         // The client wraps errors that happen before the header.
-        _ if error.is::<hyper::Error>() => (Reason::Incomplete, "broke its response off"),
+        _ if error.is::<hyper::Error>() => (Reason::Incomplete, "aborted its response"),
         _ => (Reason::ConnectionLost, "closed the connection"),
     }
 }

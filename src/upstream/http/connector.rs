@@ -1,7 +1,6 @@
 //! Makes and keeps the connections to a source: name resolution within its [`Reach`], TCP, TLS.
 //!
-//! The client follows no redirect, decodes nothing and uses no proxy: all of that is done where responses
-//! are read.
+//! The client follows no redirect, decodes nothing and uses no proxy. The readers of responses do that.
 
 use crate::config::Mapping;
 use crate::upstream::failure::{Failure, Reason};
@@ -38,8 +37,8 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 /// TCP keepalive: the idle time before the first probe, the time between probes, and their number.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 const KEEPALIVE_RETRIES: u32 = 3;
-/// The TCP user timeout. Without it, a connection of HTTP/2 whose other end has vanished would be used
-/// again and again.
+/// The TCP user timeout. Without it, a connection of HTTP/2 to a vanished server would be reused
+/// repeatedly.
 #[cfg(target_os = "linux")]
 const UNHEARD_MAX: Duration = Duration::from_secs(30);
 
@@ -71,7 +70,7 @@ pub(crate) fn http(mapping: &Mapping, reach: Reach) -> Result<Http, Failure> {
 fn tls(mapping: &Mapping) -> Result<ClientConfig, Failure> {
     let ring = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(Arc::clone(&ring)).with_safe_default_protocol_versions();
-    let config = config.map_err(|error| unusable(&format!("no client can be made: {error}")))?;
+    let config = config.map_err(|error| unusable(&format!("no client can be created: {error}")))?;
     if !mapping.verify {
         let accept_any = Arc::new(AcceptAny(ring));
         return Ok(config.dangerous().with_custom_certificate_verifier(accept_any).with_no_client_auth());
@@ -89,7 +88,7 @@ fn add_roots(roots: &mut RootCertStore, path: &Path) -> Result<(), String> {
     for certificate in CertificateDer::pem_slice_iter(&pem) {
         roots.add(certificate.map_err(|error| error.to_string())?).map_err(|error| error.to_string())?;
     }
-    if roots.len() > before { Ok(()) } else { Err("it holds no certificate in PEM".to_owned()) }
+    if roots.len() > before { Ok(()) } else { Err("it contains no certificate in PEM".to_owned()) }
 }
 
 fn unusable(details: &str) -> Failure {
@@ -167,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ca_file_without_a_certificate_is_said_to_be_one() {
+    fn the_failure_names_a_ca_file_without_a_certificate() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("ca.pem");
         let limits = crate::config::Limits::default();
@@ -175,7 +174,7 @@ mod tests {
         mapping.ca_file = Some(path.clone());
         for (text, why) in [
             (None, "No such file"),
-            (Some("what it is for"), "it holds no certificate"),
+            (Some("no PEM"), "it contains no certificate"),
             (Some(HALF), "cannot be used"),
         ] {
             if let Some(text) = text {

@@ -61,7 +61,7 @@ impl Exchange {
         response.version() < Version::HTTP_2 && response.body().is_end_stream()
     }
 
-    /// A page that was made from a file.
+    /// A page that was created from a file.
     pub(crate) fn from_file(url: Url, body: mpsc::Receiver<Result<Bytes, Failure>>) -> Self {
         let (announced, charset) = (Vec::new(), None);
         Self { status: 200, announced, charset, retry_after_secs: None, url, body: BodySource::File(body) }
@@ -73,7 +73,7 @@ impl Exchange {
         response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
     }
 
-    /// Reads the next piece of the body, as it came.
+    /// Reads the next piece of the body, as received.
     pub(crate) async fn read_chunk(&mut self) -> Result<Option<Bytes>, ReadError> {
         match &mut self.body {
             BodySource::Response(response) => loop {

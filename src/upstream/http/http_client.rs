@@ -49,7 +49,7 @@ impl HttpClient {
         Ok(Self { http, reach, headers, name, mapping: Arc::clone(mapping), limiter })
     }
 
-    /// Limits requests by the limiter of another client: both ask the same host.
+    /// Limits requests by the limiter of another client: both send requests to the same host.
     pub(crate) fn share_limiter(&mut self, other: &Self) {
         self.limiter = Arc::clone(&other.limiter);
     }
@@ -82,13 +82,13 @@ impl HttpClient {
         };
         let (mut redirects, mut redirected_by) = (0, None);
         loop {
-            let mut asked = self.prepare(&url, form.as_deref(), redirects)?;
+            let mut request = self.prepare(&url, form.as_deref(), redirects)?;
             if let Ok(via) = HeaderValue::from_str(via) {
-                asked.headers_mut().insert(header::VIA, via);
+                request.headers_mut().insert(header::VIA, via);
             }
             let step = self.step();
             let began = budget.now();
-            let response = match budget.within(step, self.send(asked, &url)).await {
+            let response = match budget.within(step, self.send(request, &url)).await {
                 // After a redirect another server may have failed.
                 Ok(Err(failure)) => {
                     return Err(match redirected_by {
@@ -134,34 +134,34 @@ impl HttpClient {
         self.reach.check_literal(url).map_err(|refused| refused_address(&self.name, &refused, redirects))?;
         let uri = Uri::try_from(url.as_str()).map_err(|error| {
             let details = format!(
-                "{} cannot be asked by {url} ({error}); check base_url, and where it redirects to",
+                "{} cannot be requested by {url} ({error}); check base_url and its redirects",
                 self.name()
             );
             Failure::new(Reason::Configuration, details)
         })?;
-        let mut asked = OutgoingRequest::new(form.unwrap_or_default().to_owned().into());
-        *asked.uri_mut() = uri;
-        *asked.headers_mut() = HeaderMap::clone(&self.headers);
+        let mut request = OutgoingRequest::new(form.unwrap_or_default().to_owned().into());
+        *request.uri_mut() = uri;
+        *request.headers_mut() = HeaderMap::clone(&self.headers);
         if form.is_some() {
-            *asked.method_mut() = Method::POST;
-            asked.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(FORM));
+            *request.method_mut() = Method::POST;
+            request.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(FORM));
         }
         if let Some(credentials) = self.credentials_for(url) {
-            asked.headers_mut().insert(header::AUTHORIZATION, basic(credentials));
+            request.headers_mut().insert(header::AUTHORIZATION, basic(credentials));
         }
-        Ok(asked)
+        Ok(request)
     }
 
     /// Sends a request to the address that it was prepared for.
     pub(crate) async fn send(
         &self,
-        asked: OutgoingRequest,
+        request: OutgoingRequest,
         url: &Url,
     ) -> Result<Response<Incoming>, Failure> {
-        self.http.request(asked).await.map_err(|error| self.failure(&error, url))
+        self.http.request(request).await.map_err(|error| self.failure(&error, url))
     }
 
-    /// Longest wait for a header; a connection may have to be made first.
+    /// Longest wait for a header; a connection may have to be established first.
     pub(crate) fn step(&self) -> Duration {
         self.mapping.connect_timeout.max(self.mapping.read_timeout)
     }
@@ -181,7 +181,7 @@ impl HttpClient {
         self.mapping.credentials.as_ref().filter(|_| url.origin() == self.mapping.base_url.origin())
     }
 
-    /// The failure of a response that did not come in time.
+    /// The failure of a response that was not received in time.
     pub(crate) fn timed_out(&self, late: TimedOut, url: &Url) -> Failure {
         timed_out(&self.mapping, &self.name, late, url)
     }
@@ -208,8 +208,8 @@ pub(crate) type OutgoingRequest = http::Request<http_body_util::Full<bytes::Byte
 
 /// User and password as a header; no log shows it.
 fn basic(credentials: &Credentials) -> HeaderValue {
-    let said = STANDARD.encode(format!("{}:{}", credentials.user(), credentials.password()));
-    let mut value = HeaderValue::from_str(&format!("Basic {said}")).expect("base64 is ASCII");
+    let encoded = STANDARD.encode(format!("{}:{}", credentials.user(), credentials.password()));
+    let mut value = HeaderValue::from_str(&format!("Basic {encoded}")).expect("base64 is ASCII");
     value.set_sensitive(true);
     value
 }
@@ -241,7 +241,7 @@ pub(crate) fn with_query(mapping: &Mapping, query: &str) -> Url {
     url
 }
 
-/// The media type of a request that is made by POST.
+/// The media type of a request that is sent by POST.
 pub(crate) const FORM: &str = "application/x-www-form-urlencoded";
 
 #[cfg(test)]
@@ -250,7 +250,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     #[test]
-    fn the_query_goes_behind_the_one_of_the_base_url() {
+    fn the_query_follows_the_query_of_the_base_url() {
         let mapping =
             |base: &str| Mapping::new("x", base, &crate::config::Limits::default()).expect("a legal mapping");
         let url = |base: &str| with_query(&mapping(base), "verb=Identify").to_string();
@@ -263,12 +263,12 @@ mod tests {
         assert_eq!(url, "http://x.example/oai?verb=Identify&repo=1");
     }
 
-    /// A client whose connections may go as far as `connections`, whatever its base URL is.
+    /// A client whose connections may use the addresses of `connections`, independently of its base URL.
     fn client(base_url: &str, connections: Reach) -> HttpClient {
         let mapping = Mapping::new("x", base_url, &crate::config::Limits::default());
         let mapping = Arc::new(mapping.expect("a legal mapping"));
-        let made = HttpClient::new(&mapping).expect("a client");
-        HttpClient { http: http(&mapping, connections).expect("a client"), reach: Reach::Public, ..made }
+        let client = HttpClient::new(&mapping).expect("a client");
+        HttpClient { http: http(&mapping, connections).expect("a client"), reach: Reach::Public, ..client }
     }
 
     async fn failure_of(client: &HttpClient) -> Failure {
@@ -284,8 +284,7 @@ mod tests {
         tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.expect("a connection");
             stream.read_u8().await.expect("a request");
-            let head =
-                "HTTP/1.1 302 PageItem\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n";
+            let head = "HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n";
             stream.write_all(head.as_bytes()).await
         });
         // As if localhost were public: only the literal address in the redirect is refused.
@@ -294,8 +293,8 @@ mod tests {
         let by_address = client("http://127.0.0.1:1/", Reach::Any);
         for (client, text) in [
             (redirected, "redirects to an address that is not followed: 169.254.169.254 is at"),
-            (by_name, "is not asked: localhost is at"),
-            (by_address, "is not asked: 127.0.0.1 is at 127.0.0.1, which is no public address"),
+            (by_name, "is not requested: localhost is at"),
+            (by_address, "is not requested: 127.0.0.1 is at 127.0.0.1, which is not a public address"),
         ] {
             let failure = failure_of(&client).await;
             assert_eq!(failure.reason, Reason::AddressRefused, "{failure:?}");
@@ -305,7 +304,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_on_which_tls_never_begins_is_one_that_takes_too_long() {
+    async fn a_connection_without_tls_handshake_times_out() {
         // The system accepts the connection, and no bytes follow.
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("it is bound").port();
@@ -319,8 +318,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_that_cannot_be_resolved_is_named() {
-        // Too long for a name, so no resolver has to be asked.
+    async fn the_failure_contains_an_unresolvable_name() {
+        // The name is too long, so no resolver is needed.
         let host = format!("{}.example", "x".repeat(64));
         let failure = failure_of(&client(&format!("http://{host}/"), Reach::Public)).await;
         assert_eq!(failure.reason, Reason::Dns, "{failure:?}");

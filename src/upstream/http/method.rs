@@ -1,4 +1,4 @@
-//! Chooses the HTTP method for a source, by what it was seen to accept.
+//! Chooses the HTTP method for a source by its earlier responses.
 
 use crate::config;
 use crate::upstream::failure::{Failure, Reason};
@@ -29,12 +29,12 @@ impl Methods {
         if self.by_post.load(Ordering::Relaxed) { Method::POST } else { Method::GET }
     }
 
-    /// The other method, if the mapping allows it and the failure says that the source refuses this one.
+    /// The other method, if the mapping allows it and the failure shows that the source refuses this one.
     pub(crate) fn alternative_to(&self, tried: &Method, failure: &Failure) -> Option<Method> {
-        let is_not_taken = failure.reason == Reason::Status
+        let is_refused = failure.reason == Reason::Status
             && matches!(failure.received_status, Some(400 | 405 | 414 | 501));
         let other = if *tried == Method::GET { Method::POST } else { Method::GET };
-        (self.both && is_not_taken).then_some(other)
+        (self.both && is_refused).then_some(other)
     }
 
     /// Notes a response: this method is tried first from now on.

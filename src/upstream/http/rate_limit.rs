@@ -61,7 +61,7 @@ impl HostLimiter {
         budget: &mut Deadline,
     ) -> Result<HostPermit, Failure> {
         let busy = |what: &str| {
-            let details = format!("{name} is being asked by others already, and {what}; ask again");
+            let details = format!("{name} is busy with other requests, and {what}; send the request again");
             Failure::new(Reason::Busy, details)
         };
         let permit = match is_list {
@@ -69,14 +69,16 @@ impl HostLimiter {
             true => match budget.within(Duration::MAX, Arc::clone(&self.lists).acquire_owned()).await {
                 Ok(Ok(permit)) => Some(permit),
                 Ok(Err(_)) | Err(_) => {
-                    return Err(busy("no more lists at a time are asked for (list_requests_max)"));
+                    return Err(busy(
+                        "no further list may be requested at the same time (list_requests_max)",
+                    ));
                 }
             },
         };
         let rated = self.rate.as_ref().and_then(|rate| rate.check().err());
         let rated = rated.map_or(Duration::ZERO, |late| late.wait_time_from(DefaultClock::default().now()));
         let Some(wait) = self.reserve(rated, budget) else {
-            return Err(busy("the time between two requests is longer than there is time for this one"));
+            return Err(busy("the gap between two requests is longer than the time left for this one"));
         };
         if !wait.is_zero() {
             budget.pause(wait).await;
@@ -128,9 +130,9 @@ impl Pace {
 
     fn press(&mut self, now: SystemTime, retry_after_secs: Option<u64>) {
         self.gap = (self.gap * 2).clamp(GAP_FIRST, GAP_MAX.max(self.gap_min));
-        let asked = Duration::from_secs(retry_after_secs.unwrap_or(0).min(3600));
-        // No request is sent before the time that the source asked for.
-        self.next_at = self.next_at.max(now + asked);
+        let requested = Duration::from_secs(retry_after_secs.unwrap_or(0).min(3600));
+        // No request is sent before the time in Retry-After.
+        self.next_at = self.next_at.max(now + requested);
     }
 
     fn ease(&mut self) {
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_gap_nobody_waits_until_the_source_complains() {
+    fn without_a_gap_requests_wait_only_after_signs_of_overload() {
         let mut pace = Pace::new(Duration::ZERO);
         assert!((0..10).all(|_| pace.reserve(at(0)).is_zero()));
         pace.press(at(0), None);
@@ -170,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_is_kept_between_all_requests_and_never_falls_below_what_is_configured() {
+    fn the_gap_never_falls_below_its_configured_value() {
         let mut pace = Pace::new(Duration::from_millis(300));
         let waits: Vec<u128> = (0..4).map(|_| millis(pace.reserve(at(0)))).collect();
         assert_eq!(waits, [0, 300, 600, 900]);
@@ -184,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn retry_after_holds_for_everybody() {
+    fn retry_after_delays_all_requests() {
         let mut pace = Pace::new(Duration::ZERO);
         pace.press(at(0), Some(7));
         assert_eq!(millis(pace.reserve(at(1_000))), 6_000);

@@ -17,7 +17,7 @@ pub(crate) fn redirect_target(name: &str, from: &Url, response: &Response<Incomi
         Failure::new(Reason::Redirect, details).after_status(response.status().as_u16(), None)
     };
     let Some(location) = response.headers().get(header::LOCATION) else {
-        return Err(fail("redirects without saying where to".to_owned()));
+        return Err(fail("redirects without a Location".to_owned()));
     };
     let location = String::from_utf8_lossy(location.as_bytes());
     let mut to = from.join(location.trim()).map_err(|_| fail(format!("redirects to \"{location}\"")))?;

@@ -6,8 +6,8 @@ use crate::repair::NotOai;
 use crate::upstream::failure::{Failure, Reason};
 use std::time::Duration;
 
-/// Attempts at one page without progress, the first included. After so many failures the source is left
-/// alone.
+/// Attempts at one page without progress, the first included. After this many failures no request
+/// is sent to the source for some time.
 pub(crate) const ATTEMPTS_MAX: u32 = 8;
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
@@ -16,7 +16,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 ///
 /// `attempts` is the number of attempts since the last progress, `left` is the remaining time, `random` is
 /// between 0 and 1. Without `Retry-After` the wait is random up to a bound that doubles ("full jitter"), so
-/// that requests that failed together are not repeated together. The wait in `Retry-After` is kept, or
+/// that requests that failed together are not repeated together. The wait in `Retry-After` is respected, or
 /// there is no further attempt.
 pub(crate) fn next_wait(failure: &Failure, attempts: u32, left: Duration, random: f64) -> Option<Duration> {
     if attempts >= ATTEMPTS_MAX || !passes(failure) {
@@ -80,7 +80,7 @@ mod tests {
     const LEFT: Duration = Duration::from_secs(30);
 
     #[test]
-    fn waits_double_up_to_a_bound_and_end() {
+    fn waits_double_up_to_a_limit() {
         let failure = Failure::new(Reason::ConnectionLost, "");
         let waits: Vec<u128> = (1..ATTEMPTS_MAX)
             .filter_map(|n| next_wait(&failure, n, LEFT, 1.0))
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_source_asks_for_is_kept_or_nothing_is_tried() {
+    fn retry_after_is_respected_or_there_is_no_retry() {
         assert_eq!(next_wait(&status(503, Some(2)), 1, LEFT, 0.0), Some(Duration::from_secs(2)));
         assert_eq!(next_wait(&status(429, Some(0)), 1, LEFT, 1.0), Some(FIRST_WAIT));
         assert_eq!(next_wait(&status(503, Some(60)), 1, LEFT, 0.0), None);
@@ -101,10 +101,10 @@ mod tests {
     }
 
     #[test]
-    fn only_what_passes_is_tried_again() {
-        let again = |code| next_wait(&status(code, None), 1, LEFT, 0.0).is_some();
-        assert!([408, 425, 429, 500, 502, 503, 504, 521].into_iter().all(again));
-        assert!(![400, 401, 403, 404, 410, 422, 501].into_iter().any(again));
+    fn only_temporary_failures_are_retried() {
+        let is_retried = |code| next_wait(&status(code, None), 1, LEFT, 0.0).is_some();
+        assert!([408, 425, 429, 500, 502, 503, 504, 521].into_iter().all(is_retried));
+        assert!(![400, 401, 403, 404, 410, 422, 501].into_iter().any(is_retried));
         for reason in [
             Reason::TlsCertificate,
             Reason::AddressRefused,

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_comes_back_as_it_was_and_nothing_else_is_taken_for_one() {
+    fn a_token_is_read_as_written_and_forged_ones_are_refused() {
         let (key, other) = (TokenKey::new([1; 32]), TokenKey::new([2; 32]));
         let written = token().write(&key).expect("short enough");
         assert!(written.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-'), "{written}");
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_would_be_too_long_is_none() {
+    fn a_token_beyond_the_length_limit_is_not_written() {
         let long = ContinuationToken { query: "q".repeat(1_500), ..token() };
         assert_eq!(long.write(&TokenKey::new([1; 32])), None);
     }

@@ -44,9 +44,9 @@ const fn refusal(code: ErrorCode, text: &'static str) -> Refusal {
 
 const NO_SETS: Refusal = refusal(ErrorCode::NoSetHierarchy, "a static repository has no sets");
 const NO_FORMAT: Refusal =
-    refusal(ErrorCode::CannotDisseminateFormat, "the metadataPrefix is none of this repository");
+    refusal(ErrorCode::CannotDisseminateFormat, "the repository does not have this metadataPrefix");
 const NOT_IN_FORMAT: Refusal =
-    refusal(ErrorCode::CannotDisseminateFormat, "the item is not there in this format");
+    refusal(ErrorCode::CannotDisseminateFormat, "the item does not exist in this format");
 const NO_ITEM: Refusal = refusal(ErrorCode::IdDoesNotExist, "no item has this identifier");
 const NO_FORMATS: Refusal = refusal(ErrorCode::NoMetadataFormats, "the item is in none of the formats");
 const NO_MATCH: Refusal =
@@ -54,10 +54,10 @@ const NO_MATCH: Refusal =
 const IN_DAYS: Refusal =
     refusal(ErrorCode::BadArgument, "the granularity is YYYY-MM-DD, so from and until are days");
 const FOREIGN_TOKEN: Refusal =
-    refusal(ErrorCode::BadResumptionToken, "the resumptionToken is none of this list");
+    refusal(ErrorCode::BadResumptionToken, "the resumptionToken does not belong to this list");
 const OLD_TOKEN: Refusal = refusal(
     ErrorCode::BadResumptionToken,
-    "the file has changed since the resumptionToken was given out; begin the list again",
+    "the file has changed since the resumptionToken was sent; start the list again",
 );
 
 impl<'a> Answer<'a> {
@@ -144,11 +144,11 @@ impl<'a> Answer<'a> {
         let entries_of = |list: &List| version.entries.get(rest_of(list)).unwrap_or_default();
         let fits = |list: &&List| token.matching(entries_of(list)).next().is_some();
         // If no record is good, all are quarantined, and the list fails.
-        let is_all_there_is = |list: &&List| {
+        let is_only_choice = |list: &&List| {
             let is_bad = |list: &List| !entries_of(list).iter().any(Entry::is_good);
             !entries_of(list).is_empty() && is_bad(list) && (request.is_resumption() || lists().all(is_bad))
         };
-        let Some(list) = lists().find(fits).or_else(|| lists().find(is_all_there_is)) else {
+        let Some(list) = lists().find(fits).or_else(|| lists().find(is_only_choice)) else {
             return Err(if request.is_resumption() { FOREIGN_TOKEN } else { NO_MATCH });
         };
         let (records, next) = with_broken_lists(version, lists(), list, &token);

@@ -25,7 +25,7 @@ pub(super) enum Failed {
 
 impl Failed {
     pub(super) fn no_repository() -> Self {
-        Self::Wrong("it is no static repository: its document element is not Repository".to_owned())
+        Self::Wrong("it is not a static repository: its document element is not Repository".to_owned())
     }
 
     /// The failure of a source with that name.
@@ -37,9 +37,7 @@ impl Failed {
             }
             Self::Disk(error) => Failure::new(
                 Reason::StaticFile,
-                format!(
-                    "{name}: our copy in data/static cannot be written or read: {error}; see to the disk"
-                ),
+                format!("{name}: our copy in data/static cannot be written or read: {error}; check the disk"),
             ),
         }
     }

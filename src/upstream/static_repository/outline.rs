@@ -63,7 +63,7 @@ impl Outline {
         }
         if found.identify.content.is_empty() || found.formats.content.is_empty() {
             return Err(Failed::Wrong(
-                "it has no Identify or no ListMetadataFormats with something in it".to_owned(),
+                "it has no Identify or no ListMetadataFormats with content".to_owned(),
             ));
         }
         if found.lists.len() > LISTS_MAX {
@@ -255,8 +255,8 @@ fn list_starts(text: &Text, prefix: &str, end: u64) -> std::result::Result<Vec<L
             let rest = window.get(at + mark.len()..).unwrap_or_default();
             let rest = rest.get(..rest.len().min(AHEAD_BYTES)).unwrap_or_default();
             let Some(close) = memchr::memchr(b'>', rest) else { continue };
-            let behind = rest.get(close + 1..).unwrap_or_default().trim_ascii_start();
-            if rest.first().is_some_and(u8::is_ascii_whitespace) && begins_list(behind) {
+            let after = rest.get(close + 1..).unwrap_or_default().trim_ascii_start();
+            if rest.first().is_some_and(u8::is_ascii_whitespace) && begins_list(after) {
                 let start = from + at as u64;
                 starts.push(ListStart { tag: start..start + (mark.len() + close + 1) as u64 });
             }

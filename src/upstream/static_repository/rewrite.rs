@@ -41,11 +41,11 @@ const NAMES: &[&str] = &[
     "metadataNamespace",
 ];
 
-/// The elements in `text`, which stand in `scope`, as they stand on a page whose default
-/// namespace is that of OAI-PMH and which declares the prefixes of `scope`.
+/// Rewrites the elements in `text` from `scope` for a page whose default namespace is that of OAI-PMH
+/// and which declares the prefixes of `scope`.
 ///
-/// What is not well-formed is rewritten by its tags alone, up to the payload and after it;
-/// the engine sees to the rest.
+/// Malformed text is rewritten by its tags alone, before and after the payload. The engine repairs the
+/// rest.
 pub(super) fn conventional(text: &[u8], scope: &NamespaceScope) -> Vec<u8> {
     let strictly = std::str::from_utf8(text).ok().and_then(|text| Walk::through(text, scope));
     let mut edits = strictly.unwrap_or_else(|| loosely(text, scope));
@@ -73,8 +73,8 @@ pub(super) fn skeleton_prefixes(scope: &NamespaceScope) -> Vec<String> {
     prefixes
 }
 
-/// Whether a namespace is that of OAI-PMH, or what is meant for it: in files whose
-/// records have no prefix they are in the namespace of the file.
+/// Whether a namespace is that of OAI-PMH, or counts as it. In files whose records have no prefix, the
+/// records are in the namespace of the file.
 fn is_skeleton(uri: &str) -> bool {
     let plain = uri.trim().trim_end_matches('/').replacen("https:", "http:", 1);
     plain == OAI.trim_end_matches('/') || plain == STATIC
@@ -114,7 +114,7 @@ enum Role {
 }
 
 impl<'a> Walk<'a> {
-    /// The edits; `None` for what is not well-formed.
+    /// The edits; `None` for malformed text.
     fn through(text: &str, scope: &'a NamespaceScope) -> Option<Vec<Edit>> {
         let mut walk = Self { scope, open: Vec::new(), payload: None, edits: Vec::new() };
         let mut reader = Reader::from_str(text);
@@ -224,7 +224,7 @@ fn default_declaration(tag: &str) -> Option<(usize, usize)> {
     None
 }
 
-/// The edits of what is not well-formed: its tags lose their prefix up to the first payload and
+/// The edits of malformed text: its tags lose their prefix up to the first payload and
 /// after the last one.
 fn loosely(text: &[u8], scope: &NamespaceScope) -> Vec<Edit> {
     let mut edits = Vec::new();
@@ -264,25 +264,25 @@ mod tests {
             .expect("UTF-8 in, UTF-8 out")
     }
 
-    const USUAL: &str = "<Repository xmlns=\"http://www.openarchives.org/OAI/2.0/static-repository\" \
+    const TYPICAL: &str = "<Repository xmlns=\"http://www.openarchives.org/OAI/2.0/static-repository\" \
                          xmlns:oai=\"http://www.openarchives.org/OAI/2.0/\"><ListRecords>";
 
     #[test]
-    fn the_skeleton_loses_its_prefix_and_the_payload_keeps_its_bytes() {
+    fn the_envelope_loses_its_prefix_and_the_payload_is_unchanged() {
         let record = |p: &str| {
             format!(
                 "<{p}record><{p}header><{p}identifier>a</{p}identifier></{p}header><{p}metadata >\
                  <d:dc xmlns:d=\"x\"><oai:record xmlns='y'/><d:t>&lt;<![CDATA[<oai:header>]]></d:t></d:dc></{p}metadata ></{p}record>"
             )
         };
-        assert_eq!(rewritten(USUAL, &record("oai:")), record(""));
-        assert_eq!(rewritten(USUAL, &record("")), record(""), "meant so, without a prefix");
-        let other = USUAL.replace(":oai=", ":o=");
+        assert_eq!(rewritten(TYPICAL, &record("oai:")), record(""));
+        assert_eq!(rewritten(TYPICAL, &record("")), record(""), "a record without a prefix is unchanged");
+        let other = TYPICAL.replace(":oai=", ":o=");
         assert_eq!(rewritten(&other, &record("o:")), record(""));
     }
 
     #[test]
-    fn a_default_namespace_that_a_payload_relies_on_goes_along() {
+    fn a_payload_gets_the_default_namespace_that_it_needs() {
         let head = "<s:Repository xmlns:s=\"http://www.openarchives.org/OAI/2.0/static-repository\" \
                     xmlns:oai=\"http://www.openarchives.org/OAI/2.0/\" xmlns=\"u:d\"><s:ListRecords>";
         for (from, to) in [
@@ -310,16 +310,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_well_formed_loses_its_prefixes_around_the_payload() {
+    fn malformed_records_lose_their_prefixes_around_the_payload() {
         assert_eq!(
             rewritten(
-                USUAL,
+                TYPICAL,
                 "<oai:record><oai:header><oai:identifier>a</oai:identifier></oai:header><oai:metadata><x><oai:record></y>\
                  </oai:metadata><oai:about><z/></oai:about></oai:record>"
             ),
             "<record><header><identifier>a</identifier></header><metadata><x><oai:record></y>\
              </metadata><about><z/></about></record>"
         );
-        assert_eq!(rewritten(USUAL, "<oai:record>&<oai:records/>"), "<record>&<oai:records/>");
+        assert_eq!(rewritten(TYPICAL, "<oai:record>&<oai:records/>"), "<record>&<oai:records/>");
     }
 }

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_says_what_was_written_and_nothing_else_is_one() {
+    fn a_token_is_read_as_written_and_other_texts_are_refused() {
         let token = Token {
             version: "00ff".to_owned(),
             metadata_prefix: "a.b_c".to_owned(),

@@ -33,7 +33,7 @@ enum Seen {
     /// The file has not changed.
     Same,
     /// A new state of the file, which is being written.
-    New { making: NewStaticFile, file: File, version: String, stamp: FileStamp },
+    New { new_file: NewStaticFile, file: File, version: String, stamp: FileStamp },
 }
 
 impl StaticRepository {
@@ -47,7 +47,7 @@ impl StaticRepository {
         if self.is_rejected(stamp.as_ref(), clock.now()) {
             return self.end_check(clock.now() + self.file.check, |_| {});
         }
-        let checked = self.take_in(&client, &mapping, Arc::clone(&clock)).await;
+        let checked = self.load(&client, &mapping, Arc::clone(&clock)).await;
         let now = clock.now();
         let gap =
             if checked.is_err() && self.known().version.is_none() { FAILED_GAP } else { self.file.check };
@@ -56,9 +56,9 @@ impl StaticRepository {
             if let Some(failure) = failure.as_ref().filter(|failure| known.failure.as_ref() != Some(failure))
             {
                 let (repo, details) = (&mapping.id, &failure.details);
-                let in_force = known.version.as_ref().map(|version| version.id.clone());
+                let version_in_use = known.version.as_ref().map(|version| version.id.clone());
                 let reason = failure.reason.name();
-                tracing::warn!(repo, reason, details, in_force, "static repository not taken in");
+                tracing::warn!(repo, reason, details, version_in_use, "static repository file rejected");
             }
             known.rejected = stamp.filter(|_| failure.is_some()).map(|stamp| (stamp, now + REJECTED_GAP));
             known.failure = failure;
@@ -104,7 +104,7 @@ impl StaticRepository {
     }
 
     /// Stores the file if it has changed.
-    async fn take_in(
+    async fn load(
         &self,
         client: &HttpClient,
         mapping: &Mapping,
@@ -120,30 +120,30 @@ impl StaticRepository {
                     if Some(&stamp) == known.as_ref() {
                         return Ok(Seen::Same);
                     }
-                    let (making, file) = static_files.start(&mapping.id)?;
+                    let (new_file, file) = static_files.start(&mapping.id)?;
                     let mut intake = Intake::new(file, None, mapping.limits.static_file_bytes_max);
                     read_all(&path, &mut intake)?;
                     if stamp_of(&path)? != stamp {
-                        return Err(Failed::Wrong("it is being written just now".to_owned()));
+                        return Err(Failed::Wrong("it is still being written".to_owned()));
                     }
                     let (file, version) = intake.finish()?;
-                    Ok(Seen::New { making, file, version, stamp })
+                    Ok(Seen::New { new_file, file, version, stamp })
                 })
                 .await?
             }
             None => self.fetch(client, mapping, clock).await?,
         };
-        let Seen::New { making, file, version, stamp } = seen else { return Ok(()) };
+        let Seen::New { new_file, file, version, stamp } = seen else { return Ok(()) };
         let about = StaticFileInfo { source: mapping.base_url.to_string(), version, stamp };
-        let in_force = self.known().version.as_ref().map(|version| version.id.clone());
-        if in_force.as_ref() == Some(&about.version) {
+        let version_in_use = self.known().version.as_ref().map(|version| version.id.clone());
+        if version_in_use.as_ref() == Some(&about.version) {
             self.known().stamp = about.stamp.clone();
-            return blocking(&name, move || Ok(making.discard_as_unchanged(&about)?)).await;
+            return blocking(&name, move || Ok(new_file.discard_as_unchanged(&about)?)).await;
         }
         let for_reading = mapping.clone();
         let (version, stamp) = blocking(&name, move || {
             let version = Version::read(Text::new(file)?, about.version.clone(), &for_reading)?;
-            making.commit(&about)?;
+            new_file.commit(&about)?;
             Ok((version, about.stamp))
         })
         .await?;
@@ -153,7 +153,7 @@ impl StaticRepository {
             version = version.id,
             records,
             broken,
-            "static repository taken in"
+            "static repository file loaded"
         );
         self.put_in_use(version, stamp);
         Ok(())
@@ -180,7 +180,7 @@ impl StaticRepository {
             304 if stamp != FileStamp::default() => return Ok(Seen::Same),
             200 => {}
             status => {
-                let details = format!("{name}: the answer has status {status}, and 200 is wanted");
+                let details = format!("{name}: the response has status {status} instead of 200");
                 let failure = Failure::new(Reason::Status, details);
                 return Err(failure.after_status(status, exchange.retry_after_secs));
             }
@@ -195,13 +195,13 @@ impl StaticRepository {
         let len_max = mapping.limits.static_file_bytes_max;
         let (pieces, mut to_write) = mpsc::channel::<Bytes>(PIECES_HELD);
         let writing = tokio::task::spawn_blocking(move || {
-            let (making, file) = static_files.start(&id)?;
+            let (new_file, file) = static_files.start(&id)?;
             let mut intake = Intake::new(file, charset.as_deref(), len_max);
             while let Some(piece) = to_write.blocking_recv() {
                 intake.push(&piece)?;
             }
             let (file, version) = intake.finish()?;
-            Ok::<_, Failed>((making, file, version))
+            Ok::<_, Failed>((new_file, file, version))
         });
         let mut body = Body::new(client, mapping, exchange);
         let broken = loop {
@@ -221,8 +221,8 @@ impl StaticRepository {
         if let Some(failure) = broken {
             return Err(failure);
         }
-        let (making, file, version) = written.map_err(|failed| failed.into_failure(&name))?;
-        Ok(Seen::New { making, file, version, stamp })
+        let (new_file, file, version) = written.map_err(|failed| failed.into_failure(&name))?;
+        Ok(Seen::New { new_file, file, version, stamp })
     }
 }
 
@@ -235,16 +235,16 @@ async fn exchange(
 ) -> Result<Exchange, Failure> {
     let mut url = mapping.base_url.clone();
     for redirects in 0..=mapping.limits.redirects_max {
-        let mut asked = client.prepare(&url, None, redirects)?;
+        let mut request = client.prepare(&url, None, redirects)?;
         let conditions: [(HeaderName, _); 2] =
             [(header::IF_NONE_MATCH, &stamp.etag), (header::IF_MODIFIED_SINCE, &stamp.last_modified)];
         for (name, value) in conditions {
-            // The value came from a header, so it is a valid one.
+            // The value is from a header, so it is valid.
             if let Some(Ok(value)) = value.as_deref().map(HeaderValue::from_str) {
-                asked.headers_mut().insert(name, value);
+                request.headers_mut().insert(name, value);
             }
         }
-        let sent = budget.within(client.step(), client.send(asked, &url)).await;
+        let sent = budget.within(client.step(), client.send(request, &url)).await;
         let response = sent.map_err(|late| client.timed_out(late, &url))??;
         if !is_redirect(response.status().as_u16()) {
             return Ok(Exchange::new(url, response, budget.now()));
@@ -260,7 +260,7 @@ async fn exchange(
 fn stamp_of(path: &Path) -> Result<FileStamp, Failed> {
     let meta = std::fs::metadata(path).map_err(unreadable)?;
     if !meta.is_file() {
-        return Err(Failed::Wrong("it is no file any more".to_owned()));
+        return Err(Failed::Wrong("it is not a file".to_owned()));
     }
     let modified = meta.modified().ok().and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
     let nanos = modified.and_then(|since| u64::try_from(since.as_nanos()).ok()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! One version of a static repository file, read and ready to be asked.
+//! One version of a static repository file, read and ready for requests.
 
 use super::file::{Failed, Text};
 use super::index::{Entry, Format, Records, entries_of, formats_of};
@@ -13,7 +13,7 @@ use std::ops::Range;
 /// A version of the file.
 #[derive(Debug)]
 pub(super) struct Version {
-    /// Another one with every change of the text.
+    /// Changes with every change of the text.
     pub(super) id: String,
     pub(super) text: Text,
     pub(super) doctype: Vec<u8>,
@@ -25,7 +25,7 @@ pub(super) struct Version {
     pub(super) lists: Vec<List>,
     /// The records of all lists, list by list, in the order of the file.
     pub(super) entries: Vec<Entry>,
-    /// Where they stand in `entries`, in the order of their identifiers' hashes.
+    /// Their positions in `entries`, in the order of the hashes of their identifiers.
     by_id: Vec<u32>,
 }
 
@@ -42,7 +42,7 @@ impl Version {
     /// Reads a file. Blocks on the disk, and takes as long as repairing it.
     pub(super) fn read(text: Text, id: String, mapping: &Mapping) -> Result<Self, Failed> {
         let limits = &mapping.limits;
-        // Prefixes are taken off what is served; here each record is only found.
+        // Prefixes are removed from served records. Here records are only located.
         let mut off = mapping.off;
         off.insert(RepairId::EnvelopePrefix);
         let config = RepairConfig {
@@ -69,14 +69,14 @@ impl Version {
         let mut by_id: Vec<u32> = (0..).take(entries.len()).collect();
         by_id.sort_by_key(|at| entries.get(*at as usize).map(|entry| (entry.id, *at)));
         let earliest = entries.iter().filter(|entry| entry.is_good()).map(|entry| entry.day).min();
-        let told = conventional(&text.bytes(identify.content)?, &identify.scope);
+        let identify_text = conventional(&text.bytes(identify.content)?, &identify.scope);
         let formats_scope = formats.scope.clone();
         let formats = formats_of(&text.bytes(formats.content.clone())?, &doctype, &formats, &config);
         Ok(Self {
             id,
             text,
             doctype,
-            identify: as_served(told, earliest, has_deleted),
+            identify: as_served(identify_text, earliest, has_deleted),
             identify_scope: identify.scope,
             formats,
             formats_scope,
@@ -91,7 +91,7 @@ impl Version {
         self.entries.iter().filter(|entry| !entry.is_good()).count()
     }
 
-    /// Where the records of an identifier stand in `entries`, by the hash of it.
+    /// The positions in `entries` of the records with an identifier, by its hash.
     pub(super) fn of_id(&self, id: u128) -> impl Iterator<Item = usize> {
         let id_at = |at: &u32| self.entries.get(*at as usize).map_or(0, |entry| entry.id);
         let start = self.by_id.partition_point(|at| id_at(at) < id);
@@ -111,39 +111,39 @@ impl Version {
     }
 }
 
-/// Identify as it holds for what is served: days, no deleted records unless there are some, and no
-/// record before the earliest datestamp. What is right already keeps its bytes.
+/// Corrects Identify for the served records: granularity of days, the right deletedRecord, and no record before
+/// earliestDatestamp. Right values keep their bytes.
 fn as_served(identify: Vec<u8>, earliest: Option<u32>, has_deleted: bool) -> Vec<u8> {
     let mut text = match String::from_utf8(identify) {
         Ok(text) => text,
-        // The engine sees to its bytes.
+        // The engine repairs its bytes.
         Err(error) => return error.into_bytes(),
     };
     replace_value(&mut text, "granularity", |_| Some("YYYY-MM-DD".to_owned()));
-    replace_value(&mut text, "deletedRecord", |said| match (has_deleted, said) {
+    replace_value(&mut text, "deletedRecord", |value| match (has_deleted, value) {
         (true, "transient" | "persistent") => None,
         (true, _) => Some("transient".to_owned()),
         (false, _) => Some("no".to_owned()),
     });
-    replace_value(&mut text, "earliestDatestamp", |said| {
+    replace_value(&mut text, "earliestDatestamp", |value| {
         let earliest =
             earliest.map(|day| format!("{:04}-{:02}-{:02}", day / 10_000, day / 100 % 100, day % 100));
-        let said = datestamp::is_legal(said.as_bytes()).then(|| said.get(..10)).flatten();
-        match (said, earliest) {
-            (Some(said), Some(earliest)) => Some(earliest.min(said.to_owned())),
-            (said, earliest) => said.map(str::to_owned).or(earliest),
+        let value = datestamp::is_legal(value.as_bytes()).then(|| value.get(..10)).flatten();
+        match (value, earliest) {
+            (Some(value), Some(earliest)) => Some(earliest.min(value.to_owned())),
+            (value, earliest) => value.map(str::to_owned).or(earliest),
         }
     });
     text.into_bytes()
 }
 
-/// Puts another value into the first element of that name, if there is one and it has another.
+/// Replaces the value of the first element of that name, if `right` returns another value.
 fn replace_value(text: &mut String, name: &str, right: impl FnOnce(&str) -> Option<String>) {
     let Some(start) = text.find(&format!("<{name}>")).map(|at| at + name.len() + 2) else { return };
     let Some(length) = text.get(start..).and_then(|rest| rest.find("</")) else { return };
-    let said = text.get(start..start + length).unwrap_or_default().trim();
-    match right(said) {
-        Some(right) if right != said => text.replace_range(start..start + length, &right),
+    let value = text.get(start..start + length).unwrap_or_default().trim();
+    match right(value) {
+        Some(right) if right != value => text.replace_range(start..start + length, &right),
         _ => {}
     }
 }
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn identify_says_what_holds_and_keeps_what_did() {
+    fn identify_is_corrected_and_right_values_stay() {
         let identify = |granularity, deleted, earliest| {
             format!(
                 "<granularity>{granularity}</granularity><earliestDatestamp>{earliest}</earliestDatestamp>\
@@ -168,13 +168,15 @@ mod tests {
         assert_eq!(served(right, Some(20_001_231)), identify(" YYYY-MM-DD\n", "no", "2000-12-31"));
         let wrong = identify("YYYY-MM-DDThh:mm:ssZ", "transient", "2001-02-03T04:05:06Z");
         assert_eq!(served(wrong, None), identify("YYYY-MM-DD", "no", "2001-02-03"));
-        let odd = identify("YYYY-MM-DD", "no", "long ago");
-        assert_eq!(served(odd.clone(), Some(20_001_231)), identify("YYYY-MM-DD", "no", "2000-12-31"));
-        assert_eq!(served(odd.clone(), None), odd, "nothing better is known");
-        for (said, holds) in [("no", "transient"), ("transient", "transient"), ("persistent", "persistent")] {
-            let text = identify("YYYY-MM-DD", said, "2001-02-03").into_bytes();
+        let illegal = identify("YYYY-MM-DD", "no", "long ago");
+        assert_eq!(served(illegal.clone(), Some(20_001_231)), identify("YYYY-MM-DD", "no", "2000-12-31"));
+        assert_eq!(served(illegal.clone(), None), illegal, "no better value is known");
+        for (value, expected) in
+            [("no", "transient"), ("transient", "transient"), ("persistent", "persistent")]
+        {
+            let text = identify("YYYY-MM-DD", value, "2001-02-03").into_bytes();
             let served = as_text(as_served(text, None, true));
-            assert_eq!(served, identify("YYYY-MM-DD", holds, "2001-02-03"), "some are deleted");
+            assert_eq!(served, identify("YYYY-MM-DD", expected, "2001-02-03"), "some are deleted");
         }
     }
 }

@@ -519,7 +519,7 @@ fn circuit_opens_for_a_failing_source() {
     assert_eq!(source.asked().len(), 5, "what is forbidden is not tried again");
     let got = proxy.get(LIST);
     assert_eq!(source.asked().len(), 5);
-    assert!(got.text().contains("is left alone for") && got.text().contains("go away"), "{}", got.text());
+    assert!(got.text().contains("is paused for") && got.text().contains("go away"), "{}", got.text());
     let seconds: u64 = got.header("retry-after").parse().expect("an integer");
     assert!((500..=600).contains(&seconds), "{seconds}");
 }

@@ -118,11 +118,7 @@ fn failing_page_does_not_affect_others() {
     let asked = source.asked().len();
     let got = proxy.get(BAD);
     assert!(check_retry(&got) <= 30);
-    assert!(
-        got.text().contains("is left alone for") && got.text().contains("out of order"),
-        "{}",
-        got.text()
-    );
+    assert!(got.text().contains("is paused for") && got.text().contains("out of order"), "{}", got.text());
     assert_eq!((source.asked().len(), rests(&proxy)), (asked, None), "only this request rests");
     assert_eq!(proxy.get(LIST).status, 200);
     after(&proxy, 31);
@@ -159,7 +155,7 @@ fn refused_connection_opens_the_circuit() {
         check_retry(&proxy.get(LIST));
     }
     assert!(rests(&proxy).is_some());
-    assert!(proxy.get(IDENTIFY).text().contains("is left alone for"));
+    assert!(proxy.get(IDENTIFY).text().contains("is paused for"));
 }
 
 #[test]

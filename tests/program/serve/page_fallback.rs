@@ -318,7 +318,7 @@ fn source_without_any_record_loses_none() {
 }
 
 #[test]
-fn headers_with_unproven_position_are_not_used() {
+fn headers_with_an_uncertain_position_are_not_used() {
     // A list with an unknown beginning: nothing is known about records before its token.
     let source = Repository { poisoned: vec![12], ..Repository::default() }.start();
     let got = resume(&allowing(&source), "page10");

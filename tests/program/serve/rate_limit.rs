@@ -83,7 +83,7 @@ fn expired_wait_gives_503() {
     let first = begin(&proxy);
     let got = proxy.get(SET);
     assert_eq!(got.status, 503);
-    assert!(got.text().contains("is being asked by others already"), "{}", got.text());
+    assert!(got.text().contains("is busy with other requests"), "{}", got.text());
     drop((first, go));
 }
 

@@ -133,7 +133,7 @@ fn replaced_process_keeps_the_new_copies() {
         assert_eq!(copies(&folder).len(), 2, "{:?}", copies(&folder));
         new.killer().kill();
         let log = new.whole_log();
-        assert!(!log.contains("not taken in"), "{log}");
+        assert!(!log.contains("file rejected"), "{log}");
     });
 }
 

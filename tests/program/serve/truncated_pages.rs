@@ -92,7 +92,7 @@ fn invalid_redirects_are_failures() {
     assert_eq!(Proxy::of(&source).get(LIST).status, 502);
     assert_eq!(source.asked().len(), 6, "the first and five more");
     let nowhere = failed(|| Reply::whole(302, "", ""));
-    check_final(&nowhere, unavailable, "redirects without saying where to");
+    check_final(&nowhere, unavailable, "redirects without a Location");
 }
 
 #[test]

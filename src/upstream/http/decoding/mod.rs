@@ -1,10 +1,9 @@
-//! Takes the content codings off a body, judged by its first bytes.
+//! Removes the content codings of a body, which its first bytes identify.
 //!
-//! Providers compress without saying so, say so without compressing, and
-//! compress twice. So gzip, zstd and zlib are recognised by how they begin,
-//! announced or not; brotli and raw deflate have no such mark and must be
-//! announced. Input is pushed, output is pulled in small pieces, so that a
-//! bomb is met piece by piece; what came before a broken spot comes out.
+//! Some providers compress without an announcement, announce a coding without compressing, or compress twice.
+//! Therefore gzip, zstd and zlib are recognised by their first bytes, announced or not. brotli and raw deflate have
+//! no mark and must be announced. Input is pushed, and output is pulled in small pieces, so that a compression bomb
+//! cannot fill the memory. The bytes before a broken place are returned.
 
 use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
 use flate2::{Decompress, FlushDecompress, Status};
@@ -25,8 +24,7 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// Reads the values of `Content-Encoding`; unknown names are left out,
-    /// the first bytes decide anyway.
+    /// Reads the values of `Content-Encoding`. Unknown names are ignored, because the first bytes decide.
     pub fn announced(values: &str) -> Vec<Self> {
         values
             .split(',')
@@ -51,7 +49,7 @@ impl Coding {
     }
 }
 
-/// Bounds on what decoding may yield.
+/// Bounds on the decoded bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// Most decoded bytes.
@@ -63,7 +61,7 @@ pub struct Bounds {
 /// Why decoding cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The bytes are not in the coding they began with.
+    /// The bytes are not valid in the coding of their start.
     Broken(Coding),
     /// The input ended inside the coding.
     EndedEarly(Coding),
@@ -97,14 +95,12 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder for a body that was announced with these codings, in the
-    /// order of the header.
+    /// A decoder for a body with these announced codings, in the order of the header.
     pub fn new(announced: Vec<Coding>, bounds: Bounds) -> Self {
         Self { layers: vec![Layer::default()], announced, bounds, received: 0, decoded: 0, ended: false }
     }
 
-    /// Takes the next piece of the body; [`pull`](Self::pull) until it yields
-    /// nothing before the next one.
+    /// Takes the next piece of the body. Call [`pull`](Self::pull) until it returns 0 before the next piece.
     pub fn push(&mut self, input: &[u8]) {
         self.received += input.len() as u64;
         if let Some(outermost) = self.layers.first_mut() {
@@ -137,19 +133,19 @@ impl Decoder {
         self.count(input.len()).map(|()| true)
     }
 
-    /// The input is over; `pull` on until it yields nothing.
+    /// Ends the input. Call [`pull`](Self::pull) until it returns 0.
     pub fn end(&mut self) {
         self.ended = true;
     }
 
-    /// Decodes into `out` and says how much. 0: more input is needed or, after
-    /// [`end`](Self::end), all is decoded.
+    /// Decodes into `out` and returns the number of bytes. 0: more input is needed or, after [`end`](Self::end), all
+    /// is decoded.
     pub fn pull(&mut self, out: &mut [u8]) -> Result<usize, Fault> {
         let count = loop {
             match produce(&mut self.layers, &mut self.announced, self.ended, out)? {
                 Step::Bytes(count) => break count,
                 Step::Starved | Step::Over => return Ok(0),
-                // What a recognised coding yields is judged in turn.
+                // The output of a recognised coding may be in another coding.
                 Step::Recognised if self.layers.len() < NESTING_MAX => self.layers.push(Layer::default()),
                 Step::Recognised => self.layers.push(Layer::plain()),
             }
@@ -157,7 +153,7 @@ impl Decoder {
         self.count(count).map(|()| count)
     }
 
-    /// Counts what was decoded, within the bounds.
+    /// Counts decoded bytes, within the bounds.
     fn count(&mut self, decoded: usize) -> Result<(), Fault> {
         self.decoded += decoded as u64;
         if self.decoded > self.bounds.bytes_max {
@@ -172,7 +168,7 @@ impl Decoder {
 }
 
 enum Step {
-    /// So many bytes were decoded.
+    /// The number of decoded bytes.
     Bytes(usize),
     /// More input is needed.
     Starved,
@@ -182,7 +178,7 @@ enum Step {
     Recognised,
 }
 
-/// Lets the innermost layer decode, fed by the layers around it.
+/// Decodes with the innermost layer, whose input is the output of the layers around it.
 fn produce(
     layers: &mut [Layer],
     announced: &mut Vec<Coding>,
@@ -229,7 +225,7 @@ struct Layer {
     at: usize,
     /// Whether no input follows.
     input_over: bool,
-    /// Whether the coding has said that it is over.
+    /// Whether the coding has ended.
     over: bool,
 }
 
@@ -275,12 +271,12 @@ impl Layer {
         }
     }
 
-    /// Decodes what it can into `out`, and says how much.
+    /// Decodes as much as possible into `out`, and returns the number of bytes.
     fn step(&mut self, out: &mut [u8]) -> Result<usize, Fault> {
         let Some(stage) = &mut self.stage else { return Ok(0) };
         let input = self.input.get(self.at..).unwrap_or_default();
         if self.over && !stage.begins_again(input) {
-            // Padding after the end of a coding is no part of it.
+            // Padding after the end of a coding does not belong to it.
             self.at = self.input.len();
             return Ok(0);
         }
@@ -321,7 +317,7 @@ impl Stage {
         }
     }
 
-    /// Says how much was consumed and produced, and whether the coding is over.
+    /// Returns the consumed and the produced bytes, and whether the coding has ended.
     fn decode(&mut self, input: &[u8], out: &mut [u8]) -> Result<(usize, usize, bool), Fault> {
         match self {
             Self::Plain => {
@@ -339,7 +335,7 @@ impl Stage {
                 let produced = (inflate.total_out() - out_before) as usize;
                 match status {
                     Ok(status) => Ok((consumed, produced, status == Status::StreamEnd)),
-                    // What was decoded before the broken spot comes out; the next step meets it again.
+                    // The bytes before the broken place are returned. The next step finds the fault again.
                     Err(_) if produced > 0 => Ok((consumed, produced, false)),
                     Err(_) => Err(Fault::Broken(*coding)),
                 }
@@ -364,7 +360,7 @@ fn zstd_stage() -> Stage {
             let _ = frame.set_parameter(DParameter::WindowLogMax(23));
             Stage::Zstd(frame)
         }
-        // Without memory for a context nothing is decoded, and the text is judged as it is.
+        // Without memory for a context nothing is decoded.
         Err(_) => Stage::Plain,
     }
 }
@@ -392,7 +388,7 @@ fn decode_brotli(
     }
 }
 
-/// The coding of what begins like that, if it is in one; `word` is what it was announced with.
+/// The coding of a text with these first bytes, if it has one; `word` is the announced coding.
 fn coding_of(first: &[u8], word: Option<Coding>) -> Option<Coding> {
     match (marked(first), word) {
         (Some(coding), _) => Some(coding),
@@ -401,7 +397,7 @@ fn coding_of(first: &[u8], word: Option<Coding>) -> Option<Coding> {
     }
 }
 
-/// The coding that the first bytes are a mark of.
+/// The coding that the first bytes mark.
 fn marked(first: &[u8]) -> Option<Coding> {
     match first {
         [0x1f, 0x8b, 8, ..] => Some(Coding::Gzip),
@@ -412,8 +408,7 @@ fn marked(first: &[u8]) -> Option<Coding> {
     }
 }
 
-/// Whether bytes begin like a document, and so are in no coding whatever the
-/// header says.
+/// Whether bytes begin like a document, and therefore have no coding, even if one was announced.
 fn looks_like_text(first: &[u8]) -> bool {
     let first = first.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(first).trim_ascii_start();
     match first {
@@ -423,9 +418,9 @@ fn looks_like_text(first: &[u8]) -> bool {
     }
 }
 
-/// Codings inside one another that are taken off; a further one is left as it is.
+/// Most nested codings that are removed. A further one stays.
 const NESTING_MAX: usize = 3;
-/// As many first bytes as are looked at.
+/// The number of first bytes that identify a coding.
 const JUDGED_BYTES: usize = 8;
 /// Decoded bytes before the ratio is judged.
 const RATIO_FREE_BYTES: u64 = 1 << 20;

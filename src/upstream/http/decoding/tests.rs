@@ -5,28 +5,28 @@ const ROOMY: Bounds = Bounds { bytes_max: 1 << 32, ratio_max: 1000 };
 
 fn gzip(plain: &[u8]) -> Vec<u8> {
     let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    writer.write_all(plain).and_then(|()| writer.finish()).expect("a Vec takes all")
+    writer.write_all(plain).and_then(|()| writer.finish()).expect("a Vec accepts every write")
 }
 
 fn zlib(plain: &[u8]) -> Vec<u8> {
     let mut writer = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
-    writer.write_all(plain).and_then(|()| writer.finish()).expect("a Vec takes all")
+    writer.write_all(plain).and_then(|()| writer.finish()).expect("a Vec accepts every write")
 }
 
 fn deflate(plain: &[u8]) -> Vec<u8> {
     let mut writer = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
-    writer.write_all(plain).and_then(|()| writer.finish()).expect("a Vec takes all")
+    writer.write_all(plain).and_then(|()| writer.finish()).expect("a Vec accepts every write")
 }
 
 fn brotli(plain: &[u8]) -> Vec<u8> {
     let mut coded = Vec::new();
     brotli::BrotliCompress(&mut &plain[..], &mut coded, &brotli::enc::BrotliEncoderParams::default())
-        .expect("a Vec takes all");
+        .expect("a Vec accepts every write");
     coded
 }
 
 fn zstd(plain: &[u8]) -> Vec<u8> {
-    zstd::stream::encode_all(plain, 1).expect("a Vec takes all")
+    zstd::stream::encode_all(plain, 1).expect("a Vec accepts every write")
 }
 
 fn document() -> Vec<u8> {
@@ -37,7 +37,7 @@ fn document() -> Vec<u8> {
     text
 }
 
-/// Decodes in pieces of the given sizes; what came out, and how it ended.
+/// Decodes in pieces of the given sizes. Returns the output and the result.
 fn decode(
     coded: &[u8],
     announced: &str,
@@ -51,7 +51,7 @@ fn decode(
     passed
 }
 
-/// The same with another way around pushing and pulling.
+/// The same with a function that may replace pushing and pulling.
 fn decode_by(
     coded: &[u8],
     announced: &str,
@@ -89,7 +89,7 @@ fn check(coded: &[u8], announced: &str, plain: &[u8]) {
 }
 
 #[test]
-fn codings_are_recognised_announced_or_not() {
+fn codings_are_recognised_without_an_announcement() {
     let plain = document();
     for announced in ["", "gzip", "br", "identity"] {
         check(&gzip(&plain), announced, &plain);
@@ -104,7 +104,7 @@ fn codings_are_recognised_announced_or_not() {
 }
 
 #[test]
-fn plain_text_stays_plain_whatever_the_header_says() {
+fn plain_text_with_an_announced_coding_stays_plain() {
     for announced in ["", "gzip", "deflate", "br", "zstd", "gzip, br"] {
         check(&document(), announced, &document());
         check(b"\xEF\xBB\xBF \n<OAI-PMH/>", announced, b"\xEF\xBB\xBF \n<OAI-PMH/>");
@@ -114,7 +114,7 @@ fn plain_text_stays_plain_whatever_the_header_says() {
 }
 
 #[test]
-fn codings_in_codings_are_taken_off() {
+fn nested_codings_are_removed() {
     let plain = document();
     check(&gzip(&gzip(&plain)), "", &plain);
     check(&gzip(&gzip(&plain)), "gzip", &plain);
@@ -124,7 +124,7 @@ fn codings_in_codings_are_taken_off() {
 }
 
 #[test]
-fn further_members_belong_to_the_body_and_padding_does_not() {
+fn further_members_are_decoded_and_padding_is_ignored() {
     let plain = document();
     let both = [&plain[..], b"<end/>"].concat();
     check(&[gzip(&plain), gzip(b"<end/>")].concat(), "", &both);
@@ -134,7 +134,7 @@ fn further_members_belong_to_the_body_and_padding_does_not() {
 }
 
 #[test]
-fn a_coding_that_breaks_delivers_what_came_before_and_says_so() {
+fn a_broken_coding_returns_the_bytes_before_the_fault() {
     let plain = document();
     for (coded, announced, coding) in [
         (gzip(&plain), "", Coding::Gzip),
@@ -157,7 +157,7 @@ fn a_coding_that_breaks_delivers_what_came_before_and_says_so() {
 }
 
 #[test]
-fn bombs_are_met_before_they_fill_the_memory() {
+fn compression_bombs_are_detected_within_the_memory_limit() {
     let bomb = gzip(&gzip(&vec![b' '; 64 << 20]));
     let (decoded, end) = decode(&bomb, "", usize::MAX, 1 << 16, ROOMY);
     assert_eq!(end, Err(Fault::TooDense(1000)));
