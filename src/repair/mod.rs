@@ -15,6 +15,7 @@ mod output;
 mod passes;
 mod repair_item;
 mod sink;
+mod span;
 mod stages;
 mod summary;
 mod text;
@@ -35,9 +36,10 @@ pub use config::{Ending, IdentifyValues, Origin, ProvenanceScope, RepairConfig, 
 pub use limits::Limits;
 pub use output::journal;
 pub use sink::{
-    FieldIssue, Quarantined, RecordFacts, Repair, Sink, SwallowedItem, SwallowedItems, TokenFacts,
-    UnresolvedField,
+    EnvelopeFacts, FieldIssue, IdentifyFacts, ItemSpans, Quarantined, RecordFacts, Repair, Sink,
+    SwallowedItem, SwallowedItems, TokenFacts, UnresolvedField,
 };
+pub use span::Span;
 pub use summary::{Outcome, Summary};
 
 /// Cached start tags of earlier responses. They make the next repair faster and never change its result.

@@ -3,7 +3,9 @@
 //! Each call of the engine takes a [`Sink`] as an argument. The engine does not store it, so a sink may
 //! borrow from the caller.
 
+use crate::oai::ErrorCode;
 use crate::repair::catalog::{QuarantineReason, RepairId};
+use crate::repair::span::Span;
 
 /// Receives the results of the engine, which pushes them.
 ///
@@ -13,6 +15,15 @@ use crate::repair::catalog::{QuarantineReason, RepairId};
 pub trait Sink {
     /// Bytes of the response, in order. Their division into calls has no meaning.
     fn write(&mut self, bytes: &[u8]);
+
+    /// The envelope of a list. Called once, before the first byte of the response is written.
+    fn list_opened(&mut self, _envelope: &EnvelopeFacts<'_>) {}
+
+    /// An error element of the response, before its bytes. A response may have several.
+    fn error(&mut self, _code: ErrorCode) {}
+
+    /// The response is a valid Identify. Called before its bytes.
+    fn identified(&mut self, _identify: &IdentifyFacts<'_>) {}
 
     /// One change, for the journal: `original` at `offset` became `replacement`.
     fn repaired(&mut self, _repair: &Repair<'_>) {}
@@ -52,6 +63,45 @@ pub struct Repair<'a> {
     pub replacement: &'a [u8],
 }
 
+/// The envelope of a list as it is written: everything around the items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EnvelopeFacts<'a> {
+    /// The text of `responseDate`.
+    pub response_date: &'a [u8],
+    /// The start tag of the document element, with its angle brackets.
+    pub root_tag: &'a [u8],
+    /// The start tag of the verb element, with its angle brackets.
+    pub verb_tag: &'a [u8],
+    /// The namespaces in scope around the items: the prefix and the URI. The default namespace has an empty
+    /// prefix. The innermost declaration comes first.
+    pub namespaces: &'a [(&'a [u8], &'a [u8])],
+}
+
+/// The facts of an Identify response, as written in the XML. A missing field is empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdentifyFacts<'a> {
+    /// `earliestDatestamp`.
+    pub earliest_datestamp: &'a [u8],
+    /// `deletedRecord`.
+    pub deleted_record: &'a [u8],
+    /// `granularity`.
+    pub granularity: &'a [u8],
+}
+
+/// The places of the header and its fields in an emitted item. A missing field has an empty place, and so
+/// have all fields of an item that is too long to be held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ItemSpans<'a> {
+    /// `header` with its tags.
+    pub header: Span,
+    /// The text of the identifier, see [`RecordFacts::identifier`].
+    pub identifier: Span,
+    /// The text of `datestamp`.
+    pub datestamp: Span,
+    /// The text of each `setSpec`, in order.
+    pub set_specs: &'a [Span],
+}
+
 /// The facts about an emitted item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordFacts<'a> {
@@ -68,6 +118,8 @@ pub struct RecordFacts<'a> {
     pub repairs: usize,
     /// Whether one of its setSpecs contains a `~`, which may replace an illegal byte.
     pub tilde_in_set: bool,
+    /// The places of its fields in the emitted item.
+    pub spans: ItemSpans<'a>,
 }
 
 /// An item that is not repairable.
@@ -148,4 +200,6 @@ pub struct TokenFacts<'a> {
     pub cursor: Option<u64>,
     /// `completeListSize`: the number of items in the list, according to the source.
     pub complete_list_size: Option<u64>,
+    /// `expirationDate`, an `xs:dateTime`. Empty if the token has none.
+    pub expiration_date: &'a [u8],
 }

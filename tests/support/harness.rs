@@ -1,11 +1,13 @@
 //! Runs the engine on one input, cut into chunks, and records all results.
 
+use oaimend::oai::ErrorCode;
 use oaimend::repair::journal::{Change, Entry};
 use oaimend::repair::{
-    NotOai, Outcome, Quarantined, RecordFacts, Repair, RepairConfig, Repairer, Sink, Summary, SwallowedItems,
-    TagCache, TokenFacts, UnresolvedField,
+    EnvelopeFacts, IdentifyFacts, NotOai, Outcome, Quarantined, RecordFacts, Repair, RepairConfig, Repairer,
+    Sink, Summary, SwallowedItems, TagCache, TokenFacts, UnresolvedField,
 };
 
+use super::events::{Envelope, Events, Places};
 use super::random::Random;
 
 /// How the input is cut into chunks.
@@ -54,6 +56,7 @@ pub(crate) struct Item {
     pub(crate) offset: u64,
     pub(crate) repairs: usize,
     pub(crate) bytes: Vec<u8>,
+    pub(crate) places: Places,
 }
 
 /// All results of one run.
@@ -63,6 +66,7 @@ pub(crate) struct Run {
     pub(crate) journal: Vec<Entry>,
     pub(crate) items: Vec<Item>,
     pub(crate) tokens: Vec<Vec<u8>>,
+    pub(crate) events: Events,
     pub(crate) summary: Summary,
     /// Items in closed sections: the position of the section, and the identifiers.
     pub(crate) swallowed: Vec<(u64, Vec<Vec<u8>>)>,
@@ -119,8 +123,20 @@ pub(crate) fn run_with_cache(
     if verdict.is_some_and(|verdict| verdict != summary.outcome) {
         recording.faults.push(format!("verdict {verdict:?}, but in the end {:?}", summary.outcome));
     }
-    let Recording { output, journal, items, tokens, faults, unresolved, swallowed, .. } = recording;
-    (Run { output, journal, items, tokens, unresolved, swallowed, summary, first_output_at, faults }, memory)
+    let Recording { output, journal, items, tokens, events, faults, unresolved, swallowed, .. } = recording;
+    let run = Run {
+        output,
+        journal,
+        items,
+        tokens,
+        events,
+        unresolved,
+        swallowed,
+        summary,
+        first_output_at,
+        faults,
+    };
+    (run, memory)
 }
 
 /// A printable excerpt of a text, for a message.
@@ -137,6 +153,7 @@ struct Recording {
     journal: Vec<Entry>,
     items: Vec<Item>,
     tokens: Vec<Vec<u8>>,
+    events: Events,
     faults: Vec<String>,
     unresolved: Vec<(String, u64, String)>,
     swallowed: Vec<(u64, Vec<Vec<u8>>)>,
@@ -188,6 +205,12 @@ impl Sink for Recording {
             offset: facts.offset,
             repairs: facts.repairs,
             bytes: bytes.to_vec(),
+            places: Places {
+                header: facts.spans.header,
+                identifier: facts.spans.identifier,
+                datestamp: facts.spans.datestamp,
+                set_specs: facts.spans.set_specs.to_vec(),
+            },
         });
     }
 
@@ -209,5 +232,32 @@ impl Sink for Recording {
 
     fn resumption_token(&mut self, token: &TokenFacts<'_>) {
         self.tokens.push(token.token.to_vec());
+        self.events.expirations.push(text(token.expiration_date));
     }
+
+    fn list_opened(&mut self, envelope: &EnvelopeFacts<'_>) {
+        if self.events.envelope.is_some() || !self.output.is_empty() {
+            self.faults.push("the envelope is reported late or twice".to_owned());
+        }
+        self.events.envelope = Some(Envelope {
+            response_date: text(envelope.response_date),
+            root_tag: text(envelope.root_tag),
+            verb_tag: text(envelope.verb_tag),
+            namespaces: envelope.namespaces.iter().map(|(prefix, uri)| (text(prefix), text(uri))).collect(),
+        });
+    }
+
+    fn error(&mut self, code: ErrorCode) {
+        self.events.errors.push(code.name().to_owned());
+    }
+
+    fn identified(&mut self, identify: &IdentifyFacts<'_>) {
+        let IdentifyFacts { earliest_datestamp, deleted_record, granularity } = identify;
+        self.events.identify =
+            Some([earliest_datestamp, deleted_record, granularity].map(|field| text(field)));
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }

@@ -9,7 +9,7 @@ use oaimend::repair::{Ending, Limits, Outcome, QuarantineReason, RepairConfig, R
 
 use super::envelope::Strictness;
 use super::harness::{Chunking, Run, excerpt, run, run_with_cache};
-use super::strict;
+use super::{events, strict};
 
 /// The comment in a closed document whose list is truncated.
 pub(crate) const CUT_SHORT: &str = "<!-- oaimend: input ended early, list is incomplete -->";
@@ -18,6 +18,7 @@ pub(crate) const CUT_SHORT: &str = "<!-- oaimend: input ended early, list is inc
 pub(crate) fn all(input: &[u8], config: &RepairConfig, judge: Judge) -> Result<Run, String> {
     let whole = run(input, config, Chunking::Whole);
     in_order(&whole)?;
+    events::match_output(&whole)?;
     accountable(input, &whole)?;
     bounded(&whole, &config.limits)?;
     valid(&whole, config, judge)?;

@@ -96,6 +96,23 @@ impl Contexts {
         if prefix == b"xml" { Some(XML) } else { None }
     }
 
+    /// The bindings in scope: prefix and URI, the innermost first. A prefix that is declared again occurs once.
+    pub(crate) fn in_scope(&self, context: Context) -> Vec<(&[u8], &[u8])> {
+        let mut found: Vec<(&[u8], &[u8])> = Vec::new();
+        let mut at = context.0;
+        while let Some(frame) = (at as usize).checked_sub(1).and_then(|index| self.frames.get(index)) {
+            let bindings = self.bindings.get(frame.first as usize..frame.end as usize).unwrap_or_default();
+            for binding in bindings.iter().rev() {
+                let prefix = self.slice(binding.prefix);
+                if found.iter().all(|(known, _)| *known != prefix) {
+                    found.push((prefix, self.slice(binding.uri)));
+                }
+            }
+            at = frame.parent.min(at - 1);
+        }
+        found
+    }
+
     /// Whether a frame consists of exactly these declarations.
     fn equals(&self, frame: &Frame, declared: &[(&[u8], &[u8])]) -> bool {
         let bindings = self.bindings.get(frame.first as usize..frame.end as usize).unwrap_or_default();

@@ -7,6 +7,7 @@
 //! - All removals outside items pass through it. Text with an item or a resumptionToken is not removed: it
 //!   goes to quarantine and counts as lost.
 
+use crate::oai::ErrorCode;
 use crate::repair::boundary::removal::{LostContent, RemovalSearch, contains_item_or_token};
 use crate::repair::catalog::{QuarantineReason, RepairId};
 use crate::repair::output::dedup::EmittedItems;
@@ -62,6 +63,8 @@ pub(crate) struct HeadBuffer {
     pub(crate) changed: bool,
     /// The emitted items.
     pub(crate) emitted: EmittedItems,
+    /// The codes of the error elements in the held head.
+    errors: Vec<ErrorCode>,
     /// The value of the emitted token.
     token: Option<Vec<u8>>,
     removals: RemovalSearch,
@@ -82,6 +85,7 @@ impl HeadBuffer {
             repairs: [0; RepairId::COUNT],
             changed: false,
             emitted: EmittedItems::default(),
+            errors: Vec::new(),
             token: None,
             removals: RemovalSearch::default(),
         }
@@ -223,6 +227,11 @@ impl HeadBuffer {
         self.held.iter().flatten().any(|part| part.role == PartRole::Error)
     }
 
+    /// Notes an error element of the head. It is reported if the response becomes an error.
+    pub(crate) fn note_error(&mut self, code: ErrorCode) {
+        self.errors.push(code);
+    }
+
     /// Reports the emitted token of the list.
     pub(crate) fn token(&mut self, facts: &TokenFacts<'_>, sink: &mut impl Sink) {
         self.token = Some(facts.token.to_vec());
@@ -234,6 +243,10 @@ impl HeadBuffer {
     pub(crate) fn release(&mut self, kind: Release, bare_request: Option<&[u8]>, sink: &mut impl Sink) {
         let Some(held) = self.held.take() else { return };
         self.held_bytes = 0;
+        let errors = std::mem::take(&mut self.errors);
+        if kind == Release::Errors {
+            errors.into_iter().for_each(|code| sink.error(code));
+        }
         for part in held {
             let dropped = match (part.role, kind) {
                 (PartRole::Error, Release::List) => Some(RepairId::ErrorBesideItems),

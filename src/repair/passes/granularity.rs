@@ -5,12 +5,15 @@
 //!
 //! The item is already valid. It stays unchanged if no facts are known or the repair is off.
 
+use std::ops::Range;
+
 use crate::oai::datestamp;
 use crate::oai::datestamp::Granularity;
 use crate::repair::catalog::RepairId;
 use crate::repair::config::{RepairConfig, RepositoryFacts};
 use crate::repair::lex::outline::outline;
 use crate::repair::passes::rules::Rules;
+use crate::repair::span::Span;
 use crate::repair::text::edits::Edits;
 use crate::repair::text::escape::resolve;
 use crate::repair::validate::facts::ItemFacts;
@@ -38,9 +41,9 @@ impl GranularityCheck {
     /// Returns whether an item can stay unchanged.
     #[inline]
     pub(crate) fn is_met_by(self, item: &[u8], facts: &ItemFacts) -> bool {
-        let (start, end) = facts.datestamp;
+        let Span { start, end } = facts.datestamp;
         let is_of_length = self.len_bytes == 0 || end - start == self.len_bytes || end == start;
-        is_of_length && !(self.sentinels && datestamp::is_sentinel(ItemFacts::slice(item, facts.datestamp)))
+        is_of_length && !(self.sentinels && datestamp::is_sentinel(facts.datestamp.slice(item)))
     }
 }
 
@@ -74,7 +77,7 @@ pub(crate) fn repair_granularity(
 ///
 /// It replaces a sentinel (failure class E7) and adjusts the granularity to the announced one (E5).
 fn repair_datestamp(item: &[u8], facts: &ItemFacts, rules: &Rules<'_>, edits: &mut Edits) -> Option<()> {
-    let (start, end) = (facts.datestamp.0 as usize, facts.datestamp.1 as usize);
+    let Range { start, end } = facts.datestamp.range();
     let raw = item.get(start..end).filter(|raw| !raw.is_empty())?;
     let resolved = String::from_utf8(resolve(raw)).ok()?;
     let is_on = |id| !rules.off.contains(id);

@@ -14,6 +14,7 @@ use crate::repair::lex::names::{name_span, split_name, trim};
 use crate::repair::lex::namespaces::{Context, OAI};
 use crate::repair::lex::outline::{Child, outline};
 use crate::repair::limits::Limits;
+use crate::repair::span::Span;
 use crate::repair::text::edits::Edits;
 use crate::repair::text::escape::{escape, resolve};
 use crate::repair::validate::facts::ItemFacts;
@@ -24,7 +25,7 @@ use crate::repair::validate::start_tag::{StartTagCache, read_attributes};
 pub(crate) struct OutgoingRecord<'r> {
     pub(crate) item: &'r [u8],
     pub(crate) edits: &'r Edits,
-    pub(crate) facts: ItemFacts,
+    pub(crate) facts: &'r ItemFacts,
     /// The context of the list as it is emitted.
     pub(crate) outer: Context,
     /// Prefixes whose namespaces were corrected outside items.
@@ -142,8 +143,8 @@ impl OutgoingRecord<'_> {
             [b"<", prefix, b"originDescription harvestDate=\"", &date, b"\" altered=\"", altered, b"\">"]
                 .concat(),
             element(b"baseURL", &escape(origin.base_url.as_bytes())),
-            element(b"identifier", ItemFacts::slice(self.item, self.facts.identifier)),
-            element(b"datestamp", ItemFacts::slice(self.item, self.facts.datestamp)),
+            element(b"identifier", self.facts.identifier.slice(self.item)),
+            element(b"datestamp", self.facts.datestamp.slice(self.item)),
             element(b"metadataNamespace", namespace),
         ]
         .concat();
@@ -167,7 +168,7 @@ impl ProvenanceContainer<'_> {
     /// Returns whether the container already describes this record from this source.
     fn describes(&self, origin: &Origin, record: &OutgoingRecord<'_>) -> bool {
         let text = |raw: &[u8]| trim(&resolve(raw)).to_vec();
-        let fact = |range| text(ItemFacts::slice(record.item, range));
+        let fact = |span: Span| text(span.slice(record.item));
         text(self.base_url) == origin.base_url.as_bytes()
             && text(self.identifier) == fact(record.facts.identifier)
             && text(self.datestamp) == fact(record.facts.datestamp)

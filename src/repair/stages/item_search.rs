@@ -65,6 +65,7 @@ pub(crate) fn new_list(response: &Response, verb: Verb) -> List {
         is_slow,
         validator: Validator::new(names.clone(), response.root_context),
         names,
+        start_tag: Vec::new(),
         context: response.root_context,
         written_context: response.written_context,
         // Identify is an item itself, directly in the root.

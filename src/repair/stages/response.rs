@@ -99,6 +99,10 @@ pub(crate) struct Response {
     pub(crate) verb_name: Option<Vec<u8>>,
     /// The facts of the request, from the configuration or the repaired head.
     pub(crate) request_facts: RequestFacts,
+    /// The start tag of the document element as written.
+    pub(crate) root_tag: Vec<u8>,
+    /// The text of `responseDate` as written.
+    pub(crate) response_date: Vec<u8>,
     /// The identifier that GetRecord requested, if known.
     pub(crate) requested_identifier: Option<Vec<u8>>,
     /// Whether ListIdentifiers contains whole records.
@@ -145,6 +149,8 @@ impl Response {
             written_context: Context::default(),
             verb_name: None,
             request_facts: RequestFacts::default(),
+            root_tag: Vec::new(),
+            response_date: Vec::new(),
             requested_identifier: None,
             headers_only: false,
             verb: None,

@@ -4,8 +4,10 @@
 //! passes into edits of the original bytes. So the journal describes the input.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use crate::repair::catalog::{Effect, RepairId};
+use crate::repair::span::Span;
 
 /// One change: the text from `start` to `end` becomes `replacement`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,6 +123,19 @@ impl Edits {
                 edit.id = RepairId::TornSection;
             }
         }
+    }
+
+    /// The place of a range of the text after all changes. An insertion at its end is not a part of it.
+    pub(crate) fn moved(&self, span: Span) -> Span {
+        let Range { start, end } = span.range();
+        let growth = |edits: &mut dyn Iterator<Item = &Edit>| -> i64 {
+            edits.map(|edit| edit.replacement.len() as i64 - (edit.end - edit.start) as i64).sum()
+        };
+        let before = growth(&mut self.iter().take_while(|edit| edit.end <= start));
+        let until_end = growth(&mut self.iter().take_while(|edit| edit.end <= end && edit.start < end));
+        let [start, end] = [(span.start, before), (span.end, until_end.max(before))]
+            .map(|(at, growth)| u32::try_from(i64::from(at) + growth).unwrap_or(at));
+        Span { start, end }
     }
 
     pub(crate) fn is_empty(&self) -> bool {

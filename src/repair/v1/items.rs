@@ -172,14 +172,7 @@ pub(crate) fn upgrade_item(
 
 /// Moves the facts of an item to their positions after the edits.
 pub(crate) fn facts_after(facts: ItemFacts, edits: &Edits) -> ItemFacts {
-    let moved = |(start, end): (u32, u32)| {
-        let before = edits.iter().take_while(|edit| edit.end <= start as usize);
-        let growth: i64 =
-            before.map(|edit| edit.replacement.len() as i64 - (edit.end - edit.start) as i64).sum();
-        let shift = |at: u32| u32::try_from(i64::from(at) + growth).unwrap_or(at);
-        (shift(start), shift(end))
-    };
-    ItemFacts { identifier: moved(facts.identifier), datestamp: moved(facts.datestamp), ..facts }
+    facts.map_spans(|span| edits.moved(span))
 }
 
 /// Moves the status from the record to its header.

@@ -3,12 +3,17 @@
 //! The stages report them with the emitted item. `v1/` uses the positions.
 
 use crate::repair::lex::namespaces::Context;
+use crate::repair::span::Span;
 
-/// The facts about one item.
-#[derive(Clone, Copy, Debug, Default)]
+/// The facts about one item. The ranges are ranges of the item.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ItemFacts {
-    pub(crate) identifier: (u32, u32),
-    pub(crate) datestamp: (u32, u32),
+    /// `header` with its tags.
+    pub(crate) header: Span,
+    pub(crate) identifier: Span,
+    pub(crate) datestamp: Span,
+    /// The text of each `setSpec`.
+    pub(crate) set_specs: Vec<Span>,
     pub(crate) deleted: bool,
     /// Whether a setSpec contains a `~`.
     pub(crate) tilde_in_set: bool,
@@ -17,9 +22,23 @@ pub(crate) struct ItemFacts {
 }
 
 impl ItemFacts {
-    /// The bytes of the range in the item.
-    pub(crate) fn slice(item: &[u8], (start, end): (u32, u32)) -> &[u8] {
-        item.get(start as usize..end as usize).unwrap_or_default()
+    /// Resets the facts for the next item. The memory for setSpecs is kept.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        let mut set_specs = std::mem::take(&mut self.set_specs);
+        set_specs.clear();
+        *self = Self { set_specs, ..Self::default() };
+    }
+
+    /// The same facts with each range mapped.
+    pub(crate) fn map_spans(mut self, map: impl Fn(Span) -> Span) -> Self {
+        for span in [&mut self.header, &mut self.identifier, &mut self.datestamp] {
+            *span = map(*span);
+        }
+        for span in &mut self.set_specs {
+            *span = map(*span);
+        }
+        self
     }
 }
 

@@ -19,6 +19,7 @@ use crate::oai::set_spec;
 use crate::repair::lex::index::{Index, Mark};
 use crate::repair::lex::namespaces::Context;
 use crate::repair::limits::Limits;
+use crate::repair::span::Span;
 use crate::repair::validate::facts::ItemFacts;
 use crate::repair::validate::schema::{HEADER_ITEM, RECORD, Text};
 use crate::repair::validate::start_tag::{StartTagCache, bytes_equal};
@@ -53,13 +54,16 @@ pub(crate) fn read_common_start(
         return CommonStart::Other;
     }
     let mut reader = MarkReader { index: &mut validator.index, window, last, item_at, at: item_at };
-    let header =
-        if is_record { reader.tag(b"<record>").and_then(|()| reader.header()) } else { reader.header() };
-    let Some(facts) = header else {
+    let facts = &mut validator.facts;
+    let header = match is_record {
+        true => reader.tag(b"<record>").and_then(|()| reader.header(facts)),
+        false => reader.header(facts),
+    };
+    if header.is_none() {
+        facts.clear();
         validator.index.seek(item_at);
         return CommonStart::Other;
-    };
-    validator.facts = facts;
+    }
     validator.v1_positions.status_on_header = facts.deleted;
     validator.lexeme_end = reader.at - item_at;
     validator.lexeme_start = validator.lexeme_end - b"</header>".len();
@@ -258,27 +262,27 @@ impl<'s> MarkReader<'s> {
     }
 
     /// Reads the text of a field and its end tag. Returns the text and its range in the item.
-    fn field<const N: usize>(&mut self, end_tag: &[u8; N]) -> Option<(&'s [u8], (u32, u32))> {
+    fn field<const N: usize>(&mut self, end_tag: &[u8; N]) -> Option<(&'s [u8], Span)> {
         let from = self.at - self.item_at;
         let (text, after) = self.next()?;
         if !after.starts_with(end_tag) || text.len() > FIELD_BYTES_MAX {
             return None;
         }
         self.step(text, N);
-        Some((text, (from as u32, (from + text.len()) as u32)))
+        Some((text, Span::new(from, from + text.len())))
     }
 
     fn step(&mut self, before: &[u8], tag_bytes: usize) {
         self.at += before.len() + tag_bytes;
     }
 
-    /// Reads `header` with all its fields.
-    fn header(&mut self) -> Option<ItemFacts> {
-        let mut facts = ItemFacts::default();
+    /// Reads `header` with all its fields. If it returns `None`, it may have noted a part of the facts.
+    fn header(&mut self, facts: &mut ItemFacts) -> Option<()> {
         let (gap, after) = self.next()?;
         if !is_white_space(gap) {
             return None;
         }
+        facts.header.start = (self.at + gap.len() - self.item_at) as u32;
         if after.starts_with(b"<header>") {
             self.step(gap, b"<header>".len());
         } else if after.starts_with(br#"<header status="deleted">"#) {
@@ -303,14 +307,16 @@ impl<'s> MarkReader<'s> {
             }
             if after.starts_with(b"</header>") {
                 self.step(gap, b"</header>".len());
-                return Some(facts);
+                facts.header.end = (self.at - self.item_at) as u32;
+                return Some(());
             }
             if !after.starts_with(b"<setSpec>") {
                 return None;
             }
             self.step(gap, b"<setSpec>".len());
-            let (name, _) = self.field(b"</setSpec>")?;
+            let (name, range) = self.field(b"</setSpec>")?;
             facts.tilde_in_set |= set_spec::read(name)?;
+            facts.set_specs.push(range);
         }
     }
 }

@@ -179,7 +179,7 @@ impl Validator {
         self.inside = Inside::Children;
         self.payload_depth = NOT_IN_PAYLOAD;
         self.construct = Construct::None;
-        self.facts = ItemFacts::default();
+        self.facts.clear();
         self.v1_positions.clear();
         self.is_common = false;
         self.index.seek(item_at);

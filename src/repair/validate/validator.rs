@@ -13,6 +13,7 @@ use crate::repair::lex::index::Mark;
 use crate::repair::lex::names::{Reference, may_start_name, reference};
 use crate::repair::lex::namespaces::Contexts;
 use crate::repair::limits::Limits;
+use crate::repair::span::Span;
 use crate::repair::text::escape::resolve;
 use crate::repair::validate::envelope_names::EnvelopePrefixes;
 use crate::repair::validate::facts::Payload;
@@ -175,6 +176,9 @@ impl Validator {
             Err(_) => return Err(defect(offset, QuarantineReason::MismatchedTags)),
         };
         if !self.in_payload() {
+            if name.ends_with(b"header") {
+                self.facts.header.end = (offset + len) as u32;
+            }
             self.close_envelope(window, item_at, offset)?;
         }
         self.stack.pop();
@@ -208,7 +212,7 @@ impl Validator {
                 }
             }
             Inside::Field { check, name, from, plain } => {
-                let range = (from, offset as u32);
+                let range = Span { start: from, end: offset as u32 };
                 let raw = window.get(item_at + from as usize..item_at + offset).unwrap_or_default();
                 let too_long = raw.len() > FIELD_BYTES_MAX && check != Text::Any;
                 let is_valid = match check {
@@ -221,19 +225,27 @@ impl Validator {
                 if !is_valid {
                     return Err(defect(from as usize, illegal_text(check, raw)));
                 }
-                match name {
-                    b"identifier" | b"setSpec" | b"metadataPrefix"
-                        if self.facts.identifier == (0, 0) && self.dropped_identifier.is_empty() =>
-                    {
-                        self.facts.identifier = range;
-                    }
-                    b"datestamp" => self.facts.datestamp = range,
-                    _ => {}
-                }
+                self.note_field(name, range);
             }
         }
         self.inside = Inside::Children;
         Ok(())
+    }
+
+    /// Notes the range of a field.
+    fn note_field(&mut self, name: &[u8], range: Span) {
+        match name {
+            b"identifier" | b"setSpec" | b"metadataPrefix"
+                if self.facts.identifier == Span::default() && self.dropped_identifier.is_empty() =>
+            {
+                self.facts.identifier = range;
+            }
+            b"datestamp" => self.facts.datestamp = range,
+            _ => {}
+        }
+        if name == b"setSpec" {
+            self.facts.set_specs.push(range);
+        }
     }
 
     fn set_spec(&mut self, name: &[u8]) -> bool {
@@ -320,8 +332,11 @@ impl Validator {
             self.v1_positions.status_on_record |= !is_header;
             self.v1_positions.status_on_header |= is_header;
         }
-        if is_v1 && is_header {
-            self.v1_positions.header = offset as u32;
+        if is_header {
+            self.facts.header.start = offset as u32;
+            if is_v1 {
+                self.v1_positions.header = offset as u32;
+            }
         }
         if self.facts.deleted && matches!(child.name, b"metadata" | b"about") {
             return Err(defect(offset, QuarantineReason::IllegalEnvelope));

@@ -6,8 +6,8 @@ use memchr::memmem;
 
 use crate::repair::lex::names::blanks;
 use crate::repair::limits::Limits;
+use crate::repair::span::Span;
 use crate::repair::text::characters::NodeKind;
-use crate::repair::validate::facts::ItemFacts;
 use crate::repair::validate::schema::Text;
 use crate::repair::validate::start_tag::StartTagCache;
 use crate::repair::validate::state::{
@@ -106,9 +106,9 @@ pub(crate) fn keep_facts(validator: &mut Validator, item: &[u8]) {
         (&mut validator.facts.identifier, &mut validator.dropped_identifier),
         (&mut validator.facts.datestamp, &mut validator.dropped_datestamp),
     ] {
-        if kept.is_empty() && range.1 > 0 {
-            *kept = ItemFacts::slice(item, *range).to_vec();
-            *range = (0, 0);
+        if kept.is_empty() && range.end > 0 {
+            *kept = range.slice(item).to_vec();
+            *range = Span::default();
         }
     }
 }

@@ -117,8 +117,11 @@ pub(crate) fn repair_error(response: &mut Response, error: &[u8]) -> Option<Edit
         edits.push_unordered(RepairId::MismatchedEndTag, content_end, text.len(), close);
     }
     edits.sort();
-    let strict = is_strict_field(response, &edits.apply(&text), b"error");
-    strict.then(|| strip_envelope_prefixes(response, error, characters.then(&text, edits)))
+    if !is_strict_field(response, &edits.apply(&text), b"error") {
+        return None;
+    }
+    response.output.note_error(code?);
+    Some(strip_envelope_prefixes(response, error, characters.then(&text, edits)))
 }
 
 /// Releases the held head: an error, or the error of an empty list.

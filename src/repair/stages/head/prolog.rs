@@ -118,6 +118,7 @@ fn emit_root(
         }
     }
     response.tags.keep_contexts();
+    response.root_tag = inside.clone().apply_at(text, root);
     for edit in inside.iter() {
         edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
     }

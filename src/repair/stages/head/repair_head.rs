@@ -11,7 +11,7 @@ use crate::repair::stages::head::head_fields::{
     write_attribute,
 };
 use crate::repair::stages::head::request_facts::read_request_facts;
-use crate::repair::stages::head::response_date::repair_response_date;
+use crate::repair::stages::head::response_date::{read_response_date, repair_response_date};
 use crate::repair::stages::head::v1_head::upgrade_request;
 use crate::repair::stages::item_search::contains_any_item;
 use crate::repair::stages::response::{Response, writes_request_echo};
@@ -38,7 +38,9 @@ pub(crate) fn read_whole_head(response: &mut Response, head: &[u8]) -> Option<Ed
     if edits.iter().filter(is_made).any(|edit| response.is_off(edit.id)) {
         return None;
     }
-    response.request_facts = read_request_facts(response, &edits.apply(head));
+    let written = edits.apply(head);
+    response.request_facts = read_request_facts(response, &written);
+    response.response_date = read_response_date(response, &written);
     response.has_items_outside_list |= edits
         .iter()
         .filter(|edit| edit.id == RepairId::UnknownElement)

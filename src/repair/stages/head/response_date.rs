@@ -2,7 +2,8 @@
 
 use crate::oai::datestamp;
 use crate::repair::catalog::RepairId;
-use crate::repair::lex::names::blanks;
+use crate::repair::lex::lexeme::{Lexeme, Lexemes};
+use crate::repair::lex::names::{blanks, name_span};
 use crate::repair::passes::header::rewrite_datestamp;
 use crate::repair::stages::envelope::write_element;
 use crate::repair::stages::head::head_fields::{HeadField, repair_field_tag};
@@ -45,6 +46,25 @@ pub(crate) fn repair_response_date(response: &mut Response, text: &[u8], date: H
         }
     };
     edits.push_unordered(id, start, end, stamp.into_bytes());
+}
+
+/// Returns the text of responseDate in a repaired head.
+pub(crate) fn read_response_date(response: &Response, written_head: &[u8]) -> Vec<u8> {
+    let open = [b"<", response.written_prefix(), b"responseDate"].concat();
+    let mut lexemes = Lexemes::new(written_head);
+    let mut at = 0;
+    while at < written_head.len() {
+        let (lexeme, end) = lexemes.at(at);
+        let tag = written_head.get(at..end).unwrap_or_default();
+        if lexeme == Lexeme::StartTag
+            && tag.strip_prefix(open.as_slice()).is_some_and(|rest| name_span(rest) == 0)
+        {
+            let text_end = lexemes.at(end).1;
+            return written_head.get(end..text_end).unwrap_or_default().to_vec();
+        }
+        at = end;
+    }
+    Vec::new()
 }
 
 /// Returns the length of the longest date at the start of a text, with or without a time.

@@ -95,6 +95,7 @@ pub(crate) fn open_missing_list(
     let step = response.keep_edited(PartRole::Plain, rest, at, &head, sink);
     let offset = response.base + at as u64;
     response.output.change(PartRole::List, RepairId::UnopenedList, offset, b"", &open, sink);
+    list.start_tag = open;
     response.stage = Stage::List(Box::new(list));
     step
 }

@@ -7,9 +7,13 @@ use std::borrow::Cow;
 use crate::repair::boundary::removal::{contains_item_or_token, removes_item, swallows_content};
 use crate::repair::boundary::swallowed::{find_identifier, items_in, sections_with_boundaries};
 use crate::repair::catalog::{NotOai, QuarantineReason, RepairId};
+use crate::repair::lex::outline::outline;
 use crate::repair::output::head_buffer::{PartRole, Release};
 use crate::repair::repair_item::RepairedItem;
-use crate::repair::sink::{FieldIssue, RecordFacts, Repair, Sink, SwallowedItems, UnresolvedField};
+use crate::repair::sink::{
+    EnvelopeFacts, FieldIssue, IdentifyFacts, ItemSpans, RecordFacts, Repair, Sink, SwallowedItems,
+    UnresolvedField,
+};
 use crate::repair::stages::list::rewrite::rewrite_item;
 use crate::repair::stages::list::state::List;
 use crate::repair::stages::response::Response;
@@ -27,8 +31,8 @@ pub(crate) fn emit(
     sink: &mut impl Sink,
 ) {
     let RepairedItem { bytes, edits, facts, unresolved, .. } = item;
-    let identifier = ItemFacts::slice(bytes, facts.identifier);
-    let datestamp = ItemFacts::slice(bytes, facts.datestamp);
+    let identifier = facts.identifier.slice(bytes);
+    let datestamp = facts.datestamp.slice(bytes);
     let offset = response.base + at as u64;
     if response.in_second_document && response.output.emitted.contains(identifier, datestamp) {
         response.output.change_without_loss(
@@ -46,14 +50,18 @@ pub(crate) fn emit(
         let identifier = (!identifier.is_empty()).then_some(identifier);
         return response.output.quarantine(identifier, offset, raw, QuarantineReason::IllegalEnvelope, sink);
     }
-    response.output.release(Release::List, None, sink);
     let rewritten = rewrite_item(response, list, item);
     let is_rewritten = !rewritten.is_empty();
-    let (output, edits) = if rewritten.is_empty() {
-        (Cow::Borrowed(bytes.as_slice()), Cow::Borrowed(edits))
+    let (output, written_facts, edits) = if rewritten.is_empty() {
+        (Cow::Borrowed(bytes.as_slice()), Cow::Borrowed(facts), Cow::Borrowed(edits))
     } else {
-        (rewritten.apply(bytes), Cow::Owned(edits.clone().then(bytes, rewritten)))
+        let moved = facts.clone().map_spans(|span| rewritten.moved(span));
+        (rewritten.apply(bytes), Cow::Owned(moved), Cow::Owned(edits.clone().then(bytes, rewritten)))
     };
+    if list.verb == Verb::Identify {
+        sink.identified(&identify_facts(&output));
+    }
+    release_list(response, list, sink);
     let (mut from, mut repairs) = (0, 0);
     for edit in edits.iter() {
         let original = raw.get(edit.start..edit.end).unwrap_or_default();
@@ -88,9 +96,59 @@ pub(crate) fn emit(
         // Identify is the response itself and not an item of a list.
         return;
     }
-    let (deleted, tilde_in_set) = (facts.deleted, facts.tilde_in_set);
-    let facts = RecordFacts { identifier, datestamp, deleted, offset, repairs, tilde_in_set };
+    let facts = RecordFacts {
+        identifier,
+        datestamp,
+        deleted: facts.deleted,
+        offset,
+        repairs,
+        tilde_in_set: facts.tilde_in_set,
+        spans: spans_of(&written_facts),
+    };
     response.output.report_item(&facts, &output, sink);
+}
+
+/// Returns the fields of a written Identify. It is well-formed, even if fields stay wrong or missing.
+fn identify_facts(identify: &[u8]) -> IdentifyFacts<'_> {
+    let root = outline(identify, 0, identify.len()).and_then(|root| root.children.first().copied());
+    let fields = root.and_then(|root| outline(identify, root.content.0, root.content.1));
+    let fields = fields.map(|fields| fields.children).unwrap_or_default();
+    let text_of = |local: &[u8]| {
+        let field = fields.iter().rfind(|field| field.local == local);
+        field.and_then(|field| identify.get(field.content.0..field.content.1)).unwrap_or_default()
+    };
+    IdentifyFacts {
+        earliest_datestamp: text_of(b"earliestDatestamp"),
+        deleted_record: text_of(b"deletedRecord"),
+        granularity: text_of(b"granularity"),
+    }
+}
+
+/// Returns the places that are reported with an item.
+#[inline]
+pub(crate) fn spans_of(facts: &ItemFacts) -> ItemSpans<'_> {
+    ItemSpans {
+        header: facts.header,
+        identifier: facts.identifier,
+        datestamp: facts.datestamp,
+        set_specs: &facts.set_specs,
+    }
+}
+
+/// Emits the held head of a list, and reports the envelope. Does nothing if the head is emitted already.
+pub(crate) fn release_list(response: &mut Response, list: &List, sink: &mut impl Sink) {
+    if response.output.is_open() {
+        return;
+    }
+    if list.verb != Verb::Identify {
+        sink.list_opened(&EnvelopeFacts {
+            response_date: &response.response_date,
+            root_tag: &response.root_tag,
+            verb_tag: &list.start_tag,
+            namespaces: &response.tags.contexts.in_scope(list.written_context),
+        });
+    }
+    response.output.release(Release::List, None, sink);
 }
 
 /// Reports the items inside sections of the item at `at`.

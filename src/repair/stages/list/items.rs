@@ -10,7 +10,9 @@ use crate::repair::lex::names::blanks;
 use crate::repair::repair_item::{RepairedItem, repair_item};
 use crate::repair::sink::{RecordFacts, Sink};
 use crate::repair::stages::item_search::is_item;
-use crate::repair::stages::list::emit::{abandon_list, emit, loses_item, quarantine_item, report_swallowed};
+use crate::repair::stages::list::emit::{
+    abandon_list, emit, loses_item, quarantine_item, report_swallowed, spans_of,
+};
 use crate::repair::stages::list::incomplete::truncate_list;
 use crate::repair::stages::list::one_record::{MayEmit, may_emit};
 use crate::repair::stages::list::oversized::begin_oversized;
@@ -43,7 +45,7 @@ pub(crate) fn step_items(
                     || !response.granularity_check.is_met_by(raw, &list.validator.facts)
                 {
                     flush(rest, &mut written, at, sink);
-                    let identifier = ItemFacts::slice(raw, list.validator.facts.identifier);
+                    let identifier = list.validator.facts.identifier.slice(raw);
                     match may_emit(response, list, identifier, (rest, at, at + len), last, sink) {
                         MayEmit::Yes => {
                             report_swallowed(response, list, raw, at, sink);
@@ -158,12 +160,13 @@ fn needs_slow_path(response: &Response, list: &List) -> bool {
 #[inline]
 fn emit_clean(response: &mut Response, raw: &[u8], at: usize, facts: &ItemFacts, sink: &mut impl Sink) {
     let facts = RecordFacts {
-        identifier: ItemFacts::slice(raw, facts.identifier),
-        datestamp: ItemFacts::slice(raw, facts.datestamp),
+        identifier: facts.identifier.slice(raw),
+        datestamp: facts.datestamp.slice(raw),
         deleted: facts.deleted,
         offset: response.base + at as u64,
         repairs: 0,
         tilde_in_set: facts.tilde_in_set,
+        spans: spans_of(facts),
     };
     response.output.emitted.insert(facts.identifier, facts.datestamp);
     response.output.report_item(&facts, raw, sink);
@@ -183,7 +186,7 @@ fn emit_clean_slowly(response: &mut Response, list: &List, raw: &[u8], at: usize
         }
         return;
     }
-    let facts = list.validator.facts;
+    let facts = list.validator.facts.clone();
     if list.verb == Verb::Identify || !response.granularity_check.is_met_by(raw, &facts) {
         let rules = Response::rules(&response.config, &response.entities);
         let repaired = repair_item(raw, &list.names, list.contexts(), &mut response.tags, &rules);
@@ -255,7 +258,7 @@ pub(crate) fn step_broken_item(
             response.output.quarantine_unread(identifier, response.base, raw, sink);
         }
         Ok(repaired) => {
-            let identifier = ItemFacts::slice(&repaired.bytes, repaired.facts.identifier);
+            let identifier = repaired.facts.identifier.slice(&repaired.bytes);
             match may_emit(response, list, identifier, (rest, 0, end), last, sink) {
                 MayEmit::Yes => {
                     list.validator.facts.swallows_items = repaired.facts.swallows_items;

@@ -5,12 +5,13 @@
 use crate::repair::catalog::{NotOai, RepairId};
 use crate::repair::lex::lexeme::{Lexeme, Lexemes};
 use crate::repair::lex::names::{blanks, name_span, split_name, trim};
-use crate::repair::output::head_buffer::{PartRole, Release};
+use crate::repair::output::head_buffer::PartRole;
 use crate::repair::sink::Sink;
 use crate::repair::stages::envelope::{
     close_tag, end_tag_end, end_tag_of, error_element, misc_len, read_end_tag_of,
 };
 use crate::repair::stages::item_search::{contains_any_item, contains_list_item, is_token};
+use crate::repair::stages::list::emit::release_list;
 use crate::repair::stages::list::incomplete::{INCOMPLETE, must_abort, truncate_list};
 use crate::repair::stages::list::state::{EMPTY, List};
 use crate::repair::stages::list::token_element::{token_facts, token_value};
@@ -151,7 +152,7 @@ pub(crate) fn close_list(
     let has_token = list.token_seen;
     if !response.output.is_open() {
         if has_token {
-            response.output.release(Release::List, None, sink);
+            release_list(response, list, sink);
         } else if response.unknown_error {
             return Some(response.refuse(NotOai::UnknownError));
         } else if response.output.quarantined > 0
@@ -167,7 +168,8 @@ pub(crate) fn close_list(
                 None => {}
                 Some(None) => return Some(response.refuse(NotOai::NothingKept)),
                 Some(Some(code)) => {
-                    let error = error_element(response, code, EMPTY);
+                    let error = error_element(response, code.name(), EMPTY);
+                    response.output.note_error(code);
                     response.output.change(
                         PartRole::Plain,
                         RepairId::EmptyList,
@@ -248,6 +250,7 @@ pub(crate) fn replace_empty_list(
         return Some(ListStep::Leave(response.refuse(NotOai::NothingKept)));
     }
     response.stage = Stage::Tail;
-    let error = error_element(response, code, EMPTY);
+    let error = error_element(response, code.name(), EMPTY);
+    response.output.note_error(code);
     Some(ListStep::Leave(response.change(RepairId::EmptyList, rest, end, &error, sink)))
 }

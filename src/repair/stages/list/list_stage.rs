@@ -106,6 +106,7 @@ fn open_list(
     response.tags.keep_contexts();
     list.validator.set_context(list.context);
     list.opened = true;
+    list.start_tag = edits.apply(text).into_owned();
     let step = response.keep_edited(PartRole::List, rest, end, &edits, sink);
     if tag.empty {
         return ListStep::Leave(response.refuse(NotOai::NothingKept));

@@ -7,10 +7,10 @@
 
 use crate::repair::catalog::{Certainty, Effect, RepairId};
 use crate::repair::lex::names::REFERENCE_BYTES_MAX;
-use crate::repair::output::head_buffer::{PartRole, Release};
-use crate::repair::sink::{RecordFacts, Repair, Sink};
+use crate::repair::output::head_buffer::PartRole;
+use crate::repair::sink::{ItemSpans, RecordFacts, Repair, Sink};
 use crate::repair::stages::item_search::new_list;
-use crate::repair::stages::list::emit::{abandon_list, report_swallowed};
+use crate::repair::stages::list::emit::{abandon_list, release_list, report_swallowed};
 use crate::repair::stages::list::incomplete::truncate_list;
 use crate::repair::stages::list::state::List;
 use crate::repair::stages::response::{ListStep, Response, Stage, Step};
@@ -32,7 +32,7 @@ pub(crate) fn begin_oversized(
         return ListStep::Leave(Step::Settled(0));
     }
     report_swallowed(response, list, rest.get(..list.validator.at).unwrap_or_default(), 0, sink);
-    response.output.release(Release::List, None, sink);
+    release_list(response, list, sink);
     let clean = validator_oversized::clean_bytes(&list.validator, rest);
     validator_oversized::drop_emitted(&mut list.validator, rest, clean);
     list.item_offset = response.base;
@@ -65,6 +65,7 @@ pub(crate) fn step_oversized(response: &mut Response, rest: &[u8], last: bool, s
                 offset: list.item_offset,
                 repairs: 0,
                 tilde_in_set: false,
+                spans: ItemSpans::default(),
             };
             response.output.report_item(&facts, b"", sink);
             response.stage = Stage::List(list);

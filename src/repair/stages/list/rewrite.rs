@@ -60,6 +60,6 @@ fn add_provenance(response: &mut Response, list: &List, item: &RepairedItem) -> 
     let Some(origin) = &response.config.provenance else { return Edits::default() };
     let RepairedItem { bytes, edits, facts, .. } = item;
     let (outer, corrected_namespaces) = (list.written_context, response.corrected_namespaces.as_slice());
-    let record = OutgoingRecord { item: bytes, edits, facts: *facts, outer, corrected_namespaces };
+    let record = OutgoingRecord { item: bytes, edits, facts, outer, corrected_namespaces };
     record.provenance_edits(origin, &mut response.tags, &response.config.limits)
 }

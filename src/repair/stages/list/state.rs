@@ -1,5 +1,6 @@
 //! The state of the list that is being read. All stages of the list share it.
 
+use crate::oai::ErrorCode;
 use crate::repair::boundary::boundary_search::BoundarySearch;
 use crate::repair::lex::namespaces::Context;
 use crate::repair::passes::rules::OuterContexts;
@@ -19,6 +20,8 @@ pub(crate) struct List {
     /// The context as written.
     pub(crate) written_context: Context,
     pub(crate) validator: Validator,
+    /// The start tag of the verb element as written.
+    pub(crate) start_tag: Vec<u8>,
     /// Whether even clean items take the slow path; see `needs_slow_path` in `items.rs`.
     pub(crate) is_slow: bool,
     /// Whether the verb element's start tag was read.
@@ -61,11 +64,11 @@ impl List {
     /// Returns the code of the error of an empty list.
     ///
     /// It depends on the name of the verb element, not on the request.
-    pub(crate) fn empty_code(&self) -> Option<&'static str> {
+    pub(crate) fn empty_code(&self) -> Option<ErrorCode> {
         match Verb::from_name(&self.names.verb).unwrap_or(self.verb) {
-            Verb::ListRecords | Verb::ListIdentifiers => Some("noRecordsMatch"),
-            Verb::ListSets => Some("noSetHierarchy"),
-            Verb::ListMetadataFormats => Some("noMetadataFormats"),
+            Verb::ListRecords | Verb::ListIdentifiers => Some(ErrorCode::NoRecordsMatch),
+            Verb::ListSets => Some(ErrorCode::NoSetHierarchy),
+            Verb::ListMetadataFormats => Some(ErrorCode::NoMetadataFormats),
             Verb::GetRecord | Verb::Identify => None,
         }
     }

@@ -14,7 +14,7 @@ use crate::repair::sink::Sink;
 use crate::repair::stages::envelope::{is_strict_field, strip_envelope_prefixes};
 use crate::repair::stages::head::top_level_tag::find_top_level_tag;
 use crate::repair::stages::item_search::{is_item, is_token};
-use crate::repair::stages::list::emit::abandon_list;
+use crate::repair::stages::list::emit::{abandon_list, release_list};
 use crate::repair::stages::list::incomplete::must_abort;
 use crate::repair::stages::list::state::List;
 use crate::repair::stages::list::token_element::{
@@ -115,9 +115,7 @@ fn place_token(
     let id = match follower {
         TokenFollower::ListEnd if is_weaker => RepairId::RepeatedToken,
         TokenFollower::ListEnd => {
-            if !response.output.is_open() {
-                response.output.release(crate::repair::output::head_buffer::Release::List, None, sink);
-            }
+            release_list(response, list, sink);
             list.token = None;
             list.token_written = true;
             response.output.token(&token_facts(&written, &value), sink);

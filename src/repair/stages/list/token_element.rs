@@ -129,16 +129,20 @@ pub(crate) fn token_edits(text: &[u8], tag_end: usize, close: Option<usize>, nam
 }
 
 /// Returns the facts of a valid token element. `value` is its [`token_value`].
-pub(crate) fn token_facts<'t>(element: &[u8], value: &'t [u8]) -> TokenFacts<'t> {
+pub(crate) fn token_facts<'t>(element: &'t [u8], value: &'t [u8]) -> TokenFacts<'t> {
     let mut attributes = Vec::new();
     let name = name_span(element.get(1..).unwrap_or_default());
     // Reading a valid tag cannot fail.
     let _ = read_attributes(element, 1 + name, &Limits::default(), &mut attributes);
-    let number = |name: &[u8]| {
-        let value = attributes.iter().find(|attribute| attribute.name == name)?.value;
-        std::str::from_utf8(value).ok()?.trim().parse().ok()
-    };
-    TokenFacts { token: value, cursor: number(b"cursor"), complete_list_size: number(b"completeListSize") }
+    let value_of =
+        |name: &[u8]| attributes.iter().find(|attribute| attribute.name == name).map(|found| found.value);
+    let number = |name: &[u8]| std::str::from_utf8(value_of(name)?).ok()?.trim().parse().ok();
+    TokenFacts {
+        token: value,
+        cursor: number(b"cursor"),
+        complete_list_size: number(b"completeListSize"),
+        expiration_date: value_of(b"expirationDate").unwrap_or_default(),
+    }
 }
 
 /// Returns the value of a valid token element as XML text.

@@ -2,6 +2,7 @@
 //!
 //! The stage of the list uses it to add the verb element of 2.0 and to convert the items.
 
+use crate::oai::ErrorCode;
 use crate::repair::catalog::{NotOai, RepairId};
 use crate::repair::lex::lexeme::{Lexeme, Lexemes};
 use crate::repair::lex::names::trim;
@@ -44,6 +45,7 @@ pub(crate) fn open_v1_list(
     list.opened = true;
     let open = [b"<", response.written_prefix(), list.written_name(), b">"].concat();
     response.output.change(PartRole::List, RepairId::V1Root, response.base, b"", &open, sink);
+    list.start_tag = open;
     ListStep::Stay(Step::Settled(0))
 }
 
@@ -67,8 +69,11 @@ fn replace_empty_v1_list(
     let dc = response.v1.as_ref().is_some_and(|v1| v1.asks_for_dc);
     let (id, code, words) = match list.empty_code() {
         Some(code) => (RepairId::EmptyList, code, crate::repair::stages::list::state::EMPTY),
-        None if dc => (RepairId::V1Empty, "idDoesNotExist", "There is no such record."),
-        None => (RepairId::V1Empty, "cannotDisseminateFormat", "There is no such record in this format."),
+        None if dc => (RepairId::V1Empty, ErrorCode::IdDoesNotExist, "There is no such record."),
+        None => {
+            let words = "There is no such record in this format.";
+            (RepairId::V1Empty, ErrorCode::CannotDisseminateFormat, words)
+        }
     };
     if response.is_off(id) {
         return ListStep::Leave(response.refuse(NotOai::NothingKept));
@@ -81,7 +86,8 @@ fn replace_empty_v1_list(
     if contains_list_item(response, rest.get(end..rest.len().min(bytes_max)).unwrap_or_default()) {
         return ListStep::Leave(response.refuse(NotOai::NothingKept));
     }
-    let error = error_element(response, code, words);
+    let error = error_element(response, code.name(), words);
+    response.output.note_error(code);
     let step = response.change(id, rest, end, &error, sink);
     end_v1_list(response, end, sink);
     ListStep::Leave(step)
@@ -167,7 +173,7 @@ pub(crate) fn upgrade_clean_item(
     });
     let edits = cacheable.and_then(|v1| v1.payload_tags.edits_for(raw, places, list.context, limits));
     let upgraded = edits.map(|edits| {
-        let facts = facts_after(list.validator.facts, &edits);
+        let facts = facts_after(list.validator.facts.clone(), &edits);
         RepairedItem {
             bytes: edits.apply(raw).into_owned(),
             edits,
