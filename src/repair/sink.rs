@@ -72,6 +72,8 @@ pub struct EnvelopeFacts<'a> {
     pub root_tag: &'a [u8],
     /// The start tag of the verb element, with its angle brackets.
     pub verb_tag: &'a [u8],
+    /// The offset of the verb tag in the output.
+    pub verb_tag_at: usize,
     /// The namespaces in scope around the items: the prefix and the URI. The default namespace has an empty
     /// prefix. The innermost declaration comes first.
     pub namespaces: &'a [(&'a [u8], &'a [u8])],

@@ -1,5 +1,6 @@
 //! Counts the items, the repairs and the exchanges of one request.
 
+use crate::oai::ErrorCode;
 use crate::repair::catalog::CATALOG;
 use crate::repair::{Outcome, Repair, RepairId, Summary};
 use crate::upstream::failure::Failure;
@@ -32,6 +33,10 @@ pub struct Account {
     pub attempts: u32,
     /// `cursor` and `completeListSize` of the page, as received.
     pub progress: (Option<u64>, Option<u64>),
+    /// The code of the error, if the response is one.
+    pub error: Option<ErrorCode>,
+    /// `expirationDate` of the token on the page, as written in the XML.
+    pub token_expires: Option<String>,
     /// Whether the token of the request belongs to other pages of the list too, or to other lists: the next
     /// response to the same request may be another page.
     pub reuses_tokens: bool,
@@ -75,6 +80,8 @@ impl Default for Account {
             repairs: VecDeque::new(),
             attempts: 0,
             progress: (None, None),
+            error: None,
+            token_expires: None,
             reuses_tokens: false,
             leads_back_to: None,
             within_a_window: false,

@@ -15,6 +15,7 @@ pub(crate) struct Envelope {
     pub(crate) response_date: String,
     pub(crate) root_tag: String,
     pub(crate) verb_tag: String,
+    pub(crate) verb_tag_at: usize,
     pub(crate) namespaces: Vec<(String, String)>,
 }
 
@@ -86,7 +87,8 @@ impl Document {
     /// Reads a document, up to its first defect.
     fn read(text: &str) -> Self {
         // quick-xml does not count the byte order mark.
-        let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
+        let mark = if text.starts_with('\u{FEFF}') { '\u{FEFF}'.len_utf8() } else { 0 };
+        let text = &text[mark..];
         let mut document = Self::default();
         let mut reader = Reader::from_str(text);
         // The open elements: their local names, and where their start tags begin and end.
@@ -98,12 +100,12 @@ impl Document {
             match event {
                 Event::Start(tag) => {
                     let name = tag.local_name().as_ref().to_owned();
-                    document.start(&name, &tag, &text[before..after], &open);
+                    document.start(&name, &tag, (mark + before, &text[before..after]), &open);
                     open.push((name, before, after));
                 }
                 Event::Empty(tag) => {
                     let name = tag.local_name().as_ref().to_owned();
-                    document.start(&name, &tag, &text[before..after], &open);
+                    document.start(&name, &tag, (mark + before, &text[before..after]), &open);
                 }
                 Event::End(_) => {
                     let Some((name, start, content)) = open.pop() else { return document };
@@ -115,7 +117,13 @@ impl Document {
         }
     }
 
-    fn start(&mut self, name: &str, tag: &BytesStart<'_>, written: &str, open: &[(String, usize, usize)]) {
+    fn start(
+        &mut self,
+        name: &str,
+        tag: &BytesStart<'_>,
+        (at, written): (usize, &str),
+        open: &[(String, usize, usize)],
+    ) {
         let attribute = |wanted: &str| {
             tag.attributes().flatten().find(|found| found.key.as_ref() as &str == wanted).map(|found| {
                 let value: &str = &found.value;
@@ -133,7 +141,7 @@ impl Document {
             [_] if name == "Identify" => self.events.identify = Some(<[String; 3]>::default()),
             [_] if LISTS.contains(&name) => {
                 let envelope = self.events.envelope.get_or_insert_default();
-                envelope.verb_tag = written.to_owned();
+                (envelope.verb_tag, envelope.verb_tag_at) = (written.to_owned(), at);
                 declare(tag, &mut envelope.namespaces);
                 self.is_list = true;
             }

@@ -243,6 +243,7 @@ impl Sink for Recording {
             response_date: text(envelope.response_date),
             root_tag: text(envelope.root_tag),
             verb_tag: text(envelope.verb_tag),
+            verb_tag_at: envelope.verb_tag_at,
             namespaces: envelope.namespaces.iter().map(|(prefix, uri)| (text(prefix), text(uri))).collect(),
         });
     }

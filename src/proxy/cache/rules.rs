@@ -50,8 +50,8 @@ impl CachePlan {
         Self { is_kept, is_shared, fresh, stale_if_error, failures: config.failures }
     }
 
-    /// The verdict on a complete page. `began` is the time of its start, `end` contains its last bytes.
-    pub(super) fn verdict(&self, account: &Account, end: &[u8], began: SystemTime) -> Option<Retention> {
+    /// The verdict on a complete page. `began` is the time of its start.
+    pub(super) fn verdict(&self, account: &Account, began: SystemTime) -> Option<Retention> {
         let is_whole = matches!(account.outcome, Some(Outcome::Clean | Outcome::Repaired));
         let is_lasting = account.quarantined == 0
             && account.continued.is_none()
@@ -62,13 +62,13 @@ impl CachePlan {
             return None;
         }
         let mut kept = Retention { fresh_until: began + self.fresh, stale_if_error: self.stale_if_error };
-        if is_error(end) {
+        if account.error.is_some() {
             kept = Retention {
                 fresh_until: began + self.failures.min(self.fresh),
                 stale_if_error: Duration::ZERO,
             };
         }
-        if let Some(expires) = token_expires(end) {
+        if let Some(expires) = account.token_expires.as_deref().and_then(parse_expiration) {
             kept.fresh_until = kept.fresh_until.min(expires);
             kept.stale_if_error = Duration::ZERO;
         }
@@ -108,41 +108,9 @@ pub(super) fn generation(mapping: &Mapping) -> String {
     format!("{} {}", env!("CARGO_PKG_VERSION"), mapping.fingerprint())
 }
 
-/// Whether a page is an OAI error, by its last bytes: the last element before the end of the document is `error`.
-fn is_error(end: &[u8]) -> bool {
-    let inside = end.trim_ascii_end();
-    let Some(at) = inside.iter().rposition(|&byte| byte == b'<') else { return false };
-    let before = inside.get(..at).unwrap_or_default().trim_ascii_end();
-    let Some(at) = before.iter().rposition(|&byte| byte == b'<') else { return false };
-    let tag = before.get(at + 1..).unwrap_or_default();
-    // An end tag or an empty-element tag.
-    let name = tag.strip_prefix(b"/").or_else(|| tag.ends_with(b"/>").then_some(tag)).unwrap_or_default();
-    local_name(name) == b"error"
-}
-
-/// The expiration of the resumptionToken at the end of a page, if it has one.
-fn token_expires(end: &[u8]) -> Option<SystemTime> {
-    // Few tokens have one, and this search is faster than the others.
-    memchr::memmem::find(end, b"expirationDate")?;
-    let text = String::from_utf8_lossy(end);
-    let mut tags = text.rmatch_indices("resumptionToken").map(|(at, _)| text.get(at..).unwrap_or_default());
-    // From the end: the end tag has no attribute.
-    let tag = tags.find(|tag| tag.find("expirationDate").is_some_and(|date| !tag[..date].contains('>')))?;
-    let tag = tag.get(..tag.find('>')?)?;
-    let value = tag.split_once("expirationDate")?.1.trim_start().strip_prefix('=')?.trim_start();
-    let quote = value.chars().next()?;
-    let date = value.get(1..)?.split(quote).next()?;
+/// The time of an `expirationDate`. `None` if it has no time zone.
+fn parse_expiration(date: &str) -> Option<SystemTime> {
     let date = chrono::DateTime::parse_from_rfc3339(date.trim()).ok()?;
     let seconds = u64::try_from(date.timestamp()).unwrap_or_default();
     Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
 }
-
-fn local_name(tag: &[u8]) -> &[u8] {
-    let is_name = |byte: &u8| !byte.is_ascii_whitespace() && !matches!(byte, b'/' | b'>');
-    let end = tag.iter().position(|byte| !is_name(byte)).unwrap_or(tag.len());
-    let name = tag.get(..end).unwrap_or_default();
-    name.rsplit(|&byte| byte == b':').next().unwrap_or_default()
-}
-
-/// Length of the end of a page that the verdict reads, in bytes.
-pub(super) const END_BYTES: usize = 8 << 10;

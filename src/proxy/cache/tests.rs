@@ -5,7 +5,7 @@ use super::rules::{self, CachePlan, Retention};
 use super::storage::{Joined, OnDisk, PageStorage};
 use crate::clock;
 use crate::config::{self, Limits, Mapping};
-use crate::oai::Request;
+use crate::oai::{ErrorCode, Request};
 use crate::repair::Outcome;
 use crate::store::Pages;
 use crate::upstream::{Account, Failure, Reason};
@@ -39,7 +39,6 @@ fn at(seconds: u64) -> SystemTime {
 
 const LIST: &str = "verb=ListRecords&metadataPrefix=a";
 const TOKEN: &str = "verb=ListIdentifiers&resumptionToken=t";
-const END: &[u8] = b"</record></ListRecords></OAI-PMH>\n";
 
 #[test]
 fn the_request_decides_how_long_a_page_is_cached() {
@@ -58,19 +57,19 @@ fn the_request_decides_how_long_a_page_is_cached() {
     ] {
         let plan = plan(query, &mapping());
         let expected = kept.map(|(until, stale)| Retention { fresh_until: at(until), stale_if_error: stale });
-        assert_eq!(plan.verdict(&account, END, began), expected, "{query}");
+        assert_eq!(plan.verdict(&account, began), expected, "{query}");
         assert_eq!(plan.is_shared, kept.is_some(), "{query}");
     }
     let lax = Mapping { stale_lists: true, ..mapping() };
     let expected = Retention { fresh_until: began, stale_if_error: day };
-    assert_eq!(plan(LIST, &lax).verdict(&account, END, began), Some(expected));
+    assert_eq!(plan(LIST, &lax).verdict(&account, began), Some(expected));
     assert!(!plan(LIST, &lax).is_shared);
 }
 
 #[test]
 fn pages_with_losses_or_our_own_token_are_not_cached() {
     let plan = plan(TOKEN, &mapping());
-    assert!(plan.verdict(&complete_account(), END, at(0)).is_some());
+    assert!(plan.verdict(&complete_account(), at(0)).is_some());
     let failure = Failure::new(Reason::Incomplete, "");
     for account in [
         Account::default(),
@@ -80,41 +79,26 @@ fn pages_with_losses_or_our_own_token_are_not_cached() {
         Account { leads_back_to: Some(TOKEN.to_owned()), ..complete_account() },
         Account { continued: Some(failure), ..complete_account() },
     ] {
-        assert_eq!(plan.verdict(&account, END, at(0)), None, "{account:?}");
+        assert_eq!(plan.verdict(&account, at(0)), None, "{account:?}");
     }
 }
 
 #[test]
-fn errors_and_tokens_are_read_from_the_end_of_a_page() {
-    let account = complete_account();
-    let until = |query: &str, end: &str| {
-        plan(query, &mapping()).verdict(&account, end.as_bytes(), at(1000)).map(|kept| kept.fresh_until)
+fn errors_and_expiring_tokens_shorten_the_retention() {
+    let until = |query: &str, account: &Account| {
+        plan(query, &mapping()).verdict(account, at(1000)).map(|kept| kept.fresh_until)
     };
-    for error in [
-        "<error code=\"a\">b</error></OAI-PMH>",
-        "<error code=\"a\"/>\n</OAI-PMH>\n",
-        "<o:error code=\"a\">x</o:error></o:OAI-PMH>",
-    ] {
-        assert_eq!(until("verb=ListSets", error), Some(at(1005)), "{error}");
-    }
-    for answer in ["<dc:error>x</dc:error></record></GetRecord></OAI-PMH>", "<error/></a></OAI-PMH>", "", "<"]
-    {
-        assert_eq!(until("verb=ListSets", answer), Some(at(1300)), "{answer}");
-    }
-    let token = |date: &str| {
-        format!(
-            "<resumptionToken cursor=\"0\" expirationDate={date}>t</resumptionToken></ListRecords></OAI-PMH>"
-        )
-    };
-    assert_eq!(until(TOKEN, &token("\"1970-01-01T00:17:00Z\"")), Some(at(1020)));
-    assert_eq!(until(TOKEN, &token("'1970-01-01T00:17:00Z'")), Some(at(1020)));
-    assert_eq!(until(TOKEN, &token("\"2970-01-01T00:00:00Z\"")), Some(at(1060)));
-    assert_eq!(until(TOKEN, &token("\"1970-01-01T00:16:00Z\"")), None, "expired already");
-    assert_eq!(until(TOKEN, &token("\"tomorrow\"")), Some(at(1060)));
-    assert_eq!(until(TOKEN, "<resumptionToken/></ListRecords></OAI-PMH>"), Some(at(1060)));
-    let sets =
-        "<resumptionToken expirationDate=\"1970-01-01T00:17:00Z\">t</resumptionToken></ListSets></OAI-PMH>";
-    assert_eq!(until("verb=ListSets", sets), Some(at(1020)));
+    let error = Account { error: Some(ErrorCode::NoSetHierarchy), ..complete_account() };
+    assert_eq!(until("verb=ListSets", &error), Some(at(1005)));
+    assert_eq!(until("verb=ListSets", &complete_account()), Some(at(1300)));
+    let token = |date: &str| Account { token_expires: Some(date.to_owned()), ..complete_account() };
+    assert_eq!(until(TOKEN, &token("1970-01-01T00:17:00Z")), Some(at(1020)));
+    assert_eq!(until(TOKEN, &token(" 1970-01-01T01:17:00+01:00 ")), Some(at(1020)));
+    assert_eq!(until(TOKEN, &token("2970-01-01T00:00:00Z")), Some(at(1060)));
+    assert_eq!(until(TOKEN, &token("1970-01-01T00:16:00Z")), None, "expired already");
+    assert_eq!(until(TOKEN, &token("1970-01-01T00:16:00")), Some(at(1060)), "no time zone");
+    assert_eq!(until(TOKEN, &complete_account()), Some(at(1060)));
+    assert_eq!(until("verb=ListSets", &token("1970-01-01T00:17:00Z")), Some(at(1020)));
 }
 
 #[test]

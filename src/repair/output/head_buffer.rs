@@ -232,6 +232,13 @@ impl HeadBuffer {
         self.errors.push(code);
     }
 
+    /// The number of bytes that are written before the first tag of the list, if the head becomes a list.
+    pub(crate) fn bytes_before_list(&self) -> usize {
+        let parts = self.held.iter().flatten().take_while(|part| part.role != PartRole::List);
+        let written = parts.filter(|part| part.role != PartRole::Error);
+        written.map(|part| part.change.as_ref().map_or(part.original.len(), |(_, new)| new.len())).sum()
+    }
+
     /// Reports the emitted token of the list.
     pub(crate) fn token(&mut self, facts: &TokenFacts<'_>, sink: &mut impl Sink) {
         self.token = Some(facts.token.to_vec());

@@ -16,7 +16,6 @@ use crate::upstream::adapt::request_adapter::RequestAdapter;
 use crate::upstream::adapt::requester::Requester;
 use crate::upstream::adapt::subrequest::{SubrequestError, SubrequestOptions};
 use crate::upstream::failure::{Failure, Reason};
-use crate::upstream::xml::text::error_code;
 
 /// The meaning of a response that is an error.
 pub(crate) enum Diagnosis {
@@ -122,9 +121,9 @@ impl Requester<'_> {
         let mut options = SubrequestOptions { items_max: 1, ..self.options() };
         options.adapter.in_days = false;
         let seconds = match self.try_probe(&request.with_midnight_dates(), options).await {
-            Ok(response) => match response.error_code().as_deref() {
-                Some("badArgument") => SecondsSupport::Refused,
-                Some("noRecordsMatch") => SecondsSupport::Taken,
+            Ok(response) => match response.error_code() {
+                Some(ErrorCode::BadArgument) => SecondsSupport::Refused,
+                Some(ErrorCode::NoRecordsMatch) => SecondsSupport::Taken,
                 None if !response.items.is_empty() => SecondsSupport::Taken,
                 _ => SecondsSupport::Unknown,
             },
@@ -139,9 +138,9 @@ impl Requester<'_> {
 
     /// Notes the response of a page. If the source refused seconds before and answers days, it is asked for
     /// days from now on.
-    pub(crate) async fn note_days(&mut self, is_bad_argument: impl FnOnce() -> bool) {
+    pub(crate) async fn note_days(&mut self, error: Option<ErrorCode>) {
         let was_refused = self.days_trial == Some(true);
-        if was_refused && !is_bad_argument() {
+        if was_refused && error != Some(ErrorCode::BadArgument) {
             self.days_trial = None;
             let now = clock::secs(self.now());
             let lesson = move |learned: &mut SourceCapabilities| {
@@ -176,16 +175,16 @@ impl Requester<'_> {
     }
 
     /// Whether an error response may mean another error, or none.
-    pub(crate) fn is_doubtful(&self, request: &Request, code: impl FnOnce() -> Option<String>) -> bool {
+    pub(crate) fn is_doubtful(&self, request: &Request, error: Option<ErrorCode>) -> bool {
         let made = |id: RepairId| self.account.counts.get(id as usize).is_some_and(|count| *count > 0);
         let is_empty = made(RepairId::EmptyList) || made(RepairId::V1Empty);
         is_empty && self.may_be_another_error()
-            || self.may_be_too_fine(request) && code().as_deref() == Some("badArgument")
+            || self.may_be_too_fine(request) && error == Some(ErrorCode::BadArgument)
     }
 
     /// Finds out what a doubtful error response means.
-    pub(crate) async fn diagnose_error(&mut self, request: &Request, response: &[u8]) -> Diagnosis {
-        if error_code(response).as_deref() == Some("badArgument") {
+    pub(crate) async fn diagnose_error(&mut self, request: &Request, error: Option<ErrorCode>) -> Diagnosis {
+        if error == Some(ErrorCode::BadArgument) {
             return if self.try_days(request).await { Diagnosis::Reword } else { Diagnosis::AsReceived };
         }
         self.diagnose().await.map_or(Diagnosis::AsReceived, Diagnosis::Error)

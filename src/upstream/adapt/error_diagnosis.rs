@@ -11,7 +11,7 @@ use crate::upstream::adapt::requester::Requester;
 use crate::upstream::adapt::subrequest::{SubResponse, SubrequestError, SubrequestOptions};
 use crate::upstream::client::probe_cache::fresh;
 use crate::upstream::failure::{Failure, Reason};
-use crate::upstream::xml::text::{element_text, unescape_text};
+use crate::upstream::xml::text::unescape_text;
 use std::time::Duration;
 
 /// An OAI-PMH error, and the reason why it is this one.
@@ -120,7 +120,7 @@ impl Requester<'_> {
             return has_no_sets;
         }
         let Some(response) = self.probe(&Request::list_sets()).await else { return false };
-        let has_no_sets = response.error_code().as_deref() == Some("noSetHierarchy");
+        let has_no_sets = response.error_code() == Some(ErrorCode::NoSetHierarchy);
         self.job.client.probe_cache.note(|said| said.has_no_sets = Some((now, has_no_sets)));
         has_no_sets
     }
@@ -135,7 +135,8 @@ impl Requester<'_> {
         if let Some(version) = response.version {
             self.learn_version(version).await;
         }
-        let granularity = element_text(&response.text(), "granularity");
+        let granularity = response.buffer.identify.map(|identify| identify.granularity);
+        let granularity = granularity.filter(|granularity| !granularity.is_empty());
         self.job.client.probe_cache.note(|said| said.granularity = Some((now, granularity.clone())));
         granularity
     }
@@ -157,6 +158,6 @@ impl Requester<'_> {
 }
 
 fn no_such_item(response: &SubResponse) -> Option<DiagnosedError> {
-    let is_missing = response.error_code().as_deref() == Some("idDoesNotExist");
+    let is_missing = response.error_code() == Some(ErrorCode::IdDoesNotExist);
     is_missing.then(|| (ErrorCode::IdDoesNotExist, "the source has no such item".to_owned()))
 }

@@ -8,11 +8,10 @@
 //! output is well-formed at any place between two items.
 
 use crate::oai::{Window, set_spec};
+use crate::repair::Span;
 use crate::upstream::page::buffer::PageBuffer;
-use crate::upstream::xml::envelope_tags::parse_envelope_tags;
+use crate::upstream::page::item::FieldPlaces;
 use crate::upstream::xml::rebase_namespaces::NamespaceScope;
-use quick_xml::Reader;
-use quick_xml::events::Event;
 
 /// How a page is filtered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,13 +33,8 @@ pub(crate) struct ItemFilter {
     /// Whether an item was met, and whether one has stayed.
     met: bool,
     stayed: bool,
-    /// The beginning of the bytes after the last item.
-    tail: Vec<u8>,
     is_over: bool,
 }
-
-/// Bytes after an item that are kept, to find the token there.
-const TAIL_BYTES_KEPT: usize = 64 << 10;
 
 impl FilterRules {
     pub(crate) fn is_anything(&self) -> bool {
@@ -50,8 +44,7 @@ impl FilterRules {
 
 impl ItemFilter {
     pub(crate) fn new(rules: FilterRules) -> Self {
-        let (head, tail) = (Vec::new(), Vec::new());
-        Self { rules, head, met: false, stayed: false, tail, is_over: false }
+        Self { rules, head: Vec::new(), met: false, stayed: false, is_over: false }
     }
 
     /// Whether the page is a list with an item.
@@ -72,7 +65,7 @@ impl ItemFilter {
         let (mut out, mut kept) = (Vec::with_capacity(bytes.len()), Vec::with_capacity(found.len()));
         let mut cursor = 0;
         for found in found {
-            let (Some(start), len) = (found.start(), found.len()) else {
+            let (Some(start), Some(fields), len) = (found.start(), found.fields(), found.len()) else {
                 kept.push(found);
                 continue;
             };
@@ -83,10 +76,11 @@ impl ItemFilter {
                 self.head.extend_from_slice(bytes.get(cursor..start).unwrap_or_default());
             }
             (self.met, cursor) = (true, start + len);
-            self.tail.clear();
-            let Some(item) = self.filter_item(bytes.get(start..cursor).unwrap_or_default()) else { continue };
+            let item = bytes.get(start..cursor).unwrap_or_default();
+            let Some(item) = self.filter_item(item, fields) else { continue };
             if !self.stayed {
-                out.extend_from_slice(&self.head());
+                self.rename_list(buffer);
+                out.extend_from_slice(&self.head);
                 self.stayed = true;
             }
             out.push(b'\n');
@@ -94,157 +88,73 @@ impl ItemFilter {
             out.extend_from_slice(&item);
             kept.push(found.moved(start, item.len()));
         }
-        let rest = bytes.get(cursor..).unwrap_or_default();
-        let room = TAIL_BYTES_KEPT.saturating_sub(self.tail.len());
-        match self.met {
-            true => self.tail.extend(rest.iter().take(room)),
+        if !self.met {
             // The engine holds a head back until there is an item: this is an error, or a token alone.
-            false => out.extend_from_slice(rest),
+            out.extend_from_slice(bytes.get(cursor..).unwrap_or_default());
         }
         if ended && self.stayed && !std::mem::replace(&mut self.is_over, true) {
-            out.extend_from_slice(&self.end(buffer.token.as_deref()));
+            out.extend_from_slice(&end_of_page(buffer));
         }
         buffer.replace(bytes.len(), out, kept);
         true
     }
 
-    /// The head of the page, changed to that of a list of headers if these are wanted.
-    fn head(&mut self) -> Vec<u8> {
-        if self.rules.headers
-            && let Some(at) = last_start_tag(&self.head)
-        {
-            let tag = String::from_utf8_lossy(self.head.get(at..).unwrap_or_default());
-            let renamed = tag.replacen("ListRecords", "ListIdentifiers", 1).into_bytes();
-            self.head.truncate(at);
-            self.head.extend_from_slice(&renamed);
+    /// Renames the list to a list of headers, if these are wanted.
+    fn rename_list(&mut self, buffer: &mut PageBuffer) {
+        let at = buffer.list_tag_at;
+        let Some(tags) = buffer.envelope.as_mut().filter(|_| self.rules.headers) else { return };
+        let (before, after) = tags.rename_to_headers();
+        if self.head.get(at..).is_some_and(|list| list.starts_with(before.as_bytes())) {
+            self.head.splice(at..at + before.len(), after.into_bytes());
         }
-        self.head.clone()
     }
 
-    /// The end of the page.
-    fn end(&self, token: Option<&[u8]>) -> Vec<u8> {
-        let Some(skeleton) = parse_envelope_tags(&self.head) else { return Vec::new() };
-        let token = token.map(|token| String::from_utf8_lossy(token).into_owned());
-        let expires = expiration_date(&self.tail);
-        let expires = expires.map(|date| format!(" expirationDate=\"{date}\"")).unwrap_or_default();
-        skeleton.close_with_attributes(&expires, token.as_deref())
-    }
-
-    /// The filtered item; `None` if it is dropped.
-    fn filter_item(&self, item: &[u8]) -> Option<Vec<u8>> {
+    /// The filtered item; `None` if it is dropped. `fields` are the places in it.
+    fn filter_item(&self, item: &[u8], fields: &FieldPlaces) -> Option<Vec<u8>> {
         let FilterRules { headers, window, set, .. } = &self.rules;
-        let text = String::from_utf8_lossy(item);
-        // An item without a header is a set: nothing else is filtered of it.
-        let Some(mut header) = Header::parse(&text) else { return Some(item.to_vec()) };
-        if window.as_ref().is_some_and(|window| !window.contains(&header.datestamp)) {
+        let mut header = fields.header;
+        if header.is_empty() {
+            // An item without a header is a set: nothing else is filtered of it.
+            return Some(item.to_vec());
+        }
+        let text_at = |span: Span| String::from_utf8_lossy(span.slice(item)).trim().to_owned();
+        if window.as_ref().is_some_and(|window| !window.contains(&text_at(fields.datestamp))) {
             return None;
         }
-        let mut text = text.into_owned();
+        let mut text = String::from_utf8_lossy(item).into_owned();
         let set = set.as_ref().map(|set| set_spec::escape(set.as_bytes()));
-        let set = set.as_ref().map(|set| String::from_utf8_lossy(set));
-        if let Some(set) = set.filter(|set| !set.is_empty() && !header.is_of(set)) {
-            let element = format!("<{0}setSpec>{set}</{0}setSpec>", header.prefix);
-            text.insert_str(header.close, &element);
-            header.end += element.len();
+        let set = set.as_ref().map(|set| String::from_utf8_lossy(set)).filter(|set| !set.is_empty());
+        if let Some(set) =
+            set.filter(|set| !fields.set_specs.iter().any(|span| is_within(&text_at(*span), set)))
+        {
+            let close = text.get(..header.range().end)?.rfind("</")?;
+            let prefix = text.get(close + 2..header.range().end)?.split("header").next()?.to_owned();
+            let element = format!("<{prefix}setSpec>{set}</{prefix}setSpec>");
+            text.insert_str(close, &element);
+            header.end = header.shifted(element.len() as i64).end;
         }
         if !headers {
             return Some(text.into_bytes());
         }
-        header.of_item(&text).map(String::into_bytes)
+        extract_header(&text, header).map(String::into_bytes)
     }
 }
 
-/// The header of a record, by itself.
-pub(crate) fn extract_header(record: &str) -> Option<String> {
-    Header::parse(record)?.of_item(record)
+/// The end of a filtered page.
+fn end_of_page(buffer: &PageBuffer) -> Vec<u8> {
+    let Some(tags) = &buffer.envelope else { return Vec::new() };
+    let token = buffer.token.as_ref().map(|token| String::from_utf8_lossy(token));
+    let expires = buffer.token_expires.as_ref().map(|date| format!(" expirationDate=\"{date}\""));
+    tags.close_with_attributes(&expires.unwrap_or_default(), token.as_deref())
 }
 
-/// The header of an item, and its place in it.
-#[derive(Debug, Default)]
-struct Header {
-    start: usize,
-    /// Where its end tag begins.
-    close: usize,
-    end: usize,
-    prefix: String,
-    datestamp: String,
-    sets: Vec<String>,
+/// Whether a set is another one or below it.
+fn is_within(set: &str, other: &str) -> bool {
+    set.strip_prefix(other).is_some_and(|below| below.is_empty() || below.starts_with(':'))
 }
 
-impl Header {
-    fn parse(item: &str) -> Option<Self> {
-        let mut reader = Reader::from_str(item);
-        let mut found: Option<Self> = None;
-        let mut text = String::new();
-        loop {
-            let before = usize::try_from(reader.buffer_position()).ok()?;
-            match reader.read_event().ok()? {
-                Event::Start(tag) if found.is_none() && tag.local_name().as_ref() == "header" => {
-                    let prefix = tag.name().as_ref().strip_suffix("header").unwrap_or_default().to_owned();
-                    found = Some(Self { start: before, prefix, ..Self::default() });
-                }
-                Event::Start(_) => text.clear(),
-                Event::Text(part) => text.push_str(part.as_ref()),
-                Event::CData(part) => text.push_str(part.as_ref()),
-                Event::End(tag) => {
-                    let Some(header) = &mut found else { continue };
-                    match tag.local_name().as_ref() {
-                        "datestamp" => header.datestamp = text.trim().to_owned(),
-                        "setSpec" => header.sets.push(text.trim().to_owned()),
-                        "header" => {
-                            header.close = before;
-                            header.end = usize::try_from(reader.buffer_position()).ok()?;
-                            return found;
-                        }
-                        _ => {}
-                    }
-                }
-                Event::Eof => return None,
-                _ => {}
-            }
-        }
-    }
-
-    /// The header with the declarations that it needs without its record.
-    fn of_item(&self, item: &str) -> Option<String> {
-        let around = NamespaceScope::parse(item.get(..self.start)?);
-        Some(around.rebase(item.get(self.start..self.end)?, &NamespaceScope::default()))
-    }
-
-    /// Whether the item is in the set, or in one below it.
-    fn is_of(&self, set: &str) -> bool {
-        let is_below = |other: &String| {
-            other.strip_prefix(set).is_some_and(|below| below.is_empty() || below.starts_with(':'))
-        };
-        self.sets.iter().any(is_below)
-    }
-}
-
-/// Where the last start tag of the head of a page begins.
-fn last_start_tag(head: &[u8]) -> Option<usize> {
-    let mut reader = Reader::from_str(std::str::from_utf8(head).ok()?);
-    let mut last = None;
-    loop {
-        let before = usize::try_from(reader.buffer_position()).ok()?;
-        match reader.read_event() {
-            Ok(Event::Start(_)) => last = Some(before),
-            Ok(Event::Eof) | Err(_) => return last,
-            Ok(_) => {}
-        }
-    }
-}
-
-/// The expiration date of the token in the end of a page, as written.
-fn expiration_date(tail: &[u8]) -> Option<String> {
-    let mut reader = Reader::from_str(std::str::from_utf8(tail).ok()?);
-    loop {
-        match reader.read_event() {
-            Ok(Event::Start(tag) | Event::Empty(tag)) if tag.local_name().as_ref() == "resumptionToken" => {
-                let date = tag.try_get_attribute("expirationDate").ok().flatten()?;
-                return Some(quick_xml::escape::escape(date.value.as_ref()).into_owned());
-            }
-            Ok(Event::Eof) | Err(_) => return None,
-            Ok(_) => {}
-        }
-    }
+/// The header of a record, by itself: with the declarations that it needs without its record.
+pub(crate) fn extract_header(record: &str, header: Span) -> Option<String> {
+    let around = NamespaceScope::parse(record.get(..header.range().start)?);
+    Some(around.rebase(record.get(header.range())?, &NamespaceScope::default()))
 }

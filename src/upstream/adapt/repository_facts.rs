@@ -7,9 +7,7 @@ use crate::repair::RepositoryFacts;
 use crate::store::{ProfileDates, ProfileUpdate};
 use crate::upstream::adapt::requester::Requester;
 use crate::upstream::client::job::Job;
-use crate::upstream::page::buffer::PageBuffer;
-use crate::upstream::xml::text::text_after;
-use quick_xml::events::Event;
+use crate::upstream::page::buffer::{IdentifyFields, PageBuffer};
 
 /// The facts about the repository that the engine needs for a request. `list_from` is the lowest datestamp that the
 /// first request of the list asked for, if the request resumes one.
@@ -49,10 +47,7 @@ pub(crate) fn log_unresolved_fields(repo: &str, fields: &[&'static str]) {
 /// Notes what a page says about its repository, before the page is sent. `ended`: the page is complete.
 pub(crate) async fn note_profile(requester: &mut Requester<'_>, buffer: &mut PageBuffer, ended: bool) {
     let job = requester.job;
-    let mut dates = match job.request.verb() {
-        Verb::Identify => dates_of(&buffer.output.bytes()),
-        _ => ProfileDates::default(),
-    };
+    let mut dates = buffer.identify.take().map(announced_dates).unwrap_or_default();
     if let Some(granularity) = dates.granularity {
         requester.note_granularity(granularity).await;
     }
@@ -75,23 +70,12 @@ pub(crate) async fn note_profile(requester: &mut Requester<'_>, buffer: &mut Pag
     }
 }
 
-/// The granularity and the earliest datestamp in an Identify response.
-fn dates_of(response: &[u8]) -> ProfileDates {
-    let mut dates = ProfileDates::default();
-    let text = String::from_utf8_lossy(response);
-    let mut reader = quick_xml::Reader::from_str(&text);
-    loop {
-        match reader.read_event() {
-            Ok(Event::Start(tag)) if tag.local_name().as_ref() == "earliestDatestamp" => {
-                dates.earliest = text_after(&text, reader.buffer_position());
-            }
-            Ok(Event::Start(tag)) if tag.local_name().as_ref() == "granularity" => {
-                let name = text_after(&text, reader.buffer_position());
-                dates.granularity = name.and_then(|name| Granularity::from_name(&name));
-                return dates;
-            }
-            Ok(Event::Eof) | Err(_) => return dates,
-            Ok(_) => {}
-        }
+/// The granularity and the earliest datestamp that an Identify response announces.
+fn announced_dates(identify: IdentifyFields) -> ProfileDates {
+    let IdentifyFields { earliest_datestamp, granularity } = identify;
+    ProfileDates {
+        granularity: Granularity::from_name(&granularity),
+        earliest: Some(earliest_datestamp).filter(|earliest| !earliest.is_empty()),
+        oldest_seen: None,
     }
 }

@@ -3,8 +3,10 @@
 //! The response passes through the engine like any other. It is held in memory and never sent as it is.
 
 use crate::clock;
-use crate::oai::Request;
-use crate::repair::{NotOai, Quarantined, RecordFacts, Repair, RepositoryFacts, Sink, TokenFacts};
+use crate::oai::{ErrorCode, Request};
+use crate::repair::{
+    EnvelopeFacts, IdentifyFacts, NotOai, Quarantined, RecordFacts, Repair, RepositoryFacts, Sink, TokenFacts,
+};
 use crate::store::QuarantinedRecord;
 use crate::upstream::adapt::request_adapter::RequestAdapter;
 use crate::upstream::client::job::Job;
@@ -13,8 +15,8 @@ use crate::upstream::http::body::Body;
 use crate::upstream::http::deadline::Deadline;
 use crate::upstream::page::attempt::{Page, ResponseStart, Verdict};
 use crate::upstream::page::buffer::{ItemHash, PageBuffer, to_quarantined_record};
+use crate::upstream::page::item::FieldPlaces;
 use crate::upstream::xml::rebase_namespaces::NamespaceScope;
-use crate::upstream::xml::text::error_code;
 use crate::upstream::xml::text::unescape_text;
 use http::Method;
 use std::sync::Arc;
@@ -55,6 +57,20 @@ pub(crate) struct Item {
     pub(crate) hash: u64,
     pub(crate) deleted: bool,
     pub(crate) bytes: Vec<u8>,
+    /// The places of its fields in `bytes`.
+    pub(crate) fields: FieldPlaces,
+}
+
+impl Item {
+    /// The item as it has to be written in `place`, and the places of its fields there. `scope` are the
+    /// namespaces around it now.
+    pub(crate) fn rebase(&self, scope: &NamespaceScope, place: &NamespaceScope) -> (String, FieldPlaces) {
+        let item = String::from_utf8_lossy(&self.bytes);
+        let rebased = scope.rebase(&item, place);
+        // Only the start tag of the item grows.
+        let growth = rebased.len() as i64 - item.len() as i64;
+        (rebased, self.fields.after_growth(growth))
+    }
 }
 
 /// A subrequest that failed, and the bytes of its response.
@@ -93,18 +109,13 @@ impl SubResponse {
     }
 
     /// The error code, if the response is an error.
-    pub(crate) fn error_code(&self) -> Option<String> {
-        if self.items.is_empty() { error_code(&self.buffer.output.bytes()) } else { None }
-    }
-
-    /// The text before the items; all of it if there are none.
-    pub(crate) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.buffer.output.bytes()).into_owned()
+    pub(crate) fn error_code(&self) -> Option<ErrorCode> {
+        self.buffer.error.filter(|_| self.items.is_empty())
     }
 
     /// The namespaces that are declared around the items.
     pub(crate) fn scope(&self) -> NamespaceScope {
-        NamespaceScope::parse(&String::from_utf8_lossy(&self.buffer.before_items()))
+        self.buffer.envelope.as_ref().map(|tags| tags.scope().clone()).unwrap_or_default()
     }
 
     /// The requested record, if the response is exactly this one and it is whole.
@@ -127,6 +138,18 @@ impl Sink for SubResponse {
         self.buffer.write(bytes);
     }
 
+    fn list_opened(&mut self, envelope: &EnvelopeFacts<'_>) {
+        self.buffer.list_opened(envelope);
+    }
+
+    fn error(&mut self, code: ErrorCode) {
+        self.buffer.error(code);
+    }
+
+    fn identified(&mut self, identify: &IdentifyFacts<'_>) {
+        self.buffer.identified(identify);
+    }
+
     fn repaired(&mut self, repair: &Repair<'_>) {
         self.buffer.repaired(repair);
     }
@@ -140,6 +163,7 @@ impl Sink for SubResponse {
             hash: self.buffer.hash.key(facts.identifier, facts.datestamp),
             deleted: facts.deleted,
             bytes: bytes.to_vec(),
+            fields: FieldPlaces::new(&facts.spans),
         });
     }
 

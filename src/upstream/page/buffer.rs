@@ -1,12 +1,17 @@
 //! The output of the engine for one attempt at a page, with the place of each item in it.
 
+use crate::oai::ErrorCode;
 use crate::repair::{
-    Quarantined, RecordFacts, Repair, RepairId, Sink, SwallowedItems, TokenFacts, UnresolvedField,
+    EnvelopeFacts, IdentifyFacts, Quarantined, RecordFacts, Repair, RepairId, Sink, SwallowedItems,
+    TokenFacts, UnresolvedField,
 };
 use crate::store::{QuarantinedRecord, SetUsage, TokenKey};
 use crate::upstream::account::RepairMade;
 use crate::upstream::byte_rope::ByteRope;
-use crate::upstream::xml::set_specs::sets_of;
+use crate::upstream::page::item::{FieldPlaces, PageItem};
+use crate::upstream::xml::envelope_tags::EnvelopeTags;
+use crate::upstream::xml::set_specs::escaped_sets;
+use crate::upstream::xml::text::unescape_text;
 use memchr::memmem;
 use siphasher::sip::SipHasher13;
 use std::borrow::Cow;
@@ -30,8 +35,18 @@ pub(crate) struct PageBuffer {
     pub(super) drift: i64,
     /// Changes that may be in the next item: the place, and the growth in bytes.
     recent: Vec<(u64, i64)>,
+    /// The tags around the items, once the list has begun.
+    pub(crate) envelope: Option<EnvelopeTags>,
+    /// The place of the list's start tag in the whole output, in bytes.
+    pub(crate) list_tag_at: usize,
+    /// The first error, if the response is an error.
+    pub(crate) error: Option<ErrorCode>,
+    /// The fields of an Identify response.
+    pub(crate) identify: Option<IdentifyFields>,
     /// The resumptionToken of the list, as written in the XML.
     pub(crate) token: Option<Vec<u8>>,
+    /// `expirationDate` of the token, as written in the XML.
+    pub(crate) token_expires: Option<String>,
     /// The datestamp of the last item, as written in the XML.
     pub(crate) last_datestamp: Vec<u8>,
     /// The `cursor` and `completeListSize` of the token.
@@ -55,13 +70,11 @@ pub(crate) struct PageBuffer {
     before_end: (usize, usize),
 }
 
-/// An item, in the order of the page.
-#[derive(Debug)]
-pub(crate) enum PageItem {
-    /// An item that is sent: its place in the output.
-    Item { start: usize, len: usize, hash: u64, repairs: Vec<(RepairId, Option<RepairMade>)> },
-    /// A quarantined item: the place in the output where another one could replace it.
-    Quarantined { hash: u64, record: QuarantinedRecord, at: Option<usize> },
+/// The fields of an Identify response that describe its repository. A missing field is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct IdentifyFields {
+    pub(crate) earliest_datestamp: String,
+    pub(crate) granularity: String,
 }
 
 /// The number of items of most pages: room for them is reserved at once.
@@ -124,7 +137,7 @@ impl PageBuffer {
         }
         let written = std::mem::take(&mut self.written);
         if facts.tilde_in_set {
-            for (name, seen) in sets_of(item, &written) {
+            for (name, seen) in escaped_sets(item, facts.spans.set_specs, &written) {
                 let entry = self.sets.entry(name).or_default();
                 *entry = entry.and(seen);
             }
@@ -144,6 +157,22 @@ impl PageBuffer {
 impl Sink for PageBuffer {
     fn write(&mut self, bytes: &[u8]) {
         self.output.write(bytes);
+    }
+
+    fn list_opened(&mut self, envelope: &EnvelopeFacts<'_>) {
+        self.envelope = Some(EnvelopeTags::new(envelope));
+        self.list_tag_at = envelope.verb_tag_at;
+    }
+
+    fn error(&mut self, code: ErrorCode) {
+        self.error.get_or_insert(code);
+    }
+
+    fn identified(&mut self, identify: &IdentifyFacts<'_>) {
+        self.identify = Some(IdentifyFields {
+            earliest_datestamp: unescape_text(identify.earliest_datestamp),
+            granularity: unescape_text(identify.granularity),
+        });
     }
 
     fn repaired(&mut self, repair: &Repair<'_>) {
@@ -181,7 +210,8 @@ impl Sink for PageBuffer {
         if std::mem::take(&mut self.swallows) {
             self.swallowing.push((self.items.len(), facts.offset));
         }
-        self.items.push(PageItem::Item { start, len: bytes.len(), hash, repairs });
+        let fields = FieldPlaces::new(&facts.spans);
+        self.items.push(PageItem::Item { start, len: bytes.len(), hash, fields, repairs });
     }
 
     fn items_swallowed(&mut self, _swallowed: &SwallowedItems<'_>) {
@@ -216,36 +246,8 @@ impl Sink for PageBuffer {
     fn resumption_token(&mut self, token: &TokenFacts<'_>) {
         self.token = Some(token.token.to_vec());
         self.progress = (token.cursor, token.complete_list_size);
-    }
-}
-
-impl PageItem {
-    pub(crate) fn start(&self) -> Option<usize> {
-        match self {
-            Self::Item { start, .. } => Some(*start),
-            Self::Quarantined { .. } => None,
-        }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            Self::Item { len, .. } => *len,
-            Self::Quarantined { .. } => 0,
-        }
-    }
-
-    /// The same item at another place, with another length.
-    pub(crate) fn moved(self, start: usize, len: usize) -> Self {
-        match self {
-            Self::Item { hash, repairs, .. } => Self::Item { start, len, hash, repairs },
-            quarantined @ Self::Quarantined { .. } => quarantined,
-        }
-    }
-
-    pub(crate) fn hash(&self) -> u64 {
-        match self {
-            Self::Item { hash, .. } | Self::Quarantined { hash, .. } => *hash,
-        }
+        let expires = String::from_utf8_lossy(token.expiration_date).into_owned();
+        self.token_expires = Some(expires).filter(|expires| !expires.is_empty());
     }
 }
 

@@ -1,8 +1,10 @@
 //! Edits the items of a page that has not been sent yet: replaces records and datestamps, splits records.
 
 use crate::repair::RepairId;
+use crate::repair::Span;
 use crate::store::QuarantinedRecord;
-use crate::upstream::page::buffer::{PageBuffer, PageItem};
+use crate::upstream::page::buffer::PageBuffer;
+use crate::upstream::page::item::{FieldPlaces, PageItem};
 use crate::upstream::xml::text::unescape_text;
 use std::borrow::Cow;
 
@@ -26,13 +28,13 @@ impl PageBuffer {
         replaceable
     }
 
-    /// Replaces a quarantined item.
-    pub(crate) fn replace_quarantined(&mut self, index: usize, item: &[u8]) {
+    /// Replaces a quarantined item. `fields` are the places in the new item.
+    pub(crate) fn replace_quarantined(&mut self, index: usize, item: &[u8], fields: FieldPlaces) {
         let Some(PageItem::Quarantined { hash, at: Some(at), .. }) = self.items.get(index) else { return };
         let (hash, start, len) = (*hash, *at, item.len());
         self.output.edit(|bytes| drop(bytes.splice(start..start, item.iter().copied())));
         if let Some(found) = self.items.get_mut(index) {
-            *found = PageItem::Item { start, len, hash, repairs: Vec::new() };
+            *found = PageItem::Item { start, len, hash, fields, repairs: Vec::new() };
         }
         self.shift_items_after(index, len as i64);
     }
@@ -89,24 +91,26 @@ impl PageBuffer {
         }
     }
 
+    /// The text of a field of an item, as written in the XML.
+    fn field(&self, index: usize, place: impl Fn(&FieldPlaces) -> Span) -> Option<String> {
+        let place = place(self.items.get(index)?.fields()?);
+        Some(self.item(index)?.get(place.range())?.to_owned()).filter(|text| !text.is_empty())
+    }
+
     /// The identifier of an item.
     pub(crate) fn identifier_at(&self, index: usize) -> Option<String> {
-        let item = self.item(index)?;
-        Some(unescape_text(item.get(field(&item, "identifier")?)?.as_bytes()))
+        Some(unescape_text(self.field(index, |fields| fields.identifier)?.as_bytes()))
     }
 
     /// Replaces the datestamp of an item; returns whether it was replaced. The item keeps its key.
     pub(crate) fn replace_datestamp(&mut self, index: usize, stamp: &str) -> bool {
-        let bound = self.item(index).and_then(|item| {
-            let within = field(&item, "datestamp")?;
-            Some((within.clone(), item.get(within)?.to_owned()))
-        });
-        let Some((within, bound)) = bound else { return false };
+        let Some(bound) = self.field(index, |fields| fields.datestamp) else { return false };
         let delta = stamp.len() as i64 - bound.len() as i64;
-        let Some(PageItem::Item { start, len, repairs, .. }) = self.items.get_mut(index) else {
+        let Some(PageItem::Item { start, len, fields, repairs, .. }) = self.items.get_mut(index) else {
             return false;
         };
-        let at = *start + within.start;
+        let at = *start + fields.datestamp.range().start;
+        fields.grow_datestamp(delta);
         *len = len.saturating_add_signed(delta as isize);
         for made in repairs.iter_mut().filter(|(id, _)| *id == RepairId::DatestampLowerBound) {
             if let Some(made) = &mut made.1 {
@@ -124,7 +128,8 @@ impl PageBuffer {
 
     /// Replaces the datestamp in the provenance that was added to an item.
     fn replace_provenance_datestamp(&mut self, index: usize, bound: &str, stamp: &str) {
-        let within = self.item(index).and_then(|item| described(&item, bound));
+        let Some(identifier) = self.field(index, |fields| fields.identifier) else { return };
+        let within = self.item(index).and_then(|item| described(&item, &identifier, bound));
         let Some(within) = within else { return };
         let delta = stamp.len() as i64 - bound.len() as i64;
         let Some(PageItem::Item { start, len, .. }) = self.items.get_mut(index) else { return };
@@ -144,7 +149,7 @@ impl PageBuffer {
         let bytes = torn.output.slice(start..end).into_owned();
         let mut items = Vec::new();
         for (count, item) in found.into_iter().enumerate() {
-            let PageItem::Item { start: at, len, hash, mut repairs } = item else { return };
+            let PageItem::Item { start: at, len, hash, fields, mut repairs } = item else { return };
             for made in repairs.iter_mut().filter_map(|(_, made)| made.as_mut()) {
                 made.offset = (made.offset + offset).saturating_sub(head_len as u64);
             }
@@ -153,7 +158,7 @@ impl PageBuffer {
             {
                 repairs.splice(..0, before.drain(..));
             }
-            items.push(PageItem::Item { start: at - start, len, hash, repairs });
+            items.push(PageItem::Item { start: at - start, len, hash, fields, repairs });
         }
         let is_last = self.items.iter().skip(index + 1).all(|item| item.start().is_none());
         if is_last {
@@ -171,8 +176,7 @@ impl PageBuffer {
 }
 
 /// The place of a datestamp in the first description of the origin of the item with its identifier.
-fn described(item: &str, bound: &str) -> Option<usize> {
-    let identifier = item.get(field(item, "identifier")?)?;
+fn described(item: &str, identifier: &str, bound: &str) -> Option<usize> {
     let value = format!("datestamp>{bound}</");
     item.match_indices(&value).find_map(|(at, _)| {
         let before = item.get(..item.get(..at)?.rfind('<')?)?;
@@ -181,20 +185,4 @@ fn described(item: &str, bound: &str) -> Option<usize> {
             before.ends_with(&format!("<{prefix}identifier>{identifier}</{prefix}identifier>"));
         is_described.then_some(at + "datestamp>".len())
     })
-}
-
-/// The place of the text of the first element of that name.
-fn field(item: &str, name: &str) -> Option<std::ops::Range<usize>> {
-    let mut reader = quick_xml::Reader::from_str(item);
-    loop {
-        match reader.read_event().ok()? {
-            quick_xml::events::Event::Start(tag) if tag.local_name().as_ref() == name => {
-                let start = usize::try_from(reader.buffer_position()).ok()?;
-                let len = item.get(start..)?.find('<')?;
-                return Some(start..start + len);
-            }
-            quick_xml::events::Event::Eof => return None,
-            _ => {}
-        }
-    }
 }

@@ -3,5 +3,6 @@
 pub(crate) mod attempt;
 pub(crate) mod buffer;
 pub(crate) mod edit;
+pub(crate) mod item;
 pub(crate) mod resume;
 pub(crate) mod tag_cache_pool;

@@ -11,8 +11,9 @@ use crate::repair::RepairId;
 use crate::store::QuarantinedRecord;
 use crate::upstream::account::{Account, RepairMade};
 use crate::upstream::byte_rope::ByteRope;
-use crate::upstream::page::buffer::{PageBuffer, PageItem};
-use crate::upstream::xml::envelope_tags::{EnvelopeTags, parse_envelope_tags};
+use crate::upstream::page::buffer::PageBuffer;
+use crate::upstream::page::item::PageItem;
+use crate::upstream::xml::envelope_tags::EnvelopeTags;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -105,6 +106,8 @@ pub(crate) struct Resumer {
     /// Everything before the first item, as far as it is kept.
     head: Vec<u8>,
     in_head: bool,
+    /// The tags around the items, once there was one.
+    tags: Option<EnvelopeTags>,
     /// How delivered items are dropped; `None` for a first attempt.
     replay: Option<Replay>,
 }
@@ -131,7 +134,7 @@ impl Resumer {
     /// other pages. `begun` are the tags that the response began with, if it has begun.
     pub(crate) fn new(known: &KnownItems, delivered: &Delivered, begun: Option<EnvelopeTags>) -> Self {
         if known.is_empty() && delivered.is_empty() {
-            return Self { head: Vec::new(), in_head: true, replay: None };
+            return Self { head: Vec::new(), in_head: true, tags: None, replay: None };
         }
         let hashes = delivered.hashes();
         let mut missing = known.clone();
@@ -148,7 +151,7 @@ impl Resumer {
             gap: Vec::new(),
             held: Emitted::default(),
         };
-        Self { head: Vec::new(), in_head: true, replay: Some(replay) }
+        Self { head: Vec::new(), in_head: true, tags: None, replay: Some(replay) }
     }
 
     /// A page of a restarted list: delivered items are dropped where they are met, and all others are new.
@@ -173,7 +176,7 @@ impl Resumer {
             gap: Vec::new(),
             held: Emitted::default(),
         });
-        Self { head: Vec::new(), in_head: true, replay }
+        Self { head: Vec::new(), in_head: true, tags: None, replay }
     }
 
     pub(crate) fn is_replay(&self) -> bool {
@@ -198,6 +201,9 @@ impl Resumer {
         }
         let in_head = self.in_head;
         self.in_head &= first.is_none();
+        if in_head && first.is_some() {
+            self.tags.clone_from(&buffer.envelope);
+        }
         let Some(replay) = &mut self.replay else {
             let mut taken = Emitted { hashes: Vec::with_capacity(found.len()), ..Emitted::default() };
             for found in found {
@@ -208,11 +214,7 @@ impl Resumer {
             taken.repairs.extend(others);
             return Ok(taken);
         };
-        if in_head
-            && first.is_some()
-            && replay.begun.is_some()
-            && replay.begun != parse_envelope_tags(&self.head)
-        {
+        if in_head && first.is_some() && replay.begun.is_some() && replay.begun != self.tags {
             return Err(Unproven::Head);
         }
         replay.sort(&made.bytes(), found, in_head)?;
@@ -253,13 +255,18 @@ impl Resumer {
     /// The page if all its items were delivered before, and it was the last one.
     pub(crate) fn empty_last_page(&self) -> Option<Vec<u8>> {
         self.replay.as_ref()?;
-        let closing = self.head().and_then(parse_envelope_tags)?.close_with(Some(""));
+        let closing = self.tags()?.close_with(Some(""));
         Some([self.head.as_slice(), &closing].concat())
     }
 
-    /// Everything before the items, as far as it is kept, once there was one.
-    pub(crate) fn head(&self) -> Option<&[u8]> {
-        (!self.in_head).then_some(&self.head)
+    /// The tags around the items, once there was one.
+    pub(crate) fn tags(&self) -> Option<&EnvelopeTags> {
+        self.tags.as_ref()
+    }
+
+    /// The same, also if the first item is still in the buffer.
+    pub(crate) fn tags_with<'t>(&'t self, buffer: &'t PageBuffer) -> Option<&'t EnvelopeTags> {
+        self.tags().or(buffer.envelope.as_ref())
     }
 }
 
@@ -358,7 +365,8 @@ impl Emitted {
 mod tests {
     use super::*;
     use crate::repair::{
-        Ending, Outcome, Quarantined, RecordFacts, Repair, RepairConfig, Repairer, Sink, Summary,
+        Ending, EnvelopeFacts, Outcome, Quarantined, RecordFacts, Repair, RepairConfig, Repairer, Sink,
+        Summary,
     };
     use std::path::{Path, PathBuf};
 
@@ -392,6 +400,10 @@ mod tests {
     impl Sink for RecordingBuffer {
         fn write(&mut self, bytes: &[u8]) {
             self.0.write(bytes);
+        }
+
+        fn list_opened(&mut self, envelope: &EnvelopeFacts<'_>) {
+            self.0.list_opened(envelope);
         }
 
         fn repaired(&mut self, repair: &Repair<'_>) {
@@ -481,10 +493,8 @@ mod tests {
                 let mut delivered = Delivered::default();
                 let (first, cut, resumer) =
                     attempt(&page[..at], fresh(), &mut delivered).expect("a first attempt");
-                let Some(begun) = resumer
-                    .head()
-                    .and_then(parse_envelope_tags)
-                    .filter(|_| cut.outcome == Outcome::Truncated && cut.lost == 0)
+                let Some(begun) =
+                    resumer.tags().cloned().filter(|_| cut.outcome == Outcome::Truncated && cut.lost == 0)
                 else {
                     continue;
                 };

@@ -10,7 +10,7 @@
 
 use crate::clock;
 use crate::config::HeadersVia;
-use crate::oai::{Request, Verb};
+use crate::oai::{ErrorCode, Request, Verb};
 use crate::store::QuarantinedRecord;
 use crate::upstream::adapt::error_diagnosis::COMMON_PREFIX;
 use crate::upstream::adapt::item_filter::extract_header;
@@ -126,8 +126,8 @@ impl HeaderFetcher {
         let page = HeaderPage {
             identifiers: list.identifiers.into_iter(),
             lost: Vec::new(),
+            scope: tags.scope().clone(),
             tags,
-            scope: NamespaceScope::parse(&head),
             token: list.token,
         };
         Ok((head.into(), Some(page)))
@@ -258,13 +258,13 @@ async fn fetch_header(
     let response = requester.ask(&request, usize::MAX, ATTEMPTS_AT_A_RECORD).await;
     let mut response = response.map_err(HeaderError::Source)?;
     if let Some(item) = response.record(identifier) {
-        let record = response.scope().rebase(&String::from_utf8_lossy(&item.bytes), place);
-        return Ok(extract_header(&record)
+        let (record, fields) = item.rebase(&response.scope(), place);
+        return Ok(extract_header(&record, fields.header)
             .map_or(FetchedHeader::OtherFormat, |header| FetchedHeader::Header(wrap_header(&header))));
     }
-    match response.error_code().as_deref() {
-        Some("idDoesNotExist") => return Ok(FetchedHeader::Unknown),
-        Some("cannotDisseminateFormat") => return Ok(FetchedHeader::OtherFormat),
+    match response.error_code() {
+        Some(ErrorCode::IdDoesNotExist) => return Ok(FetchedHeader::Unknown),
+        Some(ErrorCode::CannotDisseminateFormat) => return Ok(FetchedHeader::OtherFormat),
         _ => {}
     }
     let quarantined = std::mem::take(&mut response.quarantined);

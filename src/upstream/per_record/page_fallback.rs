@@ -10,7 +10,7 @@
 //! record is quarantined before another record of the page was fetched after it, or the source is seen to
 //! answer at all.
 
-use crate::oai::{Argument, Request, Window};
+use crate::oai::{Argument, ErrorCode, Request, Window};
 use crate::store::QuarantinedRecord;
 use crate::upstream::adapt::requester::Requester;
 use crate::upstream::adapt::subrequest::{Item, SubResponse, SubrequestError};
@@ -182,11 +182,10 @@ pub(crate) async fn fetch_listed_record(
         Err(SubrequestError { failure, .. }) => return FetchedRecord::Stopped(failure),
     };
     if let Some(record) = response.record(&identifier) {
-        let record = String::from_utf8_lossy(&record.bytes);
-        return FetchedRecord::Record(response.scope().rebase(&record, place));
+        return FetchedRecord::Record(record.rebase(&response.scope(), place).0);
     }
-    match (response.error_code().as_deref(), response.quarantined.pop()) {
-        (Some("idDoesNotExist"), _) => FetchedRecord::Withdrawn,
+    match (response.error_code(), response.quarantined.pop()) {
+        (Some(ErrorCode::IdDoesNotExist), _) => FetchedRecord::Withdrawn,
         (None, Some(QuarantinedRecord { why, raw, .. })) => lost(why, raw),
         (Some(_), _) => lost("error-instead", Vec::new()),
         (None, None) => lost("another-record", Vec::new()),

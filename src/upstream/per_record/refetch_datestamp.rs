@@ -7,7 +7,8 @@
 use crate::oai::datestamp::{is_legal, is_sentinel};
 use crate::oai::{Request, Verb};
 use crate::upstream::adapt::requester::Requester;
-use crate::upstream::page::buffer::{PageBuffer, PageItem};
+use crate::upstream::page::buffer::PageBuffer;
+use crate::upstream::page::item::PageItem;
 use crate::upstream::page::resume::Resumer;
 use crate::upstream::per_record::refetch::{HeaderDatestamps, Refetched, Refetcher, SourceDatestamp};
 use crate::upstream::xml::text::unescape_text;

@@ -7,7 +7,8 @@
 
 use crate::oai::{Request, Verb};
 use crate::upstream::adapt::requester::Requester;
-use crate::upstream::page::buffer::{PageBuffer, PageItem};
+use crate::upstream::page::buffer::PageBuffer;
+use crate::upstream::page::item::{FieldPlaces, PageItem};
 use crate::upstream::page::resume::Resumer;
 use crate::upstream::per_record::refetch::{Refetched, Refetcher};
 use crate::upstream::xml::rebase_namespaces::NamespaceScope;
@@ -30,14 +31,14 @@ impl Refetcher {
             return;
         }
         let Some(prefix) = requester.metadata_prefix.clone() else { return };
-        let place = NamespaceScope::parse(&String::from_utf8_lossy(&resumer.head_with(buffer)));
+        let place = resumer.tags_with(buffer).map(|tags| tags.scope().clone()).unwrap_or_default();
         for (index, identifier) in broken {
             let identifier = unescape_text(identifier.as_bytes());
             let record = self.refetch_record(requester, &identifier, &prefix, &place).await;
-            if let (Some((hash, record)), Some(broken)) =
+            if let (Some((hash, (record, fields))), Some(broken)) =
                 (record, buffer.items.get(index).map(PageItem::hash))
             {
-                buffer.replace_quarantined(index, record.as_bytes());
+                buffer.replace_quarantined(index, record.as_bytes(), fields);
                 requester.account.recalled += 1;
                 if !self.refetched.contains(&(broken, hash)) {
                     self.refetched.push((broken, hash));
@@ -46,24 +47,24 @@ impl Refetcher {
         }
     }
 
-    /// The key and the bytes of a record, as it has to be written in `place`.
+    /// The key of a record, its bytes as it has to be written in `place`, and the places of its fields.
     async fn refetch_record(
         &mut self,
         requester: &mut Requester<'_>,
         identifier: &str,
         prefix: &str,
         place: &NamespaceScope,
-    ) -> Option<(u64, String)> {
+    ) -> Option<(u64, (String, FieldPlaces))> {
         let now = requester.now();
         let request = Request::get_record(identifier, prefix);
         let options = requester.options();
         let record = match self.fetch(requester, &request, options).await {
             Refetched::NotAsked => return None,
             Refetched::Nothing => None,
-            Refetched::Response(response) => response.record(identifier).map(|item| {
-                let record = String::from_utf8_lossy(&item.bytes);
-                (item.hash, response.scope().rebase(&record, place))
-            }),
+            Refetched::Response(response) => {
+                let scope = response.scope();
+                response.record(identifier).map(|item| (item.hash, item.rebase(&scope, place)))
+            }
         };
         requester.job.client.refetch_gate.note(now, record.is_some());
         record

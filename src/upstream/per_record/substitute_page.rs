@@ -45,8 +45,8 @@ impl SubstitutePage {
         Self {
             page,
             resumer: Resumer::for_substitute(begun),
+            place: tags.scope().clone(),
             tags,
-            place: NamespaceScope::parse(&head),
             is_empty: true,
             lost: Vec::new(),
         }

@@ -9,10 +9,10 @@ use crate::oai::{Request, Verb};
 use crate::repair::{Ending, Outcome, RepairConfig, RepairId, Repairer};
 use crate::upstream::adapt::requester::Requester;
 use crate::upstream::adapt::subrequest::{Item, SubResponse};
-use crate::upstream::page::buffer::{PageBuffer, PageItem};
+use crate::upstream::page::buffer::PageBuffer;
+use crate::upstream::page::item::PageItem;
 use crate::upstream::page::resume::Resumer;
 use crate::upstream::per_record::refetch::{Refetched, fetch_record, is_allowed};
-use crate::upstream::xml::envelope_tags::parse_envelope_tags;
 use crate::upstream::xml::text::unescape_text;
 
 /// Records in sections that the source is asked for, for one request of a harvester.
@@ -42,11 +42,12 @@ impl TornSections {
             return;
         }
         let head = resumer.head_with(buffer);
+        let Some(end) = resumer.tags_with(buffer).map(|tags| tags.close_with(None)) else { return };
         let mut added = 0;
         for (index, offset) in swallowing {
             let index = index + added;
             let Some(item) = buffer.item(index).map(|item| item.into_owned().into_bytes()) else { continue };
-            let Some(torn) = read_torn(requester, &head, &item) else { continue };
+            let Some(torn) = read_torn(requester, [&head, &item, &end]) else { continue };
             if buffer.items.get(index).map(PageItem::hash) != torn.items.first().map(|item| item.hash) {
                 continue;
             }
@@ -93,9 +94,9 @@ fn may_split(requester: &Requester<'_>) -> bool {
         && requester.job.request.verb() == Verb::ListRecords
 }
 
-/// The records that an item contains if its sections lost their end marks. `None` if these are not
-/// several whole ones.
-fn read_torn(requester: &Requester<'_>, head: &[u8], item: &[u8]) -> Option<SubResponse> {
+/// The records that an item contains if its sections lost their end marks. `page` are the head of a page, the
+/// item, and the end of the page. `None` if these are not several whole records.
+fn read_torn(requester: &Requester<'_>, page: [&[u8]; 3]) -> Option<SubResponse> {
     let mapping = &requester.job.mapping;
     let config = RepairConfig {
         limits: mapping.limits.repair.clone(),
@@ -107,7 +108,7 @@ fn read_torn(requester: &Requester<'_>, head: &[u8], item: &[u8]) -> Option<SubR
     };
     let mut torn = SubResponse::new(requester.job);
     let mut repairer = Repairer::new(&config);
-    for part in [head, item, &parse_envelope_tags(head)?.close_with(None)] {
+    for part in page {
         repairer.push(part, &mut torn);
     }
     let summary = repairer.finish(&mut torn);

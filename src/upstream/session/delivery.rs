@@ -1,24 +1,32 @@
 //! The part of the response that was sent, and the part that waits for its first item.
 
+use crate::oai::ErrorCode;
 use crate::upstream::byte_rope::ByteRope;
 use crate::upstream::response_writer::{ResponseWriter, Stop};
-use crate::upstream::xml::envelope_tags::{EnvelopeTags, parse_envelope_tags};
-use crate::upstream::xml::text::error_code;
+use crate::upstream::xml::envelope_tags::EnvelopeTags;
 
 /// The response of a session, over all attempts.
 pub(crate) struct Delivery {
     writer: ResponseWriter,
     /// Output from before the first item: it is sent together with that.
     waiting: ByteRope,
-    /// Everything before the items that were sent, once one was.
-    head: Option<Vec<u8>>,
+    /// The error code of `waiting`, if it is an error response.
+    waiting_error: Option<ErrorCode>,
+    /// The tags around the items that were sent, once one was.
+    tags: Option<EnvelopeTags>,
     /// The end tag of the document element was sent: nothing may follow.
     is_document_closed: bool,
 }
 
 impl Delivery {
     pub(crate) fn new(writer: ResponseWriter) -> Self {
-        Self { writer, waiting: ByteRope::default(), head: None, is_document_closed: false }
+        Self {
+            writer,
+            waiting: ByteRope::default(),
+            waiting_error: None,
+            tags: None,
+            is_document_closed: false,
+        }
     }
 
     /// Whether a part of the response was sent, so that what follows must continue it.
@@ -28,18 +36,18 @@ impl Delivery {
 
     /// The tags that are open around the items that were sent.
     pub(crate) fn tags(&self) -> Option<EnvelopeTags> {
-        self.head.as_deref().and_then(parse_envelope_tags)
+        self.tags.clone()
     }
 
     /// Whether more items may follow what was sent.
     pub(crate) fn can_continue(&self) -> bool {
-        !self.is_document_closed && self.tags().is_some()
+        !self.is_document_closed && self.tags.is_some()
     }
 
-    /// Remembers the head of the response, once.
-    pub(crate) fn note_head(&mut self, head: Option<&[u8]>) {
-        if self.head.is_none() {
-            self.head = head.map(<[u8]>::to_vec);
+    /// Remembers the tags around the items, once.
+    pub(crate) fn note_tags(&mut self, tags: Option<&EnvelopeTags>) {
+        if self.tags.is_none() {
+            self.tags = tags.cloned();
         }
     }
 
@@ -52,23 +60,27 @@ impl Delivery {
         &self.waiting
     }
 
-    /// Adds output to what waits.
-    pub(crate) fn hold(&mut self, output: ByteRope) {
+    /// Adds output to what waits. `error` is the code of an error response.
+    pub(crate) fn hold(&mut self, output: ByteRope, error: Option<ErrorCode>) {
+        if !output.is_empty() {
+            self.waiting_error = self.waiting_error.or(error);
+        }
         self.waiting.append(output);
     }
 
-    /// Replaces what waits.
-    pub(crate) fn replace_waiting(&mut self, output: ByteRope) {
-        self.waiting = output;
+    /// Replaces what waits. `error` is the code of an error response.
+    pub(crate) fn replace_waiting(&mut self, output: ByteRope, error: Option<ErrorCode>) {
+        (self.waiting, self.waiting_error) = (output, error);
     }
 
     pub(crate) fn take_waiting(&mut self) -> ByteRope {
+        self.waiting_error = None;
         std::mem::take(&mut self.waiting)
     }
 
     /// The error code of what waits.
-    pub(crate) fn waiting_error(&self) -> Option<String> {
-        error_code(&self.waiting.bytes())
+    pub(crate) fn waiting_error(&self) -> Option<ErrorCode> {
+        self.waiting_error
     }
 
     /// Sends output. `status` is that of the source.

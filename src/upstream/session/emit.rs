@@ -16,7 +16,7 @@ use crate::upstream::session::list_position::PageRest;
 use crate::upstream::session::list_session::ListSession;
 use crate::upstream::session::outcome::{AttemptEnd, Halt};
 use crate::upstream::xml::envelope_tags::EnvelopeTags;
-use crate::upstream::xml::text::{error_code, unescape_text};
+use crate::upstream::xml::text::unescape_text;
 
 impl ListSession<'_> {
     /// Sends the engine's output, once the quarantined records in it are on disk. `ended`: there is no more.
@@ -50,7 +50,7 @@ impl ListSession<'_> {
         self.progress.clear_suspicion_by(&hashes);
         if !self.delivery.has_begun() {
             // The head waits for the first item that is new: until then every failure is clean.
-            self.delivery.hold(output);
+            self.delivery.hold(output, page.buffer.error);
             let has_nothing = self.requester.account.records == 0 && items == 0 && !page.is_inside_item();
             let waits_for_proof =
                 self.progress.is_suspected() && self.delivery.waiting().len() < WAITING_BYTES_MAX;
@@ -61,7 +61,7 @@ impl ListSession<'_> {
             // From here on, the time bounds each silence and not the whole response.
             self.renew_deadline();
         }
-        self.delivery.note_head(resumer.head());
+        self.delivery.note_tags(resumer.tags());
         self.delivery.send(output, page.status).await?;
         // Output after the last item of a page that is requested again waits for the end of the page.
         self.delivery.note_document_closed(!resumer.is_replay() && page.is_document_closed());
@@ -80,7 +80,8 @@ impl ListSession<'_> {
         if resumer.is_replay() && !resumer.has_items() && !page.buffer.has_items() && !had_filtered_items {
             // An error in place of a page that contains delivered items.
             let error = std::mem::take(&mut page.buffer.output).into_vec();
-            let expired = self.asked.is_resumption() && !self.delivery.has_begun() && is_expired(&error);
+            let is_unknown = page.buffer.error == Some(ErrorCode::BadResumptionToken);
+            let expired = self.asked.is_resumption() && !self.delivery.has_begun() && is_unknown;
             return if expired { Ok(AttemptEnd::Expired(error)) } else { Err(Unproven::Items.into()) };
         }
         quarantine_early(&mut self.requester, page).await?;
@@ -99,7 +100,8 @@ impl ListSession<'_> {
             if self.requester.account.quarantined > 0 {
                 return Ok(self.retry_if_resumable(page.no_content_failure(NotOai::NothingKept), 0)?);
             }
-            if self.asked.is_resumption() && is_expired(&self.delivery.waiting().bytes()) {
+            let is_unknown = self.delivery.waiting_error() == Some(ErrorCode::BadResumptionToken);
+            if self.asked.is_resumption() && is_unknown {
                 return Ok(AttemptEnd::Expired(self.delivery.take_waiting().into_vec()));
             }
             if let Some(token) = token {
@@ -107,21 +109,21 @@ impl ListSession<'_> {
                 return Ok(AttemptEnd::NextPage(token));
             }
             if let Some(last_page) = resumer.empty_last_page() {
-                self.delivery.replace_waiting(last_page.into());
+                self.delivery.replace_waiting(last_page.into(), None);
             }
         }
         if self.is_filtered_empty() {
-            let end = self.empty_list();
-            self.delivery.replace_waiting(end.into());
+            let (end, error) = self.empty_list();
+            self.delivery.replace_waiting(end.into(), error);
         }
-        let waiting = self.delivery.waiting();
-        let is_bad_argument = || error_code(&waiting.bytes()).as_deref() == Some("badArgument");
-        self.requester.note_days(is_bad_argument).await;
+        let code = self.delivery.waiting_error();
+        self.requester.note_days(code).await;
         if !self.delivery.has_begun()
             && self.requester.account.records == 0
-            && self.requester.is_doubtful(&self.asked, || self.delivery.waiting_error())
+            && self.requester.is_doubtful(&self.asked, code)
         {
-            return Ok(AttemptEnd::Doubtful(self.delivery.take_waiting().into_vec()));
+            let response = self.delivery.take_waiting().into_vec();
+            return Ok(AttemptEnd::Doubtful { code, response });
         }
         if self.progress.take_suspicion() && self.goes_in_circles(token.as_deref()).await? {
             return Ok(self.refuse_circle().await?);
@@ -130,7 +132,10 @@ impl ListSession<'_> {
             // Without a byte there is no response, whatever the verdict.
             return Ok(self.retry_if_resumable(page.no_content_failure(NotOai::Empty), 0)?);
         }
-        self.requester.account.progress = page.buffer.progress;
+        let account = &mut self.requester.account;
+        account.progress = page.buffer.progress;
+        account.token_expires = page.buffer.token_expires.take();
+        account.error = code;
         self.note_token_reuse(token.as_deref()).await?;
         if let Some(position) = &self.position {
             let datestamp = String::from_utf8(page.buffer.last_datestamp.clone()).ok();
@@ -151,18 +156,19 @@ impl ListSession<'_> {
         filter.has_dropped_all() || is_token_alone && self.requester.job.request.verb() != Verb::ListSets
     }
 
-    /// The response for a list of which nothing is left: its end, or an error.
-    fn empty_list(&self) -> Vec<u8> {
+    /// The response for a list of which nothing is left: its end, or an error with its code.
+    fn empty_list(&self) -> (Vec<u8>, Option<ErrorCode>) {
         let (job, date) = (self.requester.job, clock::utc_datetime(self.requester.now()));
         if let Some(tags) = self.delivery.tags() {
-            return tags.close_with(Some(""));
+            return (tags.close_with(Some("")), None);
         }
         if job.request.is_resumption() {
             let tags = EnvelopeTags::for_own_list(job.request.verb());
-            return [tags.open(&date, &job.own.base_url).into_bytes(), tags.close_with(Some(""))].concat();
+            let head = tags.open(&date, &job.own.base_url).into_bytes();
+            return ([head, tags.close_with(Some(""))].concat(), None);
         }
-        let text = "no record lies within the window that was asked for";
-        error_response(&job.own, &date, ErrorCode::NoRecordsMatch, text).into_bytes()
+        let (code, text) = (ErrorCode::NoRecordsMatch, "no record lies within the window that was asked for");
+        (error_response(&job.own, &date, code, text).into_bytes(), Some(code))
     }
 
     /// Ends the response after all attempts have failed: with the error that the source is proven to mean,
@@ -197,6 +203,7 @@ impl ListSession<'_> {
     pub(super) async fn refuse(&mut self, (code, why): DiagnosedError) -> Result<(), Stop> {
         let now = clock::utc_datetime(self.requester.now());
         let error = error_response(&self.requester.job.own, &now, code, &why);
+        self.requester.account.error = Some(code);
         self.delivery.send_all(error.into_bytes()).await
     }
 
@@ -209,7 +216,7 @@ impl ListSession<'_> {
         if let Some(position) = &self.position {
             position.note_circle(self.requester.job, self.requester.now());
         }
-        self.delivery.replace_waiting(ByteRope::default());
+        self.delivery.replace_waiting(ByteRope::default(), None);
         self.refuse_token(&format!(
             "{name} goes in circles: its token leads back to a page of the same list"
         ))
@@ -243,11 +250,6 @@ impl ListSession<'_> {
     fn is_own_token(&self, token: &str) -> bool {
         self.asked == Request::with_token(&self.asked, token.to_owned())
     }
-}
-
-/// Whether a response says that its resumptionToken is not known.
-fn is_expired(response: &[u8]) -> bool {
-    error_code(response).is_some_and(|code| code == "badResumptionToken")
 }
 
 /// Bytes that are held until it is clear that a list does not go in circles.

@@ -8,7 +8,7 @@
 //! [`Event::Failed`], and without [`Event::End`] the page is not whole.
 
 use crate::clock;
-use crate::oai::Request;
+use crate::oai::{ErrorCode, Request};
 use crate::repair::NotOai;
 use crate::upstream::account::Account;
 use crate::upstream::adapt::capability_detection::Diagnosis;
@@ -156,16 +156,20 @@ impl ListSession<'_> {
                         attempts = 0;
                         continue;
                     }
+                    self.requester.account.error = Some(ErrorCode::BadResumptionToken);
                     return self.delivery.send_all(error).await;
                 }
-                AttemptEnd::Doubtful(error) => {
-                    match self.requester.diagnose_error(&self.asked, &error).await {
+                AttemptEnd::Doubtful { code, response } => {
+                    match self.requester.diagnose_error(&self.asked, code).await {
                         Diagnosis::Reword => {
                             attempts = 0;
                             continue;
                         }
                         Diagnosis::Error(diagnosed) => return self.refuse(diagnosed).await,
-                        Diagnosis::AsReceived => return self.delivery.send_all(error).await,
+                        Diagnosis::AsReceived => {
+                            self.requester.account.error = code;
+                            return self.delivery.send_all(response).await;
+                        }
                     }
                 }
                 AttemptEnd::Retry(failure) => self.cause_of(failure),

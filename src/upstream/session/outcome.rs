@@ -1,5 +1,6 @@
 //! How an attempt at a page ends.
 
+use crate::oai::ErrorCode;
 use crate::upstream::failure::{Failure, Reason};
 use crate::upstream::page::resume::Unproven;
 use crate::upstream::response_writer::Stop;
@@ -14,8 +15,8 @@ pub(crate) enum AttemptEnd {
     NextPage(String),
     /// The source does not know its token any more. Contains its error response.
     Expired(Vec<u8>),
-    /// The source responded with an error that may mean another one. Contains the response.
-    Doubtful(Vec<u8>),
+    /// The source responded with an error that may mean another one.
+    Doubtful { code: Option<ErrorCode>, response: Vec<u8> },
     /// The attempt failed, and may be repeated.
     Retry(Failure),
 }

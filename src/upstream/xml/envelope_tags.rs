@@ -1,15 +1,18 @@
 //! The tags around the items of a list.
 
 use crate::oai::Verb;
-use quick_xml::events::Event;
+use crate::repair::EnvelopeFacts;
+use crate::upstream::xml::rebase_namespaces::NamespaceScope;
 
-/// The start tags that are open around the items of a list.
+/// The start tags that are open around the items of a list, without their angle brackets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EnvelopeTags {
     root: String,
     root_name: String,
     list: String,
     list_name: String,
+    /// The namespaces that they declare.
+    scope: NamespaceScope,
 }
 
 impl EnvelopeTags {
@@ -17,10 +20,40 @@ impl EnvelopeTags {
     pub(crate) fn for_own_list(verb: Verb) -> Self {
         let (root_name, list) = ("OAI-PMH".to_owned(), verb.as_str().to_owned());
         let root = format!(
-            "{root_name} xmlns=\"{OAI}\" xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \
+            "{root_name} xmlns=\"{OAI}\" xmlns:xsi=\"{XSI}\" \
              xsi:schemaLocation=\"{OAI} http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd\""
         );
-        Self { root, root_name, list_name: list.clone(), list }
+        let scope = NamespaceScope::new([("", OAI), ("xsi", XSI)].into_iter());
+        Self { root, root_name, list_name: list.clone(), list, scope }
+    }
+
+    /// The tags of a list that the engine has written.
+    pub(crate) fn new(envelope: &EnvelopeFacts<'_>) -> Self {
+        let lossy = String::from_utf8_lossy;
+        let tag = |tag: &[u8]| {
+            let tag = tag.strip_prefix(b"<").unwrap_or(tag);
+            lossy(tag.strip_suffix(b">").unwrap_or(tag)).into_owned()
+        };
+        let (root, list) = (tag(envelope.root_tag), tag(envelope.verb_tag));
+        let name = |tag: &str| tag.split_ascii_whitespace().next().unwrap_or_default().to_owned();
+        let namespaces: Vec<_> =
+            envelope.namespaces.iter().map(|(prefix, uri)| (lossy(prefix), lossy(uri))).collect();
+        let scope = NamespaceScope::new(namespaces.iter().map(|(prefix, uri)| (&**prefix, &**uri)));
+        Self { root_name: name(&root), list_name: name(&list), root, list, scope }
+    }
+
+    /// The namespaces around the items.
+    pub(crate) fn scope(&self) -> &NamespaceScope {
+        &self.scope
+    }
+
+    /// Makes a list of headers of a list of records. Returns the start tag of the list before and after.
+    pub(crate) fn rename_to_headers(&mut self) -> (String, String) {
+        let before = format!("<{}>", self.list);
+        for name in [&mut self.list, &mut self.list_name] {
+            *name = name.replacen("ListRecords", "ListIdentifiers", 1);
+        }
+        (before, format!("<{}>", self.list))
     }
 
     /// The beginning of such a list: everything before its first item.
@@ -52,20 +85,5 @@ impl EnvelopeTags {
     }
 }
 
-/// The start tags of the root and of the last element that is open at the end of a head.
-pub(crate) fn parse_envelope_tags(head: &[u8]) -> Option<EnvelopeTags> {
-    let mut reader = quick_xml::Reader::from_str(std::str::from_utf8(head).ok()?);
-    let mut open: Vec<(String, String)> = Vec::new();
-    loop {
-        match reader.read_event() {
-            Ok(Event::Start(tag)) => open.push((tag.to_string(), tag.name().as_ref().to_owned())),
-            Ok(Event::End(_)) => drop(open.pop()),
-            Ok(Event::Eof) | Err(_) => break,
-            Ok(_) => {}
-        }
-    }
-    let [(root, root_name), (list, list_name)] = <[_; 2]>::try_from(open).ok()?;
-    Some(EnvelopeTags { root, root_name, list, list_name })
-}
-
 const OAI: &str = "http://www.openarchives.org/OAI/2.0/";
+const XSI: &str = "http://www.w3.org/2001/XMLSchema-instance";

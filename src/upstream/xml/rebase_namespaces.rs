@@ -13,6 +13,11 @@ use std::collections::BTreeMap;
 pub(crate) struct NamespaceScope(BTreeMap<String, String>);
 
 impl NamespaceScope {
+    /// The namespaces of these prefixes.
+    pub(crate) fn new<'n>(namespaces: impl Iterator<Item = (&'n str, &'n str)>) -> Self {
+        Self(namespaces.map(|(prefix, uri)| (prefix.to_owned(), uri.to_owned())).collect())
+    }
+
     /// The namespaces that are in scope at the end of a head.
     pub(crate) fn parse(head: &str) -> Self {
         let mut reader = Reader::from_str(head);

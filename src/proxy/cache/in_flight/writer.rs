@@ -5,7 +5,7 @@ use super::page::{
 };
 use crate::clock;
 use crate::proxy::cache::page_meta::PageMeta;
-use crate::proxy::cache::rules::{END_BYTES, Retention};
+use crate::proxy::cache::rules::Retention;
 use crate::store::{BlockSums, Pages};
 use crate::upstream::Account;
 use bytes::Bytes;
@@ -18,14 +18,13 @@ pub(in crate::proxy::cache) struct Writer {
     pub(in crate::proxy::cache) page: Arc<InFlightPage>,
     pages: Arc<Pages>,
     sums: BlockSums,
-    end: Vec<u8>,
 }
 
 impl Writer {
     /// Starts a page.
     pub(in crate::proxy::cache) fn start(options: InFlightOptions, pages: Arc<Pages>) -> Self {
         let page = Arc::new(InFlightPage::new(options));
-        Self { page, pages, sums: BlockSums::default(), end: Vec::new() }
+        Self { page, pages, sums: BlockSums::default() }
     }
 
     /// Adds bytes; waits while there is no room for them.
@@ -39,7 +38,6 @@ impl Writer {
             self.wait_for_room(piece.len() as u64).await?;
             if self.page.plan.is_kept {
                 self.sums.push(&piece);
-                self.note_end(&piece);
             }
             let count = piece.len() as u64;
             let is_held = self.page.state().remember(&piece);
@@ -58,13 +56,6 @@ impl Writer {
             self.page.progress.notify_waiters();
         }
         Ok(())
-    }
-
-    /// Holds the last bytes of the page, which decide how long it is cached.
-    fn note_end(&mut self, piece: &[u8]) {
-        let last = piece.get(piece.len().saturating_sub(END_BYTES)..).unwrap_or_default();
-        self.end.drain(..(self.end.len() + last.len()).saturating_sub(END_BYTES));
-        self.end.extend_from_slice(last);
     }
 
     /// Sets the response header.
@@ -116,7 +107,7 @@ impl Writer {
     pub(in crate::proxy::cache) async fn finish(mut self, account: &Account) -> bool {
         self.page.state().is_written = true;
         let began = self.page.begun().map(|begun| begun.at);
-        let kept = began.and_then(|began| Some((began, self.page.plan.verdict(account, &self.end, began)?)));
+        let kept = began.and_then(|began| Some((began, self.page.plan.verdict(account, began)?)));
         let kept = kept.filter(|_| !self.page.state().is_passing && !self.pages.is_closed());
         let is_kept = match kept {
             Some((began, kept)) => self.commit(kept, PageMeta::new(began, kept).to_bytes()).await,

@@ -145,6 +145,7 @@ pub(crate) fn release_list(response: &mut Response, list: &List, sink: &mut impl
             response_date: &response.response_date,
             root_tag: &response.root_tag,
             verb_tag: &list.start_tag,
+            verb_tag_at: response.output.bytes_before_list(),
             namespaces: &response.tags.contexts.in_scope(list.written_context),
         });
     }

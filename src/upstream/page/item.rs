@@ -1,0 +1,103 @@
+//! An item of a page, with its place in the output and the places of its fields.
+
+use crate::repair::{ItemSpans, RepairId, Span};
+use crate::store::QuarantinedRecord;
+use crate::upstream::account::RepairMade;
+
+/// An item, in the order of the page.
+#[derive(Debug)]
+pub(crate) enum PageItem {
+    /// An item that is sent: its place in the output.
+    Item {
+        start: usize,
+        len: usize,
+        hash: u64,
+        fields: FieldPlaces,
+        repairs: Vec<(RepairId, Option<RepairMade>)>,
+    },
+    /// A quarantined item: the place in the output where another one could replace it.
+    Quarantined { hash: u64, record: QuarantinedRecord, at: Option<usize> },
+}
+
+/// The places of the fields in an item, in bytes from its start. A missing field has an empty place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FieldPlaces {
+    /// `header` with its tags.
+    pub(crate) header: Span,
+    pub(crate) identifier: Span,
+    pub(crate) datestamp: Span,
+    pub(crate) set_specs: Vec<Span>,
+}
+
+impl FieldPlaces {
+    pub(crate) fn new(spans: &ItemSpans<'_>) -> Self {
+        let ItemSpans { header, identifier, datestamp, set_specs } = *spans;
+        Self { header, identifier, datestamp, set_specs: set_specs.to_vec() }
+    }
+
+    /// The same fields after the start tag of the item grew by `delta` bytes.
+    pub(crate) fn after_growth(&self, delta: i64) -> Self {
+        let mut header = self.header;
+        if !header.is_empty() {
+            header.end = header.shifted(delta).end;
+            // An item of a list of headers is the header itself.
+            header.start = if header.start == 0 { 0 } else { self.header.shifted(delta).start };
+        }
+        Self {
+            header,
+            identifier: self.identifier.shifted(delta),
+            datestamp: self.datestamp.shifted(delta),
+            set_specs: self.set_specs.iter().map(|span| span.shifted(delta)).collect(),
+        }
+    }
+
+    /// The datestamp grew by `delta` bytes: the fields after it move.
+    pub(crate) fn grow_datestamp(&mut self, delta: i64) {
+        let old_end = self.datestamp.end;
+        self.datestamp.end = self.datestamp.shifted(delta).end;
+        self.header.end = self.header.shifted(delta).end;
+        for span in self.set_specs.iter_mut().chain([&mut self.identifier]) {
+            if span.start >= old_end {
+                *span = span.shifted(delta);
+            }
+        }
+    }
+}
+
+impl PageItem {
+    pub(crate) fn start(&self) -> Option<usize> {
+        match self {
+            Self::Item { start, .. } => Some(*start),
+            Self::Quarantined { .. } => None,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Item { len, .. } => *len,
+            Self::Quarantined { .. } => 0,
+        }
+    }
+
+    /// The same item at another place, with another length.
+    pub(crate) fn moved(self, start: usize, len: usize) -> Self {
+        match self {
+            Self::Item { hash, fields, repairs, .. } => Self::Item { start, len, hash, fields, repairs },
+            quarantined @ Self::Quarantined { .. } => quarantined,
+        }
+    }
+
+    /// The places of its fields; `None` if it is quarantined.
+    pub(crate) fn fields(&self) -> Option<&FieldPlaces> {
+        match self {
+            Self::Item { fields, .. } => Some(fields),
+            Self::Quarantined { .. } => None,
+        }
+    }
+
+    pub(crate) fn hash(&self) -> u64 {
+        match self {
+            Self::Item { hash, .. } | Self::Quarantined { hash, .. } => *hash,
+        }
+    }
+}
