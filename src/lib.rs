@@ -29,6 +29,8 @@ mod proxy;
 #[cfg(feature = "program")]
 pub mod report;
 #[cfg(feature = "program")]
+pub mod repository;
+#[cfg(feature = "program")]
 pub mod server;
 #[cfg(feature = "program")]
 pub mod store;

@@ -1,7 +1,7 @@
 //! Metrics and recent events for operators.
 
 use crate::repair::catalog::CATALOG;
-use crate::upstream::{Account, Failure, RepairMade};
+use crate::repository::{Account, Failure, RepairMade};
 use prometheus::{Encoder, IntCounterVec, IntGauge, Opts, Registry, TextEncoder};
 use serde::Serialize;
 use std::collections::{HashMap, VecDeque};

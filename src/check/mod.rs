@@ -27,7 +27,7 @@ pub use rules::{RULES, Rule, RuleEntry};
 use crate::clock::Clock;
 use crate::config::Mapping;
 use crate::oai::datestamp;
-use crate::upstream::Failure;
+use crate::repository::Failure;
 use exchange::CheckResponse;
 use findings::Findings;
 use headers::{Header, read_headers};

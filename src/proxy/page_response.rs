@@ -9,15 +9,19 @@
 use super::cache::{CacheLookup, CachedPage, FoundPage, PageError, Reader};
 use super::upstream_handle::UpstreamHandle;
 use super::{gzip, headers, response_head};
-use crate::upstream::{self, Account, DetachedTask, Event, Job};
+use crate::repository::{Account, DetachedTask, Event, Repository, RepositoryRequest};
 use http::{HeaderValue, Method, header};
 use pingora_error::{Error, ErrorType, Result};
 use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
 use std::sync::Arc;
 
-/// Writes pages to harvesters. Contains the `Via` field of the responses.
-pub(super) struct PageResponder<'a>(pub(super) &'a HeaderValue);
+/// Writes pages of a repository to harvesters.
+pub(super) struct PageResponder<'a> {
+    /// The `Via` field of the responses.
+    pub(super) via: &'a HeaderValue,
+    pub(super) repository: &'a dyn Repository,
+}
 
 impl PageResponder<'_> {
     /// Answers with a cached page, a page in flight, or a page that starts with this request. `upstream` is set to the
@@ -31,16 +35,17 @@ impl PageResponder<'_> {
         session: &mut Session,
         lookup: Option<&mut CacheLookup>,
         upstream: &mut Option<UpstreamHandle>,
-        job: Job,
+        request: RepositoryRequest,
     ) -> Result<()> {
         let handle = UpstreamHandle::default();
         let Some(lookup) = lookup else {
             *upstream = Some(handle.clone());
-            return self.answer_without_cache(session, &handle, job).await;
+            return self.answer_without_cache(session, &handle, request).await;
         };
         let found = {
             let handle = handle.clone();
-            lookup.find(job, move |account, failure| handle.end(account, failure)).await
+            let ended = move |account, failure| handle.end(account, failure);
+            lookup.find(self.repository, request, ended).await
         };
         let (mut reader, mut fetching, old) = match found {
             FoundPage::Cached(page) => return self.send_cached(session, lookup, page).await,
@@ -123,10 +128,10 @@ impl PageResponder<'_> {
         &self,
         session: &mut Session,
         handle: &UpstreamHandle,
-        job: Job,
+        request: RepositoryRequest,
     ) -> Result<()> {
         let head_only = session.req_header().method == Method::HEAD;
-        let mut events = upstream::answer(job);
+        let mut events = self.repository.answer(request);
         let head = match while_connected(session, events.next()).await? {
             Some(Event::Head(answer)) => response_head::whole(answer, "bypass")?,
             Some(Event::Failed(failure, account)) => {
@@ -138,7 +143,7 @@ impl PageResponder<'_> {
                     false => session.write_response_body(Some(text), true).await,
                 };
             }
-            Some(Event::Body(_) | Event::End(_)) | None => return Err(stopped()),
+            _ => return Err(stopped()),
         };
         events.beside(self.write_head(session, Box::new(head), head_only)).await?;
         if head_only {
@@ -159,6 +164,7 @@ impl PageResponder<'_> {
                     handle.end(*account, Some(failure));
                     return Err(error);
                 }
+                Some(Event::Records(_) | Event::Quarantined(_)) => {}
                 Some(Event::Head(_)) | None => return Err(stopped()),
             }
         }
@@ -171,7 +177,7 @@ impl PageResponder<'_> {
         mut head: Box<ResponseHeader>,
         end: bool,
     ) -> Result<()> {
-        head.insert_header(header::VIA, self.0.clone())?;
+        head.insert_header(header::VIA, self.via.clone())?;
         if !end && !head.headers.contains_key(header::CONTENT_LENGTH) {
             // pingora adds the field only for its own upstreams; HTTP/2 has no such field.
             head.insert_header(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"))?;

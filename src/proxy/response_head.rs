@@ -1,6 +1,6 @@
 //! Response headers of pages and of failures, and the text of failures.
 
-use crate::upstream::{Failure, ResponseHead};
+use crate::repository::{Failure, ResponseHead};
 use bytes::Bytes;
 use http::{HeaderValue, header};
 use pingora_error::Result;

@@ -13,11 +13,12 @@ use crate::clock;
 use crate::config;
 use crate::oai::{self, Argument, Request};
 use crate::repair::RequestEcho;
+use crate::repository::{Account, Failure, Repository, RepositoryRequest};
 use crate::server::context::ServerContext;
 use crate::server::own_pages::OwnPage;
 use crate::server::{quotas, router};
 use crate::telemetry::Finished;
-use crate::upstream::{Account, Failure, Job};
+use crate::upstream::LiveRepository;
 use async_trait::async_trait;
 use http::{Method, Version, header};
 use pingora_core::modules::http::HttpModules;
@@ -84,9 +85,10 @@ impl ProxyHttp for ProxyService {
         session.as_downstream_mut().set_write_timeout(Some(limits.write_timeout));
         session.as_downstream_mut().set_total_drain_timeout(Some(limits.request_timeout));
         match self.prepare(session, context).await? {
-            Ok(job) => {
+            Ok((repository, request)) => {
                 let RequestContext { lookup, handle, .. } = context;
-                PageResponder(&self.0.via).answer(session, lookup.as_mut(), handle, job).await?;
+                let responder = PageResponder { via: &self.0.via, repository: &*repository };
+                responder.answer(session, lookup.as_mut(), handle, request).await?;
             }
             Err(page) => self.send(session, page).await?,
         }
@@ -135,12 +137,12 @@ impl ProxyHttp for ProxyService {
 }
 
 impl ProxyService {
-    /// The request for the source, or the response that needs none.
+    /// The repository and the request to it, or the response that needs none.
     async fn prepare(
         &self,
         session: &mut Session,
         context: &mut RequestContext,
-    ) -> Result<Result<Job, OwnPage>> {
+    ) -> Result<Result<(Box<dyn Repository>, RepositoryRequest), OwnPage>> {
         let head = session.req_header();
         let is_form = head.method == Method::POST;
         let inet = |address: Option<&pingora_core::protocols::l4::socket::SocketAddr>| {
@@ -210,12 +212,10 @@ impl ProxyService {
         let own = Arc::new(request.to_echo(&base_url));
         let own_via = self.0.via.to_str().unwrap_or_default();
         let via = if via.is_empty() { own_via.to_owned() } else { format!("{via}, {own_via}") };
-        let store = self.0.store.clone();
-        let set = request.argument(Argument::Set);
-        let source_set = set.and_then(|set| store.profiles.source_set(&mapping.source_key(), set));
-        let asked = source_set.map_or_else(|| request.clone(), |set| request.with_set(&set));
-        let clock = Arc::clone(&self.0.clock);
-        Ok(Ok(Job { mapping, request, asked, own, via, store, client, clock, spool }))
+        let (store, clock) = (self.0.store.clone(), Arc::clone(&self.0.clock));
+        let repository = Box::new(LiveRepository { mapping, client, store, clock });
+        let request = RepositoryRequest { request, own, via, in_one_piece: spool, reports_records: false };
+        Ok(Ok((repository, request)))
     }
 
     async fn send(&self, session: &mut Session, page: OwnPage) -> Result<()> {

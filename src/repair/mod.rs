@@ -36,8 +36,8 @@ pub use config::{Ending, IdentifyValues, Origin, ProvenanceScope, RepairConfig, 
 pub use limits::Limits;
 pub use output::journal;
 pub use sink::{
-    EnvelopeFacts, FieldIssue, IdentifyFacts, ItemSpans, Quarantined, RecordFacts, Repair, Sink,
-    SwallowedItem, SwallowedItems, TokenFacts, UnresolvedField,
+    EnvelopeFacts, FieldIssue, IdentifyFacts, ItemSpans, ListEnvelope, Quarantined, RecordFacts, Repair,
+    Sink, SwallowedItem, SwallowedItems, TokenFacts, UnresolvedField,
 };
 pub use span::Span;
 pub use summary::{Outcome, Summary};

@@ -16,13 +16,13 @@ pub trait Sink {
     /// Bytes of the response, in order. Their division into calls has no meaning.
     fn write(&mut self, bytes: &[u8]);
 
-    /// The envelope of a list. Called once, before the first byte of the response is written.
-    fn list_opened(&mut self, _envelope: &EnvelopeFacts<'_>) {}
+    /// The envelope of the response. Called once, before the first byte is written.
+    fn envelope(&mut self, _envelope: &EnvelopeFacts<'_>) {}
 
     /// An error element of the response, before its bytes. A response may have several.
     fn error(&mut self, _code: ErrorCode) {}
 
-    /// The response is a valid Identify. Called before its bytes.
+    /// The response is an Identify. Called before its bytes.
     fn identified(&mut self, _identify: &IdentifyFacts<'_>) {}
 
     /// One change, for the journal: `original` at `offset` became `replacement`.
@@ -63,19 +63,26 @@ pub struct Repair<'a> {
     pub replacement: &'a [u8],
 }
 
-/// The envelope of a list as it is written: everything around the items.
+/// The envelope of a response as it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EnvelopeFacts<'a> {
     /// The text of `responseDate`.
     pub response_date: &'a [u8],
     /// The start tag of the document element, with its angle brackets.
     pub root_tag: &'a [u8],
+    /// The list; `None` if the response is an error or an Identify.
+    pub list: Option<ListEnvelope<'a>>,
+}
+
+/// The part of an envelope that only a list has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListEnvelope<'a> {
     /// The start tag of the verb element, with its angle brackets.
     pub verb_tag: &'a [u8],
     /// The offset of the verb tag in the output.
     pub verb_tag_at: usize,
-    /// The namespaces in scope around the items: the prefix and the URI. The default namespace has an empty
-    /// prefix. The innermost declaration comes first.
+    /// The namespaces in scope around the items: the prefix and the URI as written in the XML. The default
+    /// namespace has an empty prefix. The innermost declaration comes first.
     pub namespaces: &'a [(&'a [u8], &'a [u8])],
 }
 

@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::config::Mapping;
-use crate::upstream::Failure;
+use crate::repository::Failure;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -12,4 +12,5 @@ mod demo;
 mod documentation;
 mod harvesters;
 mod report_page;
+mod repository_events;
 mod serve;

@@ -7,7 +7,7 @@ use oaimend::repair::{
     Sink, Summary, SwallowedItems, TagCache, TokenFacts, UnresolvedField,
 };
 
-use super::events::{Envelope, Events, Places};
+use super::events::{Envelope, Events, List, Places};
 use super::random::Random;
 
 /// How the input is cut into chunks.
@@ -235,16 +235,18 @@ impl Sink for Recording {
         self.events.expirations.push(text(token.expiration_date));
     }
 
-    fn list_opened(&mut self, envelope: &EnvelopeFacts<'_>) {
+    fn envelope(&mut self, envelope: &EnvelopeFacts<'_>) {
         if self.events.envelope.is_some() || !self.output.is_empty() {
             self.faults.push("the envelope is reported late or twice".to_owned());
         }
         self.events.envelope = Some(Envelope {
             response_date: text(envelope.response_date),
             root_tag: text(envelope.root_tag),
-            verb_tag: text(envelope.verb_tag),
-            verb_tag_at: envelope.verb_tag_at,
-            namespaces: envelope.namespaces.iter().map(|(prefix, uri)| (text(prefix), text(uri))).collect(),
+            list: envelope.list.map(|list| List {
+                verb_tag: text(list.verb_tag),
+                verb_tag_at: list.verb_tag_at,
+                namespaces: list.namespaces.iter().map(|(prefix, uri)| (text(prefix), text(uri))).collect(),
+            }),
         });
     }
 

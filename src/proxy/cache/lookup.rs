@@ -12,8 +12,8 @@ use crate::config::{self, Mapping};
 use crate::error::Error;
 use crate::oai::Request;
 use crate::proxy::response_head;
+use crate::repository::{Account, DetachedTask, Event, EventStream, Failure, Repository, RepositoryRequest};
 use crate::store::{PageKey, Pages, Size};
-use crate::upstream::{Account, DetachedTask, Event, EventStream, Failure, Job, answer};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -186,7 +186,8 @@ impl CacheLookup {
     /// of the session that the request starts.
     pub(in crate::proxy) async fn find(
         &mut self,
-        job: Job,
+        repository: &dyn Repository,
+        request: RepositoryRequest,
         ended: impl FnOnce(Account, Option<Failure>) + Send + 'static,
     ) -> FoundPage {
         let storage = self.cache.storage;
@@ -211,7 +212,8 @@ impl CacheLookup {
                 Joined::Other(reader) => return self.collapsed(reader, old),
                 Joined::First(reader, writer) => {
                     self.has_started_session = true;
-                    let fetching = DetachedTask::new(Box::pin(drain(storage, answer(job), writer, ended)));
+                    let events = repository.answer(request);
+                    let fetching = DetachedTask::new(Box::pin(drain(storage, events, writer, ended)));
                     return FoundPage::InFlight(reader, fetching, old);
                 }
                 Joined::Again => {}
@@ -335,6 +337,7 @@ async fn drain(
                 writer.answer_failure(head, text);
                 break DrainEnd::Refused;
             }
+            Some(Event::Records(_) | Event::Quarantined(_)) => {}
             None => break DrainEnd::Broken,
         }
     };

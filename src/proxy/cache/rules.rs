@@ -8,8 +8,8 @@
 use crate::config::{self, Mapping};
 use crate::oai::{Argument, Request, Verb};
 use crate::repair::Outcome;
+use crate::repository::Account;
 use crate::store::PageKey;
-use crate::upstream::Account;
 use std::time::{Duration, SystemTime};
 
 /// The plan for the response to a request.

@@ -10,12 +10,12 @@ use crate::clock;
 use crate::oai::datestamp::Granularity;
 use crate::oai::{ErrorCode, Request, Verb};
 use crate::repair::RepairId;
+use crate::repository::{Failure, Reason};
 use crate::store::SourceCapabilities;
 use crate::upstream::adapt::error_diagnosis::DiagnosedError;
 use crate::upstream::adapt::request_adapter::RequestAdapter;
 use crate::upstream::adapt::requester::Requester;
 use crate::upstream::adapt::subrequest::{SubrequestError, SubrequestOptions};
-use crate::upstream::failure::{Failure, Reason};
 
 /// The meaning of a response that is an error.
 pub(crate) enum Diagnosis {

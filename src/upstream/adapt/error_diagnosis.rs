@@ -7,10 +7,10 @@
 
 use crate::oai::{Argument, ErrorCode, Request, Verb};
 use crate::repair::NotOai;
+use crate::repository::{Failure, Reason};
 use crate::upstream::adapt::requester::Requester;
 use crate::upstream::adapt::subrequest::{SubResponse, SubrequestError, SubrequestOptions};
 use crate::upstream::client::probe_cache::fresh;
-use crate::upstream::failure::{Failure, Reason};
 use crate::upstream::xml::text::unescape_text;
 use std::time::Duration;
 

@@ -77,7 +77,7 @@ impl ItemFilter {
             }
             (self.met, cursor) = (true, start + len);
             let item = bytes.get(start..cursor).unwrap_or_default();
-            let Some(item) = self.filter_item(item, fields) else { continue };
+            let Some((item, fields)) = self.filter_item(item, fields) else { continue };
             if !self.stayed {
                 self.rename_list(buffer);
                 out.extend_from_slice(&self.head);
@@ -86,7 +86,7 @@ impl ItemFilter {
             out.push(b'\n');
             let start = out.len();
             out.extend_from_slice(&item);
-            kept.push(found.moved(start, item.len()));
+            kept.push(found.changed(start, item.len(), fields));
         }
         if !self.met {
             // The engine holds a head back until there is an item: this is an error, or a token alone.
@@ -110,12 +110,12 @@ impl ItemFilter {
     }
 
     /// The filtered item; `None` if it is dropped. `fields` are the places in it.
-    fn filter_item(&self, item: &[u8], fields: &FieldPlaces) -> Option<Vec<u8>> {
+    fn filter_item(&self, item: &[u8], fields: &FieldPlaces) -> Option<(Vec<u8>, FieldPlaces)> {
         let FilterRules { headers, window, set, .. } = &self.rules;
-        let mut header = fields.header;
-        if header.is_empty() {
+        let mut fields = fields.clone();
+        if fields.header.is_empty() {
             // An item without a header is a set: nothing else is filtered of it.
-            return Some(item.to_vec());
+            return Some((item.to_vec(), fields));
         }
         let text_at = |span: Span| String::from_utf8_lossy(span.slice(item)).trim().to_owned();
         if window.as_ref().is_some_and(|window| !window.contains(&text_at(fields.datestamp))) {
@@ -127,16 +127,19 @@ impl ItemFilter {
         if let Some(set) =
             set.filter(|set| !fields.set_specs.iter().any(|span| is_within(&text_at(*span), set)))
         {
-            let close = text.get(..header.range().end)?.rfind("</")?;
-            let prefix = text.get(close + 2..header.range().end)?.split("header").next()?.to_owned();
-            let element = format!("<{prefix}setSpec>{set}</{prefix}setSpec>");
+            let header_end = fields.header.range().end;
+            let close = text.get(..header_end)?.rfind("</")?;
+            let prefix = text.get(close + 2..header_end)?.split("header").next()?.to_owned();
+            let start_tag = format!("<{prefix}setSpec>");
+            let element = format!("{start_tag}{set}</{prefix}setSpec>");
             text.insert_str(close, &element);
-            header.end = header.shifted(element.len() as i64).end;
+            fields.add_set_spec(close + start_tag.len(), set.len(), element.len());
         }
         if !headers {
-            return Some(text.into_bytes());
+            return Some((text.into_bytes(), fields));
         }
-        extract_header(&text, header).map(String::into_bytes)
+        let (header, fields) = extract_header(&text, &fields)?;
+        Some((header.into_bytes(), fields))
     }
 }
 
@@ -153,8 +156,13 @@ fn is_within(set: &str, other: &str) -> bool {
     set.strip_prefix(other).is_some_and(|below| below.is_empty() || below.starts_with(':'))
 }
 
-/// The header of a record, by itself: with the declarations that it needs without its record.
-pub(crate) fn extract_header(record: &str, header: Span) -> Option<String> {
-    let around = NamespaceScope::parse(record.get(..header.range().start)?);
-    Some(around.rebase(record.get(header.range())?, &NamespaceScope::default()))
+/// The header of a record, by itself: with the declarations that it needs without its record; and the places
+/// of its fields. `fields` are the places in the record.
+pub(crate) fn extract_header(record: &str, fields: &FieldPlaces) -> Option<(String, FieldPlaces)> {
+    let around = NamespaceScope::parse(record.get(..fields.header.range().start)?);
+    let header = record.get(fields.header.range())?;
+    let extracted = around.rebase(header, &NamespaceScope::default());
+    let growth = extracted.len() as i64 - header.len() as i64;
+    let fields = fields.within_header().after_growth(growth);
+    Some((extracted, fields))
 }

@@ -3,10 +3,10 @@
 use crate::clock;
 use crate::config::OnUnrepairable;
 use crate::oai::Request;
+use crate::repository::{Failure, Reason};
 use crate::store::{QuarantineBatch, QuarantineError, QuarantinedRecord};
 use crate::upstream::adapt::requester::Requester;
 use crate::upstream::client::job::Job;
-use crate::upstream::failure::{Failure, Reason};
 use crate::upstream::page::attempt::{Page, Verdict};
 
 /// Keeps a broken page as received. Nothing waits for the write.
@@ -44,10 +44,13 @@ pub(crate) async fn quarantine_and_count(
 
 /// Writes records to the quarantine. Fails if the mapping wants such pages to fail.
 pub(crate) async fn quarantine(
-    requester: &Requester<'_>,
+    requester: &mut Requester<'_>,
     records: Vec<QuarantinedRecord>,
 ) -> Result<(), Failure> {
     let Job { mapping, store, request, client, .. } = requester.job;
+    if requester.job.reports_records {
+        requester.quarantined.extend(records.iter().cloned());
+    }
     let batch = QuarantineBatch {
         repository: mapping.id.clone(),
         request: request.query().to_owned(),

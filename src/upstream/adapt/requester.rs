@@ -6,11 +6,11 @@
 use crate::config::PageFallback;
 use crate::oai::{Argument, Request, Verb};
 use crate::repair::RepositoryFacts;
-use crate::upstream::account::Account;
+use crate::repository::{Account, Failure};
+use crate::store::QuarantinedRecord;
 use crate::upstream::adapt::request_adapter::RequestAdapter;
 use crate::upstream::adapt::subrequest::{SubResponse, SubrequestError, SubrequestOptions, send_subrequest};
 use crate::upstream::client::job::Job;
-use crate::upstream::failure::Failure;
 use crate::upstream::http::deadline::Deadline;
 use crate::upstream::http::retry::next_wait;
 use http::Method;
@@ -30,6 +30,8 @@ pub(crate) struct Requester<'a> {
     has_changed_method: bool,
     /// What is known of the repository, for all attempts.
     pub(crate) facts: RepositoryFacts,
+    /// Quarantined items that were not reported yet, if they are reported.
+    pub(crate) quarantined: Vec<QuarantinedRecord>,
     /// The format of the records, if it is known.
     pub(crate) metadata_prefix: Option<String>,
 }
@@ -46,6 +48,7 @@ impl<'a> Requester<'a> {
             method: job.client.methods.first(),
             has_changed_method: false,
             facts: RepositoryFacts::default(),
+            quarantined: Vec::new(),
             metadata_prefix: job.request.argument(Argument::MetadataPrefix).map(str::to_owned),
         }
     }

@@ -7,10 +7,10 @@ use crate::oai::{ErrorCode, Request};
 use crate::repair::{
     EnvelopeFacts, IdentifyFacts, NotOai, Quarantined, RecordFacts, Repair, RepositoryFacts, Sink, TokenFacts,
 };
+use crate::repository::{Failure, Reason};
 use crate::store::QuarantinedRecord;
 use crate::upstream::adapt::request_adapter::RequestAdapter;
 use crate::upstream::client::job::Job;
-use crate::upstream::failure::{Failure, Reason};
 use crate::upstream::http::body::Body;
 use crate::upstream::http::deadline::Deadline;
 use crate::upstream::page::attempt::{Page, ResponseStart, Verdict};
@@ -138,8 +138,8 @@ impl Sink for SubResponse {
         self.buffer.write(bytes);
     }
 
-    fn list_opened(&mut self, envelope: &EnvelopeFacts<'_>) {
-        self.buffer.list_opened(envelope);
+    fn envelope(&mut self, envelope: &EnvelopeFacts<'_>) {
+        self.buffer.envelope(envelope);
     }
 
     fn error(&mut self, code: ErrorCode) {

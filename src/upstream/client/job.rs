@@ -10,23 +10,25 @@ use std::sync::Arc;
 
 /// One request of a harvester.
 #[derive(Debug)]
-pub struct Job {
+pub(crate) struct Job {
     /// The repository.
-    pub mapping: Arc<Mapping>,
+    pub(crate) mapping: Arc<Mapping>,
     /// The request of the harvester.
-    pub request: Request,
+    pub(crate) request: Request,
     /// The same request with the setSpecs of the source.
-    pub asked: Request,
+    pub(crate) asked: Request,
     /// The `request` element of the response.
-    pub own: Arc<RequestEcho>,
+    pub(crate) own: Arc<RequestEcho>,
     /// The `Via` header for the source.
-    pub via: String,
+    pub(crate) via: String,
     /// The quarantine, the ledger and the other stores.
-    pub store: Store,
+    pub(crate) store: Store,
     /// The client of the source.
-    pub client: SourceClient,
+    pub(crate) client: SourceClient,
     /// The clock.
-    pub clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
     /// Hold the page until it is whole, for a client that cannot detect an aborted transfer.
-    pub spool: bool,
+    pub(crate) in_one_piece: bool,
+    /// Report each record and each quarantined item as an event.
+    pub(crate) reports_records: bool,
 }

@@ -2,8 +2,8 @@
 //! redirects and size limits are those of any other request.
 
 use crate::clock::Clock;
+use crate::repository::{Failure, Reason};
 use crate::upstream::client::source_client::SourceClient;
-use crate::upstream::failure::{Failure, Reason};
 use crate::upstream::http::body::Body;
 use crate::upstream::http::deadline::Deadline;
 use crate::upstream::http::exchange::Exchange;

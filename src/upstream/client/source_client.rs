@@ -2,10 +2,10 @@
 
 use crate::config::Mapping;
 use crate::oai::Request;
+use crate::repository::{Failure, Outlook, Reason};
 use crate::store::{SourceCapabilities, Store};
 use crate::upstream::client::probe_cache::ProbeCache;
 use crate::upstream::client::refetch_gate::RefetchGate;
-use crate::upstream::failure::{Failure, Outlook, Reason};
 use crate::upstream::http::circuit_breaker::{Admission, CircuitBreaker, OpenCircuit};
 use crate::upstream::http::deadline::Deadline;
 use crate::upstream::http::exchange::Exchange;

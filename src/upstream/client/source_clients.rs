@@ -1,9 +1,9 @@
 //! The clients of all sources.
 
 use crate::config::Mapping;
+use crate::repository::Failure;
 use crate::store::StaticFiles;
 use crate::upstream::client::source_client::SourceClient;
-use crate::upstream::failure::Failure;
 use crate::upstream::static_repository::{FileState, StaticRepository};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

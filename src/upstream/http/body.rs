@@ -1,7 +1,7 @@
 //! The decoded body of one exchange, piece by piece.
 
 use crate::config::Mapping;
-use crate::upstream::failure::{Failure, Reason};
+use crate::repository::{Failure, Reason};
 use crate::upstream::http::deadline::{Deadline, TimedOut};
 use crate::upstream::http::decoding::{Bounds, Decoder, Fault};
 use crate::upstream::http::exchange::{Exchange, ReadError};

@@ -8,7 +8,7 @@
 //! that fail while a rest lasts, only the one that was admitted to end it lengthens it.
 
 use crate::repair::NotOai;
-use crate::upstream::failure::{Failure, Outlook, Reason};
+use crate::repository::{Failure, Outlook, Reason};
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::{Duration, SystemTime};

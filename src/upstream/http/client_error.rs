@@ -1,7 +1,7 @@
 //! Explains why an exchange failed, and what to do.
 
 use crate::config::Mapping;
-use crate::upstream::failure::{Failure, Reason};
+use crate::repository::{Failure, Reason};
 use crate::upstream::http::address::{Refused, Unresolved};
 use crate::upstream::http::deadline::TimedOut;
 use hyper_util::client::legacy;

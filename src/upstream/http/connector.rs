@@ -3,7 +3,7 @@
 //! The client follows no redirect, decodes nothing and uses no proxy. The readers of responses do that.
 
 use crate::config::Mapping;
-use crate::upstream::failure::{Failure, Reason};
+use crate::repository::{Failure, Reason};
 use crate::upstream::http::address::Reach;
 use bytes::Bytes;
 use http::Uri;

@@ -1,6 +1,6 @@
 //! The response of an exchange: its header, and its body piece by piece.
 
-use crate::upstream::failure::Failure;
+use crate::repository::Failure;
 use crate::upstream::http::decoding::Coding;
 use bytes::Bytes;
 use http::{Response, Version, header};

@@ -4,7 +4,7 @@
 //! an [`Exchange`]; [`decoding`](crate::upstream::http::decoding) removes the content codings.
 
 use crate::config::{Credentials, Mapping, StaticFile};
-use crate::upstream::failure::{Failure, Reason};
+use crate::repository::{Failure, Reason};
 use crate::upstream::http::address::Reach;
 use crate::upstream::http::client_error::{explain_error, refused_address, timed_out};
 use crate::upstream::http::connector::{Http, http};

@@ -1,7 +1,7 @@
 //! Chooses the HTTP method for a source by its earlier responses.
 
 use crate::config;
-use crate::upstream::failure::{Failure, Reason};
+use crate::repository::{Failure, Reason};
 use http::Method;
 use std::sync::atomic::{AtomicBool, Ordering};
 

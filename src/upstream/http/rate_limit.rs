@@ -6,7 +6,7 @@
 //! attempt and released before any wait.
 
 use crate::config::Politeness;
-use crate::upstream::failure::{Failure, Reason};
+use crate::repository::{Failure, Reason};
 use crate::upstream::http::deadline::Deadline;
 use governor::clock::{Clock as _, DefaultClock};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};

@@ -1,6 +1,6 @@
 //! Which redirects of a source are followed, and to which URL.
 
-use crate::upstream::failure::{Failure, Reason};
+use crate::repository::{Failure, Reason};
 use http::{Response, header};
 use hyper::body::Incoming;
 use url::Url;

@@ -3,7 +3,7 @@
 //! Pure: the remaining time, the failure and a random number are arguments.
 
 use crate::repair::NotOai;
-use crate::upstream::failure::{Failure, Reason};
+use crate::repository::{Failure, Reason};
 use std::time::Duration;
 
 /// Attempts at one page without progress, the first included. After this many failures no request

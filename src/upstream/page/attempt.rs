@@ -5,9 +5,8 @@ use crate::oai::Request;
 use crate::repair::{
     Ending, NotOai, Origin, Outcome, RepairConfig, Repairer, RepositoryFacts, RequestEcho, Sink, Summary,
 };
+use crate::repository::{ByteRope, Failure, Reason, printable};
 use crate::store::{BROKEN_PAGE_BYTES_MAX, BrokenPageInfo};
-use crate::upstream::byte_rope::ByteRope;
-use crate::upstream::failure::{Failure, Reason, printable};
 use crate::upstream::http::body::BodyError;
 use crate::upstream::page::buffer::PageBuffer;
 use crate::upstream::page::tag_cache_pool;

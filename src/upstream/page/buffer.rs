@@ -5,9 +5,8 @@ use crate::repair::{
     EnvelopeFacts, IdentifyFacts, Quarantined, RecordFacts, Repair, RepairId, Sink, SwallowedItems,
     TokenFacts, UnresolvedField,
 };
+use crate::repository::{ByteRope, RepairMade};
 use crate::store::{QuarantinedRecord, SetUsage, TokenKey};
-use crate::upstream::account::RepairMade;
-use crate::upstream::byte_rope::ByteRope;
 use crate::upstream::page::item::{FieldPlaces, PageItem};
 use crate::upstream::xml::envelope_tags::EnvelopeTags;
 use crate::upstream::xml::set_specs::escaped_sets;
@@ -35,6 +34,8 @@ pub(crate) struct PageBuffer {
     pub(super) drift: i64,
     /// Changes that may be in the next item: the place, and the growth in bytes.
     recent: Vec<(u64, i64)>,
+    /// `responseDate` of the response.
+    pub(crate) response_date: String,
     /// The tags around the items, once the list has begun.
     pub(crate) envelope: Option<EnvelopeTags>,
     /// The place of the list's start tag in the whole output, in bytes.
@@ -159,9 +160,12 @@ impl Sink for PageBuffer {
         self.output.write(bytes);
     }
 
-    fn list_opened(&mut self, envelope: &EnvelopeFacts<'_>) {
-        self.envelope = Some(EnvelopeTags::new(envelope));
-        self.list_tag_at = envelope.verb_tag_at;
+    fn envelope(&mut self, envelope: &EnvelopeFacts<'_>) {
+        self.response_date = unescape_text(envelope.response_date);
+        if let Some(list) = &envelope.list {
+            self.envelope = Some(EnvelopeTags::new(envelope.root_tag, list));
+            self.list_tag_at = list.verb_tag_at;
+        }
     }
 
     fn error(&mut self, code: ErrorCode) {
@@ -211,7 +215,8 @@ impl Sink for PageBuffer {
             self.swallowing.push((self.items.len(), facts.offset));
         }
         let fields = FieldPlaces::new(&facts.spans);
-        self.items.push(PageItem::Item { start, len: bytes.len(), hash, fields, repairs });
+        let (len, deleted) = (bytes.len(), facts.deleted);
+        self.items.push(PageItem::Item { start, len, hash, deleted, fields, repairs });
     }
 
     fn items_swallowed(&mut self, _swallowed: &SwallowedItems<'_>) {

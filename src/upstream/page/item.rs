@@ -1,8 +1,10 @@
 //! An item of a page, with its place in the output and the places of its fields.
 
 use crate::repair::{ItemSpans, RepairId, Span};
+use crate::repository::{DeliveredRecord, RepairMade};
 use crate::store::QuarantinedRecord;
-use crate::upstream::account::RepairMade;
+use crate::upstream::xml::rebase_namespaces::NamespaceScope;
+use crate::upstream::xml::text::unescape_text;
 
 /// An item, in the order of the page.
 #[derive(Debug)]
@@ -12,6 +14,8 @@ pub(crate) enum PageItem {
         start: usize,
         len: usize,
         hash: u64,
+        /// Whether its header says `status="deleted"`.
+        deleted: bool,
         fields: FieldPlaces,
         repairs: Vec<(RepairId, Option<RepairMade>)>,
     },
@@ -51,6 +55,24 @@ impl FieldPlaces {
         }
     }
 
+    /// The places in the header, if the header is an item by itself.
+    pub(crate) fn within_header(&self) -> Self {
+        let delta = -i64::from(self.header.start);
+        Self {
+            header: self.header.shifted(delta),
+            identifier: self.identifier.shifted(delta),
+            datestamp: self.datestamp.shifted(delta),
+            set_specs: self.set_specs.iter().map(|span| span.shifted(delta)).collect(),
+        }
+    }
+
+    /// A setSpec was inserted at the end of the header: its text is at `at` and has `len` bytes, the element has
+    /// `element_len`.
+    pub(crate) fn add_set_spec(&mut self, at: usize, len: usize, element_len: usize) {
+        self.set_specs.push(Span { start: at as u32, end: (at + len) as u32 });
+        self.header.end = self.header.shifted(element_len as i64).end;
+    }
+
     /// The datestamp grew by `delta` bytes: the fields after it move.
     pub(crate) fn grow_datestamp(&mut self, delta: i64) {
         let old_end = self.datestamp.end;
@@ -79,10 +101,12 @@ impl PageItem {
         }
     }
 
-    /// The same item at another place, with another length.
+    /// The same item at another place of the output.
     pub(crate) fn moved(self, start: usize, len: usize) -> Self {
         match self {
-            Self::Item { hash, fields, repairs, .. } => Self::Item { start, len, hash, fields, repairs },
+            Self::Item { hash, deleted, fields, repairs, .. } => {
+                Self::Item { start, len, hash, deleted, fields, repairs }
+            }
             quarantined @ Self::Quarantined { .. } => quarantined,
         }
     }
@@ -93,6 +117,33 @@ impl PageItem {
             Self::Item { fields, .. } => Some(fields),
             Self::Quarantined { .. } => None,
         }
+    }
+
+    /// The same item, changed to one with this length and these fields, at another place of the output.
+    pub(crate) fn changed(self, start: usize, len: usize, fields: FieldPlaces) -> Self {
+        match self {
+            Self::Item { hash, deleted, repairs, .. } => {
+                Self::Item { start, len, hash, deleted, fields, repairs }
+            }
+            quarantined @ Self::Quarantined { .. } => quarantined,
+        }
+    }
+
+    /// The record that the harvester receives. `item` are its bytes, `scope` the namespaces around it. `None`
+    /// for a quarantined item, and for an item without a header.
+    pub(crate) fn to_delivered(&self, item: &[u8], scope: &NamespaceScope) -> Option<DeliveredRecord> {
+        let Self::Item { deleted, fields, .. } = self else { return None };
+        if fields.header.is_empty() {
+            return None;
+        }
+        let text = |span: Span| unescape_text(span.slice(item));
+        Some(DeliveredRecord {
+            identifier: text(fields.identifier),
+            datestamp: text(fields.datestamp),
+            deleted: *deleted,
+            set_specs: fields.set_specs.iter().map(|span| text(*span)).collect(),
+            xml: scope.rebase(&String::from_utf8_lossy(item), &NamespaceScope::of_own_list()),
+        })
     }
 
     pub(crate) fn hash(&self) -> u64 {

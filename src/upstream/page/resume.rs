@@ -8,12 +8,12 @@
 //! same page.
 
 use crate::repair::RepairId;
+use crate::repository::{Account, ByteRope, DeliveredRecord, RepairMade};
 use crate::store::QuarantinedRecord;
-use crate::upstream::account::{Account, RepairMade};
-use crate::upstream::byte_rope::ByteRope;
 use crate::upstream::page::buffer::PageBuffer;
 use crate::upstream::page::item::PageItem;
 use crate::upstream::xml::envelope_tags::EnvelopeTags;
+use crate::upstream::xml::rebase_namespaces::NamespaceScope;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -87,6 +87,10 @@ pub(crate) struct Emitted {
     pub(crate) repairs: Vec<(RepairId, Option<RepairMade>)>,
     /// The keys of the items, quarantined or not.
     pub(crate) hashes: Vec<u64>,
+    /// The records in the output, if they are reported.
+    pub(crate) records: Vec<DeliveredRecord>,
+    /// Items in the output that are too long to be reported.
+    pub(crate) oversized: u64,
 }
 
 /// Why an attempt cannot be resumed after the delivered items.
@@ -108,6 +112,8 @@ pub(crate) struct Resumer {
     in_head: bool,
     /// The tags around the items, once there was one.
     tags: Option<EnvelopeTags>,
+    /// Whether the records in the output are reported.
+    reports_records: bool,
     /// How delivered items are dropped; `None` for a first attempt.
     replay: Option<Replay>,
 }
@@ -134,7 +140,13 @@ impl Resumer {
     /// other pages. `begun` are the tags that the response began with, if it has begun.
     pub(crate) fn new(known: &KnownItems, delivered: &Delivered, begun: Option<EnvelopeTags>) -> Self {
         if known.is_empty() && delivered.is_empty() {
-            return Self { head: Vec::new(), in_head: true, tags: None, replay: None };
+            return Self {
+                head: Vec::new(),
+                in_head: true,
+                tags: None,
+                reports_records: false,
+                replay: None,
+            };
         }
         let hashes = delivered.hashes();
         let mut missing = known.clone();
@@ -151,7 +163,7 @@ impl Resumer {
             gap: Vec::new(),
             held: Emitted::default(),
         };
-        Self { head: Vec::new(), in_head: true, tags: None, replay: Some(replay) }
+        Self { head: Vec::new(), in_head: true, tags: None, reports_records: false, replay: Some(replay) }
     }
 
     /// A page of a restarted list: delivered items are dropped where they are met, and all others are new.
@@ -176,7 +188,12 @@ impl Resumer {
             gap: Vec::new(),
             held: Emitted::default(),
         });
-        Self { head: Vec::new(), in_head: true, tags: None, replay }
+        Self { head: Vec::new(), in_head: true, tags: None, reports_records: false, replay }
+    }
+
+    /// Reports the records in the output.
+    pub(crate) fn reporting_records(self, reports_records: bool) -> Self {
+        Self { reports_records, ..self }
     }
 
     pub(crate) fn is_replay(&self) -> bool {
@@ -206,7 +223,11 @@ impl Resumer {
         }
         let Some(replay) = &mut self.replay else {
             let mut taken = Emitted { hashes: Vec::with_capacity(found.len()), ..Emitted::default() };
+            let reporting = self.tags.as_ref().filter(|_| self.reports_records).map(EnvelopeTags::scope);
             for found in found {
+                if let (Some(scope), Some(start)) = (reporting, found.start()) {
+                    taken.report(&found, &made.slice(start..start + found.len()), scope);
+                }
                 taken.count(found);
             }
             delivered.extend(&taken.hashes);
@@ -217,7 +238,8 @@ impl Resumer {
         if in_head && first.is_some() && replay.begun.is_some() && replay.begun != self.tags {
             return Err(Unproven::Head);
         }
-        replay.sort(&made.bytes(), found, in_head)?;
+        let reporting = self.tags.as_ref().filter(|_| self.reports_records).map(EnvelopeTags::scope);
+        replay.sort(&made.bytes(), found, in_head, reporting)?;
         if ended {
             replay.close()?;
             replay.held.repairs.extend(others);
@@ -272,7 +294,13 @@ impl Resumer {
 
 impl Replay {
     /// Separates new items from delivered ones.
-    fn sort(&mut self, bytes: &[u8], found: Vec<PageItem>, mut in_head: bool) -> Result<(), Unproven> {
+    fn sort(
+        &mut self,
+        bytes: &[u8],
+        found: Vec<PageItem>,
+        mut in_head: bool,
+        reporting: Option<&NamespaceScope>,
+    ) -> Result<(), Unproven> {
         let mut cursor = 0;
         for found in found {
             let known = self.meet(found.hash());
@@ -294,7 +322,11 @@ impl Replay {
             }
             self.gap.clear();
             if !known {
-                self.held.output.write(bytes.get(start..end).unwrap_or_default());
+                let item = bytes.get(start..end).unwrap_or_default();
+                self.held.output.write(item);
+                if let Some(scope) = reporting {
+                    self.held.report(&found, item, scope);
+                }
                 self.held.count(found);
             }
             cursor = end;
@@ -346,6 +378,12 @@ impl Emitted {
         for (id, made) in self.repairs.drain(..) {
             account.add_repair(id, made);
         }
+    }
+
+    /// Reports a record of the output.
+    fn report(&mut self, found: &PageItem, item: &[u8], scope: &NamespaceScope) {
+        self.oversized += u64::from(item.is_empty());
+        self.records.extend(found.to_delivered(item, scope).filter(|_| !item.is_empty()));
     }
 
     fn count(&mut self, found: PageItem) {
@@ -402,8 +440,8 @@ mod tests {
             self.0.write(bytes);
         }
 
-        fn list_opened(&mut self, envelope: &EnvelopeFacts<'_>) {
-            self.0.list_opened(envelope);
+        fn envelope(&mut self, envelope: &EnvelopeFacts<'_>) {
+            self.0.envelope(envelope);
         }
 
         fn repaired(&mut self, repair: &Repair<'_>) {

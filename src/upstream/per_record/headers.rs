@@ -11,13 +11,13 @@
 use crate::clock;
 use crate::config::HeadersVia;
 use crate::oai::{ErrorCode, Request, Verb};
+use crate::repository::{Failure, Reason};
 use crate::store::QuarantinedRecord;
 use crate::upstream::adapt::error_diagnosis::COMMON_PREFIX;
 use crate::upstream::adapt::item_filter::extract_header;
 use crate::upstream::adapt::quarantine::{quarantine, quarantine_and_count};
 use crate::upstream::adapt::requester::Requester;
 use crate::upstream::adapt::subrequest::SubrequestError;
-use crate::upstream::failure::{Failure, Reason};
 use crate::upstream::http::body::{Body, BodyError};
 use crate::upstream::http::retry::may_depend_on_request;
 use crate::upstream::xml::envelope_tags::EnvelopeTags;
@@ -259,8 +259,8 @@ async fn fetch_header(
     let mut response = response.map_err(HeaderError::Source)?;
     if let Some(item) = response.record(identifier) {
         let (record, fields) = item.rebase(&response.scope(), place);
-        return Ok(extract_header(&record, fields.header)
-            .map_or(FetchedHeader::OtherFormat, |header| FetchedHeader::Header(wrap_header(&header))));
+        return Ok(extract_header(&record, &fields)
+            .map_or(FetchedHeader::OtherFormat, |header| FetchedHeader::Header(wrap_header(&header.0))));
     }
     match response.error_code() {
         Some(ErrorCode::IdDoesNotExist) => return Ok(FetchedHeader::Unknown),

@@ -11,10 +11,10 @@
 //! answer at all.
 
 use crate::oai::{Argument, ErrorCode, Request, Window};
+use crate::repository::{Failure, Reason};
 use crate::store::QuarantinedRecord;
 use crate::upstream::adapt::requester::Requester;
 use crate::upstream::adapt::subrequest::{Item, SubResponse, SubrequestError};
-use crate::upstream::failure::{Failure, Reason};
 use crate::upstream::http::retry::may_depend_on_request;
 use crate::upstream::page::resume::KnownItems;
 use crate::upstream::xml::rebase_namespaces::{NamespaceScope, wrap_header};

@@ -14,6 +14,15 @@ use crate::upstream::per_record::refetch::{Refetched, Refetcher};
 use crate::upstream::xml::rebase_namespaces::NamespaceScope;
 use crate::upstream::xml::text::unescape_text;
 
+/// A record that the source returned by itself.
+struct Refetch {
+    /// The key of the record in a list.
+    hash: u64,
+    deleted: bool,
+    record: String,
+    fields: FieldPlaces,
+}
+
 impl Refetcher {
     /// Fetches the records that are about to be quarantined, and replaces those that the source gives.
     pub(crate) async fn replace_broken_records(
@@ -35,10 +44,10 @@ impl Refetcher {
         for (index, identifier) in broken {
             let identifier = unescape_text(identifier.as_bytes());
             let record = self.refetch_record(requester, &identifier, &prefix, &place).await;
-            if let (Some((hash, (record, fields))), Some(broken)) =
+            if let (Some(Refetch { hash, deleted, record, fields }), Some(broken)) =
                 (record, buffer.items.get(index).map(PageItem::hash))
             {
-                buffer.replace_quarantined(index, record.as_bytes(), fields);
+                buffer.replace_quarantined(index, record.as_bytes(), deleted, fields);
                 requester.account.recalled += 1;
                 if !self.refetched.contains(&(broken, hash)) {
                     self.refetched.push((broken, hash));
@@ -47,14 +56,14 @@ impl Refetcher {
         }
     }
 
-    /// The key of a record, its bytes as it has to be written in `place`, and the places of its fields.
+    /// A record, as it has to be written in `place`.
     async fn refetch_record(
         &mut self,
         requester: &mut Requester<'_>,
         identifier: &str,
         prefix: &str,
         place: &NamespaceScope,
-    ) -> Option<(u64, (String, FieldPlaces))> {
+    ) -> Option<Refetch> {
         let now = requester.now();
         let request = Request::get_record(identifier, prefix);
         let options = requester.options();
@@ -63,7 +72,10 @@ impl Refetcher {
             Refetched::Nothing => None,
             Refetched::Response(response) => {
                 let scope = response.scope();
-                response.record(identifier).map(|item| (item.hash, item.rebase(&scope, place)))
+                response.record(identifier).map(|item| {
+                    let (record, fields) = item.rebase(&scope, place);
+                    Refetch { hash: item.hash, deleted: item.deleted, record, fields }
+                })
             }
         };
         requester.job.client.refetch_gate.note(now, record.is_some());

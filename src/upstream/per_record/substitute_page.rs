@@ -1,9 +1,9 @@
 //! A page that is made of single records, in place of one that fails.
 
 use crate::clock;
+use crate::repository::Failure;
 use crate::store::QuarantinedRecord;
 use crate::upstream::adapt::requester::Requester;
-use crate::upstream::failure::Failure;
 use crate::upstream::page::attempt::{Page, ResponseStart};
 use crate::upstream::page::buffer::{ItemHash, PageBuffer};
 use crate::upstream::page::resume::Resumer;
@@ -44,7 +44,7 @@ impl SubstitutePage {
         page.push(Bytes::copy_from_slice(head.as_bytes()));
         Self {
             page,
-            resumer: Resumer::for_substitute(begun),
+            resumer: Resumer::for_substitute(begun).reporting_records(job.reports_records),
             place: tags.scope().clone(),
             tags,
             is_empty: true,

@@ -1,15 +1,24 @@
 //! The part of the response that was sent, and the part that waits for its first item.
 
 use crate::oai::ErrorCode;
-use crate::upstream::byte_rope::ByteRope;
-use crate::upstream::response_writer::{ResponseWriter, Stop};
+use crate::repository::{ByteRope, DeliveredRecord, Event, ResponseWriter, Stop};
+use crate::store::QuarantinedRecord;
 use crate::upstream::xml::envelope_tags::EnvelopeTags;
+
+/// Items that were not reported yet.
+#[derive(Default)]
+struct Unreported {
+    records: Vec<DeliveredRecord>,
+    quarantined: Vec<QuarantinedRecord>,
+}
 
 /// The response of a session, over all attempts.
 pub(crate) struct Delivery {
     writer: ResponseWriter,
     /// Output from before the first item: it is sent together with that.
     waiting: ByteRope,
+    /// Records and quarantined items that are reported before the next output is sent.
+    unreported: Unreported,
     /// The error code of `waiting`, if it is an error response.
     waiting_error: Option<ErrorCode>,
     /// The tags around the items that were sent, once one was.
@@ -23,6 +32,7 @@ impl Delivery {
         Self {
             writer,
             waiting: ByteRope::default(),
+            unreported: Unreported::default(),
             waiting_error: None,
             tags: None,
             is_document_closed: false,
@@ -83,9 +93,39 @@ impl Delivery {
         self.waiting_error
     }
 
+    /// Notes records and quarantined items, which are reported before the next output.
+    pub(crate) fn note_items(&mut self, records: Vec<DeliveredRecord>, quarantined: Vec<QuarantinedRecord>) {
+        self.unreported.records.extend(records);
+        self.unreported.quarantined.extend(quarantined);
+    }
+
+    /// Drops the output that waits, and the items in it.
+    pub(crate) fn forget_waiting(&mut self) {
+        self.take_waiting();
+        if !self.has_begun() {
+            self.unreported = Unreported::default();
+        }
+    }
+
     /// Sends output. `status` is that of the source.
     pub(crate) async fn send(&mut self, output: ByteRope, status: u16) -> Result<(), Stop> {
+        if output.is_empty() {
+            return Ok(());
+        }
+        self.report_items().await?;
         self.writer.send(output, status).await
+    }
+
+    /// Reports the noted items.
+    async fn report_items(&mut self) -> Result<(), Stop> {
+        let Unreported { records, quarantined } = std::mem::take(&mut self.unreported);
+        if !records.is_empty() {
+            self.writer.report(Event::Records(records)).await?;
+        }
+        if !quarantined.is_empty() {
+            self.writer.report(Event::Quarantined(quarantined)).await?;
+        }
+        Ok(())
     }
 
     /// Sends what waits.
@@ -96,6 +136,7 @@ impl Delivery {
 
     /// Ends the response.
     pub(crate) async fn finish(&mut self) -> Result<(), Stop> {
+        self.report_items().await?;
         self.writer.finish().await
     }
 

@@ -3,15 +3,13 @@
 use crate::clock;
 use crate::oai::{ErrorCode, Request, Verb, error_response};
 use crate::repair::NotOai;
+use crate::repository::{ByteRope, Failure, Stop};
 use crate::upstream::adapt::error_diagnosis::DiagnosedError;
 use crate::upstream::adapt::item_filter::ItemFilter;
 use crate::upstream::adapt::quarantine::{quarantine, quarantine_early};
 use crate::upstream::adapt::repository_facts::note_profile;
-use crate::upstream::byte_rope::ByteRope;
-use crate::upstream::failure::Failure;
 use crate::upstream::page::attempt::Page;
 use crate::upstream::page::resume::{Emitted, Resumer, Unproven};
-use crate::upstream::response_writer::Stop;
 use crate::upstream::session::list_position::PageRest;
 use crate::upstream::session::list_session::ListSession;
 use crate::upstream::session::outcome::{AttemptEnd, Halt};
@@ -40,10 +38,12 @@ impl ListSession<'_> {
         let had_items = !self.progress.delivered.is_empty();
         let mut emitted = resumer.take(&mut page.buffer, &mut self.progress.delivered, ended)?;
         emitted.count_in(&mut self.requester.account);
-        let Emitted { mut output, items, quarantined, hashes, .. } = emitted;
+        let Emitted { mut output, items, quarantined, hashes, records, oversized, .. } = emitted;
+        self.requester.account.oversized += oversized;
         if !quarantined.is_empty() {
-            quarantine(&self.requester, quarantined).await?;
+            quarantine(&mut self.requester, quarantined).await?;
         }
+        self.delivery.note_items(records, std::mem::take(&mut self.requester.quarantined));
         if !had_items && let (Some(position), Some(first)) = (&self.position, hashes.first()) {
             self.progress.suspect(position.find_circle(self.requester.job, *first).await?);
         }
@@ -62,6 +62,7 @@ impl ListSession<'_> {
             self.renew_deadline();
         }
         self.delivery.note_tags(resumer.tags());
+        self.note_response_date(page);
         self.delivery.send(output, page.status).await?;
         // Output after the last item of a page that is requested again waits for the end of the page.
         self.delivery.note_document_closed(!resumer.is_replay() && page.is_document_closed());
@@ -132,8 +133,10 @@ impl ListSession<'_> {
             // Without a byte there is no response, whatever the verdict.
             return Ok(self.retry_if_resumable(page.no_content_failure(NotOai::Empty), 0)?);
         }
+        self.note_response_date(page);
         let account = &mut self.requester.account;
         account.progress = page.buffer.progress;
+        account.token = token.clone();
         account.token_expires = page.buffer.token_expires.take();
         account.error = code;
         self.note_token_reuse(token.as_deref()).await?;
@@ -145,6 +148,14 @@ impl ListSession<'_> {
         }
         self.delivery.send_waiting(page.status).await?;
         Ok(AttemptEnd::Whole)
+    }
+
+    /// Notes the responseDate of the first page that is sent.
+    fn note_response_date(&mut self, page: &Page) {
+        let date = Some(&page.buffer.response_date).filter(|date| !date.is_empty());
+        if let (None, Some(date)) = (&self.requester.account.response_date, date) {
+            self.requester.account.response_date = Some(date.clone());
+        }
     }
 
     /// Whether the end of a list was reached, and no new item is within the harvester's window.
@@ -195,8 +206,10 @@ impl ListSession<'_> {
         };
         let token = position.own_token(self.requester.job, rest, self.requester.now()).await;
         let Some(token) = token else { return Err(failure.into()) };
-        self.requester.account.continued = Some(failure);
-        self.delivery.send_all(tags.close_with(Some(&token))).await
+        let end = tags.close_with(Some(&token));
+        let account = &mut self.requester.account;
+        (account.continued, account.token) = (Some(failure), Some(token));
+        self.delivery.send_all(end).await
     }
 
     /// Answers with an error.

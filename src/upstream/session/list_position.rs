@@ -2,12 +2,12 @@
 
 use crate::clock::secs;
 use crate::oai::{Argument, Request, Verb, Window};
+use crate::repository::{Failure, Reason};
 use crate::store::{
     DeliveredPage, LedgerError, ListFacts, ListPage, ListStatus, RecordedPart, ReplayProgress, TokenTarget,
 };
 use crate::upstream::adapt::requester::may_fetch_per_record;
 use crate::upstream::client::job::Job;
-use crate::upstream::failure::{Failure, Reason};
 use crate::upstream::page::resume::{Delivered, KnownItems};
 use crate::upstream::session::continuation_token::{ContinuationToken, hash_of_all};
 use std::collections::{HashMap, HashSet};

@@ -10,7 +10,7 @@
 use crate::clock;
 use crate::oai::{ErrorCode, Request};
 use crate::repair::NotOai;
-use crate::upstream::account::Account;
+use crate::repository::{Account, Event, EventStream, Failure, Reason, ResponseWriter, Stop};
 use crate::upstream::adapt::capability_detection::Diagnosis;
 use crate::upstream::adapt::item_filter::{FilterRules, ItemFilter};
 use crate::upstream::adapt::quarantine::{keep_evidence, quarantine_early};
@@ -18,8 +18,6 @@ use crate::upstream::adapt::repository_facts::{facts_for, log_unresolved_fields}
 use crate::upstream::adapt::request_adapter::UpstreamQuery;
 use crate::upstream::adapt::requester::Requester;
 use crate::upstream::client::job::Job;
-use crate::upstream::event::Event;
-use crate::upstream::failure::{Failure, Reason};
 use crate::upstream::http::body::{Body, BodyError};
 use crate::upstream::http::circuit_breaker::Admission;
 use crate::upstream::http::rate_limit::HostPermit;
@@ -30,9 +28,7 @@ use crate::upstream::page::resume::Resumer;
 use crate::upstream::per_record::headers::{Feed, HeaderError, HeaderFetcher, fetches_headers};
 use crate::upstream::per_record::refetch::Refetcher;
 use crate::upstream::per_record::torn_sections::TornSections;
-use crate::upstream::response_writer::{ResponseWriter, Stop};
 use crate::upstream::session::delivery::Delivery;
-use crate::upstream::session::detached_task::EventStream;
 use crate::upstream::session::list_position::{ListPosition, ListStart, find_start};
 use crate::upstream::session::outage::settle;
 use crate::upstream::session::outcome::{AttemptEnd, Halt, unproven_failure};
@@ -42,13 +38,13 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// Answers a request. The session runs while its events are awaited.
-pub fn answer(job: Job) -> EventStream {
+pub(crate) fn run_job(job: Job) -> EventStream {
     let (sender, events) = mpsc::channel(EVENTS_HELD);
     EventStream::new(events, Box::pin(run_session(job, sender)))
 }
 
 async fn run_session(job: Job, events: mpsc::Sender<Event>) {
-    let in_one_piece = job.spool.then_some(job.mapping.limits.spool_bytes_max);
+    let in_one_piece = job.in_one_piece.then_some(job.mapping.limits.spool_bytes_max);
     let mut session = ListSession {
         requester: Requester::new(&job),
         asked: job.asked.clone(),
@@ -64,6 +60,10 @@ async fn run_session(job: Job, events: mpsc::Sender<Event>) {
         last_failure: None,
     };
     let end = session.answer().await;
+    if !session.requester.quarantined.is_empty() {
+        let quarantined = std::mem::take(&mut session.requester.quarantined);
+        let _ = events.send(Event::Quarantined(quarantined)).await;
+    }
     let account = Box::new(session.requester.account);
     // The receiver may be dropped; ignore.
     let _ = match end {
@@ -246,7 +246,7 @@ impl ListSession<'_> {
         };
         let buffer = PageBuffer::new(ItemHash::new(&job.store.token_key));
         let mut page = Page::new(&job.mapping, &job.own, start, buffer);
-        let mut resumer = self.progress.resumer(self.delivery.tags());
+        let mut resumer = self.progress.resumer(self.delivery.tags()).reporting_records(job.reports_records);
         let body = Body::new(job.client.http(), &job.mapping, exchange);
         let error = match fetches_headers(&self.requester, &self.asked) {
             true => self.feed_headers(&mut page, &mut resumer, body, permit).await?,
@@ -354,7 +354,10 @@ impl ListSession<'_> {
             let account = &mut self.requester.account;
             *account = Account { attempts: account.attempts, ..Account::default() };
         }
-        self.delivery.take_waiting();
+        if !self.delivery.has_begun() {
+            self.requester.quarantined.clear();
+        }
+        self.delivery.forget_waiting();
         self.filter = None;
     }
 

@@ -2,7 +2,6 @@
 
 mod continuation_token;
 mod delivery;
-pub(crate) mod detached_task;
 mod emit;
 mod list_position;
 pub(crate) mod list_session;

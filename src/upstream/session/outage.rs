@@ -1,10 +1,9 @@
 //! Tells the circuit breaker how a request came out, and whether the harvester may retry a failure.
 
 use crate::oai::{Request, Verb};
+use crate::repository::{Failure, Reason, Stop};
 use crate::upstream::adapt::requester::Requester;
-use crate::upstream::failure::{Failure, Reason};
 use crate::upstream::http::circuit_breaker::Admission;
-use crate::upstream::response_writer::Stop;
 use std::time::Duration;
 
 /// Longest wait for the Identify that tells an outage from one bad request.

@@ -1,9 +1,8 @@
 //! How an attempt at a page ends.
 
 use crate::oai::ErrorCode;
-use crate::upstream::failure::{Failure, Reason};
+use crate::repository::{Failure, Reason, Stop};
 use crate::upstream::page::resume::Unproven;
-use crate::upstream::response_writer::Stop;
 
 /// The end of an attempt after which the session continues or is complete.
 pub(crate) enum AttemptEnd {

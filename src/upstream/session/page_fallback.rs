@@ -2,9 +2,9 @@
 
 use crate::clock;
 use crate::oai::{Request, Verb};
+use crate::repository::{Failure, Stop};
 use crate::store::QuarantinedRecord;
 use crate::upstream::adapt::quarantine::quarantine_and_count;
-use crate::upstream::failure::Failure;
 use crate::upstream::page::attempt::Verdict;
 use crate::upstream::page::resume::KnownItems;
 use crate::upstream::per_record::headers::LOST_IN_A_ROW_MAX;
@@ -13,7 +13,6 @@ use crate::upstream::per_record::page_fallback::{
     find_headers, find_headers_of_page, per_record_failure,
 };
 use crate::upstream::per_record::substitute_page::SubstitutePage;
-use crate::upstream::response_writer::Stop;
 use crate::upstream::session::list_position::PageRest;
 use crate::upstream::session::list_session::ListSession;
 use crate::upstream::session::outcome::{AttemptEnd, Halt};
@@ -213,6 +212,10 @@ impl ListSession<'_> {
         if let Continuation::SourceToken(token) = &continuation {
             self.note_token_reuse(Some(token)).await?;
         }
+        self.requester.account.token = match &continuation {
+            Continuation::SourceToken(token) => Some(token.clone()),
+            _ => token.filter(|token| !token.is_empty()),
+        };
         let delivered = &self.progress.delivered;
         match continuation {
             Continuation::SourceToken(token) => position.note(job, delivered, Some(token), None, now),

@@ -1,8 +1,8 @@
 //! Where a list is begun again that cannot be continued.
 
 use crate::oai::Request;
+use crate::repository::Failure;
 use crate::upstream::client::job::Job;
-use crate::upstream::failure::Failure;
 use crate::upstream::page::resume::KnownItems;
 use crate::upstream::session::list_position::ListPosition;
 use crate::upstream::session::progress::RestartPoint;

@@ -4,7 +4,7 @@
 //! limit, and hashed. So a file that is being written, or that ends early, never replaces a good one.
 
 use crate::repair::Decode;
-use crate::upstream::failure::{Failure, Reason};
+use crate::repository::{Failure, Reason};
 use blake2::{Blake2s256, Digest};
 use std::fmt::Write as _;
 use std::fs::File;

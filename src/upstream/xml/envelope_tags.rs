@@ -1,8 +1,8 @@
 //! The tags around the items of a list.
 
 use crate::oai::Verb;
-use crate::repair::EnvelopeFacts;
-use crate::upstream::xml::rebase_namespaces::NamespaceScope;
+use crate::repair::ListEnvelope;
+use crate::upstream::xml::rebase_namespaces::{NamespaceScope, OAI, XSI};
 
 /// The start tags that are open around the items of a list, without their angle brackets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,18 +23,17 @@ impl EnvelopeTags {
             "{root_name} xmlns=\"{OAI}\" xmlns:xsi=\"{XSI}\" \
              xsi:schemaLocation=\"{OAI} http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd\""
         );
-        let scope = NamespaceScope::new([("", OAI), ("xsi", XSI)].into_iter());
-        Self { root, root_name, list_name: list.clone(), list, scope }
+        Self { root, root_name, list_name: list.clone(), list, scope: NamespaceScope::of_own_list() }
     }
 
     /// The tags of a list that the engine has written.
-    pub(crate) fn new(envelope: &EnvelopeFacts<'_>) -> Self {
+    pub(crate) fn new(root_tag: &[u8], envelope: &ListEnvelope<'_>) -> Self {
         let lossy = String::from_utf8_lossy;
         let tag = |tag: &[u8]| {
             let tag = tag.strip_prefix(b"<").unwrap_or(tag);
             lossy(tag.strip_suffix(b">").unwrap_or(tag)).into_owned()
         };
-        let (root, list) = (tag(envelope.root_tag), tag(envelope.verb_tag));
+        let (root, list) = (tag(root_tag), tag(envelope.verb_tag));
         let name = |tag: &str| tag.split_ascii_whitespace().next().unwrap_or_default().to_owned();
         let namespaces: Vec<_> =
             envelope.namespaces.iter().map(|(prefix, uri)| (lossy(prefix), lossy(uri))).collect();
@@ -84,6 +83,3 @@ impl EnvelopeTags {
         self.root_name.strip_suffix("OAI-PMH").unwrap_or_default()
     }
 }
-
-const OAI: &str = "http://www.openarchives.org/OAI/2.0/";
-const XSI: &str = "http://www.w3.org/2001/XMLSchema-instance";

@@ -18,6 +18,11 @@ impl NamespaceScope {
         Self(namespaces.map(|(prefix, uri)| (prefix.to_owned(), uri.to_owned())).collect())
     }
 
+    /// The namespaces around the items of a list of our own.
+    pub(crate) fn of_own_list() -> Self {
+        Self::new([("", OAI), ("xsi", XSI)].into_iter())
+    }
+
     /// The namespaces that are in scope at the end of a head.
     pub(crate) fn parse(head: &str) -> Self {
         let mut reader = Reader::from_str(head);
@@ -67,6 +72,9 @@ impl NamespaceScope {
         moved
     }
 }
+
+pub(crate) const OAI: &str = "http://www.openarchives.org/OAI/2.0/";
+pub(crate) const XSI: &str = "http://www.w3.org/2001/XMLSchema-instance";
 
 /// A record with only this header, like a deleted one.
 pub(crate) fn wrap_header(header: &str) -> String {

@@ -9,8 +9,8 @@
 
 use crate::clock;
 use crate::proxy::cache::rules::CachePlan;
+use crate::repository::ByteRope;
 use crate::store::{PageKey, Part};
-use crate::upstream::ByteRope;
 use bytes::Bytes;
 use pingora_http::ResponseHeader;
 use std::collections::BTreeMap;

@@ -6,8 +6,8 @@ use super::page::{
 use crate::clock;
 use crate::proxy::cache::page_meta::PageMeta;
 use crate::proxy::cache::rules::Retention;
+use crate::repository::Account;
 use crate::store::{BlockSums, Pages};
-use crate::upstream::Account;
 use bytes::Bytes;
 use pingora_http::ResponseHeader;
 use std::sync::Arc;

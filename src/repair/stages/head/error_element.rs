@@ -10,7 +10,7 @@ use crate::repair::lex::lexeme::{Lexeme, Lexemes, is_cut, is_good_comment, next_
 use crate::repair::lex::names::is_blank;
 use crate::repair::output::head_buffer::Release;
 use crate::repair::passes::lenient_tag::read_lenient_tag;
-use crate::repair::sink::Sink;
+use crate::repair::sink::{EnvelopeFacts, Sink};
 use crate::repair::stages::envelope::{is_strict_field, strip_envelope_prefixes};
 use crate::repair::stages::head::error_text::intended_error;
 use crate::repair::stages::head::repair_head::request_echo;
@@ -138,6 +138,10 @@ pub(crate) fn emit_errors(response: &mut Response, sink: &mut impl Sink) -> Opti
         }
     }
     let bare_request = response.echo_without_arguments.then(|| request_echo(response, false));
+    if !response.output.is_open() {
+        let Response { response_date, root_tag, .. } = response;
+        sink.envelope(&EnvelopeFacts { response_date, root_tag, list: None });
+    }
     response.output.release(Release::Errors, bare_request.as_deref(), sink);
     None
 }

@@ -11,8 +11,8 @@ use crate::repair::lex::outline::outline;
 use crate::repair::output::head_buffer::{PartRole, Release};
 use crate::repair::repair_item::RepairedItem;
 use crate::repair::sink::{
-    EnvelopeFacts, FieldIssue, IdentifyFacts, ItemSpans, RecordFacts, Repair, Sink, SwallowedItems,
-    UnresolvedField,
+    EnvelopeFacts, FieldIssue, IdentifyFacts, ItemSpans, ListEnvelope, RecordFacts, Repair, Sink,
+    SwallowedItems, UnresolvedField,
 };
 use crate::repair::stages::list::rewrite::rewrite_item;
 use crate::repair::stages::list::state::List;
@@ -58,10 +58,10 @@ pub(crate) fn emit(
         let moved = facts.clone().map_spans(|span| rewritten.moved(span));
         (rewritten.apply(bytes), Cow::Owned(moved), Cow::Owned(edits.clone().then(bytes, rewritten)))
     };
+    release_list(response, list, sink);
     if list.verb == Verb::Identify {
         sink.identified(&identify_facts(&output));
     }
-    release_list(response, list, sink);
     let (mut from, mut repairs) = (0, 0);
     for edit in edits.iter() {
         let original = raw.get(edit.start..edit.end).unwrap_or_default();
@@ -140,15 +140,14 @@ pub(crate) fn release_list(response: &mut Response, list: &List, sink: &mut impl
     if response.output.is_open() {
         return;
     }
-    if list.verb != Verb::Identify {
-        sink.list_opened(&EnvelopeFacts {
-            response_date: &response.response_date,
-            root_tag: &response.root_tag,
-            verb_tag: &list.start_tag,
-            verb_tag_at: response.output.bytes_before_list(),
-            namespaces: &response.tags.contexts.in_scope(list.written_context),
-        });
-    }
+    let namespaces = response.tags.contexts.in_scope(list.written_context);
+    let list = (list.verb != Verb::Identify).then(|| ListEnvelope {
+        verb_tag: &list.start_tag,
+        verb_tag_at: response.output.bytes_before_list(),
+        namespaces: &namespaces,
+    });
+    let Response { response_date, root_tag, .. } = response;
+    sink.envelope(&EnvelopeFacts { response_date, root_tag, list });
     response.output.release(Release::List, None, sink);
 }
 

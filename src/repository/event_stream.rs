@@ -1,6 +1,6 @@
 //! Drives a session from the task that waits for its events.
 
-use crate::upstream::event::Event;
+use crate::repository::event::Event;
 use futures::future::BoxFuture;
 use std::future::poll_fn;
 use std::pin::pin;

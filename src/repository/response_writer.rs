@@ -1,9 +1,9 @@
 //! Sends the bytes of a response: as events, or in one piece once it is whole.
 
-use crate::upstream::byte_rope::ByteRope;
-use crate::upstream::event::Event;
-use crate::upstream::event::ResponseHead;
-use crate::upstream::failure::{Failure, Reason};
+use crate::repository::byte_rope::ByteRope;
+use crate::repository::event::Event;
+use crate::repository::event::ResponseHead;
+use crate::repository::failure::{Failure, Reason};
 use tokio::sync::mpsc;
 
 /// Why a session ended before its response was complete.
@@ -78,6 +78,11 @@ impl ResponseWriter {
             self.event(Event::Body(run)).await?;
         }
         Ok(())
+    }
+
+    /// Sends an event beside the bytes.
+    pub(crate) async fn report(&self, event: Event) -> Result<(), Stop> {
+        self.event(event).await
     }
 
     async fn event(&self, event: Event) -> Result<(), Stop> {

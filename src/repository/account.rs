@@ -3,7 +3,7 @@
 use crate::oai::ErrorCode;
 use crate::repair::catalog::CATALOG;
 use crate::repair::{Outcome, Repair, RepairId, Summary};
-use crate::upstream::failure::Failure;
+use crate::repository::failure::Failure;
 use std::collections::VecDeque;
 
 /// The result of a request.
@@ -33,6 +33,12 @@ pub struct Account {
     pub attempts: u32,
     /// `cursor` and `completeListSize` of the page, as received.
     pub progress: (Option<u64>, Option<u64>),
+    /// `responseDate` of the page.
+    pub response_date: Option<String>,
+    /// The resumptionToken of the page, if the list continues.
+    pub token: Option<String>,
+    /// Items that were too long to be reported as records: they are in the body only.
+    pub oversized: u64,
     /// The code of the error, if the response is one.
     pub error: Option<ErrorCode>,
     /// `expirationDate` of the token on the page, as written in the XML.
@@ -80,6 +86,9 @@ impl Default for Account {
             repairs: VecDeque::new(),
             attempts: 0,
             progress: (None, None),
+            response_date: None,
+            token: None,
+            oversized: 0,
             error: None,
             token_expires: None,
             reuses_tokens: false,

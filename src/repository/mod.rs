@@ -1,0 +1,20 @@
+//! A repository as the proxy sees it: a request goes in, a stream of events comes out.
+//!
+//! [`Repository`] is the interface. `upstream` implements it with the live source.
+
+mod account;
+mod byte_rope;
+mod event;
+mod event_stream;
+mod failure;
+mod request;
+mod response_writer;
+
+pub use account::{Account, RepairMade};
+pub(crate) use byte_rope::ByteRope;
+pub use event::{DeliveredRecord, Event, ResponseHead};
+pub use event_stream::{DetachedTask, EventStream};
+pub(crate) use failure::printable;
+pub use failure::{Failure, Outlook, Reason};
+pub use request::{Repository, RepositoryRequest};
+pub(crate) use response_writer::{ResponseWriter, Stop};
