@@ -57,7 +57,7 @@ pub enum Reason {
     /// The response ended early.
     Incomplete,
     /// The page cannot be resumed: a repeated request returned a different page.
-    Unproven,
+    NotResumable,
     /// The limits of the source are used up, and there was no permit in time.
     Busy,
     /// The circuit breaker of the source is open.
@@ -102,7 +102,7 @@ impl Reason {
             Self::HttpProtocol => "http-protocol",
             Self::ResponseTimeout => "response-timeout",
             Self::Incomplete => "incomplete",
-            Self::Unproven => "not-resumable",
+            Self::NotResumable => "not-resumable",
             Self::Busy => "busy",
             Self::Resting => "circuit-open",
             Self::ContentCoding => "content-coding",
@@ -132,7 +132,7 @@ impl Reason {
             Self::TlsProtocol => "tls_protocol_error",
             Self::HttpProtocol => "http_protocol_error",
             Self::ResponseTimeout => "http_response_timeout",
-            Self::Incomplete | Self::Unproven => "http_response_incomplete",
+            Self::Incomplete | Self::NotResumable => "http_response_incomplete",
             Self::ContentCoding => "http_response_content_coding",
             Self::TooLarge => "http_response_body_size",
             Self::Redirect
@@ -155,7 +155,7 @@ impl Reason {
             | Self::ConnectionLost
             | Self::ResponseTimeout
             | Self::Incomplete
-            | Self::Unproven
+            | Self::NotResumable
             | Self::Resting => 60,
             Self::Busy => 30,
             Self::ConnectionRefused | Self::Status | Self::NotOai(NotOai::UnknownError) => 120,

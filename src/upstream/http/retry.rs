@@ -60,7 +60,7 @@ fn passes(failure: &Failure) -> bool {
         | Reason::ResponseTimeout
         | Reason::Incomplete
         | Reason::ContentCoding
-        | Reason::Unproven
+        | Reason::NotResumable
         | Reason::NotOai(NotOai::Empty | NotOai::Html | NotOai::Json | NotOai::Foreign) => true,
         Reason::Status => {
             matches!(failure.received_status, Some(408 | 425 | 429 | 500 | 502..=599))

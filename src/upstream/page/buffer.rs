@@ -306,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_item_is_known_by_all_of_its_identifier_and_datestamp_and_the_key() {
+    fn the_hash_of_an_item_depends_on_identifier_datestamp_and_key() {
         let (one, other) = (TokenKey::new([1; 32]), TokenKey::new([2; 32]));
         let hash = ItemHash::new(&one).key(b"oai:a", b"2020");
         assert_eq!(hash, ItemHash::new(&one).key(b"oai:a", b"2020"));

@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn each_item_stands_where_it_is_said_to_stand() {
+    fn items_are_at_their_reported_places() {
         for (path, page) in pages() {
             let mut repairer = Repairer::new(&RepairConfig::default());
             let (mut sink, mut resumer) =
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_cut_anywhere_and_had_again_is_the_page() {
+    fn a_page_truncated_at_any_place_is_resumed_unchanged() {
         // Text between two items may come twice: blanks, comments, instructions.
         let bare = |text: &[u8]| -> String {
             let mut text = String::from_utf8_lossy(text).into_owned();

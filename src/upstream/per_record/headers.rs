@@ -346,7 +346,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_of_identifiers_is_read_and_nothing_else_is() {
+    fn only_a_list_of_identifiers_is_read() {
         let list = "<?xml version=\"1.0\"?>\n<ListIdentifiers xmlns=\"http://www.openarchives.org/OAI/1.1/OAI_ListIdentifiers\">\
             <responseDate>x</responseDate><requestURL>x?a&amp;b</requestURL>\
             <identifier>oai:x:a&amp;b</identifier><identifier status=\"deleted\"> oai:x:2 </identifier>\

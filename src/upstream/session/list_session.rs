@@ -178,7 +178,7 @@ impl ListSession<'_> {
                 attempts = 1;
                 self.renew_deadline();
             }
-            unproven += u32::from(failure.reason == Reason::Unproven);
+            unproven += u32::from(failure.reason == Reason::NotResumable);
             if !self.may_substitute(&failure) {
                 self.requester.deadline.release();
             }

@@ -54,5 +54,5 @@ pub(crate) fn unproven_failure(name: &str, why: Unproven) -> Failure {
         Unproven::Held => "cannot be compared with it within the limits",
     };
     let details = format!("{name} truncated a page, and the page that it sends now {what}");
-    Failure::new(Reason::Unproven, details)
+    Failure::new(Reason::NotResumable, details)
 }

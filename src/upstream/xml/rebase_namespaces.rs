@@ -112,13 +112,13 @@ mod tests {
     const PLAIN: &str = "<?xml version=\"1.0\"?><OAI-PMH xmlns=\"o\"><request>x</request><GetRecord>";
 
     #[test]
-    fn where_the_same_is_declared_nothing_changes() {
+    fn an_item_with_equal_declarations_around_it_is_unchanged() {
         let item = "<record><header/></record>";
         assert_eq!(moved(PLAIN, item, "<OAI-PMH xmlns=\"o\" xmlns:a=\"b\"><ListRecords>"), item);
     }
 
     #[test]
-    fn what_the_new_place_lacks_or_declares_otherwise_goes_along() {
+    fn missing_and_different_declarations_are_added_to_the_item() {
         let from = "<OAI-PMH xmlns=\"o\" xmlns:dc=\"d\" xmlns:q='a\"b'><GetRecord xmlns:e=\"e\">";
         let to = "<OAI-PMH xmlns=\"o\" xmlns:dc=\"other\"><ListRecords>";
         assert_eq!(
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_closed_before_the_items_declares_nothing() {
+    fn closed_elements_do_not_declare_namespaces() {
         assert_eq!(
             NamespaceScope::parse("<a xmlns=\"1\"><b xmlns:x=\"2\">t</b><c>"),
             NamespaceScope::parse("<a xmlns=\"1\">")
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_becomes_a_record_of_its_own_kind() {
+    fn a_header_is_wrapped_into_a_record_with_its_prefix() {
         assert_eq!(
             wrap_header("<header status=\"deleted\"/>"),
             "<record><header status=\"deleted\"/></record>"
