@@ -27,5 +27,7 @@ mod served_spans;
 mod stamp_clock;
 
 pub use harvest_mark::{HarvestMark, ResponseClocks};
-pub use served_spans::{CLOCK_ERROR_MAX_SECS, ListState, SPANS_MAX, ServedSpan, ServedSpans};
+pub use served_spans::{
+    CLOCK_ERROR_MAX_SECS, ListState, SPAN_GRAIN_SECS, SPANS_MAX, ServedSpan, ServedSpans,
+};
 pub use stamp_clock::{ListTimes, PendingCommit, RESERVATION_SECS, StampClock};

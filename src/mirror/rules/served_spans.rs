@@ -5,6 +5,9 @@
 /// It includes a clock that is wrong by a zone or by an hour of summer time, on either side.
 pub const CLOCK_ERROR_MAX_SECS: i64 = 7_200;
 
+/// The grain of the ends of spans. The lists of five minutes share one span, which is stored once.
+pub const SPAN_GRAIN_SECS: i64 = 300;
+
 /// The most spans of a repository. Beyond it, neighbouring spans are joined.
 pub const SPANS_MAX: usize = 64;
 
@@ -40,7 +43,9 @@ impl ListState {
     ///
     /// Record it before the page is sent: the page can be the last one that the harvester receives.
     pub fn span(self, date_secs: i64, now_secs: i64) -> ServedSpan {
-        let until_secs = now_secs.saturating_add(CLOCK_ERROR_MAX_SECS).max(date_secs).max(self.secs);
+        let end_secs = now_secs.saturating_add(CLOCK_ERROR_MAX_SECS).max(date_secs).max(self.secs);
+        let rest_secs = end_secs.rem_euclid(SPAN_GRAIN_SECS);
+        let until_secs = end_secs.saturating_add((SPAN_GRAIN_SECS - rest_secs) % SPAN_GRAIN_SECS);
         ServedSpan { state_secs: self.secs, until_secs }
     }
 }
@@ -50,7 +55,7 @@ impl ListState {
 pub struct ServedSpan {
     /// The state that the list shows (S).
     pub state_secs: i64,
-    /// The end of the list (E), with the error of the clocks.
+    /// The end of the list (E), with the error of the clocks and rounded up.
     pub until_secs: i64,
 }
 
@@ -186,10 +191,21 @@ mod tests {
     #[test]
     fn a_span_includes_the_error_of_the_clocks_and_the_date_of_the_page() {
         let state = ListState::new(1_000);
-        assert_eq!(state.span(1_000, 5_000), span(1_000, 5_000 + CLOCK_ERROR_MAX_SECS));
-        assert_eq!(state.span(99_000, 5_000), span(1_000, 99_000));
+        assert_eq!(state.span(1_000, 6_000), span(1_000, 6_000 + CLOCK_ERROR_MAX_SECS));
+        assert_eq!(state.span(99_000, 6_000), span(1_000, 99_000));
         assert_eq!(ListState::new(99_000).span(0, 0), span(99_000, 99_000));
         assert_eq!(state.span(0, i64::MAX), span(1_000, i64::MAX));
+    }
+
+    #[test]
+    fn the_lists_of_some_minutes_share_one_span() {
+        let mut spans = ServedSpans::default();
+        let changes = (6_001..6_301).filter(|&now| spans.record(ListState::new(now).span(now, now))).count();
+        assert_eq!((changes, spans.iter().count()), (1, 1));
+        assert!(spans.record(ListState::new(6_301).span(6_301, 6_301)));
+        let end_secs = 6_000 + CLOCK_ERROR_MAX_SECS;
+        assert_eq!(spans.widen(end_secs + SPAN_GRAIN_SECS), 6_001);
+        assert_eq!(spans.widen(end_secs + SPAN_GRAIN_SECS + 1), 6_301);
     }
 
     #[test]
