@@ -43,7 +43,7 @@ pub(super) fn updates_of_benefit(benefit: f64) -> f64 {
         return start + start * start / 3.0;
     }
     // Newton's method for ln(1+x) - x = ln(1-benefit). The left side is concave and decreasing, so
-    // that the first step leads to the right of the root and all others approach it from there.
+    // that the first step ends to the right of the root, and all others approach it from there.
     let wanted = (-benefit).ln_1p();
     let mut x = start;
     for _ in 0..STEPS_MAX {

@@ -66,3 +66,21 @@ pub(super) fn stale_share<'a>(pairs: impl Iterator<Item = (&'a RepositoryLoad, &
     }
     if records > 0.0 { stale / records } else { 0.0 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_counts_harvests_and_the_records_that_they_transfer() {
+        // Two updates of each record in the first interval, none in the second.
+        let loads = [RepositoryLoad::new(100.0, 2.0), RepositoryLoad::new(50.0, 0.0)];
+        let plan = Plan::evaluate(&loads, vec![100.0, 25.0], 0.5);
+        assert!((plan.harvests_per_sec() - 0.05).abs() < 1e-12);
+        let changed = 100.0 * (1.0 - (-2.0_f64).exp());
+        assert!((plan.records_per_sec() - changed / 100.0).abs() < 1e-12, "{plan:?}");
+        let fresh = 100.0 * mean_freshness(2.0) + 50.0;
+        assert!((plan.freshness() - fresh / 150.0).abs() < 1e-12, "{plan:?}");
+        assert!(plan.meets_target() && !Plan::evaluate(&loads, vec![100.0, 25.0], 0.7).meets_target());
+    }
+}

@@ -46,7 +46,7 @@ pub struct RateEstimator {
 }
 
 impl RateEstimator {
-    /// An estimator that goes on from a stored rate. A rate that is negative or not finite is unknown.
+    /// An estimator that continues from a stored rate. A rate that is negative or not finite is unknown.
     pub fn from_rate(updates_per_sec: Option<f64>) -> Self {
         let is_rate = |rate: &f64| rate.is_finite() && *rate >= 0.0;
         Self { updates_per_sec: updates_per_sec.filter(is_rate) }

@@ -2,8 +2,8 @@
 //!
 //! An incremental harvester derives the `from` of its next request from its last list. It misses a
 //! record if the list did not contain a change, and the datestamp of this change is before `from`.
-//! Harvesters derive `from` in three ways: from the responseDate of a page, from their own clock at
-//! the start of the list, and from their own clock at its end. Three rules cover all of them:
+//! Harvesters derive `from` from the responseDate of a page, from the highest datestamp, or from
+//! their own clock at the start or the end of the list. Three rules cover all of them:
 //!
 //! 1. **Stamps in commit order.** A record of a mirror becomes visible with a stamp after every
 //!    responseDate that was served before. [`StampClock`] issues both.

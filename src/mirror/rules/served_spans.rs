@@ -1,4 +1,4 @@
-//! The spans of time that lists leave open: from the state that a list shows to its end.
+//! The spans of time between the state that a list shows and the end of this list.
 
 /// The largest expected difference between the clocks of a harvester and of this machine.
 ///
@@ -39,11 +39,12 @@ impl ListState {
         self.secs
     }
 
-    /// The span of a page that is served now with the responseDate `date_secs`.
+    /// The span of a page that is served now. `latest_secs` is the latest time in this page: its
+    /// responseDate or a datestamp. Some harvesters continue from the highest datestamp.
     ///
     /// Record it before the page is sent: the page can be the last one that the harvester receives.
-    pub fn span(self, date_secs: i64, now_secs: i64) -> ServedSpan {
-        let end_secs = now_secs.saturating_add(CLOCK_ERROR_MAX_SECS).max(date_secs).max(self.secs);
+    pub fn span(self, latest_secs: i64, now_secs: i64) -> ServedSpan {
+        let end_secs = now_secs.saturating_add(CLOCK_ERROR_MAX_SECS).max(latest_secs).max(self.secs);
         let rest_secs = end_secs.rem_euclid(SPAN_GRAIN_SECS);
         let until_secs = end_secs.saturating_add((SPAN_GRAIN_SECS - rest_secs) % SPAN_GRAIN_SECS);
         ServedSpan { state_secs: self.secs, until_secs }
@@ -59,17 +60,10 @@ pub struct ServedSpan {
     pub until_secs: i64,
 }
 
-impl ServedSpan {
-    fn contains(self, other: Self) -> bool {
-        self.state_secs <= other.state_secs && other.until_secs <= self.until_secs
-    }
-}
-
 /// The spans of the lists of one repository.
 ///
 /// Invariant: a `from` in any recorded span is widened to the state of this span or an earlier time.
-/// The number of spans is limited by [`SPANS_MAX`]. Both ends of the spans increase strictly, because
-/// a span inside another one adds nothing. To store the spans, write the values of
+/// The number of spans is limited by [`SPANS_MAX`]. Both ends of the spans increase strictly. To store the spans, write the values of
 /// [`Self::iter`]; collect them to restore the spans.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServedSpans {
@@ -77,18 +71,25 @@ pub struct ServedSpans {
 }
 
 impl ServedSpans {
-    /// Records a span.
+    /// Records a span. Returns whether the spans changed and need to be stored. A span that ends before
+    /// it begins contains no time and changes nothing.
     ///
-    /// Returns whether the spans changed and need to be stored. A span that ends before it begins
-    /// contains no time.
+    /// A span replaces all spans with a later state, and extends to their end: a harvester can derive
+    /// its next `from` from a date of an earlier page or list, although this list is older.
     pub fn record(&mut self, span: ServedSpan) -> bool {
-        let is_covered = self.spans.iter().any(|known| known.contains(span));
-        if is_covered || span.until_secs < span.state_secs {
+        if span.until_secs < span.state_secs {
             return false;
         }
-        self.spans.retain(|known| !span.contains(*known));
         let at = self.spans.partition_point(|known| known.state_secs < span.state_secs);
-        self.spans.insert(at, span);
+        let (earlier, later) = self.spans.split_at(at);
+        let end_secs = later.last().map_or(span.until_secs, |last| last.until_secs.max(span.until_secs));
+        let span = ServedSpan { until_secs: end_secs, ..span };
+        let is_covered = earlier.last().is_some_and(|known| known.until_secs >= end_secs);
+        if is_covered || later == [span] {
+            return false;
+        }
+        self.spans.truncate(at);
+        self.spans.push(span);
         while self.spans.len() > SPANS_MAX {
             self.join_cheapest();
         }
@@ -179,6 +180,14 @@ mod tests {
         assert_eq!(spans.iter().collect::<Vec<_>>(), [span(100, 250)]);
         assert!(spans.record(span(50, 300)));
         assert_eq!(spans.iter().count(), 1);
+    }
+
+    #[test]
+    fn a_span_of_an_older_state_extends_to_the_end_of_all_later_ones() {
+        let mut spans: ServedSpans = [span(100, 200), span(300, 900), span(500, 950)].into_iter().collect();
+        assert!(spans.record(span(250, 400)));
+        assert_eq!(spans.iter().collect::<Vec<_>>(), [span(100, 200), span(250, 950)]);
+        assert!(!spans.record(span(250, 400)));
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub(super) enum Kind {
     StartClock,
     /// The own clock at the end of the list.
     EndClock,
+    /// The highest datestamp of all records.
+    LastStamp,
 }
 
 /// A list that is not complete.
@@ -38,13 +40,21 @@ pub(super) struct Harvester {
     clock_error_secs: i64,
     from_secs: Option<i64>,
     copy: [Option<Record>; RECORDS],
+    last_stamp_secs: Option<i64>,
     list: Option<OpenList>,
 }
 
 impl Harvester {
     pub(super) fn new(kind: Kind, view: View, random: &mut Random) -> Self {
-        let mut new =
-            Self { kind, view, clock_error_secs: 0, from_secs: None, copy: [None; RECORDS], list: None };
+        let mut new = Self {
+            kind,
+            view,
+            clock_error_secs: 0,
+            from_secs: None,
+            copy: [None; RECORDS],
+            last_stamp_secs: None,
+            list: None,
+        };
         new.step_clock(random);
         new
     }
@@ -71,6 +81,7 @@ impl Harvester {
         for (id, record) in page.items {
             self.copy[id] = Some(record);
         }
+        self.last_stamp_secs = self.last_stamp_secs.max(page.last_stamp_secs);
         let Some(mut list) = self.list.take() else { return };
         let first_date_secs = *list.first_date_secs.get_or_insert(page.date_secs);
         if page.token.is_some() {
@@ -78,12 +89,14 @@ impl Harvester {
             self.list = Some(list);
             return;
         }
-        self.from_secs = Some(match self.kind {
-            Kind::FirstDate => first_date_secs,
-            Kind::LastDate => page.date_secs,
-            Kind::StartClock => list.started_secs,
-            Kind::EndClock => now_secs + self.clock_error_secs + random.below(DELAY_SECS_MAX + 1) as i64,
-        });
+        let delay_secs = random.below(DELAY_SECS_MAX + 1) as i64;
+        self.from_secs = match self.kind {
+            Kind::FirstDate => Some(first_date_secs),
+            Kind::LastDate => Some(page.date_secs),
+            Kind::StartClock => Some(list.started_secs),
+            Kind::EndClock => Some(now_secs + self.clock_error_secs + delay_secs),
+            Kind::LastStamp => self.last_stamp_secs,
+        };
     }
 
     /// Abandons the list; the next one begins with the same `from`.

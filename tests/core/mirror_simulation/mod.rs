@@ -1,7 +1,7 @@
 //! A simulation of the promise of the mirror: an incremental harvester misses no record, whether the
 //! source or the mirror answered.
 //!
-//! A run simulates one source, its mirror, the proxy in front of both, and six harvesters. Records
+//! A run simulates one source, its mirror, the proxy in front of both, and seven harvesters. Records
 //! change and are deleted, the source and its clock are unreliable, lists end in the middle, commits
 //! are slow, clocks step by an hour, and the program restarts. At the end the source is quiet, and
 //! each harvester requests one more incremental list. Then its copy must be equal to the source.

@@ -28,6 +28,8 @@ pub(super) enum Token {
 pub(super) struct Page {
     pub(super) items: Items,
     pub(super) date_secs: i64,
+    /// The highest datestamp of the page.
+    pub(super) last_stamp_secs: Option<i64>,
     /// `None` on the last page.
     pub(super) token: Option<Token>,
 }
@@ -114,26 +116,30 @@ impl Proxy {
                 items.iter().for_each(|&(id, _)| is_delivered[id] = true);
                 let clocks = source.clocks(at.now_secs, at.our_secs);
                 let date_secs = clocks.response_date_secs?;
-                self.live_spans.record(self.span(state, date_secs, at));
+                let last_stamp_secs = last_stamp(&items);
+                self.live_spans.record(self.span(state, last_stamp_secs.max(Some(date_secs)), at));
                 let is_last = list.is_at_end();
                 let rest = Token::Source { from_secs, list, state, is_delivered };
-                Some(Page { items, date_secs, token: (!is_last).then_some(rest) })
+                Some(Page { items, date_secs, last_stamp_secs, token: (!is_last).then_some(rest) })
             }
             Token::Failover { from_secs, first, state, date_secs, is_delivered } => {
                 let items = mirror.page_by_id(from_secs, first, &is_delivered);
-                self.live_spans.record(self.span(state, date_secs, at));
+                let last_stamp_secs = last_stamp(&items);
+                self.live_spans.record(self.span(state, last_stamp_secs.max(Some(date_secs)), at));
                 let first = items.last().map(|(id, _)| id + 1);
                 let rest = |first| Token::Failover { from_secs, first, state, date_secs, is_delivered };
-                Some(Page { items, date_secs, token: first.map(rest) })
+                Some(Page { items, date_secs, last_stamp_secs, token: first.map(rest) })
             }
             Token::Mirror { from_secs, times, after } => {
                 let found = mirror.page_by_stamp(from_secs, times.until_secs, after);
                 let date_secs = times.response_date_secs;
-                self.mirror_spans.record(self.span(ListState::new(date_secs), date_secs, at));
                 let after = found.last().map(|&(stamp_secs, id, _)| (stamp_secs, id));
                 let items = found.into_iter().map(|(_, id, record)| (id, record)).collect();
                 let rest = |after| Token::Mirror { from_secs, times, after: Some(after) };
-                Some(Page { items, date_secs, token: after.map(rest) })
+                let last_stamp_secs = after.map(|(stamp_secs, _)| stamp_secs);
+                let state = ListState::new(date_secs);
+                self.mirror_spans.record(self.span(state, last_stamp_secs.max(Some(date_secs)), at));
+                Some(Page { items, date_secs, last_stamp_secs, token: after.map(rest) })
             }
         }
     }
@@ -159,13 +165,20 @@ impl Proxy {
         Some(Token::Failover { from_secs, first: 0, state, date_secs: state.secs(), is_delivered })
     }
 
-    fn span(&self, state: ListState, date_secs: i64, at: Moment) -> ServedSpan {
-        let span = state.span(date_secs, at.our_secs);
+    /// The span of a page with this latest time.
+    fn span(&self, state: ListState, latest_secs: Option<i64>, at: Moment) -> ServedSpan {
+        let latest_secs = latest_secs.unwrap_or(state.secs());
+        let span = state.span(latest_secs, at.our_secs);
         match self.broken {
             Some(Broken::SpansWithoutClockError) => {
-                ServedSpan { until_secs: at.our_secs.max(date_secs), ..span }
+                ServedSpan { until_secs: at.our_secs.max(latest_secs), ..span }
             }
             _ => span,
         }
     }
+}
+
+/// The highest datestamp of the source.
+fn last_stamp(items: &Items) -> Option<i64> {
+    items.iter().map(|(_, record)| record.stamp_secs).max()
 }

@@ -7,8 +7,11 @@ use super::proxy::{Moment, Proxy, View};
 use super::source::Source;
 use crate::support::random::Random;
 
-/// The steps of a usual run, and of a long one that fills the spans.
-const STEPS: usize = 400;
+/// The steps of a usual run. A miss shows only if the record does not change again, so short runs find
+/// more.
+const STEPS_MIN: usize = 50;
+const STEPS_MAX: usize = 300;
+/// The steps of a long run, which fills the spans.
 const LONG_STEPS: usize = 4_000;
 /// The requests that fail while the source is up, in percent.
 const FAILURES_PERCENT: usize = 10;
@@ -60,6 +63,8 @@ struct World {
     random: Random,
     /// The longest time between two events: minutes, hours or days.
     pause_secs_max: usize,
+    /// The share of steps that change a record, at most 30.
+    changes_percent: usize,
     now_secs: i64,
     /// The time by which the proxy's clock is ahead of the true time.
     our_lead_secs: i64,
@@ -77,7 +82,8 @@ struct World {
 /// The first record that a harvester missed.
 pub(super) fn run(seed: u64, broken: Option<Broken>) -> Result<Counts, String> {
     let mut world = World::new(seed, broken);
-    let steps = if world.random.chance(2) { LONG_STEPS } else { STEPS };
+    let usual = STEPS_MIN + world.random.below(STEPS_MAX - STEPS_MIN);
+    let steps = if world.random.chance(1) { LONG_STEPS } else { usual };
     for _ in 0..steps {
         world.pass_time();
         world.step();
@@ -91,9 +97,9 @@ impl World {
     fn new(seed: u64, broken: Option<Broken>) -> Self {
         let mut random = Random::new(seed);
         let source = Source::new(&mut random);
-        let kinds = [Kind::FirstDate, Kind::LastDate, Kind::StartClock, Kind::EndClock];
+        let kinds = [Kind::FirstDate, Kind::LastDate, Kind::StartClock, Kind::EndClock, Kind::LastStamp];
         let live = kinds.map(|kind| Harvester::new(kind, View::LiveThenMirror, &mut random));
-        let some = [kinds[random.below(2)], kinds[2 + random.below(2)]];
+        let some = [kinds[random.below(2)], kinds[2 + random.below(3)]];
         let of_mirror = some.map(|kind| Harvester::new(kind, View::Mirror, &mut random));
         Self {
             now_secs: 1_000_000 + random.below(1_000_000) as i64,
@@ -104,6 +110,7 @@ impl World {
             harvesters: live.into_iter().chain(of_mirror).collect(),
             counts: Counts::default(),
             pause_secs_max: [600, 7_200, 172_800][random.below(3)],
+            changes_percent: [4, 12, 30][random.below(3)],
             random,
         }
     }
@@ -121,9 +128,11 @@ impl World {
 
     fn step(&mut self) {
         match self.random.below(100) {
-            0..30 => {
-                self.counts.changes += 1;
-                self.source.change(&mut self.random, self.now_secs);
+            percent @ 0..30 => {
+                if percent < self.changes_percent {
+                    self.counts.changes += 1;
+                    self.source.change(&mut self.random, self.now_secs);
+                }
             }
             30..64 => {
                 let index = self.random.below(self.harvesters.len());

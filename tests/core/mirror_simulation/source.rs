@@ -65,7 +65,7 @@ impl Source {
         let changed = [Changed::Current, Changed::Omitted, Changed::AsListed][random.below(3)];
         Self {
             records: [None; RECORDS],
-            lead_secs: random.below(7_200) as i64 - 3_600,
+            lead_secs: random.below(36_000) as i64 - 18_000,
             stamp_lag_secs: if random.chance(40) { random.below(120) as i64 } else { 0 },
             granularity,
             changed,
