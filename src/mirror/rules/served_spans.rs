@@ -2,7 +2,8 @@
 
 /// The largest expected difference between the clocks of a harvester and of this machine.
 ///
-/// It includes a clock that is wrong by a zone or by an hour of summer time, on either side.
+/// It covers clocks that are wrong by an hour of summer time, on both sides. A longer time costs more
+/// records that harvesters receive twice.
 pub const CLOCK_ERROR_MAX_SECS: i64 = 7_200;
 
 /// The grain of the ends of spans. The lists of five minutes share one span, which is stored once.
@@ -63,8 +64,8 @@ pub struct ServedSpan {
 /// The spans of the lists of one repository.
 ///
 /// Invariant: a `from` in any recorded span is widened to the state of this span or an earlier time.
-/// The number of spans is limited by [`SPANS_MAX`]. Both ends of the spans increase strictly. To store the spans, write the values of
-/// [`Self::iter`]; collect them to restore the spans.
+/// The number of spans is limited by [`SPANS_MAX`]. Both ends of the spans increase strictly. To store
+/// the spans, write the values of [`Self::iter`]; collect them to restore the spans.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServedSpans {
     spans: Vec<ServedSpan>,
