@@ -63,6 +63,11 @@ pub struct ServedSpan {
 
 /// The spans of the lists of one repository.
 ///
+/// Keep one for requests that are answered with the datestamps of the source, and another one for those
+/// with the stamps of the mirror. Record the pages of the source as well as those of the mirror:
+/// harvesters that use their own clock miss changes during long lists otherwise. A harvester then
+/// receives the records of about two hours again with each list.
+///
 /// Invariant: a `from` in any recorded span is widened to the state of this span or an earlier time.
 /// The number of spans is limited by [`SPANS_MAX`]. Both ends of the spans increase strictly. To store
 /// the spans, write the values of [`Self::iter`]; collect them to restore the spans.
