@@ -184,3 +184,19 @@ fn read_end(row: BlockRow, located: &[Located]) -> u64 {
     }
     end(last)
 }
+
+/// A block of a collection with its body; `None` if it is damaged.
+pub(super) fn read_block(
+    shared: &Shared,
+    collection: u32,
+    row: BlockRow,
+) -> Result<Option<(Block, Bytes)>, MirrorError> {
+    let bytes = shared.segments.read((collection, row.segment), row.offset.into(), row.bytes as usize)?;
+    let Some(bytes) = bytes else { return Ok(None) };
+    let block = shared.with_decompressor(|decompressor| {
+        let block = Block::decode_directory(&bytes, collection, decompressor)?;
+        let body = block.decode_body(&bytes, decompressor)?;
+        Ok::<_, Damage>((block, body))
+    })?;
+    Ok(block.ok())
+}

@@ -4,18 +4,18 @@
 //! transaction then replaces the places of the blocks. Commits and reads continue meanwhile. Records that are replaced
 //! meanwhile stay in the new segment as dead ones.
 
-use super::block::{Block, BlockBuilder, NewSlot, Slot};
+use super::block::{BlockBuilder, NewSlot, Slot};
+use super::block_reader::read_block;
 use super::commit::{NewBlocks, add_blocks};
 use super::keys::{BlockRow, SEQUENCE_KEY_BYTES, sequence_key, sequence_of};
 use super::postings::{ALL, Postings};
-use super::shared::{Shared, compressor};
+use super::shared::{CollectionKey, Shared, change_collection, compressor};
 use super::tables::{
     BLOCKS, COLLECTIONS, CollectionRow, POSTINGS, SEGMENTS, SegmentRow, TOUCHED, collection_row, from_json,
     to_json,
 };
 use super::verify::verify_collection;
 use crate::store::mirror::MirrorError;
-use bytes::Bytes;
 use redb::{ReadTransaction, ReadableTable, WriteTransaction};
 
 /// Share of dead records of a collection at which its compaction starts, in percent.
@@ -38,13 +38,6 @@ pub(super) fn is_due(collection: &CollectionRow) -> bool {
     let dead = collection.slots.saturating_sub(collection.live + collection.tombstones);
     let is_sparse = collection.slots >= SLOTS_MIN && dead * 100 > collection.slots * DEAD_PERCENT_MAX;
     is_sparse || collection.small_blocks >= SMALL_BLOCKS_MAX
-}
-
-/// A collection, by the number of its repository and its prefix.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct CollectionKey<'k> {
-    pub(super) repository: u32,
-    pub(super) prefix: &'k str,
 }
 
 /// Consecutive segments in the order of their sequences.
@@ -137,24 +130,6 @@ fn rewrite(shared: &Shared, key: CollectionKey<'_>, run: &Run) -> Result<Option<
     })?;
     shared.segments.remove(run.iter().map(|(segment, _)| (number.0, *segment)))?;
     Ok(Some(freed))
-}
-
-/// Changes the row of a collection in a transaction, while no commit runs.
-pub(super) fn change_collection<T>(
-    shared: &Shared,
-    key: CollectionKey<'_>,
-    change: impl FnOnce(&WriteTransaction, &mut CollectionRow) -> Result<T, MirrorError>,
-) -> Result<T, MirrorError> {
-    let _writer = shared.writer();
-    shared.index.write(|writing| {
-        let row = collection_row(&writing.open_table(COLLECTIONS)?, key.repository, key.prefix)?;
-        // The repository was removed meanwhile, and its rows are not changed any more.
-        let mut row = row.ok_or(MirrorError::Conflict)?;
-        let done = change(writing, &mut row)?;
-        let json = to_json(&row)?;
-        writing.open_table(COLLECTIONS)?.insert((key.repository, key.prefix), json.as_slice())?;
-        Ok(done)
-    })
 }
 
 /// The new segment, with the first sequence of the run; and the run as it is now.
@@ -274,22 +249,6 @@ impl<'s> Copy<'s> {
         self.blocks.bytes.clear();
         Ok(())
     }
-}
-
-/// A block of a collection with its body; `None` if it is damaged.
-pub(super) fn read_block(
-    shared: &Shared,
-    collection: u32,
-    row: BlockRow,
-) -> Result<Option<(Block, Bytes)>, MirrorError> {
-    let bytes = shared.segments.read((collection, row.segment), row.offset.into(), row.bytes as usize)?;
-    let Some(bytes) = bytes else { return Ok(None) };
-    let block = shared.with_decompressor(|decompressor| {
-        let block = Block::decode_directory(&bytes, collection, decompressor)?;
-        let body = block.decode_body(&bytes, decompressor)?;
-        Ok::<_, super::block::Damage>((block, body))
-    })?;
-    Ok(block.ok())
 }
 
 /// Replaces the blocks of a run by those of the new segment, and returns the number of freed bytes.

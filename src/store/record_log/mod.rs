@@ -34,9 +34,8 @@ use crate::store::mirror::{
 };
 use async_trait::async_trait;
 use bytes::Bytes;
-use compaction::CollectionKey;
 use redb::ReadableTable as _;
-use shared::Shared;
+use shared::{CollectionKey, Shared};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};

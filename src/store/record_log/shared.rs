@@ -3,11 +3,11 @@
 use super::block::ZSTD_LEVEL;
 use super::index::Index;
 use super::segments::Segments;
-use super::tables::{COLLECTIONS, CollectionRow, REPOSITORIES, collection_row, repository_row};
+use super::tables::{COLLECTIONS, CollectionRow, REPOSITORIES, collection_row, repository_row, to_json};
 use crate::error::Error;
 use crate::store::data_dir::WRITABLE;
 use crate::store::mirror::MirrorError;
-use redb::ReadTransaction;
+use redb::{ReadTransaction, WriteTransaction};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -111,6 +111,31 @@ pub(super) fn compressor() -> std::io::Result<Compressor<'static>> {
     compressor.include_checksum(false)?;
     compressor.include_contentsize(false)?;
     Ok(compressor)
+}
+
+/// A collection, by the number of its repository and its prefix.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CollectionKey<'k> {
+    pub(super) repository: u32,
+    pub(super) prefix: &'k str,
+}
+
+/// Changes the row of a collection in a transaction, while no commit runs.
+pub(super) fn change_collection<T>(
+    shared: &Shared,
+    key: CollectionKey<'_>,
+    change: impl FnOnce(&WriteTransaction, &mut CollectionRow) -> Result<T, MirrorError>,
+) -> Result<T, MirrorError> {
+    let _writer = shared.writer();
+    shared.index.write(|writing| {
+        let row = collection_row(&writing.open_table(COLLECTIONS)?, key.repository, key.prefix)?;
+        // The repository was removed meanwhile, and its rows are not changed any more.
+        let mut row = row.ok_or(MirrorError::Conflict)?;
+        let done = change(writing, &mut row)?;
+        let json = to_json(&row)?;
+        writing.open_table(COLLECTIONS)?.insert((key.repository, key.prefix), json.as_slice())?;
+        Ok(done)
+    })
 }
 
 /// The number of a repository and a collection of it; `None` if nothing was stored there.

@@ -1,12 +1,12 @@
 //! The check of all records of a collection. Damaged records leave the lists until they are fetched again.
 
-use super::compaction::{CollectionKey, change_collection, read_block};
+use super::block_reader::read_block;
 use super::keys::{
     BlockRow, IdentifierRow, SEQUENCE_KEY_BYTES, identifier_key, sequence_key, sequence_of, time_key,
 };
 use super::postings::{ALL, PostingChanges, Postings};
 use super::sets::SetLists;
-use super::shared::Shared;
+use super::shared::{CollectionKey, Shared, change_collection};
 use super::tables::{
     BLOCKS, COLLECTIONS, CollectionRow, DAMAGED, DATES, IDENTIFIERS, POSTINGS, TOUCHED, collection_row,
 };
