@@ -118,7 +118,7 @@ async fn update(store: &dyn MirrorStore, texts: &Texts, count: usize) {
         for page in 0..count / 10 / PAGE_RECORDS {
             let numbers = (0..PAGE_RECORDS).map(|_| random(&mut seed, count));
             let records = numbers.map(|number| texts.record(number, round)).collect();
-            commit(store, STAMP_SECS + 1_000_000 * round as i64 + page as i64, records).await;
+            commit(store, STAMP_SECS + 200_000_000 + 1_000_000 * round as i64 + page as i64, records).await;
         }
     }
 }

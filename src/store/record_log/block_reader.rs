@@ -1,13 +1,15 @@
 //! Reads records by their sequences, each block once, and blocks that are next to each other in one read.
 
 use super::block::{Block, Damage, Slot};
-use super::keys::{BlockRow, SEQUENCE_KEY_BYTES, collection_of, sequence_key};
+use super::keys::{BLOCK_ROW_BYTES, BlockRow, SEQUENCE_KEY_BYTES, collection_of, sequence_key, sequence_of};
+use super::postings::{ALL, Postings};
 use super::shared::Shared;
-use super::tables::{BLOCKS, TOUCHED};
+use super::tables::{BLOCKS, POSTINGS, TOUCHED};
 use crate::store::mirror::{MirrorError, StoredRecord};
 use bytes::Bytes;
 use redb::{ReadTransaction, ReadableTable};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// Most bytes that one read takes, unless a single block is larger.
 const READ_BYTES_MAX: u64 = 512 << 10;
@@ -38,7 +40,7 @@ pub(super) fn locate(
 
 /// The block that contains a sequence, with its first sequence.
 fn block_of(
-    blocks: &impl ReadableTable<&'static [u8; SEQUENCE_KEY_BYTES], &'static [u8; super::keys::BLOCK_ROW_BYTES]>,
+    blocks: &impl ReadableTable<&'static [u8; SEQUENCE_KEY_BYTES], &'static [u8; BLOCK_ROW_BYTES]>,
     collection: u32,
     sequence: u64,
 ) -> Result<Option<(u64, BlockRow)>, MirrorError> {
@@ -46,7 +48,7 @@ fn block_of(
     let last = blocks.range::<&[u8; SEQUENCE_KEY_BYTES]>(..=&end)?.next_back().transpose()?;
     let found = last.map(|(key, row)| (*key.value(), BlockRow::from_bytes(row.value())));
     let found = found.filter(|(key, row)| collection_of(key) == collection && row.last >= sequence);
-    Ok(found.map(|(key, row)| (super::keys::sequence_of(&key), row)))
+    Ok(found.map(|(key, row)| (sequence_of(&key), row)))
 }
 
 /// One record, or the reason why there is none.
@@ -183,6 +185,40 @@ fn read_end(row: BlockRow, located: &[Located]) -> u64 {
         last = next;
     }
     end(last)
+}
+
+/// A block, and the records in it that are listed.
+pub(super) struct ListedBlock {
+    pub(super) first: u64,
+    pub(super) row: BlockRow,
+    /// The sequences of the listed records, in order.
+    pub(super) listed: Vec<u64>,
+    /// Listed sequences that no block contains, after the block before and before this one.
+    pub(super) missing: Vec<u64>,
+}
+
+/// Blocks that one transaction returns. A longer transaction would keep the index from reusing its pages.
+const BLOCKS_MAX: usize = 64;
+
+/// The next blocks of a collection whose first sequences are in a range. None are returned at the end of the range.
+pub(super) fn next_blocks(
+    reading: &ReadTransaction,
+    collection: u32,
+    range: Range<u64>,
+) -> Result<Vec<ListedBlock>, MirrorError> {
+    let (blocks, postings) = (reading.open_table(BLOCKS)?, reading.open_table(POSTINGS)?);
+    let postings = Postings { table: &postings, collection, set: ALL };
+    let keys = (sequence_key(collection, range.start), sequence_key(collection, range.end));
+    let mut found = Vec::new();
+    let mut start = range.start;
+    for row in blocks.range::<&[u8; SEQUENCE_KEY_BYTES]>(&keys.0..&keys.1)?.take(BLOCKS_MAX) {
+        let (key, row) = row?;
+        let (first, row) = (sequence_of(key.value()), BlockRow::from_bytes(row.value()));
+        let missing = postings.first(start..first, usize::MAX)?;
+        start = row.last + 1;
+        found.push(ListedBlock { first, row, listed: postings.first(first..start, usize::MAX)?, missing });
+    }
+    Ok(found)
 }
 
 /// A block of a collection with its body; `None` if it is damaged.

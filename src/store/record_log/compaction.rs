@@ -4,10 +4,10 @@
 //! transaction then replaces the places of the blocks. Commits and reads continue meanwhile. Records that are replaced
 //! meanwhile stay in the new segment as dead ones.
 
-use super::block::{BlockBuilder, NewSlot, Slot};
-use super::block_reader::read_block;
+use super::block::{BlockBuilder, BlockFacts, NewSlot};
+use super::block_reader::{ListedBlock, next_blocks, read_block};
 use super::commit::{NewBlocks, add_blocks};
-use super::keys::{BlockRow, SEQUENCE_KEY_BYTES, sequence_key, sequence_of};
+use super::keys::{SEQUENCE_KEY_BYTES, sequence_key, sequence_of};
 use super::postings::{ALL, Postings};
 use super::shared::{CollectionKey, Shared, change_collection, compressor};
 use super::tables::{
@@ -17,6 +17,8 @@ use super::tables::{
 use super::verify::verify_collection;
 use crate::store::mirror::MirrorError;
 use redb::{ReadTransaction, ReadableTable, WriteTransaction};
+use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Share of dead records of a collection at which its compaction starts, in percent.
 const DEAD_PERCENT_MAX: u64 = 30;
@@ -119,9 +121,7 @@ fn rewrite(shared: &Shared, key: CollectionKey<'_>, run: &Run) -> Result<Option<
     let (new, run) = change_collection(shared, key, |writing, collection| reserve(writing, collection, run))?;
     let Some((number, first)) = new else { return Ok(Some(0)) };
     let last = run.iter().map(|(_, segment)| segment.last).max().unwrap_or(first);
-    let copied =
-        shared.index.read(|reading| Copy::new(shared, reading, (number.0, number.1))?.run(first, last))?;
-    let Some(copied) = copied else {
+    let Some(copied) = Copy::new(shared, number)?.run(first..last + 1)? else {
         shared.segments.remove([number])?;
         return Ok(None);
     };
@@ -159,7 +159,7 @@ fn reserve(
 
 /// What a run was copied to.
 struct Copied {
-    blocks: Vec<super::block::BlockFacts>,
+    blocks: Vec<BlockFacts>,
     /// Sequences and the later datestamps that are in the new blocks.
     touched: Vec<(u64, i64)>,
 }
@@ -167,7 +167,6 @@ struct Copied {
 /// Copies the listed records of a run to a new segment.
 struct Copy<'s> {
     shared: &'s Shared,
-    reading: &'s ReadTransaction,
     id: (u32, u32),
     compressor: zstd::bulk::Compressor<'static>,
     builder: BlockBuilder,
@@ -177,10 +176,9 @@ struct Copy<'s> {
 }
 
 impl<'s> Copy<'s> {
-    fn new(shared: &'s Shared, reading: &'s ReadTransaction, id: (u32, u32)) -> Result<Self, MirrorError> {
+    fn new(shared: &'s Shared, id: (u32, u32)) -> Result<Self, MirrorError> {
         Ok(Self {
             shared,
-            reading,
             id,
             compressor: compressor().map_err(|error| MirrorError::Stopped(error.to_string()))?,
             builder: BlockBuilder::default(),
@@ -190,53 +188,57 @@ impl<'s> Copy<'s> {
         })
     }
 
-    fn run(mut self, first: u64, last: u64) -> Result<Option<Copied>, MirrorError> {
-        let (blocks, postings) = (self.reading.open_table(BLOCKS)?, self.reading.open_table(POSTINGS)?);
-        let postings = Postings { table: &postings, collection: self.id.0, set: ALL };
-        let range = (sequence_key(self.id.0, first), sequence_key(self.id.0, last));
-        for row in blocks.range::<&[u8; SEQUENCE_KEY_BYTES]>(&range.0..=&range.1)? {
-            self.shared.check_open()?;
-            let (key, row) = row?;
-            let (start, row) = (sequence_of(key.value()), BlockRow::from_bytes(row.value()));
-            let listed = postings.first(start..row.last + 1, usize::MAX)?;
-            if listed.is_empty() {
-                continue;
+    /// Copies all blocks whose first sequences are in a range; `None` if one is damaged.
+    fn run(mut self, range: Range<u64>) -> Result<Option<Copied>, MirrorError> {
+        let (collection, mut start) = (self.id.0, range.start);
+        loop {
+            let next = self.shared.index.read(|reading| {
+                let blocks = next_blocks(reading, collection, start..range.end)?;
+                let end = blocks.last().map_or(start, |block| block.row.last + 1);
+                Ok((blocks, later_datestamps(reading, collection, start..end)?))
+            });
+            let (blocks, touched) = next?;
+            let Some(last) = blocks.last() else { break };
+            start = last.row.last + 1;
+            for block in blocks.iter().filter(|block| !block.listed.is_empty()) {
+                self.shared.check_open()?;
+                if self.copy(block, &touched)?.is_none() {
+                    return Ok(None);
+                }
             }
-            let Some((block, body)) = read_block(self.shared, self.id.0, row)? else { return Ok(None) };
-            for sequence in listed {
-                let slot = block.slot(sequence).map(|slot| (slot, slot.bytes_in(&body)));
-                let Some((slot, Ok(bytes))) = slot else { return Ok(None) };
-                self.push(slot, &bytes)?;
-            }
+            self.touched.extend(touched);
         }
         if !self.builder.is_empty() {
-            self.blocks.push(&mut self.builder, self.id.0, &mut self.compressor)?;
+            self.blocks.push(&mut self.builder, collection, &mut self.compressor)?;
         }
         self.write()?;
         Ok(Some(Copied { blocks: self.blocks.facts, touched: self.touched }))
     }
 
-    fn push(&mut self, slot: &Slot, bytes: &[u8]) -> Result<(), MirrorError> {
-        if self.builder.is_full_before(bytes.len()) {
-            self.blocks.push(&mut self.builder, self.id.0, &mut self.compressor)?;
-            if self.blocks.bytes.len() >= WRITE_BYTES {
-                self.write()?;
+    /// Copies the listed records of a block; `None` if one is damaged.
+    fn copy(&mut self, block: &ListedBlock, touched: &BTreeMap<u64, i64>) -> Result<Option<()>, MirrorError> {
+        let Some((decoded, body)) = read_block(self.shared, self.id.0, block.row)? else { return Ok(None) };
+        for sequence in &block.listed {
+            let slot = decoded.slot(*sequence).map(|slot| (slot, slot.bytes_in(&body)));
+            let Some((slot, Ok(bytes))) = slot else { return Ok(None) };
+            if self.builder.is_full_before(bytes.len()) {
+                self.blocks.push(&mut self.builder, self.id.0, &mut self.compressor)?;
+                if self.blocks.bytes.len() >= WRITE_BYTES {
+                    self.write()?;
+                }
             }
+            self.builder.push(NewSlot {
+                sequence: slot.sequence,
+                stamp_secs: slot.stamp_secs,
+                datestamp_secs: touched.get(sequence).copied().unwrap_or(slot.datestamp_secs),
+                content_hash: slot.content_hash,
+                status: slot.status,
+                identifier: &slot.identifier,
+                set_specs: &slot.set_specs,
+                bytes: &bytes,
+            });
         }
-        let later = self.reading.open_table(TOUCHED)?.get(&sequence_key(self.id.0, slot.sequence))?;
-        let later = later.map(|later| later.value());
-        self.touched.extend(later.map(|later| (slot.sequence, later)));
-        self.builder.push(NewSlot {
-            sequence: slot.sequence,
-            stamp_secs: slot.stamp_secs,
-            datestamp_secs: later.unwrap_or(slot.datestamp_secs),
-            content_hash: slot.content_hash,
-            status: slot.status,
-            identifier: &slot.identifier,
-            set_specs: &slot.set_specs,
-            bytes,
-        });
-        Ok(())
+        Ok(Some(()))
     }
 
     fn write(&mut self) -> Result<(), MirrorError> {
@@ -249,6 +251,21 @@ impl<'s> Copy<'s> {
         self.blocks.bytes.clear();
         Ok(())
     }
+}
+
+/// The datestamps of records that are later than those in their blocks.
+fn later_datestamps(
+    reading: &ReadTransaction,
+    collection: u32,
+    range: Range<u64>,
+) -> Result<BTreeMap<u64, i64>, MirrorError> {
+    let keys = (sequence_key(collection, range.start), sequence_key(collection, range.end));
+    let mut found = BTreeMap::new();
+    for row in reading.open_table(TOUCHED)?.range::<&[u8; SEQUENCE_KEY_BYTES]>(&keys.0..&keys.1)? {
+        let (key, datestamp) = row?;
+        found.insert(sequence_of(key.value()), datestamp.value());
+    }
+    Ok(found)
 }
 
 /// Replaces the blocks of a run by those of the new segment, and returns the number of freed bytes.

@@ -1,9 +1,7 @@
 //! The check of all records of a collection. Damaged records leave the lists until they are fetched again.
 
-use super::block_reader::read_block;
-use super::keys::{
-    BlockRow, IdentifierRow, SEQUENCE_KEY_BYTES, identifier_key, sequence_key, sequence_of, time_key,
-};
+use super::block_reader::{ListedBlock, next_blocks, read_block};
+use super::keys::{IdentifierRow, SEQUENCE_MAX, identifier_key, sequence_key, time_key};
 use super::postings::{ALL, PostingChanges, Postings};
 use super::sets::SetLists;
 use super::shared::{CollectionKey, Shared, change_collection};
@@ -11,7 +9,7 @@ use super::tables::{
     BLOCKS, COLLECTIONS, CollectionRow, DAMAGED, DATES, IDENTIFIERS, POSTINGS, TOUCHED, collection_row,
 };
 use crate::store::mirror::{MirrorError, RecordStatus, Verification};
-use redb::{ReadTransaction, ReadableTable, WriteTransaction};
+use redb::{ReadableTable, WriteTransaction};
 
 /// What a check found.
 #[derive(Default)]
@@ -29,7 +27,7 @@ pub(super) fn verify_collection(
     shared: &Shared,
     key: CollectionKey<'_>,
 ) -> Result<Verification, MirrorError> {
-    let findings = shared.index.read(|reading| examine(shared, reading, key))?;
+    let findings = examine(shared, key)?;
     let mut verification = Verification { records: findings.records, damaged: 0 };
     if !findings.lost.is_empty() {
         verification.damaged = change_collection(shared, key, |writing, collection| {
@@ -39,38 +37,50 @@ pub(super) fn verify_collection(
     Ok(verification)
 }
 
-fn examine(
-    shared: &Shared,
-    reading: &ReadTransaction,
-    key: CollectionKey<'_>,
-) -> Result<Findings, MirrorError> {
-    let mut findings = Findings::default();
-    let collection = collection_row(&reading.open_table(COLLECTIONS)?, key.repository, key.prefix)?;
-    let Some(collection) = collection else { return Ok(findings) };
-    let number = collection.number;
-    let (blocks, postings) = (reading.open_table(BLOCKS)?, reading.open_table(POSTINGS)?);
-    let postings = Postings { table: &postings, collection: number, set: ALL };
-    let range = (sequence_key(number, 0), sequence_key(number + 1, 0));
-    let mut examined_to = 0;
-    for row in blocks.range::<&[u8; SEQUENCE_KEY_BYTES]>(&range.0..&range.1)? {
+fn examine(shared: &Shared, key: CollectionKey<'_>) -> Result<Findings, MirrorError> {
+    let (mut findings, mut start) = (Findings::default(), 0);
+    loop {
         shared.check_open()?;
-        let (key, row) = row?;
-        let (first, row) = (sequence_of(key.value()), BlockRow::from_bytes(row.value()));
-        // Records that no block contains.
-        findings.lost.extend(postings.first(examined_to..first, usize::MAX)?);
-        examined_to = row.last + 1;
-        let listed = postings.first(first..examined_to, usize::MAX)?;
-        findings.records += listed.len() as u64;
-        let Some((block, body)) = read_block(shared, number, row)? else {
-            findings.lost.extend(listed);
-            findings.unreadable.push(first);
-            continue;
-        };
-        let is_lost = |sequence: &u64| block.slot(*sequence).is_none_or(|slot| slot.bytes_in(&body).is_err());
-        findings.lost.extend(listed.into_iter().filter(is_lost));
+        let next = shared.index.read(|reading| {
+            let collection = collection_row(&reading.open_table(COLLECTIONS)?, key.repository, key.prefix)?;
+            let Some(collection) = collection else { return Ok(None) };
+            let blocks = next_blocks(reading, collection.number, start..SEQUENCE_MAX)?;
+            // Records after the last block, which no block contains.
+            let table = reading.open_table(POSTINGS)?;
+            let postings = Postings { table: &table, collection: collection.number, set: ALL };
+            let rest = if blocks.is_empty() { start..collection.next_sequence } else { 0..0 };
+            Ok(Some((collection.number, blocks, postings.first(rest, usize::MAX)?)))
+        });
+        let Some((number, blocks, rest)) = next? else { break };
+        findings.lost.extend(rest);
+        let Some(last) = blocks.last() else { break };
+        start = last.row.last + 1;
+        for block in &blocks {
+            findings.examine_block(shared, number, block)?;
+        }
     }
-    findings.lost.extend(postings.first(examined_to..collection.next_sequence, usize::MAX)?);
     Ok(findings)
+}
+
+impl Findings {
+    fn examine_block(
+        &mut self,
+        shared: &Shared,
+        number: u32,
+        block: &ListedBlock,
+    ) -> Result<(), MirrorError> {
+        self.lost.extend(&block.missing);
+        self.records += block.listed.len() as u64;
+        let Some((decoded, body)) = read_block(shared, number, block.row)? else {
+            self.lost.extend(&block.listed);
+            self.unreadable.push(block.first);
+            return Ok(());
+        };
+        let is_lost =
+            |sequence: &&u64| decoded.slot(**sequence).is_none_or(|slot| slot.bytes_in(&body).is_err());
+        self.lost.extend(block.listed.iter().filter(is_lost));
+        Ok(())
+    }
 }
 
 /// Removes damaged records from the lists, and names them. Returns their number. A record that was replaced since the
