@@ -123,8 +123,14 @@ impl<'r> List<'r> {
         Ok(plan)
     }
 
-    /// One page; `None` if a compaction has moved a record meanwhile.
-    fn page(&self, shared: &Shared, query: &ListQuery) -> Result<Option<ListedPage>, MirrorError> {
+    /// One page; `None` if a record was not found because a compaction has moved it meanwhile. Such a record counts as
+    /// damaged in the last attempt.
+    fn page(
+        &self,
+        shared: &Shared,
+        query: &ListQuery,
+        is_last_attempt: bool,
+    ) -> Result<Option<ListedPage>, MirrorError> {
         let plan = self.plan(query.after, query.count_max.max(1))?;
         let number = self.collection.number;
         let located = locate(self.reading, number, plan.records.iter().map(|(_, sequence)| *sequence))?;
@@ -136,13 +142,13 @@ impl<'r> List<'r> {
         for (at, &(secs, sequence)) in plan.records.iter().enumerate() {
             let record = match reader.fetch(located.get(at..).unwrap_or_default())? {
                 Fetched::Record(record) => record,
-                Fetched::Damaged => {
+                Fetched::Moved if !is_last_attempt => return Ok(None),
+                Fetched::Damaged | Fetched::Moved => {
                     page.damaged += 1;
                     let secs = secs.or(last.map(|last| last.secs)).unwrap_or_default();
                     last = Some(Position { secs, sequence });
                     continue;
                 }
-                Fetched::Moved => return Ok(None),
             };
             bytes += record.bytes.len();
             if bytes > query.bytes_max && !page.records.is_empty() {
@@ -161,9 +167,9 @@ impl<'r> List<'r> {
 
 /// One page of a list.
 pub(super) fn list(shared: &Shared, query: &ListQuery) -> Result<ListedPage, MirrorError> {
-    retry_moved(|| {
+    retry_moved(|is_last_attempt| {
         shared.index.read(|reading| match List::open(reading, &query.filter)? {
-            Some(list) => list.page(shared, query),
+            Some(list) => list.page(shared, query, is_last_attempt),
             None => Ok(Some(ListedPage::default())),
         })
     })
@@ -198,7 +204,7 @@ pub(super) fn record(
     prefix: &str,
     identifier: &str,
 ) -> Result<Option<StoredRecord>, MirrorError> {
-    retry_moved(|| {
+    retry_moved(|_| {
         shared.index.read(|reading| {
             let Some((_, collection)) = find_collection(reading, repository, prefix)? else {
                 return Ok(Some(None));
@@ -221,10 +227,10 @@ pub(super) fn record(
     })
 }
 
-/// Reads again, in a new transaction, while `read` returns `None`.
-fn retry_moved<T>(read: impl Fn() -> Result<Option<T>, MirrorError>) -> Result<T, MirrorError> {
-    for _ in 0..ATTEMPTS_MAX {
-        if let Some(done) = read()? {
+/// Reads again, in a new transaction, while `read` returns `None`. `read` receives whether the attempt is the last.
+fn retry_moved<T>(read: impl Fn(bool) -> Result<Option<T>, MirrorError>) -> Result<T, MirrorError> {
+    for attempt in 1..=ATTEMPTS_MAX {
+        if let Some(done) = read(attempt == ATTEMPTS_MAX)? {
             return Ok(done);
         }
     }
