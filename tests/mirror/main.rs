@@ -5,6 +5,9 @@
 mod random;
 
 mod contract;
+mod damage;
 mod fixtures;
+mod format;
+mod kill;
 mod model;
 mod record_log;
