@@ -16,9 +16,18 @@ pub struct HarvestProgress {
     /// The list that is being harvested; `None` between harvests.
     #[serde(default)]
     pub open_list: Option<OpenList>,
-    /// The responseDate of the first page of the last complete harvest; `None` before the first one.
+    /// The state that the last complete harvest reached; `None` before the first one.
     #[serde(default)]
-    pub last_complete_secs: Option<i64>,
+    pub last_complete: Option<CompleteHarvest>,
+}
+
+/// The state that a complete harvest reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompleteHarvest {
+    /// The `from` of the next harvest, by the clock of the source.
+    pub from_secs: i64,
+    /// How far the clock of the source was ahead of the own clock, in seconds.
+    pub lead_secs: i64,
 }
 
 /// A list whose harvest has begun and has not ended.
@@ -30,8 +39,8 @@ pub struct OpenList {
     pub next_token: Option<String>,
     /// The number of records that the list has delivered.
     pub cursor: u64,
-    /// The responseDate of the first page of the harvest.
-    pub first_response_secs: i64,
+    /// The state that the harvest reaches when it is complete.
+    pub reaches: CompleteHarvest,
 }
 
 /// A time span. Both bounds are included; `None` is an open bound.
@@ -54,21 +63,21 @@ pub struct RepositoryState {
     /// The longest window that the source answered completely, in seconds; `None` if every window was.
     #[serde(default)]
     pub window_secs_max: Option<u64>,
-    /// The clock of the source minus the own clock, in seconds.
+    /// The spans of the lists with datestamps of the source, in order of time.
     #[serde(default)]
-    pub clock_skew_secs: i64,
-    /// The times during which the mirror answered in place of the source, in order, without overlaps.
+    pub source_spans: Vec<ListSpan>,
+    /// The spans of the lists with stamps, in order of time.
     #[serde(default)]
-    pub served_intervals: Vec<ServedInterval>,
+    pub stamp_spans: Vec<ListSpan>,
 }
 
-/// A time during which the mirror answered in place of the source.
+/// The time between the state that a list showed and the end of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ServedInterval {
-    /// The time of the last complete harvest before. Changes of the source after it were not served.
-    pub synced_secs: i64,
-    /// The last response of the mirror.
-    pub end_secs: i64,
+pub struct ListSpan {
+    /// All changes before this time were in the list.
+    pub state_secs: i64,
+    /// The last time that a harvester can derive from the list.
+    pub until_secs: i64,
 }
 
 /// The formats and sets that a source lists.

@@ -25,23 +25,22 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// The page is not stored. [`MirrorError::Conflict`] if the progress was stored since it was read,
-    /// [`MirrorError::StampTooLow`] if a response may have promised that no such stamp follows.
+    /// [`MirrorError::StampTooLow`] if the collection has a later stamp.
     async fn commit(&self, page: PageCommit) -> Result<Committed, MirrorError>;
 
-    /// The lowest stamp that any commit may have, in seconds since 1970.
+    /// The stamps that a start must respect.
     ///
     /// # Errors
     ///
     /// The store cannot be read.
-    async fn stamp_floor_secs(&self) -> Result<i64, MirrorError>;
+    async fn stamp_marks(&self) -> Result<StampMarks, MirrorError>;
 
-    /// Refuses stamps below `floor_secs` from now on. A floor never sinks. Before a response with a responseDate is
-    /// sent, its caller raises the floor above that responseDate. The floor is on disk when this returns.
+    /// Reserves responseDates before `until_secs`. A reservation never sinks. It is on disk when this returns.
     ///
     /// # Errors
     ///
-    /// The floor is not raised.
-    async fn raise_stamp_floor(&self, floor_secs: i64) -> Result<(), MirrorError>;
+    /// The reservation is not stored.
+    async fn reserve_stamps(&self, until_secs: i64) -> Result<(), MirrorError>;
 
     /// One page of a list. The cost does not depend on the number of records, with one exception: a list by
     /// datestamp in a small set skips the records of other sets.
@@ -227,13 +226,22 @@ pub struct PageCommit {
     pub repository: String,
     /// The metadataPrefix.
     pub prefix: String,
-    /// The stamp of all changes, in seconds since 1970. It is at least the stamp of the last commit to the
-    /// collection, and at least [`MirrorStore::stamp_floor_secs`].
+    /// The stamp of all changes, in seconds since 1970. It is at least the stamp of the last change of the
+    /// collection. The caller chooses it so that no earlier responseDate includes it.
     pub stamp_secs: i64,
     /// The records, deleted ones included.
     pub records: Vec<NewRecord>,
     /// The progress after this page, with the revision that was read.
     pub progress: HarvestProgress,
+}
+
+/// The stamps that a start must respect: new stamps are after all stored ones, and not before the reservation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StampMarks {
+    /// The highest stamp of all collections, in seconds since 1970; `None` before the first commit.
+    pub highest_secs: Option<i64>,
+    /// The time before which responseDates may have been served; `None` before the first reservation.
+    pub reserved_secs: Option<i64>,
 }
 
 /// A record as harvested and repaired.
@@ -428,13 +436,13 @@ pub enum MirrorError {
     /// The progress or state was stored since the caller read it.
     #[error("another harvest has changed the mirror of this repository; the harvest starts again")]
     Conflict,
-    /// The stamp of a commit is below the floor, or below the last stamp of the collection.
-    #[error("the clock is {} seconds behind the mirror; set the clock, or wait", floor_secs - stamp_secs)]
+    /// The stamp of a commit is below the last stamp of the collection.
+    #[error("the clock is {} seconds behind the mirror; set the clock, or wait", last_secs - stamp_secs)]
     StampTooLow {
         /// The stamp of the commit, in seconds since 1970.
         stamp_secs: i64,
-        /// The lowest possible stamp.
-        floor_secs: i64,
+        /// The stamp of the last change of the collection.
+        last_secs: i64,
     },
     /// A record, an identifier or a page exceeds a limit.
     #[error("{what} of {bytes} bytes does not fit the mirror, which takes {max}")]

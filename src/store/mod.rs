@@ -25,7 +25,8 @@ pub use files::{
     PageEntry, PageKey, Pages, Part, Size, StaticFileInfo, StaticFiles, TokenKey,
 };
 pub use harvest_state::{
-    Catalog, HarvestProgress, ListedFormat, ListedSet, OpenList, RepositoryState, ServedInterval, TimeSpan,
+    Catalog, CompleteHarvest, HarvestProgress, ListSpan, ListedFormat, ListedSet, OpenList, RepositoryState,
+    TimeSpan,
 };
 pub use ledger::{
     DeliveredPage, LedgerError, ListFacts, ListLedger, ListPage, ListStatus, RecordedPart, ReplayProgress,
@@ -33,8 +34,8 @@ pub use ledger::{
 };
 pub use mirror::{
     CollectionSize, Committed, DiskUsage, Document, IdentifierEntry, ListFilter, ListOrder, ListQuery,
-    ListedPage, MirrorError, MirrorStore, NewRecord, PageCommit, Position, RecordStatus, StoredRecord,
-    Verification, content_hash,
+    ListedPage, MirrorError, MirrorStore, NewRecord, PageCommit, Position, RecordStatus, StampMarks,
+    StoredRecord, Verification, content_hash,
 };
 pub use quarantine::{Quarantine, QuarantineBatch, QuarantineEntry, QuarantineError, QuarantinedRecord};
 pub use record_log::RecordLog;

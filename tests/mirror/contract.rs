@@ -5,8 +5,9 @@ use crate::fixtures::{
     whole,
 };
 use oaimend::store::{
-    Catalog, Committed, Document, HarvestProgress, ListFilter, ListOrder, ListQuery, ListedFormat, ListedSet,
-    MirrorError, OpenList, PageCommit, RecordStatus, RepositoryState, ServedInterval, TimeSpan,
+    Catalog, Committed, CompleteHarvest, Document, HarvestProgress, ListFilter, ListOrder, ListQuery,
+    ListSpan, ListedFormat, ListedSet, MirrorError, OpenList, PageCommit, RecordStatus, RepositoryState,
+    StampMarks, TimeSpan,
 };
 
 /// The tests of the contract, for an implementation that `$open` prepares.
@@ -25,7 +26,8 @@ macro_rules! contract_tests {
             a_deleted_record_stays_as_a_tombstone
             the_last_record_of_a_page_counts
             a_stale_progress_stores_nothing
-            a_stamp_below_the_floor_stores_nothing
+            a_stamp_below_the_last_one_stores_nothing
+            a_reservation_never_sinks
             a_set_contains_its_subsets
             bounds_are_included
             a_page_has_at_least_one_record
@@ -47,7 +49,7 @@ pub(crate) async fn a_page_and_its_progress_survive_a_restart(backend: &impl Bac
         window: TimeSpan { from_secs: Some(5), until_secs: None },
         next_token: Some("t1".to_owned()),
         cursor: 2,
-        first_response_secs: 99,
+        reaches: CompleteHarvest { from_secs: 99, lead_secs: -3 },
     });
     let progress = HarvestProgress { open_list, ..HarvestProgress::default() };
     let records = vec![record("b", 10, &["s"], "one"), record("a", 20, &[], "two")];
@@ -158,25 +160,29 @@ pub(crate) async fn a_stale_progress_stores_nothing(backend: &impl Backend) {
     assert_eq!(committed.revision, 2);
 }
 
-pub(crate) async fn a_stamp_below_the_floor_stores_nothing(backend: &impl Backend) {
+pub(crate) async fn a_stamp_below_the_last_one_stores_nothing(backend: &impl Backend) {
     let store = backend.open();
     commit(&*store, 100, vec![record("a", 1, &[], "one")]).await;
     let page = || vec![record("b", 1, &[], "two")];
     let result = commit_to(&*store, (REPOSITORY, PREFIX), 99, page()).await;
-    assert!(
-        matches!(result, Err(MirrorError::StampTooLow { stamp_secs: 99, floor_secs: 100 })),
-        "{result:?}"
-    );
-    store.raise_stamp_floor(150).await.expect("writable");
-    store.raise_stamp_floor(120).await.expect("writable");
-    store.close();
-    let store = backend.open();
-    assert_eq!(store.stamp_floor_secs().await.expect("readable"), 150);
-    let result = commit_to(&*store, (REPOSITORY, "other"), 149, page()).await;
-    assert!(matches!(result, Err(MirrorError::StampTooLow { floor_secs: 150, .. })), "{result:?}");
-    assert_eq!(store.collections(REPOSITORY).await.expect("readable").len(), 1);
-    commit(&*store, 150, page()).await;
+    assert!(matches!(result, Err(MirrorError::StampTooLow { stamp_secs: 99, last_secs: 100 })), "{result:?}");
+    assert_eq!(identifiers_in(&*store, everything()).await, ["a"]);
+    assert_eq!(store.progress(REPOSITORY, PREFIX).await.expect("readable").revision, 1);
+    commit_to(&*store, (REPOSITORY, "other"), 99, page()).await.expect("another collection");
+    commit(&*store, 100, page()).await;
     assert_eq!(identifiers_in(&*store, everything()).await, ["a", "b"]);
+}
+
+pub(crate) async fn a_reservation_never_sinks(backend: &impl Backend) {
+    let store = backend.open();
+    assert_eq!(store.stamp_marks().await.expect("readable"), StampMarks::default());
+    store.reserve_stamps(150).await.expect("writable");
+    store.reserve_stamps(120).await.expect("writable");
+    commit_to(&*store, ("y", PREFIX), 110, vec![record("a", 1, &[], "one")]).await.expect("legal");
+    commit(&*store, 100, vec![record("a", 1, &[], "one")]).await;
+    store.close();
+    let marks = StampMarks { highest_secs: Some(110), reserved_secs: Some(150) };
+    assert_eq!(backend.open().stamp_marks().await.expect("readable"), marks);
 }
 
 pub(crate) async fn a_set_contains_its_subsets(backend: &impl Backend) {
@@ -331,8 +337,7 @@ pub(crate) async fn small_states_are_kept(backend: &impl Backend) {
     };
     let state = RepositoryState {
         honours_windows: Some(true),
-        clock_skew_secs: -3,
-        served_intervals: vec![ServedInterval { synced_secs: 10, end_secs: 20 }],
+        stamp_spans: vec![ListSpan { state_secs: 10, until_secs: 20 }],
         ..RepositoryState::default()
     };
     store.save_catalog(REPOSITORY, catalog.clone()).await.expect("writable");

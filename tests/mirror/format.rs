@@ -7,7 +7,7 @@ use crate::fixtures::{
     Backend, PREFIX, REPOSITORY, all_pages, commit, deleted, everything, identifiers_in, record, whole,
 };
 use crate::record_log::Folder;
-use oaimend::store::{Document, ListFilter, ListOrder, MirrorStore, RecordLog, RecordStatus};
+use oaimend::store::{Document, ListFilter, ListOrder, MirrorStore, RecordLog, RecordStatus, StampMarks};
 use redb::TableDefinition;
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ async fn write(store: &dyn MirrorStore) {
     let page = vec![record("oai:x:1", 1500, &["a:b"], "first"), deleted("oai:x:3", 4000, &["c"])];
     commit(store, 1_700_000_100, page).await;
     store.save_document(REPOSITORY, Document::Identify, "<Identify/>".into()).await.expect("writable");
-    store.raise_stamp_floor(1_700_000_200).await.expect("writable");
+    store.reserve_stamps(1_700_000_200).await.expect("writable");
     store.close();
 }
 
@@ -94,7 +94,8 @@ async fn a_store_of_version_1_is_readable() {
     let document = store.document(REPOSITORY, Document::Identify).await.expect("readable");
     assert_eq!(document.as_deref(), Some(b"<Identify/>".as_slice()));
     assert_eq!(store.progress(REPOSITORY, PREFIX).await.expect("readable").revision, 2);
-    assert_eq!(store.stamp_floor_secs().await.expect("readable"), 1_700_000_200);
+    let marks = StampMarks { highest_secs: Some(1_700_000_100), reserved_secs: Some(1_700_000_200) };
+    assert_eq!(store.stamp_marks().await.expect("readable"), marks);
     assert_eq!(store.verify(REPOSITORY).await.expect("readable").damaged, 0);
     // The content hash is the same in all versions.
     let committed = commit(&*store, 1_700_000_300, vec![record("oai:x:1", 1500, &["a:b"], "first")]).await;

@@ -18,8 +18,8 @@ use super::sets::SetLists;
 use super::shared::{Shared, WriterContext};
 use super::tables::{
     BLOCKS, COLLECTIONS, CollectionRow, DAMAGED, DATES, IDENTIFIERS, META, NEXT_COLLECTION, NEXT_REPOSITORY,
-    POSTINGS, PROGRESS, REPOSITORIES, RepositoryRow, SEGMENTS, STAMP_FLOOR, STAMPS, SegmentRow, TOUCHED,
-    collection_row, from_json, repository_row, to_json,
+    POSTINGS, PROGRESS, REPOSITORIES, RepositoryRow, SEGMENTS, STAMPS, SegmentRow, TOUCHED, collection_row,
+    from_json, repository_row, to_json,
 };
 use crate::store::harvest_state::HarvestProgress;
 use crate::store::mirror::{Committed, MirrorError, NewRecord, PageCommit, RecordStatus};
@@ -41,7 +41,7 @@ pub(super) fn commit(shared: &Shared, page: &PageCommit) -> Result<(Committed, C
         let mut repository = ensure_repository(writing, &page.repository)?;
         let mut collection = ensure_collection(writing, repository.number, &page.prefix)?;
         let stamp_secs = clamp_time(page.stamp_secs);
-        check_stamp(writing, &collection, stamp_secs)?;
+        check_stamp(&collection, stamp_secs)?;
         let revision = replace_progress(writing, repository.number, page)?;
         let first = collection.next_sequence;
         let changes = PageChanges::open(writing, &mut repository, &mut collection, stamp_secs)?;
@@ -112,17 +112,9 @@ fn next_number(writing: &WriteTransaction, name: &str) -> Result<u32, MirrorErro
     u32::try_from(number).map_err(|error| MirrorError::Stopped(error.to_string()))
 }
 
-fn check_stamp(
-    writing: &WriteTransaction,
-    collection: &CollectionRow,
-    stamp_secs: i64,
-) -> Result<(), MirrorError> {
-    let meta = writing.open_table(META)?;
-    let floor = meta.get(STAMP_FLOOR)?.map(|floor| floor.value());
-    match floor.max(collection.last_stamp_secs) {
-        Some(floor_secs) if stamp_secs < floor_secs => {
-            Err(MirrorError::StampTooLow { stamp_secs, floor_secs })
-        }
+fn check_stamp(collection: &CollectionRow, stamp_secs: i64) -> Result<(), MirrorError> {
+    match collection.last_stamp_secs {
+        Some(last_secs) if stamp_secs < last_secs => Err(MirrorError::StampTooLow { stamp_secs, last_secs }),
         _ => Ok(()),
     }
 }

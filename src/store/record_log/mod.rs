@@ -30,7 +30,7 @@ use crate::error::Error;
 use crate::store::harvest_state::{Catalog, HarvestProgress, RepositoryState};
 use crate::store::mirror::{
     CollectionSize, Committed, DiskUsage, Document, IdentifierEntry, ListFilter, ListQuery, ListedPage,
-    MirrorError, MirrorStore, PageCommit, RecordStatus, StoredRecord, Verification,
+    MirrorError, MirrorStore, PageCommit, RecordStatus, StampMarks, StoredRecord, Verification,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -250,13 +250,12 @@ impl MirrorStore for RecordLog {
         .await
     }
 
-    async fn stamp_floor_secs(&self) -> Result<i64, MirrorError> {
-        self.blocking(|inner| inner.shared()?.map_or(Ok(i64::MIN), |shared| state::stamp_floor(&shared)))
-            .await
+    async fn stamp_marks(&self) -> Result<StampMarks, MirrorError> {
+        self.read(state::stamp_marks).await
     }
 
-    async fn raise_stamp_floor(&self, floor_secs: i64) -> Result<(), MirrorError> {
-        self.write(move |shared| state::raise_stamp_floor(shared, floor_secs)).await
+    async fn reserve_stamps(&self, until_secs: i64) -> Result<(), MirrorError> {
+        self.write(move |shared| state::reserve_stamps(shared, until_secs)).await
     }
 
     async fn list(&self, query: ListQuery) -> Result<ListedPage, MirrorError> {

@@ -5,11 +5,11 @@ use super::keys::identifier_key;
 use super::read::{earliest_stamp, identifier_of};
 use super::shared::{Shared, collections_of, find_collection, find_repository};
 use super::tables::{
-    CATALOGS, DAMAGED, DOCUMENTS, META, PROGRESS, REPOSITORIES, SEGMENTS, SETS, STAMP_FLOOR, STATES,
-    SegmentRow, from_json, to_json,
+    CATALOGS, COLLECTIONS, CollectionRow, DAMAGED, DOCUMENTS, META, PROGRESS, REPOSITORIES, RESERVED,
+    SEGMENTS, SETS, STATES, SegmentRow, from_json, to_json,
 };
 use crate::store::harvest_state::{Catalog, HarvestProgress, RepositoryState};
-use crate::store::mirror::{CollectionSize, DiskUsage, Document, MirrorError};
+use crate::store::mirror::{CollectionSize, DiskUsage, Document, MirrorError, StampMarks};
 use bytes::Bytes;
 use redb::{ReadableTable, TableDefinition};
 use serde::Serialize;
@@ -21,19 +21,24 @@ const DOCUMENT_BYTES_MAX: usize = 256 << 20;
 /// The unit of `st_blocks`, in bytes.
 const DISK_BLOCK_BYTES: u64 = 512;
 
-pub(super) fn stamp_floor(shared: &Shared) -> Result<i64, MirrorError> {
+pub(super) fn stamp_marks(shared: &Shared) -> Result<StampMarks, MirrorError> {
     shared.index.read(|reading| {
-        let floor = reading.open_table(META)?.get(STAMP_FLOOR)?.map(|floor| floor.value());
-        Ok(floor.unwrap_or(i64::MIN))
+        let mut highest_secs = None;
+        for row in reading.open_table(COLLECTIONS)?.iter()? {
+            let row: CollectionRow = from_json(row?.1.value())?;
+            highest_secs = highest_secs.max(row.last_stamp_secs);
+        }
+        let reserved_secs = reading.open_table(META)?.get(RESERVED)?.map(|reserved| reserved.value());
+        Ok(StampMarks { highest_secs, reserved_secs })
     })
 }
 
-pub(super) fn raise_stamp_floor(shared: &Shared, floor_secs: i64) -> Result<(), MirrorError> {
+pub(super) fn reserve_stamps(shared: &Shared, until_secs: i64) -> Result<(), MirrorError> {
     let _writer = shared.writer();
     shared.index.write(|writing| {
         let mut meta = writing.open_table(META)?;
-        let floor = meta.get(STAMP_FLOOR)?.map(|floor| floor.value());
-        meta.insert(STAMP_FLOOR, floor.map_or(floor_secs, |floor| floor.max(floor_secs)))?;
+        let reserved = meta.get(RESERVED)?.map(|reserved| reserved.value());
+        meta.insert(RESERVED, reserved.map_or(until_secs, |reserved| reserved.max(until_secs)))?;
         Ok(())
     })
 }

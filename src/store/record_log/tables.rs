@@ -10,7 +10,7 @@ use redb::{ReadTransaction, ReadableTable, TableDefinition, TableError, WriteTra
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// [`FORMAT`], [`NEXT_REPOSITORY`], [`NEXT_COLLECTION`] or [`STAMP_FLOOR`] to its value.
+/// [`FORMAT`], [`NEXT_REPOSITORY`], [`NEXT_COLLECTION`] or [`RESERVED`] to its value.
 pub(super) const META: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");
 /// The version of the format on disk.
 pub(super) const FORMAT: &str = "format";
@@ -18,8 +18,8 @@ pub(super) const FORMAT: &str = "format";
 pub(super) const NEXT_REPOSITORY: &str = "next_repository";
 /// The number of the next collection.
 pub(super) const NEXT_COLLECTION: &str = "next_collection";
-/// The lowest stamp of a commit.
-pub(super) const STAMP_FLOOR: &str = "stamp_floor";
+/// The time before which responseDates may have been served.
+pub(super) const RESERVED: &str = "reserved";
 /// The version that this code reads and writes.
 pub(super) const FORMAT_VERSION: i64 = 1;
 
