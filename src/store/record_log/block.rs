@@ -11,8 +11,8 @@ use bytes::Bytes;
 
 /// Bytes of records after which a block is full.
 pub(super) const BLOCK_BYTES: usize = 64 << 10;
-/// Most records of a block.
-pub(super) const BLOCK_RECORDS_MAX: usize = 4096;
+/// Most records of a block. A read of one record reads the directory of all.
+pub(super) const BLOCK_RECORDS_MAX: usize = 512;
 /// Most bytes of one record.
 pub(super) const RECORD_BYTES_MAX: usize = 256 << 20;
 /// Most bytes of an identifier.
