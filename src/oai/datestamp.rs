@@ -61,6 +61,31 @@ impl Granularity {
     }
 }
 
+/// Converts a legal datestamp to seconds since 1970; a day becomes its first second. `None` for any other text.
+pub fn to_secs(stamp: &str) -> Option<i64> {
+    if !is_legal(stamp.as_bytes()) {
+        return None;
+    }
+    let at = NaiveDateTime::parse_from_str(&Granularity::Second.fitted(stamp), "%Y-%m-%dT%H:%M:%SZ").ok()?;
+    Some(at.and_utc().timestamp())
+}
+
+/// Writes seconds since 1970 as a datestamp. Times before the year 1 and after the year 9999 become the first and
+/// the last second that a datestamp can express.
+pub fn from_secs(secs: i64, granularity: Granularity) -> String {
+    let at = DateTime::from_timestamp(secs.clamp(SECS_MIN, SECS_MAX), 0).unwrap_or_default();
+    let format = match granularity {
+        Granularity::Day => "%Y-%m-%d",
+        Granularity::Second => "%Y-%m-%dT%H:%M:%SZ",
+    };
+    at.format(format).to_string()
+}
+
+/// `0001-01-01T00:00:00Z` in seconds since 1970.
+const SECS_MIN: i64 = -62_135_596_800;
+/// `9999-12-31T23:59:59Z` in seconds since 1970.
+const SECS_MAX: i64 = 253_402_300_799;
+
 /// Whether a legal datestamp means "never" or "unknown": a year that no record can have (E7).
 pub fn is_sentinel(stamp: &[u8]) -> bool {
     stamp.starts_with(b"9999-")
@@ -448,6 +473,26 @@ mod tests {
         ] {
             assert_eq!(normalise(refused), None, "{refused}");
         }
+    }
+
+    #[test]
+    fn datestamps_and_seconds_convert_into_each_other() {
+        use super::{Granularity, SECS_MAX, SECS_MIN, from_secs, to_secs};
+        for (stamp, secs) in [
+            ("1970-01-01T00:00:00Z", 0),
+            ("2001-09-09T01:46:40Z", 1_000_000_000),
+            ("1969-12-31T23:59:59Z", -1),
+            ("0001-01-01T00:00:00Z", SECS_MIN),
+            ("9999-12-31T23:59:59Z", SECS_MAX),
+        ] {
+            assert_eq!(to_secs(stamp), Some(secs), "{stamp}");
+            assert_eq!(from_secs(secs, Granularity::Second), stamp);
+        }
+        assert_eq!(to_secs("2001-09-09"), Some(999_993_600));
+        assert_eq!(from_secs(1_000_000_000, Granularity::Day), "2001-09-09");
+        assert_eq!(to_secs("2001-09-09T01:46Z"), None);
+        assert_eq!(from_secs(i64::MAX, Granularity::Second), "9999-12-31T23:59:59Z");
+        assert_eq!(from_secs(i64::MIN, Granularity::Day), "0001-01-01");
     }
 
     #[test]
