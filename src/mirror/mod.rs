@@ -1,5 +1,10 @@
 //! The mirror: harvested copies of repositories, served while their sources are down.
 //!
-//! [`rules`] contains the decisions about time on which its promise depends.
+//! [`rules`] contains the decisions about time on which its promise depends. [`Stamps`] applies them to the store.
 
 pub mod rules;
+#[cfg(feature = "program")]
+mod stamps;
+
+#[cfg(feature = "program")]
+pub use stamps::Stamps;
