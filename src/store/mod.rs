@@ -20,6 +20,7 @@ mod save_error;
 
 pub use capabilities::{CapabilityStore, DetectedCapabilities, Detection, SourceCapabilities};
 pub use data_dir::DataDirLock;
+pub(crate) use files::TokenUse;
 pub use files::{
     BROKEN_PAGE_BYTES_MAX, BlockSums, BrokenPageInfo, BrokenPages, FileStamp, HotPage, NewStaticFile,
     PageEntry, PageKey, Pages, Part, Size, StaticFileInfo, StaticFiles, TokenKey,

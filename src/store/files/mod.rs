@@ -2,10 +2,12 @@
 
 mod broken_pages;
 mod page_cache;
+mod sealed_token;
 mod static_files;
 mod token_key;
 
 pub use broken_pages::{BROKEN_PAGE_BYTES_MAX, BrokenPageInfo, BrokenPages};
 pub use page_cache::{BlockSums, Entry as PageEntry, HotPage, PageKey, Pages, Part, Size};
+pub(crate) use sealed_token::TokenUse;
 pub use static_files::{FileStamp, NewStaticFile, StaticFileInfo, StaticFiles};
 pub use token_key::TokenKey;

@@ -3,19 +3,21 @@
 use crate::error::Error;
 use crate::store::data_dir::{WRITABLE, rename_durably};
 use blake2::Blake2sMac;
-use blake2::digest::consts::U16;
+use blake2::digest::consts::{U16, U32};
 use blake2::digest::{FixedOutput as _, KeyInit as _, Update as _};
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// The secret key, and a key derived from it.
+/// The secret key, and the keys derived from it.
 #[derive(Clone)]
 pub struct TokenKey {
     /// Signs our own tokens.
     pub(crate) tokens: [u8; 32],
-    /// Hashes the items of lists; does not reveal the other key.
+    /// Signs the tokens of the mirror's lists; does not reveal the first key.
+    pub(crate) mirror_lists: [u8; 32],
+    /// Hashes the items of lists; does not reveal the other keys.
     pub(crate) items: [u8; 16],
 }
 
@@ -29,7 +31,10 @@ impl TokenKey {
     pub(crate) fn new(tokens: [u8; 32]) -> Self {
         let mut items = Blake2sMac::<U16>::new(&tokens.into());
         items.update(b"items");
-        Self { tokens, items: items.finalize_fixed().into() }
+        let mut mirror_lists = Blake2sMac::<U32>::new(&tokens.into());
+        mirror_lists.update(b"mirror lists");
+        let mirror_lists = mirror_lists.finalize_fixed().into();
+        Self { tokens, mirror_lists, items: items.finalize_fixed().into() }
     }
 
     /// Reads the key of a data folder, and creates it at the first start.

@@ -1,15 +1,10 @@
 //! Tokens of ours: they let a harvester request the rest of a page that could not be delivered whole.
 //!
 //! The token contains all data, under a MAC; only the hashes of the delivered items are in the ledger, and
-//! the token contains the hash of these. It consists of `[A-Za-z0-9_-]`, so that no harvester can encode it
-//! wrongly.
+//! the token contains the hash of these.
 
-use crate::store::{ListPage, TokenKey};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
-use blake2::digest::consts::U16;
-use blake2::digest::{FixedOutput as _, KeyInit as _, Update as _};
-use blake2::{Blake2s256, Blake2sMac, Digest as _};
+use crate::store::{ListPage, TokenKey, TokenUse};
+use blake2::{Blake2s256, Digest as _};
 
 /// The content of a token of ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,34 +23,19 @@ pub(crate) struct ContinuationToken {
     pub(crate) is_restarted: bool,
 }
 
-/// Marks the version of what follows.
-const MARK: &str = "oaimend1_";
-/// Longest token, in bytes: every harvester and server accepts it in a URL.
-const TOKEN_BYTES_MAX: usize = 2_000;
-const MAC_CHARS: usize = 22;
-
 impl ContinuationToken {
     /// `None` when it would be too long.
     pub(crate) fn write(&self, key: &TokenKey) -> Option<String> {
         let ListPage { list, page } = self.place;
         let Self { repository, query, count, delivered, expires_secs, is_restarted, .. } = self;
         let fields = (repository, query, list, page, count, delivered, expires_secs, is_restarted);
-        let body = BASE64.encode(serde_json::to_vec(&fields).ok()?);
-        let token = format!("{MARK}{}{body}", BASE64.encode(mac(&body, key)));
-        (token.len() <= TOKEN_BYTES_MAX).then_some(token)
+        key.seal(TokenUse::Continuation, &fields)
     }
 
     /// `None` when it is not ours.
     pub(crate) fn read(token: &str, key: &TokenKey) -> Option<Self> {
-        let (mac_text, body) = token.strip_prefix(MARK)?.split_at_checked(MAC_CHARS)?;
-        let claimed = BASE64.decode(mac_text).ok()?;
-        // Compared in constant time: otherwise the time would tell how much of a guess is right.
-        let wrong = claimed.iter().zip(mac(body, key)).fold(0, |wrong, (a, b)| wrong | (a ^ b));
-        if claimed.len() != 16 || wrong != 0 {
-            return None;
-        }
         let (repository, query, list, page, count, delivered, expires_secs, is_restarted) =
-            serde_json::from_slice(&BASE64.decode(body).ok()?).ok()?;
+            key.unseal(TokenUse::Continuation, token)?;
         Some(Self {
             repository,
             query,
@@ -72,16 +52,10 @@ impl ContinuationToken {
 pub(crate) fn hash_of_all(hashes: &[u64]) -> u64 {
     let mut all = Blake2s256::new();
     for hash in hashes {
-        blake2::Digest::update(&mut all, hash.to_le_bytes());
+        all.update(hash.to_le_bytes());
     }
     let bytes = all.finalize();
     bytes.first_chunk().copied().map_or(0, u64::from_le_bytes)
-}
-
-fn mac(body: &str, key: &TokenKey) -> [u8; 16] {
-    let mut mac = Blake2sMac::<U16>::new(&key.tokens.into());
-    mac.update(body.as_bytes());
-    mac.finalize_fixed().into()
 }
 
 #[cfg(test)]
