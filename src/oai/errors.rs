@@ -1,5 +1,6 @@
 //! The eight error codes, and a complete response with one of them.
 
+use crate::oai::envelope::{escape, response_head};
 use crate::oai::request_echo::RequestEcho;
 
 /// An error code of OAI-PMH 2.0, section 3.6.
@@ -50,28 +51,8 @@ impl ErrorCode {
 /// `response_date` has the form `YYYY-MM-DDThh:mm:ssZ` and is not checked. The attributes of
 /// `request` are left out if the code forbids them.
 pub fn error_response(request: &RequestEcho, response_date: &str, code: ErrorCode, text: &str) -> String {
-    let mut xml = String::from(concat!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n",
-        "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\"",
-        " xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\"",
-        " xsi:schemaLocation=\"http://www.openarchives.org/OAI/2.0/",
-        " http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd\">\n",
-        "  <responseDate>",
-    ));
-    escape(response_date, &mut xml);
-    xml.push_str("</responseDate>\n  <request");
-    if !code.forbids_attributes() {
-        for (name, value) in &request.arguments {
-            xml.push(' ');
-            xml.push_str(name);
-            xml.push_str("=\"");
-            escape(value, &mut xml);
-            xml.push('"');
-        }
-    }
-    xml.push('>');
-    escape(&request.base_url, &mut xml);
-    xml.push_str("</request>\n  <error code=\"");
+    let mut xml = response_head(request, response_date, !code.forbids_attributes());
+    xml.push_str("  <error code=\"");
     xml.push_str(code.name());
     xml.push_str("\">");
     escape(text, &mut xml);
@@ -79,31 +60,10 @@ pub fn error_response(request: &RequestEcho, response_date: &str, code: ErrorCod
     xml
 }
 
-/// Whether XML 1.0 allows the character.
-pub(crate) fn is_xml_char(character: char) -> bool {
-    matches!(character, '\t' | '\n' | '\r' | ' '..='\u{FFFD}' | '\u{10000}'..)
-}
-
-/// Escapes text for content and attributes. Characters that XML does not allow become U+FFFD.
-fn escape(text: &str, xml: &mut String) {
-    for character in text.chars() {
-        match character {
-            '&' => xml.push_str("&amp;"),
-            '<' => xml.push_str("&lt;"),
-            '>' => xml.push_str("&gt;"),
-            '"' => xml.push_str("&quot;"),
-            '\t' => xml.push_str("&#9;"),
-            '\n' => xml.push_str("&#10;"),
-            '\r' => xml.push_str("&#13;"),
-            _ if is_xml_char(character) => xml.push(character),
-            _ => xml.push('\u{FFFD}'),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::oai::envelope::is_xml_char;
 
     fn get_record() -> RequestEcho {
         RequestEcho {

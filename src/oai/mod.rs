@@ -5,13 +5,14 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 pub mod datestamp;
+mod envelope;
 mod errors;
 mod request;
 mod request_echo;
 pub mod set_spec;
 
 #[cfg(feature = "program")]
-pub(crate) use errors::is_xml_char;
+pub(crate) use envelope::{escape, is_xml_char, response_head};
 pub use errors::{ErrorCode, error_response};
 pub use request::window::Window;
 pub use request::{Argument, Request, RequestError, Verb};

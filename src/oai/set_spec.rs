@@ -5,7 +5,7 @@
 //! class E9). A `~` that already begins such a mark is escaped too, so that every escaped name can
 //! be decoded.
 
-use super::errors::is_xml_char;
+use super::envelope::is_xml_char;
 
 /// Checks a name against the schema: `None` if it is illegal, else whether it contains a `~`.
 #[inline]

@@ -1,12 +1,14 @@
 //! A repository as the proxy sees it: a request goes in, a stream of events comes out.
 //!
-//! [`Repository`] is the interface. `upstream` implements it with the live source.
+//! [`Repository`] is the interface. `upstream` implements it with the live source, and
+//! `mirror::view` with the mirror.
 
 mod account;
 mod byte_rope;
 mod event;
 mod event_stream;
 mod failure;
+pub(crate) mod rebase_namespaces;
 mod request;
 mod response_writer;
 

@@ -5,7 +5,8 @@
 //! the source decides about sets, tokens and its granularity. The query to the source is always
 //! written from the parsed request, never copied from the received bytes.
 
-use super::errors::{ErrorCode, is_xml_char};
+use super::envelope::is_xml_char;
+use super::errors::ErrorCode;
 use super::{datestamp, set_spec};
 use crate::oai::request_echo::RequestEcho;
 use std::sync::Arc;

@@ -1,0 +1,54 @@
+//! The head of our own responses, and texts in XML.
+
+use crate::oai::request_echo::RequestEcho;
+
+/// Writes a response up to the end of its `request` element, and a line break.
+///
+/// `response_date` has the form `YYYY-MM-DDThh:mm:ssZ` and is not checked.
+pub(crate) fn response_head(request: &RequestEcho, response_date: &str, has_attributes: bool) -> String {
+    let mut xml = String::from(concat!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n",
+        "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\"",
+        " xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\"",
+        " xsi:schemaLocation=\"http://www.openarchives.org/OAI/2.0/",
+        " http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd\">\n",
+        "  <responseDate>",
+    ));
+    escape(response_date, &mut xml);
+    xml.push_str("</responseDate>\n  <request");
+    if has_attributes {
+        for (name, value) in &request.arguments {
+            xml.push(' ');
+            xml.push_str(name);
+            xml.push_str("=\"");
+            escape(value, &mut xml);
+            xml.push('"');
+        }
+    }
+    xml.push('>');
+    escape(&request.base_url, &mut xml);
+    xml.push_str("</request>\n");
+    xml
+}
+
+/// Whether XML 1.0 allows the character.
+pub(crate) fn is_xml_char(character: char) -> bool {
+    matches!(character, '\t' | '\n' | '\r' | ' '..='\u{FFFD}' | '\u{10000}'..)
+}
+
+/// Escapes text for content and attributes. Characters that XML does not allow become U+FFFD.
+pub(crate) fn escape(text: &str, xml: &mut String) {
+    for character in text.chars() {
+        match character {
+            '&' => xml.push_str("&amp;"),
+            '<' => xml.push_str("&lt;"),
+            '>' => xml.push_str("&gt;"),
+            '"' => xml.push_str("&quot;"),
+            '\t' => xml.push_str("&#9;"),
+            '\n' => xml.push_str("&#10;"),
+            '\r' => xml.push_str("&#13;"),
+            _ if is_xml_char(character) => xml.push(character),
+            _ => xml.push('\u{FFFD}'),
+        }
+    }
+}
