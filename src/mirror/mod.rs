@@ -1,10 +1,13 @@
 //! The mirror: harvested copies of repositories, served while their sources are down.
 //!
 //! [`rules`] contains the decisions about time on which its promise depends. [`Stamps`] applies them to the store.
+//! [`view`] serves the store as repositories.
 
 pub mod rules;
 #[cfg(feature = "program")]
 mod stamps;
+#[cfg(feature = "program")]
+pub mod view;
 
 #[cfg(feature = "program")]
 pub use stamps::Stamps;

@@ -2,6 +2,7 @@
 //! person can act on.
 
 use crate::repair::NotOai;
+use crate::store::MirrorError;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -86,6 +87,10 @@ pub enum Reason {
     StaticFile,
     /// The mapping cannot be used.
     Configuration,
+    /// The mirror has not harvested the repository completely yet.
+    MirrorIncomplete,
+    /// The store of the mirror cannot be read.
+    Mirror,
 }
 
 impl Reason {
@@ -117,6 +122,8 @@ impl Reason {
             Self::SpoolFull => "spool-full",
             Self::StaticFile => "static-file",
             Self::Configuration => "configuration",
+            Self::MirrorIncomplete => "mirror-incomplete",
+            Self::Mirror => "mirror",
         }
     }
 
@@ -140,10 +147,14 @@ impl Reason {
             | Self::NotOai(_)
             | Self::Busy
             | Self::Resting
-            | Self::StaticFile => "destination_unavailable",
-            Self::QuarantineReason | Self::Quarantine | Self::Ledger | Self::TakenOver | Self::SpoolFull => {
-                "proxy_internal_error"
-            }
+            | Self::StaticFile
+            | Self::MirrorIncomplete => "destination_unavailable",
+            Self::QuarantineReason
+            | Self::Quarantine
+            | Self::Ledger
+            | Self::TakenOver
+            | Self::SpoolFull
+            | Self::Mirror => "proxy_internal_error",
             Self::Configuration => "proxy_configuration_error",
         }
     }
@@ -160,7 +171,7 @@ impl Reason {
             Self::Busy => 30,
             Self::ConnectionRefused | Self::Status | Self::NotOai(NotOai::UnknownError) => 120,
             Self::TakenOver => 1,
-            Self::Quarantine | Self::Ledger => 600,
+            Self::Quarantine | Self::Ledger | Self::Mirror => 600,
             _ => 300,
         }
     }
@@ -192,7 +203,10 @@ impl Reason {
     const fn fault(self) -> &'static str {
         match self {
             Self::Busy => "none; other requests use up the limits of the source",
-            Self::Quarantine | Self::Ledger | Self::TakenOver => "oaimend's, or that of its machine",
+            Self::Quarantine | Self::Ledger | Self::TakenOver | Self::Mirror => {
+                "oaimend's, or that of its machine"
+            }
+            Self::MirrorIncomplete => "none; the first harvest of the mirror is not complete",
             Self::AddressRefused | Self::Configuration => "the configuration of oaimend",
             Self::SpoolFull => "the request's; HTTP/1.0 cannot carry a page of this length, HTTP/1.1 can",
             Self::QuarantineReason => "the source's; the mapping makes such a page fail (on_unrepairable)",
@@ -275,6 +289,13 @@ impl Failure {
         }
         member.push('"');
         member
+    }
+}
+
+impl From<MirrorError> for Failure {
+    fn from(error: MirrorError) -> Self {
+        let reason = if matches!(error, MirrorError::Closed) { Reason::TakenOver } else { Reason::Mirror };
+        Self::new(reason, format!("the mirror cannot be read: {error}"))
     }
 }
 

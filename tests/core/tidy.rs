@@ -202,7 +202,7 @@ fn every_metric_and_every_failure_reason_is_documented() {
     };
     let mut found: Vec<String> =
         metrics.iter().filter(|name| !is_listed(name)).map(|name| format!("metrics.md: {name}")).collect();
-    let upstream: Vec<String> = sources("src/upstream").iter().map(text).collect();
+    let upstream: Vec<String> = sources("src/repository").iter().map(text).collect();
     let code = upstream.iter().find(|code| code.contains("pub enum Reason {")).expect("the enum of reasons");
     let (_, names) = code.split_once("pub const fn name(self)").expect("the names of reasons");
     let (names, _) = names.split_once("\n    }\n").expect("the end of the function");

@@ -11,6 +11,7 @@ mod config_reference;
 mod demo;
 mod documentation;
 mod harvesters;
+mod mirror_view;
 mod report_page;
 mod repository_events;
 mod serve;

@@ -1,0 +1,41 @@
+//! The view of all mirrored repositories as one.
+
+use super::options::{MirroredSource, ViewOptions, ViewStores};
+use super::presentation::{View, ViewKind};
+use crate::repository::{EventStream, Repository, RepositoryRequest};
+use std::sync::Arc;
+
+/// All mirrored repositories as one. Cheap to clone.
+///
+/// Each repository is a set with its name, and its sets are below it: `x` and `x:a`. A request may also name them
+/// `x/a`, as ODL-Union does. The formats are those of all repositories. An identifier that two repositories have is
+/// listed twice.
+///
+/// A list contains the records that were harvested so far. Records of a repository that is harvested for the first
+/// time are in the next incremental list. A list of one repository fails until its first harvest is complete.
+#[derive(Clone, Debug)]
+pub struct AggregateRepository(Arc<View>);
+
+/// The name of the view in tokens. No repository has it.
+const NAME: &str = "_all";
+
+impl AggregateRepository {
+    /// The view of these repositories, with the name and the addresses of its own Identify response.
+    pub fn new(
+        stores: ViewStores,
+        options: ViewOptions,
+        mut sources: Vec<MirroredSource>,
+        repository_name: String,
+        admin_emails: Vec<String>,
+    ) -> Self {
+        sources.sort_by(|one, other| one.id.cmp(&other.id));
+        let kind = ViewKind::Aggregate { repository_name, admin_emails };
+        Self(Arc::new(View { name: NAME.to_owned(), stores, options, members: sources, kind }))
+    }
+}
+
+impl Repository for AggregateRepository {
+    fn answer(&self, request: RepositoryRequest) -> EventStream {
+        self.0.stream(request)
+    }
+}

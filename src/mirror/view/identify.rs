@@ -1,0 +1,182 @@
+//! The Identify responses of the views.
+//!
+//! The view of one repository has the name, the addresses and the descriptions of the source. The compression is
+//! left out, because it describes the server of the source.
+
+use super::presentation::{View, ViewKind};
+use super::response::{Answer, Page};
+use crate::oai::datestamp::{Granularity, from_secs};
+use crate::oai::escape;
+use crate::repository::Failure;
+use crate::repository::rebase_namespaces::{NamespaceScope, declarations};
+use crate::store::MirrorError;
+use quick_xml::Reader;
+use quick_xml::events::Event;
+
+/// The parts of a stored Identify response that a view serves again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct StoredIdentify {
+    /// The text of the name, as written in the XML.
+    name: Option<String>,
+    /// The texts of the addresses, as written in the XML.
+    admin_emails: Vec<String>,
+    /// The description elements, with all declarations that they need.
+    descriptions: Vec<String>,
+    /// The granularity of the source.
+    pub(super) granularity: Granularity,
+}
+
+impl StoredIdentify {
+    /// Reads a response. `None` if it is not one to Identify.
+    pub(super) fn read(document: &str) -> Option<Self> {
+        let mut reader = Reader::from_str(document);
+        let mut identify = Self {
+            name: None,
+            admin_emails: Vec::new(),
+            descriptions: Vec::new(),
+            granularity: Granularity::Second,
+        };
+        // The declarations around the children, and the child that is being read: its name and where it starts.
+        let mut declared: Vec<(String, String)> = Vec::new();
+        let (mut depth, mut is_identify, mut child) = (0_usize, false, None);
+        loop {
+            let before = reader.buffer_position() as usize;
+            match reader.read_event().ok()? {
+                Event::Start(tag) => {
+                    let name = tag.local_name();
+                    let name: &str = name.as_ref();
+                    is_identify |= depth == 1 && name == "Identify";
+                    match depth {
+                        0 => declared.extend(declarations(&tag)),
+                        1 if is_identify => declared.extend(declarations(&tag)),
+                        2 if is_identify => {
+                            child = Some((name.to_owned(), before, reader.buffer_position() as usize));
+                        }
+                        _ => {}
+                    }
+                    depth += 1;
+                }
+                Event::End(_) => {
+                    depth = depth.checked_sub(1)?;
+                    if depth == 1 && is_identify {
+                        return Some(identify);
+                    }
+                    if let (2, Some((name, start, content))) = (depth, child.take_if(|_| depth == 2)) {
+                        let text = document.get(content..before)?.trim();
+                        let element = document.get(start..reader.buffer_position() as usize)?;
+                        identify.add(&name, text, element, &declared);
+                    }
+                }
+                Event::Eof => return None,
+                _ => {}
+            }
+        }
+    }
+
+    fn add(&mut self, name: &str, text: &str, element: &str, declared: &[(String, String)]) {
+        match name {
+            "repositoryName" => self.name = Some(text.to_owned()),
+            "adminEmail" => self.admin_emails.push(text.to_owned()),
+            "granularity" => self.granularity = Granularity::from_name(text).unwrap_or(Granularity::Second),
+            "description" => {
+                let scope = declared.iter().map(|(prefix, uri)| (prefix.as_str(), uri.as_str()));
+                let place = NamespaceScope::of_own_list();
+                self.descriptions.push(NamespaceScope::new(scope).rebase(element, &place));
+            }
+            _ => {}
+        }
+    }
+
+    /// The name of the repository.
+    pub(super) fn name(&self) -> Option<String> {
+        let name = quick_xml::escape::unescape(self.name.as_deref()?).ok()?;
+        (!name.is_empty()).then(|| name.into_owned())
+    }
+}
+
+/// Answers `Identify`.
+pub(super) async fn identify(view: &View, base_url: &str) -> Result<Answer, Failure> {
+    let now_secs = view.now_secs();
+    let identify = match (&view.kind, view.members.first()) {
+        (ViewKind::Aggregate { repository_name, admin_emails }, _) => StoredIdentify {
+            name: Some(escaped(repository_name)),
+            admin_emails: admin_emails.iter().map(|email| escaped(email)).collect(),
+            descriptions: Vec::new(),
+            granularity: Granularity::Second,
+        },
+        (ViewKind::Single, member) => {
+            let stored = match member {
+                Some(member) => view.stored_identify(member).await?,
+                None => None,
+            };
+            stored.ok_or_else(|| view.incomplete("Identify", member))?
+        }
+    };
+    let earliest_secs = earliest_stamp(view).await?.unwrap_or(now_secs).min(now_secs);
+    let mut xml = String::new();
+    let mut field = |name: &str, value: &str| xml.push_str(&format!("    <{name}>{value}</{name}>\n"));
+    if let Some(name) = &identify.name {
+        field("repositoryName", name);
+    }
+    field("baseURL", &escaped(base_url));
+    field("protocolVersion", "2.0");
+    identify.admin_emails.iter().for_each(|email| field("adminEmail", email));
+    field("earliestDatestamp", &from_secs(earliest_secs, Granularity::Second));
+    field("deletedRecord", "persistent");
+    field("granularity", Granularity::Second.name());
+    for description in &identify.descriptions {
+        xml.push_str(&format!("    {description}\n"));
+    }
+    Ok(Answer::page(now_secs, Page { xml: xml.into_bytes(), items: 1, ..Page::default() }))
+}
+
+fn escaped(text: &str) -> String {
+    let mut xml = String::new();
+    escape(text, &mut xml);
+    xml
+}
+
+/// The lowest stamp of all records.
+async fn earliest_stamp(view: &View) -> Result<Option<i64>, MirrorError> {
+    let mut earliest: Option<i64> = None;
+    for member in &view.members {
+        for collection in view.stores.store.collections(&member.id).await? {
+            let stamp = collection.earliest_stamp_secs;
+            earliest = earliest.into_iter().chain(stamp).min();
+        }
+    }
+    Ok(earliest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefixed_response_is_read_with_its_descriptions() {
+        let document = "<?xml version=\"1.0\"?><o:OAI-PMH xmlns:o=\"http://www.openarchives.org/OAI/2.0/\" \
+            xmlns:d=\"urn:d\"><o:responseDate>2020-01-01T00:00:00Z</o:responseDate><o:request>u</o:request>\
+            <o:Identify><o:repositoryName>A &amp; B</o:repositoryName><o:baseURL>u</o:baseURL>\
+            <o:adminEmail>a@x.org</o:adminEmail><o:adminEmail> b@x.org </o:adminEmail>\
+            <o:granularity>YYYY-MM-DD</o:granularity><o:compression>gzip</o:compression>\
+            <o:description><d:x>1</d:x></o:description></o:Identify></o:OAI-PMH>";
+        let identify = StoredIdentify::read(document).expect("an Identify response");
+        assert_eq!(identify.name(), Some("A & B".to_owned()));
+        assert_eq!(identify.admin_emails, ["a@x.org", "b@x.org"]);
+        assert_eq!(identify.granularity, Granularity::Day);
+        let [description] = identify.descriptions.as_slice() else { panic!("{identify:?}") };
+        assert_eq!(
+            description,
+            "<o:description xmlns:d=\"urn:d\" xmlns:o=\"http://www.openarchives.org/OAI/2.0/\" xmlns=\"\">\
+             <d:x>1</d:x></o:description>"
+        );
+    }
+
+    #[test]
+    fn other_documents_are_no_identify_responses() {
+        for document in ["", "<OAI-PMH/>", "<OAI-PMH><ListSets></ListSets></OAI-PMH>", "<OAI-PMH><Identify>"]
+        {
+            assert_eq!(StoredIdentify::read(document), None, "{document}");
+        }
+    }
+}

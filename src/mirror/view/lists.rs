@@ -1,0 +1,262 @@
+//! Answers `ListIdentifiers`, `ListRecords` and `GetRecord`.
+
+use super::catalog::{check_all_complete, formats, is_complete};
+use super::list_token::{Place, RecordList, TokenContent};
+use super::merge::{Merge, PageLimits, filter};
+use super::options::MirroredSource;
+use super::presentation::{Part, View};
+use super::provenance::Origins;
+use super::record_xml::{Header, RecordPlaces};
+use super::response::{Answer, Page};
+use super::sets::{TOKEN_TOO_LONG, sets, write_token};
+use crate::oai::datestamp::to_secs;
+use crate::oai::{Argument, ErrorCode, Request, Verb, set_spec};
+use crate::repository::{Failure, Reason, RepositoryRequest};
+use crate::store::{ListFilter, MirrorError, StoredRecord};
+
+/// The length of `YYYY-MM-DD`.
+const DAY_CHARS: usize = 10;
+const DAY_SECS: i64 = 86_400;
+
+/// Answers a request for the first page of a list or for a later one.
+pub(super) async fn list(view: &View, request: &RepositoryRequest) -> Result<Answer, Failure> {
+    let verb = request.request.verb();
+    let token = request.request.argument(Argument::ResumptionToken);
+    let list = match token {
+        None => first_page(view, &request.request).await?,
+        Some(token) => match TokenContent::read(token, &view.stores.token_key, &view.name, verb) {
+            Ok(TokenContent::Records(list)) => Ok(list),
+            Ok(TokenContent::Sets(_)) => {
+                let text = "this resumptionToken belongs to another verb";
+                Err(Answer::error(view.now_secs(), ErrorCode::BadResumptionToken, text))
+            }
+            Err((code, text)) => Err(Answer::error(view.now_secs(), code, text)),
+        },
+    };
+    match list {
+        Ok(list) => page(view, list, request.reports_records).await,
+        Err(refused) => Ok(refused),
+    }
+}
+
+/// The list that a request begins, or the error response to it.
+async fn first_page(view: &View, request: &Request) -> Result<Result<RecordList, Answer>, Failure> {
+    let now_secs = view.now_secs();
+    let prefix = request.argument(Argument::MetadataPrefix).unwrap_or_default();
+    if formats(view).await?.iter().all(|format| format.prefix != prefix) {
+        return Ok(Err(unknown_format(now_secs, prefix)));
+    }
+    // Stored setSpecs consist of the characters that the schema allows.
+    let set = request.argument(Argument::Set).map(escape_set);
+    if set.is_some() && sets(view).await?.is_empty() {
+        let text = "this repository has no sets";
+        return Ok(Err(Answer::error(now_secs, ErrorCode::NoSetHierarchy, text)));
+    }
+    check_complete(view, &view.parts(set.as_deref()), prefix).await?;
+    let secs = |argument| request.argument(argument).and_then(|date| Some((to_secs(date)?, date.len())));
+    let from = secs(Argument::From).map(|(from, _)| from);
+    let until = secs(Argument::Until).map(|(until, chars)| match chars {
+        DAY_CHARS => until + DAY_SECS - 1,
+        _ => until,
+    });
+    let times = view.stores.stamps.begin_list(now_secs).await?;
+    Ok(Ok(RecordList {
+        view: view.name.clone(),
+        with_metadata: request.verb() == Verb::ListRecords,
+        prefix: prefix.to_owned(),
+        set,
+        from,
+        until: until.map_or(times.until_secs, |until| until.min(times.until_secs)),
+        date: times.response_date_secs,
+        count: 0,
+        size: None,
+        after: None,
+    }))
+}
+
+/// A setSpec in the characters of the schema. The separator of ODL-Union stays.
+fn escape_set(set: &str) -> String {
+    let parts = set.splitn(2, '/').map(|part| set_spec::escape(part.as_bytes()));
+    let parts: Vec<String> = parts.map(|part| String::from_utf8_lossy(&part).into_owned()).collect();
+    parts.join("/")
+}
+
+fn unknown_format(date_secs: i64, prefix: &str) -> Answer {
+    let text = format!("this repository has no format \"{prefix}\"; ListMetadataFormats lists all formats");
+    Answer::error(date_secs, ErrorCode::CannotDisseminateFormat, text)
+}
+
+/// Checks that a list is no part that looks complete.
+///
+/// # Errors
+///
+/// The only repository of the list was never harvested completely, or none of several was. A list of several
+/// repositories contains what was harvested so far: later commits are in the next incremental list.
+async fn check_complete(view: &View, parts: &[Part<'_>], prefix: &str) -> Result<(), Failure> {
+    for part in parts {
+        if is_complete(view, part.member, prefix).await? {
+            return Ok(());
+        }
+    }
+    match parts {
+        [] => Ok(()),
+        [part] => Err(view.incomplete(prefix, Some(part.member))),
+        _ => Err(view.incomplete(prefix, None)),
+    }
+}
+
+/// One page of a list.
+async fn page(view: &View, mut list: RecordList, reports_records: bool) -> Result<Answer, Failure> {
+    let set = list.set.clone();
+    let parts = view.parts(set.as_deref());
+    let limits = PageLimits {
+        records_max: view.options.page_records_max.max(1),
+        bytes_max: view.options.page_bytes_max,
+        with_bytes: list.with_metadata,
+    };
+    let store = &view.stores.store;
+    let mut merge = Merge::new(store.clone(), parts.clone(), &list, limits);
+    let mut writer = RecordWriter::new(view, &list.prefix, reports_records);
+    let mut last = None;
+    while (writer.page.items as usize) < limits.records_max && writer.page.xml.len() < limits.bytes_max {
+        let Some((part, record)) = merge.next().await? else { break };
+        let id = part.member.id.clone();
+        last = Some(Place { secs: record.stamp_secs, id, sequence: record.sequence });
+        writer.write(part.member, record, list.with_metadata).await?;
+    }
+    let is_first = list.after.is_none();
+    let has_more = last.is_some() && merge.has_more();
+    let mut page = writer.page;
+    if page.items == 0 && is_first {
+        if merge.damaged > 0 {
+            return Err(MirrorError::Damaged.into());
+        }
+        let text = "no record matches the arguments";
+        return Ok(Answer::error(list.date, ErrorCode::NoRecordsMatch, text));
+    }
+    if is_first && has_more {
+        list.size = Some(count(view, &parts, &list).await?);
+    }
+    let count_after = list.count + page.items;
+    // A record that changes during the list leaves it. The last page tells the number that was delivered.
+    let size = if has_more { list.size.map(|size| size.max(count_after + 1)) } else { Some(count_after) };
+    page.progress = (Some(list.count), size);
+    if has_more {
+        let next = RecordList { count: count_after, after: last, ..list.clone() };
+        let token = TokenContent::Records(next).write(&view.stores.token_key);
+        page.token = Some(token.ok_or_else(|| Failure::new(Reason::Mirror, TOKEN_TOO_LONG))?);
+    }
+    if has_more || !is_first {
+        let total = if view.options.total_elements { Some(total_elements(view, &list).await?) } else { None };
+        let mut token = String::new();
+        write_token(&page, total, &mut token);
+        page.xml.extend_from_slice(token.as_bytes());
+    }
+    Ok(Answer::page(list.date, page))
+}
+
+/// The number of records in a list, deleted ones included.
+async fn count(view: &View, parts: &[Part<'_>], list: &RecordList) -> Result<u64, MirrorError> {
+    let mut sum = 0;
+    for part in parts {
+        sum += view.stores.store.count(filter(part, list, list.from)).await?;
+    }
+    Ok(sum)
+}
+
+/// The number of all records in the format of a list.
+async fn total_elements(view: &View, list: &RecordList) -> Result<u64, MirrorError> {
+    let mut sum = 0;
+    for member in &view.members {
+        let (repository, prefix) = (member.id.clone(), list.prefix.clone());
+        sum += view.stores.store.count(ListFilter { repository, prefix, ..ListFilter::default() }).await?;
+    }
+    Ok(sum)
+}
+
+/// Answers `GetRecord`.
+pub(super) async fn get_record(view: &View, request: &RepositoryRequest) -> Result<Answer, Failure> {
+    let now_secs = view.now_secs();
+    let argument = |argument| request.request.argument(argument).unwrap_or_default();
+    let (identifier, prefix) = (argument(Argument::Identifier), argument(Argument::MetadataPrefix));
+    if formats(view).await?.iter().all(|format| format.prefix != prefix) {
+        return Ok(unknown_format(now_secs, prefix));
+    }
+    for member in &view.members {
+        if let Some(record) = view.stores.store.record(&member.id, prefix, identifier).await? {
+            let mut writer = RecordWriter::new(view, prefix, request.reports_records);
+            writer.write(member, record, true).await?;
+            return Ok(Answer::page(now_secs, writer.page));
+        }
+    }
+    for member in &view.members {
+        if !view.stores.store.formats_of_item(&member.id, identifier).await?.is_empty() {
+            if !is_complete(view, member, prefix).await? {
+                return Err(view.incomplete(prefix, Some(member)));
+            }
+            let text = format!("the item {identifier} is not available as {prefix}");
+            return Ok(Answer::error(now_secs, ErrorCode::CannotDisseminateFormat, text));
+        }
+    }
+    check_all_complete(view, Some(prefix)).await?;
+    let text = format!("the item {identifier} does not exist");
+    Ok(Answer::error(now_secs, ErrorCode::IdDoesNotExist, text))
+}
+
+/// Writes the records of a page.
+struct RecordWriter<'v> {
+    view: &'v View,
+    prefix: &'v str,
+    reports_records: bool,
+    origins: Origins,
+    page: Page,
+}
+
+impl<'v> RecordWriter<'v> {
+    fn new(view: &'v View, prefix: &'v str, reports_records: bool) -> Self {
+        Self { view, prefix, reports_records, origins: Origins::default(), page: Page::default() }
+    }
+
+    /// Writes a record, or its header alone.
+    async fn write(
+        &mut self,
+        member: &MirroredSource,
+        record: StoredRecord,
+        with_metadata: bool,
+    ) -> Result<(), Failure> {
+        let header = Header::new(&record, self.view.set_specs(member, &record.set_specs));
+        self.page.xml.extend_from_slice(b"    ");
+        let start = self.page.xml.len();
+        if with_metadata {
+            self.write_record(member, &record, &header).await?;
+        } else {
+            let mut text = String::new();
+            header.write("", &mut text);
+            self.page.xml.extend_from_slice(text.as_bytes());
+        }
+        if self.reports_records {
+            let xml = self.page.xml.get(start..).unwrap_or_default();
+            self.page.records.push(header.to_delivered(xml));
+        }
+        self.page.xml.push(b'\n');
+        self.page.items += 1;
+        Ok(())
+    }
+
+    async fn write_record(
+        &mut self,
+        member: &MirroredSource,
+        record: &StoredRecord,
+        header: &Header,
+    ) -> Result<(), Failure> {
+        let text = std::str::from_utf8(&record.bytes).ok();
+        let Some((text, places)) = text.and_then(|text| Some((text, RecordPlaces::read(text)?))) else {
+            let details = format!("the stored record {} is not a record element", record.identifier);
+            return Err(Failure::new(Reason::Mirror, details));
+        };
+        let xml = (text, places.prefix);
+        let about = self.origins.about(self.view, (member, self.prefix), record, xml).await?;
+        places.write(text, header, &about, &mut self.page.xml);
+        Ok(())
+    }
+}

@@ -1,0 +1,121 @@
+//! Reads the records of several repositories in one order: (stamp, repository, sequence).
+//!
+//! A position in this order needs no state of the single repositories: for each of them it follows which records
+//! are after it.
+
+use super::list_token::{Place, RecordList};
+use super::presentation::Part;
+use crate::store::{ListFilter, ListOrder, ListQuery, MirrorError, MirrorStore, Position, StoredRecord};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// The records that are read at once from each of several repositories, at first. It doubles with each read.
+const FIRST_READ_RECORDS: usize = 4;
+
+/// The limits of a page.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PageLimits {
+    pub(super) records_max: usize,
+    pub(super) bytes_max: usize,
+    pub(super) with_bytes: bool,
+}
+
+/// The rest of a list.
+pub(super) struct Merge<'v> {
+    store: Arc<dyn MirrorStore>,
+    inputs: Vec<Input<'v>>,
+    limits: PageLimits,
+    /// The damaged records that were passed over.
+    pub(super) damaged: u64,
+}
+
+/// The rest of a list in one repository.
+struct Input<'v> {
+    part: Part<'v>,
+    filter: ListFilter,
+    after: Option<Position>,
+    read: VecDeque<StoredRecord>,
+    is_at_end: bool,
+    count_max: usize,
+}
+
+impl<'v> Merge<'v> {
+    /// The records of a list after its position.
+    pub(super) fn new(
+        store: Arc<dyn MirrorStore>,
+        parts: Vec<Part<'v>>,
+        list: &RecordList,
+        limits: PageLimits,
+    ) -> Self {
+        let count_max = if parts.len() > 1 { FIRST_READ_RECORDS } else { limits.records_max };
+        let limits = PageLimits { bytes_max: limits.bytes_max / parts.len().max(1), ..limits };
+        let input = |part: Part<'v>| {
+            let (from_secs, after) = rest_of(list, &part.member.id);
+            let filter = filter(&part, list, from_secs);
+            Input { part, filter, after, read: VecDeque::new(), is_at_end: false, count_max }
+        };
+        Self { store, inputs: parts.into_iter().map(input).collect(), limits, damaged: 0 }
+    }
+
+    /// The next record; `None` at the end of the list.
+    pub(super) async fn next(&mut self) -> Result<Option<(Part<'v>, StoredRecord)>, MirrorError> {
+        for input in &mut self.inputs {
+            if input.read.is_empty() && !input.is_at_end {
+                self.damaged += input.fill(&*self.store, self.limits).await?;
+            }
+        }
+        // The inputs are in the order of the repositories, and the first one of equal stamps is the minimum.
+        let stamp = |input: &Input<'v>| input.read.front().map(|record| record.stamp_secs);
+        let first =
+            self.inputs.iter_mut().filter(|input| !input.read.is_empty()).min_by_key(|input| stamp(input));
+        Ok(first.and_then(|input| Some((input.part, input.read.pop_front()?))))
+    }
+
+    /// Whether there may be records after those that were read.
+    pub(super) fn has_more(&self) -> bool {
+        self.inputs.iter().any(|input| !input.read.is_empty() || !input.is_at_end)
+    }
+}
+
+impl Input<'_> {
+    /// Reads the next records; returns the number of damaged ones.
+    async fn fill(&mut self, store: &dyn MirrorStore, limits: PageLimits) -> Result<u64, MirrorError> {
+        let mut damaged = 0;
+        while self.read.is_empty() && !self.is_at_end {
+            let query = ListQuery {
+                filter: self.filter.clone(),
+                after: self.after,
+                count_max: self.count_max,
+                bytes_max: limits.bytes_max,
+                with_bytes: limits.with_bytes,
+            };
+            let page = store.list(query).await?;
+            damaged += page.damaged;
+            self.is_at_end = page.next.is_none();
+            self.after = page.next;
+            self.read = page.records.into();
+            self.count_max = (self.count_max * 2).min(limits.records_max);
+        }
+        Ok(damaged)
+    }
+}
+
+/// The lowest stamp and the position after which the records of a repository are in the rest of a list.
+fn rest_of(list: &RecordList, id: &str) -> (Option<i64>, Option<Position>) {
+    let Some(Place { secs, id: last, sequence }) = &list.after else { return (list.from, None) };
+    let first_secs = if id < last.as_str() { secs.saturating_add(1) } else { *secs };
+    let after = (id == last).then_some(Position { secs: *secs, sequence: *sequence });
+    (Some(list.from.map_or(first_secs, |from| from.max(first_secs))), after)
+}
+
+/// The records of a repository in a list, from a stamp on.
+pub(super) fn filter(part: &Part<'_>, list: &RecordList, from_secs: Option<i64>) -> ListFilter {
+    ListFilter {
+        repository: part.member.id.clone(),
+        prefix: list.prefix.clone(),
+        set: part.set.map(str::to_owned),
+        by: ListOrder::Stamp,
+        from_secs,
+        until_secs: Some(list.until),
+    }
+}

@@ -1,0 +1,24 @@
+//! The view of one mirrored repository.
+
+use super::options::{MirroredSource, ViewOptions, ViewStores};
+use super::presentation::{View, ViewKind};
+use crate::repository::{EventStream, Repository, RepositoryRequest};
+use std::sync::Arc;
+
+/// One mirrored repository, with the identifiers, sets and formats of its source. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct MirrorRepository(Arc<View>);
+
+impl MirrorRepository {
+    /// The view of a repository in the store. It fails with 503 until its first harvest is complete.
+    pub fn new(stores: ViewStores, options: ViewOptions, source: MirroredSource) -> Self {
+        let name = source.id.clone();
+        Self(Arc::new(View { name, stores, options, members: vec![source], kind: ViewKind::Single }))
+    }
+}
+
+impl Repository for MirrorRepository {
+    fn answer(&self, request: RepositoryRequest) -> EventStream {
+        self.0.stream(request)
+    }
+}

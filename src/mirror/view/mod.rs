@@ -1,0 +1,37 @@
+//! The mirror as OAI-PMH 2.0 repositories: [`MirrorRepository`] is the view of one mirrored repository,
+//! [`AggregateRepository`] that of all of them.
+//!
+//! Both answer from the store alone and never ask a source. They are conforming repositories of their own:
+//!
+//! - A datestamp is the stamp of a record: the time at which the mirror committed its last change, in seconds.
+//!   `from` and `until` select by it. Days are accepted too.
+//! - Deleted records stay for ever (`deletedRecord` is persistent).
+//! - Lists are in the order of the commits. A list contains the stamps up to its start. A record that changes
+//!   meanwhile moves behind this end: its new version is in the next incremental list.
+//! - All pages of a list have the responseDate of the first one, and no later commit has a stamp up to it. A
+//!   harvester that continues from any responseDate misses nothing.
+//! - resumptionTokens hold the position of the list under a MAC, and no session. They never expire, and survive
+//!   restarts.
+//! - A format that was never harvested completely fails with 503. A part of a repository never looks complete.
+//!
+//! `lists` answers list requests; `merge` reads the records of several repositories in one order; `record_xml`
+//! writes records; `response` writes envelopes and sends events. Memory is limited by [`ViewOptions`] for each
+//! request.
+
+mod aggregate_repository;
+mod catalog;
+mod identify;
+mod list_token;
+mod lists;
+mod merge;
+mod mirror_repository;
+mod options;
+mod presentation;
+mod provenance;
+mod record_xml;
+mod response;
+mod sets;
+
+pub use aggregate_repository::AggregateRepository;
+pub use mirror_repository::MirrorRepository;
+pub use options::{MirroredSource, ViewOptions, ViewStores};

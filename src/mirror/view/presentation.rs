@@ -1,0 +1,143 @@
+//! What the view of one repository and that of all repositories have in common.
+
+use super::options::{MirroredSource, ViewOptions, ViewStores};
+use super::response::{Answer, stream};
+use super::{catalog, identify, lists, sets};
+use crate::clock;
+use crate::oai::datestamp::Granularity;
+use crate::oai::{Verb, set_spec};
+use crate::repository::{EventStream, Failure, Reason, RepositoryRequest};
+use crate::store::{Document, MirrorError};
+use std::sync::Arc;
+
+/// The repositories of a view, and how it presents them.
+#[derive(Debug)]
+pub(super) struct View {
+    /// The name of the view. Its tokens are valid for no other one.
+    pub(super) name: String,
+    pub(super) stores: ViewStores,
+    pub(super) options: ViewOptions,
+    /// In the order of their names.
+    pub(super) members: Vec<MirroredSource>,
+    pub(super) kind: ViewKind,
+}
+
+/// The kind of a view.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ViewKind {
+    /// One repository, with its own sets and Identify.
+    Single,
+    /// Several repositories. Each is a set, and its sets are below it.
+    Aggregate {
+        /// The name in Identify.
+        repository_name: String,
+        /// The addresses in Identify.
+        admin_emails: Vec<String>,
+    },
+}
+
+/// The part of a list that one repository has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part<'v> {
+    pub(super) member: &'v MirroredSource,
+    /// The set of the repository; `None` for all its records.
+    pub(super) set: Option<&'v str>,
+}
+
+impl View {
+    /// Answers a request with events.
+    pub(super) fn stream(self: &Arc<Self>, request: RepositoryRequest) -> EventStream {
+        let view = Arc::clone(self);
+        let answered = request.clone();
+        let spool_bytes_max = self.options.spool_bytes_max;
+        stream(request, spool_bytes_max, async move { view.answer(&answered).await })
+    }
+
+    async fn answer(&self, request: &RepositoryRequest) -> Result<Answer, Failure> {
+        match request.request.verb() {
+            Verb::Identify => identify::identify(self, &request.own.base_url).await,
+            Verb::ListMetadataFormats => catalog::list_metadata_formats(self, &request.request).await,
+            Verb::ListSets => sets::list_sets(self, &request.request).await,
+            Verb::GetRecord => lists::get_record(self, request).await,
+            Verb::ListIdentifiers | Verb::ListRecords => lists::list(self, request).await,
+        }
+    }
+
+    /// The clock, in seconds since 1970.
+    pub(super) fn now_secs(&self) -> i64 {
+        i64::try_from(clock::secs(self.stores.clock.now())).unwrap_or(i64::MAX)
+    }
+
+    /// The repositories whose records a list of this set contains; `None` for the list of all records.
+    pub(super) fn parts<'v>(&'v self, set: Option<&'v str>) -> Vec<Part<'v>> {
+        let Some(set) = set else {
+            return self.members.iter().map(|member| Part { member, set: None }).collect();
+        };
+        let part = |member: &'v MirroredSource| match self.kind {
+            ViewKind::Single => Some(Part { member, set: Some(set) }),
+            ViewKind::Aggregate { .. } => {
+                let rest = set.strip_prefix(set_name(&member.id).as_str())?;
+                // ODL-Union writes the set of a repository with a slash.
+                let inner = rest.strip_prefix([':', '/']);
+                (rest.is_empty() || inner.is_some()).then_some(Part { member, set: inner })
+            }
+        };
+        self.members.iter().filter_map(part).collect()
+    }
+
+    /// The setSpecs of a record of a repository, as the view presents them.
+    pub(super) fn set_specs(&self, member: &MirroredSource, own: &[String]) -> Vec<String> {
+        match self.kind {
+            ViewKind::Single => own.to_vec(),
+            ViewKind::Aggregate { .. } => {
+                let id = set_name(&member.id);
+                let below = own.iter().map(|set_spec| format!("{id}:{set_spec}"));
+                std::iter::once(id.clone()).chain(below).collect()
+            }
+        }
+    }
+
+    /// The stored Identify response of a repository; `None` before the first harvest.
+    pub(super) async fn stored_identify(
+        &self,
+        member: &MirroredSource,
+    ) -> Result<Option<identify::StoredIdentify>, MirrorError> {
+        let document = self.stores.store.document(&member.id, Document::Identify).await?;
+        let text = document.map(|document| String::from_utf8_lossy(&document).into_owned());
+        Ok(text.and_then(|text| identify::StoredIdentify::read(&text)))
+    }
+
+    /// The granularity of the source.
+    pub(super) async fn source_granularity(
+        &self,
+        member: &MirroredSource,
+    ) -> Result<Granularity, MirrorError> {
+        let identify = self.stored_identify(member).await?;
+        Ok(identify.map_or(Granularity::Second, |identify| identify.granularity))
+    }
+
+    /// The failure of a request that the mirror cannot answer yet.
+    pub(super) fn incomplete(&self, what: &str, member: Option<&MirroredSource>) -> Failure {
+        let (of, command) = match member {
+            Some(MirroredSource { id, .. }) => (format!(" of \"{id}\""), format!("oaimend mirror sync {id}")),
+            None => (String::new(), "oaimend mirror sync".to_owned()),
+        };
+        let details =
+            format!("the mirror has not harvested {what}{of} completely yet; run {command}, or wait");
+        Failure::new(Reason::MirrorIncomplete, details)
+    }
+}
+
+/// The set of a repository in the view of all repositories.
+pub(super) fn set_name(id: &str) -> String {
+    String::from_utf8_lossy(&set_spec::escape(id.replace(':', "_").as_bytes())).into_owned()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    #[test]
+    fn the_set_of_a_repository_is_one_part_of_a_set_spec() {
+        assert_eq!(super::set_name("arxiv-2.org"), "arxiv-2.org");
+        assert_eq!(super::set_name("a:b c"), "a_b~x20.c");
+    }
+}

@@ -1,0 +1,185 @@
+//! Writes stored records and their headers.
+//!
+//! The header of a record is always written from the fields of the store, so that `ListIdentifiers`, `ListRecords`
+//! and `GetRecord` show the same one. The rest of the record is copied as stored.
+
+use crate::oai::datestamp::{Granularity, from_secs};
+use crate::oai::escape;
+use crate::repository::DeliveredRecord;
+use crate::store::{RecordStatus, StoredRecord};
+use quick_xml::Reader;
+use quick_xml::events::Event;
+use std::ops::Range;
+
+/// A header to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) identifier: String,
+    /// The stamp, in seconds since 1970.
+    pub(super) stamp_secs: i64,
+    pub(super) is_deleted: bool,
+    pub(super) set_specs: Vec<String>,
+}
+
+impl Header {
+    /// The header of a stored record, in these sets.
+    pub(super) fn new(record: &StoredRecord, set_specs: Vec<String>) -> Self {
+        Self {
+            identifier: record.identifier.clone(),
+            stamp_secs: record.stamp_secs,
+            is_deleted: record.status == RecordStatus::Deleted,
+            set_specs,
+        }
+    }
+
+    /// Writes the element. `prefix` is the prefix of the OAI namespace with its colon, or empty.
+    pub(super) fn write(&self, prefix: &str, xml: &mut String) {
+        let status = if self.is_deleted { " status=\"deleted\"" } else { "" };
+        xml.push_str(&format!("<{prefix}header{status}>"));
+        let mut field = |name: &str, value: &str| {
+            xml.push_str(&format!("<{prefix}{name}>"));
+            escape(value, xml);
+            xml.push_str(&format!("</{prefix}{name}>"));
+        };
+        field("identifier", &self.identifier);
+        field("datestamp", &from_secs(self.stamp_secs, Granularity::Second));
+        for set_spec in &self.set_specs {
+            field("setSpec", set_spec);
+        }
+        xml.push_str(&format!("</{prefix}header>"));
+    }
+
+    /// The record with this XML, as an event reports it.
+    pub(super) fn to_delivered(&self, xml: &[u8]) -> DeliveredRecord {
+        DeliveredRecord {
+            identifier: self.identifier.clone(),
+            datestamp: from_secs(self.stamp_secs, Granularity::Second),
+            deleted: self.is_deleted,
+            set_specs: self.set_specs.clone(),
+            xml: String::from_utf8_lossy(xml).into_owned(),
+        }
+    }
+}
+
+/// The places of a stored record at which a view changes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RecordPlaces<'r> {
+    /// The prefix of the OAI namespace with its colon, or empty.
+    pub(super) prefix: &'r str,
+    header: Range<usize>,
+    /// The start of the end tag.
+    end: usize,
+}
+
+impl<'r> RecordPlaces<'r> {
+    /// Reads a record up to the end of its header. `None` if it is not a record with a header and an end tag.
+    pub(super) fn read(record: &'r str) -> Option<Self> {
+        let mut reader = Reader::from_str(record);
+        let (mut depth, mut prefix, mut header_start) = (0_usize, "", None);
+        loop {
+            let before = reader.buffer_position() as usize;
+            match reader.read_event().ok()? {
+                Event::Start(tag) => {
+                    let name = tag.local_name();
+                    let name: &str = name.as_ref();
+                    match depth {
+                        0 if name == "record" => {
+                            let written = record.get(before + 1..)?;
+                            prefix = written.split_once("record").map(|(prefix, _)| prefix)?;
+                        }
+                        1 if name == "header" => header_start = Some(before),
+                        0 | 1 => return None,
+                        _ => {}
+                    }
+                    depth += 1;
+                }
+                Event::End(_) => {
+                    depth = depth.checked_sub(1)?;
+                    if let (1, Some(start)) = (depth, header_start) {
+                        let header = start..reader.buffer_position() as usize;
+                        let end = record.rfind("</").filter(|&end| end >= header.end)?;
+                        return Some(Self { prefix, header, end });
+                    }
+                }
+                Event::Eof => return None,
+                _ => {}
+            }
+        }
+    }
+
+    /// Writes the record with another header, and with an `about` at its end.
+    pub(super) fn write(&self, record: &str, header: &Header, about: &str, xml: &mut Vec<u8>) {
+        let part = |range: Range<usize>| record.get(range).unwrap_or_default().as_bytes();
+        let mut new = String::new();
+        header.write(self.prefix, &mut new);
+        xml.extend_from_slice(part(0..self.header.start));
+        xml.extend_from_slice(new.as_bytes());
+        xml.extend_from_slice(part(self.header.end..self.end));
+        xml.extend_from_slice(about.as_bytes());
+        xml.extend_from_slice(part(self.end..record.len()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> Header {
+        Header {
+            identifier: "oai:x:1&2".into(),
+            stamp_secs: 1_000_000_000,
+            is_deleted: false,
+            set_specs: vec!["a".into(), "a:b".into()],
+        }
+    }
+
+    fn rewritten(record: &str, about: &str) -> Option<String> {
+        let mut xml = Vec::new();
+        RecordPlaces::read(record)?.write(record, &header(), about, &mut xml);
+        String::from_utf8(xml).ok()
+    }
+
+    const FIELDS: &str = "<identifier>oai:x:1&amp;2</identifier><datestamp>2001-09-09T01:46:40Z</datestamp>\
+        <setSpec>a</setSpec><setSpec>a:b</setSpec>";
+
+    #[test]
+    fn the_header_is_replaced_and_the_rest_is_copied() {
+        let metadata = "<metadata><a>x</a><b/> <!-- </header> --></metadata>\n";
+        for (before, old) in [
+            ("<record>", "<header><identifier>o</identifier><datestamp>2020-01-01</datestamp></header>"),
+            ("<record a='>'>\n <!-- <header> --> ", "<header\n><x><![CDATA[</header>]]></x></header >"),
+        ] {
+            let record = format!("{before}{old}{metadata}</record>");
+            let expected = format!("{before}<header>{FIELDS}</header>{metadata}<about/></record>");
+            assert_eq!(rewritten(&record, "<about/>"), Some(expected));
+        }
+    }
+
+    #[test]
+    fn a_prefix_of_the_record_is_kept() {
+        let fields = FIELDS.replace("</", "</@").replace('<', "<o:").replace("<o:/@", "</o:");
+        assert_eq!(
+            rewritten(
+                "<o:record xmlns:o='u'><o:header><o:identifier>x</o:identifier></o:header></o:record>",
+                ""
+            ),
+            Some(format!("<o:record xmlns:o='u'><o:header>{fields}</o:header></o:record>"))
+        );
+    }
+
+    #[test]
+    fn a_deleted_record_has_its_status() {
+        let mut xml = String::new();
+        Header { is_deleted: true, ..header() }.write("", &mut xml);
+        assert_eq!(xml, format!("<header status=\"deleted\">{FIELDS}</header>"));
+    }
+
+    #[test]
+    fn other_texts_are_no_records() {
+        for text in
+            ["", "text", "<record/>", "<record></record>", "<x><header></header></x>", "<record><header>"]
+        {
+            assert_eq!(RecordPlaces::read(text), None, "{text}");
+        }
+    }
+}

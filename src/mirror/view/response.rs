@@ -1,0 +1,108 @@
+//! Writes the envelope of a response, and sends it as events.
+
+use crate::oai::datestamp::{Granularity, from_secs};
+use crate::oai::{ErrorCode, error_response, response_head};
+use crate::repository::{
+    Account, ByteRope, DeliveredRecord, Event, EventStream, Failure, RepositoryRequest, ResponseWriter, Stop,
+};
+use std::future::Future;
+use tokio::sync::mpsc;
+
+/// The response to a request, before it is written.
+pub(super) struct Answer {
+    /// The responseDate, in seconds since 1970.
+    pub(super) date_secs: i64,
+    pub(super) content: Content,
+}
+
+/// What a response contains.
+pub(super) enum Content {
+    Page(Page),
+    Error(ErrorCode, String),
+}
+
+/// The content of the verb element.
+#[derive(Default)]
+pub(super) struct Page {
+    /// Its XML.
+    pub(super) xml: Vec<u8>,
+    /// The number of its items.
+    pub(super) items: u64,
+    /// Its records, if the request wants them reported.
+    pub(super) records: Vec<DeliveredRecord>,
+    /// Its resumptionToken, if the list continues.
+    pub(super) token: Option<String>,
+    /// `cursor` and `completeListSize`.
+    pub(super) progress: (Option<u64>, Option<u64>),
+}
+
+impl Answer {
+    pub(super) fn page(date_secs: i64, page: Page) -> Self {
+        Self { date_secs, content: Content::Page(page) }
+    }
+
+    pub(super) fn error(date_secs: i64, code: ErrorCode, text: impl Into<String>) -> Self {
+        Self { date_secs, content: Content::Error(code, text.into()) }
+    }
+}
+
+/// Events that wait for their receiver.
+const EVENTS_HELD: usize = 4;
+/// The end of the envelope is shorter, in bytes.
+const END_BYTES: usize = 64;
+
+/// The events of a response.
+pub(super) fn stream(
+    request: RepositoryRequest,
+    spool_bytes_max: usize,
+    answer: impl Future<Output = Result<Answer, Failure>> + Send + 'static,
+) -> EventStream {
+    let (sender, events) = mpsc::channel(EVENTS_HELD);
+    let session = async move {
+        let mut account = Box::new(Account::default());
+        let writer = ResponseWriter::new(sender.clone(), request.in_one_piece.then_some(spool_bytes_max));
+        let sent = match answer.await {
+            Ok(answer) => send(&request, answer, writer, &mut account).await,
+            Err(failure) => Err(Stop::Failed(failure)),
+        };
+        // The receiver may be dropped; ignore.
+        let _ = match sent {
+            Ok(()) => sender.send(Event::End(account)).await,
+            Err(Stop::Failed(failure)) => sender.send(Event::Failed(failure, account)).await,
+            Err(Stop::Gone) => Ok(()),
+        };
+    };
+    EventStream::new(events, Box::pin(session))
+}
+
+async fn send(
+    request: &RepositoryRequest,
+    answer: Answer,
+    mut writer: ResponseWriter,
+    account: &mut Account,
+) -> Result<(), Stop> {
+    let date = from_secs(answer.date_secs, Granularity::Second);
+    account.version = Some("2.0");
+    account.response_date = Some(date.clone());
+    let body = match answer.content {
+        Content::Error(code, text) => {
+            account.error = Some(code);
+            error_response(&request.own, &date, code, &text).into_bytes()
+        }
+        Content::Page(page) => {
+            (account.records, account.token, account.progress) = (page.items, page.token, page.progress);
+            if !page.records.is_empty() {
+                writer.report(Event::Records(page.records)).await?;
+            }
+            let verb = request.request.verb().as_str();
+            let mut body = response_head(&request.own, &date, true).into_bytes();
+            body.reserve_exact(page.xml.len() + END_BYTES);
+            body.extend_from_slice(format!("  <{verb}>\n").as_bytes());
+            body.extend_from_slice(&page.xml);
+            body.extend_from_slice(format!("  </{verb}>\n</OAI-PMH>\n").as_bytes());
+            body
+        }
+    };
+    writer.send(ByteRope::from(body), 200).await?;
+    writer.finish().await
+}

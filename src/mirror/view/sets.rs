@@ -1,0 +1,105 @@
+//! The sets of a view.
+
+use super::catalog::only_member;
+use super::list_token::{SetList, TokenContent};
+use super::presentation::{View, ViewKind, set_name};
+use super::response::{Answer, Page};
+use crate::oai::{Argument, ErrorCode, Request, Verb, escape};
+use crate::repository::{Failure, Reason};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+/// The sets of a view with their names: the sets that the sources list, and those that their records name.
+///
+/// # Errors
+///
+/// The only repository of the view was never harvested.
+pub(super) async fn sets(view: &View) -> Result<BTreeMap<String, String>, Failure> {
+    let mut sets = BTreeMap::new();
+    for member in &view.members {
+        let catalog = view.stores.store.catalog(&member.id).await?;
+        if catalog.formats.is_empty() {
+            match only_member(view) {
+                Some(member) => return Err(view.incomplete("the sets", Some(member))),
+                None => continue,
+            }
+        }
+        let used = view.stores.store.sets_in_use(&member.id).await?;
+        let used = used.into_iter().map(|set_spec| (set_spec.clone(), set_spec));
+        let listed = catalog.sets.into_iter().map(|set| (set.set_spec, set.name));
+        // The name that the source lists replaces the setSpec.
+        let own = used.chain(listed);
+        match view.kind {
+            ViewKind::Single => sets.extend(own),
+            ViewKind::Aggregate { .. } => {
+                let id = set_name(&member.id);
+                sets.extend(own.map(|(set_spec, name)| (format!("{id}:{set_spec}"), name)));
+                let identify = view.stored_identify(member).await?;
+                let name = identify.and_then(|identify| identify.name());
+                sets.insert(id, name.unwrap_or_else(|| member.id.clone()));
+            }
+        }
+    }
+    Ok(sets)
+}
+
+/// Answers `ListSets`.
+pub(super) async fn list_sets(view: &View, request: &Request) -> Result<Answer, Failure> {
+    let now_secs = view.now_secs();
+    let list = match request.argument(Argument::ResumptionToken) {
+        None => SetList { view: view.name.clone(), date: now_secs, count: 0, after: None },
+        Some(token) => match TokenContent::read(token, &view.stores.token_key, &view.name, Verb::ListSets) {
+            Ok(TokenContent::Sets(list)) => list,
+            Ok(TokenContent::Records(_)) => {
+                let text = "this resumptionToken belongs to another verb";
+                return Ok(Answer::error(now_secs, ErrorCode::BadResumptionToken, text));
+            }
+            Err((code, text)) => return Ok(Answer::error(now_secs, code, text)),
+        },
+    };
+    let sets = sets(view).await?;
+    if sets.is_empty() {
+        let text = "this repository has no sets";
+        return Ok(Answer::error(now_secs, ErrorCode::NoSetHierarchy, text));
+    }
+    let start = list.after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+    let mut rest = sets.range::<String, _>((start, Bound::Unbounded));
+    let (mut xml, mut items, mut last) = (String::new(), 0, None);
+    for (set_spec, name) in rest.by_ref().take(view.options.page_sets_max.max(1)) {
+        xml.push_str("    <set><setSpec>");
+        escape(set_spec, &mut xml);
+        xml.push_str("</setSpec><setName>");
+        escape(name, &mut xml);
+        xml.push_str("</setName></set>\n");
+        items += 1;
+        last = Some(set_spec.clone());
+    }
+    let mut page = Page { items, progress: (Some(list.count), Some(sets.len() as u64)), ..Page::default() };
+    if rest.next().is_some() {
+        let next = SetList { count: list.count + items, after: last, ..list.clone() };
+        let token = TokenContent::Sets(next).write(&view.stores.token_key);
+        page.token = Some(token.ok_or_else(|| Failure::new(Reason::Mirror, TOKEN_TOO_LONG))?);
+    }
+    if list.after.is_some() || page.token.is_some() {
+        write_token(&page, None, &mut xml);
+    }
+    page.xml = xml.into_bytes();
+    Ok(Answer::page(list.date, page))
+}
+
+/// Writes the resumptionToken of a page; it is empty on the last page.
+pub(super) fn write_token(page: &Page, total_elements: Option<u64>, xml: &mut String) {
+    xml.push_str("    <resumptionToken");
+    let (cursor, size) = page.progress;
+    for (name, value) in [("completeListSize", size), ("cursor", cursor), ("totalElements", total_elements)] {
+        if let Some(value) = value {
+            xml.push_str(&format!(" {name}=\"{value}\""));
+        }
+    }
+    match &page.token {
+        Some(token) => xml.push_str(&format!(">{token}</resumptionToken>\n")),
+        None => xml.push_str("/>\n"),
+    }
+}
+
+pub(super) const TOKEN_TOO_LONG: &str = "the name of the set is too long for a resumptionToken";
