@@ -20,7 +20,7 @@ fn number(variable: &str, usual: u64) -> u64 {
 /// The seeds of a test: fixed, and printed.
 fn seeds(salt: u64, share: u64) -> impl Iterator<Item = u64> {
     let (first, count) =
-        (number("OAIMEND_SEED", 20_261_121) + (salt << 32), number("OAIMEND_RANDOM", 2_000) / share);
+        (number("OAIMEND_SEED", 20_261_121) + (salt << 32), number("OAIMEND_RANDOM", 600) / share);
     println!("seeds {first} to {}", first + count);
     first..first + count
 }

@@ -9,7 +9,7 @@ use crate::support::random::Page;
 use crate::support::{keep, losses, report, shrink};
 
 /// The number of inputs of a normal run.
-const INPUTS: u64 = 4_000;
+const INPUTS: u64 = 1_500;
 /// The number of failures after which the test stops.
 const FAILURES_MAX: usize = 20;
 
