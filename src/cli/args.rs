@@ -6,6 +6,7 @@ use super::check::CheckArguments;
 use super::completions::CompletionsArguments;
 use super::demo::DemoArguments;
 use super::explain::ExplainArguments;
+use super::mirror::MirrorArguments;
 use super::repair::RepairArguments;
 use super::serve::ServeArguments;
 use super::validate::ValidateArguments;
@@ -24,6 +25,7 @@ pub(crate) enum Command {
     Serve(ServeArguments),
     Repair(RepairArguments),
     Check(CheckArguments),
+    Mirror(MirrorArguments),
     Validate(ValidateArguments),
     Explain(ExplainArguments),
     Completions(CompletionsArguments),

@@ -47,6 +47,11 @@ impl Failure {
         Self { exit: Exit::Usage, message: message.to_string() }
     }
 
+    /// The command cannot do its work yet; `message` names the reason and the next step.
+    pub(crate) fn incomplete(message: impl Display) -> Self {
+        Self { exit: Exit::Incomplete, message: message.to_string() }
+    }
+
     /// An operation (such as "read") failed on `path`.
     pub(crate) fn io(operation: &str, path: &Path, error: &io::Error) -> Self {
         Self { exit: Exit::Io, message: format!("cannot {operation} {}: {error}", path.display()) }

@@ -10,6 +10,7 @@ mod demo;
 mod exit;
 mod explain;
 mod input;
+mod mirror;
 mod paint;
 mod repair;
 mod serve;
@@ -43,6 +44,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Serve(arguments) => serve::run(arguments),
         Command::Check(arguments) => check::run(arguments),
+        Command::Mirror(arguments) => mirror::run(arguments),
         Command::Validate(arguments) => validate::run(arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Repair(arguments) => repair::run(&arguments),

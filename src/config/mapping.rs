@@ -2,6 +2,7 @@
 
 use super::credentials::Credentials;
 use super::file::{Document, Located, Table, find_nearest};
+use super::mirror::{MirrorSettings, ServeFrom, read_serve};
 use super::{Limits, Politeness, Quirks, StaticFile, identify};
 use crate::error::Fault;
 use crate::repair::catalog::CATALOG;
@@ -54,6 +55,10 @@ pub struct Mapping {
     pub quirks: Quirks,
     /// The limits on our requests to the source.
     pub politeness: Politeness,
+    /// The part of the program that answers requests for this repository.
+    pub serve: ServeFrom,
+    /// How the repository is mirrored; `None` if it is not.
+    pub mirror: Option<MirrorSettings>,
     /// The limits on responses of the source.
     pub limits: Limits,
 }
@@ -92,6 +97,8 @@ impl Mapping {
             identify: IdentifyValues::default(),
             quirks: Quirks::default(),
             politeness: Politeness::default(),
+            serve: ServeFrom::default(),
+            mirror: None,
             limits: limits.clone(),
         })
     }
@@ -136,8 +143,13 @@ impl Mapping {
             identify: identify::read(root.take_table("identify")),
             quirks: Quirks::read(&mut root),
             politeness: Politeness::default(),
+            serve: root.read_parsed("serve", read_serve).unwrap_or_default(),
+            mirror: None,
             limits: limits.clone(),
         };
+        let settings = MirrorSettings::read(root.take_table("mirror"));
+        let is_mirrored = root.has_key("mirror") || mapping.serve != ServeFrom::Live;
+        mapping.mirror = is_mirrored.then_some(settings);
         mapping.read_tls(root.take_table("tls"), file);
         mapping.read_repairs(root.take_table("repairs"));
         mapping.politeness.read(root.take_table("politeness"));

@@ -2,7 +2,10 @@
 //!
 //! [`rules`] contains the decisions about time on which its promise depends. [`Stamps`] applies them to the store.
 //! [`view`] serves the store as repositories.
+//! `harvest` harvests repositories into the store.
 
+#[cfg(feature = "program")]
+pub mod harvest;
 pub mod rules;
 #[cfg(feature = "program")]
 mod stamps;

@@ -39,6 +39,8 @@ pub struct Account {
     pub token: Option<String>,
     /// Items that were too long to be reported as records: they are in the body only.
     pub oversized: u64,
+    /// The fields of the response to `Identify`.
+    pub identify: Option<IdentifyFields>,
     /// The code of the error, if the response is one.
     pub error: Option<ErrorCode>,
     /// `expirationDate` of the token on the page, as written in the XML.
@@ -54,6 +56,17 @@ pub struct Account {
     pub within_a_window: bool,
     /// Why the response ends with a token of ours, if it does.
     pub continued: Option<Failure>,
+}
+
+/// The fields of an Identify response that describe its repository. A missing field is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IdentifyFields {
+    /// `earliestDatestamp`.
+    pub earliest_datestamp: String,
+    /// `deletedRecord`.
+    pub deleted_record: String,
+    /// `granularity`.
+    pub granularity: String,
 }
 
 /// One repair, for operators.
@@ -88,6 +101,7 @@ impl Default for Account {
             progress: (None, None),
             response_date: None,
             token: None,
+            identify: None,
             oversized: 0,
             error: None,
             token_expires: None,

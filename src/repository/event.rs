@@ -4,6 +4,7 @@ use crate::repository::account::Account;
 use crate::repository::failure::Failure;
 use crate::store::QuarantinedRecord;
 use bytes::Bytes;
+use std::ops::Range;
 
 /// The events of a response, in order.
 #[derive(Debug)]
@@ -46,4 +47,6 @@ pub struct DeliveredRecord {
     /// The element with declarations for all namespaces that it needs: it can be written into any list
     /// whose elements have no prefix.
     pub xml: String,
+    /// The place of the datestamp's text in `xml`, in bytes.
+    pub datestamp_at: Range<usize>,
 }

@@ -12,7 +12,7 @@ pub(crate) mod rebase_namespaces;
 mod request;
 mod response_writer;
 
-pub use account::{Account, RepairMade};
+pub use account::{Account, IdentifyFields, RepairMade};
 pub(crate) use byte_rope::ByteRope;
 pub use event::{DeliveredRecord, Event, ResponseHead};
 pub use event_stream::{DetachedTask, EventStream};

@@ -16,6 +16,13 @@ pub struct HarvestProgress {
     /// The list that is being harvested; `None` between harvests.
     #[serde(default)]
     pub open_list: Option<OpenList>,
+    /// The sets that this harvest has completed, if it harvests single sets. The empty one is the whole
+    /// repository.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sets_done: Vec<String>,
+    /// The state that this harvest reaches, once its first set is complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reached: Option<CompleteHarvest>,
     /// The state that the last complete harvest reached; `None` before the first one.
     #[serde(default)]
     pub last_complete: Option<CompleteHarvest>,

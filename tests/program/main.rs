@@ -11,6 +11,8 @@ mod config_reference;
 mod demo;
 mod documentation;
 mod harvesters;
+mod mirror_cli;
+mod mirror_harvest;
 mod mirror_view;
 mod report_page;
 mod repository_events;

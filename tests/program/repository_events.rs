@@ -76,6 +76,7 @@ fn check_xml(collected: &Collected) {
              xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\"><ListRecords>{}</ListRecords></OAI-PMH>",
             record.xml
         );
+        assert_eq!(record.xml.get(record.datestamp_at.clone()), Some(record.datestamp.as_str()));
         drop(strict::read(list.as_bytes()).unwrap_or_else(|error| panic!("{error}: {list}")));
     }
 }

@@ -51,12 +51,17 @@ impl Header {
 
     /// The record with this XML, as an event reports it.
     pub(super) fn to_delivered(&self, xml: &[u8]) -> DeliveredRecord {
+        let xml = String::from_utf8_lossy(xml).into_owned();
+        let datestamp = from_secs(self.stamp_secs, Granularity::Second);
+        // The identifier before it contains no tag.
+        let element = xml.find(&format!("datestamp>{datestamp}<")).map(|at| at + "datestamp>".len());
         DeliveredRecord {
             identifier: self.identifier.clone(),
-            datestamp: from_secs(self.stamp_secs, Granularity::Second),
+            datestamp_at: element.map(|start| start..start + datestamp.len()).unwrap_or_default(),
+            datestamp,
             deleted: self.is_deleted,
             set_specs: self.set_specs.clone(),
-            xml: String::from_utf8_lossy(xml).into_owned(),
+            xml,
         }
     }
 }

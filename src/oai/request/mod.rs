@@ -271,6 +271,20 @@ impl Request {
         Some(Self::new(self.verb, arguments))
     }
 
+    /// The request for a list of records. `from` and `until` have the same granularity.
+    pub fn list_records(
+        metadata_prefix: &str,
+        set: Option<&str>,
+        from: Option<&str>,
+        until: Option<&str>,
+    ) -> Self {
+        let optional = [(Argument::From, from), (Argument::Until, until), (Argument::Set, set)];
+        let arguments =
+            optional.into_iter().filter_map(|(argument, value)| Some((argument, value?.to_owned())));
+        let format = (Argument::MetadataPrefix, metadata_prefix.to_owned());
+        Self::new(Verb::ListRecords, std::iter::once(format).chain(arguments).collect())
+    }
+
     /// The request for one record.
     pub fn get_record(identifier: &str, metadata_prefix: &str) -> Self {
         let arguments = vec![

@@ -4,10 +4,11 @@
 use crate::oai::datestamp::Granularity;
 use crate::oai::{Argument, Request, Verb, set_spec};
 use crate::repair::RepositoryFacts;
+use crate::repository::IdentifyFields;
 use crate::store::{ProfileDates, ProfileUpdate};
 use crate::upstream::adapt::requester::Requester;
 use crate::upstream::client::job::Job;
-use crate::upstream::page::buffer::{IdentifyFields, PageBuffer};
+use crate::upstream::page::buffer::PageBuffer;
 
 /// The facts about the repository that the engine needs for a request. `list_from` is the lowest datestamp that the
 /// first request of the list asked for, if the request resumes one.
@@ -47,7 +48,11 @@ pub(crate) fn log_unresolved_fields(repo: &str, fields: &[&'static str]) {
 /// Notes what a page says about its repository, before the page is sent. `ended`: the page is complete.
 pub(crate) async fn note_profile(requester: &mut Requester<'_>, buffer: &mut PageBuffer, ended: bool) {
     let job = requester.job;
-    let mut dates = buffer.identify.take().map(announced_dates).unwrap_or_default();
+    let identify = buffer.identify.take();
+    let mut dates = identify.as_ref().map(announced_dates).unwrap_or_default();
+    if identify.is_some() {
+        requester.account.identify = identify;
+    }
     if let Some(granularity) = dates.granularity {
         requester.note_granularity(granularity).await;
     }
@@ -71,11 +76,11 @@ pub(crate) async fn note_profile(requester: &mut Requester<'_>, buffer: &mut Pag
 }
 
 /// The granularity and the earliest datestamp that an Identify response announces.
-fn announced_dates(identify: IdentifyFields) -> ProfileDates {
-    let IdentifyFields { earliest_datestamp, granularity } = identify;
+fn announced_dates(identify: &IdentifyFields) -> ProfileDates {
+    let IdentifyFields { earliest_datestamp, granularity, .. } = identify;
     ProfileDates {
-        granularity: Granularity::from_name(&granularity),
-        earliest: Some(earliest_datestamp).filter(|earliest| !earliest.is_empty()),
+        granularity: Granularity::from_name(granularity),
+        earliest: Some(earliest_datestamp.clone()).filter(|earliest| !earliest.is_empty()),
         oldest_seen: None,
     }
 }

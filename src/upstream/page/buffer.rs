@@ -5,7 +5,7 @@ use crate::repair::{
     EnvelopeFacts, IdentifyFacts, Quarantined, RecordFacts, Repair, RepairId, Sink, SwallowedItems,
     TokenFacts, UnresolvedField,
 };
-use crate::repository::{ByteRope, RepairMade};
+use crate::repository::{ByteRope, IdentifyFields, RepairMade};
 use crate::store::{QuarantinedRecord, SetUsage, TokenKey};
 use crate::upstream::page::item::{FieldPlaces, PageItem};
 use crate::upstream::xml::envelope_tags::EnvelopeTags;
@@ -69,13 +69,6 @@ pub(crate) struct PageBuffer {
     pub(crate) swallowing: Vec<(usize, u64)>,
     /// The length of `output` and of `items` when the body ended.
     before_end: (usize, usize),
-}
-
-/// The fields of an Identify response that describe its repository. A missing field is empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct IdentifyFields {
-    pub(crate) earliest_datestamp: String,
-    pub(crate) granularity: String,
 }
 
 /// The number of items of most pages: room for them is reserved at once.
@@ -175,6 +168,7 @@ impl Sink for PageBuffer {
     fn identified(&mut self, identify: &IdentifyFacts<'_>) {
         self.identify = Some(IdentifyFields {
             earliest_datestamp: unescape_text(identify.earliest_datestamp),
+            deleted_record: unescape_text(identify.deleted_record),
             granularity: unescape_text(identify.granularity),
         });
     }

@@ -137,12 +137,15 @@ impl PageItem {
             return None;
         }
         let text = |span: Span| unescape_text(span.slice(item));
+        let xml = scope.rebase(&String::from_utf8_lossy(item), &NamespaceScope::of_own_list());
+        let growth = xml.len() as i64 - item.len() as i64;
         Some(DeliveredRecord {
             identifier: text(fields.identifier),
             datestamp: text(fields.datestamp),
             deleted: *deleted,
             set_specs: fields.set_specs.iter().map(|span| text(*span)).collect(),
-            xml: scope.rebase(&String::from_utf8_lossy(item), &NamespaceScope::of_own_list()),
+            datestamp_at: fields.after_growth(growth).datestamp.range(),
+            xml,
         })
     }
 

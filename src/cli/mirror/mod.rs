@@ -1,0 +1,128 @@
+//! `oaimend mirror`: harvests repositories into the mirror, and reads the mirror.
+//!
+//! The commands work on the data folder, so `oaimend serve` must not use it at the same time.
+
+mod cat;
+mod maintain;
+mod status;
+mod sync;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use oaimend::config::{Config, Flags, Mapping};
+use oaimend::store::{MirrorError, Store};
+use tokio::runtime::Runtime;
+
+use super::exit::{Exit, Failure};
+
+/// Harvests repositories into the mirror, and reads the mirror
+#[derive(Debug, Args)]
+pub(crate) struct MirrorArguments {
+    #[command(subcommand)]
+    command: MirrorCommand,
+    /// The settings file [default: oaimend.toml, if it exists]
+    #[arg(long, value_name = "FILE", global = true)]
+    config: Option<PathBuf>,
+    /// Folder with one mapping file for each repository [default: mappings, if it exists]
+    #[arg(long, value_name = "DIR", global = true)]
+    mappings: Option<PathBuf>,
+    /// Folder for the mirror and other state [default: data]
+    #[arg(long, value_name = "DIR", global = true)]
+    data: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum MirrorCommand {
+    /// Harvests repositories now; without an id all mirrored ones
+    Sync(sync::SyncArguments),
+    /// Shows the records and the last harvest of each mirrored repository
+    Status(status::StatusArguments),
+    /// Writes the records of a repository
+    Cat(cat::CatArguments),
+    /// Checks every stored record of a repository, or of all
+    Verify(maintain::IdArguments),
+    /// Frees the disk space of replaced records of a repository, or of all
+    Compact(maintain::IdArguments),
+    /// Removes everything that the mirror stores of a repository
+    Forget(maintain::ForgetArguments),
+}
+
+/// The configuration, the opened data folder, and a runtime.
+struct Context {
+    config: Config,
+    store: Store,
+    runtime: Runtime,
+}
+
+pub(crate) fn run(arguments: MirrorArguments) -> Result<Exit, Failure> {
+    let MirrorArguments { command, config, mappings, data } = arguments;
+    let config = Config::load(&Flags { config, mappings, data, ..Flags::default() })?;
+    let store = Store::open(&config.data)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::io("start", Path::new("the network"), &error))?;
+    let context = Context { config, store, runtime };
+    let exit = match command {
+        MirrorCommand::Sync(arguments) => sync::run(&context, arguments),
+        MirrorCommand::Status(arguments) => status::run(&context, &arguments),
+        MirrorCommand::Cat(arguments) => cat::run(&context, arguments),
+        MirrorCommand::Verify(arguments) => maintain::verify(&context, arguments),
+        MirrorCommand::Compact(arguments) => maintain::compact(&context, arguments),
+        MirrorCommand::Forget(arguments) => maintain::forget(&context, &arguments),
+    };
+    context.store.close();
+    exit
+}
+
+impl Context {
+    /// The mirrored repositories with these ids; without an id all of them.
+    fn mirrored(&self, ids: &[String]) -> Result<Vec<Arc<Mapping>>, Failure> {
+        let all = self.config.repositories.all();
+        let mirrored = || all.values().filter(|mapping| mapping.mirror.is_some());
+        if ids.is_empty() {
+            let found: Vec<_> = mirrored().cloned().collect();
+            return match found.is_empty() {
+                true => {
+                    Err(Failure::usage("no mapping has a [mirror] table; add one to mirror its repository"))
+                }
+                false => Ok(found),
+            };
+        }
+        ids.iter().map(|id| self.find_mirrored(id, mirrored().map(|mapping| mapping.id.as_str()))).collect()
+    }
+
+    fn find_mirrored<'m>(
+        &self,
+        id: &str,
+        mirrored: impl Iterator<Item = &'m str>,
+    ) -> Result<Arc<Mapping>, Failure> {
+        match self.config.repositories.find(id) {
+            Some(mapping) if mapping.mirror.is_some() => Ok(mapping),
+            Some(_) => {
+                Err(Failure::usage(format!("\"{id}\" is not mirrored; add a [mirror] table to its mapping")))
+            }
+            None => {
+                let known: Vec<&str> = mirrored.collect();
+                let known = if known.is_empty() { "no repository is".to_owned() } else { known.join(", ") };
+                Err(Failure::usage(format!(
+                    "\"{}\" is no mirrored repository; {known} mirrored",
+                    id.escape_debug()
+                )))
+            }
+        }
+    }
+
+    /// The ids, or all stored repositories.
+    fn stored(&self, ids: Vec<String>) -> Result<Vec<String>, Failure> {
+        if !ids.is_empty() {
+            return Ok(ids);
+        }
+        self.runtime.block_on(self.store.mirror.repositories()).map_err(store_failure)
+    }
+}
+
+/// The failure of a command whose store fails.
+fn store_failure(error: MirrorError) -> Failure {
+    Failure::io("use", Path::new("the mirror"), &std::io::Error::other(error))
+}

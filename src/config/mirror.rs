@@ -1,0 +1,80 @@
+//! The keys of a mapping for the mirror: `serve`, and the `mirror` table.
+
+use super::file::Table;
+use std::time::Duration;
+
+/// The part of the program that answers the requests for a repository.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ServeFrom {
+    /// The source only.
+    #[default]
+    Live,
+    /// The mirror only.
+    Mirror,
+}
+
+/// How a repository is mirrored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MirrorSettings {
+    /// The formats; empty: every format that the source lists.
+    pub prefixes: Vec<String>,
+    /// The sets; empty: the whole repository.
+    pub sets: Vec<String>,
+    /// The time between the starts of two harvests.
+    pub interval: Duration,
+    /// The pause between two requests of one harvest.
+    pub request_gap: Duration,
+}
+
+impl Default for MirrorSettings {
+    fn default() -> Self {
+        Self {
+            prefixes: Vec::new(),
+            sets: Vec::new(),
+            interval: Duration::from_secs(21_600),
+            request_gap: Duration::ZERO,
+        }
+    }
+}
+
+impl MirrorSettings {
+    /// Reads a `mirror` table.
+    pub(super) fn read(mut table: Table<'_, '_>) -> Self {
+        let mut settings = Self {
+            prefixes: read_names(&mut table, "prefixes", "a metadataPrefix"),
+            sets: read_names(&mut table, "sets", "a setSpec"),
+            ..Self::default()
+        };
+        table.set_seconds("interval_secs", 60..=31_536_000, &mut settings.interval);
+        if let Some(millis) = table.read_integer("request_gap_millis", 0..=3_600_000) {
+            settings.request_gap = Duration::from_millis(millis);
+        }
+        table.finish();
+        settings
+    }
+}
+
+/// The names in a list. `kind` names the expected values in faults.
+fn read_names(table: &mut Table<'_, '_>, key: &'static str, kind: &str) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for name in table.read_strings(key) {
+        let is_legal = !name.value.is_empty() && name.value.bytes().all(|byte| byte.is_ascii_graphic());
+        if !is_legal {
+            table.report_fault(name.span, format!("{key} contains \"{}\", which is not {kind}", name.value));
+        } else if names.contains(&name.value) {
+            table.report_fault(name.span, format!("{key} contains \"{}\" twice", name.value));
+        } else {
+            names.push(name.value);
+        }
+    }
+    names
+}
+
+/// Parses the value of `serve`.
+pub(super) fn read_serve(text: &str) -> Result<ServeFrom, String> {
+    match text {
+        "live" => Ok(ServeFrom::Live),
+        "mirror" => Ok(ServeFrom::Mirror),
+        _ => Err("is not known; expected \"live\" or \"mirror\"".to_owned()),
+    }
+}

@@ -1,0 +1,268 @@
+//! The harvest of one format: all its windows, page by page.
+
+use crate::mirror::harvest::harvester::{HarvestSettings, HarvestStatus};
+use crate::mirror::harvest::page::{Harvester, Interruption, ReceivedPage};
+use crate::mirror::harvest::windows::{SourceTimes, add_window};
+use crate::mirror::rules::{HarvestMark, ResponseClocks};
+use crate::oai::{ErrorCode, Request, datestamp};
+use crate::repository::{Failure, Reason};
+use crate::store::{Committed, CompleteHarvest, HarvestProgress, OpenList, RepositoryState, TimeSpan};
+use std::time::Duration;
+
+/// The harvest of one format.
+pub(crate) struct FormatHarvest<'a> {
+    pub(crate) harvest: &'a Harvester,
+    pub(crate) settings: &'a HarvestSettings,
+    pub(crate) prefix: &'a str,
+    pub(crate) times: SourceTimes,
+    /// The `from` of an incremental harvest; `None` for the first one.
+    pub(crate) from_secs: Option<i64>,
+    pub(crate) state: &'a mut RepositoryState,
+    pub(crate) progress: HarvestProgress,
+    /// The effects of the commits.
+    pub(crate) counts: Committed,
+    /// Items that are missing: in quarantine, or too long.
+    pub(crate) missing: u64,
+    pub(crate) observe: &'a (dyn Fn(&HarvestStatus) + Send + Sync),
+}
+
+/// Failures of one list in a row before its window is divided, or the harvest is given up.
+const FAILURES_MAX: u32 = 3;
+/// Restarts of one list after the source has forgotten its token.
+const RESTARTS_MAX: u32 = 3;
+/// Longest wait between two attempts.
+const WAIT_MAX: Duration = Duration::from_secs(300);
+
+/// How a list ended.
+enum ListEnd {
+    /// The source has sent all of it.
+    Complete { ignores_from: bool, ignores_until: bool },
+    /// The source fails at it.
+    Failed(Failure),
+    /// The source refuses the request.
+    Refused(ErrorCode),
+}
+
+impl FormatHarvest<'_> {
+    /// Harvests until all windows of all sets are complete.
+    pub(crate) async fn run(&mut self) -> Result<(), Interruption> {
+        let sets = self.sets();
+        for set in sets {
+            if !self.progress.sets_done.contains(&set) {
+                self.harvest_set(&set).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The sets that are requested; an empty one is the whole repository.
+    fn sets(&self) -> Vec<String> {
+        match self.settings.sets.as_slice() {
+            [] => vec![String::new()],
+            sets => sets.to_vec(),
+        }
+    }
+
+    async fn harvest_set(&mut self, set: &str) -> Result<(), Interruption> {
+        if self.progress.open_list.is_none() {
+            self.progress.complete_windows = self
+                .from_secs
+                .map(|from| vec![TimeSpan { from_secs: None, until_secs: Some(from - 1) }])
+                .unwrap_or_default();
+        }
+        loop {
+            if self.progress.open_list.is_none() {
+                let Some(window) = self.next_window() else { return Ok(()) };
+                self.progress.open_list = Some(OpenList { window, ..OpenList::default() });
+            }
+            let window = self.progress.open_list.as_ref().map(|open| open.window).unwrap_or_default();
+            match self.harvest_list(set).await? {
+                ListEnd::Complete { ignores_from, ignores_until } => {
+                    self.end_window(set, window, ignores_from, ignores_until).await?;
+                    if self.progress.open_list.is_none() {
+                        return Ok(());
+                    }
+                }
+                ListEnd::Failed(failure) => self.divide(window, failure).await?,
+                ListEnd::Refused(code) => return Err(Interruption::Source(self.refused(code))),
+            }
+        }
+    }
+
+    fn next_window(&self) -> Option<TimeSpan> {
+        let size = self.state.window_secs_max.filter(|_| self.state.honours_windows != Some(false));
+        let size = size.map(|size| i64::try_from(size).unwrap_or(i64::MAX));
+        self.times.next_window(&self.progress.complete_windows, size)
+    }
+
+    /// Stores that a window is complete, and opens the next one in the same transaction.
+    async fn end_window(
+        &mut self,
+        set: &str,
+        window: TimeSpan,
+        ignores_from: bool,
+        ignores_until: bool,
+    ) -> Result<(), Interruption> {
+        if ignores_from || ignores_until {
+            self.state.honours_windows = Some(false);
+        } else if window != TimeSpan::default() {
+            self.state.honours_windows = Some(true);
+        }
+        let covered = TimeSpan {
+            from_secs: window.from_secs.filter(|_| !ignores_from),
+            until_secs: window.until_secs.filter(|_| !ignores_until),
+        };
+        add_window(&mut self.progress.complete_windows, covered);
+        if window.until_secs.is_some() {
+            // The next window may be longer.
+            self.state.window_secs_max = self.state.window_secs_max.map(|size| size.saturating_mul(2));
+        }
+        let ended = self.progress.open_list.take();
+        match self.next_window() {
+            Some(window) => {
+                let reaches = ended.map(|ended| ended.reaches).unwrap_or_default();
+                self.progress.open_list = Some(OpenList { window, reaches, ..OpenList::default() });
+            }
+            None => {
+                self.progress.sets_done.push(set.to_owned());
+                self.progress.complete_windows.clear();
+                let reaches = ended.map(|ended| ended.reaches);
+                self.progress.reached = self.progress.reached.or(reaches);
+                if self.sets().iter().all(|set| self.progress.sets_done.contains(set)) {
+                    self.progress.sets_done.clear();
+                    self.progress.last_complete = self.progress.reached.take();
+                }
+            }
+        }
+        self.harvest.commit(self.prefix, Vec::new(), &mut self.progress, &mut self.counts).await
+    }
+
+    /// Divides a window that failed. Fails if it cannot be divided.
+    async fn divide(&mut self, window: TimeSpan, failure: Failure) -> Result<(), Interruption> {
+        let is_divisible = self.state.honours_windows != Some(false);
+        let Some(size) = self.times.halved_secs(window).filter(|_| is_divisible) else {
+            return Err(Interruption::Source(failure));
+        };
+        tracing::info!(
+            repo = self.harvest.id,
+            prefix = self.prefix,
+            window_secs = size,
+            because = failure.details,
+            "a window of a harvest fails; it is divided"
+        );
+        self.state.window_secs_max = u64::try_from(size).ok();
+        let reaches = self.progress.open_list.take().map(|open| open.reaches).unwrap_or_default();
+        let window = self.next_window().unwrap_or(window);
+        self.progress.open_list = Some(OpenList { window, reaches, ..OpenList::default() });
+        self.harvest.commit(self.prefix, Vec::new(), &mut self.progress, &mut self.counts).await
+    }
+
+    /// Harvests the open list to its end.
+    async fn harvest_list(&mut self, set: &str) -> Result<ListEnd, Interruption> {
+        let (mut failures, mut restarts) = (0, 0);
+        let (mut ignores_from, mut ignores_until) = (false, false);
+        loop {
+            let Some(open) = self.progress.open_list.clone() else {
+                return Ok(ListEnd::Complete { ignores_from, ignores_until });
+            };
+            let window = (open.window.from_secs, open.window.until_secs);
+            let request = self.list_request(set, &open);
+            let received = self
+                .harvest
+                .receive_page(request, self.prefix, window, &mut self.progress, &mut self.counts)
+                .await;
+            let page = match received {
+                Ok(page) => page,
+                Err(Interruption::Source(failure)) => {
+                    failures += 1;
+                    if failures >= FAILURES_MAX || failure.retry_after().is_none() {
+                        return Ok(ListEnd::Failed(failure));
+                    }
+                    self.pause_after(&failure).await;
+                    continue;
+                }
+                Err(store) => return Err(store),
+            };
+            match page.account.error {
+                None | Some(ErrorCode::NoRecordsMatch) => {}
+                Some(ErrorCode::BadResumptionToken)
+                    if open.next_token.is_some() && restarts < RESTARTS_MAX =>
+                {
+                    restarts += 1;
+                    if let Some(open) = &mut self.progress.open_list {
+                        (open.next_token, open.cursor) = (None, 0);
+                    }
+                    continue;
+                }
+                Some(code) => return Ok(ListEnd::Refused(code)),
+            }
+            failures = 0;
+            ignores_from |= page.outside.before;
+            ignores_until |= page.outside.after;
+            let token = page.account.token.clone();
+            if token.is_some() && token == open.next_token {
+                let details = format!("the source sent the token of a page of {} again", self.prefix);
+                return Ok(ListEnd::Failed(Failure::new(Reason::Incomplete, details)));
+            }
+            let has_more = token.is_some();
+            self.store_page(page, token).await?;
+            if !has_more {
+                return Ok(ListEnd::Complete { ignores_from, ignores_until });
+            }
+            self.harvest.clock.pause(self.settings.request_gap).await;
+        }
+    }
+
+    fn list_request(&self, set: &str, open: &OpenList) -> Request {
+        let (from, until) = self.times.to_datestamps(open.window);
+        let set = Some(set).filter(|set| !set.is_empty());
+        let first = Request::list_records(self.prefix, set, from.as_deref(), until.as_deref());
+        match &open.next_token {
+            Some(token) => first.with_token(token.clone()),
+            None => first,
+        }
+    }
+
+    /// Stores a page and the place of the next one.
+    async fn store_page(&mut self, page: ReceivedPage, token: Option<String>) -> Result<(), Interruption> {
+        self.missing += page.missing;
+        let mark = self.mark_of(&page);
+        if let Some(open) = &mut self.progress.open_list {
+            if open.reaches == CompleteHarvest::default() {
+                open.reaches = CompleteHarvest { from_secs: mark.from_secs(), lead_secs: mark.lead_secs() };
+            }
+            open.cursor += page.count;
+            open.next_token = token;
+        }
+        let total = page.account.progress.1;
+        self.harvest.commit(self.prefix, page.records, &mut self.progress, &mut self.counts).await?;
+        let cursor = self.progress.open_list.as_ref().map_or(0, |open| open.cursor);
+        (self.observe)(&HarvestStatus { prefix: self.prefix.to_owned(), records: cursor, total });
+        Ok(())
+    }
+
+    /// The state that the copy has reached if this is the first page of its harvest.
+    fn mark_of(&self, page: &ReceivedPage) -> HarvestMark {
+        let response_date = page.account.response_date.as_deref();
+        let clocks = ResponseClocks {
+            response_date_secs: response_date.and_then(datestamp::to_secs),
+            http_date_secs: None,
+            sent_at_secs: page.sent_at_secs,
+        };
+        HarvestMark::new(&clocks, self.times.granularity)
+    }
+
+    async fn pause_after(&self, failure: &Failure) {
+        let secs = failure.retry_after().unwrap_or(1);
+        let wait = Duration::from_secs(secs)
+            .clamp(self.settings.request_gap, WAIT_MAX.max(self.settings.request_gap));
+        self.harvest.clock.pause(wait).await;
+    }
+
+    fn refused(&self, code: ErrorCode) -> Failure {
+        let (id, prefix, code) = (&self.harvest.id, self.prefix, code.name());
+        let details =
+            format!("{id} refuses the list of {prefix} with {code}; see whether it has this format");
+        Failure::new(Reason::Configuration, details)
+    }
+}

@@ -1,0 +1,20 @@
+//! Harvests a repository into the store of the mirror.
+//!
+//! [`Harvester`] is the entry point. `harvester` asks the source for its description and harvests each format. `format_harvest` harvests the lists
+//! of one format: it continues where the last harvest was interrupted. `windows` divides the time into windows if
+//! a source cannot send all records in one list. `page` receives and stores one page. `sweep` finds records that
+//! have vanished. `damaged` fetches records again that were damaged on disk.
+//!
+//! Invariants: a window counts as complete only if its list ended properly. A page, its tombstones and the place of
+//! the next page are stored in one transaction.
+
+mod catalog;
+mod damaged;
+mod format_harvest;
+mod harvester;
+mod page;
+mod sweep;
+mod windows;
+
+pub use harvester::{DeletionLimits, HarvestError, HarvestSettings, HarvestStatus, HarvestSummary};
+pub use page::Harvester;

@@ -1,0 +1,141 @@
+//! Finds records that have vanished from a source that does not keep deleted records.
+//!
+//! All identifiers of the source are compared with those of the store. Broken sources lose half of their list
+//! at times, so a large number of vanished records waits for a confirmation.
+
+use crate::mirror::harvest::harvester::{DeletionLimits, HarvestSettings};
+use crate::mirror::harvest::page::{Harvester, Interruption};
+use crate::oai::datestamp::{self, Granularity};
+use crate::oai::{ErrorCode, Request};
+use crate::repository::{Failure, Reason};
+use crate::store::{Committed, IdentifierEntry, NewRecord, RecordStatus, content_hash};
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+
+/// The result of a comparison.
+pub(crate) struct SweepResult {
+    pub(crate) counts: Committed,
+    /// Deletions that wait for a confirmation.
+    pub(crate) held: u64,
+}
+
+/// Identifiers of one list that are compared, at 8 bytes each.
+const IDENTIFIERS_MAX: usize = 16 << 20;
+/// Identifiers that are read from the store at a time.
+const BATCH: usize = 10_000;
+
+/// Deletes the records of a format that the source does not list any more.
+pub(crate) async fn sweep(
+    harvest: &Harvester,
+    settings: &HarvestSettings,
+    prefix: &str,
+) -> Result<SweepResult, Interruption> {
+    let hasher = RandomState::new();
+    let listed = list_identifiers(harvest, settings, prefix, &hasher).await?;
+    let (mut vanished, mut live, mut after) = (Vec::new(), 0, None::<String>);
+    loop {
+        let batch = harvest.store.identifiers(&harvest.id, prefix, after.as_deref(), BATCH).await?;
+        let Some(last) = batch.last() else { break };
+        after = Some(last.identifier.clone());
+        for entry in batch.into_iter().filter(|entry| entry.status == RecordStatus::Live) {
+            live += 1;
+            if !listed.contains(&hasher.hash_one(&entry.identifier)) {
+                vanished.push(entry);
+            }
+        }
+    }
+    let mut counts = Committed::default();
+    let found = vanished.len() as u64;
+    if !settings.accepts_deletions && !is_within(found, live, settings.deletions) {
+        tracing::warn!(
+            repo = harvest.id,
+            prefix,
+            records = found,
+            of = live,
+            "many records have vanished from the source; oaimend mirror sync --accept-deletions deletes them"
+        );
+        return Ok(SweepResult { counts, held: found });
+    }
+    let mut progress = harvest.store.progress(&harvest.id, prefix).await?;
+    let deleted: Vec<NewRecord> = vanished.into_iter().map(tombstone).collect();
+    for batch in deleted.chunks(BATCH) {
+        harvest.commit(prefix, batch.to_vec(), &mut progress, &mut counts).await?;
+    }
+    Ok(SweepResult { counts, held: 0 })
+}
+
+/// Whether so many vanished records of so many live ones are deleted without confirmation.
+fn is_within(found: u64, live: u64, limits: DeletionLimits) -> bool {
+    found <= limits.records_min || found as f64 <= live as f64 * limits.share_max
+}
+
+/// The hashes of the identifiers of all live records that the source lists.
+async fn list_identifiers(
+    harvest: &Harvester,
+    settings: &HarvestSettings,
+    prefix: &str,
+    hasher: &RandomState,
+) -> Result<HashSet<u64>, Interruption> {
+    let sets: Vec<Option<&str>> = match settings.sets.as_slice() {
+        [] => vec![None],
+        sets => sets.iter().map(|set| Some(set.as_str())).collect(),
+    };
+    let mut listed = HashSet::new();
+    for set in sets {
+        let mut request = Request::list_records(prefix, set, None, None).to_list_identifiers();
+        loop {
+            harvest.clock.pause(settings.request_gap).await;
+            let page = harvest.receive_headers(request.clone()).await?;
+            if listed.len() + page.records.len() > IDENTIFIERS_MAX {
+                let details = format!("{} lists more than {IDENTIFIERS_MAX} identifiers", harvest.id);
+                return Err(Interruption::Source(Failure::new(Reason::TooLarge, details)));
+            }
+            let live = page.records.iter().filter(|record| record.status == RecordStatus::Live);
+            listed.extend(live.map(|record| hasher.hash_one(&record.identifier)));
+            match (page.account.error, page.account.token) {
+                (None, Some(token)) if request != request.with_token(token.clone()) => {
+                    request = request.with_token(token);
+                }
+                (None | Some(ErrorCode::NoRecordsMatch), None) => break,
+                _ => {
+                    let details = format!("{} does not list its identifiers to the end", harvest.id);
+                    return Err(Interruption::Source(Failure::new(Reason::Incomplete, details)));
+                }
+            }
+        }
+    }
+    Ok(listed)
+}
+
+/// The tombstone of a record.
+pub(crate) fn tombstone(entry: IdentifierEntry) -> NewRecord {
+    let identifier = quick_xml::escape::escape(&entry.identifier);
+    let datestamp = datestamp::from_secs(entry.datestamp_secs, Granularity::Second);
+    let (before, after) = (
+        format!("<record><header status=\"deleted\"><identifier>{identifier}</identifier><datestamp>"),
+        "</datestamp></header></record>",
+    );
+    NewRecord {
+        content_hash: content_hash(RecordStatus::Deleted, &[], &[before.as_bytes(), after.as_bytes()]),
+        datestamp_secs: entry.datestamp_secs,
+        set_specs: Vec::new(),
+        status: RecordStatus::Deleted,
+        bytes: format!("{before}{datestamp}{after}").into(),
+        identifier: entry.identifier,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_deletions_wait_for_confirmation() {
+        let limits = DeletionLimits { share_max: 0.05, records_min: 10 };
+        for (found, live, expected) in
+            [(0, 0, true), (10, 10, true), (11, 100, false), (50, 1_000, true), (51, 1_000, false)]
+        {
+            assert_eq!(is_within(found, live, limits), expected, "{found} of {live}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! `oaimend mirror`: the commands on the data folder.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::fixtures::collection::{Collection, identifier};
+use crate::fixtures::source::Source;
+use crate::support::strict;
+
+fn oaimend(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_oaimend"));
+    command.args(arguments).current_dir(folder).output().expect("the program runs")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("UTF-8")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A folder with a mirrored repository `c` and one that is not mirrored.
+fn folder_with(source: &Source) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mappings = folder.path().join("mappings");
+    std::fs::create_dir(&mappings).expect("a writable folder");
+    let base_url = source.base_url();
+    for (id, rest) in [("c", "[mirror]\nprefixes = [\"oai_dc\"]\n"), ("live", "")] {
+        let mapping = format!("base_url = \"{base_url}\"\n{rest}");
+        std::fs::write(mappings.join(format!("{id}.toml")), mapping).expect("a writable folder");
+    }
+    folder
+}
+
+#[test]
+fn sync_harvests_and_cat_writes_the_records() {
+    let mut collection = Collection::of(25);
+    collection.entries.get_mut(&identifier(3)).expect("it exists").deleted = true;
+    let (source, _collection) = collection.start();
+    let folder = folder_with(&source);
+    let output = oaimend(folder.path(), &["mirror", "sync"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(stdout(&output), "c: 24 stored, 1 deleted, 0 unchanged, 0 missing\n");
+
+    let output = oaimend(folder.path(), &["mirror", "cat", "c", "--format", "ids"]);
+    let expected: Vec<String> = (0..25).filter(|number| *number != 3).map(identifier).collect();
+    let mut found: Vec<String> = stdout(&output).lines().map(str::to_owned).collect();
+    found.sort();
+    assert_eq!((output.status.code(), found), (Some(0), expected));
+
+    let output =
+        oaimend(folder.path(), &["mirror", "cat", "c", "--from", "2020-01-03", "--until", "2020-01-05"]);
+    let document = strict::read(stdout(&output).as_bytes()).expect("a well-formed document");
+    assert_eq!(document.children.len(), 3, "{}", stdout(&output));
+
+    let output = oaimend(folder.path(), &["mirror", "cat", "c", "--format", "jsonl"]);
+    let deleted: Vec<Value> = stdout(&output)
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON"))
+        .filter(|record| record["deleted"] == true)
+        .collect();
+    assert_eq!(deleted.len(), 1);
+    assert_eq!(deleted[0]["identifier"], identifier(3).as_str());
+
+    let output = oaimend(folder.path(), &["mirror", "status", "--json"]);
+    let status: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert_eq!((&status[0]["records"], &status[0]["deleted"]), (&24.into(), &1.into()), "{status}");
+    assert!(status[0]["complete_until"].is_string(), "{status}");
+
+    for command in ["verify", "compact"] {
+        let output = oaimend(folder.path(), &["mirror", command]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    }
+    let output = oaimend(folder.path(), &["mirror", "forget", "c"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let output = oaimend(folder.path(), &["mirror", "status"]);
+    assert_eq!(stdout(&output), "the mirror is empty; run: oaimend mirror sync\n");
+}
+
+#[test]
+fn records_that_were_never_harvested_are_not_an_empty_list() {
+    let (source, _collection) = Collection::of(1).start();
+    let folder = folder_with(&source);
+    let output = oaimend(folder.path(), &["mirror", "cat", "c"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("run: oaimend mirror sync c"), "{}", stderr(&output));
+    assert!(output.stdout.is_empty());
+    oaimend(folder.path(), &["mirror", "sync", "c"]);
+    let output = oaimend(folder.path(), &["mirror", "cat", "c", "--prefix", "marcxml"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("the format marcxml"), "{}", stderr(&output));
+}
+
+#[test]
+fn wrong_repositories_are_named() {
+    let (source, _collection) = Collection::of(1).start();
+    let folder = folder_with(&source);
+    for (id, text) in
+        [("live", "is not mirrored; add a [mirror] table"), ("nope", "is no mirrored repository; c")]
+    {
+        let output = oaimend(folder.path(), &["mirror", "sync", id]);
+        assert_eq!(output.status.code(), Some(64), "{id}");
+        assert!(stderr(&output).contains(text), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn incomplete_harvest_exits_with_1() {
+    let (source, _collection) =
+        Collection { fails_at: Some("metadataPrefix".to_owned()), ..Collection::of(5) }.start();
+    let folder = folder_with(&source);
+    let output = oaimend(folder.path(), &["mirror", "sync"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    assert!(stdout(&output).contains("oai_dc is incomplete"), "{}", stdout(&output));
+}

@@ -1,0 +1,278 @@
+//! The harvest of a repository into the store of the mirror.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use oaimend::clock::Clock as _;
+use oaimend::config::{Limits, Mapping};
+use oaimend::mirror::Stamps;
+use oaimend::mirror::harvest::{HarvestSettings, HarvestSummary, Harvester};
+use oaimend::store::{
+    ListFilter, ListOrder, ListQuery, MirrorStore, RecordLog, RecordStatus, Store, StoredRecord,
+};
+use oaimend::upstream::{LiveRepository, SourceClients};
+use tokio::runtime::Runtime;
+
+use crate::fixtures::collection::{Collection, DAY_SECS, FIRST_SECS, identifier};
+use crate::fixtures::source::Source;
+use crate::fixtures::time::Skipping;
+
+/// A mirror of one provider.
+struct Mirror {
+    runtime: Runtime,
+    store: Arc<dyn MirrorStore>,
+    harvester: Harvester,
+    clock: Arc<Skipping>,
+}
+
+impl Mirror {
+    fn open(source: &Source, folder: &Path) -> Self {
+        let runtime = Runtime::new().expect("a runtime");
+        let store = Store::open(&folder.join("data")).expect("a data folder");
+        let mut mapping = Mapping::new("x", &source.base_url(), &Limits::default()).expect("a mapping");
+        mapping.quirks.refetch_broken_records = false;
+        let mapping = Arc::new(mapping);
+        let client = SourceClients::new(store.static_files.clone()).client_for(&mapping).expect("a client");
+        let clock = Skipping::new();
+        let source = Arc::new(LiveRepository { mapping, client, store, clock: clock.clone() });
+        let store: Arc<dyn MirrorStore> = Arc::new(RecordLog::open(&folder.join("mirror")).expect("a store"));
+        let stamps = Arc::new(runtime.block_on(Stamps::open(Arc::clone(&store))).expect("stamps"));
+        let harvester = Harvester {
+            id: "x".to_owned(),
+            source,
+            store: Arc::clone(&store),
+            stamps,
+            clock: clock.clone(),
+            via: "1.1 test".to_owned(),
+            base_url: "http://mirror.example/x".to_owned(),
+        };
+        Self { runtime, store, harvester, clock }
+    }
+
+    fn harvest(&self) -> HarvestSummary {
+        self.harvest_with(&HarvestSettings::default())
+    }
+
+    fn harvest_with(&self, settings: &HarvestSettings) -> HarvestSummary {
+        self.runtime.block_on(self.harvester.run(settings, &|_| {})).expect("a harvest")
+    }
+
+    /// All records of the mirror in the order of their stamps.
+    fn records(&self) -> Vec<StoredRecord> {
+        let filter = ListFilter {
+            repository: "x".to_owned(),
+            prefix: "oai_dc".to_owned(),
+            by: ListOrder::Stamp,
+            ..ListFilter::default()
+        };
+        let (mut records, mut after) = (Vec::new(), None);
+        loop {
+            let query = ListQuery {
+                filter: filter.clone(),
+                after,
+                count_max: 100,
+                bytes_max: 1 << 20,
+                with_bytes: true,
+            };
+            let page = self.runtime.block_on(self.store.list(query)).expect("a list");
+            records.extend(page.records);
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return records,
+            }
+        }
+    }
+
+    /// The content of the mirror: identifier, status and title.
+    fn content(&self) -> BTreeMap<String, Option<String>> {
+        let content = |record: StoredRecord| {
+            let xml = String::from_utf8_lossy(&record.bytes).into_owned();
+            let title = xml.split_once("<dc:title>").and_then(|(_, rest)| rest.split_once("</dc:title>"));
+            let is_live = record.status == RecordStatus::Live;
+            assert_eq!(is_live, title.is_some(), "{xml}");
+            (record.identifier, title.map(|(title, _)| title.to_owned()))
+        };
+        self.records().into_iter().map(content).collect()
+    }
+}
+
+/// The content that a mirror of the collection must have.
+fn truth(collection: &Mutex<Collection>) -> BTreeMap<String, Option<String>> {
+    let collection = collection.lock().expect("no test panics while it holds this");
+    let content = collection
+        .entries
+        .iter()
+        .map(|(identifier, entry)| (identifier.clone(), (!entry.deleted).then(|| entry.title.clone())));
+    content.collect()
+}
+
+fn change(collection: &Mutex<Collection>, change: impl FnOnce(&mut Collection)) {
+    change_of(&mut collection.lock().expect("no test panics while it holds this"), change);
+}
+
+fn change_of(collection: &mut Collection, change: impl FnOnce(&mut Collection)) {
+    change(collection);
+}
+
+fn queries(source: &Source) -> Vec<String> {
+    source.asked().iter().map(|asked| asked.target.clone()).collect()
+}
+
+#[test]
+fn first_harvest_stores_every_record() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (source, collection) = Collection::of(35).start();
+    let mirror = Mirror::open(&source, folder.path());
+    let summary = mirror.harvest();
+    assert!(summary.is_complete(), "{summary:?}");
+    assert_eq!((summary.counts.stored, summary.missing), (35, 0));
+    assert_eq!(mirror.content(), truth(&collection));
+    let catalog = mirror.runtime.block_on(mirror.store.catalog("x")).expect("a catalog");
+    assert_eq!(catalog.formats[0].prefix, "oai_dc");
+    assert_eq!((catalog.sets[0].set_spec.as_str(), catalog.sets[0].name.as_str()), ("even", "Even numbers"));
+}
+
+#[test]
+fn incremental_harvest_stores_the_changes_only() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (source, collection) = Collection::of(30).start();
+    let mirror = Mirror::open(&source, folder.path());
+    mirror.harvest();
+    let stamps: BTreeMap<String, i64> =
+        mirror.records().into_iter().map(|record| (record.identifier, record.stamp_secs)).collect();
+    mirror.runtime.block_on(mirror.clock.pause(std::time::Duration::from_secs(3_600)));
+    change(&collection, |collection| {
+        let now_secs = collection.now_secs + 100;
+        for (number, deleted) in [(3, false), (7, true)] {
+            let entry = collection.entries.get_mut(&identifier(number)).expect("it exists");
+            (entry.datestamp_secs, entry.deleted, entry.title) = (now_secs, deleted, "New".to_owned());
+        }
+        collection.now_secs += 200;
+    });
+    let before = queries(&source).len();
+    let summary = mirror.harvest();
+    assert!(summary.is_complete(), "{summary:?}");
+    assert_eq!((summary.counts.stored, summary.counts.deleted), (1, 1));
+    assert_eq!(mirror.content(), truth(&collection));
+    let lists: Vec<String> =
+        queries(&source).into_iter().skip(before).filter(|query| query.contains("ListRecords")).collect();
+    assert!(lists.len() == 1 && lists[0].contains("from=2022-09-26T"), "{lists:?}");
+    for record in mirror.records() {
+        let is_changed = [identifier(3), identifier(7)].contains(&record.identifier);
+        assert_eq!(record.stamp_secs > stamps[&record.identifier], is_changed, "{}", record.identifier);
+    }
+}
+
+#[test]
+fn unchanged_records_of_a_source_that_ignores_from_keep_their_stamps() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (source, collection) = Collection { ignores_windows: true, ..Collection::of(25) }.start();
+    let mirror = Mirror::open(&source, folder.path());
+    mirror.harvest();
+    let before = mirror.records();
+    change(&collection, |collection| {
+        // The source renews all datestamps.
+        collection.entries.values_mut().for_each(|entry| entry.datestamp_secs = collection.now_secs);
+        collection.now_secs += DAY_SECS;
+    });
+    mirror.runtime.block_on(mirror.clock.pause(std::time::Duration::from_secs(3_600)));
+    let summary = mirror.harvest();
+    assert!(summary.is_complete() && summary.counts.stored == 0, "{summary:?}");
+    let stamps = |records: &[StoredRecord]| {
+        records
+            .iter()
+            .map(|record| (record.identifier.clone(), record.stamp_secs))
+            .collect::<BTreeMap<_, _>>()
+    };
+    assert_eq!(stamps(&mirror.records()), stamps(&before));
+}
+
+#[test]
+fn interrupted_harvest_continues_at_its_page() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (source, collection) =
+        Collection { fails_at: Some("20".to_owned()), list_len_max: 0, ..Collection::of(45) }.start();
+    change(&collection, |collection| {
+        (collection.fails_at, collection.list_len_max) = (Some("%2F20".to_owned()), usize::MAX);
+        collection.ignores_windows = true;
+    });
+    {
+        let mirror = Mirror::open(&source, folder.path());
+        let summary = mirror.harvest();
+        assert!(!summary.is_complete(), "{summary:?}");
+        assert!(mirror.records().len() >= 20, "{}", mirror.records().len());
+    }
+    change(&collection, |collection| collection.fails_at = None);
+    let before = queries(&source).len();
+    let mirror = Mirror::open(&source, folder.path());
+    let summary = mirror.harvest();
+    assert!(summary.is_complete(), "{summary:?}");
+    assert_eq!(mirror.content(), truth(&collection));
+    let lists: Vec<String> =
+        queries(&source).into_iter().skip(before).filter(|query| query.contains("ListRecords")).collect();
+    assert!(lists[0].contains("resumptionToken"), "{lists:?}");
+}
+
+#[test]
+fn list_that_fails_is_harvested_in_windows() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (source, collection) = Collection { list_len_max: 12, ..Collection::of(200) }.start();
+    let mirror = Mirror::open(&source, folder.path());
+    let summary = mirror.harvest();
+    assert!(summary.is_complete(), "{summary:?}");
+    assert_eq!(mirror.content(), truth(&collection));
+    let state = mirror.runtime.block_on(mirror.store.repository_state("x")).expect("a state");
+    assert_eq!(state.honours_windows, Some(true));
+}
+
+#[test]
+fn vanished_records_are_deleted_up_to_a_limit() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (source, collection) = Collection { deleted_record: "no", ..Collection::of(60) }.start();
+    let mirror = Mirror::open(&source, folder.path());
+    mirror.harvest();
+    change(&collection, |collection| {
+        for number in 0..4 {
+            collection.entries.remove(&identifier(number));
+        }
+    });
+    let summary = mirror.harvest();
+    assert_eq!((summary.counts.deleted, summary.held_deletions.len()), (4, 0), "{summary:?}");
+    assert_eq!(mirror.content().values().filter(|title| title.is_none()).count(), 4);
+    change(&collection, |collection| {
+        for number in 10..40 {
+            collection.entries.remove(&identifier(number));
+        }
+    });
+    let summary = mirror.harvest();
+    assert_eq!((summary.counts.deleted, summary.held_deletions), (0, vec![("oai_dc".to_owned(), 30)]));
+    let settings = HarvestSettings { accepts_deletions: true, ..HarvestSettings::default() };
+    let summary = mirror.harvest_with(&settings);
+    assert_eq!((summary.counts.deleted, summary.held_deletions.len()), (30, 0), "{summary:?}");
+    // A record that returns gets a new stamp.
+    let highest = mirror.records().last().map(|record| record.stamp_secs);
+    mirror.runtime.block_on(mirror.clock.pause(std::time::Duration::from_secs(60)));
+    change(&collection, |collection| {
+        let again = Collection::of(1).entries;
+        collection.entries.extend(again);
+        collection.entries.values_mut().for_each(|entry| entry.datestamp_secs = collection.now_secs);
+    });
+    assert_eq!(mirror.harvest().counts.stored, 1);
+    let last = mirror.records().pop().expect("a record");
+    assert_eq!((last.identifier, last.status), (identifier(0), RecordStatus::Live));
+    assert!(Some(last.stamp_secs) > highest);
+}
+
+#[test]
+fn format_that_the_source_does_not_have_is_reported() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (source, _) = Collection { fails_at: Some("marcxml".to_owned()), ..Collection::of(5) }.start();
+    let mirror = Mirror::open(&source, folder.path());
+    let settings =
+        HarvestSettings { prefixes: vec!["oai_dc".into(), "marcxml".into()], ..HarvestSettings::default() };
+    let summary = mirror.harvest_with(&settings);
+    assert_eq!(summary.complete, ["oai_dc"]);
+    assert_eq!(summary.incomplete.len(), 1, "{summary:?}");
+    assert_eq!(mirror.records()[0].datestamp_secs, FIRST_SECS);
+}
