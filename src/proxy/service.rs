@@ -10,11 +10,12 @@ use super::headers::joined;
 use super::page_response::PageResponder;
 use super::upstream_handle::UpstreamHandle;
 use crate::clock;
-use crate::config;
+use crate::config::{self, Mapping};
 use crate::oai::{self, Argument, Request};
 use crate::repair::RequestEcho;
 use crate::repository::{Account, Failure, Repository, RepositoryRequest};
 use crate::server::context::ServerContext;
+use crate::server::mirror::views::mirror_view;
 use crate::server::own_pages::OwnPage;
 use crate::server::{quotas, router};
 use crate::telemetry::Finished;
@@ -181,7 +182,7 @@ impl ProxyService {
                 return Ok(Err(page));
             }
         };
-        let router::Target { mapping, base_url, .. } = target;
+        let router::Target { mapping, base_url, is_mirror, .. } = target;
         let request = match Request::parse(&query) {
             Ok(request) => request,
             Err(refusal) => {
@@ -192,14 +193,6 @@ impl ProxyService {
         };
         context.request = Some(request.clone());
         context.outcome = None;
-        let client = match self.0.clients.client_for(&mapping) {
-            Ok(client) => client,
-            Err(failure) => {
-                let page = OwnPage::failed(&failure);
-                context.failure = Some(failure);
-                return Ok(Err(page));
-            }
-        };
         // Two windows may share a token but have different parts of a page.
         let is_part = request.is_resumption()
             && self.0.store.ledger.has_windows(&mapping.id, clock::secs(self.0.clock.now()));
@@ -212,10 +205,27 @@ impl ProxyService {
         let own = Arc::new(request.to_echo(&base_url));
         let own_via = self.0.via.to_str().unwrap_or_default();
         let via = if via.is_empty() { own_via.to_owned() } else { format!("{via}, {own_via}") };
-        let (store, clock) = (self.0.store.clone(), Arc::clone(&self.0.clock));
-        let repository = Box::new(LiveRepository { mapping, client, store, clock });
+        let repository = match is_mirror {
+            true => mirror_view(&self.0, &mapping).await,
+            false => self.live_repository(mapping),
+        };
+        let repository = match repository {
+            Ok(repository) => repository,
+            Err(failure) => {
+                let page = OwnPage::failed(&failure);
+                context.failure = Some(failure);
+                return Ok(Err(page));
+            }
+        };
         let request = RepositoryRequest { request, own, via, in_one_piece: spool, reports_records: false };
         Ok(Ok((repository, request)))
+    }
+
+    /// The repository that asks the source.
+    fn live_repository(&self, mapping: Arc<Mapping>) -> std::result::Result<Box<dyn Repository>, Failure> {
+        let client = self.0.clients.client_for(&mapping)?;
+        let (store, clock) = (self.0.store.clone(), Arc::clone(&self.0.clock));
+        Ok(Box::new(LiveRepository { mapping, client, store, clock }))
     }
 
     async fn send(&self, session: &mut Session, page: OwnPage) -> Result<()> {

@@ -6,6 +6,7 @@ use crate::oai::{Request, Verb};
 use crate::proxy::cache::Cache;
 use crate::server::client_class::ClientClasses;
 use crate::server::handover::HandoverState;
+use crate::server::mirror::state::MirrorState;
 use crate::server::quotas::{Quotas, Uptime};
 use crate::store::Store;
 use crate::telemetry::Telemetry;
@@ -31,6 +32,8 @@ pub(crate) struct ServerContext {
     pub(crate) limits: RwLock<Arc<RequestLimits>>,
     pub(crate) cache: Option<Cache>,
     pub(crate) store: Store,
+    /// The views of mirrored repositories.
+    pub(crate) mirror: MirrorState,
     pub(crate) telemetry: Telemetry,
     /// The clock of sessions with sources.
     pub(crate) clock: Arc<dyn Clock>,

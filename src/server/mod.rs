@@ -15,6 +15,7 @@ mod signals;
 mod vectored_stream;
 
 pub(crate) mod context;
+pub(crate) mod mirror;
 pub(crate) mod own_pages;
 pub(crate) mod quotas;
 pub(crate) mod router;

@@ -1,7 +1,7 @@
 //! Finds the repository of a request, or the response that needs none. `local` is the address that received the
 //! request.
 
-use crate::config::Mapping;
+use crate::config::{Mapping, ServeFrom};
 use crate::server::context::ServerContext;
 use crate::server::own_pages::OwnPage;
 use crate::server::quotas::Permit;
@@ -17,6 +17,8 @@ pub(crate) struct Target {
     pub(crate) mapping: Arc<Mapping>,
     /// The base URL for its responses: the requested one.
     pub(crate) base_url: String,
+    /// Whether the mirror answers instead of the source.
+    pub(crate) is_mirror: bool,
     /// Whether the arguments contain the query of the base URL.
     is_absolute: bool,
 }
@@ -73,11 +75,15 @@ impl ServerContext {
             "/-/livez" => OwnPage::health(200, "ok"),
             "/-/readyz" => self.readiness(),
             _ => {
-                let id = path.trim_start_matches('/').trim_end_matches('/');
-                match mappings.get(id) {
+                let name = path.trim_start_matches('/').trim_end_matches('/');
+                let mirrored = name.strip_prefix(MIRROR_PATH);
+                let mapping = mappings.get(mirrored.unwrap_or(name));
+                match mapping.filter(|mapping| mirrored.is_none() || mapping.mirror.is_some()) {
                     Some(mapping) => {
-                        let base_url = format!("{}/{id}", self.public_url);
-                        return Ok(Target { mapping: Arc::clone(mapping), base_url, is_absolute: false });
+                        let base_url = format!("{}/{name}", self.public_url);
+                        let is_mirror = mirrored.is_some() || mapping.serve == ServeFrom::Mirror;
+                        let mapping = Arc::clone(mapping);
+                        return Ok(Target { mapping, base_url, is_mirror, is_absolute: false });
                     }
                     None => OwnPage::repositories(404, &self.public_url, &mappings),
                 }
@@ -161,9 +167,13 @@ impl ServerContext {
         let mut own = url.clone();
         own.set_query(mapping.base_url.query());
         own.set_fragment(None);
-        Some(Target { mapping: Arc::clone(mapping), base_url: own.into(), is_absolute: true })
+        let (mapping, is_mirror) = (Arc::clone(mapping), mapping.serve == ServeFrom::Mirror);
+        Some(Target { mapping, base_url: own.into(), is_mirror, is_absolute: true })
     }
 }
+
+/// The path of the mirror of a repository, before its id.
+const MIRROR_PATH: &str = "_mirror/";
 
 /// Whether two URLs have the same server. The scheme is ignored, since a harvester writes http:// to a proxy for any
 /// source. Therefore the default ports of both schemes are equal.
@@ -243,8 +253,12 @@ mod tests {
     fn the_query_of_a_base_url_is_removed_from_the_arguments() {
         let mapping = Mapping::new("x", "http://x/oai?repo=a%20b&page=oai", &Limits::default());
         let mapping = Arc::new(mapping.expect("a legal mapping"));
-        let target =
-            |is_absolute| Target { mapping: Arc::clone(&mapping), base_url: String::new(), is_absolute };
+        let target = |is_absolute| Target {
+            mapping: Arc::clone(&mapping),
+            base_url: String::new(),
+            is_mirror: false,
+            is_absolute,
+        };
         let arguments =
             |query: &str| String::from_utf8(target(true).arguments(query.into())).expect("it was text");
         assert_eq!(arguments("repo=a+b&page=oai&verb=Identify"), "verb=Identify");

@@ -11,6 +11,8 @@ use super::context::{RequestLimits, ServerContext};
 use super::handover::{self, Sockets};
 use super::listener::BoundService;
 use super::maintenance::CacheMaintenance;
+use super::mirror::harvest_schedule::HarvestSchedule;
+use super::mirror::state::MirrorState;
 use super::signals::{Signals, StopSignal};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, Settings};
@@ -101,6 +103,7 @@ impl Server {
             limits: RwLock::new(Arc::new(RequestLimits::new(config.clients, config.connections))),
             cache,
             store,
+            mirror: MirrorState::default(),
             telemetry: Telemetry::new(),
             clock,
             draining: AtomicBool::new(false),
@@ -180,6 +183,8 @@ impl Server {
         if let Some(cache) = self.shared.cache.clone() {
             server.add_service(background_service("cache", CacheMaintenance(cache)));
         }
+        let schedule = HarvestSchedule(Arc::clone(&self.shared));
+        server.add_service(background_service("mirror", schedule));
         let settings = Mutex::new(self.settings);
         let watch = ConfigWatch { shared: self.shared, settings, announcement };
         server.add_service(background_service("configuration", watch));

@@ -12,6 +12,7 @@ mod hot_upgrade;
 mod kill;
 mod list_restart;
 mod methods;
+mod mirror;
 mod observability;
 mod outages;
 mod page_fallback;
