@@ -1,7 +1,7 @@
 //! Fetches records again that were damaged on disk.
 
-use crate::mirror::harvest::harvester::HarvestSettings;
 use crate::mirror::harvest::page::{Harvester, Interruption};
+use crate::mirror::harvest::settings::HarvestSettings;
 use crate::mirror::harvest::sweep::tombstone;
 use crate::oai::{ErrorCode, Request};
 use crate::store::{Committed, IdentifierEntry, RecordStatus};

@@ -1,7 +1,7 @@
 //! The harvest of one format: all its windows, page by page.
 
-use crate::mirror::harvest::harvester::{HarvestSettings, HarvestStatus};
 use crate::mirror::harvest::page::{Harvester, Interruption, ReceivedPage};
+use crate::mirror::harvest::settings::{HarvestSettings, HarvestStatus};
 use crate::mirror::harvest::windows::{SourceTimes, add_window};
 use crate::mirror::rules::{HarvestMark, ResponseClocks};
 use crate::oai::{ErrorCode, Request, datestamp};

@@ -13,8 +13,9 @@ mod damaged;
 mod format_harvest;
 mod harvester;
 mod page;
+mod settings;
 mod sweep;
 mod windows;
 
-pub use harvester::{DeletionLimits, HarvestError, HarvestSettings, HarvestStatus, HarvestSummary};
 pub use page::Harvester;
+pub use settings::{DeletionLimits, HarvestError, HarvestSettings, HarvestStatus, HarvestSummary};

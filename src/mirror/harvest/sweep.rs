@@ -3,8 +3,8 @@
 //! All identifiers of the source are compared with those of the store. Broken sources lose half of their list
 //! at times, so a large number of vanished records waits for a confirmation.
 
-use crate::mirror::harvest::harvester::{DeletionLimits, HarvestSettings};
 use crate::mirror::harvest::page::{Harvester, Interruption};
+use crate::mirror::harvest::settings::{DeletionLimits, HarvestSettings};
 use crate::oai::datestamp::{self, Granularity};
 use crate::oai::{ErrorCode, Request};
 use crate::repository::{Failure, Reason};

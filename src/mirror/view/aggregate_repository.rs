@@ -1,5 +1,6 @@
 //! The view of all mirrored repositories as one.
 
+use super::answer::answer;
 use super::options::{MirroredSource, ViewOptions, ViewStores};
 use super::presentation::{View, ViewKind};
 use crate::repository::{EventStream, Repository, RepositoryRequest};
@@ -36,6 +37,6 @@ impl AggregateRepository {
 
 impl Repository for AggregateRepository {
     fn answer(&self, request: RepositoryRequest) -> EventStream {
-        self.0.stream(request)
+        answer(&self.0, request)
     }
 }

@@ -3,13 +3,14 @@
 //! The view of one repository has the name, the addresses and the descriptions of the source. The compression is
 //! left out, because it describes the server of the source.
 
+use super::options::MirroredSource;
 use super::presentation::{View, ViewKind};
 use super::response::{Answer, Page};
 use crate::oai::datestamp::{Granularity, from_secs};
 use crate::oai::escape;
 use crate::repository::Failure;
 use crate::repository::rebase_namespaces::{NamespaceScope, declarations};
-use crate::store::MirrorError;
+use crate::store::{Document, MirrorError};
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
@@ -24,6 +25,25 @@ pub(super) struct StoredIdentify {
     descriptions: Vec<String>,
     /// The granularity of the source.
     pub(super) granularity: Granularity,
+}
+
+/// The stored Identify response of a repository; `None` before the first harvest.
+pub(super) async fn stored_identify(
+    view: &View,
+    member: &MirroredSource,
+) -> Result<Option<StoredIdentify>, MirrorError> {
+    let document = view.stores.store.document(&member.id, Document::Identify).await?;
+    let text = document.map(|document| String::from_utf8_lossy(&document).into_owned());
+    Ok(text.and_then(|text| StoredIdentify::read(&text)))
+}
+
+/// The granularity of the source.
+pub(super) async fn source_granularity(
+    view: &View,
+    member: &MirroredSource,
+) -> Result<Granularity, MirrorError> {
+    let identify = stored_identify(view, member).await?;
+    Ok(identify.map_or(Granularity::Second, |identify| identify.granularity))
 }
 
 impl StoredIdentify {
@@ -106,7 +126,7 @@ pub(super) async fn identify(view: &View, base_url: &str) -> Result<Answer, Fail
         },
         (ViewKind::Single, member) => {
             let stored = match member {
-                Some(member) => view.stored_identify(member).await?,
+                Some(member) => stored_identify(view, member).await?,
                 None => None,
             };
             stored.ok_or_else(|| view.incomplete("Identify", member))?

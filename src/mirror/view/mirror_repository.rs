@@ -1,5 +1,6 @@
 //! The view of one mirrored repository.
 
+use super::answer::answer;
 use super::options::{MirroredSource, ViewOptions, ViewStores};
 use super::presentation::{View, ViewKind};
 use crate::repository::{EventStream, Repository, RepositoryRequest};
@@ -19,6 +20,6 @@ impl MirrorRepository {
 
 impl Repository for MirrorRepository {
     fn answer(&self, request: RepositoryRequest) -> EventStream {
-        self.0.stream(request)
+        answer(&self.0, request)
     }
 }

@@ -19,6 +19,7 @@
 //! request.
 
 mod aggregate_repository;
+mod answer;
 mod catalog;
 mod identify;
 mod list_token;

@@ -1,14 +1,9 @@
 //! What the view of one repository and that of all repositories have in common.
 
 use super::options::{MirroredSource, ViewOptions, ViewStores};
-use super::response::{Answer, stream};
-use super::{catalog, identify, lists, sets};
 use crate::clock;
-use crate::oai::datestamp::Granularity;
-use crate::oai::{Verb, set_spec};
-use crate::repository::{EventStream, Failure, Reason, RepositoryRequest};
-use crate::store::{Document, MirrorError};
-use std::sync::Arc;
+use crate::oai::set_spec;
+use crate::repository::{Failure, Reason};
 
 /// The repositories of a view, and how it presents them.
 #[derive(Debug)]
@@ -45,24 +40,6 @@ pub(super) struct Part<'v> {
 }
 
 impl View {
-    /// Answers a request with events.
-    pub(super) fn stream(self: &Arc<Self>, request: RepositoryRequest) -> EventStream {
-        let view = Arc::clone(self);
-        let answered = request.clone();
-        let spool_bytes_max = self.options.spool_bytes_max;
-        stream(request, spool_bytes_max, async move { view.answer(&answered).await })
-    }
-
-    async fn answer(&self, request: &RepositoryRequest) -> Result<Answer, Failure> {
-        match request.request.verb() {
-            Verb::Identify => identify::identify(self, &request.own.base_url).await,
-            Verb::ListMetadataFormats => catalog::list_metadata_formats(self, &request.request).await,
-            Verb::ListSets => sets::list_sets(self, &request.request).await,
-            Verb::GetRecord => lists::get_record(self, request).await,
-            Verb::ListIdentifiers | Verb::ListRecords => lists::list(self, request).await,
-        }
-    }
-
     /// The clock, in seconds since 1970.
     pub(super) fn now_secs(&self) -> i64 {
         i64::try_from(clock::secs(self.stores.clock.now())).unwrap_or(i64::MAX)
@@ -95,25 +72,6 @@ impl View {
                 std::iter::once(id.clone()).chain(below).collect()
             }
         }
-    }
-
-    /// The stored Identify response of a repository; `None` before the first harvest.
-    pub(super) async fn stored_identify(
-        &self,
-        member: &MirroredSource,
-    ) -> Result<Option<identify::StoredIdentify>, MirrorError> {
-        let document = self.stores.store.document(&member.id, Document::Identify).await?;
-        let text = document.map(|document| String::from_utf8_lossy(&document).into_owned());
-        Ok(text.and_then(|text| identify::StoredIdentify::read(&text)))
-    }
-
-    /// The granularity of the source.
-    pub(super) async fn source_granularity(
-        &self,
-        member: &MirroredSource,
-    ) -> Result<Granularity, MirrorError> {
-        let identify = self.stored_identify(member).await?;
-        Ok(identify.map_or(Granularity::Second, |identify| identify.granularity))
     }
 
     /// The failure of a request that the mirror cannot answer yet.

@@ -4,6 +4,7 @@
 //! says so already, because it was harvested with provenance, gets no second one.
 
 use super::catalog;
+use super::identify::source_granularity;
 use super::options::MirroredSource;
 use super::presentation::View;
 use crate::oai::datestamp::{Granularity, from_secs};
@@ -37,7 +38,7 @@ impl Origins {
             return Ok(String::new());
         }
         if !self.0.contains_key(&member.id) {
-            let granularity = view.source_granularity(member).await?;
+            let granularity = source_granularity(view, member).await?;
             let formats = catalog::formats_of(view, member).await?;
             let namespaces = formats.into_iter().map(|format| (format.prefix, format.namespace)).collect();
             self.0.insert(member.id.clone(), Origin { granularity, namespaces });

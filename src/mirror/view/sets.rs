@@ -1,6 +1,7 @@
 //! The sets of a view.
 
 use super::catalog::only_member;
+use super::identify::stored_identify;
 use super::list_token::{SetList, TokenContent};
 use super::presentation::{View, ViewKind, set_name};
 use super::response::{Answer, Page};
@@ -34,7 +35,7 @@ pub(super) async fn sets(view: &View) -> Result<BTreeMap<String, String>, Failur
             ViewKind::Aggregate { .. } => {
                 let id = set_name(&member.id);
                 sets.extend(own.map(|(set_spec, name)| (format!("{id}:{set_spec}"), name)));
-                let identify = view.stored_identify(member).await?;
+                let identify = stored_identify(view, member).await?;
                 let name = identify.and_then(|identify| identify.name());
                 sets.insert(id, name.unwrap_or_else(|| member.id.clone()));
             }

@@ -1,0 +1,114 @@
+//! The settings and the result of a harvest.
+
+use crate::config::{Mapping, MirrorSettings};
+use crate::mirror::harvest::page::Interruption;
+use crate::repository::Failure;
+use crate::store::{Committed, MirrorError};
+use std::time::Duration;
+
+/// How a repository is harvested.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HarvestSettings {
+    /// The formats; empty: every format that the source lists.
+    pub prefixes: Vec<String>,
+    /// The sets; empty: the whole repository.
+    pub sets: Vec<String>,
+    /// The pause between two requests.
+    pub request_gap: Duration,
+    /// Deletions that are found by comparison and need no confirmation.
+    pub deletions: DeletionLimits,
+    /// Accept all deletions that this harvest finds.
+    pub accepts_deletions: bool,
+}
+
+/// How many vanished records are deleted without confirmation: more of them may be a broken source.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DeletionLimits {
+    /// The share of the records of a format, 0 to 1.
+    pub share_max: f64,
+    /// This number of records is deleted in any case.
+    pub records_min: u64,
+}
+
+impl Default for HarvestSettings {
+    fn default() -> Self {
+        Self {
+            prefixes: Vec::new(),
+            sets: Vec::new(),
+            request_gap: Duration::ZERO,
+            deletions: DeletionLimits { share_max: 0.05, records_min: 10 },
+            accepts_deletions: false,
+        }
+    }
+}
+
+impl HarvestSettings {
+    /// The settings of a mapping; the defaults if it has none.
+    pub fn of(mapping: &Mapping) -> Self {
+        let Some(MirrorSettings { prefixes, sets, request_gap, .. }) = mapping.mirror.clone() else {
+            return Self::default();
+        };
+        Self { prefixes, sets, request_gap, ..Self::default() }
+    }
+}
+
+/// The progress of a harvest, for its observer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HarvestStatus {
+    /// The metadataPrefix.
+    pub prefix: String,
+    /// Records of the current list so far.
+    pub records: u64,
+    /// Records of the whole list, if the source says so.
+    pub total: Option<u64>,
+}
+
+/// The result of a harvest.
+#[derive(Debug, Default)]
+pub struct HarvestSummary {
+    /// The effects on the store.
+    pub counts: Committed,
+    /// Items that are missing: in quarantine, or too long.
+    pub missing: u64,
+    /// Deletions that wait for confirmation, by format.
+    pub held_deletions: Vec<(String, u64)>,
+    /// The formats that were harvested completely.
+    pub complete: Vec<String>,
+    /// The formats that were not, and why.
+    pub incomplete: Vec<(String, HarvestError)>,
+}
+
+/// Why a harvest is not complete.
+#[derive(Debug, thiserror::Error)]
+pub enum HarvestError {
+    /// The source failed.
+    #[error("{}", .0.details)]
+    Source(Failure),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] MirrorError),
+}
+
+impl From<Interruption> for HarvestError {
+    fn from(interruption: Interruption) -> Self {
+        match interruption {
+            Interruption::Source(failure) => Self::Source(failure),
+            Interruption::Store(error) => Self::Store(error),
+        }
+    }
+}
+
+impl HarvestSummary {
+    /// Whether every format was harvested completely.
+    pub fn is_complete(&self) -> bool {
+        self.incomplete.is_empty() && !self.complete.is_empty()
+    }
+}
+
+/// Adds the effects of commits.
+pub(crate) fn add(sum: &mut Committed, counts: Committed) {
+    sum.stored += counts.stored;
+    sum.deleted += counts.deleted;
+    sum.touched += counts.touched;
+    sum.unchanged += counts.unchanged;
+}
