@@ -51,10 +51,26 @@ impl Stamps {
     /// Determines the times of a list that begins now. When this returns, no later commit has a stamp up to its
     /// responseDate.
     ///
+    /// If no reservation can be stored, such as on a full disk, lists get the last responseDate of the one before.
+    ///
     /// # Errors
     ///
-    /// A reservation cannot be stored.
+    /// There is no reservation, and none can be stored.
     pub async fn begin_list(&self, now_secs: i64) -> Result<ListTimes, MirrorError> {
+        let reserved = self.reserve(now_secs).await;
+        match (self.with_clock(|clock| clock.begin_list(now_secs)), reserved) {
+            (Some(times), Ok(())) => Ok(times),
+            (Some(times), Err(error)) => {
+                tracing::warn!(%error, "responseDates of the mirror stay behind the clock");
+                Ok(times)
+            }
+            (None, Err(error)) => Err(error),
+            (None, Ok(())) => Err(MirrorError::Stopped("no responseDate is reserved".to_owned())),
+        }
+    }
+
+    /// Stores the next reservation if it is due.
+    async fn reserve(&self, now_secs: i64) -> Result<(), MirrorError> {
         let due = || self.with_clock(|clock| clock.reservation_due(now_secs));
         if due().is_some() {
             let _turn = self.reserving.lock().await;
@@ -64,8 +80,7 @@ impl Stamps {
                 self.with_clock(|clock| clock.reserve(until_secs));
             }
         }
-        let times = self.with_clock(|clock| clock.begin_list(now_secs));
-        times.ok_or_else(|| MirrorError::Stopped("no responseDate is reserved".to_owned()))
+        Ok(())
     }
 
     fn with_clock<T>(&self, use_clock: impl FnOnce(&mut StampClock) -> T) -> T {

@@ -11,7 +11,7 @@ use oaimend::oai::{Request, RequestEcho, error_response};
 use oaimend::repository::Reason;
 use oaimend::store::NewRecord;
 
-use crate::fixtures::mirror::{Item, Mirror, answer, ask, deleted, live, pages, runtime, source};
+use crate::fixtures::mirror::{Answered, Item, Mirror, answer, ask, deleted, live, pages, runtime, source};
 use crate::fixtures::source::{Asked, Reply, Source};
 use crate::fixtures::time::Skipping;
 use crate::support::envelope::Strictness;
@@ -282,7 +282,16 @@ fn records_that_change_during_a_list_are_in_the_next_incremental_one() {
     assert_eq!(next.len(), 50);
 }
 
-/// A harvester that continues from the responseDate of its last list.
+/// The time from which a harvester continues.
+#[derive(Clone, Copy)]
+enum Continues {
+    FirstDate,
+    LastDate,
+    /// Its own clock at the end of the list.
+    EndClock,
+}
+
+/// A harvester that continues from its last list.
 #[derive(Default)]
 struct Harvester {
     copy: BTreeMap<String, (bool, String)>,
@@ -291,7 +300,12 @@ struct Harvester {
 }
 
 impl Harvester {
-    fn harvest(&mut self, view: &MirrorRepository, uses_last_date: bool, between: impl FnMut()) {
+    fn harvest(
+        &mut self,
+        (mirror, view): (&Mirror, &MirrorRepository),
+        next: Continues,
+        between: impl FnMut(),
+    ) {
         let from = self.from.as_ref().map_or(String::new(), |from| format!("&from={from}"));
         let set = self.set.map_or(String::new(), |set| format!("&set={set}"));
         let pages = pages(view, &format!("verb=ListRecords&metadataPrefix=oai_dc{from}{set}"), between);
@@ -304,8 +318,12 @@ impl Harvester {
                 self.copy.insert(item.identifier, (item.is_deleted, item.title));
             }
         }
-        let page = if uses_last_date { pages.last() } else { pages.first() };
-        self.from = page.and_then(|page| page.account.response_date.clone());
+        let date = |page: Option<&Answered>| page.and_then(|page| page.account.response_date.clone());
+        self.from = match next {
+            Continues::FirstDate => date(pages.first()),
+            Continues::LastDate => date(pages.last()),
+            Continues::EndClock => Some(mirror.now()),
+        };
     }
 }
 
@@ -330,7 +348,8 @@ fn check_incremental_harvests(seed: u64) {
     for step in 0..12 {
         let index = random.below(harvesters.len());
         let view = mirror.view("x", 5 + random.below(20));
-        harvesters[index].harvest(&view, random.chance(50), || {
+        let next = [Continues::FirstDate, Continues::LastDate, Continues::EndClock][random.below(3)];
+        harvesters[index].harvest((&mirror, &view), next, || {
             // The clock stays, steps on, or is set back.
             mirror.pass_time([0, 0, 1, 30, -3_600][random.below(5)]);
             let changed = random.below(8);
@@ -360,7 +379,7 @@ fn check_incremental_harvests(seed: u64) {
     }
     let view = mirror.view("x", 30);
     for harvester in &mut harvesters {
-        harvester.harvest(&view, false, || {});
+        harvester.harvest((&mirror, &view), Continues::FirstDate, || {});
         for (identifier, expected) in &truth {
             let copied = harvester.copy.get(identifier);
             // A record that was never in the set is not in its list.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct AggregateRepository(Arc<View>);
 
-/// The name of the view in tokens. No repository has it.
+/// The name of the view in tokens, and of its state in the store. No repository has it.
 const NAME: &str = "_all";
 
 impl AggregateRepository {
@@ -25,13 +25,12 @@ impl AggregateRepository {
     pub fn new(
         stores: ViewStores,
         options: ViewOptions,
-        mut sources: Vec<MirroredSource>,
+        sources: Vec<MirroredSource>,
         repository_name: String,
         admin_emails: Vec<String>,
     ) -> Self {
-        sources.sort_by(|one, other| one.id.cmp(&other.id));
         let kind = ViewKind::Aggregate { repository_name, admin_emails };
-        Self(Arc::new(View { name: NAME.to_owned(), stores, options, members: sources, kind }))
+        Self(Arc::new(View::new(NAME.to_owned(), stores, options, sources, kind)))
     }
 }
 

@@ -59,6 +59,11 @@ async fn first_page(view: &View, request: &Request) -> Result<Result<RecordList,
         DAY_CHARS => until + DAY_SECS - 1,
         _ => until,
     });
+    let from = match from {
+        // A list between two dates is no harvest that continues an earlier one.
+        Some(from) if until.is_none() => Some(view.spans.widen(from).await?),
+        from => from,
+    };
     let times = view.stores.stamps.begin_list(now_secs).await?;
     Ok(Ok(RecordList {
         view: view.name.clone(),
@@ -107,6 +112,7 @@ async fn check_complete(view: &View, parts: &[Part<'_>], prefix: &str) -> Result
 
 /// One page of a list.
 async fn page(view: &View, mut list: RecordList, reports_records: bool) -> Result<Answer, Failure> {
+    view.spans.record(list.date, list.until, view.now_secs()).await;
     let set = list.set.clone();
     let parts = view.parts(set.as_deref());
     let limits = PageLimits {

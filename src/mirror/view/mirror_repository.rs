@@ -14,7 +14,7 @@ impl MirrorRepository {
     /// The view of a repository in the store. It fails with 503 until its first harvest is complete.
     pub fn new(stores: ViewStores, options: ViewOptions, source: MirroredSource) -> Self {
         let name = source.id.clone();
-        Self(Arc::new(View { name, stores, options, members: vec![source], kind: ViewKind::Single }))
+        Self(Arc::new(View::new(name, stores, options, vec![source], ViewKind::Single)))
     }
 }
 

@@ -9,7 +9,8 @@
 //! - Lists are in the order of the commits. A list contains the stamps up to its start. A record that changes
 //!   meanwhile moves behind this end: its new version is in the next incremental list.
 //! - All pages of a list have the responseDate of the first one, and no later commit has a stamp up to it. A
-//!   harvester that continues from any responseDate misses nothing.
+//!   harvester that continues from any responseDate misses nothing. One that continues from its own clock gets the
+//!   changes since its last list, because `spans` widens the `from` of a list without `until`.
 //! - resumptionTokens hold the position of the list under a MAC, and no session. They never expire, and survive
 //!   restarts.
 //! - A format that was never harvested completely fails with 503. A part of a repository never looks complete.
@@ -32,6 +33,7 @@ mod provenance;
 mod record_xml;
 mod response;
 mod sets;
+mod spans;
 
 pub use aggregate_repository::AggregateRepository;
 pub use mirror_repository::MirrorRepository;

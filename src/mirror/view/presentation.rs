@@ -1,6 +1,7 @@
 //! What the view of one repository and that of all repositories have in common.
 
 use super::options::{MirroredSource, ViewOptions, ViewStores};
+use super::spans::Spans;
 use crate::clock;
 use crate::oai::set_spec;
 use crate::repository::{Failure, Reason};
@@ -15,6 +16,7 @@ pub(super) struct View {
     /// In the order of their names.
     pub(super) members: Vec<MirroredSource>,
     pub(super) kind: ViewKind,
+    pub(super) spans: Spans,
 }
 
 /// The kind of a view.
@@ -40,6 +42,19 @@ pub(super) struct Part<'v> {
 }
 
 impl View {
+    /// The view of these repositories.
+    pub(super) fn new(
+        name: String,
+        stores: ViewStores,
+        options: ViewOptions,
+        mut members: Vec<MirroredSource>,
+        kind: ViewKind,
+    ) -> Self {
+        members.sort_by(|one, other| one.id.cmp(&other.id));
+        let spans = Spans::new(stores.store.clone(), name.clone());
+        Self { name, stores, options, members, kind, spans }
+    }
+
     /// The clock, in seconds since 1970.
     pub(super) fn now_secs(&self) -> i64 {
         i64::try_from(clock::secs(self.stores.clock.now())).unwrap_or(i64::MAX)
