@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use oaimend::config::{Config, Flags, Mapping};
+use oaimend::mirror::view::AggregateRepository;
 use oaimend::store::{MirrorError, Store};
 use tokio::runtime::Runtime;
 
@@ -118,7 +119,10 @@ impl Context {
         if !ids.is_empty() {
             return Ok(ids);
         }
-        self.runtime.block_on(self.store.mirror.repositories()).map_err(store_failure)
+        let mut stored = self.runtime.block_on(self.store.mirror.repositories()).map_err(store_failure)?;
+        // The store contains the state of this view too, and no records of it.
+        stored.retain(|id| id != AggregateRepository::NAME);
+        Ok(stored)
     }
 }
 

@@ -17,10 +17,10 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct AggregateRepository(Arc<View>);
 
-/// The name of the view in tokens, and of its state in the store. No repository has it.
-const NAME: &str = "_all";
-
 impl AggregateRepository {
+    /// The name of the view in tokens, and of its state in the store. No mirrored repository has it.
+    pub const NAME: &str = "_all";
+
     /// The view of these repositories, with the name and the addresses of its own Identify response.
     pub fn new(
         stores: ViewStores,
@@ -30,7 +30,7 @@ impl AggregateRepository {
         admin_emails: Vec<String>,
     ) -> Self {
         let kind = ViewKind::Aggregate { repository_name, admin_emails };
-        Self(Arc::new(View::new(NAME.to_owned(), stores, options, sources, kind)))
+        Self(Arc::new(View::new(Self::NAME.to_owned(), stores, options, sources, kind)))
     }
 }
 
