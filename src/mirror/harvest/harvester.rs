@@ -155,18 +155,24 @@ fn next_page(request: &Request, account: &Account) -> Option<Request> {
 async fn save_state(
     harvest: &Harvester,
     before: &RepositoryState,
-    mut state: RepositoryState,
+    learned: RepositoryState,
 ) -> Result<(), MirrorError> {
-    if *before == state {
+    if *before == learned {
         return Ok(());
     }
-    // The other fields may have changed meanwhile.
-    let stored = harvest.store.repository_state(&harvest.id).await?;
-    state = RepositoryState {
-        honours_windows: state.honours_windows,
-        window_secs_max: state.window_secs_max,
-        ..stored
-    };
-    harvest.store.save_repository_state(&harvest.id, state).await?;
-    Ok(())
+    let RepositoryState { honours_windows, window_secs_max, .. } = learned;
+    let mut attempts = 0;
+    loop {
+        // The views change the other fields meanwhile.
+        let stored = harvest.store.repository_state(&harvest.id).await?;
+        let state = RepositoryState { honours_windows, window_secs_max, ..stored };
+        attempts += 1;
+        match harvest.store.save_repository_state(&harvest.id, state).await {
+            Err(MirrorError::Conflict) if attempts < SAVE_ATTEMPTS_MAX => {}
+            saved => return saved.map(drop),
+        }
+    }
 }
+
+/// Attempts to save the state of a repository that others change too.
+const SAVE_ATTEMPTS_MAX: u32 = 20;
