@@ -112,7 +112,7 @@ fn version_is_detected_from_any_page() {
     assert_eq!(proxy.told("/-/repositories/x")["version"], serde_json::Value::Null);
     valid(&proxy.get(LIST));
     let told = proxy.told("/-/repositories/x");
-    assert_eq!((told["version"].as_str(), told["asked_in_days"].as_bool()), (Some("1.1"), Some(false)));
+    assert_eq!((told["version"].as_str(), told["requests_in_days"].as_bool()), (Some("1.1"), Some(false)));
     let url = source.base_url();
     let proxy = proxy.restarted(|config| config.map("x", &url).expect("a legal mapping"));
     assert_eq!(proxy.told("/-/repositories/x")["version"], "1.1");
