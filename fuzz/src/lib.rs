@@ -8,6 +8,8 @@
 mod damage;
 #[path = "../../tests/support/envelope.rs"]
 mod envelope;
+#[path = "../../tests/support/events.rs"]
+mod events;
 #[path = "../../tests/support/fuzzing.rs"]
 mod fuzzing;
 #[path = "../../tests/support/harness.rs"]
