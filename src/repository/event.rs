@@ -24,7 +24,7 @@ pub enum Event {
     Failed(Failure, Box<Account>),
 }
 
-/// What is known of a response when it begins.
+/// The facts of a response when it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponseHead {
     /// The status of the source.

@@ -164,7 +164,7 @@ pub struct ReplayProgress {
     pub query: Option<String>,
 }
 
-/// What shortens a replay.
+/// Places that shorten a replay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplayShortcuts {
     /// The query that continues an earlier replay up to the same page.
@@ -228,7 +228,7 @@ pub struct TokenTarget {
     pub within: Option<Window>,
 }
 
-/// What the ledger knows about one of our own tokens.
+/// The list status of one of our own tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedPart {
     /// The delivered items of the page; `None` if no such part is recorded.

@@ -447,7 +447,7 @@ pub enum MirrorError {
     /// A record, an identifier or a page exceeds a limit.
     #[error("{what} of {bytes} bytes does not fit the mirror, which takes {max}")]
     TooLarge {
-        /// What is too large.
+        /// The name of the oversized value.
         what: &'static str,
         /// Its size, in bytes.
         bytes: usize,

@@ -98,9 +98,10 @@ fn records_that_were_never_harvested_are_not_an_empty_list() {
 fn wrong_repositories_are_named() {
     let (source, _collection) = Collection::of(1).start();
     let folder = folder_with(&source);
-    for (id, text) in
-        [("live", "is not mirrored; add a [mirror] table"), ("nope", "is no mirrored repository; c")]
-    {
+    for (id, text) in [
+        ("live", "is not mirrored; add a [mirror] table"),
+        ("nope", "is not a mirrored repository; expected c"),
+    ] {
         let output = oaimend(folder.path(), &["mirror", "sync", id]);
         assert_eq!(output.status.code(), Some(64), "{id}");
         assert!(stderr(&output).contains(text), "{}", stderr(&output));

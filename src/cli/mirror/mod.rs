@@ -105,11 +105,12 @@ impl Context {
             }
             None => {
                 let known: Vec<&str> = mirrored.collect();
-                let known = if known.is_empty() { "no repository is".to_owned() } else { known.join(", ") };
-                Err(Failure::usage(format!(
-                    "\"{}\" is no mirrored repository; {known} mirrored",
-                    id.escape_debug()
-                )))
+                let expected = match known.is_empty() {
+                    true => "no mapping has a [mirror] table".to_owned(),
+                    false => format!("expected {}", known.join(", ")),
+                };
+                let id = id.escape_debug();
+                Err(Failure::usage(format!("\"{id}\" is not a mirrored repository; {expected}")))
             }
         }
     }

@@ -47,6 +47,10 @@ impl FormatHarvest<'_> {
     /// Harvests until all windows of all sets are complete.
     pub(crate) async fn run(&mut self) -> Result<(), Interruption> {
         let sets = self.sets();
+        if sets.iter().all(|set| self.progress.sets_done.contains(set)) {
+            // The configuration has fewer sets than the interrupted harvest.
+            self.progress.sets_done.clear();
+        }
         for set in sets {
             if !self.progress.sets_done.contains(&set) {
                 self.harvest_set(&set).await?;

@@ -11,7 +11,7 @@ use crate::mirror::rules::{HarvestMark, ResponseClocks};
 use crate::oai::datestamp::{self, Granularity};
 use crate::oai::{ErrorCode, Request};
 use crate::repository::{Account, Failure, IdentifyFields, Reason};
-use crate::store::{Catalog, Committed, Document, MirrorError, RepositoryState};
+use crate::store::{Catalog, Committed, Document, ListedSet, MirrorError, RepositoryState};
 
 /// The description of a source at the begin of a harvest.
 struct Description {
@@ -129,18 +129,36 @@ async fn fetch_catalog(harvest: &Harvester, settings: &HarvestSettings) -> Resul
     }
     let mut catalog = Catalog { formats: read_formats(&String::from_utf8_lossy(&formats)), sets: Vec::new() };
     harvest.store.save_document(&harvest.id, Document::ListMetadataFormats, formats).await?;
+    catalog.sets = match fetch_sets(harvest, settings).await {
+        Ok(sets) => sets,
+        Err(Interruption::Source(failure)) => {
+            // The names of sets are not worth the records.
+            tracing::warn!(
+                repo = harvest.id,
+                details = failure.details,
+                "the sets cannot be listed; the stored ones are kept"
+            );
+            harvest.store.catalog(&harvest.id).await?.sets
+        }
+        Err(store) => return Err(store.into()),
+    };
+    Ok(catalog)
+}
+
+async fn fetch_sets(harvest: &Harvester, settings: &HarvestSettings) -> Result<Vec<ListedSet>, Interruption> {
+    let mut listed = Vec::new();
     let mut request = Request::list_sets();
     for _ in 0..SET_PAGES_MAX {
         harvest.clock.pause(settings.request_gap).await;
         let (sets, account) = harvest.document(request.clone()).await?;
-        catalog.sets.extend(read_sets(&String::from_utf8_lossy(&sets)));
+        listed.extend(read_sets(&String::from_utf8_lossy(&sets)));
         match next_page(&request, &account) {
             Some(next) => request = next,
-            None => return Ok(catalog),
+            None => return Ok(listed),
         }
     }
     let details = format!("the list of sets of {} has more than {SET_PAGES_MAX} pages", harvest.id);
-    Err(HarvestError::Source(Failure::new(Reason::TooLarge, details)))
+    Err(Interruption::Source(Failure::new(Reason::TooLarge, details)))
 }
 
 /// Most pages of a list of sets.

@@ -56,12 +56,39 @@ pub(crate) async fn sweep(
         );
         return Ok(SweepResult { counts, held: found });
     }
+    if !settings.accepts_deletions {
+        // Pages of a list move while records change, so a record can be missing in a list by accident.
+        let counts = confirm_deletions(harvest, settings, prefix, vanished).await?;
+        return Ok(SweepResult { counts, held: 0 });
+    }
     let mut progress = harvest.store.progress(&harvest.id, prefix).await?;
     let deleted: Vec<NewRecord> = vanished.into_iter().map(tombstone).collect();
     for batch in deleted.chunks(BATCH) {
         harvest.commit(prefix, batch.to_vec(), &mut progress, &mut counts).await?;
     }
     Ok(SweepResult { counts, held: 0 })
+}
+
+/// Asks for each vanished record alone: deletes it, or stores what the source returns.
+pub(crate) async fn confirm_deletions(
+    harvest: &Harvester,
+    settings: &HarvestSettings,
+    prefix: &str,
+    vanished: Vec<IdentifierEntry>,
+) -> Result<Committed, Interruption> {
+    let mut counts = Committed::default();
+    let mut progress = harvest.store.progress(&harvest.id, prefix).await?;
+    for entry in vanished {
+        harvest.clock.pause(settings.request_gap).await;
+        let request = Request::get_record(&entry.identifier, prefix);
+        let page = harvest.receive_page(request, prefix, (None, None), &mut progress, &mut counts).await?;
+        let records = match page.account.error {
+            Some(ErrorCode::IdDoesNotExist | ErrorCode::CannotDisseminateFormat) => vec![tombstone(entry)],
+            _ => page.records,
+        };
+        harvest.commit(prefix, records, &mut progress, &mut counts).await?;
+    }
+    Ok(counts)
 }
 
 /// Whether so many vanished records of so many live ones are deleted without confirmation.
@@ -86,6 +113,12 @@ async fn list_identifiers(
         loop {
             harvest.clock.pause(settings.request_gap).await;
             let page = harvest.receive_headers(request.clone()).await?;
+            if page.missing > 0 {
+                // A header in quarantine belongs to a record that has not vanished.
+                let details =
+                    format!("{} lists identifiers that cannot be read; see its quarantine", harvest.id);
+                return Err(Interruption::Source(Failure::new(Reason::Incomplete, details)));
+            }
             if listed.len() + page.records.len() > IDENTIFIERS_MAX {
                 let details = format!("{} lists more than {IDENTIFIERS_MAX} identifiers", harvest.id);
                 return Err(Interruption::Source(Failure::new(Reason::TooLarge, details)));
@@ -108,7 +141,7 @@ async fn list_identifiers(
 }
 
 /// The tombstone of a record.
-pub(crate) fn tombstone(entry: IdentifierEntry) -> NewRecord {
+fn tombstone(entry: IdentifierEntry) -> NewRecord {
     let identifier = quick_xml::escape::escape(&entry.identifier);
     let datestamp = datestamp::from_secs(entry.datestamp_secs, Granularity::Second);
     let (before, after) = (

@@ -15,7 +15,7 @@ pub(super) struct Answer {
     pub(super) content: Content,
 }
 
-/// What a response contains.
+/// The content of a response.
 pub(super) enum Content {
     Page(Page),
     Error(ErrorCode, String),

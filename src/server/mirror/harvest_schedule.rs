@@ -27,13 +27,13 @@ impl BackgroundService for HarvestSchedule {
     async fn start(&self, mut shutdown: ShutdownWatch) {
         let mut histories: HashMap<String, History> = HashMap::new();
         let mut running: JoinSet<(String, i64, bool)> = JoinSet::new();
-        let mut harvested: Vec<String> = Vec::new();
+        let mut running_ids: Vec<String> = Vec::new();
         loop {
-            for mapping in self.due(&mut histories, &harvested).await {
+            for mapping in self.due(&mut histories, &running_ids).await {
                 if running.len() >= HARVESTS_MAX {
                     break;
                 }
-                harvested.push(mapping.id.clone());
+                running_ids.push(mapping.id.clone());
                 let context = Arc::clone(&self.0);
                 let started_secs = now_secs(&context);
                 running.spawn(async move {
@@ -46,7 +46,7 @@ impl BackgroundService for HarvestSchedule {
                 Some(ended) = running.join_next() => {
                     // A harvest that panics is not recorded, and its repository is not harvested again.
                     let Ok((id, started_secs, is_complete)) = ended else { continue };
-                    harvested.retain(|running| *running != id);
+                    running_ids.retain(|running| *running != id);
                     let history = histories.entry(id).or_default();
                     match is_complete {
                         true => history.record_harvest(started_secs),
@@ -79,7 +79,7 @@ impl HarvestSchedule {
         due
     }
 
-    /// What the store knows of the last harvest: the oldest state of its formats.
+    /// The last harvest according to the store: the oldest state of its formats.
     async fn stored_history(&self, id: &str) -> History {
         let store = &self.0.store.mirror;
         let mut harvested_at_secs = None;

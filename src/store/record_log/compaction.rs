@@ -157,7 +157,7 @@ fn reserve(
     Ok((Some(((collection.number, number), first)), current))
 }
 
-/// What a run was copied to.
+/// The copy of a run.
 struct Copied {
     blocks: Vec<BlockFacts>,
     /// Sequences and the later datestamps that are in the new blocks.

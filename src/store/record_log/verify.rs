@@ -11,7 +11,7 @@ use super::tables::{
 use crate::store::mirror::{MirrorError, RecordStatus, Verification};
 use redb::{ReadableTable, WriteTransaction};
 
-/// What a check found.
+/// The findings of a check.
 #[derive(Default)]
 struct Findings {
     /// The number of records in the lists.

@@ -28,7 +28,7 @@ pub(crate) struct Requester<'a> {
     pub(crate) days_trial: Option<bool>,
     pub(crate) method: Method,
     has_changed_method: bool,
-    /// What is known of the repository, for all attempts.
+    /// The known facts of the repository, for all attempts.
     pub(crate) facts: RepositoryFacts,
     /// Quarantined items that were not reported yet, if they are reported.
     pub(crate) quarantined: Vec<QuarantinedRecord>,

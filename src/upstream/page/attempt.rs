@@ -50,7 +50,7 @@ impl Verdict {
     }
 }
 
-/// What is known of a response when its body begins.
+/// The facts of a response when its body begins.
 pub(crate) struct ResponseStart {
     pub(crate) name: Arc<str>,
     pub(crate) status: u16,
@@ -58,7 +58,7 @@ pub(crate) struct ResponseStart {
     pub(crate) charset: Option<String>,
     /// When the request was sent, `YYYY-MM-DDThh:mm:ssZ`.
     pub(crate) asked_at: String,
-    /// What is known of the repository.
+    /// The known facts of the repository.
     pub(crate) repository: RepositoryFacts,
 }
 

@@ -74,7 +74,7 @@ impl Delivered {
 /// The items of a list, and how often each was delivered.
 pub(crate) type KnownItems = HashMap<u64, u32>;
 
-/// What may be sent.
+/// The output that may be sent, with its items.
 #[derive(Debug, Default)]
 pub(crate) struct Emitted {
     pub(crate) output: ByteRope,

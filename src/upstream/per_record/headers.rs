@@ -44,7 +44,7 @@ pub(crate) struct HeaderPage {
     token: Option<String>,
 }
 
-/// What is fed to the engine next.
+/// The next input of the engine.
 pub(crate) enum Feed {
     /// The record of a header.
     Record(Bytes),

@@ -27,7 +27,7 @@ pub(crate) struct SourceDatestamp {
     pub(super) hash: u64,
 }
 
-/// What a refetch has brought.
+/// The result of a refetch.
 pub(super) enum Refetched {
     Response(Box<SubResponse>),
     /// The source gave no response.

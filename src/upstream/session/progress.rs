@@ -15,7 +15,7 @@ pub(crate) struct Progress {
     known: KnownItems,
     restart: Option<Restart>,
     has_walked: bool,
-    /// What the list delivered before, while the list may go in circles.
+    /// The items that the list delivered before, while the list may go in circles.
     suspicion: Option<HashSet<u64>>,
 }
 

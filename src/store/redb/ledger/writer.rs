@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
-/// What the thread receives.
+/// The messages to the thread.
 pub(super) enum Message {
     /// A record to write soon.
     Record(Record),
