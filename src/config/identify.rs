@@ -20,7 +20,8 @@ pub(super) fn read(mut table: Table<'_, '_>) -> IdentifyValues {
     values
 }
 
-fn read_name(text: &str) -> Result<String, String> {
+/// Reads the name of a repository; the error text names the expected value.
+pub(super) fn read_name(text: &str) -> Result<String, String> {
     if !text.trim().is_empty() && text.chars().all(is_xml_char) {
         return Ok(text.to_owned());
     }

@@ -1,7 +1,55 @@
-//! The keys of a mapping for the mirror: `serve`, and the `mirror` table.
+//! The keys of the mirror: the `[mirror]` table of `oaimend.toml`; `serve` and the `mirror` table of a mapping.
 
 use super::file::Table;
+use super::identify::{read_email, read_name};
 use std::time::Duration;
+
+/// What holds for all mirrored repositories: the `[mirror]` table of `oaimend.toml`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MirrorPolicy {
+    /// Harvests running at the same time.
+    pub harvests_max: usize,
+    /// Whether all mirrored repositories are served as one, at `/_all`.
+    pub aggregate: bool,
+    /// Its `repositoryName`; `None`: a name with the public URL.
+    pub aggregate_name: Option<String>,
+    /// Its `adminEmail`s; empty: those of the mirrored repositories.
+    pub aggregate_emails: Vec<String>,
+    /// Whether resumptionTokens of the mirror have the attribute `totalElements`.
+    pub total_elements: bool,
+}
+
+impl Default for MirrorPolicy {
+    fn default() -> Self {
+        Self {
+            harvests_max: 4,
+            aggregate: true,
+            aggregate_name: None,
+            aggregate_emails: Vec::new(),
+            total_elements: false,
+        }
+    }
+}
+
+impl MirrorPolicy {
+    /// Reads the `[mirror]` table of `oaimend.toml`.
+    pub(super) fn read(&mut self, mut table: Table<'_, '_>) {
+        table.set_count("harvests_max", 1..=1000, &mut self.harvests_max);
+        self.aggregate = table.read_bool("aggregate").unwrap_or(self.aggregate);
+        self.aggregate_name = table.read_parsed("aggregate_name", read_name);
+        for email in table.read_strings("aggregate_emails") {
+            match read_email(&email.value) {
+                Ok(address) => self.aggregate_emails.push(address),
+                Err(problem) => {
+                    let value = email.value.escape_debug();
+                    table.report_fault(email.span, format!("mirror.aggregate_emails: \"{value}\" {problem}"));
+                }
+            }
+        }
+        self.total_elements = table.read_bool("total_elements").unwrap_or(self.total_elements);
+        table.finish();
+    }
+}
 
 /// The part of the program that answers the requests for a repository.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

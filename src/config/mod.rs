@@ -26,7 +26,7 @@ pub use connections::Connections;
 pub use credentials::Credentials;
 pub use limits::Limits;
 pub use mapping::{Mapping, OnUnrepairable};
-pub use mirror::{MirrorSettings, ServeFrom};
+pub use mirror::{MirrorPolicy, MirrorSettings, ServeFrom};
 pub use politeness::Politeness;
 pub use quirks::{HeadersVia, Method, PageFallback, Quirks, Version};
 pub use repositories::{MappingsReload, Repositories};
@@ -56,6 +56,8 @@ pub struct Config {
     pub connections: Connections,
     /// The size of the cache and the lifetimes of its entries.
     pub cache: Cache,
+    /// What holds for all mirrored repositories.
+    pub mirror: MirrorPolicy,
     /// The settings file, for reloading it; `None` if there is none to reload.
     pub settings: Option<Settings>,
     /// The repositories.
@@ -94,6 +96,7 @@ impl Config {
             clients: ClientPolicy::default(),
             connections: Connections::default(),
             cache: Cache::default(),
+            mirror: MirrorPolicy::default(),
             settings: None,
             repositories: Repositories::new(None, Limits::default()),
         }
@@ -137,6 +140,7 @@ impl Config {
             clients: written.clients,
             connections: written.connections,
             cache: written.cache,
+            mirror: written.mirror,
             settings: Some(settings),
             repositories: Repositories::new(folder, written.limits).with_admin_email(written.admin_email),
         };

@@ -9,6 +9,7 @@ use super::connections::Connections;
 use super::file::{Document, Table};
 use super::identify::read_email;
 use super::limits::Limits;
+use super::mirror::MirrorPolicy;
 use crate::error::{Error, Fault};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -45,6 +46,8 @@ pub struct SettingsChange {
     pub connections: Connections,
     /// The limits that mappings start with.
     pub limits: Limits,
+    /// What holds for all mirrored repositories.
+    pub mirror: MirrorPolicy,
     /// Changed keys that take effect only after a restart.
     pub restart_required: Vec<&'static str>,
 }
@@ -101,6 +104,7 @@ impl Settings {
             clients: written.clients.clone(),
             connections: written.connections.clone(),
             limits: written.limits.clone(),
+            mirror: written.mirror.clone(),
             restart_required: fixed.into_iter().filter(|(_, changed)| *changed).map(|(key, _)| key).collect(),
         })))
     }
@@ -124,6 +128,7 @@ pub(super) struct SettingsValues {
     pub(super) connections: Connections,
     pub(super) cache: Cache,
     pub(super) limits: Limits,
+    pub(super) mirror: MirrorPolicy,
 }
 
 impl SettingsValues {
@@ -142,6 +147,10 @@ impl SettingsValues {
         self.connections.read(root.take_table("connections"));
         self.cache.read(root.take_table("cache"));
         self.limits.read(root.take_table("limits"));
+        self.mirror.read(root.take_table("mirror"));
+        if self.mirror.aggregate_emails.is_empty() {
+            self.mirror.aggregate_emails.extend(self.admin_email.clone());
+        }
         root.finish();
         document.into_faults()
     }

@@ -10,14 +10,15 @@ use super::headers::joined;
 use super::page_response::PageResponder;
 use super::upstream_handle::UpstreamHandle;
 use crate::clock;
-use crate::config::{self, Mapping};
+use crate::config::{self, Mapping, ServeFrom};
 use crate::oai::{self, Argument, Request};
 use crate::repair::RequestEcho;
 use crate::repository::{Account, Failure, Repository, RepositoryRequest};
 use crate::server::context::ServerContext;
-use crate::server::mirror::views::mirror_view;
+use crate::server::mirror::views::{aggregate_view, mirror_view};
 use crate::server::own_pages::OwnPage;
-use crate::server::{quotas, router};
+use crate::server::quotas;
+use crate::server::router::{Target, TargetRepository};
 use crate::telemetry::Finished;
 use crate::upstream::LiveRepository;
 use async_trait::async_trait;
@@ -167,7 +168,7 @@ impl ProxyService {
                 return Ok(Err(page));
             }
         };
-        context.repository = Some(target.mapping.id.clone());
+        context.repository = Some(target.repository.name().to_owned());
         context.outcome = Some("refused");
         let via = joined(head, header::VIA);
         let spool = head.version == Version::HTTP_10;
@@ -182,7 +183,7 @@ impl ProxyService {
                 return Ok(Err(page));
             }
         };
-        let router::Target { mapping, base_url, is_mirror, .. } = target;
+        let Target { repository, base_url, .. } = target;
         let request = match Request::parse(&query) {
             Ok(request) => request,
             Err(refusal) => {
@@ -193,21 +194,16 @@ impl ProxyService {
         };
         context.request = Some(request.clone());
         context.outcome = None;
-        // Two windows may share a token but have different parts of a page.
-        let is_part = request.is_resumption()
-            && self.0.store.ledger.has_windows(&mapping.id, clock::secs(self.0.clock.now()));
-        let bypasses_cache = spool || is_part || session.req_header().method == Method::HEAD;
-        if let Some(cache) = self.0.cache.as_ref().filter(|_| !bypasses_cache) {
-            let lowered_to = self.0.lowered_to(&mapping, &request);
-            let lowered_to = lowered_to.as_deref();
-            context.lookup = Some(cache.lookup(&mapping, &request, &base_url, lowered_to, context.started));
+        if !spool && session.req_header().method != Method::HEAD {
+            context.lookup = self.cache_lookup(&repository, &request, &base_url, context.started);
         }
         let own = Arc::new(request.to_echo(&base_url));
         let own_via = self.0.via.to_str().unwrap_or_default();
         let via = if via.is_empty() { own_via.to_owned() } else { format!("{via}, {own_via}") };
-        let repository = match is_mirror {
-            true => mirror_view(&self.0, &mapping).await,
-            false => self.live_repository(mapping),
+        let repository = match repository {
+            TargetRepository::Mapped(mapping, ServeFrom::Mirror) => mirror_view(&self.0, &mapping).await,
+            TargetRepository::Mapped(mapping, ServeFrom::Live) => self.live_repository(mapping),
+            TargetRepository::Aggregate => aggregate_view(&self.0).await,
         };
         let repository = match repository {
             Ok(repository) => repository,
@@ -219,6 +215,24 @@ impl ProxyService {
         };
         let request = RepositoryRequest { request, own, via, in_one_piece: spool, reports_records: false };
         Ok(Ok((repository, request)))
+    }
+
+    /// The cache lookup for a request; `None` if it bypasses the cache. Pages of the view of all repositories are
+    /// not cached: no source is asked for them.
+    fn cache_lookup(
+        &self,
+        repository: &TargetRepository,
+        request: &Request,
+        base_url: &str,
+        started: SystemTime,
+    ) -> Option<CacheLookup> {
+        let (cache, mapping) = self.0.cache.as_ref().zip(repository.mapping())?;
+        // Two windows may share a token but have different parts of a page.
+        let is_part = request.is_resumption()
+            && self.0.store.ledger.has_windows(&mapping.id, clock::secs(self.0.clock.now()));
+        let lowered_to = self.0.lowered_to(mapping, request);
+        let lookup = || cache.lookup(mapping, request, base_url, lowered_to.as_deref(), started);
+        (!is_part).then(lookup)
     }
 
     /// The repository that asks the source.

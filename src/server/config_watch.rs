@@ -91,6 +91,9 @@ impl ConfigWatch {
             Ok(SettingsReload::Unchanged) => return true,
             Ok(SettingsReload::Changed(change)) => {
                 self.shared.repositories.set_limits(change.limits);
+                let mut mirror = self.shared.mirror_policy.write().unwrap_or_else(PoisonError::into_inner);
+                *mirror = Arc::new(change.mirror);
+                drop(mirror);
                 let mut limits = self.shared.limits.write().unwrap_or_else(PoisonError::into_inner);
                 *limits = Arc::new(limits.changed(change.clients, change.connections));
                 match change.restart_required.as_slice() {

@@ -35,6 +35,8 @@ pub(crate) struct ServerContext {
     /// The views of mirrored repositories.
     pub(crate) mirror: MirrorState,
     pub(crate) telemetry: Telemetry,
+    /// The configuration of the mirror. A request or harvest uses one version of it.
+    pub(crate) mirror_policy: RwLock<Arc<config::MirrorPolicy>>,
     /// The clock of sessions with sources.
     pub(crate) clock: Arc<dyn Clock>,
     /// Set when the process ends: requests in flight are answered, new ones are refused.
@@ -75,6 +77,11 @@ impl ServerContext {
     pub(crate) fn lowered_to(&self, mapping: &Mapping, request: &Request) -> Option<String> {
         let is_identify = request.verb() == Verb::Identify;
         is_identify.then(|| self.store.profiles.lowered_to(&mapping.source_key())).flatten()
+    }
+
+    /// The current configuration of the mirror.
+    pub(crate) fn mirror_policy(&self) -> Arc<config::MirrorPolicy> {
+        Arc::clone(&self.mirror_policy.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The current limits.

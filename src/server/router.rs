@@ -2,11 +2,13 @@
 //! request.
 
 use crate::config::{Mapping, ServeFrom};
+use crate::mirror::view::AggregateRepository;
 use crate::server::context::ServerContext;
 use crate::server::own_pages::OwnPage;
 use crate::server::quotas::Permit;
 use http::{HeaderMap, Method};
 use pingora_http::RequestHeader;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,22 +16,45 @@ use url::{Url, form_urlencoded};
 
 /// The repository of a request.
 pub(crate) struct Target {
-    pub(crate) mapping: Arc<Mapping>,
+    pub(crate) repository: TargetRepository,
     /// The base URL for its responses: the requested one.
     pub(crate) base_url: String,
-    /// Whether the mirror answers instead of the source.
-    pub(crate) is_mirror: bool,
     /// Whether the arguments contain the query of the base URL.
     is_absolute: bool,
+}
+
+/// The repository that answers a request.
+#[derive(Clone, Debug)]
+pub(crate) enum TargetRepository {
+    /// A mapped repository, answered by this part of the program.
+    Mapped(Arc<Mapping>, ServeFrom),
+    /// The view of all mirrored repositories.
+    Aggregate,
+}
+
+impl TargetRepository {
+    /// The name of the repository in the log and in metrics.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Mapped(mapping, _) => &mapping.id,
+            Self::Aggregate => AggregateRepository::NAME,
+        }
+    }
+
+    /// The mapping; `None` for the view of all repositories.
+    pub(crate) fn mapping(&self) -> Option<&Arc<Mapping>> {
+        match self {
+            Self::Mapped(mapping, _) => Some(mapping),
+            Self::Aggregate => None,
+        }
+    }
 }
 
 impl Target {
     /// The arguments of a query, without the query of the base URL.
     pub(crate) fn arguments(&self, query: Vec<u8>) -> Vec<u8> {
-        if !self.is_absolute {
-            return query;
-        }
-        let mut own: Vec<_> = self.mapping.base_url.query_pairs().collect();
+        let Some(mapping) = self.repository.mapping().filter(|_| self.is_absolute) else { return query };
+        let mut own: Vec<_> = mapping.base_url.query_pairs().collect();
         let mut pieces: Vec<&[u8]> = query.split(|&byte| byte == b'&').collect();
         pieces.retain(|piece| {
             let pair = form_urlencoded::parse(piece).next();
@@ -76,14 +101,19 @@ impl ServerContext {
             "/-/readyz" => self.readiness(),
             _ => {
                 let name = path.trim_start_matches('/').trim_end_matches('/');
+                if name == AggregateRepository::NAME && self.has_aggregate(&mappings) {
+                    let base_url = format!("{}/{name}", self.public_url);
+                    let repository = TargetRepository::Aggregate;
+                    return Ok(Target { repository, base_url, is_absolute: false });
+                }
                 let mirrored = name.strip_prefix(MIRROR_PATH);
                 let mapping = mappings.get(mirrored.unwrap_or(name));
                 match mapping.filter(|mapping| mirrored.is_none() || mapping.mirror.is_some()) {
                     Some(mapping) => {
                         let base_url = format!("{}/{name}", self.public_url);
-                        let is_mirror = mirrored.is_some() || mapping.serve == ServeFrom::Mirror;
-                        let mapping = Arc::clone(mapping);
-                        return Ok(Target { mapping, base_url, is_mirror, is_absolute: false });
+                        let serve = if mirrored.is_some() { ServeFrom::Mirror } else { mapping.serve };
+                        let repository = TargetRepository::Mapped(Arc::clone(mapping), serve);
+                        return Ok(Target { repository, base_url, is_absolute: false });
                     }
                     None => OwnPage::repositories(404, &self.public_url, &mappings),
                 }
@@ -167,8 +197,13 @@ impl ServerContext {
         let mut own = url.clone();
         own.set_query(mapping.base_url.query());
         own.set_fragment(None);
-        let (mapping, is_mirror) = (Arc::clone(mapping), mapping.serve == ServeFrom::Mirror);
-        Some(Target { mapping, base_url: own.into(), is_mirror, is_absolute: true })
+        let repository = TargetRepository::Mapped(Arc::clone(mapping), mapping.serve);
+        Some(Target { repository, base_url: own.into(), is_absolute: true })
+    }
+
+    /// Whether all mirrored repositories are served as one.
+    fn has_aggregate(&self, mappings: &BTreeMap<String, Arc<Mapping>>) -> bool {
+        self.mirror_policy().aggregate && mappings.values().any(|mapping| mapping.mirror.is_some())
     }
 }
 
@@ -254,9 +289,8 @@ mod tests {
         let mapping = Mapping::new("x", "http://x/oai?repo=a%20b&page=oai", &Limits::default());
         let mapping = Arc::new(mapping.expect("a legal mapping"));
         let target = |is_absolute| Target {
-            mapping: Arc::clone(&mapping),
+            repository: TargetRepository::Mapped(Arc::clone(&mapping), ServeFrom::Live),
             base_url: String::new(),
-            is_mirror: false,
             is_absolute,
         };
         let arguments =

@@ -104,6 +104,7 @@ impl Server {
             cache,
             store,
             mirror: MirrorState::default(),
+            mirror_policy: RwLock::new(Arc::new(config.mirror)),
             telemetry: Telemetry::new(),
             clock,
             draining: AtomicBool::new(false),

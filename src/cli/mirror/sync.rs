@@ -25,9 +25,6 @@ pub(super) struct SyncArguments {
     accept_deletions: bool,
 }
 
-/// Harvests running at the same time.
-const HARVESTS_MAX: usize = 4;
-
 pub(super) fn run(context: &Context, arguments: SyncArguments) -> Result<Exit, Failure> {
     let mappings = context.mirrored(&arguments.ids)?;
     let stamps = context.runtime.block_on(Stamps::open(Arc::clone(&context.store.mirror)));
@@ -43,7 +40,7 @@ pub(super) fn run(context: &Context, arguments: SyncArguments) -> Result<Exit, F
             (mapping.id.as_str(), result)
         }
     });
-    let mut harvests = futures::stream::iter(harvests).buffer_unordered(HARVESTS_MAX);
+    let mut harvests = futures::stream::iter(harvests).buffer_unordered(context.config.mirror.harvests_max);
     context.runtime.block_on(async {
         while let Some((id, result)) = harvests.next().await {
             progress.clear();

@@ -21,7 +21,8 @@ impl AggregateRepository {
     /// The name of the view in tokens, and of its state in the store. No mirrored repository has it.
     pub const NAME: &str = "_all";
 
-    /// The view of these repositories, with the name and the addresses of its own Identify response.
+    /// The view of these repositories, with the name and the addresses of its own Identify response. Without addresses
+    /// it has those of the repositories.
     pub fn new(
         stores: ViewStores,
         options: ViewOptions,

@@ -13,6 +13,7 @@ use crate::repository::rebase_namespaces::{NamespaceScope, declarations};
 use crate::store::{Document, MirrorError};
 use quick_xml::Reader;
 use quick_xml::events::Event;
+use url::Url;
 
 /// The parts of a stored Identify response that a view serves again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,7 +121,10 @@ pub(super) async fn identify(view: &View, base_url: &str) -> Result<Answer, Fail
     let identify = match (&view.kind, view.members.first()) {
         (ViewKind::Aggregate { repository_name, admin_emails }, _) => StoredIdentify {
             name: Some(escaped(repository_name)),
-            admin_emails: admin_emails.iter().map(|email| escaped(email)).collect(),
+            admin_emails: match admin_emails.as_slice() {
+                [] => member_emails(view, base_url).await?,
+                emails => emails.iter().map(|email| escaped(email)).collect(),
+            },
             descriptions: Vec::new(),
             granularity: Granularity::Second,
         },
@@ -148,6 +152,29 @@ pub(super) async fn identify(view: &View, base_url: &str) -> Result<Answer, Fail
         xml.push_str(&format!("    {description}\n"));
     }
     Ok(Answer::page(now_secs, Page { xml: xml.into_bytes(), items: 1, ..Page::default() }))
+}
+
+/// Most addresses that the view of all repositories takes from them.
+const MEMBER_EMAILS_MAX: usize = 20;
+
+/// The addresses of the repositories, as written in the XML. Without any, the address is the one that every mail
+/// domain has (RFC 5321, 4.5.1), in the domain of the base URL.
+async fn member_emails(view: &View, base_url: &str) -> Result<Vec<String>, MirrorError> {
+    let mut emails: Vec<String> = Vec::new();
+    for member in &view.members {
+        let stored = stored_identify(view, member).await?;
+        for email in stored.into_iter().flat_map(|stored| stored.admin_emails) {
+            if emails.len() < MEMBER_EMAILS_MAX && !emails.contains(&email) {
+                emails.push(email);
+            }
+        }
+    }
+    if emails.is_empty() {
+        let url = Url::parse(base_url).ok();
+        let host = url.as_ref().and_then(Url::domain).filter(|domain| domain.contains('.'));
+        emails.push(format!("postmaster@{}", host.unwrap_or("localhost.localdomain")));
+    }
+    Ok(emails)
 }
 
 fn escaped(text: &str) -> String {

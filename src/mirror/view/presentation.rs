@@ -28,7 +28,7 @@ pub(super) enum ViewKind {
     Aggregate {
         /// The name in Identify.
         repository_name: String,
-        /// The addresses in Identify.
+        /// The addresses in Identify; empty: those of the repositories.
         admin_emails: Vec<String>,
     },
 }

@@ -17,8 +17,6 @@ use tokio::task::JoinSet;
 /// Harvests each mirrored repository at its times.
 pub(crate) struct HarvestSchedule(pub(crate) Arc<ServerContext>);
 
-/// Harvests running at the same time.
-const HARVESTS_MAX: usize = 4;
 /// Time between two looks at the schedule.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -29,8 +27,9 @@ impl BackgroundService for HarvestSchedule {
         let mut running: JoinSet<(String, i64, bool)> = JoinSet::new();
         let mut running_ids: Vec<String> = Vec::new();
         loop {
+            let harvests_max = self.0.mirror_policy().harvests_max;
             for mapping in self.due(&mut histories, &running_ids).await {
-                if running.len() >= HARVESTS_MAX {
+                if running.len() >= harvests_max {
                     break;
                 }
                 running_ids.push(mapping.id.clone());

@@ -3,7 +3,7 @@
 use crate::config::Mapping;
 use crate::mirror::Stamps;
 use crate::mirror::harvest::{HarvestError, HarvestSettings, HarvestSummary, Harvester};
-use crate::mirror::view::{MirrorRepository, MirroredSource, ViewOptions, ViewStores};
+use crate::mirror::view::{AggregateRepository, MirrorRepository, MirroredSource, ViewOptions, ViewStores};
 use crate::repository::{Failure, Repository};
 use crate::server::context::ServerContext;
 use crate::store::MirrorError;
@@ -16,13 +16,36 @@ pub(crate) async fn mirror_view(
     mapping: &Mapping,
 ) -> Result<Box<dyn Repository>, Failure> {
     let stores = view_stores(context).await?.clone();
-    let options = ViewOptions { spool_bytes_max: mapping.limits.spool_bytes_max, ..ViewOptions::default() };
-    let source = MirroredSource {
+    let options = view_options(context, mapping.limits.spool_bytes_max);
+    let source = mirrored_source(mapping, mapping.provenance.is_some());
+    Ok(Box::new(MirrorRepository::new(stores, options, source)))
+}
+
+/// The view of all mirrored repositories.
+pub(crate) async fn aggregate_view(context: &ServerContext) -> Result<Box<dyn Repository>, Failure> {
+    let stores = view_stores(context).await?.clone();
+    let options = view_options(context, context.repositories.limits().spool_bytes_max);
+    let mappings = context.repositories.all();
+    let mirrored = mappings.values().filter(|mapping| mapping.mirror.is_some());
+    let sources = mirrored.map(|mapping| mirrored_source(mapping, true)).collect();
+    let policy = context.mirror_policy();
+    let name = policy.aggregate_name.clone();
+    let name = name.unwrap_or_else(|| format!("oaimend at {}", context.public_url));
+    let emails = policy.aggregate_emails.clone();
+    Ok(Box::new(AggregateRepository::new(stores, options, sources, name, emails)))
+}
+
+fn view_options(context: &ServerContext, spool_bytes_max: usize) -> ViewOptions {
+    let total_elements = context.mirror_policy().total_elements;
+    ViewOptions { spool_bytes_max, total_elements, ..ViewOptions::default() }
+}
+
+fn mirrored_source(mapping: &Mapping, with_provenance: bool) -> MirroredSource {
+    MirroredSource {
         id: mapping.id.clone(),
         prefixes: mapping.mirror.as_ref().map(|mirror| mirror.prefixes.clone()).unwrap_or_default(),
-        provenance_base_url: mapping.provenance.map(|_| mapping.base_url.to_string()),
-    };
-    Ok(Box::new(MirrorRepository::new(stores, options, source)))
+        provenance_base_url: with_provenance.then(|| mapping.base_url.to_string()),
+    }
 }
 
 /// Harvests a repository into the mirror now.

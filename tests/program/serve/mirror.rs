@@ -1,13 +1,17 @@
-//! The mirror of a running server: harvests at their times, and `/_mirror/ID`.
+//! The mirror of a running server: harvests at their times, `/_mirror/ID`, and `/_all`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use oaimend::clock::Clock as _;
-use oaimend::config::{MirrorSettings, ServeFrom};
+use oaimend::check::{self, Verdict};
+use oaimend::clock::Clock;
+use oaimend::config::{Config, Limits, Mapping, MirrorSettings, ServeFrom};
 
 use crate::fixtures::collection::{Collection, DAY_SECS, identifier};
+use crate::fixtures::mirror::runtime;
 use crate::fixtures::proxy::Proxy;
-use crate::fixtures::source::Got;
+use crate::fixtures::source::{Got, Source};
+use crate::fixtures::time::Skipping;
 
 /// Requests a page until its response is accepted. The mirror answers 503 before its first harvest.
 fn wait_for(proxy: &Proxy, path: &str, is_expected: impl Fn(&str) -> bool) -> Got {
@@ -94,4 +98,116 @@ fn changes_of_the_source_reach_the_mirror_with_the_next_harvest() {
     // The pause advances the clock of the schedule.
     drop(proxy.clock.pause(2 * interval));
     wait_for(&proxy, path, |text| text.contains("Changed"));
+}
+
+/// The mapping of a mirrored repository.
+fn mirrored(id: &str, source: &Source) -> Mapping {
+    let mapping = Mapping::new(id, &source.base_url(), &Limits::default()).expect("a legal mapping");
+    Mapping { mirror: Some(MirrorSettings::default()), ..mapping }
+}
+
+/// A proxy with the mirrored repositories `x` of 30 records and `y` of 40, after their first harvests.
+fn two_mirrors(tune: impl FnOnce(&mut Config)) -> (Proxy, [Source; 2]) {
+    let (x, _collection) = Collection::of(30).start();
+    let (y, _collection) = Collection::of(40).start();
+    let proxy = Proxy::with(|config| {
+        config.repositories.add_fixed(mirrored("x", &x));
+        config.repositories.add_fixed(mirrored("y", &y));
+        tune(config);
+    });
+    for id in ["x", "y"] {
+        read_list(&proxy, &format!("/_mirror/{id}"), "verb=ListIdentifiers&metadataPrefix=oai_dc");
+    }
+    (proxy, [x, y])
+}
+
+/// The findings of `oaimend check` at this URL.
+fn findings(base_url: &str) -> Vec<String> {
+    let mapping = Mapping::new("x", base_url, &Limits::default()).expect("a legal base URL");
+    let clock = Skipping::new() as Arc<dyn Clock>;
+    let report = runtime().block_on(check::run(&mapping, clock, &mut |_| {})).expect("a client can be made");
+    assert!(report.count(Verdict::Holds) > 40, "{}", report.count(Verdict::Holds));
+    let found = report.findings.iter().filter(|finding| finding.verdict >= Verdict::Warning);
+    found
+        .map(|finding| format!("{}: {}: {}", finding.rule.entry().name, finding.request, finding.received))
+        .collect()
+}
+
+#[test]
+fn checker_finds_nothing_in_the_views() {
+    let (proxy, _sources) = two_mirrors(|_| {});
+    for path in ["_mirror/x", "_all"] {
+        let found = findings(&format!("http://{}/{path}", proxy.address()));
+        assert_eq!(found, Vec::<String>::new(), "{path}");
+    }
+}
+
+#[test]
+fn all_mirrored_repositories_are_one_with_a_set_each() {
+    let (proxy, _sources) = two_mirrors(|_| {});
+    for (set, count) in [
+        ("", 70),
+        ("&set=x", 30),
+        ("&set=y", 40),
+        ("&set=x:even", 15),
+        ("&set=y/even", 20),
+        ("&set=y:odd", 0),
+    ] {
+        let query = format!("verb=ListIdentifiers&metadataPrefix=oai_dc{set}");
+        assert_eq!(read_list(&proxy, "/_all", &query).len(), count, "{set}");
+    }
+    let identify = proxy.get("/_all?verb=Identify").text();
+    let url = format!("http://{}", proxy.address());
+    for expected in [
+        format!("<repositoryName>oaimend at {url}</repositoryName>"),
+        format!("<baseURL>{url}/_all</baseURL>"),
+        "<adminEmail>a@source.example</adminEmail>".to_owned(),
+    ] {
+        assert!(identify.contains(&expected), "{expected}: {identify}");
+    }
+    let sets = proxy.get("/_all?verb=ListSets").text();
+    assert!(sets.contains("<setSpec>y</setSpec><setName>A collection</setName>"), "{sets}");
+    let query = "verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:c:00035";
+    let record = proxy.get(&format!("/_all/?{query}")).text();
+    assert!(record.contains("Title 35") && record.contains("<originDescription"), "{record}");
+    let wrong = proxy.get("/_all?verb=Nonsense").text();
+    assert!(wrong.contains("code=\"badVerb\""), "{wrong}");
+}
+
+#[test]
+fn identify_of_all_repositories_has_the_configured_name_and_addresses() {
+    let (proxy, _sources) = two_mirrors(|config| {
+        config.mirror.aggregate_name = Some("Dunes & cliffs".to_owned());
+        config.mirror.aggregate_emails = vec!["oai@example.org".to_owned()];
+    });
+    let identify = proxy.get("/_all?verb=Identify").text();
+    assert!(identify.contains("<repositoryName>Dunes &amp; cliffs</repositoryName>"), "{identify}");
+    assert!(identify.contains("<adminEmail>oai@example.org</adminEmail>"), "{identify}");
+    assert!(!identify.contains("a@source.example"), "{identify}");
+}
+
+#[test]
+fn repositories_are_not_served_as_one_unless_some_are_mirrored() {
+    let (source, _collection) = Collection::of(3).start();
+    assert_eq!(Proxy::of(&source).get("/_all?verb=Identify").status, 404);
+    let disabled = Proxy::with(|config| {
+        config.repositories.add_fixed(mirrored("x", &source));
+        config.mirror.aggregate = false;
+    });
+    assert_eq!(disabled.get("/_all?verb=Identify").status, 404);
+}
+
+#[test]
+fn tokens_of_the_mirror_have_the_number_of_all_records_if_configured() {
+    let (source, _collection) = Collection::of(150).start();
+    for (total_elements, count) in [(true, 1), (false, 0)] {
+        let proxy = Proxy::with(|config| {
+            config.repositories.add_fixed(mirrored("x", &source));
+            config.mirror.total_elements = total_elements;
+        });
+        let list = "/_mirror/x?verb=ListIdentifiers&metadataPrefix=oai_dc";
+        let page = wait_for(&proxy, list, |_| true).text();
+        assert!(token_of(&page).is_some(), "{page}");
+        assert_eq!(page.matches(" totalElements=\"150\"").count(), count, "{page}");
+    }
 }
