@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 /// A folder with these files.
-fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+pub(crate) fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for (name, text) in files {
         write(folder.path(), name, text);
@@ -29,7 +29,7 @@ fn run(folder: &Path, arguments: &[&str]) -> Output {
 
 /// Runs `validate` in a folder with these files; compares its exit code and its output.
 #[track_caller]
-fn check(files: &[(&str, &str)], arguments: &[&str], code: i32, said: &str) {
+pub(crate) fn check(files: &[(&str, &str)], arguments: &[&str], code: i32, said: &str) {
     let folder = folder(files);
     let output = run(folder.path(), &[&["validate"], arguments].concat());
     let text = [output.stdout, output.stderr].concat();
@@ -93,12 +93,6 @@ fresh_secs = 1
 token_pages_secs = 2
 stale_if_error_secs = 3
 failures_secs = 4
-[mirror]
-harvests_max = 2
-aggregate = false
-aggregate_name = "Dunes & cliffs"
-aggregate_emails = ["dunes@example.org"]
-total_elements = true
 "#;
     let mapping = r#"
 base_url = "https://source.example:8443/oai?repo=1"
@@ -195,14 +189,6 @@ first_record_timeout_secs = 1
         failures: Duration::from_secs(4),
     };
     assert_eq!(config.cache, cache);
-    let mirror = config::MirrorPolicy {
-        harvests_max: 2,
-        aggregate: false,
-        aggregate_name: Some("Dunes & cliffs".to_owned()),
-        aggregate_emails: vec!["dunes@example.org".to_owned()],
-        total_elements: true,
-    };
-    assert_eq!(config.mirror, mirror);
     let mapping = config.repositories.find("x").expect("it is mapped");
     let credentials = mapping.credentials.as_ref().expect("they are set");
     assert_eq!((credentials.user(), credentials.password()), ("harvester", "se cret"));
@@ -510,27 +496,6 @@ oaimend.toml:17: unknown key clients.known.two.rate; known keys are addresses, a
 oaimend.toml:19: connections.uri_bytes_max = 100 is out of range; expected a whole number from 8192 to 60000
 "#,
     );
-}
-
-#[test]
-fn mirror_of_all_repositories() {
-    let main = "[mirror]\nharvests_max = 0\naggregate = 1\naggregate_name = \" \"\naggregate_emails = [\"a@example.org\", \"b\"]\n";
-    check(
-        &[("oaimend.toml", main), ("mappings/_all.toml", "base_url = \"http://x/\"\n")],
-        &[],
-        78,
-        r#"
-oaimend.toml:2: mirror.harvests_max = 0 is out of range; expected a whole number from 1 to 1000
-oaimend.toml:3: mirror.aggregate is an integer; expected true or false
-oaimend.toml:4: mirror.aggregate_name = " " is not a name; expected a text that is not blank
-oaimend.toml:5: mirror.aggregate_emails: "b" is not a mail address; expected one such as "oai@example.org", without mailto:
-mappings/_all.toml:1: the file name "_all" is not a repository id; expected letters, digits, '.', '_' and '-', the first a letter or digit
-"#,
-    );
-    let folder = folder(&[("oaimend.toml", "admin_email = \"oai@example.org\"\n")]);
-    let flags = Flags { config: Some(folder.path().join("oaimend.toml")), ..Flags::default() };
-    let config = Config::load(&flags).expect("no faults");
-    assert_eq!(config.mirror.aggregate_emails, ["oai@example.org"]);
 }
 
 #[test]
