@@ -15,6 +15,8 @@ pub struct MirrorPolicy {
     pub aggregate_name: Option<String>,
     /// Its `adminEmail`s; empty: those of the mirrored repositories.
     pub aggregate_emails: Vec<String>,
+    /// Which records the view of all repositories shows if several repositories have the same identifier.
+    pub collisions: Collisions,
     /// Whether resumptionTokens of the mirror have the attribute `totalElements`.
     pub total_elements: bool,
 }
@@ -26,6 +28,7 @@ impl Default for MirrorPolicy {
             aggregate: true,
             aggregate_name: None,
             aggregate_emails: Vec::new(),
+            collisions: Collisions::default(),
             total_elements: false,
         }
     }
@@ -46,6 +49,7 @@ impl MirrorPolicy {
                 }
             }
         }
+        self.collisions = table.read_parsed("collisions", read_collisions).unwrap_or_default();
         self.total_elements = table.read_bool("total_elements").unwrap_or(self.total_elements);
         table.finish();
     }
@@ -61,6 +65,18 @@ pub enum ServeFrom {
     Mirror,
 }
 
+/// Which records the view of all repositories shows if several repositories have the same identifier.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Collisions {
+    /// All of them.
+    #[default]
+    KeepBoth,
+    /// That of the repository with the highest priority.
+    Prefer,
+    /// That with the latest datestamp of its source.
+    Newest,
+}
+
 /// How a repository is mirrored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MirrorSettings {
@@ -72,6 +88,8 @@ pub struct MirrorSettings {
     pub interval: Duration,
     /// The pause between two requests of one harvest.
     pub request_gap: Duration,
+    /// The rank among repositories with the same identifiers. A higher number is preferred.
+    pub priority: u64,
 }
 
 impl Default for MirrorSettings {
@@ -81,6 +99,7 @@ impl Default for MirrorSettings {
             sets: Vec::new(),
             interval: Duration::from_secs(21_600),
             request_gap: Duration::ZERO,
+            priority: 0,
         }
     }
 }
@@ -97,6 +116,7 @@ impl MirrorSettings {
         if let Some(millis) = table.read_integer("request_gap_millis", 0..=3_600_000) {
             settings.request_gap = Duration::from_millis(millis);
         }
+        table.set_number("priority", 0..=1000, &mut settings.priority);
         table.finish();
         settings
     }
@@ -124,5 +144,15 @@ pub(super) fn read_serve(text: &str) -> Result<ServeFrom, String> {
         "live" => Ok(ServeFrom::Live),
         "mirror" => Ok(ServeFrom::Mirror),
         _ => Err("is not known; expected \"live\" or \"mirror\"".to_owned()),
+    }
+}
+
+/// Parses the value of `mirror.collisions`.
+fn read_collisions(text: &str) -> Result<Collisions, String> {
+    match text {
+        "keep-both" => Ok(Collisions::KeepBoth),
+        "prefer" => Ok(Collisions::Prefer),
+        "newest" => Ok(Collisions::Newest),
+        _ => Err("is not known; expected \"keep-both\", \"prefer\" or \"newest\"".to_owned()),
     }
 }

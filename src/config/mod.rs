@@ -26,7 +26,7 @@ pub use connections::Connections;
 pub use credentials::Credentials;
 pub use limits::Limits;
 pub use mapping::{Mapping, OnUnrepairable};
-pub use mirror::{MirrorPolicy, MirrorSettings, ServeFrom};
+pub use mirror::{Collisions, MirrorPolicy, MirrorSettings, ServeFrom};
 pub use politeness::Politeness;
 pub use quirks::{HeadersVia, Method, PageFallback, Quirks, Version};
 pub use repositories::{MappingsReload, Repositories};

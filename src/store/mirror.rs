@@ -70,6 +70,19 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
         identifier: &str,
     ) -> Result<Option<StoredRecord>, MirrorError>;
 
+    /// The current versions of records without their bytes, in the order of `identifiers`. `None` for a record that was
+    /// never stored, and for a damaged one.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    async fn headers(
+        &self,
+        repository: &str,
+        prefix: &str,
+        identifiers: &[String],
+    ) -> Result<Vec<Option<StoredRecord>>, MirrorError>;
+
     /// The formats in which an item is stored, with the status of its record, in the order of the prefixes.
     ///
     /// # Errors

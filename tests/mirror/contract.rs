@@ -7,7 +7,7 @@ use crate::fixtures::{
 use oaimend::store::{
     Catalog, Committed, CompleteHarvest, Document, HarvestProgress, ListFilter, ListOrder, ListQuery,
     ListSpan, ListedFormat, ListedSet, MirrorError, OpenList, PageCommit, RecordStatus, RepositoryState,
-    StampMarks, TimeSpan,
+    StampMarks, StoredRecord, TimeSpan,
 };
 
 /// The tests of the contract, for an implementation that `$open` prepares.
@@ -32,6 +32,7 @@ macro_rules! contract_tests {
             bounds_are_included
             a_page_has_at_least_one_record
             headers_come_without_bytes
+            headers_of_several_records_come_in_the_order_of_the_request
             identifiers_come_in_order
             an_item_has_formats
             small_states_are_kept
@@ -286,6 +287,26 @@ pub(crate) async fn headers_come_without_bytes(backend: &impl Backend) {
     assert!(records.iter().all(|record| record.bytes.is_empty()) && damaged == 0);
     assert_eq!((records[0].datestamp_secs, records[0].set_specs.concat()), (7, "s".to_owned()));
     assert_eq!(records[1].status, RecordStatus::Deleted);
+}
+
+pub(crate) async fn headers_of_several_records_come_in_the_order_of_the_request(backend: &impl Backend) {
+    let store = backend.open();
+    let ask = ["c", "none", "a", "b", "a"].map(str::to_owned);
+    assert_eq!(store.headers(REPOSITORY, PREFIX, &ask).await.expect("readable"), vec![None; 5]);
+    let page = vec![record("a", 7, &["s"], "A"), record("b", 8, &[], "B"), record("c", 9, &[], "C")];
+    commit(&*store, 100, page).await;
+    commit(&*store, 200, vec![deleted("b", 9, &[]), record("c", 10, &[], "C")]).await;
+    let found = store.headers(REPOSITORY, PREFIX, &ask).await.expect("readable");
+    let mut expected = Vec::new();
+    for identifier in &ask {
+        let record = store.record(REPOSITORY, PREFIX, identifier).await.expect("readable");
+        expected.push(record.map(|record| StoredRecord { bytes: bytes::Bytes::new(), ..record }));
+    }
+    assert_eq!(found, expected);
+    let stamps: Vec<Option<i64>> =
+        found.iter().map(|found| found.as_ref().map(|found| found.stamp_secs)).collect();
+    assert_eq!(stamps, [Some(100), None, Some(100), Some(200), Some(100)]);
+    assert_eq!(store.headers(REPOSITORY, "marcxml", &ask).await.expect("readable"), vec![None; 5]);
 }
 
 pub(crate) async fn identifiers_come_in_order(backend: &impl Backend) {

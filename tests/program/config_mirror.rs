@@ -1,6 +1,6 @@
 //! The keys of the mirror in `oaimend.toml` and in mappings.
 
-use oaimend::config::{Config, Flags, MirrorPolicy};
+use oaimend::config::{Collisions, Config, Flags, MirrorPolicy, MirrorSettings};
 use std::path::Path;
 
 use crate::config::{check, folder};
@@ -18,15 +18,20 @@ harvests_max = 2
 aggregate = false
 aggregate_name = "Dunes & cliffs"
 aggregate_emails = ["dunes@example.org"]
+collisions = "newest"
 total_elements = true
 "#;
-    let folder = folder(&[("oaimend.toml", main), ("mappings/x.toml", "base_url = \"http://x/\"\n")]);
+    let mapping = "base_url = \"http://x/\"\n[mirror]\npriority = 7\n";
+    let folder = folder(&[("oaimend.toml", main), ("mappings/x.toml", mapping)]);
     let config = load(folder.path());
+    let settings = config.repositories.find("x").and_then(|mapping| mapping.mirror.clone());
+    assert_eq!(settings, Some(MirrorSettings { priority: 7, ..MirrorSettings::default() }));
     let mirror = MirrorPolicy {
         harvests_max: 2,
         aggregate: false,
         aggregate_name: Some("Dunes & cliffs".to_owned()),
         aggregate_emails: vec!["dunes@example.org".to_owned()],
+        collisions: Collisions::Newest,
         total_elements: true,
     };
     assert_eq!(config.mirror, mirror);
@@ -39,9 +44,12 @@ harvests_max = 0
 aggregate = 1
 aggregate_name = " "
 aggregate_emails = ["a@example.org", "b"]
+collisions = "both"
 "#;
+    let good = "base_url = \"http://x/\"\n";
+    let mapping = format!("{good}[mirror]\npriority = 1001\n");
     check(
-        &[("oaimend.toml", main), ("mappings/_all.toml", "base_url = \"http://x/\"\n")],
+        &[("oaimend.toml", main), ("mappings/_all.toml", good), ("mappings/x.toml", &mapping)],
         &[],
         78,
         r#"
@@ -49,7 +57,9 @@ oaimend.toml:2: mirror.harvests_max = 0 is out of range; expected a whole number
 oaimend.toml:3: mirror.aggregate is an integer; expected true or false
 oaimend.toml:4: mirror.aggregate_name = " " is not a name; expected a text that is not blank
 oaimend.toml:5: mirror.aggregate_emails: "b" is not a mail address; expected one such as "oai@example.org", without mailto:
+oaimend.toml:6: mirror.collisions = "both" is not known; expected "keep-both", "prefer" or "newest"
 mappings/_all.toml:1: the file name "_all" is not a repository id; expected letters, digits, '.', '_' and '-', the first a letter or digit
+mappings/x.toml:3: mirror.priority = 1001 is out of range; expected a whole number from 0 to 1000
 "#,
     );
 }

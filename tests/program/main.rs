@@ -13,6 +13,7 @@ mod demo;
 mod documentation;
 mod harvesters;
 mod mirror_cli;
+mod mirror_collisions;
 mod mirror_harvest;
 mod mirror_view;
 mod report_page;

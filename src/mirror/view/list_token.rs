@@ -1,7 +1,8 @@
 //! The resumptionTokens of the views: the list and the position in it, and no session.
 
+use super::options::MirroredSource;
 use crate::oai::{ErrorCode, Verb};
-use crate::store::{TokenKey, TokenUse};
+use crate::store::{StoredRecord, TokenKey, TokenUse};
 use serde::{Deserialize, Serialize};
 
 /// The content of a token.
@@ -48,6 +49,13 @@ pub(super) struct Place {
     pub(super) id: String,
     /// The sequence number in the collection.
     pub(super) sequence: u64,
+}
+
+impl Place {
+    /// The position of a record of a repository.
+    pub(super) fn of(member: &MirroredSource, record: &StoredRecord) -> Self {
+        Self { secs: record.stamp_secs, id: member.id.clone(), sequence: record.sequence }
+    }
 }
 
 /// A list of sets, and the position of its next page.

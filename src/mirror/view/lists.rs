@@ -1,18 +1,17 @@
 //! Answers `ListIdentifiers`, `ListRecords` and `GetRecord`.
 
 use super::catalog::{check_all_complete, formats, is_complete};
+use super::collisions;
 use super::list_token::{Place, RecordList, TokenContent};
-use super::merge::{Merge, PageLimits, filter};
-use super::options::MirroredSource;
+use super::merge::{Merge, PageEnd, PageLimits, filter};
 use super::presentation::{Part, View};
-use super::provenance::Origins;
-use super::record_xml::{Header, RecordPlaces};
-use super::response::{Answer, Page};
+use super::record_writer::{RecordWriter, ShownRecord};
+use super::response::Answer;
 use super::sets::{TOKEN_TOO_LONG, sets, write_token};
 use crate::oai::datestamp::to_secs;
 use crate::oai::{Argument, ErrorCode, Request, Verb, set_spec};
 use crate::repository::{Failure, Reason, RepositoryRequest};
-use crate::store::{ListFilter, MirrorError, StoredRecord};
+use crate::store::{ListFilter, MirrorError};
 
 /// The length of `YYYY-MM-DD`.
 const DAY_CHARS: usize = 10;
@@ -123,24 +122,21 @@ async fn page(view: &View, mut list: RecordList, reports_records: bool) -> Resul
     let store = &view.stores.store;
     let mut merge = Merge::new(store.clone(), parts.clone(), &list, limits);
     let mut writer = RecordWriter::new(view, &list.prefix, reports_records);
-    let mut last = None;
-    while (writer.page.items as usize) < limits.records_max && writer.page.xml.len() < limits.bytes_max {
-        let Some((part, record)) = merge.next().await? else { break };
-        let id = part.member.id.clone();
-        last = Some(Place { secs: record.stamp_secs, id, sequence: record.sequence });
-        writer.write(part.member, record, list.with_metadata).await?;
-    }
+    let is_merged = view.merges_records() && list.set.is_none();
+    let PageEnd { last, has_more } = match is_merged {
+        true => collisions::fill(view, &list, &mut merge, &mut writer, limits).await?,
+        false => fill(&list, &mut merge, &mut writer, limits).await?,
+    };
     let is_first = list.after.is_none();
-    let has_more = last.is_some() && merge.has_more();
     let mut page = writer.page;
-    if page.items == 0 && is_first {
+    if page.items == 0 && is_first && !has_more {
         if merge.damaged > 0 {
             return Err(MirrorError::Damaged.into());
         }
         let text = "no record matches the arguments";
         return Ok(Answer::error(list.date, ErrorCode::NoRecordsMatch, text));
     }
-    if is_first && has_more {
+    if is_first && has_more && !is_merged {
         list.size = Some(count(view, &parts, &list).await?);
     }
     let count_after = list.count + page.items;
@@ -153,12 +149,31 @@ async fn page(view: &View, mut list: RecordList, reports_records: bool) -> Resul
         page.token = Some(token.ok_or_else(|| Failure::new(Reason::Mirror, TOKEN_TOO_LONG))?);
     }
     if has_more || !is_first {
-        let total = if view.options.total_elements { Some(total_elements(view, &list).await?) } else { None };
+        let total = match view.options.total_elements && !is_merged {
+            true => Some(total_elements(view, &list).await?),
+            false => None,
+        };
         let mut token = String::new();
         write_token(&page, total, &mut token);
         page.xml.extend_from_slice(token.as_bytes());
     }
     Ok(Answer::page(list.date, page))
+}
+
+/// Writes records until the page is full.
+async fn fill(
+    list: &RecordList,
+    merge: &mut Merge<'_>,
+    writer: &mut RecordWriter<'_>,
+    limits: PageLimits,
+) -> Result<PageEnd, Failure> {
+    let mut last = None;
+    while !writer.is_full(limits) {
+        let Some((part, record)) = merge.next().await? else { break };
+        last = Some(Place::of(part.member, &record));
+        writer.write(ShownRecord::new(part.member, record), list.with_metadata).await?;
+    }
+    Ok(PageEnd { has_more: last.is_some() && merge.has_more(), last })
 }
 
 /// The number of records in a list, deleted ones included.
@@ -188,12 +203,10 @@ pub(super) async fn get_record(view: &View, request: &RepositoryRequest) -> Resu
     if formats(view).await?.iter().all(|format| format.prefix != prefix) {
         return Ok(unknown_format(now_secs, prefix));
     }
-    for member in &view.members {
-        if let Some(record) = view.stores.store.record(&member.id, prefix, identifier).await? {
-            let mut writer = RecordWriter::new(view, prefix, request.reports_records);
-            writer.write(member, record, true).await?;
-            return Ok(Answer::page(now_secs, writer.page));
-        }
+    if let Some(shown) = find_record(view, prefix, identifier).await? {
+        let mut writer = RecordWriter::new(view, prefix, request.reports_records);
+        writer.write(shown, true).await?;
+        return Ok(Answer::page(now_secs, writer.page));
     }
     for member in &view.members {
         if !view.stores.store.formats_of_item(&member.id, identifier).await?.is_empty() {
@@ -209,60 +222,21 @@ pub(super) async fn get_record(view: &View, request: &RepositoryRequest) -> Resu
     Ok(Answer::error(now_secs, ErrorCode::IdDoesNotExist, text))
 }
 
-/// Writes the records of a page.
-struct RecordWriter<'v> {
+/// The record with an identifier: the one that lists contain, or the first one of several.
+async fn find_record<'v>(
     view: &'v View,
-    prefix: &'v str,
-    reports_records: bool,
-    origins: Origins,
-    page: Page,
-}
-
-impl<'v> RecordWriter<'v> {
-    fn new(view: &'v View, prefix: &'v str, reports_records: bool) -> Self {
-        Self { view, prefix, reports_records, origins: Origins::default(), page: Page::default() }
+    prefix: &str,
+    identifier: &str,
+) -> Result<Option<ShownRecord<'v>>, Failure> {
+    if view.merges_records()
+        && let Some(shown) = collisions::find(view, prefix, identifier).await?
+    {
+        return Ok(Some(shown));
     }
-
-    /// Writes a record, or its header alone.
-    async fn write(
-        &mut self,
-        member: &MirroredSource,
-        record: StoredRecord,
-        with_metadata: bool,
-    ) -> Result<(), Failure> {
-        let header = Header::new(&record, self.view.set_specs(member, &record.set_specs));
-        self.page.xml.extend_from_slice(b"    ");
-        let start = self.page.xml.len();
-        if with_metadata {
-            self.write_record(member, &record, &header).await?;
-        } else {
-            let mut text = String::new();
-            header.write("", &mut text);
-            self.page.xml.extend_from_slice(text.as_bytes());
+    for member in &view.members {
+        if let Some(record) = view.stores.store.record(&member.id, prefix, identifier).await? {
+            return Ok(Some(ShownRecord::new(member, record)));
         }
-        if self.reports_records {
-            let xml = self.page.xml.get(start..).unwrap_or_default();
-            self.page.records.push(header.to_delivered(xml));
-        }
-        self.page.xml.push(b'\n');
-        self.page.items += 1;
-        Ok(())
     }
-
-    async fn write_record(
-        &mut self,
-        member: &MirroredSource,
-        record: &StoredRecord,
-        header: &Header,
-    ) -> Result<(), Failure> {
-        let text = std::str::from_utf8(&record.bytes).ok();
-        let Some((text, places)) = text.and_then(|text| Some((text, RecordPlaces::read(text)?))) else {
-            let details = format!("the stored record {} is not a record element", record.identifier);
-            return Err(Failure::new(Reason::Mirror, details));
-        };
-        let xml = (text, places.prefix);
-        let about = self.origins.about(self.view, (member, self.prefix), record, xml).await?;
-        places.write(text, header, &about, &mut self.page.xml);
-        Ok(())
-    }
+    Ok(None)
 }

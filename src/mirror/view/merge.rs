@@ -20,6 +20,14 @@ pub(super) struct PageLimits {
     pub(super) with_bytes: bool,
 }
 
+/// Where a page ends.
+#[derive(Clone, Debug)]
+pub(super) struct PageEnd {
+    /// The position after which the next page begins.
+    pub(super) last: Option<Place>,
+    pub(super) has_more: bool,
+}
+
 /// The rest of a list.
 pub(super) struct Merge<'v> {
     store: Arc<dyn MirrorStore>,

@@ -15,13 +15,14 @@
 //!   restarts.
 //! - A format that was never harvested completely fails with 503. A part of a repository never looks complete.
 //!
-//! `lists` answers list requests; `merge` reads the records of several repositories in one order; `record_xml`
-//! writes records; `response` writes envelopes and sends events. Memory is limited by [`ViewOptions`] for each
+//! `lists` answers list requests; `merge` reads the records of several repositories in one order; `collisions` chooses
+//! between records with the same identifier; `record_writer` and `record_xml` write records; `response` writes envelopes and sends events. Memory is limited by [`ViewOptions`] for each
 //! request.
 
 mod aggregate_repository;
 mod answer;
 mod catalog;
+mod collisions;
 mod identify;
 mod list_token;
 mod lists;
@@ -30,6 +31,7 @@ mod mirror_repository;
 mod options;
 mod presentation;
 mod provenance;
+mod record_writer;
 mod record_xml;
 mod response;
 mod sets;

@@ -1,6 +1,7 @@
 //! The stores, the limits and the repositories of a view.
 
 use crate::clock::Clock;
+use crate::config::Collisions;
 use crate::mirror::stamps::Stamps;
 use crate::store::{MirrorStore, TokenKey};
 use std::sync::Arc;
@@ -32,6 +33,8 @@ pub struct ViewOptions {
     /// Whether tokens have the attribute `totalElements`: the number of all records in the format. The schema does
     /// not have this attribute. Schedules of other mirrors use it.
     pub total_elements: bool,
+    /// Which records lists of several repositories show if they have the same identifier.
+    pub collisions: Collisions,
 }
 
 impl Default for ViewOptions {
@@ -42,6 +45,7 @@ impl Default for ViewOptions {
             page_sets_max: 500,
             spool_bytes_max: 64 << 20,
             total_elements: false,
+            collisions: Collisions::default(),
         }
     }
 }
@@ -56,4 +60,6 @@ pub struct MirroredSource {
     /// The base URL of the source, if records get an `about` with their provenance. The view of all repositories
     /// needs it.
     pub provenance_base_url: Option<String>,
+    /// The rank of its records for [`Collisions::Prefer`]. The highest one is shown.
+    pub priority: u64,
 }

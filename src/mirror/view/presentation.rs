@@ -3,6 +3,7 @@
 use super::options::{MirroredSource, ViewOptions, ViewStores};
 use super::spans::Spans;
 use crate::clock;
+use crate::config::Collisions;
 use crate::oai::set_spec;
 use crate::repository::{Failure, Reason};
 
@@ -75,6 +76,11 @@ impl View {
             }
         };
         self.members.iter().filter_map(part).collect()
+    }
+
+    /// Whether the view shows one record for each identifier, although several repositories can have it.
+    pub(super) fn merges_records(&self) -> bool {
+        self.members.len() > 1 && self.options.collisions != Collisions::KeepBoth
     }
 
     /// The setSpecs of a record of a repository, as the view presents them.

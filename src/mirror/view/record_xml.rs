@@ -3,7 +3,7 @@
 //! The header of a record is always written from the fields of the store, so that `ListIdentifiers`, `ListRecords`
 //! and `GetRecord` show the same one. The rest of the record is copied as stored.
 
-use crate::oai::datestamp::{Granularity, from_secs};
+use crate::oai::datestamp::{self, Granularity, from_secs};
 use crate::oai::escape;
 use crate::repository::DeliveredRecord;
 use crate::store::{RecordStatus, StoredRecord};
@@ -110,6 +110,12 @@ impl<'r> RecordPlaces<'r> {
                 _ => {}
             }
         }
+    }
+
+    /// The datestamp in the header of the stored record, in seconds since 1970. `None` if it is not legal.
+    pub(super) fn datestamp_secs(&self, record: &str) -> Option<i64> {
+        let (_, rest) = record.get(self.header.clone())?.split_once("datestamp>")?;
+        datestamp::to_secs(rest.split('<').next()?.trim())
     }
 
     /// Writes the record with another header, and with an `about` at its end.

@@ -24,11 +24,12 @@ pub(crate) async fn mirror_view(
 /// The view of all mirrored repositories.
 pub(crate) async fn aggregate_view(context: &ServerContext) -> Result<Box<dyn Repository>, Failure> {
     let stores = view_stores(context).await?.clone();
+    let policy = context.mirror_policy();
     let options = view_options(context, context.repositories.limits().spool_bytes_max);
+    let options = ViewOptions { collisions: policy.collisions, ..options };
     let mappings = context.repositories.all();
     let mirrored = mappings.values().filter(|mapping| mapping.mirror.is_some());
     let sources = mirrored.map(|mapping| mirrored_source(mapping, true)).collect();
-    let policy = context.mirror_policy();
     let name = policy.aggregate_name.clone();
     let name = name.unwrap_or_else(|| format!("oaimend at {}", context.public_url));
     let emails = policy.aggregate_emails.clone();
@@ -45,6 +46,7 @@ fn mirrored_source(mapping: &Mapping, with_provenance: bool) -> MirroredSource {
         id: mapping.id.clone(),
         prefixes: mapping.mirror.as_ref().map(|mirror| mirror.prefixes.clone()).unwrap_or_default(),
         provenance_base_url: with_provenance.then(|| mapping.base_url.to_string()),
+        priority: mapping.mirror.as_ref().map_or(0, |mirror| mirror.priority),
     }
 }
 

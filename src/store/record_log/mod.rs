@@ -276,6 +276,21 @@ impl MirrorStore for RecordLog {
         self.read(move |shared| read::record(shared, &repository, &prefix, &identifier)).await
     }
 
+    async fn headers(
+        &self,
+        repository: &str,
+        prefix: &str,
+        identifiers: &[String],
+    ) -> Result<Vec<Option<StoredRecord>>, MirrorError> {
+        let ([repository, prefix], identifiers) =
+            ([repository, prefix].map(str::to_owned), identifiers.to_vec());
+        let count = identifiers.len();
+        let headers =
+            self.read(move |shared| read::headers(shared, &repository, &prefix, &identifiers)).await?;
+        // Nothing is read from a store that was never written to.
+        Ok(if headers.is_empty() { vec![None; count] } else { headers })
+    }
+
     async fn formats_of_item(
         &self,
         repository: &str,

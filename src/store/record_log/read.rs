@@ -227,6 +227,41 @@ pub(super) fn record(
     })
 }
 
+/// Several records without their bytes.
+pub(super) fn headers(
+    shared: &Shared,
+    repository: &str,
+    prefix: &str,
+    identifiers: &[String],
+) -> Result<Vec<Option<StoredRecord>>, MirrorError> {
+    retry_moved(|is_last_attempt| {
+        shared.index.read(|reading| {
+            let mut headers = Vec::with_capacity(identifiers.len());
+            let Some((_, collection)) = find_collection(reading, repository, prefix)? else {
+                headers.resize(identifiers.len(), None);
+                return Ok(Some(headers));
+            };
+            let rows = reading.open_table(IDENTIFIERS)?;
+            let (number, has_touched) = (collection.number, collection.touched > 0);
+            let mut reader = BlockReader::new(shared, reading, number, has_touched, false);
+            for identifier in identifiers {
+                let row = rows.get(identifier_key(number, identifier).as_slice())?;
+                let row = row.map(|row| IdentifierRow::from_bytes(row.value()));
+                let Some(row) = row.filter(|row| !row.is_damaged) else {
+                    headers.push(None);
+                    continue;
+                };
+                match reader.fetch(&locate(reading, number, [row.sequence])?)? {
+                    Fetched::Record(record) => headers.push(Some(record)),
+                    Fetched::Moved if !is_last_attempt => return Ok(None),
+                    Fetched::Damaged | Fetched::Moved => headers.push(None),
+                }
+            }
+            Ok(Some(headers))
+        })
+    })
+}
+
 /// Reads again, in a new transaction, while `read` returns `None`. `read` receives whether the attempt is the last.
 fn retry_moved<T>(read: impl Fn(bool) -> Result<Option<T>, MirrorError>) -> Result<T, MirrorError> {
     for attempt in 1..=ATTEMPTS_MAX {

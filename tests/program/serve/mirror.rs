@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use oaimend::check::{self, Verdict};
 use oaimend::clock::Clock;
-use oaimend::config::{Config, Limits, Mapping, MirrorSettings, ServeFrom};
+use oaimend::config::{Collisions, Config, Limits, Mapping, MirrorSettings, ServeFrom};
 
 use crate::fixtures::collection::{Collection, DAY_SECS, identifier};
 use crate::fixtures::mirror::runtime;
@@ -184,6 +184,24 @@ fn identify_of_all_repositories_has_the_configured_name_and_addresses() {
     assert!(identify.contains("<repositoryName>Dunes &amp; cliffs</repositoryName>"), "{identify}");
     assert!(identify.contains("<adminEmail>oai@example.org</adminEmail>"), "{identify}");
     assert!(!identify.contains("a@source.example"), "{identify}");
+}
+
+#[test]
+fn preferred_repository_hides_the_records_of_another_one() {
+    let (proxy, _sources) = two_mirrors(|config| {
+        config.mirror.collisions = Collisions::Prefer;
+        for (id, priority) in [("x", 7), ("y", 3)] {
+            let mapping = config.repositories.find(id).expect("it is mapped");
+            let mirror = mapping.mirror.clone().map(|mirror| MirrorSettings { priority, ..mirror });
+            config.repositories.add_fixed(Mapping { mirror, ..Mapping::clone(&mapping) });
+        }
+    });
+    let list = proxy.get("/_all?verb=ListIdentifiers&metadataPrefix=oai_dc").text();
+    for (text, count) in [("<header>", 40), ("<setSpec>x</setSpec>", 30), ("<setSpec>y</setSpec>", 10)] {
+        assert_eq!(list.matches(text).count(), count, "{text}");
+    }
+    let found = findings(&format!("http://{}/_all", proxy.address()));
+    assert_eq!(found, Vec::<String>::new());
 }
 
 #[test]

@@ -1,0 +1,213 @@
+//! Lists that contain each identifier once, although several repositories have it.
+//!
+//! An *item* is all records with one identifier. The policy shows one of them. The shown record can change with each
+//! commit to any record of the item: a better one appears, or the shown one is deleted. Therefore the datestamp of an
+//! item is the latest stamp of its records, and lists contain the item at the position of its latest record. Every
+//! commit moves its item to the end of the lists, as it moves a record in the view of one repository. So an
+//! incremental harvester misses no change of an item, and the store contains nothing in addition.
+//!
+//! A commit to a hidden record delivers the shown record again, unchanged.
+//!
+//! [`Collisions::Newest`] compares the datestamps in the stored records. The store keeps them until the content of
+//! the record changes. A source that renews only the datestamp does not change the shown record, because such a
+//! change has no stamp.
+
+use super::list_token::{Place, RecordList};
+use super::merge::{Merge, PageEnd, PageLimits};
+use super::options::MirroredSource;
+use super::presentation::{Part, View};
+use super::record_writer::{RecordWriter, ShownRecord};
+use super::record_xml::RecordPlaces;
+use crate::config::Collisions;
+use crate::repository::{Failure, Reason};
+use crate::store::{MirrorError, RecordStatus, StoredRecord};
+use std::cmp::Reverse;
+
+/// Records that a page examines, unless it has to examine more for its first item. Between two items, a list can have
+/// many records whose items are later in it.
+const EXAMINED_MAX: usize = 1_000;
+/// Attempts to read an item that changes meanwhile.
+const ATTEMPTS_MAX: usize = 5;
+
+/// The records of one item.
+struct Item<'v> {
+    /// The record at whose position the item was found.
+    found: (&'v MirroredSource, StoredRecord),
+    /// The records of the other repositories, without their bytes.
+    others: Vec<(&'v MirroredSource, StoredRecord)>,
+}
+
+impl<'v> Item<'v> {
+    /// Whether the list contains the item at the position where it was found.
+    fn is_latest(&self) -> bool {
+        let (member, record) = &self.found;
+        let rank = |member: &MirroredSource, record: &StoredRecord| (record.stamp_secs, member.id.clone());
+        let own = rank(member, record);
+        self.others.iter().all(|(member, record)| rank(member, record) < own)
+    }
+
+    fn datestamp_secs(&self) -> i64 {
+        let stamps = self.others.iter().map(|(_, record)| record.stamp_secs);
+        stamps.fold(self.found.1.stamp_secs, i64::max)
+    }
+
+    /// The record that the policy shows: the best one that is not deleted. If all are deleted, it is the one at whose
+    /// position the item was found. `None` if a record changes at this moment, or is damaged. Its new version is in a later list.
+    async fn show(
+        self,
+        view: &'v View,
+        prefix: &str,
+        with_bytes: bool,
+    ) -> Result<Option<ShownRecord<'v>>, Failure> {
+        let datestamp_secs = self.datestamp_secs();
+        let Self { found, others } = self;
+        let is_alone = others.is_empty();
+        let is_live = |(_, record): &&(&MirroredSource, StoredRecord)| record.status == RecordStatus::Live;
+        let mut best: Option<(Rank, (&MirroredSource, StoredRecord))> = None;
+        for (member, record) in std::iter::once(&found).chain(&others).filter(is_live) {
+            let (mut record, mut committed_secs) = (record.clone(), 0);
+            if view.options.collisions == Collisions::Newest && !is_alone {
+                let Some(whole) = read_whole(view, member, prefix, record).await? else { return Ok(None) };
+                committed_secs = datestamp_of(&whole);
+                record = whole;
+            }
+            let rank = (committed_secs, member.priority, Reverse(member.id.clone()));
+            if best.as_ref().is_none_or(|(best, _)| rank > *best) {
+                best = Some((rank, (member, record)));
+            }
+        }
+        let (member, mut record) = best.map_or(found, |(_, best)| best);
+        if with_bytes {
+            let Some(whole) = read_whole(view, member, prefix, record).await? else { return Ok(None) };
+            record = whole;
+        }
+        Ok(Some(ShownRecord { member, record, datestamp_secs }))
+    }
+}
+
+/// The datestamp of the source if it counts, the priority, and the name of a repository. The greatest one is shown.
+type Rank = (i64, u64, Reverse<String>);
+
+/// A record with its bytes; `None` if the store has another version of it by now, or if it is damaged.
+async fn read_whole(
+    view: &View,
+    member: &MirroredSource,
+    prefix: &str,
+    record: StoredRecord,
+) -> Result<Option<StoredRecord>, MirrorError> {
+    if !record.bytes.is_empty() {
+        return Ok(Some(record));
+    }
+    match view.stores.store.record(&member.id, prefix, &record.identifier).await {
+        Ok(whole) => Ok(whole.filter(|whole| whole.sequence == record.sequence)),
+        // It is fetched again, with a new stamp.
+        Err(MirrorError::Damaged) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The datestamp in a stored record. A record without a legal one is the oldest.
+fn datestamp_of(record: &StoredRecord) -> i64 {
+    let text = std::str::from_utf8(&record.bytes).unwrap_or_default();
+    RecordPlaces::read(text).and_then(|places| places.datestamp_secs(text)).unwrap_or(i64::MIN)
+}
+
+/// The items of records that were read from a list, in the same order.
+async fn items_of<'v>(
+    view: &'v View,
+    prefix: &str,
+    read: Vec<(Part<'v>, StoredRecord)>,
+) -> Result<Vec<Item<'v>>, MirrorError> {
+    let mut items: Vec<Item<'v>> = Vec::with_capacity(read.len());
+    items.extend(
+        read.into_iter().map(|(part, record)| Item { found: (part.member, record), others: Vec::new() }),
+    );
+    for member in &view.members {
+        let is_other = |item: &&mut Item<'v>| item.found.0.id != member.id;
+        let others = items.iter_mut().filter(is_other);
+        let identifiers: Vec<String> = others.map(|item| item.found.1.identifier.clone()).collect();
+        let headers = view.stores.store.headers(&member.id, prefix, &identifiers).await?;
+        for (item, header) in items.iter_mut().filter(is_other).zip(headers) {
+            item.others.extend(header.map(|header| (member, header)));
+        }
+    }
+    Ok(items)
+}
+
+/// Writes items until the page is full.
+///
+/// A page has at least one item, unless it is the last one. If it finds none among [`EXAMINED_MAX`] records, it
+/// contains an item that the list contains again later.
+pub(super) async fn fill<'v>(
+    view: &'v View,
+    list: &RecordList,
+    merge: &mut Merge<'v>,
+    writer: &mut RecordWriter<'_>,
+    limits: PageLimits,
+) -> Result<PageEnd, Failure> {
+    let mut end = PageEnd { last: list.after.clone(), has_more: false };
+    let (mut examined, mut later) = (0, None);
+    'page: loop {
+        let mut read = Vec::new();
+        while read.len() < limits.records_max
+            && let Some(next) = merge.next().await?
+        {
+            read.push(next);
+        }
+        if read.is_empty() {
+            break;
+        }
+        for item in items_of(view, &list.prefix, read).await? {
+            let is_full = writer.is_full(limits);
+            let is_exhausted = examined >= EXAMINED_MAX && (writer.page.items > 0 || later.is_some());
+            if is_exhausted || is_full && item.is_latest() {
+                end.has_more = true;
+                break 'page;
+            }
+            examined += 1;
+            end.last = Some(Place::of(item.found.0, &item.found.1));
+            if item.is_latest() {
+                if let Some(shown) = item.show(view, &list.prefix, list.with_metadata).await? {
+                    writer.write(shown, list.with_metadata).await?;
+                }
+            } else if item.datestamp_secs() <= list.until {
+                later = Some(item);
+            }
+        }
+    }
+    if writer.page.items == 0
+        && (end.has_more || list.after.is_some())
+        && let Some(item) = later
+        && let Some(shown) = item.show(view, &list.prefix, list.with_metadata).await?
+    {
+        writer.write(shown, list.with_metadata).await?;
+    }
+    Ok(end)
+}
+
+/// The record that lists contain for an identifier; `None` if no repository has it undamaged.
+///
+/// # Errors
+///
+/// The store cannot be read, the record is damaged, or it changes with each attempt to read it.
+pub(super) async fn find<'v>(
+    view: &'v View,
+    prefix: &str,
+    identifier: &str,
+) -> Result<Option<ShownRecord<'v>>, Failure> {
+    let identifiers = [identifier.to_owned()];
+    for _ in 0..ATTEMPTS_MAX {
+        let mut records = Vec::new();
+        for member in &view.members {
+            let headers = view.stores.store.headers(&member.id, prefix, &identifiers).await?;
+            records.extend(headers.into_iter().flatten().map(|header| (member, header)));
+        }
+        records.sort_by_key(|(_, record)| record.stamp_secs);
+        let Some(found) = records.pop() else { return Ok(None) };
+        if let Some(shown) = (Item { found, others: records }).show(view, prefix, true).await? {
+            return Ok(Some(shown));
+        }
+    }
+    let details = format!("the record {identifier} is damaged, or changes while it is read; retry later");
+    Err(Failure::new(Reason::Mirror, details))
+}
