@@ -2,13 +2,15 @@
 //!
 //! [`rules`] contains the decisions about time on which its promise depends. [`Stamps`] applies them to the store.
 //! [`view`] serves the store as repositories.
-//! `harvest` harvests repositories into the store.
+//! `harvest` harvests repositories into the store. [`status`] describes the copies for operators.
 
 #[cfg(feature = "program")]
 pub mod harvest;
 pub mod rules;
 #[cfg(feature = "program")]
 mod stamps;
+#[cfg(feature = "program")]
+pub mod status;
 #[cfg(feature = "program")]
 pub mod view;
 

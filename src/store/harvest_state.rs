@@ -26,6 +26,32 @@ pub struct HarvestProgress {
     /// The state that the last complete harvest reached; `None` before the first one.
     #[serde(default)]
     pub last_complete: Option<CompleteHarvest>,
+    /// The sets that were in the last complete harvest. The empty one is the whole repository.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sets_covered: Vec<String>,
+    /// Items that complete harvests could not store since the last one of all records: in quarantine, or too long.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub missing: u64,
+    /// The same since the begin of this harvest.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub missing_open: u64,
+    /// The last comparison of all identifiers with those of the source; `None` before the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sweep: Option<Sweep>,
+}
+
+/// The result of a comparison of all identifiers with those of the source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sweep {
+    /// The time of the comparison, by the own clock.
+    pub at_secs: i64,
+    /// The vanished records that wait for a confirmation.
+    pub held: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// The state that a complete harvest reached.
@@ -40,6 +66,9 @@ pub struct CompleteHarvest {
 /// A list whose harvest has begun and has not ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenList {
+    /// The set that was requested; empty: the whole repository.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub set: String,
     /// The window that was requested.
     pub window: TimeSpan,
     /// The token that requests the next page; `None` if the first page is next.
@@ -76,6 +105,28 @@ pub struct RepositoryState {
     /// The spans of the lists with stamps, in order of time.
     #[serde(default)]
     pub stamp_spans: Vec<ListSpan>,
+    /// The last harvest; `None` before the end of the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_harvest: Option<HarvestNote>,
+    /// The begin of the last complete harvest, by the own clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_success_secs: Option<i64>,
+}
+
+/// The end of a harvest of all formats, for operators.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HarvestNote {
+    /// Its begin, by the own clock.
+    pub began_secs: i64,
+    /// Its end, by the own clock.
+    pub ended_secs: i64,
+    /// Records that were new, or changed, or came back.
+    pub stored: u64,
+    /// Records that became deleted.
+    pub deleted: u64,
+    /// Why it is not complete; empty if it is. With the format, where one failed.
+    #[serde(default)]
+    pub errors: Vec<String>,
 }
 
 /// The time between the state that a list showed and the end of the list.

@@ -26,8 +26,8 @@ pub use files::{
     PageEntry, PageKey, Pages, Part, Size, StaticFileInfo, StaticFiles, TokenKey,
 };
 pub use harvest_state::{
-    Catalog, CompleteHarvest, HarvestProgress, ListSpan, ListedFormat, ListedSet, OpenList, RepositoryState,
-    TimeSpan,
+    Catalog, CompleteHarvest, HarvestNote, HarvestProgress, ListSpan, ListedFormat, ListedSet, OpenList,
+    RepositoryState, Sweep, TimeSpan,
 };
 pub use ledger::{
     DeliveredPage, LedgerError, ListFacts, ListLedger, ListPage, ListStatus, RecordedPart, ReplayProgress,

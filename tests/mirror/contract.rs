@@ -5,9 +5,9 @@ use crate::fixtures::{
     whole,
 };
 use oaimend::store::{
-    Catalog, Committed, CompleteHarvest, Document, HarvestProgress, ListFilter, ListOrder, ListQuery,
-    ListSpan, ListedFormat, ListedSet, MirrorError, OpenList, PageCommit, RecordStatus, RepositoryState,
-    StampMarks, StoredRecord, TimeSpan,
+    Catalog, Committed, CompleteHarvest, Document, HarvestNote, HarvestProgress, ListFilter, ListOrder,
+    ListQuery, ListSpan, ListedFormat, ListedSet, MirrorError, OpenList, PageCommit, RecordStatus,
+    RepositoryState, StampMarks, StoredRecord, Sweep, TimeSpan,
 };
 
 /// The tests of the contract, for an implementation that `$open` prepares.
@@ -47,12 +47,20 @@ pub(crate) use contract_tests;
 pub(crate) async fn a_page_and_its_progress_survive_a_restart(backend: &impl Backend) {
     let store = backend.open();
     let open_list = Some(OpenList {
+        set: "a:b".to_owned(),
         window: TimeSpan { from_secs: Some(5), until_secs: None },
         next_token: Some("t1".to_owned()),
         cursor: 2,
         reaches: CompleteHarvest { from_secs: 99, lead_secs: -3 },
     });
-    let progress = HarvestProgress { open_list, ..HarvestProgress::default() };
+    let progress = HarvestProgress {
+        open_list,
+        sets_covered: vec!["a".to_owned()],
+        missing: 2,
+        missing_open: 1,
+        sweep: Some(Sweep { at_secs: 7, held: 3 }),
+        ..HarvestProgress::default()
+    };
     let records = vec![record("b", 10, &["s"], "one"), record("a", 20, &[], "two")];
     let page = PageCommit {
         repository: REPOSITORY.to_owned(),
@@ -359,6 +367,14 @@ pub(crate) async fn small_states_are_kept(backend: &impl Backend) {
     let state = RepositoryState {
         honours_windows: Some(true),
         stamp_spans: vec![ListSpan { state_secs: 10, until_secs: 20 }],
+        last_harvest: Some(HarvestNote {
+            began_secs: 5,
+            ended_secs: 6,
+            stored: 7,
+            deleted: 8,
+            errors: vec!["oai_dc: no".to_owned()],
+        }),
+        last_success_secs: Some(4),
         ..RepositoryState::default()
     };
     store.save_catalog(REPOSITORY, catalog.clone()).await.expect("writable");

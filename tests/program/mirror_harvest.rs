@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use oaimend::clock::Clock as _;
 use oaimend::config::{Limits, Mapping};
 use oaimend::mirror::Stamps;
-use oaimend::mirror::harvest::{HarvestSettings, HarvestSummary, Harvester};
+use oaimend::mirror::harvest::{HarvestSettings, HarvestSummary, Harvester, SWEEP_INTERVAL_SECS};
 use oaimend::store::{
     ListFilter, ListOrder, ListQuery, MirrorStore, RecordLog, RecordStatus, Store, StoredRecord,
 };
@@ -48,6 +49,11 @@ impl Mirror {
             base_url: "http://mirror.example/x".to_owned(),
         };
         Self { runtime, store, harvester, clock }
+    }
+
+    fn pass_time(&self, secs: i64) {
+        let secs = u64::try_from(secs).expect("time passes forwards");
+        self.runtime.block_on(self.clock.pause(Duration::from_secs(secs)));
     }
 
     fn harvest(&self) -> HarvestSummary {
@@ -141,7 +147,7 @@ fn incremental_harvest_stores_the_changes_only() {
     mirror.harvest();
     let stamps: BTreeMap<String, i64> =
         mirror.records().into_iter().map(|record| (record.identifier, record.stamp_secs)).collect();
-    mirror.runtime.block_on(mirror.clock.pause(std::time::Duration::from_secs(3_600)));
+    mirror.pass_time(3_600);
     change(&collection, |collection| {
         let now_secs = collection.now_secs + 100;
         for (number, deleted) in [(3, false), (7, true)] {
@@ -176,7 +182,7 @@ fn unchanged_records_of_a_source_that_ignores_from_keep_their_stamps() {
         collection.entries.values_mut().for_each(|entry| entry.datestamp_secs = collection.now_secs);
         collection.now_secs += DAY_SECS;
     });
-    mirror.runtime.block_on(mirror.clock.pause(std::time::Duration::from_secs(3_600)));
+    mirror.pass_time(3_600);
     let summary = mirror.harvest();
     assert!(summary.is_complete() && summary.counts.stored == 0, "{summary:?}");
     let stamps = |records: &[StoredRecord]| {
@@ -232,6 +238,7 @@ fn vanished_records_are_deleted_up_to_a_limit() {
     let (source, collection) = Collection { deleted_record: "no", ..Collection::of(60) }.start();
     let mirror = Mirror::open(&source, folder.path());
     mirror.harvest();
+    mirror.pass_time(SWEEP_INTERVAL_SECS);
     change(&collection, |collection| {
         for number in 0..4 {
             collection.entries.remove(&identifier(number));
@@ -245,14 +252,18 @@ fn vanished_records_are_deleted_up_to_a_limit() {
             collection.entries.remove(&identifier(number));
         }
     });
-    let summary = mirror.harvest();
-    assert_eq!((summary.counts.deleted, summary.held_deletions), (0, vec![("oai_dc".to_owned(), 30)]));
+    mirror.pass_time(SWEEP_INTERVAL_SECS);
+    // The deletions wait also with the harvests until the next comparison.
+    for _ in 0..2 {
+        let summary = mirror.harvest();
+        assert_eq!((summary.counts.deleted, summary.held_deletions), (0, vec![("oai_dc".to_owned(), 30)]));
+    }
     let settings = HarvestSettings { accepts_deletions: true, ..HarvestSettings::default() };
     let summary = mirror.harvest_with(&settings);
     assert_eq!((summary.counts.deleted, summary.held_deletions.len()), (30, 0), "{summary:?}");
     // A record that returns gets a new stamp.
     let highest = mirror.records().last().map(|record| record.stamp_secs);
-    mirror.runtime.block_on(mirror.clock.pause(std::time::Duration::from_secs(60)));
+    mirror.pass_time(60);
     change(&collection, |collection| {
         let again = Collection::of(1).entries;
         collection.entries.extend(again);
@@ -275,4 +286,84 @@ fn format_that_the_source_does_not_have_is_reported() {
     assert_eq!(summary.complete, ["oai_dc"]);
     assert_eq!(summary.incomplete.len(), 1, "{summary:?}");
     assert_eq!(mirror.records()[0].datestamp_secs, FIRST_SECS);
+}
+
+#[test]
+fn identifiers_are_compared_once_a_day() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (source, collection) = Collection { deleted_record: "no", ..Collection::of(25) }.start();
+    let comparisons =
+        || queries(&source).iter().filter(|query| query.contains("verb=ListIdentifiers&metadata")).count();
+    let mirror = Mirror::open(&source, folder.path());
+    mirror.harvest();
+    // The first harvest has listed all records itself.
+    assert_eq!(comparisons(), 0);
+    change(&collection, |collection| {
+        collection.entries.remove(&identifier(4));
+    });
+    for _ in 0..3 {
+        mirror.pass_time(SWEEP_INTERVAL_SECS / 4);
+        assert_eq!(mirror.harvest().counts.deleted, 0);
+    }
+    assert_eq!(comparisons(), 0);
+    drop(mirror);
+    // The time is remembered over a restart, and the clock of the test begins again.
+    let mirror = Mirror::open(&source, folder.path());
+    mirror.pass_time(SWEEP_INTERVAL_SECS * 3 / 4);
+    assert_eq!(mirror.harvest().counts.deleted, 0);
+    assert_eq!(comparisons(), 0);
+    mirror.pass_time(SWEEP_INTERVAL_SECS / 4);
+    assert_eq!(mirror.harvest().counts.deleted, 1);
+    assert_eq!(comparisons(), 1);
+    assert_eq!(mirror.harvest().counts.deleted, 0);
+    assert_eq!(comparisons(), 1);
+}
+
+#[test]
+fn set_that_is_added_to_the_configuration_is_harvested_as_a_whole() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (source, collection) = Collection::of(40).start();
+    let mirror = Mirror::open(&source, folder.path());
+    let harvest = |sets: &[&str]| {
+        let sets = sets.iter().map(|&set| set.to_owned()).collect();
+        let summary = mirror.harvest_with(&HarvestSettings { sets, ..HarvestSettings::default() });
+        assert!(summary.is_complete(), "{summary:?}");
+        summary.counts.stored
+    };
+    assert_eq!(harvest(&["even"]), 20);
+    assert_eq!(harvest(&["even", "uneven"]), 20);
+    assert_eq!(mirror.content(), truth(&collection));
+    // Both sets are harvested from the last state on now.
+    assert_eq!(harvest(&["uneven", "even"]), 0);
+    let last: Vec<String> =
+        queries(&source).into_iter().filter(|query| query.contains("ListRecords&")).rev().take(2).collect();
+    assert!(last.iter().all(|query| query.contains("from=")), "{last:?}");
+    change(&collection, |collection| {
+        let mut entry = collection.entries[&identifier(0)].clone();
+        entry.set = "other";
+        collection.entries.insert("oai:c:other".to_owned(), entry);
+    });
+    // The new record is old, and in none of the sets before.
+    assert_eq!(harvest(&["even", "uneven"]), 0);
+    assert_eq!(harvest(&[]), 1);
+    assert_eq!(mirror.content(), truth(&collection));
+}
+
+#[test]
+fn interrupted_list_of_a_removed_set_is_not_continued() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (source, collection) =
+        Collection { fails_at: Some("%2F10".to_owned()), ..Collection::of(40) }.start();
+    change(&collection, |collection| collection.ignores_windows = true);
+    let mirror = Mirror::open(&source, folder.path());
+    let of_set = |set: &str| HarvestSettings { sets: vec![set.to_owned()], ..HarvestSettings::default() };
+    assert!(!mirror.harvest_with(&of_set("even")).is_complete());
+    change(&collection, |collection| collection.fails_at = None);
+    assert!(mirror.harvest_with(&of_set("uneven")).is_complete());
+    let missing: Vec<String> = (0..40)
+        .filter(|number| number % 2 == 1)
+        .map(identifier)
+        .filter(|identifier| !mirror.content().contains_key(identifier))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }

@@ -15,7 +15,8 @@ pub(crate) struct FormatHarvest<'a> {
     pub(crate) settings: &'a HarvestSettings,
     pub(crate) prefix: &'a str,
     pub(crate) times: SourceTimes,
-    /// The `from` of an incremental harvest; `None` for the first one.
+    /// The `from` of an incremental harvest; `None` for the first one. Sets that it did not cover are harvested as a
+    /// whole.
     pub(crate) from_secs: Option<i64>,
     pub(crate) state: &'a mut RepositoryState,
     pub(crate) progress: HarvestProgress,
@@ -68,16 +69,20 @@ impl FormatHarvest<'_> {
     }
 
     async fn harvest_set(&mut self, set: &str) -> Result<(), Interruption> {
-        if self.progress.open_list.is_none() {
+        if self.progress.open_list.as_ref().is_none_or(|open| open.set != set) {
+            // An open list of another set is from another configuration.
+            self.progress.open_list = None;
             self.progress.complete_windows = self
                 .from_secs
+                .filter(|_| covers(&self.progress.sets_covered, set))
                 .map(|from| vec![TimeSpan { from_secs: None, until_secs: Some(from - 1) }])
                 .unwrap_or_default();
         }
         loop {
             if self.progress.open_list.is_none() {
                 let Some(window) = self.next_window() else { return Ok(()) };
-                self.progress.open_list = Some(OpenList { window, ..OpenList::default() });
+                let set = set.to_owned();
+                self.progress.open_list = Some(OpenList { set, window, ..OpenList::default() });
             }
             let window = self.progress.open_list.as_ref().map(|open| open.window).unwrap_or_default();
             match self.harvest_list(set).await? {
@@ -87,7 +92,7 @@ impl FormatHarvest<'_> {
                         return Ok(());
                     }
                 }
-                ListEnd::Failed(failure) => self.divide(window, failure).await?,
+                ListEnd::Failed(failure) => self.divide(set, window, failure).await?,
                 ListEnd::Refused(code) => return Err(Interruption::Source(self.refused(code))),
             }
         }
@@ -125,7 +130,8 @@ impl FormatHarvest<'_> {
         match self.next_window() {
             Some(window) => {
                 let reaches = ended.map(|ended| ended.reaches).unwrap_or_default();
-                self.progress.open_list = Some(OpenList { window, reaches, ..OpenList::default() });
+                let set = set.to_owned();
+                self.progress.open_list = Some(OpenList { set, window, reaches, ..OpenList::default() });
             }
             None => {
                 self.progress.sets_done.push(set.to_owned());
@@ -133,16 +139,27 @@ impl FormatHarvest<'_> {
                 let reaches = ended.map(|ended| ended.reaches);
                 self.progress.reached = self.progress.reached.or(reaches);
                 if self.sets().iter().all(|set| self.progress.sets_done.contains(set)) {
-                    self.progress.sets_done.clear();
-                    self.progress.last_complete = self.progress.reached.take();
+                    self.end_harvest();
                 }
             }
         }
         self.harvest.commit(self.prefix, Vec::new(), &mut self.progress, &mut self.counts).await
     }
 
+    /// Notes that all sets are complete.
+    fn end_harvest(&mut self) {
+        let sets = self.sets();
+        let progress = &mut self.progress;
+        progress.sets_done.clear();
+        progress.sets_covered = sets;
+        progress.last_complete = progress.reached.take();
+        let has_all_records = self.from_secs.is_none() || self.state.honours_windows == Some(false);
+        let missing_before = if has_all_records { 0 } else { progress.missing };
+        progress.missing = missing_before + std::mem::take(&mut progress.missing_open);
+    }
+
     /// Divides a window that failed. Fails if it cannot be divided.
-    async fn divide(&mut self, window: TimeSpan, failure: Failure) -> Result<(), Interruption> {
+    async fn divide(&mut self, set: &str, window: TimeSpan, failure: Failure) -> Result<(), Interruption> {
         let is_divisible = self.state.honours_windows != Some(false);
         let Some(size) = self.times.halved_secs(window).filter(|_| is_divisible) else {
             return Err(Interruption::Source(failure));
@@ -157,7 +174,8 @@ impl FormatHarvest<'_> {
         self.state.window_secs_max = u64::try_from(size).ok();
         let reaches = self.progress.open_list.take().map(|open| open.reaches).unwrap_or_default();
         let window = self.next_window().unwrap_or(window);
-        self.progress.open_list = Some(OpenList { window, reaches, ..OpenList::default() });
+        let set = set.to_owned();
+        self.progress.open_list = Some(OpenList { set, window, reaches, ..OpenList::default() });
         self.harvest.commit(self.prefix, Vec::new(), &mut self.progress, &mut self.counts).await
     }
 
@@ -230,6 +248,7 @@ impl FormatHarvest<'_> {
     /// Stores a page and the place of the next one.
     async fn store_page(&mut self, page: ReceivedPage, token: Option<String>) -> Result<(), Interruption> {
         self.missing += page.missing;
+        self.progress.missing_open += page.missing;
         let mark = self.mark_of(&page);
         if let Some(open) = &mut self.progress.open_list {
             if open.reaches == CompleteHarvest::default() {
@@ -268,5 +287,36 @@ impl FormatHarvest<'_> {
         let details =
             format!("{id} refuses the list of {prefix} with {code}; see whether it has this format");
         Failure::new(Reason::Configuration, details)
+    }
+}
+
+/// Whether a harvest of these sets contained all records of `set`. A set contains its subsets.
+fn covers(covered: &[String], set: &str) -> bool {
+    covered.iter().any(|covered| {
+        let rest = set.strip_prefix(covered.as_str());
+        covered.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn set_is_covered_by_itself_its_parents_and_the_whole_repository() {
+        for (covered, set, expected) in [
+            (vec![], "a", false),
+            (vec!["a"], "a", true),
+            (vec!["a"], "a:b", true),
+            (vec!["a"], "ab", false),
+            (vec!["a:b"], "a", false),
+            (vec!["b", "a"], "a", true),
+            (vec!["a"], "", false),
+            (vec![""], "a", true),
+            (vec![""], "", true),
+        ] {
+            let covered: Vec<String> = covered.into_iter().map(str::to_owned).collect();
+            assert_eq!(covers(&covered, set), expected, "{set:?} of {covered:?}");
+        }
     }
 }

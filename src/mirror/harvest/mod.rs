@@ -19,3 +19,4 @@ mod windows;
 
 pub use page::Harvester;
 pub use settings::{DeletionLimits, HarvestError, HarvestSettings, HarvestStatus, HarvestSummary};
+pub use sweep::SWEEP_INTERVAL_SECS;

@@ -103,6 +103,32 @@ impl HarvestSummary {
     pub fn is_complete(&self) -> bool {
         self.incomplete.is_empty() && !self.complete.is_empty()
     }
+
+    /// Whether it is complete and no deletion waits for confirmation.
+    pub fn is_success(&self) -> bool {
+        self.is_complete() && self.held_deletions.is_empty()
+    }
+
+    /// One line for operators.
+    pub fn describe(&self) -> String {
+        let counts = self.counts;
+        let mut line = format!(
+            "{} stored, {} deleted, {} unchanged, {} missing",
+            counts.stored,
+            counts.deleted,
+            counts.unchanged + counts.touched,
+            self.missing
+        );
+        for (prefix, held) in &self.held_deletions {
+            line.push_str(&format!(
+                "; {held} records of {prefix} have vanished and wait: --accept-deletions deletes them"
+            ));
+        }
+        for (prefix, error) in &self.incomplete {
+            line.push_str(&format!("; {prefix} is incomplete: {error}"));
+        }
+        line
+    }
 }
 
 /// Adds the effects of commits.

@@ -8,11 +8,12 @@ use crate::mirror::harvest::settings::{DeletionLimits, HarvestSettings};
 use crate::oai::datestamp::{self, Granularity};
 use crate::oai::{ErrorCode, Request};
 use crate::repository::{Failure, Reason};
-use crate::store::{Committed, IdentifierEntry, NewRecord, RecordStatus, content_hash};
+use crate::store::{Committed, IdentifierEntry, NewRecord, RecordStatus, Sweep, content_hash};
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
 /// The result of a comparison.
+#[derive(Default)]
 pub(crate) struct SweepResult {
     pub(crate) counts: Committed,
     /// Deletions that wait for a confirmation.
@@ -23,9 +24,38 @@ pub(crate) struct SweepResult {
 const IDENTIFIERS_MAX: usize = 16 << 20;
 /// Identifiers that are read from the store at a time.
 const BATCH: usize = 10_000;
+/// The time from one comparison to the next: a day. It lists all identifiers of the source, so it costs much more
+/// than an incremental harvest.
+pub const SWEEP_INTERVAL_SECS: i64 = 86_400;
+
+/// Compares the identifiers of a format with those of the source, unless that happened shortly before. `has_listed_all`:
+/// this harvest has listed all records, so that none of them has vanished.
+pub(crate) async fn sweep_if_due(
+    harvest: &Harvester,
+    settings: &HarvestSettings,
+    prefix: &str,
+    has_listed_all: bool,
+) -> Result<SweepResult, Interruption> {
+    let now_secs = harvest.now_secs();
+    let last = harvest.store.progress(&harvest.id, prefix).await?.sweep;
+    // A sweep in the future was before a step of our clock.
+    let is_recent = last.is_some_and(|last| (0..SWEEP_INTERVAL_SECS).contains(&(now_secs - last.at_secs)));
+    if is_recent && !settings.accepts_deletions {
+        let held = last.map_or(0, |last| last.held);
+        return Ok(SweepResult { held, ..SweepResult::default() });
+    }
+    let mut result = match has_listed_all && last.is_none() {
+        true => SweepResult::default(),
+        false => sweep(harvest, settings, prefix).await?,
+    };
+    let mut progress = harvest.store.progress(&harvest.id, prefix).await?;
+    progress.sweep = Some(Sweep { at_secs: now_secs, held: result.held });
+    harvest.commit(prefix, Vec::new(), &mut progress, &mut result.counts).await?;
+    Ok(result)
+}
 
 /// Deletes the records of a format that the source does not list any more.
-pub(crate) async fn sweep(
+async fn sweep(
     harvest: &Harvester,
     settings: &HarvestSettings,
     prefix: &str,
