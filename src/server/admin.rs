@@ -1,6 +1,7 @@
-//! The listener for operators: metrics, state and quarantine. It only reads, except for `PURGE`.
+//! The listener for operators: metrics, state and quarantine. It only reads, except for `PURGE` and `POST`.
 
 use super::context::ServerContext;
+use super::mirror::admin::{mirror_json, request_harvest};
 use super::own_pages::OwnPage;
 use crate::config::Mapping;
 use crate::oai::Request;
@@ -35,9 +36,15 @@ impl ServeHttp for Admin {
                 403,
                 "use the address of the admin listener in the URL; other Host headers are refused",
             )
+        } else if method == Method::POST {
+            // Browsers send POST requests of any web page, and name its origin.
+            match head.headers.contains_key(header::ORIGIN) {
+                true => OwnPage::text(403, "requests of web pages are refused"),
+                false => self.shared.post(&path, query.as_deref()),
+            }
         } else if method != Method::GET && method != Method::HEAD && !is_purge {
-            OwnPage::text(405, "the admin listener accepts GET and PURGE")
-                .with("Allow", "GET, PURGE".to_owned())
+            OwnPage::text(405, "the admin listener accepts GET, POST and PURGE")
+                .with("Allow", "GET, POST, PURGE".to_owned())
         } else {
             match is_purge {
                 true => {
@@ -71,7 +78,7 @@ impl Admin {
 impl ServerContext {
     async fn admin_page(&self, path: &str) -> OwnPage {
         let mut parts = path.trim_start_matches("/-/").split('/');
-        let found = match (path.starts_with("/-/"), parts.next()) {
+        let found: Result<Option<Value>, String> = match (path.starts_with("/-/"), parts.next()) {
             (true, Some("livez")) => return OwnPage::text(200, "ok"),
             (true, Some("readyz")) => return self.readiness(),
             (true, Some("metrics")) => {
@@ -87,7 +94,12 @@ impl ServerContext {
                 );
             }
             (true, Some("repositories")) => {
-                self.repositories_json(parts.collect::<Vec<_>>().as_slice()).await
+                let found = self.repositories_json(parts.collect::<Vec<_>>().as_slice()).await;
+                found.map_err(|error| error.to_string())
+            }
+            (true, Some("mirror")) => {
+                let found = mirror_json(self, parts.collect::<Vec<_>>().as_slice()).await;
+                found.map_err(|error| error.to_string())
             }
             _ => Ok(None),
         };
@@ -98,10 +110,18 @@ impl ServerContext {
                 &json!({"error": "no such page", "pages": [
                     "/-/livez", "/-/readyz", "/-/metrics", "/-/repositories", "/-/repositories/ID",
                     "/-/repositories/ID/repairs", "/-/repositories/ID/quarantine",
-                    "/-/repositories/ID/quarantine/KEY",
+                    "/-/repositories/ID/quarantine/KEY", "/-/mirror", "/-/mirror/ID", "/-/mirror/ID/harvest",
                 ]}),
             ),
-            Err(error) => OwnPage::json(500, &json!({"error": error.to_string()})),
+            Err(error) => OwnPage::json(500, &json!({ "error": error })),
+        }
+    }
+
+    /// Starts a task.
+    fn post(&self, path: &str, query: Option<&str>) -> OwnPage {
+        match path.strip_prefix("/-/mirror/").and_then(|rest| rest.strip_suffix("/sync")) {
+            Some(id) => request_harvest(self, id, query),
+            None => OwnPage::json(404, &json!({"error": "expected POST /-/mirror/ID/sync"})),
         }
     }
 

@@ -1,8 +1,15 @@
 //! The state that all views and harvests of the mirror share.
 
 use crate::mirror::view::ViewStores;
+use crate::server::mirror::harvest_runs::HarvestRuns;
+use std::sync::Arc;
 use tokio::sync::OnceCell;
 
-/// The stores of the mirror with their stamps. They are read from the store at their first use.
+/// The stores of the mirror with their stamps, and its harvests.
 #[derive(Debug, Default)]
-pub(crate) struct MirrorState(pub(super) OnceCell<ViewStores>);
+pub(crate) struct MirrorState {
+    /// The stores. They are opened at their first use.
+    pub(super) stores: OnceCell<ViewStores>,
+    /// The harvests since the start.
+    pub(crate) runs: Arc<HarvestRuns>,
+}

@@ -2,10 +2,11 @@
 
 use crate::config::Mapping;
 use crate::mirror::Stamps;
-use crate::mirror::harvest::{HarvestError, HarvestSettings, HarvestSummary, Harvester};
+use crate::mirror::harvest::{HarvestError, HarvestSettings, HarvestStatus, HarvestSummary, Harvester};
 use crate::mirror::view::{AggregateRepository, MirrorRepository, MirroredSource, ViewOptions, ViewStores};
 use crate::repository::{Failure, Repository};
 use crate::server::context::ServerContext;
+use crate::server::mirror::harvest_runs::HarvestRequest;
 use crate::store::MirrorError;
 use crate::upstream::LiveRepository;
 use std::sync::Arc;
@@ -54,6 +55,8 @@ fn mirrored_source(mapping: &Mapping, with_provenance: bool) -> MirroredSource {
 pub(super) async fn harvest(
     context: &ServerContext,
     mapping: &Arc<Mapping>,
+    HarvestRequest { accepts_deletions }: HarvestRequest,
+    observe: &(dyn Fn(&HarvestStatus) + Send + Sync),
 ) -> Result<HarvestSummary, HarvestError> {
     let stores = view_stores(context).await.map_err(HarvestError::Source)?;
     let client = context.clients.client_for(mapping).map_err(HarvestError::Source)?;
@@ -68,7 +71,8 @@ pub(super) async fn harvest(
         via: context.via.to_str().unwrap_or_default().to_owned(),
         base_url: format!("{}/_mirror/{}", context.public_url, mapping.id),
     };
-    harvester.run(&HarvestSettings::of(mapping), &|_| {}).await
+    let settings = HarvestSettings { accepts_deletions, ..HarvestSettings::of(mapping) };
+    harvester.run(&settings, observe).await
 }
 
 async fn view_stores(context: &ServerContext) -> Result<&ViewStores, Failure> {
@@ -78,5 +82,5 @@ async fn view_stores(context: &ServerContext) -> Result<&ViewStores, Failure> {
         let (token_key, clock) = (context.store.token_key.clone(), Arc::clone(&context.clock));
         Ok::<_, MirrorError>(ViewStores { store, stamps, token_key, clock })
     };
-    Ok(context.mirror.0.get_or_try_init(open).await?)
+    Ok(context.mirror.stores.get_or_try_init(open).await?)
 }

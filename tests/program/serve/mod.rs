@@ -13,6 +13,7 @@ mod kill;
 mod list_restart;
 mod methods;
 mod mirror;
+mod mirror_admin;
 mod observability;
 mod outages;
 mod page_fallback;

@@ -1,0 +1,164 @@
+//! The pages of the admin listener about the mirror.
+
+use crate::config::Mapping;
+use crate::mirror::status::{RepositoryStatus, repository_status};
+use crate::mirror::view::AggregateRepository;
+use crate::oai::datestamp::{Granularity, from_secs};
+use crate::server::context::ServerContext;
+use crate::server::handover::HandoverState;
+use crate::server::mirror::harvest_runs::{HarvestRequest, RepositoryRuns, RunningHarvest};
+use crate::server::own_pages::OwnPage;
+use crate::store::{ListFilter, MirrorError};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
+
+/// Most sets of one repository whose records are counted for a page.
+const SETS_COUNTED_MAX: usize = 1_000;
+
+/// A page about the mirror; `parts` is its path after `/-/mirror/`. `None`: there is no such page.
+pub(crate) async fn mirror_json(
+    context: &ServerContext,
+    parts: &[&str],
+) -> Result<Option<Value>, MirrorError> {
+    let stored = context.store.mirror.repositories().await?;
+    let mappings = context.repositories.all();
+    let mirrored = mappings.values().filter(|mapping| mapping.mirror.is_some());
+    // The store contains the state of the view of all repositories too, and no records of it.
+    let ids: BTreeSet<&str> = mirrored.map(|mapping| mapping.id.as_str()).collect();
+    let stored = stored.iter().map(String::as_str).filter(|id| *id != AggregateRepository::NAME);
+    let ids: BTreeSet<&str> = ids.into_iter().chain(stored).collect();
+    let mapping = |id: &str| mappings.get(id).filter(|mapping| mapping.mirror.is_some());
+    match parts {
+        [] | [""] => {
+            let mut repositories = Vec::new();
+            for &id in &ids {
+                repositories.push(mirrored_json(context, id, mapping(id).map(AsRef::as_ref)).await?);
+            }
+            Ok(Some(json!({ "repositories": repositories })))
+        }
+        [id] if ids.contains(id) => {
+            let mut value = mirrored_json(context, id, mapping(id).map(AsRef::as_ref)).await?;
+            value["sets"] = sets_json(context, id).await?;
+            Ok(Some(value))
+        }
+        [id, "harvest"] if mapping(id).is_some() => Ok(Some(harvest_json(&context.mirror.runs.of(id)))),
+        _ => Ok(None),
+    }
+}
+
+async fn mirrored_json(
+    context: &ServerContext,
+    id: &str,
+    mapping: Option<&Mapping>,
+) -> Result<Value, MirrorError> {
+    let status = repository_status(context.store.mirror.as_ref(), id).await?;
+    let runs = context.mirror.runs.of(id);
+    let state = state_of(&status, &runs);
+    let lag_secs = status.lag_secs(now_secs(context));
+    let mut value = json!(status);
+    value["state"] = json!(state);
+    value["lag_secs"] = json!(lag_secs);
+    value["url"] = json!(mapping.map(|_| format!("{}/_mirror/{id}", context.public_url)));
+    value["harvest"] = json!(runs.running.as_ref().map(running_json));
+    let next = runs.next_due_secs.filter(|_| mapping.is_some() && runs.running.is_none());
+    value["next_harvest_at"] = json!(next.map(to_datestamp));
+    Ok(value)
+}
+
+/// The number of records in each set and format, deleted ones included.
+async fn sets_json(context: &ServerContext, id: &str) -> Result<Value, MirrorError> {
+    let store = &context.store.mirror;
+    let names: BTreeMap<String, String> =
+        store.catalog(id).await?.sets.into_iter().map(|set| (set.set_spec, set.name)).collect();
+    let used = store.sets_in_use(id).await?;
+    let all: BTreeSet<&String> = names.keys().chain(&used).collect();
+    let prefixes: Vec<String> = store.collections(id).await?.into_iter().map(|size| size.prefix).collect();
+    let mut sets = Vec::new();
+    for set_spec in all.into_iter().take(SETS_COUNTED_MAX) {
+        let mut records = BTreeMap::new();
+        for prefix in &prefixes {
+            let (repository, prefix) = (id.to_owned(), prefix.clone());
+            let set = Some(set_spec.clone());
+            let filter = ListFilter { repository, prefix: prefix.clone(), set, ..ListFilter::default() };
+            records.insert(prefix, store.count(filter).await?);
+        }
+        sets.push(json!({ "set_spec": set_spec, "name": names.get(set_spec), "records": records }));
+    }
+    Ok(json!(sets))
+}
+
+/// Requests a harvest: `POST /-/mirror/ID/sync`.
+pub(crate) fn request_harvest(context: &ServerContext, id: &str, query: Option<&str>) -> OwnPage {
+    let accepts_deletions = match query {
+        None | Some("") => false,
+        Some("accept_deletions=true") => true,
+        Some(_) => {
+            return OwnPage::json(400, &json!({"error": "expected no query, or accept_deletions=true"}));
+        }
+    };
+    let mappings = context.repositories.all();
+    if mappings.get(id).is_none_or(|mapping| mapping.mirror.is_none()) {
+        return OwnPage::json(404, &json!({"error": "no mapping with this id has a [mirror] table"}));
+    }
+    let is_ending = context.draining.load(Ordering::Relaxed)
+        || *context.handover.subscribe().borrow() != HandoverState::Serving;
+    if is_ending {
+        return OwnPage::json(503, &json!({"error": "this process is stopping; send the request again"}));
+    }
+    let ended = context.mirror.runs.of(id).ended;
+    match context.mirror.runs.request(id, HarvestRequest { accepts_deletions }) {
+        true => OwnPage::json(202, &json!({ "repository": id, "ended": ended })),
+        false => OwnPage::json(409, &json!({"error": "a harvest of this repository runs or waits already"})),
+    }
+}
+
+fn now_secs(context: &ServerContext) -> i64 {
+    i64::try_from(crate::clock::secs(context.clock.now())).unwrap_or(i64::MAX)
+}
+
+/// The state of a mirrored repository in one word.
+fn state_of(status: &RepositoryStatus, runs: &RepositoryRuns) -> &'static str {
+    let is_whole =
+        status.formats.iter().all(|format| format.complete_until.is_some() && !format.harvest_open);
+    let has_failed = status.last_harvest.as_ref().is_some_and(|last| !last.errors.is_empty());
+    match (&runs.running, &runs.waiting) {
+        (Some(_), _) => "harvesting",
+        (None, Some(_)) => "waiting",
+        (None, None) if status.formats.is_empty() => "never-harvested",
+        (None, None) if is_whole && !has_failed => "complete",
+        (None, None) => "incomplete",
+    }
+}
+
+fn harvest_json(runs: &RepositoryRuns) -> Value {
+    let last = runs.last.as_ref().map(|last| {
+        json!({
+            "began_at": to_datestamp(last.began_secs),
+            "ended_at": to_datestamp(last.ended_secs),
+            "is_complete": last.is_complete,
+            "is_success": last.is_success,
+            "summary": last.line,
+        })
+    });
+    json!({
+        "waiting": runs.waiting.is_some(),
+        "running": runs.running.as_ref().map(running_json),
+        "ended": runs.ended,
+        "last": last,
+    })
+}
+
+fn running_json(running: &RunningHarvest) -> Value {
+    let status = running.status.as_ref();
+    json!({
+        "began_at": to_datestamp(running.began_secs),
+        "prefix": status.map(|status| &status.prefix),
+        "records": status.map_or(0, |status| status.records),
+        "total": status.and_then(|status| status.total),
+    })
+}
+
+fn to_datestamp(secs: i64) -> String {
+    from_secs(secs, Granularity::Second)
+}

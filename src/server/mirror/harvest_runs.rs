@@ -1,0 +1,162 @@
+//! The harvests of a running server: which repository is harvested now, and how its last harvest ended.
+//!
+//! The schedule and the admin listener share it. Invariant: at most one harvest of a repository runs at a time. A
+//! harvest that panics counts as ended.
+
+use crate::mirror::harvest::HarvestStatus;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// The harvests of all repositories since the start of the server.
+#[derive(Debug, Default)]
+pub(crate) struct HarvestRuns {
+    repositories: Mutex<HashMap<String, RepositoryRuns>>,
+    /// Wakes the schedule when an operator requests a harvest.
+    pub(super) requested: Notify,
+}
+
+/// The harvests of one repository since the start of the server.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RepositoryRuns {
+    /// The harvest that an operator has requested, and that has not begun.
+    pub(crate) waiting: Option<HarvestRequest>,
+    /// The harvest that runs.
+    pub(crate) running: Option<RunningHarvest>,
+    /// The result of the last harvest.
+    pub(crate) last: Option<EndedHarvest>,
+    /// The number of harvests that have ended.
+    pub(crate) ended: u64,
+    /// The time of the next harvest, in seconds since 1970.
+    pub(crate) next_due_secs: Option<i64>,
+}
+
+/// The options of a harvest that an operator requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HarvestRequest {
+    /// Delete all records that have vanished from the source, however many.
+    pub(crate) accepts_deletions: bool,
+}
+
+/// A harvest that runs.
+#[derive(Clone, Debug)]
+pub(crate) struct RunningHarvest {
+    /// Its begin, in seconds since 1970.
+    pub(crate) began_secs: i64,
+    /// The progress of its current list; `None` before its first page.
+    pub(crate) status: Option<HarvestStatus>,
+}
+
+/// The result of a harvest, for operators.
+#[derive(Clone, Debug)]
+pub(crate) struct EndedHarvest {
+    /// Its begin and its end, in seconds since 1970.
+    pub(crate) began_secs: i64,
+    pub(crate) ended_secs: i64,
+    /// Whether every format was harvested completely.
+    pub(crate) is_complete: bool,
+    /// The line about it, as `oaimend mirror sync` prints it.
+    pub(crate) line: String,
+    /// Whether `oaimend mirror sync` succeeds with it: it is complete, and no deletion waits.
+    pub(crate) is_success: bool,
+}
+
+/// The mark of a running harvest. Dropping it ends the harvest.
+pub(super) struct RunMark {
+    runs: Arc<HarvestRuns>,
+    id: String,
+}
+
+impl HarvestRuns {
+    /// The harvests of a repository.
+    pub(crate) fn of(&self, id: &str) -> RepositoryRuns {
+        self.repositories().get(id).cloned().unwrap_or_default()
+    }
+
+    /// Requests a harvest. Returns false if one runs or waits already.
+    pub(crate) fn request(&self, id: &str, request: HarvestRequest) -> bool {
+        let mut repositories = self.repositories();
+        let runs = repositories.entry(id.to_owned()).or_default();
+        if runs.running.is_some() || runs.waiting.is_some() {
+            return false;
+        }
+        runs.waiting = Some(request);
+        self.requested.notify_one();
+        true
+    }
+
+    /// Whether an operator waits for a harvest of the repository.
+    pub(super) fn is_requested(&self, id: &str) -> bool {
+        self.repositories().get(id).is_some_and(|runs| runs.waiting.is_some())
+    }
+
+    /// Notes the time of the next harvest.
+    pub(super) fn note_due(&self, id: &str, at_secs: i64) {
+        self.repositories().entry(id.to_owned()).or_default().next_due_secs = Some(at_secs);
+    }
+
+    /// Begins a harvest, and returns its mark and the options that an operator has set. `None` if one runs.
+    pub(super) fn begin(self: &Arc<Self>, id: &str, now_secs: i64) -> Option<(RunMark, HarvestRequest)> {
+        let mut repositories = self.repositories();
+        let runs = repositories.entry(id.to_owned()).or_default();
+        if runs.running.is_some() {
+            return None;
+        }
+        runs.running = Some(RunningHarvest { began_secs: now_secs, status: None });
+        let request = runs.waiting.take().unwrap_or_default();
+        Some((RunMark { runs: Arc::clone(self), id: id.to_owned() }, request))
+    }
+
+    fn repositories(&self) -> MutexGuard<'_, HashMap<String, RepositoryRuns>> {
+        self.repositories.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RunMark {
+    /// Notes the progress.
+    pub(super) fn observe(&self, status: &HarvestStatus) {
+        if let Some(running) =
+            self.runs.repositories().get_mut(&self.id).and_then(|runs| runs.running.as_mut())
+        {
+            running.status = Some(status.clone());
+        }
+    }
+
+    /// Ends the harvest with its result.
+    pub(super) fn end(self, ended: EndedHarvest) {
+        if let Some(runs) = self.runs.repositories().get_mut(&self.id) {
+            runs.last = Some(ended);
+        }
+    }
+}
+
+impl Drop for RunMark {
+    fn drop(&mut self) {
+        if let Some(runs) = self.runs.repositories().get_mut(&self.id) {
+            runs.running = None;
+            runs.ended += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repository_has_one_harvest_at_a_time() {
+        let runs = Arc::new(HarvestRuns::default());
+        let (mark, request) = runs.begin("x", 5).expect("none runs");
+        assert_eq!(request, HarvestRequest::default());
+        assert!(runs.begin("x", 6).is_none());
+        assert!(!runs.request("x", HarvestRequest::default()));
+        assert!(runs.begin("y", 6).is_some());
+        drop(mark);
+        assert!(runs.request("x", HarvestRequest { accepts_deletions: true }));
+        assert!(!runs.request("x", HarvestRequest::default()));
+        assert!(runs.is_requested("x"));
+        let (_mark, request) = runs.begin("x", 7).expect("none runs");
+        assert!(request.accepts_deletions && !runs.is_requested("x"));
+        assert_eq!(runs.of("x").ended, 1);
+    }
+}

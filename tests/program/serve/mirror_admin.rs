@@ -1,0 +1,144 @@
+//! The pages of the admin listener about the mirror, and its metrics.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use oaimend::clock::Clock as _;
+use oaimend::config::MirrorSettings;
+use serde_json::{Value, json};
+
+use crate::fixtures::collection::{Collection, DAY_SECS, identifier};
+use crate::fixtures::proxy::Proxy;
+use crate::fixtures::source::{Got, Harvester, Source};
+
+fn post(address: SocketAddr, path: &str, headers: &str) -> Got {
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nHost: {address}\r\n{headers}Content-Length: 0\r\nConnection: close\r\n\r\n"
+    );
+    Harvester::ask(address, &request).whole_body()
+}
+
+/// A proxy that mirrors the source once a day.
+fn mirroring(source: &Source) -> Proxy {
+    Proxy::tuned(source, |mapping| {
+        let interval = Duration::from_secs(86_400);
+        mapping.mirror = Some(MirrorSettings { interval, ..MirrorSettings::default() });
+    })
+}
+
+/// Waits until so many harvests have ended.
+fn wait_for_harvests(proxy: &Proxy, count: u64) -> Value {
+    loop {
+        let harvest = proxy.told("/-/mirror/x/harvest");
+        if harvest["ended"].as_u64().is_some_and(|ended| ended >= count) {
+            return harvest;
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn state_of_the_mirror_is_shown() {
+    let mut collection = Collection::of(25);
+    collection.entries.get_mut(&identifier(3)).expect("it exists").deleted = true;
+    let now_secs = collection.now_secs;
+    let (source, _collection) = collection.start();
+    let proxy = mirroring(&source);
+    wait_for_harvests(&proxy, 1);
+    let state = proxy.told("/-/mirror/x");
+    let format = &state["formats"][0];
+    assert_eq!(
+        (&state["state"], &format["prefix"], &format["records"], &format["deleted"]),
+        (&json!("complete"), &json!("oai_dc"), &json!(24), &json!(1)),
+        "{state}"
+    );
+    let reached =
+        oaimend::oai::datestamp::from_secs(now_secs - 1, oaimend::oai::datestamp::Granularity::Second);
+    assert_eq!(format["complete_until"], reached.as_str());
+    assert_eq!(format["coverage"].as_array().map(Vec::len), Some(1), "{state}");
+    let sets = state["sets"].as_array().expect("a list");
+    let even = sets.iter().find(|set| set["set_spec"] == "even").expect("the set");
+    assert_eq!((&even["name"], &even["records"]["oai_dc"]), (&json!("Even numbers"), &json!(13)));
+    assert_eq!(state["last_harvest"]["stored"], 24, "{state}");
+    assert!(state["next_harvest_at"].is_string(), "{state}");
+    assert_eq!(state["harvest"], Value::Null);
+    let all = proxy.told("/-/mirror");
+    assert_eq!(all["repositories"].as_array().map(Vec::len), Some(1), "{all}");
+    assert_eq!(all["repositories"][0]["formats"], state["formats"]);
+    assert!(proxy.told("/-/mirror/nope")["error"].is_string());
+}
+
+#[test]
+fn failures_of_a_harvest_are_shown() {
+    let (source, _collection) =
+        Collection { fails_at: Some("verb=List".to_owned()), ..Collection::of(5) }.start();
+    let proxy = mirroring(&source);
+    let harvest = wait_for_harvests(&proxy, 1);
+    assert_eq!(harvest["last"]["is_success"], false, "{harvest}");
+    let state = proxy.told("/-/mirror/x");
+    let error = state["last_harvest"]["errors"][0].as_str().unwrap_or_default();
+    assert!(error.contains("404"), "{state}");
+    assert_eq!((&state["state"], &state["lag_secs"]), (&json!("never-harvested"), &Value::Null), "{state}");
+}
+
+#[test]
+fn operator_starts_a_harvest() {
+    let (source, collection) = Collection::of(25).start();
+    let proxy = mirroring(&source);
+    wait_for_harvests(&proxy, 1);
+    assert_eq!(post(proxy.admin(), "/-/mirror/x/sync", "").status, 202);
+    let harvest = wait_for_harvests(&proxy, 2);
+    assert_eq!(harvest["last"]["summary"], "0 stored, 0 deleted, 0 unchanged, 0 missing", "{harvest}");
+    {
+        // The source does not answer while the test holds the collection.
+        let mut collection = collection.lock().expect("no test panics while it holds this");
+        let now_secs = collection.now_secs + DAY_SECS;
+        let entry = collection.entries.get_mut(&identifier(7)).expect("it exists");
+        (entry.datestamp_secs, entry.title) = (now_secs, "Changed".to_owned());
+        collection.now_secs = now_secs;
+        assert_eq!(post(proxy.admin(), "/-/mirror/x/sync", "").status, 202);
+        assert_eq!(post(proxy.admin(), "/-/mirror/x/sync", "").status, 409);
+        while proxy.told("/-/mirror/x")["state"] != "harvesting" {
+            std::thread::yield_now();
+        }
+        assert_eq!(post(proxy.admin(), "/-/mirror/x/sync", "").status, 409);
+        assert_eq!(proxy.told("/-/mirror/x/harvest")["ended"], 2);
+    }
+    let harvest = wait_for_harvests(&proxy, 3);
+    assert_eq!(harvest["last"]["summary"], "1 stored, 0 deleted, 0 unchanged, 0 missing", "{harvest}");
+}
+
+#[test]
+fn deletions_wait_until_an_operator_accepts_them() {
+    let (source, collection) = Collection { deleted_record: "no", ..Collection::of(60) }.start();
+    let proxy = mirroring(&source);
+    wait_for_harvests(&proxy, 1);
+    collection.lock().expect("no panic").entries.retain(|identifier, _| identifier.ends_with('1'));
+    drop(proxy.clock.pause(Duration::from_secs(86_400)));
+    let harvest = wait_for_harvests(&proxy, 2);
+    assert_eq!(
+        (&harvest["last"]["is_success"], &harvest["last"]["is_complete"]),
+        (&json!(false), &json!(true))
+    );
+    assert_eq!(proxy.told("/-/mirror/x")["formats"][0]["held_deletions"], 54);
+    assert_eq!(post(proxy.admin(), "/-/mirror/x/sync?accept_deletions=true", "").status, 202);
+    wait_for_harvests(&proxy, 3);
+    let format = &proxy.told("/-/mirror/x")["formats"][0];
+    assert_eq!((&format["held_deletions"], &format["records"]), (&json!(0), &json!(6)), "{format}");
+}
+
+#[test]
+fn wrong_requests_for_a_harvest_are_refused() {
+    let (source, _collection) = Collection::of(5).start();
+    let proxy = mirroring(&source);
+    for (path, headers, status) in [
+        ("/-/mirror/nope/sync", "", 404),
+        ("/-/mirror/x", "", 404),
+        ("/-/mirror/x/sync?accept_deletions=yes", "", 400),
+        ("/-/mirror/x/sync", "Origin: http://evil.example\r\n", 403),
+    ] {
+        assert_eq!(post(proxy.admin(), path, headers).status, status, "{path} {headers}");
+    }
+    let unmirrored = Proxy::of(&source);
+    assert_eq!(post(unmirrored.admin(), "/-/mirror/x/sync", "").status, 404);
+}
