@@ -52,6 +52,11 @@ impl Failure {
         Self { exit: Exit::Incomplete, message: message.to_string() }
     }
 
+    /// Another process uses what the command needs; `message` names it and the next step.
+    pub(crate) fn in_use(message: impl Display) -> Self {
+        Self { exit: Exit::Io, message: message.to_string() }
+    }
+
     /// An operation (such as "read") failed on `path`.
     pub(crate) fn io(operation: &str, path: &Path, error: &io::Error) -> Self {
         Self { exit: Exit::Io, message: format!("cannot {operation} {}: {error}", path.display()) }

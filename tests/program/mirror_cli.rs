@@ -1,4 +1,4 @@
-//! `oaimend mirror`: the commands on the data folder.
+//! `oaimend mirror`: the commands on the data folder, and through the admin listener of a server that uses it.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 use crate::fixtures::collection::{Collection, identifier};
+use crate::fixtures::program::{Program, serve};
 use crate::fixtures::source::Source;
 use crate::support::strict;
 
@@ -67,8 +68,9 @@ fn sync_harvests_and_cat_writes_the_records() {
 
     let output = oaimend(folder.path(), &["mirror", "status", "--json"]);
     let status: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
-    assert_eq!((&status[0]["records"], &status[0]["deleted"]), (&24.into(), &1.into()), "{status}");
-    assert!(status[0]["complete_until"].is_string(), "{status}");
+    let status = &status["repositories"][0]["formats"][0];
+    assert_eq!((&status["records"], &status["deleted"]), (&24.into(), &1.into()), "{status}");
+    assert!(status["complete_until"].is_string(), "{status}");
 
     for command in ["verify", "compact"] {
         let output = oaimend(folder.path(), &["mirror", command]);
@@ -116,4 +118,47 @@ fn incomplete_harvest_exits_with_1() {
     let output = oaimend(folder.path(), &["mirror", "sync"]);
     assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
     assert!(stdout(&output).contains("oai_dc is incomplete"), "{}", stdout(&output));
+}
+
+#[test]
+fn sync_and_status_work_while_a_server_uses_the_data_folder() {
+    let (source, collection) = Collection::of(25).start();
+    let folder = folder_with(&source);
+    let mut program = Program::run(serve(folder.path()).args(["--admin", "127.0.0.1:0"]));
+    program.line("harvest of the mirror");
+    let admin = program.admin().to_string();
+    let remote = |arguments: &[&str]| oaimend(folder.path(), &[arguments, &["--admin", &admin]].concat());
+    let output = remote(&["mirror", "sync", "c"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(stdout(&output), "c: 0 stored, 0 deleted, 0 unchanged, 0 missing\n");
+    let output = remote(&["mirror", "status", "--json"]);
+    let status: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert_eq!(status["repositories"][0]["formats"][0]["records"], 25, "{status}");
+    let output = remote(&["mirror", "status"]);
+    assert!(stdout(&output).lines().nth(1).is_some_and(|row| row.starts_with("c ")), "{}", stdout(&output));
+    for command in ["cat", "verify", "compact", "forget"] {
+        let output = remote(&["mirror", command, "c"]);
+        assert_eq!(output.status.code(), Some(74), "{command}");
+        assert!(stderr(&output).contains("stop it first"), "{}", stderr(&output));
+    }
+    let output = remote(&["mirror", "sync", "live"]);
+    assert_eq!(output.status.code(), Some(64), "{}", stderr(&output));
+    collection.lock().expect("no panic").fails_at = Some("metadataPrefix".to_owned());
+    let output = remote(&["mirror", "sync"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    assert!(stdout(&output).contains("oai_dc is incomplete"), "{}", stdout(&output));
+}
+
+#[test]
+fn command_without_an_admin_listener_says_what_to_do() {
+    let (source, _collection) = Collection::of(1).start();
+    let folder = folder_with(&source);
+    let _program = Program::start(folder.path(), &[]);
+    let output = oaimend(folder.path(), &["mirror", "sync", "--admin", "127.0.0.1:1"]);
+    assert_eq!(output.status.code(), Some(74));
+    assert!(stderr(&output).contains("the admin listener at 127.0.0.1:1"), "{}", stderr(&output));
+    std::fs::write(folder.path().join("oaimend.toml"), "[admin]\nlisten = \"off\"\n").expect("writable");
+    let output = oaimend(folder.path(), &["mirror", "sync"]);
+    assert_eq!(output.status.code(), Some(74));
+    assert!(stderr(&output).contains("its admin listener is off"), "{}", stderr(&output));
 }

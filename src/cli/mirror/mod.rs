@@ -1,19 +1,24 @@
 //! `oaimend mirror`: harvests repositories into the mirror, and reads the mirror.
 //!
-//! The commands work on the data folder, so `oaimend serve` must not use it at the same time.
+//! The commands work on the data folder. While `oaimend serve` uses it, `sync` and `status` work through its admin
+//! listener (`remote`).
 
+mod admin_client;
 mod cat;
 mod maintain;
+mod progress;
+mod remote;
 mod status;
 mod sync;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use oaimend::config::{Config, Flags, Mapping};
 use oaimend::mirror::view::AggregateRepository;
-use oaimend::store::{MirrorError, Store};
+use oaimend::store::{DataDirLock, MirrorError, Store};
 use tokio::runtime::Runtime;
 
 use super::exit::{Exit, Failure};
@@ -32,6 +37,9 @@ pub(crate) struct MirrorArguments {
     /// Folder for the mirror and other state [default: data]
     #[arg(long, value_name = "DIR", global = true)]
     data: Option<PathBuf>,
+    /// The admin listener of the running server [default: admin.listen, else 127.0.0.1:8081]
+    #[arg(long, value_name = "ADDR", global = true)]
+    admin: Option<SocketAddr>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -58,14 +66,18 @@ struct Context {
 }
 
 pub(crate) fn run(arguments: MirrorArguments) -> Result<Exit, Failure> {
-    let MirrorArguments { command, config, mappings, data } = arguments;
-    let config = Config::load(&Flags { config, mappings, data, ..Flags::default() })?;
-    let store = Store::open(&config.data)?;
+    let MirrorArguments { command, config, mappings, data, admin } = arguments;
+    let admin = admin.map(Some);
+    let config = Config::load(&Flags { config, mappings, data, admin, ..Flags::default() })?;
+    let Some(lock) = DataDirLock::take(&config.data)? else {
+        return remote::run(&config, &command);
+    };
+    let store = Store::open_locked(lock)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::io("start", Path::new("the network"), &error))?;
     let context = Context { config, store, runtime };
     let exit = match command {
-        MirrorCommand::Sync(arguments) => sync::run(&context, arguments),
+        MirrorCommand::Sync(arguments) => sync::run(&context, &arguments),
         MirrorCommand::Status(arguments) => status::run(&context, &arguments),
         MirrorCommand::Cat(arguments) => cat::run(&context, arguments),
         MirrorCommand::Verify(arguments) => maintain::verify(&context, arguments),
@@ -77,44 +89,6 @@ pub(crate) fn run(arguments: MirrorArguments) -> Result<Exit, Failure> {
 }
 
 impl Context {
-    /// The mirrored repositories with these ids; without an id all of them.
-    fn mirrored(&self, ids: &[String]) -> Result<Vec<Arc<Mapping>>, Failure> {
-        let all = self.config.repositories.all();
-        let mirrored = || all.values().filter(|mapping| mapping.mirror.is_some());
-        if ids.is_empty() {
-            let found: Vec<_> = mirrored().cloned().collect();
-            return match found.is_empty() {
-                true => {
-                    Err(Failure::usage("no mapping has a [mirror] table; add one to mirror its repository"))
-                }
-                false => Ok(found),
-            };
-        }
-        ids.iter().map(|id| self.find_mirrored(id, mirrored().map(|mapping| mapping.id.as_str()))).collect()
-    }
-
-    fn find_mirrored<'m>(
-        &self,
-        id: &str,
-        mirrored: impl Iterator<Item = &'m str>,
-    ) -> Result<Arc<Mapping>, Failure> {
-        match self.config.repositories.find(id) {
-            Some(mapping) if mapping.mirror.is_some() => Ok(mapping),
-            Some(_) => {
-                Err(Failure::usage(format!("\"{id}\" is not mirrored; add a [mirror] table to its mapping")))
-            }
-            None => {
-                let known: Vec<&str> = mirrored.collect();
-                let expected = match known.is_empty() {
-                    true => "no mapping has a [mirror] table".to_owned(),
-                    false => format!("expected {}", known.join(", ")),
-                };
-                let id = id.escape_debug();
-                Err(Failure::usage(format!("\"{id}\" is not a mirrored repository; {expected}")))
-            }
-        }
-    }
-
     /// The ids, or all stored repositories.
     fn stored(&self, ids: Vec<String>) -> Result<Vec<String>, Failure> {
         if !ids.is_empty() {
@@ -124,6 +98,42 @@ impl Context {
         // The store contains the state of this view too, and no records of it.
         stored.retain(|id| id != AggregateRepository::NAME);
         Ok(stored)
+    }
+}
+
+/// The mirrored repositories with these ids; without an id all of them.
+fn mirrored(config: &Config, ids: &[String]) -> Result<Vec<Arc<Mapping>>, Failure> {
+    let all = config.repositories.all();
+    let mirrored = || all.values().filter(|mapping| mapping.mirror.is_some());
+    if ids.is_empty() {
+        let found: Vec<_> = mirrored().cloned().collect();
+        return match found.is_empty() {
+            true => Err(Failure::usage("no mapping has a [mirror] table; add one to mirror its repository")),
+            false => Ok(found),
+        };
+    }
+    ids.iter().map(|id| find_mirrored(config, id, mirrored().map(|mapping| mapping.id.as_str()))).collect()
+}
+
+fn find_mirrored<'m>(
+    config: &Config,
+    id: &str,
+    mirrored: impl Iterator<Item = &'m str>,
+) -> Result<Arc<Mapping>, Failure> {
+    match config.repositories.find(id) {
+        Some(mapping) if mapping.mirror.is_some() => Ok(mapping),
+        Some(_) => {
+            Err(Failure::usage(format!("\"{id}\" is not mirrored; add a [mirror] table to its mapping")))
+        }
+        None => {
+            let known: Vec<&str> = mirrored.collect();
+            let expected = match known.is_empty() {
+                true => "no mapping has a [mirror] table".to_owned(),
+                false => format!("expected {}", known.join(", ")),
+            };
+            let id = id.escape_debug();
+            Err(Failure::usage(format!("\"{id}\" is not a mirrored repository; {expected}")))
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use oaimend::oai::datestamp::{Granularity, from_secs};
-use serde_json::{Value, json};
+use oaimend::mirror::status::{FormatStatus, RepositoryStatus, repository_status};
+use serde_json::json;
 
 use super::super::exit::{Exit, Failure, print};
 use super::{Context, store_failure};
@@ -16,93 +16,71 @@ pub(super) struct StatusArguments {
     json: bool,
 }
 
-/// One format of a repository.
-struct Row {
-    id: String,
-    prefix: String,
-    records: u64,
-    deleted: u64,
-    damaged: u64,
-    disk_bytes: u64,
-    /// All changes of the source before this time are in the mirror.
-    complete_until: Option<String>,
-    is_harvest_open: bool,
+pub(super) fn run(context: &Context, arguments: &StatusArguments) -> Result<Exit, Failure> {
+    let mut statuses = Vec::new();
+    for id in context.stored(Vec::new())? {
+        let status = repository_status(context.store.mirror.as_ref(), &id);
+        statuses.push(context.runtime.block_on(status).map_err(store_failure)?);
+    }
+    show(&statuses, arguments)
 }
 
-pub(super) fn run(context: &Context, arguments: &StatusArguments) -> Result<Exit, Failure> {
-    let rows = context.runtime.block_on(read_rows(context))?;
-    let text = if arguments.json { format_json(&rows) } else { format_table(&rows) };
+/// Prints the status of all repositories.
+pub(super) fn show(statuses: &[RepositoryStatus], arguments: &StatusArguments) -> Result<Exit, Failure> {
+    let text = match arguments.json {
+        true => format!("{:#}\n", json!({ "repositories": statuses })),
+        false => format_table(statuses),
+    };
     print(text.as_bytes())
 }
 
-async fn read_rows(context: &Context) -> Result<Vec<Row>, Failure> {
-    let store = &context.store.mirror;
-    let mut rows = Vec::new();
-    for id in store.repositories().await.map_err(store_failure)? {
-        for size in store.collections(&id).await.map_err(store_failure)? {
-            let progress = store.progress(&id, &size.prefix).await.map_err(store_failure)?;
-            rows.push(Row {
-                id: id.clone(),
-                records: size.records,
-                deleted: size.tombstones,
-                damaged: size.damaged,
-                disk_bytes: size.disk_bytes,
-                complete_until: progress
-                    .last_complete
-                    .map(|last| from_secs(last.from_secs, Granularity::Second)),
-                is_harvest_open: progress.open_list.is_some(),
-                prefix: size.prefix,
-            });
-        }
-    }
-    Ok(rows)
-}
-
-fn format_json(rows: &[Row]) -> String {
-    let rows: Vec<Value> = rows
-        .iter()
-        .map(|row| {
-            json!({
-                "repository": row.id,
-                "prefix": row.prefix,
-                "records": row.records,
-                "deleted": row.deleted,
-                "damaged": row.damaged,
-                "disk_bytes": row.disk_bytes,
-                "complete_until": row.complete_until,
-                "harvest_interrupted": row.is_harvest_open,
-            })
-        })
-        .collect();
-    format!("{:#}\n", Value::Array(rows))
-}
-
-fn format_table(rows: &[Row]) -> String {
-    if rows.is_empty() {
-        return "the mirror is empty; run: oaimend mirror sync\n".to_owned();
-    }
-    let width = |text: fn(&Row) -> &str, head: &str| {
-        rows.iter().map(|row| text(row).len()).max().unwrap_or(0).max(head.len())
+fn format_table(statuses: &[RepositoryStatus]) -> String {
+    let formats = || {
+        statuses.iter().flat_map(|status| status.formats.iter().map(|format| (status.id.as_str(), format)))
     };
-    let (ids, prefixes) = (width(|row| &row.id, "repository"), width(|row| &row.prefix, "format"));
-    let mut table = format!(
-        "{:ids$}  {:prefixes$}  {:>10}  {:>8}  {:>8}  complete until\n",
-        "repository", "format", "records", "deleted", "MiB"
-    );
-    for row in rows {
-        let mut until = row.complete_until.clone().unwrap_or_else(|| "never".to_owned());
-        if row.is_harvest_open {
-            until.push_str(", harvest interrupted");
-        }
-        if row.damaged > 0 {
-            let _ = write!(until, ", {} damaged", row.damaged);
-        }
-        let mib = row.disk_bytes as f64 / f64::from(1 << 20);
+    let width = |text: fn(&(&str, &FormatStatus)) -> usize, head: &str| {
+        formats().map(|row| text(&row)).max().unwrap_or(0).max(head.len())
+    };
+    let ids = width(|(id, _)| id.len(), "repository");
+    let prefixes = width(|(_, format)| format.prefix.len(), "format");
+    let mut table = String::new();
+    if formats().next().is_some() {
         let _ = writeln!(
             table,
-            "{:ids$}  {:prefixes$}  {:>10}  {:>8}  {mib:>8.1}  {until}",
-            row.id, row.prefix, row.records, row.deleted
+            "{:ids$}  {:prefixes$}  {:>10}  {:>8}  {:>7}  {:>8}  complete until",
+            "repository", "format", "records", "deleted", "missing", "MiB"
         );
     }
-    table
+    for (id, format) in formats() {
+        let FormatStatus { prefix, records, deleted, missing, .. } = format;
+        let mib = format.disk_bytes as f64 / f64::from(1 << 20);
+        let _ = writeln!(
+            table,
+            "{id:ids$}  {prefix:prefixes$}  {records:>10}  {deleted:>8}  {missing:>7}  {mib:>8.1}  {}",
+            describe_end(format)
+        );
+    }
+    for status in statuses {
+        for error in status.last_harvest.iter().flat_map(|last| &last.errors) {
+            let _ = writeln!(table, "{}: the last harvest is not complete: {error}", status.id);
+        }
+    }
+    match table.is_empty() {
+        true => "the mirror is empty; run: oaimend mirror sync\n".to_owned(),
+        false => table,
+    }
+}
+
+fn describe_end(format: &FormatStatus) -> String {
+    let mut end = format.complete_until.clone().unwrap_or_else(|| "never".to_owned());
+    if format.harvest_open {
+        end.push_str(", harvest not complete");
+    }
+    if format.damaged > 0 {
+        let _ = write!(end, ", {} damaged", format.damaged);
+    }
+    if format.held_deletions > 0 {
+        let _ = write!(end, ", {} deletions wait for sync --accept-deletions", format.held_deletions);
+    }
+    end
 }

@@ -1,32 +1,31 @@
 //! `oaimend mirror sync`: harvests now.
 
-use std::collections::BTreeMap;
-use std::io::{self, IsTerminal as _, Write as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use clap::Args;
 use futures::StreamExt as _;
 use oaimend::clock::SystemClock;
 use oaimend::config::Mapping;
 use oaimend::mirror::Stamps;
-use oaimend::mirror::harvest::{HarvestError, HarvestSettings, HarvestStatus, HarvestSummary, Harvester};
+use oaimend::mirror::harvest::{HarvestError, HarvestSettings, HarvestSummary, Harvester};
 use oaimend::upstream::{LiveRepository, SourceClients};
 
 use super::super::exit::{Exit, Failure, print};
-use super::{Context, store_failure};
+use super::progress::ProgressLine;
+use super::{Context, mirrored, store_failure};
 
 #[derive(Debug, Args)]
 pub(super) struct SyncArguments {
     /// The ids of mappings with a [mirror] table
     #[arg(value_name = "ID")]
-    ids: Vec<String>,
+    pub(super) ids: Vec<String>,
     /// Deletes all records that have vanished from their source, however many
     #[arg(long)]
-    accept_deletions: bool,
+    pub(super) accept_deletions: bool,
 }
 
-pub(super) fn run(context: &Context, arguments: SyncArguments) -> Result<Exit, Failure> {
-    let mappings = context.mirrored(&arguments.ids)?;
+pub(super) fn run(context: &Context, arguments: &SyncArguments) -> Result<Exit, Failure> {
+    let mappings = mirrored(&context.config, &arguments.ids)?;
     let stamps = context.runtime.block_on(Stamps::open(Arc::clone(&context.store.mirror)));
     let stamps = Arc::new(stamps.map_err(store_failure)?);
     let clients = SourceClients::new(context.store.static_files.clone());
@@ -43,7 +42,7 @@ pub(super) fn run(context: &Context, arguments: SyncArguments) -> Result<Exit, F
     let mut harvests = futures::stream::iter(harvests).buffer_unordered(context.config.mirror.harvests_max);
     context.runtime.block_on(async {
         while let Some((id, result)) = harvests.next().await {
-            progress.clear();
+            progress.end(id);
             let (line, complete) = describe(id, &result);
             is_complete &= complete;
             print(line.as_bytes())?;
@@ -74,56 +73,15 @@ async fn harvest(
         base_url: mapping.base_url.to_string(),
     };
     let settings = HarvestSettings { accepts_deletions, ..HarvestSettings::of(mapping) };
-    harvester.run(&settings, &|status| progress.show(&mapping.id, status)).await
+    harvester
+        .run(&settings, &|status| progress.show(&mapping.id, &status.prefix, status.records, status.total))
+        .await
 }
 
 /// The line about one harvest, and whether it was complete.
 fn describe(id: &str, result: &Result<HarvestSummary, HarvestError>) -> (String, bool) {
-    let summary = match result {
-        Ok(summary) => summary,
-        Err(error) => return (format!("{id}: failed: {error}\n"), false),
-    };
-    let counts = summary.counts;
-    let mut line = format!(
-        "{id}: {} stored, {} deleted, {} unchanged, {} missing",
-        counts.stored,
-        counts.deleted,
-        counts.unchanged + counts.touched,
-        summary.missing
-    );
-    for (prefix, held) in &summary.held_deletions {
-        line.push_str(&format!(
-            "; {held} records of {prefix} have vanished and wait: --accept-deletions deletes them"
-        ));
-    }
-    for (prefix, error) in &summary.incomplete {
-        line.push_str(&format!("; {prefix} is incomplete: {error}"));
-    }
-    line.push('\n');
-    (line, summary.is_complete() && summary.held_deletions.is_empty())
-}
-
-/// One line with the progress of all harvests, on a terminal.
-#[derive(Debug, Default)]
-struct ProgressLine(Mutex<BTreeMap<String, String>>);
-
-impl ProgressLine {
-    fn show(&self, id: &str, status: &HarvestStatus) {
-        if !io::stderr().is_terminal() {
-            return;
-        }
-        let HarvestStatus { prefix, records, total } = status;
-        let of = total.map(|total| format!(" of {total}")).unwrap_or_default();
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.insert(id.to_owned(), format!("{id} {prefix}: {records}{of}"));
-        let line = lines.values().cloned().collect::<Vec<_>>().join("; ");
-        // A closed stderr is not an error: progress is optional.
-        let _ = write!(io::stderr(), "\r\x1b[K{line}");
-    }
-
-    fn clear(&self) {
-        if io::stderr().is_terminal() {
-            let _ = write!(io::stderr(), "\r\x1b[K");
-        }
+    match result {
+        Ok(summary) => (format!("{id}: {}\n", summary.describe()), summary.is_success()),
+        Err(error) => (format!("{id}: failed: {error}\n"), false),
     }
 }

@@ -1,0 +1,150 @@
+//! `oaimend mirror sync` and `status` while `oaimend serve` uses the data folder: through its admin listener.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use oaimend::clock::{Clock as _, SystemClock};
+use oaimend::config::{Config, Mapping};
+use oaimend::mirror::status::RepositoryStatus;
+use serde_json::Value;
+
+use super::super::exit::{Exit, Failure, print};
+use super::admin_client::AdminClient;
+use super::progress::ProgressLine;
+use super::status::{self, StatusArguments};
+use super::sync::SyncArguments;
+use super::{MirrorCommand, mirrored};
+
+/// The time between two looks at a harvest.
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Runs a command with the server that uses the data folder.
+pub(super) fn run(config: &Config, command: &MirrorCommand) -> Result<Exit, Failure> {
+    let data = config.data.display();
+    let name = match command {
+        MirrorCommand::Sync(_) | MirrorCommand::Status(_) => None,
+        MirrorCommand::Cat(_) => Some("cat"),
+        MirrorCommand::Verify(_) => Some("verify"),
+        MirrorCommand::Compact(_) => Some("compact"),
+        MirrorCommand::Forget(_) => Some("forget"),
+    };
+    if let Some(name) = name {
+        let instead = match name {
+            "cat" => "; harvest /_mirror/ID from it, or stop it first",
+            _ => "; stop it first",
+        };
+        return Err(Failure::in_use(format!(
+            "a running oaimend uses the data folder {data}, and mirror {name} needs it alone{instead}"
+        )));
+    }
+    let Some(address) = config.admin else {
+        return Err(Failure::in_use(format!(
+            "a running oaimend uses the data folder {data}, and its admin listener is off; set admin.listen, or stop \
+             it first"
+        )));
+    };
+    let client = AdminClient::new(address);
+    match command {
+        MirrorCommand::Sync(arguments) => sync(&client, config, arguments),
+        MirrorCommand::Status(arguments) => show_status(&client, arguments),
+        _ => Ok(Exit::Success),
+    }
+}
+
+fn show_status(client: &AdminClient, arguments: &StatusArguments) -> Result<Exit, Failure> {
+    let response = client.send("GET", "/-/mirror")?;
+    let repositories = response.json["repositories"].clone();
+    let statuses: Result<Vec<RepositoryStatus>, _> = serde_json::from_value(repositories);
+    let statuses =
+        statuses.map_err(|error| unexpected(&format!("the status of the mirror cannot be read: {error}")))?;
+    status::show(&statuses, arguments)
+}
+
+fn sync(client: &AdminClient, config: &Config, arguments: &SyncArguments) -> Result<Exit, Failure> {
+    let mut waiting: Vec<Follower> = mirrored(config, &arguments.ids)?
+        .into_iter()
+        .map(|mapping| Follower { mapping, after: None })
+        .collect();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::io("start", Path::new("the timer"), &error))?;
+    let progress = ProgressLine::default();
+    let mut is_success = true;
+    while !waiting.is_empty() {
+        let mut next = Vec::new();
+        for mut follower in waiting {
+            match follower.look(client, arguments.accept_deletions, &progress)? {
+                Some((line, has_succeeded)) => {
+                    progress.end(&follower.mapping.id);
+                    is_success &= has_succeeded;
+                    print(format!("{}: {line}\n", follower.mapping.id).as_bytes())?;
+                }
+                None => next.push(follower),
+            }
+        }
+        waiting = next;
+        if !waiting.is_empty() {
+            runtime.block_on(SystemClock.pause(LOOK_INTERVAL));
+        }
+    }
+    Ok(if is_success { Exit::Success } else { Exit::Incomplete })
+}
+
+/// Follows the harvest of one repository.
+struct Follower {
+    mapping: Arc<Mapping>,
+    /// The number of harvests that had ended before this one; `None` before it is requested.
+    after: Option<u64>,
+}
+
+impl Follower {
+    /// Requests the harvest, or looks at it. Returns its result once it has ended.
+    fn look(
+        &mut self,
+        client: &AdminClient,
+        accepts_deletions: bool,
+        progress: &ProgressLine,
+    ) -> Result<Option<(String, bool)>, Failure> {
+        let id = &self.mapping.id;
+        let Some(after) = self.after else {
+            let query = if accepts_deletions { "?accept_deletions=true" } else { "" };
+            let response = client.send("POST", &format!("/-/mirror/{id}/sync{query}"))?;
+            match response.status {
+                202 => self.after = Some(response.json["ended"].as_u64().unwrap_or_default()),
+                // A harvest with other options is no substitute.
+                409 if accepts_deletions => {}
+                409 => {
+                    let harvest = client.send("GET", &format!("/-/mirror/{id}/harvest"))?;
+                    self.after = harvest.json["ended"].as_u64();
+                }
+                _ => return Err(unexpected(&explain(id, &response.json))),
+            }
+            return Ok(None);
+        };
+        let response = client.send("GET", &format!("/-/mirror/{id}/harvest"))?;
+        if response.status != 200 {
+            return Err(unexpected(&explain(id, &response.json)));
+        }
+        let harvest = response.json;
+        if harvest["ended"].as_u64().is_some_and(|ended| ended > after) {
+            let last = &harvest["last"];
+            let line = last["summary"].as_str().unwrap_or("failed: the log of the server says why");
+            return Ok(Some((line.to_owned(), last["is_success"] == true)));
+        }
+        let running = &harvest["running"];
+        if let Some(prefix) = running["prefix"].as_str() {
+            let records = running["records"].as_u64().unwrap_or_default();
+            progress.show(id, prefix, records, running["total"].as_u64());
+        }
+        Ok(None)
+    }
+}
+
+fn explain(id: &str, json: &Value) -> String {
+    let error = json["error"].as_str().unwrap_or("the response is not known");
+    format!("{id} is not harvested: {error}")
+}
+
+fn unexpected(text: &str) -> Failure {
+    Failure::io("use", Path::new("the admin listener"), &std::io::Error::other(text.to_owned()))
+}
