@@ -110,6 +110,31 @@ impl<'d, 't> Table<'d, 't> {
         }
     }
 
+    /// Reads a number, with or without a fraction. `convert` returns `None` outside the range that `expected` names.
+    pub(super) fn read_float<T>(
+        &mut self,
+        key: &'static str,
+        expected: &str,
+        convert: impl FnOnce(f64) -> Option<T>,
+    ) -> Option<T> {
+        let entry = self.take(key)?;
+        let number = match entry.get_ref() {
+            DeValue::Float(float) => float.as_str().parse().ok(),
+            DeValue::Integer(integer) => {
+                i64::from_str_radix(integer.as_str(), integer.radix()).ok().map(|whole| whole as f64)
+            }
+            other => return self.report_wrong_type(key, &entry, expected, other),
+        };
+        let value = number.and_then(convert);
+        if value.is_none() {
+            let (key, written) =
+                (self.full_key(key), self.document.text.get(entry.span()).unwrap_or_default());
+            let text = format!("{key} = {written} is out of range; expected {expected}");
+            self.document.report_fault(entry.span(), text);
+        }
+        value
+    }
+
     /// Replaces `value` by the number of that key, if the table contains it.
     pub(super) fn set_number(&mut self, key: &'static str, range: RangeInclusive<u64>, value: &mut u64) {
         *value = self.read_integer(key, range).unwrap_or(*value);

@@ -2,11 +2,16 @@
 
 use super::file::Table;
 use super::identify::{read_email, read_name};
+use crate::schedule::{FreshnessTarget, IntervalBounds};
 use std::time::Duration;
 
 /// What holds for all mirrored repositories: the `[mirror]` table of `oaimend.toml`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MirrorPolicy {
+    /// The share of records that should be up to date.
+    pub freshness: FreshnessTarget,
+    /// The shortest and the longest interval that the schedule chooses.
+    pub intervals: IntervalBounds,
     /// Harvests running at the same time.
     pub harvests_max: usize,
     /// Whether all mirrored repositories are served as one, at `/_all`.
@@ -24,6 +29,8 @@ pub struct MirrorPolicy {
 impl Default for MirrorPolicy {
     fn default() -> Self {
         Self {
+            freshness: FreshnessTarget::new(0.95).expect("a share from 0.5 to 1"),
+            intervals: interval_bounds(INTERVAL_MIN_SECS, INTERVAL_MAX_SECS),
             harvests_max: 4,
             aggregate: true,
             aggregate_name: None,
@@ -37,6 +44,13 @@ impl Default for MirrorPolicy {
 impl MirrorPolicy {
     /// Reads the `[mirror]` table of `oaimend.toml`.
     pub(super) fn read(&mut self, mut table: Table<'_, '_>) {
+        let expected = "a number from 0.5 to less than 1";
+        if let Some(freshness) = table.read_float("freshness", expected, FreshnessTarget::new) {
+            self.freshness = freshness;
+        }
+        let min_secs = table.read_integer("interval_min_secs", 60..=YEAR_SECS).unwrap_or(INTERVAL_MIN_SECS);
+        let max_secs = table.read_integer("interval_max_secs", min_secs..=YEAR_SECS);
+        self.intervals = interval_bounds(min_secs, max_secs.unwrap_or(INTERVAL_MAX_SECS.max(min_secs)));
         table.set_count("harvests_max", 1..=1000, &mut self.harvests_max);
         self.aggregate = table.read_bool("aggregate").unwrap_or(self.aggregate);
         self.aggregate_name = table.read_parsed("aggregate_name", read_name);
@@ -65,6 +79,16 @@ pub enum ServeFrom {
     Mirror,
 }
 
+/// The default bounds of the intervals: an hour and a week.
+const INTERVAL_MIN_SECS: u64 = 3_600;
+const INTERVAL_MAX_SECS: u64 = 604_800;
+/// The longest interval that can be configured.
+const YEAR_SECS: u64 = 31_536_000;
+
+fn interval_bounds(min_secs: u64, max_secs: u64) -> IntervalBounds {
+    IntervalBounds::new(min_secs as f64, max_secs as f64).expect("the bounds are in order")
+}
+
 /// Which records the view of all repositories shows if several repositories have the same identifier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Collisions {
@@ -78,16 +102,18 @@ pub enum Collisions {
 }
 
 /// How a repository is mirrored.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct MirrorSettings {
     /// The formats; empty: every format that the source lists.
     pub prefixes: Vec<String>,
     /// The sets; empty: the whole repository.
     pub sets: Vec<String>,
-    /// The time between the starts of two harvests.
-    pub interval: Duration,
+    /// The time between the starts of two harvests; `None`: the schedule decides.
+    pub interval: Option<Duration>,
     /// The pause between two requests of one harvest.
     pub request_gap: Duration,
+    /// The importance of the freshness of this repository for the schedule.
+    pub weight: f64,
     /// The rank among repositories with the same identifiers. A higher number is preferred.
     pub priority: u64,
 }
@@ -97,8 +123,9 @@ impl Default for MirrorSettings {
         Self {
             prefixes: Vec::new(),
             sets: Vec::new(),
-            interval: Duration::from_secs(21_600),
+            interval: None,
             request_gap: Duration::ZERO,
+            weight: 1.0,
             priority: 0,
         }
     }
@@ -112,15 +139,22 @@ impl MirrorSettings {
             sets: read_names(&mut table, "sets", "a setSpec"),
             ..Self::default()
         };
-        table.set_seconds("interval_secs", 60..=31_536_000, &mut settings.interval);
+        settings.interval = table.read_integer("interval_secs", 60..=YEAR_SECS).map(Duration::from_secs);
         if let Some(millis) = table.read_integer("request_gap_millis", 0..=3_600_000) {
             settings.request_gap = Duration::from_millis(millis);
+        }
+        let read_weight = |weight: f64| (weight > 0.0 && weight <= WEIGHT_MAX).then_some(weight);
+        if let Some(weight) = table.read_float("weight", "a number above 0, up to 1000", read_weight) {
+            settings.weight = weight;
         }
         table.set_number("priority", 0..=1000, &mut settings.priority);
         table.finish();
         settings
     }
 }
+
+/// The highest weight of a repository.
+const WEIGHT_MAX: f64 = 1000.0;
 
 /// The names in a list. `kind` names the expected values in faults.
 fn read_names(table: &mut Table<'_, '_>, key: &'static str, kind: &str) -> Vec<String> {

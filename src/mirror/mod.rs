@@ -2,10 +2,13 @@
 //!
 //! [`rules`] contains the decisions about time on which its promise depends. [`Stamps`] applies them to the store.
 //! [`view`] serves the store as repositories.
-//! `harvest` harvests repositories into the store. [`status`] describes the copies for operators.
+//! `harvest` harvests repositories into the store. [`status`] describes the copies for operators. [`RepositoryFacts`]
+//! and [`intervals_secs`] connect the store with the schedule.
 
 #[cfg(feature = "program")]
 pub mod harvest;
+#[cfg(feature = "program")]
+mod harvest_plan;
 pub mod rules;
 #[cfg(feature = "program")]
 mod stamps;
@@ -14,5 +17,7 @@ pub mod status;
 #[cfg(feature = "program")]
 pub mod view;
 
+#[cfg(feature = "program")]
+pub use harvest_plan::{RepositoryFacts, intervals_secs};
 #[cfg(feature = "program")]
 pub use stamps::Stamps;

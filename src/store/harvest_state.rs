@@ -89,7 +89,7 @@ pub struct TimeSpan {
 }
 
 /// What the mirror remembers of a repository, for all its formats.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RepositoryState {
     /// The number of times that the state was stored. 0: never.
     pub revision: u64,
@@ -111,6 +111,26 @@ pub struct RepositoryState {
     /// The begin of the last complete harvest, by the own clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_success_secs: Option<i64>,
+    /// What the schedule has learned from the harvests.
+    #[serde(default)]
+    pub schedule: ScheduleState,
+}
+
+/// What the schedule has learned from the harvests of a repository.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ScheduleState {
+    /// The rate of updates of the whole repository (λ), in updates per second; `None` before the first observation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updates_per_sec: Option<f64>,
+    /// The failed harvests since the last complete one.
+    #[serde(default)]
+    pub failures: u32,
+    /// The known records that these failed harvests have changed or deleted.
+    #[serde(default)]
+    pub changed: u64,
+    /// The unknown records that they have added.
+    #[serde(default)]
+    pub added: u64,
 }
 
 /// The end of a harvest of all formats, for operators.

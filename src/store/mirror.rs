@@ -288,6 +288,8 @@ pub enum RecordStatus {
 pub struct Committed {
     /// Records that were new, or changed, or came back.
     pub stored: u64,
+    /// Those of `stored` and `deleted` that were unknown before.
+    pub added: u64,
     /// Records that were live before, or unknown, and are deleted now. They are not in `stored`.
     pub deleted: u64,
     /// Records with a new datestamp and the same content. They keep their stamp.
@@ -296,6 +298,17 @@ pub struct Committed {
     pub unchanged: u64,
     /// The revision of the stored progress.
     pub revision: u64,
+}
+
+impl Committed {
+    /// Adds the numbers of another commit. The revision stays.
+    pub const fn add(&mut self, other: Self) {
+        self.stored += other.stored;
+        self.added += other.added;
+        self.deleted += other.deleted;
+        self.touched += other.touched;
+        self.unchanged += other.unchanged;
+    }
 }
 
 /// The records of a list.

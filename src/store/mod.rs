@@ -27,7 +27,7 @@ pub use files::{
 };
 pub use harvest_state::{
     Catalog, CompleteHarvest, HarvestNote, HarvestProgress, ListSpan, ListedFormat, ListedSet, OpenList,
-    RepositoryState, Sweep, TimeSpan,
+    RepositoryState, ScheduleState, Sweep, TimeSpan,
 };
 pub use ledger::{
     DeliveredPage, LedgerError, ListFacts, ListLedger, ListPage, ListStatus, RecordedPart, ReplayProgress,

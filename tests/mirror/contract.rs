@@ -7,7 +7,7 @@ use crate::fixtures::{
 use oaimend::store::{
     Catalog, Committed, CompleteHarvest, Document, HarvestNote, HarvestProgress, ListFilter, ListOrder,
     ListQuery, ListSpan, ListedFormat, ListedSet, MirrorError, OpenList, PageCommit, RecordStatus,
-    RepositoryState, StampMarks, StoredRecord, Sweep, TimeSpan,
+    RepositoryState, ScheduleState, StampMarks, StoredRecord, Sweep, TimeSpan,
 };
 
 /// The tests of the contract, for an implementation that `$open` prepares.
@@ -70,7 +70,7 @@ pub(crate) async fn a_page_and_its_progress_survive_a_restart(backend: &impl Bac
         progress: progress.clone(),
     };
     let committed = store.commit(page).await.expect("the commit is in order");
-    assert_eq!(committed, Committed { stored: 2, revision: 1, ..Committed::default() });
+    assert_eq!(committed, Committed { stored: 2, added: 2, revision: 1, ..Committed::default() });
     store.close();
     drop(store);
     let store = backend.open();
@@ -126,7 +126,7 @@ pub(crate) async fn a_deleted_record_stays_as_a_tombstone(backend: &impl Backend
     let store = backend.open();
     commit(&*store, 100, vec![record("a", 1, &["s"], "one"), deleted("never-seen", 1, &[])]).await;
     let committed = commit(&*store, 200, vec![deleted("a", 2, &["s"])]).await;
-    assert_eq!((committed.deleted, committed.stored), (1, 0));
+    assert_eq!((committed.deleted, committed.stored, committed.added), (1, 0, 0));
     let found = store.record(REPOSITORY, PREFIX, "a").await.expect("readable").expect("a tombstone");
     assert_eq!((found.status, found.stamp_secs), (RecordStatus::Deleted, 200));
     assert_eq!(store.count(everything()).await.expect("readable"), 2, "lists contain tombstones");
@@ -375,6 +375,7 @@ pub(crate) async fn small_states_are_kept(backend: &impl Backend) {
             errors: vec!["oai_dc: no".to_owned()],
         }),
         last_success_secs: Some(4),
+        schedule: ScheduleState { updates_per_sec: Some(0.25), failures: 2, changed: 3, added: 4 },
         ..RepositoryState::default()
     };
     store.save_catalog(REPOSITORY, catalog.clone()).await.expect("writable");

@@ -15,7 +15,7 @@ use oaimend::store::{
 use oaimend::upstream::{LiveRepository, SourceClients};
 use tokio::runtime::Runtime;
 
-use crate::fixtures::collection::{Collection, DAY_SECS, FIRST_SECS, identifier};
+use crate::fixtures::collection::{Collection, DAY_SECS, Entry, FIRST_SECS, identifier};
 use crate::fixtures::source::Source;
 use crate::fixtures::time::Skipping;
 
@@ -366,4 +366,59 @@ fn interrupted_list_of_a_removed_set_is_not_continued() {
         .filter(|identifier| !mirror.content().contains_key(identifier))
         .collect();
     assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn harvests_learn_how_often_the_source_changes() {
+    let mut new = Collection::of(100);
+    // The datestamps of 25 records are in the 90 days before the harvest.
+    let now_secs = oaimend::clock::secs(oaimend::clock::now());
+    let now_secs = i64::try_from(now_secs).expect("a time");
+    for number in 0..100 {
+        let entry = new.entries.get_mut(&identifier(number)).expect("it exists");
+        entry.datestamp_secs = now_secs - DAY_SECS * if number < 25 { 5 } else { 500 };
+    }
+    new.now_secs = now_secs;
+    let (source, collection) = new.start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let mirror = Mirror::open(&source, folder.path());
+    let state = || mirror.runtime.block_on(mirror.store.repository_state("x")).expect("readable");
+    assert!(mirror.harvest().is_complete());
+    let per_day = |rate: Option<f64>| rate.expect("a rate") * DAY_SECS as f64;
+    let first = per_day(state().schedule.updates_per_sec);
+    let expected = 100.0 * (100.5_f64 / 75.5).ln() / 90.0;
+    assert!((first / expected - 1.0).abs() < 0.01, "{first} instead of {expected}");
+
+    // 25 known records change, and 5 are added. A harvest stores some of them and fails, and the next one is complete.
+    mirror.pass_time(10 * DAY_SECS);
+    let change = |change: &dyn Fn(&mut Collection)| {
+        change(&mut collection.lock().expect("no test panics while it holds this"));
+    };
+    change(&|collection| {
+        collection.now_secs += 10 * DAY_SECS;
+        let datestamp_secs = collection.now_secs;
+        let template = collection.entries[&identifier(0)].clone();
+        for number in (50..70).chain(95..105) {
+            let title = format!("New title {number}");
+            collection
+                .entries
+                .insert(identifier(number), Entry { datestamp_secs, title, ..template.clone() });
+        }
+        collection.page_len = 8;
+        collection.fails_at = Some("resumptionToken".to_owned());
+    });
+    let settings = HarvestSettings::default();
+    let failed =
+        mirror.runtime.block_on(mirror.harvester.run(&settings, &|_| {})).expect("Identify is answered");
+    assert!(!failed.is_complete());
+    let failures = state().schedule;
+    assert_eq!((failures.failures, failures.changed + failures.added), (1, failed.counts.stored));
+    assert!(failed.counts.stored > 0, "{failures:?}");
+    change(&|collection| collection.fails_at = None);
+    assert!(mirror.harvest().is_complete());
+    let second = per_day(state().schedule.updates_per_sec);
+    let observed = (100.0 * (100.5_f64 / 75.5).ln() + 5.0) / 10.0;
+    let expected = 0.75 * first + 0.25 * observed;
+    assert!((second / expected - 1.0).abs() < 0.02, "{second} instead of {expected}");
+    assert_eq!(state().schedule.failures, 0);
 }

@@ -4,14 +4,15 @@ use crate::mirror::harvest::catalog::{read_formats, read_sets};
 use crate::mirror::harvest::damaged::refetch_damaged;
 use crate::mirror::harvest::format_harvest::FormatHarvest;
 use crate::mirror::harvest::page::{Harvester, Interruption};
-use crate::mirror::harvest::settings::{HarvestError, HarvestSettings, HarvestStatus, HarvestSummary, add};
+use crate::mirror::harvest::results::{record_result, update_state};
+use crate::mirror::harvest::settings::{HarvestError, HarvestSettings, HarvestStatus, HarvestSummary};
 use crate::mirror::harvest::sweep::{SweepResult, sweep_if_due};
 use crate::mirror::harvest::windows::SourceTimes;
 use crate::mirror::rules::{HarvestMark, ResponseClocks};
 use crate::oai::datestamp::{self, Granularity};
 use crate::oai::{ErrorCode, Request};
 use crate::repository::{Account, Failure, IdentifyFields, Reason};
-use crate::store::{Catalog, Committed, Document, HarvestNote, ListedSet, MirrorError, RepositoryState};
+use crate::store::{Catalog, Committed, Document, ListedSet, MirrorError, RepositoryState};
 
 /// The description of a source at the begin of a harvest.
 struct Description {
@@ -35,7 +36,7 @@ impl Harvester {
     ) -> Result<HarvestSummary, HarvestError> {
         let began_secs = self.now_secs();
         let result = harvest_formats(self, settings, observe).await;
-        if let Err(error) = save_note(self, began_secs, &result).await {
+        if let Err(error) = record_result(self, began_secs, &result).await {
             tracing::warn!(repo = self.id, %error, "the result of a harvest is not stored");
         }
         result
@@ -87,15 +88,15 @@ async fn harvest_format(
         observe,
     };
     let end = format.run().await;
-    add(&mut summary.counts, format.counts);
+    summary.counts.add(format.counts);
     summary.missing += format.missing;
     save_state(harvest, &before, state).await?;
     end?;
-    add(&mut summary.counts, refetch_damaged(harvest, settings, prefix).await?);
+    summary.counts.add(refetch_damaged(harvest, settings, prefix).await?);
     if description.loses_deletions {
         let SweepResult { counts, held } =
             sweep_if_due(harvest, settings, prefix, from_secs.is_none()).await?;
-        add(&mut summary.counts, counts);
+        summary.counts.add(counts);
         if held > 0 {
             summary.held_deletions.push((prefix.to_owned(), held));
         }
@@ -193,54 +194,8 @@ async fn save_state(
         return Ok(());
     }
     let RepositoryState { honours_windows, window_secs_max, .. } = learned;
-    update_state(harvest, |state| {
-        (state.honours_windows, state.window_secs_max) = (honours_windows, window_secs_max);
+    update_state(harvest, |stored| {
+        (stored.honours_windows, stored.window_secs_max) = (honours_windows, window_secs_max);
     })
     .await
 }
-
-/// Stores how a harvest ended.
-async fn save_note(
-    harvest: &Harvester,
-    began_secs: i64,
-    result: &Result<HarvestSummary, HarvestError>,
-) -> Result<(), MirrorError> {
-    let mut note = HarvestNote { began_secs, ended_secs: harvest.now_secs(), ..HarvestNote::default() };
-    let is_complete = match result {
-        Ok(summary) => {
-            (note.stored, note.deleted) = (summary.counts.stored, summary.counts.deleted);
-            let errors = summary.incomplete.iter().map(|(prefix, error)| format!("{prefix}: {error}"));
-            note.errors = errors.collect();
-            summary.is_complete()
-        }
-        Err(error) => {
-            note.errors = vec![error.to_string()];
-            false
-        }
-    };
-    update_state(harvest, |state| {
-        state.last_harvest = Some(note.clone());
-        if is_complete {
-            state.last_success_secs = Some(began_secs);
-        }
-    })
-    .await
-}
-
-/// Changes the state of the repository.
-async fn update_state(harvest: &Harvester, change: impl Fn(&mut RepositoryState)) -> Result<(), MirrorError> {
-    let mut attempts = 0;
-    loop {
-        // The views change other fields meanwhile.
-        let mut state = harvest.store.repository_state(&harvest.id).await?;
-        change(&mut state);
-        attempts += 1;
-        match harvest.store.save_repository_state(&harvest.id, state).await {
-            Err(MirrorError::Conflict) if attempts < SAVE_ATTEMPTS_MAX => {}
-            saved => return saved.map(drop),
-        }
-    }
-}
-
-/// Attempts to save the state of a repository that others change too.
-const SAVE_ATTEMPTS_MAX: u32 = 20;

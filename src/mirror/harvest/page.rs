@@ -179,10 +179,7 @@ impl Harvester {
         };
         let committed = self.stamps.commit(page, self.now_secs()).await?;
         progress.revision = committed.revision;
-        counts.stored += committed.stored;
-        counts.deleted += committed.deleted;
-        counts.touched += committed.touched;
-        counts.unchanged += committed.unchanged;
+        counts.add(committed);
         Ok(())
     }
 }

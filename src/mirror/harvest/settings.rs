@@ -130,11 +130,3 @@ impl HarvestSummary {
         line
     }
 }
-
-/// Adds the effects of commits.
-pub(crate) fn add(sum: &mut Committed, counts: Committed) {
-    sum.stored += counts.stored;
-    sum.deleted += counts.deleted;
-    sum.touched += counts.touched;
-    sum.unchanged += counts.unchanged;
-}

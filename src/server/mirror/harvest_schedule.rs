@@ -3,7 +3,8 @@
 use crate::clock;
 use crate::config::Mapping;
 use crate::mirror::harvest::{HarvestError, HarvestStatus, HarvestSummary};
-use crate::schedule::{History, next_due};
+use crate::mirror::{RepositoryFacts, intervals_secs};
+use crate::schedule::{BACKOFF_FIRST_SECS, next_due};
 use crate::server::context::ServerContext;
 use crate::server::mirror::harvest_runs::{EndedHarvest, HarvestRequest, RunMark};
 use crate::server::mirror::views::harvest;
@@ -27,12 +28,12 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 #[async_trait]
 impl BackgroundService for HarvestSchedule {
     async fn start(&self, mut shutdown: ShutdownWatch) {
-        let mut histories: HashMap<String, History> = HashMap::new();
+        let mut known: HashMap<String, KnownRepository> = HashMap::new();
         let mut running: JoinSet<(String, EndedHarvest)> = JoinSet::new();
         let runs = &self.0.mirror.runs;
         loop {
             let harvests_max = self.0.mirror_policy().harvests_max;
-            for mapping in self.due(&mut histories).await {
+            for mapping in self.due(&mut known).await {
                 if running.len() >= harvests_max {
                     break;
                 }
@@ -45,10 +46,8 @@ impl BackgroundService for HarvestSchedule {
                 Some(ended) = running.join_next() => {
                     // A panic is a result too, and nothing aborts a harvest before the end of this loop.
                     let Ok((id, ended)) = ended else { continue };
-                    let history = histories.entry(id).or_default();
-                    match ended.is_complete {
-                        true => history.record_harvest(ended.began_secs),
-                        false => history.record_failure(ended.ended_secs),
+                    if let Some(known) = known.get_mut(&id) {
+                        known.end_harvest(ended.is_complete, ended.ended_secs);
                     }
                 }
                 _ = shutdown.changed() => return,
@@ -57,45 +56,100 @@ impl BackgroundService for HarvestSchedule {
     }
 }
 
-impl HarvestSchedule {
-    /// The repositories whose harvest is due or requested, the requested ones first. Some of them may run.
-    async fn due(&self, histories: &mut HashMap<String, History>) -> Vec<Arc<Mapping>> {
-        let now_secs = now_secs(&self.0);
-        let runs = &self.0.mirror.runs;
-        let (mut requested, mut due) = (Vec::new(), Vec::new());
-        for mapping in self.0.repositories.all().values() {
-            let Some(settings) = &mapping.mirror else { continue };
-            if !histories.contains_key(&mapping.id) {
-                histories.insert(mapping.id.clone(), self.stored_history(&mapping.id).await);
-            }
-            let history = histories.get(&mapping.id).copied().unwrap_or_default();
-            let at_secs = next_due(&history, settings.interval.as_secs_f64(), now_secs).at_secs;
-            runs.note_due(&mapping.id, at_secs);
-            if runs.is_requested(&mapping.id) {
-                requested.push(Arc::clone(mapping));
-            } else if at_secs <= now_secs {
-                due.push(Arc::clone(mapping));
-            }
+/// A repository, as far as its next harvest depends on it.
+struct KnownRepository {
+    facts: RepositoryFacts,
+    /// Whether the facts have changed since they were read.
+    is_outdated: bool,
+    /// Whether the process ended during its last harvest.
+    is_interrupted: bool,
+    /// No harvest begins before this time. The store may be unable to record a failure.
+    blocked_until_secs: i64,
+}
+
+impl KnownRepository {
+    fn end_harvest(&mut self, is_complete: bool, now_secs: i64) {
+        (self.is_outdated, self.is_interrupted) = (true, false);
+        if !is_complete {
+            self.blocked_until_secs = now_secs.saturating_add(BACKOFF_FIRST_SECS);
         }
-        requested.append(&mut due);
-        requested
     }
 
-    /// The last harvest according to the store: the oldest state of its formats.
-    async fn stored_history(&self, id: &str) -> History {
-        let store = &self.0.store.mirror;
-        let mut harvested_at_secs = None;
-        for collection in store.collections(id).await.unwrap_or_default() {
-            match store.progress(id, &collection.prefix).await {
-                Ok(progress) if progress.last_complete.is_some() && progress.open_list.is_none() => {
-                    let last = progress.last_complete.map(|last| last.from_secs);
-                    harvested_at_secs =
-                        harvested_at_secs.map_or(last, |oldest: i64| last.map(|last| last.min(oldest)));
-                }
-                _ => return History::default(),
+    /// The time of its next harvest, in seconds since 1970. A failed harvest is repeated at the times of probes: each
+    /// harvest begins with Identify, and ends if the source does not answer it.
+    fn due_secs(&self, interval_secs: f64, now_secs: i64) -> i64 {
+        let history = &self.facts.history;
+        let due_secs = match self.is_interrupted && history.failures == 0 {
+            true => now_secs,
+            false => next_due(history, interval_secs, now_secs).at_secs,
+        };
+        // A clock that was set back does not block longer than the first wait.
+        due_secs.max(self.blocked_until_secs.min(now_secs.saturating_add(BACKOFF_FIRST_SECS)))
+    }
+}
+
+impl HarvestSchedule {
+    /// The repositories whose harvest is due or requested: the requested ones first, then the longest overdue ones.
+    /// Some of them may run.
+    async fn due(&self, known: &mut HashMap<String, KnownRepository>) -> Vec<Arc<Mapping>> {
+        let (now_secs, policy) = (now_secs(&self.0), self.0.mirror_policy());
+        let runs = &self.0.mirror.runs;
+        let (mut mappings, mut loads) = (Vec::new(), Vec::new());
+        for mapping in self.0.repositories.all().values() {
+            let Some(settings) = &mapping.mirror else { continue };
+            if let Err(error) = self.read_facts(known, &mapping.id).await {
+                tracing::warn!(repo = mapping.id, details = %error, "the mirror cannot be read");
+                continue;
+            }
+            if let Some(known) = known.get(&mapping.id) {
+                loads.push(known.facts.load(settings, policy.intervals));
+                mappings.push(Arc::clone(mapping));
             }
         }
-        History { harvested_at_secs, ..History::default() }
+        let mut due = Vec::new();
+        for (mapping, interval_secs) in mappings.into_iter().zip(intervals_secs(&loads, &policy)) {
+            let Some(known) = known.get(&mapping.id) else { continue };
+            let due_secs = known.due_secs(interval_secs, now_secs);
+            runs.note_due(&mapping.id, due_secs);
+            if runs.is_requested(&mapping.id) {
+                due.push((i64::MIN, mapping));
+            } else if due_secs <= now_secs {
+                due.push((due_secs, mapping));
+            }
+        }
+        due.sort_by_key(|(due_secs, _)| *due_secs);
+        due.into_iter().map(|(_, mapping)| mapping).collect()
+    }
+
+    /// Reads the facts of a repository, unless they are known.
+    async fn read_facts(
+        &self,
+        known: &mut HashMap<String, KnownRepository>,
+        id: &str,
+    ) -> Result<(), MirrorError> {
+        if known.get(id).is_some_and(|known| !known.is_outdated) {
+            return Ok(());
+        }
+        let facts = RepositoryFacts::read(&*self.0.store.mirror, id).await?;
+        if let Some(known) = known.get_mut(id) {
+            (known.facts, known.is_outdated) = (facts, false);
+            return Ok(());
+        }
+        let (is_interrupted, blocked_until_secs) = (self.has_open_list(id).await?, i64::MIN);
+        let new = KnownRepository { facts, is_outdated: false, is_interrupted, blocked_until_secs };
+        known.insert(id.to_owned(), new);
+        Ok(())
+    }
+
+    /// Whether the harvest of a format has begun and not ended.
+    async fn has_open_list(&self, id: &str) -> Result<bool, MirrorError> {
+        let store = &self.0.store.mirror;
+        for collection in store.collections(id).await? {
+            if store.progress(id, &collection.prefix).await?.open_list.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 
@@ -142,4 +196,45 @@ fn log(id: &str, result: &Result<HarvestSummary, HarvestError>) {
 
 fn now_secs(context: &ServerContext) -> i64 {
     i64::try_from(clock::secs(context.clock.now())).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::History;
+
+    const COMPLETE: History = History { harvested_at_secs: Some(1_000), failed_at_secs: None, failures: 0 };
+
+    fn known(history: History) -> KnownRepository {
+        let facts = RepositoryFacts { history, ..RepositoryFacts::default() };
+        KnownRepository { facts, is_outdated: false, is_interrupted: false, blocked_until_secs: i64::MIN }
+    }
+
+    #[test]
+    fn harvest_follows_its_interval_and_failures_are_repeated_later_and_later() {
+        assert_eq!(known(History::default()).due_secs(7_200.0, 2_000), 2_000);
+        assert_eq!(known(COMPLETE).due_secs(7_200.0, 2_000), 8_200);
+        for (failures, wait_secs) in [(1, 60), (4, 480), (20, 86_400)] {
+            let failing = History { failed_at_secs: Some(9_000), failures, ..COMPLETE };
+            assert_eq!(known(failing).due_secs(7_200.0, 9_001), 9_000 + wait_secs, "{failures}");
+        }
+    }
+
+    #[test]
+    fn interrupted_harvest_continues_at_once_unless_its_source_fails() {
+        let interrupted = KnownRepository { is_interrupted: true, ..known(COMPLETE) };
+        assert_eq!(interrupted.due_secs(7_200.0, 2_000), 2_000);
+        let failing = History { failed_at_secs: Some(1_990), failures: 1, ..COMPLETE };
+        let failing = KnownRepository { is_interrupted: true, ..known(failing) };
+        assert_eq!(failing.due_secs(7_200.0, 2_000), 2_050);
+    }
+
+    #[test]
+    fn failure_that_the_store_does_not_record_delays_the_next_harvest() {
+        let mut repository = known(History::default());
+        repository.end_harvest(false, 2_000);
+        assert_eq!(repository.due_secs(7_200.0, 2_001), 2_060);
+        assert_eq!(repository.due_secs(7_200.0, 2_060), 2_060);
+        assert_eq!(repository.due_secs(7_200.0, -9_000), -8_940, "a clock that was set back");
+    }
 }

@@ -219,6 +219,7 @@ impl<'t> PageChanges<'t> {
             }
             self.remove_version(&key, stored)?;
         }
+        self.committed.added += u64::from(stored.is_none());
         let was_deleted = stored.is_some_and(|stored| stored.status == RecordStatus::Deleted);
         match record.status {
             RecordStatus::Deleted if !was_deleted => self.committed.deleted += 1,

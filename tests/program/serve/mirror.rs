@@ -80,12 +80,20 @@ fn repository_without_a_mirror_has_no_mirror_url() {
 }
 
 #[test]
-fn changes_of_the_source_reach_the_mirror_with_the_next_harvest() {
+fn changes_of_the_source_reach_the_mirror_after_a_fixed_interval() {
+    let interval = Some(Duration::from_secs(3_600));
+    check_next_harvest(MirrorSettings { interval, ..MirrorSettings::default() }, Duration::from_secs(7_200));
+}
+
+#[test]
+fn changes_of_the_source_reach_the_mirror_after_the_interval_of_the_schedule() {
+    // The source does not change, and gets the longest interval.
+    check_next_harvest(MirrorSettings::default(), Duration::from_secs(604_800 + 60));
+}
+
+fn check_next_harvest(settings: MirrorSettings, wait: Duration) {
     let (source, collection) = Collection::of(5).start();
-    let interval = Duration::from_secs(3_600);
-    let proxy = Proxy::tuned(&source, |mapping| {
-        mapping.mirror = Some(MirrorSettings { interval, ..MirrorSettings::default() });
-    });
+    let proxy = Proxy::tuned(&source, |mapping| mapping.mirror = Some(settings));
     let path = "/_mirror/x?verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:c:00002";
     wait_for(&proxy, path, |text| text.contains("Title 2"));
     {
@@ -96,7 +104,7 @@ fn changes_of_the_source_reach_the_mirror_with_the_next_harvest() {
         collection.now_secs = now_secs;
     }
     // The pause advances the clock of the schedule.
-    drop(proxy.clock.pause(2 * interval));
+    drop(proxy.clock.pause(wait));
     wait_for(&proxy, path, |text| text.contains("Changed"));
 }
 

@@ -22,7 +22,7 @@ fn post(address: SocketAddr, path: &str, headers: &str) -> Got {
 fn mirroring(source: &Source) -> Proxy {
     Proxy::tuned(source, |mapping| {
         let interval = Duration::from_secs(86_400);
-        mapping.mirror = Some(MirrorSettings { interval, ..MirrorSettings::default() });
+        mapping.mirror = Some(MirrorSettings { interval: Some(interval), ..MirrorSettings::default() });
     })
 }
 

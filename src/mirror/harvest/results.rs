@@ -1,0 +1,176 @@
+//! Stores the results of harvests: for operators how they ended, for the schedule the updates that they observed.
+
+use crate::mirror::harvest::page::Harvester;
+use crate::mirror::harvest::settings::{HarvestError, HarvestSummary};
+use crate::schedule::{Observation, RateEstimator};
+use crate::store::{
+    Committed, HarvestNote, ListFilter, ListOrder, MirrorError, RepositoryState, ScheduleState,
+};
+
+/// Attempts to store the state of a repository that others change too.
+const SAVE_ATTEMPTS_MAX: u32 = 20;
+/// The time before a first harvest whose datestamps are counted, in seconds: 90 days.
+const FIRST_INTERVAL_SECS: i64 = 90 * 86_400;
+
+/// Changes the state of the repository in the store.
+///
+/// # Errors
+///
+/// The state is not stored.
+pub(crate) async fn update_state(
+    harvest: &Harvester,
+    change: impl Fn(&mut RepositoryState),
+) -> Result<(), MirrorError> {
+    let mut attempts = 0;
+    loop {
+        // The views change other fields meanwhile.
+        let mut state = harvest.store.repository_state(&harvest.id).await?;
+        change(&mut state);
+        attempts += 1;
+        match harvest.store.save_repository_state(&harvest.id, state).await {
+            Err(MirrorError::Conflict) if attempts < SAVE_ATTEMPTS_MAX => {}
+            saved => return saved.map(drop),
+        }
+    }
+}
+
+/// Stores the result of a harvest that began at `began_secs`.
+///
+/// # Errors
+///
+/// The result is not stored.
+pub(crate) async fn record_result(
+    harvest: &Harvester,
+    began_secs: i64,
+    result: &Result<HarvestSummary, HarvestError>,
+) -> Result<(), MirrorError> {
+    let counts = result.as_ref().map(|summary| summary.counts).unwrap_or_default();
+    let is_complete = result.as_ref().is_ok_and(HarvestSummary::is_complete);
+    let before = harvest.store.repository_state(&harvest.id).await?;
+    let schedule = match (is_complete, before.last_success_secs) {
+        (true, last_secs) => {
+            let records = count_live(harvest).await?;
+            let observation = match last_secs {
+                Some(last_secs) => {
+                    observe(before.schedule, counts, records, began_secs.saturating_sub(last_secs))
+                }
+                None => observe_datestamps(harvest, records, began_secs).await?,
+            };
+            after_success(before.schedule, &observation)
+        }
+        // The records of a first harvest are not updates.
+        (false, None) => after_failure(before.schedule, Committed::default()),
+        (false, Some(_)) => after_failure(before.schedule, counts),
+    };
+    let note = describe(result, counts, began_secs, harvest.now_secs());
+    update_state(harvest, |state| {
+        (state.schedule, state.last_harvest) = (schedule, Some(note.clone()));
+        if is_complete {
+            state.last_success_secs = Some(began_secs);
+        }
+    })
+    .await
+}
+
+/// How a harvest ended.
+fn describe(
+    result: &Result<HarvestSummary, HarvestError>,
+    counts: Committed,
+    began_secs: i64,
+    ended_secs: i64,
+) -> HarvestNote {
+    let errors = match result {
+        Ok(summary) => {
+            let errors = summary.incomplete.iter();
+            errors.map(|(prefix, error)| format!("{prefix}: {error}")).collect()
+        }
+        Err(error) => vec![error.to_string()],
+    };
+    HarvestNote { began_secs, ended_secs, stored: counts.stored, deleted: counts.deleted, errors }
+}
+
+/// What a complete harvest and the failed ones before it have observed since the last complete one.
+fn observe(before: ScheduleState, counts: Committed, records: u64, interval_secs: i64) -> Observation {
+    let added = before.added.saturating_add(counts.added);
+    Observation {
+        records: records.saturating_sub(added),
+        changed: before.changed.saturating_add(known_changes(counts)),
+        added,
+        // A clock that was set back gives no observation.
+        interval_secs: u64::try_from(interval_secs).unwrap_or(0),
+    }
+}
+
+/// The known records that a harvest has changed or deleted.
+fn known_changes(counts: Committed) -> u64 {
+    (counts.stored + counts.deleted).saturating_sub(counts.added)
+}
+
+fn after_success(before: ScheduleState, observation: &Observation) -> ScheduleState {
+    let mut rate = RateEstimator::from_rate(before.updates_per_sec);
+    rate.observe(observation);
+    ScheduleState { updates_per_sec: rate.updates_per_sec(), ..ScheduleState::default() }
+}
+
+fn after_failure(before: ScheduleState, counts: Committed) -> ScheduleState {
+    ScheduleState {
+        failures: before.failures.saturating_add(1),
+        changed: before.changed.saturating_add(known_changes(counts)),
+        added: before.added.saturating_add(counts.added),
+        ..before
+    }
+}
+
+/// The number of records that are not deleted, in all formats.
+async fn count_live(harvest: &Harvester) -> Result<u64, MirrorError> {
+    let collections = harvest.store.collections(&harvest.id).await?;
+    Ok(collections.iter().map(|collection| collection.records).sum())
+}
+
+/// The updates before a first harvest, by the datestamps of the records.
+async fn observe_datestamps(
+    harvest: &Harvester,
+    records: u64,
+    now_secs: i64,
+) -> Result<Observation, MirrorError> {
+    let mut changed = 0;
+    for collection in harvest.store.collections(&harvest.id).await? {
+        let filter = ListFilter {
+            repository: harvest.id.clone(),
+            prefix: collection.prefix,
+            set: None,
+            by: ListOrder::Datestamp,
+            from_secs: Some(now_secs.saturating_sub(FIRST_INTERVAL_SECS)),
+            until_secs: Some(now_secs),
+        };
+        changed += harvest.store.count(filter).await?;
+    }
+    Ok(Observation { records, changed, added: 0, interval_secs: FIRST_INTERVAL_SECS.unsigned_abs() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COUNTS: Committed =
+        Committed { stored: 30, added: 10, deleted: 5, touched: 1, unchanged: 2, revision: 9 };
+
+    #[test]
+    fn failed_harvests_count_for_the_next_complete_one() {
+        let failed = after_failure(ScheduleState::default(), COUNTS);
+        assert_eq!(failed, ScheduleState { updates_per_sec: None, failures: 1, changed: 25, added: 10 });
+        assert_eq!(after_failure(failed, Committed::default()).failures, 2);
+        let observation = observe(failed, COUNTS, 1_020, 1_000);
+        assert_eq!(observation, Observation { records: 1_000, changed: 50, added: 20, interval_secs: 1_000 });
+        let after = after_success(failed, &observation);
+        let updates_per_sec = observation.updates_per_sec();
+        assert_eq!(after, ScheduleState { updates_per_sec, ..ScheduleState::default() });
+    }
+
+    #[test]
+    fn clock_that_was_set_back_changes_no_rate() {
+        let before = ScheduleState { updates_per_sec: Some(0.5), ..ScheduleState::default() };
+        let after = after_success(before, &observe(before, COUNTS, 100, -50));
+        assert_eq!(after.updates_per_sec, Some(0.5));
+    }
+}

@@ -1,0 +1,103 @@
+//! The facts of mirrored repositories from which the schedule determines their intervals.
+
+use crate::config::{MirrorPolicy, MirrorSettings};
+use crate::schedule::{History, IntervalBounds, RepositoryLoad, plan};
+use crate::store::{MirrorError, MirrorStore};
+
+/// The facts of a repository in the store.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RepositoryFacts {
+    /// The number of its records that are not deleted, in all formats (N).
+    pub records: u64,
+    /// Its updates per second (λ); `None` before the first complete harvest.
+    pub updates_per_sec: Option<f64>,
+    /// The last complete harvest, and the failures since then.
+    pub history: History,
+}
+
+impl RepositoryFacts {
+    /// Reads the facts of a repository. One that was never harvested has none.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    pub async fn read(store: &dyn MirrorStore, id: &str) -> Result<Self, MirrorError> {
+        let collections = store.collections(id).await?;
+        let records = collections.iter().map(|collection| collection.records).sum();
+        let state = store.repository_state(id).await?;
+        let rate = state.schedule.updates_per_sec.filter(|rate| rate.is_finite() && *rate >= 0.0);
+        let history = History {
+            harvested_at_secs: state.last_success_secs,
+            failed_at_secs: state.last_harvest.map(|last| last.ended_secs),
+            failures: state.schedule.failures,
+        };
+        Ok(Self { records, updates_per_sec: rate, history })
+    }
+
+    /// The load for a plan. A repository whose rate is unknown gets the shortest interval, so that the rate is
+    /// observed soon.
+    pub fn load(&self, settings: &MirrorSettings, bounds: IntervalBounds) -> RepositoryLoad {
+        let fixed = settings.interval.map(|interval| interval.as_secs_f64());
+        let unknown = if self.updates_per_sec.is_none() { Some(bounds.min_secs()) } else { None };
+        RepositoryLoad {
+            records: self.records as f64,
+            updates_per_sec: self.updates_per_sec.unwrap_or(0.0).min(RATE_MAX),
+            weight: settings.weight,
+            fixed_interval_secs: fixed.or(unknown),
+        }
+    }
+}
+
+/// The highest rate of updates of a repository, in updates per second.
+const RATE_MAX: f64 = 1e9;
+
+/// The interval of each of these repositories, in seconds.
+pub fn intervals_secs(loads: &[RepositoryLoad], policy: &MirrorPolicy) -> Vec<f64> {
+    match plan(loads, policy.freshness, policy.intervals) {
+        Ok(plan) => plan.intervals_secs().to_vec(),
+        // More records than a plan permits.
+        Err(_) => vec![policy.intervals.max_secs(); loads.len()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn facts(updates_per_sec: Option<f64>) -> RepositoryFacts {
+        RepositoryFacts { records: 1_000, updates_per_sec, history: History::default() }
+    }
+
+    fn intervals(facts: &[(RepositoryFacts, MirrorSettings)]) -> Vec<f64> {
+        let policy = MirrorPolicy::default();
+        let loads: Vec<_> =
+            facts.iter().map(|(facts, settings)| facts.load(settings, policy.intervals)).collect();
+        intervals_secs(&loads, &policy)
+    }
+
+    #[test]
+    fn repository_that_changes_more_is_harvested_more_often() {
+        let settings = MirrorSettings::default();
+        let day = |updates: f64| (facts(Some(updates / 86_400.0)), settings.clone());
+        let found = intervals(&[day(20.0), day(500.0)]);
+        assert!((found[0] / found[1] - 5.0).abs() < 0.5, "{found:?}");
+        let weighted = MirrorSettings { weight: 4.0, ..settings.clone() };
+        let found = intervals(&[day(40.0), (facts(Some(40.0 / 86_400.0)), weighted)]);
+        assert!((found[0] / found[1] - 2.0).abs() < 0.1, "{found:?}");
+    }
+
+    #[test]
+    fn bounds_and_fixed_intervals_are_kept() {
+        let settings = MirrorSettings::default();
+        let fixed = MirrorSettings { interval: Some(Duration::from_secs(777)), ..settings.clone() };
+        let found = intervals(&[
+            (facts(None), settings.clone()),
+            (facts(Some(0.0)), settings.clone()),
+            (facts(Some(1.0)), fixed),
+        ]);
+        assert_eq!(found, [3_600.0, 604_800.0, 777.0]);
+        let huge = RepositoryFacts { records: u64::MAX, ..facts(Some(1.0)) };
+        assert_eq!(intervals(&[(huge, settings)]), [604_800.0]);
+    }
+}
