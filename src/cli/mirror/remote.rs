@@ -84,7 +84,8 @@ fn sync(client: &AdminClient, config: &Config, arguments: &SyncArguments) -> Res
         }
         waiting = next;
         if !waiting.is_empty() {
-            runtime.block_on(SystemClock.pause(LOOK_INTERVAL));
+            // The pause needs the timer of the runtime.
+            runtime.block_on(async { SystemClock.pause(LOOK_INTERVAL).await });
         }
     }
     Ok(if is_success { Exit::Success } else { Exit::Incomplete })
