@@ -59,7 +59,7 @@ pub(super) async fn harvest(
     observe: &(dyn Fn(&HarvestStatus) + Send + Sync),
 ) -> Result<HarvestSummary, HarvestError> {
     let stores = view_stores(context).await.map_err(HarvestError::Source)?;
-    let client = context.clients.client_for(mapping).map_err(HarvestError::Source)?;
+    let client = context.clients.client_for(mapping).map_err(HarvestError::Source)?.for_harvests();
     let (store, clock) = (context.store.clone(), Arc::clone(&context.clock));
     let live = LiveRepository { mapping: Arc::clone(mapping), client, store, clock: Arc::clone(&clock) };
     let harvester = Harvester {

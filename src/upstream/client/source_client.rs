@@ -55,6 +55,11 @@ impl SourceClient {
         Self { static_repository: Some(Arc::new(repository)), ..self }
     }
 
+    /// The same client for harvests of the mirror: live requests to the source go first.
+    pub fn for_harvests(self) -> Self {
+        Self { http: self.http.for_harvests(), ..self }
+    }
+
     /// Limits requests together with another client: both send requests to the same host.
     pub(crate) fn share_limiter(&mut self, other: &Self) {
         self.http.share_limiter(&other.http);

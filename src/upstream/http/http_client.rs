@@ -10,7 +10,7 @@ use crate::upstream::http::client_error::{explain_error, refused_address, timed_
 use crate::upstream::http::connector::{Http, http};
 use crate::upstream::http::deadline::{Deadline, TimedOut};
 use crate::upstream::http::exchange::Exchange;
-use crate::upstream::http::rate_limit::{HostLimiter, HostPermit};
+use crate::upstream::http::rate_limit::{HostLimiter, HostPermit, Priority};
 use crate::upstream::http::redirects::{is_redirect, redirect_target};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -32,6 +32,7 @@ pub(crate) struct HttpClient {
     name: Arc<str>,
     mapping: Arc<Mapping>,
     limiter: Arc<HostLimiter>,
+    priority: Priority,
 }
 
 impl HttpClient {
@@ -46,7 +47,13 @@ impl HttpClient {
         let headers = Arc::new(headers(mapping));
         let name = name_of(mapping).into();
         let limiter = Arc::new(HostLimiter::new(&mapping.politeness));
-        Ok(Self { http, reach, headers, name, mapping: Arc::clone(mapping), limiter })
+        let (mapping, priority) = (Arc::clone(mapping), Priority::Live);
+        Ok(Self { http, reach, headers, name, mapping, limiter, priority })
+    }
+
+    /// The same client for requests of the mirror, which let live requests go first.
+    pub(crate) fn for_harvests(self) -> Self {
+        Self { priority: Priority::Harvest, ..self }
     }
 
     /// Limits requests by the limiter of another client: both send requests to the same host.
@@ -60,7 +67,7 @@ impl HttpClient {
         is_list: bool,
         deadline: &mut Deadline,
     ) -> Result<HostPermit, Failure> {
-        self.limiter.acquire(is_list, &self.name, deadline).await
+        self.limiter.acquire(is_list, self.priority, &self.name, deadline).await
     }
 
     /// Sends a request to the source and follows its redirects. `query` is the request as the source takes

@@ -4,27 +4,55 @@
 //! configured. Within them, the gap between two requests follows the load of the source: the rate rises by
 //! a step with each good response, and is halved at each sign of overload (AIMD). A permit is held for one
 //! attempt and released before any wait.
+//!
+//! Live requests go first. They wait in a queue and reserve their time in advance. A harvest of the mirror reserves
+//! nothing: it takes a permit only if no live request waits for it, and only once its time has come.
 
 use crate::config::Politeness;
 use crate::repository::{Failure, Reason};
-use crate::upstream::http::deadline::Deadline;
+use crate::upstream::http::deadline::{Deadline, TimedOut};
 use governor::clock::{Clock as _, DefaultClock};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// The limits of one host and port.
 #[derive(Debug)]
 pub(crate) struct HostLimiter {
     lists: Arc<Semaphore>,
+    /// Wakes a harvest when a permit is released.
+    released: Arc<Notify>,
     rate: Option<DefaultDirectRateLimiter>,
     pace: Mutex<Pace>,
 }
 
+/// Who waits for the response to a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Priority {
+    /// A harvester waits.
+    #[default]
+    Live,
+    /// The mirror harvests. It can wait.
+    Harvest,
+}
+
 /// A permit for one request. Dropping it releases it.
 #[derive(Debug)]
-pub(crate) struct HostPermit(#[expect(dead_code, reason = "it is held")] Option<OwnedSemaphorePermit>);
+pub(crate) struct HostPermit {
+    list: Option<OwnedSemaphorePermit>,
+    released: Arc<Notify>,
+}
+
+impl Drop for HostPermit {
+    fn drop(&mut self) {
+        if let Some(list) = self.list.take() {
+            // A waiting live request gets the permit here, before a harvest can ask for it.
+            drop(list);
+            self.released.notify_one();
+        }
+    }
+}
 
 /// The gap between requests. Pure: the time is an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +60,8 @@ struct Pace {
     gap_min: Duration,
     gap: Duration,
     next_at: SystemTime,
+    /// The last time that was an argument.
+    seen_at: SystemTime,
 }
 
 /// The gap after the first sign of overload.
@@ -41,6 +71,8 @@ const GAP_MAX: Duration = Duration::from_secs(10);
 const GAP_MIN: Duration = Duration::from_millis(250);
 /// The rise of the rate with each good response, in requests per second.
 const RATE_STEP: f64 = 0.5;
+/// Interval at which a waiting harvest looks for a free permit.
+const RELEASED_LOOK: Duration = Duration::from_secs(1);
 /// A response header that takes longer is a sign of overload.
 const SLOW: Duration = Duration::from_secs(15);
 
@@ -48,6 +80,7 @@ impl HostLimiter {
     pub(crate) fn new(politeness: &Politeness) -> Self {
         Self {
             lists: Arc::new(Semaphore::new(politeness.list_requests_max)),
+            released: Arc::default(),
             rate: politeness.requests_per_minute_max.map(|max| RateLimiter::direct(Quota::per_minute(max))),
             pace: Mutex::new(Pace::new(politeness.gap)),
         }
@@ -57,39 +90,104 @@ impl HostLimiter {
     pub(crate) async fn acquire(
         &self,
         is_list: bool,
+        priority: Priority,
         name: &str,
         budget: &mut Deadline,
     ) -> Result<HostPermit, Failure> {
-        let busy = |what: &str| {
-            let details = format!("{name} is busy with other requests, and {what}; send the request again");
-            Failure::new(Reason::Busy, details)
-        };
-        let permit = match is_list {
+        match priority {
+            Priority::Live => self.acquire_live(is_list, name, budget).await,
+            Priority::Harvest => self.acquire_harvest(is_list, name, budget).await,
+        }
+    }
+
+    async fn acquire_live(
+        &self,
+        is_list: bool,
+        name: &str,
+        budget: &mut Deadline,
+    ) -> Result<HostPermit, Failure> {
+        let list = match is_list {
             false => None,
             true => match budget.within(Duration::MAX, Arc::clone(&self.lists).acquire_owned()).await {
                 Ok(Ok(permit)) => Some(permit),
-                Ok(Err(_)) | Err(_) => {
-                    return Err(busy(
-                        "no further list may be requested at the same time (list_requests_max)",
-                    ));
-                }
+                Ok(Err(_)) | Err(_) => return Err(busy(name, NO_FURTHER_LIST)),
             },
         };
+        let permit = HostPermit { list, released: Arc::clone(&self.released) };
         let rated = self.rate.as_ref().and_then(|rate| rate.check().err());
         let rated = rated.map_or(Duration::ZERO, |late| late.wait_time_from(DefaultClock::default().now()));
         let Some(wait) = self.reserve(rated, budget) else {
-            return Err(busy("the gap between two requests is longer than the time left for this one"));
+            return Err(busy(name, NO_TIME_LEFT));
         };
         if !wait.is_zero() {
             budget.pause(wait).await;
         }
-        Ok(HostPermit(permit))
+        Ok(permit)
+    }
+
+    async fn acquire_harvest(
+        &self,
+        is_list: bool,
+        name: &str,
+        budget: &mut Deadline,
+    ) -> Result<HostPermit, Failure> {
+        loop {
+            let wait = self.pace().wait(budget.now());
+            if !wait.is_zero() {
+                if wait >= budget.left() {
+                    return Err(busy(name, NO_TIME_LEFT));
+                }
+                budget.pause(wait).await;
+                continue;
+            }
+            let released = self.released.notified();
+            let list = match is_list {
+                false => None,
+                // The semaphore refuses it while live requests wait.
+                true => match Arc::clone(&self.lists).try_acquire_owned() {
+                    Ok(list) => Some(list),
+                    Err(_) => match budget.within(RELEASED_LOOK, released).await {
+                        // A permit of a live request that is gone returns without a signal.
+                        Ok(()) | Err(TimedOut::Step) => continue,
+                        Err(TimedOut::Deadline) => return Err(busy(name, NO_FURTHER_LIST)),
+                    },
+                },
+            };
+            let permit = HostPermit { list, released: Arc::clone(&self.released) };
+            if let Some(wait) = self.take_turn(budget.now()) {
+                drop(permit);
+                if wait >= budget.left() {
+                    return Err(busy(name, NO_TIME_LEFT));
+                }
+                budget.pause(wait).await;
+                continue;
+            }
+            return Ok(permit);
+        }
+    }
+
+    /// Takes the turn of a request that is sent now. Returns the wait if it has no turn yet.
+    fn take_turn(&self, now: SystemTime) -> Option<Duration> {
+        let mut pace = self.pace();
+        let wait = pace.wait(now);
+        if !wait.is_zero() {
+            return Some(wait);
+        }
+        if let Some(Err(late)) = self.rate.as_ref().map(|rate| rate.check()) {
+            return Some(late.wait_time_from(DefaultClock::default().now()));
+        }
+        pace.reserve(now);
+        None
+    }
+
+    fn pace(&self) -> MutexGuard<'_, Pace> {
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reserves a slot and returns the wait for it, at least `at_least`. `None` reserves nothing if there
     /// is no time for it: an unused slot would delay all others.
     fn reserve(&self, at_least: Duration, budget: &Deadline) -> Option<Duration> {
-        let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pace = self.pace();
         let wait = at_least.max(pace.wait(budget.now()));
         (wait < budget.left()).then(|| wait.max(pace.reserve(budget.now())))
     }
@@ -102,7 +200,7 @@ impl HostLimiter {
         retry_after_secs: Option<u64>,
         took: Duration,
     ) {
-        let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pace = self.pace();
         match status {
             Some(429 | 503) | None => pace.press(now, retry_after_secs),
             Some(_) if took > SLOW => pace.press(now, None),
@@ -111,13 +209,27 @@ impl HostLimiter {
     }
 }
 
+/// The failure of a request that does not get a permit in time.
+fn busy(name: &str, what: &str) -> Failure {
+    let details = format!("{name} is busy with other requests, and {what}; send the request again");
+    Failure::new(Reason::Busy, details)
+}
+
+const NO_FURTHER_LIST: &str = "no further list may be requested at the same time (list_requests_max)";
+const NO_TIME_LEFT: &str = "the gap between two requests is longer than the time left for this one";
+
 impl Pace {
     fn new(gap_min: Duration) -> Self {
-        Self { gap_min, gap: gap_min, next_at: SystemTime::UNIX_EPOCH }
+        Self { gap_min, gap: gap_min, next_at: SystemTime::UNIX_EPOCH, seen_at: SystemTime::UNIX_EPOCH }
     }
 
     /// How long the next request has to wait.
-    fn wait(&self, now: SystemTime) -> Duration {
+    fn wait(&mut self, now: SystemTime) -> Duration {
+        if let Ok(step) = self.seen_at.duration_since(now) {
+            // The clock was set back. The wait does not become longer.
+            self.next_at = self.next_at.checked_sub(step).unwrap_or(SystemTime::UNIX_EPOCH);
+        }
+        self.seen_at = now;
         self.next_at.duration_since(now).unwrap_or_default()
     }
 
@@ -129,6 +241,7 @@ impl Pace {
     }
 
     fn press(&mut self, now: SystemTime, retry_after_secs: Option<u64>) {
+        self.wait(now);
         self.gap = (self.gap * 2).clamp(GAP_FIRST, GAP_MAX.max(self.gap_min));
         let requested = Duration::from_secs(retry_after_secs.unwrap_or(0).min(3600));
         // No request is sent before the time in Retry-After.
@@ -145,6 +258,8 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures::FutureExt as _;
+    use futures::future::BoxFuture;
 
     fn at(millis: u64) -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_millis(millis)
@@ -186,11 +301,143 @@ mod tests {
     }
 
     #[test]
+    fn clock_that_is_set_back_does_not_delay_requests() {
+        let mut pace = Pace::new(Duration::from_millis(300));
+        pace.reserve(at(7_200_000));
+        assert_eq!(millis(pace.reserve(at(3_600_000))), 300);
+        pace.press(at(3_600_000), Some(7));
+        assert_eq!(millis(pace.wait(at(3_601_000))), 6_000);
+        pace.press(at(1_000), None);
+        assert_eq!(millis(pace.wait(at(1_000))), 6_000);
+    }
+
+    #[test]
     fn retry_after_delays_all_requests() {
         let mut pace = Pace::new(Duration::ZERO);
         pace.press(at(0), Some(7));
         assert_eq!(millis(pace.reserve(at(1_000))), 6_000);
         pace.press(at(0), Some(u64::MAX));
         assert_eq!(pace.reserve(at(0)), Duration::from_secs(3600));
+    }
+
+    /// A clock that stands still until the test sets it.
+    #[derive(Debug)]
+    struct ManualClock(tokio::sync::watch::Sender<SystemTime>);
+
+    impl ManualClock {
+        fn new() -> Arc<Self> {
+            Arc::new(Self(tokio::sync::watch::Sender::new(at(0))))
+        }
+
+        fn set(&self, millis: u64) {
+            self.0.send_replace(at(millis));
+        }
+    }
+
+    impl crate::clock::Clock for ManualClock {
+        fn now(&self) -> SystemTime {
+            *self.0.borrow()
+        }
+
+        fn pause(&self, time: Duration) -> BoxFuture<'static, ()> {
+            let (mut now, end) = (self.0.subscribe(), self.now() + time);
+            async move {
+                let _ = now.wait_for(|now| *now >= end).await;
+            }
+            .boxed()
+        }
+
+        fn deadline(&self, _: Duration) -> BoxFuture<'static, ()> {
+            std::future::pending().boxed()
+        }
+    }
+
+    /// Requests that wait for permits. Each one reports its name when it gets one.
+    struct Waiting {
+        limiter: Arc<HostLimiter>,
+        clock: Arc<ManualClock>,
+        permits: tokio::sync::mpsc::UnboundedSender<(&'static str, HostPermit)>,
+    }
+
+    impl Waiting {
+        /// Starts a request, and returns when it waits or has its permit.
+        async fn start(&self, priority: Priority, name: &'static str) {
+            let (limiter, clock) = (Arc::clone(&self.limiter), Arc::clone(&self.clock));
+            let permits = self.permits.clone();
+            tokio::spawn(async move {
+                let mut budget = Deadline::new(clock, Duration::from_secs(600));
+                let permit = limiter.acquire(true, priority, name, &mut budget).await.expect("in time");
+                let _ = permits.send((name, permit));
+            });
+            settle().await;
+        }
+    }
+
+    /// Lets all other tasks of this thread run until they wait.
+    async fn settle() {
+        for _ in 0..20 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn waiting(
+        politeness: &Politeness,
+    ) -> (Waiting, tokio::sync::mpsc::UnboundedReceiver<(&'static str, HostPermit)>) {
+        let (permits, received) = tokio::sync::mpsc::unbounded_channel();
+        let limiter = Arc::new(HostLimiter::new(politeness));
+        (Waiting { limiter, clock: ManualClock::new(), permits }, received)
+    }
+
+    #[tokio::test]
+    async fn waiting_live_request_gets_the_next_list_before_a_harvest() {
+        let (waiting, mut permits) = waiting(&Politeness::default());
+        waiting.start(Priority::Harvest, "first harvest").await;
+        let (name, first) = permits.recv().await.expect("a permit");
+        assert_eq!(name, "first harvest");
+        waiting.start(Priority::Harvest, "harvest").await;
+        waiting.start(Priority::Live, "live").await;
+        waiting.start(Priority::Live, "second live").await;
+        assert!(permits.try_recv().is_err());
+        let mut held = first;
+        for expected in ["live", "second live", "harvest"] {
+            drop(held);
+            let (name, permit) = permits.recv().await.expect("a permit");
+            assert_eq!(name, expected);
+            settle().await;
+            assert!(permits.try_recv().is_err(), "{expected}");
+            held = permit;
+        }
+    }
+
+    #[tokio::test]
+    async fn live_request_takes_the_turn_that_a_harvest_waits_for() {
+        let politeness =
+            Politeness { list_requests_max: 9, gap: Duration::from_secs(10), ..Politeness::default() };
+        let (waiting, mut permits) = waiting(&politeness);
+        waiting.start(Priority::Live, "first").await;
+        waiting.start(Priority::Harvest, "harvest").await;
+        waiting.clock.set(5_000);
+        waiting.start(Priority::Live, "live").await;
+        let mut order = Vec::new();
+        for secs in [5, 9, 10, 19, 20] {
+            waiting.clock.set(secs * 1_000);
+            settle().await;
+            while let Ok((name, _)) = permits.try_recv() {
+                order.push((secs, name));
+            }
+        }
+        assert_eq!(order, [(5, "first"), (10, "live"), (20, "harvest")]);
+    }
+
+    #[tokio::test]
+    async fn harvest_that_waits_for_its_turn_does_not_hold_a_list() {
+        let politeness = Politeness { gap: Duration::from_secs(10), ..Politeness::default() };
+        let (waiting, mut permits) = waiting(&politeness);
+        waiting.start(Priority::Live, "first").await;
+        drop(permits.recv().await.expect("a permit"));
+        waiting.start(Priority::Harvest, "harvest").await;
+        waiting.start(Priority::Live, "live").await;
+        waiting.clock.set(10_000);
+        assert_eq!(permits.recv().await.expect("a permit").0, "live");
     }
 }
