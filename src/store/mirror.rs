@@ -494,6 +494,21 @@ pub enum MirrorError {
     /// The database failed.
     #[error("the index of the mirror failed: {0}; check space and rights of the data folder")]
     Database(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The disk is almost full. Records are not stored, and everything else of the data folder still has space.
+    #[error(
+        "{path} has {} MiB of free space, and the mirror stores records down to {}; free some space, and the next \
+         harvest continues",
+        free_bytes >> 20,
+        min_bytes >> 20
+    )]
+    NoSpace {
+        /// The folder.
+        path: String,
+        /// The free space of its disk, in bytes.
+        free_bytes: u64,
+        /// The space that stays free, in bytes.
+        min_bytes: u64,
+    },
     /// The task that used the store panicked.
     #[error("the mirror stopped: {0}")]
     Stopped(String),

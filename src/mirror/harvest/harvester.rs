@@ -53,7 +53,14 @@ async fn harvest_formats(
     for prefix in &description.prefixes {
         match harvest_format(harvest, settings, &description, prefix, &mut summary, observe).await {
             Ok(()) => summary.complete.push(prefix.clone()),
-            Err(interruption) => summary.incomplete.push((prefix.clone(), interruption.into())),
+            Err(interruption) => {
+                let is_store = matches!(interruption, Interruption::Store(_));
+                summary.incomplete.push((prefix.clone(), interruption.into()));
+                if is_store {
+                    // The other formats would fail as well, after requests to the source.
+                    break;
+                }
+            }
         }
         harvest.clock.pause(settings.request_gap).await;
     }

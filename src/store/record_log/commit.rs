@@ -36,6 +36,9 @@ const SMALL_BLOCK_BYTES: u64 = BLOCK_BYTES as u64 / 4;
 /// Stores a page; returns the state of its collection too.
 pub(super) fn commit(shared: &Shared, page: &PageCommit) -> Result<(Committed, CollectionRow), MirrorError> {
     check_limits(page)?;
+    if !page.records.is_empty() {
+        shared.segments.check_free_space()?;
+    }
     let mut writer = shared.writer();
     shared.index.write(|writing| {
         let mut repository = ensure_repository(writing, &page.repository)?;

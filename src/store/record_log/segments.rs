@@ -15,6 +15,10 @@ pub(super) const SEGMENT_BYTES_MAX: u64 = 32 << 20;
 const HEADER: [u8; 16] = *b"oaimend mirror 1";
 pub(super) const HEADER_BYTES: u64 = HEADER.len() as u64;
 
+/// Free space that harvested records leave on the disk, in bytes. The rest of the data folder needs it: the quarantine,
+/// the ledger, and the index, which is copied where it changes.
+const FREE_BYTES_MIN: u64 = 64 << 20;
+
 /// All segments of a store.
 #[derive(Debug)]
 pub(super) struct Segments {
@@ -31,6 +35,15 @@ impl Segments {
 
     fn path(&self, (collection, segment): SegmentId) -> PathBuf {
         self.folder.join(format!("{collection:08x}-{segment:08x}.log"))
+    }
+
+    /// Fails if the disk is almost full.
+    pub(super) fn check_free_space(&self) -> Result<(), MirrorError> {
+        match rustix::fs::statvfs(&self.folder) {
+            Ok(disk) => check_free_bytes(&self.folder, disk.f_bavail.saturating_mul(disk.f_frsize)),
+            // A file system that does not say it has no limit that we know.
+            Err(_) => Ok(()),
+        }
     }
 
     /// Writes `bytes` behind the first `valid_bytes` of a segment, and syncs them. A segment without valid bytes is
@@ -97,6 +110,14 @@ impl Segments {
         let entries = std::fs::read_dir(&self.folder).map_err(|error| io_error(&self.folder, error))?;
         let names = entries.flatten().filter_map(|entry| id_of(entry.file_name().to_str()?));
         self.remove(names.filter(|id| !known.contains(id)))
+    }
+}
+
+fn check_free_bytes(folder: &Path, free_bytes: u64) -> Result<(), MirrorError> {
+    let (path, min_bytes) = (folder.display().to_string(), FREE_BYTES_MIN);
+    match free_bytes < min_bytes {
+        true => Err(MirrorError::NoSpace { path, free_bytes, min_bytes }),
+        false => Ok(()),
     }
 }
 
