@@ -2,7 +2,7 @@
 
 use crate::repair::catalog::CATALOG;
 use crate::repository::{Account, Failure, RepairMade};
-use prometheus::{Encoder, IntCounterVec, IntGauge, Opts, Registry, TextEncoder};
+use prometheus::{Encoder, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder};
 use serde::Serialize;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -26,7 +26,34 @@ pub struct Telemetry {
     pub cache_entries: IntGauge,
     /// The size of the cache on disk.
     pub cache_bytes: IntGauge,
+    mirror: MirrorMetrics,
     last: Mutex<HashMap<String, Last>>,
+}
+
+/// The metrics of the mirror, by repository.
+#[derive(Debug)]
+struct MirrorMetrics {
+    records: IntGaugeVec,
+    tombstones: IntGaugeVec,
+    bytes: IntGaugeVec,
+    lag_secs: IntGaugeVec,
+    last_success_secs: IntGaugeVec,
+    harvests: IntCounterVec,
+}
+
+/// The size and the age of a mirrored repository.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MirrorSize {
+    /// Records that are not deleted, in all formats together.
+    pub records: u64,
+    /// Deleted records.
+    pub tombstones: u64,
+    /// The bytes of the records on disk.
+    pub bytes: u64,
+    /// The time since the state of the source that all formats have reached; `None` before the first one.
+    pub lag_secs: Option<i64>,
+    /// The begin of the last complete harvest, in seconds since 1970; `None` before the first one.
+    pub last_success_secs: Option<i64>,
 }
 
 /// Counters and recent events of one repository.
@@ -145,9 +172,10 @@ impl Telemetry {
             in_flight: gauge("oaimend_requests_in_flight", "Requests in flight."),
             cache_entries: gauge("oaimend_cache_entries", "Stored pages."),
             cache_bytes: gauge("oaimend_cache_bytes", "Bytes of the stored pages on disk."),
+            mirror: MirrorMetrics::new(),
             last: Mutex::default(),
         };
-        let all: [Box<dyn prometheus::core::Collector>; 11] = [
+        let all: [Box<dyn prometheus::core::Collector>; 17] = [
             Box::new(telemetry.requests.clone()),
             Box::new(telemetry.repairs.clone()),
             Box::new(telemetry.records.clone()),
@@ -159,6 +187,12 @@ impl Telemetry {
             Box::new(telemetry.in_flight.clone()),
             Box::new(telemetry.cache_entries.clone()),
             Box::new(telemetry.cache_bytes.clone()),
+            Box::new(telemetry.mirror.records.clone()),
+            Box::new(telemetry.mirror.tombstones.clone()),
+            Box::new(telemetry.mirror.bytes.clone()),
+            Box::new(telemetry.mirror.lag_secs.clone()),
+            Box::new(telemetry.mirror.last_success_secs.clone()),
+            Box::new(telemetry.mirror.harvests.clone()),
         ];
         for collector in all {
             telemetry.registry.register(collector).expect("each name once");
@@ -172,6 +206,31 @@ impl Telemetry {
         // Encoding into memory fails only for illegal names, and these are legal.
         let _ = TextEncoder::new().encode(&self.registry.gather(), &mut text);
         text
+    }
+
+    /// Counts a harvest of the mirror; `outcome` is `complete`, `held`, `incomplete` or `failed`.
+    pub fn harvested(&self, repository: &str, outcome: &str) {
+        self.mirror.harvests.with_label_values(&[repository, outcome]).inc();
+    }
+
+    /// Sets the sizes of all mirrored repositories.
+    pub fn set_mirror_sizes(&self, sizes: &[(String, MirrorSize)]) {
+        let MirrorMetrics { records, tombstones, bytes, lag_secs, last_success_secs, .. } = &self.mirror;
+        for gauge in [records, tombstones, bytes, lag_secs, last_success_secs] {
+            // A repository may have been removed.
+            gauge.reset();
+        }
+        for (repository, size) in sizes {
+            let label = &[repository.as_str()];
+            records.with_label_values(label).set(size.records.cast_signed());
+            tombstones.with_label_values(label).set(size.tombstones.cast_signed());
+            bytes.with_label_values(label).set(size.bytes.cast_signed());
+            for (gauge, secs) in [(lag_secs, size.lag_secs), (last_success_secs, size.last_success_secs)] {
+                if let Some(secs) = secs {
+                    gauge.with_label_values(label).set(secs);
+                }
+            }
+        }
     }
 
     /// Counts a refused request or connection; `class` is a configured class of clients, or `any`
@@ -227,6 +286,31 @@ impl Telemetry {
             [("passed", passed), ("repaired", account.repaired), ("quarantined", account.quarantined)];
         for (action, count) in actions {
             self.records.with_label_values(&[repository, action]).inc_by(count);
+        }
+    }
+}
+
+impl MirrorMetrics {
+    fn new() -> Self {
+        let gauge = |name: &str, help: &str| {
+            let opts = Opts::new(name, help).namespace("oaimend");
+            IntGaugeVec::new(opts, &["repository"]).expect("literal names are legal")
+        };
+        let opts =
+            Opts::new("mirror_harvests_total", "Harvests of the mirror by outcome.").namespace("oaimend");
+        Self {
+            records: gauge("mirror_records", "Records of the mirror that are not deleted."),
+            tombstones: gauge("mirror_tombstones", "Deleted records of the mirror."),
+            bytes: gauge("mirror_bytes", "Bytes of the records of the mirror on disk."),
+            lag_secs: gauge(
+                "mirror_lag_seconds",
+                "Seconds since the state of the source that the mirror has reached.",
+            ),
+            last_success_secs: gauge(
+                "mirror_last_success_timestamp_seconds",
+                "Begin of the last complete harvest, in seconds since 1970.",
+            ),
+            harvests: IntCounterVec::new(opts, &["repository", "outcome"]).expect("literal names are legal"),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The listener for operators: metrics, state and quarantine. It only reads, except for `PURGE` and `POST`.
 
 use super::context::ServerContext;
-use super::mirror::admin::{mirror_json, request_harvest};
+use super::mirror::admin::{measure_mirror, mirror_json, request_harvest};
 use super::own_pages::OwnPage;
 use crate::config::Mapping;
 use crate::oai::Request;
@@ -86,6 +86,9 @@ impl ServerContext {
                     let size = cache.size();
                     self.telemetry.cache_entries.set(size.entries.cast_signed());
                     self.telemetry.cache_bytes.set(size.bytes.cast_signed());
+                }
+                if let Err(error) = measure_mirror(self).await {
+                    tracing::warn!(%error, "the mirror cannot be measured; its metrics are old");
                 }
                 return OwnPage::new(
                     200,

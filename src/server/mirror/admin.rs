@@ -1,7 +1,7 @@
 //! The pages of the admin listener about the mirror.
 
 use crate::config::Mapping;
-use crate::mirror::status::{RepositoryStatus, repository_status};
+use crate::mirror::status::{FormatStatus, RepositoryStatus, repository_status};
 use crate::mirror::view::AggregateRepository;
 use crate::oai::datestamp::{Granularity, from_secs};
 use crate::server::context::ServerContext;
@@ -9,6 +9,7 @@ use crate::server::handover::HandoverState;
 use crate::server::mirror::harvest_runs::{HarvestRequest, RepositoryRuns, RunningHarvest};
 use crate::server::own_pages::OwnPage;
 use crate::store::{ListFilter, MirrorError};
+use crate::telemetry::MirrorSize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -86,6 +87,26 @@ async fn sets_json(context: &ServerContext, id: &str) -> Result<Value, MirrorErr
         sets.push(json!({ "set_spec": set_spec, "name": names.get(set_spec), "records": records }));
     }
     Ok(json!(sets))
+}
+
+/// Sets the metrics of all stored repositories.
+pub(crate) async fn measure_mirror(context: &ServerContext) -> Result<(), MirrorError> {
+    let store = &context.store.mirror;
+    let mut sizes = Vec::new();
+    for id in store.repositories().await?.into_iter().filter(|id| id != AggregateRepository::NAME) {
+        let status = repository_status(store.as_ref(), &id).await?;
+        let sum = |count: fn(&FormatStatus) -> u64| status.formats.iter().map(count).sum();
+        let size = MirrorSize {
+            records: sum(|format| format.records),
+            tombstones: sum(|format| format.deleted),
+            bytes: sum(|format| format.disk_bytes),
+            lag_secs: status.lag_secs(now_secs(context)),
+            last_success_secs: store.repository_state(&id).await?.last_success_secs,
+        };
+        sizes.push((id, size));
+    }
+    context.telemetry.set_mirror_sizes(&sizes);
+    Ok(())
 }
 
 /// Requests a harvest: `POST /-/mirror/ID/sync`.

@@ -166,6 +166,7 @@ async fn run(
     let panicked = |_| Err(MirrorError::Stopped("the harvest has panicked".to_owned()).into());
     let result = harvest.await.unwrap_or_else(panicked);
     log(&mapping.id, &result);
+    context.telemetry.harvested(&mapping.id, outcome(&result));
     let (line, is_complete, is_success) = match &result {
         Ok(summary) => (summary.describe(), summary.is_complete(), summary.is_success()),
         Err(error) => (format!("failed: {error}"), false, false),
@@ -173,6 +174,16 @@ async fn run(
     let ended = EndedHarvest { began_secs, ended_secs: now_secs(&context), is_complete, is_success, line };
     mark.end(ended.clone());
     (mapping.id.clone(), ended)
+}
+
+/// The outcome of a harvest, for metrics.
+fn outcome(result: &Result<HarvestSummary, HarvestError>) -> &'static str {
+    match result {
+        Ok(summary) if summary.is_success() => "complete",
+        Ok(summary) if summary.is_complete() => "held",
+        Ok(_) => "incomplete",
+        Err(_) => "failed",
+    }
 }
 
 /// Logs the result of a harvest.
