@@ -50,8 +50,8 @@ enum MirrorCommand {
     Status(status::StatusArguments),
     /// Writes the records of a repository
     Cat(cat::CatArguments),
-    /// Checks every stored record of a repository, or of all
-    Verify(maintain::IdArguments),
+    /// Checks every stored record of a repository, or of all, or compares them with the source
+    Verify(maintain::VerifyArguments),
     /// Frees the disk space of replaced records of a repository, or of all
     Compact(maintain::IdArguments),
     /// Removes everything that the mirror stores of a repository

@@ -7,7 +7,7 @@ use futures::StreamExt as _;
 use oaimend::clock::SystemClock;
 use oaimend::config::Mapping;
 use oaimend::mirror::Stamps;
-use oaimend::mirror::harvest::{HarvestError, HarvestSettings, HarvestSummary, Harvester};
+use oaimend::mirror::harvest::{HarvestError, HarvestSettings, HarvestStatus, HarvestSummary, Harvester};
 use oaimend::upstream::{LiveRepository, SourceClients};
 
 use super::super::exit::{Exit, Failure, print};
@@ -26,16 +26,13 @@ pub(super) struct SyncArguments {
 
 pub(super) fn run(context: &Context, arguments: &SyncArguments) -> Result<Exit, Failure> {
     let mappings = mirrored(&context.config, &arguments.ids)?;
-    let stamps = context.runtime.block_on(Stamps::open(Arc::clone(&context.store.mirror)));
-    let stamps = Arc::new(stamps.map_err(store_failure)?);
-    let clients = SourceClients::new(context.store.static_files.clone());
+    let sources = Harvests::open(context)?;
     let progress = ProgressLine::default();
     let mut is_complete = true;
     let harvests = mappings.iter().map(|mapping| {
-        let (stamps, clients, progress) = (Arc::clone(&stamps), &clients, &progress);
+        let (sources, progress) = (&sources, &progress);
         async move {
-            let result =
-                harvest(context, mapping, stamps, clients, arguments.accept_deletions, progress).await;
+            let result = sources.harvest(mapping, arguments.accept_deletions, progress).await;
             (mapping.id.as_str(), result)
         }
     });
@@ -52,30 +49,48 @@ pub(super) fn run(context: &Context, arguments: &SyncArguments) -> Result<Exit, 
     Ok(if is_complete { Exit::Success } else { Exit::Incomplete })
 }
 
-async fn harvest(
-    context: &Context,
-    mapping: &Arc<Mapping>,
+/// What all harvests of a command share.
+pub(super) struct Harvests<'c> {
+    context: &'c Context,
     stamps: Arc<Stamps>,
-    clients: &SourceClients,
-    accepts_deletions: bool,
-    progress: &ProgressLine,
-) -> Result<HarvestSummary, HarvestError> {
-    let client = clients.client_for(mapping).map_err(HarvestError::Source)?;
-    let (store, clock) = (context.store.clone(), Arc::new(SystemClock));
-    let live = LiveRepository { mapping: Arc::clone(mapping), client, store, clock: clock.clone() };
-    let harvester = Harvester {
-        id: mapping.id.clone(),
-        source: Arc::new(live),
-        store: Arc::clone(&context.store.mirror),
-        stamps,
-        clock,
-        via: "1.1 oaimend".to_owned(),
-        base_url: mapping.base_url.to_string(),
-    };
-    let settings = HarvestSettings { accepts_deletions, ..HarvestSettings::of(mapping) };
-    harvester
-        .run(&settings, &|status| progress.show(&mapping.id, &status.prefix, status.records, status.total))
-        .await
+    clients: SourceClients,
+}
+
+impl<'c> Harvests<'c> {
+    pub(super) fn open(context: &'c Context) -> Result<Self, Failure> {
+        let stamps = context.runtime.block_on(Stamps::open(Arc::clone(&context.store.mirror)));
+        let stamps = Arc::new(stamps.map_err(store_failure)?);
+        Ok(Self { context, stamps, clients: SourceClients::new(context.store.static_files.clone()) })
+    }
+
+    /// The harvester of a repository.
+    pub(super) fn harvester(&self, mapping: &Arc<Mapping>) -> Result<Harvester, HarvestError> {
+        let client = self.clients.client_for(mapping).map_err(HarvestError::Source)?;
+        let (store, clock) = (self.context.store.clone(), Arc::new(SystemClock));
+        let live = LiveRepository { mapping: Arc::clone(mapping), client, store, clock: clock.clone() };
+        Ok(Harvester {
+            id: mapping.id.clone(),
+            source: Arc::new(live),
+            store: Arc::clone(&self.context.store.mirror),
+            stamps: Arc::clone(&self.stamps),
+            clock,
+            via: "1.1 oaimend".to_owned(),
+            base_url: mapping.base_url.to_string(),
+        })
+    }
+
+    async fn harvest(
+        &self,
+        mapping: &Arc<Mapping>,
+        accepts_deletions: bool,
+        progress: &ProgressLine,
+    ) -> Result<HarvestSummary, HarvestError> {
+        let harvester = self.harvester(mapping)?;
+        let settings = HarvestSettings { accepts_deletions, ..HarvestSettings::of(mapping) };
+        let observe =
+            |status: &HarvestStatus| progress.show(&mapping.id, &status.prefix, status.records, status.total);
+        harvester.run(&settings, &observe).await
+    }
 }
 
 /// The line about one harvest, and whether it was complete.

@@ -1,16 +1,14 @@
-//! Finds records that have vanished from a source that does not keep deleted records.
+//! Finds records that have vanished from a source that does not keep deleted records, and fetches missing ones.
 //!
 //! All identifiers of the source are compared with those of the store. Broken sources lose half of their list
 //! at times, so a large number of vanished records waits for a confirmation.
 
+use crate::mirror::harvest::compare::{Comparison, compare};
 use crate::mirror::harvest::page::{Harvester, Interruption};
 use crate::mirror::harvest::settings::{DeletionLimits, HarvestSettings};
 use crate::oai::datestamp::{self, Granularity};
 use crate::oai::{ErrorCode, Request};
-use crate::repository::{Failure, Reason};
 use crate::store::{Committed, IdentifierEntry, NewRecord, RecordStatus, Sweep, content_hash};
-use std::collections::HashSet;
-use std::hash::{BuildHasher, RandomState};
 
 /// The result of a comparison.
 #[derive(Default)]
@@ -20,9 +18,9 @@ pub(crate) struct SweepResult {
     pub(crate) held: u64,
 }
 
-/// Identifiers of one list that are compared, at 8 bytes each.
-const IDENTIFIERS_MAX: usize = 16 << 20;
-/// Identifiers that are read from the store at a time.
+/// Failures in a row after which the next comparison continues to fetch missing records.
+const REFETCH_FAILURES_MAX: u32 = 10;
+/// Tombstones of one commit.
 const BATCH: usize = 10_000;
 /// The time from one comparison to the next: a day. It lists all identifiers of the source, so it costs much more
 /// than an incremental harvest.
@@ -54,41 +52,29 @@ pub(crate) async fn sweep_if_due(
     Ok(result)
 }
 
-/// Deletes the records of a format that the source does not list any more.
+/// Deletes the records of a format that the source does not list any more, and fetches those that are missing.
 async fn sweep(
     harvest: &Harvester,
     settings: &HarvestSettings,
     prefix: &str,
 ) -> Result<SweepResult, Interruption> {
-    let hasher = RandomState::new();
-    let listed = list_identifiers(harvest, settings, prefix, &hasher).await?;
-    let (mut vanished, mut live, mut after) = (Vec::new(), 0, None::<String>);
-    loop {
-        let batch = harvest.store.identifiers(&harvest.id, prefix, after.as_deref(), BATCH).await?;
-        let Some(last) = batch.last() else { break };
-        after = Some(last.identifier.clone());
-        for entry in batch.into_iter().filter(|entry| entry.status == RecordStatus::Live) {
-            live += 1;
-            if !listed.contains(&hasher.hash_one(&entry.identifier)) {
-                vanished.push(entry);
-            }
-        }
-    }
-    let mut counts = Committed::default();
+    let Comparison { stored, missing, changed, vanished, .. } = compare(harvest, settings, prefix).await?;
+    let mut counts =
+        refetch(harvest, settings, prefix, missing.identifiers.iter().chain(&changed.identifiers)).await?;
     let found = vanished.len() as u64;
-    if !settings.accepts_deletions && !is_within(found, live, settings.deletions) {
+    if !settings.accepts_deletions && !is_within(found, stored, settings.deletions) {
         tracing::warn!(
             repo = harvest.id,
             prefix,
             records = found,
-            of = live,
+            of = stored,
             "many records have vanished from the source; oaimend mirror sync --accept-deletions deletes them"
         );
         return Ok(SweepResult { counts, held: found });
     }
     if !settings.accepts_deletions {
         // Pages of a list move while records change, so a record can be missing in a list by accident.
-        let counts = confirm_deletions(harvest, settings, prefix, vanished).await?;
+        counts.add(confirm_deletions(harvest, settings, prefix, vanished).await?);
         return Ok(SweepResult { counts, held: 0 });
     }
     let mut progress = harvest.store.progress(&harvest.id, prefix).await?;
@@ -126,48 +112,34 @@ fn is_within(found: u64, live: u64, limits: DeletionLimits) -> bool {
     found <= limits.records_min || found as f64 <= live as f64 * limits.share_max
 }
 
-/// The hashes of the identifiers of all live records that the source lists.
-async fn list_identifiers(
+/// Fetches records that the source lists and that the harvests have missed, such as after a half list or a restored
+/// backup of the source.
+async fn refetch(
     harvest: &Harvester,
     settings: &HarvestSettings,
     prefix: &str,
-    hasher: &RandomState,
-) -> Result<HashSet<u64>, Interruption> {
-    let sets: Vec<Option<&str>> = match settings.sets.as_slice() {
-        [] => vec![None],
-        sets => sets.iter().map(|set| Some(set.as_str())).collect(),
-    };
-    let mut listed = HashSet::new();
-    for set in sets {
-        let mut request = Request::list_records(prefix, set, None, None).to_list_identifiers();
-        loop {
-            harvest.clock.pause(settings.request_gap).await;
-            let page = harvest.receive_headers(request.clone()).await?;
-            if page.missing > 0 {
-                // A header in quarantine belongs to a record that has not vanished.
-                let details =
-                    format!("{} lists identifiers that cannot be read; see its quarantine", harvest.id);
-                return Err(Interruption::Source(Failure::new(Reason::Incomplete, details)));
+    identifiers: impl Iterator<Item = &String>,
+) -> Result<Committed, Interruption> {
+    let mut counts = Committed::default();
+    let mut progress = harvest.store.progress(&harvest.id, prefix).await?;
+    let mut failures = 0;
+    for identifier in identifiers {
+        harvest.clock.pause(settings.request_gap).await;
+        let request = Request::get_record(identifier, prefix);
+        match harvest.receive_page(request, prefix, (None, None), &mut progress, &mut counts).await {
+            Ok(page) if page.records.is_empty() => {}
+            Ok(page) => harvest.commit(prefix, page.records, &mut progress, &mut counts).await?,
+            // The record may be in quarantine.
+            Err(Interruption::Source(_)) if failures < REFETCH_FAILURES_MAX => {
+                failures += 1;
+                continue;
             }
-            if listed.len() + page.records.len() > IDENTIFIERS_MAX {
-                let details = format!("{} lists more than {IDENTIFIERS_MAX} identifiers", harvest.id);
-                return Err(Interruption::Source(Failure::new(Reason::TooLarge, details)));
-            }
-            let live = page.records.iter().filter(|record| record.status == RecordStatus::Live);
-            listed.extend(live.map(|record| hasher.hash_one(&record.identifier)));
-            match (page.account.error, page.account.token) {
-                (None, Some(token)) if request != request.with_token(token.clone()) => {
-                    request = request.with_token(token);
-                }
-                (None | Some(ErrorCode::NoRecordsMatch), None) => break,
-                _ => {
-                    let details = format!("{} does not list its identifiers to the end", harvest.id);
-                    return Err(Interruption::Source(Failure::new(Reason::Incomplete, details)));
-                }
-            }
+            Err(Interruption::Source(_)) => break,
+            Err(store) => return Err(store),
         }
+        failures = 0;
     }
-    Ok(listed)
+    Ok(counts)
 }
 
 /// The tombstone of a record.

@@ -1,0 +1,66 @@
+//! A list of all identifiers of a source, for comparisons.
+
+use crate::mirror::harvest::page::{Harvester, Interruption};
+use crate::mirror::harvest::settings::HarvestSettings;
+use crate::oai::{ErrorCode, Request};
+use crate::repository::{Failure, Reason};
+use crate::store::NewRecord;
+
+/// Identifiers of one format that are compared, at 8 to 32 bytes each.
+const IDENTIFIERS_MAX: usize = 16 << 20;
+
+/// A list of the identifiers of one format, page by page.
+pub(crate) struct IdentifierList<'a> {
+    harvest: &'a Harvester,
+    settings: &'a HarvestSettings,
+    /// The request for the next page; `None` at the end of the list.
+    next: Option<Request>,
+}
+
+impl<'a> IdentifierList<'a> {
+    /// The list of a set; of the whole repository without one.
+    pub(crate) fn new(
+        harvest: &'a Harvester,
+        settings: &'a HarvestSettings,
+        prefix: &str,
+        set: Option<&str>,
+    ) -> Self {
+        let first = Request::list_records(prefix, set, None, None).to_list_identifiers();
+        Self { harvest, settings, next: Some(first) }
+    }
+
+    /// The headers of the next page as records without bytes of metadata; `None` at the end.
+    pub(crate) async fn next_page(&mut self) -> Result<Option<Vec<NewRecord>>, Interruption> {
+        let Some(request) = self.next.take() else { return Ok(None) };
+        self.harvest.clock.pause(self.settings.request_gap).await;
+        let page = self.harvest.receive_headers(request.clone()).await?;
+        let id = &self.harvest.id;
+        if page.missing > 0 {
+            // A header in quarantine belongs to a record that has not vanished.
+            return Err(incomplete(format!(
+                "{id} lists identifiers that cannot be read; see its quarantine"
+            )));
+        }
+        match (page.account.error, page.account.token) {
+            (None, Some(token)) if request != request.with_token(token.clone()) => {
+                self.next = Some(request.with_token(token));
+            }
+            (None | Some(ErrorCode::NoRecordsMatch), None) => {}
+            _ => return Err(incomplete(format!("{id} does not list its identifiers to the end"))),
+        }
+        Ok(Some(page.records))
+    }
+}
+
+/// Fails if there are too many identifiers to compare.
+pub(crate) fn check_count(harvest: &Harvester, count: usize) -> Result<(), Interruption> {
+    if count <= IDENTIFIERS_MAX {
+        return Ok(());
+    }
+    let details = format!("{} lists more than {IDENTIFIERS_MAX} identifiers", harvest.id);
+    Err(Interruption::Source(Failure::new(Reason::TooLarge, details)))
+}
+
+fn incomplete(details: String) -> Interruption {
+    Interruption::Source(Failure::new(Reason::Incomplete, details))
+}
