@@ -14,6 +14,7 @@ mod documentation;
 mod harvesters;
 mod mirror_cli;
 mod mirror_collisions;
+mod mirror_faults;
 mod mirror_harvest;
 mod mirror_view;
 mod report_page;

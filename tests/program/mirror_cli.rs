@@ -162,3 +162,33 @@ fn command_without_an_admin_listener_says_what_to_do() {
     assert_eq!(output.status.code(), Some(74));
     assert!(stderr(&output).contains("its admin listener is off"), "{}", stderr(&output));
 }
+
+#[test]
+fn verify_against_the_source_names_the_differences() {
+    let (source, collection) = Collection::of(30).start();
+    let folder = folder_with(&source);
+    let verify = || oaimend(folder.path(), &["mirror", "verify", "c", "--against-source"]);
+    let output = verify();
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    assert_eq!(stdout(&output), "c: never harvested; run: oaimend mirror sync c\n");
+    oaimend(folder.path(), &["mirror", "sync"]);
+    let output = verify();
+    assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
+    assert_eq!(stdout(&output), "c oai_dc: 30 records at the source, 0 missing, 0 vanished, 0 changed\n");
+    {
+        let mut collection = collection.lock().expect("no panic");
+        collection.entries.remove(&identifier(5));
+        collection.entries.get_mut(&identifier(9)).expect("it exists").datestamp_secs += 1;
+        let new = collection.entries[&identifier(6)].clone();
+        collection.entries.insert(identifier(30), new);
+    }
+    let output = verify();
+    assert_eq!(output.status.code(), Some(1));
+    let expected = "c oai_dc: 30 records at the source, 1 missing, 1 vanished, 1 changed\n  \
+                    missing: oai:c:00030\n  vanished: oai:c:00005\n  changed: oai:c:00009\n";
+    assert_eq!(stdout(&output), expected);
+    collection.lock().expect("no panic").fails_at = Some("ListIdentifiers".to_owned());
+    let output = verify();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stdout(&output).contains("c oai_dc: not compared"), "{}", stdout(&output));
+}

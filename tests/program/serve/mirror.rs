@@ -13,9 +13,15 @@ use crate::fixtures::proxy::Proxy;
 use crate::fixtures::source::{Got, Source};
 use crate::fixtures::time::Skipping;
 
+/// The longest wait for a page; a test that waits for another page fails.
+const PAGE_WITHIN: Duration = Duration::from_secs(60);
+
 /// Requests a page until its response is accepted. The mirror answers 503 before its first harvest.
+#[track_caller]
 fn wait_for(proxy: &Proxy, path: &str, is_expected: impl Fn(&str) -> bool) -> Got {
+    let until = oaimend::clock::uptime() + PAGE_WITHIN;
     loop {
+        assert!(oaimend::clock::uptime() < until, "{path} does not become the expected page");
         let got = proxy.get(path);
         if got.status == 200 && is_expected(&got.text()) {
             return got;

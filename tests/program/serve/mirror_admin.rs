@@ -1,6 +1,5 @@
 //! The pages of the admin listener about the mirror, and its metrics.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use oaimend::clock::Clock as _;
@@ -9,14 +8,7 @@ use serde_json::{Value, json};
 
 use crate::fixtures::collection::{Collection, DAY_SECS, identifier};
 use crate::fixtures::proxy::Proxy;
-use crate::fixtures::source::{Got, Harvester, Source};
-
-fn post(address: SocketAddr, path: &str, headers: &str) -> Got {
-    let request = format!(
-        "POST {path} HTTP/1.1\r\nHost: {address}\r\n{headers}Content-Length: 0\r\nConnection: close\r\n\r\n"
-    );
-    Harvester::ask(address, &request).whole_body()
-}
+use crate::fixtures::source::{Source, fetch, post};
 
 /// A proxy that mirrors the source once a day.
 fn mirroring(source: &Source) -> Proxy {
@@ -26,9 +18,15 @@ fn mirroring(source: &Source) -> Proxy {
     })
 }
 
+/// The longest wait for harvests.
+const HARVESTS_WITHIN: Duration = Duration::from_secs(60);
+
 /// Waits until so many harvests have ended.
+#[track_caller]
 fn wait_for_harvests(proxy: &Proxy, count: u64) -> Value {
+    let until = oaimend::clock::uptime() + HARVESTS_WITHIN;
     loop {
+        assert!(oaimend::clock::uptime() < until, "{}", proxy.told("/-/mirror/x/harvest"));
         let harvest = proxy.told("/-/mirror/x/harvest");
         if harvest["ended"].as_u64().is_some_and(|ended| ended >= count) {
             return harvest;
@@ -141,4 +139,35 @@ fn wrong_requests_for_a_harvest_are_refused() {
     }
     let unmirrored = Proxy::of(&source);
     assert_eq!(post(unmirrored.admin(), "/-/mirror/x/sync", "").status, 404);
+}
+
+#[test]
+fn metrics_have_the_size_and_the_age_of_each_mirror() {
+    let mut collection = Collection::of(25);
+    collection.entries.get_mut(&identifier(3)).expect("it exists").deleted = true;
+    let (source, collection) = collection.start();
+    let proxy = mirroring(&source);
+    wait_for_harvests(&proxy, 1);
+    let metric = |name: &str| {
+        let text = fetch(proxy.admin(), "/-/metrics").text();
+        let line = text.lines().find(|line| line.starts_with(name)).map(str::to_owned);
+        line.and_then(|line| line.rsplit(' ').next()?.parse::<i64>().ok())
+    };
+    assert_eq!(metric("oaimend_mirror_records{repository=\"x\"}"), Some(24));
+    assert_eq!(metric("oaimend_mirror_tombstones{repository=\"x\"}"), Some(1));
+    assert!(metric("oaimend_mirror_bytes{repository=\"x\"}").is_some_and(|bytes| bytes > 100));
+    let lag = || metric("oaimend_mirror_lag_seconds{repository=\"x\"}").expect("it was harvested");
+    let (lag_before, success) = (lag(), metric("oaimend_mirror_last_success_timestamp_seconds{"));
+    assert!((0..60).contains(&lag_before), "{lag_before}");
+    let harvests = |outcome: &str| {
+        metric(&format!("oaimend_mirror_harvests_total{{outcome=\"{outcome}\",repository=\"x\"}}"))
+    };
+    assert_eq!((harvests("complete"), harvests("failed")), (Some(1), None));
+    collection.lock().expect("no panic").fails_at = Some("verb".to_owned());
+    drop(proxy.clock.pause(Duration::from_secs(5_000)));
+    assert_eq!(post(proxy.admin(), "/-/mirror/x/sync", "").status, 202);
+    wait_for_harvests(&proxy, 2);
+    assert_eq!((harvests("complete"), harvests("failed")), (Some(1), Some(1)));
+    assert!(lag() >= lag_before + 5_000, "{lag_before} {}", lag());
+    assert_eq!(metric("oaimend_mirror_last_success_timestamp_seconds{"), success);
 }

@@ -14,6 +14,7 @@ mod list_restart;
 mod methods;
 mod mirror;
 mod mirror_admin;
+mod mirror_faults;
 mod observability;
 mod outages;
 mod page_fallback;
