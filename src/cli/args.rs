@@ -7,6 +7,7 @@ use super::completions::CompletionsArguments;
 use super::demo::DemoArguments;
 use super::explain::ExplainArguments;
 use super::mirror::MirrorArguments;
+use super::plan::PlanArguments;
 use super::repair::RepairArguments;
 use super::serve::ServeArguments;
 use super::validate::ValidateArguments;
@@ -26,6 +27,7 @@ pub(crate) enum Command {
     Repair(RepairArguments),
     Check(CheckArguments),
     Mirror(MirrorArguments),
+    Plan(PlanArguments),
     Validate(ValidateArguments),
     Explain(ExplainArguments),
     Completions(CompletionsArguments),

@@ -12,6 +12,7 @@ mod explain;
 mod input;
 mod mirror;
 mod paint;
+mod plan;
 mod repair;
 mod serve;
 mod validate;
@@ -45,6 +46,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Serve(arguments) => serve::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Mirror(arguments) => mirror::run(arguments),
+        Command::Plan(arguments) => plan::run(arguments),
         Command::Validate(arguments) => validate::run(arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Repair(arguments) => repair::run(&arguments),

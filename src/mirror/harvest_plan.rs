@@ -1,6 +1,7 @@
 //! The facts of mirrored repositories from which the schedule determines their intervals.
 
 use crate::config::{MirrorPolicy, MirrorSettings};
+use crate::mirror::status::RepositoryStatus;
 use crate::schedule::{History, IntervalBounds, RepositoryLoad, plan};
 use crate::store::{MirrorError, MirrorStore};
 
@@ -25,13 +26,20 @@ impl RepositoryFacts {
         let collections = store.collections(id).await?;
         let records = collections.iter().map(|collection| collection.records).sum();
         let state = store.repository_state(id).await?;
-        let rate = state.schedule.updates_per_sec.filter(|rate| rate.is_finite() && *rate >= 0.0);
+        let updates_per_sec = state.schedule.updates_per_sec.filter(is_rate);
         let history = History {
             harvested_at_secs: state.last_success_secs,
             failed_at_secs: state.last_harvest.map(|last| last.ended_secs),
             failures: state.schedule.failures,
         };
-        Ok(Self { records, updates_per_sec: rate, history })
+        Ok(Self { records, updates_per_sec, history })
+    }
+
+    /// The facts in a status, without its history.
+    pub fn of_status(status: &RepositoryStatus) -> Self {
+        let records = status.formats.iter().map(|format| format.records).sum();
+        let updates_per_sec = status.updates_per_sec.filter(is_rate);
+        Self { records, updates_per_sec, history: History::default() }
     }
 
     /// The load for a plan. A repository whose rate is unknown gets the shortest interval, so that the rate is
@@ -46,6 +54,10 @@ impl RepositoryFacts {
             fixed_interval_secs: fixed.or(unknown),
         }
     }
+}
+
+fn is_rate(rate: &f64) -> bool {
+    rate.is_finite() && *rate >= 0.0
 }
 
 /// The highest rate of updates of a repository, in updates per second.

@@ -5,7 +5,7 @@ use crate::store::{HarvestNote, HarvestProgress, MirrorError, MirrorStore, TimeS
 use serde::{Deserialize, Serialize};
 
 /// What the mirror contains of a repository. Times are `YYYY-MM-DDThh:mm:ssZ`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RepositoryStatus {
     /// The id of the repository.
     pub id: String,
@@ -15,6 +15,8 @@ pub struct RepositoryStatus {
     pub last_harvest: Option<HarvestReport>,
     /// The begin of the last harvest that was complete.
     pub last_success_at: Option<String>,
+    /// Its learned updates per second in all formats (λ); `None` before the first complete harvest.
+    pub updates_per_sec: Option<f64>,
 }
 
 /// What the mirror contains of one format.
@@ -101,6 +103,7 @@ pub async fn repository_status(store: &dyn MirrorStore, id: &str) -> Result<Repo
         formats,
         last_harvest: state.last_harvest.map(HarvestReport::from),
         last_success_at: state.last_success_secs.map(to_datestamp),
+        updates_per_sec: state.schedule.updates_per_sec,
     })
 }
 

@@ -17,6 +17,7 @@ mod mirror_collisions;
 mod mirror_faults;
 mod mirror_harvest;
 mod mirror_view;
+mod plan;
 mod report_page;
 mod repository_events;
 mod serve;

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use oaimend::config::{Config, Flags, Mapping};
+use oaimend::mirror::status::RepositoryStatus;
 use oaimend::mirror::view::AggregateRepository;
 use oaimend::store::{DataDirLock, MirrorError, Store};
 use tokio::runtime::Runtime;
@@ -72,10 +73,7 @@ pub(crate) fn run(arguments: MirrorArguments) -> Result<Exit, Failure> {
     let Some(lock) = DataDirLock::take(&config.data)? else {
         return remote::run(&config, &command);
     };
-    let store = Store::open_locked(lock)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::io("start", Path::new("the network"), &error))?;
-    let context = Context { config, store, runtime };
+    let context = Context::open(config, lock)?;
     let exit = match command {
         MirrorCommand::Sync(arguments) => sync::run(&context, &arguments),
         MirrorCommand::Status(arguments) => status::run(&context, &arguments),
@@ -88,7 +86,26 @@ pub(crate) fn run(arguments: MirrorArguments) -> Result<Exit, Failure> {
     exit
 }
 
+/// The status of all stored repositories: from the data folder, or from the server that uses it.
+pub(crate) fn statuses(config: Config) -> Result<(Config, Vec<RepositoryStatus>), Failure> {
+    let Some(lock) = DataDirLock::take(&config.data)? else {
+        let statuses = remote::statuses(&config)?;
+        return Ok((config, statuses));
+    };
+    let context = Context::open(config, lock)?;
+    let statuses = status::read(&context);
+    context.store.close();
+    Ok((context.config, statuses?))
+}
+
 impl Context {
+    fn open(config: Config, lock: DataDirLock) -> Result<Self, Failure> {
+        let store = Store::open_locked(lock)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Failure::io("start", Path::new("the network"), &error))?;
+        Ok(Self { config, store, runtime })
+    }
+
     /// The ids, or all stored repositories.
     fn stored(&self, ids: Vec<String>) -> Result<Vec<String>, Failure> {
         if !ids.is_empty() {

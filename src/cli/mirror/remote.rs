@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::super::exit::{Exit, Failure, print};
 use super::admin_client::AdminClient;
 use super::progress::ProgressLine;
-use super::status::{self, StatusArguments};
+use super::status;
 use super::sync::SyncArguments;
 use super::{MirrorCommand, mirrored};
 
@@ -38,27 +38,29 @@ pub(super) fn run(config: &Config, command: &MirrorCommand) -> Result<Exit, Fail
             "a running oaimend uses the data folder {data}, and mirror {name} needs it alone{instead}"
         )));
     }
-    let Some(address) = config.admin else {
-        return Err(Failure::in_use(format!(
-            "a running oaimend uses the data folder {data}, and its admin listener is off; set admin.listen, or stop \
-             it first"
-        )));
-    };
-    let client = AdminClient::new(address);
     match command {
-        MirrorCommand::Sync(arguments) => sync(&client, config, arguments),
-        MirrorCommand::Status(arguments) => show_status(&client, arguments),
+        MirrorCommand::Sync(arguments) => sync(&client(config)?, config, arguments),
+        MirrorCommand::Status(arguments) => status::show(&statuses(config)?, arguments),
         _ => Ok(Exit::Success),
     }
 }
 
-fn show_status(client: &AdminClient, arguments: &StatusArguments) -> Result<Exit, Failure> {
-    let response = client.send("GET", "/-/mirror")?;
-    let repositories = response.json["repositories"].clone();
-    let statuses: Result<Vec<RepositoryStatus>, _> = serde_json::from_value(repositories);
-    let statuses =
-        statuses.map_err(|error| unexpected(&format!("the status of the mirror cannot be read: {error}")))?;
-    status::show(&statuses, arguments)
+/// A client of the server that uses the data folder.
+fn client(config: &Config) -> Result<AdminClient, Failure> {
+    let data = config.data.display();
+    config.admin.map(AdminClient::new).ok_or_else(|| {
+        Failure::in_use(format!(
+            "a running oaimend uses the data folder {data}, and its admin listener is off; set admin.listen, or stop \
+             it first"
+        ))
+    })
+}
+
+/// The status of all repositories of the mirror.
+pub(super) fn statuses(config: &Config) -> Result<Vec<RepositoryStatus>, Failure> {
+    let response = client(config)?.send("GET", "/-/mirror")?;
+    let statuses = serde_json::from_value(response.json["repositories"].clone());
+    statuses.map_err(|error| unexpected(&format!("the status of the mirror cannot be read: {error}")))
 }
 
 fn sync(client: &AdminClient, config: &Config, arguments: &SyncArguments) -> Result<Exit, Failure> {

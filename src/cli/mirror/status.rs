@@ -17,12 +17,17 @@ pub(super) struct StatusArguments {
 }
 
 pub(super) fn run(context: &Context, arguments: &StatusArguments) -> Result<Exit, Failure> {
+    show(&read(context)?, arguments)
+}
+
+/// The status of all stored repositories.
+pub(super) fn read(context: &Context) -> Result<Vec<RepositoryStatus>, Failure> {
     let mut statuses = Vec::new();
     for id in context.stored(Vec::new())? {
         let status = repository_status(context.store.mirror.as_ref(), &id);
         statuses.push(context.runtime.block_on(status).map_err(store_failure)?);
     }
-    show(&statuses, arguments)
+    Ok(statuses)
 }
 
 /// Prints the status of all repositories.
