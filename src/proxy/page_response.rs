@@ -133,7 +133,7 @@ impl PageResponder<'_> {
         let head_only = session.req_header().method == Method::HEAD;
         let mut events = self.repository.answer(request);
         let head = match while_connected(session, events.next()).await? {
-            Some(Event::Head(answer)) => response_head::whole(answer, "bypass")?,
+            Some(Event::Head(answer)) => response_head::whole(&answer, "bypass")?,
             Some(Event::Failed(failure, account)) => {
                 let (head, text) = response_head::failed(&failure)?;
                 handle.end(*account, Some(failure));

@@ -1,6 +1,6 @@
 //! Response headers of pages and of failures, and the text of failures.
 
-use crate::repository::{Failure, ResponseHead};
+use crate::repository::{AnsweredBy, Failure, ResponseHead};
 use bytes::Bytes;
 use http::{HeaderValue, header};
 use pingora_error::Result;
@@ -14,16 +14,28 @@ pub(super) fn page() -> Result<ResponseHeader> {
     Ok(head)
 }
 
-/// The header of a page from the source. `why` is the reason for the request (RFC 9211, section 2.2).
-pub(super) fn whole(answer: ResponseHead, why: &str) -> Result<ResponseHeader> {
+/// The header of a page. `why` is the reason for a request to the source (RFC 9211, section 2.2).
+pub(super) fn whole(answer: &ResponseHead, why: &str) -> Result<ResponseHeader> {
     let mut head = page()?;
-    let status = answer.received_status;
-    head.insert_header(header::CACHE_STATUS, format!("oaimend; fwd={why}; fwd-status={status}"))?;
+    match &answer.answered_by {
+        AnsweredBy::Source(status) => {
+            head.insert_header(header::CACHE_STATUS, format!("oaimend; fwd={why}; fwd-status={status}"))?;
+        }
+        AnsweredBy::Mirror(failure) => {
+            head.insert_header(header::CACHE_STATUS, MIRROR_STATUS)?;
+            if let Some(failure) = failure {
+                head.insert_header("Proxy-Status", failure.proxy_status())?;
+            }
+        }
+    }
     if let Some(length) = answer.length {
         head.insert_header(header::CONTENT_LENGTH, length)?;
     }
     Ok(head)
 }
+
+/// The `Cache-Status` of the mirror.
+const MIRROR_STATUS: &str = "oaimend; hit; detail=mirror";
 
 /// The header and the text of a failure.
 pub(super) fn failed(failure: &Failure) -> Result<(ResponseHeader, Bytes)> {

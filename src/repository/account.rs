@@ -35,6 +35,10 @@ pub struct Account {
     pub progress: (Option<u64>, Option<u64>),
     /// `responseDate` of the page.
     pub response_date: Option<String>,
+    /// The HTTP header `Date` of the source, in seconds since 1970.
+    pub http_date_secs: Option<i64>,
+    /// The highest datestamp of the page.
+    pub latest_datestamp: Option<String>,
     /// The resumptionToken of the page, if the list continues.
     pub token: Option<String>,
     /// Items that were too long to be reported as records: they are in the body only.
@@ -56,6 +60,8 @@ pub struct Account {
     pub within_a_window: bool,
     /// Why the response ends with a token of ours, if it does.
     pub continued: Option<Failure>,
+    /// Why the mirror answered in place of the source, if it did.
+    pub failed_over: Option<Failure>,
 }
 
 /// The fields of an Identify response that describe its repository. A missing field is empty.
@@ -100,6 +106,8 @@ impl Default for Account {
             attempts: 0,
             progress: (None, None),
             response_date: None,
+            http_date_secs: None,
+            latest_datestamp: None,
             token: None,
             identify: None,
             oversized: 0,
@@ -109,6 +117,7 @@ impl Default for Account {
             leads_back_to: None,
             within_a_window: false,
             continued: None,
+            failed_over: None,
         }
     }
 }

@@ -25,12 +25,32 @@ pub enum Event {
 }
 
 /// The facts of a response when it begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResponseHead {
-    /// The status of the source.
-    pub received_status: u16,
+    /// The origin of the response.
+    pub answered_by: AnsweredBy,
     /// The length of the response in bytes, if it was held until it was whole.
     pub length: Option<usize>,
+    /// The times of a list of records or headers; `None` for other responses, and for those of the mirror.
+    pub list: Option<ListAge>,
+}
+
+/// The origin of a response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AnsweredBy {
+    /// The source, with this HTTP status.
+    Source(u16),
+    /// The mirror. Contains the failure of the source if the mirror answers in its place.
+    Mirror(Option<Box<Failure>>),
+}
+
+/// The times of a page of a list, by the clock of the source, in seconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListAge {
+    /// The state that the list shows: it contains all changes before this time. It is the same for all pages.
+    pub state_secs: i64,
+    /// The responseDate of the page.
+    pub response_date_secs: i64,
 }
 
 /// A record, or the header of one, in a page of a list or in a response to `GetRecord`.

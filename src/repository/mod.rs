@@ -14,7 +14,7 @@ mod response_writer;
 
 pub use account::{Account, IdentifyFields, RepairMade};
 pub(crate) use byte_rope::ByteRope;
-pub use event::{DeliveredRecord, Event, ResponseHead};
+pub use event::{AnsweredBy, DeliveredRecord, Event, ListAge, ResponseHead};
 pub use event_stream::{DetachedTask, EventStream};
 pub(crate) use failure::printable;
 pub use failure::{Failure, Outlook, Reason};

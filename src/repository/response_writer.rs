@@ -1,8 +1,7 @@
 //! Sends the bytes of a response: as events, or in one piece once it is whole.
 
 use crate::repository::byte_rope::ByteRope;
-use crate::repository::event::Event;
-use crate::repository::event::ResponseHead;
+use crate::repository::event::{AnsweredBy, Event, ListAge, ResponseHead};
 use crate::repository::failure::{Failure, Reason};
 use tokio::sync::mpsc;
 
@@ -26,12 +25,20 @@ pub(crate) struct ResponseWriter {
     in_one_piece: Option<usize>,
     begun: bool,
     held: ByteRope,
-    status: u16,
+    answered_by: AnsweredBy,
+    list: Option<ListAge>,
 }
 
 impl ResponseWriter {
     pub(crate) fn new(events: mpsc::Sender<Event>, in_one_piece: Option<usize>) -> Self {
-        Self { events, in_one_piece, begun: false, held: ByteRope::default(), status: 200 }
+        Self {
+            events,
+            in_one_piece,
+            begun: false,
+            held: ByteRope::default(),
+            answered_by: AnsweredBy::Source(200),
+            list: None,
+        }
     }
 
     /// Whether bytes were sent, so that later bytes must continue them.
@@ -39,19 +46,25 @@ impl ResponseWriter {
         self.begun
     }
 
-    /// Sends output, after the head of the response. `status` is that of the source.
-    pub(crate) async fn send(&mut self, output: ByteRope, status: u16) -> Result<(), Stop> {
+    /// Sets the times of the list for the head of the response.
+    pub(crate) fn set_list_age(&mut self, age: ListAge) {
+        self.list = Some(age);
+    }
+
+    /// Sends output, after the head of the response.
+    pub(crate) async fn send(&mut self, output: ByteRope, answered_by: AnsweredBy) -> Result<(), Stop> {
         if output.is_empty() {
             return Ok(());
         }
         let first = !std::mem::replace(&mut self.begun, true);
         let Some(max) = self.in_one_piece else {
             if first {
-                self.event(Event::Head(ResponseHead { received_status: status, length: None })).await?;
+                let head = ResponseHead { answered_by, length: None, list: self.list };
+                self.event(Event::Head(head)).await?;
             }
             return self.body(output).await;
         };
-        self.status = status;
+        self.answered_by = answered_by;
         if self.held.len() + output.len() > max {
             let details = format!(
                 "the page is longer than {max} bytes (spool_bytes_max) for HTTP/1.0; ask with HTTP/1.1"
@@ -68,7 +81,8 @@ impl ResponseWriter {
             return Ok(());
         }
         let held = std::mem::take(&mut self.held);
-        let head = ResponseHead { received_status: self.status, length: Some(held.len()) };
+        let answered_by = self.answered_by.clone();
+        let head = ResponseHead { answered_by, length: Some(held.len()), list: self.list };
         self.event(Event::Head(head)).await?;
         self.body(held).await
     }

@@ -138,6 +138,8 @@ pub struct DeliveredPage {
     pub status: ListStatus,
     /// The datestamp of the last item, where the page is complete.
     pub last_datestamp: Option<String>,
+    /// The state that the list shows, in seconds since 1970 by the clock of the source; `None` if it has none.
+    pub state_secs: Option<i64>,
     /// Seconds since 1970.
     pub now_secs: u64,
 }
@@ -194,6 +196,10 @@ pub struct ListFacts {
     pub complete: bool,
     /// The number of delivered items.
     pub items: u64,
+    /// The state that the list shows, in seconds since 1970 by the clock of the source; `None` if unknown. Of
+    /// harvests that share the list, it is the oldest one.
+    #[serde(default)]
+    pub state_secs: Option<i64>,
     /// The number of harvests in progress.
     #[serde(default)]
     pub(super) harvests: u32,

@@ -269,7 +269,7 @@ impl FormatHarvest<'_> {
         let response_date = page.account.response_date.as_deref();
         let clocks = ResponseClocks {
             response_date_secs: response_date.and_then(datestamp::to_secs),
-            http_date_secs: None,
+            http_date_secs: page.account.http_date_secs,
             sent_at_secs: page.sent_at_secs,
         };
         HarvestMark::new(&clocks, self.times.granularity)

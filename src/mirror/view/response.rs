@@ -3,7 +3,7 @@
 use crate::oai::datestamp::{Granularity, from_secs};
 use crate::oai::{ErrorCode, error_response, response_head};
 use crate::repository::{
-    Account, ByteRope, DeliveredRecord, Event, EventStream, Failure, RepositoryRequest, ResponseWriter, Stop,
+    Account, AnsweredBy, ByteRope, DeliveredRecord, Event, EventStream, Failure, RepositoryRequest, ResponseWriter, Stop,
 };
 use std::future::Future;
 use tokio::sync::mpsc;
@@ -103,6 +103,6 @@ async fn send(
             body
         }
     };
-    writer.send(ByteRope::from(body), 200).await?;
+    writer.send(ByteRope::from(body), AnsweredBy::Mirror(None)).await?;
     writer.finish().await
 }

@@ -58,6 +58,11 @@ impl Verb {
         matches!(self, Self::ListIdentifiers | Self::ListRecords | Self::ListSets)
     }
 
+    /// Whether its responses are lists of records or of their headers, which can be selected by datestamp.
+    pub const fn is_harvest(self) -> bool {
+        matches!(self, Self::ListIdentifiers | Self::ListRecords)
+    }
+
     /// The required arguments, unless there is a resumptionToken.
     const fn required(self) -> &'static [Argument] {
         match self {

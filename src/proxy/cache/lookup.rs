@@ -272,13 +272,13 @@ impl CacheLookup {
         let forwarded = if forwarded_as.is_empty() { "oaimend; fwd=miss" } else { forwarded_as };
         match self.outcome {
             CacheOutcome::Hit => "oaimend; hit".to_owned(),
-            CacheOutcome::Collapsed => format!("{forwarded}; collapsed"),
+            CacheOutcome::Collapsed if forwarded.contains("fwd=") => format!("{forwarded}; collapsed"),
             CacheOutcome::Stale if self.has_started_session => {
                 "oaimend; fwd=stale; detail=stale-if-error".to_owned()
             }
             CacheOutcome::Stale => "oaimend; hit; detail=stale-if-error".to_owned(),
             CacheOutcome::Miss if self.is_old_known => forwarded.replace("fwd=miss", "fwd=stale"),
-            CacheOutcome::Miss => forwarded.to_owned(),
+            CacheOutcome::Miss | CacheOutcome::Collapsed => forwarded.to_owned(),
         }
     }
 
@@ -306,7 +306,7 @@ async fn drain(
             },
         };
         match event {
-            Some(Event::Head(answer)) => match response_head::whole(answer, "miss") {
+            Some(Event::Head(answer)) => match response_head::whole(&answer, "miss") {
                 Ok(head) => writer.begin_with(head),
                 Err(_) => break DrainEnd::Broken,
             },

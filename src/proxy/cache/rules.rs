@@ -38,7 +38,7 @@ pub(super) struct Retention {
 impl CachePlan {
     pub(super) fn of(request: &Request, mapping: &Mapping, config: &config::Cache) -> Self {
         let is_token_page = request.argument(Argument::ResumptionToken).is_some();
-        let is_list = matches!(request.verb(), Verb::ListRecords | Verb::ListIdentifiers);
+        let is_list = request.verb().is_harvest();
         let (fresh, stale_if_error) = match (is_token_page, is_list) {
             (true, _) => (config.token_pages, Duration::ZERO),
             (false, false) => (config.fresh, config.stale_if_error),

@@ -65,7 +65,7 @@ impl RequestAdapter {
         first: Option<&Request>,
         within: Option<&Window>,
     ) -> UpstreamQuery {
-        let is_harvest = matches!(asked.verb(), Verb::ListRecords | Verb::ListIdentifiers);
+        let is_harvest = asked.verb().is_harvest();
         let headers = self.is_version_one() && asked.verb() == Verb::ListIdentifiers;
         let mut put = match self.quirks.v1_headers_via {
             _ if !headers => asked.clone(),

@@ -200,6 +200,7 @@ pub(crate) async fn send_subrequest(
         retry_after_secs: exchange.retry_after_secs,
         charset: exchange.charset.clone(),
         asked_at,
+        http_date_secs: exchange.date_secs,
         repository: options.facts,
     };
     let own = Arc::new(request.to_echo(&job.own.base_url));

@@ -19,6 +19,8 @@ pub(crate) struct Exchange {
     pub(crate) charset: Option<String>,
     /// The value of `Retry-After`, in seconds.
     pub(crate) retry_after_secs: Option<u64>,
+    /// The value of `Date`, in seconds since 1970.
+    pub(crate) date_secs: Option<i64>,
     /// The URL of the response.
     pub(crate) url: Url,
     body: BodySource,
@@ -49,6 +51,7 @@ impl Exchange {
             announced: Coding::announced(&text(header::CONTENT_ENCODING)),
             charset: charset_of(&text(header::CONTENT_TYPE)),
             retry_after_secs: retry_after_secs(&text(header::RETRY_AFTER), now),
+            date_secs: date_secs(&text(header::DATE)),
             url,
             body: BodySource::Response(response),
         }
@@ -64,7 +67,15 @@ impl Exchange {
     /// A page that was created from a file.
     pub(crate) fn from_file(url: Url, body: mpsc::Receiver<Result<Bytes, Failure>>) -> Self {
         let (announced, charset) = (Vec::new(), None);
-        Self { status: 200, announced, charset, retry_after_secs: None, url, body: BodySource::File(body) }
+        Self {
+            status: 200,
+            announced,
+            charset,
+            retry_after_secs: None,
+            date_secs: None,
+            url,
+            body: BodySource::File(body),
+        }
     }
 
     /// A header of the response.
@@ -105,6 +116,12 @@ fn retry_after_secs(value: &str, now: SystemTime) -> Option<u64> {
     }
     let date = httpdate::parse_http_date(value).ok()?;
     Some(date.duration_since(now).unwrap_or_default().as_secs())
+}
+
+/// The time of a `Date` header, in seconds since 1970.
+fn date_secs(value: &str) -> Option<i64> {
+    let date = httpdate::parse_http_date(value.trim()).ok()?;
+    i64::try_from(date.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs()).ok()
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! One attempt at a page: the body of one exchange, through the engine, to its verdict.
 
 use crate::config::{Mapping, StaticFile};
+use crate::mirror::rules::ResponseClocks;
 use crate::oai::Request;
+use crate::oai::datestamp::to_secs;
 use crate::repair::{
     Ending, NotOai, Origin, Outcome, RepairConfig, Repairer, RepositoryFacts, RequestEcho, Sink, Summary,
 };
@@ -22,6 +24,7 @@ pub(crate) struct Page<S = PageBuffer> {
     pub(crate) status: u16,
     retry_after_secs: Option<u64>,
     asked_at: String,
+    http_date_secs: Option<i64>,
     first: Vec<u8>,
     last: Vec<u8>,
     /// The body as received, while it is short enough to be kept.
@@ -58,6 +61,8 @@ pub(crate) struct ResponseStart {
     pub(crate) charset: Option<String>,
     /// When the request was sent, `YYYY-MM-DDThh:mm:ssZ`.
     pub(crate) asked_at: String,
+    /// The `Date` of the response, in seconds since 1970.
+    pub(crate) http_date_secs: Option<i64>,
     /// The known facts of the repository.
     pub(crate) repository: RepositoryFacts,
 }
@@ -97,6 +102,7 @@ impl<S: Sink> Page<S> {
             status: start.status,
             retry_after_secs: start.retry_after_secs,
             asked_at: start.asked_at,
+            http_date_secs: start.http_date_secs,
             first: Vec::new(),
             last: Vec::new(),
             raw: Some(ByteRope::default()),
@@ -216,6 +222,22 @@ impl<S: Sink> Page<S> {
 }
 
 impl Page {
+    /// The `Date` of the response, in seconds since 1970.
+    pub(crate) fn http_date_secs(&self) -> Option<i64> {
+        self.http_date_secs
+    }
+
+    /// The clocks of the source in this response, and ours.
+    pub(crate) fn clocks(&self) -> ResponseClocks {
+        // A page that was made here has our own time as its responseDate.
+        let is_of_source = self.http_date_secs.is_some() || self.buffer.response_date != self.asked_at;
+        ResponseClocks {
+            response_date_secs: to_secs(&self.buffer.response_date).filter(|_| is_of_source),
+            http_date_secs: self.http_date_secs,
+            sent_at_secs: to_secs(&self.asked_at).unwrap_or_default(),
+        }
+    }
+
     /// The body as received, and the names of its defects; `None` if it has none or is too long.
     pub(crate) fn evidence(
         &mut self,

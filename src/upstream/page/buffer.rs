@@ -56,6 +56,8 @@ pub(crate) struct PageBuffer {
     pub(crate) sets: BTreeMap<String, SetUsage>,
     /// The oldest datestamp of an item, without lower bounds.
     pub(crate) oldest: Vec<u8>,
+    /// The highest datestamp of an item, as written in the XML.
+    pub(crate) latest: Vec<u8>,
     /// Replacements in items since the last one that may contain a setSpec.
     written: Vec<Vec<u8>>,
     /// The defects of the page: names of repairs, and reasons of quarantine.
@@ -122,6 +124,10 @@ impl PageBuffer {
 
     /// Notes what an item teaches about its repository.
     fn learn(&mut self, facts: &RecordFacts<'_>, item: &[u8], repairs: &[(RepairId, Option<RepairMade>)]) {
+        if facts.datestamp > self.latest.as_slice() {
+            self.latest.clear();
+            self.latest.extend_from_slice(facts.datestamp);
+        }
         let is_older = self.oldest.is_empty() || facts.datestamp < self.oldest.as_slice();
         if is_older && !facts.datestamp.is_empty() {
             let is_bound = repairs.iter().any(|(id, _)| *id == RepairId::DatestampLowerBound);

@@ -24,7 +24,7 @@ impl Refetcher {
         resumer: &Resumer,
     ) {
         let job = requester.job;
-        let is_list = matches!(job.request.verb(), Verb::ListRecords | Verb::ListIdentifiers);
+        let is_list = job.request.verb().is_harvest();
         if !job.mapping.quirks.refetch_broken_records || !is_list {
             return;
         }

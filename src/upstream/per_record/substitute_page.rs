@@ -37,6 +37,7 @@ impl SubstitutePage {
             retry_after_secs: None,
             charset: None,
             asked_at,
+            http_date_secs: None,
             repository: requester.facts.clone(),
         };
         let buffer = PageBuffer::new(ItemHash::new(&job.store.token_key));

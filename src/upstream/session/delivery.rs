@@ -1,7 +1,7 @@
 //! The part of the response that was sent, and the part that waits for its first item.
 
 use crate::oai::ErrorCode;
-use crate::repository::{ByteRope, DeliveredRecord, Event, ResponseWriter, Stop};
+use crate::repository::{AnsweredBy, ByteRope, DeliveredRecord, Event, ListAge, ResponseWriter, Stop};
 use crate::store::QuarantinedRecord;
 use crate::upstream::xml::envelope_tags::EnvelopeTags;
 
@@ -42,6 +42,11 @@ impl Delivery {
     /// Whether a part of the response was sent, so that what follows must continue it.
     pub(crate) fn has_begun(&self) -> bool {
         self.writer.has_begun()
+    }
+
+    /// Sets the times of the list for the head of the response.
+    pub(crate) fn set_list_age(&mut self, age: ListAge) {
+        self.writer.set_list_age(age);
     }
 
     /// The tags that are open around the items that were sent.
@@ -113,7 +118,7 @@ impl Delivery {
             return Ok(());
         }
         self.report_items().await?;
-        self.writer.send(output, status).await
+        self.writer.send(output, AnsweredBy::Source(status)).await
     }
 
     /// Reports the noted items.

@@ -1,9 +1,11 @@
 //! Sends the items of a page, and ends the response: whole, with an error, or with a token of ours.
 
 use crate::clock;
+use crate::mirror::rules::HarvestMark;
+use crate::oai::datestamp::Granularity;
 use crate::oai::{ErrorCode, Request, Verb, error_response};
 use crate::repair::NotOai;
-use crate::repository::{ByteRope, Failure, Stop};
+use crate::repository::{ByteRope, Failure, ListAge, Stop};
 use crate::upstream::adapt::error_diagnosis::DiagnosedError;
 use crate::upstream::adapt::item_filter::ItemFilter;
 use crate::upstream::adapt::quarantine::{quarantine, quarantine_early};
@@ -32,6 +34,7 @@ impl ListSession<'_> {
         refetcher.replace_broken_records(requester, &mut page.buffer, resumer).await;
         refetcher.replace_lower_bounds(requester, asked, &mut page.buffer, resumer).await;
         note_profile(requester, &mut page.buffer, ended).await;
+        self.note_list_age(page);
         if self.filter.as_mut().is_some_and(|filter| !filter.apply(&mut page.buffer, ended)) {
             return Err(Unproven::Held.into());
         }
@@ -156,6 +159,24 @@ impl ListSession<'_> {
         if let (None, Some(date)) = (&self.requester.account.response_date, date) {
             self.requester.account.response_date = Some(date.clone());
         }
+    }
+
+    /// Notes the state that the list shows, and the times of this page.
+    fn note_list_age(&mut self, page: &Page) {
+        let account = &mut self.requester.account;
+        account.http_date_secs = account.http_date_secs.or(page.http_date_secs());
+        let latest = std::str::from_utf8(&page.buffer.latest).ok().filter(|latest| !latest.is_empty());
+        if latest > account.latest_datestamp.as_deref() {
+            account.latest_datestamp = latest.map(str::to_owned);
+        }
+        let is_harvest = self.requester.job.request.verb().is_harvest();
+        let Some(position) = self.position.as_mut().filter(|_| is_harvest) else { return };
+        let clocks = page.clocks();
+        let granularity = self.requester.facts.granularity.unwrap_or(Granularity::Day);
+        let of_page = HarvestMark::new(&clocks, granularity).from_secs();
+        let state_secs = *position.state_secs.get_or_insert(of_page);
+        let response_date_secs = clocks.response_date_secs.unwrap_or(clocks.sent_at_secs);
+        self.delivery.set_list_age(ListAge { state_secs, response_date_secs });
     }
 
     /// Whether the end of a list was reached, and no new item is within the harvester's window.

@@ -41,6 +41,9 @@ pub(crate) struct ListPosition {
     asked_by: Option<String>,
     /// Whether the source used the token of the request for several pages, or for several lists.
     is_reused: bool,
+    /// The state that the list shows, in seconds since 1970 by the clock of the source; `None` before the first
+    /// response.
+    pub(crate) state_secs: Option<i64>,
     /// How many harvests follow the list, if it is unknown which page each of them has reached.
     mixed_harvests: Option<u32>,
 }
@@ -87,9 +90,9 @@ pub(crate) async fn find_start(job: &Job, now: SystemTime) -> Result<ListStart, 
         |within| ListPosition::at(ListPage { list: fastrand::u64(..), page: 1 }, String::new(), within);
     let position = match known {
         Some(TokenTarget { place: Some((place, facts)), is_reused, within }) => {
-            let mixed_harvests = facts.mixed_harvests();
+            let (mixed_harvests, state_secs) = (facts.mixed_harvests(), facts.state_secs);
             let position = ListPosition::at(place, facts.first_query, within);
-            ListPosition { given_out: true, is_reused, mixed_harvests, ..position }
+            ListPosition { given_out: true, is_reused, mixed_harvests, state_secs, ..position }
         }
         Some(TokenTarget { place: None, is_reused, within }) => {
             ListPosition { is_reused, ..elsewhere(within) }
@@ -123,6 +126,7 @@ async fn open_own(job: &Job, own: ContinuationToken, now: SystemTime) -> Result<
     let known = job.store.ledger.recorded_part(&job.mapping.id, place, own.delivered, own.is_restarted).await;
     let RecordedPart { hashes, earlier: before, list: facts } = known.map_err(ledger_failure)?;
     let mixed_harvests = facts.as_ref().and_then(ListFacts::mixed_harvests);
+    let state_secs = facts.as_ref().and_then(|facts| facts.state_secs);
     let (first_query, within) = facts.map(|facts| (facts.first_query, facts.within)).unzip();
     // A token for the rest of a list of headers leads to the same request, and is invalid for records.
     let is_of_verb = |query: &String| {
@@ -137,8 +141,8 @@ async fn open_own(job: &Job, own: ContinuationToken, now: SystemTime) -> Result<
         return Ok(ListStart::Refuse("the delivered items are not known any more; begin the list again"));
     };
     let (first_query, within) = (first_query.unwrap_or_default(), within.flatten());
-    let position =
-        ListPosition { given_out: true, mixed_harvests, ..ListPosition::at(place, first_query, within) };
+    let position = ListPosition::at(place, first_query, within);
+    let position = ListPosition { given_out: true, mixed_harvests, state_secs, ..position };
     let known = own.is_restarted.then(|| counted(before.iter().chain(&hashes)));
     let (delivered, position) = (Delivered::from_hashes(hashes), Some(Box::new(position)));
     Ok(ListStart::Ask { asked, delivered, position, known })
@@ -153,6 +157,7 @@ impl ListPosition {
             given_out: false,
             asked_by: None,
             is_reused: false,
+            state_secs: None,
             mixed_harvests: None,
         }
     }
@@ -243,6 +248,7 @@ impl ListPosition {
             status: if next.is_none() { ListStatus::Ended } else { ListStatus::Continues },
             next_token: next,
             last_datestamp: None,
+            state_secs: self.state_secs,
             now_secs: secs(now),
         }
     }

@@ -242,6 +242,7 @@ impl ListSession<'_> {
             retry_after_secs: exchange.retry_after_secs,
             charset: exchange.charset.clone(),
             asked_at,
+            http_date_secs: exchange.date_secs,
             repository: self.requester.facts.clone(),
         };
         let buffer = PageBuffer::new(ItemHash::new(&job.store.token_key));

@@ -27,6 +27,7 @@ fn delivered(list: u64, page: u32, hashes: &[u64], next: Option<&str>) -> Delive
         next_token: next.map(str::to_owned),
         status: if next.is_none() { ListStatus::Ended } else { ListStatus::Continues },
         last_datestamp: None,
+        state_secs: None,
         now_secs: 1_000_000,
     }
 }
