@@ -119,7 +119,7 @@ pub struct Finished<'a> {
     pub request: &'a str,
     /// The end of the request, `YYYY-MM-DDThh:mm:ssZ`.
     pub at: &'a str,
-    /// The outcome: `complete`, `continued`, `refused`, `failed`, `broken-off` or `abandoned`.
+    /// The outcome: `complete`, `continued`, `failed-over`, `refused`, `failed`, `broken-off` or `abandoned`.
     pub outcome: &'static str,
     /// The account of the page.
     pub account: Option<&'a Account>,

@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
-use oaimend::config::Config;
-use oaimend::demo::{Provider, fetch};
+use oaimend::config::{Config, Limits, Mapping, MirrorSettings, ServeFrom};
+use oaimend::demo::{Fetched, Provider, fetch};
 use oaimend::error::Error;
 use oaimend::server::{Running, Server};
 use tokio::signal::unix::{SignalKind, signal};
@@ -22,11 +23,16 @@ const PROVIDER_PORT: u16 = 8082;
 /// Repository id of the provider.
 const ID: &str = "demo";
 const FIRST_PAGE: &str = "verb=ListRecords&metadataPrefix=oai_dc";
+/// How long the proxy retries a request before the mirror answers.
+const FAILOVER_AFTER: Duration = Duration::from_secs(2);
+/// Most attempts to find the mirror complete, and the time between two of them.
+const MIRROR_LOOKS_MAX: usize = 200;
+const MIRROR_LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Starts a broken data provider and the proxy in front of it, on loopback, and prints URLs to try
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
-    /// Prints one page before and after repair, and exits
+    /// Prints one page before and after repair, and a list during an outage, and exits
     #[arg(long)]
     once: bool,
 }
@@ -40,6 +46,7 @@ pub(crate) fn run(arguments: &DemoArguments) -> Result<Exit, Failure> {
     let demo = Demo { base_url: format!("http://{}/{ID}", proxy.public_addr), proxy, provider };
     let paint = Paint::for_stream(&io::stdout());
     print(demo.compare_first_page(paint)?.as_bytes())?;
+    print(demo.list_during_outage(paint)?.as_bytes())?;
     print(demo.list_urls(paint).as_bytes())?;
     if !arguments.once {
         wait_for_signal()?;
@@ -54,7 +61,7 @@ fn start_proxy(data: &Path, base_url: &str) -> Result<Running, Failure> {
         let mut config = Config::on_loopback(data);
         config.listen = SocketAddr::from(([127, 0, 0, 1], port));
         config.admin = Some(SocketAddr::from(([127, 0, 0, 1], admin_port)));
-        config.map(ID, base_url)?;
+        config.repositories.add_fixed(mapping(base_url)?);
         Server::bind(config)
     };
     let server = match bind(PORT, ADMIN_PORT) {
@@ -62,6 +69,15 @@ fn start_proxy(data: &Path, base_url: &str) -> Result<Running, Failure> {
         bound => bound,
     };
     Ok(server?.in_background())
+}
+
+/// The mapping of the provider: the mirror answers if it is down.
+fn mapping(base_url: &str) -> Result<Mapping, Error> {
+    let limits = Limits { first_record_timeout: FAILOVER_AFTER, ..Limits::default() };
+    let mut mapping = Mapping::new(ID, base_url, &limits).map_err(Error::Usage)?;
+    mapping.serve = ServeFrom::LiveThenMirror;
+    mapping.mirror = Some(MirrorSettings::default());
+    Ok(mapping)
 }
 
 /// The running provider and proxy.
@@ -74,11 +90,8 @@ struct Demo {
 impl Demo {
     /// Lists the lines of the first page that the proxy changes.
     fn compare_first_page(&self, paint: Paint) -> Result<String, Failure> {
-        let page = |base_url: &str| {
-            let url = format!("{base_url}?{FIRST_PAGE}");
-            fetch(&url).map_err(|error| Failure::io("fetch", Path::new(&url), &error))
-        };
-        let (before, after) = (page(&self.provider.base_url())?, page(&self.base_url)?);
+        let before = page(&self.provider.base_url(), FIRST_PAGE)?.body;
+        let after = page(&self.base_url, FIRST_PAGE)?.body;
         let mut text = String::from("The first page of a broken repository, before and after repair:\n\n");
         for (was, is) in before.split(|byte| *byte == b'\n').zip(after.split(|byte| *byte == b'\n')) {
             let (was, is) = (escape_line(was), escape_line(is));
@@ -89,6 +102,48 @@ impl Demo {
             }
         }
         Ok(text)
+    }
+
+    /// Stops the provider after the first page of a list, and lists the pages that a harvester receives.
+    fn list_during_outage(&self, paint: Paint) -> Result<String, Failure> {
+        self.wait_for_mirror()?;
+        let mut text = String::from("\nA list while the repository is down:\n\n");
+        let (mut query, mut number) = (FIRST_PAGE.to_owned(), 1);
+        loop {
+            let Fetched { head, body } = page(&self.base_url, &query)?;
+            let body = String::from_utf8_lossy(&body);
+            let records = body.matches("<header").count();
+            let origin = if head.contains("detail=mirror") { "mirror" } else { "repository" };
+            writeln!(
+                text,
+                "  {}  {records} records from the {origin}",
+                paint.strong(format_args!("page {number}"))
+            )
+            .expect("a String takes all text");
+            let Some(token) = token_of(&body) else { break };
+            query = format!("verb=ListRecords&resumptionToken={token}");
+            if number == 1 {
+                self.provider.stop();
+                text.push_str("  (the repository stops)\n");
+            }
+            number += 1;
+        }
+        self.provider.resume();
+        Ok(text)
+    }
+
+    /// Waits until the first harvest of the mirror is complete.
+    fn wait_for_mirror(&self) -> Result<(), Failure> {
+        let mirror = format!("http://{}/_mirror/{ID}", self.proxy.public_addr);
+        for _ in 0..MIRROR_LOOKS_MAX {
+            let head = page(&mirror, FIRST_PAGE)?.head;
+            if head.split(' ').nth(1) == Some("200") {
+                return Ok(());
+            }
+            std::thread::sleep(MIRROR_LOOK_INTERVAL);
+        }
+        let error = io::Error::other("the first harvest did not end");
+        Err(Failure::io("read", Path::new(&mirror), &error))
     }
 
     fn list_urls(&self, paint: Paint) -> String {
@@ -114,6 +169,19 @@ impl Demo {
         }
         format!("\n{text}")
     }
+}
+
+fn page(base_url: &str, query: &str) -> Result<Fetched, Failure> {
+    let url = format!("{base_url}?{query}");
+    fetch(&url).map_err(|error| Failure::io("fetch", Path::new(&url), &error))
+}
+
+/// The resumptionToken of a page, if the list continues.
+fn token_of(page: &str) -> Option<&str> {
+    let (_, element) = page.split_once("<resumptionToken")?;
+    let (tag, rest) = element.split_once('>')?;
+    let (token, _) = rest.split_once("</resumptionToken>").filter(|_| !tag.ends_with('/'))?;
+    Some(token).filter(|token| !token.is_empty())
 }
 
 /// Escapes bytes that are not UTF-8, and control characters, as `\xE9`.

@@ -75,6 +75,8 @@ pub enum ServeFrom {
     /// The source only.
     #[default]
     Live,
+    /// The source; the mirror if the source fails.
+    LiveThenMirror,
     /// The mirror only.
     Mirror,
 }
@@ -176,8 +178,9 @@ fn read_names(table: &mut Table<'_, '_>, key: &'static str, kind: &str) -> Vec<S
 pub(super) fn read_serve(text: &str) -> Result<ServeFrom, String> {
     match text {
         "live" => Ok(ServeFrom::Live),
+        "live-then-mirror" => Ok(ServeFrom::LiveThenMirror),
         "mirror" => Ok(ServeFrom::Mirror),
-        _ => Err("is not known; expected \"live\" or \"mirror\"".to_owned()),
+        _ => Err("is not known; expected \"live\", \"live-then-mirror\" or \"mirror\"".to_owned()),
     }
 }
 

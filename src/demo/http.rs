@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -19,13 +20,16 @@ const IO_TIMEOUT: Duration = Duration::from_secs(10);
 /// The arguments of a request by name; a repeated argument has its last value.
 pub(super) type Arguments = HashMap<String, String>;
 
-/// Serves `answer` at `path` as long as the listener exists.
-pub(super) fn serve<A>(listener: &TcpListener, path: &'static str, answer: A)
+/// Serves `answer` at `path` as long as the listener exists. While `is_stopped` is set, connections are closed.
+pub(super) fn serve<A>(listener: &TcpListener, path: &'static str, is_stopped: &AtomicBool, answer: A)
 where
     A: Fn(&Arguments) -> Vec<u8> + Send + Sync + 'static,
 {
     let answer = Arc::new(answer);
     for stream in listener.incoming().flatten() {
+        if is_stopped.load(Ordering::SeqCst) {
+            continue;
+        }
         let answer = Arc::clone(&answer);
         // A client that disconnects early needs no treatment.
         let _ = thread::Builder::new().spawn(move || handle_connection(&stream, path, &*answer));
@@ -87,12 +91,21 @@ fn read_line(reader: &mut impl BufRead) -> io::Result<String> {
     Ok(line)
 }
 
-/// Fetches the body of a page on loopback, whatever its status.
+/// A response as received.
+#[derive(Clone, Debug)]
+pub struct Fetched {
+    /// The status line and the headers.
+    pub head: String,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// Fetches a page on loopback, whatever its status.
 ///
 /// # Errors
 ///
 /// `url` is not an http URL with a port, or the exchange fails.
-pub fn fetch(url: &str) -> io::Result<Vec<u8>> {
+pub fn fetch(url: &str) -> io::Result<Fetched> {
     let parsed = Url::parse(url).map_err(io::Error::other)?;
     let (Some(host), Some(port)) = (parsed.host_str(), parsed.port()) else {
         return Err(io::Error::other(format!("{url} names no host and port")));
@@ -106,9 +119,10 @@ pub fn fetch(url: &str) -> io::Result<Vec<u8>> {
         "GET {}?{query} HTTP/1.0\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n",
         parsed.path()
     )?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer)?;
-    let head = answer.windows(4).position(|window| window == b"\r\n\r\n");
-    let head = head.ok_or_else(|| io::Error::other(format!("{url} sent no HTTP response")))?;
-    Ok(answer.split_off(head + 4))
+    let mut head = Vec::new();
+    stream.read_to_end(&mut head)?;
+    let end = head.windows(4).position(|window| window == b"\r\n\r\n");
+    let end = end.ok_or_else(|| io::Error::other(format!("{url} sent no HTTP response")))?;
+    let body = head.split_off(end + 4);
+    Ok(Fetched { head: String::from_utf8_lossy(&head).into_owned(), body })
 }

@@ -9,17 +9,20 @@ mod pages;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-pub use http::fetch;
+pub use http::{Fetched, fetch};
 
 /// Path of the base URL.
 const PATH: &str = "/oai";
 
 /// The running provider. Its thread ends with the process.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Provider {
     address: SocketAddr,
+    is_stopped: Arc<AtomicBool>,
 }
 
 impl Provider {
@@ -31,16 +34,27 @@ impl Provider {
     pub fn start(port: u16) -> io::Result<Self> {
         let listener = listen(port)?;
         let address = listener.local_addr()?;
-        let provider = Self { address };
-        let base_url = provider.base_url();
+        let provider = Self { address, is_stopped: Arc::default() };
+        let (base_url, is_stopped) = (provider.base_url(), Arc::clone(&provider.is_stopped));
         thread::Builder::new().name("demo-provider".to_owned()).spawn(move || {
-            http::serve(&listener, PATH, move |arguments| pages::answer(&base_url, arguments));
+            let answer = move |arguments: &_| pages::answer(&base_url, arguments);
+            http::serve(&listener, PATH, &is_stopped, answer);
         })?;
         Ok(provider)
     }
 
+    /// Closes every connection without a response, until [`Provider::resume`] is called.
+    pub fn stop(&self) {
+        self.is_stopped.store(true, Ordering::SeqCst);
+    }
+
+    /// Answers requests again.
+    pub fn resume(&self) {
+        self.is_stopped.store(false, Ordering::SeqCst);
+    }
+
     /// Its base URL.
-    pub fn base_url(self) -> String {
+    pub fn base_url(&self) -> String {
         format!("http://{}{PATH}", self.address)
     }
 }

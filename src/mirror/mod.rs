@@ -1,15 +1,19 @@
 //! The mirror: harvested copies of repositories, served while their sources are down.
 //!
 //! [`rules`] contains the decisions about time on which its promise depends. [`Stamps`] applies them to the store.
-//! [`view`] serves the store as repositories.
-//! `harvest` harvests repositories into the store. [`status`] describes the copies for operators. [`RepositoryFacts`]
-//! and [`intervals_secs`] connect the store with the schedule.
+//! [`view`] serves the store as repositories. `harvest` harvests repositories into the store. `failover` answers in
+//! place of a source that fails. [`status`] describes the copies for operators. [`RepositoryFacts`] and
+//! [`intervals_secs`] connect the store with the schedule.
 
+#[cfg(feature = "program")]
+pub mod failover;
 #[cfg(feature = "program")]
 pub mod harvest;
 #[cfg(feature = "program")]
 mod harvest_plan;
 pub mod rules;
+#[cfg(feature = "program")]
+mod spans;
 #[cfg(feature = "program")]
 mod stamps;
 #[cfg(feature = "program")]

@@ -15,7 +15,7 @@ use crate::oai::{self, Argument, Request};
 use crate::repair::RequestEcho;
 use crate::repository::{Account, Failure, Repository, RepositoryRequest};
 use crate::server::context::ServerContext;
-use crate::server::mirror::views::{aggregate_view, mirror_view};
+use crate::server::mirror::views::{aggregate_view, failover_view, mirror_view};
 use crate::server::own_pages::OwnPage;
 use crate::server::quotas;
 use crate::server::router::{Target, TargetRepository};
@@ -203,6 +203,12 @@ impl ProxyService {
         let repository = match repository {
             TargetRepository::Mapped(mapping, ServeFrom::Mirror) => mirror_view(&self.0, &mapping).await,
             TargetRepository::Mapped(mapping, ServeFrom::Live) => self.live_repository(mapping),
+            TargetRepository::Mapped(mapping, ServeFrom::LiveThenMirror) => {
+                match self.live_repository(Arc::clone(&mapping)) {
+                    Ok(live) => failover_view(&self.0, &mapping, live).await,
+                    Err(failure) => Err(failure),
+                }
+            }
             TargetRepository::Aggregate => aggregate_view(&self.0).await,
         };
         let repository = match repository {
@@ -268,12 +274,15 @@ impl RequestContext {
         let ended = self.handle.as_ref().and_then(UpstreamHandle::ended);
         let account = ended.as_ref().map(|ended| &ended.account);
         let continued = account.and_then(|account| account.continued.as_ref());
-        let failure = ended.as_ref().map_or(&self.failure, |ended| &ended.failure).as_ref().or(continued);
+        let failed_over = account.and_then(|account| account.failed_over.as_ref());
+        let failure = ended.as_ref().map_or(&self.failure, |ended| &ended.failure).as_ref();
+        let failure = failure.or(continued).or(failed_over);
         // The session of another request counts its own result.
         let shared = self.lookup.as_ref().and_then(|lookup| lookup.shared.as_ref());
         let outcome = self.outcome.unwrap_or(match (failure, error) {
             _ if matches!(status, 502..=504) => "failed",
             (Some(_), None) if continued.is_some() => "continued",
+            (Some(_), None) if failed_over.is_some() => "failed-over",
             (Some(_), Some(_)) => "broken-off",
             (None, Some(_)) if shared.is_some_and(|in_flight| in_flight.ended() == Some(false)) => {
                 "broken-off"

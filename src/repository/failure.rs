@@ -241,6 +241,13 @@ impl Failure {
         self
     }
 
+    /// The same failure, with the reason why the mirror cannot answer in place of the source.
+    #[must_use]
+    pub(crate) fn with_details_of(mut self, of_mirror: &Self) -> Self {
+        self.details = format!("{}; {}", self.details, of_mirror.details);
+        self
+    }
+
     /// The status of our response: 503 asks for a retry, 502 and 504 do not.
     pub const fn status(&self) -> u16 {
         match (self.outlook, self.reason) {

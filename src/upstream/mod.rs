@@ -19,4 +19,6 @@ pub use client::source_client::SourceClient;
 pub use client::source_clients::SourceClients;
 pub use http::decoding;
 pub use live_repository::LiveRepository;
+pub use session::list_history::ListHistories;
+pub(crate) use session::list_history::{DeliveredItems, DeliveredPages, ListHistory};
 pub use static_repository::FileState;

@@ -52,7 +52,7 @@ fn labelled<'a>(lines: &'a [String], label: &str) -> &'a str {
 }
 
 fn page(url: &str) -> String {
-    String::from_utf8_lossy(&fetch(url).expect("it answers")).into_owned()
+    String::from_utf8_lossy(&fetch(url).expect("it answers").body).into_owned()
 }
 
 #[test]
@@ -70,6 +70,22 @@ fn once_prints_a_page_before_and_after() {
         assert!(text.lines().any(|shown| shown.trim() == line), "{line}\n{text}");
     }
     assert!(!text.contains('\x1b'), "no colours into a pipe");
+}
+
+#[test]
+fn list_ends_in_the_mirror_while_the_repository_is_down() {
+    let output = demo(&["--once"]).output().expect("the program runs");
+    let text = String::from_utf8(output.stdout).expect("it prints UTF-8");
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let start =
+        lines.iter().position(|line| *line == "A list while the repository is down:").expect("a heading");
+    let pages = &lines[start + 1..start + 4];
+    let expected = [
+        "page 1  4 records from the repository",
+        "(the repository stops)",
+        "page 2  7 records from the mirror",
+    ];
+    assert_eq!(pages, expected, "{text}");
 }
 
 #[test]

@@ -11,6 +11,8 @@ mod config_mirror;
 mod config_reference;
 mod demo;
 mod documentation;
+mod failover;
+mod failover_promise;
 mod harvesters;
 mod mirror_cli;
 mod mirror_collisions;

@@ -129,7 +129,11 @@ async fn describe(harvest: &Harvester, settings: &HarvestSettings) -> Result<Des
     Ok(Description {
         prefixes,
         times: times_of(&fields, harvest.now_secs()),
-        clocks: ResponseClocks { response_date_secs: response_date, http_date_secs: account.http_date_secs, sent_at_secs },
+        clocks: ResponseClocks {
+            response_date_secs: response_date,
+            http_date_secs: account.http_date_secs,
+            sent_at_secs,
+        },
         loses_deletions: fields.deleted_record != "persistent",
     })
 }

@@ -9,7 +9,7 @@ use crate::store::{ListedFormat, MirrorError, RecordStatus};
 use std::collections::BTreeSet;
 
 /// The mirrored formats of a repository, in the order of its source; none before the first harvest.
-pub(super) async fn formats_of(
+pub(crate) async fn formats_of(
     view: &View,
     member: &MirroredSource,
 ) -> Result<Vec<ListedFormat>, MirrorError> {
@@ -23,7 +23,7 @@ pub(super) async fn formats_of(
 /// # Errors
 ///
 /// No repository was harvested yet.
-pub(super) async fn formats(view: &View) -> Result<Vec<ListedFormat>, Failure> {
+pub(crate) async fn formats(view: &View) -> Result<Vec<ListedFormat>, Failure> {
     let mut formats: Vec<ListedFormat> = Vec::new();
     for member in &view.members {
         for format in formats_of(view, member).await? {
@@ -39,12 +39,12 @@ pub(super) async fn formats(view: &View) -> Result<Vec<ListedFormat>, Failure> {
 }
 
 /// The repository of a view of one.
-pub(super) fn only_member(view: &View) -> Option<&MirroredSource> {
+pub(crate) fn only_member(view: &View) -> Option<&MirroredSource> {
     view.members.first().filter(|_| view.kind == ViewKind::Single)
 }
 
 /// Whether a format of a repository was harvested completely at least once.
-pub(super) async fn is_complete(
+pub(crate) async fn is_complete(
     view: &View,
     member: &MirroredSource,
     prefix: &str,
@@ -59,7 +59,7 @@ pub(super) async fn is_complete(
 ///
 /// A repository of the view has the format, or may have it, and was never harvested completely. Harvesters delete
 /// items that do not exist, so this must not be concluded from a part of the repository.
-pub(super) async fn check_all_complete(view: &View, prefix: Option<&str>) -> Result<(), Failure> {
+pub(crate) async fn check_all_complete(view: &View, prefix: Option<&str>) -> Result<(), Failure> {
     for member in &view.members {
         let formats = formats_of(view, member).await?;
         if formats.is_empty() {
@@ -75,7 +75,7 @@ pub(super) async fn check_all_complete(view: &View, prefix: Option<&str>) -> Res
 }
 
 /// Answers `ListMetadataFormats`.
-pub(super) async fn list_metadata_formats(view: &View, request: &Request) -> Result<Answer, Failure> {
+pub(crate) async fn list_metadata_formats(view: &View, request: &Request) -> Result<Answer, Failure> {
     let now_secs = view.now_secs();
     let mut formats = formats(view).await?;
     if let Some(identifier) = request.argument(Argument::Identifier) {
@@ -97,8 +97,13 @@ pub(super) async fn list_metadata_formats(view: &View, request: &Request) -> Res
         let text = "the item is deleted in all formats";
         return Ok(Answer::error(now_secs, ErrorCode::NoMetadataFormats, text));
     }
+    Ok(Answer::page(now_secs, formats_page(&formats)))
+}
+
+/// The list of these formats.
+pub(crate) fn formats_page(formats: &[ListedFormat]) -> Page {
     let mut xml = String::new();
-    for ListedFormat { prefix, schema, namespace } in &formats {
+    for ListedFormat { prefix, schema, namespace } in formats {
         xml.push_str("    <metadataFormat>\n");
         for (name, value) in
             [("metadataPrefix", prefix), ("schema", schema), ("metadataNamespace", namespace)]
@@ -109,6 +114,5 @@ pub(super) async fn list_metadata_formats(view: &View, request: &Request) -> Res
         }
         xml.push_str("    </metadataFormat>\n");
     }
-    let page = Page { xml: xml.into_bytes(), items: formats.len() as u64, ..Page::default() };
-    Ok(Answer::page(now_secs, page))
+    Page { xml: xml.into_bytes(), items: formats.len() as u64, ..Page::default() }
 }

@@ -17,7 +17,7 @@ use url::Url;
 
 /// The parts of a stored Identify response that a view serves again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct StoredIdentify {
+pub(crate) struct StoredIdentify {
     /// The text of the name, as written in the XML.
     name: Option<String>,
     /// The texts of the addresses, as written in the XML.
@@ -25,11 +25,23 @@ pub(super) struct StoredIdentify {
     /// The description elements, with all declarations that they need.
     descriptions: Vec<String>,
     /// The granularity of the source.
-    pub(super) granularity: Granularity,
+    pub(crate) granularity: Granularity,
+    /// The earliestDatestamp of the source, if it is in the response.
+    earliest_datestamp: Option<String>,
+    /// The deletedRecord of the source, if it is in the response.
+    pub(crate) deleted_record: Option<String>,
+}
+
+/// The values of an Identify response in which a view differs from the source.
+struct OwnValues<'v> {
+    base_url: &'v str,
+    earliest_datestamp: &'v str,
+    deleted_record: &'v str,
+    granularity: Granularity,
 }
 
 /// The stored Identify response of a repository; `None` before the first harvest.
-pub(super) async fn stored_identify(
+pub(crate) async fn stored_identify(
     view: &View,
     member: &MirroredSource,
 ) -> Result<Option<StoredIdentify>, MirrorError> {
@@ -39,7 +51,7 @@ pub(super) async fn stored_identify(
 }
 
 /// The granularity of the source.
-pub(super) async fn source_granularity(
+pub(crate) async fn source_granularity(
     view: &View,
     member: &MirroredSource,
 ) -> Result<Granularity, MirrorError> {
@@ -49,13 +61,15 @@ pub(super) async fn source_granularity(
 
 impl StoredIdentify {
     /// Reads a response. `None` if it is not one to Identify.
-    pub(super) fn read(document: &str) -> Option<Self> {
+    pub(crate) fn read(document: &str) -> Option<Self> {
         let mut reader = Reader::from_str(document);
         let mut identify = Self {
             name: None,
             admin_emails: Vec::new(),
             descriptions: Vec::new(),
             granularity: Granularity::Second,
+            earliest_datestamp: None,
+            deleted_record: None,
         };
         // The declarations around the children, and the child that is being read: its name and where it starts.
         let mut declared: Vec<(String, String)> = Vec::new();
@@ -98,6 +112,8 @@ impl StoredIdentify {
         match name {
             "repositoryName" => self.name = Some(text.to_owned()),
             "adminEmail" => self.admin_emails.push(text.to_owned()),
+            "earliestDatestamp" => self.earliest_datestamp = Some(text.to_owned()),
+            "deletedRecord" => self.deleted_record = Some(text.to_owned()),
             "granularity" => self.granularity = Granularity::from_name(text).unwrap_or(Granularity::Second),
             "description" => {
                 let scope = declared.iter().map(|(prefix, uri)| (prefix.as_str(), uri.as_str()));
@@ -108,15 +124,45 @@ impl StoredIdentify {
         }
     }
 
+    /// The response of the source, at another base URL.
+    pub(crate) fn to_page_of_source(&self, base_url: &str) -> Page {
+        self.to_page(&OwnValues {
+            base_url,
+            earliest_datestamp: self.earliest_datestamp.as_deref().unwrap_or_default(),
+            deleted_record: self.deleted_record.as_deref().unwrap_or("no"),
+            granularity: self.granularity,
+        })
+    }
+
+    fn to_page(&self, own: &OwnValues<'_>) -> Page {
+        let mut xml = String::new();
+        let mut field = |name: &str, value: &str| xml.push_str(&format!("    <{name}>{value}</{name}>\n"));
+        if let Some(name) = &self.name {
+            field("repositoryName", name);
+        }
+        field("baseURL", &escaped(own.base_url));
+        field("protocolVersion", "2.0");
+        self.admin_emails.iter().for_each(|email| field("adminEmail", email));
+        if !own.earliest_datestamp.is_empty() {
+            field("earliestDatestamp", own.earliest_datestamp);
+        }
+        field("deletedRecord", own.deleted_record);
+        field("granularity", own.granularity.name());
+        for description in &self.descriptions {
+            xml.push_str(&format!("    {description}\n"));
+        }
+        Page { xml: xml.into_bytes(), items: 1, ..Page::default() }
+    }
+
     /// The name of the repository.
-    pub(super) fn name(&self) -> Option<String> {
+    pub(crate) fn name(&self) -> Option<String> {
         let name = quick_xml::escape::unescape(self.name.as_deref()?).ok()?;
         (!name.is_empty()).then(|| name.into_owned())
     }
 }
 
 /// Answers `Identify`.
-pub(super) async fn identify(view: &View, base_url: &str) -> Result<Answer, Failure> {
+pub(crate) async fn identify(view: &View, base_url: &str) -> Result<Answer, Failure> {
     let now_secs = view.now_secs();
     let identify = match (&view.kind, view.members.first()) {
         (ViewKind::Aggregate { repository_name, admin_emails }, _) => StoredIdentify {
@@ -127,6 +173,8 @@ pub(super) async fn identify(view: &View, base_url: &str) -> Result<Answer, Fail
             },
             descriptions: Vec::new(),
             granularity: Granularity::Second,
+            earliest_datestamp: None,
+            deleted_record: None,
         },
         (ViewKind::Single, member) => {
             let stored = match member {
@@ -137,21 +185,13 @@ pub(super) async fn identify(view: &View, base_url: &str) -> Result<Answer, Fail
         }
     };
     let earliest_secs = earliest_stamp(view).await?.unwrap_or(now_secs).min(now_secs);
-    let mut xml = String::new();
-    let mut field = |name: &str, value: &str| xml.push_str(&format!("    <{name}>{value}</{name}>\n"));
-    if let Some(name) = &identify.name {
-        field("repositoryName", name);
-    }
-    field("baseURL", &escaped(base_url));
-    field("protocolVersion", "2.0");
-    identify.admin_emails.iter().for_each(|email| field("adminEmail", email));
-    field("earliestDatestamp", &from_secs(earliest_secs, Granularity::Second));
-    field("deletedRecord", "persistent");
-    field("granularity", Granularity::Second.name());
-    for description in &identify.descriptions {
-        xml.push_str(&format!("    {description}\n"));
-    }
-    Ok(Answer::page(now_secs, Page { xml: xml.into_bytes(), items: 1, ..Page::default() }))
+    let own = OwnValues {
+        base_url,
+        earliest_datestamp: &from_secs(earliest_secs, Granularity::Second),
+        deleted_record: "persistent",
+        granularity: Granularity::Second,
+    };
+    Ok(Answer::page(now_secs, identify.to_page(&own)))
 }
 
 /// Most addresses that the view of all repositories takes from them.

@@ -59,9 +59,8 @@ async fn first_page(view: &View, request: &Request) -> Result<Result<RecordList,
         _ => until,
     });
     let from = match from {
-        // A list between two dates is no harvest that continues an earlier one.
-        Some(from) if until.is_none() => Some(view.spans.widen(from).await?),
-        from => from,
+        Some(from) => Some(view.spans.widen(from, until).await?),
+        None => None,
     };
     let times = view.stores.stamps.begin_list(now_secs).await?;
     Ok(Ok(RecordList {
@@ -79,7 +78,7 @@ async fn first_page(view: &View, request: &Request) -> Result<Result<RecordList,
 }
 
 /// A setSpec in the characters of the schema. The separator of ODL-Union stays.
-fn escape_set(set: &str) -> String {
+pub(crate) fn escape_set(set: &str) -> String {
     let parts = set.splitn(2, '/').map(|part| set_spec::escape(part.as_bytes()));
     let parts: Vec<String> = parts.map(|part| String::from_utf8_lossy(&part).into_owned()).collect();
     parts.join("/")

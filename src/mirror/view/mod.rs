@@ -10,7 +10,7 @@
 //!   meanwhile moves behind this end: its new version is in the next incremental list.
 //! - All pages of a list have the responseDate of the first one, and no later commit has a stamp up to it. A
 //!   harvester that continues from any responseDate misses nothing. One that continues from its own clock gets the
-//!   changes since its last list, because `spans` widens the `from` of a list without `until`.
+//!   changes since its last list, because its `from` is widened.
 //! - resumptionTokens hold the position of the list under a MAC, and no session. They never expire, and survive
 //!   restarts.
 //! - A format that was never harvested completely fails with 503. A part of a repository never looks complete.
@@ -21,21 +21,20 @@
 
 mod aggregate_repository;
 mod answer;
-mod catalog;
+pub(crate) mod catalog;
 mod collisions;
-mod identify;
+pub(crate) mod identify;
 mod list_token;
-mod lists;
+pub(crate) mod lists;
 mod merge;
 mod mirror_repository;
 mod options;
-mod presentation;
+pub(crate) mod presentation;
 mod provenance;
 mod record_writer;
-mod record_xml;
-mod response;
-mod sets;
-mod spans;
+pub(crate) mod record_xml;
+pub(crate) mod response;
+pub(crate) mod sets;
 
 pub use aggregate_repository::AggregateRepository;
 pub use mirror_repository::MirrorRepository;

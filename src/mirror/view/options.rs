@@ -2,6 +2,7 @@
 
 use crate::clock::Clock;
 use crate::config::Collisions;
+use crate::mirror::spans::SpanTable;
 use crate::mirror::stamps::Stamps;
 use crate::store::{MirrorStore, TokenKey};
 use std::sync::Arc;
@@ -13,10 +14,23 @@ pub struct ViewStores {
     pub store: Arc<dyn MirrorStore>,
     /// The stamps of the same store. The harvester uses them too.
     pub stamps: Arc<Stamps>,
-    /// Signs the resumptionTokens.
-    pub token_key: TokenKey,
-    /// The clock.
-    pub clock: Arc<dyn Clock>,
+    /// The times that harvesters derived from lists.
+    pub(crate) spans: SpanTable,
+    pub(crate) token_key: TokenKey,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl ViewStores {
+    /// The state of the views over a store. `stamps` are those of the same store, `token_key` signs the
+    /// resumptionTokens.
+    pub fn new(
+        store: Arc<dyn MirrorStore>,
+        stamps: Arc<Stamps>,
+        token_key: TokenKey,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self { spans: SpanTable::new(Arc::clone(&store)), store, stamps, token_key, clock }
+    }
 }
 
 /// The limits of the responses of a view.
@@ -57,6 +71,8 @@ pub struct MirroredSource {
     pub id: String,
     /// The formats that are mirrored; empty for all formats that the source lists.
     pub prefixes: Vec<String>,
+    /// The sets that are mirrored; empty for the whole repository.
+    pub sets: Vec<String>,
     /// The base URL of the source, if records get an `about` with their provenance. The view of all repositories
     /// needs it.
     pub provenance_base_url: Option<String>,

@@ -1,28 +1,29 @@
 //! What the view of one repository and that of all repositories have in common.
 
 use super::options::{MirroredSource, ViewOptions, ViewStores};
-use super::spans::Spans;
 use crate::clock;
 use crate::config::Collisions;
+use crate::mirror::spans::{SpanKind, Spans};
 use crate::oai::set_spec;
 use crate::repository::{Failure, Reason};
+use std::sync::Arc;
 
 /// The repositories of a view, and how it presents them.
 #[derive(Debug)]
-pub(super) struct View {
+pub(crate) struct View {
     /// The name of the view. Its tokens are valid for no other one.
-    pub(super) name: String,
-    pub(super) stores: ViewStores,
-    pub(super) options: ViewOptions,
+    pub(crate) name: String,
+    pub(crate) stores: ViewStores,
+    pub(crate) options: ViewOptions,
     /// In the order of their names.
-    pub(super) members: Vec<MirroredSource>,
-    pub(super) kind: ViewKind,
-    pub(super) spans: Spans,
+    pub(crate) members: Vec<MirroredSource>,
+    pub(crate) kind: ViewKind,
+    pub(crate) spans: Arc<Spans>,
 }
 
 /// The kind of a view.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum ViewKind {
+pub(crate) enum ViewKind {
     /// One repository, with its own sets and Identify.
     Single,
     /// Several repositories. Each is a set, and its sets are below it.
@@ -36,15 +37,15 @@ pub(super) enum ViewKind {
 
 /// The part of a list that one repository has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part<'v> {
-    pub(super) member: &'v MirroredSource,
+pub(crate) struct Part<'v> {
+    pub(crate) member: &'v MirroredSource,
     /// The set of the repository; `None` for all its records.
-    pub(super) set: Option<&'v str>,
+    pub(crate) set: Option<&'v str>,
 }
 
 impl View {
     /// The view of these repositories.
-    pub(super) fn new(
+    pub(crate) fn new(
         name: String,
         stores: ViewStores,
         options: ViewOptions,
@@ -52,17 +53,17 @@ impl View {
         kind: ViewKind,
     ) -> Self {
         members.sort_by(|one, other| one.id.cmp(&other.id));
-        let spans = Spans::new(stores.store.clone(), name.clone());
+        let spans = stores.spans.of(&name, SpanKind::Stamps);
         Self { name, stores, options, members, kind, spans }
     }
 
     /// The clock, in seconds since 1970.
-    pub(super) fn now_secs(&self) -> i64 {
+    pub(crate) fn now_secs(&self) -> i64 {
         i64::try_from(clock::secs(self.stores.clock.now())).unwrap_or(i64::MAX)
     }
 
     /// The repositories whose records a list of this set contains; `None` for the list of all records.
-    pub(super) fn parts<'v>(&'v self, set: Option<&'v str>) -> Vec<Part<'v>> {
+    pub(crate) fn parts<'v>(&'v self, set: Option<&'v str>) -> Vec<Part<'v>> {
         let Some(set) = set else {
             return self.members.iter().map(|member| Part { member, set: None }).collect();
         };
@@ -84,7 +85,7 @@ impl View {
     }
 
     /// The setSpecs of a record of a repository, as the view presents them.
-    pub(super) fn set_specs(&self, member: &MirroredSource, own: &[String]) -> Vec<String> {
+    pub(crate) fn set_specs(&self, member: &MirroredSource, own: &[String]) -> Vec<String> {
         match self.kind {
             ViewKind::Single => own.to_vec(),
             ViewKind::Aggregate { .. } => {
@@ -96,7 +97,7 @@ impl View {
     }
 
     /// The failure of a request that the mirror cannot answer yet.
-    pub(super) fn incomplete(&self, what: &str, member: Option<&MirroredSource>) -> Failure {
+    pub(crate) fn incomplete(&self, what: &str, member: Option<&MirroredSource>) -> Failure {
         let (of, command) = match member {
             Some(MirroredSource { id, .. }) => (format!(" of \"{id}\""), format!("oaimend mirror sync {id}")),
             None => (String::new(), "oaimend mirror sync".to_owned()),
@@ -108,12 +109,12 @@ impl View {
 }
 
 /// The set of a repository in the view of all repositories.
-pub(super) fn set_name(id: &str) -> String {
+pub(crate) fn set_name(id: &str) -> String {
     String::from_utf8_lossy(&set_spec::escape(id.replace(':', "_").as_bytes())).into_owned()
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     #[test]
     fn the_set_of_a_repository_is_one_part_of_a_set_spec() {
         assert_eq!(super::set_name("arxiv-2.org"), "arxiv-2.org");

@@ -48,7 +48,7 @@ impl<'v> RecordWriter<'v> {
     pub(super) async fn write(&mut self, shown: ShownRecord<'_>, with_metadata: bool) -> Result<(), Failure> {
         let ShownRecord { member, record, datestamp_secs } = shown;
         let set_specs = self.view.set_specs(member, &record.set_specs);
-        let header = Header { stamp_secs: datestamp_secs, ..Header::new(&record, set_specs) };
+        let header = Header::with_stamp(&record, datestamp_secs, set_specs);
         self.page.xml.extend_from_slice(b"    ");
         let start = self.page.xml.len();
         if with_metadata {

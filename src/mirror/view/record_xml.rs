@@ -13,27 +13,38 @@ use std::ops::Range;
 
 /// A header to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Header {
+pub(crate) struct Header {
     pub(super) identifier: String,
-    /// The stamp, in seconds since 1970.
-    pub(super) stamp_secs: i64,
+    pub(super) datestamp: String,
     pub(super) is_deleted: bool,
     pub(super) set_specs: Vec<String>,
 }
 
 impl Header {
-    /// The header of a stored record, in these sets.
-    pub(super) fn new(record: &StoredRecord, set_specs: Vec<String>) -> Self {
+    /// The header of a stored record with this stamp, in these sets.
+    pub(super) fn with_stamp(record: &StoredRecord, stamp_secs: i64, set_specs: Vec<String>) -> Self {
+        let datestamp = from_secs(stamp_secs, Granularity::Second);
+        let is_deleted = record.status == RecordStatus::Deleted;
+        Self { identifier: record.identifier.clone(), datestamp, is_deleted, set_specs }
+    }
+
+    /// The header of a stored record as its source has it.
+    pub(crate) fn of_source(record: &StoredRecord, granularity: Granularity) -> Self {
         Self {
             identifier: record.identifier.clone(),
-            stamp_secs: record.stamp_secs,
+            datestamp: from_secs(record.datestamp_secs, granularity),
             is_deleted: record.status == RecordStatus::Deleted,
-            set_specs,
+            set_specs: record.set_specs.clone(),
         }
     }
 
+    /// The identifier and the datestamp.
+    pub(crate) fn names(&self) -> (&str, &str) {
+        (&self.identifier, &self.datestamp)
+    }
+
     /// Writes the element. `prefix` is the prefix of the OAI namespace with its colon, or empty.
-    pub(super) fn write(&self, prefix: &str, xml: &mut String) {
+    pub(crate) fn write(&self, prefix: &str, xml: &mut String) {
         let status = if self.is_deleted { " status=\"deleted\"" } else { "" };
         xml.push_str(&format!("<{prefix}header{status}>"));
         let mut field = |name: &str, value: &str| {
@@ -42,7 +53,7 @@ impl Header {
             xml.push_str(&format!("</{prefix}{name}>"));
         };
         field("identifier", &self.identifier);
-        field("datestamp", &from_secs(self.stamp_secs, Granularity::Second));
+        field("datestamp", &self.datestamp);
         for set_spec in &self.set_specs {
             field("setSpec", set_spec);
         }
@@ -50,9 +61,9 @@ impl Header {
     }
 
     /// The record with this XML, as an event reports it.
-    pub(super) fn to_delivered(&self, xml: &[u8]) -> DeliveredRecord {
+    pub(crate) fn to_delivered(&self, xml: &[u8]) -> DeliveredRecord {
         let xml = String::from_utf8_lossy(xml).into_owned();
-        let datestamp = from_secs(self.stamp_secs, Granularity::Second);
+        let datestamp = self.datestamp.clone();
         // The identifier before it contains no tag.
         let element = xml.find(&format!("datestamp>{datestamp}<")).map(|at| at + "datestamp>".len());
         DeliveredRecord {
@@ -68,9 +79,9 @@ impl Header {
 
 /// The places of a stored record at which a view changes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct RecordPlaces<'r> {
+pub(crate) struct RecordPlaces<'r> {
     /// The prefix of the OAI namespace with its colon, or empty.
-    pub(super) prefix: &'r str,
+    pub(crate) prefix: &'r str,
     header: Range<usize>,
     /// The start of the end tag.
     end: usize,
@@ -78,7 +89,7 @@ pub(super) struct RecordPlaces<'r> {
 
 impl<'r> RecordPlaces<'r> {
     /// Reads a record up to the end of its header. `None` if it is not a record with a header and an end tag.
-    pub(super) fn read(record: &'r str) -> Option<Self> {
+    pub(crate) fn read(record: &'r str) -> Option<Self> {
         let mut reader = Reader::from_str(record);
         let (mut depth, mut prefix, mut header_start) = (0_usize, "", None);
         loop {
@@ -119,7 +130,7 @@ impl<'r> RecordPlaces<'r> {
     }
 
     /// Writes the record with another header, and with an `about` at its end.
-    pub(super) fn write(&self, record: &str, header: &Header, about: &str, xml: &mut Vec<u8>) {
+    pub(crate) fn write(&self, record: &str, header: &Header, about: &str, xml: &mut Vec<u8>) {
         let part = |range: Range<usize>| record.get(range).unwrap_or_default().as_bytes();
         let mut new = String::new();
         header.write(self.prefix, &mut new);
@@ -138,7 +149,7 @@ mod tests {
     fn header() -> Header {
         Header {
             identifier: "oai:x:1&2".into(),
-            stamp_secs: 1_000_000_000,
+            datestamp: "2001-09-09T01:46:40Z".into(),
             is_deleted: false,
             set_specs: vec!["a".into(), "a:b".into()],
         }

@@ -3,45 +3,46 @@
 use crate::oai::datestamp::{Granularity, from_secs};
 use crate::oai::{ErrorCode, error_response, response_head};
 use crate::repository::{
-    Account, AnsweredBy, ByteRope, DeliveredRecord, Event, EventStream, Failure, RepositoryRequest, ResponseWriter, Stop,
+    Account, AnsweredBy, ByteRope, DeliveredRecord, Event, EventStream, Failure, RepositoryRequest,
+    ResponseWriter, Stop,
 };
 use std::future::Future;
 use tokio::sync::mpsc;
 
 /// The response to a request, before it is written.
-pub(super) struct Answer {
+pub(crate) struct Answer {
     /// The responseDate, in seconds since 1970.
-    pub(super) date_secs: i64,
-    pub(super) content: Content,
+    pub(crate) date_secs: i64,
+    pub(crate) content: Content,
 }
 
 /// The content of a response.
-pub(super) enum Content {
+pub(crate) enum Content {
     Page(Page),
     Error(ErrorCode, String),
 }
 
 /// The content of the verb element.
 #[derive(Default)]
-pub(super) struct Page {
+pub(crate) struct Page {
     /// Its XML.
-    pub(super) xml: Vec<u8>,
+    pub(crate) xml: Vec<u8>,
     /// The number of its items.
-    pub(super) items: u64,
+    pub(crate) items: u64,
     /// Its records, if the request wants them reported.
-    pub(super) records: Vec<DeliveredRecord>,
+    pub(crate) records: Vec<DeliveredRecord>,
     /// Its resumptionToken, if the list continues.
-    pub(super) token: Option<String>,
+    pub(crate) token: Option<String>,
     /// `cursor` and `completeListSize`.
-    pub(super) progress: (Option<u64>, Option<u64>),
+    pub(crate) progress: (Option<u64>, Option<u64>),
 }
 
 impl Answer {
-    pub(super) fn page(date_secs: i64, page: Page) -> Self {
+    pub(crate) fn page(date_secs: i64, page: Page) -> Self {
         Self { date_secs, content: Content::Page(page) }
     }
 
-    pub(super) fn error(date_secs: i64, code: ErrorCode, text: impl Into<String>) -> Self {
+    pub(crate) fn error(date_secs: i64, code: ErrorCode, text: impl Into<String>) -> Self {
         Self { date_secs, content: Content::Error(code, text.into()) }
     }
 }
@@ -52,7 +53,7 @@ const EVENTS_HELD: usize = 4;
 const END_BYTES: usize = 64;
 
 /// The events of a response.
-pub(super) fn stream(
+pub(crate) fn stream(
     request: RepositoryRequest,
     spool_bytes_max: usize,
     answer: impl Future<Output = Result<Answer, Failure>> + Send + 'static,
@@ -62,7 +63,7 @@ pub(super) fn stream(
         let mut account = Box::new(Account::default());
         let writer = ResponseWriter::new(sender.clone(), request.in_one_piece.then_some(spool_bytes_max));
         let sent = match answer.await {
-            Ok(answer) => send(&request, answer, writer, &mut account).await,
+            Ok(answer) => send(&request, answer, None, writer, &mut account).await,
             Err(failure) => Err(Stop::Failed(failure)),
         };
         // The receiver may be dropped; ignore.
@@ -75,9 +76,11 @@ pub(super) fn stream(
     EventStream::new(events, Box::pin(session))
 }
 
-async fn send(
+/// Sends a response. `failure` is that of the source, if the mirror answers in its place.
+pub(crate) async fn send(
     request: &RepositoryRequest,
     answer: Answer,
+    failure: Option<Box<Failure>>,
     mut writer: ResponseWriter,
     account: &mut Account,
 ) -> Result<(), Stop> {
@@ -103,6 +106,6 @@ async fn send(
             body
         }
     };
-    writer.send(ByteRope::from(body), AnsweredBy::Mirror(None)).await?;
+    writer.send(ByteRope::from(body), AnsweredBy::Mirror(failure)).await?;
     writer.finish().await
 }

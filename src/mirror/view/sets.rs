@@ -15,7 +15,7 @@ use std::ops::Bound;
 /// # Errors
 ///
 /// The only repository of the view was never harvested.
-pub(super) async fn sets(view: &View) -> Result<BTreeMap<String, String>, Failure> {
+pub(crate) async fn sets(view: &View) -> Result<BTreeMap<String, String>, Failure> {
     let mut sets = BTreeMap::new();
     for member in &view.members {
         let catalog = view.stores.store.catalog(&member.id).await?;
@@ -45,7 +45,7 @@ pub(super) async fn sets(view: &View) -> Result<BTreeMap<String, String>, Failur
 }
 
 /// Answers `ListSets`.
-pub(super) async fn list_sets(view: &View, request: &Request) -> Result<Answer, Failure> {
+pub(crate) async fn list_sets(view: &View, request: &Request) -> Result<Answer, Failure> {
     let now_secs = view.now_secs();
     let list = match request.argument(Argument::ResumptionToken) {
         None => SetList { view: view.name.clone(), date: now_secs, count: 0, after: None },
@@ -67,11 +67,7 @@ pub(super) async fn list_sets(view: &View, request: &Request) -> Result<Answer, 
     let mut rest = sets.range::<String, _>((start, Bound::Unbounded));
     let (mut xml, mut items, mut last) = (String::new(), 0, None);
     for (set_spec, name) in rest.by_ref().take(view.options.page_sets_max.max(1)) {
-        xml.push_str("    <set><setSpec>");
-        escape(set_spec, &mut xml);
-        xml.push_str("</setSpec><setName>");
-        escape(name, &mut xml);
-        xml.push_str("</setName></set>\n");
+        write_set(set_spec, name, &mut xml);
         items += 1;
         last = Some(set_spec.clone());
     }
@@ -88,8 +84,17 @@ pub(super) async fn list_sets(view: &View, request: &Request) -> Result<Answer, 
     Ok(Answer::page(list.date, page))
 }
 
+/// Writes a set.
+pub(crate) fn write_set(set_spec: &str, name: &str, xml: &mut String) {
+    xml.push_str("    <set><setSpec>");
+    escape(set_spec, xml);
+    xml.push_str("</setSpec><setName>");
+    escape(name, xml);
+    xml.push_str("</setName></set>\n");
+}
+
 /// Writes the resumptionToken of a page; it is empty on the last page.
-pub(super) fn write_token(page: &Page, total_elements: Option<u64>, xml: &mut String) {
+pub(crate) fn write_token(page: &Page, total_elements: Option<u64>, xml: &mut String) {
     xml.push_str("    <resumptionToken");
     let (cursor, size) = page.progress;
     for (name, value) in [("completeListSize", size), ("cursor", cursor), ("totalElements", total_elements)] {
@@ -103,4 +108,4 @@ pub(super) fn write_token(page: &Page, total_elements: Option<u64>, xml: &mut St
     }
 }
 
-pub(super) const TOKEN_TOO_LONG: &str = "the name of the set is too long for a resumptionToken";
+pub(crate) const TOKEN_TOO_LONG: &str = "the name of the set is too long for a resumptionToken";

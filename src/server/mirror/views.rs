@@ -2,13 +2,14 @@
 
 use crate::config::Mapping;
 use crate::mirror::Stamps;
+use crate::mirror::failover::FailoverRepository;
 use crate::mirror::harvest::{HarvestError, HarvestSettings, HarvestStatus, HarvestSummary, Harvester};
 use crate::mirror::view::{AggregateRepository, MirrorRepository, MirroredSource, ViewOptions, ViewStores};
 use crate::repository::{Failure, Repository};
 use crate::server::context::ServerContext;
 use crate::server::mirror::harvest_runs::HarvestRequest;
 use crate::store::MirrorError;
-use crate::upstream::LiveRepository;
+use crate::upstream::{ListHistories, LiveRepository};
 use std::sync::Arc;
 
 /// The view of a mirrored repository.
@@ -20,6 +21,23 @@ pub(crate) async fn mirror_view(
     let options = view_options(context, mapping.limits.spool_bytes_max);
     let source = mirrored_source(mapping, mapping.provenance.is_some());
     Ok(Box::new(MirrorRepository::new(stores, options, source)))
+}
+
+/// A repository whose mirror answers if its source fails.
+pub(crate) async fn failover_view(
+    context: &ServerContext,
+    mapping: &Mapping,
+    live: Box<dyn Repository>,
+) -> Result<Box<dyn Repository>, Failure> {
+    let stores = view_stores(context).await?.clone();
+    let options = view_options(context, mapping.limits.spool_bytes_max);
+    let histories = ListHistories {
+        repository: mapping.id.clone(),
+        ledger: Arc::clone(&context.store.ledger),
+        token_key: context.store.token_key.clone(),
+    };
+    let source = mirrored_source(mapping, false);
+    Ok(Box::new(FailoverRepository::new(live, stores, options, source, histories)))
 }
 
 /// The view of all mirrored repositories.
@@ -43,9 +61,11 @@ fn view_options(context: &ServerContext, spool_bytes_max: usize) -> ViewOptions 
 }
 
 fn mirrored_source(mapping: &Mapping, with_provenance: bool) -> MirroredSource {
+    let settings = mapping.mirror.as_ref();
     MirroredSource {
         id: mapping.id.clone(),
-        prefixes: mapping.mirror.as_ref().map(|mirror| mirror.prefixes.clone()).unwrap_or_default(),
+        prefixes: settings.map(|mirror| mirror.prefixes.clone()).unwrap_or_default(),
+        sets: settings.map(|mirror| mirror.sets.clone()).unwrap_or_default(),
         provenance_base_url: with_provenance.then(|| mapping.base_url.to_string()),
         priority: mapping.mirror.as_ref().map_or(0, |mirror| mirror.priority),
     }
@@ -80,7 +100,7 @@ async fn view_stores(context: &ServerContext) -> Result<&ViewStores, Failure> {
         let store = Arc::clone(&context.store.mirror);
         let stamps = Arc::new(Stamps::open(Arc::clone(&store)).await?);
         let (token_key, clock) = (context.store.token_key.clone(), Arc::clone(&context.clock));
-        Ok::<_, MirrorError>(ViewStores { store, stamps, token_key, clock })
+        Ok::<_, MirrorError>(ViewStores::new(store, stamps, token_key, clock))
     };
     Ok(context.mirror.stores.get_or_try_init(open).await?)
 }

@@ -19,6 +19,8 @@ pub(crate) enum TokenUse {
     Continuation,
     /// The rest of a list of the mirror.
     MirrorList,
+    /// The rest of a list that the mirror continues in place of the source.
+    Failover,
 }
 
 /// Longest token, in bytes: every harvester and server accepts it in a URL.
@@ -31,6 +33,7 @@ impl TokenUse {
         match self {
             Self::Continuation => "oaimend1_",
             Self::MirrorList => "oaimirror1_",
+            Self::Failover => "oaifailover1_",
         }
     }
 
@@ -38,6 +41,7 @@ impl TokenUse {
         match self {
             Self::Continuation => &key.tokens,
             Self::MirrorList => &key.mirror_lists,
+            Self::Failover => &key.failover_lists,
         }
     }
 
@@ -78,9 +82,11 @@ mod tests {
     fn a_token_is_valid_for_its_key_and_its_use_only() {
         let (key, other) = (TokenKey::new([1; 32]), TokenKey::new([2; 32]));
         let content = ("x".to_owned(), 7_u64);
-        for (token_use, wrong_use) in
-            [(TokenUse::Continuation, TokenUse::MirrorList), (TokenUse::MirrorList, TokenUse::Continuation)]
-        {
+        for (token_use, wrong_use) in [
+            (TokenUse::Continuation, TokenUse::MirrorList),
+            (TokenUse::MirrorList, TokenUse::Failover),
+            (TokenUse::Failover, TokenUse::MirrorList),
+        ] {
             let token = key.seal(token_use, &content).expect("short enough");
             assert!(token.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-'), "{token}");
             assert_eq!(key.unseal(token_use, &token), Some(content.clone()));

@@ -17,6 +17,8 @@ pub struct TokenKey {
     pub(crate) tokens: [u8; 32],
     /// Signs the tokens of the mirror's lists; does not reveal the first key.
     pub(crate) mirror_lists: [u8; 32],
+    /// Signs the tokens of lists that the mirror continues; does not reveal the other keys.
+    pub(crate) failover_lists: [u8; 32],
     /// Hashes the items of lists; does not reveal the other keys.
     pub(crate) items: [u8; 16],
 }
@@ -31,10 +33,13 @@ impl TokenKey {
     pub(crate) fn new(tokens: [u8; 32]) -> Self {
         let mut items = Blake2sMac::<U16>::new(&tokens.into());
         items.update(b"items");
-        let mut mirror_lists = Blake2sMac::<U32>::new(&tokens.into());
-        mirror_lists.update(b"mirror lists");
-        let mirror_lists = mirror_lists.finalize_fixed().into();
-        Self { tokens, mirror_lists, items: items.finalize_fixed().into() }
+        let derived = |name: &[u8]| {
+            let mut key = Blake2sMac::<U32>::new(&tokens.into());
+            key.update(name);
+            key.finalize_fixed().into()
+        };
+        let (mirror_lists, failover_lists) = (derived(b"mirror lists"), derived(b"failover lists"));
+        Self { tokens, mirror_lists, failover_lists, items: items.finalize_fixed().into() }
     }
 
     /// Reads the key of a data folder, and creates it at the first start.

@@ -339,7 +339,7 @@ fn default_if_closed<T: Default>(read: Result<T, LedgerError>) -> Result<T, Fail
     }
 }
 
-fn ledger_failure(error: LedgerError) -> Failure {
+pub(crate) fn ledger_failure(error: LedgerError) -> Failure {
     let reason = match error {
         LedgerError::Closed => Reason::TakenOver,
         LedgerError::Database(_) | LedgerError::Stopped(_) => Reason::Ledger,

@@ -3,6 +3,7 @@
 mod continuation_token;
 mod delivery;
 mod emit;
+pub(crate) mod list_history;
 mod list_position;
 pub(crate) mod list_session;
 mod outage;

@@ -1,0 +1,169 @@
+//! The repository that asks the source, and the mirror if the source fails.
+
+use super::list_token::SourceList;
+use super::source_view::SourceView;
+use crate::mirror::spans::{SpanKind, Spans};
+use crate::mirror::view::{MirroredSource, ViewOptions, ViewStores, response};
+use crate::oai::datestamp::{Granularity, from_secs, to_secs};
+use crate::oai::{Argument, Request};
+use crate::repository::{
+    Account, Event, EventStream, Failure, ListAge, Reason, Repository, RepositoryRequest, ResponseWriter,
+    Stop,
+};
+use crate::store::MirrorError;
+use crate::upstream::ListHistories;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// A repository with a mirror that answers in its place. Cheap to clone.
+#[derive(Clone)]
+pub struct FailoverRepository(Arc<Failover>);
+
+struct Failover {
+    live: Box<dyn Repository>,
+    mirror: SourceView,
+    spans: Arc<Spans>,
+    spool_bytes_max: usize,
+}
+
+/// Events that wait for their receiver.
+const EVENTS_HELD: usize = 4;
+
+impl FailoverRepository {
+    /// The live repository, and its mirror in these stores. `histories` finds the lists that the source has begun.
+    pub fn new(
+        live: Box<dyn Repository>,
+        stores: ViewStores,
+        options: ViewOptions,
+        source: MirroredSource,
+        histories: ListHistories,
+    ) -> Self {
+        let spans = stores.spans.of(&source.id, SpanKind::Source);
+        let mirror = SourceView::new(stores, options, source, histories, Arc::clone(&spans));
+        Self(Arc::new(Failover { live, mirror, spans, spool_bytes_max: options.spool_bytes_max }))
+    }
+}
+
+impl Repository for FailoverRepository {
+    fn answer(&self, request: RepositoryRequest) -> EventStream {
+        let (sender, events) = mpsc::channel(EVENTS_HELD);
+        let shared = Arc::clone(&self.0);
+        let session = async move { shared.run(request, sender).await };
+        EventStream::new(events, Box::pin(session))
+    }
+}
+
+impl Failover {
+    async fn run(&self, request: RepositoryRequest, events: mpsc::Sender<Event>) {
+        let token = request.request.argument(Argument::ResumptionToken);
+        if let Some(list) = token.and_then(|token| SourceList::read(token, self.mirror.token_key())) {
+            let answer = self.mirror.continue_list(&request, list).await;
+            return self.send(&request, answer, Box::default(), None, events).await;
+        }
+        // The receiver may be dropped; ignore.
+        let _ = match self.widened(&request.request).await {
+            Ok(asked) => self.ask(RepositoryRequest { request: asked, ..request }, events).await,
+            Err(error) => events.send(Event::Failed(error.into(), Box::default())).await,
+        };
+    }
+
+    /// The request to the source and to the mirror, from the state of the last list on.
+    async fn widened(&self, request: &Request) -> Result<Request, MirrorError> {
+        let from = request.argument(Argument::From).filter(|_| request.verb().is_harvest());
+        let Some((from, from_secs_old)) = from.and_then(|from| Some((from, to_secs(from)?))) else {
+            return Ok(request.clone());
+        };
+        let until_secs = request.argument(Argument::Until).and_then(last_second);
+        let wide_secs = self.spans.widen(from_secs_old, until_secs).await?;
+        let granularity = if from.len() == DAY_CHARS { Granularity::Day } else { Granularity::Second };
+        let wide = from_secs(wide_secs, granularity);
+        let wider = (wide.as_str() < from).then(|| request.starting_from(&wide)).flatten();
+        Ok(wider.unwrap_or_else(|| request.clone()))
+    }
+
+    /// Asks the source, and passes its events on; asks the mirror if the source fails before its response begins.
+    async fn ask(
+        &self,
+        request: RepositoryRequest,
+        events: mpsc::Sender<Event>,
+    ) -> Result<(), mpsc::error::SendError<Event>> {
+        let mut live = self.live.answer(request.clone());
+        let (mut has_begun, mut age) = (false, None);
+        while let Some(event) = live.next().await {
+            let event = match event {
+                Event::Head(head) => {
+                    (has_begun, age) = (true, head.list);
+                    self.record(age, None).await;
+                    Event::Head(head)
+                }
+                Event::End(account) => {
+                    // Some harvesters continue from the highest datestamp.
+                    let latest = account.latest_datestamp.as_deref().and_then(to_secs);
+                    self.record(age, latest).await;
+                    Event::End(account)
+                }
+                Event::Failed(failure, account) if !has_begun && fails_over(&failure) => {
+                    let answer = self.mirror.answer(&request).await;
+                    self.send(&request, answer, account, Some(failure), events).await;
+                    return Ok(());
+                }
+                other => other,
+            };
+            live.beside(events.send(event)).await?;
+        }
+        Ok(())
+    }
+
+    /// Records the times of a page of the source before the harvester has it.
+    async fn record(&self, age: Option<ListAge>, latest_secs: Option<i64>) {
+        if let Some(ListAge { state_secs, response_date_secs }) = age {
+            let latest_secs = latest_secs.map_or(response_date_secs, |latest| latest.max(response_date_secs));
+            self.spans.record(state_secs, latest_secs, self.mirror.now_secs()).await;
+        }
+    }
+
+    /// Sends the response of the mirror; or the failure of the source, if the mirror cannot answer.
+    async fn send(
+        &self,
+        request: &RepositoryRequest,
+        answer: Result<response::Answer, Failure>,
+        mut account: Box<Account>,
+        failure: Option<Failure>,
+        events: mpsc::Sender<Event>,
+    ) {
+        let in_one_piece = request.in_one_piece.then_some(self.spool_bytes_max);
+        let writer = ResponseWriter::new(events.clone(), in_one_piece);
+        let sent = match answer {
+            Ok(answer) => {
+                account.failed_over.clone_from(&failure);
+                response::send(request, answer, failure.map(Box::new), writer, &mut account).await
+            }
+            Err(of_mirror) => Err(Stop::Failed(match failure {
+                Some(of_source) => of_source.with_details_of(&of_mirror),
+                None => of_mirror,
+            })),
+        };
+        // The receiver may be dropped; ignore.
+        let _ = match sent {
+            Ok(()) => events.send(Event::End(account)).await,
+            Err(Stop::Failed(failure)) => events.send(Event::Failed(failure, account)).await,
+            Err(Stop::Gone) => Ok(()),
+        };
+    }
+}
+
+/// Whether the mirror may answer in place of a source with this failure. An operator who wants pages with broken
+/// records to fail gets no page without these records either.
+fn fails_over(failure: &Failure) -> bool {
+    !matches!(failure.reason, Reason::QuarantineReason | Reason::Quarantine)
+}
+
+/// The length of `YYYY-MM-DD`.
+const DAY_CHARS: usize = 10;
+const DAY_SECS: i64 = 86_400;
+
+/// The last second of a datestamp, which can be a day.
+pub(super) fn last_second(datestamp: &str) -> Option<i64> {
+    let secs = to_secs(datestamp)?;
+    Some(if datestamp.len() == DAY_CHARS { secs + DAY_SECS - 1 } else { secs })
+}

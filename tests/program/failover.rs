@@ -1,0 +1,224 @@
+//! The mirror answers in place of a source that fails, and no harvester misses a record.
+
+use oaimend::mirror::view::MirroredSource;
+use oaimend::oai::datestamp::{Granularity, from_secs};
+use oaimend::repository::Reason;
+
+use crate::fixtures::collection::{Collection, identifier};
+use crate::fixtures::failover::{NOW_SECS, World};
+use crate::fixtures::mirror::{Answered, Mirror, deleted, live, runtime, source};
+
+fn identifiers(pages: &[Answered]) -> Vec<String> {
+    pages.iter().flat_map(Answered::items).map(|item| item.identifier).collect()
+}
+
+fn all_identifiers(count: usize) -> Vec<String> {
+    (0..count).map(identifier).collect()
+}
+
+fn response_date(answered: &Answered) -> String {
+    let (_, rest) = answered.body.split_once("<responseDate>").expect("each response has one");
+    rest.split('<').next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn the_mirror_answers_each_verb_as_the_source_did() {
+    let world = World::of(Collection::of(25));
+    world.harvest();
+    let requests = [
+        "verb=Identify".to_owned(),
+        "verb=ListMetadataFormats".to_owned(),
+        format!("verb=ListMetadataFormats&identifier={}", identifier(3)),
+        "verb=ListSets".to_owned(),
+        format!("verb=GetRecord&metadataPrefix=oai_dc&identifier={}", identifier(3)),
+        "verb=ListRecords&metadataPrefix=oai_dc&from=2020-01-20T00:00:00Z&until=2020-01-24T00:00:00Z"
+            .to_owned(),
+        "verb=ListIdentifiers&metadataPrefix=oai_dc&from=2020-01-21".to_owned(),
+        "verb=ListRecords&metadataPrefix=oai_dc&from=2022-01-01".to_owned(),
+    ];
+    let before: Vec<Answered> = requests.iter().map(|request| world.ask_valid(request)).collect();
+    world.set_down(true);
+    let state = runtime().block_on(world.mirror.stores().store.progress("x", "oai_dc")).expect("readable");
+    let state = state.last_complete.expect("a complete harvest").from_secs;
+    for (request, before) in requests.iter().zip(&before) {
+        let after = world.ask_valid(request);
+        let reason = after.account.failed_over.as_ref().map(|failure| failure.reason);
+        assert!(matches!(reason, Some(Reason::Status | Reason::Resting)), "{request}: {reason:?}");
+        assert_eq!(after.items(), before.items(), "{request}");
+        assert_eq!(after.kind(), before.kind(), "{request}");
+        assert_eq!(response_date(&after), from_secs(state, Granularity::Second), "{request}");
+    }
+    let identify = world.ask_valid("verb=Identify").body;
+    for text in
+        ["<repositoryName>A collection<", "/_mirror/x</baseURL>", "<granularity>YYYY-MM-DDThh:mm:ssZ<"]
+    {
+        assert!(identify.contains(text), "{text}: {identify}");
+    }
+}
+
+#[test]
+fn a_list_continues_with_exactly_the_records_that_the_harvester_does_not_have() {
+    for verb in ["ListRecords", "ListIdentifiers"] {
+        for pages_before in 0..4 {
+            for comes_back in [false, true] {
+                let world = World::of(Collection::of(45));
+                world.harvest();
+                let mut pages = Vec::new();
+                let mut query = format!("verb={verb}&metadataPrefix=oai_dc");
+                for _ in 0..pages_before {
+                    let page = world.ask_valid(&query);
+                    let token = page.account.token.clone().expect("the list continues");
+                    query = format!("verb={verb}&resumptionToken={token}");
+                    pages.push(page);
+                }
+                world.set_down(true);
+                let page = world.ask_valid(&query);
+                assert!(page.account.failed_over.is_some());
+                if comes_back {
+                    world.set_down(false);
+                }
+                pages.extend(world.rest(verb, page));
+                let mut found = identifiers(&pages);
+                found.sort();
+                assert_eq!(found, all_identifiers(45), "{verb} {pages_before}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_page_that_ended_early_continues_in_the_mirror() {
+    for after_pages in 0..3 {
+        let world = World::of(Collection::of(45));
+        world.harvest();
+        let mut query = "verb=ListRecords&metadataPrefix=oai_dc".to_owned();
+        let mut pages = Vec::new();
+        for _ in 0..after_pages {
+            let page = world.ask_valid(&query);
+            query = format!("verb=ListRecords&resumptionToken={}", page.account.token.clone().expect("more"));
+            pages.push(page);
+        }
+        world.collection().page_ends_after = Some(4);
+        let page = world.ask_valid(&query);
+        assert_eq!(page.items().len(), 4);
+        assert!(page.account.continued.is_some());
+        world.set_down(true);
+        pages.extend(world.rest("ListRecords", page));
+        let mut found = identifiers(&pages);
+        found.sort();
+        assert_eq!(found, all_identifiers(45), "after {after_pages}");
+    }
+}
+
+#[test]
+fn the_rest_of_a_list_survives_a_restart() {
+    let mut world = World::of(Collection::of(45));
+    world.harvest();
+    let first = world.ask_valid("verb=ListRecords&metadataPrefix=oai_dc");
+    world.set_down(true);
+    let token = first.account.token.clone().expect("the list continues");
+    world = world.restart();
+    let second = world.ask_valid(&format!("verb=ListRecords&resumptionToken={token}"));
+    world = world.restart();
+    let token = second.account.token.clone().expect("the list continues");
+    let third = world.ask_valid(&format!("verb=ListRecords&resumptionToken={token}"));
+    let mut pages = vec![first, second];
+    pages.extend(world.rest("ListRecords", third));
+    let mut found = identifiers(&pages);
+    found.sort();
+    assert_eq!(found, all_identifiers(45));
+}
+
+#[test]
+fn a_list_that_the_mirror_has_finished_ends() {
+    let world = World::of(Collection::of(20));
+    world.harvest();
+    let first = world.ask_valid("verb=ListRecords&metadataPrefix=oai_dc");
+    // The mirror has lost nothing, and the rest of the collection was deleted at the source since then.
+    for number in 10..20 {
+        world.collection().entries.remove(&identifier(number));
+    }
+    let token = first.account.token.clone().expect("the list continues");
+    world.set_down(true);
+    let rest =
+        world.rest("ListRecords", world.ask_valid(&format!("verb=ListRecords&resumptionToken={token}")));
+    assert_eq!(identifiers(&rest), (10..20).map(identifier).collect::<Vec<_>>());
+    let last = rest.last().expect("a page");
+    assert!(last.body.contains("<resumptionToken/>"), "{}", last.body);
+}
+
+#[test]
+fn a_later_request_of_the_source_begins_at_the_state_that_the_harvester_has() {
+    let world = World::of(Collection::of(10));
+    world.harvest();
+    let state_secs = NOW_SECS;
+    // A change after the harvest, and before the source fails.
+    world.pass_time(7_200);
+    let changed_secs = state_secs + 7_200;
+    world.collection().entries.get_mut(&identifier(4)).expect("it exists").datestamp_secs = changed_secs;
+    world.pass_time(7_200);
+    world.set_down(true);
+    let list = world.ask_valid("verb=ListRecords&metadataPrefix=oai_dc&from=2020-01-05");
+    assert!(list.account.failed_over.is_some());
+    let own_clock = world.mirror.now();
+    world.set_down(false);
+    let requested = world.source.asked().len();
+    let next = world.ask_valid(&format!("verb=ListRecords&metadataPrefix=oai_dc&from={own_clock}"));
+    assert_eq!(identifiers(&[next]), [identifier(4)], "{own_clock}");
+    let asked =
+        world.source.asked()[requested..].iter().map(|asked| asked.target.clone()).collect::<String>();
+    assert!(!asked.contains(&own_clock.replace(':', "%3A")), "{asked}");
+    // A harvester that uses the responseDate gets it without help.
+    assert!(response_date(&list) <= from_secs(state_secs, Granularity::Second));
+}
+
+#[test]
+fn what_the_mirror_cannot_know_fails_like_the_source() {
+    let world = World::of(Collection::of(5));
+    let list = "verb=ListRecords&metadataPrefix=oai_dc";
+    world.set_down(true);
+    for (query, text) in [
+        (list, "the mirror has not harvested"),
+        ("verb=Identify", "the mirror has not harvested"),
+        ("verb=ListSets", "the mirror has not harvested"),
+    ] {
+        let failure = world.ask(query).failure.unwrap_or_else(|| panic!("{query} succeeds"));
+        assert_eq!(failure.reason, Reason::Status, "{query}");
+        assert!(failure.details.contains(text), "{query}: {}", failure.details);
+    }
+    world.set_down(false);
+    world.harvest();
+    world.set_down(true);
+    for query in [
+        "verb=ListRecords&metadataPrefix=marcxml",
+        "verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:c:nope",
+        "verb=ListMetadataFormats&identifier=oai:c:nope",
+        "verb=ListRecords&resumptionToken=unknown",
+    ] {
+        let failure = world.ask(query).failure.unwrap_or_else(|| panic!("{query} succeeds"));
+        assert!(failure.details.contains("the mirror"), "{query}: {}", failure.details);
+        assert_ne!(failure.reason, Reason::Mirror, "{query}: the failure is that of the source");
+    }
+}
+
+#[test]
+fn a_mirror_of_some_sets_does_not_stand_in_for_the_whole_repository() {
+    let (source_down, collection) = Collection { is_down: true, ..Collection::of(0) }.start();
+    let mirror = Mirror::new(NOW_SECS);
+    mirror.describe("x", &["oai_dc"], &[("a", "A"), ("a:b", "B"), ("ab", "C")]);
+    let records =
+        vec![live("oai:x:1", &["a"], "One"), live("oai:x:2", &["a:b"], "Two"), deleted("oai:x:3", &["a"])];
+    mirror.commit("x", "oai_dc", records, true);
+    let of_sets = MirroredSource { sets: vec!["a".to_owned()], ..source("x") };
+    let world = World::start(mirror, source_down, collection, of_sets);
+    let found = |set: &str| {
+        let answered = world.ask(&format!("verb=ListRecords&metadataPrefix=oai_dc{set}"));
+        let identifiers = || answered.items().into_iter().map(|item| item.identifier).collect::<Vec<_>>();
+        answered.failure.is_none().then(identifiers)
+    };
+    // The source lists no deleted records.
+    assert_eq!(found("&set=a"), Some(vec!["oai:x:1".to_owned(), "oai:x:2".into()]));
+    assert_eq!(found("&set=a:b"), Some(vec!["oai:x:2".to_owned()]));
+    assert_eq!(found("&set=ab"), None);
+    assert_eq!(found(""), None);
+}
