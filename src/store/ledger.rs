@@ -196,10 +196,9 @@ pub struct ListFacts {
     pub complete: bool,
     /// The number of delivered items.
     pub items: u64,
-    /// The state that the list shows, in seconds since 1970 by the clock of the source; `None` if unknown. Of
-    /// harvests that share the list, it is the oldest one.
+    /// The states that its harvests show.
     #[serde(default)]
-    pub state_secs: Option<i64>,
+    pub(super) states: HarvestStates,
     /// The number of harvests in progress.
     #[serde(default)]
     pub(super) harvests: u32,
@@ -215,7 +214,47 @@ pub struct ListFacts {
     pub(super) touched_secs: u64,
 }
 
+/// The oldest states that the harvests of a list show, in seconds since 1970 by the clock of the source.
+///
+/// A harvest that was abandoned is never known to have ended, and must not hold its state for ever. Therefore only the
+/// harvests of this period and the one before count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct HarvestStates {
+    /// The oldest state of the harvests that began in this period.
+    current: Option<i64>,
+    /// The oldest state of those that began in the period before.
+    previous: Option<i64>,
+    /// The start of this period, in seconds since 1970.
+    since_secs: u64,
+}
+
+/// The length of a period, in seconds: two weeks. A harvest that takes longer may miss changes if others share its
+/// list.
+const STATE_PERIOD_SECS: u64 = 14 * 24 * 3600;
+
+impl HarvestStates {
+    /// The state of the only harvest.
+    pub(super) const fn new(state_secs: Option<i64>, now_secs: u64) -> Self {
+        Self { current: state_secs, previous: None, since_secs: now_secs }
+    }
+
+    /// Adds a harvest that begins.
+    pub(super) fn add(&mut self, state_secs: Option<i64>, now_secs: u64) {
+        if self.since_secs + STATE_PERIOD_SECS < now_secs {
+            *self = Self { current: state_secs, previous: self.current, since_secs: now_secs };
+        }
+        self.current = self.current.into_iter().chain(state_secs).min();
+    }
+}
+
 impl ListFacts {
+    /// The state that the list shows, in seconds since 1970 by the clock of the source; `None` if unknown. Of harvests
+    /// that share the list, it is the oldest one.
+    pub fn state_secs(&self) -> Option<i64> {
+        let HarvestStates { current, previous, .. } = self.states;
+        current.into_iter().chain(previous).min()
+    }
+
     /// The number of harvests, where several harvests follow tokens that point to several pages each. The ledger
     /// then cannot tell which page a harvest has reached.
     pub fn mixed_harvests(&self) -> Option<u32> {

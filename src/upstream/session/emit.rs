@@ -170,11 +170,14 @@ impl ListSession<'_> {
             account.latest_datestamp = latest.map(str::to_owned);
         }
         let is_harvest = self.requester.job.request.verb().is_harvest();
-        let Some(position) = self.position.as_mut().filter(|_| is_harvest) else { return };
+        let shows_state = matches!(page.buffer.error, None | Some(ErrorCode::NoRecordsMatch));
+        let position = self.position.as_mut().filter(|_| is_harvest && shows_state);
+        let Some(position) = position else { return };
         let clocks = page.clocks();
         let granularity = self.requester.facts.granularity.unwrap_or(Granularity::Day);
         let of_page = HarvestMark::new(&clocks, granularity).from_secs();
-        let state_secs = *position.state_secs.get_or_insert(of_page);
+        let age_secs = if position.place.page == 0 { 0 } else { UNKNOWN_LIST_SECS_MAX };
+        let state_secs = *position.state_secs.get_or_insert(of_page.saturating_sub(age_secs));
         let response_date_secs = clocks.response_date_secs.unwrap_or(clocks.sent_at_secs);
         self.delivery.set_list_age(ListAge { state_secs, response_date_secs });
     }
@@ -286,5 +289,8 @@ impl ListSession<'_> {
     }
 }
 
+/// The age of a list whose beginning is not known, in seconds: it began elsewhere, or paused for days. An older list
+/// may lose changes for harvesters that continue from it.
+const UNKNOWN_LIST_SECS_MAX: i64 = 30 * 86_400;
 /// Bytes that are held until it is clear that a list does not go in circles.
 const WAITING_BYTES_MAX: usize = 32 << 20;

@@ -3,7 +3,7 @@
 use crate::clock::secs;
 use crate::oai::Request;
 use crate::repository::Failure;
-use crate::store::{ListFacts, ListLedger, ListPage, RecordedPart, TokenKey};
+use crate::store::{ListLedger, ListPage, RecordedPart, TokenKey};
 use crate::upstream::page::buffer::ItemHash;
 use crate::upstream::session::continuation_token::ContinuationToken;
 use crate::upstream::session::list_position::ledger_failure;
@@ -92,8 +92,8 @@ impl ListHistories {
             }
         };
         let delivered = Some(delivered).filter(|_| facts.mixed_harvests().is_none());
-        let ListFacts { first_query, state_secs, .. } = facts;
-        let first = Request::parse(first_query.as_bytes()).ok();
+        let state_secs = facts.state_secs();
+        let first = Request::parse(facts.first_query.as_bytes()).ok();
         let first = first.filter(|first| first.verb().as_str() == verb);
         Ok(first.map(|first| ListHistory { first, state_secs, delivered }))
     }

@@ -90,7 +90,7 @@ pub(crate) async fn find_start(job: &Job, now: SystemTime) -> Result<ListStart, 
         |within| ListPosition::at(ListPage { list: fastrand::u64(..), page: 1 }, String::new(), within);
     let position = match known {
         Some(TokenTarget { place: Some((place, facts)), is_reused, within }) => {
-            let (mixed_harvests, state_secs) = (facts.mixed_harvests(), facts.state_secs);
+            let (mixed_harvests, state_secs) = (facts.mixed_harvests(), facts.state_secs());
             let position = ListPosition::at(place, facts.first_query, within);
             ListPosition { given_out: true, is_reused, mixed_harvests, state_secs, ..position }
         }
@@ -126,7 +126,7 @@ async fn open_own(job: &Job, own: ContinuationToken, now: SystemTime) -> Result<
     let known = job.store.ledger.recorded_part(&job.mapping.id, place, own.delivered, own.is_restarted).await;
     let RecordedPart { hashes, earlier: before, list: facts } = known.map_err(ledger_failure)?;
     let mixed_harvests = facts.as_ref().and_then(ListFacts::mixed_harvests);
-    let state_secs = facts.as_ref().and_then(|facts| facts.state_secs);
+    let state_secs = facts.as_ref().and_then(ListFacts::state_secs);
     let (first_query, within) = facts.map(|facts| (facts.first_query, facts.within)).unzip();
     // A token for the rest of a list of headers leads to the same request, and is invalid for records.
     let is_of_verb = |query: &String| {

@@ -5,7 +5,7 @@ use super::tables::{
     DATES, FIRSTS, LISTS, Lists, PAGES, PARTS, Pages, REPLAYS, TOKENS, TokenRecord, VISITS, WINDOWS,
     bytes_of, hashes, json, list_in,
 };
-use crate::store::ledger::{DeliveredPage, ListFacts, ListPage, ListStatus, ReplayProgress};
+use crate::store::ledger::{DeliveredPage, HarvestStates, ListFacts, ListPage, ListStatus, ReplayProgress};
 use redb::{ReadableTable, WriteTransaction};
 use std::collections::HashMap;
 
@@ -150,7 +150,7 @@ fn list_after(known: Option<ListFacts>, record: &DeliveredPage, is_joined: bool)
         within: record.within.clone(),
         complete: record.place.page == 0,
         items: 0,
-        state_secs: record.state_secs,
+        states: HarvestStates::new(record.state_secs, record.now_secs),
         harvests: 0,
         round: 0,
         is_shared: false,
@@ -158,15 +158,17 @@ fn list_after(known: Option<ListFacts>, record: &DeliveredPage, is_joined: bool)
         touched_secs: record.now_secs,
     });
     if starts {
+        match list.harvests {
+            0 => list.states = HarvestStates::new(record.state_secs, record.now_secs),
+            _ => list.states.add(record.state_secs, record.now_secs),
+        }
         if list.harvests == 0 || list.touched_secs + KEPT_SECS < record.now_secs {
             (list.harvests, list.complete) = (0, true);
             (list.is_shared, list.reuses_tokens) = (false, false);
-            list.state_secs = record.state_secs;
             list.round = list.round.wrapping_add(1);
         }
         list.harvests = list.harvests.saturating_add(1);
         list.is_shared |= list.harvests > 1;
-        list.state_secs = list.state_secs.into_iter().chain(record.state_secs).min();
     }
     list.harvests = match record.status {
         ListStatus::Continues => list.harvests.max(1),
