@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use oaimend::clock::{Clock as _, SystemClock};
 use oaimend::config::{Config, Limits, Mapping, MirrorSettings, ServeFrom};
 use oaimend::demo::{Fetched, Provider, fetch};
 use oaimend::error::Error;
@@ -135,12 +136,14 @@ impl Demo {
     /// Waits until the first harvest of the mirror is complete.
     fn wait_for_mirror(&self) -> Result<(), Failure> {
         let mirror = format!("http://{}/_mirror/{ID}", self.proxy.public_addr);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        let runtime = runtime.map_err(|error| Failure::io("read", Path::new(&mirror), &error))?;
         for _ in 0..MIRROR_LOOKS_MAX {
             let head = page(&mirror, FIRST_PAGE)?.head;
             if head.split(' ').nth(1) == Some("200") {
                 return Ok(());
             }
-            std::thread::sleep(MIRROR_LOOK_INTERVAL);
+            runtime.block_on(async { SystemClock.pause(MIRROR_LOOK_INTERVAL).await });
         }
         let error = io::Error::other("the first harvest did not end");
         Err(Failure::io("read", Path::new(&mirror), &error))

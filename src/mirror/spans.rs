@@ -25,8 +25,10 @@ pub(crate) enum SpanKind {
 #[derive(Clone, Debug)]
 pub(crate) struct SpanTable {
     store: Arc<dyn MirrorStore>,
-    spans: Arc<Mutex<HashMap<(String, SpanKind), Arc<Spans>>>>,
+    spans: Arc<Mutex<KnownSpans>>,
 }
+
+type KnownSpans = HashMap<(String, SpanKind), Arc<Spans>>;
 
 impl SpanTable {
     /// The spans in a store.

@@ -70,6 +70,13 @@ pub fn to_secs(stamp: &str) -> Option<i64> {
     Some(at.and_utc().timestamp())
 }
 
+/// Converts a legal datestamp to seconds since 1970; a day becomes its last second. `None` for any other text.
+pub fn to_last_second(stamp: &str) -> Option<i64> {
+    const DAY_SECS: i64 = 86_400;
+    let secs = to_secs(stamp)?;
+    Some(if stamp.len() == Granularity::Day.name().len() { secs + DAY_SECS - 1 } else { secs })
+}
+
 /// Writes seconds since 1970 as a datestamp. Times before the year 1 and after the year 9999 become the first and
 /// the last second that a datestamp can express.
 pub fn from_secs(secs: i64, granularity: Granularity) -> String {

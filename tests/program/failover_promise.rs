@@ -108,6 +108,7 @@ fn change(world: &World, random: &mut Random) {
         datestamp_secs: now_secs,
         deleted: random.chance(20),
         title: format!("Title {}", random.below(1_000_000)),
+        set: "",
     };
     collection.entries.insert(identifier(number), entry);
 }

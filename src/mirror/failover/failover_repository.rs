@@ -1,10 +1,11 @@
 //! The repository that asks the source, and the mirror if the source fails.
 
+use super::answer;
 use super::list_token::SourceList;
 use super::source_view::SourceView;
 use crate::mirror::spans::{SpanKind, Spans};
 use crate::mirror::view::{MirroredSource, ViewOptions, ViewStores, response};
-use crate::oai::datestamp::{Granularity, from_secs, to_secs};
+use crate::oai::datestamp::{Granularity, from_secs, to_last_second, to_secs};
 use crate::oai::{Argument, Request};
 use crate::repository::{
     Account, Event, EventStream, Failure, ListAge, Reason, Repository, RepositoryRequest, ResponseWriter,
@@ -57,7 +58,7 @@ impl Failover {
     async fn run(&self, request: RepositoryRequest, events: mpsc::Sender<Event>) {
         let token = request.request.argument(Argument::ResumptionToken);
         if let Some(list) = token.and_then(|token| SourceList::read(token, self.mirror.token_key())) {
-            let answer = self.mirror.continue_list(&request, list).await;
+            let answer = answer::continue_list(&self.mirror, &request, list).await;
             return self.send(&request, answer, Box::default(), None, events).await;
         }
         // The receiver may be dropped; ignore.
@@ -73,9 +74,10 @@ impl Failover {
         let Some((from, from_secs_old)) = from.and_then(|from| Some((from, to_secs(from)?))) else {
             return Ok(request.clone());
         };
-        let until_secs = request.argument(Argument::Until).and_then(last_second);
+        let until_secs = request.argument(Argument::Until).and_then(to_last_second);
         let wide_secs = self.spans.widen(from_secs_old, until_secs).await?;
-        let granularity = if from.len() == DAY_CHARS { Granularity::Day } else { Granularity::Second };
+        let is_day = from.len() == Granularity::Day.name().len();
+        let granularity = if is_day { Granularity::Day } else { Granularity::Second };
         let wide = from_secs(wide_secs, granularity);
         let wider = (wide.as_str() < from).then(|| request.starting_from(&wide)).flatten();
         Ok(wider.unwrap_or_else(|| request.clone()))
@@ -103,7 +105,7 @@ impl Failover {
                     Event::End(account)
                 }
                 Event::Failed(failure, account) if !has_begun && fails_over(&failure) => {
-                    let answer = self.mirror.answer(&request).await;
+                    let answer = answer::answer(&self.mirror, &request).await;
                     self.send(&request, answer, account, Some(failure), events).await;
                     return Ok(());
                 }
@@ -156,14 +158,4 @@ impl Failover {
 /// records to fail gets no page without these records either.
 fn fails_over(failure: &Failure) -> bool {
     !matches!(failure.reason, Reason::QuarantineReason | Reason::Quarantine)
-}
-
-/// The length of `YYYY-MM-DD`.
-const DAY_CHARS: usize = 10;
-const DAY_SECS: i64 = 86_400;
-
-/// The last second of a datestamp, which can be a day.
-pub(super) fn last_second(datestamp: &str) -> Option<i64> {
-    let secs = to_secs(datestamp)?;
-    Some(if datestamp.len() == DAY_CHARS { secs + DAY_SECS - 1 } else { secs })
 }

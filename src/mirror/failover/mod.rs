@@ -14,6 +14,7 @@
 //! returned: for formats and sets that are not mirrored completely, for records that the mirror does not have, and for
 //! lists that the ledger does not know.
 
+mod answer;
 mod failover_repository;
 mod list_token;
 mod lists;

@@ -8,14 +8,10 @@ use super::presentation::{Part, View};
 use super::record_writer::{RecordWriter, ShownRecord};
 use super::response::Answer;
 use super::sets::{TOKEN_TOO_LONG, sets, write_token};
-use crate::oai::datestamp::to_secs;
+use crate::oai::datestamp::{to_last_second, to_secs};
 use crate::oai::{Argument, ErrorCode, Request, Verb, set_spec};
 use crate::repository::{Failure, Reason, RepositoryRequest};
 use crate::store::{ListFilter, MirrorError};
-
-/// The length of `YYYY-MM-DD`.
-const DAY_CHARS: usize = 10;
-const DAY_SECS: i64 = 86_400;
 
 /// Answers a request for the first page of a list or for a later one.
 pub(super) async fn list(view: &View, request: &RepositoryRequest) -> Result<Answer, Failure> {
@@ -52,12 +48,8 @@ async fn first_page(view: &View, request: &Request) -> Result<Result<RecordList,
         return Ok(Err(Answer::error(now_secs, ErrorCode::NoSetHierarchy, text)));
     }
     check_complete(view, &view.parts(set.as_deref()), prefix).await?;
-    let secs = |argument| request.argument(argument).and_then(|date| Some((to_secs(date)?, date.len())));
-    let from = secs(Argument::From).map(|(from, _)| from);
-    let until = secs(Argument::Until).map(|(until, chars)| match chars {
-        DAY_CHARS => until + DAY_SECS - 1,
-        _ => until,
-    });
+    let from = request.argument(Argument::From).and_then(to_secs);
+    let until = request.argument(Argument::Until).and_then(to_last_second);
     let from = match from {
         Some(from) => Some(view.spans.widen(from, until).await?),
         None => None,
