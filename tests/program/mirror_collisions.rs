@@ -203,6 +203,10 @@ fn a_hidden_record_becomes_visible_when_the_shown_one_is_deleted() {
         let items = next.items();
         assert_eq!(items.iter().map(shown).collect::<Vec<_>>(), [Some("of x".to_owned())], "{collisions:?}");
         assert_eq!((&items[0].set_specs, &items[0].datestamp), (&vec!["x".to_owned()], &deleted_at));
+        mirror.commit("x", "oai_dc", vec![deleted(item, &[])], true);
+        let gone = ask(&view, LIST).items();
+        // The tombstones have one datestamp of their source, so the priority decides.
+        assert_eq!((shown(&gone[0]), &gone[0].set_specs), (None, &vec!["y".to_owned()]), "{collisions:?}");
         // The lists of one repository contain its own records.
         let own = ask(&view, &format!("{LIST}&set=y"));
         assert_eq!(own.items().iter().map(shown).collect::<Vec<_>>(), [None]);

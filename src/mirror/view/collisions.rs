@@ -51,8 +51,8 @@ impl<'v> Item<'v> {
         stamps.fold(self.found.1.stamp_secs, i64::max)
     }
 
-    /// The record that the policy shows: the best one that is not deleted. If all are deleted, it is the one at whose
-    /// position the item was found. `None` if a record changes at this moment, or is damaged. Its new version is in a later list.
+    /// The record that the policy shows: the best one that is not deleted, or the best one if all are deleted. `None`
+    /// if it changes at this moment, or is damaged. Its new version is in a later list.
     async fn show(
         self,
         view: &'v View,
@@ -60,48 +60,63 @@ impl<'v> Item<'v> {
         with_bytes: bool,
     ) -> Result<Option<ShownRecord<'v>>, Failure> {
         let datestamp_secs = self.datestamp_secs();
-        let Self { found, others } = self;
-        let is_alone = others.is_empty();
-        let is_live = |(_, record): &&(&MirroredSource, StoredRecord)| record.status == RecordStatus::Live;
-        let mut best: Option<(Rank, (&MirroredSource, StoredRecord))> = None;
-        for (member, record) in std::iter::once(&found).chain(&others).filter(is_live) {
-            let (mut record, mut committed_secs) = (record.clone(), 0);
-            if view.options.collisions == Collisions::Newest && !is_alone {
-                let Some(whole) = read_whole(view, member, prefix, record).await? else { return Ok(None) };
-                committed_secs = datestamp_of(&whole);
-                record = whole;
+        let compares_datestamps = view.options.collisions == Collisions::Newest && !self.others.is_empty();
+        let mut best: Option<(Rank, &MirroredSource, StoredRecord)> = None;
+        for (member, mut record) in std::iter::once(self.found).chain(self.others) {
+            let mut committed_secs = 0;
+            if compares_datestamps {
+                record = match read_whole(view, member, prefix, record).await? {
+                    Version::Whole(record) => record,
+                    Version::Replaced => return Ok(None),
+                    Version::Damaged => continue,
+                };
+                committed_secs = datestamp_of(&record);
             }
-            let rank = (committed_secs, member.priority, Reverse(member.id.clone()));
-            if best.as_ref().is_none_or(|(best, _)| rank > *best) {
-                best = Some((rank, (member, record)));
+            let is_live = record.status == RecordStatus::Live;
+            let rank = (is_live, committed_secs, member.priority, Reverse(member.id.clone()));
+            if best.as_ref().is_none_or(|(best, ..)| rank > *best) {
+                best = Some((rank, member, record));
             }
         }
-        let (member, mut record) = best.map_or(found, |(_, best)| best);
+        let Some((_, member, mut record)) = best else { return Ok(None) };
         if with_bytes {
-            let Some(whole) = read_whole(view, member, prefix, record).await? else { return Ok(None) };
+            let Version::Whole(whole) = read_whole(view, member, prefix, record).await? else {
+                return Ok(None);
+            };
             record = whole;
         }
         Ok(Some(ShownRecord { member, record, datestamp_secs }))
     }
 }
 
-/// The datestamp of the source if it counts, the priority, and the name of a repository. The greatest one is shown.
-type Rank = (i64, u64, Reverse<String>);
+/// Whether a record is live, the datestamp of its source if it counts, the priority and the name of its repository.
+/// The greatest one is shown.
+type Rank = (bool, i64, u64, Reverse<String>);
 
-/// A record with its bytes; `None` if the store has another version of it by now, or if it is damaged.
+/// A version of a record that was found without its bytes.
+enum Version {
+    /// It has its bytes now.
+    Whole(StoredRecord),
+    /// The store has a later version.
+    Replaced,
+    /// It is damaged. It is fetched again, and gets a new stamp then.
+    Damaged,
+}
+
+/// Reads the bytes of a record, unless it has them.
 async fn read_whole(
     view: &View,
     member: &MirroredSource,
     prefix: &str,
     record: StoredRecord,
-) -> Result<Option<StoredRecord>, MirrorError> {
+) -> Result<Version, MirrorError> {
     if !record.bytes.is_empty() {
-        return Ok(Some(record));
+        return Ok(Version::Whole(record));
     }
     match view.stores.store.record(&member.id, prefix, &record.identifier).await {
-        Ok(whole) => Ok(whole.filter(|whole| whole.sequence == record.sequence)),
-        // It is fetched again, with a new stamp.
-        Err(MirrorError::Damaged) => Ok(None),
+        Ok(Some(whole)) if whole.sequence == record.sequence => Ok(Version::Whole(whole)),
+        Ok(_) => Ok(Version::Replaced),
+        Err(MirrorError::Damaged) => Ok(Version::Damaged),
         Err(error) => Err(error),
     }
 }
