@@ -48,9 +48,9 @@ class Source:
         self.process.wait(10)
 
 
-def run_plan(harvester, base_url):
-    """Runs the plan with a harvester. Returns its results, or its last error line if it fails."""
-    command = [*harvester.verbs_command, base_url, json.dumps(PLAN)]
+def run_plan(harvester, base_url, plan=PLAN):
+    """Runs a plan with a harvester. Returns its results, or its last error line if it fails."""
+    command = [*harvester.verbs_command, base_url, json.dumps(plan)]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=HARVEST_SECONDS_MAX)
     if ran.returncode != 0:
         return {"failed": (ran.stderr.strip().splitlines() or [f"exit code {ran.returncode}"])[-1]}

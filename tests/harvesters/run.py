@@ -117,11 +117,18 @@ def free_port():
 
 
 class Proxy:
-    """A running `oaimend serve` with a mapping for each base URL. The keys are the repository ids."""
+    """A running `oaimend serve` with a mapping for each base URL. The keys are the repository ids.
 
-    def __init__(self, oaimend, base_urls):
+    `files` are the names and texts of configuration files.
+    """
+
+    def __init__(self, oaimend, base_urls, files=()):
         self.port = free_port()
         self.data = tempfile.TemporaryDirectory()
+        for name, text in dict(files).items():
+            path = Path(self.data.name, name)
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
         mappings = [f"--map={name}={base_url}" for name, base_url in base_urls.items()]
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
@@ -270,12 +277,13 @@ The last two defects cannot be repaired. There, the right result is an error tha
 ## Whole repositories
 
 `scripts/harvesters repositories` harvests whole repositories with the same harvesters, directly and through
-`oaimend serve`.
+`oaimend serve`. `scripts/harvesters mirrored` harvests the mirror.
 
 | repository | contents | result |
 |---|---|---|
 | OAI-PMH 2.0, served by the data provider of the package oaipmh 4.0.0 | 300 records on eight pages, nested sets, deleted records | each harvester receives the same through oaimend as directly, white space included |
 | the same records in OAI-PMH 1.0 and 1.1 (`tests/harvesters/provider_one.py`) | day datestamps, ListIdentifiers without datestamps, status 400 for unknown arguments, empty lists instead of errors | each harvester receives all records as OAI-PMH 2.0 |
+| the mirror of the first one, at `/_mirror/ID` and at `/_all`, while its source is down | as the first one. `/_all` contains the repository twice and shows one of both | each harvester, and the client of the package oaipmh 4.0.0, receives all records |
 
 The harvesters send all six verbs, with sets and dates, and also ask for records that do not exist.
 OAI-PMH 1.x does not say which sets a record belongs to. Therefore the 1.x records have their set only where the

@@ -20,7 +20,7 @@ def error_of(request):
     try:
         request()
     except Exception as exception:
-        name = type(exception).__name__
+        name = type(exception).__name__.removesuffix("Error")
         return name[:1].lower() + name[1:]
     return None
 

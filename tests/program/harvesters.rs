@@ -1,8 +1,8 @@
 //! Real harvesters get every record with the right text through the proxy: from a provider with one
-//! defect at a time, and from whole repositories with all six verbs. One repository runs
-//! third-party software, two speak OAI-PMH 1.x.
+//! defect at a time, from whole repositories with all six verbs, and from the mirror. One repository
+//! runs third-party software, two speak OAI-PMH 1.x.
 //!
-//! tests/harvesters/run.py and repositories.py do the work. They skip harvesters that are not installed;
+//! tests/harvesters/run.py, repositories.py and mirrored.py do the work. They skip harvesters that are not installed;
 //! the captured output of the test names them. With `OAIMEND_HARVESTERS=required` they fail instead.
 //! `scripts/harvesters install` installs them.
 
@@ -17,6 +17,11 @@ fn real_harvesters_get_every_record() {
 #[test]
 fn real_harvesters_get_whole_repositories() {
     run("repositories.py", &[]);
+}
+
+#[test]
+fn real_harvesters_get_whole_repositories_from_the_mirror() {
+    run("mirrored.py", &[]);
 }
 
 fn run(script: &str, arguments: &[&str]) {

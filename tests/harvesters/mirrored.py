@@ -1,0 +1,128 @@
+"""Harvests the mirror with all six verbs by real harvesters, while the source is down.
+
+usage: mirrored.py OAIMEND [--required]
+
+oaimend mirrors one repository twice, as `north` and as `south`. Then the source ends. Each harvester must get the
+records in `holdings.py` from `/_mirror/north`, and from `/_all`, where `north` is preferred. The program skips
+harvesters that are not installed and prints their names. With --required it fails instead.
+"""
+
+import datetime
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import holdings
+import repositories
+from run import HERE, VENV_PYTHON, Harvester, Proxy, installed, python_version
+
+# The client of the package oaipmh.
+CLIENT = Harvester("oaipmh", python_version("oaipmh"), [], [VENV_PYTHON, HERE / "oaipmh_verbs.py"], "PyPI")
+MIRROR_SECONDS_MAX = 60
+SETTINGS = """
+[mirror]
+collisions = "prefer"
+aggregate_name = "All holdings"
+aggregate_emails = ["all@harvest.example"]
+"""
+
+
+def day(days_from_now):
+    return (datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=days_from_now)).strftime("%Y-%m-%d")
+
+
+# The datestamps are the times at which oaimend stored the records.
+PLAN = repositories.PLAN | {"from": day(-1), "until": day(1)}
+
+
+def wait_until_mirrored(base_url):
+    """Waits for the end of the first harvest. The mirror answers 503 before."""
+    deadline = time.monotonic() + MIRROR_SECONDS_MAX
+    while True:
+        try:
+            return urllib.request.urlopen(f"{base_url}?verb=ListIdentifiers&metadataPrefix=oai_dc").read()
+        except urllib.error.HTTPError as error:
+            if error.code != 503 or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+
+
+def without_datestamps(results):
+    """The results with their lists in the order of the identifiers, and without the times of the mirror."""
+    def item(one):
+        identifier, _, *rest = one
+        return [identifier, *rest]
+
+    lists = ("identifiers", "records", "set_records", "window_headers")
+    changed = {name: sorted((item(one) for one in results[name]), key=lambda one: one[0]) for name in lists}
+    changed |= {name: item(results[name]) for name in ("record", "deleted")}
+    name, version, _, *rest = results["identify"]
+    return results | changed | {"identify": [name, version, *rest], "sets": sorted(results["sets"])}
+
+
+def expected_of_one():
+    """The correct results of the mirror of one repository."""
+    results = repositories.expected_results()
+    return without_datestamps(results | {"window_headers": results["identifiers"]})
+
+
+def expected_of_all():
+    """The correct results of `/_all`: the records of `north`, each in the set of its repository."""
+    def of_north(one):
+        identifier, sets, *rest = one
+        return [identifier, ["north", *(f"north:{spec}" for spec in sets)], *rest]
+
+    results = expected_of_one()
+    lists = ("identifiers", "records", "set_records", "window_headers")
+    sets = [[name, "Holdings"] for name in ("north", "south")]
+    sets += [[f"{name}:{spec}", title] for name in ("north", "south") for spec, title in holdings.SETS.items()]
+    return results | {name: [of_north(one) for one in results[name]] for name in lists} | {
+        "identify": ["All holdings", *results["identify"][1:-1], "all@harvest.example"],
+        "sets": sorted(sets),
+        "record": of_north(results["record"]),
+        "deleted": of_north(results["deleted"]),
+    }
+
+
+def check(oaimend, harvesters):
+    """Checks the mirror with each harvester. Returns the number of failed ones."""
+    with repositories.Source(VENV_PYTHON, HERE / "provider_oaipmh.py") as base_url:
+        files = {"oaimend.toml": SETTINGS} | {
+            f"mappings/{name}.toml": f'base_url = "{base_url}"\n[mirror]\npriority = {priority}\n'
+            for name, priority in (("north", 1), ("south", 0))
+        }
+        proxy = Proxy(oaimend, {}, files)
+        proxy.__enter__()
+        for name in ("north", "south"):
+            wait_until_mirrored(proxy.base_url(f"_mirror/{name}"))
+    failed = 0
+    with_set = {"_mirror/north": "col", "_all": "north:col"}
+    try:
+        for path, expected in (("_mirror/north", expected_of_one()), ("_all", expected_of_all())):
+            plan = PLAN | {"set": with_set[path]}
+            for harvester in harvesters:
+                got = repositories.run_plan(harvester, proxy.base_url(path), plan)
+                got = got if "failed" in got else without_datestamps(got)
+                failed += repositories.report_differences(f"from {path}", harvester, got, expected)
+                print(f"{harvester.name}: {len(got.get('records', []))} records from {path}")
+    finally:
+        proxy.__exit__()
+    return failed
+
+
+def main():
+    if len(sys.argv) < 2:
+        raise SystemExit(__doc__)
+    oaimend, is_required = str(Path(sys.argv[1]).resolve()), "--required" in sys.argv
+    harvesters = list(installed(is_required))
+    if not VENV_PYTHON.exists() or subprocess.run(CLIENT.version_command, capture_output=True).returncode != 0:
+        print("skipped: the source and the client oaipmh (PyPI) are not installed; see scripts/harvesters")
+        raise SystemExit(1 if is_required else 0)
+    raise SystemExit(1 if check(oaimend, [*harvesters, CLIENT]) else 0)
+
+
+if __name__ == "__main__":
+    main()
