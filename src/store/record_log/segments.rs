@@ -135,6 +135,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn records_are_not_stored_on_an_almost_full_disk() {
+        let check = |free_bytes| check_free_bytes(Path::new("data/mirror"), free_bytes);
+        assert!(check(FREE_BYTES_MIN).is_ok());
+        let error = check(FREE_BYTES_MIN - 1).expect_err("too little").to_string();
+        assert!(error.starts_with("data/mirror has 63 MiB of free space, and the mirror stores"), "{error}");
+    }
+
+    #[test]
     fn an_append_replaces_bytes_that_are_not_valid() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let segments = Segments::new(folder.path());
