@@ -124,7 +124,8 @@ impl ServerContext {
     fn post(&self, path: &str, query: Option<&str>) -> OwnPage {
         match path.strip_prefix("/-/mirror/").and_then(|rest| rest.strip_suffix("/sync")) {
             Some(id) => request_harvest(self, id, query),
-            None => OwnPage::json(404, &json!({"error": "expected POST /-/mirror/ID/sync"})),
+            None => OwnPage::json(405, &json!({"error": "expected POST /-/mirror/ID/sync"}))
+                .with("Allow", "GET".to_owned()),
         }
     }
 

@@ -131,7 +131,7 @@ fn wrong_requests_for_a_harvest_are_refused() {
     let proxy = mirroring(&source);
     for (path, headers, status) in [
         ("/-/mirror/nope/sync", "", 404),
-        ("/-/mirror/x", "", 404),
+        ("/-/mirror/x", "", 405),
         ("/-/mirror/x/sync?accept_deletions=yes", "", 400),
         ("/-/mirror/x/sync", "Origin: http://evil.example\r\n", 403),
     ] {
