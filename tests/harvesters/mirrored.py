@@ -1,18 +1,24 @@
-"""Harvests the mirror with all six verbs by real harvesters, while the source is down.
+"""Harvests the mirror with all six verbs by real harvesters, after the source has ended or while it ends.
 
 usage: mirrored.py OAIMEND [--required]
 
 oaimend mirrors one repository twice, as `north` and as `south`. Then the source ends. Each harvester must get the
-records in `holdings.py` from `/_mirror/north`, and from `/_all`, where `north` is preferred. The program skips
-harvesters that are not installed and prints their names. With --required it fails instead.
+records in `holdings.py` from `/_mirror/north`, and from `/_all`, where `north` is preferred.
+
+Other sources end in the middle of a list, and their mirrors continue it (`serve = "live-then-mirror"`). Each harvester
+must get the same results as from a source that never ends. The program skips harvesters that are not installed and
+prints their names. With --required it fails instead.
 """
 
+import contextlib
 import datetime
+import json
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import holdings
@@ -22,11 +28,23 @@ from run import HERE, VENV_PYTHON, Harvester, Proxy, installed, python_version
 # The client of the package oaipmh.
 CLIENT = Harvester("oaipmh", python_version("oaipmh"), [], [VENV_PYTHON, HERE / "oaipmh_verbs.py"], "PyPI")
 MIRROR_SECONDS_MAX = 60
+HARVESTS_AT_ONCE = 4
 SETTINGS = """
 [mirror]
 collisions = "prefer"
 aggregate_name = "All holdings"
 aggregate_emails = ["all@harvest.example"]
+"""
+
+# The list pages that a source serves before it ends: none, or some in the middle of all headers, of all records, or of
+# the records of a set. The lists of all have eight pages.
+PAGES_BEFORE_END = (0, 3, 11, 18)
+FAILING_OVER = """
+base_url = "{base_url}"
+serve = "live-then-mirror"
+[mirror]
+[limits]
+first_record_timeout_secs = 1
 """
 
 
@@ -113,6 +131,56 @@ def check(oaimend, harvesters):
     return failed
 
 
+def in_order_of_identifiers(results):
+    """The results with their lists in the order of the identifiers. No record may be in a list twice."""
+    lists = ("identifiers", "records", "set_records", "window_headers")
+    return results | {name: sorted(results[name], key=lambda one: one[0]) for name in lists}
+
+
+def failed_over_in_list(proxy, name):
+    """Whether the first page of the mirror in place of a source continues a list; None if there is no such page."""
+    pages = [page for page in proxy.log_lines() if page.get("repo") == name and page.get("outcome") == "failed-over"]
+    return pages[0].get("token") is not None if pages else None
+
+
+def check_failover(oaimend, harvesters):
+    """Checks that the mirror continues the lists of sources that end. Returns the number of failed harvests."""
+    cases = {f"x{at}": case for at, case in enumerate(
+        (harvester, pages) for harvester in harvesters for pages in PAGES_BEFORE_END
+    )}
+    # A record that is not in the mirror may be in the source. No record is of the last day of the window, because the
+    # client oaipmh requests its first second.
+    plan = repositories.PLAN | {"unknown": repositories.PLAN["identifier"], "until": "2025-04-30"}
+    expected = in_order_of_identifiers(repositories.expected_results(plan) | {"unknown": None})
+    with contextlib.ExitStack() as running:
+        sources = {name: repositories.Source(VENV_PYTHON, HERE / "provider_oaipmh.py") for name in cases}
+        files = {
+            f"mappings/{name}.toml": FAILING_OVER.format(base_url=running.enter_context(source))
+            for name, source in sources.items()
+        }
+        proxy = running.enter_context(Proxy(oaimend, {}, files))
+
+        def harvest(name):
+            harvester, pages = cases[name]
+            wait_until_mirrored(proxy.base_url(f"_mirror/{name}"))
+            sources[name].write_line(pages)
+            return repositories.run_plan(harvester, proxy.base_url(name), plan)
+
+        with ThreadPoolExecutor(HARVESTS_AT_ONCE) as pool:
+            results = dict(zip(cases, pool.map(harvest, cases)))
+        failed = 0
+        for name, (harvester, pages) in cases.items():
+            got = results[name] if "failed" in results[name] else in_order_of_identifiers(results[name])
+            way = f"from a source that ends after {pages} list pages"
+            wrong = repositories.report_differences(way, harvester, got, expected)
+            if failed_over_in_list(proxy, name) is not (pages > 0) or sources[name].process.poll() is None:
+                print(f"{harvester.name} {way}: the source has not ended there")
+                wrong = True
+            failed += wrong
+            print(f"{harvester.name}: {len(got.get('records', []))} records {way}")
+    return failed
+
+
 def main():
     if len(sys.argv) < 2:
         raise SystemExit(__doc__)
@@ -121,7 +189,9 @@ def main():
     if not VENV_PYTHON.exists() or subprocess.run(CLIENT.version_command, capture_output=True).returncode != 0:
         print("skipped: the source and the client oaipmh (PyPI) are not installed; see scripts/harvesters")
         raise SystemExit(1 if is_required else 0)
-    raise SystemExit(1 if check(oaimend, [*harvesters, CLIENT]) else 0)
+    harvesters.append(CLIENT)
+    failed = check(oaimend, harvesters) + check_failover(oaimend, harvesters)
+    raise SystemExit(1 if failed else 0)
 
 
 if __name__ == "__main__":

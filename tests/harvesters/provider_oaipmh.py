@@ -1,8 +1,10 @@
 """A third-party data provider of OAI-PMH 2.0: the server of the package oaipmh, with the records of `holdings.py`.
 
-It serves on loopback, at any path, until its standard input ends. It prints its port.
+It serves on loopback, at any path, until its standard input ends. It prints its port. A line with a number on its
+standard input is the number of list pages that it still serves. At the next request for one, it ends without an answer.
 """
 
+import os
 import sys
 import threading
 from datetime import datetime
@@ -81,6 +83,10 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self):
         arguments = parse_qs(urlsplit(self.path).query, keep_blank_values=True)
+        if arguments.get("verb", [""])[0] in ("ListRecords", "ListIdentifiers"):
+            if self.server.list_pages_left == 0:
+                os._exit(1)
+            self.server.list_pages_left -= 1
         body = self.server.oai.handleRequest({name: values[0] for name, values in arguments.items()})
         self.send_response(200)
         self.send_header("Content-Type", "text/xml; charset=utf-8")
@@ -95,13 +101,16 @@ class Handler(BaseHTTPRequestHandler):
 def main():
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
+    # Negative: all that are requested.
+    server.list_pages_left = -1
     registry = metadata.MetadataRegistry()
     registry.registerWriter("oai_dc", oai_dc_writer)
     repository = Repository(f"http://127.0.0.1:{server.server_port}/oai")
     server.oai = BatchingServer(repository, registry, resumption_batch_size=holdings.PAGE_RECORDS)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_port, flush=True)
-    sys.stdin.read()
+    for line in sys.stdin:
+        server.list_pages_left = int(line)
 
 
 if __name__ == "__main__":

@@ -43,6 +43,11 @@ class Source:
             raise SystemExit(f"{self.process.args} did not start")
         return f"http://127.0.0.1:{port}/oai"
 
+    def write_line(self, line):
+        """Writes a line to the standard input of the provider."""
+        self.process.stdin.write(f"{line}\n")
+        self.process.stdin.flush()
+
     def __exit__(self, *_):
         self.process.stdin.close()
         self.process.wait(10)
@@ -65,10 +70,10 @@ def record(one):
     return [*header(one), one.fields]
 
 
-def expected_results():
-    """The correct results, in the form of `verbs.py`."""
+def expected_results(plan=PLAN):
+    """The correct results of a plan, in the form of `verbs.py`."""
     namespace = "http://www.openarchives.org/OAI/2.0/oai_dc/"
-    in_window = holdings.selected(from_=PLAN["from"], until=PLAN["until"])
+    in_window = holdings.selected(from_=plan["from"], until=plan["until"])
     return {
         "identify": ["Holdings", "2.0", holdings.EARLIEST, "persistent", "YYYY-MM-DDThh:mm:ssZ",
                      "admin@harvest.example"],
@@ -76,10 +81,10 @@ def expected_results():
         "sets": [[spec, name] for spec, name in holdings.SETS.items()],
         "identifiers": [header(one) for one in holdings.HOLDINGS],
         "records": [record(one) for one in holdings.HOLDINGS],
-        "set_records": [record(one) for one in holdings.selected(set=PLAN["set"])],
+        "set_records": [record(one) for one in holdings.selected(set=plan["set"])],
         "window_headers": [header(one) for one in in_window],
-        "record": record(holdings.by_identifier(PLAN["identifier"])),
-        "deleted": record(holdings.by_identifier(PLAN["deleted"])),
+        "record": record(holdings.by_identifier(plan["identifier"])),
+        "deleted": record(holdings.by_identifier(plan["deleted"])),
         "unknown": "idDoesNotExist",
         "none": "noRecordsMatch",
     }

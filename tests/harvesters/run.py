@@ -159,6 +159,11 @@ class Proxy:
             self.process.wait()
         self.data.cleanup()
 
+    def log_lines(self):
+        """The lines of the log so far."""
+        # The program writes at the position of the file, so this reads without moving it.
+        size = os.fstat(self.log.fileno()).st_size
+        return [json.loads(line) for line in os.pread(self.log.fileno(), size, 0).splitlines()]
 
     def base_url(self, name):
         return f"http://127.0.0.1:{self.port}/{name}"
@@ -284,6 +289,7 @@ The last two defects cannot be repaired. There, the right result is an error tha
 | OAI-PMH 2.0, served by the data provider of the package oaipmh 4.0.0 | 300 records on eight pages, nested sets, deleted records | each harvester receives the same through oaimend as directly, white space included |
 | the same records in OAI-PMH 1.0 and 1.1 (`tests/harvesters/provider_one.py`) | day datestamps, ListIdentifiers without datestamps, status 400 for unknown arguments, empty lists instead of errors | each harvester receives all records as OAI-PMH 2.0 |
 | the mirror of the first one, at `/_mirror/ID` and at `/_all`, while its source is down | as the first one. `/_all` contains the repository twice and shows one of both | each harvester, and the client of the package oaipmh 4.0.0, receives all records |
+| the first one with a mirror, which ends for good in the middle of a list (`serve = "live-then-mirror"`) | as the first one | each harvester, and the client of the package oaipmh 4.0.0, receives every record of every list once |
 
 The harvesters send all six verbs, with sets and dates, and also ask for records that do not exist.
 OAI-PMH 1.x does not say which sets a record belongs to. Therefore the 1.x records have their set only where the
