@@ -8,51 +8,26 @@ use oaimend::clock::Clock;
 use oaimend::config::{Collisions, Config, Limits, Mapping, MirrorSettings, ServeFrom};
 
 use crate::fixtures::collection::{Collection, DAY_SECS, identifier};
+use crate::fixtures::lists::{texts_in, token_in};
 use crate::fixtures::mirror::runtime;
 use crate::fixtures::proxy::Proxy;
-use crate::fixtures::source::{Got, Source};
+use crate::fixtures::source::Source;
 use crate::fixtures::time::Skipping;
-
-/// The longest wait for a page; a test that waits for another page fails.
-const PAGE_WITHIN: Duration = Duration::from_secs(60);
-
-/// Requests a page until its response is accepted. The mirror answers 503 before its first harvest.
-#[track_caller]
-fn wait_for(proxy: &Proxy, path: &str, is_expected: impl Fn(&str) -> bool) -> Got {
-    let until = oaimend::clock::uptime() + PAGE_WITHIN;
-    loop {
-        assert!(oaimend::clock::uptime() < until, "{path} does not become the expected page");
-        let got = proxy.get(path);
-        if got.status == 200 && is_expected(&got.text()) {
-            return got;
-        }
-        assert!([200, 503].contains(&got.status), "{}", got.text());
-        std::thread::yield_now();
-    }
-}
 
 /// The identifiers of a whole list, and its last page.
 fn read_list(proxy: &Proxy, base: &str, query: &str) -> Vec<String> {
     let mut identifiers = Vec::new();
-    let mut got = wait_for(proxy, &format!("{base}?{query}"), |_| true);
+    let mut got = proxy.get(&format!("{base}?{query}"));
     loop {
+        assert_eq!(got.status, 200, "{}", got.text());
         let text = got.text();
-        let found = text.split("<identifier>").skip(1).filter_map(|rest| rest.split('<').next());
-        identifiers.extend(found.map(str::to_owned));
+        identifiers.extend(texts_in(&text, "identifier"));
         let verb = query.split('&').next().unwrap_or_default();
-        match token_of(&text) {
+        match token_in(&text) {
             Some(token) => got = proxy.get(&format!("{base}?{verb}&resumptionToken={token}")),
             None => return identifiers,
         }
-        assert_eq!(got.status, 200, "{}", got.text());
     }
-}
-
-fn token_of(text: &str) -> Option<String> {
-    let (_, rest) = text.split_once("<resumptionToken")?;
-    let (tag, rest) = rest.split_once('>')?;
-    let token = rest.split('<').next().filter(|token| !tag.ends_with('/') && !token.is_empty());
-    token.map(str::to_owned)
 }
 
 #[test]
@@ -63,6 +38,7 @@ fn mirror_answers_while_the_source_is_down() {
         mapping.serve = ServeFrom::Mirror;
     });
     let expected: Vec<String> = (0..250).map(identifier).collect();
+    proxy.wait_for_harvests("x", 1);
     let query = "verb=ListIdentifiers&metadataPrefix=oai_dc";
     let first = read_list(&proxy, "/x", query);
     collection.lock().expect("no test panics while it holds this").fails_at = Some("verb".to_owned());
@@ -100,8 +76,9 @@ fn changes_of_the_source_reach_the_mirror_after_the_interval_of_the_schedule() {
 fn check_next_harvest(settings: MirrorSettings, wait: Duration) {
     let (source, collection) = Collection::of(5).start();
     let proxy = Proxy::tuned(&source, |mapping| mapping.mirror = Some(settings));
+    proxy.wait_for_harvests("x", 1);
     let path = "/_mirror/x?verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:c:00002";
-    wait_for(&proxy, path, |text| text.contains("Title 2"));
+    assert!(proxy.get(path).text().contains("Title 2"));
     {
         let mut collection = collection.lock().expect("no test panics while it holds this");
         let now_secs = collection.now_secs + DAY_SECS;
@@ -111,7 +88,9 @@ fn check_next_harvest(settings: MirrorSettings, wait: Duration) {
     }
     // The pause advances the clock of the schedule.
     drop(proxy.clock.pause(wait));
-    wait_for(&proxy, path, |text| text.contains("Changed"));
+    proxy.clock.lapse();
+    proxy.wait_for_harvests("x", 2);
+    assert!(proxy.get(path).text().contains("Changed"));
 }
 
 /// The mapping of a mirrored repository.
@@ -130,7 +109,7 @@ fn two_mirrors(tune: impl FnOnce(&mut Config)) -> (Proxy, [Source; 2]) {
         tune(config);
     });
     for id in ["x", "y"] {
-        read_list(&proxy, &format!("/_mirror/{id}"), "verb=ListIdentifiers&metadataPrefix=oai_dc");
+        proxy.wait_for_harvests(id, 1);
     }
     (proxy, [x, y])
 }
@@ -237,9 +216,10 @@ fn tokens_of_the_mirror_have_the_number_of_all_records_if_configured() {
             config.repositories.add_fixed(mirrored("x", &source));
             config.mirror.total_elements = total_elements;
         });
+        proxy.wait_for_harvests("x", 1);
         let list = "/_mirror/x?verb=ListIdentifiers&metadataPrefix=oai_dc";
-        let page = wait_for(&proxy, list, |_| true).text();
-        assert!(token_of(&page).is_some(), "{page}");
+        let page = proxy.get(list).text();
+        assert!(token_in(&page).is_some(), "{page}");
         assert_eq!(page.matches(" totalElements=\"150\"").count(), count, "{page}");
     }
 }

@@ -18,23 +18,6 @@ fn mirroring(source: &Source) -> Proxy {
     })
 }
 
-/// The longest wait for harvests.
-const HARVESTS_WITHIN: Duration = Duration::from_secs(60);
-
-/// Waits until so many harvests have ended.
-#[track_caller]
-fn wait_for_harvests(proxy: &Proxy, count: u64) -> Value {
-    let until = oaimend::clock::uptime() + HARVESTS_WITHIN;
-    loop {
-        assert!(oaimend::clock::uptime() < until, "{}", proxy.told("/-/mirror/x/harvest"));
-        let harvest = proxy.told("/-/mirror/x/harvest");
-        if harvest["ended"].as_u64().is_some_and(|ended| ended >= count) {
-            return harvest;
-        }
-        std::thread::yield_now();
-    }
-}
-
 #[test]
 fn state_of_the_mirror_is_shown() {
     let mut collection = Collection::of(25);
@@ -42,7 +25,7 @@ fn state_of_the_mirror_is_shown() {
     let now_secs = collection.now_secs;
     let (source, _collection) = collection.start();
     let proxy = mirroring(&source);
-    wait_for_harvests(&proxy, 1);
+    proxy.wait_for_harvests("x", 1);
     let state = proxy.told("/-/mirror/x");
     let format = &state["formats"][0];
     assert_eq!(
@@ -71,7 +54,7 @@ fn failures_of_a_harvest_are_shown() {
     let (source, _collection) =
         Collection { fails_at: Some("verb=List".to_owned()), ..Collection::of(5) }.start();
     let proxy = mirroring(&source);
-    let harvest = wait_for_harvests(&proxy, 1);
+    let harvest = proxy.wait_for_harvests("x", 1);
     assert_eq!(harvest["last"]["is_success"], false, "{harvest}");
     let state = proxy.told("/-/mirror/x");
     let error = state["last_harvest"]["errors"][0].as_str().unwrap_or_default();
@@ -83,9 +66,9 @@ fn failures_of_a_harvest_are_shown() {
 fn operator_starts_a_harvest() {
     let (source, collection) = Collection::of(25).start();
     let proxy = mirroring(&source);
-    wait_for_harvests(&proxy, 1);
+    proxy.wait_for_harvests("x", 1);
     assert_eq!(post(proxy.admin(), "/-/mirror/x/sync", "").status, 202);
-    let harvest = wait_for_harvests(&proxy, 2);
+    let harvest = proxy.wait_for_harvests("x", 2);
     assert_eq!(harvest["last"]["summary"], "0 stored, 0 deleted, 0 unchanged, 0 missing", "{harvest}");
     {
         // The source does not answer while the test holds the collection.
@@ -102,7 +85,7 @@ fn operator_starts_a_harvest() {
         assert_eq!(post(proxy.admin(), "/-/mirror/x/sync", "").status, 409);
         assert_eq!(proxy.told("/-/mirror/x/harvest")["ended"], 2);
     }
-    let harvest = wait_for_harvests(&proxy, 3);
+    let harvest = proxy.wait_for_harvests("x", 3);
     assert_eq!(harvest["last"]["summary"], "1 stored, 0 deleted, 0 unchanged, 0 missing", "{harvest}");
 }
 
@@ -110,17 +93,17 @@ fn operator_starts_a_harvest() {
 fn deletions_wait_until_an_operator_accepts_them() {
     let (source, collection) = Collection { deleted_record: "no", ..Collection::of(60) }.start();
     let proxy = mirroring(&source);
-    wait_for_harvests(&proxy, 1);
+    proxy.wait_for_harvests("x", 1);
     collection.lock().expect("no panic").entries.retain(|identifier, _| identifier.ends_with('1'));
     drop(proxy.clock.pause(Duration::from_secs(86_400)));
-    let harvest = wait_for_harvests(&proxy, 2);
+    let harvest = proxy.wait_for_harvests("x", 2);
     assert_eq!(
         (&harvest["last"]["is_success"], &harvest["last"]["is_complete"]),
         (&json!(false), &json!(true))
     );
     assert_eq!(proxy.told("/-/mirror/x")["formats"][0]["held_deletions"], 54);
     assert_eq!(post(proxy.admin(), "/-/mirror/x/sync?accept_deletions=true", "").status, 202);
-    wait_for_harvests(&proxy, 3);
+    proxy.wait_for_harvests("x", 3);
     let format = &proxy.told("/-/mirror/x")["formats"][0];
     assert_eq!((&format["held_deletions"], &format["records"]), (&json!(0), &json!(6)), "{format}");
 }
@@ -147,7 +130,7 @@ fn metrics_have_the_size_and_the_age_of_each_mirror() {
     collection.entries.get_mut(&identifier(3)).expect("it exists").deleted = true;
     let (source, collection) = collection.start();
     let proxy = mirroring(&source);
-    wait_for_harvests(&proxy, 1);
+    proxy.wait_for_harvests("x", 1);
     let metric = |name: &str| {
         let text = fetch(proxy.admin(), "/-/metrics").text();
         let line = text.lines().find(|line| line.starts_with(name)).map(str::to_owned);
@@ -166,7 +149,7 @@ fn metrics_have_the_size_and_the_age_of_each_mirror() {
     collection.lock().expect("no panic").fails_at = Some("verb".to_owned());
     drop(proxy.clock.pause(Duration::from_secs(5_000)));
     assert_eq!(post(proxy.admin(), "/-/mirror/x/sync", "").status, 202);
-    wait_for_harvests(&proxy, 2);
+    proxy.wait_for_harvests("x", 2);
     assert_eq!((harvests("complete"), harvests("failed")), (Some(1), Some(1)));
     assert!(lag() >= lag_before + 5_000, "{lag_before} {}", lag());
     assert_eq!(metric("oaimend_mirror_last_success_timestamp_seconds{"), success);

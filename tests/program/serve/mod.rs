@@ -7,6 +7,7 @@ mod coalescing;
 mod connection_limits;
 mod credentials;
 mod datestamps;
+mod failover;
 mod fault_matrix;
 mod hot_upgrade;
 mod kill;
