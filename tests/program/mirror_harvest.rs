@@ -242,7 +242,10 @@ fn interrupted_list_of_a_removed_set_is_not_continued() {
     let of_set = |set: &str| HarvestSettings { sets: vec![set.to_owned()], ..HarvestSettings::default() };
     assert!(!mirror.harvest_with(&of_set("even")).is_complete());
     change(&collection, |collection| collection.fails_at = None);
+    let before = queries(&source).len();
     assert!(mirror.harvest_with(&of_set("uneven")).is_complete());
+    let asked: Vec<String> = queries(&source).split_off(before);
+    assert!(!asked.iter().any(|query| query.contains("%2Feven")), "{asked:?}");
     let missing: Vec<String> = (0..40)
         .filter(|number| number % 2 == 1)
         .map(identifier)
