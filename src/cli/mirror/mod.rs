@@ -11,17 +11,17 @@ mod remote;
 mod status;
 mod sync;
 
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use oaimend::config::{Config, Flags, Mapping};
+use oaimend::config::{Config, Mapping};
 use oaimend::mirror::status::RepositoryStatus;
 use oaimend::mirror::view::AggregateRepository;
 use oaimend::store::{DataDirLock, MirrorError, Store};
 use tokio::runtime::Runtime;
 
+use super::data_arguments::DataArguments;
 use super::exit::{Exit, Failure};
 
 /// Harvests repositories into the mirror, and reads the mirror
@@ -29,18 +29,8 @@ use super::exit::{Exit, Failure};
 pub(crate) struct MirrorArguments {
     #[command(subcommand)]
     command: MirrorCommand,
-    /// The settings file [default: oaimend.toml, if it exists]
-    #[arg(long, value_name = "FILE", global = true)]
-    config: Option<PathBuf>,
-    /// Folder with one mapping file for each repository [default: mappings, if it exists]
-    #[arg(long, value_name = "DIR", global = true)]
-    mappings: Option<PathBuf>,
-    /// Folder for the mirror and other state [default: data]
-    #[arg(long, value_name = "DIR", global = true)]
-    data: Option<PathBuf>,
-    /// The admin listener of the running server [default: admin.listen, else 127.0.0.1:8081]
-    #[arg(long, value_name = "ADDR", global = true)]
-    admin: Option<SocketAddr>,
+    #[command(flatten)]
+    data: DataArguments,
 }
 
 #[derive(Debug, Subcommand)]
@@ -67,9 +57,8 @@ struct Context {
 }
 
 pub(crate) fn run(arguments: MirrorArguments) -> Result<Exit, Failure> {
-    let MirrorArguments { command, config, mappings, data, admin } = arguments;
-    let admin = admin.map(Some);
-    let config = Config::load(&Flags { config, mappings, data, admin, ..Flags::default() })?;
+    let MirrorArguments { command, data } = arguments;
+    let config = data.load()?;
     let Some(lock) = DataDirLock::take(&config.data)? else {
         return remote::run(&config, &command);
     };
