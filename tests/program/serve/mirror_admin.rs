@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use oaimend::clock::Clock as _;
-use oaimend::config::MirrorSettings;
+use oaimend::config::{Limits, Mapping, MirrorSettings};
 use serde_json::{Value, json};
 
 use crate::fixtures::collection::{Collection, DAY_SECS, identifier};
-use crate::fixtures::proxy::Proxy;
+use crate::fixtures::proxy::{Proxy, at_once};
 use crate::fixtures::source::{Source, fetch, post};
 
 /// A proxy that mirrors the source once a day.
@@ -163,6 +163,35 @@ fn maintenance_and_records_are_answered_while_the_server_runs() {
     assert_eq!(result("/-/mirror/x/forget"), "{\"forgotten\":{\"is_mirrored\":true}}\n");
     let harvest = proxy.wait_for_harvests("x", 3);
     assert_eq!(harvest["last"]["summary"], "25 stored, 0 deleted, 0 unchanged, 0 missing", "{harvest}");
+}
+
+#[test]
+fn mirror_of_a_mirror_reads_the_number_of_its_records() {
+    let mut collection = Collection::of(250);
+    collection.entries.get_mut(&identifier(3)).expect("it exists").deleted = true;
+    let (source, _collection) = collection.start();
+    for (total_elements, expected) in [(true, json!(250)), (false, Value::Null)] {
+        let settings = || Some(MirrorSettings::default());
+        let first = Proxy::with(|config| {
+            config.mirror.total_elements = total_elements;
+            config.repositories.add_fixed(Mapping { mirror: settings(), ..at_once(&source) });
+        });
+        first.wait_for_harvests("x", 1);
+        let base_url = format!("http://{}/_mirror/x", first.address());
+        let mapping = Mapping::new("y", &base_url, &Limits::default()).expect("a legal mapping");
+        let second = Proxy::with(|config| {
+            config.repositories.add_fixed(Mapping { mirror: settings(), ..mapping });
+        });
+        second.wait_for_harvests("y", 1);
+        let state = second.told("/-/mirror/y");
+        assert_eq!(
+            (&state["total_elements"], &state["formats"][0]["records"]),
+            (&expected, &json!(249)),
+            "{state}"
+        );
+        let page = second.get("/y?verb=ListRecords&metadataPrefix=oai_dc").text();
+        assert!(page.contains("completeListSize=\"250\"") && !page.contains("totalElements"), "{page}");
+    }
 }
 
 #[test]
