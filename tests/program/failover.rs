@@ -2,9 +2,9 @@
 
 use oaimend::mirror::view::MirroredSource;
 use oaimend::oai::datestamp::{Granularity, from_secs};
-use oaimend::repository::Reason;
+use oaimend::repository::{Event, Reason};
 
-use crate::fixtures::collection::{Collection, identifier};
+use crate::fixtures::collection::{Collection, DAY_SECS, identifier};
 use crate::fixtures::failover::{NOW_SECS, World};
 use crate::fixtures::mirror::{Answered, Mirror, deleted, live, runtime, source};
 
@@ -170,6 +170,116 @@ fn a_later_request_of_the_source_begins_at_the_state_that_the_harvester_has() {
     assert!(!asked.contains(&own_clock.replace(':', "%3A")), "{asked}");
     // A harvester that uses the responseDate gets it without help.
     assert!(response_date(&list) <= from_secs(state_secs, Granularity::Second));
+}
+
+#[test]
+fn a_request_after_a_long_list_begins_at_the_state_of_its_first_page() {
+    // Harvests of the same list share its record in the ledger.
+    for another_begins in [false, true] {
+        let world = World::of(Collection::of(45));
+        world.harvest();
+        let list = "verb=ListRecords&metadataPrefix=oai_dc";
+        let first = world.ask_valid(list);
+        world.pass_time(3_600);
+        // The harvester has the record already.
+        world.collection().entries.get_mut(&identifier(1)).expect("it exists").datestamp_secs =
+            NOW_SECS + 3_600;
+        world.pass_time(7_200);
+        if another_begins {
+            drop(world.ask_valid(list));
+        }
+        world.pass_time(7_200);
+        let _rest = world.rest("ListRecords", first);
+        let next = world.ask_valid(&format!("{list}&from={}", world.mirror.now()));
+        assert_eq!(identifiers(&[next]), [identifier(1)], "{another_begins}");
+    }
+}
+
+#[test]
+fn a_list_that_the_mirror_continues_keeps_the_state_of_its_first_page() {
+    let world = World::of(Collection { now_secs: NOW_SECS, ..Collection::of(45) });
+    world.harvest();
+    let change = |title: &str| {
+        let mut collection = world.collection();
+        let entry = collection.entries.get_mut(&identifier(1)).expect("it exists");
+        (entry.datestamp_secs, entry.title) = (NOW_SECS, title.to_owned());
+    };
+    let list = "verb=ListRecords&metadataPrefix=oai_dc";
+    change("old");
+    let first = world.ask_valid(list);
+    // The same datestamp: for the mirror, the harvester has this record.
+    change("new");
+    world.pass_time(7_200);
+    world.harvest();
+    world.pass_time(7_200);
+    world.set_down(true);
+    let rest = world.rest("ListRecords", first);
+    assert!(!identifiers(&rest[1..]).contains(&identifier(1)));
+    let date = response_date(rest.last().expect("a page"));
+    let own_clock = world.mirror.now();
+    world.set_down(false);
+    for from in [date, own_clock] {
+        let next = world.ask_valid(&format!("{list}&from={from}"));
+        let found: Vec<_> = next.items().into_iter().map(|item| (item.identifier, item.title)).collect();
+        assert_eq!(found, [(identifier(1), "new".to_owned())], "{from}");
+    }
+}
+
+#[test]
+fn the_last_page_of_the_mirror_has_a_record_although_the_source_lists_no_deleted_ones() {
+    for pages_before in [0, 1] {
+        let world = World::of(Collection { deleted_record: "no", ..Collection::of(24) });
+        world.harvest();
+        let mut pages = Vec::new();
+        let mut query = "verb=ListRecords&metadataPrefix=oai_dc".to_owned();
+        if pages_before == 1 {
+            let page = world.ask_valid(&query);
+            query = format!("verb=ListRecords&resumptionToken={}", page.account.token.clone().expect("more"));
+            pages.push(page);
+        }
+        for number in 14..24 {
+            world.collection().entries.get_mut(&identifier(number)).expect("it exists").deleted = true;
+        }
+        world.pass_time(7_200);
+        for number in 14..24 {
+            world.collection().entries.get_mut(&identifier(number)).expect("it exists").datestamp_secs =
+                NOW_SECS + 7_200;
+        }
+        world.harvest();
+        world.set_down(true);
+        pages.extend(world.rest("ListRecords", world.ask_valid(&query)));
+        assert!(pages.iter().all(|page| !page.items().is_empty()), "{pages_before}");
+        let mut found = identifiers(&pages);
+        found.sort();
+        assert_eq!(found, all_identifiers(14), "{pages_before}");
+    }
+}
+
+#[test]
+fn the_times_of_a_page_are_stored_before_it_is_sent() {
+    for is_down in [false, true] {
+        let world = World::of(Collection::of(5));
+        // A harvester may continue from a datestamp in the future.
+        let future_secs = NOW_SECS + 2 * DAY_SECS;
+        world.collection().entries.get_mut(&identifier(4)).expect("it exists").datestamp_secs = future_secs;
+        world.harvest();
+        world.set_down(is_down);
+        let stored_until = async || {
+            let state = world.mirror.stores().store.repository_state("x").await.expect("readable");
+            state.source_spans.last().map(|span| span.until_secs)
+        };
+        runtime().block_on(async {
+            let mut events = world.events("verb=ListRecords&metadataPrefix=oai_dc");
+            while let Some(event) = events.next().await {
+                match event {
+                    Event::Head(_) => assert!(stored_until().await > Some(NOW_SECS), "{is_down}"),
+                    Event::End(_) => assert!(stored_until().await >= Some(future_secs), "{is_down}"),
+                    Event::Failed(failure, _) => panic!("{failure:?}"),
+                    _ => {}
+                }
+            }
+        });
+    }
 }
 
 #[test]

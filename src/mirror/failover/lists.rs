@@ -12,7 +12,7 @@ use crate::store::{
 };
 use crate::upstream::DeliveredItems;
 
-/// The headers that are read at once to find the first record that was not delivered.
+/// The headers that are read at once to find the first record that a page contains.
 const HEADERS_READ: usize = 1_000;
 
 /// Answers `GetRecord`.
@@ -132,7 +132,7 @@ impl Reader<'_> {
         let (mut records, mut bytes) = (Vec::new(), 0);
         let mut after = self.list.after;
         loop {
-            after = match self.skip_delivered(after).await? {
+            after = match self.skip_omitted(after).await? {
                 Some(after) => after,
                 None => return Ok((records, None)),
             };
@@ -144,14 +144,16 @@ impl Reader<'_> {
                 Some(next) if records.len() < records_max && bytes < options.page_bytes_max => {
                     after = Some(next)
                 }
-                next => return Ok((records, next)),
+                // A token must not lead to a page without records.
+                Some(next) => return Ok((records, self.skip_omitted(Some(next)).await?.flatten())),
+                None => return Ok((records, None)),
             }
         }
     }
 
-    /// The position after the delivered records that follow; `None` at the end of the list.
-    async fn skip_delivered(&self, mut after: Option<Position>) -> Result<Option<Option<Position>>, Failure> {
-        if self.delivered.is_empty() {
+    /// The position after the records that follow and that the page omits; `None` at the end of the list.
+    async fn skip_omitted(&self, mut after: Option<Position>) -> Result<Option<Option<Position>>, Failure> {
+        if self.delivered.is_empty() && self.facts.has_tombstones {
             return Ok(Some(after));
         }
         loop {
