@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use oaimend::config::Collisions;
 use oaimend::mirror::view::{AggregateRepository, MirroredSource, ViewOptions};
-use oaimend::oai::datestamp::to_secs;
+use oaimend::oai::datestamp::{Granularity, from_secs, to_secs};
 use oaimend::store::{NewRecord, RecordStatus, content_hash};
 
 use crate::fixtures::mirror::{Item, Mirror, ask, deleted, live, pages, source};
@@ -242,8 +242,12 @@ fn pages_are_bounded_although_all_records_of_a_repository_are_hidden() {
     assert_eq!(lengths, [1, 1, 1, 500, 500, 500, 500, 500, 500]);
     pages.iter().for_each(|page| drop(page.valid(Strictness::Schema)));
     let items = pages.iter().flat_map(|page| page.items());
-    let identifiers: BTreeSet<String> = items.map(|item| item.identifier).collect();
-    assert_eq!(identifiers.len(), 3_000);
+    // An item that is in the list twice has the same datestamp.
+    let items: BTreeSet<(String, String)> = items.map(|item| (item.identifier, item.datestamp)).collect();
+    assert_eq!(items.len(), 3_000);
     let last = pages.last().expect("a page");
     assert_eq!(last.account.progress, (Some(2_503), Some(3_003)));
+    // All items have a change after the end of the window.
+    let until = from_secs(START_SECS + 30, Granularity::Second);
+    assert_eq!(ask(&view, &format!("{LIST}&until={until}")).kind(), "noRecordsMatch");
 }
