@@ -1,6 +1,6 @@
 //! `oaimend validate` and `oaimend serve` read the configuration and report its faults.
 
-use oaimend::config::{self, Config, Flags, MappingsReload};
+use oaimend::config::{self, Config, Flags};
 use oaimend::oai::datestamp::Granularity;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -16,7 +16,7 @@ pub(crate) fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     folder
 }
 
-fn write(folder: &Path, name: &str, text: &str) {
+pub(crate) fn write(folder: &Path, name: &str, text: &str) {
     let path = folder.join(name);
     std::fs::create_dir_all(path.parent().expect("it is in the folder")).expect("a writable folder");
     std::fs::write(path, text).expect("a writable folder");
@@ -562,44 +562,6 @@ fn flags_override_the_file() {
     let base_url = |id| config.repositories.find(id).map(|mapping| mapping.base_url.to_string());
     assert_eq!(base_url("x").as_deref(), Some("http://flag.example/oai"));
     assert_eq!(base_url("y").as_deref(), Some("http://file.example/oai"));
-}
-
-#[test]
-fn reload_with_faults_keeps_the_configuration() {
-    let folder = folder(&[
-        ("mappings/x.toml", "base_url = \"http://one.example/oai\"\n"),
-        ("mappings/y.toml", "base_url = \"http://one.example/oai\"\n"),
-    ]);
-    let path = folder.path();
-    let config = Config::load(&Flags { mappings: Some(path.join("mappings")), ..Flags::default() });
-    let repositories = config.expect("no faults").repositories;
-    let base_url = |id| repositories.find(id).map(|mapping| mapping.base_url.to_string());
-    assert_eq!(repositories.reload().expect("readable"), MappingsReload::Unchanged);
-    let before = repositories.find("x").expect("it is mapped");
-
-    write(path, "mappings/x.toml", "base_url = \"http://two.example/oai\"\nbroken\n");
-    write(path, "mappings/y.toml", "base_url = \"http://three.example/oai\"\n");
-    write(path, "mappings/z.toml", "base_url = 1\n");
-    let MappingsReload::Faults(faults) = repositories.reload().expect("readable") else {
-        panic!("there are faults")
-    };
-    assert_eq!(faults.iter().map(|fault| fault.line).collect::<Vec<_>>(), [2, 1]);
-    assert_eq!(base_url("x").as_deref(), Some("http://one.example/oai"), "the mapping is unchanged");
-    assert_eq!(base_url("y").as_deref(), Some("http://three.example/oai"), "others change");
-    assert_eq!(base_url("z"), None);
-    assert_eq!(repositories.reload().expect("readable"), MappingsReload::Unchanged, "reported once");
-
-    write(path, "mappings/x.toml", "base_url = \"http://one.example/oai\"\n# repaired\n");
-    std::fs::remove_file(path.join("mappings/z.toml")).expect("it is there");
-    std::fs::remove_file(path.join("mappings/y.toml")).expect("it is there");
-    assert_eq!(repositories.reload().expect("readable"), MappingsReload::Changed);
-    assert_eq!((base_url("y"), base_url("z")), (None, None));
-    let after = repositories.find("x").expect("it is mapped");
-    assert!(std::sync::Arc::ptr_eq(&before, &after), "it keeps its connections");
-
-    std::fs::remove_dir_all(path.join("mappings")).expect("it is there");
-    assert!(repositories.reload().is_err());
-    assert!(base_url("x").is_some(), "the mapping is unchanged");
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! Logs and reloads: one line per page, stored broken pages, reloaded mappings.
 
+use crate::config;
 use crate::fixtures::program::Program;
 use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source::{Reply, Source, fetch, page_of};
+use oaimend::config::{Config, Flags, MappingsReload};
 use serde_json::Value;
 
 fn mapped(base_url: &str) -> tempfile::TempDir {
@@ -137,4 +139,42 @@ fn broken_page_is_stored_as_received() {
     assert_eq!(kept("html-page.xml"), b"<html><body>no</body></html>");
     let files = std::fs::read_dir(&folder).expect("a folder").count();
     assert!(files <= 6, "nothing of the clean page: {files}");
+}
+
+#[test]
+fn reload_with_faults_keeps_the_configuration() {
+    let folder = config::folder(&[
+        ("mappings/x.toml", "base_url = \"http://one.example/oai\"\n"),
+        ("mappings/y.toml", "base_url = \"http://one.example/oai\"\n"),
+    ]);
+    let path = folder.path();
+    let config = Config::load(&Flags { mappings: Some(path.join("mappings")), ..Flags::default() });
+    let repositories = config.expect("no faults").repositories;
+    let base_url = |id| repositories.find(id).map(|mapping| mapping.base_url.to_string());
+    assert_eq!(repositories.reload().expect("readable"), MappingsReload::Unchanged);
+    let before = repositories.find("x").expect("it is mapped");
+
+    config::write(path, "mappings/x.toml", "base_url = \"http://two.example/oai\"\nbroken\n");
+    config::write(path, "mappings/y.toml", "base_url = \"http://three.example/oai\"\n");
+    config::write(path, "mappings/z.toml", "base_url = 1\n");
+    let MappingsReload::Faults(faults) = repositories.reload().expect("readable") else {
+        panic!("there are faults")
+    };
+    assert_eq!(faults.iter().map(|fault| fault.line).collect::<Vec<_>>(), [2, 1]);
+    assert_eq!(base_url("x").as_deref(), Some("http://one.example/oai"), "the mapping is unchanged");
+    assert_eq!(base_url("y").as_deref(), Some("http://three.example/oai"), "others change");
+    assert_eq!(base_url("z"), None);
+    assert_eq!(repositories.reload().expect("readable"), MappingsReload::Unchanged, "reported once");
+
+    config::write(path, "mappings/x.toml", "base_url = \"http://one.example/oai\"\n# repaired\n");
+    std::fs::remove_file(path.join("mappings/z.toml")).expect("it is there");
+    std::fs::remove_file(path.join("mappings/y.toml")).expect("it is there");
+    assert_eq!(repositories.reload().expect("readable"), MappingsReload::Changed);
+    assert_eq!((base_url("y"), base_url("z")), (None, None));
+    let after = repositories.find("x").expect("it is mapped");
+    assert!(std::sync::Arc::ptr_eq(&before, &after), "it keeps its connections");
+
+    std::fs::remove_dir_all(path.join("mappings")).expect("it is there");
+    assert!(repositories.reload().is_err());
+    assert!(base_url("x").is_some(), "the mapping is unchanged");
 }
