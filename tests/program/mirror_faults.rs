@@ -43,8 +43,7 @@ fn records_that_change_during_a_harvest_arrive_with_the_next_one() {
     change(&collection, |collection| collection.before_list = None);
     assert_ne!(mirror.content(), truth(&collection), "the source has not changed during the harvest");
     assert!(mirror.harvest().is_complete());
-    assert_eq!(mirror.content(), truth(&collection));
-    assert!(mirror.compare().is_equal());
+    mirror.check_equal(&collection);
 }
 
 #[test]
@@ -64,16 +63,13 @@ fn source_that_lists_its_records_in_another_order_is_mirrored() {
     mirror.pass_time(SWEEP_INTERVAL_SECS);
     let summary = mirror.harvest();
     assert_eq!(summary.counts.deleted, 0, "{summary:?}");
-    assert_eq!(mirror.content(), truth(&collection));
-    assert!(mirror.compare().is_equal());
+    mirror.check_equal(&collection);
 }
 
 #[test]
 fn half_list_deletes_nothing() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (source, collection) = Collection { deleted_record: "transient", ..Collection::of(60) }.start();
-    let mirror = Mirror::open(&source, folder.path());
-    mirror.harvest();
+    let (mirror, _source, collection) =
+        Mirror::harvested(Collection { deleted_record: "transient", ..Collection::of(60) });
     let before = mirror.records();
     change(&collection, |collection| collection.hidden = (0..30).map(identifier).collect());
     mirror.pass_time(SWEEP_INTERVAL_SECS);
@@ -136,10 +132,8 @@ fn source_that_loses_its_sets_keeps_its_records() {
 
 #[test]
 fn source_that_changes_all_identifiers_deletes_the_old_ones_after_a_confirmation() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (source, collection) = Collection { deleted_record: "no", ..Collection::of(40) }.start();
-    let mirror = Mirror::open(&source, folder.path());
-    mirror.harvest();
+    let (mirror, _source, collection) =
+        Mirror::harvested(Collection { deleted_record: "no", ..Collection::of(40) });
     let old = mirror.content();
     change(&collection, |collection| {
         collection.now_secs += DAY_SECS;
@@ -162,10 +156,8 @@ fn source_that_changes_all_identifiers_deletes_the_old_ones_after_a_confirmation
 
 #[test]
 fn restored_backup_of_the_source_is_followed() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (source, collection) = Collection { deleted_record: "no", ..Collection::of(50) }.start();
-    let mirror = Mirror::open(&source, folder.path());
-    mirror.harvest();
+    let (mirror, _source, collection) =
+        Mirror::harvested(Collection { deleted_record: "no", ..Collection::of(50) });
     let mut backup = BTreeMap::new();
     change(&collection, |collection| {
         backup = collection.entries.clone();
@@ -271,19 +263,8 @@ fn many_failing_sources_are_harvested_completely_at_once() {
     let seed = 20_261_123;
     println!("seed {seed}");
     let folder = tempfile::tempdir().expect("a folder");
-    let sources: Vec<_> = (0..SOURCES)
-        .map(|number| {
-            let mut random = Random::new(seed ^ number << 32);
-            let mut collection = Collection::of(30 + random.below(120));
-            collection.page_len = 5 + random.below(20);
-            for entry in collection.entries.values_mut() {
-                entry.deleted = random.chance(10);
-                entry.title = format!("Title {}", random.next());
-            }
-            collection.failures = Some(random);
-            collection.start()
-        })
-        .collect();
+    let sources: Vec<_> =
+        (0..SOURCES).map(|number| Collection::failing(Random::new(seed ^ number << 32)).start()).collect();
     let mirror = Mirror::open(&sources[0].0, folder.path());
     let harvests = sources.iter().enumerate().map(|(number, (source, _))| {
         let harvester = mirror.harvester_of(&format!("x{number}"), source);
@@ -312,10 +293,8 @@ fn many_failing_sources_are_harvested_completely_at_once() {
 
 #[test]
 fn comparison_changes_nothing() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (source, collection) = Collection { deleted_record: "no", ..Collection::of(30) }.start();
-    let mirror = Mirror::open(&source, folder.path());
-    mirror.harvest();
+    let (mirror, _source, collection) =
+        Mirror::harvested(Collection { deleted_record: "no", ..Collection::of(30) });
     change(&collection, |collection| {
         collection.now_secs += DAY_SECS;
         touch(collection, 4, "Changed");

@@ -24,10 +24,7 @@ fn first_harvest_stores_every_record() {
 
 #[test]
 fn incremental_harvest_stores_the_changes_only() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (source, collection) = Collection::of(30).start();
-    let mirror = Mirror::open(&source, folder.path());
-    mirror.harvest();
+    let (mirror, source, collection) = Mirror::harvested(Collection::of(30));
     let stamps: BTreeMap<String, i64> =
         mirror.records().into_iter().map(|record| (record.identifier, record.stamp_secs)).collect();
     mirror.pass_time(3_600);
@@ -55,10 +52,8 @@ fn incremental_harvest_stores_the_changes_only() {
 
 #[test]
 fn unchanged_records_of_a_source_that_ignores_from_keep_their_stamps() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (source, collection) = Collection { ignores_windows: true, ..Collection::of(25) }.start();
-    let mirror = Mirror::open(&source, folder.path());
-    mirror.harvest();
+    let (mirror, _source, collection) =
+        Mirror::harvested(Collection { ignores_windows: true, ..Collection::of(25) });
     let before = mirror.records();
     change(&collection, |collection| {
         // The source renews all datestamps.
@@ -117,10 +112,8 @@ fn list_that_fails_is_harvested_in_windows() {
 
 #[test]
 fn vanished_records_are_deleted_up_to_a_limit() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (source, collection) = Collection { deleted_record: "no", ..Collection::of(60) }.start();
-    let mirror = Mirror::open(&source, folder.path());
-    mirror.harvest();
+    let (mirror, _source, collection) =
+        Mirror::harvested(Collection { deleted_record: "no", ..Collection::of(60) });
     mirror.pass_time(SWEEP_INTERVAL_SECS);
     change(&collection, |collection| {
         for number in 0..4 {

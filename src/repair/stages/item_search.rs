@@ -74,7 +74,6 @@ pub(crate) fn new_list(response: &Response, verb: Verb) -> List {
         in_item: false,
         boundary: None,
         token: None,
-        total_elements: None,
         token_written: false,
         token_seen: false,
         dropped: false,

@@ -1,8 +1,7 @@
-//! The mirror of a running server: the views of its repositories, harvests at their times, and maintenance.
+//! The mirror of a running server: the views of its repositories, and harvests at their times.
 
 pub(crate) mod admin;
 pub(crate) mod harvest_runs;
 pub(crate) mod harvest_schedule;
-pub(crate) mod maintain;
 pub(crate) mod state;
 pub(crate) mod views;

@@ -1,4 +1,5 @@
-//! Faults of a server that mirrors: a full disk, a handover during a harvest, SIGKILL at random moments.
+//! Faults of a server that mirrors: failing sources, a full disk, a handover during a harvest, SIGKILL at random
+//! moments.
 //!
 //! `OAIMEND_KILLS=200 cargo test --test program serve::mirror_faults` kills this number of times, starting with
 //! `OAIMEND_SEED`.
@@ -9,13 +10,16 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
+use oaimend::config::{Limits, Mapping, MirrorSettings};
 use serde_json::Value;
 
 use crate::fixtures::collection::{Collection, identifier};
 use crate::fixtures::harvest::{change, truth};
 use crate::fixtures::load::ask;
 use crate::fixtures::program::{Program, serve};
+use crate::fixtures::proxy::Proxy;
 use crate::fixtures::source::{Source, fetch, post};
 use crate::support::random::Random;
 use crate::support::strict;
@@ -77,6 +81,8 @@ fn oaimend(folder: &Path, arguments: &[&str]) -> Command {
 /// A harvester of the mirror that asks from the responseDate of its last list on.
 #[derive(Default)]
 struct Downstream {
+    /// The repository that it reads.
+    id: String,
     /// Identifiers with titles; `None`: deleted.
     records: BTreeMap<String, Option<String>>,
     from: Option<String>,
@@ -85,6 +91,10 @@ struct Downstream {
 }
 
 impl Downstream {
+    fn of(id: &str) -> Self {
+        Self { id: id.to_owned(), ..Self::default() }
+    }
+
     /// Requests the next page. Returns whether it has ended a list; `None`: the server has not answered.
     fn read_page(&mut self, address: SocketAddr) -> Option<bool> {
         let query = match (&self.list, &self.from) {
@@ -92,7 +102,7 @@ impl Downstream {
             (None, Some(from)) => format!("metadataPrefix=oai_dc&from={from}"),
             (None, None) => "metadataPrefix=oai_dc".to_owned(),
         };
-        let came = ask(address, &format!("/_mirror/x?verb=ListRecords&{query}"), |_| {});
+        let came = ask(address, &format!("/_mirror/{}?verb=ListRecords&{query}", self.id), |_| {});
         if !came.whole || came.status != Some(200) {
             assert!([None, Some(200), Some(503)].contains(&came.status), "{came:?}");
             return None;
@@ -128,6 +138,47 @@ fn between<'t>(text: &'t str, start: &str, end: &str) -> Option<&'t str> {
     text.split_once(start)?.1.split(end).next()
 }
 
+const FAILING_SOURCES: u64 = 20;
+/// Harvests of one source before its copy must be complete.
+const HARVESTS_MAX: u64 = 60;
+
+#[test]
+fn many_failing_sources_are_mirrored_completely_at_once() {
+    let seed = 20_261_125;
+    println!("seed {seed}");
+    let sources: Vec<_> = (0..FAILING_SOURCES)
+        .map(|number| Collection::failing(Random::new(seed ^ number << 32)).start())
+        .collect();
+    let ids: Vec<String> = (0..FAILING_SOURCES).map(|number| format!("x{number}")).collect();
+    let proxy = Proxy::with(|config| {
+        config.mirror.harvests_max = ids.len();
+        for (id, (source, _)) in ids.iter().zip(&sources) {
+            let mapping = Mapping::new(id, &source.base_url(), &Limits::default()).expect("a legal mapping");
+            let interval = Some(Duration::from_secs(31_536_000));
+            let mirror = Some(MirrorSettings { interval, ..MirrorSettings::default() });
+            config.repositories.add_fixed(Mapping { mirror, ..mapping });
+        }
+    });
+    let mut incomplete: Vec<(&str, u64)> = ids.iter().map(|id| (id.as_str(), 0)).collect();
+    while !incomplete.is_empty() {
+        incomplete.retain_mut(|(id, ended)| {
+            let harvest = proxy.wait_for_harvests(id, *ended + 1);
+            *ended = harvest["ended"].as_u64().expect("a number");
+            assert!(*ended <= HARVESTS_MAX, "{id}: {harvest}");
+            harvest["last"]["is_complete"] != true
+        });
+        for (id, _) in &incomplete {
+            // The schedule may have begun the next harvest already.
+            assert!([202, 409].contains(&post(proxy.admin(), &format!("/-/mirror/{id}/sync"), "").status));
+        }
+    }
+    for (id, (_, collection)) in ids.iter().zip(&sources) {
+        let mut downstream = Downstream::of(id);
+        downstream.read_to_the_end(proxy.address());
+        assert_eq!(downstream.records, truth(collection), "{id}");
+    }
+}
+
 #[test]
 fn full_disk_stops_the_harvest_and_not_the_server() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -150,7 +201,7 @@ fn full_disk_stops_the_harvest_and_not_the_server() {
     let mut program = Program::run(Command::new("sh").args(["-c", &script]).current_dir(folder.path()));
     let (is_complete, details) = wait_for_harvest(&mut program, "big");
     assert!(!is_complete && details.contains("check space and rights of the data folder"), "{details}");
-    let mut downstream = Downstream::default();
+    let mut downstream = Downstream::of("x");
     downstream.read_to_the_end(program.address());
     assert_eq!(downstream.records.len(), 120);
     assert_eq!(fetch(program.address(), "/big?verb=Identify").status, 200);
@@ -207,7 +258,7 @@ fn successor_continues_the_harvest_of_its_predecessor() {
     let lists: Vec<&str> = targets.filter(|target| target.contains("ListRecords")).collect();
     assert!(lists.len() > 1 && lists[1] == lists[0], "{lists:?}");
     assert!(lists.iter().all(|list| list.contains("resumptionToken")), "{lists:?}");
-    let mut downstream = Downstream::default();
+    let mut downstream = Downstream::of("x");
     downstream.read_to_the_end(new.address());
     assert_eq!(downstream.records, truth(&collection));
 }
@@ -232,6 +283,9 @@ fn change_some(collection: &Mutex<Collection>, random: &mut Random, round: usize
     });
 }
 
+/// The longest wait of a kill after its event, in turns of the scheduler.
+const TURNS_AFTER_EVENT_MAX: usize = 5_000;
+
 #[test]
 fn kill_during_harvest_compaction_and_serving_loses_nothing() {
     let seed = number("OAIMEND_SEED").map_or(20_261_124, |seed| seed as u64);
@@ -239,7 +293,8 @@ fn kill_during_harvest_compaction_and_serving_loses_nothing() {
     println!("seed {seed}, {kills} kills");
     let mut random = Random::new(seed);
     let folder = tempfile::tempdir().expect("a folder");
-    let collection = Collection { ignores_windows: true, ..Collection::of(120) };
+    // Each harvest after the first one has a few pages, and no later one repairs what it loses.
+    let collection = Collection { page_len: 4, ..Collection::of(120) };
     let collection = Arc::new(Mutex::new(collection));
     let (provider, events) = (Arc::clone(&collection), Arc::new(AtomicUsize::new(0)));
     let counted = Arc::clone(&events);
@@ -248,19 +303,22 @@ fn kill_during_harvest_compaction_and_serving_loses_nothing() {
         provider.lock().expect("no panic").reply(asked)
     });
     map(folder.path(), "x", &source);
-    let mut downstream = Downstream::default();
+    let mut downstream = Downstream::of("x");
     for round in 0..kills {
         change_some(&collection, &mut random, round);
         let program = start(folder.path());
         // A harvest of the schedule may run already.
         assert!([202, 409].contains(&post(program.admin(), "/-/mirror/x/sync", "").status));
         let killed_at = events.load(Ordering::SeqCst) + random.below(40);
+        // Most events are requests. A commit comes some time after them.
+        let turns_after = random.below(TURNS_AFTER_EVENT_MAX);
         let (address, killer, events) = (program.address(), program.killer(), &events);
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 while events.load(Ordering::SeqCst) < killed_at {
                     std::thread::yield_now();
                 }
+                (0..turns_after).for_each(|_| std::thread::yield_now());
                 killer.kill();
             });
             let mut failures = 0;
@@ -283,10 +341,12 @@ fn kill_during_harvest_compaction_and_serving_loses_nothing() {
         assert!(verified.status.success(), "round {round}: {verified:?}");
     }
     let program = start(folder.path());
+    // The first harvest may end an interrupted one, which has no changes since its begin.
+    sync(&program, "x");
     sync(&program, "x");
     downstream.read_to_the_end(program.address());
     assert_eq!(downstream.records, truth(&collection), "the harvester of the mirror has missed a change");
-    let mut first = Downstream::default();
+    let mut first = Downstream::of("x");
     first.read_to_the_end(program.address());
     assert_eq!(first.records, truth(&collection));
     let count = fetch(program.address(), "/_mirror/x?verb=ListIdentifiers&metadataPrefix=oai_dc").text();
