@@ -2,16 +2,17 @@
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use clap::Args;
 use oaimend::check::{self, Finding, Progress, Report, Verdict};
 use oaimend::clock::SystemClock;
-use oaimend::config::{Config, Flags, Limits, Mapping};
+use oaimend::config::{Limits, Mapping};
 use oaimend::error::Error;
 use serde_json::json;
 
+use super::data_arguments::ConfigArguments;
 use super::exit::{Exit, Failure, print};
 use super::paint::Paint;
 
@@ -24,12 +25,8 @@ pub(crate) struct CheckArguments {
     /// Prints one JSON document instead of the table
     #[arg(long)]
     json: bool,
-    /// The settings file [default: oaimend.toml, if it exists]
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// Folder with one mapping file for each repository [default: mappings, if it exists]
-    #[arg(long, value_name = "DIR")]
-    mappings: Option<PathBuf>,
+    #[command(flatten)]
+    config: ConfigArguments,
 }
 
 pub(crate) fn run(arguments: CheckArguments) -> Result<Exit, Failure> {
@@ -57,7 +54,7 @@ pub(crate) fn run(arguments: CheckArguments) -> Result<Exit, Failure> {
 
 /// Returns the mapping for a base URL or an id.
 fn find_mapping(arguments: CheckArguments) -> Result<Mapping, Failure> {
-    let CheckArguments { repository, config, mappings, .. } = arguments;
+    let CheckArguments { repository, config, .. } = arguments;
     if repository.contains("://") {
         let mapping = Mapping::new("check", &repository, &Limits::default());
         let mut mapping = mapping
@@ -66,7 +63,7 @@ fn find_mapping(arguments: CheckArguments) -> Result<Mapping, Failure> {
         mapping.id = mapping.base_url.host_str().unwrap_or_default().to_owned();
         return Ok(mapping);
     }
-    let config = Config::load(&Flags { config, mappings, ..Flags::default() })?;
+    let config = config.load()?;
     if let Some(mapping) = config.repositories.find(&repository) {
         if mapping.static_file.is_some() {
             let text = "is a static repository, which cannot answer requests; run oaimend serve and check its base URL there";

@@ -6,6 +6,7 @@
 mod args;
 mod check;
 mod completions;
+mod data_arguments;
 mod demo;
 mod exit;
 mod explain;

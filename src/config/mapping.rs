@@ -213,8 +213,12 @@ impl Mapping {
     }
 }
 
-/// Checks whether a text can be a repository id; the error text names the expected value.
-pub(super) fn check_id(id: &str) -> Result<(), String> {
+/// Checks whether a text can be a repository id.
+///
+/// # Errors
+///
+/// It cannot. The text, after the id, names the expected value.
+pub fn check_id(id: &str) -> Result<(), String> {
     let legal = |character: char| character.is_ascii_alphanumeric() || matches!(character, '.' | '_' | '-');
     if RESERVED.contains(&id) {
         return Err("is reserved; expected any other name".to_owned());

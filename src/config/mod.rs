@@ -25,7 +25,7 @@ pub use clients::{ClassQuotas, ClientPolicy, ClientToken, Crawlers, KnownClient,
 pub use connections::Connections;
 pub use credentials::Credentials;
 pub use limits::Limits;
-pub use mapping::{Mapping, OnUnrepairable};
+pub use mapping::{Mapping, OnUnrepairable, check_id};
 pub use mirror::{Collisions, MirrorPolicy, MirrorSettings, ServeFrom};
 pub use politeness::Politeness;
 pub use quirks::{HeadersVia, Method, PageFallback, Quirks, Version};

@@ -8,7 +8,8 @@ use crate::store::{MirrorError, MirrorStore};
 /// The facts of a repository in the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RepositoryFacts {
-    /// The number of its records that are not deleted, in all formats (N).
+    /// The number of its records in all formats (N): the count of the source, or else the stored records that are not
+    /// deleted.
     pub records: u64,
     /// Its updates per second (λ); `None` before the first complete harvest.
     pub updates_per_sec: Option<f64>,
@@ -24,8 +25,9 @@ impl RepositoryFacts {
     /// The store cannot be read.
     pub async fn read(store: &dyn MirrorStore, id: &str) -> Result<Self, MirrorError> {
         let collections = store.collections(id).await?;
-        let records = collections.iter().map(|collection| collection.records).sum();
+        let stored = collections.iter().map(|collection| collection.records).sum();
         let state = store.repository_state(id).await?;
+        let records = state.schedule.total_elements.unwrap_or(stored);
         let updates_per_sec = state.schedule.updates_per_sec.filter(is_rate);
         let history = History {
             harvested_at_secs: state.last_success_secs,
@@ -37,7 +39,8 @@ impl RepositoryFacts {
 
     /// The facts in a status, without its history.
     pub fn of_status(status: &RepositoryStatus) -> Self {
-        let records = status.formats.iter().map(|format| format.records).sum();
+        let stored = status.formats.iter().map(|format| format.records).sum();
+        let records = status.total_elements.unwrap_or(stored);
         let updates_per_sec = status.updates_per_sec.filter(is_rate);
         Self { records, updates_per_sec, history: History::default() }
     }

@@ -2,15 +2,20 @@
 //!
 //! [`rules`] contains the decisions about time on which its promise depends. [`Stamps`] applies them to the store.
 //! [`view`] serves the store as repositories. `harvest` harvests repositories into the store. `failover` answers in
-//! place of a source that fails. [`status`] describes the copies for operators. [`RepositoryFacts`] and
-//! [`intervals_secs`] connect the store with the schedule.
+//! place of a source that fails. [`status`] describes the copies for operators, `maintenance` the results of their
+//! commands, and `export` writes records to files. [`RepositoryFacts`] and [`intervals_secs`] connect the store with the
+//! schedule.
 
+#[cfg(feature = "program")]
+pub mod export;
 #[cfg(feature = "program")]
 pub mod failover;
 #[cfg(feature = "program")]
 pub mod harvest;
 #[cfg(feature = "program")]
 mod harvest_plan;
+#[cfg(feature = "program")]
+pub mod maintenance;
 pub mod rules;
 #[cfg(feature = "program")]
 mod spans;

@@ -17,6 +17,9 @@ pub struct RepositoryStatus {
     pub last_success_at: Option<String>,
     /// Its learned updates per second in all formats (λ); `None` before the first complete harvest.
     pub updates_per_sec: Option<f64>,
+    /// The records of the source in all formats by its own count, deleted ones included; `None` if it names none.
+    #[serde(default)]
+    pub total_elements: Option<u64>,
 }
 
 /// What the mirror contains of one format.
@@ -104,6 +107,7 @@ pub async fn repository_status(store: &dyn MirrorStore, id: &str) -> Result<Repo
         last_harvest: state.last_harvest.map(HarvestReport::from),
         last_success_at: state.last_success_secs.map(to_datestamp),
         updates_per_sec: state.schedule.updates_per_sec,
+        total_elements: state.schedule.total_elements,
     })
 }
 

@@ -209,6 +209,9 @@ pub struct TokenFacts<'a> {
     pub cursor: Option<u64>,
     /// `completeListSize`: the number of items in the list, according to the source.
     pub complete_list_size: Option<u64>,
+    /// `totalElements`: the number of all records of the repository in the format. The schema does not have this
+    /// attribute, so the token in the output is without it.
+    pub total_elements: Option<u64>,
     /// `expirationDate`, an `xs:dateTime`. Empty if the token has none.
     pub expiration_date: &'a [u8],
 }

@@ -33,6 +33,8 @@ pub struct Account {
     pub attempts: u32,
     /// `cursor` and `completeListSize` of the page, as received.
     pub progress: (Option<u64>, Option<u64>),
+    /// `totalElements` of the token: the number of all records of the source in the format.
+    pub total_elements: Option<u64>,
     /// `responseDate` of the page.
     pub response_date: Option<String>,
     /// The HTTP header `Date` of the source, in seconds since 1970.
@@ -105,6 +107,7 @@ impl Default for Account {
             repairs: VecDeque::new(),
             attempts: 0,
             progress: (None, None),
+            total_elements: None,
             response_date: None,
             http_date_secs: None,
             latest_datestamp: None,

@@ -2,14 +2,21 @@
 
 use super::context::ServerContext;
 use super::mirror::admin::{measure_mirror, mirror_json, request_harvest};
-use super::own_pages::OwnPage;
+use super::mirror::maintain::{MaintenanceTask, export, maintain};
+use super::own_pages::{AdminResponse, OwnPage};
 use crate::config::Mapping;
 use crate::oai::Request;
-use crate::store::QuarantineError;
+use crate::store::{MirrorError, QuarantineError};
 use async_trait::async_trait;
-use http::{Method, Response, header};
-use pingora_core::apps::http_app::ServeHttp;
+use bytes::Bytes;
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+use http::{Method, Version, header};
+use pingora_core::apps::{HttpPersistentSettings, HttpServerApp, ReusedHttpStream};
 use pingora_core::protocols::http::ServerSession;
+use pingora_core::server::ShutdownWatch;
+use pingora_error::{BError, Error, ErrorType};
+use pingora_http::{RequestHeader, ResponseHeader};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,48 +28,73 @@ pub(super) struct Admin {
 }
 
 #[async_trait]
-impl ServeHttp for Admin {
-    async fn response(&self, session: &mut ServerSession) -> Response<Vec<u8>> {
-        let head = session.req_header();
-        let method = head.method.clone();
-        let path = head.uri.path().to_owned();
-        let query = head.uri.query().map(str::to_owned);
-        let is_purge = method.as_str() == "PURGE";
-        let host = head.uri.authority().map(|authority| authority.as_str().to_owned()).or_else(|| {
-            head.headers.get(header::HOST).map(|host| String::from_utf8_lossy(host.as_bytes()).into_owned())
-        });
-        let page = if !self.is_own_host(host.as_deref().unwrap_or_default()) {
-            OwnPage::text(
-                403,
-                "use the address of the admin listener in the URL; other Host headers are refused",
-            )
-        } else if method == Method::POST {
-            // Browsers send POST requests of any web page, and name its origin.
-            match head.headers.contains_key(header::ORIGIN) {
-                true => OwnPage::text(403, "requests of web pages are refused"),
-                false => self.shared.post(&path, query.as_deref()),
-            }
-        } else if method != Method::GET && method != Method::HEAD && !is_purge {
-            OwnPage::text(405, "the admin listener accepts GET, POST and PURGE")
-                .with("Allow", "GET, POST, PURGE".to_owned())
-        } else {
-            match is_purge {
-                true => {
-                    let shared = Arc::clone(&self.shared);
-                    // A purge removes files.
-                    let purge = move || shared.purge(&path, query.as_deref());
-                    tokio::task::spawn_blocking(purge).await.unwrap_or_else(|_| {
-                        OwnPage::text(500, "the response could not be created; the log says why")
-                    })
-                }
-                false => self.shared.admin_page(&path).await,
+impl HttpServerApp for Admin {
+    async fn process_new_http(
+        self: &Arc<Self>,
+        mut session: ServerSession,
+        shutdown: &ShutdownWatch,
+    ) -> Option<ReusedHttpStream> {
+        // The client has sent no request, or is gone.
+        if !session.read_request().await.unwrap_or(false) {
+            return None;
+        }
+        session.set_keepalive((!*shutdown.borrow()).then_some(KEEPALIVE_SECS));
+        let head_only = session.req_header().method == Method::HEAD;
+        let sent = match self.respond(session.req_header()).await {
+            AdminResponse::Page(page) => send_page(&mut session, page, head_only).await,
+            AdminResponse::Stream { content_type, pieces } => {
+                send_stream(&mut session, content_type, pieces, head_only).await
             }
         };
-        response(page, method == Method::HEAD)
+        if let Err(error) = sent {
+            // Without its end, the client sees that the response is truncated.
+            tracing::debug!(%error, "a response of the admin listener was not sent completely");
+            return None;
+        }
+        let settings = HttpPersistentSettings::for_session(&session);
+        let stream = session.finish().await.ok()??;
+        Some(ReusedHttpStream::from_reusable_stream(stream, settings))
     }
 }
 
+/// Seconds for which a connection without requests stays open.
+const KEEPALIVE_SECS: u64 = 60;
+
 impl Admin {
+    async fn respond(&self, head: &RequestHeader) -> AdminResponse {
+        let (path, query) = (head.uri.path().to_owned(), head.uri.query().map(str::to_owned));
+        let host = head.uri.authority().map(|authority| authority.as_str().to_owned()).or_else(|| {
+            head.headers.get(header::HOST).map(|host| String::from_utf8_lossy(host.as_bytes()).into_owned())
+        });
+        if !self.is_own_host(host.as_deref().unwrap_or_default()) {
+            let text = "use the address of the admin listener in the URL; other Host headers are refused";
+            return OwnPage::text(403, text).into();
+        }
+        let shared = Arc::clone(&self.shared);
+        match head.method.as_str() {
+            // Browsers send POST requests of any web page, and name its origin.
+            "POST" if head.headers.contains_key(header::ORIGIN) => {
+                OwnPage::text(403, "requests of web pages are refused").into()
+            }
+            "POST" => shared.post(&path, query.as_deref()).await,
+            "PURGE" => {
+                // A purge removes files.
+                let purge = move || shared.purge(&path, query.as_deref());
+                let purged = tokio::task::spawn_blocking(purge).await;
+                let failed = |_| OwnPage::text(500, "the response could not be created; the log says why");
+                purged.unwrap_or_else(failed).into()
+            }
+            "GET" | "HEAD" => match mirror_path(&path) {
+                Some((id, "records")) => export(&shared, id, query.as_deref()).await,
+                _ => shared.admin_page(&path).await.into(),
+            },
+            _ => {
+                let page = OwnPage::text(405, "the admin listener accepts GET, POST and PURGE");
+                page.with("Allow", "GET, POST, PURGE".to_owned()).into()
+            }
+        }
+    }
+
     /// A page in a browser must not reach a loopback listener through a host name of its own (DNS rebinding).
     fn is_own_host(&self, host: &str) -> bool {
         if !self.listens_on.ip().is_loopback() {
@@ -114,19 +146,29 @@ impl ServerContext {
                     "/-/livez", "/-/readyz", "/-/metrics", "/-/repositories", "/-/repositories/ID",
                     "/-/repositories/ID/repairs", "/-/repositories/ID/quarantine",
                     "/-/repositories/ID/quarantine/KEY", "/-/mirror", "/-/mirror/ID", "/-/mirror/ID/harvest",
+                    "/-/mirror/ID/records",
                 ]}),
             ),
             Err(error) => OwnPage::json(500, &json!({ "error": error })),
         }
     }
 
-    /// Starts a task.
-    fn post(&self, path: &str, query: Option<&str>) -> OwnPage {
-        match path.strip_prefix("/-/mirror/").and_then(|rest| rest.strip_suffix("/sync")) {
-            Some(id) => request_harvest(self, id, query),
-            None => OwnPage::json(405, &json!({"error": "expected POST /-/mirror/ID/sync"}))
-                .with("Allow", "GET".to_owned()),
+    /// Starts a harvest or a task of maintenance.
+    async fn post(self: &Arc<Self>, path: &str, query: Option<&str>) -> AdminResponse {
+        match mirror_path(path) {
+            Some((id, "sync")) => return request_harvest(self, id, query).into(),
+            Some((id, name @ ("verify" | "compact" | "forget"))) => match MaintenanceTask::parse(name, query)
+            {
+                Some(task) => return maintain(self, id, task).await,
+                None => {
+                    let error = "expected no query; verify accepts against_source=true";
+                    return OwnPage::json(400, &json!({ "error": error })).into();
+                }
+            },
+            _ => {}
         }
+        let error = "expected POST /-/mirror/ID/TASK, with sync, verify, compact or forget as TASK";
+        OwnPage::json(405, &json!({ "error": error })).with("Allow", "GET".to_owned()).into()
     }
 
     /// Removes pages from the cache: all pages of a repository, or with a query the one that answers it.
@@ -211,14 +253,49 @@ fn with_key(key: &str, mut entry: Value) -> Value {
     entry
 }
 
-fn response(page: OwnPage, head_only: bool) -> Response<Vec<u8>> {
-    let mut response =
-        Response::builder().status(page.status).header(header::CONTENT_LENGTH, page.body.len());
+/// The id and the page of a path about a mirrored repository.
+fn mirror_path(path: &str) -> Option<(&str, &str)> {
+    path.strip_prefix("/-/mirror/")?.split_once('/')
+}
+
+async fn send_page(session: &mut ServerSession, page: OwnPage, head_only: bool) -> Result<(), BError> {
+    let mut head = ResponseHeader::build(page.status, Some(page.headers.len() + 1))?;
     for (name, value) in page.headers {
-        response = response.header(name, value);
+        head.insert_header(name, value)?;
     }
-    let body = if head_only { Vec::new() } else { page.body.to_vec() };
-    response.body(body).unwrap_or_else(|_| Response::new(Vec::new()))
+    head.insert_header(header::CONTENT_LENGTH, page.body.len())?;
+    session.write_response_header(Box::new(head)).await?;
+    if !head_only {
+        session.write_response_body(page.body, true).await?;
+    }
+    Ok(())
+}
+
+async fn send_stream(
+    session: &mut ServerSession,
+    content_type: &'static str,
+    mut pieces: BoxStream<'static, Result<Bytes, MirrorError>>,
+    head_only: bool,
+) -> Result<(), BError> {
+    let mut head = ResponseHeader::build(200, Some(4))?;
+    head.insert_header(header::CONTENT_TYPE, content_type)?;
+    // Records are the text of others, which a browser must not execute.
+    head.insert_header(header::X_CONTENT_TYPE_OPTIONS, "nosniff")?;
+    head.insert_header(header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox")?;
+    match session.req_header().version {
+        // HTTP/1.0 knows no chunks: the end of the connection is the end of the response.
+        Version::HTTP_10 => session.set_keepalive(None),
+        _ => head.insert_header(header::TRANSFER_ENCODING, "chunked")?,
+    }
+    session.write_response_header(Box::new(head)).await?;
+    if head_only {
+        return Ok(());
+    }
+    while let Some(piece) = pieces.next().await {
+        let piece = piece.map_err(|error| Error::because(ErrorType::InternalError, "the mirror", error))?;
+        session.write_response_body(piece, false).await?;
+    }
+    session.write_response_body(Bytes::new(), true).await
 }
 
 /// Most records in one listing of the quarantine.

@@ -12,7 +12,7 @@ use crate::store::Store;
 use crate::telemetry::Telemetry;
 use crate::upstream::SourceClients;
 use http::HeaderValue;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::watch;
 
@@ -82,6 +82,11 @@ impl ServerContext {
     /// The current configuration of the mirror.
     pub(crate) fn mirror_policy(&self) -> Arc<config::MirrorPolicy> {
         Arc::clone(&self.mirror_policy.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether the process stops, or another process takes over.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.draining.load(Ordering::Relaxed) || *self.handover.subscribe().borrow() != HandoverState::Serving
     }
 
     /// The current limits.

@@ -3,7 +3,9 @@
 use crate::clock;
 use crate::config::Mapping;
 use crate::repository::Failure;
+use crate::store::MirrorError;
 use bytes::Bytes;
+use futures::stream::BoxStream;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -16,6 +18,22 @@ pub(crate) struct OwnPage {
     pub(crate) body: Bytes,
     /// Whether it is answered without a quota: a health check.
     pub(crate) is_health: bool,
+}
+
+/// A response of the admin listener.
+pub(crate) enum AdminResponse {
+    Page(OwnPage),
+    /// A response of any length. One piece is held at a time. If one fails, the response is truncated.
+    Stream {
+        content_type: &'static str,
+        pieces: BoxStream<'static, Result<Bytes, MirrorError>>,
+    },
+}
+
+impl From<OwnPage> for AdminResponse {
+    fn from(page: OwnPage) -> Self {
+        Self::Page(page)
+    }
 }
 
 type Mappings = BTreeMap<String, Arc<Mapping>>;

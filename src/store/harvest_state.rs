@@ -122,6 +122,10 @@ pub struct ScheduleState {
     /// The rate of updates of the whole repository (λ), in updates per second; `None` before the first observation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updates_per_sec: Option<f64>,
+    /// The records of the source in all formats by its own count, deleted ones included; `None` if the last complete
+    /// harvest did not see such a count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_elements: Option<u64>,
     /// The failed harvests since the last complete one.
     #[serde(default)]
     pub failures: u32,

@@ -375,7 +375,13 @@ pub(crate) async fn small_states_are_kept(backend: &impl Backend) {
             errors: vec!["oai_dc: no".to_owned()],
         }),
         last_success_secs: Some(4),
-        schedule: ScheduleState { updates_per_sec: Some(0.25), failures: 2, changed: 3, added: 4 },
+        schedule: ScheduleState {
+            updates_per_sec: Some(0.25),
+            total_elements: Some(7),
+            failures: 2,
+            changed: 3,
+            added: 4,
+        },
         ..RepositoryState::default()
     };
     store.save_catalog(REPOSITORY, catalog.clone()).await.expect("writable");

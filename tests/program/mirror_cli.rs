@@ -136,17 +136,63 @@ fn sync_and_status_work_while_a_server_uses_the_data_folder() {
     assert_eq!(status["repositories"][0]["formats"][0]["records"], 25, "{status}");
     let output = remote(&["mirror", "status"]);
     assert!(stdout(&output).lines().nth(1).is_some_and(|row| row.starts_with("c ")), "{}", stdout(&output));
-    for command in ["cat", "verify", "compact", "forget"] {
-        let output = remote(&["mirror", command, "c"]);
-        assert_eq!(output.status.code(), Some(74), "{command}");
-        assert!(stderr(&output).contains("stop it first"), "{}", stderr(&output));
-    }
     let output = remote(&["mirror", "sync", "live"]);
     assert_eq!(output.status.code(), Some(64), "{}", stderr(&output));
     collection.lock().expect("no panic").fails_at = Some("metadataPrefix".to_owned());
     let output = remote(&["mirror", "sync"]);
     assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
     assert!(stdout(&output).contains("oai_dc is incomplete"), "{}", stdout(&output));
+}
+
+/// The output of a command on the data folder, and of the same command through the server.
+#[test]
+fn commands_through_a_server_print_what_they_print_without_it() {
+    let mut collection = Collection::of(1_500);
+    collection.entries.get_mut(&identifier(3)).expect("it exists").deleted = true;
+    let (source, collection) = collection.start();
+    let folder = folder_with(&source);
+    // The second compaction has nothing to free.
+    for command in ["sync", "compact"] {
+        let output = oaimend(folder.path(), &["mirror", command]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    }
+    collection.lock().expect("no panic").entries.remove(&identifier(5));
+    let commands: [&[&str]; 14] = [
+        &["cat", "c"],
+        &["cat", "c", "--format", "jsonl"],
+        &["cat", "c", "--format", "ids", "--set", "even"],
+        &["cat", "c", "--format", "ids", "--from", "2020-01-03", "--until", "2020-01-05"],
+        &["cat", "c", "--prefix", "marcxml"],
+        &["cat", "nope"],
+        &["cat", "no pe"],
+        &["verify"],
+        &["verify", "nope"],
+        &["verify", "c", "--against-source"],
+        &["compact"],
+        &["compact", "nope"],
+        &["forget", "nope"],
+        &["forget", "live"],
+    ];
+    let run = |more: &[&str]| {
+        commands.map(|command| {
+            let output = oaimend(folder.path(), &[&["mirror"], command, more].concat());
+            (output.status.code(), stdout(&output), stderr(&output))
+        })
+    };
+    let local = run(&[]);
+    let codes = [0, 0, 0, 0, 1, 1, 64, 0, 64, 1, 0, 64, 64, 64].map(Some);
+    assert_eq!(local.each_ref().map(|(code, ..)| *code), codes, "{local:?}");
+    // The server has no reason to harvest soon after a complete harvest.
+    let mut program = Program::run(serve(folder.path()).args(["--admin", "127.0.0.1:0"]));
+    let admin = program.admin().to_string();
+    let remote = run(&["--admin", &admin]);
+    for ((command, local), remote) in commands.iter().zip(&local).zip(&remote) {
+        assert_eq!(local, remote, "{command:?}");
+    }
+    let output = oaimend(folder.path(), &["mirror", "forget", "c", "--admin", &admin]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).starts_with("c: forgotten; its mapping has a [mirror] table"), "{output:?}");
+    assert_eq!(program.line("harvest of the mirror")["stored"], 1_498, "it is harvested again");
 }
 
 #[test]

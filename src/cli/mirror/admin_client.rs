@@ -1,9 +1,8 @@
 //! Requests to the admin listener of the `oaimend serve` that uses the data folder.
 //!
-//! The listener answers each request with one JSON document and a `Content-Length`, so one connection for each request
-//! and blocking reads are enough.
+//! One connection for each request and blocking reads are enough. A body has a `Content-Length`, or comes in chunks.
 
-use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
@@ -18,15 +17,26 @@ pub(super) struct AdminClient {
     address: SocketAddr,
 }
 
-/// A response of the admin listener.
+/// A response of the admin listener that was read as a whole.
 #[derive(Debug)]
 pub(super) struct AdminResponse {
     pub(super) status: u16,
     pub(super) json: Value,
 }
 
-/// Longest response that is read, in bytes.
+/// A response of the admin listener whose body is read in pieces.
+pub(super) struct AdminStream {
+    pub(super) status: u16,
+    address: SocketAddr,
+    body: Body<BufReader<TcpStream>>,
+}
+
+/// Longest response that is read as a whole, and longest line, in bytes.
 const RESPONSE_BYTES_MAX: u64 = 64 << 20;
+/// Longest line of a head or between two chunks, in bytes.
+const HEAD_LINE_BYTES_MAX: u64 = 64 << 10;
+/// Longest piece of a body, in bytes.
+const PIECE_BYTES_MAX: u64 = 1 << 20;
 /// Longest wait for a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// Longest wait for bytes of a response.
@@ -44,49 +54,199 @@ impl AdminClient {
         Self { address }
     }
 
-    /// Sends a request, such as `GET /-/mirror`.
+    /// Sends a request, such as `GET /-/mirror`, and reads the whole response.
     ///
     /// # Errors
     ///
     /// There is no response, or it is not JSON.
     pub(super) fn send(&self, method: &str, target: &str) -> Result<AdminResponse, Failure> {
-        self.exchange(method, target).map_err(|error| {
-            let what = format!("the admin listener at {} (admin.listen, --admin)", self.address);
-            Failure::io("use", Path::new(&what), &error)
-        })
+        let response = self.open(method, target)?;
+        Ok(AdminResponse { status: response.status, json: response.into_json()? })
     }
 
-    fn exchange(&self, method: &str, target: &str) -> io::Result<AdminResponse> {
+    /// Sends a request, and reads the head of the response.
+    ///
+    /// # Errors
+    ///
+    /// There is no response.
+    pub(super) fn open(&self, method: &str, target: &str) -> Result<AdminStream, Failure> {
+        let opened = self.connect(method, target).and_then(|stream| read_head(BufReader::new(stream)));
+        let (status, body) = opened.map_err(|error| failure(self.address, &error))?;
+        Ok(AdminStream { status, address: self.address, body })
+    }
+
+    fn connect(&self, method: &str, target: &str) -> io::Result<TcpStream> {
         let mut stream = TcpStream::connect_timeout(&self.address, CONNECT_MAX)?;
         stream.set_read_timeout(Some(READ_MAX))?;
         let address = self.address;
         let head = "Connection: close\r\nContent-Length: 0\r\n\r\n";
         write!(stream, "{method} {target} HTTP/1.1\r\nHost: {address}\r\n{head}")?;
-        let mut response = Vec::new();
-        stream.take(RESPONSE_BYTES_MAX).read_to_end(&mut response)?;
-        parse(&response).ok_or_else(|| io::Error::new(ErrorKind::InvalidData, "the response is not JSON"))
+        Ok(stream)
     }
 }
 
-fn parse(response: &[u8]) -> Option<AdminResponse> {
-    let head_end = response.windows(4).position(|bytes| bytes == b"\r\n\r\n")?;
-    let head = std::str::from_utf8(&response[..head_end]).ok()?;
-    let status = head.strip_prefix("HTTP/1.")?.split(' ').nth(1)?.parse().ok()?;
-    let json = serde_json::from_slice(&response[head_end + 4..]).ok()?;
-    Some(AdminResponse { status, json })
+impl AdminStream {
+    /// The next bytes of the body; `None` at its end.
+    ///
+    /// # Errors
+    ///
+    /// The body is truncated.
+    pub(super) fn next_piece(&mut self) -> Result<Option<Vec<u8>>, Failure> {
+        self.body.next_piece().map_err(|error| failure(self.address, &error))
+    }
+
+    /// Reads the body line by line.
+    ///
+    /// # Errors
+    ///
+    /// The body is truncated, or `use_line` fails.
+    pub(super) fn for_each_line(
+        mut self,
+        mut use_line: impl FnMut(&[u8]) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut text = Vec::new();
+        while let Some(piece) = self.next_piece()? {
+            text.extend_from_slice(&piece);
+            while let Some(end) = text.iter().position(|&byte| byte == b'\n') {
+                let line: Vec<u8> = text.drain(..=end).collect();
+                use_line(&line)?;
+            }
+            if text.len() as u64 > RESPONSE_BYTES_MAX {
+                return Err(failure(self.address, &invalid("a line of the response is too long")));
+            }
+        }
+        Ok(())
+    }
+
+    /// The error of a response that is one JSON document.
+    ///
+    /// # Errors
+    ///
+    /// The body is truncated, or no JSON.
+    pub(super) fn into_error(self) -> Result<String, Failure> {
+        let json = self.into_json()?;
+        Ok(json["error"].as_str().unwrap_or("the response is not known").to_owned())
+    }
+
+    fn into_json(mut self) -> Result<Value, Failure> {
+        let mut text = Vec::new();
+        while let Some(piece) = self.next_piece()? {
+            text.extend_from_slice(&piece);
+            if text.len() as u64 > RESPONSE_BYTES_MAX {
+                return Err(failure(self.address, &invalid("the response is too long")));
+            }
+        }
+        let json = serde_json::from_slice(&text);
+        json.map_err(|_| failure(self.address, &invalid("the response is not JSON")))
+    }
+}
+
+fn failure(address: SocketAddr, error: &io::Error) -> Failure {
+    let what = format!("the admin listener at {address} (admin.listen, --admin)");
+    Failure::io("use", Path::new(&what), error)
+}
+
+fn invalid(text: &str) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, text.to_owned())
+}
+
+/// The body of a response.
+#[derive(Debug)]
+struct Body<R> {
+    reader: R,
+    /// The bytes that are left: of the current chunk, or of the whole body.
+    left: u64,
+    is_chunked: bool,
+    is_at_end: bool,
+}
+
+/// Reads the head of a response; returns its status and its body.
+fn read_head<R: BufRead>(mut reader: R) -> io::Result<(u16, Body<R>)> {
+    let status = read_line(&mut reader)?;
+    let status = status.strip_prefix("HTTP/1.").and_then(|rest| rest.split(' ').nth(1)?.parse().ok());
+    let status = status.ok_or_else(|| invalid("the response is not HTTP"))?;
+    let (mut is_chunked, mut length) = (false, 0);
+    loop {
+        let line = read_line(&mut reader)?;
+        if line.is_empty() {
+            break;
+        }
+        let (name, value) = line.split_once(':').ok_or_else(|| invalid("the response is not HTTP"))?;
+        match name.to_ascii_lowercase().as_str() {
+            "transfer-encoding" => is_chunked = true,
+            "content-length" => {
+                length =
+                    value.trim().parse().map_err(|_| invalid("the length of the response is no number"))?;
+            }
+            _ => {}
+        }
+    }
+    let left = if is_chunked { 0 } else { length };
+    Ok((status, Body { reader, left, is_chunked, is_at_end: false }))
+}
+
+/// Reads a line without its end.
+fn read_line(reader: &mut impl BufRead) -> io::Result<String> {
+    let mut line = String::new();
+    reader.take(HEAD_LINE_BYTES_MAX).read_line(&mut line)?;
+    match line.strip_suffix("\r\n") {
+        Some(text) => Ok(text.to_owned()),
+        None => Err(ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+impl<R: BufRead> Body<R> {
+    fn next_piece(&mut self) -> io::Result<Option<Vec<u8>>> {
+        if self.left == 0 && self.is_chunked && !self.is_at_end {
+            let size = read_line(&mut self.reader)?;
+            let size = u64::from_str_radix(size.split(';').next().unwrap_or_default().trim(), 16);
+            self.left = size.map_err(|_| invalid("the length of a chunk is no number"))?;
+            if self.left == 0 {
+                self.is_at_end = true;
+                read_line(&mut self.reader)?;
+            }
+        }
+        if self.left == 0 {
+            return Ok(None);
+        }
+        let length = self.left.min(PIECE_BYTES_MAX);
+        let mut piece = Vec::new();
+        (&mut self.reader).take(length).read_to_end(&mut piece)?;
+        if (piece.len() as u64) < length {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        self.left -= length;
+        if self.left == 0 && self.is_chunked {
+            read_line(&mut self.reader)?;
+        }
+        Ok(Some(piece))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// The status and the body of a response.
+    fn read(response: &[u8]) -> io::Result<(u16, Vec<u8>)> {
+        let (status, mut body) = read_head(response)?;
+        let mut text = Vec::new();
+        while let Some(piece) = body.next_piece()? {
+            text.extend_from_slice(&piece);
+        }
+        Ok((status, text))
+    }
+
     #[test]
-    fn response_is_parsed_and_a_truncated_one_is_an_error() {
-        let whole = b"HTTP/1.1 202 Accepted\r\nContent-Length: 7\r\n\r\n{\"a\":1}";
-        let response = parse(whole).expect("JSON");
-        assert_eq!((response.status, &response.json["a"]), (202, &1.into()));
-        for end in 0..whole.len() {
-            assert!(parse(&whole[..end]).is_none(), "{end}");
+    fn response_is_read_and_a_truncated_one_is_an_error() {
+        let whole = b"HTTP/1.1 202 Accepted\r\nContent-Length: 7\r\n\r\n{\"a\":1}".as_slice();
+        let chunks = b"HTTP/1.1 202 Accepted\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{\"a\r\n4\r\n\":1}\r\n0\r\n\r\n";
+        for response in [whole, chunks] {
+            let (status, text) = read(response).expect("whole");
+            assert_eq!((status, text.as_slice()), (202, b"{\"a\":1}".as_slice()));
+            for end in 0..response.len() {
+                assert!(read(&response[..end]).is_err(), "{end}");
+            }
         }
     }
 

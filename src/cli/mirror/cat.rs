@@ -2,19 +2,20 @@
 
 use std::io::{self, Write as _};
 use std::path::Path;
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use oaimend::oai::datestamp::{Granularity, from_secs, to_secs};
-use oaimend::store::{ListFilter, ListOrder, ListQuery, RecordStatus, StoredRecord};
-use serde_json::json;
+use oaimend::mirror::export::{Export, ExportError, ExportForm, ExportSelection};
+use oaimend::oai::datestamp::{Granularity, from_secs, to_last_second, to_secs};
 
 use super::super::exit::{Exit, Failure};
-use super::{Context, store_failure};
+use super::admin_client::AdminClient;
+use super::{Context, parse_id, store_failure};
 
 #[derive(Debug, Args)]
 pub(super) struct CatArguments {
     /// The id of a mirrored repository
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", value_parser = parse_id)]
     id: String,
     /// The metadataPrefix [default: oai_dc, or the only one]
     #[arg(long, value_name = "PREFIX")]
@@ -44,119 +45,69 @@ enum Form {
     Ids,
 }
 
-/// Records and bytes that are read from the store at a time.
-const BATCH_RECORDS: usize = 1_000;
-const BATCH_BYTES: usize = 4 << 20;
+impl CatArguments {
+    /// The query for the admin listener.
+    fn to_query(&self) -> String {
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        let format = self.format.to_possible_value();
+        query.extend_pairs(format.iter().map(|format| ("format", format.get_name())));
+        query.extend_pairs(self.prefix.iter().map(|prefix| ("prefix", prefix)));
+        query.extend_pairs(self.set.iter().map(|set| ("set", set)));
+        for (name, secs) in [("from", self.from), ("until", self.until)] {
+            query.extend_pairs(secs.map(|secs| (name, from_secs(secs, Granularity::Second))));
+        }
+        query.finish()
+    }
+}
 
 pub(super) fn run(context: &Context, arguments: CatArguments) -> Result<Exit, Failure> {
-    let prefix = context.runtime.block_on(find_prefix(context, &arguments))?;
-    let by = match arguments.from.or(arguments.until) {
-        Some(_) => ListOrder::Datestamp,
-        None => ListOrder::Stamp,
+    let CatArguments { id, prefix, set, from, until, format } = arguments;
+    let selection = ExportSelection { id, prefix, set, from_secs: from, until_secs: until };
+    let form = match format {
+        Form::Xml => ExportForm::Xml,
+        Form::Jsonl => ExportForm::Jsonl,
+        Form::Ids => ExportForm::Ids,
     };
-    let filter = ListFilter {
-        repository: arguments.id,
-        prefix,
-        set: arguments.set,
-        by,
-        from_secs: arguments.from,
-        until_secs: arguments.until,
-    };
-    let mut output = io::BufWriter::new(io::stdout().lock());
-    let written = write_all(context, &filter, arguments.format, &mut output)?;
-    match written.and_then(|()| output.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::io("write", Path::new("<stdout>"), &error))
-        }
-        // A closed pipe is not an error: the reader stopped early.
-        _ => Ok(Exit::Success),
+    let export = Export::begin(Arc::clone(&context.store.mirror), selection, form);
+    let mut export = context.runtime.block_on(export).map_err(|error| match error {
+        ExportError::NeverHarvested { .. } => Failure::incomplete(error),
+        ExportError::AmbiguousPrefix(_) => Failure::usage(error),
+        ExportError::Store(error) => store_failure(error),
+    })?;
+    write_pieces(|| context.runtime.block_on(export.next_piece()).map_err(store_failure))
+}
+
+/// The same, through the admin listener.
+pub(super) fn run_remote(client: &AdminClient, arguments: &CatArguments) -> Result<Exit, Failure> {
+    let target = format!("/-/mirror/{}/records?{}", arguments.id, arguments.to_query());
+    let mut response = client.open("GET", &target)?;
+    match response.status {
+        200 => write_pieces(|| response.next_piece()),
+        404 => Err(Failure::incomplete(response.into_error()?)),
+        400 => Err(Failure::usage(response.into_error()?)),
+        _ => Err(Failure::in_use(response.into_error()?)),
     }
 }
 
-/// The format whose records are written.
-async fn find_prefix(context: &Context, arguments: &CatArguments) -> Result<String, Failure> {
-    let id = &arguments.id;
-    let stored = context.store.mirror.collections(id).await.map_err(store_failure)?;
-    let prefixes: Vec<String> = stored.into_iter().map(|size| size.prefix).collect();
-    let never = |what: &str| {
-        Failure::incomplete(format!("{what} was never harvested; run: oaimend mirror sync {id}"))
-    };
-    match (&arguments.prefix, prefixes.as_slice()) {
-        (_, []) => Err(never(&format!("\"{id}\""))),
-        (Some(prefix), known) if known.contains(prefix) => Ok(prefix.clone()),
-        (Some(prefix), _) => Err(never(&format!("the format {prefix} of \"{id}\""))),
-        (None, [only]) => Ok(only.clone()),
-        (None, known) if known.iter().any(|prefix| prefix == "oai_dc") => Ok("oai_dc".to_owned()),
-        (None, known) => Err(Failure::usage(format!("expected --prefix with one of {}", known.join(", ")))),
+/// Writes pieces to stdout, up to the end. A closed pipe is not an error: the reader stopped early.
+fn write_pieces(mut next_piece: impl FnMut() -> Result<Option<Vec<u8>>, Failure>) -> Result<Exit, Failure> {
+    let mut output = io::stdout().lock();
+    while let Some(piece) = next_piece()? {
+        match output.write_all(&piece).and_then(|()| output.flush()) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break,
+            Err(error) => return Err(Failure::io("write", Path::new("<stdout>"), &error)),
+            Ok(()) => {}
+        }
     }
+    Ok(Exit::Success)
 }
-
-/// Writes all records. The outer error is one of the store, the inner one is one of the output.
-fn write_all(
-    context: &Context,
-    filter: &ListFilter,
-    form: Form,
-    output: &mut impl io::Write,
-) -> Result<io::Result<()>, Failure> {
-    if form == Form::Xml
-        && let Err(error) = output.write_all(XML_START)
-    {
-        return Ok(Err(error));
-    }
-    let mut after = None;
-    loop {
-        let query = ListQuery {
-            filter: filter.clone(),
-            after,
-            count_max: BATCH_RECORDS,
-            bytes_max: BATCH_BYTES,
-            with_bytes: form != Form::Ids,
-        };
-        let page = context.runtime.block_on(context.store.mirror.list(query)).map_err(store_failure)?;
-        for record in &page.records {
-            if let Err(error) = write_record(record, form, output) {
-                return Ok(Err(error));
-            }
-        }
-        match page.next {
-            Some(next) => after = Some(next),
-            None => break,
-        }
-    }
-    Ok(if form == Form::Xml { output.write_all(XML_END) } else { Ok(()) })
-}
-
-fn write_record(record: &StoredRecord, form: Form, output: &mut impl io::Write) -> io::Result<()> {
-    match form {
-        Form::Xml => {
-            output.write_all(&record.bytes)?;
-            output.write_all(b"\n")
-        }
-        Form::Ids if record.status == RecordStatus::Deleted => Ok(()),
-        Form::Ids => writeln!(output, "{}", record.identifier),
-        Form::Jsonl => {
-            let line = json!({
-                "identifier": record.identifier,
-                "datestamp": from_secs(record.datestamp_secs, Granularity::Second),
-                "deleted": record.status == RecordStatus::Deleted,
-                "setSpecs": record.set_specs,
-                "record": String::from_utf8_lossy(&record.bytes),
-            });
-            writeln!(output, "{line}")
-        }
-    }
-}
-
-const XML_START: &[u8] = b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<records \
-    xmlns=\"http://www.openarchives.org/OAI/2.0/\" xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\">\n";
-const XML_END: &[u8] = b"</records>\n";
 
 fn parse_from(text: &str) -> Result<i64, String> {
-    to_secs(text).ok_or_else(|| "expected a date such as 2024-01-31 or 2024-01-31T12:00:00Z".to_owned())
+    to_secs(text).ok_or_else(|| NO_DATE.to_owned())
 }
 
-/// A day ends with its last second.
 fn parse_until(text: &str) -> Result<i64, String> {
-    let is_day = text.len() == Granularity::Day.len_bytes();
-    Ok(parse_from(text)? + if is_day { 86_399 } else { 0 })
+    to_last_second(text).ok_or_else(|| NO_DATE.to_owned())
 }
+
+const NO_DATE: &str = "expected a date such as 2024-01-31 or 2024-01-31T12:00:00Z";

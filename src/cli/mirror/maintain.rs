@@ -1,23 +1,27 @@
 //! `oaimend mirror verify`, `compact` and `forget`: the maintenance of the store.
 
 use clap::Args;
-use oaimend::mirror::harvest::{Comparison, HarvestSettings};
+use oaimend::config::Config;
+use oaimend::mirror::harvest::{Difference, HarvestSettings};
+use oaimend::mirror::maintenance::{
+    ComparisonReport, MaintenanceLine, compare_with_source, describe_unstored,
+};
 
 use super::super::exit::{Exit, Failure, print};
 use super::sync::Harvests;
-use super::{Context, mirrored, store_failure};
+use super::{Context, find_mirrored, mirrored, parse_id, store_failure};
 
 #[derive(Debug, Args)]
 pub(super) struct IdArguments {
     /// The ids of stored repositories; none: all of them
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", value_parser = parse_id)]
     ids: Vec<String>,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct VerifyArguments {
     /// The ids of stored repositories; none: all of them
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", value_parser = parse_id)]
     ids: Vec<String>,
     /// Compares identifiers and datestamps with those of the source instead
     #[arg(long)]
@@ -27,79 +31,155 @@ pub(super) struct VerifyArguments {
 #[derive(Debug, Args)]
 pub(super) struct ForgetArguments {
     /// The id of a stored repository
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", value_parser = parse_id)]
     id: String,
 }
 
-pub(super) fn verify(context: &Context, arguments: VerifyArguments) -> Result<Exit, Failure> {
-    if arguments.against_source {
-        return compare(context, &arguments.ids);
-    }
-    let mut is_whole = true;
-    for id in context.stored(arguments.ids)? {
-        let found = context.runtime.block_on(context.store.mirror.verify(&id)).map_err(store_failure)?;
-        is_whole &= found.damaged == 0;
-        let advice =
-            if found.damaged > 0 { format!("; run: oaimend mirror sync {id}") } else { String::new() };
-        print(format!("{id}: {} records, {} damaged{advice}\n", found.records, found.damaged).as_bytes())?;
-    }
-    Ok(if is_whole { Exit::Success } else { Exit::Incomplete })
+/// The maintenance of one repository.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Task {
+    /// Check all records.
+    Verify,
+    /// Compare the records with the source.
+    Compare,
+    /// Free the space of replaced records.
+    Compact,
+    /// Remove everything.
+    Forget,
 }
 
-/// Compares repositories with their sources.
-fn compare(context: &Context, ids: &[String]) -> Result<Exit, Failure> {
-    let harvests = Harvests::open(context)?;
-    let mut is_equal = true;
-    for mapping in mirrored(&context.config, ids)? {
-        let id = &mapping.id;
-        let harvester = match harvests.harvester(&mapping) {
-            Ok(harvester) => harvester,
-            Err(error) => {
-                is_equal = false;
-                print(format!("{id}: not compared: {error}\n").as_bytes())?;
-                continue;
+/// A mirror: in the data folder, or of a server that uses the data folder.
+pub(super) trait Maintained {
+    /// The stored repositories, in order.
+    fn stored(&self) -> Result<Vec<String>, Failure>;
+
+    /// Runs a task, and reports its results.
+    fn run(&self, task: Task, id: &str, report: &mut Report<'_>) -> Result<(), Failure>;
+}
+
+/// Receives the results of a task.
+pub(super) type Report<'r> = dyn FnMut(MaintenanceLine) -> Result<(), Failure> + 'r;
+
+pub(super) fn verify(
+    config: &Config,
+    arguments: &VerifyArguments,
+    mirror: &impl Maintained,
+) -> Result<Exit, Failure> {
+    match arguments.against_source {
+        false => run_all(Task::Verify, &all_or(&arguments.ids, mirror)?, mirror),
+        true => {
+            let mappings = mirrored(config, &arguments.ids)?;
+            let ids: Vec<String> = mappings.iter().map(|mapping| mapping.id.clone()).collect();
+            run_all(Task::Compare, &ids, mirror)
+        }
+    }
+}
+
+pub(super) fn compact(arguments: &IdArguments, mirror: &impl Maintained) -> Result<Exit, Failure> {
+    run_all(Task::Compact, &all_or(&arguments.ids, mirror)?, mirror)
+}
+
+pub(super) fn forget(arguments: &ForgetArguments, mirror: &impl Maintained) -> Result<Exit, Failure> {
+    run_all(Task::Forget, std::slice::from_ref(&arguments.id), mirror)
+}
+
+/// The ids, or all stored repositories.
+fn all_or(ids: &[String], mirror: &impl Maintained) -> Result<Vec<String>, Failure> {
+    if ids.is_empty() { mirror.stored() } else { Ok(ids.to_vec()) }
+}
+
+/// Runs a task for each of these repositories, and prints the results.
+fn run_all(task: Task, ids: &[String], mirror: &impl Maintained) -> Result<Exit, Failure> {
+    let mut is_good = true;
+    for id in ids {
+        let mut report = |line: MaintenanceLine| {
+            let (text, is_success) = describe(id, line);
+            is_good &= is_success;
+            print(text.as_bytes()).map(drop)
+        };
+        mirror.run(task, id, &mut report)?;
+    }
+    Ok(if is_good { Exit::Success } else { Exit::Incomplete })
+}
+
+impl Maintained for Context {
+    fn stored(&self) -> Result<Vec<String>, Failure> {
+        Self::stored(self)
+    }
+
+    fn run(&self, task: Task, id: &str, report: &mut Report<'_>) -> Result<(), Failure> {
+        let stored = Self::stored(self)?;
+        if task != Task::Compare && !stored.iter().any(|stored| stored == id) {
+            return Err(Failure::usage(describe_unstored(id, &stored)));
+        }
+        let store = &self.store.mirror;
+        let line = match task {
+            Task::Compare => {
+                let lines = compare(self, id)?;
+                return lines.into_iter().try_for_each(report);
+            }
+            Task::Verify => {
+                let found = self.runtime.block_on(store.verify(id)).map_err(store_failure)?;
+                MaintenanceLine::Verified { records: found.records, damaged: found.damaged }
+            }
+            Task::Compact => {
+                let freed_bytes = self.runtime.block_on(store.compact(id)).map_err(store_failure)?;
+                MaintenanceLine::Compacted { freed_bytes }
+            }
+            Task::Forget => {
+                self.runtime.block_on(store.forget(id)).map_err(store_failure)?;
+                MaintenanceLine::Forgotten { is_mirrored: false }
             }
         };
-        let settings = HarvestSettings::of(&mapping);
-        let sizes = context.runtime.block_on(context.store.mirror.collections(id)).map_err(store_failure)?;
-        if sizes.is_empty() {
-            is_equal = false;
-            print(format!("{id}: never harvested; run: oaimend mirror sync {id}\n").as_bytes())?;
-        }
-        for prefix in sizes.into_iter().map(|size| size.prefix) {
-            let compared = context.runtime.block_on(harvester.compare(&settings, &prefix));
-            let text = match compared {
-                Ok(comparison) => {
-                    is_equal &= comparison.is_equal();
-                    describe(id, &prefix, &comparison)
-                }
-                Err(error) => {
-                    is_equal = false;
-                    format!("{id} {prefix}: not compared: {error}\n")
-                }
-            };
-            print(text.as_bytes())?;
-        }
+        report(line)
     }
-    Ok(if is_equal { Exit::Success } else { Exit::Incomplete })
 }
 
-fn describe(id: &str, prefix: &str, comparison: &Comparison) -> String {
-    let Comparison { listed, missing, changed, vanished, .. } = comparison;
+/// Compares a repository with its source.
+fn compare(context: &Context, id: &str) -> Result<Vec<MaintenanceLine>, Failure> {
+    let mapping = find_mirrored(&context.config, id, std::iter::empty())?;
+    let harvests = Harvests::open(context)?;
+    match harvests.harvester(&mapping) {
+        Ok(harvester) => {
+            let settings = HarvestSettings::of(&mapping);
+            context.runtime.block_on(compare_with_source(&harvester, &settings)).map_err(store_failure)
+        }
+        Err(error) => Ok(vec![MaintenanceLine::not_compared(None, &error)]),
+    }
+}
+
+/// The lines about a result, and whether it is good.
+fn describe(id: &str, line: MaintenanceLine) -> (String, bool) {
+    match line {
+        MaintenanceLine::Running { .. } => (String::new(), true),
+        MaintenanceLine::Verified { records, damaged } => {
+            let advice = if damaged > 0 { format!("; run: oaimend mirror sync {id}") } else { String::new() };
+            (format!("{id}: {records} records, {damaged} damaged{advice}\n"), damaged == 0)
+        }
+        MaintenanceLine::Compacted { freed_bytes } => (format!("{id}: {freed_bytes} bytes freed\n"), true),
+        MaintenanceLine::Compared(report) => (describe_comparison(id, &report), report.is_equal()),
+        MaintenanceLine::Forgotten { is_mirrored: false } => (format!("{id}: forgotten\n"), true),
+        MaintenanceLine::Forgotten { is_mirrored: true } => {
+            let next = "its mapping has a [mirror] table, so the server harvests it again";
+            (format!("{id}: forgotten; {next}\n"), true)
+        }
+        MaintenanceLine::Failed { prefix, error } => {
+            let prefix = prefix.map(|prefix| format!(" {prefix}")).unwrap_or_default();
+            (format!("{id}{prefix}: {error}\n"), false)
+        }
+    }
+}
+
+fn describe_comparison(id: &str, report: &ComparisonReport) -> String {
+    let ComparisonReport { prefix, listed, missing, vanished, changed } = report;
     let mut text = format!(
         "{id} {prefix}: {listed} records at the source, {} missing, {} vanished, {} changed\n",
-        missing.count,
-        vanished.len(),
-        changed.count
+        missing.count, vanished.count, changed.count
     );
-    let vanished_count = vanished.len() as u64;
-    let vanished = vanished.iter().map(|entry| &entry.identifier).take(NAMED_MAX).collect();
-    for (kind, count, identifiers) in [
-        ("missing", missing.count, missing.identifiers.iter().take(NAMED_MAX).collect::<Vec<_>>()),
-        ("vanished", vanished_count, vanished),
-        ("changed", changed.count, changed.identifiers.iter().take(NAMED_MAX).collect()),
-    ] {
-        for identifier in &identifiers {
+    for (kind, Difference { count, identifiers }) in
+        [("missing", missing), ("vanished", vanished), ("changed", changed)]
+    {
+        for identifier in identifiers {
             text.push_str(&format!("  {kind}: {identifier}\n"));
         }
         let unnamed = count - identifiers.len() as u64;
@@ -108,25 +188,4 @@ fn describe(id: &str, prefix: &str, comparison: &Comparison) -> String {
         }
     }
     text
-}
-
-/// Most identifiers that are printed for each kind of difference.
-const NAMED_MAX: usize = 20;
-
-pub(super) fn compact(context: &Context, arguments: IdArguments) -> Result<Exit, Failure> {
-    for id in context.stored(arguments.ids)? {
-        let freed = context.runtime.block_on(context.store.mirror.compact(&id)).map_err(store_failure)?;
-        print(format!("{id}: {freed} bytes freed\n").as_bytes())?;
-    }
-    Ok(Exit::Success)
-}
-
-pub(super) fn forget(context: &Context, arguments: &ForgetArguments) -> Result<Exit, Failure> {
-    let id = &arguments.id;
-    let stored = context.stored(Vec::new())?;
-    if !stored.contains(id) {
-        return Err(Failure::usage(format!("the mirror stores nothing of \"{}\"", id.escape_debug())));
-    }
-    context.runtime.block_on(context.store.mirror.forget(id)).map_err(store_failure)?;
-    print(format!("{id}: forgotten\n").as_bytes())
 }

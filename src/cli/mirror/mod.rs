@@ -1,7 +1,7 @@
 //! `oaimend mirror`: harvests repositories into the mirror, and reads the mirror.
 //!
-//! The commands work on the data folder. While `oaimend serve` uses it, `sync` and `status` work through its admin
-//! listener (`remote`).
+//! The commands work on the data folder. While `oaimend serve` uses it, they work through its admin listener
+//! (`remote`).
 
 mod admin_client;
 mod cat;
@@ -11,17 +11,17 @@ mod remote;
 mod status;
 mod sync;
 
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use oaimend::config::{Config, Flags, Mapping};
+use oaimend::config::{Config, Mapping, check_id};
+use oaimend::mirror::maintenance::stored_repositories;
 use oaimend::mirror::status::RepositoryStatus;
-use oaimend::mirror::view::AggregateRepository;
 use oaimend::store::{DataDirLock, MirrorError, Store};
 use tokio::runtime::Runtime;
 
+use super::data_arguments::DataArguments;
 use super::exit::{Exit, Failure};
 
 /// Harvests repositories into the mirror, and reads the mirror
@@ -29,18 +29,8 @@ use super::exit::{Exit, Failure};
 pub(crate) struct MirrorArguments {
     #[command(subcommand)]
     command: MirrorCommand,
-    /// The settings file [default: oaimend.toml, if it exists]
-    #[arg(long, value_name = "FILE", global = true)]
-    config: Option<PathBuf>,
-    /// Folder with one mapping file for each repository [default: mappings, if it exists]
-    #[arg(long, value_name = "DIR", global = true)]
-    mappings: Option<PathBuf>,
-    /// Folder for the mirror and other state [default: data]
-    #[arg(long, value_name = "DIR", global = true)]
-    data: Option<PathBuf>,
-    /// The admin listener of the running server [default: admin.listen, else 127.0.0.1:8081]
-    #[arg(long, value_name = "ADDR", global = true)]
-    admin: Option<SocketAddr>,
+    #[command(flatten)]
+    data: DataArguments,
 }
 
 #[derive(Debug, Subcommand)]
@@ -67,20 +57,19 @@ struct Context {
 }
 
 pub(crate) fn run(arguments: MirrorArguments) -> Result<Exit, Failure> {
-    let MirrorArguments { command, config, mappings, data, admin } = arguments;
-    let admin = admin.map(Some);
-    let config = Config::load(&Flags { config, mappings, data, admin, ..Flags::default() })?;
+    let MirrorArguments { command, data } = arguments;
+    let config = data.load()?;
     let Some(lock) = DataDirLock::take(&config.data)? else {
-        return remote::run(&config, &command);
+        return remote::run(&config, command);
     };
     let context = Context::open(config, lock)?;
     let exit = match command {
         MirrorCommand::Sync(arguments) => sync::run(&context, &arguments),
         MirrorCommand::Status(arguments) => status::run(&context, &arguments),
         MirrorCommand::Cat(arguments) => cat::run(&context, arguments),
-        MirrorCommand::Verify(arguments) => maintain::verify(&context, arguments),
-        MirrorCommand::Compact(arguments) => maintain::compact(&context, arguments),
-        MirrorCommand::Forget(arguments) => maintain::forget(&context, &arguments),
+        MirrorCommand::Verify(arguments) => maintain::verify(&context.config, &arguments, &context),
+        MirrorCommand::Compact(arguments) => maintain::compact(&arguments, &context),
+        MirrorCommand::Forget(arguments) => maintain::forget(&arguments, &context),
     };
     context.store.close();
     exit
@@ -106,15 +95,10 @@ impl Context {
         Ok(Self { config, store, runtime })
     }
 
-    /// The ids, or all stored repositories.
-    fn stored(&self, ids: Vec<String>) -> Result<Vec<String>, Failure> {
-        if !ids.is_empty() {
-            return Ok(ids);
-        }
-        let mut stored = self.runtime.block_on(self.store.mirror.repositories()).map_err(store_failure)?;
-        // The store contains the state of this view too, and no records of it.
-        stored.retain(|id| id != AggregateRepository::NAME);
-        Ok(stored)
+    /// All stored repositories.
+    fn stored(&self) -> Result<Vec<String>, Failure> {
+        let stored = stored_repositories(self.store.mirror.as_ref());
+        self.runtime.block_on(stored).map_err(store_failure)
     }
 }
 
@@ -152,6 +136,11 @@ fn find_mirrored<'m>(
             Err(Failure::usage(format!("\"{id}\" is not a mirrored repository; {expected}")))
         }
     }
+}
+
+/// Reads the id of a repository that may have no mapping any more.
+fn parse_id(text: &str) -> Result<String, String> {
+    check_id(text).map(|()| text.to_owned())
 }
 
 /// The failure of a command whose store fails.

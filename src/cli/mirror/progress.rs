@@ -40,6 +40,13 @@ impl ProgressLine {
         let _ = write!(io::stderr(), "\r\x1b[K{line}");
     }
 
+    /// Shows how long a task runs.
+    pub(super) fn show_wait(&self, id: &str, secs: u64) {
+        if io::stderr().is_terminal() {
+            let _ = write!(io::stderr(), "\r\x1b[K{id}: {}:{:02}", secs / 60, secs % 60);
+        }
+    }
+
     /// Removes a harvest that has ended, and the line.
     pub(super) fn end(&self, id: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(id);

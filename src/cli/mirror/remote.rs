@@ -1,4 +1,4 @@
-//! `oaimend mirror sync` and `status` while `oaimend serve` uses the data folder: through its admin listener.
+//! `oaimend mirror` while `oaimend serve` uses the data folder: through its admin listener.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,42 +6,30 @@ use std::time::Duration;
 
 use oaimend::clock::{Clock as _, SystemClock};
 use oaimend::config::{Config, Mapping};
+use oaimend::mirror::maintenance::MaintenanceLine;
 use oaimend::mirror::status::RepositoryStatus;
 use serde_json::Value;
 
 use super::super::exit::{Exit, Failure, print};
 use super::admin_client::AdminClient;
+use super::maintain::{Maintained, Report, Task};
 use super::progress::ProgressLine;
-use super::status;
 use super::sync::SyncArguments;
-use super::{MirrorCommand, mirrored};
+use super::{MirrorCommand, cat, maintain, mirrored, status};
 
 /// The time between two looks at a harvest.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Runs a command with the server that uses the data folder.
-pub(super) fn run(config: &Config, command: &MirrorCommand) -> Result<Exit, Failure> {
-    let data = config.data.display();
-    let name = match command {
-        MirrorCommand::Sync(_) | MirrorCommand::Status(_) => None,
-        MirrorCommand::Cat(_) => Some("cat"),
-        MirrorCommand::Verify(_) => Some("verify"),
-        MirrorCommand::Compact(_) => Some("compact"),
-        MirrorCommand::Forget(_) => Some("forget"),
-    };
-    if let Some(name) = name {
-        let instead = match name {
-            "cat" => "; harvest /_mirror/ID from it, or stop it first",
-            _ => "; stop it first",
-        };
-        return Err(Failure::in_use(format!(
-            "a running oaimend uses the data folder {data}, and mirror {name} needs it alone{instead}"
-        )));
-    }
+pub(super) fn run(config: &Config, command: MirrorCommand) -> Result<Exit, Failure> {
+    let client = client(config)?;
     match command {
-        MirrorCommand::Sync(arguments) => sync(&client(config)?, config, arguments),
-        MirrorCommand::Status(arguments) => status::show(&statuses(config)?, arguments),
-        _ => Ok(Exit::Success),
+        MirrorCommand::Sync(arguments) => sync(&client, config, &arguments),
+        MirrorCommand::Status(arguments) => status::show(&statuses_of(&client)?, &arguments),
+        MirrorCommand::Cat(arguments) => cat::run_remote(&client, &arguments),
+        MirrorCommand::Verify(arguments) => maintain::verify(config, &arguments, &client),
+        MirrorCommand::Compact(arguments) => maintain::compact(&arguments, &client),
+        MirrorCommand::Forget(arguments) => maintain::forget(&arguments, &client),
     }
 }
 
@@ -58,7 +46,11 @@ fn client(config: &Config) -> Result<AdminClient, Failure> {
 
 /// The status of all repositories of the mirror.
 pub(super) fn statuses(config: &Config) -> Result<Vec<RepositoryStatus>, Failure> {
-    let response = client(config)?.send("GET", "/-/mirror")?;
+    statuses_of(&client(config)?)
+}
+
+fn statuses_of(client: &AdminClient) -> Result<Vec<RepositoryStatus>, Failure> {
+    let response = client.send("GET", "/-/mirror")?;
     let statuses = serde_json::from_value(response.json["repositories"].clone());
     statuses.map_err(|error| unexpected(&format!("the status of the mirror cannot be read: {error}")))
 }
@@ -140,6 +132,48 @@ impl Follower {
             progress.show(id, prefix, records, running["total"].as_u64());
         }
         Ok(None)
+    }
+}
+
+impl Maintained for AdminClient {
+    fn stored(&self) -> Result<Vec<String>, Failure> {
+        let statuses = statuses_of(self)?;
+        // The list contains repositories that were never harvested too.
+        let stored = statuses.into_iter().filter(|status| !status.formats.is_empty());
+        Ok(stored.map(|status| status.id).collect())
+    }
+
+    fn run(&self, task: Task, id: &str, report: &mut Report<'_>) -> Result<(), Failure> {
+        let task = match task {
+            Task::Verify => "verify",
+            Task::Compare => "verify?against_source=true",
+            Task::Compact => "compact",
+            Task::Forget => "forget",
+        };
+        let response = self.open("POST", &format!("/-/mirror/{id}/{task}"))?;
+        match response.status {
+            200 => {}
+            404 => return Err(Failure::usage(response.into_error()?)),
+            _ => return Err(Failure::in_use(format!("{id}: {}", response.into_error()?))),
+        }
+        let progress = ProgressLine::default();
+        let mut has_result = false;
+        response.for_each_line(|line| {
+            let line = serde_json::from_slice(line);
+            match line.map_err(|error| unexpected(&format!("the result cannot be read: {error}")))? {
+                MaintenanceLine::Running { secs } => progress.show_wait(id, secs),
+                result => {
+                    progress.end(id);
+                    has_result = true;
+                    report(result)?;
+                }
+            }
+            Ok(())
+        })?;
+        match has_result {
+            true => Ok(()),
+            false => Err(unexpected(&format!("{id}: the response has no result"))),
+        }
     }
 }
 

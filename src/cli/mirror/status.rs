@@ -23,7 +23,7 @@ pub(super) fn run(context: &Context, arguments: &StatusArguments) -> Result<Exit
 /// The status of all stored repositories.
 pub(super) fn read(context: &Context) -> Result<Vec<RepositoryStatus>, Failure> {
     let mut statuses = Vec::new();
-    for id in context.stored(Vec::new())? {
+    for id in context.stored()? {
         let status = repository_status(context.store.mirror.as_ref(), &id);
         statuses.push(context.runtime.block_on(status).map_err(store_failure)?);
     }

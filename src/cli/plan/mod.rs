@@ -3,14 +3,14 @@
 mod chart;
 mod report;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use oaimend::config::{Config, Flags, MirrorPolicy};
+use oaimend::config::{Config, MirrorPolicy};
 use oaimend::mirror::RepositoryFacts;
 use oaimend::schedule::{FreshnessTarget, LoadError, Plan, RepositoryLoad, plan, plan_uniform};
 
+use super::data_arguments::DataArguments;
 use super::exit::{Exit, Failure, print};
 use super::mirror;
 
@@ -26,18 +26,8 @@ pub(crate) struct PlanArguments {
     /// Prints one JSON document instead of the tables
     #[arg(long)]
     json: bool,
-    /// The settings file [default: oaimend.toml, if it exists]
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// Folder with one mapping file for each repository [default: mappings, if it exists]
-    #[arg(long, value_name = "DIR")]
-    mappings: Option<PathBuf>,
-    /// Folder for the mirror and other state [default: data]
-    #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
-    /// The admin listener of the running server [default: admin.listen, else 127.0.0.1:8081]
-    #[arg(long, value_name = "ADDR")]
-    admin: Option<SocketAddr>,
+    #[command(flatten)]
+    data: DataArguments,
 }
 
 /// The mirrored repositories with the plan for them, and with equal intervals for comparison.
@@ -58,10 +48,8 @@ struct PlannedRepository {
 }
 
 pub(crate) fn run(arguments: PlanArguments) -> Result<Exit, Failure> {
-    let PlanArguments { freshness, svg, json, config, mappings, data, admin } = arguments;
-    let admin = admin.map(Some);
-    let config = Config::load(&Flags { config, mappings, data, admin, ..Flags::default() })?;
-    let schedule = read_schedule(config, freshness)?;
+    let PlanArguments { freshness, svg, json, data } = arguments;
+    let schedule = read_schedule(data.load()?, freshness)?;
     if let Some(file) = &svg {
         chart::draw(&schedule, file)?;
     }

@@ -4,6 +4,7 @@ use crate::mirror::harvest::identifier_list::{IdentifierList, check_count};
 use crate::mirror::harvest::page::{Harvester, Interruption};
 use crate::mirror::harvest::settings::{HarvestError, HarvestSettings};
 use crate::store::{IdentifierEntry, RecordStatus};
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
@@ -26,7 +27,7 @@ pub struct Comparison {
 }
 
 /// The records with one kind of difference.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
     /// Their number.
     pub count: u64,

@@ -24,6 +24,8 @@ pub(crate) struct FormatHarvest<'a> {
     pub(crate) counts: Committed,
     /// Items that are missing: in quarantine, or too long.
     pub(crate) missing: u64,
+    /// The records of the source in this format by its own count; `None` if it names none.
+    pub(crate) total_elements: Option<u64>,
     pub(crate) observe: &'a (dyn Fn(&HarvestStatus) + Send + Sync),
 }
 
@@ -258,6 +260,7 @@ impl FormatHarvest<'_> {
             open.next_token = token;
         }
         let total = page.account.progress.1;
+        self.total_elements = page.account.total_elements.or(self.total_elements);
         self.harvest.commit(self.prefix, page.records, &mut self.progress, &mut self.counts).await?;
         let cursor = self.progress.open_list.as_ref().map_or(0, |open| open.cursor);
         (self.observe)(&HarvestStatus { prefix: self.prefix.to_owned(), records: cursor, total });

@@ -92,11 +92,15 @@ async fn harvest_format(
         progress,
         counts: Committed::default(),
         missing: 0,
+        total_elements: None,
         observe,
     };
     let end = format.run().await;
     summary.counts.add(format.counts);
     summary.missing += format.missing;
+    if let Some(total) = format.total_elements.filter(|_| settings.sets.is_empty()) {
+        summary.total_elements.insert(prefix.to_owned(), total);
+    }
     save_state(harvest, &before, state).await?;
     end?;
     summary.counts.add(refetch_damaged(harvest, settings, prefix).await?);

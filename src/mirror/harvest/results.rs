@@ -6,6 +6,7 @@ use crate::schedule::{Observation, RateEstimator};
 use crate::store::{
     Committed, HarvestNote, ListFilter, ListOrder, MirrorError, RepositoryState, ScheduleState,
 };
+use std::collections::BTreeMap;
 
 /// Attempts to store the state of a repository that others change too.
 const SAVE_ATTEMPTS_MAX: u32 = 20;
@@ -47,16 +48,19 @@ pub(crate) async fn record_result(
     let counts = result.as_ref().map(|summary| summary.counts).unwrap_or_default();
     let is_complete = result.as_ref().is_ok_and(HarvestSummary::is_complete);
     let before = harvest.store.repository_state(&harvest.id).await?;
+    let stored = count_live(harvest).await?;
+    let total_elements = result.as_ref().ok().and_then(|summary| count_total(summary, &stored));
+    let stored = stored.values().sum();
     let schedule = match (is_complete, before.last_success_secs) {
         (true, last_secs) => {
-            let records = count_live(harvest).await?;
+            let records = total_elements.unwrap_or(stored);
             let observation = match last_secs {
                 Some(last_secs) => {
                     observe(before.schedule, counts, records, began_secs.saturating_sub(last_secs))
                 }
                 None => observe_datestamps(harvest, records, began_secs).await?,
             };
-            after_success(before.schedule, &observation)
+            ScheduleState { total_elements, ..after_success(before.schedule, &observation) }
         }
         // The records of a first harvest are not updates.
         (false, None) => after_failure(before.schedule, Committed::default()),
@@ -121,10 +125,20 @@ fn after_failure(before: ScheduleState, counts: Committed) -> ScheduleState {
     }
 }
 
-/// The number of records that are not deleted, in all formats.
-async fn count_live(harvest: &Harvester) -> Result<u64, MirrorError> {
+/// The number of stored records that are not deleted, by format.
+async fn count_live(harvest: &Harvester) -> Result<BTreeMap<String, u64>, MirrorError> {
     let collections = harvest.store.collections(&harvest.id).await?;
-    Ok(collections.iter().map(|collection| collection.records).sum())
+    Ok(collections.into_iter().map(|collection| (collection.prefix, collection.records)).collect())
+}
+
+/// The number of records of the source in all formats, if it names one for some of them. The stored records of the other
+/// formats are counted.
+fn count_total(summary: &HarvestSummary, stored: &BTreeMap<String, u64>) -> Option<u64> {
+    if summary.total_elements.is_empty() {
+        return None;
+    }
+    let of_format = |prefix| summary.total_elements.get(prefix).or(stored.get(prefix)).copied().unwrap_or(0);
+    Some(summary.complete.iter().map(of_format).fold(0, u64::saturating_add))
 }
 
 /// The updates before a first harvest, by the datestamps of the records.
@@ -158,13 +172,29 @@ mod tests {
     #[test]
     fn failed_harvests_count_for_the_next_complete_one() {
         let failed = after_failure(ScheduleState::default(), COUNTS);
-        assert_eq!(failed, ScheduleState { updates_per_sec: None, failures: 1, changed: 25, added: 10 });
+        let expected = ScheduleState { failures: 1, changed: 25, added: 10, ..ScheduleState::default() };
+        assert_eq!(failed, expected);
         assert_eq!(after_failure(failed, Committed::default()).failures, 2);
         let observation = observe(failed, COUNTS, 1_020, 1_000);
         assert_eq!(observation, Observation { records: 1_000, changed: 50, added: 20, interval_secs: 1_000 });
         let after = after_success(failed, &observation);
         let updates_per_sec = observation.updates_per_sec();
         assert_eq!(after, ScheduleState { updates_per_sec, ..ScheduleState::default() });
+    }
+
+    #[test]
+    fn total_is_that_of_the_source_where_it_names_one() {
+        let map = |counts: &[(&str, u64)]| {
+            counts.iter().map(|(prefix, count)| ((*prefix).to_owned(), *count)).collect()
+        };
+        let stored: BTreeMap<String, u64> = map(&[("a", 10), ("b", 20), ("old", 40)]);
+        let complete = vec!["a".to_owned(), "b".to_owned()];
+        let summary = HarvestSummary { complete, ..HarvestSummary::default() };
+        assert_eq!(count_total(&summary, &stored), None);
+        let summary = HarvestSummary { total_elements: map(&[("a", 500)]), ..summary };
+        assert_eq!(count_total(&summary, &stored), Some(520));
+        let hostile = HarvestSummary { total_elements: map(&[("a", u64::MAX), ("b", 7)]), ..summary };
+        assert_eq!(count_total(&hostile, &stored), Some(u64::MAX));
     }
 
     #[test]

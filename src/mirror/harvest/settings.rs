@@ -4,6 +4,7 @@ use crate::config::{Mapping, MirrorSettings};
 use crate::mirror::harvest::page::Interruption;
 use crate::repository::Failure;
 use crate::store::{Committed, MirrorError};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How a repository is harvested.
@@ -70,6 +71,9 @@ pub struct HarvestSummary {
     pub counts: Committed,
     /// Items that are missing: in quarantine, or too long.
     pub missing: u64,
+    /// The records of the source by its own count (`totalElements`), by format. Without the formats for which it names
+    /// none, or of which only some sets are harvested.
+    pub total_elements: BTreeMap<String, u64>,
     /// Deletions that wait for confirmation, by format.
     pub held_deletions: Vec<(String, u64)>,
     /// The formats that were harvested completely.

@@ -74,6 +74,7 @@ pub(crate) fn new_list(response: &Response, verb: Verb) -> List {
         in_item: false,
         boundary: None,
         token: None,
+        total_elements: None,
         token_written: false,
         token_seen: false,
         dropped: false,

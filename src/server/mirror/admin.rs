@@ -1,18 +1,16 @@
 //! The pages of the admin listener about the mirror.
 
 use crate::config::Mapping;
+use crate::mirror::maintenance::stored_repositories;
 use crate::mirror::status::{FormatStatus, RepositoryStatus, repository_status};
-use crate::mirror::view::AggregateRepository;
 use crate::oai::datestamp::{Granularity, from_secs};
 use crate::server::context::ServerContext;
-use crate::server::handover::HandoverState;
 use crate::server::mirror::harvest_runs::{HarvestRequest, RepositoryRuns, RunningHarvest};
 use crate::server::own_pages::OwnPage;
 use crate::store::{ListFilter, MirrorError};
 use crate::telemetry::MirrorSize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::Ordering;
 
 /// Most sets of one repository whose records are counted for a page.
 const SETS_COUNTED_MAX: usize = 1_000;
@@ -22,13 +20,11 @@ pub(crate) async fn mirror_json(
     context: &ServerContext,
     parts: &[&str],
 ) -> Result<Option<Value>, MirrorError> {
-    let stored = context.store.mirror.repositories().await?;
+    let stored = stored_repositories(context.store.mirror.as_ref()).await?;
     let mappings = context.repositories.all();
     let mirrored = mappings.values().filter(|mapping| mapping.mirror.is_some());
-    // The store contains the state of the view of all repositories too, and no records of it.
-    let ids: BTreeSet<&str> = mirrored.map(|mapping| mapping.id.as_str()).collect();
-    let stored = stored.iter().map(String::as_str).filter(|id| *id != AggregateRepository::NAME);
-    let ids: BTreeSet<&str> = ids.into_iter().chain(stored).collect();
+    let ids = mirrored.map(|mapping| mapping.id.as_str());
+    let ids: BTreeSet<&str> = ids.chain(stored.iter().map(String::as_str)).collect();
     let mapping = |id: &str| mappings.get(id).filter(|mapping| mapping.mirror.is_some());
     match parts {
         [] | [""] => {
@@ -93,7 +89,7 @@ async fn sets_json(context: &ServerContext, id: &str) -> Result<Value, MirrorErr
 pub(crate) async fn measure_mirror(context: &ServerContext) -> Result<(), MirrorError> {
     let store = &context.store.mirror;
     let mut sizes = Vec::new();
-    for id in store.repositories().await?.into_iter().filter(|id| id != AggregateRepository::NAME) {
+    for id in stored_repositories(store.as_ref()).await? {
         let status = repository_status(store.as_ref(), &id).await?;
         let sum = |count: fn(&FormatStatus) -> u64| status.formats.iter().map(count).sum();
         let size = MirrorSize {
@@ -122,15 +118,16 @@ pub(crate) fn request_harvest(context: &ServerContext, id: &str, query: Option<&
     if mappings.get(id).is_none_or(|mapping| mapping.mirror.is_none()) {
         return OwnPage::json(404, &json!({"error": "no mapping with this id has a [mirror] table"}));
     }
-    let is_ending = context.draining.load(Ordering::Relaxed)
-        || *context.handover.subscribe().borrow() != HandoverState::Serving;
-    if is_ending {
+    if context.is_ending() {
         return OwnPage::json(503, &json!({"error": "this process is stopping; send the request again"}));
     }
     let ended = context.mirror.runs.of(id).ended;
     match context.mirror.runs.request(id, HarvestRequest { accepts_deletions }) {
         true => OwnPage::json(202, &json!({ "repository": id, "ended": ended })),
-        false => OwnPage::json(409, &json!({"error": "a harvest of this repository runs or waits already"})),
+        false => {
+            let error = "a harvest of this repository runs or waits already, or it is being removed";
+            OwnPage::json(409, &json!({ "error": error }))
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The harvests of a running server: which repository is harvested now, and how its last harvest ended.
 //!
-//! The schedule and the admin listener share it. Invariant: at most one harvest of a repository runs at a time. A
-//! harvest that panics counts as ended.
+//! The schedule and the admin listener share it. Invariant: at most one harvest of a repository runs at a time, and none
+//! while the repository is removed from the store. A harvest that panics counts as ended.
 
 use crate::mirror::harvest::HarvestStatus;
 use std::collections::HashMap;
@@ -29,6 +29,10 @@ pub(crate) struct RepositoryRuns {
     pub(crate) ended: u64,
     /// The time of the next harvest, in seconds since 1970.
     pub(crate) next_due_secs: Option<i64>,
+    /// Whether it is being removed from the store.
+    is_removed_now: bool,
+    /// Whether it was removed since the schedule has read its history.
+    was_removed: bool,
 }
 
 /// The options of a harvest that an operator requests.
@@ -61,6 +65,12 @@ pub(crate) struct EndedHarvest {
     pub(crate) is_success: bool,
 }
 
+/// The mark of a removal from the store. Harvests begin after it was dropped.
+pub(super) struct RemovalMark {
+    runs: Arc<HarvestRuns>,
+    id: String,
+}
+
 /// The mark of a running harvest. Dropping it ends the harvest.
 pub(super) struct RunMark {
     runs: Arc<HarvestRuns>,
@@ -77,7 +87,7 @@ impl HarvestRuns {
     pub(crate) fn request(&self, id: &str, request: HarvestRequest) -> bool {
         let mut repositories = self.repositories();
         let runs = repositories.entry(id.to_owned()).or_default();
-        if runs.running.is_some() || runs.waiting.is_some() {
+        if runs.running.is_some() || runs.waiting.is_some() || runs.is_removed_now {
             return false;
         }
         runs.waiting = Some(request);
@@ -99,12 +109,28 @@ impl HarvestRuns {
     pub(super) fn begin(self: &Arc<Self>, id: &str, now_secs: i64) -> Option<(RunMark, HarvestRequest)> {
         let mut repositories = self.repositories();
         let runs = repositories.entry(id.to_owned()).or_default();
-        if runs.running.is_some() {
+        if runs.running.is_some() || runs.is_removed_now {
             return None;
         }
         runs.running = Some(RunningHarvest { began_secs: now_secs, status: None });
         let request = runs.waiting.take().unwrap_or_default();
         Some((RunMark { runs: Arc::clone(self), id: id.to_owned() }, request))
+    }
+
+    /// Begins to remove a repository from the store. `None` if a harvest of it runs or waits, or it is being removed.
+    pub(super) fn begin_removal(self: &Arc<Self>, id: &str) -> Option<RemovalMark> {
+        let mut repositories = self.repositories();
+        let runs = repositories.entry(id.to_owned()).or_default();
+        if runs.running.is_some() || runs.waiting.is_some() || runs.is_removed_now {
+            return None;
+        }
+        runs.is_removed_now = true;
+        Some(RemovalMark { runs: Arc::clone(self), id: id.to_owned() })
+    }
+
+    /// Whether the repository was removed since the last call.
+    pub(super) fn take_removed(&self, id: &str) -> bool {
+        self.repositories().get_mut(id).is_some_and(|runs| std::mem::take(&mut runs.was_removed))
     }
 
     fn repositories(&self) -> MutexGuard<'_, HashMap<String, RepositoryRuns>> {
@@ -139,6 +165,16 @@ impl Drop for RunMark {
     }
 }
 
+impl Drop for RemovalMark {
+    fn drop(&mut self) {
+        if let Some(runs) = self.runs.repositories().get_mut(&self.id) {
+            let ended = runs.ended;
+            *runs = RepositoryRuns { ended, was_removed: true, ..RepositoryRuns::default() };
+        }
+        self.runs.requested.notify_one();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,5 +194,20 @@ mod tests {
         let (_mark, request) = runs.begin("x", 7).expect("none runs");
         assert!(request.accepts_deletions && !runs.is_requested("x"));
         assert_eq!(runs.of("x").ended, 1);
+    }
+
+    #[test]
+    fn repository_is_not_harvested_while_it_is_removed() {
+        let runs = Arc::new(HarvestRuns::default());
+        let (harvest, _) = runs.begin("x", 5).expect("none runs");
+        assert!(runs.begin_removal("x").is_none());
+        drop(harvest);
+        let removal = runs.begin_removal("x").expect("no harvest runs");
+        assert!(runs.begin_removal("x").is_none() && runs.begin("x", 6).is_none());
+        assert!(!runs.request("x", HarvestRequest::default()));
+        assert!(!runs.take_removed("x"));
+        drop(removal);
+        assert!(runs.take_removed("x") && !runs.take_removed("x"));
+        assert!(runs.begin("x", 7).is_some());
     }
 }

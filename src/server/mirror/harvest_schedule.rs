@@ -97,6 +97,9 @@ impl HarvestSchedule {
         let (mut mappings, mut loads) = (Vec::new(), Vec::new());
         for mapping in self.0.repositories.all().values() {
             let Some(settings) = &mapping.mirror else { continue };
+            if runs.take_removed(&mapping.id) {
+                known.remove(&mapping.id);
+            }
             if let Err(error) = self.read_facts(known, &mapping.id).await {
                 tracing::warn!(repo = mapping.id, details = %error, "the mirror cannot be read");
                 continue;

@@ -3,13 +3,15 @@
 use crate::mirror::view::ViewStores;
 use crate::server::mirror::harvest_runs::HarvestRuns;
 use std::sync::Arc;
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, OnceCell};
 
 /// The stores of the mirror with their stamps, and its harvests.
 #[derive(Debug, Default)]
 pub(crate) struct MirrorState {
     /// The stores. They are opened at their first use.
     pub(super) stores: OnceCell<ViewStores>,
+    /// Held by the one task of maintenance that runs.
+    pub(super) maintenance: Arc<Mutex<()>>,
     /// The harvests since the start.
     pub(crate) runs: Arc<HarvestRuns>,
 }

@@ -78,11 +78,21 @@ pub(super) async fn harvest(
     HarvestRequest { accepts_deletions }: HarvestRequest,
     observe: &(dyn Fn(&HarvestStatus) + Send + Sync),
 ) -> Result<HarvestSummary, HarvestError> {
+    let harvester = harvester(context, mapping).await?;
+    let settings = HarvestSettings { accepts_deletions, ..HarvestSettings::of(mapping) };
+    harvester.run(&settings, observe).await
+}
+
+/// The harvester of a repository. Requests of harvesters go first.
+pub(super) async fn harvester(
+    context: &ServerContext,
+    mapping: &Arc<Mapping>,
+) -> Result<Harvester, HarvestError> {
     let stores = view_stores(context).await.map_err(HarvestError::Source)?;
     let client = context.clients.client_for(mapping).map_err(HarvestError::Source)?.for_harvests();
     let (store, clock) = (context.store.clone(), Arc::clone(&context.clock));
     let live = LiveRepository { mapping: Arc::clone(mapping), client, store, clock: Arc::clone(&clock) };
-    let harvester = Harvester {
+    Ok(Harvester {
         id: mapping.id.clone(),
         source: Arc::new(live),
         store: Arc::clone(&stores.store),
@@ -90,9 +100,7 @@ pub(super) async fn harvest(
         clock,
         via: context.via.to_str().unwrap_or_default().to_owned(),
         base_url: format!("{}/_mirror/{}", context.public_url, mapping.id),
-    };
-    let settings = HarvestSettings { accepts_deletions, ..HarvestSettings::of(mapping) };
-    harvester.run(&settings, observe).await
+    })
 }
 
 async fn view_stores(context: &ServerContext) -> Result<&ViewStores, Failure> {

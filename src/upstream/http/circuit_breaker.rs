@@ -9,6 +9,7 @@
 
 use crate::repair::NotOai;
 use crate::repository::{Failure, Outlook, Reason};
+use crate::upstream::http::steady_time::SteadyTime;
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::{Duration, SystemTime};
@@ -43,6 +44,8 @@ pub(crate) struct CircuitBreaker {
     /// The outages of single requests.
     requests: HashMap<u64, Outage>,
     hasher: RandomState,
+    /// All times above are steady: a clock that is set back does not lengthen a rest.
+    time: SteadyTime,
 }
 
 /// A series of failures.
@@ -153,6 +156,7 @@ impl CircuitBreaker {
 
     /// Whether the request may be sent now.
     pub(crate) fn admit(&mut self, now: SystemTime, request: Admission) -> Result<Admission, OpenCircuit> {
+        let now = self.time.advance(now);
         if self.source.as_ref().is_some_and(|outage| outage.is_over(now)) {
             self.source = None;
         }
@@ -180,6 +184,7 @@ impl CircuitBreaker {
     /// Notes a request that failed in all attempts. Returns whether Identify has to be requested, which decides
     /// whether the source fails as a whole.
     pub(crate) fn failed(&mut self, now: SystemTime, admission: &Admission, failure: &Failure) -> bool {
+        let now = self.time.advance(now);
         if failure.outlook == Outlook::Permanent && !is_of_the_connection(failure) {
             // The source has responded, and fewer requests will not change its response.
             self.withdraw(admission);
@@ -221,6 +226,7 @@ impl CircuitBreaker {
         admission: &Admission,
         answer: Option<Result<(), &Failure>>,
     ) {
+        let now = self.time.advance(now);
         self.asking_since = None;
         match answer {
             None => self.withdraw(admission),
@@ -239,6 +245,7 @@ impl CircuitBreaker {
 
     /// The age of the outage that a failure belongs to.
     pub(crate) fn age(&self, now: SystemTime, admission: &Admission, failure: &Failure) -> Duration {
+        let now = self.time.at(now);
         let is_of_source = |outage: &&Outage| outage.rest.is_some() || is_of_the_connection(failure);
         let source = self.source.as_ref().filter(is_of_source);
         let outages = source.into_iter().chain(self.requests.get(&admission.request));
@@ -248,7 +255,7 @@ impl CircuitBreaker {
     /// For how many seconds the circuit of the source stays open.
     pub(crate) fn circuit_open_secs(&self, now: SystemTime) -> Option<u64> {
         let rest = self.source.as_ref()?.rest.as_ref()?;
-        Some(rest.until.duration_since(now).unwrap_or_default().as_secs())
+        Some(rest.until.duration_since(self.time.at(now)).unwrap_or_default().as_secs())
     }
 
     fn note_source_response(&mut self) {
@@ -575,6 +582,24 @@ mod tests {
         let admission = breaker.admit(at(20_100), breaker.request("a")).expect("nothing rests");
         breaker.succeeded(&admission);
         assert_eq!(age(&breaker, 20_100, "a"), 0);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_does_not_lengthen_a_rest() {
+        let mut breaker = CircuitBreaker::default();
+        for _ in 0..5 {
+            fail(&mut breaker, 7_200, "a", &refused());
+        }
+        assert_eq!(breaker.circuit_open_secs(at(3_600)), Some(30));
+        assert_eq!(refuse(&mut breaker, 3_600, "b").secs, 30);
+        assert_eq!(refuse(&mut breaker, 3_610, "b").secs, 20);
+        assert_eq!(breaker.circuit_open_secs(at(3_610)), Some(20));
+        let lost = breaker.admit(at(3_630), breaker.request("b")).expect("the rest is over");
+        assert_eq!(refuse(&mut breaker, 10, "c").secs, 5);
+        let next = breaker.admit(at(41), breaker.request("c")).expect("the attempt is lost");
+        assert_ne!(lost, next);
+        breaker.succeeded(&next);
+        assert!(!is_open(&breaker));
     }
 
     #[test]

@@ -13,3 +13,4 @@ pub(crate) mod method;
 pub(crate) mod rate_limit;
 pub(crate) mod redirects;
 pub(crate) mod retry;
+mod steady_time;

@@ -11,8 +11,8 @@
 use crate::config::Politeness;
 use crate::repository::{Failure, Reason};
 use crate::upstream::http::deadline::{Deadline, TimedOut};
-use governor::clock::{Clock as _, DefaultClock};
-use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use crate::upstream::http::steady_time::SteadyTime;
+use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
@@ -23,7 +23,6 @@ pub(crate) struct HostLimiter {
     lists: Arc<Semaphore>,
     /// Wakes a harvest when a permit is released.
     released: Arc<Notify>,
-    rate: Option<DefaultDirectRateLimiter>,
     pace: Mutex<Pace>,
 }
 
@@ -54,14 +53,27 @@ impl Drop for HostPermit {
     }
 }
 
-/// The gap between requests. Pure: the time is an argument.
+/// The gap between requests, and their number in each minute. Pure: the time is an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Pace {
     gap_min: Duration,
     gap: Duration,
     next_at: SystemTime,
-    /// The last time that was an argument.
-    seen_at: SystemTime,
+    rate: Option<Rate>,
+    /// All other times are steady.
+    time: SteadyTime,
+}
+
+/// The requests of a minute: a bucket that loses them one by one, and has room for those of one minute (GCRA). Unlike
+/// the rate limiters of crates, it gives a waiting request its place in advance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Rate {
+    /// The time in which the bucket loses a request.
+    interval: Duration,
+    /// The time in which a full bucket makes room for the next request, less than its time to become empty.
+    tolerance: Duration,
+    /// When the bucket is empty.
+    empty_at: SystemTime,
 }
 
 /// The gap after the first sign of overload.
@@ -81,8 +93,7 @@ impl HostLimiter {
         Self {
             lists: Arc::new(Semaphore::new(politeness.list_requests_max)),
             released: Arc::default(),
-            rate: politeness.requests_per_minute_max.map(|max| RateLimiter::direct(Quota::per_minute(max))),
-            pace: Mutex::new(Pace::new(politeness.gap)),
+            pace: Mutex::new(Pace::new(politeness.gap, politeness.requests_per_minute_max)),
         }
     }
 
@@ -114,9 +125,7 @@ impl HostLimiter {
             },
         };
         let permit = HostPermit { list, released: Arc::clone(&self.released) };
-        let rated = self.rate.as_ref().and_then(|rate| rate.check().err());
-        let rated = rated.map_or(Duration::ZERO, |late| late.wait_time_from(DefaultClock::default().now()));
-        let Some(wait) = self.reserve(rated, budget) else {
+        let Some(wait) = self.reserve(budget) else {
             return Err(busy(name, NO_TIME_LEFT));
         };
         if !wait.is_zero() {
@@ -173,9 +182,6 @@ impl HostLimiter {
         if !wait.is_zero() {
             return Some(wait);
         }
-        if let Some(Err(late)) = self.rate.as_ref().map(|rate| rate.check()) {
-            return Some(late.wait_time_from(DefaultClock::default().now()));
-        }
         pace.reserve(now);
         None
     }
@@ -184,12 +190,12 @@ impl HostLimiter {
         self.pace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reserves a slot and returns the wait for it, at least `at_least`. `None` reserves nothing if there
-    /// is no time for it: an unused slot would delay all others.
-    fn reserve(&self, at_least: Duration, budget: &Deadline) -> Option<Duration> {
+    /// Reserves a slot and returns the wait for it. `None` reserves nothing if there is no time for it: an unused slot
+    /// would delay all others.
+    fn reserve(&self, budget: &Deadline) -> Option<Duration> {
         let mut pace = self.pace();
-        let wait = at_least.max(pace.wait(budget.now()));
-        (wait < budget.left()).then(|| wait.max(pace.reserve(budget.now())))
+        let now = budget.now();
+        (pace.wait(now) < budget.left()).then(|| pace.reserve(now))
     }
 
     /// Notes the response to a request: its status, `Retry-After`, and the time until its header.
@@ -219,29 +225,31 @@ const NO_FURTHER_LIST: &str = "no further list may be requested at the same time
 const NO_TIME_LEFT: &str = "the gap between two requests is longer than the time left for this one";
 
 impl Pace {
-    fn new(gap_min: Duration) -> Self {
-        Self { gap_min, gap: gap_min, next_at: SystemTime::UNIX_EPOCH, seen_at: SystemTime::UNIX_EPOCH }
+    fn new(gap_min: Duration, requests_per_minute_max: Option<NonZeroU32>) -> Self {
+        let rate = requests_per_minute_max.map(Rate::new);
+        Self { gap_min, gap: gap_min, next_at: SystemTime::UNIX_EPOCH, rate, time: SteadyTime::default() }
     }
 
     /// How long the next request has to wait.
     fn wait(&mut self, now: SystemTime) -> Duration {
-        if let Ok(step) = self.seen_at.duration_since(now) {
-            // The clock was set back. The wait does not become longer.
-            self.next_at = self.next_at.checked_sub(step).unwrap_or(SystemTime::UNIX_EPOCH);
-        }
-        self.seen_at = now;
-        self.next_at.duration_since(now).unwrap_or_default()
+        let now = self.time.advance(now);
+        let rated = self.rate.as_ref().map_or(Duration::ZERO, |rate| rate.wait(now));
+        self.next_at.duration_since(now).unwrap_or_default().max(rated)
     }
 
     /// The same, and delays the request after it.
     fn reserve(&mut self, now: SystemTime) -> Duration {
         let wait = self.wait(now);
-        self.next_at = now + wait + self.gap;
+        let sent_at = self.time.advance(now) + wait;
+        self.next_at = sent_at + self.gap;
+        if let Some(rate) = &mut self.rate {
+            rate.add(sent_at);
+        }
         wait
     }
 
     fn press(&mut self, now: SystemTime, retry_after_secs: Option<u64>) {
-        self.wait(now);
+        let now = self.time.advance(now);
         self.gap = (self.gap * 2).clamp(GAP_FIRST, GAP_MAX.max(self.gap_min));
         let requested = Duration::from_secs(retry_after_secs.unwrap_or(0).min(3600));
         // No request is sent before the time in Retry-After.
@@ -252,6 +260,24 @@ impl Pace {
         let rate = RATE_STEP + 1.0 / self.gap.as_secs_f64().max(f64::EPSILON);
         let gap = Duration::from_secs_f64(1.0 / rate);
         self.gap = if gap <= GAP_MIN { self.gap_min } else { gap.max(self.gap_min) };
+    }
+}
+
+impl Rate {
+    fn new(requests_per_minute_max: NonZeroU32) -> Self {
+        let interval = Duration::from_secs(60) / requests_per_minute_max.get();
+        let tolerance = interval * (requests_per_minute_max.get() - 1);
+        Self { interval, tolerance, empty_at: SystemTime::UNIX_EPOCH }
+    }
+
+    /// How long the next request has to wait.
+    fn wait(&self, now: SystemTime) -> Duration {
+        self.empty_at.duration_since(now + self.tolerance).unwrap_or_default()
+    }
+
+    /// Adds a request that is sent then.
+    fn add(&mut self, sent_at: SystemTime) {
+        self.empty_at = self.empty_at.max(sent_at) + self.interval;
     }
 }
 
@@ -271,7 +297,7 @@ mod tests {
 
     #[test]
     fn without_a_gap_requests_wait_only_after_signs_of_overload() {
-        let mut pace = Pace::new(Duration::ZERO);
+        let mut pace = Pace::new(Duration::ZERO, None);
         assert!((0..10).all(|_| pace.reserve(at(0)).is_zero()));
         pace.press(at(0), None);
         assert_eq!([millis(pace.reserve(at(0))), millis(pace.reserve(at(0)))], [0, 500]);
@@ -288,7 +314,7 @@ mod tests {
 
     #[test]
     fn the_gap_never_falls_below_its_configured_value() {
-        let mut pace = Pace::new(Duration::from_millis(300));
+        let mut pace = Pace::new(Duration::from_millis(300), None);
         let waits: Vec<u128> = (0..4).map(|_| millis(pace.reserve(at(0)))).collect();
         assert_eq!(waits, [0, 300, 600, 900]);
         assert_eq!(millis(pace.reserve(at(5_000))), 0);
@@ -302,7 +328,7 @@ mod tests {
 
     #[test]
     fn clock_that_is_set_back_does_not_delay_requests() {
-        let mut pace = Pace::new(Duration::from_millis(300));
+        let mut pace = Pace::new(Duration::from_millis(300), None);
         pace.reserve(at(7_200_000));
         assert_eq!(millis(pace.reserve(at(3_600_000))), 300);
         pace.press(at(3_600_000), Some(7));
@@ -313,11 +339,22 @@ mod tests {
 
     #[test]
     fn retry_after_delays_all_requests() {
-        let mut pace = Pace::new(Duration::ZERO);
+        let mut pace = Pace::new(Duration::ZERO, None);
         pace.press(at(0), Some(7));
         assert_eq!(millis(pace.reserve(at(1_000))), 6_000);
         pace.press(at(0), Some(u64::MAX));
         assert_eq!(pace.reserve(at(0)), Duration::from_secs(3600));
+    }
+
+    #[test]
+    fn requests_of_a_minute_are_sent_at_once_and_further_ones_one_by_one() {
+        let mut pace = Pace::new(Duration::ZERO, NonZeroU32::new(3));
+        let waits: Vec<u128> = (0..6).map(|_| millis(pace.reserve(at(0)))).collect();
+        assert_eq!(waits, [0, 0, 0, 20_000, 40_000, 60_000]);
+        assert_eq!(millis(pace.wait(at(70_000))), 10_000);
+        let waits: Vec<u128> = (0..4).map(|_| millis(pace.reserve(at(1_000_000)))).collect();
+        assert_eq!(waits, [0, 0, 0, 20_000]);
+        assert_eq!(millis(pace.wait(at(0))), 40_000, "the clock was set back");
     }
 
     /// A clock that stands still until the test sets it.
@@ -443,6 +480,29 @@ mod tests {
         waiting.start(Priority::Live, "live").await;
         waiting.clock.set(10_000);
         assert_eq!(permits.recv().await.expect("a permit").0, "live");
+    }
+
+    #[tokio::test]
+    async fn waiting_live_requests_count_as_requests_of_a_minute() {
+        let politeness = Politeness {
+            list_requests_max: 9,
+            requests_per_minute_max: NonZeroU32::new(2),
+            ..Politeness::default()
+        };
+        let (waiting, mut permits) = waiting(&politeness);
+        for name in ["1", "2", "3", "4", "5"] {
+            waiting.start(Priority::Live, name).await;
+        }
+        waiting.start(Priority::Harvest, "harvest").await;
+        let mut order = Vec::new();
+        for secs in [0, 29, 30, 59, 60, 90, 119, 120] {
+            waiting.clock.set(secs * 1_000);
+            settle().await;
+            while let Ok((name, _)) = permits.try_recv() {
+                order.push((secs, name));
+            }
+        }
+        assert_eq!(order, [(0, "1"), (0, "2"), (30, "3"), (60, "4"), (90, "5"), (120, "harvest")]);
     }
 
     #[tokio::test]

@@ -52,6 +52,8 @@ pub(crate) struct PageBuffer {
     pub(crate) last_datestamp: Vec<u8>,
     /// The `cursor` and `completeListSize` of the token.
     pub(crate) progress: (Option<u64>, Option<u64>),
+    /// The `totalElements` of the token.
+    pub(crate) total_elements: Option<u64>,
     /// setSpecs that look escaped, since they were last taken.
     pub(crate) sets: BTreeMap<String, SetUsage>,
     /// The oldest datestamp of an item, without lower bounds.
@@ -251,6 +253,7 @@ impl Sink for PageBuffer {
     fn resumption_token(&mut self, token: &TokenFacts<'_>) {
         self.token = Some(token.token.to_vec());
         self.progress = (token.cursor, token.complete_list_size);
+        self.total_elements = token.total_elements;
         let expires = String::from_utf8_lossy(token.expiration_date).into_owned();
         self.token_expires = Some(expires).filter(|expires| !expires.is_empty());
     }

@@ -139,6 +139,7 @@ impl ListSession<'_> {
         self.note_response_date(page);
         let account = &mut self.requester.account;
         account.progress = page.buffer.progress;
+        account.total_elements = page.buffer.total_elements;
         account.token = token.clone();
         account.token_expires = page.buffer.token_expires.take();
         account.error = code;

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use oaimend::clock::Clock as _;
-use oaimend::config::MirrorSettings;
+use oaimend::config::{Limits, Mapping, MirrorSettings};
 use serde_json::{Value, json};
 
 use crate::fixtures::collection::{Collection, DAY_SECS, identifier};
-use crate::fixtures::proxy::Proxy;
+use crate::fixtures::proxy::{Proxy, at_once};
 use crate::fixtures::source::{Source, fetch, post};
 
 /// A proxy that mirrors the source once a day.
@@ -117,11 +117,81 @@ fn wrong_requests_for_a_harvest_are_refused() {
         ("/-/mirror/x", "", 405),
         ("/-/mirror/x/sync?accept_deletions=yes", "", 400),
         ("/-/mirror/x/sync", "Origin: http://evil.example\r\n", 403),
+        ("/-/mirror/nope/verify", "", 404),
+        ("/-/mirror/x/compact?thorough=true", "", 400),
+        ("/-/mirror/x/forget", "Origin: http://evil.example\r\n", 403),
     ] {
         assert_eq!(post(proxy.admin(), path, headers).status, status, "{path} {headers}");
     }
     let unmirrored = Proxy::of(&source);
     assert_eq!(post(unmirrored.admin(), "/-/mirror/x/sync", "").status, 404);
+}
+
+#[test]
+fn maintenance_and_records_are_answered_while_the_server_runs() {
+    let (source, collection) = Collection::of(25).start();
+    let proxy = mirroring(&source);
+    proxy.wait_for_harvests("x", 1);
+    let result = |path: &str| post(proxy.admin(), path, "").text();
+    assert_eq!(result("/-/mirror/x/verify"), "{\"verified\":{\"damaged\":0,\"records\":25}}\n");
+    assert!(result("/-/mirror/x/compact").starts_with("{\"compacted\":{\"freed_bytes\":"));
+    let compared: Value =
+        serde_json::from_str(&result("/-/mirror/x/verify?against_source=true")).expect("JSON");
+    assert_eq!(
+        (&compared["compared"]["listed"], &compared["compared"]["missing"]["count"]),
+        (&json!(25), &json!(0))
+    );
+    let records =
+        fetch(proxy.admin(), "/-/mirror/x/records?format=ids&from=2020-01-03&until=2020-01-05").text();
+    assert_eq!(records.lines().count(), 3, "{records}");
+    let get = |path: &str| fetch(proxy.admin(), path).status;
+    assert_eq!(get("/-/mirror/nope/records"), 404);
+    for query in ["format=csv", "from=yesterday", "verb=ListRecords"] {
+        assert_eq!(get(&format!("/-/mirror/x/records?{query}")), 400, "{query}");
+    }
+    {
+        // The source does not answer while the test holds the collection.
+        let _collection = collection.lock().expect("no test panics while it holds this");
+        assert_eq!(post(proxy.admin(), "/-/mirror/x/sync", "").status, 202);
+        while proxy.told("/-/mirror/x")["state"] != "harvesting" {
+            std::thread::yield_now();
+        }
+        let refused = post(proxy.admin(), "/-/mirror/x/forget", "");
+        assert_eq!(refused.status, 409, "{}", refused.text());
+    }
+    proxy.wait_for_harvests("x", 2);
+    assert_eq!(result("/-/mirror/x/forget"), "{\"forgotten\":{\"is_mirrored\":true}}\n");
+    let harvest = proxy.wait_for_harvests("x", 3);
+    assert_eq!(harvest["last"]["summary"], "25 stored, 0 deleted, 0 unchanged, 0 missing", "{harvest}");
+}
+
+#[test]
+fn mirror_of_a_mirror_reads_the_number_of_its_records() {
+    let mut collection = Collection::of(250);
+    collection.entries.get_mut(&identifier(3)).expect("it exists").deleted = true;
+    let (source, _collection) = collection.start();
+    for (total_elements, expected) in [(true, json!(250)), (false, Value::Null)] {
+        let settings = || Some(MirrorSettings::default());
+        let first = Proxy::with(|config| {
+            config.mirror.total_elements = total_elements;
+            config.repositories.add_fixed(Mapping { mirror: settings(), ..at_once(&source) });
+        });
+        first.wait_for_harvests("x", 1);
+        let base_url = format!("http://{}/_mirror/x", first.address());
+        let mapping = Mapping::new("y", &base_url, &Limits::default()).expect("a legal mapping");
+        let second = Proxy::with(|config| {
+            config.repositories.add_fixed(Mapping { mirror: settings(), ..mapping });
+        });
+        second.wait_for_harvests("y", 1);
+        let state = second.told("/-/mirror/y");
+        assert_eq!(
+            (&state["total_elements"], &state["formats"][0]["records"]),
+            (&expected, &json!(249)),
+            "{state}"
+        );
+        let page = second.get("/y?verb=ListRecords&metadataPrefix=oai_dc").text();
+        assert!(page.contains("completeListSize=\"250\"") && !page.contains("totalElements"), "{page}");
+    }
 }
 
 #[test]

@@ -184,12 +184,12 @@ pub(crate) fn close_list(
     }
     if let Some(token) = list.token.take() {
         response.output.change(PartRole::Plain, RepairId::ElementOrder, response.base, b"", &token, sink);
-        response.output.token(&token_facts(&token, &token_value(&token)), sink);
+        response.output.token(&token_facts(&token, &token_value(&token), list.total_elements), sink);
     }
     if is_last_token_missing(response, list, after) {
         let token = [b"<", response.written_prefix(), b"resumptionToken/>"].concat();
         response.output.change(PartRole::Plain, RepairId::MissingLastToken, response.base, b"", &token, sink);
-        response.output.token(&token_facts(&token, b""), sink);
+        response.output.token(&token_facts(&token, b"", None), sink);
     }
     None
 }

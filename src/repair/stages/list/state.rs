@@ -34,6 +34,8 @@ pub(crate) struct List {
     pub(crate) boundary: Option<BoundarySearch>,
     /// A token that preceded other items. It is written at the end.
     pub(crate) token: Option<Vec<u8>>,
+    /// `totalElements` of this token as received.
+    pub(crate) total_elements: Option<u64>,
     /// Whether the list's token was written.
     pub(crate) token_written: bool,
     /// Whether a whole token was read.

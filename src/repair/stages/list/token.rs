@@ -18,7 +18,7 @@ use crate::repair::stages::list::emit::{abandon_list, release_list};
 use crate::repair::stages::list::incomplete::must_abort;
 use crate::repair::stages::list::state::List;
 use crate::repair::stages::list::token_element::{
-    TokenRead, read_token, token_edits, token_facts, token_value,
+    TokenRead, read_token, read_total_elements, token_edits, token_facts, token_value,
 };
 use crate::repair::stages::response::{ListStep, Response, Step};
 use crate::repair::text::characters::{Guesses, repair_characters};
@@ -106,6 +106,7 @@ fn place_token(
     sink: &mut impl Sink,
 ) -> Step {
     list.token_seen = true;
+    let total_elements = read_total_elements(rest.get(..end).unwrap_or_default());
     let written = edits.apply(rest.get(..end).unwrap_or_default());
     let value = token_value(&written);
     let empty = value.is_empty();
@@ -118,14 +119,14 @@ fn place_token(
             release_list(response, list, sink);
             list.token = None;
             list.token_written = true;
-            response.output.token(&token_facts(&written, &value), sink);
+            response.output.token(&token_facts(&written, &value, total_elements), sink);
             return response.keep_edited(PartRole::Plain, rest, end, edits, sink);
         }
         TokenFollower::Token => RepairId::RepeatedToken,
         TokenFollower::Item => RepairId::ElementOrder,
     };
     if !is_weaker {
-        list.token = Some(written.into_owned());
+        (list.token, list.total_elements) = (Some(written.into_owned()), total_elements);
     }
     let original = rest.get(..end).unwrap_or_default();
     response.output.change_without_loss(PartRole::Plain, id, response.base, original, b"", sink);

@@ -17,7 +17,7 @@ use crate::repair::limits::Limits;
 use crate::repair::sink::TokenFacts;
 use crate::repair::text::edits::Edits;
 use crate::repair::validate::envelope_names::is_token_name;
-use crate::repair::validate::start_tag::read_attributes;
+use crate::repair::validate::start_tag::{Attribute, read_attributes};
 
 /// The result of reading a token element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,21 +128,42 @@ pub(crate) fn token_edits(text: &[u8], tag_end: usize, close: Option<usize>, nam
     edits
 }
 
-/// Returns the facts of a valid token element. `value` is its [`token_value`].
-pub(crate) fn token_facts<'t>(element: &'t [u8], value: &'t [u8]) -> TokenFacts<'t> {
-    let mut attributes = Vec::new();
-    let name = name_span(element.get(1..).unwrap_or_default());
+/// Returns the facts of a valid token element. `value` is its [`token_value`], `total_elements` that of the received
+/// element.
+pub(crate) fn token_facts<'t>(
+    element: &'t [u8],
+    value: &'t [u8],
+    total_elements: Option<u64>,
+) -> TokenFacts<'t> {
     // Reading a valid tag cannot fail.
-    let _ = read_attributes(element, 1 + name, &Limits::default(), &mut attributes);
+    let attributes = token_attributes(element);
     let value_of =
         |name: &[u8]| attributes.iter().find(|attribute| attribute.name == name).map(|found| found.value);
-    let number = |name: &[u8]| std::str::from_utf8(value_of(name)?).ok()?.trim().parse().ok();
     TokenFacts {
         token: value,
-        cursor: number(b"cursor"),
-        complete_list_size: number(b"completeListSize"),
+        cursor: value_of(b"cursor").and_then(read_number),
+        complete_list_size: value_of(b"completeListSize").and_then(read_number),
+        total_elements,
         expiration_date: value_of(b"expirationDate").unwrap_or_default(),
     }
+}
+
+/// Returns `totalElements` of a token element as received.
+pub(crate) fn read_total_elements(element: &[u8]) -> Option<u64> {
+    let attributes = token_attributes(element);
+    read_number(attributes.iter().find(|attribute| attribute.name == b"totalElements")?.value)
+}
+
+fn token_attributes(element: &[u8]) -> Vec<Attribute<'_>> {
+    let mut attributes = Vec::new();
+    let name = name_span(element.get(1..).unwrap_or_default());
+    // The attributes before an error are kept.
+    let _ = read_attributes(element, 1 + name, &Limits::default(), &mut attributes);
+    attributes
+}
+
+fn read_number(value: &[u8]) -> Option<u64> {
+    std::str::from_utf8(value).ok()?.trim().parse().ok()
 }
 
 /// Returns the value of a valid token element as XML text.

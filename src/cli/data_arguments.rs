@@ -1,0 +1,50 @@
+//! The options of all commands that read the configuration.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use oaimend::config::{Config, Flags};
+
+use super::exit::Failure;
+
+/// The files of the configuration.
+#[derive(Debug, Args)]
+pub(super) struct ConfigArguments {
+    /// The settings file [default: oaimend.toml, if it exists]
+    #[arg(long, value_name = "FILE", global = true)]
+    pub(super) config: Option<PathBuf>,
+    /// Folder with one mapping file for each repository [default: mappings, if it exists]
+    #[arg(long, value_name = "DIR", global = true)]
+    pub(super) mappings: Option<PathBuf>,
+}
+
+/// The configuration, the data folder, and the server that may use it.
+#[derive(Debug, Args)]
+pub(super) struct DataArguments {
+    #[command(flatten)]
+    config: ConfigArguments,
+    /// Folder for the mirror and other state [default: data]
+    #[arg(long, value_name = "DIR", global = true)]
+    data: Option<PathBuf>,
+    /// The admin listener of the running server [default: admin.listen, else 127.0.0.1:8081]
+    #[arg(long, value_name = "ADDR", global = true)]
+    admin: Option<SocketAddr>,
+}
+
+impl ConfigArguments {
+    /// Reads the configuration.
+    pub(super) fn load(self) -> Result<Config, Failure> {
+        let Self { config, mappings } = self;
+        Ok(Config::load(&Flags { config, mappings, ..Flags::default() })?)
+    }
+}
+
+impl DataArguments {
+    /// Reads the configuration.
+    pub(super) fn load(self) -> Result<Config, Failure> {
+        let Self { config: ConfigArguments { config, mappings }, data, admin } = self;
+        let admin = admin.map(Some);
+        Ok(Config::load(&Flags { config, mappings, data, admin, ..Flags::default() })?)
+    }
+}
