@@ -1,7 +1,7 @@
 //! Datestamps: the two legal forms of OAI-PMH 2.0 (section 3.3), and the other forms that providers
 //! write.
 
-use chrono::{DateTime, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, Utc};
+use chrono::{DateTime, Datelike, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, Timelike, Utc};
 
 /// The defect of a datestamp that could be parsed nevertheless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,8 +66,14 @@ pub fn to_secs(stamp: &str) -> Option<i64> {
     if !is_legal(stamp.as_bytes()) {
         return None;
     }
-    let at = NaiveDateTime::parse_from_str(&Granularity::Second.fitted(stamp), "%Y-%m-%dT%H:%M:%SZ").ok()?;
-    Some(at.and_utc().timestamp())
+    let number = |at, len| parse_number(stamp.as_bytes(), at, len);
+    let year = i32::try_from(number(0, 4)?).ok()?;
+    let day = NaiveDate::from_ymd_opt(year, number(5, 2)?, number(8, 2)?)?;
+    let time = match stamp.len() > Granularity::Day.len_bytes() {
+        true => NaiveTime::from_hms_opt(number(11, 2)?, number(14, 2)?, number(17, 2)?)?,
+        false => NaiveTime::MIN,
+    };
+    Some(day.and_time(time).and_utc().timestamp())
 }
 
 /// Converts a legal datestamp to seconds since 1970; a day becomes its last second. `None` for any other text.
@@ -81,11 +87,14 @@ pub fn to_last_second(stamp: &str) -> Option<i64> {
 /// the last second that a datestamp can express.
 pub fn from_secs(secs: i64, granularity: Granularity) -> String {
     let at = DateTime::from_timestamp(secs.clamp(SECS_MIN, SECS_MAX), 0).unwrap_or_default();
-    let format = match granularity {
-        Granularity::Day => "%Y-%m-%d",
-        Granularity::Second => "%Y-%m-%dT%H:%M:%SZ",
-    };
-    at.format(format).to_string()
+    let (year, month, day) = (at.year(), at.month(), at.day());
+    match granularity {
+        Granularity::Day => format!("{year:04}-{month:02}-{day:02}"),
+        Granularity::Second => {
+            let (hour, minute, second) = (at.hour(), at.minute(), at.second());
+            format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+        }
+    }
 }
 
 /// `0001-01-01T00:00:00Z` in seconds since 1970.

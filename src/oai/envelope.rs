@@ -38,8 +38,12 @@ pub(crate) fn is_xml_char(character: char) -> bool {
 
 /// Escapes text for content and attributes. Characters that XML does not allow become U+FFFD.
 pub(crate) fn escape(text: &str, xml: &mut String) {
-    for character in text.chars() {
-        match character {
+    let mut rest = text;
+    while let Some(at) = rest.find(needs_escape) {
+        let (plain, from) = rest.split_at(at);
+        xml.push_str(plain);
+        let mut characters = from.chars();
+        match characters.next().unwrap_or_default() {
             '&' => xml.push_str("&amp;"),
             '<' => xml.push_str("&lt;"),
             '>' => xml.push_str("&gt;"),
@@ -47,8 +51,18 @@ pub(crate) fn escape(text: &str, xml: &mut String) {
             '\t' => xml.push_str("&#9;"),
             '\n' => xml.push_str("&#10;"),
             '\r' => xml.push_str("&#13;"),
-            _ if is_xml_char(character) => xml.push(character),
             _ => xml.push('\u{FFFD}'),
         }
+        rest = characters.as_str();
+    }
+    xml.push_str(rest);
+}
+
+/// Whether a character is written as a reference, or cannot be written at all.
+fn needs_escape(character: char) -> bool {
+    match character {
+        '&' | '<' | '>' | '"' | '\t' | '\n' | '\r' => true,
+        ' '..='~' => false,
+        _ => !is_xml_char(character),
     }
 }

@@ -223,8 +223,8 @@ impl ProxyService {
         Ok(Ok((repository, request)))
     }
 
-    /// The cache lookup for a request; `None` if it bypasses the cache. Pages of the view of all repositories are
-    /// not cached: no source is asked for them.
+    /// The cache lookup for a request; `None` if it bypasses the cache. Pages of the mirror are not cached here: no
+    /// source is asked for them, and the views keep written pages themselves.
     fn cache_lookup(
         &self,
         repository: &TargetRepository,
@@ -232,7 +232,7 @@ impl ProxyService {
         base_url: &str,
         started: SystemTime,
     ) -> Option<CacheLookup> {
-        let (cache, mapping) = self.0.cache.as_ref().zip(repository.mapping())?;
+        let (cache, mapping) = self.0.cache.as_ref().zip(repository.live_mapping())?;
         // Two windows may share a token but have different parts of a page.
         let is_part = request.is_resumption()
             && self.0.store.ledger.has_windows(&mapping.id, clock::secs(self.0.clock.now()));

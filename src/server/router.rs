@@ -42,10 +42,18 @@ impl TargetRepository {
     }
 
     /// The mapping; `None` for the view of all repositories.
-    pub(crate) fn mapping(&self) -> Option<&Arc<Mapping>> {
+    fn mapping(&self) -> Option<&Arc<Mapping>> {
         match self {
             Self::Mapped(mapping, _) => Some(mapping),
             Self::Aggregate => None,
+        }
+    }
+
+    /// The mapping whose source is asked; `None` if the mirror alone answers.
+    pub(crate) fn live_mapping(&self) -> Option<&Arc<Mapping>> {
+        match self {
+            Self::Mapped(mapping, ServeFrom::Live | ServeFrom::LiveThenMirror) => Some(mapping),
+            Self::Mapped(_, ServeFrom::Mirror) | Self::Aggregate => None,
         }
     }
 }

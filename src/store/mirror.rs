@@ -127,6 +127,14 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     /// The store cannot be read.
     async fn repositories(&self) -> Result<Vec<String>, MirrorError>;
 
+    /// The version of a collection; `None` if nothing was committed to it.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    async fn version(&self, repository: &str, prefix: &str)
+    -> Result<Option<CollectionVersion>, MirrorError>;
+
     /// The size of each collection of a repository, in the order of the prefixes.
     ///
     /// # Errors
@@ -412,6 +420,17 @@ pub enum Document {
     ListMetadataFormats,
     /// All pages of the response to `ListSets`, as one.
     ListSets,
+}
+
+/// A version of a collection. Lists of equal versions contain the same records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CollectionVersion {
+    /// The number of the collection. A collection that was forgotten and harvested again has another one.
+    pub collection: u64,
+    /// Rises with each commit.
+    pub revision: u64,
+    /// The stamp of the last change, in seconds since 1970; the lowest number before the first change.
+    pub last_stamp_secs: i64,
 }
 
 /// The size of a collection.

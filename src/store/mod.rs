@@ -34,9 +34,9 @@ pub use ledger::{
     ReplayShortcuts, TokenTarget,
 };
 pub use mirror::{
-    CollectionSize, Committed, DiskUsage, Document, IdentifierEntry, ListFilter, ListOrder, ListQuery,
-    ListedPage, MirrorError, MirrorStore, NewRecord, PageCommit, Position, RecordStatus, StampMarks,
-    StoredRecord, Verification, content_hash,
+    CollectionSize, CollectionVersion, Committed, DiskUsage, Document, IdentifierEntry, ListFilter,
+    ListOrder, ListQuery, ListedPage, MirrorError, MirrorStore, NewRecord, PageCommit, Position,
+    RecordStatus, StampMarks, StoredRecord, Verification, content_hash,
 };
 pub use quarantine::{Quarantine, QuarantineBatch, QuarantineEntry, QuarantineError, QuarantinedRecord};
 pub use record_log::RecordLog;

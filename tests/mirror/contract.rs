@@ -1,13 +1,15 @@
 //! The contract of [`MirrorStore`]. Each implementation runs all of it by `contract_tests!`.
 
+use std::collections::HashSet;
+
 use crate::fixtures::{
     Backend, PREFIX, REPOSITORY, all_pages, commit, commit_to, deleted, everything, identifiers_in, record,
     whole,
 };
 use oaimend::store::{
-    Catalog, Committed, CompleteHarvest, Document, HarvestNote, HarvestProgress, ListFilter, ListOrder,
-    ListQuery, ListSpan, ListedFormat, ListedSet, MirrorError, OpenList, PageCommit, RecordStatus,
-    RepositoryState, ScheduleState, StampMarks, StoredRecord, Sweep, TimeSpan,
+    Catalog, CollectionVersion, Committed, CompleteHarvest, Document, HarvestNote, HarvestProgress,
+    ListFilter, ListOrder, ListQuery, ListSpan, ListedFormat, ListedSet, MirrorError, OpenList, PageCommit,
+    RecordStatus, RepositoryState, ScheduleState, StampMarks, StoredRecord, Sweep, TimeSpan,
 };
 
 /// The tests of the contract, for an implementation that `$open` prepares.
@@ -37,6 +39,7 @@ macro_rules! contract_tests {
             an_item_has_formats
             small_states_are_kept
             a_repository_is_forgotten_alone
+            the_version_of_a_collection_changes_with_each_commit
             a_closed_store_refuses
             an_unknown_repository_is_empty
         }
@@ -423,6 +426,36 @@ pub(crate) async fn a_repository_is_forgotten_alone(backend: &impl Backend) {
     let committed = commit(&*store, 100, vec![record("a", 1, &["t"], REPOSITORY)]).await;
     assert_eq!(committed.stored, 1, "nothing is remembered");
     assert_eq!(store.sets_in_use(REPOSITORY).await.expect("readable"), ["t"]);
+}
+
+pub(crate) async fn the_version_of_a_collection_changes_with_each_commit(backend: &impl Backend) {
+    let store = backend.open();
+    let version = async || store.version(REPOSITORY, PREFIX).await.expect("readable");
+    assert_eq!(version().await, None);
+    let mut versions = Vec::new();
+    for (stamp_secs, page) in [
+        (100, vec![record("a", 1, &[], "one")]),
+        (100, vec![record("a", 1, &[], "two")]),
+        (200, vec![record("a", 2, &[], "two")]),
+        (200, vec![record("a", 3, &[], "two")]),
+        (300, vec![deleted("a", 3, &[])]),
+    ] {
+        commit(&*store, stamp_secs, page).await;
+        versions.extend(version().await);
+    }
+    let stamps: Vec<i64> = versions.iter().map(|version| version.last_stamp_secs).collect();
+    assert_eq!(stamps, [100, 100, 100, 100, 300], "a new datestamp is no change of the list");
+    let before = versions.last().copied();
+    store.compact(REPOSITORY).await.expect("readable");
+    assert_eq!(version().await, before, "the records are the same");
+    store.forget(REPOSITORY).await.expect("writable");
+    assert_eq!(version().await, None);
+    for stamp_secs in [400, 400] {
+        commit(&*store, stamp_secs, vec![record("a", 1, &[], "one")]).await;
+        versions.extend(version().await);
+    }
+    let all: HashSet<CollectionVersion> = versions.iter().copied().collect();
+    assert_eq!(all.len(), 7, "{versions:?}");
 }
 
 pub(crate) async fn a_closed_store_refuses(backend: &impl Backend) {

@@ -1,6 +1,7 @@
 //! The harvest of a repository into the store of the mirror.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use oaimend::mirror::harvest::{HarvestSettings, SWEEP_INTERVAL_SECS};
 use oaimend::store::{RecordStatus, StoredRecord};
@@ -96,6 +97,22 @@ fn interrupted_harvest_continues_at_its_page() {
     let lists: Vec<String> =
         queries(&source).into_iter().skip(before).filter(|query| query.contains("ListRecords")).collect();
     assert!(lists[0].contains("resumptionToken"), "{lists:?}");
+}
+
+#[test]
+fn pages_of_a_fast_source_share_a_commit_and_those_of_a_slow_one_do_not() {
+    // A page has ten records.
+    for (gap_secs, commits) in [(0, 1), (6, 4)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (source, collection) = Collection::of(45).start();
+        let mirror = Mirror::open(&source, folder.path());
+        let request_gap = Duration::from_secs(gap_secs);
+        let summary = mirror.harvest_with(&HarvestSettings { request_gap, ..HarvestSettings::default() });
+        assert!(summary.is_complete(), "{summary:?}");
+        assert_eq!(mirror.content(), truth(&collection));
+        let progress = mirror.runtime.block_on(mirror.store.progress("x", "oai_dc")).expect("readable");
+        assert_eq!(progress.revision, commits, "with {gap_secs} s between two requests");
+    }
 }
 
 #[test]

@@ -98,7 +98,7 @@ async fn sets(source: &SourceView, request: &Request) -> Result<Answer, Failure>
     if request.is_resumption() {
         xml.push_str("    <resumptionToken/>\n");
     }
-    Ok(Answer::page(state_secs, Page { xml: xml.into_bytes(), items, ..Page::default() }))
+    Ok(Answer::page(state_secs, Page { xml: xml.into(), items, ..Page::default() }))
 }
 
 /// The list that a request begins, or that it continues after pages of the source.

@@ -2,8 +2,9 @@
 
 use super::list_token::SourceList;
 use super::source_view::{SourceFacts, SourceView};
-use crate::mirror::view::record_xml::{Header, RecordPlaces};
-use crate::mirror::view::response::{Answer, Page};
+use crate::mirror::view::page_items::{PageItems, RecordText};
+use crate::mirror::view::record_xml::Header;
+use crate::mirror::view::response::Answer;
 use crate::mirror::view::sets::{TOKEN_TOO_LONG, write_token};
 use crate::oai::{Argument, ErrorCode, escape};
 use crate::repository::{Failure, Reason, RepositoryRequest};
@@ -28,9 +29,9 @@ pub(super) async fn record(source: &SourceView, request: &RepositoryRequest) -> 
     let stored = source.view.stores.store.record(&source.member()?.id, prefix, identifier).await?;
     let stored = stored.filter(|record| is_listed(record, facts));
     let record = stored.ok_or_else(|| source.unknown(&format!("the record {identifier}")))?;
-    let mut page = Page::default();
-    write(&mut page, &record, facts, true, request.reports_records)?;
-    Ok(Answer::page(state_secs, page))
+    let mut items = PageItems::new(request.reports_records);
+    write(&mut items, &record, facts, true)?;
+    Ok(Answer::page(state_secs, items.into_page()))
 }
 
 /// One page of a list.
@@ -50,10 +51,11 @@ pub(super) async fn page(
     };
     let reader = Reader { source, list: &list, facts, delivered };
     let (records, next) = reader.read().await?;
-    let mut page = Page::default();
+    let mut items = PageItems::new(reports_records);
     for record in &records {
-        write(&mut page, record, facts, list.with_metadata, reports_records)?;
+        write(&mut items, record, facts, list.with_metadata)?;
     }
+    let mut page = items.into_page();
     let latest_secs = records.iter().map(|record| record.datestamp_secs).max();
     let latest_secs = latest_secs.map_or(list.state, |latest| latest.max(list.state));
     source.spans.record(list.state, latest_secs, source.now_secs()).await;
@@ -80,9 +82,7 @@ pub(super) async fn page(
         page.token = Some(token.ok_or_else(|| Failure::new(Reason::Mirror, TOKEN_TOO_LONG))?);
     }
     if page.token.is_some() || !is_first {
-        let mut token = String::new();
-        write_token(&page, None, &mut token);
-        page.xml.extend_from_slice(token.as_bytes());
+        write_token(&mut page, None);
     }
     Ok(Answer::page(list.state, page))
 }
@@ -209,31 +209,15 @@ fn is_listed(record: &StoredRecord, facts: SourceFacts) -> bool {
 
 /// Writes a record as the source has it, or its header alone.
 fn write(
-    page: &mut Page,
+    items: &mut PageItems,
     record: &StoredRecord,
     facts: SourceFacts,
     with_metadata: bool,
-    reports_records: bool,
 ) -> Result<(), Failure> {
     let header = Header::of_source(record, facts.granularity);
-    page.xml.extend_from_slice(b"    ");
-    let start = page.xml.len();
-    if with_metadata {
-        let text = std::str::from_utf8(&record.bytes).ok();
-        let Some((text, places)) = text.and_then(|text| Some((text, RecordPlaces::read(text)?))) else {
-            let details = format!("the stored record {} is not a record element", record.identifier);
-            return Err(Failure::new(Reason::Mirror, details));
-        };
-        places.write(text, &header, "", &mut page.xml);
-    } else {
-        let mut text = String::new();
-        header.write("", &mut text);
-        page.xml.extend_from_slice(text.as_bytes());
+    match with_metadata {
+        true => items.push_record(&RecordText::read(record)?, &header, ""),
+        false => items.push_header(&header),
     }
-    if reports_records {
-        page.records.push(header.to_delivered(page.xml.get(start..).unwrap_or_default()));
-    }
-    page.xml.push(b'\n');
-    page.items += 1;
     Ok(())
 }

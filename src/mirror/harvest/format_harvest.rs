@@ -1,27 +1,24 @@
 //! The harvest of one format: all its windows, page by page.
 
-use crate::mirror::harvest::page::{Harvester, Interruption, ReceivedPage};
+use crate::mirror::harvest::collection_writer::CollectionWriter;
+use crate::mirror::harvest::page::{Interruption, ReceivedPage};
 use crate::mirror::harvest::settings::{HarvestSettings, HarvestStatus};
 use crate::mirror::harvest::windows::{SourceTimes, add_window};
 use crate::mirror::rules::{HarvestMark, ResponseClocks};
 use crate::oai::{ErrorCode, Request, datestamp};
 use crate::repository::{Failure, Reason};
-use crate::store::{Committed, CompleteHarvest, HarvestProgress, OpenList, RepositoryState, TimeSpan};
+use crate::store::{CompleteHarvest, OpenList, RepositoryState, TimeSpan};
 use std::time::Duration;
 
 /// The harvest of one format.
 pub(crate) struct FormatHarvest<'a> {
-    pub(crate) harvest: &'a Harvester,
     pub(crate) settings: &'a HarvestSettings,
-    pub(crate) prefix: &'a str,
+    pub(crate) writer: CollectionWriter<'a>,
     pub(crate) times: SourceTimes,
     /// The `from` of an incremental harvest; `None` for the first one. Sets that it did not cover are harvested as a
     /// whole.
     pub(crate) from_secs: Option<i64>,
     pub(crate) state: &'a mut RepositoryState,
-    pub(crate) progress: HarvestProgress,
-    /// The effects of the commits.
-    pub(crate) counts: Committed,
     /// Items that are missing: in quarantine, or too long.
     pub(crate) missing: u64,
     /// The records of the source in this format by its own count; `None` if it names none.
@@ -47,15 +44,24 @@ enum ListEnd {
 }
 
 impl FormatHarvest<'_> {
-    /// Harvests until all windows of all sets are complete.
+    /// Harvests until all windows of all sets are complete. All received pages are stored then, also after a failure.
     pub(crate) async fn run(&mut self) -> Result<(), Interruption> {
+        let end = self.harvest_sets().await;
+        match &end {
+            Err(Interruption::Store(_)) => {}
+            Ok(()) | Err(Interruption::Source(_)) => self.writer.flush().await?,
+        }
+        end
+    }
+
+    async fn harvest_sets(&mut self) -> Result<(), Interruption> {
         let sets = self.sets();
-        if sets.iter().all(|set| self.progress.sets_done.contains(set)) {
+        if sets.iter().all(|set| self.writer.progress.sets_done.contains(set)) {
             // The configuration has fewer sets than the interrupted harvest.
-            self.progress.sets_done.clear();
+            self.writer.progress.sets_done.clear();
         }
         for set in sets {
-            if !self.progress.sets_done.contains(&set) {
+            if !self.writer.progress.sets_done.contains(&set) {
                 self.harvest_set(&set).await?;
             }
         }
@@ -71,26 +77,26 @@ impl FormatHarvest<'_> {
     }
 
     async fn harvest_set(&mut self, set: &str) -> Result<(), Interruption> {
-        if self.progress.open_list.as_ref().is_none_or(|open| open.set != set) {
+        if self.writer.progress.open_list.as_ref().is_none_or(|open| open.set != set) {
             // An open list of another set is from another configuration.
-            self.progress.open_list = None;
-            self.progress.complete_windows = self
+            self.writer.progress.open_list = None;
+            self.writer.progress.complete_windows = self
                 .from_secs
-                .filter(|_| covers(&self.progress.sets_covered, set))
+                .filter(|_| covers(&self.writer.progress.sets_covered, set))
                 .map(|from| vec![TimeSpan { from_secs: None, until_secs: Some(from - 1) }])
                 .unwrap_or_default();
         }
         loop {
-            if self.progress.open_list.is_none() {
+            if self.writer.progress.open_list.is_none() {
                 let Some(window) = self.next_window() else { return Ok(()) };
                 let set = set.to_owned();
-                self.progress.open_list = Some(OpenList { set, window, ..OpenList::default() });
+                self.writer.progress.open_list = Some(OpenList { set, window, ..OpenList::default() });
             }
-            let window = self.progress.open_list.as_ref().map(|open| open.window).unwrap_or_default();
+            let window = self.writer.progress.open_list.as_ref().map(|open| open.window).unwrap_or_default();
             match self.harvest_list(set).await? {
                 ListEnd::Complete { ignores_from, ignores_until } => {
                     self.end_window(set, window, ignores_from, ignores_until).await?;
-                    if self.progress.open_list.is_none() {
+                    if self.writer.progress.open_list.is_none() {
                         return Ok(());
                     }
                 }
@@ -103,7 +109,7 @@ impl FormatHarvest<'_> {
     fn next_window(&self) -> Option<TimeSpan> {
         let size = self.state.window_secs_max.filter(|_| self.state.honours_windows != Some(false));
         let size = size.map(|size| i64::try_from(size).unwrap_or(i64::MAX));
-        self.times.next_window(&self.progress.complete_windows, size)
+        self.times.next_window(&self.writer.progress.complete_windows, size)
     }
 
     /// Stores that a window is complete, and opens the next one in the same transaction.
@@ -123,35 +129,36 @@ impl FormatHarvest<'_> {
             from_secs: window.from_secs.filter(|_| !ignores_from),
             until_secs: window.until_secs.filter(|_| !ignores_until),
         };
-        add_window(&mut self.progress.complete_windows, covered);
+        add_window(&mut self.writer.progress.complete_windows, covered);
         if window.until_secs.is_some() {
             // The next window may be longer.
             self.state.window_secs_max = self.state.window_secs_max.map(|size| size.saturating_mul(2));
         }
-        let ended = self.progress.open_list.take();
+        let ended = self.writer.progress.open_list.take();
         match self.next_window() {
             Some(window) => {
                 let reaches = ended.map(|ended| ended.reaches).unwrap_or_default();
                 let set = set.to_owned();
-                self.progress.open_list = Some(OpenList { set, window, reaches, ..OpenList::default() });
+                self.writer.progress.open_list =
+                    Some(OpenList { set, window, reaches, ..OpenList::default() });
             }
             None => {
-                self.progress.sets_done.push(set.to_owned());
-                self.progress.complete_windows.clear();
+                self.writer.progress.sets_done.push(set.to_owned());
+                self.writer.progress.complete_windows.clear();
                 let reaches = ended.map(|ended| ended.reaches);
-                self.progress.reached = self.progress.reached.or(reaches);
-                if self.sets().iter().all(|set| self.progress.sets_done.contains(set)) {
+                self.writer.progress.reached = self.writer.progress.reached.or(reaches);
+                if self.sets().iter().all(|set| self.writer.progress.sets_done.contains(set)) {
                     self.end_harvest();
                 }
             }
         }
-        self.harvest.commit(self.prefix, Vec::new(), &mut self.progress, &mut self.counts).await
+        self.writer.commit().await
     }
 
     /// Notes that all sets are complete.
     fn end_harvest(&mut self) {
         let sets = self.sets();
-        let progress = &mut self.progress;
+        let progress = &mut self.writer.progress;
         progress.sets_done.clear();
         progress.sets_covered = sets;
         progress.last_complete = progress.reached.take();
@@ -167,18 +174,18 @@ impl FormatHarvest<'_> {
             return Err(Interruption::Source(failure));
         };
         tracing::info!(
-            repo = self.harvest.id,
-            prefix = self.prefix,
+            repo = self.writer.harvest.id,
+            prefix = self.writer.prefix,
             window_secs = size,
             because = failure.details,
             "a window of a harvest fails; it is divided"
         );
         self.state.window_secs_max = u64::try_from(size).ok();
-        let reaches = self.progress.open_list.take().map(|open| open.reaches).unwrap_or_default();
+        let reaches = self.writer.progress.open_list.take().map(|open| open.reaches).unwrap_or_default();
         let window = self.next_window().unwrap_or(window);
         let set = set.to_owned();
-        self.progress.open_list = Some(OpenList { set, window, reaches, ..OpenList::default() });
-        self.harvest.commit(self.prefix, Vec::new(), &mut self.progress, &mut self.counts).await
+        self.writer.progress.open_list = Some(OpenList { set, window, reaches, ..OpenList::default() });
+        self.writer.commit().await
     }
 
     /// Harvests the open list to its end.
@@ -186,15 +193,12 @@ impl FormatHarvest<'_> {
         let (mut failures, mut restarts) = (0, 0);
         let (mut ignores_from, mut ignores_until) = (false, false);
         loop {
-            let Some(open) = self.progress.open_list.clone() else {
+            let Some(open) = self.writer.progress.open_list.clone() else {
                 return Ok(ListEnd::Complete { ignores_from, ignores_until });
             };
             let window = (open.window.from_secs, open.window.until_secs);
             let request = self.list_request(set, &open);
-            let received = self
-                .harvest
-                .receive_page(request, self.prefix, window, &mut self.progress, &mut self.counts)
-                .await;
+            let received = self.writer.receive_page(request, window).await;
             let page = match received {
                 Ok(page) => page,
                 Err(Interruption::Source(failure)) => {
@@ -213,7 +217,7 @@ impl FormatHarvest<'_> {
                     if open.next_token.is_some() && restarts < RESTARTS_MAX =>
                 {
                     restarts += 1;
-                    if let Some(open) = &mut self.progress.open_list {
+                    if let Some(open) = &mut self.writer.progress.open_list {
                         (open.next_token, open.cursor) = (None, 0);
                     }
                     continue;
@@ -225,7 +229,7 @@ impl FormatHarvest<'_> {
             ignores_until |= page.outside.after;
             let token = page.account.token.clone();
             if token.is_some() && token == open.next_token {
-                let details = format!("the source sent the token of a page of {} again", self.prefix);
+                let details = format!("the source sent the token of a page of {} again", self.writer.prefix);
                 return Ok(ListEnd::Failed(Failure::new(Reason::Incomplete, details)));
             }
             let has_more = token.is_some();
@@ -233,14 +237,14 @@ impl FormatHarvest<'_> {
             if !has_more {
                 return Ok(ListEnd::Complete { ignores_from, ignores_until });
             }
-            self.harvest.clock.pause(self.settings.request_gap).await;
+            self.writer.harvest.clock.pause(self.settings.request_gap).await;
         }
     }
 
     fn list_request(&self, set: &str, open: &OpenList) -> Request {
         let (from, until) = self.times.to_datestamps(open.window);
         let set = Some(set).filter(|set| !set.is_empty());
-        let first = Request::list_records(self.prefix, set, from.as_deref(), until.as_deref());
+        let first = Request::list_records(self.writer.prefix, set, from.as_deref(), until.as_deref());
         match &open.next_token {
             Some(token) => first.with_token(token.clone()),
             None => first,
@@ -250,9 +254,9 @@ impl FormatHarvest<'_> {
     /// Stores a page and the place of the next one.
     async fn store_page(&mut self, page: ReceivedPage, token: Option<String>) -> Result<(), Interruption> {
         self.missing += page.missing;
-        self.progress.missing_open += page.missing;
-        let mark = self.mark_of(&page);
-        if let Some(open) = &mut self.progress.open_list {
+        self.writer.progress.missing_open += page.missing;
+        let (mark, has_more) = (self.mark_of(&page), token.is_some());
+        if let Some(open) = &mut self.writer.progress.open_list {
             if open.reaches == CompleteHarvest::default() {
                 open.reaches = CompleteHarvest { from_secs: mark.from_secs(), lead_secs: mark.lead_secs() };
             }
@@ -261,9 +265,12 @@ impl FormatHarvest<'_> {
         }
         let total = page.account.progress.1;
         self.total_elements = page.account.total_elements.or(self.total_elements);
-        self.harvest.commit(self.prefix, page.records, &mut self.progress, &mut self.counts).await?;
-        let cursor = self.progress.open_list.as_ref().map_or(0, |open| open.cursor);
-        (self.observe)(&HarvestStatus { prefix: self.prefix.to_owned(), records: cursor, total });
+        // The end of a list is committed together with the end of its window.
+        if has_more {
+            self.writer.commit_if_due().await?;
+        }
+        let cursor = self.writer.progress.open_list.as_ref().map_or(0, |open| open.cursor);
+        (self.observe)(&HarvestStatus { prefix: self.writer.prefix.to_owned(), records: cursor, total });
         Ok(())
     }
 
@@ -282,11 +289,11 @@ impl FormatHarvest<'_> {
         let secs = failure.retry_after().unwrap_or(1);
         let wait = Duration::from_secs(secs)
             .clamp(self.settings.request_gap, WAIT_MAX.max(self.settings.request_gap));
-        self.harvest.clock.pause(wait).await;
+        self.writer.harvest.clock.pause(wait).await;
     }
 
     fn refused(&self, code: ErrorCode) -> Failure {
-        let (id, prefix, code) = (&self.harvest.id, self.prefix, code.name());
+        let (id, prefix, code) = (&self.writer.harvest.id, self.writer.prefix, code.name());
         let details =
             format!("{id} refuses the list of {prefix} with {code}; see whether it has this format");
         Failure::new(Reason::Configuration, details)

@@ -1,6 +1,7 @@
 //! The harvest of a whole repository: its description, then each of its formats.
 
 use crate::mirror::harvest::catalog::{read_formats, read_sets};
+use crate::mirror::harvest::collection_writer::CollectionWriter;
 use crate::mirror::harvest::damaged::refetch_damaged;
 use crate::mirror::harvest::format_harvest::FormatHarvest;
 use crate::mirror::harvest::page::{Harvester, Interruption};
@@ -12,7 +13,7 @@ use crate::mirror::rules::{HarvestMark, ResponseClocks};
 use crate::oai::datestamp::{self, Granularity};
 use crate::oai::{ErrorCode, Request};
 use crate::repository::{Account, Failure, IdentifyFields, Reason};
-use crate::store::{Catalog, Committed, Document, ListedSet, MirrorError, RepositoryState};
+use crate::store::{Catalog, Document, ListedSet, MirrorError, RepositoryState};
 
 /// The description of a source at the begin of a harvest.
 struct Description {
@@ -77,26 +78,23 @@ async fn harvest_format(
 ) -> Result<(), Interruption> {
     let mut state = harvest.store.repository_state(&harvest.id).await?;
     let before = state.clone();
-    let progress = harvest.store.progress(&harvest.id, prefix).await?;
-    let from_secs = progress.last_complete.map(|last| {
+    let writer = CollectionWriter::open(harvest, prefix).await?;
+    let from_secs = writer.progress.last_complete.map(|last| {
         let mark = HarvestMark::restore(last.from_secs, last.lead_secs);
         description.times.aligned(mark.from_secs_at(&description.clocks))
     });
     let mut format = FormatHarvest {
-        harvest,
         settings,
-        prefix,
+        writer,
         times: description.times,
         from_secs,
         state: &mut state,
-        progress,
-        counts: Committed::default(),
         missing: 0,
         total_elements: None,
         observe,
     };
     let end = format.run().await;
-    summary.counts.add(format.counts);
+    summary.counts.add(format.writer.counts);
     summary.missing += format.missing;
     if let Some(total) = format.total_elements.filter(|_| settings.sets.is_empty()) {
         summary.total_elements.insert(prefix.to_owned(), total);

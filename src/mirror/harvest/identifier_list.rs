@@ -33,7 +33,7 @@ impl<'a> IdentifierList<'a> {
     pub(crate) async fn next_page(&mut self) -> Result<Option<Vec<NewRecord>>, Interruption> {
         let Some(request) = self.next.take() else { return Ok(None) };
         self.harvest.clock.pause(self.settings.request_gap).await;
-        let page = self.harvest.receive_headers(request.clone()).await?;
+        let (headers, page) = self.harvest.receive_headers(request.clone()).await?;
         let id = &self.harvest.id;
         if page.missing > 0 {
             // A header in quarantine belongs to a record that has not vanished.
@@ -48,7 +48,7 @@ impl<'a> IdentifierList<'a> {
             (None | Some(ErrorCode::NoRecordsMatch), None) => {}
             _ => return Err(incomplete(format!("{id} does not list its identifiers to the end"))),
         }
-        Ok(Some(page.records))
+        Ok(Some(headers))
     }
 }
 

@@ -1,15 +1,17 @@
 //! Harvests a repository into the store of the mirror.
 //!
-//! [`Harvester`] is the entry point. `harvester` asks the source for its description and harvests each format. `format_harvest` harvests the lists
-//! of one format: it continues where the last harvest was interrupted. `windows` divides the time into windows if
-//! a source cannot send all records in one list. `page` receives and stores one page. `sweep` finds records that
-//! have vanished. `compare` compares the store with the source. `identifier_list` reads the identifiers for both.
-//! `damaged` fetches records again that were damaged on disk. `results` stores the results for the schedule.
+//! [`Harvester`] is the entry point. `harvester` asks the source for its description and harvests each format.
+//! `format_harvest` harvests the lists of one format: it continues where the last harvest was interrupted. `windows`
+//! divides the time into windows if a source cannot send all records in one list. `page` receives one page, and
+//! `collection_writer` commits its records. `sweep` finds records that have vanished. `compare` compares the store
+//! with the source. `identifier_list` reads the identifiers for both. `damaged` fetches records again that were
+//! damaged on disk. `results` stores the results for the schedule.
 //!
 //! Invariants: a window counts as complete only if its list ended properly. A page, its tombstones and the place of
 //! the next page are stored in one transaction.
 
 mod catalog;
+mod collection_writer;
 mod compare;
 mod damaged;
 mod format_harvest;

@@ -1,13 +1,11 @@
-//! One page of a list: requested from the repository, and stored in parts of bounded size.
+//! A repository that is harvested, and one page of it.
 
 use crate::clock::{self, Clock};
 use crate::mirror::stamps::Stamps;
 use crate::oai::Request;
 use crate::oai::datestamp;
 use crate::repository::{Account, DeliveredRecord, Event, Failure, Reason, Repository, RepositoryRequest};
-use crate::store::{
-    Committed, HarvestProgress, MirrorError, MirrorStore, NewRecord, PageCommit, RecordStatus, content_hash,
-};
+use crate::store::{MirrorError, MirrorStore, NewRecord, RecordStatus, content_hash};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -30,8 +28,6 @@ pub struct Harvester {
     pub base_url: String,
 }
 
-/// Records that wait for a commit, in bytes of XML.
-const COMMIT_BYTES_MAX: usize = 16 << 20;
 /// Longest response that is held in one piece, in bytes: Identify, and lists of formats and sets.
 const DOCUMENT_BYTES_MAX: usize = 16 << 20;
 
@@ -50,11 +46,9 @@ impl From<MirrorError> for Interruption {
     }
 }
 
-/// A page that was received and stored, except the records of its last part.
+/// A page that was received.
 pub(crate) struct ReceivedPage {
-    /// The records that are not stored yet.
-    pub(crate) records: Vec<NewRecord>,
-    /// The number of all records of the page.
+    /// The number of its records.
     pub(crate) count: u64,
     /// Items that are missing: in quarantine, or too long.
     pub(crate) missing: u64,
@@ -77,7 +71,7 @@ impl Harvester {
         i64::try_from(clock::secs(self.clock.now())).unwrap_or(i64::MAX)
     }
 
-    fn request(&self, request: Request, reports_records: bool) -> RepositoryRequest {
+    pub(crate) fn request(&self, request: Request, reports_records: bool) -> RepositoryRequest {
         let own = Arc::new(request.to_echo(&self.base_url));
         RepositoryRequest { request, own, via: self.via.clone(), in_one_piece: false, reports_records }
     }
@@ -101,104 +95,38 @@ impl Harvester {
         Err(Interruption::Source(stopped(&self.id)))
     }
 
-    /// Receives a page of a list. Full parts of it are stored with the unchanged progress, whose revision is
-    /// updated. `window` is the requested one, in seconds since 1970.
-    pub(crate) async fn receive_page(
+    /// Receives a page of headers, and returns them too. Nothing of it is stored.
+    pub(crate) async fn receive_headers(
         &self,
         request: Request,
-        prefix: &str,
-        window: (Option<i64>, Option<i64>),
-        progress: &mut HarvestProgress,
-        counts: &mut Committed,
-    ) -> Result<ReceivedPage, Interruption> {
+    ) -> Result<(Vec<NewRecord>, ReceivedPage), Interruption> {
         let mut page = ReceivedPage::new(self.now_secs());
-        let mut held_bytes = 0;
+        let mut headers = Vec::new();
         let mut events = self.source.answer(self.request(request, true));
         while let Some(event) = events.next().await {
             match event {
-                Event::Records(records) => {
-                    for record in records {
-                        held_bytes += record.xml.len();
-                        page.count += 1;
-                        let record = to_new_record(record);
-                        page.outside.note(record.datestamp_secs, window);
-                        page.records.push(record);
-                    }
-                    if held_bytes >= COMMIT_BYTES_MAX {
-                        let records = std::mem::take(&mut page.records);
-                        self.commit(prefix, records, progress, counts).await?;
-                        held_bytes = 0;
-                    }
-                }
+                Event::Records(records) => headers.extend(records.into_iter().map(to_new_record)),
                 Event::Quarantined(items) => page.missing += items.len() as u64,
                 Event::End(account) => {
-                    page.missing += account.oversized;
                     page.account = *account;
-                    return Ok(page);
+                    return Ok((headers, page));
                 }
                 Event::Failed(failure, _) => return Err(Interruption::Source(failure)),
                 Event::Head(_) | Event::Body(_) => {}
             }
         }
         Err(Interruption::Source(stopped(&self.id)))
-    }
-
-    /// Receives a page of headers. Nothing of it is stored.
-    pub(crate) async fn receive_headers(&self, request: Request) -> Result<ReceivedPage, Interruption> {
-        let mut page = ReceivedPage::new(self.now_secs());
-        let mut events = self.source.answer(self.request(request, true));
-        while let Some(event) = events.next().await {
-            match event {
-                Event::Records(records) => page.records.extend(records.into_iter().map(to_new_record)),
-                Event::Quarantined(items) => page.missing += items.len() as u64,
-                Event::End(account) => {
-                    page.account = *account;
-                    return Ok(page);
-                }
-                Event::Failed(failure, _) => return Err(Interruption::Source(failure)),
-                Event::Head(_) | Event::Body(_) => {}
-            }
-        }
-        Err(Interruption::Source(stopped(&self.id)))
-    }
-
-    /// Stores records together with the progress, and updates its revision.
-    pub(crate) async fn commit(
-        &self,
-        prefix: &str,
-        records: Vec<NewRecord>,
-        progress: &mut HarvestProgress,
-        counts: &mut Committed,
-    ) -> Result<(), Interruption> {
-        let page = PageCommit {
-            repository: self.id.clone(),
-            prefix: prefix.to_owned(),
-            stamp_secs: 0,
-            records,
-            progress: progress.clone(),
-        };
-        let committed = self.stamps.commit(page, self.now_secs()).await?;
-        progress.revision = committed.revision;
-        counts.add(committed);
-        Ok(())
     }
 }
 
 impl ReceivedPage {
-    fn new(sent_at_secs: i64) -> Self {
-        Self {
-            records: Vec::new(),
-            count: 0,
-            missing: 0,
-            account: Account::default(),
-            sent_at_secs,
-            outside: Outside::default(),
-        }
+    pub(crate) fn new(sent_at_secs: i64) -> Self {
+        Self { count: 0, missing: 0, account: Account::default(), sent_at_secs, outside: Outside::default() }
     }
 }
 
 impl Outside {
-    fn note(&mut self, datestamp_secs: i64, (from, until): (Option<i64>, Option<i64>)) {
+    pub(crate) fn note(&mut self, datestamp_secs: i64, (from, until): (Option<i64>, Option<i64>)) {
         // Sources may compare in their own time zone.
         self.before |= from.is_some_and(|from| datestamp_secs < from.saturating_sub(ZONE_SECS_MAX));
         self.after |= until.is_some_and(|until| datestamp_secs > until.saturating_add(ZONE_SECS_MAX));
@@ -209,7 +137,7 @@ impl Outside {
 const ZONE_SECS_MAX: i64 = 36 * 3_600;
 
 /// The record for the store. A datestamp that is not legal counts as the earliest one.
-fn to_new_record(record: DeliveredRecord) -> NewRecord {
+pub(crate) fn to_new_record(record: DeliveredRecord) -> NewRecord {
     let status = if record.deleted { RecordStatus::Deleted } else { RecordStatus::Live };
     let xml = record.xml.as_bytes();
     let (before, after) = (xml.get(..record.datestamp_at.start), xml.get(record.datestamp_at.end..));
@@ -224,6 +152,6 @@ fn to_new_record(record: DeliveredRecord) -> NewRecord {
     }
 }
 
-fn stopped(id: &str) -> Failure {
+pub(crate) fn stopped(id: &str) -> Failure {
     Failure::new(Reason::Incomplete, format!("the response of {id} stopped without an end"))
 }

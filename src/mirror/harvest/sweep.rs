@@ -3,6 +3,7 @@
 //! All identifiers of the source are compared with those of the store. Broken sources lose half of their list
 //! at times, so a large number of vanished records waits for a confirmation.
 
+use crate::mirror::harvest::collection_writer::CollectionWriter;
 use crate::mirror::harvest::compare::{Comparison, compare};
 use crate::mirror::harvest::page::{Harvester, Interruption};
 use crate::mirror::harvest::settings::{DeletionLimits, HarvestSettings};
@@ -20,8 +21,6 @@ pub(crate) struct SweepResult {
 
 /// Failures in a row after which the next comparison continues to fetch missing records.
 const REFETCH_FAILURES_MAX: u32 = 10;
-/// Tombstones of one commit.
-const BATCH: usize = 10_000;
 /// The time from one comparison to the next: a day. It lists all identifiers of the source, so it costs much more
 /// than an incremental harvest.
 pub const SWEEP_INTERVAL_SECS: i64 = 86_400;
@@ -46,9 +45,10 @@ pub(crate) async fn sweep_if_due(
         true => SweepResult::default(),
         false => sweep(harvest, settings, prefix).await?,
     };
-    let mut progress = harvest.store.progress(&harvest.id, prefix).await?;
-    progress.sweep = Some(Sweep { at_secs: now_secs, held: result.held });
-    harvest.commit(prefix, Vec::new(), &mut progress, &mut result.counts).await?;
+    let mut writer = CollectionWriter::open(harvest, prefix).await?;
+    writer.progress.sweep = Some(Sweep { at_secs: now_secs, held: result.held });
+    writer.commit().await?;
+    result.counts.add(writer.counts);
     Ok(result)
 }
 
@@ -77,11 +77,13 @@ async fn sweep(
         counts.add(confirm_deletions(harvest, settings, prefix, vanished).await?);
         return Ok(SweepResult { counts, held: 0 });
     }
-    let mut progress = harvest.store.progress(&harvest.id, prefix).await?;
-    let deleted: Vec<NewRecord> = vanished.into_iter().map(tombstone).collect();
-    for batch in deleted.chunks(BATCH) {
-        harvest.commit(prefix, batch.to_vec(), &mut progress, &mut counts).await?;
+    let mut writer = CollectionWriter::open(harvest, prefix).await?;
+    for entry in vanished {
+        writer.push(tombstone(entry));
+        writer.commit_if_due().await?;
     }
+    writer.flush().await?;
+    counts.add(writer.counts);
     Ok(SweepResult { counts, held: 0 })
 }
 
@@ -92,19 +94,22 @@ pub(crate) async fn confirm_deletions(
     prefix: &str,
     vanished: Vec<IdentifierEntry>,
 ) -> Result<Committed, Interruption> {
-    let mut counts = Committed::default();
-    let mut progress = harvest.store.progress(&harvest.id, prefix).await?;
+    let mut writer = CollectionWriter::open(harvest, prefix).await?;
     for entry in vanished {
         harvest.clock.pause(settings.request_gap).await;
         let request = Request::get_record(&entry.identifier, prefix);
-        let page = harvest.receive_page(request, prefix, (None, None), &mut progress, &mut counts).await?;
-        let records = match page.account.error {
-            Some(ErrorCode::IdDoesNotExist | ErrorCode::CannotDisseminateFormat) => vec![tombstone(entry)],
-            _ => page.records,
-        };
-        harvest.commit(prefix, records, &mut progress, &mut counts).await?;
+        let received = writer.receive_page(request, (None, None)).await;
+        if received.is_err() {
+            writer.flush().await?;
+        }
+        if let Some(ErrorCode::IdDoesNotExist | ErrorCode::CannotDisseminateFormat) = received?.account.error
+        {
+            writer.push(tombstone(entry));
+        }
+        writer.commit_if_due().await?;
     }
-    Ok(counts)
+    writer.flush().await?;
+    Ok(writer.counts)
 }
 
 /// Whether so many vanished records of so many live ones are deleted without confirmation.
@@ -120,15 +125,13 @@ async fn refetch(
     prefix: &str,
     identifiers: impl Iterator<Item = &String>,
 ) -> Result<Committed, Interruption> {
-    let mut counts = Committed::default();
-    let mut progress = harvest.store.progress(&harvest.id, prefix).await?;
+    let mut writer = CollectionWriter::open(harvest, prefix).await?;
     let mut failures = 0;
     for identifier in identifiers {
         harvest.clock.pause(settings.request_gap).await;
         let request = Request::get_record(identifier, prefix);
-        match harvest.receive_page(request, prefix, (None, None), &mut progress, &mut counts).await {
-            Ok(page) if page.records.is_empty() => {}
-            Ok(page) => harvest.commit(prefix, page.records, &mut progress, &mut counts).await?,
+        match writer.receive_page(request, (None, None)).await {
+            Ok(_) => writer.commit_if_due().await?,
             // The record may be in quarantine.
             Err(Interruption::Source(_)) if failures < REFETCH_FAILURES_MAX => {
                 failures += 1;
@@ -139,7 +142,8 @@ async fn refetch(
         }
         failures = 0;
     }
-    Ok(counts)
+    writer.flush().await?;
+    Ok(writer.counts)
 }
 
 /// The tombstone of a record.

@@ -114,5 +114,5 @@ pub(crate) fn formats_page(formats: &[ListedFormat]) -> Page {
         }
         xml.push_str("    </metadataFormat>\n");
     }
-    Page { xml: xml.into_bytes(), items: formats.len() as u64, ..Page::default() }
+    Page { xml: xml.into(), items: formats.len() as u64, ..Page::default() }
 }

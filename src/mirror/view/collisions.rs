@@ -12,9 +12,9 @@
 //! the record changes. A source that renews only the datestamp does not change the shown record, because such a
 //! change has no stamp.
 
-use super::list_token::{Place, RecordList};
-use super::merge::{Merge, PageEnd, PageLimits};
-use super::options::MirroredSource;
+use super::list_token::{PageEnd, Place, RecordList};
+use super::merge::Merge;
+use super::options::{MirroredSource, PageLimits};
 use super::presentation::{Part, View};
 use super::record_writer::{RecordWriter, ShownRecord};
 use super::record_xml::RecordPlaces;
@@ -174,7 +174,7 @@ pub(super) async fn fill<'v>(
         }
         for item in items_of(view, &list.prefix, read).await? {
             let is_full = writer.is_full(limits);
-            let is_exhausted = examined >= EXAMINED_MAX && (writer.page.items > 0 || later.is_some());
+            let is_exhausted = examined >= EXAMINED_MAX && (writer.items.count() > 0 || later.is_some());
             if is_exhausted || is_full && item.is_latest() {
                 end.has_more = true;
                 break 'page;
@@ -190,7 +190,7 @@ pub(super) async fn fill<'v>(
             }
         }
     }
-    if writer.page.items == 0
+    if writer.items.count() == 0
         && (end.has_more || list.after.is_some())
         && let Some(item) = later
         && let Some(shown) = item.show(view, &list.prefix, list.with_metadata).await?

@@ -151,7 +151,7 @@ impl StoredIdentify {
         for description in &self.descriptions {
             xml.push_str(&format!("    {description}\n"));
         }
-        Page { xml: xml.into_bytes(), items: 1, ..Page::default() }
+        Page { xml: xml.into(), items: 1, ..Page::default() }
     }
 
     /// The name of the repository.

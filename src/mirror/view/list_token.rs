@@ -17,7 +17,7 @@ pub(super) enum TokenContent {
 }
 
 /// A list of records or of headers, and the position of its next page.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct RecordList {
     /// The name of the view.
     pub(super) view: String,
@@ -41,7 +41,7 @@ pub(super) struct RecordList {
 }
 
 /// A position in the order (stamp, repository, sequence).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(super) struct Place {
     /// The stamp, in seconds since 1970.
     pub(super) secs: i64,
@@ -56,6 +56,14 @@ impl Place {
     pub(super) fn of(member: &MirroredSource, record: &StoredRecord) -> Self {
         Self { secs: record.stamp_secs, id: member.id.clone(), sequence: record.sequence }
     }
+}
+
+/// Where a page ends.
+#[derive(Clone, Debug)]
+pub(super) struct PageEnd {
+    /// The position after which the next page begins.
+    pub(super) last: Option<Place>,
+    pub(super) has_more: bool,
 }
 
 /// A list of sets, and the position of its next page.

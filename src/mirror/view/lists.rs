@@ -2,11 +2,13 @@
 
 use super::catalog::{check_all_complete, formats, is_complete};
 use super::collisions;
-use super::list_token::{Place, RecordList, TokenContent};
-use super::merge::{Merge, PageEnd, PageLimits, filter};
+use super::list_token::{PageEnd, Place, RecordList, TokenContent};
+use super::merge::{Merge, filter};
+use super::options::PageLimits;
+use super::page_cache::{PageKey, WrittenPage};
 use super::presentation::{Part, View};
 use super::record_writer::{RecordWriter, ShownRecord};
-use super::response::Answer;
+use super::response::{Answer, Page};
 use super::sets::{TOKEN_TOO_LONG, sets, write_token};
 use crate::oai::datestamp::{to_last_second, to_secs};
 use crate::oai::{Argument, ErrorCode, Request, Verb, set_spec};
@@ -110,20 +112,13 @@ async fn page(view: &View, mut list: RecordList, reports_records: bool) -> Resul
         bytes_max: view.options.page_bytes_max,
         with_bytes: list.with_metadata,
     };
-    let store = &view.stores.store;
-    let mut merge = Merge::new(store.clone(), parts.clone(), &list, limits);
-    let mut writer = RecordWriter::new(view, &list.prefix, reports_records);
     let is_merged = view.merges_records() && list.set.is_none();
-    let PageEnd { last, has_more } = match is_merged {
-        true => collisions::fill(view, &list, &mut merge, &mut writer, limits).await?,
-        false => fill(&list, &mut merge, &mut writer, limits).await?,
+    let (mut page, PageEnd { last, has_more }) = match reports_records {
+        true => read_page(view, &parts, &list, limits, true).await?.0,
+        false => cached_page(view, &parts, &list, limits).await?,
     };
     let is_first = list.after.is_none();
-    let mut page = writer.page;
     if page.items == 0 && is_first && !has_more {
-        if merge.damaged > 0 {
-            return Err(MirrorError::Damaged.into());
-        }
         let text = "no record matches the arguments";
         return Ok(Answer::error(list.date, ErrorCode::NoRecordsMatch, text));
     }
@@ -144,11 +139,59 @@ async fn page(view: &View, mut list: RecordList, reports_records: bool) -> Resul
             true => Some(total_elements(view, &list).await?),
             false => None,
         };
-        let mut token = String::new();
-        write_token(&page, total, &mut token);
-        page.xml.extend_from_slice(token.as_bytes());
+        write_token(&mut page, total);
     }
     Ok(Answer::page(list.date, page))
+}
+
+/// The items of a page, from memory if possible, and the end of the page.
+async fn cached_page(
+    view: &View,
+    parts: &[Part<'_>],
+    list: &RecordList,
+    limits: PageLimits,
+) -> Result<(Page, PageEnd), Failure> {
+    let pages = &view.stores.pages;
+    let key = match parts {
+        [Part { member, .. }] => {
+            let version = view.stores.store.version(&member.id, &list.prefix).await?;
+            version.map(|version| PageKey::new(version, member, list, limits))
+        }
+        // A list of several repositories is not kept.
+        _ => None,
+    };
+    if let Some(written) = key.as_ref().and_then(|key| pages.find(key)) {
+        return Ok(written.to_page());
+    }
+    let ((page, end), damaged) = read_page(view, parts, list, limits, false).await?;
+    if let Some(key) = key.filter(|_| damaged == 0) {
+        pages.keep(key, WrittenPage::new(&page, &end));
+    }
+    Ok((page, end))
+}
+
+/// The items of a page from the store, the end of the page, and the number of damaged records that were passed over.
+///
+/// # Errors
+///
+/// The store cannot be read, or all records of the list are damaged.
+async fn read_page(
+    view: &View,
+    parts: &[Part<'_>],
+    list: &RecordList,
+    limits: PageLimits,
+    reports_records: bool,
+) -> Result<((Page, PageEnd), u64), Failure> {
+    let mut merge = Merge::new(view.stores.store.clone(), parts.to_vec(), list, limits);
+    let mut writer = RecordWriter::new(view, &list.prefix, reports_records);
+    let end = match view.merges_records() && list.set.is_none() {
+        true => collisions::fill(view, list, &mut merge, &mut writer, limits).await?,
+        false => fill(list, &mut merge, &mut writer, limits).await?,
+    };
+    if writer.items.count() == 0 && list.after.is_none() && !end.has_more && merge.damaged > 0 {
+        return Err(MirrorError::Damaged.into());
+    }
+    Ok(((writer.items.into_page(), end), merge.damaged))
 }
 
 /// Writes records until the page is full.
@@ -197,7 +240,7 @@ pub(super) async fn get_record(view: &View, request: &RepositoryRequest) -> Resu
     if let Some(shown) = find_record(view, prefix, identifier).await? {
         let mut writer = RecordWriter::new(view, prefix, request.reports_records);
         writer.write(shown, true).await?;
-        return Ok(Answer::page(now_secs, writer.page));
+        return Ok(Answer::page(now_secs, writer.items.into_page()));
     }
     for member in &view.members {
         if !view.stores.store.formats_of_item(&member.id, identifier).await?.is_empty() {

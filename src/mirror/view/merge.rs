@@ -4,6 +4,7 @@
 //! are after it.
 
 use super::list_token::{Place, RecordList};
+use super::options::PageLimits;
 use super::presentation::Part;
 use crate::store::{ListFilter, ListOrder, ListQuery, MirrorError, MirrorStore, Position, StoredRecord};
 use std::collections::VecDeque;
@@ -11,22 +12,6 @@ use std::sync::Arc;
 
 /// The records that are read at once from each of several repositories, at first. It doubles with each read.
 const FIRST_READ_RECORDS: usize = 4;
-
-/// The limits of a page.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PageLimits {
-    pub(super) records_max: usize,
-    pub(super) bytes_max: usize,
-    pub(super) with_bytes: bool,
-}
-
-/// Where a page ends.
-#[derive(Clone, Debug)]
-pub(super) struct PageEnd {
-    /// The position after which the next page begins.
-    pub(super) last: Option<Place>,
-    pub(super) has_more: bool,
-}
 
 /// The rest of a list.
 pub(super) struct Merge<'v> {

@@ -1,8 +1,9 @@
 //! The view of one mirrored repository.
 
 use super::answer::answer;
-use super::options::{MirroredSource, ViewOptions, ViewStores};
+use super::options::{MirroredSource, ViewOptions};
 use super::presentation::{View, ViewKind};
+use super::stores::ViewStores;
 use crate::repository::{EventStream, Repository, RepositoryRequest};
 use std::sync::Arc;
 

@@ -16,8 +16,9 @@
 //! - A format that was never harvested completely fails with 503. A part of a repository never looks complete.
 //!
 //! `lists` answers list requests; `merge` reads the records of several repositories in one order; `collisions` chooses
-//! between records with the same identifier; `record_writer` and `record_xml` write records; `response` writes envelopes and sends events. Memory is limited by [`ViewOptions`] for each
-//! request.
+//! between records with the same identifier; `record_writer`, `record_xml` and `page_items` write records; `page_cache`
+//! keeps written pages; `response` writes envelopes and sends events. Memory is limited by [`ViewOptions`] for each
+//! request, and by the page cache for all of them.
 
 mod aggregate_repository;
 mod answer;
@@ -29,13 +30,17 @@ pub(crate) mod lists;
 mod merge;
 mod mirror_repository;
 mod options;
+mod page_cache;
+pub(crate) mod page_items;
 pub(crate) mod presentation;
 mod provenance;
 mod record_writer;
 pub(crate) mod record_xml;
 pub(crate) mod response;
 pub(crate) mod sets;
+mod stores;
 
 pub use aggregate_repository::AggregateRepository;
 pub use mirror_repository::MirrorRepository;
-pub use options::{MirroredSource, ViewOptions, ViewStores};
+pub use options::{MirroredSource, ViewOptions};
+pub use stores::ViewStores;

@@ -1,37 +1,6 @@
-//! The stores, the limits and the repositories of a view.
+//! The limits and the repositories of a view.
 
-use crate::clock::Clock;
 use crate::config::Collisions;
-use crate::mirror::spans::SpanTable;
-use crate::mirror::stamps::Stamps;
-use crate::store::{MirrorStore, TokenKey};
-use std::sync::Arc;
-
-/// The state that all views share. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct ViewStores {
-    /// The mirrored records.
-    pub store: Arc<dyn MirrorStore>,
-    /// The stamps of the same store. The harvester uses them too.
-    pub stamps: Arc<Stamps>,
-    /// The times that harvesters derived from lists.
-    pub(crate) spans: SpanTable,
-    pub(crate) token_key: TokenKey,
-    pub(crate) clock: Arc<dyn Clock>,
-}
-
-impl ViewStores {
-    /// The state of the views over a store. `stamps` are those of the same store, `token_key` signs the
-    /// resumptionTokens.
-    pub fn new(
-        store: Arc<dyn MirrorStore>,
-        stamps: Arc<Stamps>,
-        token_key: TokenKey,
-        clock: Arc<dyn Clock>,
-    ) -> Self {
-        Self { spans: SpanTable::new(Arc::clone(&store)), store, stamps, token_key, clock }
-    }
-}
 
 /// The limits of the responses of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,8 +33,16 @@ impl Default for ViewOptions {
     }
 }
 
+/// The limits of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct PageLimits {
+    pub(super) records_max: usize,
+    pub(super) bytes_max: usize,
+    pub(super) with_bytes: bool,
+}
+
 /// A mirrored repository, as the views present it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MirroredSource {
     /// Its name in the store and in the configuration.
     pub id: String,

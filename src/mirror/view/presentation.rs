@@ -1,11 +1,13 @@
 //! What the view of one repository and that of all repositories have in common.
 
-use super::options::{MirroredSource, ViewOptions, ViewStores};
+use super::options::{MirroredSource, ViewOptions};
+use super::stores::ViewStores;
 use crate::clock;
 use crate::config::Collisions;
 use crate::mirror::spans::{SpanKind, Spans};
 use crate::oai::set_spec;
 use crate::repository::{Failure, Reason};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The repositories of a view, and how it presents them.
@@ -85,9 +87,9 @@ impl View {
     }
 
     /// The setSpecs of a record of a repository, as the view presents them.
-    pub(crate) fn set_specs(&self, member: &MirroredSource, own: &[String]) -> Vec<String> {
+    pub(crate) fn set_specs<'r>(&self, member: &MirroredSource, own: &'r [String]) -> Cow<'r, [String]> {
         match self.kind {
-            ViewKind::Single => own.to_vec(),
+            ViewKind::Single => Cow::Borrowed(own),
             ViewKind::Aggregate { .. } => {
                 let id = set_name(&member.id);
                 let below = own.iter().map(|set_spec| format!("{id}:{set_spec}"));

@@ -9,72 +9,77 @@ use crate::repository::DeliveredRecord;
 use crate::store::{RecordStatus, StoredRecord};
 use quick_xml::Reader;
 use quick_xml::events::Event;
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// A header to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Header {
-    pub(super) identifier: String,
-    pub(super) datestamp: String,
-    pub(super) is_deleted: bool,
-    pub(super) set_specs: Vec<String>,
+pub(crate) struct Header<'r> {
+    identifier: &'r str,
+    datestamp: String,
+    is_deleted: bool,
+    set_specs: Cow<'r, [String]>,
 }
 
-impl Header {
+impl<'r> Header<'r> {
     /// The header of a stored record with this stamp, in these sets.
-    pub(super) fn with_stamp(record: &StoredRecord, stamp_secs: i64, set_specs: Vec<String>) -> Self {
+    pub(super) fn with_stamp(
+        record: &'r StoredRecord,
+        stamp_secs: i64,
+        set_specs: Cow<'r, [String]>,
+    ) -> Self {
         let datestamp = from_secs(stamp_secs, Granularity::Second);
         let is_deleted = record.status == RecordStatus::Deleted;
-        Self { identifier: record.identifier.clone(), datestamp, is_deleted, set_specs }
+        Self { identifier: &record.identifier, datestamp, is_deleted, set_specs }
     }
 
     /// The header of a stored record as its source has it.
-    pub(crate) fn of_source(record: &StoredRecord, granularity: Granularity) -> Self {
+    pub(crate) fn of_source(record: &'r StoredRecord, granularity: Granularity) -> Self {
         Self {
-            identifier: record.identifier.clone(),
+            identifier: &record.identifier,
             datestamp: from_secs(record.datestamp_secs, granularity),
             is_deleted: record.status == RecordStatus::Deleted,
-            set_specs: record.set_specs.clone(),
+            set_specs: Cow::Borrowed(&record.set_specs),
         }
     }
 
     /// The identifier and the datestamp.
     pub(crate) fn names(&self) -> (&str, &str) {
-        (&self.identifier, &self.datestamp)
+        (self.identifier, &self.datestamp)
     }
 
     /// Writes the element. `prefix` is the prefix of the OAI namespace with its colon, or empty.
     pub(crate) fn write(&self, prefix: &str, xml: &mut String) {
         let status = if self.is_deleted { " status=\"deleted\"" } else { "" };
-        xml.push_str(&format!("<{prefix}header{status}>"));
-        let mut field = |name: &str, value: &str| {
-            xml.push_str(&format!("<{prefix}{name}>"));
+        push(xml, &["<", prefix, "header", status, ">"]);
+        let set_specs = self.set_specs.iter().map(|set_spec| ("setSpec", set_spec.as_str()));
+        let fields = [("identifier", self.identifier), ("datestamp", &self.datestamp)];
+        for (name, value) in fields.into_iter().chain(set_specs) {
+            push(xml, &["<", prefix, name, ">"]);
             escape(value, xml);
-            xml.push_str(&format!("</{prefix}{name}>"));
-        };
-        field("identifier", &self.identifier);
-        field("datestamp", &self.datestamp);
-        for set_spec in &self.set_specs {
-            field("setSpec", set_spec);
+            push(xml, &["</", prefix, name, ">"]);
         }
-        xml.push_str(&format!("</{prefix}header>"));
+        push(xml, &["</", prefix, "header>"]);
     }
 
     /// The record with this XML, as an event reports it.
-    pub(crate) fn to_delivered(&self, xml: &[u8]) -> DeliveredRecord {
-        let xml = String::from_utf8_lossy(xml).into_owned();
+    pub(crate) fn to_delivered(&self, xml: &str) -> DeliveredRecord {
         let datestamp = self.datestamp.clone();
         // The identifier before it contains no tag.
         let element = xml.find(&format!("datestamp>{datestamp}<")).map(|at| at + "datestamp>".len());
         DeliveredRecord {
-            identifier: self.identifier.clone(),
+            identifier: self.identifier.to_owned(),
             datestamp_at: element.map(|start| start..start + datestamp.len()).unwrap_or_default(),
             datestamp,
             deleted: self.is_deleted,
-            set_specs: self.set_specs.clone(),
-            xml,
+            set_specs: self.set_specs.to_vec(),
+            xml: xml.to_owned(),
         }
     }
+}
+
+fn push(xml: &mut String, parts: &[&str]) {
+    parts.iter().for_each(|part| xml.push_str(part));
 }
 
 /// The places of a stored record at which a view changes it.
@@ -130,15 +135,13 @@ impl<'r> RecordPlaces<'r> {
     }
 
     /// Writes the record with another header, and with an `about` at its end.
-    pub(crate) fn write(&self, record: &str, header: &Header, about: &str, xml: &mut Vec<u8>) {
-        let part = |range: Range<usize>| record.get(range).unwrap_or_default().as_bytes();
-        let mut new = String::new();
-        header.write(self.prefix, &mut new);
-        xml.extend_from_slice(part(0..self.header.start));
-        xml.extend_from_slice(new.as_bytes());
-        xml.extend_from_slice(part(self.header.end..self.end));
-        xml.extend_from_slice(about.as_bytes());
-        xml.extend_from_slice(part(self.end..record.len()));
+    pub(crate) fn write(&self, record: &str, header: &Header<'_>, about: &str, xml: &mut String) {
+        let part = |range: Range<usize>| record.get(range).unwrap_or_default();
+        xml.push_str(part(0..self.header.start));
+        header.write(self.prefix, xml);
+        xml.push_str(part(self.header.end..self.end));
+        xml.push_str(about);
+        xml.push_str(part(self.end..record.len()));
     }
 }
 
@@ -146,19 +149,19 @@ impl<'r> RecordPlaces<'r> {
 mod tests {
     use super::*;
 
-    fn header() -> Header {
+    fn header() -> Header<'static> {
         Header {
-            identifier: "oai:x:1&2".into(),
+            identifier: "oai:x:1&2",
             datestamp: "2001-09-09T01:46:40Z".into(),
             is_deleted: false,
-            set_specs: vec!["a".into(), "a:b".into()],
+            set_specs: vec!["a".into(), "a:b".into()].into(),
         }
     }
 
     fn rewritten(record: &str, about: &str) -> Option<String> {
-        let mut xml = Vec::new();
+        let mut xml = String::new();
         RecordPlaces::read(record)?.write(record, &header(), about, &mut xml);
-        String::from_utf8(xml).ok()
+        Some(xml)
     }
 
     const FIELDS: &str = "<identifier>oai:x:1&amp;2</identifier><datestamp>2001-09-09T01:46:40Z</datestamp>\

@@ -6,6 +6,7 @@ use crate::repository::{
     Account, AnsweredBy, ByteRope, DeliveredRecord, Event, EventStream, Failure, RepositoryRequest,
     ResponseWriter, Stop,
 };
+use bytes::Bytes;
 use std::future::Future;
 use tokio::sync::mpsc;
 
@@ -25,12 +26,14 @@ pub(crate) enum Content {
 /// The content of the verb element.
 #[derive(Default)]
 pub(crate) struct Page {
-    /// Its XML.
-    pub(crate) xml: Vec<u8>,
+    /// The XML of its items.
+    pub(crate) xml: Bytes,
     /// The number of its items.
     pub(crate) items: u64,
     /// Its records, if the request wants them reported.
     pub(crate) records: Vec<DeliveredRecord>,
+    /// The XML after its items: the element of the resumptionToken.
+    pub(crate) end: String,
     /// Its resumptionToken, if the list continues.
     pub(crate) token: Option<String>,
     /// `cursor` and `completeListSize`.
@@ -49,8 +52,6 @@ impl Answer {
 
 /// Events that wait for their receiver.
 const EVENTS_HELD: usize = 4;
-/// The end of the envelope is shorter, in bytes.
-const END_BYTES: usize = 64;
 
 /// The events of a response.
 pub(crate) fn stream(
@@ -90,7 +91,7 @@ pub(crate) async fn send(
     let body = match answer.content {
         Content::Error(code, text) => {
             account.error = Some(code);
-            error_response(&request.own, &date, code, &text).into_bytes()
+            error_response(&request.own, &date, code, &text).into_bytes().into()
         }
         Content::Page(page) => {
             (account.records, account.token, account.progress) = (page.items, page.token, page.progress);
@@ -98,14 +99,14 @@ pub(crate) async fn send(
                 writer.report(Event::Records(page.records)).await?;
             }
             let verb = request.request.verb().as_str();
-            let mut body = response_head(&request.own, &date, true).into_bytes();
-            body.reserve_exact(page.xml.len() + END_BYTES);
-            body.extend_from_slice(format!("  <{verb}>\n").as_bytes());
-            body.extend_from_slice(&page.xml);
-            body.extend_from_slice(format!("  </{verb}>\n</OAI-PMH>\n").as_bytes());
+            let mut head = response_head(&request.own, &date, true);
+            head.push_str(&format!("  <{verb}>\n"));
+            let mut body = ByteRope::from(head.into_bytes());
+            body.push(page.xml);
+            body.push(format!("{}  </{verb}>\n</OAI-PMH>\n", page.end).into());
             body
         }
     };
-    writer.send(ByteRope::from(body), AnsweredBy::Mirror(failure)).await?;
+    writer.send(body, AnsweredBy::Mirror(failure)).await?;
     writer.finish().await
 }

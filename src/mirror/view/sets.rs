@@ -78,9 +78,9 @@ pub(crate) async fn list_sets(view: &View, request: &Request) -> Result<Answer, 
         page.token = Some(token.ok_or_else(|| Failure::new(Reason::Mirror, TOKEN_TOO_LONG))?);
     }
     if list.after.is_some() || page.token.is_some() {
-        write_token(&page, None, &mut xml);
+        write_token(&mut page, None);
     }
-    page.xml = xml.into_bytes();
+    page.xml = xml.into();
     Ok(Answer::page(list.date, page))
 }
 
@@ -94,7 +94,8 @@ pub(crate) fn write_set(set_spec: &str, name: &str, xml: &mut String) {
 }
 
 /// Writes the resumptionToken of a page; it is empty on the last page.
-pub(crate) fn write_token(page: &Page, total_elements: Option<u64>, xml: &mut String) {
+pub(crate) fn write_token(page: &mut Page, total_elements: Option<u64>) {
+    let xml = &mut page.end;
     xml.push_str("    <resumptionToken");
     let (cursor, size) = page.progress;
     for (name, value) in [("completeListSize", size), ("cursor", cursor), ("totalElements", total_elements)] {

@@ -55,6 +55,8 @@ pub(super) struct BlockBuilder {
     records: u32,
     directory: Vec<u8>,
     body: Vec<u8>,
+    /// The buffers of the last block, for the next one.
+    compressed: [Vec<u8>; 2],
 }
 
 /// The facts of an encoded block that the index keeps.
@@ -127,8 +129,9 @@ impl BlockBuilder {
         compressor: &mut zstd::bulk::Compressor<'_>,
         bytes: &mut Vec<u8>,
     ) -> std::io::Result<BlockFacts> {
-        let directory = compressor.compress(&self.directory)?;
-        let body = compressor.compress(&self.body)?;
+        let [directory, body] = &mut self.compressed;
+        compress(compressor, &self.directory, directory)?;
+        compress(compressor, &self.body, body)?;
         let start = bytes.len();
         bytes.reserve(HEADER_BYTES + directory.len() + body.len());
         bytes.extend_from_slice(&MAGIC);
@@ -139,13 +142,13 @@ impl BlockBuilder {
             let len = u32::try_from(len).map_err(std::io::Error::other)?;
             bytes.extend_from_slice(&len.to_le_bytes());
         }
-        bytes.extend_from_slice(&crc32fast::hash(&directory).to_le_bytes());
-        bytes.extend_from_slice(&crc32fast::hash(&body).to_le_bytes());
+        bytes.extend_from_slice(&crc32fast::hash(directory).to_le_bytes());
+        bytes.extend_from_slice(&crc32fast::hash(body).to_le_bytes());
         let checksum = crc32fast::hash(bytes.get(start..).unwrap_or_default());
         bytes.extend_from_slice(&checksum.to_le_bytes());
-        bytes.extend_from_slice(&directory);
+        bytes.extend_from_slice(directory);
         let directory_end = bytes.len() - start;
-        bytes.extend_from_slice(&body);
+        bytes.extend_from_slice(body);
         let facts = BlockFacts {
             first: self.first,
             last: self.last,
@@ -154,11 +157,27 @@ impl BlockBuilder {
             directory_end: u32::try_from(directory_end).map_err(std::io::Error::other)?,
             bytes: u32::try_from(bytes.len() - start).map_err(std::io::Error::other)?,
         };
+        self.clear();
+        Ok(facts)
+    }
+
+    /// Removes all records.
+    pub(super) fn clear(&mut self) {
         self.records = 0;
         self.directory.clear();
         self.body.clear();
-        Ok(facts)
     }
+}
+
+/// Replaces the content of a buffer by a compressed frame.
+fn compress(
+    compressor: &mut zstd::bulk::Compressor<'_>,
+    source: &[u8],
+    frame: &mut Vec<u8>,
+) -> std::io::Result<()> {
+    frame.clear();
+    frame.reserve(zstd::zstd_safe::compress_bound(source.len()));
+    compressor.compress_to_buffer(source, frame).map(drop)
 }
 
 /// A block as read from disk.

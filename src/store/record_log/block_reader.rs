@@ -75,6 +75,8 @@ pub(super) struct BlockReader<'s> {
 /// A block that was read.
 struct DecodedBlock {
     row: BlockRow,
+    /// Whether most of its bytes are wanted, so that records are slices of it.
+    is_shared: bool,
     /// The block and its body; `None` if it is damaged.
     block: Option<(Block, Bytes)>,
 }
@@ -97,13 +99,15 @@ impl<'s> BlockReader<'s> {
         if !self.decoded.iter().any(|decoded| decoded.row == row) {
             let Some(bytes) = self.read(row, located)? else { return Ok(Fetched::Moved) };
             let block = self.decode(&bytes)?;
+            let is_shared =
+                block.as_ref().is_some_and(|(block, body)| is_mostly_wanted(block, body, row, located));
             if self.decoded.len() == DECODED_BLOCKS_MAX {
                 self.decoded.pop_front();
             }
-            self.decoded.push_back(DecodedBlock { row, block });
+            self.decoded.push_back(DecodedBlock { row, is_shared, block });
         }
         let decoded = self.decoded.iter().find(|decoded| decoded.row == row);
-        let Some((block, body)) = decoded.and_then(|decoded| decoded.block.as_ref()) else {
+        let Some(DecodedBlock { is_shared, block: Some((block, body)), .. }) = decoded else {
             return Ok(Fetched::Damaged);
         };
         let Some(slot) = block.slot(sequence) else { return Ok(Fetched::Damaged) };
@@ -112,11 +116,7 @@ impl<'s> BlockReader<'s> {
             false => Ok(Bytes::new()),
         };
         let Ok(bytes) = bytes else { return Ok(Fetched::Damaged) };
-        let in_block = located.iter().take_while(|(_, other)| *other == Some(row));
-        let used: usize =
-            in_block.filter_map(|(sequence, _)| block.slot(*sequence)).map(|slot| slot.bytes).sum();
-        // A slice keeps the whole body in memory.
-        let bytes = if used < body.len() / 2 { Bytes::copy_from_slice(&bytes) } else { bytes };
+        let bytes = if *is_shared { bytes } else { Bytes::copy_from_slice(&bytes) };
         self.record(slot, bytes).map(Fetched::Record)
     }
 
@@ -168,6 +168,15 @@ impl<'s> BlockReader<'s> {
         })?;
         Ok(decoded.ok())
     }
+}
+
+/// Whether the first of these records, which are in this block, have at least half of its bytes. A slice of the body
+/// keeps the whole body in memory.
+fn is_mostly_wanted(block: &Block, body: &Bytes, row: BlockRow, located: &[Located]) -> bool {
+    let in_block = located.iter().take_while(|(_, other)| *other == Some(row));
+    let wanted: usize =
+        in_block.filter_map(|(sequence, _)| block.slot(*sequence)).map(|slot| slot.bytes).sum();
+    wanted >= body.len() / 2
 }
 
 /// Where a read ends that begins with this block: after the blocks that follow it on disk and in the list.

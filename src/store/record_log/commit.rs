@@ -47,9 +47,12 @@ pub(super) fn commit(shared: &Shared, page: &PageCommit) -> Result<(Committed, C
         check_stamp(&collection, stamp_secs)?;
         let revision = replace_progress(writing, repository.number, page)?;
         let first = collection.next_sequence;
-        let changes = PageChanges::open(writing, &mut repository, &mut collection, stamp_secs)?;
+        let WriterContext { compressor, builder } = &mut *writer;
+        // A commit that failed may have left records.
+        builder.clear();
+        let changes = PageChanges::open(writing, &mut repository, &mut collection, stamp_secs, builder)?;
         let mut blocks = NewBlocks::default();
-        let committed = Committed { revision, ..changes.apply(page, &mut writer, &mut blocks)? };
+        let committed = Committed { revision, ..changes.apply(page, compressor, &mut blocks)? };
         if !blocks.facts.is_empty() {
             append(shared, writing, &mut collection, &blocks)?;
             if collection.last_stamp_secs != Some(stamp_secs) {
@@ -150,7 +153,7 @@ struct PageChanges<'t> {
     touched: Table<'t, &'static [u8; SEQUENCE_KEY_BYTES], i64>,
     set_lists: SetLists,
     postings: PostingChanges,
-    builder: BlockBuilder,
+    builder: &'t mut BlockBuilder,
     committed: Committed,
 }
 
@@ -160,6 +163,7 @@ impl<'t> PageChanges<'t> {
         repository: &'t mut RepositoryRow,
         collection: &'t mut CollectionRow,
         stamp_secs: i64,
+        builder: &'t mut BlockBuilder,
     ) -> Result<Self, MirrorError> {
         Ok(Self {
             identifiers: writing.open_table(IDENTIFIERS)?,
@@ -171,7 +175,7 @@ impl<'t> PageChanges<'t> {
             stamp_secs,
             set_lists: SetLists::default(),
             postings: PostingChanges::default(),
-            builder: BlockBuilder::default(),
+            builder,
             committed: Committed::default(),
         })
     }
@@ -180,7 +184,7 @@ impl<'t> PageChanges<'t> {
     fn apply(
         mut self,
         page: &PageCommit,
-        writer: &mut WriterContext,
+        compressor: &mut Compressor<'_>,
         blocks: &mut NewBlocks,
     ) -> Result<Committed, MirrorError> {
         let last: HashMap<&str, usize> =
@@ -191,12 +195,12 @@ impl<'t> PageChanges<'t> {
                 continue;
             }
             if self.builder.is_full_before(record.bytes.len()) {
-                blocks.push(&mut self.builder, number, &mut writer.compressor)?;
+                blocks.push(self.builder, number, compressor)?;
             }
             self.apply_record(record)?;
         }
         if !self.builder.is_empty() {
-            blocks.push(&mut self.builder, number, &mut writer.compressor)?;
+            blocks.push(self.builder, number, compressor)?;
         }
         self.postings.apply(&mut self.writing.open_table(POSTINGS)?, number)?;
         Ok(self.committed)

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
 /// Bytes of the index that are held in memory.
-pub(super) const CACHE_BYTES: usize = 64 << 20;
+pub(super) const CACHE_BYTES: usize = 32 << 20;
 
 /// The index until it is closed.
 #[derive(Debug)]

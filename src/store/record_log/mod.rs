@@ -6,6 +6,7 @@
 //! - `commit` stores harvested pages; `read` and `block_reader` read lists and records.
 //! - `compaction` rewrites segments, `verify` checks them, `forget` removes a repository.
 //! - `block` and `segments` are the files, `tables` and `keys` the index; `postings` are the records of each set.
+//! - `versions` holds the versions of collections in memory.
 //!
 //! Invariants: bytes of a segment are valid only if the index says so, and the index says so only after they are
 //! synced. Valid bytes never change. Locks are taken in the order: maintenance, writer, index.
@@ -25,12 +26,14 @@ mod shared;
 mod state;
 mod tables;
 mod verify;
+mod versions;
 
 use crate::error::Error;
 use crate::store::harvest_state::{Catalog, HarvestProgress, RepositoryState};
 use crate::store::mirror::{
-    CollectionSize, Committed, DiskUsage, Document, IdentifierEntry, ListFilter, ListQuery, ListedPage,
-    MirrorError, MirrorStore, PageCommit, RecordStatus, StampMarks, StoredRecord, Verification,
+    CollectionSize, CollectionVersion, Committed, DiskUsage, Document, IdentifierEntry, ListFilter,
+    ListQuery, ListedPage, MirrorError, MirrorStore, PageCommit, RecordStatus, StampMarks, StoredRecord,
+    Verification,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -241,7 +244,10 @@ impl MirrorStore for RecordLog {
     async fn commit(&self, page: PageCommit) -> Result<Committed, MirrorError> {
         self.blocking(move |inner| {
             let shared = inner.shared_or_create()?;
-            let (committed, collection) = commit::commit(&shared, &page)?;
+            let done = commit::commit(&shared, &page);
+            // The index may contain a commit that reports an error.
+            shared.versions.change(&page.repository, Some(&page.prefix));
+            let (committed, collection) = done?;
             if compaction::is_due(&collection) {
                 inner.start_compaction(&shared, page.repository, page.prefix);
             }
@@ -327,6 +333,25 @@ impl MirrorStore for RecordLog {
         self.read(state::repositories).await
     }
 
+    async fn version(
+        &self,
+        repository: &str,
+        prefix: &str,
+    ) -> Result<Option<CollectionVersion>, MirrorError> {
+        let Some(shared) = self.0.shared()? else { return Ok(None) };
+        let before = match shared.versions.find(repository, prefix) {
+            Ok(version) => return Ok(version),
+            Err(before) => before,
+        };
+        let [repository, prefix] = [repository, prefix].map(str::to_owned);
+        self.read(move |shared| {
+            let version = state::version(shared, &repository, &prefix)?;
+            shared.versions.keep(before, (repository, prefix), version);
+            Ok(version)
+        })
+        .await
+    }
+
     async fn collections(&self, repository: &str) -> Result<Vec<CollectionSize>, MirrorError> {
         let repository = repository.to_owned();
         self.read(move |shared| state::collections(shared, &repository)).await
@@ -404,7 +429,12 @@ impl MirrorStore for RecordLog {
 
     async fn forget(&self, repository: &str) -> Result<(), MirrorError> {
         let repository = repository.to_owned();
-        self.read(move |shared| forget::forget(shared, &repository)).await
+        self.read(move |shared| {
+            let done = forget::forget(shared, &repository);
+            shared.versions.change(&repository, None);
+            done
+        })
+        .await
     }
 
     fn close(&self) {

@@ -1,9 +1,10 @@
 //! What all operations of the store share: the index, the segments, and the contexts of zstd.
 
-use super::block::ZSTD_LEVEL;
+use super::block::{BlockBuilder, ZSTD_LEVEL};
 use super::index::Index;
 use super::segments::Segments;
 use super::tables::{COLLECTIONS, CollectionRow, REPOSITORIES, collection_row, repository_row, to_json};
+use super::versions::Versions;
 use crate::error::Error;
 use crate::store::data_dir::WRITABLE;
 use crate::store::mirror::MirrorError;
@@ -21,6 +22,7 @@ const DECOMPRESSORS_MAX: usize = 8;
 pub(super) struct Shared {
     pub(super) index: Index,
     pub(super) segments: Segments,
+    pub(super) versions: Versions,
     /// The compressor of commits. A commit holds it from the first change of a segment to the end of its transaction.
     writer: Mutex<WriterContext>,
     /// Held by the one compaction, check or removal that runs.
@@ -42,6 +44,8 @@ impl std::fmt::Debug for Decompressors {
 /// The state of the one task that writes.
 pub(super) struct WriterContext {
     pub(super) compressor: Compressor<'static>,
+    /// Without records between two commits. It keeps its buffers.
+    pub(super) builder: BlockBuilder,
 }
 
 impl std::fmt::Debug for WriterContext {
@@ -58,7 +62,8 @@ impl Shared {
         Ok(Self {
             index,
             segments: Segments::new(folder),
-            writer: Mutex::new(WriterContext { compressor }),
+            versions: Versions::default(),
+            writer: Mutex::new(WriterContext { compressor, builder: BlockBuilder::default() }),
             maintenance: Mutex::new(()),
             decompressors: Mutex::default(),
             closing: AtomicBool::new(false),

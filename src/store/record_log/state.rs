@@ -9,7 +9,7 @@ use super::tables::{
     SEGMENTS, SETS, STATES, SegmentRow, from_json, to_json,
 };
 use crate::store::harvest_state::{Catalog, HarvestProgress, RepositoryState};
-use crate::store::mirror::{CollectionSize, DiskUsage, Document, MirrorError, StampMarks};
+use crate::store::mirror::{CollectionSize, CollectionVersion, DiskUsage, Document, MirrorError, StampMarks};
 use bytes::Bytes;
 use redb::{ReadableTable, TableDefinition};
 use serde::Serialize;
@@ -164,6 +164,25 @@ pub(super) fn repositories(shared: &Shared) -> Result<Vec<String>, MirrorError> 
         let names: Result<Vec<String>, _> =
             repositories.iter()?.map(|row| row.map(|(name, _)| name.value().to_owned())).collect();
         Ok(names?)
+    })
+}
+
+pub(super) fn version(
+    shared: &Shared,
+    repository: &str,
+    prefix: &str,
+) -> Result<Option<CollectionVersion>, MirrorError> {
+    shared.index.read(|reading| {
+        let Some((number, collection)) = find_collection(reading, repository, prefix)? else {
+            return Ok(None);
+        };
+        let json = reading.open_table(PROGRESS)?.get((number, prefix))?;
+        let progress: Option<HarvestProgress> = json.map(|json| from_json(json.value())).transpose()?;
+        Ok(Some(CollectionVersion {
+            collection: collection.number.into(),
+            revision: progress.map_or(0, |progress| progress.revision),
+            last_stamp_secs: collection.last_stamp_secs.unwrap_or(i64::MIN),
+        }))
     })
 }
 

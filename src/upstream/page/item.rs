@@ -4,7 +4,7 @@ use crate::repair::{ItemSpans, RepairId, Span};
 use crate::repository::{DeliveredRecord, RepairMade};
 use crate::store::QuarantinedRecord;
 use crate::upstream::xml::rebase_namespaces::NamespaceScope;
-use crate::upstream::xml::text::unescape_text;
+use crate::upstream::xml::text::{to_text, unescape_text};
 
 /// An item, in the order of the page.
 #[derive(Debug)]
@@ -137,7 +137,7 @@ impl PageItem {
             return None;
         }
         let text = |span: Span| unescape_text(span.slice(item));
-        let xml = scope.rebase(&String::from_utf8_lossy(item), &NamespaceScope::of_own_list());
+        let xml = scope.rebase(&to_text(item), &NamespaceScope::of_own_list());
         let growth = xml.len() as i64 - item.len() as i64;
         Some(DeliveredRecord {
             identifier: text(fields.identifier),

@@ -1,0 +1,149 @@
+//! Receives the records of one format of a repository, and commits several pages at a time.
+//!
+//! A commit syncs the disk three times, and all pages change the same rows of the index. So the pages of a fast source
+//! share a commit. Those of a slow source are committed one by one: a kill costs little time.
+//!
+//! Invariant: the progress never reaches beyond the records that are stored with it or before it.
+
+use crate::mirror::harvest::page::{Harvester, Interruption, ReceivedPage, stopped, to_new_record};
+use crate::oai::Request;
+use crate::repository::Event;
+use crate::store::{Committed, HarvestProgress, MirrorError, NewRecord, PageCommit};
+use std::time::{Duration, SystemTime};
+
+/// Records after which a commit is due.
+const COMMIT_RECORDS: usize = 1_000;
+/// Bytes of XML after which a commit is due.
+const COMMIT_BYTES: usize = 2 << 20;
+/// Most bytes of XML that wait for a commit, except for one record: a page may be longer.
+const HELD_BYTES_MAX: usize = 16 << 20;
+/// The time after a commit after which a page is committed at once.
+const COMMIT_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Collects the records of one format, and commits them.
+pub(crate) struct CollectionWriter<'a> {
+    pub(crate) harvest: &'a Harvester,
+    pub(crate) prefix: &'a str,
+    /// The progress that the next commit stores.
+    pub(crate) progress: HarvestProgress,
+    /// The effects of the commits.
+    pub(crate) counts: Committed,
+    records: Vec<NewRecord>,
+    /// The bytes of XML in `records`.
+    bytes: usize,
+    /// The time of the last commit.
+    committed_at: SystemTime,
+}
+
+impl<'a> CollectionWriter<'a> {
+    /// Continues with the stored progress.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    pub(crate) async fn open(harvest: &'a Harvester, prefix: &'a str) -> Result<Self, MirrorError> {
+        let progress = harvest.store.progress(&harvest.id, prefix).await?;
+        let (counts, committed_at) = (Committed::default(), harvest.clock.now());
+        Ok(Self { harvest, prefix, progress, counts, records: Vec::new(), bytes: 0, committed_at })
+    }
+
+    /// Adds a record to the next commit.
+    pub(crate) fn push(&mut self, record: NewRecord) {
+        self.bytes += record.bytes.len();
+        self.records.push(record);
+    }
+
+    /// Receives a page, and adds its records to the next commit. Parts of a very long page are committed with the
+    /// unchanged progress. No record of a page that failed waits for a commit. `window` is the requested one, in
+    /// seconds since 1970.
+    ///
+    /// # Errors
+    ///
+    /// The source fails, or the store.
+    pub(crate) async fn receive_page(
+        &mut self,
+        request: Request,
+        window: (Option<i64>, Option<i64>),
+    ) -> Result<ReceivedPage, Interruption> {
+        let mut page = ReceivedPage::new(self.harvest.now_secs());
+        let mut held_before = self.records.len();
+        let mut events = self.harvest.source.answer(self.harvest.request(request, true));
+        while let Some(event) = events.next().await {
+            match event {
+                Event::Records(records) => {
+                    for record in records {
+                        page.count += 1;
+                        let record = to_new_record(record);
+                        page.outside.note(record.datestamp_secs, window);
+                        self.push(record);
+                    }
+                    if self.bytes >= HELD_BYTES_MAX {
+                        self.commit().await?;
+                        held_before = 0;
+                    }
+                }
+                Event::Quarantined(items) => page.missing += items.len() as u64,
+                Event::End(account) => {
+                    page.missing += account.oversized;
+                    page.account = *account;
+                    return Ok(page);
+                }
+                Event::Failed(failure, _) => {
+                    self.truncate(held_before);
+                    return Err(Interruption::Source(failure));
+                }
+                Event::Head(_) | Event::Body(_) => {}
+            }
+        }
+        self.truncate(held_before);
+        Err(Interruption::Source(stopped(&self.harvest.id)))
+    }
+
+    /// Removes all but the first `count` records that wait.
+    fn truncate(&mut self, count: usize) {
+        self.records.truncate(count);
+        self.bytes = self.records.iter().map(|record| record.bytes.len()).sum();
+    }
+
+    /// Commits the records if there are enough of them, or if the last commit was long ago.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::commit`].
+    pub(crate) async fn commit_if_due(&mut self) -> Result<(), Interruption> {
+        // The clock may have been set back.
+        let age = self.harvest.clock.now().duration_since(self.committed_at).unwrap_or(COMMIT_INTERVAL);
+        let is_large = self.records.len() >= COMMIT_RECORDS || self.bytes >= COMMIT_BYTES;
+        if is_large || age >= COMMIT_INTERVAL { self.flush().await } else { Ok(()) }
+    }
+
+    /// Stores the records together with the progress, and updates its revision.
+    ///
+    /// # Errors
+    ///
+    /// The store fails, or another harvest has changed the progress.
+    pub(crate) async fn commit(&mut self) -> Result<(), Interruption> {
+        let page = PageCommit {
+            repository: self.harvest.id.clone(),
+            prefix: self.prefix.to_owned(),
+            stamp_secs: 0,
+            records: std::mem::take(&mut self.records),
+            progress: self.progress.clone(),
+        };
+        self.bytes = 0;
+        let committed = self.harvest.stamps.commit(page, self.harvest.now_secs()).await?;
+        self.progress.revision = committed.revision;
+        self.counts.add(committed);
+        self.committed_at = self.harvest.clock.now();
+        Ok(())
+    }
+
+    /// Commits the records that wait, if there are any.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::commit`].
+    pub(crate) async fn flush(&mut self) -> Result<(), Interruption> {
+        if self.records.is_empty() { Ok(()) } else { self.commit().await }
+    }
+}
