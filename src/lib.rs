@@ -23,6 +23,8 @@ pub mod demo;
 #[cfg(feature = "program")]
 pub mod error;
 #[cfg(feature = "program")]
+pub mod gateway;
+#[cfg(feature = "program")]
 pub mod log;
 #[cfg(feature = "program")]
 mod proxy;

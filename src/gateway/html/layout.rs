@@ -1,0 +1,159 @@
+//! The layout that all pages share.
+
+use super::super::record::Text;
+use maud::{DOCTYPE, Markup, html};
+use url::Url;
+
+/// The style sheet of all pages.
+pub const STYLESHEET: &str = include_str!("style.css");
+/// The path of the style sheet below the public URL. No repository id begins with a hyphen.
+pub const STYLESHEET_PATH: &str = "/-/style.css";
+/// The Content-Security-Policy of all pages. It forbids all script; a block of JSON-LD is data and is not affected.
+pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; \
+    form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// The facts about this server that pages show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    name: String,
+    contact: Option<String>,
+    public_url: String,
+    base_path: String,
+}
+
+impl Site {
+    /// A site. `public_url` is an absolute URL; its path becomes the start of the links between pages, so that they
+    /// work under any host name. `contact` is an email address of the operator.
+    pub fn new(name: &str, contact: Option<&str>, public_url: &str) -> Self {
+        let path = Url::parse(public_url).map(|url| url.path().trim_end_matches('/').to_owned());
+        Self {
+            name: name.to_owned(),
+            contact: contact.map(str::to_owned),
+            public_url: public_url.trim_end_matches('/').to_owned(),
+            base_path: path.unwrap_or_default(),
+        }
+    }
+
+    /// The public URL without a slash at its end, for URLs that other programs read.
+    pub fn public_url(&self) -> &str {
+        &self.public_url
+    }
+
+    /// The path of the public URL without a slash at its end, for links between pages.
+    pub fn base_path(&self) -> &str {
+        &self.base_path
+    }
+}
+
+/// A step of the path to a page.
+#[derive(Clone, Debug)]
+pub(super) struct Crumb<'a> {
+    pub(super) name: &'a str,
+    /// `None` for the page itself.
+    pub(super) url: Option<String>,
+}
+
+/// A page inside the layout.
+#[derive(Debug)]
+pub(super) struct Page<'a> {
+    pub(super) site: &'a Site,
+    /// The title without the name of the site.
+    pub(super) title: &'a str,
+    /// The steps below the start page.
+    pub(super) crumbs: &'a [Crumb<'a>],
+    /// Further elements of `head`.
+    pub(super) head: Markup,
+    pub(super) main: Markup,
+}
+
+impl Page<'_> {
+    /// The whole document.
+    pub(super) fn render(self) -> String {
+        let Self { site, title, crumbs, head, main } = self;
+        let base = site.base_path();
+        let document = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    title { (title) " – " (site.name) }
+                    link rel="stylesheet" href={ (base) (STYLESHEET_PATH) };
+                    (head)
+                }
+                body {
+                    a.skip href="#main" { "Skip to the content" }
+                    header.site {
+                        a href={ (base) "/" } { (site.name) }
+                    }
+                    nav.crumbs aria-label="Breadcrumb" {
+                        ol {
+                            li { a href={ (base) "/" } { "Repositories" } }
+                            @for crumb in crumbs {
+                                li {
+                                    @match &crumb.url {
+                                        Some(url) => a href=(url) { bdi { (crumb.name) } },
+                                        None => span aria-current="page" { bdi { (crumb.name) } },
+                                    }
+                                }
+                            }
+                        }
+                    }
+                    main id="main" tabindex="-1" { (main) }
+                    footer {
+                        p { "Metadata harvested by OAI-PMH, repaired and served by oaimend." }
+                        @if let Some(contact) = &site.contact {
+                            p { "Contact: " a href={ "mailto:" (contact) } { (contact) } }
+                        }
+                    }
+                }
+            }
+        };
+        document.into_string()
+    }
+}
+
+/// The value of `lang` for a text. The empty one means that the language is unknown; without it the text would count as
+/// English, the language of the page.
+pub(super) fn lang(text: &Text) -> &str {
+    text.language.as_deref().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_between_pages_begin_with_the_path_of_the_public_url() {
+        for (public_url, base) in
+            [("https://e.org", ""), ("https://e.org/", ""), ("https://e.org/oai/x/", "/oai/x")]
+        {
+            let site = Site::new("Site", None, public_url);
+            assert_eq!((site.base_path(), site.public_url()), (base, public_url.trim_end_matches('/')));
+            let page = Page { site: &site, title: "T", crumbs: &[], head: html! {}, main: html! {} }.render();
+            assert!(
+                page.contains(&format!("<link rel=\"stylesheet\" href=\"{base}/-/style.css\">")),
+                "{page}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_site_and_the_crumbs_are_escaped() {
+        let site = Site::new("<b>", Some("a@e.org\"><i>"), "https://e.org");
+        let crumbs =
+            [Crumb { name: "<i>", url: Some("/\"><i>".to_owned()) }, Crumb { name: "<i>", url: None }];
+        let page =
+            Page { site: &site, title: "<i>", crumbs: &crumbs, head: html! {}, main: html! {} }.render();
+        assert!(!page.contains("<b>") && !page.contains("<i>"), "{page}");
+    }
+
+    #[test]
+    fn the_style_sheet_is_small_and_loads_nothing() {
+        assert!(STYLESHEET.len() <= 12 << 10, "{} bytes", STYLESHEET.len());
+        for word in ["url(", "@import", "@font-face", "expression("] {
+            assert!(!STYLESHEET.contains(word), "{word}");
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! HTML pages, rendered on the server, without JavaScript.
+//!
+//! All pages share one layout and one style sheet. maud escapes every text and attribute. The only text that is written
+//! without escaping is JSON-LD, which contains no `<`. Links of records are [`Link`](super::record::Link)s, which are
+//! `http` or `https`. The pages need no script, inline style, image or font, as [`CONTENT_SECURITY_POLICY`] requires.
+
+mod fields_table;
+mod layout;
+mod missing_record;
+mod record_page;
+mod repairs;
+#[cfg(test)]
+mod tests;
+mod xml_source;
+
+pub use layout::{CONTENT_SECURITY_POLICY, STYLESHEET, STYLESHEET_PATH, Site};
+pub use missing_record::{DeletedRecordPage, UnknownRecordPage};
+pub use record_page::{FormatTab, Provenance, RecordPage};
+pub use repairs::RecordRepair;

@@ -1,0 +1,76 @@
+//! The URLs of a record on this server.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// The place of a record on this server, in one format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordAddress<'a> {
+    /// The repository id.
+    pub repository: &'a str,
+    /// The identifier, any text.
+    pub identifier: &'a str,
+    /// The metadataPrefix; `None` for the format that the page shows by default.
+    pub format: Option<&'a str>,
+}
+
+/// All characters but the unreserved ones of RFC 3986. A slash is encoded, so that the identifier is one segment.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+impl RecordAddress<'_> {
+    /// The page. `base` is the public URL or its path, without a slash at its end.
+    pub fn page(&self, base: &str) -> String {
+        self.url(base, "")
+    }
+
+    /// The XML of the record.
+    pub fn xml(&self, base: &str) -> String {
+        self.url(base, ".xml")
+    }
+
+    /// The fields as JSON-LD.
+    pub fn json(&self, base: &str) -> String {
+        self.url(base, ".json")
+    }
+
+    /// The page of the repository.
+    pub fn repository(&self, base: &str) -> String {
+        format!("{base}/{}/", utf8_percent_encode(self.repository, SEGMENT))
+    }
+
+    fn url(&self, base: &str, ending: &str) -> String {
+        let identifier = utf8_percent_encode(self.identifier, SEGMENT);
+        let mut url = format!("{}record/{identifier}{ending}", self.repository(base));
+        if let Some(format) = self.format {
+            url.push_str(&format!("?format={}", utf8_percent_encode(format, SEGMENT)));
+        }
+        url
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_identifier_is_one_segment() {
+        let page = |identifier| RecordAddress { repository: "x", identifier, format: None }.page("");
+        for (identifier, path) in [
+            ("oai:x:1", "/x/record/oai%3Ax%3A1"),
+            ("a/b c", "/x/record/a%2Fb%20c"),
+            ("50%?#&=+", "/x/record/50%25%3F%23%26%3D%2B"),
+            ("ü\"<'>", "/x/record/%C3%BC%22%3C%27%3E"),
+            ("a-b_c.d~e", "/x/record/a-b_c.d~e"),
+        ] {
+            assert_eq!(page(identifier), path);
+        }
+    }
+
+    #[test]
+    fn forms_and_formats_have_their_own_urls() {
+        let address = RecordAddress { repository: "x", identifier: "1", format: Some("a&b") };
+        assert_eq!(address.page("https://e.org/p"), "https://e.org/p/x/record/1?format=a%26b");
+        assert_eq!(address.xml(""), "/x/record/1.xml?format=a%26b");
+        let address = RecordAddress { format: None, ..address };
+        assert_eq!((address.json(""), address.repository("")), ("/x/record/1.json".into(), "/x/".into()));
+    }
+}

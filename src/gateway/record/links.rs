@@ -1,0 +1,394 @@
+//! The links of a record: DOI, Handle, URN and URL.
+//!
+//! Only absolute `http` and `https` URLs become links. The URL of a link is written by the WHATWG parser, so it is
+//! ASCII, and contains no blank, no quotation mark and no angle bracket.
+
+use super::dublin_core::DublinCore;
+use super::limits::{LINK_BYTES_MAX, LINKS_MAX};
+use super::text::Text;
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
+use url::Url;
+
+/// The kind of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkKind {
+    /// A DOI, resolved by doi.org.
+    Doi,
+    /// A Handle, resolved by hdl.handle.net.
+    Handle,
+    /// A national bibliography number (`urn:nbn:`), resolved by the resolver of its country.
+    Urn,
+    /// Another URL.
+    Url,
+}
+
+/// A text of a record that is a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The kind.
+    pub kind: LinkKind,
+    /// The identifier without its scheme or resolver, such as `10.1000/182`; for a URL the text as written.
+    pub name: String,
+    /// The URL: `http` or `https`, absolute, ASCII, at most 2,048 bytes.
+    pub url: String,
+}
+
+/// The links of a record, without repetition, at most 50.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordLinks {
+    /// The links that identify the work, in the order of the record.
+    pub own: Vec<Link>,
+    /// Links to related works.
+    pub related: Vec<Link>,
+    /// The URL of the licence.
+    pub license: Option<Link>,
+}
+
+/// The characters of a DOI or Handle that a URL cannot contain in its path.
+const PATH: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'%')
+    .add(b'<')
+    .add(b'>')
+    .add(b'?')
+    .add(b'[')
+    .add(b'\\')
+    .add(b']')
+    .add(b'^')
+    .add(b'`')
+    .add(b'{')
+    .add(b'|')
+    .add(b'}');
+
+/// What OpenAIRE writes before an identifier in `relation` that identifies the work itself.
+const ALTERNATIVE: &str = "info:eu-repo/semantics/altIdentifier/";
+
+impl Link {
+    /// The link that a whole text is, without surrounding blanks. `None` for any other text, and for a URL with a user
+    /// name, which can look like the address of another host.
+    pub fn read(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let is_illegal = |character: char| character.is_whitespace() || character.is_control();
+        if text.len() > LINK_BYTES_MAX || text.contains(is_illegal) {
+            return None;
+        }
+        let link = Self::read_doi(text).or_else(|| Self::read_handle(text)).or_else(|| Self::read_urn(text));
+        link.or_else(|| Self::read_url(text)).filter(|link| link.url.len() <= LINK_BYTES_MAX)
+    }
+
+    fn new(kind: LinkKind, name: String, url: &str) -> Option<Self> {
+        let url = Url::parse(url).ok()?;
+        let is_web = matches!(url.scheme(), "http" | "https") && url.has_host();
+        let has_user = !url.username().is_empty() || url.password().is_some();
+        (is_web && !has_user).then(|| Self { kind, name, url: url.into() })
+    }
+
+    fn read_doi(text: &str) -> Option<Self> {
+        let forms = [
+            "https://doi.org/",
+            "http://doi.org/",
+            "https://dx.doi.org/",
+            "http://dx.doi.org/",
+            "https://www.doi.org/",
+            "http://www.doi.org/",
+        ];
+        let name = match forms.iter().find_map(|form| without_prefix(text, form)) {
+            Some(path) => decoded(path)?,
+            None => ["doi:", "info:doi/", "info:eu-repo/semantics/altIdentifier/doi/"]
+                .iter()
+                .find_map(|form| without_prefix(text, form))
+                .unwrap_or(text)
+                .to_owned(),
+        };
+        let (prefix, suffix) = name.split_once('/')?;
+        let registrant = prefix.strip_prefix("10.")?;
+        let is_doi = is_dotted_number(registrant) && registrant.len() >= 4 && is_path(suffix);
+        let url = format!("https://doi.org/{}", utf8_percent_encode(&name, PATH));
+        if is_doi { Self::new(LinkKind::Doi, name, &url) } else { None }
+    }
+
+    fn read_handle(text: &str) -> Option<Self> {
+        let resolvers = ["https://hdl.handle.net/", "http://hdl.handle.net/"];
+        let name = match resolvers.iter().find_map(|form| without_prefix(text, form)) {
+            Some(path) => decoded(path)?,
+            None => ["hdl:", "info:hdl/", "info:eu-repo/semantics/altIdentifier/hdl/"]
+                .iter()
+                .find_map(|form| without_prefix(text, form))?
+                .to_owned(),
+        };
+        let (prefix, suffix) = name.split_once('/')?;
+        let is_handle = is_dotted_number(prefix) && is_path(suffix);
+        let url = format!("https://hdl.handle.net/{}", utf8_percent_encode(&name, PATH));
+        if is_handle { Self::new(LinkKind::Handle, name, &url) } else { None }
+    }
+
+    fn read_urn(text: &str) -> Option<Self> {
+        let name = without_prefix(text, "info:eu-repo/semantics/altIdentifier/urn/").unwrap_or(text);
+        let number = without_prefix(name, "urn:nbn:")?;
+        let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:+()/,=@;$!*'~".contains(&byte);
+        let country = number.get(..2).unwrap_or_default().to_ascii_lowercase();
+        let resolver = match country.as_str() {
+            "fi" => "https://urn.fi/",
+            "no" => "https://urn.nb.no/",
+            "se" => "https://urn.kb.se/resolve?urn=",
+            _ => "https://nbn-resolving.org/",
+        };
+        if number.is_empty() || !number.bytes().all(is_legal) {
+            return None;
+        }
+        Self::new(LinkKind::Urn, name.to_owned(), &format!("{resolver}{name}"))
+    }
+
+    fn read_url(text: &str) -> Option<Self> {
+        let is_url = ["http://", "https://"].iter().any(|scheme| without_prefix(text, scheme).is_some());
+        if is_url { Self::new(LinkKind::Url, text.to_owned(), text) } else { None }
+    }
+
+    /// Whether the path of the URL ends with `.pdf`.
+    fn is_pdf(&self) -> bool {
+        let path = self.url.split(['?', '#']).next().unwrap_or_default();
+        self.kind == LinkKind::Url && path.to_ascii_lowercase().ends_with(".pdf")
+    }
+}
+
+impl RecordLinks {
+    /// The links in `identifier`, `relation` and `rights`.
+    pub fn of(core: &DublinCore) -> Self {
+        let mut links = Self::default();
+        let names_itself = |text: &&Text| without_prefix(&text.value, ALTERNATIVE).is_some();
+        let own = core.identifiers.iter().chain(core.relations.iter().filter(names_itself));
+        for link in own.filter_map(|text| Link::read(&text.value)) {
+            links.own.push_new(link, 0);
+        }
+        for link in core.relations.iter().filter_map(|text| Link::read(&text.value)) {
+            if links.own.iter().all(|own| own.url != link.url) {
+                links.related.push_new(link, links.own.len());
+            }
+        }
+        links.license = core.rights.iter().filter_map(|text| Link::read(&text.value)).next();
+        links
+    }
+
+    fn own_of(&self, kind: LinkKind) -> Option<&Link> {
+        self.own.iter().find(|link| link.kind == kind)
+    }
+
+    /// The DOI of the work.
+    pub fn doi(&self) -> Option<&str> {
+        self.own_of(LinkKind::Doi).map(|link| link.name.as_str())
+    }
+
+    /// The page of the work at its source: the first URL that is not a PDF file, else the DOI, else the Handle.
+    pub fn landing_page(&self) -> Option<&Link> {
+        let page = self.own.iter().find(|link| link.kind == LinkKind::Url && !link.is_pdf());
+        page.or_else(|| self.own_of(LinkKind::Doi)).or_else(|| self.own_of(LinkKind::Handle))
+    }
+
+    /// The link to cite: the DOI, else the Handle, else the URN.
+    pub fn persistent(&self) -> Option<&Link> {
+        let kinds = [LinkKind::Doi, LinkKind::Handle, LinkKind::Urn];
+        kinds.into_iter().find_map(|kind| self.own_of(kind))
+    }
+
+    /// The full text: the first URL that ends with `.pdf`.
+    pub fn pdf(&self) -> Option<&Link> {
+        self.own.iter().chain(&self.related).find(|link| link.is_pdf())
+    }
+}
+
+/// A list without repeated URLs.
+trait PushNew {
+    /// Adds a link, unless its URL is in the list, or the record has 50 links with `others`.
+    fn push_new(&mut self, link: Link, others: usize);
+}
+
+impl PushNew for Vec<Link> {
+    fn push_new(&mut self, link: Link, others: usize) {
+        let is_new = self.iter().all(|other| other.url != link.url);
+        if is_new && self.len() + others < LINKS_MAX {
+            self.push(link);
+        }
+    }
+}
+
+/// The rest of a text after a prefix in any case.
+fn without_prefix<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
+    let (start, rest) = text.split_at_checked(prefix.len())?;
+    start.eq_ignore_ascii_case(prefix).then_some(rest)
+}
+
+/// The path of a resolver's URL as the identifier that it names.
+fn decoded(path: &str) -> Option<String> {
+    let name = percent_decode_str(path).decode_utf8().ok()?;
+    let is_legal = !name.contains(|character: char| character.is_whitespace() || character.is_control());
+    is_legal.then(|| name.into_owned())
+}
+
+/// Digits in groups with a point between them, such as `20.500.12345`.
+fn is_dotted_number(text: &str) -> bool {
+    text.split('.').all(|group| !group.is_empty() && group.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Whether a browser keeps the text as it is in a path: it has no segment that means a parent folder.
+fn is_path(text: &str) -> bool {
+    !text.is_empty() && text.split('/').all(|segment| segment != "." && segment != "..")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Option<(LinkKind, String, String)> {
+        Link::read(text).map(|link| (link.kind, link.name, link.url))
+    }
+
+    #[test]
+    fn identifiers_become_links_to_their_resolvers() {
+        for (text, kind, name, url) in [
+            ("10.1000/182", LinkKind::Doi, "10.1000/182", "https://doi.org/10.1000/182"),
+            ("DOI:10.1000/a(b)c;d", LinkKind::Doi, "10.1000/a(b)c;d", "https://doi.org/10.1000/a(b)c;d"),
+            (
+                "HTTP://DX.doi.org/10.1000/a%3Cb%3E",
+                LinkKind::Doi,
+                "10.1000/a<b>",
+                "https://doi.org/10.1000/a%3Cb%3E",
+            ),
+            (
+                "info:eu-repo/semantics/altIdentifier/doi/10.1000.10/é#?%",
+                LinkKind::Doi,
+                "10.1000.10/é#?%",
+                "https://doi.org/10.1000.10/%C3%A9%23%3F%25",
+            ),
+            ("hdl:1765/123", LinkKind::Handle, "1765/123", "https://hdl.handle.net/1765/123"),
+            (
+                "http://hdl.handle.net/20.500.12345/6 ",
+                LinkKind::Handle,
+                "20.500.12345/6",
+                "https://hdl.handle.net/20.500.12345/6",
+            ),
+            (
+                "urn:nbn:de:0070-pub-17",
+                LinkKind::Urn,
+                "urn:nbn:de:0070-pub-17",
+                "https://nbn-resolving.org/urn:nbn:de:0070-pub-17",
+            ),
+            ("URN:NBN:fi-fe2018", LinkKind::Urn, "URN:NBN:fi-fe2018", "https://urn.fi/URN:NBN:fi-fe2018"),
+            (
+                "urn:nbn:se:uu:diva-1",
+                LinkKind::Urn,
+                "urn:nbn:se:uu:diva-1",
+                "https://urn.kb.se/resolve?urn=urn:nbn:se:uu:diva-1",
+            ),
+            (
+                "HTTPS://Example.org/a\"<b>é?q=<'",
+                LinkKind::Url,
+                "HTTPS://Example.org/a\"<b>é?q=<'",
+                "https://example.org/a%22%3Cb%3E%C3%A9?q=%3C%27",
+            ),
+            (
+                "http://bücher.example",
+                LinkKind::Url,
+                "http://bücher.example",
+                "http://xn--bcher-kva.example/",
+            ),
+        ] {
+            assert_eq!(read(text), Some((kind, name.to_owned(), url.to_owned())), "{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_but_http_becomes_a_link() {
+        for text in [
+            "javascript:alert(1)",
+            "JavaScript:alert(1)",
+            "java\tscript:alert(1)",
+            " javascript:alert(1)",
+            "\u{1}javascript:alert(1)",
+            "data:text/html,<script>alert(1)</script>",
+            "DATA:text/html;base64,PHNjcmlwdD4=",
+            "vbscript:x",
+            "file:///etc/passwd",
+            "ftp://example.org/",
+            "//example.org/",
+            "/path",
+            "http:",
+            "http://",
+            "http:example.org",
+            "http:///example.org:x",
+            "https://example.org/a b",
+            "https://exa\tmple.org/",
+            "https://example.org/\nx",
+            "https://doi.org@example.org/10.1000/1",
+            "https://user:password@example.org/",
+            "10.1000/../../x",
+            "10.1000/",
+            "10.1/x",
+            "10.abc/x",
+            "hdl:1765",
+            "hdl:a/b",
+            "hdl:1765/..",
+            "urn:nbn:",
+            "urn:nbn:de:\"<x>",
+            "urn:isbn:123",
+            "1765/123",
+            "",
+        ] {
+            assert_eq!(read(text), None, "{text:?}");
+        }
+        assert_eq!(Link::read(&format!("https://example.org/{}", "x".repeat(LINK_BYTES_MAX))), None);
+        assert_eq!(Link::read(&format!("https://example.org/{}", "é".repeat(LINK_BYTES_MAX / 3))), None);
+    }
+
+    fn texts(values: &[&str]) -> Vec<Text> {
+        values.iter().map(|value| Text { value: (*value).to_owned(), ..Text::default() }).collect()
+    }
+
+    fn links(identifiers: &[&str], relations: &[&str]) -> RecordLinks {
+        RecordLinks::of(&DublinCore {
+            identifiers: texts(identifiers),
+            relations: texts(relations),
+            ..DublinCore::default()
+        })
+    }
+
+    #[test]
+    fn the_landing_page_is_a_url_then_a_doi_then_a_handle() {
+        let page = |identifiers: &[&str]| links(identifiers, &[]).landing_page().map(|link| link.url.clone());
+        let (pdf, url) = ("https://example.org/1.PDF?x", "https://example.org/1");
+        let (doi, handle) = ("doi:10.1000/1", "hdl:1/2");
+        assert_eq!(page(&[handle, pdf, doi, url]).as_deref(), Some(url));
+        assert_eq!(page(&[handle, pdf, doi]).as_deref(), Some("https://doi.org/10.1000/1"));
+        assert_eq!(page(&[pdf, handle]).as_deref(), Some("https://hdl.handle.net/1/2"));
+        assert_eq!(page(&[pdf, "urn:nbn:de:1"]), None);
+        assert_eq!(links(&[], &[url, doi]).landing_page(), None, "a relation is another work");
+    }
+
+    #[test]
+    fn the_links_of_a_record_have_roles() {
+        let alternative = "info:eu-repo/semantics/altIdentifier/doi/10.1000/1";
+        let related =
+            ["https://example.org/2.pdf", "10.1000/1", "https://example.org/2.pdf", alternative, "10.1000/2"];
+        let links = links(&["x", "urn:nbn:de:1", "https://example.org/1"], &related);
+        let urls = |links: &[Link]| links.iter().map(|link| link.url.clone()).collect::<Vec<_>>();
+        assert_eq!(
+            urls(&links.own),
+            ["https://nbn-resolving.org/urn:nbn:de:1", "https://example.org/1", "https://doi.org/10.1000/1"]
+        );
+        assert_eq!(urls(&links.related), ["https://example.org/2.pdf", "https://doi.org/10.1000/2"]);
+        assert_eq!(
+            (links.doi(), links.persistent().map(|link| link.kind)),
+            (Some("10.1000/1"), Some(LinkKind::Doi))
+        );
+        assert_eq!(links.pdf().map(|link| link.url.as_str()), Some("https://example.org/2.pdf"));
+    }
+
+    #[test]
+    fn the_number_of_links_is_limited() {
+        let urls: Vec<String> = (0..LINKS_MAX).map(|number| format!("http://example.org/{number}")).collect();
+        let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+        let links = links(&urls[..LINKS_MAX - 1], &["http://a/", "http://b/"]);
+        assert_eq!((links.own.len(), links.related.len()), (LINKS_MAX - 1, 1));
+    }
+}
