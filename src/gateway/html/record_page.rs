@@ -52,7 +52,7 @@ pub struct Provenance {
     pub source_datestamp: String,
     /// The stamp: the datestamp that the mirror serves.
     pub stamp: String,
-    /// The time of the last harvest that contained the repository; `None` if it is not known.
+    /// The end of the last successful harvest of the repository; `None` if it is not known.
     pub harvested_at: Option<String>,
 }
 

@@ -50,7 +50,12 @@ fn page(xml: &str) -> String {
             FormatTab { prefix: "oai_dc".into(), is_default: true, is_current: true },
             FormatTab { prefix: "marc21".into(), is_default: false, is_current: false },
         ],
-        provenance: &Provenance { source_base_url: "http://e.org/oai".into(), ..Provenance::default() },
+        provenance: &Provenance {
+            source_base_url: "http://e.org/oai".into(),
+            source_datestamp: "2024-05-06".into(),
+            stamp: "2024-05-07T01:02:03Z".into(),
+            harvested_at: Some("2024-05-08T01:02:03Z".into()),
+        },
         repairs: Some(&[repair]),
     }
     .render()
@@ -222,4 +227,18 @@ fn other_formats_and_prefixes_have_a_table() {
         assert!(page.contains(part), "{part} {page}");
     }
     assert_inert(&page);
+}
+
+#[test]
+fn the_page_says_where_the_record_comes_from() {
+    let page = page(&record("oai:x:1", ""));
+    for part in [
+        "<dt>Base URL</dt><dd><a href=\"http://e.org/oai\">http://e.org/oai</a></dd>",
+        "<dt>Changed at the source</dt><dd><time datetime=\"2024-05-06\">2024-05-06</time></dd>",
+        "<dt>Changed in the mirror</dt><dd><time datetime=\"2024-05-07T01:02:03Z\">2024-05-07T01:02:03Z</time></dd>",
+        "<dt>Last harvest</dt><dd><time datetime=\"2024-05-08T01:02:03Z\">2024-05-08T01:02:03Z</time></dd>",
+        "<dt>Sets</dt><dd><bdi>a:b</bdi></dd>",
+    ] {
+        assert!(page.contains(part), "{part} {page}");
+    }
 }

@@ -79,9 +79,7 @@ pub fn language_tag(text: &str) -> Option<String> {
 }
 
 fn two_letter_code(code: &str) -> Option<&'static str> {
-    let found =
-        TWO_LETTER_CODES.split_ascii_whitespace().find_map(|pair| pair.strip_prefix(code)?.strip_prefix('='));
-    found.filter(|_| code.len() == 3)
+    TWO_LETTER_CODES.split_ascii_whitespace().find_map(|pair| pair.strip_prefix(code)?.strip_prefix('='))
 }
 
 /// The codes of ISO 639-2 for languages with a code in ISO 639-1. Twenty languages have two codes.

@@ -337,6 +337,7 @@ mod tests {
         ] {
             assert_eq!(read(text), None, "{text:?}");
         }
+        assert_eq!(Link::new(LinkKind::Url, String::new(), "javascript://example.org/%0Aalert(1)"), None);
         assert_eq!(Link::read(&format!("https://example.org/{}", "x".repeat(LINK_BYTES_MAX))), None);
         assert_eq!(Link::read(&format!("https://example.org/{}", "é".repeat(LINK_BYTES_MAX / 3))), None);
     }
