@@ -233,17 +233,29 @@ pub(super) struct HarvestStates {
 const STATE_PERIOD_SECS: u64 = 14 * 24 * 3600;
 
 impl HarvestStates {
-    /// The state of the only harvest.
-    pub(super) const fn new(state_secs: Option<i64>, now_secs: u64) -> Self {
-        Self { current: state_secs, previous: None, since_secs: now_secs }
+    /// No harvest, in a period that begins now.
+    pub(super) const fn new(now_secs: u64) -> Self {
+        Self { current: None, previous: None, since_secs: now_secs }
     }
 
     /// Adds a harvest that begins.
     pub(super) fn add(&mut self, state_secs: Option<i64>, now_secs: u64) {
-        if self.since_secs + STATE_PERIOD_SECS < now_secs {
-            *self = Self { current: state_secs, previous: self.current, since_secs: now_secs };
+        if self.is_over(now_secs) {
+            *self = Self::new(now_secs);
+        } else if self.since_secs + STATE_PERIOD_SECS < now_secs {
+            *self = Self { current: None, previous: self.current, since_secs: now_secs };
         }
         self.current = self.current.into_iter().chain(state_secs).min();
+    }
+
+    /// Whether both periods have passed.
+    pub(super) const fn is_over(&self, now_secs: u64) -> bool {
+        self.since_secs + 2 * STATE_PERIOD_SECS < now_secs
+    }
+
+    /// The start of this period, in seconds since 1970.
+    pub(super) const fn since_secs(&self) -> u64 {
+        self.since_secs
     }
 }
 

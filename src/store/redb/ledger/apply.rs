@@ -2,7 +2,7 @@
 
 use super::eviction::{Evictions, KEPT_SECS, OpenTables};
 use super::tables::{
-    DATES, FIRSTS, LISTS, Lists, PAGES, PARTS, Pages, REPLAYS, TOKENS, TokenRecord, VISITS, WINDOWS,
+    DATES, FIRSTS, LISTS, Lists, PAGES, PARTS, Pages, REPLAYS, STATES, TOKENS, TokenRecord, VISITS, WINDOWS,
     bytes_of, hashes, json, list_in,
 };
 use crate::store::ledger::{DeliveredPage, HarvestStates, ListFacts, ListPage, ListStatus, ReplayProgress};
@@ -55,6 +55,9 @@ pub(super) fn apply_page(
         evictions.make_room(transaction, tables, repository, record.now_secs)?;
     }
     let mut list = list_after(known, record, joined.is_some());
+    if record.place.page == 0 {
+        list.states = add_state(transaction, record)?;
+    }
     match part {
         Some(part) => {
             let mut parts = transaction.open_table(PARTS)?;
@@ -150,7 +153,7 @@ fn list_after(known: Option<ListFacts>, record: &DeliveredPage, is_joined: bool)
         within: record.within.clone(),
         complete: record.place.page == 0,
         items: 0,
-        states: HarvestStates::new(record.state_secs, record.now_secs),
+        states: HarvestStates::default(),
         harvests: 0,
         round: 0,
         is_shared: false,
@@ -158,10 +161,6 @@ fn list_after(known: Option<ListFacts>, record: &DeliveredPage, is_joined: bool)
         touched_secs: record.now_secs,
     });
     if starts {
-        match list.harvests {
-            0 => list.states = HarvestStates::new(record.state_secs, record.now_secs),
-            _ => list.states.add(record.state_secs, record.now_secs),
-        }
         if list.harvests == 0 || list.touched_secs + KEPT_SECS < record.now_secs {
             (list.harvests, list.complete) = (0, true);
             (list.is_shared, list.reuses_tokens) = (false, false);
@@ -177,6 +176,24 @@ fn list_after(known: Option<ListFacts>, record: &DeliveredPage, is_joined: bool)
     };
     list.touched_secs = record.now_secs;
     list
+}
+
+/// The states of all harvests that may continue the list of this first page: the harvest that begins, and those of
+/// earlier lists with the same token.
+fn add_state(transaction: &WriteTransaction, record: &DeliveredPage) -> Result<HarvestStates, redb::Error> {
+    let mut states = HarvestStates::new(record.now_secs);
+    let Some(token) = &record.next_token else {
+        states.add(record.state_secs, record.now_secs);
+        return Ok(states);
+    };
+    let mut table = transaction.open_table(STATES)?;
+    let key = (record.repository.as_str(), record.verb, token.as_str());
+    if let Some(earlier) = table.get(key)? {
+        states = serde_json::from_slice(earlier.value()).unwrap_or(states);
+    }
+    states.add(record.state_secs, record.now_secs);
+    table.insert(key, json(&states)?.as_slice())?;
+    Ok(states)
 }
 
 /// Records the items of a page. If another harvest of the same round received the page too, only the items that both

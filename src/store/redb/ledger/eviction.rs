@@ -1,12 +1,15 @@
 //! Removes abandoned lists from the ledger, and the oldest lists when a repository has too many.
 
-use super::tables::{DATES, FIRSTS, Lists, PARTS, Pages, REPLAYS, TokenRecord, Tokens, VISITS};
-use crate::store::ledger::ListFacts;
+use super::tables::{DATES, FIRSTS, Lists, PARTS, Pages, REPLAYS, STATES, TokenRecord, Tokens, VISITS};
+use crate::store::ledger::{HarvestStates, ListFacts};
 use redb::{ReadableTable, WriteTransaction};
 use std::collections::{HashMap, HashSet};
 
 /// How long an abandoned list is kept, in seconds.
 pub(super) const KEPT_SECS: u64 = 3 * 24 * 3600;
+/// Most first tokens of a repository whose states are kept. With more of them, a list may be believed to be newer than
+/// an old harvest of it.
+const STATES_MAX: usize = 20_000;
 /// Most lists of a repository.
 pub(super) const LISTS_MAX: u64 = 1_000;
 /// How many lists are removed at once when a repository has more.
@@ -79,6 +82,7 @@ fn evict(
         .map(|(_, (_, list))| *list)
         .collect();
     let room = LISTS_MAX - (known - old.len() as u64);
+    evict_states(transaction, repository, now_secs)?;
     if old.is_empty() {
         return Ok(room);
     }
@@ -103,4 +107,27 @@ fn evict(
     };
     tokens.retain(|(of, _, _), json| of != repository || !is_old(json))?;
     Ok(room)
+}
+
+/// Removes the states that no harvest needs any more, and the oldest ones when there are too many.
+fn evict_states(transaction: &WriteTransaction, repository: &str, now_secs: u64) -> Result<(), redb::Error> {
+    let mut table = transaction.open_table(STATES)?;
+    let since = |json: &[u8]| {
+        let states: HarvestStates = serde_json::from_slice(json).unwrap_or_default();
+        (!states.is_over(now_secs)).then(|| states.since_secs())
+    };
+    let mut kept: Vec<u64> = Vec::new();
+    for row in table.range((repository, "", "")..)? {
+        let (key, json) = row?;
+        if key.value().0 != repository {
+            break;
+        }
+        kept.extend(since(json.value()));
+    }
+    kept.sort_unstable();
+    let first = kept.len().checked_sub(STATES_MAX).and_then(|too_many| kept.get(too_many)).copied();
+    table.retain(|(of, _, _), json| {
+        of != repository || since(json).is_some_and(|since| first.is_none_or(|first| since >= first))
+    })?;
+    Ok(())
 }

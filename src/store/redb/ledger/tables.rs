@@ -28,6 +28,11 @@ pub(super) const REPLAYS: TableDefinition<'_, (&str, u64, u32), &str> = TableDef
 /// requested only a part.
 pub(super) const WINDOWS: TableDefinition<'_, &str, u64> = TableDefinition::new("windows");
 
+/// Repository, verb and the token of a list's first page to [`HarvestStates`](crate::store::ledger::HarvestStates) as
+/// JSON. A source may give the same token to a later list. Harvests of the earlier one may then continue in the later
+/// one, also after the earlier one was removed.
+pub(super) const STATES: TableDefinition<'_, (&str, &str, &str), &[u8]> = TableDefinition::new("states");
+
 pub(super) type Lists<'t> = redb::Table<'t, (&'static str, u64), &'static [u8]>;
 pub(super) type Pages<'t> = redb::Table<'t, (&'static str, u64, u32), &'static [u8]>;
 pub(super) type Tokens<'t> = redb::Table<'t, (&'static str, &'static str, &'static str), &'static [u8]>;

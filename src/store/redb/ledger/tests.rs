@@ -292,3 +292,27 @@ fn the_number_of_lists_is_limited() {
     let oldest = count(&ledger).0.into_iter().min();
     assert_eq!(oldest, Some(2 * LISTS_EVICTED_TOGETHER), "the oldest go first");
 }
+
+#[test]
+fn a_later_list_with_the_same_tokens_is_as_old_as_a_harvest_that_may_continue_in_it() {
+    const WEEK_SECS: u64 = 7 * 24 * 3600;
+    let (_data, ledger) = open();
+    let first_page = |list, weeks: u64, token: &str| {
+        let now_secs = 1_000_000 + weeks * WEEK_SECS;
+        let page = delivered(list, 0, &[list], Some(token));
+        ledger.record(DeliveredPage { now_secs, state_secs: Some(now_secs as i64), ..page });
+        let list = ledger.list("x", found(&ledger, token).expect("it was recorded").list).expect("readable");
+        let state_secs = list.and_then(|list| list.state_secs()).expect("a state");
+        (state_secs - 1_000_000) / WEEK_SECS as i64
+    };
+    assert_eq!(first_page(1, 0, "a"), 0);
+    // The list of a week before is removed, and its tokens come again.
+    assert_eq!(first_page(2, 1, "a"), 0);
+    assert_eq!(first_page(3, 1, "b"), 1);
+    let last = DeliveredPage { status: ListStatus::Ended, ..delivered(2, 1, &[9], None) };
+    ledger.record(DeliveredPage { now_secs: 1_000_001 + WEEK_SECS, ..last });
+    assert_eq!(first_page(4, 1, "a"), 0, "the harvest that ended may be another one");
+    assert_eq!(first_page(5, 3, "a"), 0);
+    assert_eq!(first_page(6, 6, "a"), 3, "no harvest takes a month");
+    assert_eq!(first_page(7, 20, "a"), 20);
+}
