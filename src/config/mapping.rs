@@ -2,6 +2,7 @@
 
 use super::credentials::Credentials;
 use super::file::{Document, Located, Table, find_nearest};
+use super::gateway::{RecordPages, read_records};
 use super::mirror::{MirrorSettings, ServeFrom, read_serve};
 use super::{Limits, Politeness, Quirks, StaticFile, identify};
 use crate::error::Fault;
@@ -59,6 +60,8 @@ pub struct Mapping {
     pub serve: ServeFrom,
     /// How the repository is mirrored; `None` if it is not.
     pub mirror: Option<MirrorSettings>,
+    /// What the URLs of its records show, if it is mirrored.
+    pub records: RecordPages,
     /// The limits on responses of the source.
     pub limits: Limits,
 }
@@ -99,6 +102,7 @@ impl Mapping {
             politeness: Politeness::default(),
             serve: ServeFrom::default(),
             mirror: None,
+            records: RecordPages::default(),
             limits: limits.clone(),
         })
     }
@@ -145,6 +149,7 @@ impl Mapping {
             politeness: Politeness::default(),
             serve: root.read_parsed("serve", read_serve).unwrap_or_default(),
             mirror: None,
+            records: root.read_parsed("records", read_records).unwrap_or_default(),
             limits: limits.clone(),
         };
         let settings = MirrorSettings::read(root.take_table("mirror"));

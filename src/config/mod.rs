@@ -9,6 +9,7 @@ mod clients;
 mod connections;
 mod credentials;
 mod file;
+mod gateway;
 mod identify;
 mod limits;
 mod mapping;
@@ -24,6 +25,7 @@ pub use cache::Cache;
 pub use clients::{ClassQuotas, ClientPolicy, ClientToken, Crawlers, KnownClient, Quota};
 pub use connections::Connections;
 pub use credentials::Credentials;
+pub use gateway::{GatewayPolicy, RecordPages, Robots, Theme};
 pub use limits::Limits;
 pub use mapping::{Mapping, OnUnrepairable, check_id};
 pub use mirror::{Collisions, MirrorPolicy, MirrorSettings, ServeFrom};
@@ -58,6 +60,8 @@ pub struct Config {
     pub cache: Cache,
     /// What holds for all mirrored repositories.
     pub mirror: MirrorPolicy,
+    /// The pages for people and crawlers.
+    pub gateway: GatewayPolicy,
     /// The settings file, for reloading it; `None` if there is none to reload.
     pub settings: Option<Settings>,
     /// The repositories.
@@ -97,6 +101,7 @@ impl Config {
             connections: Connections::default(),
             cache: Cache::default(),
             mirror: MirrorPolicy::default(),
+            gateway: GatewayPolicy::default(),
             settings: None,
             repositories: Repositories::new(None, Limits::default()),
         }
@@ -141,6 +146,7 @@ impl Config {
             connections: written.connections,
             cache: written.cache,
             mirror: written.mirror,
+            gateway: written.gateway,
             settings: Some(settings),
             repositories: Repositories::new(folder, written.limits).with_admin_email(written.admin_email),
         };

@@ -7,6 +7,7 @@ use super::cache::Cache;
 use super::clients::ClientPolicy;
 use super::connections::Connections;
 use super::file::{Document, Table};
+use super::gateway::GatewayPolicy;
 use super::identify::read_email;
 use super::limits::Limits;
 use super::mirror::MirrorPolicy;
@@ -21,9 +22,19 @@ use url::Url;
 #[derive(Debug)]
 pub struct Settings {
     path: PathBuf,
-    /// Modification time and length at the last read; a difference means that the file changed.
-    seen: Option<(Option<SystemTime>, u64)>,
+    /// The file and the style sheet that it names, at the last read.
+    seen: FileStamps,
     pub(super) written: SettingsValues,
+}
+
+/// Modification time and length of a file; a difference means that the file changed. `None`: there is no file.
+type FileStamp = Option<(Option<SystemTime>, u64)>;
+
+/// The files from which the settings are read.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct FileStamps {
+    settings: FileStamp,
+    theme: FileStamp,
 }
 
 /// The result of reloading the settings file.
@@ -48,6 +59,8 @@ pub struct SettingsChange {
     pub limits: Limits,
     /// What holds for all mirrored repositories.
     pub mirror: MirrorPolicy,
+    /// The pages for people and crawlers.
+    pub gateway: GatewayPolicy,
     /// Changed keys that take effect only after a restart.
     pub restart_required: Vec<&'static str>,
 }
@@ -60,7 +73,8 @@ impl Settings {
     /// The named file cannot be read.
     pub(super) fn open(named: Option<&Path>) -> Result<(Self, Vec<Fault>), Error> {
         let path = named.unwrap_or(Path::new("oaimend.toml")).to_owned();
-        let mut settings = Self { seen: file_stamp(&path), path, written: SettingsValues::default() };
+        let mut settings = Self { seen: FileStamps::default(), path, written: SettingsValues::default() };
+        settings.seen = settings.stamps();
         let faults = match std::fs::read_to_string(&settings.path) {
             Ok(text) => settings.written.read(&settings.path, &text),
             Err(error) if named.is_none() && error.kind() == ErrorKind::NotFound => Vec::new(),
@@ -68,17 +82,27 @@ impl Settings {
                 return Err(Error::reading(&settings.path, error, "name a readable TOML file with --config"));
             }
         };
+        settings.seen.theme = settings.stamps().theme;
         Ok((settings, faults))
     }
 
-    /// Reads the file again if it has changed. A missing file counts as unchanged.
+    /// The files as they are now.
+    fn stamps(&self) -> FileStamps {
+        let theme = self.written.gateway.theme.as_ref();
+        FileStamps {
+            settings: file_stamp(&self.path),
+            theme: theme.and_then(|theme| file_stamp(&theme.path)),
+        }
+    }
+
+    /// Reads the file again if it or the style sheet that it names has changed. A missing file counts as unchanged.
     ///
     /// # Errors
     ///
     /// The file cannot be read; nothing changes then.
     pub fn reload(&mut self) -> Result<SettingsReload, Error> {
-        let now = file_stamp(&self.path);
-        if now == self.seen || now.is_none() {
+        let now = self.stamps();
+        if now == self.seen || now.settings.is_none() {
             return Ok(SettingsReload::Unchanged);
         }
         let text = std::fs::read_to_string(&self.path)
@@ -90,6 +114,10 @@ impl Settings {
             return Ok(SettingsReload::Faults(faults));
         }
         let before = std::mem::replace(&mut self.written, written);
+        let path = |values: &SettingsValues| values.gateway.theme.as_ref().map(|theme| theme.path.clone());
+        if path(&before) != path(&self.written) {
+            self.seen.theme = self.stamps().theme;
+        }
         let written = &self.written;
         let fixed = [
             ("listen", before.listen != written.listen),
@@ -105,12 +133,13 @@ impl Settings {
             connections: written.connections.clone(),
             limits: written.limits.clone(),
             mirror: written.mirror.clone(),
+            gateway: written.gateway.clone(),
             restart_required: fixed.into_iter().filter(|(_, changed)| *changed).map(|(key, _)| key).collect(),
         })))
     }
 }
 
-fn file_stamp(path: &Path) -> Option<(Option<SystemTime>, u64)> {
+fn file_stamp(path: &Path) -> FileStamp {
     let meta = std::fs::metadata(path).ok()?;
     Some((meta.modified().ok(), meta.len()))
 }
@@ -129,6 +158,7 @@ pub(super) struct SettingsValues {
     pub(super) cache: Cache,
     pub(super) limits: Limits,
     pub(super) mirror: MirrorPolicy,
+    pub(super) gateway: GatewayPolicy,
 }
 
 impl SettingsValues {
@@ -150,6 +180,10 @@ impl SettingsValues {
         self.mirror.read(root.take_table("mirror"));
         if self.mirror.aggregate_emails.is_empty() {
             self.mirror.aggregate_emails.extend(self.admin_email.clone());
+        }
+        self.gateway.read(root.take_table("gateway"), folder);
+        if self.gateway.contact.is_none() {
+            self.gateway.contact.clone_from(&self.admin_email);
         }
         root.finish();
         document.into_faults()

@@ -7,6 +7,7 @@ mod support;
 mod check;
 mod cli;
 mod config;
+mod config_gateway;
 mod config_mirror;
 mod config_reference;
 mod demo;

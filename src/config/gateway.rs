@@ -1,0 +1,106 @@
+//! The keys of the gateway: the `[gateway]` table of `oaimend.toml`, and `records` of a mapping.
+
+use super::file::Table;
+use super::identify::{read_email, read_name};
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+/// The pages for people and crawlers: the `[gateway]` table of `oaimend.toml`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GatewayPolicy {
+    /// Whether mirrored repositories have pages.
+    pub enabled: bool,
+    /// The name of the site, on every page.
+    pub title: String,
+    /// The mail address of the operator, on every page.
+    pub contact: Option<String>,
+    /// What `/robots.txt` allows to crawlers.
+    pub robots: Robots,
+    /// The style sheet of the operator. Pages link to it after their own one.
+    pub theme: Option<Theme>,
+}
+
+/// What `/robots.txt` allows to crawlers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Robots {
+    /// Everything.
+    #[default]
+    Allow,
+    /// OAI-PMH requests only.
+    Deny,
+}
+
+/// A style sheet in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Theme {
+    /// The file.
+    pub path: PathBuf,
+    /// Its content, at most 64 KiB.
+    pub css: String,
+}
+
+/// What the URLs of records show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RecordPages {
+    /// A page of our own.
+    #[default]
+    Own,
+    /// The page at the source to which the record links; our own page if there is no link.
+    Link,
+    /// Nothing.
+    Off,
+}
+
+impl Default for GatewayPolicy {
+    fn default() -> Self {
+        Self { enabled: true, title: "oaimend".to_owned(), contact: None, robots: Robots::Allow, theme: None }
+    }
+}
+
+impl GatewayPolicy {
+    /// Reads the `[gateway]` table of `oaimend.toml`, which is in `folder`.
+    pub(super) fn read(&mut self, mut table: Table<'_, '_>, folder: &Path) {
+        self.enabled = table.read_bool("enabled").unwrap_or(self.enabled);
+        if let Some(title) = table.read_parsed("title", read_name) {
+            self.title = title;
+        }
+        self.contact = table.read_parsed("contact", read_email);
+        self.robots = table.read_parsed("robots", read_robots).unwrap_or_default();
+        self.theme = table.read_parsed("theme_css", |text| read_theme(folder.join(text)));
+        table.finish();
+    }
+}
+
+/// Longest style sheet of an operator, in bytes.
+const THEME_BYTES_MAX: usize = 64 << 10;
+
+fn read_theme(path: PathBuf) -> Result<Theme, String> {
+    let expected = format!("expected a CSS file in UTF-8 of at most {THEME_BYTES_MAX} bytes");
+    let mut css = String::new();
+    let limit = THEME_BYTES_MAX as u64 + 1;
+    let read = File::open(&path).and_then(|file| file.take(limit).read_to_string(&mut css));
+    match read {
+        Ok(bytes) if bytes <= THEME_BYTES_MAX => Ok(Theme { path, css }),
+        Ok(_) => Err(format!("is too long; {expected}")),
+        Err(error) => Err(format!("cannot be read: {error}; {expected}")),
+    }
+}
+
+fn read_robots(text: &str) -> Result<Robots, String> {
+    match text {
+        "allow" => Ok(Robots::Allow),
+        "deny" => Ok(Robots::Deny),
+        _ => Err("is not known; expected \"allow\" or \"deny\"".to_owned()),
+    }
+}
+
+/// Parses the value of `records`.
+pub(super) fn read_records(text: &str) -> Result<RecordPages, String> {
+    match text {
+        "self" => Ok(RecordPages::Own),
+        "link" => Ok(RecordPages::Link),
+        "off" => Ok(RecordPages::Off),
+        _ => Err("is not known; expected \"self\", \"link\" or \"off\"".to_owned()),
+    }
+}
