@@ -11,6 +11,7 @@ use oaimend::clock::{Clock as _, SystemClock};
 use oaimend::config::{Config, Limits, Mapping, MirrorSettings, ServeFrom};
 use oaimend::demo::{Fetched, Provider, fetch};
 use oaimend::error::Error;
+use oaimend::gateway::record::RecordAddress;
 use oaimend::server::{Running, Server};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -23,6 +24,8 @@ const ADMIN_PORT: u16 = 8081;
 const PROVIDER_PORT: u16 = 8082;
 /// Repository id of the provider.
 const ID: &str = "demo";
+/// A record whose page the demonstration names.
+const RECORD: &str = "oai:demo.example.org:4";
 const FIRST_PAGE: &str = "verb=ListRecords&metadataPrefix=oai_dc";
 /// How long the proxy retries a request before the mirror answers.
 const FAILOVER_AFTER: Duration = Duration::from_secs(2);
@@ -158,6 +161,8 @@ impl Demo {
         };
         line("broken", &broken);
         line("repaired", repaired);
+        let record = RecordAddress { repository: ID, identifier: RECORD, format: None };
+        line("record", &record.page(&format!("http://{}", self.proxy.public_addr)));
         line("curl", &format!("curl '{repaired}?{FIRST_PAGE}'"));
         line(
             "harvester",

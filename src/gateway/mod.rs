@@ -1,7 +1,14 @@
 //! Pages for people and crawlers, made from the mirror.
 //!
-//! [`record`] reads a stored record and derives what its page says. [`html`] renders pages. Neither reads the store
-//! or the network: the caller passes the XML and receives text. Everything in a record is untrusted.
+//! [`route`] finds the page of a request. [`record`] reads a stored record and derives what its page says. [`html`]
+//! renders pages. None of them reads the store or the network: the caller passes the XML and receives text. Everything
+//! in a record is untrusted.
 
+mod fingerprint;
 pub mod html;
 pub mod record;
+mod record_form;
+pub mod route;
+
+pub use fingerprint::fingerprint;
+pub use record_form::RecordForm;

@@ -53,7 +53,9 @@ impl HttpModule for GzipModule {
 
     async fn response_header_filter(&mut self, head: &mut ResponseHeader, _end: bool) -> Result<()> {
         if head.status == StatusCode::OK && !head.headers.contains_key(header::CONTENT_LENGTH) {
-            head.insert_header(header::VARY, "Accept-Encoding")?;
+            if !head.headers.contains_key(header::VARY) {
+                head.insert_header(header::VARY, "Accept-Encoding")?;
+            }
             if self.is_accepted {
                 head.insert_header(header::CONTENT_ENCODING, "gzip")?;
                 self.stream = Some(Gzip::new());
@@ -117,6 +119,17 @@ pub(super) fn is_accepted(accept_encoding: &str) -> bool {
         }
     }
     by_wildcard
+}
+
+/// Marks the entity tag of a response that will be compressed: another coding needs another strong tag (RFC 9110,
+/// section 8.8.1).
+pub(super) fn mark_tag(head: &mut ResponseHeader) -> Result<()> {
+    let tag = head.headers.get(header::ETAG).and_then(|tag| tag.to_str().ok());
+    if let Some(start) = tag.and_then(|tag| tag.strip_suffix('"')) {
+        let marked = format!("{start}-gzip\"");
+        head.insert_header(header::ETAG, marked)?;
+    }
+    Ok(())
 }
 
 /// A fast level: the processor is the bottleneck more often than the network.

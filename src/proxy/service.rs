@@ -5,24 +5,26 @@
 //! why. See also docs/explanation/request-path.md.
 
 use super::cache::CacheLookup;
-use super::gzip::GzipBuilder;
+use super::gzip::{self, GzipBuilder};
 use super::headers::joined;
 use super::page_response::PageResponder;
 use super::upstream_handle::UpstreamHandle;
 use crate::clock;
 use crate::config::{self, Mapping, ServeFrom};
+use crate::gateway::route::PageTarget;
 use crate::oai::{self, Argument, Request};
 use crate::repair::RequestEcho;
 use crate::repository::{Account, Failure, Repository, RepositoryRequest};
 use crate::server::context::ServerContext;
+use crate::server::gateway::{GatewayResponse, answer};
 use crate::server::mirror::views::{aggregate_view, failover_view, mirror_view};
 use crate::server::own_pages::OwnPage;
 use crate::server::quotas;
-use crate::server::router::{Target, TargetRepository};
+use crate::server::router::{Route, Target, TargetRepository};
 use crate::telemetry::Finished;
 use crate::upstream::LiveRepository;
 use async_trait::async_trait;
-use http::{Method, Version, header};
+use http::{HeaderValue, Method, Version, header};
 use pingora_core::modules::http::HttpModules;
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_error::{Error, ErrorType, Result};
@@ -40,6 +42,8 @@ pub(crate) struct RequestContext {
     started: SystemTime,
     repository: Option<String>,
     request: Option<Request>,
+    /// The kind of the requested page, in place of a verb.
+    page: Option<&'static str>,
     handle: Option<UpstreamHandle>,
     /// Its cache lookup; `None` if it bypasses the cache.
     lookup: Option<CacheLookup>,
@@ -68,6 +72,7 @@ impl ProxyHttp for ProxyService {
             started: clock::now(),
             repository: None,
             request: None,
+            page: None,
             handle: None,
             lookup: None,
             failure: None,
@@ -151,7 +156,7 @@ impl ProxyService {
             address.and_then(|address| address.as_inet()).copied()
         };
         let routed = self.0.route(head, inet(session.server_addr()));
-        if !matches!(&routed, Err(page) if page.is_health) {
+        if !matches!(&routed, Route::Own(page) if page.is_health) {
             match self.0.admit(inet(session.client_addr()), &head.headers).await {
                 Ok(permit) => context.permit = permit,
                 Err(page) => {
@@ -161,8 +166,9 @@ impl ProxyService {
             }
         }
         let target = match routed {
-            Ok(target) => target,
-            Err(page) => {
+            Route::Repository(target) => target,
+            Route::Page(target) => return Ok(Err(self.gateway_page(session, context, &target).await)),
+            Route::Own(page) => {
                 // Do not wait for an unread body.
                 session.set_keepalive(None);
                 return Ok(Err(page));
@@ -223,6 +229,30 @@ impl ProxyService {
         Ok(Ok((repository, request)))
     }
 
+    /// A page of the gateway.
+    async fn gateway_page(
+        &self,
+        session: &mut Session,
+        context: &mut RequestContext,
+        target: &PageTarget,
+    ) -> OwnPage {
+        if !session.as_downstream_mut().is_body_done() {
+            // Do not wait for an unread body.
+            session.set_keepalive(None);
+        }
+        let head = session.req_header();
+        if let Some(page) = self.0.refuse(&joined(head, header::VIA)) {
+            session.set_keepalive(None);
+            return page;
+        }
+        let GatewayResponse { page, logged_as } = answer(&self.0, target, &head.method, &head.headers).await;
+        if let Some((repository, kind)) = logged_as {
+            (context.repository, context.page) = (Some(repository), Some(kind));
+        }
+        context.outcome = (400..500).contains(&page.status).then_some("refused");
+        page
+    }
+
     /// The cache lookup for a request; `None` if it bypasses the cache. Pages of the mirror are not cached here: no
     /// source is asked for them, and the views keep written pages themselves.
     fn cache_lookup(
@@ -254,10 +284,23 @@ impl ProxyService {
             head.insert_header(name, value)?;
         }
         head.insert_header(header::VIA, self.0.via.clone())?;
-        head.insert_header(header::CONTENT_LENGTH, page.body.len())?;
-        let head_only = session.req_header().method == Method::HEAD;
-        session.write_response_header(Box::new(head), head_only).await?;
-        if !head_only {
+        let request = session.req_header();
+        let accepted = joined(request, header::ACCEPT_ENCODING);
+        let compresses =
+            page.may_compress && request.version != Version::HTTP_10 && gzip::is_accepted(&accepted);
+        if compresses {
+            gzip::mark_tag(&mut head)?;
+        }
+        let has_no_body = request.method == Method::HEAD || page.status == 304;
+        match compresses {
+            true if !has_no_body => {
+                head.insert_header(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"))?;
+            }
+            false if page.status != 304 => head.insert_header(header::CONTENT_LENGTH, page.body.len())?,
+            _ => {}
+        }
+        session.write_response_header(Box::new(head), has_no_body).await?;
+        if !has_no_body {
             session.write_response_body(Some(page.body), true).await?;
         }
         Ok(())
@@ -296,8 +339,9 @@ impl RequestContext {
         }
         let now = clock::now();
         let at = clock::utc_datetime(now);
-        let verb = self.request.as_ref().map(|request| request.verb().as_str());
-        let query = self.request.as_ref().map(Request::query).unwrap_or_default();
+        let verb = self.request.as_ref().map(|request| request.verb().as_str()).or(self.page);
+        let requested_path = self.page.map(|_| path);
+        let query = self.request.as_ref().map(Request::query).or(requested_path).unwrap_or_default();
         let finished = Finished { repository, verb, request: query, at: &at, outcome, account, failure };
         self.shared.telemetry.finished(&finished);
         let millis = now.duration_since(self.started).unwrap_or_default().as_millis();

@@ -2,6 +2,7 @@
 
 use crate::config::{MappingsReload, Settings, SettingsReload};
 use crate::server::context::ServerContext;
+use crate::server::gateway::state::GatewayState;
 use async_trait::async_trait;
 use pingora_core::server::ShutdownWatch;
 use pingora_core::services::background::BackgroundService;
@@ -94,6 +95,10 @@ impl ConfigWatch {
                 let mut mirror = self.shared.mirror_policy.write().unwrap_or_else(PoisonError::into_inner);
                 *mirror = Arc::new(change.mirror);
                 drop(mirror);
+                let changed = GatewayState::new(change.gateway, &self.shared.public_url);
+                let mut gateway = self.shared.gateway.write().unwrap_or_else(PoisonError::into_inner);
+                *gateway = Arc::new(changed);
+                drop(gateway);
                 let mut limits = self.shared.limits.write().unwrap_or_else(PoisonError::into_inner);
                 *limits = Arc::new(limits.changed(change.clients, change.connections));
                 match change.restart_required.as_slice() {

@@ -5,6 +5,7 @@ use crate::config::{self, Mapping, Repositories};
 use crate::oai::{Request, Verb};
 use crate::proxy::cache::Cache;
 use crate::server::client_class::ClientClasses;
+use crate::server::gateway::state::GatewayState;
 use crate::server::handover::HandoverState;
 use crate::server::mirror::state::MirrorState;
 use crate::server::quotas::{Quotas, Uptime};
@@ -37,6 +38,8 @@ pub(crate) struct ServerContext {
     pub(crate) telemetry: Telemetry,
     /// The configuration of the mirror. A request or harvest uses one version of it.
     pub(crate) mirror_policy: RwLock<Arc<config::MirrorPolicy>>,
+    /// The configuration of the gateway.
+    pub(crate) gateway: RwLock<Arc<GatewayState>>,
     /// The clock of sessions with sources.
     pub(crate) clock: Arc<dyn Clock>,
     /// Set when the process ends: requests in flight are answered, new ones are refused.
@@ -82,6 +85,11 @@ impl ServerContext {
     /// The current configuration of the mirror.
     pub(crate) fn mirror_policy(&self) -> Arc<config::MirrorPolicy> {
         Arc::clone(&self.mirror_policy.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The current configuration of the gateway.
+    pub(crate) fn gateway(&self) -> Arc<GatewayState> {
+        Arc::clone(&self.gateway.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Whether the process stops, or another process takes over.

@@ -7,6 +7,7 @@ mod admin;
 mod client_class;
 mod config_watch;
 mod connection_limiter;
+pub(crate) mod gateway;
 mod handover;
 mod listener;
 mod maintenance;

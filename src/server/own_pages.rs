@@ -1,7 +1,7 @@
 //! Responses that need no source: the start page, the list of repositories, health and refusals.
 
 use crate::clock;
-use crate::config::Mapping;
+use crate::config::{Mapping, Robots};
 use crate::repository::Failure;
 use crate::store::MirrorError;
 use bytes::Bytes;
@@ -18,6 +18,8 @@ pub(crate) struct OwnPage {
     pub(crate) body: Bytes,
     /// Whether it is answered without a quota: a health check.
     pub(crate) is_health: bool,
+    /// Whether it is sent with gzip to clients that accept it.
+    pub(crate) may_compress: bool,
 }
 
 /// A response of the admin listener.
@@ -136,9 +138,13 @@ impl OwnPage {
         Self::new(200, "text/xml; charset=UTF-8", xml)
     }
 
-    /// Allows harvesting; some harvesters obey it.
-    pub(crate) fn robots() -> Self {
-        Self::new(200, "text/plain; charset=UTF-8", "User-agent: *\nDisallow:\n".to_owned())
+    /// The rules for crawlers. Harvesting is always allowed; some harvesters obey the rules.
+    pub(crate) fn robots(robots: Robots) -> Self {
+        let rules = match robots {
+            Robots::Allow => "Disallow:",
+            Robots::Deny => "Allow: /*?verb=\nDisallow: /",
+        };
+        Self::new(200, "text/plain; charset=UTF-8", format!("User-agent: *\n{rules}\n"))
     }
 
     pub(crate) fn json(status: u16, value: &serde_json::Value) -> Self {
@@ -148,7 +154,7 @@ impl OwnPage {
     pub(crate) fn new(status: u16, content_type: &'static str, body: impl Into<Bytes>) -> Self {
         let headers =
             vec![("Content-Type", content_type.to_owned()), ("X-Content-Type-Options", "nosniff".to_owned())];
-        Self { status, headers, body: body.into(), is_health: false }
+        Self { status, headers, body: body.into(), is_health: false, may_compress: false }
     }
 
     /// The complete HTTP/1.1 response, after which the connection is closed.
@@ -162,6 +168,12 @@ impl OwnPage {
         }
         let _ = write!(head, "Content-Length: {length}\r\nConnection: close\r\n\r\n");
         [head.as_bytes(), &self.body].concat()
+    }
+
+    /// The page with gzip for clients that accept it.
+    #[must_use]
+    pub(crate) fn compressible(self) -> Self {
+        Self { may_compress: true, ..self }
     }
 
     #[must_use]

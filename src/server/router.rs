@@ -2,6 +2,7 @@
 //! request.
 
 use crate::config::{Mapping, ServeFrom};
+use crate::gateway::route::PageTarget;
 use crate::mirror::view::AggregateRepository;
 use crate::server::context::ServerContext;
 use crate::server::own_pages::OwnPage;
@@ -12,7 +13,17 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use url::{Url, form_urlencoded};
+use url::{Position, Url, form_urlencoded};
+
+/// The part of the program that answers a request.
+pub(crate) enum Route {
+    /// A repository.
+    Repository(Target),
+    /// The gateway.
+    Page(PageTarget),
+    /// One of our own pages.
+    Own(OwnPage),
+}
 
 /// The repository of a request.
 pub(crate) struct Target {
@@ -74,37 +85,52 @@ impl Target {
 }
 
 impl ServerContext {
-    /// Finds the repository of a request, or one of our own pages. `local` is the address that received the request.
-    pub(crate) fn route(&self, head: &RequestHeader, local: Option<SocketAddr>) -> Result<Target, OwnPage> {
+    /// Finds the part of the program that answers a request. `local` is the address that received the request.
+    pub(crate) fn route(&self, head: &RequestHeader, local: Option<SocketAddr>) -> Route {
         let max = self.limits().connections.uri_bytes_max;
         if head.raw_path().len() > max {
-            return Err(OwnPage::uri_too_long(max));
+            return Route::Own(OwnPage::uri_too_long(max));
         }
         if ![Method::GET, Method::HEAD, Method::POST].contains(&head.method) {
             let page = OwnPage::text(405, "GET, HEAD and POST are allowed here");
-            return Err(page.with("Allow", "GET, HEAD, POST".to_owned()));
+            return Route::Own(page.with("Allow", "GET, HEAD, POST".to_owned()));
         }
         // The absolute form (RFC 9112, 3.2.2); pingora stores it separately from the URI.
         let is_path = head.raw_path().starts_with(b"/");
         let target = std::str::from_utf8(head.raw_path()).ok().filter(|_| !is_path);
         let absolute = target.and_then(|target| Url::parse(target).ok());
-        if let Some(url) = absolute {
-            if let Some(target) = self.mapped(&url) {
-                return Ok(target);
+        if let Some(url) = &absolute {
+            if let Some(target) = self.mapped(url) {
+                return Route::Repository(target);
             }
-            if !self.is_own(&url, local) {
+            if !self.is_own(url, local) {
                 let url = &self.public_url;
                 let text =
                     format!("no repository here has this base URL; see {url}/ for the known repositories");
-                return Err(OwnPage::text(403, &text));
+                return Route::Own(OwnPage::text(403, &text));
             }
         }
-        let path = head.uri.path();
+        let gateway = self.gateway();
+        let own_target =
+            absolute.as_ref().map_or(head.raw_path(), |url| url[Position::BeforePath..].as_bytes());
+        if gateway.policy.enabled
+            && let Some(page) = PageTarget::read(own_target)
+        {
+            return Route::Page(page);
+        }
+        match self.repository(head.uri.path()) {
+            Ok(target) => Route::Repository(target),
+            Err(page) => Route::Own(page),
+        }
+    }
+
+    /// The repository with this path, or one of our own pages.
+    fn repository(&self, path: &str) -> Result<Target, OwnPage> {
         let mappings = self.repositories.all();
         Err(match path {
             "/" => OwnPage::repositories(200, &self.public_url, &mappings),
             "/friends.xml" => OwnPage::friends(&self.public_url, &mappings),
-            "/robots.txt" => OwnPage::robots(),
+            "/robots.txt" => OwnPage::robots(self.gateway().policy.robots),
             "/-/livez" => OwnPage::health(200, "ok"),
             "/-/readyz" => self.readiness(),
             _ => {

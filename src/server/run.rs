@@ -8,6 +8,7 @@ use super::admin::Admin;
 use super::config_watch::{Announcement, ConfigWatch};
 use super::connection_limiter;
 use super::context::{RequestLimits, ServerContext};
+use super::gateway::state::GatewayState;
 use super::handover::{self, Sockets};
 use super::listener::BoundService;
 use super::maintenance::CacheMaintenance;
@@ -93,6 +94,7 @@ impl Server {
         let public_url = config.public_url.unwrap_or_else(|| format!("http://{}", sockets.public.0));
         let instance = format!("oaimend-{:016x}", RandomState::new().hash_one(std::process::id()));
         let via = HeaderValue::try_from(format!("1.1 {instance}")).expect("letters and digits");
+        let gateway = GatewayState::new(config.gateway, &public_url);
         let shared = ServerContext {
             public_url,
             listens_on: sockets.public.0,
@@ -106,6 +108,7 @@ impl Server {
             mirror: MirrorState::default(),
             mirror_policy: RwLock::new(Arc::new(config.mirror)),
             telemetry: Telemetry::new(),
+            gateway: RwLock::new(Arc::new(gateway)),
             clock,
             draining: AtomicBool::new(false),
             handover: watch::Sender::default(),

@@ -147,6 +147,13 @@ fn every_verb_is_answered_under_the_proxy_url() {
 }
 
 #[test]
+fn record_has_a_page() {
+    let (_running, lines) = start();
+    let page = page(labelled(&lines, "record"));
+    assert!(page.contains("<title>Harbour songs, 1890–1914 – oaimend</title>"), "{page}");
+}
+
+#[test]
 fn runs_until_sigterm() {
     let (mut running, lines) = start();
     assert!(

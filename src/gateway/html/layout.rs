@@ -1,13 +1,10 @@
 //! The layout that all pages share.
 
 use super::super::record::Text;
+use super::style_sheet::StyleSheet;
 use maud::{DOCTYPE, Markup, html};
 use url::Url;
 
-/// The style sheet of all pages.
-pub const STYLESHEET: &str = include_str!("style.css");
-/// The path of the style sheet below the public URL. No repository id begins with a hyphen.
-pub const STYLESHEET_PATH: &str = "/-/style.css";
 /// The Content-Security-Policy of all pages. It forbids all script; a block of JSON-LD is data and is not affected.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; \
     form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
@@ -19,6 +16,8 @@ pub struct Site {
     contact: Option<String>,
     public_url: String,
     base_path: String,
+    /// In the order in which pages link to them.
+    style_sheets: Vec<StyleSheet>,
 }
 
 impl Site {
@@ -31,7 +30,20 @@ impl Site {
             contact: contact.map(str::to_owned),
             public_url: public_url.trim_end_matches('/').to_owned(),
             base_path: path.unwrap_or_default(),
+            style_sheets: vec![StyleSheet::own()],
         }
+    }
+
+    /// The site with the style sheet of its operator, after the own one.
+    #[must_use]
+    pub fn with_theme(mut self, css: &str) -> Self {
+        self.style_sheets.push(StyleSheet::theme(css));
+        self
+    }
+
+    /// The style sheets of all pages.
+    pub fn style_sheets(&self) -> &[StyleSheet] {
+        &self.style_sheets
     }
 
     /// The public URL without a slash at its end, for URLs that other programs read.
@@ -79,7 +91,9 @@ impl Page<'_> {
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     meta name="color-scheme" content="light dark";
                     title { (title) " – " (site.name) }
-                    link rel="stylesheet" href={ (base) (STYLESHEET_PATH) };
+                    @for sheet in site.style_sheets() {
+                        link rel="stylesheet" href={ (base) (sheet.path) };
+                    }
                     (head)
                 }
                 body {
@@ -131,11 +145,12 @@ mod tests {
         {
             let site = Site::new("Site", None, public_url);
             assert_eq!((site.base_path(), site.public_url()), (base, public_url.trim_end_matches('/')));
+            let site = site.with_theme("a{}");
             let page = Page { site: &site, title: "T", crumbs: &[], head: html! {}, main: html! {} }.render();
-            assert!(
-                page.contains(&format!("<link rel=\"stylesheet\" href=\"{base}/-/style.css\">")),
-                "{page}"
-            );
+            let link =
+                |sheet: &StyleSheet| format!("<link rel=\"stylesheet\" href=\"{base}{}\">", sheet.path);
+            let links: String = site.style_sheets().iter().map(link).collect();
+            assert!(site.style_sheets().len() == 2 && page.contains(&links), "{page}");
         }
     }
 
@@ -147,13 +162,5 @@ mod tests {
         let page =
             Page { site: &site, title: "<i>", crumbs: &crumbs, head: html! {}, main: html! {} }.render();
         assert!(!page.contains("<b>") && !page.contains("<i>"), "{page}");
-    }
-
-    #[test]
-    fn the_style_sheet_is_small_and_loads_nothing() {
-        assert!(STYLESHEET.len() <= 12 << 10, "{} bytes", STYLESHEET.len());
-        for word in ["url(", "@import", "@font-face", "expression("] {
-            assert!(!STYLESHEET.contains(word), "{word}");
-        }
     }
 }

@@ -28,7 +28,7 @@ impl DeletedRecordPage<'_> {
             }
             p { a href=(self.address.repository(self.site.base_path())) { "The repository " bdi { (self.repository_name) } } }
         };
-        page(self.site, self.repository_name, &self.address, "Deleted record", main)
+        page(self.site, self.repository_name, &self.address, "Deleted record", ToRepository::Link, main)
     }
 }
 
@@ -62,18 +62,28 @@ impl UnknownRecordPage<'_> {
                 }
             }
         };
-        page(self.site, self.repository_name, &self.address, "Unknown record", main)
+        page(self.site, self.repository_name, &self.address, "Unknown record", ToRepository::Link, main)
     }
 }
 
-fn page(
+/// Whether a page leads to the page of its repository.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ToRepository {
+    Link,
+    NoLink,
+}
+
+/// A page with a notice in place of a record.
+pub(super) fn page(
     site: &Site,
     repository_name: &str,
     address: &RecordAddress<'_>,
     title: &str,
+    to_repository: ToRepository,
     main: Markup,
 ) -> String {
-    let repository = Some(address.repository(site.base_path()));
+    let is_link = to_repository == ToRepository::Link;
+    let repository = is_link.then(|| address.repository(site.base_path()));
     let crumbs = [Crumb { name: repository_name, url: repository }, Crumb { name: title, url: None }];
     let main = html! { div.notice { (main) } };
     Page { site, title, crumbs: &crumbs, head: html! {}, main }.render()

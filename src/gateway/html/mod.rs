@@ -7,13 +7,17 @@
 mod fields_table;
 mod layout;
 mod missing_record;
+mod no_record_page;
 mod record_page;
 mod repairs;
+mod style_sheet;
 #[cfg(test)]
 mod tests;
 mod xml_source;
 
-pub use layout::{CONTENT_SECURITY_POLICY, STYLESHEET, STYLESHEET_PATH, Site};
+pub use layout::{CONTENT_SECURITY_POLICY, Site};
 pub use missing_record::{DeletedRecordPage, UnknownRecordPage};
+pub use no_record_page::{NoRecordPage, NoRecordReason};
 pub use record_page::{FormatTab, Provenance, RecordPage};
 pub use repairs::RecordRepair;
+pub use style_sheet::StyleSheet;

@@ -38,7 +38,12 @@ impl RecordAddress<'_> {
     }
 
     fn url(&self, base: &str, ending: &str) -> String {
-        let identifier = utf8_percent_encode(self.identifier, SEGMENT);
+        let mut identifier = utf8_percent_encode(self.identifier, SEGMENT).to_string();
+        // Without this, the end of the identifier would select a form.
+        if let Some(dot) = identifier.rfind('.').filter(|&dot| matches!(&identifier[dot..], ".xml" | ".json"))
+        {
+            identifier.replace_range(dot..=dot, "%2E");
+        }
         let mut url = format!("{}record/{identifier}{ending}", self.repository(base));
         if let Some(format) = self.format {
             url.push_str(&format!("?format={}", utf8_percent_encode(format, SEGMENT)));
@@ -60,6 +65,9 @@ mod tests {
             ("50%?#&=+", "/x/record/50%25%3F%23%26%3D%2B"),
             ("ü\"<'>", "/x/record/%C3%BC%22%3C%27%3E"),
             ("a-b_c.d~e", "/x/record/a-b_c.d~e"),
+            ("a.xml", "/x/record/a%2Exml"),
+            ("a.xml.json", "/x/record/a.xml%2Ejson"),
+            ("a.xmlx", "/x/record/a.xmlx"),
         ] {
             assert_eq!(page(identifier), path);
         }

@@ -9,6 +9,7 @@ mod credentials;
 mod datestamps;
 mod failover;
 mod fault_matrix;
+mod gateway;
 mod hot_upgrade;
 mod kill;
 mod list_restart;

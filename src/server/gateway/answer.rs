@@ -1,0 +1,127 @@
+//! Finds the response to a request for a page.
+
+use super::record::{Missing, RecordRequest};
+use crate::config::{Mapping, RecordPages};
+use crate::gateway::RecordForm;
+use crate::gateway::html::{NoRecordPage, NoRecordReason, StyleSheet};
+use crate::gateway::record::RecordAddress;
+use crate::gateway::route::{PageTarget, RecordTarget};
+use crate::server::context::ServerContext;
+use crate::server::gateway::state::GatewayState;
+use crate::server::own_pages::OwnPage;
+use http::{HeaderMap, Method, header};
+
+/// The response to a request for a page.
+pub(crate) struct GatewayResponse {
+    pub(crate) page: OwnPage,
+    /// The mirrored repository and the kind of the page, for the log and for metrics; `None` if it belongs to no
+    /// repository that is served.
+    pub(crate) logged_as: Option<(String, &'static str)>,
+}
+
+impl From<OwnPage> for GatewayResponse {
+    fn from(page: OwnPage) -> Self {
+        Self { page, logged_as: None }
+    }
+}
+
+/// The kind of record pages in the log and in metrics.
+const RECORD_PAGE: &str = "record-page";
+
+/// Answers a request for a page.
+pub(crate) async fn answer(
+    context: &ServerContext,
+    target: &PageTarget,
+    method: &Method,
+    headers: &HeaderMap,
+) -> GatewayResponse {
+    if ![Method::GET, Method::HEAD].contains(method) {
+        let page = OwnPage::text(405, "pages accept GET and HEAD");
+        return page.with("Allow", "GET, HEAD".to_owned()).into();
+    }
+    let gateway = context.gateway();
+    match target {
+        PageTarget::StyleSheet(path) => style_sheet(gateway.site.style_sheets(), path).into(),
+        PageTarget::Record(target) => {
+            let mappings = context.repositories.all();
+            match mappings.get(&target.repository).filter(|mapping| mapping.mirror.is_some()) {
+                Some(mapping) => GatewayResponse {
+                    page: record(context, &gateway, mapping, target, headers).await,
+                    logged_as: Some((mapping.id.clone(), RECORD_PAGE)),
+                },
+                None if is_stored(context, &target.repository).await => {
+                    removed(&gateway, target, form_of(target, headers)).into()
+                }
+                None => OwnPage::repositories(404, &context.public_url, &mappings).into(),
+            }
+        }
+    }
+}
+
+/// A style sheet. One at another path is from an older page.
+fn style_sheet(sheets: &[StyleSheet], path: &str) -> OwnPage {
+    let found = sheets.iter().find(|sheet| sheet.path == path);
+    let other = || sheets.iter().find(|sheet| sheet.is_other_version(path));
+    let (sheet, cache_control) = match (found, other()) {
+        (Some(sheet), _) => (sheet, "public, max-age=31536000, immutable"),
+        (None, Some(sheet)) => (sheet, "no-cache"),
+        (None, None) => return OwnPage::text(404, "no such style sheet"),
+    };
+    let page = OwnPage::new(200, "text/css; charset=UTF-8", sheet.css.clone());
+    let page = page.with("Vary", "Accept-Encoding".to_owned());
+    page.with("Cache-Control", cache_control.to_owned()).compressible()
+}
+
+fn form_of(target: &RecordTarget, headers: &HeaderMap) -> RecordForm {
+    let accept = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let accepted = || RecordForm::accepted(&accept.collect::<Vec<_>>().join(","));
+    target.form.unwrap_or_else(accepted)
+}
+
+/// The page of a record of a mirrored repository.
+async fn record(
+    context: &ServerContext,
+    gateway: &GatewayState,
+    mapping: &Mapping,
+    target: &RecordTarget,
+    headers: &HeaderMap,
+) -> OwnPage {
+    let request = |target| RecordRequest {
+        store: &*context.store.mirror,
+        gateway,
+        mapping,
+        target,
+        form: form_of(target, headers),
+    };
+    let named = request(target);
+    if mapping.records == RecordPages::Off {
+        return named.missing(&Missing::NotShown(NoRecordReason::PagesOff)).await;
+    }
+    match named.find().await {
+        Ok(found) => named.show(&found, headers).await,
+        Err(missing) => {
+            let whole = target.with_ending_in_identifier().filter(|_| missing == Missing::Unknown);
+            if let Some(whole) = whole.as_ref().map(request)
+                && let Ok(found) = whole.find().await
+            {
+                return whole.show(&found, headers).await;
+            }
+            named.missing(&missing).await
+        }
+    }
+}
+
+/// Whether the mirror has records of a repository, although it is not served.
+async fn is_stored(context: &ServerContext, repository: &str) -> bool {
+    let stored = context.store.mirror.repositories().await;
+    stored.is_ok_and(|stored| stored.iter().any(|stored| stored == repository))
+}
+
+/// The page of a record whose repository is no longer served.
+fn removed(gateway: &GatewayState, target: &RecordTarget, form: RecordForm) -> OwnPage {
+    let reason = NoRecordReason::RepositoryRemoved;
+    let RecordTarget { repository, identifier, .. } = target;
+    let address = RecordAddress { repository, identifier, format: None };
+    let html = || NoRecordPage { site: &gateway.site, repository_name: repository, address, reason }.render();
+    super::record::notice(410, form, reason.title(), html)
+}

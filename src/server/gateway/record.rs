@@ -1,0 +1,339 @@
+//! The page of a record, from the store of the mirror.
+
+use super::validators::Validators;
+use crate::config::{Mapping, RecordPages};
+use crate::gateway::html::{
+    CONTENT_SECURITY_POLICY, DeletedRecordPage, FormatTab, NoRecordPage, NoRecordReason, Provenance,
+    RecordPage, Site, UnknownRecordPage,
+};
+use crate::gateway::record::{
+    RecordAddress, RecordDocument, UnreadableRecord, WorkDescription, json_ld, signposting,
+};
+use crate::gateway::route::RecordTarget;
+use crate::gateway::{RecordForm, fingerprint};
+use crate::mirror::view::identify::StoredIdentify;
+use crate::mirror::view::page_items::RecordText;
+use crate::mirror::view::record_xml::Header;
+use crate::oai::datestamp::{Granularity, from_secs};
+use crate::repository::{Failure, Reason};
+use crate::server::gateway::state::GatewayState;
+use crate::server::own_pages::OwnPage;
+use crate::store::{Document, MirrorError, MirrorStore, RecordStatus, StoredRecord};
+use http::HeaderMap;
+
+/// A request for a record of a mirrored repository.
+pub(super) struct RecordRequest<'a> {
+    pub(super) store: &'a dyn MirrorStore,
+    pub(super) gateway: &'a GatewayState,
+    pub(super) mapping: &'a Mapping,
+    pub(super) target: &'a RecordTarget,
+    pub(super) form: RecordForm,
+}
+
+/// A record, with everything of the store on which its page depends.
+pub(super) struct FoundRecord {
+    record: StoredRecord,
+    /// Its record in [`WORK_FORMAT`], if another format is shown.
+    work_record: Option<StoredRecord>,
+    formats: Vec<FormatTab>,
+}
+
+/// Why there is no page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// No record has this identifier, or none in this format.
+    Unknown,
+    /// The record is deleted.
+    Deleted {
+        /// The datestamp of the deletion, in seconds since 1970.
+        datestamp_secs: i64,
+    },
+    /// It cannot be shown.
+    NotShown(NoRecordReason),
+}
+
+impl From<MirrorError> for Missing {
+    fn from(error: MirrorError) -> Self {
+        match error {
+            MirrorError::Damaged => Self::NotShown(NoRecordReason::Damaged),
+            _ => Self::NotShown(NoRecordReason::Unreadable),
+        }
+    }
+}
+
+impl From<UnreadableRecord> for Missing {
+    fn from(_: UnreadableRecord) -> Self {
+        Self::NotShown(NoRecordReason::Damaged)
+    }
+}
+
+/// What a source says of itself.
+struct SourceFacts {
+    name: String,
+    granularity: Granularity,
+}
+
+/// The format that describes works, and that pages show by default.
+const WORK_FORMAT: &str = "oai_dc";
+/// The `Cache-Control` of pages. They change with harvests only.
+const CACHE_CONTROL: &str = "public, max-age=300";
+
+impl RecordRequest<'_> {
+    /// Finds the record and its formats in the store.
+    ///
+    /// # Errors
+    ///
+    /// There is nothing to show. A record that is not stored is unknown only if the harvest was complete.
+    pub(super) async fn find(&self) -> Result<FoundRecord, Missing> {
+        let id = &self.mapping.id;
+        let prefixes = self.mapping.mirror.as_ref().map_or(&[][..], |mirror| mirror.prefixes.as_slice());
+        let catalog = self.store.catalog(id).await?.formats.into_iter().map(|format| format.prefix);
+        let mirrored: Vec<String> =
+            catalog.filter(|prefix| prefixes.is_empty() || prefixes.contains(prefix)).collect();
+        let stored = self.store.formats_of_item(id, &self.target.identifier).await?;
+        let of_item: Vec<_> =
+            mirrored.iter().filter_map(|prefix| stored.iter().find(|(stored, _)| stored == prefix)).collect();
+        let live: Vec<&String> = of_item
+            .iter()
+            .filter(|(_, status)| *status == RecordStatus::Live)
+            .map(|(prefix, _)| prefix)
+            .collect();
+        let by_default = live.iter().copied().find(|prefix| *prefix == WORK_FORMAT).or(live.first().copied());
+        let by_default = by_default.or_else(|| of_item.first().map(|(prefix, _)| prefix));
+        let shown = match &self.target.format {
+            Some(named) => mirrored.iter().find(|prefix| *prefix == named),
+            None => by_default,
+        };
+        let Some(shown) = shown else {
+            let unknown_format = self.target.format.is_some() && !mirrored.is_empty();
+            return Err(if unknown_format { Missing::Unknown } else { self.unknown(&mirrored).await });
+        };
+        if !self.is_complete(shown).await? {
+            return Err(Missing::NotShown(NoRecordReason::NotHarvested));
+        }
+        let record = self.store.record(id, shown, &self.target.identifier).await?.ok_or(Missing::Unknown)?;
+        if record.status == RecordStatus::Deleted {
+            return Err(Missing::Deleted { datestamp_secs: record.datestamp_secs });
+        }
+        let has_work_record = shown != WORK_FORMAT && live.iter().any(|prefix| *prefix == WORK_FORMAT);
+        let work_record = match has_work_record {
+            // Without this record the page is poorer, and still true.
+            true => self.store.record(id, WORK_FORMAT, &self.target.identifier).await.unwrap_or_default(),
+            false => None,
+        };
+        let tab = |prefix: &String| FormatTab {
+            prefix: prefix.clone(),
+            is_default: Some(prefix) == by_default,
+            is_current: prefix == shown,
+        };
+        let formats = live.into_iter().map(tab).collect();
+        Ok(FoundRecord { record, work_record, formats })
+    }
+
+    /// Why a record is not stored in any of these formats.
+    async fn unknown(&self, mirrored: &[String]) -> Missing {
+        for prefix in mirrored {
+            match self.is_complete(prefix).await {
+                Ok(true) => {}
+                Ok(false) => return Missing::NotShown(NoRecordReason::NotHarvested),
+                Err(error) => return error.into(),
+            }
+        }
+        match mirrored.is_empty() {
+            true => Missing::NotShown(NoRecordReason::NotHarvested),
+            false => Missing::Unknown,
+        }
+    }
+
+    /// Whether a format was harvested completely at least once.
+    async fn is_complete(&self, prefix: &str) -> Result<bool, MirrorError> {
+        Ok(self.store.progress(&self.mapping.id, prefix).await?.last_complete.is_some())
+    }
+
+    /// The response with a record.
+    pub(super) async fn show(&self, found: &FoundRecord, headers: &HeaderMap) -> OwnPage {
+        let facts = self.source_facts().await;
+        match self.try_show(found, &facts, headers) {
+            Ok(page) => page,
+            Err(missing) => self.missing(&missing).await,
+        }
+    }
+
+    fn try_show(
+        &self,
+        found: &FoundRecord,
+        facts: &SourceFacts,
+        headers: &HeaderMap,
+    ) -> Result<OwnPage, Missing> {
+        let may_redirect = self.mapping.records == RecordPages::Link
+            && self.form == RecordForm::Html
+            && self.target.format.is_none();
+        let validators = self.validators(found, facts);
+        let with_head = |page: OwnPage| {
+            let page = validators.add_to(page).with("Cache-Control", CACHE_CONTROL.to_owned());
+            with_policies(page).compressible()
+        };
+        if !may_redirect && validators.are_known(headers) {
+            return Ok(with_head(OwnPage::new(304, self.form.content_type(), "")));
+        }
+        let xml = written(&found.record, facts.granularity)?;
+        if self.form == RecordForm::Xml {
+            let text = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{xml}\n");
+            return Ok(with_head(OwnPage::new(200, self.form.content_type(), text)));
+        }
+        let document = RecordDocument::read(&xml)?;
+        let work = match &found.work_record {
+            Some(record) => WorkDescription::of(&RecordDocument::read(&written(record, facts.granularity)?)?),
+            None => WorkDescription::of(&document),
+        };
+        let site = &self.gateway.site;
+        let address = self.address(self.target.format.as_deref());
+        let page_url = self.address(None).page(site.public_url());
+        let landing_page = work.links.landing_page().filter(|link| may_redirect && link.url != page_url);
+        if let Some(link) = landing_page {
+            let page = OwnPage::text(302, "the record is at its source").with("Location", link.url.clone());
+            return Ok(with_policies(page.with("Cache-Control", CACHE_CONTROL.to_owned())));
+        }
+        if self.form == RecordForm::JsonLd {
+            let text = format!("{:#}\n", json_ld(&work, &page_url));
+            return Ok(with_head(OwnPage::new(200, self.form.content_type(), text)));
+        }
+        let html = RecordPage {
+            site,
+            repository_name: &facts.name,
+            address,
+            document: &document,
+            xml: &xml,
+            work: &work,
+            formats: &found.formats,
+            provenance: &self.provenance(found, facts),
+            repairs: None,
+        };
+        let page = OwnPage::new(200, self.form.content_type(), html.render());
+        let links = signposting(&work, address, site.public_url()).join(", ");
+        Ok(with_head(page.with("Link", links)))
+    }
+
+    /// The time of the last harvest is not in it: the page would change with each harvest.
+    fn provenance(&self, found: &FoundRecord, facts: &SourceFacts) -> Provenance {
+        let file = self.mapping.static_file.as_ref().and_then(|file| file.path.as_ref());
+        Provenance {
+            // The local path is not disclosed.
+            source_base_url: match file {
+                Some(_) => "a static repository file".to_owned(),
+                None => self.mapping.base_url.to_string(),
+            },
+            source_datestamp: from_secs(found.record.datestamp_secs, facts.granularity),
+            stamp: from_secs(found.record.stamp_secs, Granularity::Second),
+            harvested_at: None,
+        }
+    }
+
+    /// The validators of the page. The tag changes with everything on which the page depends.
+    fn validators(&self, found: &FoundRecord, facts: &SourceFacts) -> Validators {
+        let version = |record: &StoredRecord| {
+            (record.stamp_secs, record.sequence, record.datestamp_secs, record.set_specs.clone())
+        };
+        let work_record = found.work_record.as_ref();
+        let depends_on = format!(
+            "{:?}",
+            (
+                &self.gateway.version,
+                (&self.mapping.id, self.mapping.base_url.as_str(), self.mapping.records),
+                (&facts.name, facts.granularity.name(), &self.target, self.form, &found.formats),
+                (version(&found.record), work_record.map(version)),
+            )
+        );
+        let work_secs = work_record.map_or(i64::MIN, |record| record.stamp_secs);
+        Validators {
+            tag: fingerprint([depends_on.as_bytes()]),
+            modified_secs: found.record.stamp_secs.max(work_secs),
+        }
+    }
+
+    /// The response in place of a record.
+    pub(super) async fn missing(&self, missing: &Missing) -> OwnPage {
+        let SourceFacts { name, granularity } = self.source_facts().await;
+        let (site, repository_name) = (&self.gateway.site, name.as_str());
+        let address = self.address(None);
+        match missing {
+            Missing::Unknown => notice(404, self.form, "no such record", || {
+                UnknownRecordPage { site, repository_name, address }.render()
+            }),
+            Missing::Deleted { datestamp_secs } => {
+                let deleted_at = from_secs(*datestamp_secs, granularity);
+                notice(410, self.form, "the record was deleted", || {
+                    DeletedRecordPage { site, repository_name, address, deleted_at: &deleted_at }.render()
+                })
+            }
+            Missing::NotShown(reason) => self.not_shown(site, repository_name, *reason),
+        }
+    }
+
+    fn not_shown(&self, site: &Site, repository_name: &str, reason: NoRecordReason) -> OwnPage {
+        let address = self.address(None);
+        let html = || NoRecordPage { site, repository_name, address, reason }.render();
+        let failure = match reason {
+            NoRecordReason::PagesOff => return notice(404, self.form, reason.title(), html),
+            NoRecordReason::RepositoryRemoved => return notice(410, self.form, reason.title(), html),
+            NoRecordReason::NotHarvested => Failure::new(Reason::MirrorIncomplete, reason.title()),
+            NoRecordReason::Damaged | NoRecordReason::Unreadable => {
+                Failure::new(Reason::Mirror, reason.title())
+            }
+        };
+        notice(503, self.form, reason.title(), html)
+            .with("Retry-After", failure.retry_after_secs.to_string())
+            .with("Proxy-Status", failure.proxy_status())
+    }
+
+    fn address<'s>(&'s self, format: Option<&'s str>) -> RecordAddress<'s> {
+        RecordAddress { repository: &self.mapping.id, identifier: &self.target.identifier, format }
+    }
+
+    /// What the source says of itself, as far as it is known.
+    async fn source_facts(&self) -> SourceFacts {
+        // Without the document the page has the id in place of the name.
+        let document = self.store.document(&self.mapping.id, Document::Identify).await.unwrap_or_default();
+        let identify =
+            document.and_then(|document| StoredIdentify::read(&String::from_utf8_lossy(&document)));
+        let name = identify.as_ref().and_then(StoredIdentify::name);
+        SourceFacts {
+            name: name.unwrap_or_else(|| self.mapping.id.clone()),
+            granularity: identify.map_or(Granularity::Second, |identify| identify.granularity),
+        }
+    }
+}
+
+/// The XML of a record, with the header of its source.
+fn written(record: &StoredRecord, granularity: Granularity) -> Result<String, Missing> {
+    let damaged = |_| Missing::NotShown(NoRecordReason::Damaged);
+    let text = RecordText::read(record).map_err(damaged)?;
+    let mut xml = String::with_capacity(record.bytes.len() + HEADER_BYTES);
+    text.places.write(text.text, &Header::of_source(record, granularity), "", &mut xml);
+    Ok(xml)
+}
+
+/// The usual length of a header, in bytes.
+const HEADER_BYTES: usize = 512;
+
+/// A response in place of a record: the page, or one line for programs.
+pub(super) fn notice(status: u16, form: RecordForm, line: &str, html: impl FnOnce() -> String) -> OwnPage {
+    let page = match form {
+        RecordForm::Html => OwnPage::new(status, form.content_type(), html()),
+        RecordForm::Xml | RecordForm::JsonLd => OwnPage::text(status, line),
+    };
+    let cache_control = match status {
+        // The next harvest can find the record.
+        404 => "public, max-age=60",
+        410 => CACHE_CONTROL,
+        _ => "no-store",
+    };
+    with_policies(page.with("Cache-Control", cache_control.to_owned()))
+}
+
+/// Adds what all responses have in common. XML has the policy too: a browser executes script in it.
+fn with_policies(page: OwnPage) -> OwnPage {
+    page.with("Content-Security-Policy", CONTENT_SECURITY_POLICY.to_owned())
+        .with("Referrer-Policy", "strict-origin-when-cross-origin".to_owned())
+        .with("Vary", "Accept, Accept-Encoding".to_owned())
+}

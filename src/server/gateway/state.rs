@@ -1,0 +1,27 @@
+//! The configuration of the gateway, as requests use it.
+
+use crate::config::GatewayPolicy;
+use crate::gateway::fingerprint;
+use crate::gateway::html::Site;
+
+/// The configuration of the gateway. A request uses one version of it.
+#[derive(Debug)]
+pub(crate) struct GatewayState {
+    pub(crate) policy: GatewayPolicy,
+    pub(crate) site: Site,
+    /// Changes with everything that all pages have in common.
+    pub(crate) version: String,
+}
+
+impl GatewayState {
+    /// The state of a server with this public URL, without a trailing slash.
+    pub(crate) fn new(policy: GatewayPolicy, public_url: &str) -> Self {
+        let site = Site::new(&policy.title, policy.contact.as_deref(), public_url);
+        let site = match &policy.theme {
+            Some(theme) => site.with_theme(&theme.css),
+            None => site,
+        };
+        let facts = format!("{} {site:?}", env!("CARGO_PKG_VERSION"));
+        Self { policy, site, version: fingerprint([facts.as_bytes()]) }
+    }
+}
