@@ -15,6 +15,7 @@ use crate::mirror::view::identify::StoredIdentify;
 use crate::mirror::view::page_items::RecordText;
 use crate::mirror::view::record_xml::Header;
 use crate::oai::datestamp::{Granularity, from_secs};
+use crate::repository::rebase_namespaces::NamespaceScope;
 use crate::repository::{Failure, Reason};
 use crate::server::gateway::state::GatewayState;
 use crate::server::own_pages::OwnPage;
@@ -304,13 +305,14 @@ impl RecordRequest<'_> {
     }
 }
 
-/// The XML of a record, with the header of its source.
+/// The XML of a record as a document of its own, with the header of its source. The store has it as an item of a list,
+/// which declares some of its namespaces.
 fn written(record: &StoredRecord, granularity: Granularity) -> Result<String, Missing> {
     let damaged = |_| Missing::NotShown(NoRecordReason::Damaged);
     let text = RecordText::read(record).map_err(damaged)?;
     let mut xml = String::with_capacity(record.bytes.len() + HEADER_BYTES);
     text.places.write(text.text, &Header::of_source(record, granularity), "", &mut xml);
-    Ok(xml)
+    Ok(NamespaceScope::of_own_list().rebase(&xml, &NamespaceScope::default()))
 }
 
 /// The usual length of a header, in bytes.

@@ -86,7 +86,8 @@ fn record_has_three_forms() {
     is_html(&mirrored.get(PAGE), 200, "A collection");
     let xml = mirrored.get(&format!("{PAGE}.xml"));
     assert_eq!((xml.status, xml.header("content-type")), (200, "application/xml; charset=UTF-8"));
-    let start = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<record";
+    let start = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<record xmlns=\"http://www.openarchives.org/OAI/2.0/\" \
+                 xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\"><header>";
     assert!(xml.text().starts_with(start) && xml.text().contains(">Title 3<"), "{}", xml.text());
     let json = mirrored.get(&format!("{PAGE}.json"));
     assert_eq!((json.status, json.header("content-type")), (200, "application/ld+json"));
