@@ -4,6 +4,7 @@ mod fixtures;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod browser;
 mod check;
 mod cli;
 mod config;

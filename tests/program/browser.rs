@@ -1,0 +1,135 @@
+//! The pages of the gateway in headless Chromium: layout, accessibility, keyboard, policy and meta tags.
+//!
+//! `tests/browser/check.mjs` does the work. The test is skipped if `scripts/browser install` was not run; its captured
+//! output says so. With `OAIMEND_BROWSER=required` it fails instead. The screenshots are in
+//! `target/browser/screenshots`.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use oaimend::config::{Limits, Mapping, MirrorSettings};
+use serde_json::{Value, json};
+
+use crate::fixtures::collection::{Collection, identifier};
+use crate::fixtures::proxy::Proxy;
+
+const RECORDS: usize = 30;
+/// The numbers of the records with special fields.
+const ARTICLE: usize = 3;
+const HOSTILE: usize = 4;
+const ARABIC: usize = 5;
+const LONG: usize = 6;
+const DELETED: usize = 7;
+
+#[test]
+fn browsers_show_the_pages() {
+    let target = target_folder();
+    if !target.join("browser/installed.json").exists() {
+        let is_required = std::env::var("OAIMEND_BROWSER").is_ok_and(|value| value == "required");
+        assert!(!is_required, "run scripts/browser install first");
+        println!("skipped: scripts/browser install was not run");
+        return;
+    }
+    let (source, _collection) = collection().start();
+    let mapping = Mapping::new("x", &source.base_url(), &Limits::default()).expect("a legal mapping");
+    let interval = Some(Duration::from_secs(30 * 86_400));
+    let mirror = Some(MirrorSettings { interval, ..MirrorSettings::default() });
+    let proxy = Proxy::with(|config| {
+        config.repositories.add_fixed(Mapping { mirror, ..mapping });
+    });
+    proxy.wait_for_harvests("x", 1);
+    let described = proxy.data().join("pages.json");
+    let check = json!({
+        "base": format!("http://{}", proxy.address()),
+        "screenshots": target.join("browser/screenshots"),
+        "pages": pages(),
+    });
+    std::fs::write(&described, check.to_string()).expect("a writable folder");
+    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("scripts/browser");
+    let output = Command::new(script)
+        .args(["check".as_ref(), described.as_os_str()])
+        .env("CARGO_TARGET_DIR", &target)
+        .output()
+        .expect("the script runs");
+    // The test harness captures this and shows it on a failure.
+    print!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "the pages have faults");
+}
+
+/// The folder for build results: the program is in its subfolder `debug` or `release`.
+fn target_folder() -> PathBuf {
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_oaimend"));
+    program.ancestors().nth(2).expect("the program is two folders below").to_owned()
+}
+
+fn collection() -> Collection {
+    let mut collection = Collection::of(RECORDS);
+    let mut set_title = |number: usize, title: &str| {
+        collection.entries.get_mut(&identifier(number)).expect("it exists").title = title.to_owned();
+    };
+    // The provider writes titles as they are.
+    set_title(
+        ARTICLE,
+        "Tides of the northern ferries</dc:title><dc:creator>Berg, Anna</dc:creator><dc:creator>Holm, Lars</dc:creator>\
+         <dc:type>article</dc:type><dc:date>2019-04-05</dc:date><dc:language>en</dc:language>\
+         <dc:publisher>Harbour Press</dc:publisher><dc:identifier>https://doi.org/10.1234/tides.7</dc:identifier>\
+         <dc:identifier>https://repository.example/items/7</dc:identifier><dc:subject>tides</dc:subject>\
+         <dc:description>A study of timetables, and of the water under them.</dc:description>\
+         <dc:title xml:lang=\"de\">Gezeiten der Nordf\u{e4}hren",
+    );
+    let script = "&lt;script&gt;globalThis.hasRun = true&lt;/script&gt;";
+    let image = "&lt;img src=x onerror=\"globalThis.hasRun = true\"&gt;";
+    set_title(
+        HOSTILE,
+        &format!(
+            "{script}{image}</dc:title><dc:identifier>javascript:globalThis.hasRun=true</dc:identifier>\
+             <dc:identifier>data:text/html,{script}</dc:identifier><dc:creator>\" onmouseover=\"globalThis.hasRun=true</dc:creator>\
+             <dc:description xml:lang=\"en&quot; onfocus=&quot;globalThis.hasRun=true\">{script}</dc:description>\
+             <script xmlns=\"http://www.w3.org/1999/xhtml\">globalThis.hasRun = true</script><dc:title>{image}"
+        ),
+    );
+    set_title(
+        ARABIC,
+        "\u{645}\u{62f}\u{648}\u{627}\u{62c}\u{632}\u{631} \u{627}\u{644}\u{628}\u{62d}\u{631}</dc:title>\
+         <dc:creator>\u{641}\u{627}\u{637}\u{645}\u{629} \u{627}\u{644}\u{641}\u{647}\u{631}\u{64a}\u{629}</dc:creator>\
+         <dc:description xml:lang=\"ar\">\u{62f}\u{631}\u{627}\u{633}\u{629} \u{641}\u{64a} (ferries) \u{627}\u{644}\u{634}\u{645}\u{627}\u{644}</dc:description>\
+         <dc:title xml:lang=\"en\">Tides",
+    );
+    let word = "Donaudampfschifffahrt".repeat(20);
+    set_title(
+        LONG,
+        &format!("{word}</dc:title><dc:subject>{word}</dc:subject><dc:title>{}", "long title ".repeat(60)),
+    );
+    collection.entries.get_mut(&identifier(DELETED)).expect("it exists").deleted = true;
+    collection
+}
+
+/// The pages to open. `tests/browser/check.mjs` describes the fields.
+fn pages() -> Value {
+    let record = |number: usize| format!("/x/record/{}", identifier(number).replace(':', "%3A"));
+    json!([
+        {
+            "name": "record", "path": record(ARTICLE),
+            "links_to": ["https://doi.org/10.1234/tides.7", "https://repository.example/items/7"],
+            "metadata": {
+                "highwirePress": {
+                    "title": "Tides of the northern ferries",
+                    "author": ["Berg, Anna", "Holm, Lars"],
+                    "publication_date": "2019/04/05",
+                    "doi": "10.1234/tides.7",
+                },
+                "dublinCore": {
+                    "creator": ["Berg, Anna", "Holm, Lars"],
+                    "publisher": "Harbour Press",
+                },
+            },
+        },
+        { "name": "record-hostile", "path": record(HOSTILE) },
+        { "name": "record-hostile-xml", "path": format!("{}.xml", record(HOSTILE)), "is_xml": true },
+        { "name": "record-right-to-left", "path": record(ARABIC) },
+        { "name": "record-long", "path": record(LONG) },
+        { "name": "record-deleted", "path": record(DELETED), "status": 410 },
+        { "name": "record-unknown", "path": "/x/record/unknown", "status": 404 },
+    ])
+}
