@@ -5,6 +5,7 @@
 //
 // FILE is JSON: {"base": URL, "screenshots": FOLDER, "pages": [PAGE, ...]}. A PAGE has a `name` and a `path`, and
 // may have:
+//   "follow"     the page is the first link of `path` whose target begins with this text
 //   "status"     the status of the response; 200 by default
 //   "links_to"   paths that the page must link to
 //   "metadata"   the meta tags that a reference manager must find: {"highwirePress": {...}, "dublinCore": {...}}
@@ -49,6 +50,7 @@ const browser = await chromium.launch({
 try {
   mkdirSync(check.screenshots, { recursive: true });
   for (const page of check.pages) {
+    if (page.follow) page.path = await firstLink(page);
     for (const viewport of SIZES) {
       for (const colorScheme of SCHEMES) await open(page, viewport, colorScheme);
     }
@@ -60,6 +62,14 @@ try {
 for (const fault of faults) console.log(fault);
 console.log(`${checks - faults.length} passed, ${faults.length} failed`);
 process.exitCode = faults.length ? 1 : 0;
+
+// The target of the first link that a page is to follow.
+async function firstLink(described) {
+  const response = await fetch(check.base + described.path);
+  const link = cheerio.load(await response.text())(`a[href^="${described.follow}"]`).attr("href");
+  expect(described.name, link !== undefined, `${described.path} has no link to ${described.follow}`);
+  return link ?? described.path;
+}
 
 // Opens a page as a person does.
 async function open(described, viewport, colorScheme) {
