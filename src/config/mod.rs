@@ -31,7 +31,7 @@ pub use mapping::{Mapping, OnUnrepairable, check_id};
 pub use mirror::{Collisions, MirrorPolicy, MirrorSettings, ServeFrom};
 pub use politeness::Politeness;
 pub use quirks::{HeadersVia, Method, PageFallback, Quirks, Version};
-pub use repositories::{MappingsReload, Repositories};
+pub use repositories::{MappingChanges, MappingsReload, Repositories};
 pub use settings::{Settings, SettingsChange, SettingsReload};
 pub use static_file::StaticFile;
 
@@ -154,8 +154,8 @@ impl Config {
             config.map(id, base_url)?;
         }
         match config.repositories.reload()? {
-            MappingsReload::Unchanged | MappingsReload::Changed => {}
-            MappingsReload::Faults(more) => faults.extend(more),
+            MappingsReload::Unchanged => {}
+            MappingsReload::Changed { faults: more, .. } => faults.extend(more),
         }
         if faults.is_empty() { Ok(config) } else { Err(Error::Config(faults)) }
     }

@@ -27,10 +27,24 @@ pub struct Repositories {
 pub enum MappingsReload {
     /// No file has changed.
     Unchanged,
-    /// Some files have changed, and none has faults.
-    Changed,
-    /// Some files have changed, and these are the faults.
-    Faults(Vec<Fault>),
+    /// Some files have changed.
+    Changed {
+        /// The repositories that differ now.
+        changes: MappingChanges,
+        /// The faults of files. Their repositories are unchanged.
+        faults: Vec<Fault>,
+    },
+}
+
+/// The ids of the repositories that a reload has added, changed and removed, each in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MappingChanges {
+    /// New repositories.
+    pub added: Vec<String>,
+    /// Repositories with another mapping than before.
+    pub changed: Vec<String>,
+    /// Repositories without a file.
+    pub removed: Vec<String>,
 }
 
 /// Name, modification time and length of each mapping file; a difference means that it changed.
@@ -119,9 +133,10 @@ impl Repositories {
             }
         }
         all.extend(self.fixed.clone());
+        let changes = MappingChanges::between(&before, &all);
         self.replace(all);
         *seen = Some(listing);
-        Ok(if faults.is_empty() { MappingsReload::Changed } else { MappingsReload::Faults(faults) })
+        Ok(MappingsReload::Changed { changes, faults })
     }
 
     fn read(&self, id: &str, file: &Path) -> Result<Mapping, Vec<Fault>> {
@@ -135,6 +150,21 @@ impl Repositories {
 
     fn replace(&self, all: BTreeMap<String, Arc<Mapping>>) {
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(all);
+    }
+}
+
+impl MappingChanges {
+    fn between(before: &BTreeMap<String, Arc<Mapping>>, after: &BTreeMap<String, Arc<Mapping>>) -> Self {
+        let mut changes = Self::default();
+        for (id, mapping) in after {
+            match before.get(id) {
+                None => changes.added.push(id.clone()),
+                Some(old) if !Arc::ptr_eq(old, mapping) => changes.changed.push(id.clone()),
+                Some(_) => {}
+            }
+        }
+        changes.removed.extend(before.keys().filter(|id| !after.contains_key(*id)).cloned());
+        changes
     }
 }
 

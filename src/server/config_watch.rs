@@ -1,6 +1,6 @@
 //! Rereads the configuration when a file changes, and logs the start.
 
-use crate::config::{MappingsReload, Settings, SettingsReload};
+use crate::config::{MappingChanges, MappingsReload, Settings, SettingsReload};
 use crate::server::context::ServerContext;
 use crate::server::gateway::state::GatewayState;
 use async_trait::async_trait;
@@ -123,12 +123,19 @@ impl ConfigWatch {
     fn reread_mappings(&self) -> bool {
         match self.shared.repositories.reload() {
             Ok(MappingsReload::Unchanged) => return true,
-            Ok(MappingsReload::Changed) => {
-                tracing::info!(repositories = self.shared.repositories.all().len(), "mappings read again");
-            }
-            Ok(MappingsReload::Faults(faults)) => {
-                for fault in faults {
+            Ok(MappingsReload::Changed { changes, faults }) => {
+                for fault in &faults {
                     tracing::error!("{fault}; the repository is unchanged");
+                }
+                if faults.is_empty() || changes != MappingChanges::default() {
+                    let listed = |ids: Vec<String>| (!ids.is_empty()).then(|| ids.join(", "));
+                    tracing::info!(
+                        repositories = self.shared.repositories.all().len(),
+                        added = listed(changes.added),
+                        changed = listed(changes.changed),
+                        removed = listed(changes.removed),
+                        "mappings read again"
+                    );
                 }
             }
             Err(error) => tracing::error!("{error}; the repositories are unchanged"),

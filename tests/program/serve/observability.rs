@@ -4,7 +4,7 @@ use crate::config;
 use crate::fixtures::program::Program;
 use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source::{Reply, Source, fetch, page_of};
-use oaimend::config::{Config, Flags, MappingsReload};
+use oaimend::config::{Config, Flags, MappingChanges, MappingsReload};
 use serde_json::Value;
 
 fn mapped(base_url: &str) -> tempfile::TempDir {
@@ -67,7 +67,8 @@ fn sighup_reloads_mappings() {
     assert_eq!(old.asked().len(), 1);
     map(&folder, &new.base_url());
     program.signal("-HUP");
-    program.line("mappings read again");
+    let line = program.line("mappings read again");
+    assert_eq!((&line["added"], &line["changed"]), (&Value::Null, &"x".into()), "{line}");
     assert_eq!(fetch(address, LIST).status, 200);
     assert_eq!((old.asked().len(), new.asked().len()), (1, 1));
 }
@@ -157,9 +158,10 @@ fn reload_with_faults_keeps_the_configuration() {
     config::write(path, "mappings/x.toml", "base_url = \"http://two.example/oai\"\nbroken\n");
     config::write(path, "mappings/y.toml", "base_url = \"http://three.example/oai\"\n");
     config::write(path, "mappings/z.toml", "base_url = 1\n");
-    let MappingsReload::Faults(faults) = repositories.reload().expect("readable") else {
+    let MappingsReload::Changed { changes, faults } = repositories.reload().expect("readable") else {
         panic!("there are faults")
     };
+    assert_eq!(changes, MappingChanges { changed: vec!["y".to_owned()], ..MappingChanges::default() });
     assert_eq!(faults.iter().map(|fault| fault.line).collect::<Vec<_>>(), [2, 1]);
     assert_eq!(base_url("x").as_deref(), Some("http://one.example/oai"), "the mapping is unchanged");
     assert_eq!(base_url("y").as_deref(), Some("http://three.example/oai"), "others change");
@@ -169,7 +171,11 @@ fn reload_with_faults_keeps_the_configuration() {
     config::write(path, "mappings/x.toml", "base_url = \"http://one.example/oai\"\n# repaired\n");
     std::fs::remove_file(path.join("mappings/z.toml")).expect("it is there");
     std::fs::remove_file(path.join("mappings/y.toml")).expect("it is there");
-    assert_eq!(repositories.reload().expect("readable"), MappingsReload::Changed);
+    config::write(path, "mappings/v.toml", "base_url = \"http://four.example/oai\"\n");
+    let (added, removed) = (vec!["v".to_owned()], vec!["y".to_owned()]);
+    let changes = MappingChanges { added, removed, ..MappingChanges::default() };
+    let expected = MappingsReload::Changed { changes, faults: Vec::new() };
+    assert_eq!(repositories.reload().expect("readable"), expected);
     assert_eq!((base_url("y"), base_url("z")), (None, None));
     let after = repositories.find("x").expect("it is mapped");
     assert!(std::sync::Arc::ptr_eq(&before, &after), "it keeps its connections");
