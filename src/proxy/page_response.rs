@@ -85,7 +85,8 @@ impl PageResponder<'_> {
         };
         let mut head = Box::new(while_connected(session, head).await?.map_err(truncated)?.clone());
         if let Some(old) = old.filter(|_| head.status.is_server_error()) {
-            lookup.use_stale();
+            let proxy_status = head.headers.get(response_head::PROXY_STATUS).cloned();
+            lookup.use_stale(proxy_status.unwrap_or(HeaderValue::from_static("oaimend")));
             return self.send_cached(session, lookup, old).await;
         }
         if lookup.shared.is_some() {
@@ -115,6 +116,9 @@ impl PageResponder<'_> {
     ) -> Result<()> {
         let mut head = Box::new(response_head::page()?);
         head.insert_header(header::AGE, page.age_secs())?;
+        if let Some(proxy_status) = &lookup.replaced_failure {
+            head.insert_header(response_head::PROXY_STATUS, proxy_status.clone())?;
+        }
         complete_head(&mut head, session, lookup, Some(page.bytes))?;
         self.write_head(session, head, false).await?;
         while let Some(piece) = while_connected(session, page.next()).await?.map_err(truncated)? {

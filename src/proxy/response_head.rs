@@ -24,7 +24,7 @@ pub(super) fn whole(answer: &ResponseHead, why: &str) -> Result<ResponseHeader> 
         AnsweredBy::Mirror(failure) => {
             head.insert_header(header::CACHE_STATUS, MIRROR_STATUS)?;
             if let Some(failure) = failure {
-                head.insert_header("Proxy-Status", failure.proxy_status())?;
+                head.insert_header(PROXY_STATUS, failure.proxy_status())?;
             }
         }
     }
@@ -33,6 +33,9 @@ pub(super) fn whole(answer: &ResponseHead, why: &str) -> Result<ResponseHeader> 
     }
     Ok(head)
 }
+
+/// The field that describes a failure of the source (RFC 9209).
+pub(super) const PROXY_STATUS: &str = "Proxy-Status";
 
 /// The `Cache-Status` of the mirror.
 const MIRROR_STATUS: &str = "oaimend; hit; detail=mirror";
@@ -46,7 +49,7 @@ pub(super) fn failed(failure: &Failure) -> Result<(ResponseHeader, Bytes)> {
     if let Some(secs) = failure.retry_after() {
         head.insert_header("Retry-After", secs)?;
     }
-    head.insert_header("Proxy-Status", failure.proxy_status())?;
+    head.insert_header(PROXY_STATUS, failure.proxy_status())?;
     head.insert_header("Cache-Control", "no-store")?;
     Ok((head, text.into()))
 }

@@ -162,14 +162,13 @@ impl Reason {
     /// When to retry a failure of this kind, in seconds, if the source does not say it.
     const fn retry_after_secs(self) -> u64 {
         match self {
+            Self::ConnectionRefused | Self::Busy | Self::Status | Self::NotOai(NotOai::UnknownError) => 30,
             Self::ConnectionTimeout
             | Self::ConnectionLost
             | Self::ResponseTimeout
             | Self::Incomplete
             | Self::NotResumable
             | Self::Resting => 60,
-            Self::Busy => 30,
-            Self::ConnectionRefused | Self::Status | Self::NotOai(NotOai::UnknownError) => 120,
             Self::TakenOver => 1,
             Self::Quarantine | Self::Ledger | Self::Mirror => 600,
             _ => 300,
@@ -238,6 +237,14 @@ impl Failure {
         if let Some(seconds) = retry_after_secs {
             self.retry_after_secs = seconds.clamp(1, 3600);
         }
+        self
+    }
+
+    /// The same failure, for harvesters that retry after this time at the earliest.
+    #[must_use]
+    pub(crate) fn retried_after(mut self, time: Duration) -> Self {
+        let secs = time.as_secs() + u64::from(time.subsec_nanos() > 0);
+        self.retry_after_secs = self.retry_after_secs.max(secs).clamp(1, 3600);
         self
     }
 

@@ -14,6 +14,7 @@ use crate::oai::Request;
 use crate::proxy::response_head;
 use crate::repository::{Account, DetachedTask, Event, EventStream, Failure, Repository, RepositoryRequest};
 use crate::store::{PageKey, Pages, Size};
+use http::HeaderValue;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -54,6 +55,8 @@ pub(in crate::proxy) struct CacheLookup {
     is_old_known: bool,
     /// Whether this request started a session with the source.
     has_started_session: bool,
+    /// The `Proxy-Status` of the failure that an old page replaces.
+    pub(in crate::proxy) replaced_failure: Option<HeaderValue>,
     /// The page in flight that it shares with an earlier request.
     pub(in crate::proxy) shared: Option<Arc<InFlightPage>>,
 }
@@ -129,6 +132,7 @@ impl Cache {
             outcome: CacheOutcome::Miss,
             is_old_known: false,
             has_started_session: false,
+            replaced_failure: None,
             shared: None,
         }
     }
@@ -239,8 +243,9 @@ impl CacheLookup {
         if !page.meta.is_usable_if_error(now) {
             return Err(None);
         }
-        if self.cache.storage.has_failed(&self.key) {
+        if let Some(proxy_status) = self.cache.storage.last_failure(&self.key) {
             self.outcome = CacheOutcome::Stale;
+            self.replaced_failure = Some(proxy_status);
             return Ok(page);
         }
         Err(Some(page))
@@ -254,11 +259,12 @@ impl CacheLookup {
         FoundPage::InFlight(reader, DetachedTask::default(), old)
     }
 
-    /// Answers with an old page, because the source has failed.
-    pub(in crate::proxy) fn use_stale(&mut self) {
+    /// Answers with an old page, because the source has failed. `proxy_status` describes the failure.
+    pub(in crate::proxy) fn use_stale(&mut self, proxy_status: HeaderValue) {
         // Long enough for the waiting requests.
         let until = clock::now() + self.plan.failures.max(GRACE_PERIOD);
-        self.cache.storage.note_failure(&self.key, until);
+        self.cache.storage.note_failure(&self.key, until, proxy_status.clone());
+        self.replaced_failure = Some(proxy_status);
         self.outcome = CacheOutcome::Stale;
     }
 
@@ -328,6 +334,8 @@ async fn drain(
                 };
             }
             Some(Event::Failed(failure, account)) => {
+                // An earlier retry would receive the same failure.
+                let failure = failure.retried_after(in_flight.plan.failures);
                 let answer = response_head::failed(&failure).ok().filter(|_| in_flight.begun().is_none());
                 ended(*account, Some(failure));
                 let Some((head, text)) = answer else {

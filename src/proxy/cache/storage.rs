@@ -9,6 +9,7 @@ use super::page_meta::PageMeta;
 use crate::clock;
 use crate::store::{PageEntry, PageKey, Pages};
 use bytes::Bytes;
+use http::HeaderValue;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,8 +22,8 @@ pub(super) struct PageStorage {
     pub(super) pages: Arc<Pages>,
     /// The pages in flight that may be shared, the latest for each key.
     live: Mutex<HashMap<PageKey, Arc<InFlightPage>>>,
-    /// Until when a failed page is not requested again, if an old page exists.
-    failed: Mutex<HashMap<PageKey, SystemTime>>,
+    /// The last failure of each page that an old page has replaced.
+    failed: Mutex<HashMap<PageKey, ReplacedFailure>>,
     in_grace: Mutex<GraceQueue>,
     next_id: AtomicU64,
     /// Its threads read cached pages. The runtime of the server would use one thread for each reader.
@@ -46,6 +47,15 @@ struct GracePage {
     bytes: u64,
     /// By [`clock::uptime`].
     until: Duration,
+}
+
+/// A failure of a source that an old page replaces.
+#[derive(Clone, Debug)]
+struct ReplacedFailure {
+    /// Until when the page is not requested again.
+    until: SystemTime,
+    /// Its `Proxy-Status`.
+    proxy_status: HeaderValue,
 }
 
 /// How a request joins a page in flight.
@@ -168,17 +178,21 @@ impl PageStorage {
         }
     }
 
-    /// Records a failure of the source; an old page replaces it until then.
-    pub(super) fn note_failure(&self, key: &PageKey, until: SystemTime) {
+    /// Records a failure of the source with its `Proxy-Status`; an old page replaces it until then.
+    pub(super) fn note_failure(&self, key: &PageKey, until: SystemTime, proxy_status: HeaderValue) {
         let now = clock::now();
         let mut failed = lock(&self.failed);
-        failed.retain(|_, until| *until > now);
-        failed.insert(key.clone(), until);
+        failed.retain(|_, failure| failure.until > now);
+        failed.insert(key.clone(), ReplacedFailure { until, proxy_status });
     }
 
-    /// Whether the source has just failed for this page.
-    pub(super) fn has_failed(&self, key: &PageKey) -> bool {
-        lock(&self.failed).get(key).is_some_and(|until| *until > clock::now())
+    /// The `Proxy-Status` of the failure, if the source has just failed for this page.
+    pub(super) fn last_failure(&self, key: &PageKey) -> Option<HeaderValue> {
+        let failed = lock(&self.failed);
+        failed
+            .get(key)
+            .filter(|failure| failure.until > clock::now())
+            .map(|failure| failure.proxy_status.clone())
     }
 
     /// Removes pages on disk and in flight: one, or all of a repository. Returns how many were on disk. Blocks on the
@@ -224,7 +238,7 @@ impl PageStorage {
         }
         let may_be_stored = match found {
             OnDisk::Nothing => options.plan.is_kept && self.pages.is_known(&options.key),
-            OnDisk::Old => self.has_failed(&options.key),
+            OnDisk::Old => self.last_failure(&options.key).is_some(),
             OnDisk::Final => false,
         };
         if may_be_stored {

@@ -120,7 +120,7 @@ impl Outage {
             rest.attempt = Some(now);
             return Ok(rest.attempt);
         }
-        let secs = if left.is_zero() { ATTEMPT_SECS } else { left.as_secs().clamp(1, 3600) };
+        let secs = if left.is_zero() { ATTEMPT_SECS } else { whole_secs(left).clamp(1, 3600) };
         self.last = now;
         let (because, is_permanent) = (self.because.clone(), self.is_permanent);
         Err(OpenCircuit { secs, is_alone, because, is_permanent, age: self.age(now) })
@@ -255,7 +255,7 @@ impl CircuitBreaker {
     /// For how many seconds the circuit of the source stays open.
     pub(crate) fn circuit_open_secs(&self, now: SystemTime) -> Option<u64> {
         let rest = self.source.as_ref()?.rest.as_ref()?;
-        Some(rest.until.duration_since(self.time.at(now)).unwrap_or_default().as_secs())
+        Some(whole_secs(rest.until.duration_since(self.time.at(now)).unwrap_or_default()))
     }
 
     fn note_source_response(&mut self) {
@@ -312,6 +312,11 @@ impl CircuitBreaker {
             outage.withdraw(admission.of_request);
         }
     }
+}
+
+/// The seconds of a wait, rounded up: a request after fewer seconds would be refused again.
+const fn whole_secs(wait: Duration) -> u64 {
+    wait.as_secs() + if wait.subsec_nanos() > 0 { 1 } else { 0 }
 }
 
 /// Whether a request that was sent then is lost.
@@ -411,6 +416,22 @@ mod tests {
         assert_eq!(refuse(&mut breaker, 30, "c").secs, 5, "one attempt at a time");
         breaker.succeeded(&attempt);
         assert!(breaker.admit(at(30), request).is_ok());
+    }
+
+    #[test]
+    fn request_after_the_exact_wait_is_admitted() {
+        let mut breaker = CircuitBreaker::default();
+        for _ in 0..5 {
+            fail(&mut breaker, 0, "a", &refused());
+        }
+        for millis in [1, 999, 29_001] {
+            let now = SystemTime::UNIX_EPOCH + Duration::from_millis(millis);
+            let mut breaker = breaker.clone();
+            let secs = breaker.admit(now, breaker.request("b")).expect_err("it rests").secs;
+            assert_eq!(breaker.circuit_open_secs(now), Some(secs), "{millis}");
+            let then = now + Duration::from_secs(secs);
+            assert!(breaker.admit(then, breaker.request("b")).is_ok(), "{millis}");
+        }
     }
 
     #[test]

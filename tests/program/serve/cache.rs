@@ -107,9 +107,12 @@ fn stale_on_error() {
     assert_eq!((stale.status, stale.whole, stale.text()), (200, true, first.text()));
     assert_eq!(stale.header("cache-status"), "oaimend; fwd=stale; detail=stale-if-error");
     assert!(!stale.header("age").is_empty());
+    let failure = "oaimend; error=destination_unavailable; received-status=500; details=";
+    assert!(stale.header("proxy-status").starts_with(failure), "{}", stale.header("proxy-status"));
     let soon = proxy.get(IDENTIFY);
     assert_eq!((soon.status, soon.text()), (200, first.text()));
     assert_eq!(soon.header("cache-status"), "oaimend; hit; detail=stale-if-error");
+    assert_eq!(soon.header("proxy-status"), stale.header("proxy-status"));
     let asked = 1 + ATTEMPTS;
     assert_eq!(source.asked().len(), asked, "a source that fails is left alone for some seconds");
 }
