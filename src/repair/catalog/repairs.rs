@@ -435,7 +435,7 @@ catalog! {
         before "<error code=\"noRecordsMatch\"/><record>"
         after "<record>"
     ErrorCode "error-code" Likely
-        what "Corrects an error code that differs from a legal one by case, by plural or by at most two letters. Any other code, or a missing one, becomes the code that its text means."
+        what "Corrects an error code that differs from a legal one by case, by plural or by at most two letters. Any other code, or a missing one, becomes the code that its text means. A legal code that the requested verb does not allow becomes the one that it allows for this problem."
         why "The schema has eight codes, and harvesters act on them. The text counts if it names a code, or describes the problem with the words of the specification: argument, identifier, format or token. A text about a temporary problem does not count. If no code fits, the source counts as failed."
         before "<error code=\"NoRecordsMatch\">"
         after "<error code=\"noRecordsMatch\">"
@@ -542,7 +542,7 @@ catalog! {
         before "<datestamp>2015-01-12</datestamp><setSpec/>"
         after "<datestamp>2015-01-12</datestamp>"
     StatusValue "status-value" Likely
-        what "Corrects the status attribute: another case of deleted, or an attribute on the record instead of its header. Any other value is removed."
+        what "Corrects the status attribute: another case of deleted, an attribute on the record instead of its header, or the words delete, removed and withdrawn on a header without metadata. Any other value is removed."
         why "The schema allows status=\"deleted\" on the header and nothing else."
         before "<header status=\"Deleted\">"
         after "<header status=\"deleted\">"

@@ -30,7 +30,8 @@ pub(crate) fn repair_envelope(
     bound: Option<&str>,
     limits: &Limits,
 ) -> Edits {
-    let mut pass = HeaderPass { text, item: element, is_v1, bound, limits, edits: Edits::default() };
+    let edits = Edits::default();
+    let mut pass = HeaderPass { text, item: element, is_v1, bound, limits, has_metadata: false, edits };
     pass.repair_item(element);
     pass.edits.sort();
     pass.edits
@@ -39,12 +40,16 @@ pub(crate) fn repair_envelope(
 /// The largest number of children of one element that are reordered. It bounds the work.
 const CHILDREN_ORDERED_MAX: usize = 1000;
 
+/// Values of a status that mean *deleted* on a header without metadata. The only legal value is "deleted".
+const DELETED_WORDS: [&[u8]; 3] = [b"delete", b"removed", b"withdrawn"];
+
 struct HeaderPass<'t> {
     text: &'t [u8],
     item: &'static Element,
     is_v1: bool,
     bound: Option<&'t str>,
     limits: &'t Limits,
+    has_metadata: bool,
     edits: Edits,
 }
 
@@ -67,6 +72,7 @@ impl<'t> HeaderPass<'t> {
             inner.children.retain(|child| definitions.iter().any(|element| element.name == child.local));
         }
         let header = inner.children.iter().find(|child| child.local == b"header").copied();
+        self.has_metadata = inner.children.iter().any(|child| child.local == b"metadata");
         let stays = self.is_v1 && element.name == b"record";
         let mut status = self.repair_attributes(item, element.name == b"header" || stays);
         if let Some(header) = header {
@@ -303,7 +309,10 @@ impl<'t> HeaderPass<'t> {
     }
 
     fn repair_status(&mut self, attribute: &LenientAttribute, is_header: bool) -> bool {
-        let deleted = trim(&attribute.value).eq_ignore_ascii_case(b"deleted");
+        let value = trim(&attribute.value);
+        let is_word = |word: &&[u8]| value.eq_ignore_ascii_case(word);
+        let deleted =
+            is_word(&b"deleted".as_slice()) || !self.has_metadata && DELETED_WORDS.iter().any(is_word);
         if !deleted || !is_header {
             attribute.remove(RepairId::StatusValue, &mut self.edits);
         } else if attribute.value != b"deleted" {

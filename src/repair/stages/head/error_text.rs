@@ -7,6 +7,8 @@
 
 use crate::oai::ErrorCode;
 use crate::repair::lex::known_namespaces::is_within_distance;
+use crate::repair::stages::response::RequestFacts;
+use crate::repair::validate::schema::Verb;
 
 const ERROR_CODES: [ErrorCode; 8] = [
     ErrorCode::BadArgument,
@@ -98,6 +100,34 @@ pub(crate) fn intended_error(code: &str, text: &str) -> Option<ErrorCode> {
     nearest_code(code).or_else(|| code_by_text(code, text))
 }
 
+/// Returns the code for the same problem that the requested verb allows (OAI-PMH 2.0, section 4).
+///
+/// Returns the code itself if the verb allows it, or if no other code has the same meaning.
+pub(crate) fn code_for_request(code: ErrorCode, request: &RequestFacts) -> ErrorCode {
+    use ErrorCode::{
+        BadArgument, BadResumptionToken, CannotDisseminateFormat, IdDoesNotExist, NoMetadataFormats,
+        NoRecordsMatch, NoSetHierarchy,
+    };
+    let Some(verb) = request.verb else { return code };
+    match (verb, code) {
+        // A token is the only argument then, so the token is the bad argument.
+        (Verb::ListRecords | Verb::ListIdentifiers | Verb::ListSets, BadArgument | IdDoesNotExist)
+            if request.resumes =>
+        {
+            BadResumptionToken
+        }
+        (Verb::GetRecord, NoRecordsMatch) => IdDoesNotExist,
+        (Verb::GetRecord | Verb::ListRecords | Verb::ListIdentifiers, NoMetadataFormats) => {
+            CannotDisseminateFormat
+        }
+        (Verb::ListRecords | Verb::ListIdentifiers, IdDoesNotExist) => NoRecordsMatch,
+        (Verb::ListMetadataFormats, NoRecordsMatch) if request.identifier.is_some() => IdDoesNotExist,
+        (Verb::ListMetadataFormats, CannotDisseminateFormat) => NoMetadataFormats,
+        (Verb::ListSets, NoRecordsMatch) => NoSetHierarchy,
+        _ => code,
+    }
+}
+
 /// Returns the intended code: it differs only in case and blanks, or in at most two letters.
 fn nearest_code(written: &str) -> Option<ErrorCode> {
     let written = written.trim().to_ascii_lowercase();
@@ -182,6 +212,39 @@ mod tests {
         }
         assert_eq!(intended_error("serviceUnavailable", "No records match."), None);
         assert_eq!(intended_error("badArgument", "try again later"), Some(ErrorCode::BadArgument));
+    }
+
+    #[test]
+    fn codes_that_a_verb_does_not_allow_become_those_it_allows() {
+        let request = |verb, resumes, identifier: Option<&str>| RequestFacts {
+            verb: Some(verb),
+            identifier: identifier.map(|identifier| identifier.as_bytes().to_vec()),
+            resumes,
+            is_configured: true,
+        };
+        let record = request(Verb::GetRecord, false, Some("oai:x:1"));
+        let (first, later) =
+            (request(Verb::ListRecords, false, None), request(Verb::ListIdentifiers, true, None));
+        let formats = request(Verb::ListMetadataFormats, false, Some("oai:x:1"));
+        let sets = request(Verb::ListSets, true, None);
+        for (request, written, expected) in [
+            (&record, ErrorCode::NoRecordsMatch, ErrorCode::IdDoesNotExist),
+            (&record, ErrorCode::NoMetadataFormats, ErrorCode::CannotDisseminateFormat),
+            (&record, ErrorCode::BadArgument, ErrorCode::BadArgument),
+            (&first, ErrorCode::IdDoesNotExist, ErrorCode::NoRecordsMatch),
+            (&first, ErrorCode::BadArgument, ErrorCode::BadArgument),
+            (&first, ErrorCode::NoSetHierarchy, ErrorCode::NoSetHierarchy),
+            (&later, ErrorCode::BadArgument, ErrorCode::BadResumptionToken),
+            (&later, ErrorCode::IdDoesNotExist, ErrorCode::BadResumptionToken),
+            (&later, ErrorCode::NoRecordsMatch, ErrorCode::NoRecordsMatch),
+            (&formats, ErrorCode::NoRecordsMatch, ErrorCode::IdDoesNotExist),
+            (&formats, ErrorCode::CannotDisseminateFormat, ErrorCode::NoMetadataFormats),
+            (&sets, ErrorCode::BadArgument, ErrorCode::BadResumptionToken),
+            (&sets, ErrorCode::NoRecordsMatch, ErrorCode::NoSetHierarchy),
+            (&RequestFacts::default(), ErrorCode::NoRecordsMatch, ErrorCode::NoRecordsMatch),
+        ] {
+            assert_eq!(code_for_request(written, request), expected, "{:?} {written:?}", request.verb);
+        }
     }
 
     #[test]
