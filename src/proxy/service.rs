@@ -22,7 +22,7 @@ use crate::server::own_pages::OwnPage;
 use crate::server::quotas;
 use crate::server::router::{Route, Target, TargetRepository};
 use crate::telemetry::Finished;
-use crate::upstream::LiveRepository;
+use crate::upstream::{LiveRepository, RequestedBy};
 use async_trait::async_trait;
 use http::{HeaderValue, Method, Version, header};
 use pingora_core::modules::http::HttpModules;
@@ -206,11 +206,13 @@ impl ProxyService {
         let own = Arc::new(request.to_echo(&base_url));
         let own_via = self.0.via.to_str().unwrap_or_default();
         let via = if via.is_empty() { own_via.to_owned() } else { format!("{via}, {own_via}") };
+        let requested_by = context.permit.as_ref().map(|permit| permit.client.as_requester());
+        let requested_by = requested_by.unwrap_or(RequestedBy::Harvester(None));
         let repository = match repository {
             TargetRepository::Mapped(mapping, ServeFrom::Mirror) => mirror_view(&self.0, &mapping).await,
-            TargetRepository::Mapped(mapping, ServeFrom::Live) => self.live_repository(mapping),
+            TargetRepository::Mapped(mapping, ServeFrom::Live) => self.live_repository(mapping, requested_by),
             TargetRepository::Mapped(mapping, ServeFrom::LiveThenMirror) => {
-                match self.live_repository(Arc::clone(&mapping)) {
+                match self.live_repository(Arc::clone(&mapping), requested_by) {
                     Ok(live) => failover_view(&self.0, &mapping, live).await,
                     Err(failure) => Err(failure),
                 }
@@ -272,8 +274,12 @@ impl ProxyService {
     }
 
     /// The repository that asks the source.
-    fn live_repository(&self, mapping: Arc<Mapping>) -> std::result::Result<Box<dyn Repository>, Failure> {
-        let client = self.0.clients.client_for(&mapping)?;
+    fn live_repository(
+        &self,
+        mapping: Arc<Mapping>,
+        requested_by: RequestedBy,
+    ) -> std::result::Result<Box<dyn Repository>, Failure> {
+        let client = self.0.clients.client_for(&mapping)?.requested_by(requested_by);
         let (store, clock) = (self.0.store.clone(), Arc::clone(&self.0.clock));
         Ok(Box::new(LiveRepository { mapping, client, store, clock }))
     }

@@ -243,6 +243,7 @@ impl ServerContext {
         let pinned = mapping.quirks.version.map(|version| version.name().to_owned());
         value["version"] = json!(pinned.or(learned.version));
         value["requests_in_days"] = json!(mapping.quirks.in_days || learned.refuses_seconds);
+        value["waiting_requests"] = json!(self.clients.waiting_requests(&mapping.id));
         value["circuit_open_secs"] = json!(self.clients.circuit_open_secs(&mapping.id, self.clock.now()));
         value
     }

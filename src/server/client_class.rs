@@ -5,6 +5,7 @@
 //! itself have no effect.
 
 use crate::config::{self, ClientToken};
+use crate::upstream::RequestedBy;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use http::{HeaderMap, header};
@@ -39,6 +40,17 @@ pub(crate) struct ClassifiedClient {
     /// Its class, as an index into [`ClientClasses::names`].
     pub(crate) class: usize,
     pub(crate) origin: ClientNetwork,
+}
+
+impl ClassifiedClient {
+    /// The client as the limits of sources count it.
+    pub(crate) fn as_requester(self) -> RequestedBy {
+        let ClientNetwork(address) = self.origin;
+        match self.class {
+            CRAWLERS => RequestedBy::Crawler(Some(address)),
+            _ => RequestedBy::Harvester(Some(address)),
+        }
+    }
 }
 
 /// Assigns classes to clients.

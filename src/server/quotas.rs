@@ -74,7 +74,9 @@ struct Gate<C: Clock<Instant = Duration>> {
 
 /// The right to be answered; dropping it frees the places.
 pub(crate) struct Permit {
-    _client: Option<OwnedSemaphorePermit>,
+    /// The client that has it.
+    pub(crate) client: ClassifiedClient,
+    _own: Option<OwnedSemaphorePermit>,
     _class: Option<OwnedSemaphorePermit>,
     /// Keeps the client tracked while a request is in flight.
     _gate: Arc<dyn Send + Sync>,
@@ -160,7 +162,7 @@ impl<C: Clock<Instant = Duration> + Clone + Send + Sync + 'static> Quotas<C> {
         let gate = self.gate(client);
         let own = gate.pass(&self.clock, until).await.map_err(|overload| overload.into_refused(false))?;
         let all = class.all.pass(&self.clock, until).await.map_err(|overload| overload.into_refused(true))?;
-        Ok(Permit { _client: own, _class: all, _gate: gate })
+        Ok(Permit { client, _own: own, _class: all, _gate: gate })
     }
 
     /// The gate of a client, created by its first request.

@@ -9,7 +9,7 @@ use crate::repository::{Failure, Repository};
 use crate::server::context::ServerContext;
 use crate::server::mirror::harvest_runs::HarvestRequest;
 use crate::store::MirrorError;
-use crate::upstream::{ListHistories, LiveRepository};
+use crate::upstream::{ListHistories, LiveRepository, RequestedBy};
 use std::sync::Arc;
 
 /// The view of a mirrored repository.
@@ -89,7 +89,8 @@ pub(super) async fn harvester(
     mapping: &Arc<Mapping>,
 ) -> Result<Harvester, HarvestError> {
     let stores = view_stores(context).await.map_err(HarvestError::Source)?;
-    let client = context.clients.client_for(mapping).map_err(HarvestError::Source)?.for_harvests();
+    let client = context.clients.client_for(mapping).map_err(HarvestError::Source)?;
+    let client = client.requested_by(RequestedBy::Mirror);
     let (store, clock) = (context.store.clone(), Arc::clone(&context.clock));
     let live = LiveRepository { mapping: Arc::clone(mapping), client, store, clock: Arc::clone(&clock) };
     Ok(Harvester {

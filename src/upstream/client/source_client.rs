@@ -11,7 +11,7 @@ use crate::upstream::http::deadline::Deadline;
 use crate::upstream::http::exchange::Exchange;
 use crate::upstream::http::http_client::HttpClient;
 use crate::upstream::http::method::Methods;
-use crate::upstream::http::rate_limit::HostPermit;
+use crate::upstream::http::rate_limit::{HostPermit, RequestedBy};
 use crate::upstream::static_repository::StaticRepository;
 use http::Method;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -55,14 +55,15 @@ impl SourceClient {
         Self { static_repository: Some(Arc::new(repository)), ..self }
     }
 
-    /// The same client for harvests of the mirror: live requests to the source go first.
-    pub fn for_harvests(self) -> Self {
-        Self { http: self.http.for_harvests(), ..self }
+    /// The same client for the requests of one client of ours, or of the mirror: the limits of the source are divided
+    /// fairly between them.
+    pub fn requested_by(self, requested_by: RequestedBy) -> Self {
+        Self { http: self.http.requested_by(requested_by), ..self }
     }
 
-    /// Limits requests together with another client: both send requests to the same host.
-    pub(crate) fn share_limiter(&mut self, other: &Self) {
-        self.http.share_limiter(&other.http);
+    /// Shares the limits of the host with another client: both send requests to the same host.
+    pub(crate) fn share_host(&mut self, other: &Self) {
+        self.http.share_host(&other.http);
     }
 
     /// The file that answers in place of a server, if there is one.

@@ -37,10 +37,10 @@ impl SourceClients {
                     let (static_files, file) = (self.static_files.clone(), file.clone());
                     client = client.with_static_repository(StaticRepository::new(file, static_files));
                 }
-                // Repositories of one server share the limits of the first one.
+                // Repositories of one server share the limits of its host, as configured for the first one.
                 let neighbour = clients.values().find(|other| share_host(other.mapping(), mapping));
                 if let Some(neighbour) = neighbour {
-                    client.share_limiter(neighbour);
+                    client.share_host(neighbour);
                 }
                 clients.insert(mapping.id.clone(), client.clone());
                 Ok(client)
@@ -51,6 +51,11 @@ impl SourceClients {
     /// For how many seconds the circuit of a repository's source stays open, if it is open.
     pub fn circuit_open_secs(&self, id: &str, now: SystemTime) -> Option<u64> {
         self.known().get(id)?.breaker().circuit_open_secs(now)
+    }
+
+    /// The number of requests that wait for the limits of a source's host.
+    pub fn waiting_requests(&self, id: &str) -> usize {
+        self.known().get(id).map_or(0, |client| client.http().waiting_requests())
     }
 
     /// The state of the file of a static repository, after its first request.

@@ -10,7 +10,7 @@ use crate::upstream::http::client_error::{explain_error, refused_address, timed_
 use crate::upstream::http::connector::{Http, http};
 use crate::upstream::http::deadline::{Deadline, TimedOut};
 use crate::upstream::http::exchange::Exchange;
-use crate::upstream::http::rate_limit::{HostLimiter, HostPermit, Priority};
+use crate::upstream::http::rate_limit::{HostPermit, RequestedBy, SourceLimiter};
 use crate::upstream::http::redirects::{is_redirect, redirect_target};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -31,8 +31,8 @@ pub(crate) struct HttpClient {
     headers: Arc<HeaderMap>,
     name: Arc<str>,
     mapping: Arc<Mapping>,
-    limiter: Arc<HostLimiter>,
-    priority: Priority,
+    limiter: Arc<SourceLimiter>,
+    requested_by: RequestedBy,
 }
 
 impl HttpClient {
@@ -46,19 +46,24 @@ impl HttpClient {
         let http = http(mapping, reach)?;
         let headers = Arc::new(headers(mapping));
         let name = name_of(mapping).into();
-        let limiter = Arc::new(HostLimiter::new(&mapping.politeness));
-        let (mapping, priority) = (Arc::clone(mapping), Priority::Live);
-        Ok(Self { http, reach, headers, name, mapping, limiter, priority })
+        let limiter = Arc::new(SourceLimiter::new(mapping));
+        let (mapping, requested_by) = (Arc::clone(mapping), RequestedBy::Harvester(None));
+        Ok(Self { http, reach, headers, name, mapping, limiter, requested_by })
     }
 
-    /// The same client for requests of the mirror, which let live requests go first.
-    pub(crate) fn for_harvests(self) -> Self {
-        Self { priority: Priority::Harvest, ..self }
+    /// The same client for the requests of another client of ours, or of the mirror.
+    pub(crate) fn requested_by(self, requested_by: RequestedBy) -> Self {
+        Self { requested_by, ..self }
     }
 
-    /// Limits requests by the limiter of another client: both send requests to the same host.
-    pub(crate) fn share_limiter(&mut self, other: &Self) {
-        self.limiter = Arc::clone(&other.limiter);
+    /// Shares the limits of the host with another client: both send requests to the same host.
+    pub(crate) fn share_host(&mut self, other: &Self) {
+        self.limiter = Arc::new(self.limiter.on_host_of(&other.limiter));
+    }
+
+    /// The number of requests that wait for the limits of the host.
+    pub(crate) fn waiting_requests(&self) -> usize {
+        self.limiter.waiting()
     }
 
     /// Waits until the limits of the host allow a request.
@@ -67,7 +72,7 @@ impl HttpClient {
         is_list: bool,
         deadline: &mut Deadline,
     ) -> Result<HostPermit, Failure> {
-        self.limiter.acquire(is_list, self.priority, &self.name, deadline).await
+        self.limiter.acquire(is_list, self.requested_by, &self.name, deadline).await
     }
 
     /// Sends a request to the source and follows its redirects. `query` is the request as the source takes

@@ -3,7 +3,7 @@
 use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source;
 use crate::fixtures::source::{Got, Harvester, Reply, Source, page_of};
-use oaimend::config::PageFallback;
+use oaimend::config::{Limits, Mapping, PageFallback};
 use std::num::NonZeroU32;
 use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
@@ -114,4 +114,59 @@ fn requests_per_minute_max() {
     }
     let pauses = proxy.clock.pauses();
     assert!(pauses.len() == 1 && pauses[0] > Duration::from_secs(28), "two may come at once: {pauses:?}");
+}
+
+/// Requests a set as the client with this address, from a thread. `kind` is the product in its `User-Agent`.
+fn ask_as(proxy: &Proxy, client: &str, kind: &str, set: &str) -> std::thread::JoinHandle<Got> {
+    let address = proxy.address();
+    let path = format!("/x?verb=ListRecords&metadataPrefix=oai_dc&set={set}");
+    let headers = format!("X-Forwarded-For: {client}\r\nUser-Agent: {kind}\r\n");
+    std::thread::spawn(move || source::fetch_with(address, &path, &headers))
+}
+
+/// Waits until so many requests wait for the source.
+#[track_caller]
+fn wait_for_waiting(proxy: &Proxy, count: u64) {
+    let until = oaimend::clock::uptime() + Duration::from_secs(30);
+    while proxy.told("/-/repositories/x")["waiting_requests"] != count {
+        assert!(oaimend::clock::uptime() < until, "{}", proxy.told("/-/repositories/x"));
+        std::thread::yield_now();
+    }
+}
+
+/// The sets in the order in which the source was asked for them.
+fn asked_sets(source: &Source) -> Vec<String> {
+    let asked = source.asked();
+    let sets =
+        asked.iter().filter_map(|asked| asked.target.split_once("set=").map(|(_, set)| set.to_owned()));
+    sets.collect()
+}
+
+#[test]
+fn harvesters_and_their_clients_take_turns_before_crawlers() {
+    let (go, source) = halting();
+    let mut mapping = Mapping::new("x", &source.base_url(), &Limits::default()).expect("a legal mapping");
+    mapping.read_timeout = Duration::from_secs(3600);
+    let proxy = Proxy::with(|config| {
+        config.repositories.add_fixed(mapping);
+        config.clients.trusted_proxies = vec!["127.0.0.0/8".parse().expect("a network")];
+    });
+    let mut first = begin(&proxy);
+    let mut threads = Vec::new();
+    for (client, kind, set) in [
+        ("192.0.2.1", "Googlebot", "crawler"),
+        ("192.0.2.2", "harvester", "a1"),
+        ("192.0.2.2", "harvester", "a2"),
+        ("192.0.2.2", "harvester", "a3"),
+        ("192.0.2.3", "harvester", "b1"),
+    ] {
+        threads.push(ask_as(&proxy, client, kind, set));
+        wait_for_waiting(&proxy, threads.len() as u64);
+    }
+    go.send(()).expect("the source waits");
+    while first.chunk().is_some_and(|chunk| !chunk.is_empty()) {}
+    for thread in threads {
+        assert_eq!(thread.join().expect("no panic").status, 200);
+    }
+    assert_eq!(asked_sets(&source), ["a1", "b1", "a2", "a3", "crawler"]);
 }

@@ -1,218 +1,250 @@
-//! Limits requests to a host: how many lists at a time, and how soon one request follows another.
+//! Permits for requests to a host.
 //!
-//! The limits are those of a host and port, not of a repository: many repositories share a server. They are
-//! configured. Within them, the gap between two requests follows the load of the source: the rate rises by
-//! a step with each good response, and is halved at each sign of overload (AIMD). A permit is held for one
-//! attempt and released before any wait.
+//! A request waits in the queue of its host until it is the first one that may be sent, and until its time has come.
+//! It reserves nothing in advance: a request of a better class that arrives meanwhile goes first. A permit is held for
+//! one attempt and released before any wait.
 //!
-//! Live requests go first. They wait in a queue and reserve their time in advance. A harvest of the mirror reserves
-//! nothing: it takes a permit only if no live request waits for it, and only once its time has come.
+//! Crawlers leave room for harvesters, because a list in flight cannot be interrupted: they never take the last of
+//! several lists, and they wait a moment after a list of a harvester, which usually requests its next page then.
 
-use crate::config::Politeness;
+use super::fair_queue::{FairQueue, RequestClass, RequestedBy};
+use super::pace::Pace;
+use crate::clock::Clock;
+use crate::config::{Mapping, Politeness};
 use crate::repository::{Failure, Reason};
-use crate::upstream::http::deadline::{Deadline, TimedOut};
-use crate::upstream::http::steady_time::SteadyTime;
-use std::num::NonZeroU32;
+use crate::upstream::http::deadline::Deadline;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Notify;
 
-/// The limits of one host and port.
+/// The limits of one host and port, which several sources share.
 #[derive(Debug)]
-pub(crate) struct HostLimiter {
-    lists: Arc<Semaphore>,
-    /// Wakes a harvest when a permit is released.
-    released: Arc<Notify>,
-    pace: Mutex<Pace>,
+struct HostLimiter {
+    lists_max: usize,
+    state: Mutex<HostState>,
 }
 
-/// Who waits for the response to a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Priority {
-    /// A harvester waits.
-    #[default]
-    Live,
-    /// The mirror harvests. It can wait.
-    Harvest,
+#[derive(Debug)]
+struct HostState {
+    queue: FairQueue<Arc<Notify>>,
+    lists_in_flight: usize,
+    pace: Pace,
+    /// When the last list of a harvester ended.
+    harvester_list_ended_at: Option<SystemTime>,
+}
+
+/// The limits of one source: those of its host, and its own pace.
+#[derive(Debug)]
+pub(in crate::upstream::http) struct SourceLimiter {
+    host: Arc<HostLimiter>,
+    /// The pace after responses that concern this source alone.
+    pace: Mutex<Pace>,
 }
 
 /// A permit for one request. Dropping it releases it.
 #[derive(Debug)]
 pub(crate) struct HostPermit {
-    list: Option<OwnedSemaphorePermit>,
-    released: Arc<Notify>,
+    /// The host, if the request is for a list.
+    list_of: Option<Arc<HostLimiter>>,
+    by: RequestedBy,
+    clock: Arc<dyn Clock>,
 }
 
-impl Drop for HostPermit {
-    fn drop(&mut self) {
-        if let Some(list) = self.list.take() {
-            // A waiting live request gets the permit here, before a harvest can ask for it.
-            drop(list);
-            self.released.notify_one();
-        }
-    }
+/// A place in the queue of a host. Dropping it leaves the queue.
+struct QueuePlace<'a> {
+    host: &'a HostLimiter,
+    by: RequestedBy,
+    number: u64,
+    turn: Arc<Notify>,
 }
 
-/// The gap between requests, and their number in each minute. Pure: the time is an argument.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Pace {
-    gap_min: Duration,
-    gap: Duration,
-    next_at: SystemTime,
-    rate: Option<Rate>,
-    /// All other times are steady.
-    time: SteadyTime,
+/// What a waiting request does next.
+enum Step {
+    /// It is sent now.
+    Send(HostPermit),
+    /// It waits for its time.
+    WaitFor(Duration),
+    /// It waits until another request is sent or has ended.
+    WaitForOthers,
 }
 
-/// The requests of a minute: a bucket that loses them one by one, and has room for those of one minute (GCRA). Unlike
-/// the rate limiters of crates, it gives a waiting request its place in advance.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Rate {
-    /// The time in which the bucket loses a request.
-    interval: Duration,
-    /// The time in which a full bucket makes room for the next request, less than its time to become empty.
-    tolerance: Duration,
-    /// When the bucket is empty.
-    empty_at: SystemTime,
-}
-
-/// The gap after the first sign of overload.
-const GAP_FIRST: Duration = Duration::from_millis(500);
-const GAP_MAX: Duration = Duration::from_secs(10);
-/// A shorter gap counts as none.
-const GAP_MIN: Duration = Duration::from_millis(250);
-/// The rise of the rate with each good response, in requests per second.
-const RATE_STEP: f64 = 0.5;
-/// Interval at which a waiting harvest looks for a free permit.
-const RELEASED_LOOK: Duration = Duration::from_secs(1);
+/// How long crawlers wait after a list of a harvester.
+const HARVESTER_RETURN: Duration = Duration::from_millis(250);
 /// A response header that takes longer is a sign of overload.
 const SLOW: Duration = Duration::from_secs(15);
 
-impl HostLimiter {
-    pub(crate) fn new(politeness: &Politeness) -> Self {
-        Self {
-            lists: Arc::new(Semaphore::new(politeness.list_requests_max)),
-            released: Arc::default(),
-            pace: Mutex::new(Pace::new(politeness.gap, politeness.requests_per_minute_max)),
-        }
+impl SourceLimiter {
+    /// The limits of a source that shares its host with no other one.
+    pub(in crate::upstream::http) fn new(mapping: &Mapping) -> Self {
+        let (politeness, budget) = (&mapping.politeness, mapping.limits.first_record_timeout);
+        let state = HostState {
+            queue: FairQueue::default(),
+            lists_in_flight: 0,
+            pace: Pace::new(politeness, budget),
+            harvester_list_ended_at: None,
+        };
+        let host = HostLimiter { lists_max: politeness.list_requests_max, state: Mutex::new(state) };
+        Self { host: Arc::new(host), pace: Mutex::new(Pace::new(&Politeness::default(), budget)) }
+    }
+
+    /// The limits of this source on the host of another one.
+    pub(in crate::upstream::http) fn on_host_of(&self, other: &Self) -> Self {
+        Self { host: Arc::clone(&other.host), pace: Mutex::new(lock(&self.pace).clone()) }
+    }
+
+    /// The number of requests that wait for the host.
+    pub(in crate::upstream::http) fn waiting(&self) -> usize {
+        lock(&self.host.state).queue.len()
     }
 
     /// Waits for a permit, within the deadline.
-    pub(crate) async fn acquire(
+    ///
+    /// # Errors
+    ///
+    /// The source is busy: there is no permit in time.
+    pub(in crate::upstream::http) async fn acquire(
         &self,
         is_list: bool,
-        priority: Priority,
-        name: &str,
-        budget: &mut Deadline,
-    ) -> Result<HostPermit, Failure> {
-        match priority {
-            Priority::Live => self.acquire_live(is_list, name, budget).await,
-            Priority::Harvest => self.acquire_harvest(is_list, name, budget).await,
-        }
-    }
-
-    async fn acquire_live(
-        &self,
-        is_list: bool,
-        name: &str,
-        budget: &mut Deadline,
-    ) -> Result<HostPermit, Failure> {
-        let list = match is_list {
-            false => None,
-            true => match budget.within(Duration::MAX, Arc::clone(&self.lists).acquire_owned()).await {
-                Ok(Ok(permit)) => Some(permit),
-                Ok(Err(_)) | Err(_) => return Err(busy(name, NO_FURTHER_LIST)),
-            },
-        };
-        let permit = HostPermit { list, released: Arc::clone(&self.released) };
-        let Some(wait) = self.reserve(budget) else {
-            return Err(busy(name, NO_TIME_LEFT));
-        };
-        if !wait.is_zero() {
-            budget.pause(wait).await;
-        }
-        Ok(permit)
-    }
-
-    async fn acquire_harvest(
-        &self,
-        is_list: bool,
+        by: RequestedBy,
         name: &str,
         budget: &mut Deadline,
     ) -> Result<HostPermit, Failure> {
         loop {
-            let wait = self.pace().wait(budget.now());
-            if !wait.is_zero() {
-                if wait >= budget.left() {
-                    return Err(busy(name, NO_TIME_LEFT));
+            // A source that rests must not block its neighbours: it waits outside their queue.
+            let wait = lock(&self.pace).wait(budget.now());
+            if wait.is_zero() {
+                let permit = self.host.acquire(is_list, by, name, budget).await?;
+                let mut pace = lock(&self.pace);
+                if pace.wait(budget.now()).is_zero() {
+                    pace.note_request(budget.now());
+                    return Ok(permit);
                 }
-                budget.pause(wait).await;
                 continue;
             }
-            let released = self.released.notified();
-            let list = match is_list {
-                false => None,
-                // The semaphore refuses it while live requests wait.
-                true => match Arc::clone(&self.lists).try_acquire_owned() {
-                    Ok(list) => Some(list),
-                    Err(_) => match budget.within(RELEASED_LOOK, released).await {
-                        // A permit of a live request that is gone returns without a signal.
-                        Ok(()) | Err(TimedOut::Step) => continue,
-                        Err(TimedOut::Deadline) => return Err(busy(name, NO_FURTHER_LIST)),
-                    },
-                },
-            };
-            let permit = HostPermit { list, released: Arc::clone(&self.released) };
-            if let Some(wait) = self.take_turn(budget.now()) {
-                drop(permit);
-                if wait >= budget.left() {
-                    return Err(busy(name, NO_TIME_LEFT));
-                }
-                budget.pause(wait).await;
-                continue;
+            if wait >= budget.left() {
+                return Err(busy(name, NO_TIME_LEFT));
             }
-            return Ok(permit);
+            budget.pause(wait).await;
         }
     }
 
-    /// Takes the turn of a request that is sent now. Returns the wait if it has no turn yet.
-    fn take_turn(&self, now: SystemTime) -> Option<Duration> {
-        let mut pace = self.pace();
-        let wait = pace.wait(now);
-        if !wait.is_zero() {
-            return Some(wait);
-        }
-        pace.reserve(now);
-        None
-    }
-
-    fn pace(&self) -> MutexGuard<'_, Pace> {
-        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Reserves a slot and returns the wait for it. `None` reserves nothing if there is no time for it: an unused slot
-    /// would delay all others.
-    fn reserve(&self, budget: &Deadline) -> Option<Duration> {
-        let mut pace = self.pace();
-        let now = budget.now();
-        (pace.wait(now) < budget.left()).then(|| pace.reserve(now))
-    }
-
-    /// Notes the response to a request: its status, `Retry-After`, and the time until its header.
-    pub(crate) fn note(
+    /// Notes the response to a request: its status, `Retry-After`, and the time until its header. `None`: there was no
+    /// response.
+    pub(in crate::upstream::http) fn note(
         &self,
         now: SystemTime,
         status: Option<u16>,
         retry_after_secs: Option<u64>,
         took: Duration,
     ) {
-        let mut pace = self.pace();
         match status {
-            Some(429 | 503) | None => pace.press(now, retry_after_secs),
-            Some(_) if took > SLOW => pace.press(now, None),
-            Some(_) => pace.ease(),
+            None | Some(429) => lock(&self.host.state).pace.press(now, retry_after_secs),
+            Some(503) => lock(&self.pace).press(now, retry_after_secs),
+            Some(_) if took > SLOW => lock(&self.pace).press(now, None),
+            Some(_) => {
+                lock(&self.host.state).pace.ease();
+                lock(&self.pace).ease();
+            }
         }
     }
+}
+
+impl HostLimiter {
+    async fn acquire(
+        self: &Arc<Self>,
+        is_list: bool,
+        by: RequestedBy,
+        name: &str,
+        budget: &mut Deadline,
+    ) -> Result<HostPermit, Failure> {
+        let turn = Arc::new(Notify::new());
+        let number = lock(&self.state).queue.push(by, is_list, Arc::clone(&turn));
+        let number = number.ok_or_else(|| busy(name, TOO_MANY_WAIT))?;
+        let place = QueuePlace { host: self, by, number, turn };
+        loop {
+            match self.step(&place, is_list, budget) {
+                Step::Send(permit) => return Ok(permit),
+                Step::WaitFor(time) if time >= budget.left() => return Err(busy(name, NO_TIME_LEFT)),
+                Step::WaitFor(time) => budget.pause(time).await,
+                Step::WaitForOthers => {
+                    let woken = budget.within(Duration::MAX, place.turn.notified()).await;
+                    woken.map_err(|_| busy(name, NO_FURTHER_LIST))?;
+                }
+            }
+        }
+    }
+
+    /// The next step of a waiting request.
+    fn step(self: &Arc<Self>, place: &QueuePlace<'_>, is_list: bool, budget: &Deadline) -> Step {
+        let now = budget.now();
+        let mut state = lock(&self.state);
+        let first = state.first(self.lists_max).map(|(number, _)| number);
+        if first != Some(place.number) {
+            return Step::WaitForOthers;
+        }
+        let wait = state.pace.wait(now).max(state.wait_for_harvester(place.by, is_list, now));
+        if !wait.is_zero() {
+            return Step::WaitFor(wait);
+        }
+        state.pace.note_request(now);
+        state.queue.take_turn(place.by, place.number);
+        if is_list {
+            state.lists_in_flight += 1;
+        }
+        state.wake_first(self.lists_max);
+        let list_of = is_list.then(|| Arc::clone(self));
+        Step::Send(HostPermit { list_of, by: place.by, clock: budget.clock() })
+    }
+}
+
+impl HostState {
+    /// The first request that may be sent.
+    fn first(&self, lists_max: usize) -> Option<(u64, &Arc<Notify>)> {
+        let free = lists_max.saturating_sub(self.lists_in_flight);
+        self.queue.first(|class| match class {
+            RequestClass::Crawler if lists_max > 1 => free > 1,
+            _ => free > 0,
+        })
+    }
+
+    /// How long a list of a crawler waits for the next list of a harvester.
+    fn wait_for_harvester(&self, by: RequestedBy, is_list: bool, now: SystemTime) -> Duration {
+        let is_crawler = by.class() == RequestClass::Crawler;
+        let ended_at = self.harvester_list_ended_at.filter(|_| is_crawler && is_list);
+        let passed = ended_at.map(|ended_at| now.duration_since(ended_at).unwrap_or(HARVESTER_RETURN));
+        HARVESTER_RETURN.saturating_sub(passed.unwrap_or(HARVESTER_RETURN))
+    }
+
+    fn wake_first(&self, lists_max: usize) {
+        if let Some((_, turn)) = self.first(lists_max) {
+            turn.notify_one();
+        }
+    }
+}
+
+impl Drop for QueuePlace<'_> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.host.state);
+        // A request that was sent is in the queue no more.
+        state.queue.remove(self.by, self.number);
+        state.wake_first(self.host.lists_max);
+    }
+}
+
+impl Drop for HostPermit {
+    fn drop(&mut self) {
+        let Some(host) = self.list_of.take() else { return };
+        let mut state = lock(&host.state);
+        state.lists_in_flight -= 1;
+        if self.by.class() == RequestClass::Harvester {
+            state.harvester_list_ended_at = Some(self.clock.now());
+        }
+        state.wake_first(host.lists_max);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The failure of a request that does not get a permit in time.
@@ -223,138 +255,19 @@ fn busy(name: &str, what: &str) -> Failure {
 
 const NO_FURTHER_LIST: &str = "no further list may be requested at the same time (list_requests_max)";
 const NO_TIME_LEFT: &str = "the gap between two requests is longer than the time left for this one";
-
-impl Pace {
-    fn new(gap_min: Duration, requests_per_minute_max: Option<NonZeroU32>) -> Self {
-        let rate = requests_per_minute_max.map(Rate::new);
-        Self { gap_min, gap: gap_min, next_at: SystemTime::UNIX_EPOCH, rate, time: SteadyTime::default() }
-    }
-
-    /// How long the next request has to wait.
-    fn wait(&mut self, now: SystemTime) -> Duration {
-        let now = self.time.advance(now);
-        let rated = self.rate.as_ref().map_or(Duration::ZERO, |rate| rate.wait(now));
-        self.next_at.duration_since(now).unwrap_or_default().max(rated)
-    }
-
-    /// The same, and delays the request after it.
-    fn reserve(&mut self, now: SystemTime) -> Duration {
-        let wait = self.wait(now);
-        let sent_at = self.time.advance(now) + wait;
-        self.next_at = sent_at + self.gap;
-        if let Some(rate) = &mut self.rate {
-            rate.add(sent_at);
-        }
-        wait
-    }
-
-    fn press(&mut self, now: SystemTime, retry_after_secs: Option<u64>) {
-        let now = self.time.advance(now);
-        self.gap = (self.gap * 2).clamp(GAP_FIRST, GAP_MAX.max(self.gap_min));
-        let requested = Duration::from_secs(retry_after_secs.unwrap_or(0).min(3600));
-        // No request is sent before the time in Retry-After.
-        self.next_at = self.next_at.max(now + requested);
-    }
-
-    fn ease(&mut self) {
-        let rate = RATE_STEP + 1.0 / self.gap.as_secs_f64().max(f64::EPSILON);
-        let gap = Duration::from_secs_f64(1.0 / rate);
-        self.gap = if gap <= GAP_MIN { self.gap_min } else { gap.max(self.gap_min) };
-    }
-}
-
-impl Rate {
-    fn new(requests_per_minute_max: NonZeroU32) -> Self {
-        let interval = Duration::from_secs(60) / requests_per_minute_max.get();
-        let tolerance = interval * (requests_per_minute_max.get() - 1);
-        Self { interval, tolerance, empty_at: SystemTime::UNIX_EPOCH }
-    }
-
-    /// How long the next request has to wait.
-    fn wait(&self, now: SystemTime) -> Duration {
-        self.empty_at.duration_since(now + self.tolerance).unwrap_or_default()
-    }
-
-    /// Adds a request that is sent then.
-    fn add(&mut self, sent_at: SystemTime) {
-        self.empty_at = self.empty_at.max(sent_at) + self.interval;
-    }
-}
+const TOO_MANY_WAIT: &str = "too many requests wait for it";
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Limits;
     use futures::FutureExt as _;
     use futures::future::BoxFuture;
 
+    const LIVE: RequestedBy = RequestedBy::Harvester(None);
+
     fn at(millis: u64) -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_millis(millis)
-    }
-
-    fn millis(wait: Duration) -> u128 {
-        wait.as_millis()
-    }
-
-    #[test]
-    fn without_a_gap_requests_wait_only_after_signs_of_overload() {
-        let mut pace = Pace::new(Duration::ZERO, None);
-        assert!((0..10).all(|_| pace.reserve(at(0)).is_zero()));
-        pace.press(at(0), None);
-        assert_eq!([millis(pace.reserve(at(0))), millis(pace.reserve(at(0)))], [0, 500]);
-        pace.press(at(0), None);
-        assert_eq!(pace.gap, Duration::from_secs(1));
-        let gaps: Vec<u128> = (0..8)
-            .map(|_| {
-                pace.ease();
-                millis(pace.gap)
-            })
-            .collect();
-        assert_eq!(gaps, [666, 500, 400, 333, 285, 0, 0, 0]);
-    }
-
-    #[test]
-    fn the_gap_never_falls_below_its_configured_value() {
-        let mut pace = Pace::new(Duration::from_millis(300), None);
-        let waits: Vec<u128> = (0..4).map(|_| millis(pace.reserve(at(0)))).collect();
-        assert_eq!(waits, [0, 300, 600, 900]);
-        assert_eq!(millis(pace.reserve(at(5_000))), 0);
-        pace.ease();
-        assert_eq!(pace.gap, Duration::from_millis(300));
-        for _ in 0..20 {
-            pace.press(at(0), None);
-        }
-        assert_eq!(pace.gap, GAP_MAX);
-    }
-
-    #[test]
-    fn clock_that_is_set_back_does_not_delay_requests() {
-        let mut pace = Pace::new(Duration::from_millis(300), None);
-        pace.reserve(at(7_200_000));
-        assert_eq!(millis(pace.reserve(at(3_600_000))), 300);
-        pace.press(at(3_600_000), Some(7));
-        assert_eq!(millis(pace.wait(at(3_601_000))), 6_000);
-        pace.press(at(1_000), None);
-        assert_eq!(millis(pace.wait(at(1_000))), 6_000);
-    }
-
-    #[test]
-    fn retry_after_delays_all_requests() {
-        let mut pace = Pace::new(Duration::ZERO, None);
-        pace.press(at(0), Some(7));
-        assert_eq!(millis(pace.reserve(at(1_000))), 6_000);
-        pace.press(at(0), Some(u64::MAX));
-        assert_eq!(pace.reserve(at(0)), Duration::from_secs(3600));
-    }
-
-    #[test]
-    fn requests_of_a_minute_are_sent_at_once_and_further_ones_one_by_one() {
-        let mut pace = Pace::new(Duration::ZERO, NonZeroU32::new(3));
-        let waits: Vec<u128> = (0..6).map(|_| millis(pace.reserve(at(0)))).collect();
-        assert_eq!(waits, [0, 0, 0, 20_000, 40_000, 60_000]);
-        assert_eq!(millis(pace.wait(at(70_000))), 10_000);
-        let waits: Vec<u128> = (0..4).map(|_| millis(pace.reserve(at(1_000_000)))).collect();
-        assert_eq!(waits, [0, 0, 0, 20_000]);
-        assert_eq!(millis(pace.wait(at(0))), 40_000, "the clock was set back");
     }
 
     /// A clock that stands still until the test sets it.
@@ -391,19 +304,19 @@ mod tests {
 
     /// Requests that wait for permits. Each one reports its name when it gets one.
     struct Waiting {
-        limiter: Arc<HostLimiter>,
+        limiter: Arc<SourceLimiter>,
         clock: Arc<ManualClock>,
         permits: tokio::sync::mpsc::UnboundedSender<(&'static str, HostPermit)>,
     }
 
     impl Waiting {
         /// Starts a request, and returns when it waits or has its permit.
-        async fn start(&self, priority: Priority, name: &'static str) {
+        async fn start(&self, by: RequestedBy, name: &'static str) {
             let (limiter, clock) = (Arc::clone(&self.limiter), Arc::clone(&self.clock));
             let permits = self.permits.clone();
             tokio::spawn(async move {
                 let mut budget = Deadline::new(clock, Duration::from_secs(600));
-                let permit = limiter.acquire(true, priority, name, &mut budget).await.expect("in time");
+                let permit = limiter.acquire(true, by, name, &mut budget).await.expect("in time");
                 let _ = permits.send((name, permit));
             });
             settle().await;
@@ -421,19 +334,21 @@ mod tests {
         politeness: &Politeness,
     ) -> (Waiting, tokio::sync::mpsc::UnboundedReceiver<(&'static str, HostPermit)>) {
         let (permits, received) = tokio::sync::mpsc::unbounded_channel();
-        let limiter = Arc::new(HostLimiter::new(politeness));
+        let mapping = Mapping::new("x", "http://source.example/oai", &Limits::default());
+        let mapping = Mapping { politeness: politeness.clone(), ..mapping.expect("a legal mapping") };
+        let limiter = Arc::new(SourceLimiter::new(&mapping));
         (Waiting { limiter, clock: ManualClock::new(), permits }, received)
     }
 
     #[tokio::test]
     async fn waiting_live_request_gets_the_next_list_before_a_harvest() {
         let (waiting, mut permits) = waiting(&Politeness::default());
-        waiting.start(Priority::Harvest, "first harvest").await;
+        waiting.start(RequestedBy::Mirror, "first harvest").await;
         let (name, first) = permits.recv().await.expect("a permit");
         assert_eq!(name, "first harvest");
-        waiting.start(Priority::Harvest, "harvest").await;
-        waiting.start(Priority::Live, "live").await;
-        waiting.start(Priority::Live, "second live").await;
+        waiting.start(RequestedBy::Mirror, "harvest").await;
+        waiting.start(LIVE, "live").await;
+        waiting.start(LIVE, "second live").await;
         assert!(permits.try_recv().is_err());
         let mut held = first;
         for expected in ["live", "second live", "harvest"] {
@@ -451,15 +366,15 @@ mod tests {
         let politeness =
             Politeness { list_requests_max: 9, gap: Duration::from_secs(10), ..Politeness::default() };
         let (waiting, mut permits) = waiting(&politeness);
-        waiting.start(Priority::Live, "first").await;
-        waiting.start(Priority::Harvest, "harvest").await;
+        waiting.start(LIVE, "first").await;
+        waiting.start(RequestedBy::Mirror, "harvest").await;
         waiting.clock.set(5_000);
-        waiting.start(Priority::Live, "live").await;
+        waiting.start(LIVE, "live").await;
         let mut order = Vec::new();
         for secs in [5, 9, 10, 19, 20, 21, 29, 30] {
             waiting.clock.set(secs * 1_000);
             if secs == 21 {
-                waiting.start(Priority::Live, "after the harvest").await;
+                waiting.start(LIVE, "after the harvest").await;
             }
             settle().await;
             while let Ok((name, _)) = permits.try_recv() {
@@ -473,11 +388,11 @@ mod tests {
     async fn harvest_that_waits_for_its_turn_does_not_hold_a_list() {
         let politeness = Politeness { gap: Duration::from_secs(10), ..Politeness::default() };
         let (waiting, mut permits) = waiting(&politeness);
-        waiting.start(Priority::Live, "first").await;
+        waiting.start(LIVE, "first").await;
         drop(permits.recv().await.expect("a permit"));
-        waiting.start(Priority::Harvest, "harvest").await;
-        assert_eq!(waiting.limiter.lists.available_permits(), 1);
-        waiting.start(Priority::Live, "live").await;
+        waiting.start(RequestedBy::Mirror, "harvest").await;
+        assert_eq!(lock(&waiting.limiter.host.state).lists_in_flight, 0);
+        waiting.start(LIVE, "live").await;
         waiting.clock.set(10_000);
         assert_eq!(permits.recv().await.expect("a permit").0, "live");
     }
@@ -486,14 +401,14 @@ mod tests {
     async fn waiting_live_requests_count_as_requests_of_a_minute() {
         let politeness = Politeness {
             list_requests_max: 9,
-            requests_per_minute_max: NonZeroU32::new(2),
+            requests_per_minute_max: std::num::NonZeroU32::new(2),
             ..Politeness::default()
         };
         let (waiting, mut permits) = waiting(&politeness);
         for name in ["1", "2", "3", "4", "5"] {
-            waiting.start(Priority::Live, name).await;
+            waiting.start(LIVE, name).await;
         }
-        waiting.start(Priority::Harvest, "harvest").await;
+        waiting.start(RequestedBy::Mirror, "harvest").await;
         let mut order = Vec::new();
         for secs in [0, 29, 30, 59, 60, 90, 119, 120] {
             waiting.clock.set(secs * 1_000);
@@ -509,20 +424,109 @@ mod tests {
     async fn request_without_time_for_its_turn_fails_and_delays_no_other() {
         let politeness =
             Politeness { list_requests_max: 9, gap: Duration::from_secs(10), ..Politeness::default() };
-        for priority in [Priority::Live, Priority::Harvest] {
+        for by in [LIVE, RequestedBy::Mirror] {
             let (waiting, mut permits) = waiting(&politeness);
-            waiting.start(Priority::Live, "first").await;
+            waiting.start(LIVE, "first").await;
             let clock = Arc::clone(&waiting.clock);
             let mut budget = Deadline::new(clock, Duration::from_secs(5));
-            let ended = waiting.limiter.acquire(true, priority, "late", &mut budget).now_or_never();
+            let ended = waiting.limiter.acquire(true, by, "late", &mut budget).now_or_never();
             let failure = ended.expect("it does not wait").expect_err("its turn is after its deadline");
             assert_eq!(failure.reason, Reason::Busy);
-            waiting.start(Priority::Live, "next").await;
+            waiting.start(LIVE, "next").await;
             waiting.clock.set(10_000);
             settle().await;
             let names: Vec<_> =
                 std::iter::from_fn(|| permits.try_recv().ok()).map(|(name, _)| name).collect();
-            assert_eq!(names, ["first", "next"], "{priority:?}");
+            assert_eq!(names, ["first", "next"], "{by:?}");
+        }
+    }
+
+    const CRAWLER: RequestedBy = RequestedBy::Crawler(None);
+
+    fn client(number: u8) -> RequestedBy {
+        RequestedBy::Harvester(Some([10, 0, 0, number].into()))
+    }
+
+    #[tokio::test]
+    async fn client_with_many_requests_delays_another_client_by_one() {
+        let (waiting, mut permits) = waiting(&Politeness::default());
+        for name in ["a1", "a2", "a3", "a4"] {
+            waiting.start(client(1), name).await;
+        }
+        for name in ["b1", "b2"] {
+            waiting.start(client(2), name).await;
+        }
+        let mut order = Vec::new();
+        while let Ok((name, permit)) = permits.try_recv() {
+            order.push(name);
+            drop(permit);
+            settle().await;
+        }
+        assert_eq!(order, ["a1", "a2", "b1", "a3", "b2", "a4"]);
+    }
+
+    #[tokio::test]
+    async fn crawlers_leave_the_last_of_several_lists_to_harvesters() {
+        let politeness = Politeness { list_requests_max: 3, ..Politeness::default() };
+        let (waiting, mut permits) = waiting(&politeness);
+        for name in ["1", "2", "3"] {
+            waiting.start(CRAWLER, name).await;
+        }
+        waiting.start(LIVE, "harvester").await;
+        let names = |permits: &mut tokio::sync::mpsc::UnboundedReceiver<_>| {
+            std::iter::from_fn(|| permits.try_recv().ok()).collect::<Vec<(&str, HostPermit)>>()
+        };
+        let held = names(&mut permits);
+        assert_eq!(held.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["1", "2", "harvester"]);
+        waiting.clock.set(1_000);
+        drop(held);
+        waiting.clock.set(2_000);
+        settle().await;
+        assert_eq!(names(&mut permits).len(), 1, "the third crawler");
+    }
+
+    #[tokio::test]
+    async fn crawler_waits_for_the_next_list_of_a_harvester() {
+        let (waiting, mut permits) = waiting(&Politeness::default());
+        waiting.start(LIVE, "first page").await;
+        waiting.start(CRAWLER, "crawler").await;
+        drop(permits.recv().await.expect("a permit"));
+        settle().await;
+        assert!(permits.try_recv().is_err(), "the crawler waits a moment");
+        waiting.clock.set(200);
+        waiting.start(LIVE, "second page").await;
+        drop(permits.recv().await.expect("a permit"));
+        waiting.clock.set(449);
+        settle().await;
+        assert!(permits.try_recv().is_err());
+        waiting.clock.set(450);
+        assert_eq!(permits.recv().await.expect("a permit").0, "crawler");
+    }
+
+    #[tokio::test]
+    async fn repository_that_rests_does_not_stop_its_neighbour() {
+        let (waiting, mut permits) = waiting(&Politeness::default());
+        let neighbour = Waiting {
+            limiter: Arc::new(waiting.limiter.on_host_of(&waiting.limiter)),
+            clock: Arc::clone(&waiting.clock),
+            permits: waiting.permits.clone(),
+        };
+        waiting.limiter.note(at(0), Some(503), Some(500), Duration::ZERO);
+        waiting.start(LIVE, "resting").await;
+        neighbour.start(LIVE, "neighbour").await;
+        let (name, permit) = permits.try_recv().expect("the neighbour waits for nothing");
+        assert_eq!(name, "neighbour");
+        drop(permit);
+        neighbour.limiter.note(at(0), Some(429), Some(200), Duration::ZERO);
+        neighbour.start(LIVE, "both wait").await;
+        waiting.clock.set(199_999);
+        settle().await;
+        assert!(permits.try_recv().is_err());
+        for (secs, expected) in [(200, "both wait"), (500, "resting")] {
+            waiting.clock.set(secs * 1_000);
+            let (name, permit) = permits.recv().await.expect("a permit");
+            assert_eq!(name, expected);
+            drop(permit);
         }
     }
 }
