@@ -2,6 +2,7 @@
 
 use crate::repair::catalog::CATALOG;
 use crate::repository::{Account, Failure, RepairMade};
+use crate::store::SourceFailure;
 use prometheus::{Encoder, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder};
 use serde::Serialize;
 use std::collections::{HashMap, VecDeque};
@@ -70,23 +71,10 @@ pub struct Last {
     /// Failures of the source.
     pub source_failures: u64,
     /// The last failure of the source.
-    pub last_failure: Option<LastFailure>,
+    pub last_failure: Option<SourceFailure>,
     /// The last repairs, oldest first.
     #[serde(skip)]
     pub repairs: VecDeque<LastRepair>,
-}
-
-/// A failure of a source, for the admin listener.
-#[derive(Clone, Debug, Serialize)]
-pub struct LastFailure {
-    /// The time, `YYYY-MM-DDThh:mm:ssZ`.
-    pub at: String,
-    /// The request.
-    pub request: String,
-    /// The kind of failure.
-    pub reason: &'static str,
-    /// What happened and what to do.
-    pub details: String,
 }
 
 /// A repair, for the admin listener.
@@ -261,10 +249,10 @@ impl Telemetry {
         if let Some(failure) = finished.failure {
             self.failures.with_label_values(&[repository, failure.reason.name()]).inc();
             last.source_failures += 1;
-            last.last_failure = Some(LastFailure {
+            last.last_failure = Some(SourceFailure {
                 at: finished.at.to_owned(),
                 request: finished.request.to_owned(),
-                reason: failure.reason.name(),
+                reason: failure.reason.name().to_owned(),
                 details: failure.details.clone(),
             });
         }

@@ -14,7 +14,7 @@ use crate::config::{self, Mapping, ServeFrom};
 use crate::gateway::route::PageTarget;
 use crate::oai::{self, Argument, Request};
 use crate::repair::RequestEcho;
-use crate::repository::{Account, Failure, Repository, RepositoryRequest};
+use crate::repository::{Account, Failure, Repository, RepositoryRequest, activity_update};
 use crate::server::context::ServerContext;
 use crate::server::gateway::{GatewayResponse, answer};
 use crate::server::mirror::views::{aggregate_view, failover_view, mirror_view};
@@ -49,6 +49,8 @@ pub(crate) struct RequestContext {
     lookup: Option<CacheLookup>,
     /// Why no request is sent to the source.
     failure: Option<Failure>,
+    /// Whether the mirror alone answers the request.
+    is_of_mirror: bool,
     /// The outcome, where it is known before the end.
     outcome: Option<&'static str>,
     /// Held until the response is sent.
@@ -76,6 +78,7 @@ impl ProxyHttp for ProxyService {
             handle: None,
             lookup: None,
             failure: None,
+            is_of_mirror: false,
             outcome: None,
             permit: None,
         }
@@ -208,6 +211,7 @@ impl ProxyService {
         let via = if via.is_empty() { own_via.to_owned() } else { format!("{via}, {own_via}") };
         let requested_by = context.permit.as_ref().map(|permit| permit.client.as_requester());
         let requested_by = requested_by.unwrap_or(RequestedBy::Harvester(None));
+        context.is_of_mirror = repository.live_mapping().is_none();
         let repository = match repository {
             TargetRepository::Mapped(mapping, ServeFrom::Mirror) => mirror_view(&self.0, &mapping).await,
             TargetRepository::Mapped(mapping, ServeFrom::Live) => self.live_repository(mapping, requested_by),
@@ -350,6 +354,7 @@ impl RequestContext {
         let query = self.request.as_ref().map(Request::query).or(requested_path).unwrap_or_default();
         let finished = Finished { repository, verb, request: query, at: &at, outcome, account, failure };
         self.shared.telemetry.finished(&finished);
+        self.note_activity(repository, account, failure);
         let millis = now.duration_since(self.started).unwrap_or_default().as_millis();
         let argument = |name| self.request.as_ref().and_then(|request| request.argument(name));
         tracing::info!(
@@ -376,6 +381,16 @@ impl RequestContext {
                 failure.map(|failure| failure.details.clone()).or_else(|| error.map(ToString::to_string)),
             "page"
         );
+    }
+
+    /// Adds the request to the activity of its repository. The items of the mirror are those of its harvests, and are
+    /// not counted again.
+    fn note_activity(&self, repository: &str, account: Option<&Account>, failure: Option<&Failure>) {
+        let Some(request) = &self.request else { return };
+        let (account, failure) = if self.is_of_mirror { (None, None) } else { (account, failure) };
+        let at_secs = i64::try_from(clock::secs(self.shared.clock.now())).unwrap_or(i64::MAX);
+        let update = activity_update(request, account, failure);
+        self.shared.store.activity.note(repository, at_secs, update);
     }
 }
 

@@ -198,6 +198,22 @@ impl Reason {
         }
     }
 
+    /// Whether the source has failed. Other failures are those of oaimend, of its configuration, or of a request.
+    pub const fn is_of_source(self) -> bool {
+        !matches!(
+            self,
+            Self::AddressRefused
+                | Self::Busy
+                | Self::Quarantine
+                | Self::Ledger
+                | Self::TakenOver
+                | Self::SpoolFull
+                | Self::Configuration
+                | Self::MirrorIncomplete
+                | Self::Mirror
+        )
+    }
+
     /// The party that can remove a failure of this kind.
     const fn fault(self) -> &'static str {
         match self {

@@ -4,19 +4,23 @@
 //! `mirror::view` with the mirror.
 
 mod account;
+mod activity_update;
 mod byte_rope;
 mod event;
 mod event_stream;
 mod failure;
+mod observed_repository;
 pub(crate) mod rebase_namespaces;
 mod request;
 mod response_writer;
 
 pub use account::{Account, IdentifyFields, RepairMade};
+pub(crate) use activity_update::activity_update;
 pub(crate) use byte_rope::ByteRope;
 pub use event::{AnsweredBy, DeliveredRecord, Event, ListAge, ResponseHead};
 pub use event_stream::{DetachedTask, EventStream};
 pub(crate) use failure::printable;
 pub use failure::{Failure, Outlook, Reason};
+pub use observed_repository::ObservedRepository;
 pub use request::{Repository, RepositoryRequest};
 pub(crate) use response_writer::{ResponseWriter, Stop};

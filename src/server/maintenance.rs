@@ -1,6 +1,7 @@
-//! The background task of the cache.
+//! The background tasks of the cache and of the activity of repositories.
 
 use crate::proxy::cache::Cache;
+use crate::store::ActivityLog;
 use async_trait::async_trait;
 use pingora_core::server::ShutdownWatch;
 use pingora_core::services::background::BackgroundService;
@@ -29,6 +30,30 @@ impl BackgroundService for CacheMaintenance {
             }
             let cache = self.0.clone();
             work = tokio::task::spawn_blocking(move || cache.sweep());
+        }
+    }
+}
+
+/// Interval between saves of the activity. A process that is killed loses the activity of this time.
+const SAVE_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Saves the activity of repositories.
+pub(super) struct ActivityMaintenance(pub(super) ActivityLog);
+
+#[async_trait]
+impl BackgroundService for ActivityMaintenance {
+    async fn start(&self, mut shutdown: ShutdownWatch) {
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(SAVE_INTERVAL) => {}
+                // The server saves the rest after the last request.
+                _ = shutdown.changed() => return,
+            }
+            let activity = self.0.clone();
+            if let Err(error) = tokio::task::spawn_blocking(move || activity.save_changed()).await {
+                tracing::error!(%error, "the activity of repositories is not saved any more");
+                return;
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ use super::context::{RequestLimits, ServerContext};
 use super::gateway::state::GatewayState;
 use super::handover::{self, Sockets};
 use super::listener::BoundService;
-use super::maintenance::CacheMaintenance;
+use super::maintenance::{ActivityMaintenance, CacheMaintenance};
 use super::mirror::harvest_schedule::HarvestSchedule;
 use super::mirror::state::MirrorState;
 use super::signals::{Signals, StopSignal};
@@ -187,12 +187,15 @@ impl Server {
         if let Some(cache) = self.shared.cache.clone() {
             server.add_service(background_service("cache", CacheMaintenance(cache)));
         }
+        let activity = self.shared.store.activity.clone();
+        server.add_service(background_service("activity", ActivityMaintenance(activity.clone())));
         let schedule = HarvestSchedule(Arc::clone(&self.shared));
         server.add_service(background_service("mirror", schedule));
         let settings = Mutex::new(self.settings);
         let watch = ConfigWatch { shared: self.shared, settings, announcement };
         server.add_service(background_service("configuration", watch));
         server.run(RunArgs { shutdown_signal });
+        activity.save_changed();
     }
 }
 

@@ -1,11 +1,12 @@
 //! Everything that must survive a restart.
 //!
-//! `ledger`, `quarantine`, `repository_profile` and `capabilities` define the stores as traits, which a SQL database
+//! `ledger`, `quarantine`, `repository_profile`, `capabilities` and `activity` define the stores as traits, which a SQL database
 //! can implement too. `redb` implements them. `files` contains the stores that are plain files, among them the key of
 //! our own tokens, which is read once at start and needs no trait. `mirror` is the store of the mirror as a trait, and
 //! `record_log` implements it. `data_dir` locks the data folder. [`Store`] opens
 //! and closes all of them together, except the cached pages.
 
+mod activity;
 mod capabilities;
 mod data_dir;
 mod files;
@@ -18,12 +19,16 @@ mod redb;
 mod repository_profile;
 mod save_error;
 
+pub use activity::{
+    ACTIVITY_DAYS_MAX, ActivityLog, ActivityStore, ActivityUpdate, DayCounts, FAILURES_MAX, FrequentRepair,
+    RepairExample, RepositoryActivity, SourceFailure, SourceResult,
+};
 pub use capabilities::{CapabilityStore, DetectedCapabilities, Detection, SourceCapabilities};
 pub use data_dir::DataDirLock;
 pub(crate) use files::TokenUse;
 pub use files::{
-    BROKEN_PAGE_BYTES_MAX, BlockSums, BrokenPageInfo, BrokenPages, FileStamp, HotPage, NewStaticFile,
-    PageEntry, PageKey, Pages, Part, Size, StaticFileInfo, StaticFiles, TokenKey,
+    BROKEN_PAGE_BYTES_MAX, BlockSums, BrokenPageInfo, BrokenPages, CheckReports, FileStamp, HotPage,
+    NewStaticFile, PageEntry, PageKey, Pages, Part, Size, StaticFileInfo, StaticFiles, TokenKey,
 };
 pub use harvest_state::{
     Catalog, CompleteHarvest, HarvestNote, HarvestProgress, ListSpan, ListedFormat, ListedSet, OpenList,
@@ -60,6 +65,10 @@ pub struct Store {
     pub profiles: RepositoryProfiles,
     /// The detected capabilities of each source.
     pub capabilities: DetectedCapabilities,
+    /// The activity of each repository.
+    pub activity: ActivityLog,
+    /// The results of `oaimend check`.
+    pub check_reports: CheckReports,
     /// The key of our own tokens.
     pub token_key: TokenKey,
     /// Broken pages, as received.
@@ -92,6 +101,7 @@ impl Store {
         let ledger = Arc::new(redb::RedbLedger::open(data)?);
         let token_key = TokenKey::open(data)?;
         let (profiles, capabilities) = (redb::open_profiles(data)?, redb::open_capabilities(data)?);
+        let (activity, check_reports) = (redb::open_activity(data)?, CheckReports::new(data));
         let (broken_pages, static_files) = (BrokenPages::new(data), StaticFiles::new(data));
         let mirror = Arc::new(RecordLog::open(data)?);
         let lock = Arc::new(Mutex::new(Some(lock)));
@@ -100,6 +110,8 @@ impl Store {
             ledger,
             profiles,
             capabilities,
+            activity,
+            check_reports,
             token_key,
             broken_pages,
             static_files,
@@ -115,6 +127,7 @@ impl Store {
         self.profiles.close();
         self.quarantine.close();
         self.capabilities.close();
+        self.activity.close();
         self.static_files.close();
         self.mirror.close();
         self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -149,6 +162,7 @@ mod tests {
             "ledger.redb.part",
             "holdings.redb.part",
             "repositories.redb.part",
+            "activity.redb.part",
             "token.key.part",
         ] {
             std::fs::write(data.path().join(file), [0; 5000]).expect("writable");

@@ -8,6 +8,7 @@ use oaimend::clock::SystemClock;
 use oaimend::config::Mapping;
 use oaimend::mirror::Stamps;
 use oaimend::mirror::harvest::{HarvestError, HarvestSettings, HarvestStatus, HarvestSummary, Harvester};
+use oaimend::repository::ObservedRepository;
 use oaimend::upstream::{LiveRepository, SourceClients};
 
 use super::super::exit::{Exit, Failure, print};
@@ -46,6 +47,7 @@ pub(super) fn run(context: &Context, arguments: &SyncArguments) -> Result<Exit, 
         }
         Ok::<_, Failure>(())
     })?;
+    context.store.activity.save_changed();
     Ok(if is_complete { Exit::Success } else { Exit::Incomplete })
 }
 
@@ -67,10 +69,13 @@ impl<'c> Harvests<'c> {
     pub(super) fn harvester(&self, mapping: &Arc<Mapping>) -> Result<Harvester, HarvestError> {
         let client = self.clients.client_for(mapping).map_err(HarvestError::Source)?;
         let (store, clock) = (self.context.store.clone(), Arc::new(SystemClock));
-        let live = LiveRepository { mapping: Arc::clone(mapping), client, store, clock: clock.clone() };
+        let activity = store.activity.clone();
+        let repository = LiveRepository { mapping: Arc::clone(mapping), client, store, clock: clock.clone() };
+        let (id, clock_of_activity) = (mapping.id.clone(), clock.clone());
+        let source = ObservedRepository { id, repository, activity, clock: clock_of_activity };
         Ok(Harvester {
             id: mapping.id.clone(),
-            source: Arc::new(live),
+            source: Arc::new(source),
             store: Arc::clone(&self.context.store.mirror),
             stamps: Arc::clone(&self.stamps),
             clock,

@@ -5,7 +5,7 @@ use crate::mirror::Stamps;
 use crate::mirror::failover::FailoverRepository;
 use crate::mirror::harvest::{HarvestError, HarvestSettings, HarvestStatus, HarvestSummary, Harvester};
 use crate::mirror::view::{AggregateRepository, MirrorRepository, MirroredSource, ViewOptions, ViewStores};
-use crate::repository::{Failure, Repository};
+use crate::repository::{Failure, ObservedRepository, Repository};
 use crate::server::context::ServerContext;
 use crate::server::mirror::harvest_runs::HarvestRequest;
 use crate::store::MirrorError;
@@ -92,10 +92,13 @@ pub(super) async fn harvester(
     let client = context.clients.client_for(mapping).map_err(HarvestError::Source)?;
     let client = client.requested_by(RequestedBy::Mirror);
     let (store, clock) = (context.store.clone(), Arc::clone(&context.clock));
+    let activity = store.activity.clone();
     let live = LiveRepository { mapping: Arc::clone(mapping), client, store, clock: Arc::clone(&clock) };
+    let (id, repository, clock_of_activity) = (mapping.id.clone(), live, Arc::clone(&clock));
+    let source = ObservedRepository { id, repository, activity, clock: clock_of_activity };
     Ok(Harvester {
         id: mapping.id.clone(),
-        source: Arc::new(live),
+        source: Arc::new(source),
         store: Arc::clone(&stores.store),
         stamps: Arc::clone(&stores.stamps),
         clock,

@@ -1,11 +1,13 @@
 //! The stores that are databases of redb, one file each. Calls that block on the disk run on threads for that.
 
+mod activity;
 mod capabilities;
 mod database;
 mod ledger;
 mod quarantine;
 mod repository_profile;
 
+pub(super) use activity::open_activity;
 pub(super) use capabilities::open_capabilities;
 pub(super) use database::{open_or_create, unreadable};
 pub(super) use ledger::RedbLedger;
