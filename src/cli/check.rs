@@ -2,15 +2,16 @@
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
 use oaimend::check::{self, Finding, Progress, Report, Verdict};
-use oaimend::clock::SystemClock;
-use oaimend::config::{Limits, Mapping};
+use oaimend::clock::{self, SystemClock};
+use oaimend::config::{Config, Flags, Limits, Mapping};
 use oaimend::error::Error;
-use serde_json::json;
+use oaimend::store::CheckReports;
+use serde_json::{Value, json};
 
 use super::data_arguments::ConfigArguments;
 use super::exit::{Exit, Failure, print};
@@ -25,13 +26,23 @@ pub(crate) struct CheckArguments {
     /// Prints one JSON document instead of the table
     #[arg(long)]
     json: bool,
+    /// Folder for the mirror and other state, in which the result of a check of an ID is saved [default: data]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
     #[command(flatten)]
     config: ConfigArguments,
 }
 
+/// The source to check, and where the result is saved.
+struct CheckedSource {
+    mapping: Mapping,
+    /// `None` if the source is no repository of the configuration.
+    reports: Option<CheckReports>,
+}
+
 pub(crate) fn run(arguments: CheckArguments) -> Result<Exit, Failure> {
     let as_json = arguments.json;
-    let mapping = find_mapping(arguments)?;
+    let CheckedSource { mapping, reports } = find_source(arguments)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::io("start", Path::new("the network"), &error))?;
     let is_terminal = io::stderr().is_terminal();
@@ -46,30 +57,52 @@ pub(crate) fn run(arguments: CheckArguments) -> Result<Exit, Failure> {
         let _ = write!(io::stderr(), "\r\x1b[K");
     }
     let report = checked.map_err(|failure| Failure::usage(failure.details))?;
-    let text =
-        if as_json { format_json(&report) } else { format_table(&report, Paint::for_stream(&io::stdout())) };
+    if let Some(reports) = reports {
+        save(&reports, &mapping.id, &report);
+    }
+    let text = if as_json {
+        format!("{:#}\n", to_json(&report))
+    } else {
+        format_table(&report, Paint::for_stream(&io::stdout()))
+    };
     print(text.as_bytes())?;
     Ok(if report.count(Verdict::Fails) > 0 { Exit::Incomplete } else { Exit::Success })
 }
 
-/// Returns the mapping for a base URL or an id.
-fn find_mapping(arguments: CheckArguments) -> Result<Mapping, Failure> {
-    let CheckArguments { repository, config, .. } = arguments;
+/// Saves the result for the page of the repository. A failure does not make the check fail.
+fn save(reports: &CheckReports, id: &str, report: &Report) {
+    let mut value = to_json(report);
+    value["checked_at"] = json!(clock::utc_datetime(clock::now()));
+    if let Err(error) = reports.save(id, format!("{value:#}\n").as_bytes()) {
+        // A closed stderr is not an error: the result is printed.
+        let _ = writeln!(
+            io::stderr(),
+            "oaimend: the result is not saved, and the page of {id} does not show it: {error}; \
+             name a data folder that can be written to with --data"
+        );
+    }
+}
+
+/// Returns the source for a base URL or an id.
+fn find_source(arguments: CheckArguments) -> Result<CheckedSource, Failure> {
+    let CheckArguments { repository, config, data, .. } = arguments;
     if repository.contains("://") {
         let mapping = Mapping::new("check", &repository, &Limits::default());
         let mut mapping = mapping
             .map_err(|problem| Failure::usage(format!("\"{}\" {problem}", repository.escape_debug())))?;
         // Messages about failures name the source by its id.
         mapping.id = mapping.base_url.host_str().unwrap_or_default().to_owned();
-        return Ok(mapping);
+        return Ok(CheckedSource { mapping, reports: None });
     }
-    let config = config.load()?;
+    let ConfigArguments { config, mappings } = config;
+    let config = Config::load(&Flags { config, mappings, data, ..Flags::default() })?;
     if let Some(mapping) = config.repositories.find(&repository) {
         if mapping.static_file.is_some() {
             let text = "is a static repository, which cannot answer requests; run oaimend serve and check its base URL there";
             return Err(Error::Usage(format!("\"{repository}\" {text}")).into());
         }
-        return Ok(Mapping::clone(&mapping));
+        let reports = Some(CheckReports::new(&config.data));
+        return Ok(CheckedSource { mapping: Mapping::clone(&mapping), reports });
     }
     let known: Vec<String> = config.repositories.all().keys().cloned().collect();
     let known = match known.as_slice() {
@@ -168,8 +201,8 @@ fn format_row(finding: &Finding) -> [String; 5] {
     [finding.verdict.name().to_owned(), entry.name.to_owned(), request, received, entry.section.to_owned()]
 }
 
-/// Formats the report as one JSON document.
-fn format_json(report: &Report) -> String {
+/// The report as one JSON document.
+fn to_json(report: &Report) -> Value {
     let finding = |finding: &Finding| {
         let entry = finding.rule.entry();
         json!({
@@ -183,7 +216,7 @@ fn format_json(report: &Report) -> String {
             "remedy": entry.remedy,
         })
     };
-    let document = json!({
+    json!({
         "base_url": report.base_url.as_str(),
         "requests": report.requests,
         "holds": report.count(Verdict::Holds),
@@ -191,8 +224,7 @@ fn format_json(report: &Report) -> String {
         "warnings": report.count(Verdict::Warning),
         "not_judged": report.count(Verdict::Unjudged),
         "rules": report.findings.iter().map(finding).collect::<Vec<_>>(),
-    });
-    format!("{document:#}\n")
+    })
 }
 
 /// The longest cells of the table, in characters; the details of a rule contain the whole text.

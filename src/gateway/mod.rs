@@ -1,13 +1,14 @@
 //! Pages for people and crawlers, made from the mirror.
 //!
-//! [`route`] finds the page of a request. [`record`] reads a stored record and derives what its page says. [`html`]
-//! renders pages. None of them reads the store or the network: the caller passes the XML and receives text. Everything
-//! in a record is untrusted.
+//! [`route`] finds the page of a request. [`record`] reads a stored record and derives what its page says.
+//! [`repository`] is what the overview and the pages of repositories contain. [`html`] renders pages. None of them reads
+//! the store or the network: the caller passes the XML and receives text. Everything in a record is untrusted.
 
 mod fingerprint;
 pub mod html;
 pub mod record;
 mod record_form;
+pub mod repository;
 pub mod route;
 
 pub use fingerprint::fingerprint;

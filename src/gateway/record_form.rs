@@ -48,6 +48,16 @@ impl RecordForm {
         }
         best.1
     }
+
+    /// Whether an `Accept` field names HTML, and does not prefer XML. Harvesters accept any type, or XML.
+    pub fn is_html_named(accept: &str) -> bool {
+        let ranges: Vec<(String, f32)> = accept.split(',').filter_map(read_range).collect();
+        let named = |form: Self| {
+            let of_form = ranges.iter().filter(|(range, _)| form.media_types().contains(&range.as_str()));
+            of_form.map(|(_, weight)| *weight).fold(0.0, f32::max)
+        };
+        named(Self::Html) > 0.0 && named(Self::Html) >= named(Self::Xml)
+    }
 }
 
 /// A media range and its weight. `None` if it is not one.
@@ -69,6 +79,22 @@ fn weight_of(media_type: &str, ranges: &[(String, f32)]) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn html_is_named_by_browsers_only() {
+        for accept in [
+            "text/html",
+            "Text/HTML;q=0.1, */*",
+            "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+            "application/xml, text/html",
+        ] {
+            assert!(RecordForm::is_html_named(accept), "{accept}");
+        }
+        for accept in ["", "*/*", "text/*", "text/xml", "text/xml, text/html;q=0.5", "text/html;q=0", "html"]
+        {
+            assert!(!RecordForm::is_html_named(accept), "{accept}");
+        }
+    }
 
     #[test]
     fn the_preferred_form_is_served() {

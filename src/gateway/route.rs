@@ -9,10 +9,23 @@ use url::form_urlencoded;
 /// A page of the gateway, as a request names it. It need not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PageTarget {
+    /// The overview of all repositories.
+    Overview(OverviewTarget),
+    /// A repository with this id.
+    Repository(String),
+    /// A page that does not exist. The first part of its path is this text.
+    Unknown(String),
     /// A record of a repository.
     Record(RecordTarget),
     /// The style sheet at this path.
     StyleSheet(String),
+}
+
+/// The overview of all repositories, as a request names it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OverviewTarget {
+    /// The repositories whose id or name contains this text; empty: all of them.
+    pub filter: String,
 }
 
 /// A record of a repository, as a request names it.
@@ -40,6 +53,12 @@ impl PageTarget {
         if path.starts_with("/-/") {
             return path.ends_with(".css").then(|| Self::StyleSheet(path.to_owned()));
         }
+        if path == "/" {
+            return Some(Self::Overview(OverviewTarget::read(query)));
+        }
+        if let Some(repository) = repository_named_by(path).filter(|_| query.is_empty()) {
+            return Some(Self::Repository(repository.to_owned()));
+        }
         let (repository, rest) = path.strip_prefix('/')?.split_once('/')?;
         let written = rest.strip_prefix("record/").filter(|_| !repository.is_empty())?;
         let by_ending = |(ending, form): (&str, RecordForm)| {
@@ -54,6 +73,30 @@ impl PageTarget {
         let repository = repository.to_owned();
         let record = RecordTarget { repository, identifier, form, format };
         (!record.identifier.is_empty()).then_some(Self::Record(record))
+    }
+}
+
+/// The only segment of a path, with or without a slash after it.
+fn repository_named_by(path: &str) -> Option<&str> {
+    let path = path.strip_prefix('/')?;
+    let repository = path.strip_suffix('/').unwrap_or(path);
+    (!repository.is_empty() && !repository.contains('/')).then_some(repository)
+}
+
+/// Longest filter that is used, in characters.
+const FILTER_CHARS_MAX: usize = 100;
+
+impl OverviewTarget {
+    fn read(query: &str) -> Self {
+        let filter = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "q");
+        let filter = filter.map(|(_, filter)| filter.trim().chars().take(FILTER_CHARS_MAX).collect());
+        Self { filter: filter.unwrap_or_default() }
+    }
+
+    /// Whether the filter matches one of these texts.
+    pub fn matches(&self, texts: &[&str]) -> bool {
+        let filter = self.filter.to_lowercase();
+        texts.iter().any(|text| text.to_lowercase().contains(&filter))
     }
 }
 
@@ -136,13 +179,36 @@ mod tests {
     }
 
     #[test]
+    fn the_overview_and_repositories_are_pages() {
+        let filter = |target: &str| match PageTarget::read(target.as_bytes()) {
+            Some(PageTarget::Overview(overview)) => Some(overview.filter),
+            _ => None,
+        };
+        let long = format!("/?q={}", "x".repeat(999));
+        for (target, expected) in [
+            ("/", ""),
+            ("/?", ""),
+            ("/?utm_source=a", ""),
+            ("/?q=+%C3%9Cni+b%26+", "Üni b&"),
+            (long.as_str(), &"x".repeat(FILTER_CHARS_MAX)),
+        ] {
+            assert_eq!(filter(target).as_deref(), Some(expected), "{target}");
+        }
+        for target in ["/x", "/x/", "/x?", "/x/?"] {
+            let expected = Some(PageTarget::Repository("x".to_owned()));
+            assert_eq!(PageTarget::read(target.as_bytes()), expected, "{target}");
+        }
+        let overview = OverviewTarget { filter: "üni".to_owned() };
+        assert!(overview.matches(&["x", "Eine ÜNIVERSITÄT"]) && !overview.matches(&["x", "uni"]));
+    }
+
+    #[test]
     fn other_targets_are_no_pages() {
         for target in [
             "",
-            "/",
             "x",
-            "/x",
-            "/x/",
+            "//",
+            "/x?a=b",
             "/x/record",
             "/x/record/",
             "/x/records/1",

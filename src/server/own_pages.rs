@@ -87,13 +87,13 @@ impl OwnPage {
         Self::new(200, "text/xml; charset=UTF-8", xml)
     }
 
-    /// The page at `/`, or the page for an unknown repository.
+    /// The page at `/` without a gateway, or the page for an unknown repository then.
     pub(crate) fn repositories(status: u16, public_url: &str, mappings: &Mappings) -> Self {
         let mut html = String::from(concat!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"UTF-8\">\n",
             "<title>oaimend</title>\n<style>",
             "body{font:16px/1.5 sans-serif;max-width:50em;margin:2em auto;padding:0 1em}",
-            "td,th{text-align:left;padding:.2em 1em .2em 0;vertical-align:top}code{word-break:break-all}",
+            "code{word-break:break-all}",
             "</style>\n</head>\n<body>\n",
         ));
         html.push_str(if status == 404 {
@@ -107,20 +107,12 @@ impl OwnPage {
                 "<p>None yet. Put a file into the mappings folder, or start with --map ID=URL.</p>\n",
             );
         } else {
-            html.push_str("<table>\n<tr><th>Base URL</th><th>Source</th></tr>\n");
-            for (id, mapping) in mappings {
+            html.push_str("<ul>\n");
+            for id in mappings.keys() {
                 let url = escaped(&format!("{public_url}/{id}"));
-                let source = match &mapping.static_file {
-                    // The local path is not disclosed.
-                    Some(file) if file.path.is_some() => "a static repository file".to_owned(),
-                    _ => escaped(mapping.base_url.as_str()),
-                };
-                let _ = writeln!(
-                    html,
-                    "<tr><td><a href=\"{url}?verb=Identify\"><code>{url}</code></a></td><td><code>{source}</code></td></tr>"
-                );
+                let _ = writeln!(html, "<li><a href=\"{url}?verb=Identify\"><code>{url}</code></a></li>");
             }
-            html.push_str("</table>\n");
+            html.push_str("</ul>\n");
         }
         html.push_str("<p>For programs: <a href=\"/friends.xml\">friends.xml</a></p>\n</body>\n</html>\n");
         Self::new(status, "text/html; charset=UTF-8", html)

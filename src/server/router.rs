@@ -5,6 +5,7 @@ use crate::config::{Mapping, ServeFrom};
 use crate::gateway::route::PageTarget;
 use crate::mirror::view::AggregateRepository;
 use crate::server::context::ServerContext;
+use crate::server::gateway::is_html_named;
 use crate::server::own_pages::OwnPage;
 use crate::server::quotas::Permit;
 use http::{HeaderMap, Method};
@@ -115,19 +116,32 @@ impl ServerContext {
             absolute.as_ref().map_or(head.raw_path(), |url| url[Position::BeforePath..].as_bytes());
         if gateway.policy.enabled
             && let Some(page) = PageTarget::read(own_target)
+            && self.is_page(&page, head)
         {
             return Route::Page(page);
         }
         match self.repository(head.uri.path()) {
             Ok(target) => Route::Repository(target),
-            Err(page) => Route::Own(page),
+            Err(other) => other,
         }
     }
 
-    /// The repository with this path, or one of our own pages.
-    fn repository(&self, path: &str) -> Result<Target, OwnPage> {
+    /// Whether a request is answered by a page. The URL of a repository is for harvesters too: only browsers get its
+    /// page.
+    fn is_page(&self, page: &PageTarget, head: &RequestHeader) -> bool {
+        match page {
+            PageTarget::Repository(id) => {
+                let reads = [Method::GET, Method::HEAD].contains(&head.method);
+                reads && is_html_named(&head.headers) && self.repositories.find(id).is_some()
+            }
+            _ => true,
+        }
+    }
+
+    /// The repository with this path, or what answers in its place.
+    fn repository(&self, path: &str) -> Result<Target, Route> {
         let mappings = self.repositories.all();
-        Err(match path {
+        Err(Route::Own(match path {
             "/" => OwnPage::repositories(200, &self.public_url, &mappings),
             "/friends.xml" => OwnPage::friends(&self.public_url, &mappings),
             "/robots.txt" => OwnPage::robots(self.gateway().policy.robots),
@@ -149,10 +163,13 @@ impl ServerContext {
                         let repository = TargetRepository::Mapped(Arc::clone(mapping), serve);
                         return Ok(Target { repository, base_url, is_absolute: false });
                     }
+                    None if self.gateway().policy.enabled => {
+                        return Err(Route::Page(PageTarget::Unknown(name.to_owned())));
+                    }
                     None => OwnPage::repositories(404, &self.public_url, &mappings),
                 }
             }
-        })
+        }))
     }
 
     /// Whether the server accepts requests. Sources have no influence.

@@ -10,6 +10,7 @@ mod missing_record;
 mod no_record_page;
 mod record_page;
 mod repairs;
+mod repository;
 mod style_sheet;
 #[cfg(test)]
 mod tests;
@@ -20,4 +21,5 @@ pub use missing_record::{DeletedRecordPage, UnknownRecordPage};
 pub use no_record_page::{NoRecordPage, NoRecordReason};
 pub use record_page::{FormatTab, Provenance, RecordPage};
 pub use repairs::RecordRepair;
+pub use repository::{OverviewPage, RemovedRepositoryPage, RepositoryPage, UnknownRepositoryPage};
 pub use style_sheet::StyleSheet;

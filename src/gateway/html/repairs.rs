@@ -34,15 +34,22 @@ pub(super) fn repairs_section(repairs: &[RecordRepair]) -> Markup {
                     @for repair in repairs.iter().take(SHOWN_REPAIRS_MAX) {
                         li {
                             a href=(repair.docs_url) { (repair.name) }
-                            dl {
-                                div { dt { "before" } dd { (changed("del", &repair.before)) } }
-                                div { dt { "after" } dd { (changed("ins", &repair.after)) } }
-                            }
+                            (before_and_after(&repair.before, &repair.after))
                         }
                     }
                 }
                 @if left_out > 0 { p.cut { "… and " (left_out) " more" } }
             }
+        }
+    }
+}
+
+/// The bytes before and after a repair.
+pub(super) fn before_and_after(before: &[u8], after: &[u8]) -> Markup {
+    html! {
+        dl {
+            div { dt { "before" } dd { (changed("del", before)) } }
+            div { dt { "after" } dd { (changed("ins", after)) } }
         }
     }
 }

@@ -13,6 +13,13 @@ pub struct RecordAddress<'a> {
     pub format: Option<&'a str>,
 }
 
+/// The place of a repository on this server. `base` is the public URL or its path, without a slash at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RepositoryAddress<'a> {
+    /// The repository id.
+    pub repository: &'a str,
+}
+
 /// All characters but the unreserved ones of RFC 3986. A slash is encoded, so that the identifier is one segment.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
@@ -34,7 +41,7 @@ impl RecordAddress<'_> {
 
     /// The page of the repository.
     pub fn repository(&self, base: &str) -> String {
-        format!("{base}/{}/", utf8_percent_encode(self.repository, SEGMENT))
+        RepositoryAddress { repository: self.repository }.page(base)
     }
 
     fn url(&self, base: &str, ending: &str) -> String {
@@ -49,6 +56,33 @@ impl RecordAddress<'_> {
             url.push_str(&format!("?format={}", utf8_percent_encode(format, SEGMENT)));
         }
         url
+    }
+}
+
+impl RepositoryAddress<'_> {
+    /// The page.
+    pub fn page(&self, base: &str) -> String {
+        format!("{base}/{}/", utf8_percent_encode(self.repository, SEGMENT))
+    }
+
+    /// The list of its records.
+    pub fn records(&self, base: &str) -> String {
+        format!("{}records/", self.page(base))
+    }
+
+    /// The list of its sets.
+    pub fn sets(&self, base: &str) -> String {
+        format!("{}sets/", self.page(base))
+    }
+
+    /// The list of the records of a set.
+    pub fn set(&self, base: &str, set_spec: &str) -> String {
+        format!("{}{}/", self.sets(base), utf8_percent_encode(set_spec, SEGMENT))
+    }
+
+    /// The base URL for harvesters.
+    pub fn base_url(&self, base: &str) -> String {
+        format!("{base}/{}", utf8_percent_encode(self.repository, SEGMENT))
     }
 }
 
@@ -80,5 +114,19 @@ mod tests {
         assert_eq!(address.xml(""), "/x/record/1.xml?format=a%26b");
         let address = RecordAddress { format: None, ..address };
         assert_eq!((address.json(""), address.repository("")), ("/x/record/1.json".into(), "/x/".into()));
+    }
+
+    #[test]
+    fn repositories_and_their_lists_have_urls() {
+        let address = RepositoryAddress { repository: "x" };
+        for (url, expected) in [
+            (address.page("/b"), "/b/x/"),
+            (address.records("/b"), "/b/x/records/"),
+            (address.sets(""), "/x/sets/"),
+            (address.set("", "a:b/c"), "/x/sets/a%3Ab%2Fc/"),
+            (address.base_url("https://e.org"), "https://e.org/x"),
+        ] {
+            assert_eq!(url, expected);
+        }
     }
 }

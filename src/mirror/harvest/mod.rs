@@ -23,6 +23,7 @@ mod settings;
 mod sweep;
 mod windows;
 
+pub(crate) use catalog::{read_formats, read_sets};
 pub use compare::{Comparison, Difference};
 pub use page::Harvester;
 pub use settings::{DeletionLimits, HarvestError, HarvestSettings, HarvestStatus, HarvestSummary};

@@ -156,9 +156,24 @@ impl StoredIdentify {
 
     /// The name of the repository.
     pub(crate) fn name(&self) -> Option<String> {
-        let name = quick_xml::escape::unescape(self.name.as_deref()?).ok()?;
-        (!name.is_empty()).then(|| name.into_owned())
+        unescaped(self.name.as_deref()?)
     }
+
+    /// The addresses of its operators.
+    pub(crate) fn admin_emails(&self) -> Vec<String> {
+        self.admin_emails.iter().filter_map(|email| unescaped(email)).collect()
+    }
+
+    /// The earliestDatestamp of the source.
+    pub(crate) fn earliest_datestamp(&self) -> Option<String> {
+        unescaped(self.earliest_datestamp.as_deref()?)
+    }
+}
+
+/// A text of the XML with its references resolved; `None` if it is empty or illegal.
+fn unescaped(text: &str) -> Option<String> {
+    let text = quick_xml::escape::unescape(text).ok()?;
+    (!text.is_empty()).then(|| text.into_owned())
 }
 
 /// Answers `Identify`.

@@ -137,6 +137,25 @@ impl Cache {
         }
     }
 
+    /// The cached page that answers a request, of any age. `None` if it is longer than `bytes_max`. No request is sent
+    /// to the source.
+    pub(crate) async fn stored(
+        &self,
+        mapping: &Arc<Mapping>,
+        request: &Request,
+        base_url: &str,
+        lowered_to: Option<&str>,
+        bytes_max: u64,
+    ) -> Option<Vec<u8>> {
+        let key = rules::key(mapping, &self.generation(mapping), base_url, request, lowered_to);
+        let mut page = self.storage.find_cached(&key).await.filter(|page| page.bytes <= bytes_max)?;
+        let mut body = Vec::new();
+        while let Some(piece) = page.next().await.ok()? {
+            body.extend_from_slice(&piece);
+        }
+        Some(body)
+    }
+
     /// Builds the index of cached pages. Blocks on the disk.
     pub(crate) fn scan(&self) {
         self.storage.pages.scan();

@@ -1,6 +1,8 @@
 //! Finds the response to a request for a page.
 
+use super::overview::{is_stored, overview, unknown};
 use super::record::{Missing, RecordRequest};
+use super::repository::repository;
 use crate::config::{Mapping, RecordPages};
 use crate::gateway::RecordForm;
 use crate::gateway::html::{NoRecordPage, NoRecordReason, StyleSheet};
@@ -25,8 +27,9 @@ impl From<OwnPage> for GatewayResponse {
     }
 }
 
-/// The kind of record pages in the log and in metrics.
+/// The kinds of pages in the log and in metrics.
 const RECORD_PAGE: &str = "record-page";
+const REPOSITORY_PAGE: &str = "repository-page";
 
 /// Answers a request for a page.
 pub(crate) async fn answer(
@@ -35,12 +38,22 @@ pub(crate) async fn answer(
     method: &Method,
     headers: &HeaderMap,
 ) -> GatewayResponse {
-    if ![Method::GET, Method::HEAD].contains(method) {
+    let gateway = context.gateway();
+    let is_unknown = matches!(target, PageTarget::Unknown(_));
+    if !is_unknown && ![Method::GET, Method::HEAD].contains(method) {
         let page = OwnPage::text(405, "pages accept GET and HEAD");
         return page.with("Allow", "GET, HEAD".to_owned()).into();
     }
-    let gateway = context.gateway();
     match target {
+        PageTarget::Overview(target) => overview(context, &gateway, target, headers).await.into(),
+        PageTarget::Repository(id) => match context.repositories.find(id) {
+            Some(mapping) => GatewayResponse {
+                page: repository(context, &gateway, &mapping, headers).await,
+                logged_as: Some((mapping.id.clone(), REPOSITORY_PAGE)),
+            },
+            None => unknown(context, &gateway, id, is_html_named(headers)).await.into(),
+        },
+        PageTarget::Unknown(name) => unknown(context, &gateway, name, is_html_named(headers)).await.into(),
         PageTarget::StyleSheet(path) => style_sheet(gateway.site.style_sheets(), path).into(),
         PageTarget::Record(target) => {
             let mappings = context.repositories.all();
@@ -52,7 +65,7 @@ pub(crate) async fn answer(
                 None if is_stored(context, &target.repository).await => {
                     removed(&gateway, target, form_of(target, headers)).into()
                 }
-                None => OwnPage::repositories(404, &context.public_url, &mappings).into(),
+                None => unknown(context, &gateway, &target.repository, false).await.into(),
             }
         }
     }
@@ -73,9 +86,17 @@ fn style_sheet(sheets: &[StyleSheet], path: &str) -> OwnPage {
 }
 
 fn form_of(target: &RecordTarget, headers: &HeaderMap) -> RecordForm {
+    target.form.unwrap_or_else(|| RecordForm::accepted(&accept_of(headers)))
+}
+
+/// Whether the client is a browser, which names HTML in its `Accept` header.
+pub(crate) fn is_html_named(headers: &HeaderMap) -> bool {
+    RecordForm::is_html_named(&accept_of(headers))
+}
+
+fn accept_of(headers: &HeaderMap) -> String {
     let accept = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let accepted = || RecordForm::accepted(&accept.collect::<Vec<_>>().join(","));
-    target.form.unwrap_or_else(accepted)
+    accept.collect::<Vec<_>>().join(",")
 }
 
 /// The page of a record of a mirrored repository.
@@ -109,12 +130,6 @@ async fn record(
             named.missing(&missing).await
         }
     }
-}
-
-/// Whether the mirror has records of a repository, although it is not served.
-async fn is_stored(context: &ServerContext, repository: &str) -> bool {
-    let stored = context.store.mirror.repositories().await;
-    stored.is_ok_and(|stored| stored.iter().any(|stored| stored == repository))
 }
 
 /// The page of a record whose repository is no longer served.

@@ -1,10 +1,16 @@
 //! Answers requests for the pages of the gateway.
 //!
-//! Pages are made from the store of the mirror alone: no request for a page causes a request to a source.
+//! Pages are made from the stores alone: no request for a page causes a request to a source.
 
 mod answer;
+mod check_report;
+mod description;
+mod masked_url;
+mod overview;
 mod record;
+mod repository;
 pub(crate) mod state;
+mod summary;
 mod validators;
 
-pub(crate) use answer::{GatewayResponse, answer};
+pub(crate) use answer::{GatewayResponse, answer, is_html_named};

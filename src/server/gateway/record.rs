@@ -1,5 +1,6 @@
 //! The page of a record, from the store of the mirror.
 
+use super::masked_url::masked;
 use super::validators::Validators;
 use crate::config::{Mapping, RecordPages};
 use crate::gateway::html::{
@@ -222,7 +223,7 @@ impl RecordRequest<'_> {
             // The local path is not disclosed.
             source_base_url: match file {
                 Some(_) => "a static repository file".to_owned(),
-                None => self.mapping.base_url.to_string(),
+                None => masked(&self.mapping.base_url),
             },
             source_datestamp: from_secs(found.record.datestamp_secs, facts.granularity),
             stamp: from_secs(found.record.stamp_secs, Granularity::Second),
@@ -248,7 +249,7 @@ impl RecordRequest<'_> {
         let work_secs = work_record.map_or(i64::MIN, |record| record.stamp_secs);
         Validators {
             tag: fingerprint([depends_on.as_bytes()]),
-            modified_secs: found.record.stamp_secs.max(work_secs),
+            modified_secs: Some(found.record.stamp_secs.max(work_secs)),
         }
     }
 
@@ -334,7 +335,7 @@ pub(super) fn notice(status: u16, form: RecordForm, line: &str, html: impl FnOnc
 }
 
 /// Adds what all responses have in common. XML has the policy too: a browser executes script in it.
-fn with_policies(page: OwnPage) -> OwnPage {
+pub(super) fn with_policies(page: OwnPage) -> OwnPage {
     page.with("Content-Security-Policy", CONTENT_SECURITY_POLICY.to_owned())
         .with("Referrer-Policy", "strict-origin-when-cross-origin".to_owned())
         .with("Vary", "Accept, Accept-Encoding".to_owned())

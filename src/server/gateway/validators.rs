@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime};
 pub(super) struct Validators {
     /// The entity tag without quotation marks. A compressed response has `-gzip` after it.
     pub(super) tag: String,
-    /// The time of the last change, in seconds since 1970.
-    pub(super) modified_secs: i64,
+    /// The time of the last change, in seconds since 1970; `None` if it is not known.
+    pub(super) modified_secs: Option<i64>,
 }
 
 impl Validators {
@@ -25,17 +25,21 @@ impl Validators {
         }
         let since = headers.get(header::IF_MODIFIED_SINCE).and_then(|since| since.to_str().ok());
         let since = since.and_then(|since| httpdate::parse_http_date(since).ok());
-        since.is_some_and(|since| self.modified() <= since)
+        since.is_some_and(|since| self.modified().is_some_and(|modified| modified <= since))
     }
 
     /// The page with the validators.
     pub(super) fn add_to(&self, page: OwnPage) -> OwnPage {
-        let modified = httpdate::fmt_http_date(self.modified());
-        page.with("ETag", format!("\"{}\"", self.tag)).with("Last-Modified", modified)
+        let page = page.with("ETag", format!("\"{}\"", self.tag));
+        match self.modified() {
+            Some(modified) => page.with("Last-Modified", httpdate::fmt_http_date(modified)),
+            None => page,
+        }
     }
 
-    fn modified(&self) -> SystemTime {
-        SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(self.modified_secs).unwrap_or(0))
+    fn modified(&self) -> Option<SystemTime> {
+        let secs = u64::try_from(self.modified_secs?).unwrap_or(0);
+        Some(SystemTime::UNIX_EPOCH + Duration::from_secs(secs))
     }
 }
 
@@ -52,7 +56,7 @@ mod tests {
     use http::HeaderValue;
 
     fn are_known(name: header::HeaderName, value: &'static str) -> bool {
-        let validators = Validators { tag: "a1".to_owned(), modified_secs: 1_577_836_800 };
+        let validators = Validators { tag: "a1".to_owned(), modified_secs: Some(1_577_836_800) };
         let headers = HeaderMap::from_iter([(name, HeaderValue::from_static(value))]);
         validators.are_known(&headers)
     }
@@ -78,8 +82,17 @@ mod tests {
     }
 
     #[test]
+    fn pages_without_a_time_have_a_tag_only() {
+        let validators = Validators { tag: "a1".to_owned(), modified_secs: None };
+        let since = HeaderValue::from_static("Thu, 02 Jan 2020 00:00:00 GMT");
+        assert!(!validators.are_known(&HeaderMap::from_iter([(header::IF_MODIFIED_SINCE, since)])));
+        let page = validators.add_to(OwnPage::text(200, ""));
+        assert!(page.headers.iter().all(|(name, _)| *name != "Last-Modified"), "{page:?}");
+    }
+
+    #[test]
     fn entity_tags_go_before_times() {
-        let validators = Validators { tag: "a1".to_owned(), modified_secs: 0 };
+        let validators = Validators { tag: "a1".to_owned(), modified_secs: Some(0) };
         let headers = HeaderMap::from_iter([
             (header::IF_NONE_MATCH, HeaderValue::from_static("\"b\"")),
             (header::IF_MODIFIED_SINCE, HeaderValue::from_static("Thu, 02 Jan 2020 00:00:00 GMT")),

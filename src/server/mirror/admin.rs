@@ -136,7 +136,7 @@ fn now_secs(context: &ServerContext) -> i64 {
 }
 
 /// The state of a mirrored repository in one word.
-fn state_of(status: &RepositoryStatus, runs: &RepositoryRuns) -> &'static str {
+pub(crate) fn state_of(status: &RepositoryStatus, runs: &RepositoryRuns) -> &'static str {
     let is_whole =
         status.formats.iter().all(|format| format.complete_until.is_some() && !format.harvest_open);
     let has_failed = status.last_harvest.as_ref().is_some_and(|last| !last.errors.is_empty());

@@ -19,24 +19,24 @@ fn settings() -> MirrorSettings {
 }
 
 /// The mapping `x` of a mirrored repository.
-fn mapping(source: &Source) -> Mapping {
+pub(super) fn mapping(source: &Source) -> Mapping {
     let mapping = Mapping::new("x", &source.base_url(), &Limits::default()).expect("a legal mapping");
     Mapping { mirror: Some(settings()), ..mapping }
 }
 
 /// The mirror of a collection after its first harvest.
-struct Mirrored {
-    source: Source,
+pub(super) struct Mirrored {
+    pub(super) source: Source,
     collection: Arc<Mutex<Collection>>,
-    proxy: Proxy,
+    pub(super) proxy: Proxy,
 }
 
 impl Mirrored {
-    fn of(collection: Collection) -> Self {
+    pub(super) fn of(collection: Collection) -> Self {
         Self::with(collection, |_| {}, |_| {})
     }
 
-    fn with(
+    pub(super) fn with(
         collection: Collection,
         tune: impl FnOnce(&mut Mapping),
         configure: impl FnOnce(&mut Config),
@@ -52,11 +52,11 @@ impl Mirrored {
         Self { source, collection, proxy }
     }
 
-    fn get(&self, path: &str) -> Got {
+    pub(super) fn get(&self, path: &str) -> Got {
         self.proxy.get(path)
     }
 
-    fn get_with(&self, path: &str, headers: &str) -> Got {
+    pub(super) fn get_with(&self, path: &str, headers: &str) -> Got {
         fetch_with(self.proxy.address(), path, headers)
     }
 }
@@ -71,7 +71,7 @@ fn with_fields(fields: &str) -> Collection {
 }
 
 #[track_caller]
-fn is_html(got: &Got, status: u16, text: &str) {
+pub(super) fn is_html(got: &Got, status: u16, text: &str) {
     assert_eq!((got.status, got.whole), (status, true), "{}", got.text());
     assert_eq!(got.header("content-type"), "text/html; charset=UTF-8");
     assert!(got.text().starts_with("<!DOCTYPE html>") && got.text().contains(text), "{text}: {}", got.text());

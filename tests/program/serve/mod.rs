@@ -10,6 +10,7 @@ mod datestamps;
 mod failover;
 mod fault_matrix;
 mod gateway;
+mod gateway_pages;
 mod hot_upgrade;
 mod kill;
 mod list_restart;

@@ -1,0 +1,28 @@
+//! The state of a repository.
+
+use super::super::super::repository::{RepositoryState, RepositorySummary};
+use maud::{Markup, html};
+
+/// The state in one word, and since when the source fails.
+pub(super) fn state_of(summary: &RepositorySummary) -> Markup {
+    let class = match summary.state {
+        RepositoryState::Complete => "state good",
+        RepositoryState::Incomplete | RepositoryState::Unreadable => "state bad",
+        RepositoryState::Live | RepositoryState::Harvesting | RepositoryState::NeverHarvested => "state",
+    };
+    html! {
+        span class=(class) { (summary.state.name()) }
+        @if let Some(since) = &summary.fails_since {
+            " " span.state.bad { "source fails since " (time(since)) }
+        }
+    }
+}
+
+/// A time, without its seconds.
+pub(super) fn time(text: &str) -> Markup {
+    let shown = match (text.get(..10), text.get(11..16), text.ends_with('Z')) {
+        (Some(day), Some(minute), true) => format!("{day} {minute} UTC"),
+        _ => text.to_owned(),
+    };
+    html! { time datetime=(text) { (shown) } }
+}

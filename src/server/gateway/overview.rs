@@ -1,0 +1,87 @@
+//! The overview of all repositories, and the pages in place of a repository that is not served.
+
+use super::description::known_name;
+use super::record::with_policies;
+use super::summary::{mirror_status, summary};
+use super::validators::Validators;
+use crate::config::Mapping;
+use crate::gateway::html::{OverviewPage, RemovedRepositoryPage, UnknownRepositoryPage};
+use crate::gateway::route::OverviewTarget;
+use crate::gateway::{RecordForm, fingerprint};
+use crate::server::context::ServerContext;
+use crate::server::gateway::state::GatewayState;
+use crate::server::own_pages::OwnPage;
+use http::HeaderMap;
+use std::sync::Arc;
+
+/// Most repositories on the overview.
+const ROWS_MAX: usize = 500;
+
+/// The overview of all repositories.
+pub(super) async fn overview(
+    context: &ServerContext,
+    gateway: &GatewayState,
+    target: &OverviewTarget,
+    headers: &HeaderMap,
+) -> OwnPage {
+    let mappings = context.repositories.all();
+    let mut matching: Vec<(&Arc<Mapping>, Option<String>)> = Vec::new();
+    for mapping in mappings.values() {
+        // Without the store the row has the id in place of the name.
+        let name = known_name(context, mapping).await.unwrap_or_default();
+        if target.matches(&[&mapping.id, name.as_deref().unwrap_or_default()]) {
+            matching.push((mapping, name));
+        }
+    }
+    let count = matching.len();
+    let mut repositories = Vec::new();
+    for (mapping, name) in matching.into_iter().take(ROWS_MAX) {
+        let status = mirror_status(context, mapping).await;
+        repositories.push(summary(context, mapping, name, &status));
+    }
+    let page = OverviewPage {
+        site: &gateway.site,
+        filter: &target.filter,
+        repositories: &repositories,
+        matching: count,
+        all: mappings.len(),
+    };
+    changing(page.render(), headers)
+}
+
+/// The page for a path that is in no repository: 410 if the mirror has records of it and a browser asks, else 404.
+pub(super) async fn unknown(
+    context: &ServerContext,
+    gateway: &GatewayState,
+    repository: &str,
+    is_browser: bool,
+) -> OwnPage {
+    let content_type = RecordForm::Html.content_type();
+    let page = if is_browser && is_stored(context, repository).await {
+        OwnPage::new(410, content_type, RemovedRepositoryPage { site: &gateway.site, repository }.render())
+    } else {
+        let mappings = context.repositories.all();
+        let repositories: Vec<&str> = mappings.keys().map(String::as_str).collect();
+        let page = UnknownRepositoryPage { site: &gateway.site, repositories: &repositories };
+        OwnPage::new(404, content_type, page.render())
+    };
+    with_policies(page.with("Cache-Control", "public, max-age=60".to_owned())).compressible()
+}
+
+/// Whether the mirror has records of a repository, although it is not served.
+pub(super) async fn is_stored(context: &ServerContext, repository: &str) -> bool {
+    let stored = context.store.mirror.repositories().await;
+    stored.is_ok_and(|stored| stored.iter().any(|stored| stored == repository))
+}
+
+/// A page that may change at any time. Clients ask whether it has changed before they show it again.
+pub(super) fn changing(html: String, headers: &HeaderMap) -> OwnPage {
+    let validators = Validators { tag: fingerprint([html.as_bytes()]), modified_secs: None };
+    let content_type = RecordForm::Html.content_type();
+    let page = match validators.are_known(headers) {
+        true => OwnPage::new(304, content_type, ""),
+        false => OwnPage::new(200, content_type, html),
+    };
+    let page = validators.add_to(page).with("Cache-Control", "no-cache".to_owned());
+    with_policies(page).compressible()
+}
