@@ -23,9 +23,9 @@ pub(super) fn sparkline(days: &[DayCounts]) -> Markup {
     let width = days.len() * DAY_WIDTH;
     html! {
         svg.spark viewBox={ "0 0 " (width) " " (HEIGHT) } preserveAspectRatio="none" role="img" aria-label=(description(days)) {
-            path.base d={ "M0 " (HEIGHT) "h" (width) };
-            @if !requests.is_empty() { path d=(requests); }
-            @if !failures.is_empty() { path.bad d=(failures); }
+            path.base d={ "M0 " (HEIGHT) "h" (width) } {}
+            @if !requests.is_empty() { path d=(requests) {} }
+            @if !failures.is_empty() { path.bad d=(failures) {} }
         }
     }
 }

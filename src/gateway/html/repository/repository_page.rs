@@ -85,7 +85,7 @@ impl RepositoryPage<'_> {
                         dd { code { (base_url) "?verb=ListRecords&metadataPrefix=" (prefix) "&from=2025-01-31" } } }
                 }
                 p {
-                    "See the answer of the repository: " a href={ (base_url) "?verb=Identify" } { "Identify" } " · "
+                    "Responses: " a href={ (base_url) "?verb=Identify" } { "Identify" } " · "
                     a href={ (base_url) "?verb=ListMetadataFormats" } { "formats" } " · "
                     a href={ (base_url) "?verb=ListSets" } { "sets" }
                 }

@@ -39,9 +39,9 @@ fn timeline_row(row: &TimelineRow) -> Markup {
         div.window {
             p { b { bdi { (prefix) } } " " span.note { (windows) } }
             svg viewBox="0 0 1000 10" preserveAspectRatio="none" role="img" aria-label={ (prefix) ": " (windows) } {
-                rect.base width="1000" height="10";
+                rect.base width="1000" height="10" {}
                 @for (start, end) in &row.spans {
-                    rect x=(start) width=(end.saturating_sub(*start).max(2)) height="10";
+                    rect x=(start) width=(end.saturating_sub(*start).max(2)) height="10" {}
                 }
             }
         }
