@@ -49,10 +49,11 @@ impl TimelineRow {
         let mut spans: Vec<(u16, u16)> = Vec::new();
         for window in &windows {
             let start = place(window.from_secs.unwrap_or(first));
-            let end = place(window.until_secs.unwrap_or(last));
+            // The last second belongs to the window.
+            let end = place(window.until_secs.map_or(last, |until| until.saturating_add(1)));
             match spans.last_mut() {
                 // Windows that touch are one span.
-                Some(last) if start <= last.1.saturating_add(1) => last.1 = last.1.max(end),
+                Some(last) if start <= last.1 => last.1 = last.1.max(end),
                 _ => spans.push((start, end)),
             }
         }
@@ -77,10 +78,10 @@ mod tests {
 
     #[test]
     fn windows_have_a_place_on_the_axis() {
-        assert_eq!(row(&[(None, Some(200))]).spans, [(0, 500)]);
+        assert_eq!(row(&[(None, Some(200))]).spans, [(0, 505)]);
         assert_eq!(
             row(&[(None, Some(150)), (Some(151), Some(200)), (Some(250), None)]).spans,
-            [(0, 500), (750, 1_000)]
+            [(0, 505), (750, 1_000)]
         );
         assert_eq!(row(&[(Some(i64::MIN), Some(i64::MAX))]).spans, [(0, 1_000)]);
         let many = row(&vec![(None, None); 30]);
