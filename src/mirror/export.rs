@@ -92,7 +92,8 @@ impl Export {
             Some(_) => ListOrder::Datestamp,
             None => ListOrder::Stamp,
         };
-        let filter = ListFilter { repository: id, prefix, set, by, from_secs, until_secs };
+        let filter =
+            ListFilter { repository: id, prefix, set, by, from_secs, until_secs, ..ListFilter::default() };
         Ok(Self { store, filter, form, rest: Rest::All })
     }
 

@@ -13,6 +13,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
+use std::num::NonZeroU64;
+use std::ops::Range;
 
 /// The store of the mirror. A repository or format that was never stored is empty; it is no error.
 #[async_trait]
@@ -50,13 +52,26 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     /// The store cannot be read. Damaged records are counted in the page and are no error.
     async fn list(&self, query: ListQuery) -> Result<ListedPage, MirrorError>;
 
-    /// The number of records in a list, deleted ones included. The cost of a count by stamp does not depend on the
-    /// number of records. The cost of a count by datestamp does.
+    /// The number of records in a list. The cost of a count by stamp does not depend on the number of records. The cost
+    /// of a count by datestamp does.
     ///
     /// # Errors
     ///
     /// The store cannot be read.
     async fn count(&self, filter: ListFilter) -> Result<u64, MirrorError>;
+
+    /// The number of records of a list by stamp in each range of `step` sequences, as pairs of the first sequence and
+    /// the number. Ranges begin at multiples of `step`. A range that lost all its records has the number 0; one whose
+    /// sequences were never given is left out. The cost depends on the number of ranges, not on that of records.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    async fn count_by_sequence(
+        &self,
+        filter: ListFilter,
+        step: NonZeroU64,
+    ) -> Result<Vec<(u64, u64)>, MirrorError>;
 
     /// One record; `None` if it was never stored.
     ///
@@ -334,6 +349,10 @@ pub struct ListFilter {
     pub from_secs: Option<i64>,
     /// The last second; `None`: no bound.
     pub until_secs: Option<i64>,
+    /// The sequences; `None`: no bound.
+    pub sequences: Option<Range<u64>>,
+    /// Whether deleted records are left out.
+    pub live_only: bool,
 }
 
 /// The order of a list.
@@ -431,6 +450,8 @@ pub struct CollectionVersion {
     pub revision: u64,
     /// The stamp of the last change, in seconds since 1970; the lowest number before the first change.
     pub last_stamp_secs: i64,
+    /// The sequence of the next change. It rises with each change of a record, and with nothing else.
+    pub next_sequence: u64,
 }
 
 /// The size of a collection.

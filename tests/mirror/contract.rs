@@ -1,6 +1,7 @@
 //! The contract of [`MirrorStore`]. Each implementation runs all of it by `contract_tests!`.
 
 use std::collections::HashSet;
+use std::num::NonZeroU64;
 
 use crate::fixtures::{
     Backend, PREFIX, REPOSITORY, all_pages, commit, commit_to, deleted, everything, identifiers_in, record,
@@ -32,6 +33,7 @@ macro_rules! contract_tests {
             a_reservation_never_sinks
             a_set_contains_its_subsets
             bounds_are_included
+            records_are_counted_by_sequence
             a_page_has_at_least_one_record
             headers_come_without_bytes
             headers_of_several_records_come_in_the_order_of_the_request
@@ -264,6 +266,44 @@ pub(crate) async fn bounds_are_included(backend: &impl Backend) {
             assert_eq!(count, expected.len() as u64);
         }
     }
+}
+
+pub(crate) async fn records_are_counted_by_sequence(backend: &impl Backend) {
+    let store = backend.open();
+    let step = |step| NonZeroU64::new(step).expect("above zero");
+    let counts = async |filter, by| store.count_by_sequence(filter, step(by)).await.expect("readable");
+    assert_eq!(counts(everything(), 10).await, []);
+    // Sequences 0 to 24, of which 5 to 9 are deleted ones.
+    let records = (0..20).map(|number| record(&format!("{number:02}"), 1, &["a:b"], "")).collect();
+    commit(&*store, 100, records).await;
+    let changed = (0..5).map(|number| deleted(&format!("{number:02}"), 1, &["a:b"])).collect();
+    commit(&*store, 200, changed).await;
+    let live = ListFilter { live_only: true, ..everything() };
+    let of_set = ListFilter { set: Some("a".to_owned()), ..live.clone() };
+    assert_eq!(counts(everything(), 10).await, [(0, 5), (10, 10), (20, 5)]);
+    for filter in [&live, &of_set] {
+        assert_eq!(counts(filter.clone(), 10).await, [(0, 5), (10, 10), (20, 0)]);
+        assert_eq!(counts(filter.clone(), 1_000).await, [(0, 15)]);
+        for (sequences, expected) in [(0..10, 5), (5..6, 1), (7..18, 11), (15..1_000, 5), (20..25, 0)] {
+            let filter = ListFilter { sequences: Some(sequences.clone()), ..filter.clone() };
+            assert_eq!(store.count(filter.clone()).await.expect("readable"), expected, "{sequences:?}");
+            assert_eq!(identifiers_in(&*store, filter).await.len() as u64, expected, "{sequences:?}");
+        }
+    }
+    let early = ListFilter { until_secs: Some(150), ..live.clone() };
+    assert_eq!(counts(early, 10).await, [(0, 5), (10, 10)]);
+    let late = ListFilter { from_secs: Some(150), ..live.clone() };
+    assert_eq!(counts(late, 10).await, [(20, 0)], "the records are deleted, the range is known");
+    let unknown = ListFilter { sequences: Some(30..40), ..live.clone() };
+    assert_eq!(counts(unknown, 10).await, []);
+    let other_set = ListFilter { set: Some("c".to_owned()), ..live.clone() };
+    assert_eq!(counts(other_set, 10).await, []);
+    // A deleted record comes back.
+    commit(&*store, 300, vec![record("00", 1, &["a:b"], "")]).await;
+    assert_eq!(counts(of_set, 10).await, [(0, 5), (10, 10), (20, 1)]);
+    let by_datestamp = ListFilter { by: ListOrder::Datestamp, sequences: Some(18..26), ..live };
+    assert_eq!(identifiers_in(&*store, by_datestamp.clone()).await, ["18", "19", "00"]);
+    assert_eq!(store.count(by_datestamp).await.expect("readable"), 3);
 }
 
 pub(crate) async fn a_page_has_at_least_one_record(backend: &impl Backend) {

@@ -50,6 +50,8 @@ impl Model {
             .filter(|version| is_in_set(&version.0))
             .filter(|version| filter.from_secs.is_none_or(|from| time(version) >= from))
             .filter(|version| filter.until_secs.is_none_or(|until| time(version) <= until))
+            .filter(|version| !filter.live_only || version.0.status == RecordStatus::Live)
+            .filter(|version| filter.sequences.as_ref().is_none_or(|range| range.contains(&(version.2 - 1))))
             .collect();
         listed.sort_by_key(|version| (time(version), version.2));
         let facts = |(record, stamp, _): &(NewRecord, i64, u64)| {
@@ -90,7 +92,10 @@ async fn compare(store: &dyn MirrorStore, model: &Model, random: &mut Random) {
     };
     let set = random.chance(60).then(|| random.pick(&SETS).to_owned());
     let (from_secs, until_secs) = (bound(random), bound(random));
-    let filter = ListFilter { set, by, from_secs, until_secs, ..everything() };
+    let live_only = random.chance(50);
+    let start = random.below(2_000) as u64;
+    let sequences = random.chance(30).then(|| start..start + random.below(2_000) as u64);
+    let filter = ListFilter { set, by, from_secs, until_secs, sequences, live_only, ..everything() };
     let expected = model.list(&filter);
     assert_eq!(store.count(filter.clone()).await.expect("readable"), expected.len() as u64, "{filter:?}");
     let (count_max, bytes_max) = (1 + random.below(200), 1 + random.below(100_000));

@@ -104,6 +104,7 @@ impl SourceList {
             by: self.order(),
             from_secs: self.from,
             until_secs: self.until,
+            ..ListFilter::default()
         }
     }
 

@@ -156,6 +156,7 @@ async fn observe_datestamps(
             by: ListOrder::Datestamp,
             from_secs: Some(now_secs.saturating_sub(FIRST_INTERVAL_SECS)),
             until_secs: Some(now_secs),
+            ..ListFilter::default()
         };
         changed += harvest.store.count(filter).await?;
     }

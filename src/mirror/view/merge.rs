@@ -110,5 +110,6 @@ pub(super) fn filter(part: &Part<'_>, list: &RecordList, from_secs: Option<i64>)
         by: ListOrder::Stamp,
         from_secs,
         until_secs: Some(list.until),
+        ..ListFilter::default()
     }
 }

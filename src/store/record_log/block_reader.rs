@@ -216,7 +216,7 @@ pub(super) fn next_blocks(
     range: Range<u64>,
 ) -> Result<Vec<ListedBlock>, MirrorError> {
     let (blocks, postings) = (reading.open_table(BLOCKS)?, reading.open_table(POSTINGS)?);
-    let postings = Postings { table: &postings, collection, set: ALL };
+    let postings = Postings { table: &postings, collection, set: ALL, live_only: false };
     let keys = (sequence_key(collection, range.start), sequence_key(collection, range.end));
     let mut found = Vec::new();
     let mut start = range.start;

@@ -261,7 +261,7 @@ impl<'t> PageChanges<'t> {
         }
         let number = self.collection.number;
         let sets = self.set_lists.sets(self.writing, self.repository.number, stored.set_list)?;
-        self.postings.remove(&sets, stored.sequence);
+        self.postings.remove(&sets, stored.status, stored.sequence);
         self.dates.remove(&time_key(number, stored.datestamp_secs, stored.sequence))?;
         if self.collection.touched > 0
             && self.touched.remove(&sequence_key(number, stored.sequence))?.is_some()
@@ -274,7 +274,7 @@ impl<'t> PageChanges<'t> {
 
     fn add_version(&mut self, key: &[u8], row: IdentifierRow, record: &NewRecord) -> Result<(), MirrorError> {
         let sets = self.set_lists.sets(self.writing, self.repository.number, row.set_list)?;
-        self.postings.add(&sets, row.sequence);
+        self.postings.add(&sets, row.status, row.sequence);
         self.dates.insert(&time_key(self.collection.number, row.datestamp_secs, row.sequence), ())?;
         self.identifiers.insert(key, &row.to_bytes())?;
         *self.counter(row.status) += 1;

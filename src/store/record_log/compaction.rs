@@ -81,7 +81,7 @@ fn plan(
     let collection = collection_row(&reading.open_table(COLLECTIONS)?, key.repository, key.prefix)?;
     let Some(collection) = collection else { return Ok(Vec::new()) };
     let table = reading.open_table(POSTINGS)?;
-    let postings = Postings { table: &table, collection: collection.number, set: ALL };
+    let postings = Postings { table: &table, collection: collection.number, set: ALL, live_only: false };
     let mut segments = Run::new();
     for row in reading.open_table(SEGMENTS)?.range((collection.number, 0)..(collection.number + 1, 0))? {
         let (key, json) = row?;

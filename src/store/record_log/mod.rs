@@ -40,6 +40,7 @@ use bytes::Bytes;
 use redb::ReadableTable as _;
 use shared::{CollectionKey, Shared};
 use std::collections::HashSet;
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
@@ -270,6 +271,14 @@ impl MirrorStore for RecordLog {
 
     async fn count(&self, filter: ListFilter) -> Result<u64, MirrorError> {
         self.read(move |shared| read::count(shared, &filter)).await
+    }
+
+    async fn count_by_sequence(
+        &self,
+        filter: ListFilter,
+        step: NonZeroU64,
+    ) -> Result<Vec<(u64, u64)>, MirrorError> {
+        self.read(move |shared| read::count_by_sequence(shared, &filter, step)).await
     }
 
     async fn record(

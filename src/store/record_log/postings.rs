@@ -3,18 +3,26 @@
 //! Level 0 has one row for each 64 sequences: a bit for each record of the set. The row of a higher level counts the
 //! records of 64 rows of the level below. A list reads level 0 in order. A count reads at most 64 rows of each level,
 //! so its cost does not depend on the number of records. Set 0 contains all records. Empty rows are removed.
+//!
+//! Deleted records are in their sets, and in a second set for each of them that contains deleted records only. The
+//! number of live records of a set is therefore the difference of two counts.
 
 use super::keys::{POSTING_KEY_BYTES, bucket_of, posting_key};
+use crate::store::mirror::RecordStatus;
 use redb::ReadableTable;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// The set of all records of a collection.
 pub(super) const ALL: u32 = 0;
+/// Added to the number of a set: the number of the set of its deleted records. Sets have lower numbers.
+const DELETED: u32 = 1 << 31;
 /// The highest level. A row of it counts 2^30 sequences.
 const LEVEL_MAX: u8 = 4;
 /// Sequences of a level 0 row, and rows that a row of the next level counts: 2^6.
 const FAN_OUT_BITS: u8 = 6;
+/// Longest range that is counted by its level 0 rows, in sequences.
+const COUNTED_BY_BITS_MAX: u64 = 4_096;
 
 /// Additions and removals that are applied together.
 #[derive(Debug, Default)]
@@ -24,16 +32,26 @@ pub(super) struct PostingChanges {
 }
 
 impl PostingChanges {
-    pub(super) fn add(&mut self, sets: &[u32], sequence: u64) {
-        self.change(sets, sequence, |(to_set, _), bit| *to_set |= bit);
+    pub(super) fn add(&mut self, sets: &[u32], status: RecordStatus, sequence: u64) {
+        self.change(sets, status, sequence, |(to_set, _), bit| *to_set |= bit);
     }
 
-    pub(super) fn remove(&mut self, sets: &[u32], sequence: u64) {
-        self.change(sets, sequence, |(_, to_clear), bit| *to_clear |= bit);
+    pub(super) fn remove(&mut self, sets: &[u32], status: RecordStatus, sequence: u64) {
+        self.change(sets, status, sequence, |(_, to_clear), bit| *to_clear |= bit);
     }
 
-    fn change(&mut self, sets: &[u32], sequence: u64, change: impl Fn(&mut (u64, u64), u64)) {
-        for &set in [ALL].iter().chain(sets) {
+    fn change(
+        &mut self,
+        sets: &[u32],
+        status: RecordStatus,
+        sequence: u64,
+        change: impl Fn(&mut (u64, u64), u64),
+    ) {
+        let kinds: &[u32] = match status {
+            RecordStatus::Live => &[0],
+            RecordStatus::Deleted => &[0, DELETED],
+        };
+        for set in [ALL].iter().chain(sets).flat_map(|set| kinds.iter().map(move |kind| set | kind)) {
             let bits = self.bits.entry((set, sequence >> FAN_OUT_BITS)).or_default();
             change(bits, 1 << (sequence % 64));
         }
@@ -83,6 +101,7 @@ pub(super) struct Postings<'t, T> {
     pub(super) table: &'t T,
     pub(super) collection: u32,
     pub(super) set: u32,
+    pub(super) live_only: bool,
 }
 
 impl<T: ReadableTable<&'static [u8; POSTING_KEY_BYTES], u64>> Postings<'_, T> {
@@ -95,7 +114,11 @@ impl<T: ReadableTable<&'static [u8; POSTING_KEY_BYTES], u64>> Postings<'_, T> {
         let key = |sequence: u64| posting_key(self.collection, self.set, 0, sequence >> FAN_OUT_BITS);
         for row in self.table.range::<&[u8; POSTING_KEY_BYTES]>(&key(range.start)..=&key(range.end - 1))? {
             let (key, bits) = row?;
-            let (base, mut bits) = (bucket_of(key.value()) << FAN_OUT_BITS, bits.value());
+            let bucket = bucket_of(key.value());
+            let (base, mut bits) = (bucket << FAN_OUT_BITS, bits.value());
+            if self.live_only {
+                bits &= !self.bits_of(self.set | DELETED, bucket)?;
+            }
             while bits != 0 {
                 let sequence = base + u64::from(bits.trailing_zeros());
                 bits &= bits - 1;
@@ -112,38 +135,62 @@ impl<T: ReadableTable<&'static [u8; POSTING_KEY_BYTES], u64>> Postings<'_, T> {
 
     /// Whether the set contains a sequence.
     pub(super) fn contains(&self, sequence: u64) -> Result<bool, redb::Error> {
-        let key = posting_key(self.collection, self.set, 0, sequence >> FAN_OUT_BITS);
-        let bits = self.table.get(&key)?.map_or(0, |bits| bits.value());
+        let bucket = sequence >> FAN_OUT_BITS;
+        let mut bits = self.bits_of(self.set, bucket)?;
+        if self.live_only {
+            bits &= !self.bits_of(self.set | DELETED, bucket)?;
+        }
         Ok(bits >> (sequence % 64) & 1 == 1)
+    }
+
+    fn bits_of(&self, set: u32, bucket: u64) -> Result<u64, redb::Error> {
+        let key = posting_key(self.collection, set, 0, bucket);
+        Ok(self.table.get(&key)?.map_or(0, |bits| bits.value()))
     }
 
     /// The number of records of the set in a range of sequences.
     pub(super) fn count(&self, range: Range<u64>) -> Result<u64, redb::Error> {
-        if range.is_empty() {
-            return Ok(0);
+        let all = self.count_of(self.set, range.clone())?;
+        if !self.live_only || all == 0 {
+            return Ok(all);
         }
-        Ok(self.count_below(range.end)? - self.count_below(range.start)?)
+        Ok(all.saturating_sub(self.count_of(self.set | DELETED, range)?))
     }
 
-    fn count_below(&self, end: u64) -> Result<u64, redb::Error> {
+    fn count_of(&self, set: u32, range: Range<u64>) -> Result<u64, redb::Error> {
+        match range.end.saturating_sub(range.start) {
+            0..=COUNTED_BY_BITS_MAX => self.count_bits(set, range),
+            _ => Ok(self.count_below(set, range.end)? - self.count_below(set, range.start)?),
+        }
+    }
+
+    fn count_below(&self, set: u32, end: u64) -> Result<u64, redb::Error> {
         let (mut count, mut start) = (0, 0);
         for level in (1..=LEVEL_MAX).rev() {
             let shift = FAN_OUT_BITS * (level + 1);
-            let key = |sequence: u64| posting_key(self.collection, self.set, level, sequence >> shift);
+            let key = |sequence: u64| posting_key(self.collection, set, level, sequence >> shift);
             let whole = end >> shift << shift;
             for row in self.table.range::<&[u8; POSTING_KEY_BYTES]>(&key(start)..&key(whole))? {
                 count += row?.1.value();
             }
             start = whole;
         }
-        let key = |sequence: u64| posting_key(self.collection, self.set, 0, sequence >> FAN_OUT_BITS);
-        if start < end {
-            for row in self.table.range::<&[u8; POSTING_KEY_BYTES]>(&key(start)..=&key(end - 1))? {
-                let (key, bits) = row?;
-                let below = (end - (bucket_of(key.value()) << FAN_OUT_BITS)).min(64);
-                let mask = u64::MAX >> (64 - below);
-                count += u64::from((bits.value() & mask).count_ones());
-            }
+        Ok(count + self.count_bits(set, start..end)?)
+    }
+
+    /// Counts the bits of level 0.
+    fn count_bits(&self, set: u32, range: Range<u64>) -> Result<u64, redb::Error> {
+        if range.is_empty() {
+            return Ok(0);
+        }
+        let key = |sequence: u64| posting_key(self.collection, set, 0, sequence >> FAN_OUT_BITS);
+        let mut count = 0;
+        for row in self.table.range::<&[u8; POSTING_KEY_BYTES]>(&key(range.start)..=&key(range.end - 1))? {
+            let (key, bits) = row?;
+            let base = bucket_of(key.value()) << FAN_OUT_BITS;
+            let not_below = u64::MAX << range.start.saturating_sub(base);
+            let below = u64::MAX >> (64 - (range.end - base).min(64));
+            count += u64::from((bits.value() & not_below & below).count_ones());
         }
         Ok(count)
     }
@@ -160,6 +207,11 @@ mod tests {
     fn random(seed: &mut u64, below: u64) -> u64 {
         *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (*seed >> 33) % below
+    }
+
+    /// A third of the records is deleted.
+    fn status_of(sequence: u64) -> RecordStatus {
+        if sequence.is_multiple_of(3) { RecordStatus::Deleted } else { RecordStatus::Live }
     }
 
     #[test]
@@ -179,7 +231,7 @@ mod tests {
                     let set = 1 + random(&mut seed, 2) as u32;
                     let is_known = expected[0].contains(&sequence);
                     if !is_known {
-                        changes.add(&[set], sequence);
+                        changes.add(&[set], status_of(sequence), sequence);
                         expected[0].insert(sequence);
                         expected[set as usize].insert(sequence);
                     }
@@ -191,14 +243,17 @@ mod tests {
                     let set = if expected[1].remove(&sequence) { 1 } else { 2 };
                     expected[2].remove(&sequence);
                     expected[0].remove(&sequence);
-                    changes.remove(&[set], sequence);
+                    changes.remove(&[set], status_of(sequence), sequence);
                 }
                 changes.apply(&mut table, 5).expect("writable");
-                for set in 0..3_u32 {
-                    let postings = Postings { table: &table, collection: 5, set };
-                    let expected = &expected[set as usize];
+                for (set, live_only) in [(0, false), (1, false), (2, false), (0, true), (2, true)] {
+                    let postings = Postings { table: &table, collection: 5, set, live_only };
+                    let is_wanted = |sequence: &u64| !live_only || status_of(*sequence) == RecordStatus::Live;
+                    let expected: BTreeSet<u64> =
+                        expected[set as usize].iter().copied().filter(is_wanted).collect();
                     let start = random(&mut seed, 1 << 20);
-                    let range = start..start + random(&mut seed, 1 << 27);
+                    let len_bits = 3 + random(&mut seed, 24);
+                    let range = start..start + random(&mut seed, 1 << len_bits);
                     let wanted: Vec<u64> = expected.range(range.clone()).copied().collect();
                     assert_eq!(postings.first(range.clone(), usize::MAX).expect("readable"), wanted);
                     assert_eq!(postings.count(range).expect("readable"), wanted.len() as u64);
@@ -217,11 +272,11 @@ mod tests {
         let writing = database.as_ref().expect("memory").begin_write().expect("open");
         let mut table = writing.open_table(POSTINGS).expect("a table");
         let mut changes = PostingChanges::default();
-        changes.add(&[3], 1_000_000);
+        changes.add(&[3], RecordStatus::Deleted, 1_000_000);
         changes.apply(&mut table, 1).expect("writable");
-        assert_eq!(table.iter().expect("readable").count(), 2 * (1 + usize::from(LEVEL_MAX)));
+        assert_eq!(table.iter().expect("readable").count(), 4 * (1 + usize::from(LEVEL_MAX)));
         let mut changes = PostingChanges::default();
-        changes.remove(&[3], 1_000_000);
+        changes.remove(&[3], RecordStatus::Deleted, 1_000_000);
         changes.apply(&mut table, 1).expect("writable");
         assert_eq!(table.iter().expect("readable").count(), 0);
     }

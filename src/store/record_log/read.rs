@@ -2,7 +2,8 @@
 
 use super::block_reader::{BlockReader, Fetched, locate};
 use super::keys::{
-    IdentifierRow, STAMP_KEY_BYTES, TIME_KEY_BYTES, identifier_key, stamp_key, time_and_sequence, time_key,
+    IdentifierRow, POSTING_KEY_BYTES, STAMP_KEY_BYTES, TIME_KEY_BYTES, identifier_key, stamp_key,
+    time_and_sequence, time_key,
 };
 use super::postings::{ALL, Postings};
 use super::shared::{Shared, collections_of, find_collection};
@@ -12,6 +13,7 @@ use crate::store::mirror::{
     StoredRecord,
 };
 use redb::ReadTransaction;
+use std::num::NonZeroU64;
 use std::ops::Range;
 
 /// Reads that may find their segment removed by a compaction before one fails.
@@ -51,7 +53,13 @@ impl<'r> List<'r> {
         Ok(set.map(|set| Self { reading, collection, set, filter }))
     }
 
-    /// The sequences whose stamps are in the list.
+    /// The records of the set.
+    fn postings<'p, T>(&self, table: &'p T) -> Postings<'p, T> {
+        let live_only = self.filter.live_only;
+        Postings { table, collection: self.collection.number, set: self.set, live_only }
+    }
+
+    /// The sequences that are in the list by their stamps.
     fn sequences(&self) -> Result<Range<u64>, MirrorError> {
         let start = match self.filter.from_secs {
             Some(from_secs) => self.first_with_stamp(from_secs)?,
@@ -61,7 +69,18 @@ impl<'r> List<'r> {
             Some(after_secs) => self.first_with_stamp(after_secs)?,
             None => self.collection.next_sequence,
         };
-        Ok(start..end)
+        let bounds = self.filter.sequences.clone().unwrap_or(0..u64::MAX);
+        Ok(start.max(bounds.start)..end.min(bounds.end))
+    }
+
+    /// Whether a list by datestamp contains a record.
+    fn contains<T>(&self, postings: &Postings<'_, T>, sequence: u64) -> Result<bool, MirrorError>
+    where
+        T: redb::ReadableTable<&'static [u8; POSTING_KEY_BYTES], u64>,
+    {
+        let is_within = self.filter.sequences.as_ref().is_none_or(|bounds| bounds.contains(&sequence));
+        let is_any = self.set == ALL && !self.filter.live_only;
+        Ok(is_within && (is_any || postings.contains(sequence)?))
     }
 
     /// The first sequence with this stamp or a later one.
@@ -88,7 +107,7 @@ impl<'r> List<'r> {
 
     fn plan(&self, after: Option<Position>, count_max: usize) -> Result<Plan, MirrorError> {
         let table = self.reading.open_table(POSTINGS)?;
-        let postings = Postings { table: &table, collection: self.collection.number, set: self.set };
+        let postings = self.postings(&table);
         if self.filter.by == ListOrder::Stamp {
             let mut range = self.sequences()?;
             range.start = range.start.max(after.map_or(0, |after| after.sequence + 1));
@@ -115,7 +134,7 @@ impl<'r> List<'r> {
                 plan.next = last;
                 break;
             }
-            if self.set == ALL || postings.contains(sequence)? {
+            if self.contains(&postings, sequence)? {
                 plan.records.push((Some(secs), sequence));
             }
             last = Some(Position { secs, sequence });
@@ -180,7 +199,7 @@ pub(super) fn count(shared: &Shared, filter: &ListFilter) -> Result<u64, MirrorE
     shared.index.read(|reading| {
         let Some(list) = List::open(reading, filter)? else { return Ok(0) };
         let table = reading.open_table(POSTINGS)?;
-        let postings = Postings { table: &table, collection: list.collection.number, set: list.set };
+        let postings = list.postings(&table);
         if filter.by == ListOrder::Stamp {
             return Ok(postings.count(list.sequences()?)?);
         }
@@ -191,9 +210,31 @@ pub(super) fn count(shared: &Shared, filter: &ListFilter) -> Result<u64, MirrorE
         let mut count = 0;
         for row in reading.open_table(DATES)?.range::<&[u8; TIME_KEY_BYTES]>(&range.start..&range.end)? {
             let (_, sequence) = time_and_sequence(row?.0.value());
-            count += u64::from(list.set == ALL || postings.contains(sequence)?);
+            count += u64::from(list.contains(&postings, sequence)?);
         }
         Ok(count)
+    })
+}
+
+/// The number of records in each range of sequences.
+pub(super) fn count_by_sequence(
+    shared: &Shared,
+    filter: &ListFilter,
+    step: NonZeroU64,
+) -> Result<Vec<(u64, u64)>, MirrorError> {
+    shared.index.read(|reading| {
+        let Some(list) = List::open(reading, filter)? else { return Ok(Vec::new()) };
+        let table = reading.open_table(POSTINGS)?;
+        let postings = list.postings(&table);
+        let Range { mut start, end } = list.sequences()?;
+        let mut counts = Vec::new();
+        while start < end {
+            let first = start - start % step;
+            let after = end.min(first.saturating_add(step.get()));
+            counts.push((first, postings.count(start..after)?));
+            start = after;
+        }
+        Ok(counts)
     })
 }
 
@@ -343,7 +384,7 @@ pub(super) fn earliest_stamp(
     collection: &CollectionRow,
 ) -> Result<Option<i64>, MirrorError> {
     let table = reading.open_table(POSTINGS)?;
-    let postings = Postings { table: &table, collection: collection.number, set: ALL };
+    let postings = Postings { table: &table, collection: collection.number, set: ALL, live_only: false };
     let first = postings.first(0..collection.next_sequence, 1)?;
     let Some(&sequence) = first.first() else { return Ok(None) };
     // The stamp of a sequence is the last one that begins at or before it. There are few stamps before the first

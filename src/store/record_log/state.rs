@@ -182,6 +182,7 @@ pub(super) fn version(
             collection: collection.number.into(),
             revision: progress.map_or(0, |progress| progress.revision),
             last_stamp_secs: collection.last_stamp_secs.unwrap_or(i64::MIN),
+            next_sequence: collection.next_sequence,
         }))
     })
 }

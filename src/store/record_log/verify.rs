@@ -47,7 +47,8 @@ fn examine(shared: &Shared, key: CollectionKey<'_>) -> Result<Findings, MirrorEr
             let blocks = next_blocks(reading, collection.number, start..SEQUENCE_MAX)?;
             // Records after the last block, which no block contains.
             let table = reading.open_table(POSTINGS)?;
-            let postings = Postings { table: &table, collection: collection.number, set: ALL };
+            let postings =
+                Postings { table: &table, collection: collection.number, set: ALL, live_only: false };
             let rest = if blocks.is_empty() { start..collection.next_sequence } else { 0..0 };
             Ok(Some((collection.number, blocks, postings.first(rest, usize::MAX)?)))
         });
@@ -106,7 +107,8 @@ fn exclude(
     let (mut damaged, mut postings) = (writing.open_table(DAMAGED)?, PostingChanges::default());
     let mut set_lists = SetLists::default();
     for (key, row) in &found {
-        postings.remove(&set_lists.sets(writing, repository, row.set_list)?, row.sequence);
+        let sets = set_lists.sets(writing, repository, row.set_list)?;
+        postings.remove(&sets, row.status, row.sequence);
         dates.remove(&time_key(number, row.datestamp_secs, row.sequence))?;
         if touched.remove(&sequence_key(number, row.sequence))?.is_some() {
             collection.touched -= 1;
