@@ -1,4 +1,4 @@
-"""The servers that `benches/load` and `benches/mirror-load` measure and compare."""
+"""The servers that `benches/load`, `benches/mirror-load` and `benches/gateway-load` measure and compare."""
 
 import os
 import platform
@@ -71,6 +71,12 @@ class Servers:
             server.process.send_signal(signal.SIGINT)
         for server in reversed(self.running):
             server.process.wait()
+
+    def stop(self, server):
+        """Stops one server."""
+        server.process.send_signal(signal.SIGINT)
+        server.process.wait()
+        self.running.remove(server)
 
     def start(self, name, folder, port, command, log=None):
         stderr = folder / "log"

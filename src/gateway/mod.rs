@@ -1,15 +1,18 @@
 //! Pages for people and crawlers, made from the mirror.
 //!
 //! [`route`] finds the page of a request. [`record`] reads a stored record and derives what its page says.
-//! [`repository`] is what the overview and the pages of repositories contain. [`html`] renders pages. None of them reads
-//! the store or the network: the caller passes the XML and receives text. Everything in a record is untrusted.
+//! [`repository`] is what the overview and the pages of repositories contain. [`list`] divides the records into lists, and
+//! [`sitemap`] writes sitemaps. [`html`] renders pages. None of them reads the store or the network: the caller passes the
+//! XML and receives text. Everything in a record is untrusted.
 
 mod fingerprint;
 pub mod html;
+pub mod list;
 pub mod record;
 mod record_form;
 pub mod repository;
 pub mod route;
+pub mod sitemap;
 
 pub use fingerprint::fingerprint;
 pub use record_form::RecordForm;

@@ -2,7 +2,9 @@
 //!
 //! The target is read as received: identifiers contain any character, so they are decoded exactly once. Pure: no I/O.
 
+use super::list::ListTarget;
 use super::record_form::RecordForm;
+use super::sitemap::SitemapAddress;
 use percent_encoding::percent_decode_str;
 use url::form_urlencoded;
 
@@ -17,6 +19,10 @@ pub enum PageTarget {
     Unknown(String),
     /// A record of a repository.
     Record(RecordTarget),
+    /// A list of the records or sets of a repository.
+    List(ListTarget),
+    /// A sitemap, or the index of all sitemaps.
+    Sitemap(SitemapAddress),
     /// The style sheet at this path.
     StyleSheet(String),
 }
@@ -56,10 +62,16 @@ impl PageTarget {
         if path == "/" {
             return Some(Self::Overview(OverviewTarget::read(query)));
         }
+        if let Some(sitemap) = SitemapAddress::read(path) {
+            return Some(Self::Sitemap(sitemap));
+        }
         if let Some(repository) = repository_named_by(path).filter(|_| query.is_empty()) {
             return Some(Self::Repository(repository.to_owned()));
         }
         let (repository, rest) = path.strip_prefix('/')?.split_once('/')?;
+        if let Some(list) = ListTarget::read(repository, rest, query) {
+            return Some(Self::List(list));
+        }
         let written = rest.strip_prefix("record/").filter(|_| !repository.is_empty())?;
         let by_ending = |(ending, form): (&str, RecordForm)| {
             let identifier = written.strip_suffix(ending).filter(|identifier| !identifier.is_empty());
@@ -203,6 +215,23 @@ mod tests {
     }
 
     #[test]
+    fn lists_and_sitemaps_are_pages() {
+        let read = |target: &str| PageTarget::read(target.as_bytes());
+        let list = |path, query| ListTarget::read("x", path, query).map(PageTarget::List);
+        for (target, path, query) in [
+            ("/x/records/?utm_source=b", "records/", "utm_source=b"),
+            ("/x/records", "records", ""),
+            ("/x/records/1", "records/1", ""),
+            ("/x/sets/a%3Ab/", "sets/a%3Ab/", ""),
+            ("/x/sets/?after=a%3Ab", "sets/", "after=a%3Ab"),
+        ] {
+            assert!(read(target).is_some() && read(target) == list(path, query), "{target}");
+        }
+        assert_eq!(read("/sitemap.xml"), Some(PageTarget::Sitemap(SitemapAddress::Index)));
+        assert_eq!((read("//records/"), read("//sets/")), (None, None));
+    }
+
+    #[test]
     fn other_targets_are_no_pages() {
         for target in [
             "",
@@ -211,7 +240,6 @@ mod tests {
             "/x?a=b",
             "/x/record",
             "/x/record/",
-            "/x/records/1",
             "//record/1",
             "/x/y/record/1",
             "/x?verb=Identify",

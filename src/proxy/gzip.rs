@@ -52,7 +52,8 @@ impl HttpModule for GzipModule {
     }
 
     async fn response_header_filter(&mut self, head: &mut ResponseHeader, _end: bool) -> Result<()> {
-        if head.status == StatusCode::OK && !head.headers.contains_key(header::CONTENT_LENGTH) {
+        let is_file = head.headers.get(header::CONTENT_TYPE).is_some_and(|it| it == "application/gzip");
+        if head.status == StatusCode::OK && !head.headers.contains_key(header::CONTENT_LENGTH) && !is_file {
             if !head.headers.contains_key(header::VARY) {
                 head.insert_header(header::VARY, "Accept-Encoding")?;
             }

@@ -18,12 +18,16 @@ use crate::repository::{Account, Failure, Repository, RepositoryRequest, activit
 use crate::server::context::ServerContext;
 use crate::server::gateway::{GatewayResponse, answer};
 use crate::server::mirror::views::{aggregate_view, failover_view, mirror_view};
-use crate::server::own_pages::OwnPage;
+use crate::server::own_pages::{BodyStream, OwnPage};
 use crate::server::quotas;
 use crate::server::router::{Route, Target, TargetRepository};
+use crate::store::MirrorError;
 use crate::telemetry::Finished;
 use crate::upstream::{LiveRepository, RequestedBy};
 use async_trait::async_trait;
+use bytes::Bytes;
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
 use http::{HeaderValue, Method, Version, header};
 use pingora_core::modules::http::HttpModules;
 use pingora_core::upstreams::peer::HttpPeer;
@@ -301,20 +305,39 @@ impl ProxyService {
         if compresses {
             gzip::mark_tag(&mut head)?;
         }
+        let is_old = request.version == Version::HTTP_10;
         let has_no_body = request.method == Method::HEAD || page.status == 304;
-        match compresses {
-            true if !has_no_body => {
-                head.insert_header(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"))?;
+        let chunked = HeaderValue::from_static("chunked");
+        match (&page.stream, compresses) {
+            // HTTP/1.0 knows no chunks: the end of the connection is the end of the response.
+            (Some(_), _) if is_old => session.set_keepalive(None),
+            (Some(_), _) | (None, true) if !has_no_body => {
+                head.insert_header(header::TRANSFER_ENCODING, chunked)?;
             }
-            false if page.status != 304 => head.insert_header(header::CONTENT_LENGTH, page.body.len())?,
+            (None, false) if page.status != 304 => {
+                head.insert_header(header::CONTENT_LENGTH, page.body.len())?
+            }
             _ => {}
         }
         session.write_response_header(Box::new(head), has_no_body).await?;
-        if !has_no_body {
-            session.write_response_body(Some(page.body), true).await?;
+        match page.stream {
+            _ if has_no_body => Ok(()),
+            None => session.write_response_body(Some(page.body), true).await,
+            Some(BodyStream(pieces)) => send_pieces(session, pieces).await,
         }
-        Ok(())
     }
+}
+
+/// Sends a body piece by piece. If a piece fails, the response ends without its end, so that the client notices.
+async fn send_pieces(
+    session: &mut Session,
+    mut pieces: BoxStream<'static, std::result::Result<Bytes, MirrorError>>,
+) -> Result<()> {
+    while let Some(piece) = pieces.next().await {
+        let piece = piece.map_err(|error| Error::because(ErrorType::InternalError, "the mirror", error))?;
+        session.write_response_body(Some(piece), false).await?;
+    }
+    session.write_response_body(None, true).await
 }
 
 impl RequestContext {

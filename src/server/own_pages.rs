@@ -10,16 +10,28 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// A complete response.
+/// A response that needs no source.
 #[derive(Debug)]
 pub(crate) struct OwnPage {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(&'static str, String)>,
+    /// The body, if it is not a stream.
     pub(crate) body: Bytes,
+    /// A body of any length in place of `body`.
+    pub(crate) stream: Option<BodyStream>,
     /// Whether it is answered without a quota: a health check.
     pub(crate) is_health: bool,
     /// Whether it is sent with gzip to clients that accept it.
     pub(crate) may_compress: bool,
+}
+
+/// A body of any length. One piece is held at a time. If one fails, the response is truncated.
+pub(crate) struct BodyStream(pub(crate) BoxStream<'static, Result<Bytes, MirrorError>>);
+
+impl std::fmt::Debug for BodyStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("BodyStream")
+    }
 }
 
 /// A response of the admin listener.
@@ -130,13 +142,18 @@ impl OwnPage {
         Self::new(200, "text/xml; charset=UTF-8", xml)
     }
 
-    /// The rules for crawlers. Harvesting is always allowed; some harvesters obey the rules.
-    pub(crate) fn robots(robots: Robots) -> Self {
+    /// The rules for crawlers. Harvesting is always allowed; some harvesters obey the rules. `sitemap` is the URL of the
+    /// sitemap index.
+    pub(crate) fn robots(robots: Robots, sitemap: Option<&str>) -> Self {
         let rules = match robots {
             Robots::Allow => "Disallow:",
             Robots::Deny => "Allow: /*?verb=\nDisallow: /",
         };
-        Self::new(200, "text/plain; charset=UTF-8", format!("User-agent: *\n{rules}\n"))
+        let mut text = format!("User-agent: *\n{rules}\n");
+        if let Some(sitemap) = sitemap {
+            text.push_str(&format!("\nSitemap: {sitemap}\n"));
+        }
+        Self::new(200, "text/plain; charset=UTF-8", text)
     }
 
     pub(crate) fn json(status: u16, value: &serde_json::Value) -> Self {
@@ -146,7 +163,15 @@ impl OwnPage {
     pub(crate) fn new(status: u16, content_type: &'static str, body: impl Into<Bytes>) -> Self {
         let headers =
             vec![("Content-Type", content_type.to_owned()), ("X-Content-Type-Options", "nosniff".to_owned())];
-        Self { status, headers, body: body.into(), is_health: false, may_compress: false }
+        Self { status, headers, body: body.into(), stream: None, is_health: false, may_compress: false }
+    }
+
+    /// A response with status 200 whose body is made while it is sent. It is sent without further compression.
+    pub(crate) fn stream(
+        content_type: &'static str,
+        pieces: BoxStream<'static, Result<Bytes, MirrorError>>,
+    ) -> Self {
+        Self { stream: Some(BodyStream(pieces)), ..Self::new(200, content_type, "") }
     }
 
     /// The complete HTTP/1.1 response, after which the connection is closed.

@@ -5,7 +5,7 @@ use crate::config::{Mapping, ServeFrom};
 use crate::gateway::route::PageTarget;
 use crate::mirror::view::AggregateRepository;
 use crate::server::context::ServerContext;
-use crate::server::gateway::is_html_named;
+use crate::server::gateway::{announced_sitemap, is_html_named};
 use crate::server::own_pages::OwnPage;
 use crate::server::quotas::Permit;
 use http::{HeaderMap, Method};
@@ -144,7 +144,11 @@ impl ServerContext {
         Err(Route::Own(match path {
             "/" => OwnPage::repositories(200, &self.public_url, &mappings),
             "/friends.xml" => OwnPage::friends(&self.public_url, &mappings),
-            "/robots.txt" => OwnPage::robots(self.gateway().policy.robots),
+            "/robots.txt" => {
+                let gateway = self.gateway();
+                let sitemap = announced_sitemap(&gateway, &mappings);
+                OwnPage::robots(gateway.policy.robots, sitemap.as_deref())
+            }
             "/-/livez" => OwnPage::health(200, "ok"),
             "/-/readyz" => self.readiness(),
             _ => {

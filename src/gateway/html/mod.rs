@@ -6,6 +6,7 @@
 
 mod fields_table;
 mod layout;
+mod list;
 mod missing_record;
 mod no_record_page;
 mod record_page;
@@ -17,6 +18,9 @@ mod tests;
 mod xml_source;
 
 pub use layout::{CONTENT_SECURITY_POLICY, Site};
+pub use list::{
+    ListContent, ListNotice, ListNoticePage, ListPage, MonthEntry, RecordLink, SetEntry, SetsPage,
+};
 pub use missing_record::{DeletedRecordPage, UnknownRecordPage};
 pub use no_record_page::{NoRecordPage, NoRecordReason};
 pub use record_page::{FormatTab, Provenance, RecordPage};

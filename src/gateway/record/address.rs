@@ -23,6 +23,11 @@ pub struct RepositoryAddress<'a> {
 /// All characters but the unreserved ones of RFC 3986. A slash is encoded, so that the identifier is one segment.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
+/// A text as one segment of a path, or as a value of a query.
+pub fn encoded_segment(text: &str) -> String {
+    utf8_percent_encode(text, SEGMENT).to_string()
+}
+
 impl RecordAddress<'_> {
     /// The page. `base` is the public URL or its path, without a slash at its end.
     pub fn page(&self, base: &str) -> String {

@@ -1,17 +1,23 @@
 //! Finds the response to a request for a page.
 
+use super::lists::{ListRequest, list_notice_page};
 use super::overview::{is_stored, overview, unknown};
-use super::record::{Missing, RecordRequest};
+use super::record::{CACHE_CONTROL, Missing, RecordRequest};
 use super::repository::repository;
+use super::sitemaps;
 use crate::config::{Mapping, RecordPages};
 use crate::gateway::RecordForm;
-use crate::gateway::html::{NoRecordPage, NoRecordReason, StyleSheet};
+use crate::gateway::html::{ListNotice, NoRecordPage, NoRecordReason, StyleSheet};
+use crate::gateway::list::ListTarget;
 use crate::gateway::record::RecordAddress;
 use crate::gateway::route::{PageTarget, RecordTarget};
+use crate::gateway::sitemap::SitemapAddress;
 use crate::server::context::ServerContext;
 use crate::server::gateway::state::GatewayState;
 use crate::server::own_pages::OwnPage;
 use http::{HeaderMap, Method, header};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The response to a request for a page.
 pub(crate) struct GatewayResponse {
@@ -30,6 +36,8 @@ impl From<OwnPage> for GatewayResponse {
 /// The kinds of pages in the log and in metrics.
 const RECORD_PAGE: &str = "record-page";
 const REPOSITORY_PAGE: &str = "repository-page";
+const LIST_PAGE: &str = "list-page";
+const SITEMAP: &str = "sitemap";
 
 /// Answers a request for a page.
 pub(crate) async fn answer(
@@ -44,6 +52,7 @@ pub(crate) async fn answer(
         let page = OwnPage::text(405, "pages accept GET and HEAD");
         return page.with("Allow", "GET, HEAD".to_owned()).into();
     }
+    let mappings = context.repositories.all();
     match target {
         PageTarget::Overview(target) => overview(context, &gateway, target, headers).await.into(),
         PageTarget::Repository(id) => match context.repositories.find(id) {
@@ -55,20 +64,81 @@ pub(crate) async fn answer(
         },
         PageTarget::Unknown(name) => unknown(context, &gateway, name, is_html_named(headers)).await.into(),
         PageTarget::StyleSheet(path) => style_sheet(gateway.site.style_sheets(), path).into(),
-        PageTarget::Record(target) => {
-            let mappings = context.repositories.all();
-            match mappings.get(&target.repository).filter(|mapping| mapping.mirror.is_some()) {
-                Some(mapping) => GatewayResponse {
-                    page: record(context, &gateway, mapping, target, headers).await,
-                    logged_as: Some((mapping.id.clone(), RECORD_PAGE)),
-                },
-                None if is_stored(context, &target.repository).await => {
-                    removed(&gateway, target, form_of(target, headers)).into()
+        PageTarget::Sitemap(address) => GatewayResponse {
+            page: sitemaps::answer(context, &gateway, address, headers).await,
+            logged_as: match address {
+                SitemapAddress::Records { repository, .. } if mappings.contains_key(repository) => {
+                    Some((repository.clone(), SITEMAP))
                 }
-                None => unknown(context, &gateway, &target.repository, false).await.into(),
+                _ => None,
+            },
+        },
+        PageTarget::Record(target) => match find_mirrored(context, &mappings, &target.repository).await {
+            Mirrored::Served(mapping) => GatewayResponse {
+                page: record(context, &gateway, mapping, target, headers).await,
+                logged_as: Some((mapping.id.clone(), RECORD_PAGE)),
+            },
+            Mirrored::Removed => removed(&gateway, target, form_of(target, headers)).into(),
+            Mirrored::Never => unknown(context, &gateway, &target.repository, false).await.into(),
+        },
+        PageTarget::List(target) => match find_mirrored(context, &mappings, target.repository()).await {
+            Mirrored::Served(mapping) => GatewayResponse {
+                page: list(context, &gateway, mapping, target, headers).await,
+                logged_as: Some((mapping.id.clone(), LIST_PAGE)),
+            },
+            Mirrored::Removed => {
+                let repository = target.repository();
+                list_notice_page(&gateway, repository, repository, ListNotice::RepositoryRemoved).into()
             }
-        }
+            Mirrored::Never => unknown(context, &gateway, target.repository(), false).await.into(),
+        },
     }
+}
+
+/// A repository, as far as the mirror is concerned.
+enum Mirrored<'m> {
+    /// It is mirrored.
+    Served(&'m Mapping),
+    /// The mirror has records of it, although it is not served or not mirrored any more.
+    Removed,
+    /// The mirror knows nothing of it.
+    Never,
+}
+
+async fn find_mirrored<'m>(
+    context: &ServerContext,
+    mappings: &'m BTreeMap<String, Arc<Mapping>>,
+    repository: &str,
+) -> Mirrored<'m> {
+    if let Some(mapping) = mappings.get(repository).filter(|mapping| mapping.mirror.is_some()) {
+        return Mirrored::Served(mapping);
+    }
+    match is_stored(context, repository).await {
+        true => Mirrored::Removed,
+        false => Mirrored::Never,
+    }
+}
+
+/// A list of a mirrored repository.
+async fn list(
+    context: &ServerContext,
+    gateway: &GatewayState,
+    mapping: &Mapping,
+    target: &ListTarget,
+    headers: &HeaderMap,
+) -> OwnPage {
+    let request = ListRequest { store: &*context.store.mirror, gateway, mapping, headers };
+    match target {
+        ListTarget::Records(address) => request.list(address).await,
+        ListTarget::Sets(address) => request.sets(address).await,
+        ListTarget::Moved(address) => moved(&address.url(gateway.site.base_path())),
+    }
+}
+
+/// The response that a page has another URL.
+fn moved(url: &str) -> OwnPage {
+    let page = OwnPage::text(301, "this list has another URL").with("Location", url.to_owned());
+    page.with("Cache-Control", CACHE_CONTROL.to_owned())
 }
 
 /// A style sheet. One at another path is from an older page.

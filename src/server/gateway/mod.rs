@@ -4,13 +4,18 @@
 
 mod answer;
 mod check_report;
+mod collection;
 mod description;
+mod lists;
 mod masked_url;
 mod overview;
 mod record;
 mod repository;
+mod set_lists;
+mod sitemaps;
 pub(crate) mod state;
 mod summary;
 mod validators;
 
 pub(crate) use answer::{GatewayResponse, answer, is_html_named};
+pub(crate) use sitemaps::announced_sitemap;

@@ -1,5 +1,6 @@
 //! The page of a record, from the store of the mirror.
 
+use super::collection::{SourceFacts, WORK_FORMAT, is_complete, mirrored_formats};
 use super::masked_url::masked;
 use super::validators::Validators;
 use crate::config::{Mapping, RecordPages};
@@ -12,7 +13,6 @@ use crate::gateway::record::{
 };
 use crate::gateway::route::RecordTarget;
 use crate::gateway::{RecordForm, fingerprint};
-use crate::mirror::view::identify::StoredIdentify;
 use crate::mirror::view::page_items::RecordText;
 use crate::mirror::view::record_xml::Header;
 use crate::oai::datestamp::{Granularity, from_secs};
@@ -20,7 +20,7 @@ use crate::repository::rebase_namespaces::NamespaceScope;
 use crate::repository::{Failure, Reason};
 use crate::server::gateway::state::GatewayState;
 use crate::server::own_pages::OwnPage;
-use crate::store::{Document, MirrorError, MirrorStore, RecordStatus, StoredRecord};
+use crate::store::{MirrorError, MirrorStore, RecordStatus, StoredRecord};
 use http::HeaderMap;
 
 /// A request for a record of a mirrored repository.
@@ -69,16 +69,8 @@ impl From<UnreadableRecord> for Missing {
     }
 }
 
-/// What a source says of itself.
-struct SourceFacts {
-    name: String,
-    granularity: Granularity,
-}
-
-/// The format that describes works, and that pages show by default.
-const WORK_FORMAT: &str = "oai_dc";
 /// The `Cache-Control` of pages. They change with harvests only.
-const CACHE_CONTROL: &str = "public, max-age=300";
+pub(super) const CACHE_CONTROL: &str = "public, max-age=300";
 
 impl RecordRequest<'_> {
     /// Finds the record and its formats in the store.
@@ -88,10 +80,7 @@ impl RecordRequest<'_> {
     /// There is nothing to show. A record that is not stored is unknown only if the harvest was complete.
     pub(super) async fn find(&self) -> Result<FoundRecord, Missing> {
         let id = &self.mapping.id;
-        let prefixes = self.mapping.mirror.as_ref().map_or(&[][..], |mirror| mirror.prefixes.as_slice());
-        let catalog = self.store.catalog(id).await?.formats.into_iter().map(|format| format.prefix);
-        let mirrored: Vec<String> =
-            catalog.filter(|prefix| prefixes.is_empty() || prefixes.contains(prefix)).collect();
+        let mirrored = mirrored_formats(self.store, self.mapping).await?;
         let stored = self.store.formats_of_item(id, &self.target.identifier).await?;
         let of_item: Vec<_> =
             mirrored.iter().filter_map(|prefix| stored.iter().find(|(stored, _)| stored == prefix)).collect();
@@ -147,14 +136,13 @@ impl RecordRequest<'_> {
         }
     }
 
-    /// Whether a format was harvested completely at least once.
     async fn is_complete(&self, prefix: &str) -> Result<bool, MirrorError> {
-        Ok(self.store.progress(&self.mapping.id, prefix).await?.last_complete.is_some())
+        is_complete(self.store, &self.mapping.id, prefix).await
     }
 
     /// The response with a record.
     pub(super) async fn show(&self, found: &FoundRecord, headers: &HeaderMap) -> OwnPage {
-        let facts = self.source_facts().await;
+        let facts = SourceFacts::read(self.store, &self.mapping.id).await;
         match self.try_show(found, &facts, headers) {
             Ok(page) => page,
             Err(missing) => self.missing(&missing).await,
@@ -255,7 +243,7 @@ impl RecordRequest<'_> {
 
     /// The response in place of a record.
     pub(super) async fn missing(&self, missing: &Missing) -> OwnPage {
-        let SourceFacts { name, granularity } = self.source_facts().await;
+        let SourceFacts { name, granularity } = SourceFacts::read(self.store, &self.mapping.id).await;
         let (site, repository_name) = (&self.gateway.site, name.as_str());
         let address = self.address(None);
         match missing {
@@ -290,19 +278,6 @@ impl RecordRequest<'_> {
 
     fn address<'s>(&'s self, format: Option<&'s str>) -> RecordAddress<'s> {
         RecordAddress { repository: &self.mapping.id, identifier: &self.target.identifier, format }
-    }
-
-    /// What the source says of itself, as far as it is known.
-    async fn source_facts(&self) -> SourceFacts {
-        // Without the document the page has the id in place of the name.
-        let document = self.store.document(&self.mapping.id, Document::Identify).await.unwrap_or_default();
-        let identify =
-            document.and_then(|document| StoredIdentify::read(&String::from_utf8_lossy(&document)));
-        let name = identify.as_ref().and_then(StoredIdentify::name);
-        SourceFacts {
-            name: name.unwrap_or_else(|| self.mapping.id.clone()),
-            granularity: identify.map_or(Granularity::Second, |identify| identify.granularity),
-        }
     }
 }
 

@@ -1,0 +1,111 @@
+//! The collection whose records the lists and sitemaps of a repository contain.
+
+use crate::config::Mapping;
+use crate::mirror::view::identify::StoredIdentify;
+use crate::oai::datestamp::Granularity;
+use crate::store::{CollectionVersion, Document, ListFilter, MirrorError, MirrorStore};
+use std::collections::BTreeMap;
+
+/// The format that describes works, and that pages show by default.
+pub(super) const WORK_FORMAT: &str = "oai_dc";
+
+/// A collection that was harvested completely at least once.
+#[derive(Clone, Debug)]
+pub(super) struct ListedCollection {
+    pub(super) repository: String,
+    /// The metadataPrefix.
+    pub(super) prefix: String,
+    pub(super) version: CollectionVersion,
+}
+
+impl ListedCollection {
+    /// Finds the collection of a repository: its records in `oai_dc`, or in the first format if that one is not mirrored.
+    /// `None` if no format was harvested completely.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    pub(super) async fn find(
+        store: &dyn MirrorStore,
+        mapping: &Mapping,
+    ) -> Result<Option<Self>, MirrorError> {
+        let mut prefixes = mirrored_formats(store, mapping).await?;
+        prefixes.sort_by_key(|prefix| prefix != WORK_FORMAT);
+        for prefix in prefixes {
+            if is_complete(store, &mapping.id, &prefix).await?
+                && let Some(version) = store.version(&mapping.id, &prefix).await?
+            {
+                return Ok(Some(Self { repository: mapping.id.clone(), prefix, version }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Its records that are not deleted.
+    pub(super) fn live(&self) -> ListFilter {
+        ListFilter {
+            repository: self.repository.clone(),
+            prefix: self.prefix.clone(),
+            live_only: true,
+            ..ListFilter::default()
+        }
+    }
+
+    /// Changes with each change of a record.
+    pub(super) fn state(&self) -> (&str, u64, u64) {
+        (&self.prefix, self.version.collection, self.version.next_sequence)
+    }
+}
+
+/// The formats of a repository that are mirrored, in the order of its source.
+pub(super) async fn mirrored_formats(
+    store: &dyn MirrorStore,
+    mapping: &Mapping,
+) -> Result<Vec<String>, MirrorError> {
+    let prefixes = mapping.mirror.as_ref().map_or(&[][..], |mirror| mirror.prefixes.as_slice());
+    let catalog = store.catalog(&mapping.id).await?.formats.into_iter().map(|format| format.prefix);
+    Ok(catalog.filter(|prefix| prefixes.is_empty() || prefixes.contains(prefix)).collect())
+}
+
+/// Whether a format was harvested completely at least once.
+pub(super) async fn is_complete(
+    store: &dyn MirrorStore,
+    repository: &str,
+    prefix: &str,
+) -> Result<bool, MirrorError> {
+    Ok(store.progress(repository, prefix).await?.last_complete.is_some())
+}
+
+/// The names of the sets of a repository by their setSpecs: the sets that its source lists, and those that its records
+/// name.
+pub(super) async fn set_names(
+    store: &dyn MirrorStore,
+    repository: &str,
+) -> Result<BTreeMap<String, String>, MirrorError> {
+    let used = store.sets_in_use(repository).await?;
+    let used = used.into_iter().map(|set_spec| (set_spec.clone(), set_spec));
+    let listed = store.catalog(repository).await?.sets.into_iter();
+    // The name that the source lists replaces the setSpec.
+    Ok(used.chain(listed.map(|set| (set.set_spec, set.name))).collect())
+}
+
+/// What a source says of itself.
+pub(super) struct SourceFacts {
+    pub(super) name: String,
+    pub(super) granularity: Granularity,
+}
+
+impl SourceFacts {
+    /// What the source of a repository says of itself, as far as it is known.
+    pub(super) async fn read(store: &dyn MirrorStore, repository: &str) -> Self {
+        // Without the document the page has the id in place of the name.
+        let document = store.document(repository, Document::Identify).await.unwrap_or_default();
+        let identify =
+            document.and_then(|document| StoredIdentify::read(&String::from_utf8_lossy(&document)));
+        let name = identify.as_ref().and_then(StoredIdentify::name);
+        Self {
+            name: name.unwrap_or_else(|| repository.to_owned()),
+            granularity: identify.map_or(Granularity::Second, |identify| identify.granularity),
+        }
+    }
+}
