@@ -115,8 +115,9 @@ async fn records(
     let mappings = context.repositories.all();
     let unknown = || Ok(OwnPage::text(404, "no such sitemap; see /sitemap.xml"));
     let Some(mapping) = mappings.get(repository).filter(|mapping| has_sitemaps(mapping)) else {
-        let is_stored = context.store.mirror.repositories().await?.iter().any(|stored| stored == repository);
-        return match is_stored && !mappings.contains_key(repository) {
+        let is_mirrored = mappings.get(repository).is_some_and(|mapping| mapping.mirror.is_some());
+        let stored = context.store.mirror.repositories().await?;
+        return match !is_mirrored && stored.iter().any(|stored| stored == repository) {
             true => Ok(OwnPage::text(410, "this server no longer has the records of this repository")),
             false => unknown(),
         };
