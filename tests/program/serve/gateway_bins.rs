@@ -350,7 +350,7 @@ fn records_without_title_are_linked_by_identifier() {
     collection.entries.get_mut(&identifier(1)).expect("it exists").title = String::new();
     let mirrored = Mirrored::of(collection);
     let crawl = Crawl::from(&mirrored.proxy, LISTS);
-    let month = crawl.lists().into_iter().last().expect("a month").to_owned();
+    let month = crawl.lists().into_iter().next_back().expect("a month").to_owned();
     is_html(&mirrored.get(&month), 200, "<bdi>oai:c:00001</bdi></a>");
     is_html(&mirrored.get(&month), 200, ">Title 0</a>");
 }
